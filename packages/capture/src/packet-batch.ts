@@ -1,0 +1,61 @@
+/**
+ * PacketBatch: frames after their headers have been read, as parallel arrays; the same order and count as
+ * the FrameBatch they came from, so nothing can be lost between the two.
+ *
+ * `status[i]` tells whether packet i can be keyed (PACKET_OK) or why it is skipped; the codes and their
+ * public names stand in packet-status.ts. Addresses are four 32-bit words, most significant first; an IPv4
+ * address is the last word with zeros before it, and `ipVersion` tells the two apart.
+ */
+export interface PacketBatch {
+  count: number
+  /** Number of the batch's first frame in its input, from 0. */
+  firstFrame: number
+  /** PACKET_OK, or the reason that the packet is not part of a flow. */
+  readonly status: Uint8Array
+  /** Whole microseconds since 1970, rounded down; NaN where the record has no time. */
+  readonly timestampMicros: Float64Array
+  /** Wire length of the frame, link header included. */
+  readonly frameBytes: Uint32Array
+  /** Length that the IP header states (IPv6: 40 + payload length). */
+  readonly ipBytes: Uint32Array
+  /** 4 or 6; 0 where there is no IP header. */
+  readonly ipVersion: Uint8Array
+  /** IANA protocol number of the transport (after IPv6 extension headers). */
+  readonly protocol: Uint8Array
+  /** Four words a packet. */
+  readonly sourceAddress: Uint32Array
+  /** Four words a packet. */
+  readonly destinationAddress: Uint32Array
+  /** 0 where the protocol has no ports. */
+  readonly sourcePort: Uint16Array
+  readonly destinationPort: Uint16Array
+  /** FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128; 0 for other protocols. */
+  readonly tcpFlags: Uint8Array
+  /** TTL, or IPv6 hop limit. */
+  readonly hopLimit: Uint8Array
+  /** Six bytes a packet, zeros where the link layer has none. */
+  readonly sourceMac: Uint8Array
+  /** Six bytes a packet, zeros where the link layer has none. */
+  readonly destinationMac: Uint8Array
+}
+
+export function createPacketBatch(capacity: number): PacketBatch {
+  return {
+    count: 0,
+    firstFrame: 0,
+    status: new Uint8Array(capacity),
+    timestampMicros: new Float64Array(capacity),
+    frameBytes: new Uint32Array(capacity),
+    ipBytes: new Uint32Array(capacity),
+    ipVersion: new Uint8Array(capacity),
+    protocol: new Uint8Array(capacity),
+    sourceAddress: new Uint32Array(4 * capacity),
+    destinationAddress: new Uint32Array(4 * capacity),
+    sourcePort: new Uint16Array(capacity),
+    destinationPort: new Uint16Array(capacity),
+    tcpFlags: new Uint8Array(capacity),
+    hopLimit: new Uint8Array(capacity),
+    sourceMac: new Uint8Array(6 * capacity),
+    destinationMac: new Uint8Array(6 * capacity),
+  }
+}

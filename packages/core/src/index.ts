@@ -1,0 +1,6 @@
+export * from './errors.js'
+export * from './exp.js'
+export * from './feature-contract.js'
+export * from './log.js'
+export * from './matrix.js'
+export * from './rng.js'

@@ -1,0 +1,49 @@
+/**
+ * log: one natural logarithm for every machine, for the reason given in exp.ts.
+ *
+ * fdlibm's method (e_log.c): x = 2^k·(1 + f) with √2/2 < 1 + f < √2, s = f / (2 + f), a degree-7 polynomial
+ * in s². Error below 1 unit in the last place; IEEE operations alone.
+ */
+
+const LN2_HIGH = 6.9314718036912381649e-1
+const LN2_LOW = 1.90821492927058770002e-10
+const L1 = 6.66666666666673513e-1
+const L2 = 3.999999999940941908e-1
+const L3 = 2.857142874366239149e-1
+const L4 = 2.222219843214978396e-1
+const L5 = 1.818357216161805012e-1
+const L6 = 1.531383769920937332e-1
+const L7 = 1.479819860511658591e-1
+const TWO_54 = 18014398509481984
+
+const bits = new DataView(new ArrayBuffer(8))
+
+/** ln x; NaN below 0, −Infinity at 0. */
+export function log(x: number): number {
+  if (!(x > 0)) return x === 0 ? Number.NEGATIVE_INFINITY : Number.NaN
+  if (x === Number.POSITIVE_INFINITY) return x
+  let k = 0
+  let value = x
+  if (value < 2.2250738585072014e-308) {
+    value *= TWO_54
+    k = -54
+  }
+  bits.setFloat64(0, value)
+  let high = bits.getUint32(0)
+  k += (high >>> 20) - 1023
+  high &= 0x000fffff
+  // 1 + f in [√2/2, √2): halve the mantissa when it is above √2
+  const carry = (high + 0x95f64) & 0x100000
+  bits.setUint32(0, high | (carry ^ 0x3ff00000))
+  k += carry >>> 20
+  const f = bits.getFloat64(0) - 1
+  if (f === 0) return k === 0 ? 0 : k * LN2_HIGH + k * LN2_LOW
+  const s = f / (2 + f)
+  const z = s * s
+  const w = z * z
+  const t1 = w * (L2 + w * (L4 + w * L6))
+  const t2 = z * (L1 + w * (L3 + w * (L5 + w * L7)))
+  const r = t2 + t1
+  const half = 0.5 * f * f
+  return k === 0 ? f - (half - s * (half + r)) : k * LN2_HIGH - (half - (s * (half + r) + k * LN2_LOW) - f)
+}
