@@ -9,16 +9,16 @@
  * subnormal scaling as IEEE asks.
  */
 
-const LN2_HIGH = 6.9314718036912381649e-1
-const LN2_LOW = 1.90821492927058770002e-10
-const INVERSE_LN2 = 1.442695040888963387
-const P1 = 1.66666666666666019037e-1
-const P2 = -2.77777777770155933842e-3
-const P3 = 6.61375632143793436117e-5
-const P4 = -1.6533902205465251539e-6
-const P5 = 4.13813679705723846039e-8
-const OVERFLOW = 7.09782712893383973096e2
-const UNDERFLOW = -7.4513321910194110842e2
+const LN2_HIGH = 0.6931471803691238
+const LN2_LOW = 1.9082149292705877e-10
+const INVERSE_LN2 = Math.LOG2E
+const P1 = 0.16666666666666602
+const P2 = -0.0027777777777015593
+const P3 = 0.00006613756321437934
+const P4 = -0.0000016533902205465252
+const P5 = 4.1381367970572385e-8
+const OVERFLOW = 709.782712893384
+const UNDERFLOW = -745.1332191019411
 
 /** 2^k for k = −1022 … 1023, at index k + 1022: a load is cheaper than building the bits. */
 const POWERS = new Float64Array(2046)
@@ -35,7 +35,7 @@ const POWERS = new Float64Array(2046)
   }
 }
 
-const TINY_SCALE = 2 ** -54
+const TINY_SCALE = 1 / 18014398509481984 // 2^−54
 
 /** e^x. exp(±Infinity) and exp(NaN) as Math.exp has them. */
 export function exp(x: number): number {
