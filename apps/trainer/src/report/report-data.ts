@@ -1,0 +1,116 @@
+/**
+ * What the report is drawn from: plain data, so that it can be written to JSON, made up in a test, or filled
+ * by another program.
+ *
+ * Everything a page shows is in here; the renderer reads no clock, no file and no environment, and the same
+ * data give the same bytes. Strings may hold anything at all (names come from traffic and from file systems):
+ * the renderer escapes them and makes control and bidirectional characters visible. Numbers may be missing or
+ * not finite: the page then says so instead of failing.
+ *
+ * Scores are as everywhere in OddFlow: higher is more normal, and a flow is novel when its score is at or
+ * below the threshold.
+ */
+
+/** The two sides of a labelled evaluation. */
+export type FlowLabel = 'normal' | 'novel'
+
+/** One line of a table of facts, for example "bandwidth" and "0.43 (quantile 0.3)". */
+export interface ReportFact {
+  label: string
+  value: string
+}
+
+/** One capture (or file of feature rows) that was scored. */
+export interface ReportCapture {
+  name: string
+  /** `normal` and `novel` when the capture's flows are labelled, `scored` when nothing is known of them. */
+  role: FlowLabel | 'scored'
+  /** Packets read, or null for feature rows. */
+  packets: number | null
+  /** All flows of the capture, those of one packet included. */
+  flows: number
+  /** Flows of a single packet: they have no interarrival time and so no score. */
+  onePacketFlows: number
+  /** Flows flagged as new, by score or by the one-packet rule. */
+  flagged: number
+  note?: string
+}
+
+/** A receiver operating characteristic: novel is the positive class, points in order of rising FPR. */
+export interface ReportRoc {
+  /** False-positive rates, 0 to 1. */
+  fpr: readonly number[]
+  /** True-positive rates, as long as `fpr`. */
+  tpr: readonly number[]
+  auc: number
+  /** The true-positive rate reached at chosen false-positive rates (usually 0.01 and 0.05). */
+  tprAtFpr: readonly { fpr: number; tpr: number }[]
+  /** Where the model's own threshold stands on the curve. */
+  threshold: { fpr: number; tpr: number }
+}
+
+/** Scores by group; unlabelled flows go into `normal` and `novel` stays empty. */
+export interface ReportScores {
+  normal: readonly number[] | Float64Array
+  novel: readonly number[] | Float64Array
+  threshold: number
+}
+
+/** One flow that was flagged as new. */
+export interface FlaggedFlow {
+  /** Initiator, with port where there is one: "10.0.0.7:51324". */
+  source: string
+  destination: string
+  protocol: string
+  /** Microseconds since 1970 in UTC, or null where the capture has no time. */
+  startMicros: number | null
+  durationMicros: number
+  packets: number
+  bytes: number
+  /** Null where the one-packet rule decided. */
+  score: number | null
+  rule: 'score' | 'one-packet'
+  capture: string
+  label?: FlowLabel
+}
+
+/** The rows to show, and how many were flagged in all. */
+export interface ReportFlagged {
+  rows: readonly FlaggedFlow[]
+  total: number
+}
+
+/** One component of the mixture, marginal over the first two dimensions of the embedding. */
+export interface ReportEllipse {
+  mean: readonly [number, number]
+  /** xx, xy, yy. */
+  covariance: readonly [number, number, number]
+  weight: number
+}
+
+/** The embedding's first two dimensions. */
+export interface ReportEmbedding {
+  points: readonly { x: number; y: number; group: FlowLabel }[]
+  ellipses: readonly ReportEllipse[]
+  /** Dimensions of the whole embedding, of which two are drawn. */
+  dimensions: number
+}
+
+/** The whole report. */
+export interface ReportData {
+  title: string
+  subtitle?: string
+  oddflowVersion: string
+  /** One sentence for a person: "OddFlow flagged 41 of 512 flows as new." */
+  verdictLine: string
+  model: readonly ReportFact[]
+  captures: readonly ReportCapture[]
+  /** Null where there are no labels, or not both classes. */
+  roc: ReportRoc | null
+  scores: ReportScores
+  flagged: ReportFlagged
+  /** Null for detectors without an embedding. */
+  embedding: ReportEmbedding | null
+  /** Caveats in plain words. */
+  notes: readonly string[]
+}
