@@ -1,1 +1,7 @@
-export {}
+export * from './check-model.js'
+export * from './check-parameters.js'
+export type { DetectorDefinition } from './detector-definition.js'
+export * from './detector-name.js'
+export * from './model.js'
+export * from './parameters.js'
+export * from './registry.js'
