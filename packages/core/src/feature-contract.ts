@@ -119,11 +119,21 @@ export function checkFeatureContract(value: unknown): FeatureContract {
     const v = record[field]
     return allowed.includes(v as T) ? (v as T) : fail(field, `one of ${allowed.join(', ')}`)
   }
+  const known = (allowed: readonly string[]): void => {
+    for (const field of Object.keys(record)) {
+      if (!allowed.includes(field)) fail(field, 'no such field')
+    }
+  }
   const featureSet = one('featureSet', ['rows', 'iat-size'] as const)
   whole('featureSetVersion', 1, 1)
   const dimension = whole('dimension', 1, MAXIMUM_DIMENSION)
   const scaler = one('scaler', ['none', 'standard'] as const)
-  if (featureSet === 'rows') return { featureSet, featureSetVersion: 1, dimension, scaler }
+  const fields = ['featureSet', 'featureSetVersion', 'dimension', 'scaler']
+  if (featureSet === 'rows') {
+    known(fields)
+    return { featureSet, featureSetVersion: 1, dimension, scaler }
+  }
+  known([...fields, ...IAT_SIZE_FIELDS])
   const packetsPerFlow = whole('packetsPerFlow', 2, (MAXIMUM_DIMENSION + 1) / 2)
   if (dimension !== 2 * packetsPerFlow - 1)
     fail('dimension', `2 · packetsPerFlow − 1 = ${2 * packetsPerFlow - 1}`)
@@ -153,6 +163,17 @@ export function checkFeatureContract(value: unknown): FeatureContract {
     scaler,
   }
 }
+
+const IAT_SIZE_FIELDS = [
+  'packetsPerFlow',
+  'iatUnit',
+  'sizeMeasure',
+  'flowKey',
+  'idleTimeoutMicros',
+  'activeTimeoutMicros',
+  'truncation',
+  'minimumPackets',
+]
 
 /** Widest row that a model may have: bounds what a hostile file can make a reader allocate. */
 export const MAXIMUM_DIMENSION = 65_535
