@@ -1,0 +1,54 @@
+/**
+ * Building what is stale, through turbo, under the checkout's lock.
+ *
+ * turbo orders the packages and keeps a local cache of what it built; tsc compiles. Neither removes the
+ * output of a source that is gone, which would then be packed and published: that is done here.
+ */
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { runQuietly } from './command.mjs'
+import { inputsOf, isFresh, recordBuilt } from './freshness.mjs'
+import { ensureInstalled, pnpmEnvironment } from './install.mjs'
+import { readWorkspaces, root, withDependencies } from './layout.mjs'
+import { withLock } from './lock.mjs'
+
+export const turbo = join(root, 'node_modules', '.bin', 'turbo')
+
+/** Removes from dist/ the .js and .d.ts files whose source is gone. */
+export function pruneOutputs(directory, at = '') {
+  const output = join(directory, 'dist', at)
+  if (!existsSync(output)) return
+  for (const entry of readdirSync(output, { withFileTypes: true })) {
+    const name = join(at, entry.name)
+    if (entry.isDirectory()) {
+      if (existsSync(join(directory, 'src', name))) pruneOutputs(directory, name)
+      else rmSync(join(output, entry.name), { recursive: true })
+      continue
+    }
+    const source = name.replace(/\.d\.ts$|\.js$/, '.ts')
+    if (source !== name && !existsSync(join(directory, 'src', source))) rmSync(join(output, entry.name))
+  }
+}
+
+async function build(stale) {
+  const inputs = stale.map(({ directory }) => inputsOf(directory))
+  const filters = stale.map(({ manifest }) => `--filter=${manifest.name}`)
+  const args = ['run', 'build', '--cache=local:rw', '--output-logs=errors-only', ...filters]
+  await runQuietly('building', turbo, args, { env: await pnpmEnvironment() })
+  stale.forEach((workspace, index) => {
+    pruneOutputs(join(root, workspace.directory))
+    recordBuilt(workspace, inputs[index])
+  })
+}
+
+/** Installs and builds what `directory` needs to run (all workspaces without one), if it is stale. */
+export async function ensureBuilt(directory) {
+  const all = readWorkspaces()
+  await ensureInstalled(all)
+  const wanted = directory === undefined ? all : withDependencies(directory, all)
+  if (wanted.every(isFresh)) return
+  await withLock(async () => {
+    const stale = wanted.filter((workspace) => !isFresh(workspace))
+    if (stale.length > 0) await build(stale)
+  })
+}

@@ -1,0 +1,73 @@
+/**
+ * `npm test`: the whole proof that a checkout is sound, and one plain line at its end.
+ *
+ * The stages run in turn (stages.mjs), then every test of every workspace and of test/ in one vitest run.
+ * A stage that fails does not hide the others, except that nothing is tested that could not be built. A
+ * stage counts as one test. What was skipped is listed with the reason that the test gave. The last line
+ * is `N passed, N failed` (`, N skipped` after it if any), alone, on standard output.
+ *
+ * Arguments go to vitest (`npm test -- packages/linalg` runs the tests whose path contains that).
+ */
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { run } from './command.mjs'
+import { pnpmEnvironment } from './install.mjs'
+import { readJson, root, stateDirectory } from './layout.mjs'
+import { runStage } from './stages.mjs'
+
+const countsPath = join(stateDirectory, 'test-counts.json')
+
+const print = (text) => process.stdout.write(`${text}\n`)
+
+function report({ name, error, seconds }) {
+  if (error !== undefined) print(`\n${error.output.trimEnd()}\n${error.message}\n`)
+  print(`${error === undefined ? 'ok    ' : 'FAILED'} ${name.padEnd(10)} ${seconds.toFixed(1).padStart(6)} s`)
+}
+
+async function runTests(args) {
+  const start = performance.now()
+  rmSync(countsPath, { force: true })
+  mkdirSync(stateDirectory, { recursive: true })
+  const vitest = join(root, 'node_modules', '.bin', 'vitest')
+  const config = join(root, 'tools', 'workspace', 'vitest.all.config.mjs')
+  const env = { ...(await pnpmEnvironment()), ODDFLOW_TEST_COUNTS: countsPath }
+  const { code } = await run(vitest, ['run', '--config', config, ...args], { env, stdout: 'inherit' })
+  let counts
+  try {
+    counts = readJson(countsPath)
+  } catch {
+    counts = { passed: 0, failed: 0, skipped: [], errors: 0 } // vitest itself did not get to its end
+  }
+  const failed = counts.failed + counts.errors
+  return {
+    ...counts,
+    failed: code !== 0 && failed === 0 ? 1 : failed,
+    seconds: (performance.now() - start) / 1000,
+  }
+}
+
+export async function runEverything(args) {
+  const start = performance.now()
+  let passed = 0
+  let failed = 0
+  let skipped = []
+  const stage = async (name) => {
+    const result = await runStage(name)
+    report(result)
+    if (result.error === undefined) passed++
+    else failed++
+    return result.error === undefined
+  }
+  if ((await stage('install')) && (await stage('build'))) {
+    for (const name of ['boundaries', 'lint', 'checks', 'unused', 'types']) await stage(name)
+    const tests = await runTests(args)
+    passed += tests.passed
+    failed += tests.failed
+    skipped = tests.skipped
+    print(`${tests.failed === 0 ? 'ok    ' : 'FAILED'} tests      ${tests.seconds.toFixed(1).padStart(6)} s`)
+  }
+  for (const { name, reason } of skipped) print(`skipped: ${name}: ${reason}`)
+  print(`all of it took ${((performance.now() - start) / 1000).toFixed(0)} s\n`)
+  print(`${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}`)
+  if (failed > 0) process.exitCode = 1
+}

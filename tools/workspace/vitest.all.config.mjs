@@ -1,0 +1,28 @@
+/**
+ * All tests in one run: each workspace by its own vitest.config.ts, and test/ across them.
+ *
+ * It is not called vitest.config at the root, because a root configuration with `projects` would be found
+ * by `vitest run` inside a package too, and break it.
+ */
+import { defineConfig } from 'vitest/config'
+import { root } from './layout.mjs'
+
+export default defineConfig({
+  root,
+  test: {
+    projects: [
+      'packages/*/vitest.config.ts',
+      'apps/*/vitest.config.ts',
+      {
+        test: {
+          name: 'test',
+          root,
+          include: ['test/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 300_000,
+        },
+      },
+    ],
+    reporters: ['default', './tools/workspace/vitest-counts.mjs'],
+  },
+})
