@@ -1,0 +1,111 @@
+/**
+ * The report of `demo` and `evaluate`: one HTML page that stands alone.
+ *
+ * The page has no script, loads nothing (its content security policy forbids it), and is made of the data given
+ * and nothing else: no clock, no locale, no randomness, so the same data give the same bytes. Names that come
+ * from traffic go through `html` (escape.ts) like all other text. `renderRocSvg` writes the ROC as a file of its
+ * own. Charts: docs/decisions/0004-report-charts.md.
+ */
+
+import { html, type Markup, name, trusted } from './escape.js'
+import { formatCount, formatQuantity } from './format.js'
+import type { ReportData, ReportRoc } from './report-data.js'
+import { rocFrame, rocPlot } from './roc-chart.js'
+import { charts, keyFigures } from './sections.js'
+import { standaloneSvg } from './svg.js'
+import { captureTable, FLAGGED_LIMIT, flaggedTable } from './tables.js'
+import { pageStyle, standaloneStyle } from './theme.js'
+
+export type {
+  FlaggedFlow,
+  FlowLabel,
+  ReportCapture,
+  ReportData,
+  ReportEllipse,
+  ReportEmbedding,
+  ReportFact,
+  ReportFlagged,
+  ReportRoc,
+  ReportScores,
+} from './report-data.js'
+export { FLAGGED_LIMIT } from './tables.js'
+
+const policy =
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+/** The whole page, ready to be written to a file in UTF-8. */
+export function renderReport(data: ReportData): string {
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${trusted(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="OddFlow ${data.oddflowVersion}">
+<title>${data.title} – OddFlow report</title>
+<style>${trusted(pageStyle)}</style>
+</head>
+<body>
+<header>
+<h1>${data.title}</h1>
+${data.subtitle !== undefined && html`<p class="subtitle">${data.subtitle}</p>`}
+<p class="verdict">${data.verdictLine}</p>
+${keyFigures(data)}
+</header>
+<main>
+<section aria-label="Charts">
+${charts(data)}
+</section>
+${flagged(data)}
+<section aria-labelledby="h-captures"><h2 id="h-captures">Captures</h2>
+${captureTable(data.captures)}</section>
+${model(data)}
+${notes(data)}
+</main>
+<footer><p>Made by OddFlow ${data.oddflowVersion}. This page holds all that it shows and loads nothing.</p></footer>
+</body>
+</html>
+`
+  return page.text
+}
+
+export interface RocSvgOptions {
+  /** Title of the image; any text. */
+  title?: string
+}
+
+/** The ROC as a standalone SVG file that follows the reader's light or dark setting. */
+export function renderRocSvg(roc: ReportRoc, options: RocSvgOptions = {}): string {
+  return standaloneSvg(rocFrame(roc, 'roc', options.title ?? 'ROC curve'), rocPlot(roc), standaloneStyle)
+}
+
+function flagged({ flagged: { rows, total } }: ReportData): Markup {
+  const shown = rows.slice(0, FLAGGED_LIMIT)
+  const count =
+    total > shown.length
+      ? html`<p>The first ${formatCount(shown.length)} of ${formatQuantity(total, 'flagged flow')}.</p>`
+      : html`<p>${total === 1 ? 'The one flow' : `All ${formatQuantity(total, 'flow')}`} flagged as new.</p>`
+  const body =
+    shown.length === 0
+      ? html`<p class="empty">${total === 0 ? 'No flow was flagged as new.' : `${formatQuantity(total, 'flow')} flagged; none is listed.`}</p>`
+      : html`${count}<p>A score of “one packet” means that the flow had a single packet: it has no interarrival time, and the one-packet rule decided instead of the model.</p>${flaggedTable(shown)}`
+  return html`<section aria-labelledby="h-flagged"><h2 id="h-flagged">Flows flagged as new</h2>
+${body}</section>`
+}
+
+function model({ model: facts }: ReportData): Markup | false {
+  const rows = facts.map(({ label, value }) => html`<div><dt>${label}</dt><dd>${name(value)}</dd></div>\n`)
+  return (
+    facts.length > 0 &&
+    html`<section aria-labelledby="h-model"><h2 id="h-model">Model</h2><dl class="facts">${rows}</dl></section>`
+  )
+}
+
+function notes({ notes: lines }: ReportData): Markup | false {
+  return (
+    lines.length > 0 &&
+    html`<section aria-labelledby="h-notes"><h2 id="h-notes">Notes</h2><ul class="notes">${lines.map((line) => html`<li>${line}</li>\n`)}</ul></section>`
+  )
+}
