@@ -1,0 +1,24 @@
+/**
+ * The rules of this repository that no ready-made tool knows, each in a file of its own beside this one.
+ *
+ * Prints one line a complaint, `path:line: what is wrong`, and exits with 1 if there is any.
+ * test/workspace-checks.test.ts shows for each rule a file that breaks it.
+ */
+import { fileURLToPath } from 'node:url'
+import { checkAddresses } from './addresses.mjs'
+import { checkAmbient } from './ambient.mjs'
+import { listFiles, readTextFiles } from './files.mjs'
+import { checkLinks } from './links.mjs'
+import { checkManifests } from './manifests.mjs'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const paths = listFiles(root)
+const files = readTextFiles(root, paths)
+const complaints = [
+  ...checkAmbient(files),
+  ...checkAddresses(files),
+  ...checkManifests(files),
+  ...checkLinks(files, paths),
+]
+for (const { path, line, message } of complaints) process.stdout.write(`${path}:${line}: ${message}\n`)
+if (complaints.length > 0) process.exitCode = 1
