@@ -1,1 +1,23 @@
-export {}
+export type { CollectedFlows } from './collected-flows.js'
+export { extractMatrix, extractRecords } from './extract-records.js'
+export {
+  createFlowCollector,
+  DEFAULT_IDLE_TIMEOUT_MICROS,
+  type FlowCollector,
+  type FlowCollectorOptions,
+} from './flow-collector.js'
+export type { DropReason, FlowCounters } from './flow-counters.js'
+export { createFlowExtractor, type FlowExtractor, type FlowExtractorOptions } from './flow-extractor.js'
+export type { FlowIdentity } from './flow-identity.js'
+export { createFlowKeyCounter, type FlowKeyCounter, type FlowKeyCounts } from './flow-key-counter.js'
+export {
+  copyFlowRecord,
+  END_REASONS,
+  type EndReason,
+  type FlowRecord,
+  type NoRowReason,
+} from './flow-record.js'
+export { FlowTable, flowTableBytes } from './flow-table.js'
+export { type LearnContractOptions, learnIatSizeContract } from './learn-contract.js'
+export { judgeOnePacket, learnOnePacketRule, MAXIMUM_SERVICES, serviceName } from './one-packet-rule.js'
+export type { RecordCounts } from './record-cutter.js'

@@ -1,0 +1,31 @@
+/**
+ * CollectedFlows: whole flows with all their packets, as plain columns, in order of their first packets.
+ *
+ * Made by a FlowCollector while the contract is not yet known: duration and length are learned from them, and
+ * then they are cut into records. Packets of flow f are `packetOffset[f]` up to `packetOffset[f + 1]`.
+ */
+import type { SizeMeasure } from '@oddflow/core'
+import type { FlowCounters } from './flow-counters.js'
+import type { FlowIdentity } from './flow-identity.js'
+
+export interface CollectedFlows {
+  readonly count: number
+  readonly identity: FlowIdentity
+  /** Index in END_REASONS. */
+  readonly endReason: Uint8Array
+  /** count + 1 of them. */
+  readonly packetOffset: Float64Array
+  /** Times that never decrease within a flow, microseconds since 1970. */
+  readonly packetMicros: Float64Array
+  /** By sizeMeasure. */
+  readonly packetBytes: Uint32Array
+  /** Number of the packet in its capture. */
+  readonly packetNumber: Float64Array
+  readonly sizeMeasure: SizeMeasure
+  readonly idleTimeoutMicros: number
+  /** What became of the packets. */
+  readonly counters: Pick<
+    FlowCounters,
+    'packets' | 'packetsInFlows' | 'dropped' | 'timestampBackwards' | 'flows'
+  >
+}

@@ -1,0 +1,78 @@
+/**
+ * FlowCounters: where every packet went.
+ *
+ * packets = packetsInFlows + the sum of `dropped`, and packetsInFlows = the sum of `packets` over all
+ * records, exactly, once the last flow has ended.
+ */
+import { PACKET_STATUS_NAMES, type PacketStatusName } from '@oddflow/capture'
+
+/** A packet's status, no time, or a transport other than TCP and UDP by name ("protocol-47" without one). */
+export type DropReason = Exclude<PacketStatusName, 'ok'> | 'no-timestamp' | `protocol-${string}`
+
+export interface FlowCounters {
+  /** Packets given to the table. */
+  packets: number
+  packetsInFlows: number
+  /** Packets by the reason that they are in no flow; only reasons that occurred. */
+  dropped: Partial<Record<DropReason, number>>
+  /** Packets whose time lies before that of their flow's previous packet; they count as simultaneous. */
+  timestampBackwards: number
+  /** Flows begun. */
+  flows: number
+  /** Flows that had to end for lack of memory. */
+  evictedFlows: number
+  /** Records of all kinds. */
+  records: number
+  /** Records with a row. */
+  rows: number
+  /** Records without one, by reason; records = rows + these three. */
+  onePacketFlows: number
+  shortRecords: number
+  remainders: number
+  /** Packets in those remainders. */
+  remainderPackets: number
+}
+
+/** Names of IANA protocol numbers that turn up beside TCP and UDP. */
+const PROTOCOL_NAMES: Readonly<Record<number, string>> = {
+  1: 'icmp',
+  2: 'igmp',
+  4: 'ipv4',
+  41: 'ipv6',
+  47: 'gre',
+  50: 'esp',
+  51: 'ah',
+  58: 'icmpv6',
+  89: 'ospf',
+  103: 'pim',
+  112: 'vrrp',
+  132: 'sctp',
+}
+
+export function protocolDropReason(protocol: number): DropReason {
+  return `protocol-${PROTOCOL_NAMES[protocol] ?? protocol}`
+}
+
+/** What the tracker counts per packet. */
+export class PacketCounts {
+  packets = 0
+  packetsInFlows = 0
+  noTimestamp = 0
+  timestampBackwards = 0
+  flows = 0
+  evictedFlows = 0
+  readonly byStatus = new Float64Array(256)
+  readonly byProtocol = new Float64Array(256)
+
+  dropped(): Partial<Record<DropReason, number>> {
+    const dropped: Partial<Record<DropReason, number>> = {}
+    for (const [code, name] of PACKET_STATUS_NAMES.entries()) {
+      if (name !== 'ok' && this.byStatus[code] > 0) dropped[name] = this.byStatus[code]
+    }
+    if (this.noTimestamp > 0) dropped['no-timestamp'] = this.noTimestamp
+    for (let protocol = 0; protocol < 256; protocol++) {
+      if (this.byProtocol[protocol] > 0) dropped[protocolDropReason(protocol)] = this.byProtocol[protocol]
+    }
+    return dropped
+  }
+}

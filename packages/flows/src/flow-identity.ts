@@ -1,0 +1,91 @@
+/**
+ * FlowIdentity: who a flow is, as columns: its key, which end began it, and the MACs of its first packet.
+ *
+ * A key is ten 32-bit words: [protocol and IP version, both ports, a3, b3, a0, a1, a2, b0, b1, b2], where
+ * a and b are the two ends, a the lower by (address, port), and a0…a3 the words of a's address, most
+ * significant first. IPv4 uses a3 and b3 alone, so the first four words are its whole key. The IP version is
+ * part of the key; VLAN and interface are not.
+ */
+import type { PacketBatch } from '@oddflow/capture'
+
+export const KEY_WORDS = 10
+/** Words of an IPv4 key, at the front of the ten. */
+export const IPV4_KEY_WORDS = 4
+
+export interface FlowIdentity {
+  /** KEY_WORDS a flow. */
+  keys: Uint32Array
+  /** 1 where end b sent the first packet. */
+  swapped: Uint8Array
+  /** Twelve bytes a flow: the initiator's MAC, then the responder's, as in the first packet. */
+  macs: Uint8Array
+  /** Number of the flow's first packet in its capture, from 0. */
+  firstPacketNumber: Float64Array
+  /** Captures that ended before this flow began. */
+  captureIndex: Uint32Array
+}
+
+export const IDENTITY_BYTES = 4 * KEY_WORDS + 1 + 12 + 8 + 4
+
+export function createFlowIdentity(capacity: number): FlowIdentity {
+  return {
+    keys: new Uint32Array(KEY_WORDS * capacity),
+    swapped: new Uint8Array(capacity),
+    macs: new Uint8Array(12 * capacity),
+    firstPacketNumber: new Float64Array(capacity),
+    captureIndex: new Uint32Array(capacity),
+  }
+}
+
+export function growFlowIdentity(identity: FlowIdentity, capacity: number): void {
+  identity.keys = grown(identity.keys, new Uint32Array(KEY_WORDS * capacity))
+  identity.swapped = grown(identity.swapped, new Uint8Array(capacity))
+  identity.macs = grown(identity.macs, new Uint8Array(12 * capacity))
+  identity.firstPacketNumber = grown(identity.firstPacketNumber, new Float64Array(capacity))
+  identity.captureIndex = grown(identity.captureIndex, new Uint32Array(capacity))
+}
+
+export function copyIdentity(from: FlowIdentity, i: number, to: FlowIdentity, j: number): void {
+  for (let w = 0; w < KEY_WORDS; w++) to.keys[KEY_WORDS * j + w] = from.keys[KEY_WORDS * i + w]
+  for (let b = 0; b < 12; b++) to.macs[12 * j + b] = from.macs[12 * i + b]
+  to.swapped[j] = from.swapped[i]
+  to.firstPacketNumber[j] = from.firstPacketNumber[i]
+  to.captureIndex[j] = from.captureIndex[i]
+}
+
+/** Writes the key of packet i into `key`; true if the packet's source is end b. */
+export function writeKey(batch: PacketBatch, i: number, key: Uint32Array): boolean {
+  const { sourceAddress, destinationAddress } = batch
+  const sourcePort = batch.sourcePort[i]
+  const destinationPort = batch.destinationPort[i]
+  const version = batch.ipVersion[i]
+  const at = 4 * i
+  let order = 0
+  if (version !== 4) {
+    for (let w = 0; w < 3 && order === 0; w++) {
+      order = sourceAddress[at + w] - destinationAddress[at + w]
+    }
+  }
+  if (order === 0) order = sourceAddress[at + 3] - destinationAddress[at + 3]
+  if (order === 0) order = sourcePort - destinationPort
+  const swapped = order > 0
+  const a = swapped ? destinationAddress : sourceAddress
+  const b = swapped ? sourceAddress : destinationAddress
+  key[0] = (batch.protocol[i] << 8) | version
+  key[1] = swapped ? (destinationPort << 16) | sourcePort : (sourcePort << 16) | destinationPort
+  key[2] = a[at + 3]
+  key[3] = b[at + 3]
+  if (version !== 4) {
+    for (let w = 0; w < 3; w++) {
+      key[4 + w] = a[at + w]
+      key[7 + w] = b[at + w]
+    }
+  } else key.fill(0, 4, KEY_WORDS)
+  return swapped
+}
+
+/** `into` with the front of it taken from `from`. */
+export function grown<T extends Uint8Array | Uint32Array | Int32Array | Float64Array>(from: T, into: T): T {
+  into.set(from)
+  return into
+}

@@ -1,0 +1,50 @@
+/**
+ * The verdict on a flow of one packet (core: OnePacketRule).
+ *
+ * Such a flow has no interarrival time and makes no row, but a scan is made of nothing else, so silence would
+ * be blindness. The rule: normal if and only if training saw one-packet flows to the same service, a service
+ * being the protocol and the lower of the two ports. Only whole flows count here; the single packet that may
+ * be left of a long flow after its last window is no flow of one packet and gets no verdict of its own.
+ */
+import type { OnePacketRule } from '@oddflow/core'
+import type { CollectedFlows } from './collected-flows.js'
+import { KEY_WORDS } from './flow-identity.js'
+import type { FlowRecord } from './flow-record.js'
+
+/** A rule names at most this many services, the most frequent ones. */
+export const MAXIMUM_SERVICES = 1024
+
+/** "tcp/443": protocol and the lower of the two ports. */
+export function serviceName(protocol: number, portA: number, portB: number): string {
+  const name = protocol === 6 ? 'tcp' : protocol === 17 ? 'udp' : String(protocol)
+  return `${name}/${Math.min(portA, portB)}`
+}
+
+/** Learns from all one-packet flows of the training data; ties in frequency go by name. */
+export function learnOnePacketRule(flows: CollectedFlows): OnePacketRule {
+  const counts = new Map<string, number>()
+  let total = 0
+  for (let f = 0; f < flows.count; f++) {
+    if (flows.packetOffset[f + 1] - flows.packetOffset[f] !== 1) continue
+    total++
+    const head = flows.identity.keys[KEY_WORDS * f]
+    const ports = flows.identity.keys[KEY_WORDS * f + 1]
+    const service = serviceName(head >>> 8, ports >>> 16, ports & 0xffff)
+    counts.set(service, (counts.get(service) ?? 0) + 1)
+  }
+  const frequent = [...counts].sort((x, y) => y[1] - x[1] || compare(x[0], y[0])).slice(0, MAXIMUM_SERVICES)
+  return { flows: total, services: frequent.map(([service]) => service).sort(compare) }
+}
+
+/** True if a record without a row for the reason `one-packet` is novel under the rule. */
+export function judgeOnePacket(
+  rule: OnePacketRule,
+  record: Pick<FlowRecord, 'protocol' | 'initiatorPort' | 'responderPort'>,
+): boolean {
+  return !rule.services.includes(serviceName(record.protocol, record.initiatorPort, record.responderPort))
+}
+
+/** By UTF-16 code unit, so that the order is the same everywhere. */
+function compare(x: string, y: string): number {
+  return x < y ? -1 : x > y ? 1 : 0
+}

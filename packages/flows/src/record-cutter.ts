@@ -1,0 +1,208 @@
+/**
+ * RecordCutter: flows into records, and records into rows.
+ *
+ * A flow's packets come one by one. The contract's duration T cuts them:
+ * - `truncate` (the paper): packets later than the record's start + T are counted, but are not in the row;
+ * - `split`: the first packet later than start + T begins the next record, once the window holds the minimum
+ *   of packets; until then the window stays open, so that slow traffic makes rows too.
+ * The active timeout begins the next record in the same way, in both modes. The same cutter serves the
+ * scoring of packets as they come and the cutting of collected flows, so their rows are equal to the bit.
+ *
+ * Only the first packetsPerFlow packets of an open record are kept, in a PacketPool.
+ */
+import type { IatSizeContract } from '@oddflow/core'
+import { grown } from './flow-identity.js'
+import type { EndReason, FlowRecord, NoRowReason } from './flow-record.js'
+import { createFlowRecord } from './flow-record.js'
+import type { MemoryBudget } from './memory-budget.js'
+import { PACKETS_PER_CHUNK, PacketPool, packetPoolBytes } from './packet-pool.js'
+
+const NONE = -1
+/** Chunks that are there from the start, beside those for one whole row. */
+const INITIAL_CHUNKS = 64
+
+function initialChunks(packetsPerFlow: number): number {
+  return INITIAL_CHUNKS + Math.ceil(packetsPerFlow / PACKETS_PER_CHUNK)
+}
+
+/** Bytes that a cutter takes before its first flow. */
+export function cutterBaseBytes(packetsPerFlow: number): number {
+  return packetPoolBytes(initialChunks(packetsPerFlow))
+}
+
+/** The parts of a contract that cut; durationMicros may be Infinity here. */
+export type CutRule = Pick<
+  IatSizeContract,
+  'packetsPerFlow' | 'iatUnit' | 'activeTimeoutMicros' | 'truncation' | 'minimumPackets'
+>
+
+export interface RecordCounts {
+  records: number
+  rows: number
+  onePacketFlows: number
+  shortRecords: number
+  remainders: number
+  remainderPackets: number
+}
+
+export class RecordCutter {
+  readonly counts: RecordCounts = {
+    records: 0,
+    rows: 0,
+    onePacketFlows: 0,
+    shortRecords: 0,
+    remainders: 0,
+    remainderPackets: 0,
+  }
+  /** Bytes of the columns below for one flow. */
+  readonly bytesPerFlow = 8 + 8 + 8 + 8 + 8 + 8 + 4 + 4 + 4
+  readonly #rule: CutRule
+  readonly #split: boolean
+  readonly #unitMicros: number
+  readonly #budget: MemoryBudget
+  readonly #pool: PacketPool
+  readonly #record: FlowRecord = createFlowRecord()
+  readonly #row: Float64Array
+  readonly #describe: (flow: number, record: FlowRecord) => void
+  readonly #onRecord: (record: FlowRecord) => void
+  #startMicros = new Float64Array(0)
+  #lastMicros = new Float64Array(0)
+  #firstPacket = new Float64Array(0)
+  #packets = new Float64Array(0)
+  #rowPackets = new Float64Array(0)
+  #bytes = new Float64Array(0)
+  #piece = new Uint32Array(0)
+  #head = new Int32Array(0)
+  #tail = new Int32Array(0)
+
+  /**
+   * @param row - 2 · packetsPerFlow − 1 numbers, which the records' rows are written to.
+   * @param describe - fills in who flow number `flow` is.
+   */
+  constructor(
+    rule: CutRule,
+    budget: MemoryBudget,
+    row: Float64Array,
+    describe: (flow: number, record: FlowRecord) => void,
+    onRecord: (record: FlowRecord) => void,
+  ) {
+    this.#rule = rule
+    this.#split = rule.truncation.mode === 'split'
+    this.#unitMicros = rule.iatUnit === 'seconds' ? 1_000_000 : 1
+    this.#budget = budget
+    this.#row = row
+    this.#describe = describe
+    this.#onRecord = onRecord
+    this.#pool = new PacketPool(initialChunks(rule.packetsPerFlow))
+    budget.usedBytes += cutterBaseBytes(rule.packetsPerFlow)
+  }
+
+  resize(capacity: number): void {
+    this.#startMicros = grown(this.#startMicros, new Float64Array(capacity))
+    this.#lastMicros = grown(this.#lastMicros, new Float64Array(capacity))
+    this.#firstPacket = grown(this.#firstPacket, new Float64Array(capacity))
+    this.#packets = grown(this.#packets, new Float64Array(capacity))
+    this.#rowPackets = grown(this.#rowPackets, new Float64Array(capacity))
+    this.#bytes = grown(this.#bytes, new Float64Array(capacity))
+    this.#piece = grown(this.#piece, new Uint32Array(capacity))
+    this.#head = grown(this.#head, new Int32Array(capacity))
+    this.#tail = grown(this.#tail, new Int32Array(capacity))
+  }
+
+  makeRoom(): boolean {
+    const pool = this.#pool
+    if (!pool.full) return true
+    const capacity = this.#budget.reserveMore(pool.capacity, packetPoolBytes)
+    if (capacity === pool.capacity) return false
+    pool.grow(capacity)
+    return true
+  }
+
+  begin(flow: number, packetNumber: number, timeMicros: number, sizeBytes: number): void {
+    this.#piece[flow] = 0
+    this.#open(flow, packetNumber, timeMicros, sizeBytes)
+  }
+
+  append(flow: number, packetNumber: number, timeMicros: number, sizeBytes: number): void {
+    const rule = this.#rule
+    const age = timeMicros - this.#startMicros[flow]
+    const late = age > rule.truncation.durationMicros
+    const active = rule.activeTimeoutMicros !== null && age > rule.activeTimeoutMicros
+    if ((active || (late && this.#split)) && this.#packets[flow] >= rule.minimumPackets) {
+      this.#close(flow, active ? 'active-timeout' : 'window', true)
+      this.#piece[flow]++
+      this.#open(flow, packetNumber, timeMicros, sizeBytes)
+      return
+    }
+    const iat = timeMicros - this.#lastMicros[flow]
+    this.#lastMicros[flow] = timeMicros
+    this.#packets[flow]++
+    this.#bytes[flow] += sizeBytes
+    if (late && !this.#split) return
+    const index = this.#rowPackets[flow]++
+    if (index >= rule.packetsPerFlow) return
+    if (this.#pool.startsChunk(index)) this.#tail[flow] = this.#pool.take(this.#tail[flow])
+    this.#pool.write(this.#tail[flow], index, iat, sizeBytes)
+  }
+
+  end(flow: number, reason: EndReason): void {
+    this.#close(flow, reason, false)
+  }
+
+  #open(flow: number, packetNumber: number, timeMicros: number, sizeBytes: number): void {
+    const chunk = this.#pool.take(NONE)
+    this.#pool.write(chunk, 0, 0, sizeBytes)
+    this.#startMicros[flow] = timeMicros
+    this.#lastMicros[flow] = timeMicros
+    this.#firstPacket[flow] = packetNumber
+    this.#packets[flow] = 1
+    this.#rowPackets[flow] = 1
+    this.#bytes[flow] = sizeBytes
+    this.#head[flow] = chunk
+    this.#tail[flow] = chunk
+  }
+
+  #close(flow: number, reason: EndReason, goesOn: boolean): void {
+    const record = this.#record
+    const packets = this.#packets[flow]
+    const rowPackets = this.#rowPackets[flow]
+    this.#describe(flow, record)
+    record.firstPacketNumber = this.#firstPacket[flow]
+    record.pieceIndex = this.#piece[flow]
+    record.startMicros = this.#startMicros[flow]
+    record.durationMicros = this.#lastMicros[flow] - this.#startMicros[flow]
+    record.packets = packets
+    record.bytes = this.#bytes[flow]
+    record.rowPackets = rowPackets
+    record.endReason = reason
+    record.noRowReason = this.#noRowReason(packets, rowPackets, record.pieceIndex > 0 && !goesOn)
+    record.row = null
+    if (record.noRowReason === null) {
+      const kept = Math.min(rowPackets, this.#rule.packetsPerFlow)
+      this.#pool.writeRow(this.#head[flow], kept, this.#unitMicros, this.#row)
+      record.row = this.#row
+    }
+    this.#pool.release(this.#head[flow], this.#tail[flow])
+    this.#count(record)
+    this.#onRecord(record)
+  }
+
+  #noRowReason(packets: number, rowPackets: number, leftover: boolean): NoRowReason | null {
+    const minimum = this.#rule.minimumPackets
+    if (rowPackets >= minimum) return null
+    if (leftover && packets < minimum) return 'remainder'
+    return packets === 1 ? 'one-packet' : 'too-few-packets'
+  }
+
+  #count(record: FlowRecord): void {
+    const counts = this.counts
+    counts.records++
+    if (record.noRowReason === null) counts.rows++
+    else if (record.noRowReason === 'one-packet') counts.onePacketFlows++
+    else if (record.noRowReason === 'too-few-packets') counts.shortRecords++
+    else {
+      counts.remainders++
+      counts.remainderPackets += record.packets
+    }
+  }
+}
