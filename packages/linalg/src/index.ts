@@ -1,1 +1,8 @@
-export {}
+export * from './cholesky.js'
+export * from './gaussian-kernel.js'
+export * from './log-sum-exp.js'
+export * from './nearest-neighbours.js'
+export * from './pair-distance-quantiles.js'
+export * from './products.js'
+export * from './squared-distances.js'
+export * from './symmetric-eigen.js'

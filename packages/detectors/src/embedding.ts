@@ -1,0 +1,73 @@
+/**
+ * Embedding: x → φ′(x) = P·K(x) in d dimensions, by KJL or Nyström over m landmarks.
+ *
+ * Landmarks are drawn from the training rows without replacement. d is lowered to what the landmarks can
+ * span: the number of different ones for KJL, the numerical rank of their gram matrix for Nyström.
+ */
+import { createMatrix, type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
+import {
+  gaussianKernel,
+  gaussianKernelRow,
+  kernelExponentFactor,
+  matrixTimesVector,
+  squaredDistance,
+} from '@oddflow/linalg'
+import { drawSketch, kjlProjection } from './kjl.js'
+import type { EmbeddingModel } from './model.js'
+import { nystromProjection } from './nystrom.js'
+import type { EmbeddingParameters } from './parameters.js'
+
+/** `rows` are scaled, n × D; draws from the forks `landmarks` and `sketch` of `rng`. */
+export function fitEmbedding(
+  rows: Matrix,
+  bandwidth: number,
+  { m, d, embedding }: { m: number; d: number; embedding: EmbeddingParameters },
+  rng: Rng,
+): EmbeddingModel {
+  const chosen = sampleWithoutReplacement(rows.rows, Math.min(m, rows.rows), rng.fork('landmarks'))
+  const landmarks = takeRows(rows, chosen)
+  const gram = gaussianKernel(landmarks, landmarks, bandwidth)
+  if (embedding.kind === 'nystrom') {
+    return { kind: 'nystrom', bandwidth, landmarks, projection: nystromProjection(gram, d) }
+  }
+  const z = drawSketch(Math.min(d, differentRows(landmarks, d)), landmarks.rows, rng.fork('sketch'))
+  return { kind: 'kjl', bandwidth, landmarks, projection: kjlProjection(gram, z, embedding.centre) }
+}
+
+/** φ′ of all (scaled) rows: n × d. */
+export function embedRows(embedding: EmbeddingModel, rows: Matrix): Matrix {
+  const { landmarks, projection } = embedding
+  const out = createMatrix(rows.rows, projection.rows)
+  const factor = kernelExponentFactor(embedding.bandwidth)
+  const kernelRow = new Float64Array(landmarks.rows)
+  for (let i = 0; i < rows.rows; i++) {
+    embedInto(embedding, factor, rows.data, i * rows.cols, kernelRow, out.data, i * projection.rows)
+  }
+  return out
+}
+
+/** φ′ of the one scaled row at `start`; `kernelRow` (m) is scratch. Scoring and fitting both end here. */
+export function embedInto(
+  { landmarks, projection }: EmbeddingModel,
+  factor: number,
+  row: Float64Array,
+  start: number,
+  kernelRow: Float64Array,
+  out: Float64Array,
+  outStart: number,
+): void {
+  const m = landmarks.rows
+  gaussianKernelRow(row, start, landmarks.data, 0, m, landmarks.cols, factor, kernelRow, 0)
+  matrixTimesVector(projection.data, projection.rows, m, kernelRow, 0, out, outStart)
+}
+
+/** How many of the rows differ from all rows before them, counted up to `enough`. */
+function differentRows(rows: Matrix, enough: number): number {
+  let count = 0
+  for (let i = 0; i < rows.rows && count < enough; i++) {
+    let j = 0
+    while (j < i && squaredDistance(rows.data, i * rows.cols, rows.data, j * rows.cols, rows.cols) > 0) j++
+    if (j === i) count++
+  }
+  return count
+}
