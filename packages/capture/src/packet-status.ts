@@ -6,7 +6,19 @@
  */
 export const PACKET_OK = 0
 
-/** Names by code; index 0 is the keyed packet. */
+/**
+ * Names by code; index 0 is the keyed packet.
+ *
+ * - link-type-unsupported: the frame's LINKTYPE_ is not read (its name stands in a summary's `linkTypes`)
+ * - link-header-truncated: captured shorter than the link header, VLAN tags and SNAP included
+ * - not-ip, arp, mpls, pppoe: what follows the link header
+ * - ip-header-truncated, ip-header-invalid: captured too short (extension headers and options included), or
+ *   version or lengths that cannot be
+ * - ip-later-fragment: a fragment other than the first, which has no ports
+ * - transport-header-truncated, transport-header-invalid: no ports captured, or the IP length has no room
+ *   for them
+ * - ip-encrypted-or-no-transport: IPv6 "no next header"
+ */
 export const PACKET_STATUS_NAMES = [
   'ok',
   'link-type-unsupported',
@@ -19,6 +31,8 @@ export const PACKET_STATUS_NAMES = [
   'transport-header-truncated',
   'transport-header-invalid',
   'ip-encrypted-or-no-transport',
+  'mpls',
+  'pppoe',
 ] as const
 
 export type PacketStatusName = (typeof PACKET_STATUS_NAMES)[number]

@@ -1,1 +1,6 @@
-export {}
+export * from './capture-file-error.js'
+export * from './frame-source.js'
+export * from './open-capture.js'
+export * from './pcap-parser-frames.js'
+export type * from './pcap-parser-types.js'
+export * from './summarise-capture-file.js'

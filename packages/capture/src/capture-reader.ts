@@ -1,0 +1,199 @@
+/**
+ * createCaptureReader: bytes in, batches of frames out, in blocks of any size.
+ *
+ * The caller pushes a block and reads batches until there are none left, so the pace is the caller's and
+ * nothing queues up. Frames are not copied: a batch points into the block that was pushed. Only a record
+ * that straddles two blocks is gathered in a small buffer of the reader's own (and makes a batch of its
+ * own), at one copy per byte however finely the input is cut. The format is told by the first four bytes.
+ *
+ * Memory: the carry buffer, at most one record (MAXIMUM_CAPTURED_BYTES, MAXIMUM_BLOCK_BYTES), and one batch.
+ * It grows with the bytes that have arrived, never with a length that a file claims.
+ */
+import { ArgumentError, FormatError } from '@oddflow/core'
+import { type CaptureEnd, createWarningList } from './capture-end.js'
+import { describeUnknownMagic } from './capture-magic.js'
+import { createFrameBatch, type FrameBatch } from './frame-batch.js'
+import { createPcapRecords, isPcapMagic } from './pcap-records.js'
+import { createPcapngBlocks, PCAPNG_SECTION_HEADER } from './pcapng-blocks.js'
+import type { RecordReader } from './record-reader.js'
+
+export const DEFAULT_BATCH_FRAMES = 2048
+
+export interface CaptureReaderOptions {
+  /** Most frames in a batch, 1 … 65,536. */
+  readonly batchFrames?: number
+}
+
+export interface CaptureReader {
+  /**
+   * Hands over the next block of the capture. The block is borrowed until `read` returns null; it must not
+   * be pushed before that.
+   */
+  push(block: Uint8Array): void
+  /** The next batch, valid until the next call of `read`; null when the block is used up. */
+  read(): FrameBatch | null
+  /** True where no further input can give a frame (damage); pushing more is harmless. */
+  readonly finished: boolean
+  /** No more input: the end state. Throws ArgumentError while a block is not read to its end. */
+  end(): CaptureEnd
+}
+
+export function createCaptureReader(options: CaptureReaderOptions = {}): CaptureReader {
+  const capacity = options.batchFrames ?? DEFAULT_BATCH_FRAMES
+  if (!Number.isInteger(capacity) || capacity < 1 || capacity > 65_536) {
+    throw new ArgumentError(
+      `batchFrames: expected a whole number from 1 to 65536, found ${capacity}`,
+      'batchFrames',
+    )
+  }
+  const warnings = createWarningList()
+  const batch = createFrameBatch(capacity)
+  const empty: Uint8Array = new Uint8Array(0)
+  let records: RecordReader | null = null
+  let error: FormatError | null = null
+  let packets = 0
+  /** Bytes used so far: the capture offset of the next byte to be read. */
+  let position = 0
+  let block = empty
+  let blockView = viewOf(block)
+  let blockAt = 0
+  let carry: Uint8Array = new Uint8Array(4096)
+  let carryView = viewOf(carry)
+  let carryLength = 0
+
+  const addToCarry = (wanted: number): void => {
+    const take = Math.min(wanted - carryLength, block.length - blockAt)
+    if (carryLength + take > carry.length) {
+      const larger = new Uint8Array(Math.max(2 * carry.length, carryLength + take))
+      larger.set(carry.subarray(0, carryLength))
+      carry = larger
+      carryView = viewOf(carry)
+    }
+    carry.set(block.subarray(blockAt, blockAt + take), carryLength)
+    carryLength += take
+    blockAt += take
+  }
+
+  const detect = (data: Uint8Array, view: DataView, at: number): void => {
+    const big = view.getUint32(at, false)
+    if (isPcapMagic(big)) records = createPcapRecords(false, warnings)
+    else if (isPcapMagic(view.getUint32(at, true))) records = createPcapRecords(true, warnings)
+    else if (big === PCAPNG_SECTION_HEADER) records = createPcapngBlocks(warnings)
+    else error = new FormatError('capture', describeUnknownMagic(data.subarray(at)), { offsetBytes: 0 })
+  }
+
+  /** Reads from data[at … end); returns the first position not used. */
+  const readRecords = (data: Uint8Array, view: DataView, at: number, end: number): number => {
+    if (records === null) {
+      if (end - at < 4) return at
+      detect(data, view, at)
+      if (records === null) return at
+    }
+    const reader: RecordReader = records
+    const next = reader.read(data, view, at, end, position - at, batch)
+    position += next - at
+    error = reader.error
+    return next
+  }
+
+  const passOver = (): void => {
+    if (records === null || records.skip === 0) return
+    // a skipped block's head may still lie in the carry buffer
+    const held = Math.min(records.skip, carryLength)
+    if (held > 0) {
+      carry.copyWithin(0, held, carryLength)
+      carryLength -= held
+    }
+    const pass = Math.min(records.skip - held, block.length - blockAt)
+    blockAt += pass
+    records.skip -= held + pass
+    position += held + pass
+  }
+
+  const deliver = (data: Uint8Array): FrameBatch => {
+    packets += batch.count
+    batch.data = data
+    return batch
+  }
+
+  return {
+    push(next) {
+      if (blockAt < block.length && error === null) {
+        throw new ArgumentError('push: the block before this one is not read to its end yet')
+      }
+      block = next
+      blockView = viewOf(next)
+      blockAt = 0
+    },
+    read() {
+      batch.count = 0
+      batch.firstFrame = packets
+      while (error === null) {
+        passOver()
+        if (records !== null && records.skip > 0) break
+        const need = Math.max(records?.need ?? 4, 1)
+        if (carryLength > 0) {
+          if (carryLength < need) addToCarry(need)
+          if (carryLength < need) break
+          const used = readRecords(carry, carryView, 0, carryLength)
+          if (used > 0) {
+            carry.copyWithin(0, used, carryLength)
+            carryLength -= used
+            // a delivered frame must keep its bytes where the batch points: records fill the carry exactly
+          }
+          if (batch.count > 0) return deliver(carry)
+        } else {
+          if (blockAt >= block.length) break
+          blockAt = readRecords(block, blockView, blockAt, block.length)
+          if (batch.count > 0) return deliver(block)
+          if (error === null && (records === null || (records as RecordReader).skip === 0)) {
+            addToCarry(block.length - blockAt)
+          }
+        }
+      }
+      if (error !== null) blockAt = block.length
+      return null
+    },
+    get finished() {
+      return error !== null
+    },
+    end() {
+      if (blockAt < block.length) throw new ArgumentError('end: the last block is not read to its end yet')
+      let truncated = false
+      let detail: string | null = null
+      if (error === null) {
+        const total = position + carryLength
+        if (records === null || !records.started) {
+          truncated = total > 0
+          error =
+            total === 0
+              ? new FormatError('capture', 'empty: expected a pcap or pcapng file header, found no bytes')
+              : new FormatError(
+                  records?.format ?? 'capture',
+                  `cut short: expected a file header of ${records === null ? 24 : records.need} bytes, found ${total}`,
+                  { offsetBytes: 0 },
+                )
+        } else if (carryLength > 0 || records.skip > 0 || records.midRecord) {
+          truncated = true
+          detail =
+            carryLength > 0
+              ? `cut short: the record at byte ${position} needs at least ${records.need} bytes, the input holds ${carryLength}`
+              : `cut short within the block before byte ${position + records.skip + 4}`
+        }
+      }
+      return {
+        format: records?.format ?? null,
+        packets,
+        bytes: position + carryLength,
+        truncated,
+        error,
+        detail: error === null ? detail : error.message,
+        warnings: warnings.lines(),
+      }
+    },
+  }
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

@@ -1,0 +1,101 @@
+/**
+ * CaptureSummary: what a capture holds, in one record.
+ *
+ * First and last time are those of the first and last packet in file order that has a time, as capinfos'
+ * start and end are not (it sorts) but tshark's first and last frame are; a capture whose clock stepped back
+ * may have earlier packets in between. Flows are distinct unordered pairs of (address, port) with protocol
+ * and IP version, of the outer headers, with no timeouts. Every packet is in `flows`' packets or under one
+ * reason in `skipped`: packets = keyedPackets + the sum over `skipped`.
+ */
+import type { CaptureEnd } from './capture-end.js'
+import { createFlowKeySet, type FlowCounts } from './flow-key-set.js'
+import type { FrameBatch } from './frame-batch.js'
+import { linkTypeName } from './link-type-names.js'
+import type { PacketBatch } from './packet-batch.js'
+import { PACKET_OK, PACKET_STATUS_NAMES } from './packet-status.js'
+
+export interface CaptureSummary {
+  /** Packets looked at (those that a filter kept, where there is one). */
+  readonly packets: number
+  /** Of these, the ones that belong to a flow. */
+  readonly keyedPackets: number
+  readonly wireBytes: number
+  /** null where no packet has a time. */
+  readonly firstTimestampMicros: number | null
+  readonly lastTimestampMicros: number | null
+  /** Packets by LINKTYPE_ name. */
+  readonly linkTypes: Readonly<Record<string, number>>
+  readonly flows: Readonly<FlowCounts>
+  /** Packets whose flow was not counted because the flow set was full; 0 means that `flows` is exact. */
+  readonly flowOverflowPackets: number
+  /** Packets that belong to no flow, by reason. */
+  readonly skipped: Readonly<Record<string, number>>
+  readonly truncated: boolean
+  readonly error: string | null
+  readonly warnings: readonly string[]
+}
+
+export interface CaptureSummariser {
+  /** Adds a batch and its decoded packets; with `keep`, only the packets for which it is true. */
+  add(frames: FrameBatch, packets: PacketBatch, keep?: (packets: PacketBatch, i: number) => boolean): void
+  finish(end: Pick<CaptureEnd, 'truncated' | 'warnings'> & { error: Error | null }): CaptureSummary
+}
+
+export function createCaptureSummariser(maximumFlowKeys?: number): CaptureSummariser {
+  const keys = createFlowKeySet(maximumFlowKeys)
+  const byStatus = new Float64Array(PACKET_STATUS_NAMES.length)
+  const byLinkType = new Map<number, number>()
+  let packetCount = 0
+  let wireBytes = 0
+  let first = Number.NaN
+  let last = Number.NaN
+  return {
+    add(frames, packets, keep) {
+      let runType = -1
+      let run = 0
+      for (let i = 0; i < packets.count; i++) {
+        if (keep !== undefined && !keep(packets, i)) continue
+        packetCount++
+        wireBytes += packets.frameBytes[i]!
+        const time = packets.timestampMicros[i]!
+        if (!Number.isNaN(time)) {
+          if (Number.isNaN(first)) first = time
+          last = time
+        }
+        const status = packets.status[i]!
+        byStatus[status]!++
+        if (status === PACKET_OK) keys.add(packets, i)
+        const linkType = frames.linkType[i]!
+        if (linkType !== runType) {
+          if (run > 0) byLinkType.set(runType, (byLinkType.get(runType) ?? 0) + run)
+          runType = linkType
+          run = 0
+        }
+        run++
+      }
+      if (run > 0) byLinkType.set(runType, (byLinkType.get(runType) ?? 0) + run)
+    },
+    finish(end) {
+      const skipped: Record<string, number> = {}
+      PACKET_STATUS_NAMES.forEach((name, code) => {
+        if (code !== PACKET_OK && byStatus[code]! > 0) skipped[name] = byStatus[code]!
+      })
+      const linkTypes: Record<string, number> = {}
+      for (const [type, count] of byLinkType) linkTypes[linkTypeName(type)] = count
+      return {
+        packets: packetCount,
+        keyedPackets: byStatus[PACKET_OK]!,
+        wireBytes,
+        firstTimestampMicros: Number.isNaN(first) ? null : first,
+        lastTimestampMicros: Number.isNaN(last) ? null : last,
+        linkTypes,
+        flows: { ...keys.counts },
+        flowOverflowPackets: keys.overflow,
+        skipped,
+        truncated: end.truncated,
+        error: end.error === null ? null : end.error.message,
+        warnings: end.warnings,
+      }
+    },
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * Ethernet II, VLAN tags, LLC with SNAP, and ARP's addresses.
+ *
+ * Source: IEEE 802.3 and 802.1Q (tags 8100, 88a8, and the older 9100, 9200, 9300 for the outer one), RFC
+ * 1042 (LLC/SNAP), RFC 826. Any number of tags is passed: each is four captured bytes, so the frame's own
+ * length is the bound. A type field below 1536 is a length and an LLC header follows; 1501 … 1535 is
+ * neither. MPLS and PPPoE are named, not read.
+ */
+import { decodeIpv4 } from './ipv4.js'
+import { decodeIpv6 } from './ipv6.js'
+import type { PacketBatch } from './packet-batch.js'
+import { ARP, LINK_HEADER_TRUNCATED, MPLS, NOT_IP, PPPOE } from './status-codes.js'
+
+export function decodeEthernet(
+  data: Uint8Array,
+  at: number,
+  end: number,
+  packets: PacketBatch,
+  i: number,
+): number {
+  if (end - at < 14) return LINK_HEADER_TRUNCATED
+  const { destinationMac, sourceMac } = packets
+  const to = 6 * i
+  for (let k = 0; k < 6; k++) {
+    destinationMac[to + k] = data[at + k]!
+    sourceMac[to + k] = data[at + 6 + k]!
+  }
+  const type = (data[at + 12]! << 8) | data[at + 13]!
+  return decodeEtherType(type, data, at + 14, end, at, packets, i)
+}
+
+/** @param at behind the type field. @param frame where the frame begins */
+export function decodeEtherType(
+  etherType: number,
+  data: Uint8Array,
+  at: number,
+  end: number,
+  frame: number,
+  packets: PacketBatch,
+  i: number,
+): number {
+  let type = etherType
+  let next = at
+  while (type === 0x8100 || type === 0x88a8 || type === 0x9100 || type === 0x9200 || type === 0x9300) {
+    if (end - next < 4) return LINK_HEADER_TRUNCATED
+    type = (data[next + 2]! << 8) | data[next + 3]!
+    next += 4
+  }
+  switch (type) {
+    case 0x0800:
+      return decodeIpv4(data, next, end, frame, packets, i)
+    case 0x86dd:
+      return decodeIpv6(data, next, end, frame, packets, i)
+    case 0x0806:
+      return decodeArp(data, next, end, packets, i)
+    case 0x8847:
+    case 0x8848:
+      return MPLS
+    case 0x8863:
+    case 0x8864:
+      return PPPOE
+    default:
+      return type <= 1500 ? decodeLlc(data, next, end, frame, packets, i) : NOT_IP
+  }
+}
+
+export function decodeLlc(
+  data: Uint8Array,
+  at: number,
+  end: number,
+  frame: number,
+  packets: PacketBatch,
+  i: number,
+): number {
+  if (end - at < 3) return LINK_HEADER_TRUNCATED
+  const dsap = data[at]!
+  const ssap = data[at + 1]!
+  if (dsap === 0x06 && ssap === 0x06) return decodeIpv4(data, at + 3, end, frame, packets, i)
+  if (dsap !== 0xaa || ssap !== 0xaa) return NOT_IP
+  if (end - at < 8) return LINK_HEADER_TRUNCATED
+  // organisation 000000 is RFC 1042, 0000f8 the bridge tunnel of 802.1H: both carry an EtherType
+  if (data[at + 3]! !== 0 || data[at + 4]! !== 0 || (data[at + 5]! !== 0 && data[at + 5]! !== 0xf8))
+    return NOT_IP
+  const type = (data[at + 6]! << 8) | data[at + 7]!
+  return type <= 1500 ? NOT_IP : decodeEtherType(type, data, at + 8, end, frame, packets, i)
+}
+
+/** Sender and target of IPv4 over a six-byte hardware address stand as source and destination. */
+function decodeArp(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+  if (end - at >= 28 && data[at + 2]! === 0x08 && data[at + 3]! === 0 && data[at + 4]! === 6) {
+    packets.sourceAddress[4 * i + 3] = word(data, at + 14)
+    packets.destinationAddress[4 * i + 3] = word(data, at + 24)
+  }
+  return ARP
+}
+
+function word(data: Uint8Array, at: number): number {
+  return (data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!
+}

@@ -1,0 +1,122 @@
+/**
+ * FlowKeySet: how many different conversations there are, counted exactly in typed arrays.
+ *
+ * A key is ten 32-bit words: the two addresses, the two ports, protocol and IP version, with the two ends in
+ * a fixed order so that both directions are one key. Open addressing over a table of key numbers, doubled
+ * at half load. The set is bounded: when `maximumKeys` are held, a key not seen before is only counted as
+ * `overflow` and the counts by protocol become lower bounds. At the default bound the set takes at most
+ * 100 MB, twice that for the moment of its last growth.
+ */
+import type { PacketBatch } from './packet-batch.js'
+import { PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from './transport.js'
+
+export const DEFAULT_MAXIMUM_FLOW_KEYS = 2_097_152
+const WORDS = 10
+
+export interface FlowCounts {
+  tcp: number
+  udp: number
+  /** ICMP over IPv4 and ICMPv6 over IPv6, by pair of addresses. */
+  icmp: number
+  sctp: number
+  /** All other protocols, by pair of addresses. */
+  other: number
+}
+
+export interface FlowKeySet {
+  readonly counts: Readonly<FlowCounts>
+  /** Packets whose key was new when the set was full. */
+  readonly overflow: number
+  add(packets: PacketBatch, i: number): void
+}
+
+export function createFlowKeySet(maximumKeys: number = DEFAULT_MAXIMUM_FLOW_KEYS): FlowKeySet {
+  const counts: FlowCounts = { tcp: 0, udp: 0, icmp: 0, sctp: 0, other: 0 }
+  let size = 0
+  let overflow = 0
+  let keys = new Uint32Array(WORDS * 512)
+  let table = new Uint32Array(1024) // key number + 1
+  const probe = new Uint32Array(WORDS)
+
+  const grow = (): void => {
+    const larger = new Uint32Array(2 * keys.length)
+    larger.set(keys)
+    keys = larger
+    table = new Uint32Array(2 * table.length)
+    const mask = table.length - 1
+    for (let key = 0; key < size; key++) {
+      let slot = hash(keys, WORDS * key) & mask
+      while (table[slot] !== 0) slot = (slot + 1) & mask
+      table[slot] = key + 1
+    }
+  }
+
+  return {
+    counts,
+    get overflow() {
+      return overflow
+    },
+    add(packets, i) {
+      fillKey(probe, packets, i)
+      const mask = table.length - 1
+      let slot = hash(probe, 0) & mask
+      for (let held = table[slot]!; held !== 0; held = table[slot]!) {
+        if (equal(keys, WORDS * (held - 1), probe)) return
+        slot = (slot + 1) & mask
+      }
+      if (size >= maximumKeys) {
+        overflow++
+        return
+      }
+      keys.set(probe, WORDS * size)
+      table[slot] = ++size
+      countProtocol(counts, packets.protocol[i]!)
+      if (2 * size >= table.length) grow()
+    },
+  }
+}
+
+function countProtocol(counts: FlowCounts, protocol: number): void {
+  if (protocol === PROTOCOL_TCP) counts.tcp++
+  else if (protocol === PROTOCOL_UDP) counts.udp++
+  else if (protocol === PROTOCOL_ICMP || protocol === PROTOCOL_ICMPV6) counts.icmp++
+  else if (protocol === PROTOCOL_SCTP) counts.sctp++
+  else counts.other++
+}
+
+function fillKey(key: Uint32Array, packets: PacketBatch, i: number): void {
+  const { sourceAddress, destinationAddress } = packets
+  const sourcePort = packets.sourcePort[i]!
+  const destinationPort = packets.destinationPort[i]!
+  let order = 0
+  for (let k = 0; k < 4 && order === 0; k++)
+    order = sourceAddress[4 * i + k]! - destinationAddress[4 * i + k]!
+  if (order === 0) order = sourcePort - destinationPort
+  const low = order <= 0 ? sourceAddress : destinationAddress
+  const high = order <= 0 ? destinationAddress : sourceAddress
+  for (let k = 0; k < 4; k++) {
+    key[k] = low[4 * i + k]!
+    key[4 + k] = high[4 * i + k]!
+  }
+  key[8] = order <= 0 ? (sourcePort << 16) | destinationPort : (destinationPort << 16) | sourcePort
+  key[9] = (packets.ipVersion[i]! << 8) | packets.protocol[i]!
+}
+
+/** Two rounds of multiply and fold a word (murmur3's mixing). */
+function hash(words: Uint32Array, at: number): number {
+  let h = 0x9747b28c
+  for (let k = 0; k < WORDS; k++) {
+    let w = Math.imul(words[at + k]!, 0xcc9e2d51)
+    w = Math.imul((w << 15) | (w >>> 17), 0x1b873593)
+    h ^= w
+    h = Math.imul((h << 13) | (h >>> 19), 5) + 0xe6546b64
+  }
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
+  return (h ^ (h >>> 16)) >>> 0
+}
+
+function equal(keys: Uint32Array, at: number, probe: Uint32Array): boolean {
+  for (let k = 0; k < WORDS; k++) if (keys[at + k] !== probe[k]) return false
+  return true
+}

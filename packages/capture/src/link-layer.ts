@@ -1,0 +1,111 @@
+/**
+ * Link headers other than Ethernet's, and the choice among all of them by LINKTYPE_ value.
+ *
+ * Source: tcpdump.org/linktypes. NULL (0) and LOOP (108) begin with an address family of four bytes: NULL
+ * in the byte order of the recorder (both are tried, the smaller value is the family), LOOP in network
+ * order (the same trial serves). 12 and 14 are the values that BSDs used for RAW. SLL (113) and SLL2 (276)
+ * are the cooked headers of Linux: their protocol is an EtherType where the device has such, 4 for an LLC
+ * header, and for netlink devices no EtherType at all.
+ */
+import { decodeEthernet, decodeEtherType, decodeLlc } from './ethernet.js'
+import { decodeIpv4 } from './ipv4.js'
+import { decodeIpv6 } from './ipv6.js'
+import type { PacketBatch } from './packet-batch.js'
+import { IP_HEADER_TRUNCATED, LINK_HEADER_TRUNCATED, LINK_TYPE_UNSUPPORTED, NOT_IP } from './status-codes.js'
+
+const ARPHRD_NETLINK = 824
+const PROTOCOL_LLC = 4
+
+/** Fills the columns of packet i from data[at … end); returns its status. */
+export function decodeLinkLayer(
+  linkType: number,
+  data: Uint8Array,
+  at: number,
+  end: number,
+  packets: PacketBatch,
+  i: number,
+): number {
+  switch (linkType) {
+    case 1:
+      return decodeEthernet(data, at, end, packets, i)
+    case 0:
+    case 108:
+      return decodeLoopback(data, at, end, packets, i)
+    case 12:
+    case 14:
+    case 101:
+      return decodeRaw(data, at, end, packets, i)
+    case 228:
+      return decodeIpv4(data, at, end, at, packets, i)
+    case 229:
+      return decodeIpv6(data, at, end, at, packets, i)
+    case 113:
+      return decodeCooked(data, at, end, packets, i)
+    case 276:
+      return decodeCooked2(data, at, end, packets, i)
+    default:
+      return LINK_TYPE_UNSUPPORTED
+  }
+}
+
+function decodeRaw(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+  if (at >= end) return IP_HEADER_TRUNCATED
+  const version = data[at]! >>> 4
+  if (version === 4) return decodeIpv4(data, at, end, at, packets, i)
+  if (version === 6) return decodeIpv6(data, at, end, at, packets, i)
+  return NOT_IP
+}
+
+function decodeLoopback(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+  if (end - at < 4) return LINK_HEADER_TRUNCATED
+  const big = ((data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!) >>> 0
+  const little = ((data[at + 3]! << 24) | (data[at + 2]! << 16) | (data[at + 1]! << 8) | data[at]!) >>> 0
+  switch (Math.min(big, little)) {
+    case 2:
+      return decodeIpv4(data, at + 4, end, at, packets, i)
+    // AF_INET6 of Linux, the BSDs, FreeBSD and Darwin
+    case 10:
+    case 24:
+    case 28:
+    case 30:
+      return decodeIpv6(data, at + 4, end, at, packets, i)
+    default:
+      return NOT_IP
+  }
+}
+
+function decodeCooked(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+  if (end - at < 16) return LINK_HEADER_TRUNCATED
+  const hardware = (data[at + 2]! << 8) | data[at + 3]!
+  const addressBytes = (data[at + 4]! << 8) | data[at + 5]!
+  const protocol = (data[at + 14]! << 8) | data[at + 15]!
+  if (addressBytes === 6) copySourceMac(data, at + 6, packets, i)
+  return decodeCookedProtocol(hardware, protocol, data, at, at + 16, end, packets, i)
+}
+
+function decodeCooked2(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+  if (end - at < 20) return LINK_HEADER_TRUNCATED
+  const protocol = (data[at]! << 8) | data[at + 1]!
+  const hardware = (data[at + 8]! << 8) | data[at + 9]!
+  if (data[at + 11]! === 6) copySourceMac(data, at + 12, packets, i)
+  return decodeCookedProtocol(hardware, protocol, data, at, at + 20, end, packets, i)
+}
+
+function decodeCookedProtocol(
+  hardware: number,
+  protocol: number,
+  data: Uint8Array,
+  frame: number,
+  at: number,
+  end: number,
+  packets: PacketBatch,
+  i: number,
+): number {
+  if (hardware === ARPHRD_NETLINK) return NOT_IP
+  if (protocol === PROTOCOL_LLC) return decodeLlc(data, at, end, frame, packets, i)
+  return decodeEtherType(protocol, data, at, end, frame, packets, i)
+}
+
+function copySourceMac(data: Uint8Array, at: number, packets: PacketBatch, i: number): void {
+  for (let k = 0; k < 6; k++) packets.sourceMac[6 * i + k] = data[at + k]!
+}

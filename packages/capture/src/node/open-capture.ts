@@ -1,0 +1,129 @@
+/**
+ * Captures from files, FIFOs and standard input, plain or gzip, through either reader.
+ *
+ * Two shapes of one thing: `openCapture` to iterate over, `readCapture` with a callback. Both hold one batch
+ * and a few blocks, at the pace of the consumer. An input that gives no packet and an error (missing,
+ * a directory, no capture at all) throws CaptureFileError; damage behind the first packet ends the reading
+ * and stands in the end state, with everything before it delivered.
+ */
+import { Readable } from 'node:stream'
+import { ArgumentError, FormatError } from '@oddflow/core'
+import { parse } from 'pcap-parser'
+import type { CaptureEnd } from '../capture-end.js'
+import { createCaptureReader, DEFAULT_BATCH_FRAMES } from '../capture-reader.js'
+import type { FrameBatch } from '../frame-batch.js'
+import { CaptureFileError } from './capture-file-error.js'
+import { fileBlocks } from './file-blocks.js'
+import { type FrameSource, frameSource } from './frame-source.js'
+import { type GzipState, gunzipBlocks } from './gunzip-blocks.js'
+import { framesFromPcapParser } from './pcap-parser-frames.js'
+
+export const CAPTURE_READERS = ['oddflow', 'pcap-parser'] as const
+export type CaptureReaderName = (typeof CAPTURE_READERS)[number]
+export const DEFAULT_BLOCK_BYTES = 1_048_576
+
+export interface OpenCaptureOptions {
+  /** `oddflow` where it is left out. */
+  readonly reader?: CaptureReaderName
+  /** Most frames in a batch. */
+  readonly batchFrames?: number
+  /** Bytes read from a file at a time, 4,096 … 16,777,216. */
+  readonly blockBytes?: number
+}
+
+/** @param file a path, or `-` for standard input. Errors come when it is iterated. */
+export function openCapture(file: string, options: OpenCaptureOptions = {}): FrameSource {
+  const reader = options.reader ?? 'oddflow'
+  if (!CAPTURE_READERS.includes(reader)) {
+    throw new ArgumentError(
+      `reader: expected one of ${CAPTURE_READERS.join(', ')}, found ${reader}`,
+      'reader',
+    )
+  }
+  const blockBytes = options.blockBytes ?? DEFAULT_BLOCK_BYTES
+  if (!Number.isInteger(blockBytes) || blockBytes < 4096 || blockBytes > 16_777_216) {
+    throw new ArgumentError(
+      `blockBytes: expected a whole number from 4096 to 16777216, found ${blockBytes}`,
+      'blockBytes',
+    )
+  }
+  const batchFrames = options.batchFrames ?? DEFAULT_BATCH_FRAMES
+  return frameSource(readAll(file, reader, blockBytes, batchFrames))
+}
+
+/** Calls `onFrames` for every batch, waiting for a promise that it returns. */
+export async function readCapture(
+  file: string,
+  onFrames: (frames: FrameBatch) => void | Promise<void>,
+  options: OpenCaptureOptions = {},
+): Promise<CaptureEnd> {
+  const source = openCapture(file, options)
+  for await (const batch of source) {
+    const pending = onFrames(batch)
+    if (pending !== undefined) await pending
+  }
+  return source.end!
+}
+
+async function* readAll(
+  file: string,
+  reader: CaptureReaderName,
+  blockBytes: number,
+  batchFrames: number,
+): AsyncGenerator<FrameBatch, CaptureEnd> {
+  const gzip: GzipState = { compressed: false, truncated: false, damage: null }
+  const blocks = gunzipBlocks(fileBlocks(file, blockBytes), gzip)
+  const end =
+    reader === 'oddflow'
+      ? yield* readBlocks(blocks, batchFrames)
+      : yield* readThroughPcapParser(blocks, batchFrames)
+  const whole = withGzip(end, gzip)
+  if (whole.packets === 0 && whole.error !== null) {
+    const message = whole.error.message.replace(/^capture: /, '').replace(/ \(byte 0\)$/, '')
+    throw new CaptureFileError(file, 'not-a-capture', message, {
+      offsetBytes: whole.error.offsetBytes,
+      truncated: whole.truncated,
+    })
+  }
+  return whole
+}
+
+async function* readBlocks(
+  blocks: AsyncGenerator<Uint8Array>,
+  batchFrames: number,
+): AsyncGenerator<FrameBatch, CaptureEnd> {
+  const reader = createCaptureReader({ batchFrames })
+  for await (const block of blocks) {
+    reader.push(block)
+    for (let batch = reader.read(); batch !== null; batch = reader.read()) yield batch
+    if (reader.finished) break
+  }
+  return reader.end()
+}
+
+async function* readThroughPcapParser(
+  blocks: AsyncGenerator<Uint8Array>,
+  batchFrames: number,
+): AsyncGenerator<FrameBatch, CaptureEnd> {
+  const source = framesFromPcapParser(parse(Readable.from(copies(blocks), { objectMode: false })), {
+    batchFrames,
+  })
+  yield* source
+  return source.end!
+}
+
+/** pcap-parser keeps parts of what it is given, and a borrowed block is overwritten. */
+async function* copies(blocks: AsyncGenerator<Uint8Array>): AsyncGenerator<Buffer> {
+  for await (const block of blocks) yield Buffer.from(block)
+}
+
+function withGzip(end: CaptureEnd, gzip: GzipState): CaptureEnd {
+  if (gzip.damage !== null && end.error === null) {
+    const error = new FormatError('gzip', `damaged: ${gzip.damage}`)
+    return { ...end, error, detail: error.message }
+  }
+  if (gzip.truncated && !end.truncated) {
+    return { ...end, truncated: true, detail: end.detail ?? 'cut short: the gzip stream has no end' }
+  }
+  return end
+}

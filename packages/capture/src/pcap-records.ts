@@ -1,0 +1,153 @@
+/**
+ * Classic pcap: a 24-byte file header, then records of a 16-byte header and the captured bytes.
+ *
+ * Source: draft-ietf-opsawg-pcap and libpcap's sf-pcap.c. Read here: microsecond (a1b2c3d4) and nanosecond
+ * (a1b23c4d) files in both byte orders, and the modified format of Alexey Kuznetzov's patch (a1b2cd34,
+ * 24-byte record headers). Files older than 2.3 hold the two lengths in the other order, and 2.3 may: as
+ * libpcap does, they are swapped back. A fraction of a second or more is carried into the seconds. The
+ * upper bits of the link type field (FCS length) are dropped; its reserved bits must be zero, or the field
+ * is no link type. Left out: the 1.0-era variants that share a magic number with the modified format.
+ */
+import { FormatError } from '@oddflow/core'
+import { MAXIMUM_CAPTURED_BYTES, type WarningList } from './capture-end.js'
+import type { FrameBatch } from './frame-batch.js'
+import { hex32, type RecordReader } from './record-reader.js'
+
+export const PCAP_MAGIC_MICROS = 0xa1b2c3d4
+export const PCAP_MAGIC_NANOS = 0xa1b23c4d
+export const PCAP_MAGIC_MODIFIED = 0xa1b2cd34
+export const PCAP_FILE_HEADER_BYTES = 24
+export const PCAP_RECORD_HEADER_BYTES = 16
+const MODIFIED_RECORD_HEADER_BYTES = 24
+
+/** Bits 16–25 of the link type field, which must be zero (26–31 hold the FCS length and its flag). */
+const LINK_TYPE_RESERVED = 0x03ff0000
+
+export function isPcapMagic(value: number): boolean {
+  return value === PCAP_MAGIC_MICROS || value === PCAP_MAGIC_NANOS || value === PCAP_MAGIC_MODIFIED
+}
+
+/** The LINKTYPE_ value in a file header's last field. Throws FormatError when its reserved bits are set. */
+export function pcapLinkType(field: number): number {
+  if ((field & LINK_TYPE_RESERVED) !== 0) {
+    throw new FormatError('pcap', `expected a link type below 65536, found ${hex32(field)}`, {
+      offsetBytes: 20,
+    })
+  }
+  return field & 0xffff
+}
+
+/** What a version other than 2.x deserves: no refusal (libpcap refuses, Wireshark reads), but a word. */
+export function pcapVersionWarning(major: number, minor: number): string | null {
+  return major === 2 ? null : `file version ${major}.${minor}, read as 2.4`
+}
+
+export function createPcapRecords(littleEndian: boolean, warnings: WarningList): RecordReader {
+  let started = false
+  let need = 0
+  let error: FormatError | null = null
+  let recordHeaderBytes = PCAP_RECORD_HEADER_BYTES
+  let linkType = 0
+  let nanos = false
+  /** Lengths are in the old order: 0 no, 1 yes, 2 where the captured length is the larger. */
+  let swapped = 0
+  let warnedLength = false
+
+  const readFileHeader = (view: DataView, at: number): void => {
+    const magic = view.getUint32(at, littleEndian)
+    nanos = magic === PCAP_MAGIC_NANOS
+    if (magic === PCAP_MAGIC_MODIFIED) recordHeaderBytes = MODIFIED_RECORD_HEADER_BYTES
+    const major = view.getUint16(at + 4, littleEndian)
+    const minor = view.getUint16(at + 6, littleEndian)
+    const warning = pcapVersionWarning(major, minor)
+    if (warning !== null) warnings.add(warning)
+    else if (minor < 3) swapped = 1
+    else if (minor === 3) swapped = 2
+    linkType = pcapLinkType(view.getUint32(at + 20, littleEndian))
+    started = true
+  }
+
+  return {
+    format: 'pcap',
+    skip: 0,
+    midRecord: false,
+    get started() {
+      return started
+    },
+    get need() {
+      return need
+    },
+    get error() {
+      return error
+    },
+    read(_data, view, from, end, base, batch: FrameBatch) {
+      let at = from
+      if (!started) {
+        if (end - at < PCAP_FILE_HEADER_BYTES) {
+          need = PCAP_FILE_HEADER_BYTES
+          return at
+        }
+        try {
+          readFileHeader(view, at)
+        } catch (refusal) {
+          if (!(refusal instanceof FormatError)) throw refusal
+          error = refusal
+          return at
+        }
+        at += PCAP_FILE_HEADER_BYTES
+      }
+      const { offset, capturedBytes, wireBytes, timestampMicros, timestampSubNanos, linkType: types } = batch
+      const capacity = offset.length
+      let n = batch.count
+      need = 0
+      while (n < capacity) {
+        if (end - at < recordHeaderBytes) {
+          need = recordHeaderBytes
+          break
+        }
+        const fraction = view.getUint32(at + 4, littleEndian)
+        let captured = view.getUint32(at + 8, littleEndian)
+        let wire = view.getUint32(at + 12, littleEndian)
+        if (swapped !== 0 && (swapped === 1 || captured > wire)) {
+          const t = captured
+          captured = wire
+          wire = t
+        }
+        if (captured > MAXIMUM_CAPTURED_BYTES) {
+          error = new FormatError(
+            'pcap',
+            `packet ${batch.firstFrame + n + 1}: expected a captured length of at most ${MAXIMUM_CAPTURED_BYTES}, found ${captured}`,
+            { offsetBytes: base + at + 8 },
+          )
+          break
+        }
+        const size = recordHeaderBytes + captured
+        if (end - at < size) {
+          need = size
+          break
+        }
+        if (captured > wire && !warnedLength) {
+          warnedLength = true
+          warnings.add(`packet ${batch.firstFrame + n + 1}: captured ${captured} bytes of ${wire}`)
+        }
+        const seconds = view.getUint32(at, littleEndian) * 1e6
+        if (nanos) {
+          const micros = Math.floor(fraction / 1000)
+          timestampMicros[n] = seconds + micros
+          timestampSubNanos[n] = fraction - 1000 * micros
+        } else {
+          timestampMicros[n] = seconds + fraction
+          timestampSubNanos[n] = 0
+        }
+        offset[n] = at + recordHeaderBytes
+        capturedBytes[n] = captured
+        wireBytes[n] = wire
+        types[n] = linkType
+        n++
+        at += size
+      }
+      batch.count = n
+      return at
+    },
+  }
+}

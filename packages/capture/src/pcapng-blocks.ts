@@ -1,0 +1,219 @@
+/**
+ * pcapng: sections of blocks, each block with its length at both ends.
+ *
+ * Source: draft-ietf-opsawg-pcapng. Read: Section Header (byte order and version may change, interfaces
+ * start anew), Interface Description, Enhanced Packet, Simple Packet (no time: NaN) and the obsolete Packet
+ * Block. All other blocks, known or not, are passed over as they stream by, whatever their length. The
+ * section length is a hint that is often wrong and is not used. Left out: names, statistics, secrets and
+ * comments, which say nothing about packets.
+ */
+import { FormatError } from '@oddflow/core'
+import {
+  MAXIMUM_BLOCK_BYTES,
+  MAXIMUM_CAPTURED_BYTES,
+  MAXIMUM_INTERFACES,
+  type WarningList,
+} from './capture-end.js'
+import { type PcapngInterface, readPcapngInterface } from './pcapng-interface.js'
+import { writeTicks } from './pcapng-timestamp.js'
+import { hex32, type RecordReader } from './record-reader.js'
+
+export const PCAPNG_SECTION_HEADER = 0x0a0d0d0a
+const INTERFACE_DESCRIPTION = 1
+const PACKET_OBSOLETE = 2
+const SIMPLE_PACKET = 3
+const ENHANCED_PACKET = 6
+const BYTE_ORDER_MAGIC = 0x1a2b3c4d
+const BYTE_ORDER_SWAPPED = 0x4d3c2b1a
+/** Type, length and the length again. */
+const SMALLEST_BLOCK = 12
+
+export function createPcapngBlocks(warnings: WarningList): RecordReader {
+  let littleEndian = true
+  let started = false
+  let need = 0
+  let error: FormatError | null = null
+  let interfaces: PcapngInterface[] = []
+  /** Length of a skipped block whose trailing length is still to come, 0 for none. */
+  let trailerOf = 0
+  let warnedLength = false
+
+  const fail = (offsetBytes: number, message: string): FormatError => {
+    error = new FormatError('pcapng', message, { offsetBytes })
+    return error
+  }
+
+  /** Smallest total length of a block that is read; 0 for one that is not. */
+  const smallestLength = (type: number): number => {
+    switch (type) {
+      case PCAPNG_SECTION_HEADER:
+        return 28
+      case INTERFACE_DESCRIPTION:
+        return 20
+      case SIMPLE_PACKET:
+        return 16
+      case ENHANCED_PACKET:
+      case PACKET_OBSOLETE:
+        return 32
+      default:
+        return 0
+    }
+  }
+
+  const reader: RecordReader = {
+    format: 'pcapng',
+    skip: 0,
+    get midRecord() {
+      return trailerOf !== 0
+    },
+    get started() {
+      return started
+    },
+    get need() {
+      return need
+    },
+    get error() {
+      return error
+    },
+    read(_data, view, from, end, base, batch) {
+      const { offset, capturedBytes, wireBytes, timestampMicros, timestampSubNanos, linkType } = batch
+      const capacity = offset.length
+      let at = from
+      let n = batch.count
+      need = 0
+      while (n < capacity) {
+        if (trailerOf !== 0) {
+          if (end - at < 4) {
+            need = 4
+            break
+          }
+          const trailer = view.getUint32(at, littleEndian)
+          if (trailer !== trailerOf) {
+            fail(base + at, `expected the block length ${trailerOf} again, found ${trailer}`)
+            break
+          }
+          trailerOf = 0
+          at += 4
+          continue
+        }
+        if (end - at < SMALLEST_BLOCK) {
+          need = SMALLEST_BLOCK
+          break
+        }
+        const type = view.getUint32(at, littleEndian)
+        if (type === PCAPNG_SECTION_HEADER) {
+          const magic = view.getUint32(at + 8, true)
+          if (magic !== BYTE_ORDER_MAGIC && magic !== BYTE_ORDER_SWAPPED) {
+            fail(base + at + 8, `expected the byte-order magic 0x1a2b3c4d, found ${hex32(magic)}`)
+            break
+          }
+          littleEndian = magic === BYTE_ORDER_MAGIC
+        }
+        const length = view.getUint32(at + 4, littleEndian)
+        const smallest = smallestLength(type)
+        if (length < Math.max(smallest, SMALLEST_BLOCK) || (length & 3) !== 0) {
+          const least = Math.max(smallest, SMALLEST_BLOCK)
+          fail(
+            base + at + 4,
+            `block type ${hex32(type)}: expected a length of at least ${least} and a multiple of 4, found ${length}`,
+          )
+          break
+        }
+        if (smallest === 0) {
+          reader.skip = length - 4
+          trailerOf = length
+          break
+        }
+        if (length > MAXIMUM_BLOCK_BYTES) {
+          fail(
+            base + at + 4,
+            `block type ${hex32(type)}: expected a length of at most ${MAXIMUM_BLOCK_BYTES}, found ${length}`,
+          )
+          break
+        }
+        if (end - at < length) {
+          need = length
+          break
+        }
+        const trailer = view.getUint32(at + length - 4, littleEndian)
+        if (trailer !== length) {
+          fail(base + at + length - 4, `expected the block length ${length} again, found ${trailer}`)
+          break
+        }
+        if (type === PCAPNG_SECTION_HEADER) {
+          const major = view.getUint16(at + 12, littleEndian)
+          if (major !== 1) {
+            const minor = view.getUint16(at + 14, littleEndian)
+            fail(base + at + 12, `expected section version 1.x, found ${major}.${minor}`)
+            break
+          }
+          interfaces = []
+          started = true
+          at += length
+          continue
+        }
+        if (type === INTERFACE_DESCRIPTION) {
+          if (interfaces.length >= MAXIMUM_INTERFACES) {
+            fail(base + at, `expected at most ${MAXIMUM_INTERFACES} interfaces in a section, found one more`)
+            break
+          }
+          interfaces.push(
+            readPcapngInterface(view, at + 8, at + length - 4, littleEndian, interfaces.length, warnings),
+          )
+          at += length
+          continue
+        }
+        // a packet: where its bytes begin, whose interface, how long
+        const simple = type === SIMPLE_PACKET
+        const id = simple
+          ? 0
+          : type === ENHANCED_PACKET
+            ? view.getUint32(at + 8, littleEndian)
+            : view.getUint16(at + 8, littleEndian)
+        const source = interfaces[id]
+        if (source === undefined) {
+          fail(base + at + 8, `expected an interface number below ${interfaces.length}, found ${id}`)
+          break
+        }
+        const start = at + (simple ? 12 : 28)
+        const room = at + length - 4 - start
+        const wire = view.getUint32(at + (simple ? 8 : 24), littleEndian)
+        let captured: number
+        if (simple) {
+          captured = source.snapLength === 0 ? wire : Math.min(wire, source.snapLength)
+          captured = Math.min(captured, room)
+        } else {
+          captured = view.getUint32(at + 20, littleEndian)
+        }
+        if (captured > room || captured > MAXIMUM_CAPTURED_BYTES) {
+          fail(
+            base + at + (simple ? 8 : 20),
+            `packet ${batch.firstFrame + n + 1}: expected a captured length of at most ${Math.min(room, MAXIMUM_CAPTURED_BYTES)}, found ${captured}`,
+          )
+          break
+        }
+        if (captured > wire && !warnedLength) {
+          warnedLength = true
+          warnings.add(`packet ${batch.firstFrame + n + 1}: captured ${captured} bytes of ${wire}`)
+        }
+        if (simple) {
+          timestampMicros[n] = Number.NaN
+          timestampSubNanos[n] = 0
+        } else {
+          const high = view.getUint32(at + 12, littleEndian)
+          const low = view.getUint32(at + 16, littleEndian)
+          writeTicks(timestampMicros, timestampSubNanos, n, source.ticks, high, low)
+        }
+        offset[n] = start
+        capturedBytes[n] = captured
+        wireBytes[n] = wire
+        linkType[n] = source.linkType
+        n++
+        at += length
+      }
+      batch.count = n
+      return at
+    },
+  }
+  return reader
+}
