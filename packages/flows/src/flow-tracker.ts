@@ -52,7 +52,7 @@ export class FlowTracker {
   readonly #sink: FlowSink
   /** Time of each flow's last packet. */
   #lastMicros: Float64Array
-  /** Latest time in the capture. */
+  /** Latest time in the capture, of any packet: tells at the end which flows had been idle. */
   #clockMicros = Number.NEGATIVE_INFINITY
   #captureIndex = 0
 
@@ -74,6 +74,8 @@ export class FlowTracker {
     const { status, protocol, timestampMicros } = batch
     for (let i = 0; i < batch.count; i++) {
       counts.packets++
+      let time = timestampMicros[i]
+      if (time > this.#clockMicros && time < Number.POSITIVE_INFINITY) this.#clockMicros = time
       if (status[i] !== PACKET_OK) {
         counts.byStatus[status[i]]++
         continue
@@ -82,13 +84,11 @@ export class FlowTracker {
         counts.byProtocol[protocol[i]]++
         continue
       }
-      let time = timestampMicros[i]
       // NaN and infinities alike.
       if (time - time !== 0) {
         counts.noTimestamp++
         continue
       }
-      if (time > this.#clockMicros) this.#clockMicros = time
       counts.packetsInFlows++
       let flow = table.find(batch, i)
       if (flow < 0) {

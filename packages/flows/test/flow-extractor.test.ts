@@ -1,0 +1,206 @@
+import { ArgumentError, FormatError } from '@oddflow/core'
+import { describe, expect, it } from 'vitest'
+import { createFlowExtractor, type FlowRecord } from '../src/index.js'
+import { batchesOf, contractOf, extract, inOrder, type Packet } from './support/packets.js'
+
+const A = [1, 4000] as const
+const B = [2, 443] as const
+
+/** Packets of one flow at these seconds, sizes 100, 101, … */
+function flowAt(times: readonly number[]): Packet[] {
+  return times.map((t, i) => ({
+    t,
+    from: i % 2 === 0 ? A : B,
+    to: i % 2 === 0 ? B : A,
+    bytes: 100 + i,
+  }))
+}
+
+function run(packets: readonly Packet[], changes = {}) {
+  return extract(batchesOf(packets), contractOf(changes))
+}
+
+describe('timeouts', () => {
+  it('splits on a gap longer than 600 s and not on one of exactly 600 s', () => {
+    const truncation = { mode: 'truncate', durationMicros: 1e10 }
+    expect(run(flowAt([0, 600, 1200]), { truncation }).records.map((r) => r.packets)).toEqual([3])
+    const { records } = run(flowAt([0, 600, 1200.000001, 1201]), { truncation })
+    expect(records.map((r) => [r.packets, r.endReason, r.pieceIndex])).toEqual([
+      [2, 'idle-timeout', 0],
+      [2, 'end-of-capture', 0],
+    ])
+    // The next flow of the same key has an initiator of its own.
+    expect(records.map((r) => r.initiatorPort)).toEqual([4000, 4000])
+  })
+
+  it('begins the next record at the active timeout, counted from the start of the record', () => {
+    const truncation = { mode: 'truncate', durationMicros: 1e10 }
+    const { records } = run(flowAt([0, 20, 40, 60, 61, 100]), { truncation, activeTimeoutMicros: 40e6 })
+    expect(records.map((r) => [r.packets, r.endReason, r.pieceIndex, r.startMicros])).toEqual([
+      [3, 'active-timeout', 0, 0],
+      [3, 'end-of-capture', 1, 60e6],
+    ])
+  })
+
+  it('lets time stand still where it runs backwards, counts it, and splits nothing', () => {
+    const { records, counters } = run(flowAt([0, 2, 1, 3]))
+    expect(counters.timestampBackwards).toBe(1)
+    expect(Array.from(records[0].row!)).toEqual([2, 100, 0, 101, 1, 102, 103])
+    expect(records[0].durationMicros).toBe(3e6)
+  })
+})
+
+describe('truncate', () => {
+  const truncation = { mode: 'truncate', durationMicros: 5_000_000 }
+  it('keeps what is later than the duration out of the row and in the totals', () => {
+    const { records } = run(flowAt([0, 5, 5.000001, 9]), { truncation })
+    expect(records).toHaveLength(1)
+    expect(Array.from(records[0].row!)).toEqual([5, 100, 101, 0, 0, 0, 0])
+    expect(records[0]).toMatchObject({ packets: 4, rowPackets: 2, bytes: 406, durationMicros: 9e6 })
+  })
+  it('makes no row, and says so, where one packet alone is in time', () => {
+    const { records, counters } = run(flowAt([0, 6, 7]), { truncation })
+    expect(records[0]).toMatchObject({ row: null, noRowReason: 'too-few-packets', packets: 3 })
+    expect(counters).toMatchObject({ records: 1, rows: 0, shortRecords: 1, onePacketFlows: 0 })
+  })
+})
+
+describe('split', () => {
+  it('starts the next record at the first packet later than the window', () => {
+    const { records } = run(flowAt([0, 10, 10.5, 11, 30, 31]))
+    expect(records.map((r) => [r.startMicros, r.packets, r.endReason])).toEqual([
+      [0, 2, 'window'],
+      [10.5e6, 2, 'window'],
+      [30e6, 2, 'end-of-capture'],
+    ])
+    // The initiator is that of the flow, also where the responder sends a record's first packet.
+    expect(records.map((r) => r.initiatorPort)).toEqual([4000, 4000, 4000])
+    expect(records.map((r) => r.firstPacketNumber)).toEqual([0, 2, 4])
+    expect(records.map((r) => r.flowFirstPacketNumber)).toEqual([0, 0, 0])
+  })
+  it('keeps a window open until it holds two packets, so slow traffic makes rows', () => {
+    const { records } = run(flowAt([0, 60, 120, 180, 240]))
+    expect(records.map((r) => [r.packets, r.noRowReason])).toEqual([
+      [2, null],
+      [2, null],
+      [1, 'remainder'],
+    ])
+  })
+  it('counts the packet that is left over, and does not call it a flow of one packet', () => {
+    const { counters } = run(flowAt([0, 60, 120]))
+    expect(counters).toMatchObject({ remainders: 1, remainderPackets: 1, onePacketFlows: 0, rows: 1 })
+  })
+})
+
+describe('records', () => {
+  it('cuts a row at packetsPerFlow and pads a shorter one, the last size right after the last pair', () => {
+    const long = run(flowAt([0, 1, 2, 3, 4, 5])).records[0]
+    expect(Array.from(long.row!)).toEqual([1, 100, 1, 101, 1, 102, 103])
+    expect(long.rowPackets).toBe(6)
+    expect(Array.from(run(flowAt([0, 1, 3])).records[0].row!)).toEqual([1, 100, 2, 101, 102, 0, 0])
+  })
+  it('gives microseconds and IP lengths where the contract asks for them', () => {
+    const { records } = run(flowAt([0, 0.1]), { iatUnit: 'microseconds', sizeMeasure: 'ip' })
+    expect(Array.from(records[0].row!)).toEqual([100000, 86, 87, 0, 0, 0, 0])
+    expect(records[0].bytes).toBe(173)
+  })
+  it('tells who began it', () => {
+    const { records } = run([
+      { t: 0, from: B, to: A },
+      { t: 1, from: A, to: B },
+    ])
+    expect(records[0]).toMatchObject({ ipVersion: 4, protocol: 6, initiatorPort: 443, responderPort: 4000 })
+    expect(records[0].initiatorAddress[3]).toBe(0x0a000002)
+    expect(records[0].responderAddress[3]).toBe(0x0a000001)
+    expect([records[0].initiatorMac[5], records[0].responderMac[5]]).toEqual([2, 1])
+  })
+  it('keeps captures apart', () => {
+    const records: FlowRecord[] = []
+    const extractor = createFlowExtractor({
+      contract: contractOf(),
+      onRecord: (r) => records.push({ ...r }),
+    })
+    for (let capture = 0; capture < 2; capture++) {
+      for (const batch of batchesOf(flowAt([5, 6]))) extractor.add(batch)
+      extractor.endCapture()
+    }
+    expect(records.map((r) => [r.captureIndex, r.packets])).toEqual([
+      [0, 2],
+      [1, 2],
+    ])
+    expect(extractor.openFlows).toBe(0)
+  })
+})
+
+describe('counts', () => {
+  it('finds every packet again: in a flow, or dropped by name', () => {
+    const { counters, records } = run([
+      ...flowAt([0, 1]),
+      { t: 1, from: A, to: B, status: 'arp' },
+      { t: 1, from: A, to: B, status: 'ip-later-fragment' },
+      { t: Number.NaN, from: A, to: B },
+      { t: 1, from: A, to: B, protocol: 1 },
+      { t: 1, from: A, to: B, protocol: 132 },
+      { t: 1, from: A, to: B, protocol: 200 },
+      { t: 1, from: A, to: [9, 80] },
+    ])
+    expect(counters.dropped).toEqual({
+      arp: 1,
+      'ip-later-fragment': 1,
+      'no-timestamp': 1,
+      'protocol-icmp': 1,
+      'protocol-sctp': 1,
+      'protocol-200': 1,
+    })
+    expect(counters).toMatchObject({ packets: 9, packetsInFlows: 3, flows: 2, records: 2, rows: 1 })
+    expect(inOrder(records).map((r) => r.noRowReason)).toEqual([null, 'one-packet'])
+  })
+})
+
+describe('limits', () => {
+  const scan: Packet[] = Array.from({ length: 5000 }, (_, k) => ({
+    t: k / 1000,
+    from: [1, 1 + k],
+    to: [2, 443],
+  }))
+  it('ends the least recently active flow when memory is full, counted, and loses no packet', () => {
+    const { records, counters } = extract(batchesOf(scan), contractOf(), { memoryBytes: 100_000 })
+    expect(counters.evictedFlows).toBeGreaterThan(4000)
+    expect(counters.evictedFlows).toBe(records.filter((r) => r.endReason === 'evicted').length)
+    expect(records.reduce((sum, r) => sum + r.packets, 0)).toBe(5000)
+    expect(counters.onePacketFlows).toBe(5000)
+    // The oldest first.
+    expect(records.map((r) => r.firstPacketNumber)).toEqual(scan.map((_, k) => k))
+  })
+  it('spares the flow that is active, and gives its whole row beside a flood', () => {
+    const packets = scan.flatMap((packet, k) => [
+      packet,
+      {
+        t: k / 1000,
+        from: k % 2 ? B : ([3, 5] as const),
+        to: k % 2 ? ([3, 5] as const) : B,
+        bytes: 200 + (k % 50),
+      },
+    ])
+    const contract = contractOf({ packetsPerFlow: 2000, dimension: 3999 })
+    const small = extract(batchesOf(packets), contract, { memoryBytes: 150_000 })
+    const large = extract(batchesOf(packets), contract)
+    const rowOf = (e: typeof small) => e.records.filter((r) => r.row !== null).map((r) => r.row)
+    expect(rowOf(small)).toEqual(rowOf(large))
+    expect(rowOf(small)).toHaveLength(1)
+    expect(small.counters.evictedFlows).toBeGreaterThan(0)
+    expect(large.counters.evictedFlows).toBe(0)
+  })
+  it('refuses what cannot work', () => {
+    const onRecord = () => {}
+    expect(() => createFlowExtractor({ contract: contractOf(), onRecord, memoryBytes: 10 })).toThrow(
+      ArgumentError,
+    )
+    expect(() => createFlowExtractor({ contract: contractOf(), onRecord, row: new Float64Array(3) })).toThrow(
+      ArgumentError,
+    )
+    expect(() => createFlowExtractor({ contract: contractOf({ dimension: 8 }), onRecord })).toThrow(
+      FormatError,
+    )
+  })
+})

@@ -1,0 +1,98 @@
+/**
+ * The rules once more, in the plainest code: strings for keys, an array for each flow, one flow at a time.
+ * Shares nothing with src but the types.
+ */
+import type { PacketBatch } from '@oddflow/capture'
+import type { IatSizeContract } from '@oddflow/core'
+
+export interface ReferenceRecord {
+  firstPacketNumber: number
+  flowFirstPacketNumber: number
+  pieceIndex: number
+  startMicros: number
+  durationMicros: number
+  packets: number
+  bytes: number
+  row: number[] | null
+}
+
+interface Seen {
+  number: number
+  time: number
+  size: number
+}
+
+export function referenceRecords(
+  batches: readonly PacketBatch[],
+  contract: IatSizeContract,
+): ReferenceRecord[] {
+  const byKey = new Map<string, Seen[]>()
+  for (const batch of batches) {
+    for (let i = 0; i < batch.count; i++) {
+      const time = batch.timestampMicros[i]
+      if (batch.status[i] !== 0 || Number.isNaN(time) || ![6, 17].includes(batch.protocol[i])) continue
+      const ends = [
+        `${[...batch.sourceAddress.slice(4 * i, 4 * i + 4)]}:${batch.sourcePort[i]}`,
+        `${[...batch.destinationAddress.slice(4 * i, 4 * i + 4)]}:${batch.destinationPort[i]}`,
+      ].sort()
+      const key = `${batch.ipVersion[i]} ${batch.protocol[i]} ${ends}`
+      if (!byKey.has(key)) byKey.set(key, [])
+      const size = contract.sizeMeasure === 'ip' ? batch.ipBytes[i] : batch.frameBytes[i]
+      byKey.get(key)!.push({ number: batch.firstFrame + i, time, size })
+    }
+  }
+  const records: ReferenceRecord[] = []
+  for (const packets of byKey.values()) {
+    let flow: Seen[] = []
+    for (const packet of packets) {
+      const last = flow.at(-1)
+      if (last !== undefined && packet.time - last.time > contract.idleTimeoutMicros) {
+        records.push(...cut(flow, contract))
+        flow = []
+      }
+      const time = Math.max(packet.time, flow.at(-1)?.time ?? packet.time)
+      flow.push({ ...packet, time })
+    }
+    records.push(...cut(flow, contract))
+  }
+  return records.sort((x, y) => x.firstPacketNumber - y.firstPacketNumber)
+}
+
+function cut(flow: Seen[], contract: IatSizeContract): ReferenceRecord[] {
+  const { truncation, activeTimeoutMicros, minimumPackets, packetsPerFlow } = contract
+  const pieces: Seen[][] = [[]]
+  for (const packet of flow) {
+    const piece = pieces.at(-1)!
+    const age = piece.length === 0 ? 0 : packet.time - piece[0].time
+    const over =
+      (truncation.mode === 'split' && age > truncation.durationMicros) ||
+      (activeTimeoutMicros !== null && age > activeTimeoutMicros)
+    if (over && piece.length >= minimumPackets) pieces.push([packet])
+    else piece.push(packet)
+  }
+  return pieces.map((piece, pieceIndex) => {
+    const start = piece[0].time
+    const inTime =
+      truncation.mode === 'split' ? piece : piece.filter((p) => p.time - start <= truncation.durationMicros)
+    const row: number[] = []
+    const kept = inTime.slice(0, packetsPerFlow)
+    kept.forEach((p, j) => {
+      if (j + 1 < kept.length) {
+        const iat = kept[j + 1].time - p.time
+        row.push(contract.iatUnit === 'seconds' ? iat / 1e6 : iat)
+      }
+      row.push(p.size)
+    })
+    while (row.length < 2 * packetsPerFlow - 1) row.push(0)
+    return {
+      firstPacketNumber: piece[0].number,
+      flowFirstPacketNumber: flow[0].number,
+      pieceIndex,
+      startMicros: start,
+      durationMicros: piece.at(-1)!.time - start,
+      packets: piece.length,
+      bytes: piece.reduce((sum, p) => sum + p.size, 0),
+      row: inTime.length >= minimumPackets ? row : null,
+    }
+  })
+}
