@@ -39,7 +39,7 @@ const TINY_SCALE = 1 / 18014398509481984 // 2^−54
 
 /** e^x. exp(±Infinity) and exp(NaN) as Math.exp has them. */
 export function exp(x: number): number {
-  if (!(x > UNDERFLOW)) return x <= UNDERFLOW ? 0 : Number.NaN
+  if (!(x >= UNDERFLOW)) return x < UNDERFLOW ? 0 : Number.NaN
   if (x > OVERFLOW) return Number.POSITIVE_INFINITY
   const k = Math.floor(x * INVERSE_LN2 + 0.5)
   const high = x - k * LN2_HIGH

@@ -54,7 +54,7 @@ export function decodeNpyHeader(bytes: Uint8Array): NpyHeader {
 }
 
 const ENTRY =
-  /\s*(?:'([a-z_]+)'|"([a-z_]+)")\s*:\s*(?:'([^'\\]*)'|"([^"\\]*)"|(True|False)|\(([\d,\s]*)\)|(\[))\s*(,|(?=\}))/y
+  /\s*(?:'([a-z_]+)'|"([a-z_]+)")\s*:\s*(?:(?:'([^'\\]*)'|"([^"\\]*)"|(True|False)|\(([\d,\s]*)\))\s*(?:,|(?=\}))|(\[))/y
 
 function readDictionary(text: string, start: number): { dtype: string; shape: number[] } {
   const fail = (message: string, at: number, field: string): never => {
