@@ -167,7 +167,10 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
           truncated = total > 0
           error =
             total === 0
-              ? new FormatError('capture', 'empty: expected a pcap or pcapng file header, found no bytes')
+              ? new FormatError(
+                  'capture',
+                  'empty: expected a pcap or pcapng file header, found no bytes; check that the recorder ran',
+                )
               : new FormatError(
                   records?.format ?? 'capture',
                   `cut short: expected a file header of ${records === null ? 24 : records.need} bytes, found ${total}`,

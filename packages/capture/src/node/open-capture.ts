@@ -118,7 +118,8 @@ async function* copies(blocks: AsyncGenerator<Uint8Array>): AsyncGenerator<Buffe
 }
 
 function withGzip(end: CaptureEnd, gzip: GzipState): CaptureEnd {
-  if (gzip.damage !== null && end.error === null) {
+  // the reader's own word on a stream that zlib gave up on would only be that it is cut short
+  if (gzip.damage !== null) {
     const error = new FormatError('gzip', `damaged: ${gzip.damage}`)
     return { ...end, error, detail: error.message }
   }

@@ -1,0 +1,165 @@
+/**
+ * compileFilter: tcpdump's filter words for the outer headers, as a predicate over packet batches.
+ *
+ * Source: pcap-filter(7) of libpcap 1.10. Words: host, net, port, portrange; src, dst, "src or dst", "src and
+ * dst"; ether, ip, ip6, arp, tcp, udp, sctp, icmp, icmp6; and (&&), or (||), not (!), parentheses. `not`
+ * binds tightest; `and` and `or` bind alike and group from the left. An identifier without a keyword takes
+ * the qualifiers of the one before it: "port 80 or 443", "port (80 or 443)".
+ *
+ * Where it means more than tcpdump does: VLAN tags are seen through, and IPv6 extension headers are passed
+ * before a transport is looked for (tcpdump's `tcp` passes only a fragment header). Where it means less: a
+ * packet whose IP header is not whole is not `ip`. Left out: expressions over bytes, broadcast, gateway,
+ * vlan, length tests, names of hosts and ports.
+ */
+
+import { checkQualifiers, type FilterQualifiers, type FilterType, primitiveTest } from './filter-primitive.js'
+import { arpTest, type FilterDirection, protocolTest, versionTest } from './filter-tests.js'
+import { type FilterToken, filterError, readFilterTokens } from './filter-tokens.js'
+import type { PacketFilter } from './packet-filter.js'
+
+/** Parentheses and `not` within one another. */
+export const MAXIMUM_FILTER_DEPTH = 64
+
+const TYPES = ['host', 'net', 'port', 'portrange'] as const
+const PROTOCOLS: Readonly<Record<string, PacketFilter | null>> = {
+  ether: null,
+  ip: versionTest(4),
+  ip6: versionTest(6),
+  arp: arpTest,
+  tcp: protocolTest(6, 0),
+  udp: protocolTest(17, 0),
+  sctp: protocolTest(132, 0),
+  icmp: protocolTest(1, 4),
+  icmp6: protocolTest(58, 6),
+}
+const WORDS = new Set([
+  ...TYPES,
+  ...Object.keys(PROTOCOLS),
+  'src',
+  'dst',
+  'and',
+  'or',
+  'not',
+  'mask',
+  '(',
+  ')',
+  '',
+])
+const EXAMPLE = 'host 192.0.2.1 and (tcp port 80 or 443)'
+
+/** Throws ArgumentError that names the column, what was expected there, and an example. */
+export function compileFilter(text: string): PacketFilter {
+  const tokens = readFilterTokens(text)
+  let at = 0
+  let inherited: FilterQualifiers | null = null
+
+  const peek = (ahead = 0): FilterToken => tokens[Math.min(at + ahead, tokens.length - 1)]!
+  const isId = (token: FilterToken): boolean => !WORDS.has(token.text)
+  const take = (word: string): boolean => {
+    if (peek().text !== word) return false
+    at++
+    return true
+  }
+  const nested = (depth: number): number => {
+    if (depth >= MAXIMUM_FILTER_DEPTH) {
+      throw filterError(peek(), `at most ${MAXIMUM_FILTER_DEPTH} levels of parentheses and not`, EXAMPLE)
+    }
+    return depth + 1
+  }
+
+  /** Terms joined from the left; `term` reads one. */
+  const chain = (term: () => PacketFilter): PacketFilter => {
+    const first = term()
+    const isAnd: boolean[] = []
+    const rest: PacketFilter[] = []
+    for (;;) {
+      if (take('and')) isAnd.push(true)
+      else if (take('or')) isAnd.push(false)
+      else break
+      rest.push(term())
+    }
+    if (rest.length === 0) return first
+    return (packets, i) => {
+      let value = first(packets, i)
+      for (let k = 0; k < rest.length; k++) {
+        // where the left side decides, the right one is not looked at
+        if (isAnd[k] === value) value = rest[k]!(packets, i)
+      }
+      return value
+    }
+  }
+
+  const closed = (inner: PacketFilter): PacketFilter => {
+    if (!take(')')) throw filterError(peek(), 'and, or, or ")"', EXAMPLE)
+    return inner
+  }
+
+  const identifier = (qualifiers: FilterQualifiers, depth: number): PacketFilter => {
+    if (take('not')) return negate(identifier(qualifiers, nested(depth)))
+    if (take('(')) {
+      const inner = nested(depth)
+      return closed(chain(() => identifier(qualifiers, inner)))
+    }
+    const id = peek()
+    if (!isId(id)) throw filterError(id, `a value for ${qualifiers.type}`, EXAMPLE)
+    at++
+    const mask = qualifiers.type === 'net' && take('mask') ? tokens[at++]! : null
+    return primitiveTest(qualifiers, id, mask)
+  }
+
+  const direction = (): FilterDirection | null => {
+    const first = peek().text
+    if (first !== 'src' && first !== 'dst') return null
+    const other = first === 'src' ? 'dst' : 'src'
+    const joint = peek(1).text
+    at++
+    if ((joint === 'or' || joint === 'and') && peek(1).text === other) {
+      at += 2
+      return joint === 'or' ? 'either' : 'both'
+    }
+    return first
+  }
+
+  const term = (depth: number): PacketFilter => {
+    const start = peek()
+    if (take('not')) return negate(term(nested(depth)))
+    if (take('(')) {
+      const inner = nested(depth)
+      return closed(chain(() => term(inner)))
+    }
+    if (isId(start)) {
+      if (inherited !== null) return identifier(inherited, depth)
+      if (/^\d+$/.test(start.text)) throw filterError(start, 'host, net or port before a number', 'port 80')
+      if (!/[.:]/.test(start.text)) throw filterError(start, 'a filter word', EXAMPLE)
+      inherited = { protocol: '', direction: 'either', type: 'host' }
+      return identifier(inherited, depth)
+    }
+    const test = PROTOCOLS[start.text]
+    const protocol = test === undefined ? '' : start.text
+    if (test !== undefined) at++
+    const way = direction()
+    const typeToken = peek()
+    const type = TYPES.find((name) => name === typeToken.text) as FilterType | undefined
+    if (type !== undefined) at++
+    if (way === null && type === undefined) {
+      if (test === undefined) throw filterError(start, 'a filter word', EXAMPLE)
+      if (test === null)
+        throw filterError(peek(), 'host, src or dst after ether', 'ether host 00:11:22:33:44:55')
+      if (isId(peek()) || peek().text === '(') {
+        throw filterError(peek(), `and, or, host, net or port after ${protocol}`, EXAMPLE)
+      }
+      return test
+    }
+    inherited = { protocol, direction: way ?? 'either', type: type ?? 'host' }
+    checkQualifiers(inherited, type === undefined ? start : typeToken)
+    return identifier(inherited, depth)
+  }
+
+  const filter = chain(() => term(0))
+  if (peek().text !== '') throw filterError(peek(), 'and, or, or the end', EXAMPLE)
+  return filter
+}
+
+function negate(inner: PacketFilter): PacketFilter {
+  return (packets, i) => !inner(packets, i)
+}
