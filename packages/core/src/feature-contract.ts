@@ -24,7 +24,10 @@ export interface RowsContract {
   readonly scaler: ScalerName
 }
 
-/** IAT+SIZE rows: iat1, size1, …, iat(p−1), size(p−1), size(p), zero-padded; D = 2p − 1. */
+/**
+ * IAT+SIZE rows: iat1, size1, …, iat(n−1), size(n−1), size(n) of a record's n packets, zero-padded or cut to
+ * D = 2p − 1 columns; so the last column is size(p) for n = p, and iat(p) for n > p, as in the authors' rows.
+ */
 export interface IatSizeContract {
   readonly featureSet: 'iat-size'
   readonly featureSetVersion: 1

@@ -62,7 +62,8 @@ export class PacketPool {
   }
 
   /**
-   * Writes the row of `count` ≥ 1 packets: iat1, size1, …, iat(n−1), size(n−1), size(n), then zeros.
+   * Writes iat1, size1, …, iat(n−1), size(n−1), size(n) of the n = `count` ≥ 1 packets into `row`: cut where
+   * the row ends, or zeros after.
    * @param unitMicros - microseconds in the unit of interarrival times: 1, or 1,000,000 for seconds.
    */
   writeRow(head: number, count: number, unitMicros: number, row: Float64Array): void {
@@ -72,7 +73,8 @@ export class PacketPool {
       const at = CHUNK * chunk + (index & (CHUNK - 1))
       // The time before packet j+1 stands in front of packet j's size.
       if (index > 0) row[2 * index - 2] = this.#iatMicros[at] / unitMicros
-      row[index === count - 1 ? 2 * index : 2 * index + 1] = this.#sizeBytes[at]
+      const column = index === count - 1 ? 2 * index : 2 * index + 1
+      if (column < row.length) row[column] = this.#sizeBytes[at]
     }
     row.fill(0, 2 * count - 1)
   }

@@ -8,7 +8,9 @@
  * The active timeout begins the next record in the same way, in both modes. The same cutter serves the
  * scoring of packets as they come and the cutting of collected flows, so their rows are equal to the bit.
  *
- * Only the first packetsPerFlow packets of an open record are kept, in a PacketPool.
+ * A row is the whole sequence iat1, size1, …, size(n), zero-padded or cut to 2p − 1 columns. So a record of
+ * more than p packets has iat(p) in the last column, where one of p packets has size(p); the authors' rows are
+ * made so. The first p + 1 packets of an open record are kept for it, in a PacketPool.
  */
 import type { IatSizeContract } from '@oddflow/core'
 import { grown } from './flow-identity.js'
@@ -22,7 +24,7 @@ const NONE = -1
 const INITIAL_CHUNKS = 64
 
 function initialChunks(packetsPerFlow: number): number {
-  return INITIAL_CHUNKS + Math.ceil(packetsPerFlow / PACKETS_PER_CHUNK)
+  return INITIAL_CHUNKS + Math.ceil((packetsPerFlow + 1) / PACKETS_PER_CHUNK)
 }
 
 /** Bytes that a cutter takes before its first flow. */
@@ -140,7 +142,7 @@ export class RecordCutter {
     this.#bytes[flow] += sizeBytes
     if (late && !this.#split) return
     const index = this.#rowPackets[flow]++
-    if (index >= rule.packetsPerFlow) return
+    if (index > rule.packetsPerFlow) return
     if (this.#pool.startsChunk(index)) this.#tail[flow] = this.#pool.take(this.#tail[flow])
     this.#pool.write(this.#tail[flow], index, iat, sizeBytes)
   }
@@ -178,7 +180,7 @@ export class RecordCutter {
     record.noRowReason = this.#noRowReason(packets, rowPackets, record.pieceIndex > 0 && !goesOn)
     record.row = null
     if (record.noRowReason === null) {
-      const kept = Math.min(rowPackets, this.#rule.packetsPerFlow)
+      const kept = Math.min(rowPackets, this.#rule.packetsPerFlow + 1)
       this.#pool.writeRow(this.#head[flow], kept, this.#unitMicros, this.#row)
       record.row = this.#row
     }

@@ -93,9 +93,11 @@ describe('split', () => {
 })
 
 describe('records', () => {
-  it('cuts a row at packetsPerFlow and pads a shorter one, the last size right after the last pair', () => {
+  it('cuts the sequence at D columns, or pads it, the last size right after the last pair', () => {
     const long = run(flowAt([0, 1, 2, 3, 4, 5])).records[0]
-    expect(Array.from(long.row!)).toEqual([1, 100, 1, 101, 1, 102, 103])
+    expect(Array.from(long.row!)).toEqual([1, 100, 1, 101, 1, 102, 1])
+    const full = run(flowAt([0, 1, 2, 3])).records[0]
+    expect(Array.from(full.row!)).toEqual([1, 100, 1, 101, 1, 102, 103])
     expect(long.rowPackets).toBe(6)
     expect(Array.from(run(flowAt([0, 1, 3])).records[0].row!)).toEqual([1, 100, 2, 101, 102, 0, 0])
   })

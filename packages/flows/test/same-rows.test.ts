@@ -77,7 +77,7 @@ describe('rows and records', () => {
         const batches = batchesOf(packets)
         const { records, counters } = extract(batches, rule)
         expect(plain(records)).toEqual(referenceRecords(batches, rule))
-        const dropped = Object.values(counters.dropped).reduce((sum, n) => sum + n, 0)
+        const dropped = Object.values(counters.dropped).reduce((sum: number, n) => sum + (n ?? 0), 0)
         expect(counters.packetsInFlows + dropped).toBe(packets.length)
         expect(records.reduce((sum, r) => sum + r.packets, 0)).toBe(counters.packetsInFlows)
         const { rows, onePacketFlows, shortRecords, remainders } = counters

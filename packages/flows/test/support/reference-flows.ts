@@ -75,15 +75,15 @@ function cut(flow: Seen[], contract: IatSizeContract): ReferenceRecord[] {
     const inTime =
       truncation.mode === 'split' ? piece : piece.filter((p) => p.time - start <= truncation.durationMicros)
     const row: number[] = []
-    const kept = inTime.slice(0, packetsPerFlow)
-    kept.forEach((p, j) => {
-      if (j + 1 < kept.length) {
-        const iat = kept[j + 1].time - p.time
+    inTime.forEach((p, j) => {
+      if (j + 1 < inTime.length) {
+        const iat = inTime[j + 1].time - p.time
         row.push(contract.iatUnit === 'seconds' ? iat / 1e6 : iat)
       }
       row.push(p.size)
     })
     while (row.length < 2 * packetsPerFlow - 1) row.push(0)
+    row.length = 2 * packetsPerFlow - 1
     return {
       firstPacketNumber: piece[0].number,
       flowFirstPacketNumber: flow[0].number,
