@@ -12,7 +12,7 @@
 import * as Plot from '@observablehq/plot'
 import { formatCount, formatQuantity } from './format.js'
 import type { FlowLabel, ReportEllipse, ReportEmbedding } from './report-data.js'
-import { quantileSorted, sortedFinite, thin } from './robust.js'
+import { quantileSorted, sortedFinite, thin, within } from './robust.js'
 import type { ChartFrame } from './svg.js'
 
 export const EMBEDDING_HEIGHT = 400
@@ -114,7 +114,7 @@ export function embeddingPlot(drawing: EmbeddingDrawing): Plot.PlotOptions {
   const at = { x: 'x', y: 'y' } as const
   return {
     marginLeft: 56,
-    marginRight: 20,
+    marginRight: 24,
     marginTop: 28,
     marginBottom: 48,
     x: { domain: drawing.x, label: null },
@@ -158,7 +158,7 @@ export function embeddingCaption(drawing: EmbeddingDrawing): string {
     )
   if (outside > 0)
     parts.push(
-      `${formatQuantity(outside, 'flow')} ${outside === 1 ? 'lies' : 'lie'} outside the frame and ${outside === 1 ? 'stands' : 'stand'} on its edge.`,
+      `${formatQuantity(outside, 'flow')} ${outside === 1 ? 'lies' : 'lie'} outside the frame and ${outside === 1 ? 'stands' : 'stand'} on its edge, drawn larger and lighter.`,
     )
   if (dropped > 0)
     parts.push(
@@ -222,7 +222,11 @@ function limits(
     low = Math.max(Math.min(low, quantileSorted(novel, 0.05)), low - room)
     high = Math.min(Math.max(high, quantileSorted(novel, 0.95)), high + room)
   }
-  if (!(Number.isFinite(low) && Number.isFinite(high) && Number.isFinite(high - low))) return [-1, 1]
-  const air = (high - low) * 0.05 || Math.max(Math.abs(high) * 0.1, 1e-6)
+  if (!(Number.isFinite(low) && Number.isFinite(high))) return [-1, 1]
+  low = within(low)
+  high = within(high)
+  // A span that the axis could not count through is widened around the value.
+  const size = Math.max(Math.abs(low), Math.abs(high))
+  const air = high - low > size * 1e-9 && size > 1e-50 ? (high - low) * 0.05 : Math.max(size * 0.1, 1e-6)
   return [low - air, high + air]
 }

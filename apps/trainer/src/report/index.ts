@@ -52,17 +52,18 @@ export function renderReport(data: ReportData): string {
 <h1>${data.title}</h1>
 ${data.subtitle !== undefined && html`<p class="subtitle">${data.subtitle}</p>`}
 <p class="verdict">${data.verdictLine}</p>
+<p class="jump"><a href="#h-flagged">See the flows flagged</a></p>
 ${keyFigures(data)}
 </header>
 <main>
 <section aria-label="Charts">
 ${charts(data)}
 </section>
-${flagged(data)}
 <section aria-labelledby="h-captures"><h2 id="h-captures">Captures</h2>
 ${captureTable(data.captures)}</section>
-${model(data)}
 ${notes(data)}
+${model(data)}
+${flagged(data)}
 </main>
 <footer><p>Made by OddFlow ${data.oddflowVersion}. This page holds all that it shows and loads nothing.</p></footer>
 </body>
@@ -87,10 +88,11 @@ function flagged({ flagged: { rows, total } }: ReportData): Markup {
     total > shown.length
       ? html`<p>The first ${formatCount(shown.length)} of ${formatQuantity(total, 'flagged flow')}.</p>`
       : html`<p>${total === 1 ? 'The one flow' : `All ${formatQuantity(total, 'flow')}`} flagged as new.</p>`
+  const rule = shown.some((flow) => flow.rule === 'one-packet')
   const body =
     shown.length === 0
       ? html`<p class="empty">${total === 0 ? 'No flow was flagged as new.' : `${formatQuantity(total, 'flow')} flagged; none is listed.`}</p>`
-      : html`${count}<p>A score of “one packet” means that the flow had a single packet: it has no interarrival time, and the one-packet rule decided instead of the model.</p>${flaggedTable(shown)}`
+      : html`${count}${rule && html`<p>“One packet” in place of a score: a flow of a single packet has no interarrival time, so the one-packet rule decides instead of the model.</p>`}${flaggedTable(shown)}`
   return html`<section aria-labelledby="h-flagged"><h2 id="h-flagged">Flows flagged as new</h2>
 ${body}</section>`
 }

@@ -5,6 +5,16 @@
  * has outliers alike: quantiles decide what a chart shows, and what lies beyond is counted and said.
  */
 
+/**
+ * No axis reaches further than this: beyond, sums and differences near the end of the doubles would overflow.
+ */
+export const FURTHEST = 1e100
+
+/** A number brought within ± FURTHEST; what is not a number stays so. */
+export function within(value: number): number {
+  return Math.max(-FURTHEST, Math.min(FURTHEST, value))
+}
+
 /** The finite values, sorted, as a copy. */
 export function sortedFinite(values: Iterable<number>): Float64Array {
   const finite: number[] = []

@@ -37,7 +37,7 @@ export function rocPlot(roc: ReportRoc): Plot.PlotOptions {
   const percent = (rate: number): string => `${Math.round(rate * 100)} %`
   return {
     marginLeft: 56,
-    marginRight: 20,
+    marginRight: 24,
     marginTop: 28,
     marginBottom: 48,
     x: { domain: [0, 1], label: null },
@@ -59,7 +59,7 @@ export function rocPlot(roc: ReportRoc): Plot.PlotOptions {
         textAnchor: 'start',
         className: 'axis-name',
       }),
-      Plot.areaY(curve, { x: '0', y: '1', className: 'roc-area' }),
+      Plot.areaY(curve, { x: '0', y1: 0, y2: '1', className: 'roc-area' }),
       Plot.line(
         [
           [0, 0],

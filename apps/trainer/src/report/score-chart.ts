@@ -2,7 +2,8 @@
  * Two histograms of scores on one axis: normal flows above the line, novel flows hanging below it, so that
  * position tells the groups apart as well as colour does.
  *
- * Heights are shares of each group, since the groups differ in size. The threshold stands at zero and is an edge
+ * Heights are shares of each group, since the groups differ in size; and each side is scaled to its own tallest
+ * bar, since novel scores spread over decades where normal ones huddle together. The threshold stands at zero and is an edge
  * between two bins: a flow is novel when its score is at or below the threshold, so bins are open to the left
  * and closed to the right, and every bar left of the line holds flagged flows only.
  */
@@ -10,7 +11,7 @@
 import * as Plot from '@observablehq/plot'
 import { formatCount, formatNumber, formatPercent, formatQuantity } from './format.js'
 import type { ReportScores } from './report-data.js'
-import { chooseScale, type ScoreScale, scalePosition, scaleTicks } from './score-scale.js'
+import { chooseScale, type ScoreScale, scalePosition, scaleTicks, scoreDistance } from './score-scale.js'
 import { CHART_WIDTH, type ChartFrame } from './svg.js'
 
 export interface ScoreBins {
@@ -30,7 +31,6 @@ export function binScores(scores: ReportScores): ScoreBins | null {
   const { normal, novel, threshold } = scores
   const scale = chooseScale(normal, novel, threshold)
   if (scale === null) return null
-  const shift = Number.isFinite(threshold) ? threshold : 0
   const width = (scale.high - scale.low) / targetBins
   const first = Math.floor(scale.low / width)
   const count = Math.ceil(scale.high / width) - first
@@ -38,11 +38,13 @@ export function binScores(scores: ReportScores): ScoreBins | null {
     const bins = new Float64Array(count)
     let finite = 0
     for (let i = 0; i < values.length; i++) {
-      const distance = values[i]! - shift
+      const distance = scoreDistance(values[i]!, threshold)
       if (!Number.isFinite(distance)) continue
       finite++
       const bin = Math.ceil(scalePosition(scale, distance) / width) - 1 - first
-      bins[Math.max(0, Math.min(count - 1, bin))]!++
+      // The side is decided by the distance itself: its logarithm may round to nothing.
+      const [least, most] = distance > 0 ? [-first, count - 1] : [0, -first - 1]
+      bins[Math.max(least, Math.min(most, bin))]!++
     }
     return finite === 0 ? bins : bins.map((n) => n / finite)
   }
@@ -70,39 +72,35 @@ export function scoreFrame(scores: ReportScores, labelled: boolean, id: string):
 
 export function scorePlot(bins: ScoreBins, labelled: boolean): Plot.PlotOptions {
   const { scale, width, first } = bins
-  const bars = (shares: Float64Array, side: 1 | -1) =>
-    Array.from(shares, (share, i) => ({
-      x1: (first + i) * width,
-      x2: (first + i + 1) * width,
-      y1: 0,
-      y2: side * share,
-    })).filter((bar) => bar.y2 !== 0)
-  const top = Math.max(...bins.normal, 0)
-  const bottom = Math.max(...bins.novel, 0)
-  const domain: [number, number] = [
-    -(bottom * 1.1 || (labelled ? top * 0.25 : 0)),
-    top * 1.1 || bottom * 0.25 || 1,
-  ]
   const low = first * width
   const high = (first + bins.normal.length) * width
   const ticks = scaleTicks(scale)
+  const up = drawSide(bins.normal, 1, bins)
+  const down = drawSide(bins.novel, -1, bins)
+  const shares = [...up.ticks, ...down.ticks, { at: 0, share: 0 }]
   const box = { x1: 'x1', x2: 'x2', y1: 'y1', y2: 'y2', inset: 0.3 } as const
-  const group = (text: string, frameAnchor: 'top-right' | 'bottom-right', className: string) =>
-    Plot.text([text], { frameAnchor, dx: -4, dy: frameAnchor === 'top-right' ? 6 : -6, className })
+  const corner = { dx: 4, textAnchor: 'start' } as const
   return {
     marginLeft: 56,
-    marginRight: 20,
+    marginRight: 24,
     marginTop: 28,
     marginBottom: 48,
     x: { domain: [low, high], label: null },
-    y: { domain, label: null },
+    // Room above and below the bars for the names of the groups.
+    y: { domain: [labelled ? -1.2 : 0, 1.2], label: null },
     marks: [
-      Plot.gridY(shareTicks(domain), { className: 'grid' }),
-      Plot.axisY(shareTicks(domain), {
-        tickFormat: (share: number) => formatPercent(Math.abs(share)),
-        tickSize: 0,
-        label: null,
-      }),
+      Plot.gridY(
+        shares.map(({ at }) => at),
+        { className: 'grid' },
+      ),
+      Plot.axisY(
+        shares.map(({ at }) => at),
+        {
+          tickFormat: (_: number, i: number) => formatPercent(shares[i]?.share ?? 0),
+          tickSize: 0,
+          label: null,
+        },
+      ),
       Plot.axisX(
         ticks.map((distance) => scalePosition(scale, distance)),
         { tickFormat: (_: number, i: number) => tickLabel(ticks[i] ?? 0), tickSize: 4, label: null },
@@ -113,35 +111,61 @@ export function scorePlot(bins: ScoreBins, labelled: boolean): Plot.PlotOptions 
         dy: 42,
         className: 'axis-name',
       }),
-      Plot.text(['share of the group'], {
+      Plot.text(['share of group'], {
         frameAnchor: 'top-left',
         dx: -50,
         dy: -22,
         textAnchor: 'start',
         className: 'axis-name',
       }),
-      Plot.rect(bars(bins.normal, 1), { ...box, className: 'bar-normal' }),
-      Plot.rect(bars(bins.novel, -1), { ...box, className: 'bar-novel' }),
+      Plot.rect(up.bars, { ...box, className: 'bar-normal' }),
+      Plot.rect(down.bars, { ...box, className: 'bar-novel' }),
       Plot.ruleY([0], { className: 'base' }),
       Plot.ruleX([0], { className: 'threshold' }),
       Plot.text(['threshold'], {
         x: [0],
         frameAnchor: 'top',
-        dy: -8,
-        // Near an edge the word turns inwards.
+        dy: -18,
         textAnchor: anchorAt((0 - low) / (high - low)),
         className: 'threshold-name',
       }),
-      group(labelled ? 'normal flows ↑' : 'scored flows', 'top-right', 'name-normal'),
-      ...(labelled ? [group('novel flows ↓', 'bottom-right', 'name-novel')] : []),
+      Plot.text([labelled ? 'normal flows ↑' : 'scored flows ↑'], {
+        ...corner,
+        frameAnchor: 'top-left',
+        dy: 2,
+        className: 'name-normal',
+      }),
+      Plot.text(labelled ? ['novel flows ↓'] : [], {
+        ...corner,
+        frameAnchor: 'bottom-left',
+        dy: -4,
+        className: 'name-novel',
+      }),
     ],
   }
 }
 
+interface Side {
+  bars: { x1: number; x2: number; y1: number; y2: number }[]
+  ticks: { at: number; share: number }[]
+}
+
+/** The bars of one group, the tallest reaching to ±1, and one or two ticks for their shares. */
+function drawSide(shares: Float64Array, side: 1 | -1, { first, width }: ScoreBins): Side {
+  const tallest = shares.reduce((most, share) => Math.max(most, share), 0)
+  const bars: Side['bars'] = []
+  for (const [i, share] of shares.entries()) {
+    if (share === 0) continue
+    bars.push({ x1: (first + i) * width, x2: (first + i + 1) * width, y1: 0, y2: (side * share) / tallest })
+  }
+  return { bars, ticks: shareTicks(tallest).map((share) => ({ at: (side * share) / tallest, share })) }
+}
+
 /** What the axis does to the values, in plain words. */
-export function scoreCaption(scale: ScoreScale): string {
+export function scoreCaption(scale: ScoreScale, labelled: boolean): string {
   const unit = formatNumber(scale.unit)
   const parts: string[] = []
+  if (labelled) parts.push('Each group has its own height scale.')
   if (scale.kind === 'symlog')
     parts.push(
       `Scores spread over several orders of magnitude, so the axis is even within ±${unit} of the threshold and each step beyond is ten times the one before.`,
@@ -158,6 +182,7 @@ export function scoreCaption(scale: ScoreScale): string {
   return parts.join(' ')
 }
 
+/** Near an edge the word turns inwards. */
 function anchorAt(fraction: number): 'start' | 'middle' | 'end' {
   const px = fraction * (CHART_WIDTH - 76)
   return px < 40 ? 'start' : px > CHART_WIDTH - 116 ? 'end' : 'middle'
@@ -167,12 +192,12 @@ function tickLabel(distance: number): string {
   return distance > 0 ? `+${formatNumber(distance)}` : formatNumber(distance)
 }
 
-/** About three ticks on the longer side, mirrored onto the other. */
-function shareTicks([bottom, top]: readonly [number, number]): number[] {
-  const rough = Math.max(top, -bottom) / 3
-  const power = 10 ** Math.floor(Math.log10(rough))
-  const step = [1, 2, 2.5, 5, 10].map((f) => f * power).find((s) => s >= rough * 0.8) ?? rough
+/** Even shares up to the tallest bar, zero left out: two or so. */
+function shareTicks(tallest: number): number[] {
+  if (tallest === 0) return []
+  const power = 10 ** Math.floor(Math.log10(tallest / 2))
+  const step = [10, 5, 2, 1].map((f) => f * power).find((s) => s <= tallest / 2) ?? tallest
   const ticks: number[] = []
-  for (let k = Math.ceil(bottom / step); k * step <= top; k++) ticks.push(k * step)
+  for (let k = 1; k * step <= tallest; k++) ticks.push(k * step)
   return ticks
 }

@@ -8,7 +8,7 @@
  * says.
  */
 
-import { quantileSorted, sortedFinite } from './robust.js'
+import { FURTHEST, quantileSorted, sortedFinite, within } from './robust.js'
 
 export interface ScoreScale {
   kind: 'linear' | 'symlog'
@@ -36,27 +36,33 @@ export function scalePosition(scale: Pick<ScoreScale, 'kind' | 'unit'>, distance
   return distance < 0 ? -size : size
 }
 
+/** Score minus threshold, kept within what an axis can hold; NaN where either is not finite. */
+export function scoreDistance(score: number, threshold: number): number {
+  return Number.isFinite(score) ? within(score - (Number.isFinite(threshold) ? threshold : 0)) : Number.NaN
+}
+
 /** Chooses the axis for both groups; null when no score is finite. */
 export function chooseScale(
   normal: ArrayLike<number> & Iterable<number>,
   novel: ArrayLike<number> & Iterable<number>,
   threshold: number,
 ): ScoreScale | null {
-  const shift = Number.isFinite(threshold) ? threshold : 0
-  const normalSorted = sortedFinite(Array.from(normal, (score) => score - shift))
-  const all = sortedFinite([...normalSorted, ...Array.from(novel, (score) => score - shift)])
+  const normalSorted = sortedFinite(Array.from(normal, (score) => scoreDistance(score, threshold)))
+  const all = sortedFinite([
+    ...normalSorted,
+    ...Array.from(novel, (score) => scoreDistance(score, threshold)),
+  ])
   if (all.length === 0) return null
   const dropped = normal.length + novel.length - all.length
 
   const core = normalSorted.length > 0 ? normalSorted : all
   const spread = positive(
-    quantileSorted(core, 0.75) / 2 - quantileSorted(core, 0.25) / 2,
-    quantileSorted(all, 0.75) / 2 - quantileSorted(all, 0.25) / 2,
-    Math.abs(quantileSorted(all, 0.5)) / 2,
-    0.5,
+    quantileSorted(core, 0.75) - quantileSorted(core, 0.25),
+    quantileSorted(all, 0.75) - quantileSorted(all, 0.25),
+    Math.abs(quantileSorted(all, 0.5)),
   )
-  const unit = Math.max(10 ** Math.floor(Math.log10(spread * 2)), 1e-300)
-  const reach = Math.max(all[all.length - 1]! / 2, 0) - Math.min(all[0]! / 2, 0)
+  const unit = 10 ** Math.floor(Math.log10(spread))
+  const reach = Math.max(all[all.length - 1]!, 0) - Math.min(all[0]!, 0)
   const kind = reach > linearRatio * spread ? 'symlog' : 'linear'
 
   const axis = { kind, unit } as const
@@ -103,6 +109,7 @@ function linearTicks(low: number, high: number): number[] {
   return ticks
 }
 
+/** The first that is large enough to divide by; 1 when all are next to nothing. */
 function positive(...candidates: readonly number[]): number {
-  return candidates.find((value) => value > 0 && Number.isFinite(value)) ?? 1
+  return candidates.find((value) => value > 1 / FURTHEST) ?? 1
 }

@@ -89,7 +89,7 @@ function scoreSection(scores: ReportScores, labelled: boolean): Part {
     bins === null
       ? html`<p class="empty">No flow has a score to draw.</p>`
       : html`<figure><div>${chartSvg(scoreFrame(scores, labelled, 'scores'), scorePlot(bins, labelled))}</div><figcaption>
-<p>A score says how normal a flow looks: the higher, the more normal. Flows at or left of the dashed line (threshold ${formatNumber(scores.threshold)}) are flagged as new.${labelled && ' The less the two groups overlap, the better the model tells them apart.'}</p><p>${scoreCaption(bins.scale)}</p></figcaption></figure>`
+<p>A score says how normal a flow looks: the higher, the more normal. Flows at or left of the dashed line (threshold ${formatNumber(scores.threshold)}) are flagged as new.${labelled && ' The less the two groups overlap, the better the model tells them apart.'}</p><p>${scoreCaption(bins.scale, labelled)}</p></figcaption></figure>`
   return { id: 'h-scores', heading: 'Scores', body }
 }
 

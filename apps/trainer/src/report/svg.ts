@@ -47,7 +47,6 @@ function plotMarks(frame: ChartFrame, options: Plot.PlotOptions): Markup {
     className: 'plot',
     width: CHART_WIDTH,
     height: frame.height,
-    style: 'overflow: visible',
   })
   drawn.querySelector('style')?.remove()
   return html`<g class="marks">${trusted(compact(drawn.innerHTML, frame.id))}</g>`

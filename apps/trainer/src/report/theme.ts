@@ -31,7 +31,7 @@ const chartRules = `
 .chart .threshold-name text { fill: var(--ink); font-weight: 600; }
 .chart .name-normal text { fill: var(--normal); font-weight: 600; }
 .chart .name-novel text { fill: var(--novel); font-weight: 600; }
-.chart .name-normal, .chart .name-novel { text-anchor: end; }
+.chart .name-normal text, .chart .name-novel text, .chart .threshold-name text { paint-order: stroke; stroke: var(--panel); stroke-width: 3px; stroke-linejoin: round; }
 .chart .dot-normal { fill: var(--normal); fill-opacity: .45; stroke: none; }
 .chart .dot-normal.outside { fill: none; stroke: var(--normal); stroke-opacity: .7; }
 .chart .dot-novel { stroke: var(--novel); stroke-width: 1.5; fill: none; }
@@ -54,51 +54,63 @@ h1 { font-size: 1rem; font-weight: 600; margin: 0; color: var(--soft); overflow-
 h2 { font-size: 1.25rem; line-height: 1.3; margin: 0 0 .5rem; }
 section { margin: 2.5rem 0; }
 p { margin: 0 0 .75rem; max-width: 68ch; }
+a { color: inherit; text-underline-offset: .2em; }
+a:focus-visible { outline: 2px solid var(--normal); outline-offset: 3px; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 0; margin: 0; border-top: 1px solid var(--line); border-bottom: 1px solid var(--line); }
 .figures div { padding: .75rem 1rem .75rem 0; }
 .figures dt { color: var(--soft); font-size: .875rem; }
 .figures dd { margin: 0; font-size: 1.625rem; font-weight: 600; line-height: 1.25; font-variant-numeric: tabular-nums; }
 .figures dd small { display: block; font-size: .8125rem; font-weight: 400; color: var(--soft); }
 .charts { display: grid; gap: 1.5rem; grid-template-columns: minmax(0, 1fr); }
-.charts section { margin: 0; }
+.charts section { margin: 0; display: grid; grid-template-rows: auto 1fr; grid-template-columns: minmax(0, 1fr); }
 figure { margin: 0; background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; padding: .75rem; }
 figcaption { color: var(--soft); font-size: .9375rem; line-height: 1.5; margin-top: .5rem; }
 figcaption p:last-child { margin: 0; }
 .chart { display: block; width: 100%; height: auto; overflow: visible; }
 .chart text { font-size: 14px; }
 .key { list-style: none; display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: 0 0 .5rem; padding: 0; color: var(--ink); font-size: .9375rem; }
-.key svg { width: 1.25rem; height: 1rem; vertical-align: -.15em; margin-right: .4rem; overflow: visible; }
+.key .chart { display: inline-block; width: 1.25rem; height: 1rem; vertical-align: -.15em; margin-right: .4rem; overflow: visible; }
 .name { overflow-wrap: anywhere; }
 .cut, .empty { color: var(--soft); }
 dl.facts { display: grid; grid-template-columns: minmax(0, 1fr); margin: 0; }
-dl.facts div { padding: .5rem 0; border-bottom: 1px solid var(--faint); display: grid; grid-template-columns: minmax(7rem, 13rem) minmax(0, 1fr); gap: 1rem; }
+dl.facts div { padding: .5rem 0; border-bottom: 1px solid var(--faint); display: grid; grid-template-columns: 7rem minmax(0, 1fr); gap: 1rem; }
 dl.facts dt { color: var(--soft); overflow-wrap: anywhere; }
 dl.facts dd { margin: 0; overflow-wrap: anywhere; }
-table { border-collapse: collapse; width: 100%; font-size: .875rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; table-layout: fixed; width: 100%; font-size: .875rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--line); vertical-align: bottom; }
 th, td { padding: .45rem .75rem .45rem 0; }
 td { border-bottom: 1px solid var(--faint); vertical-align: top; }
 .n { text-align: right; }
+td { overflow-wrap: anywhere; }
+.w-address { width: 15%; }
+.w-time { width: 12%; }
+.w-number { width: 7.5%; }
+.w-word { width: 7%; }
 .tag { display: inline-block; white-space: nowrap; font-weight: 600; }
 .tag.novel { color: var(--novel); }
 .tag.normal { color: var(--normal); }
 .notes { padding-left: 1.2rem; max-width: 68ch; margin: 0; }
 .notes li { margin-bottom: .5rem; overflow-wrap: anywhere; }
 footer { color: var(--soft); font-size: .875rem; padding-bottom: 3rem; }
-@media screen and (max-width: 47.99rem) {
-  table, tbody, tr, td { display: block; }
+@media screen and (max-width: 59.99rem) {
+  table, tbody { display: block; }
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-  tr { background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .75rem; margin-bottom: .75rem; }
-  td { border: 0; padding: .15rem 0; display: grid; grid-template-columns: 7rem minmax(0, 1fr); gap: .75rem; text-align: left; }
+  tr { display: grid; grid-auto-flow: row dense; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .25rem 1rem; background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .75rem; margin-bottom: .5rem; }
+  td { display: flex; flex-wrap: wrap; gap: 0 .4rem; width: auto; border: 0; padding: 0; text-align: left; }
+  td:has(> span:empty) { display: none; }
   td::before { content: attr(data-label); color: var(--soft); }
+  .w-address, .w-name, .w-time { grid-column: 1 / -1; width: auto; }
+  .w-number, .w-word { width: auto; }
 }
 @media (min-width: 48rem) {
   main, header, footer { padding-left: 2rem; padding-right: 2rem; }
   .charts { grid-template-columns: repeat(2, minmax(0, 1fr)); }
   .charts .wide { grid-column: 1 / -1; }
   .charts .wide figure { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); gap: 1.5rem; align-items: center; }
+  dl.facts div { grid-template-columns: 13rem minmax(0, 1fr); }
   figure { padding: 1rem; }
   .chart text { font-size: 12px; }
+  .wide .chart text { font-size: 9.5px; }
 }
 @media print {
   :root { ${light} --paper: #fff; }
