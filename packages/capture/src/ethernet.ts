@@ -20,11 +20,20 @@ export function decodeEthernet(
 ): number {
   if (end - at < 14) return LINK_HEADER_TRUNCATED
   const { destinationMac, sourceMac } = packets
+  // unrolled: this loop was a third of the cost of a packet
   const to = 6 * i
-  for (let k = 0; k < 6; k++) {
-    destinationMac[to + k] = data[at + k]!
-    sourceMac[to + k] = data[at + 6 + k]!
-  }
+  destinationMac[to] = data[at]!
+  destinationMac[to + 1] = data[at + 1]!
+  destinationMac[to + 2] = data[at + 2]!
+  destinationMac[to + 3] = data[at + 3]!
+  destinationMac[to + 4] = data[at + 4]!
+  destinationMac[to + 5] = data[at + 5]!
+  sourceMac[to] = data[at + 6]!
+  sourceMac[to + 1] = data[at + 7]!
+  sourceMac[to + 2] = data[at + 8]!
+  sourceMac[to + 3] = data[at + 9]!
+  sourceMac[to + 4] = data[at + 10]!
+  sourceMac[to + 5] = data[at + 11]!
   const type = (data[at + 12]! << 8) | data[at + 13]!
   return decodeEtherType(type, data, at + 14, end, at, packets, i)
 }
