@@ -1,6 +1,6 @@
 /**
- * Finds a Chromium or Chrome that is already installed; the tests download none. `ODDFLOW_CHROMIUM` names one
- * that is not on the PATH. Where there is none the browser tests are skipped, and say so.
+ * Finds a Chromium or Chrome that is already on the PATH; the tests download none. Where there is none the
+ * browser tests are skipped, and say so.
  */
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -9,13 +9,8 @@ const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-s
 
 /** Path of the program, or null. */
 export function findChromium(): string | null {
-  const named = process.env.ODDFLOW_CHROMIUM
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin']
-  const places = [
-    ...(named === undefined ? [] : [named]),
-    ...folders.flatMap((folder) => names.map((name) => join(folder, name))),
-  ]
-  return places.find(isExecutable) ?? null
+  return folders.flatMap((folder) => names.map((name) => join(folder, name))).find(isExecutable) ?? null
 }
 
 /** No sandbox, since containers often run as root without user namespaces; nothing that calls home. */

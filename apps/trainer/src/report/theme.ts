@@ -45,12 +45,12 @@ export const pageStyle = `
 @media (prefers-color-scheme: dark) { :root { ${dark} } }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+body { margin: 0; overflow-wrap: anywhere; background: var(--paper); color: var(--ink); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 main, header, footer { max-width: 72rem; margin: 0 auto; padding: 0 1rem; }
 header { padding-top: 2rem; }
-h1 { font-size: 1rem; font-weight: 600; margin: 0; color: var(--soft); overflow-wrap: anywhere; }
-.subtitle { margin: 0; color: var(--soft); font-size: .9375rem; overflow-wrap: anywhere; }
-.verdict { font-size: clamp(1.5rem, 1.1rem + 2.2vw, 2.5rem); line-height: 1.2; font-weight: 650; letter-spacing: -.01em; margin: .75rem 0 1.25rem; max-width: 26em; overflow-wrap: anywhere; text-wrap: balance; }
+h1 { font-size: 1rem; font-weight: 600; margin: 0; color: var(--soft); }
+.subtitle { margin: 0; color: var(--soft); font-size: .9375rem; }
+.verdict { font-size: clamp(1.5rem, 1.1rem + 2.2vw, 2.5rem); line-height: 1.2; font-weight: 650; letter-spacing: -.01em; margin: .75rem 0 1.25rem; max-width: 26em; text-wrap: balance; }
 h2 { font-size: 1.25rem; line-height: 1.3; margin: 0 0 .5rem; }
 section { margin: 2.5rem 0; }
 p { margin: 0 0 .75rem; max-width: 68ch; }
@@ -70,18 +70,17 @@ figcaption p:last-child { margin: 0; }
 .chart text { font-size: 14px; }
 .key { list-style: none; display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: 0 0 .5rem; padding: 0; color: var(--ink); font-size: .9375rem; }
 .key .chart { display: inline-block; width: 1.25rem; height: 1rem; vertical-align: -.15em; margin-right: .4rem; overflow: visible; }
-.name { overflow-wrap: anywhere; }
 .cut, .empty { color: var(--soft); }
 dl.facts { display: grid; grid-template-columns: minmax(0, 1fr); margin: 0; }
 dl.facts div { padding: .5rem 0; border-bottom: 1px solid var(--faint); display: grid; grid-template-columns: 7rem minmax(0, 1fr); gap: 1rem; }
-dl.facts dt { color: var(--soft); overflow-wrap: anywhere; }
-dl.facts dd { margin: 0; overflow-wrap: anywhere; }
+dl.facts dt { color: var(--soft); }
+dl.facts dd { margin: 0; }
 table { border-collapse: collapse; table-layout: fixed; width: 100%; font-size: .875rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
-th { text-align: left; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--line); vertical-align: bottom; }
+th { text-align: left; overflow-wrap: normal; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--line); vertical-align: bottom; }
 th, td { padding: .45rem .75rem .45rem 0; }
 td { border-bottom: 1px solid var(--faint); vertical-align: top; }
 .n { text-align: right; }
-td { overflow-wrap: anywhere; }
+td { }
 .w-address { width: 15%; }
 .w-time { width: 12%; }
 .w-number { width: 7.5%; }
@@ -90,7 +89,7 @@ td { overflow-wrap: anywhere; }
 .tag.novel { color: var(--novel); }
 .tag.normal { color: var(--normal); }
 .notes { padding-left: 1.2rem; max-width: 68ch; margin: 0; }
-.notes li { margin-bottom: .5rem; overflow-wrap: anywhere; }
+.notes li { margin-bottom: .5rem; }
 footer { color: var(--soft); font-size: .875rem; padding-bottom: 3rem; }
 @media screen and (max-width: 59.99rem) {
   table, tbody { display: block; }

@@ -1,8 +1,9 @@
 import type { ReportData } from '../../src/report/index.js'
 import { sampleReport } from './sample-report.js'
 
-/** A small report in which every string is the one given. */
-export function hostileReport(text: string): ReportData {
+/** A small report in which every string is `text`, or, in the rows and notes, one of `texts` in turn. */
+export function hostileReport(text: string, texts: readonly string[] = [text]): ReportData {
+  const nth = (i: number): string => texts[i % texts.length]!
   const data = sampleReport({ normal: 30, novel: 10 })
   const { label: _, ...unlabelled } = data.flagged.rows[0]!
   return {
@@ -11,18 +12,18 @@ export function hostileReport(text: string): ReportData {
     subtitle: text,
     oddflowVersion: text,
     verdictLine: text,
-    model: [{ label: text, value: text }],
-    captures: data.captures.map((capture) => ({ ...capture, name: text, note: text })),
+    model: texts.map((each) => ({ label: each, value: each })),
+    captures: data.captures.map((capture, i) => ({ ...capture, name: nth(i), note: nth(i) })),
     flagged: {
-      rows: [...data.flagged.rows, unlabelled].map((row) => ({
+      rows: [...data.flagged.rows, unlabelled].map((row, i) => ({
         ...row,
-        source: text,
-        destination: text,
-        protocol: text,
-        capture: text,
+        source: nth(i),
+        destination: nth(i + 1),
+        protocol: nth(i + 2),
+        capture: nth(i + 3),
       })),
       total: data.flagged.total + 1,
     },
-    notes: [text, text],
+    notes: texts,
   }
 }
