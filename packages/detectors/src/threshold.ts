@@ -37,20 +37,21 @@ export interface ThresholdCalibration {
 export interface Threshold {
   /** Novel iff score ≤ value. */
   readonly value: number
-  /** The tolerance that was asked for, in (0, 1). */
+  /** The tolerance that was asked for, from 1e-9 to below 1. */
   readonly falsePositiveRate: number
   readonly calibration: ThresholdCalibration
 }
 
 /**
  * Learns a threshold from the scores (higher = more normal) of normal rows that were not used to fit.
- * Throws ArgumentError for a rate outside (0, 1), DataError for no scores or one that is not finite.
+ * Throws ArgumentError for a rate outside [1e-9, 1), DataError for no scores or one that is not finite.
  */
 export function calibrateThreshold(scores: Float64Array, falsePositiveRate: number): Threshold {
   checkRate(falsePositiveRate)
   if (scores.length === 0) throw new DataError('threshold: expected at least one calibration row, found none')
   for (let i = 0; i < scores.length; i++) {
-    if (!Number.isFinite(scores[i]!)) {
+    // the lowest float64 of all has no threshold below it
+    if (!(scores[i]! > -Number.MAX_VALUE && scores[i]! < Number.POSITIVE_INFINITY)) {
       throw new DataError(`threshold: expected finite scores, found ${scores[i]} in calibration row ${i}`)
     }
   }
@@ -105,10 +106,11 @@ export function checkThreshold(value: unknown): Threshold {
   const t = record(value, '', ['value', 'falsePositiveRate', 'calibration'])
   const c = record(t.calibration, 'calibration', Object.keys(CALIBRATION_FIELDS))
   const threshold = t.value
-  if (typeof threshold !== 'number' || !Number.isFinite(threshold)) return fail('value', 'a number', threshold)
+  if (typeof threshold !== 'number' || !Number.isFinite(threshold))
+    return fail('value', 'a number', threshold)
   const rate = t.falsePositiveRate
-  if (typeof rate !== 'number' || !(rate > 0 && rate < 1)) {
-    return fail('falsePositiveRate', 'a number between 0 and 1', rate)
+  if (typeof rate !== 'number' || !isRate(rate)) {
+    return fail('falsePositiveRate', 'a number from 1e-9 to below 1', rate)
   }
   if (c.method !== 'split-conformal') return fail('calibration.method', 'split-conformal', c.method)
   const rows = c.rows
@@ -159,10 +161,15 @@ function rowsNeeded(rate: number): number {
   return rows
 }
 
+/** The lower end keeps 1/rate a whole number of rows that somebody could have. */
+function isRate(rate: number): boolean {
+  return rate >= 1e-9 && rate < 1
+}
+
 function checkRate(rate: number): void {
-  if (!(rate > 0 && rate < 1)) {
+  if (!isRate(rate)) {
     throw new ArgumentError(
-      `falsePositiveRate: expected a number between 0 and 1, found ${rate}`,
+      `falsePositiveRate: expected a number from 1e-9 to below 1, found ${rate}`,
       'falsePositiveRate',
     )
   }
@@ -170,10 +177,9 @@ function checkRate(rate: number): void {
 
 const bits = new DataView(new ArrayBuffer(8))
 
-/** The largest float64 below a finite x. The lowest of all has none and stays. */
+/** The largest float64 below a finite x; −Infinity below the lowest. */
 export function nextDown(x: number): number {
   if (x === 0) return -Number.MIN_VALUE
-  if (x === -Number.MAX_VALUE) return x
   bits.setFloat64(0, x)
   bits.setBigInt64(0, bits.getBigInt64(0) + (x > 0 ? -1n : 1n))
   return bits.getFloat64(0)

@@ -1,0 +1,29 @@
+/**
+ * The parts of a saved model are each checked on their own; this is where they must agree with one another.
+ */
+import { type FeatureContract, FormatError, type OnePacketRule } from '@oddflow/core'
+import type { DetectorModel } from '../model.js'
+import { FORMAT } from './layout.js'
+
+/** Throws FormatError when contract, one-packet rule and detector do not belong together. */
+export function checkAgreement(
+  contract: FeatureContract,
+  onePacketRule: OnePacketRule | null,
+  { embedding, scaler }: DetectorModel,
+): void {
+  const fail = (field: string, message: string): never => {
+    throw new FormatError(FORMAT, `${field}: ${message}`, { field })
+  }
+  if (contract.dimension !== embedding.landmarks.cols) {
+    fail(
+      'featureContract.dimension',
+      `expected ${embedding.landmarks.cols} as the landmarks have, found ${contract.dimension}`,
+    )
+  }
+  if (contract.scaler !== scaler.kind) {
+    fail('featureContract.scaler', `expected ${scaler.kind} as the detector has, found ${contract.scaler}`)
+  }
+  if (onePacketRule !== null && contract.featureSet === 'rows') {
+    fail('onePacketRule', 'expected null, since bare rows know no packets')
+  }
+}

@@ -1,0 +1,56 @@
+/**
+ * Layout of a model file (docs/model-file.md): which metadata and which tensors a safetensors file must have
+ * to be an OddFlow model, and where its checksum stands.
+ *
+ * The metadata comes first in the header and its keys are in order, so `checksum`, the first of them, stands
+ * at the same place in every file, and the bytes up to it serve as the format's signature. Later formats keep
+ * it there: a damaged file is then told from a newer one.
+ *
+ * CRC-32 rather than a cryptographic hash: what it has to find is worn flash and cut copies, and it finds
+ * every changed byte for certain. Somebody who edits a file can compute either again, which is why reading
+ * validates everything all the same. It covers the whole file, its own eight digits taken as zeros.
+ */
+import { crc32 } from '@oddflow/core'
+
+export const FORMAT = 'model-file'
+export const FORMAT_VERSION = '1'
+
+/** Text that starts at byte 8 of every model file. */
+export const SIGNATURE = '{"__metadata__":{"checksum":"'
+export const CHECKSUM_DIGITS = 8
+export const CHECKSUM_OFFSET = 8 + SIGNATURE.length
+
+/** Metadata beside `checksum`; all are required. All but `formatVersion` and `kind` are JSON. */
+export const METADATA_KEYS = [
+  'embedding',
+  'featureContract',
+  'fitReport',
+  'formatVersion',
+  'kind',
+  'onePacketRule',
+  'parameters',
+  'provenance',
+  'threshold',
+] as const
+
+export type MetadataKey = (typeof METADATA_KEYS)[number]
+
+/** Tensors of every model, all F64; a standard scaler adds the last two. */
+export const TENSOR_NAMES = [
+  'embedding.landmarks',
+  'embedding.projection',
+  'mixture.means',
+  'mixture.precisionCholesky',
+  'mixture.weights',
+] as const
+export const SCALER_TENSOR_NAMES = ['scaler.mean', 'scaler.scale'] as const
+
+export type TensorName = (typeof TENSOR_NAMES)[number] | (typeof SCALER_TENSOR_NAMES)[number]
+
+/** The checksum that a file should carry: CRC-32 of all its bytes with the eight digits as '0'. */
+export function modelFileChecksum(bytes: Uint8Array): string {
+  const end = CHECKSUM_OFFSET + CHECKSUM_DIGITS
+  const zeros = new Uint8Array(CHECKSUM_DIGITS).fill(0x30)
+  const front = crc32(zeros, crc32(bytes.subarray(0, CHECKSUM_OFFSET)))
+  return crc32(bytes.subarray(end), front).toString(16).padStart(CHECKSUM_DIGITS, '0')
+}

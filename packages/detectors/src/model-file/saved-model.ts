@@ -1,0 +1,54 @@
+/**
+ * SavedModel: a detector together with what it takes to use it: the contract its rows were made under, the
+ * threshold and the verdict on one-packet flows; and where it came from.
+ *
+ * Provenance holds only what the same run repeats exactly. Times, hosts and paths stay out, so that the same
+ * seed and data give the same file on every machine.
+ */
+import { type FeatureContract, FormatError, type OnePacketRule } from '@oddflow/core'
+import type { DetectorModel } from '../model.js'
+import type { Threshold } from '../threshold.js'
+
+export interface Provenance {
+  /** Version of OddFlow that trained the model. */
+  readonly oddflowVersion: string
+  /** Seed of the Rng that the fit was given. */
+  readonly seed: number
+  /** SHA-256, in 64 lower-case hexadecimal digits, of all rows as row-major little-endian float64. */
+  readonly dataSha256: string
+  /** How many rows that was: those of the fit and those of the calibration. */
+  readonly rows: number
+}
+
+export interface SavedModel {
+  readonly detector: DetectorModel
+  readonly contract: FeatureContract
+  readonly threshold: Threshold
+  /** null where rows did not come from flows, or where no rule was learnt. */
+  readonly onePacketRule: OnePacketRule | null
+  readonly provenance: Provenance
+}
+
+/** Throws FormatError naming the field. */
+export function checkProvenance(value: unknown): Provenance {
+  const fail = (field: string, expected: string): never => {
+    const name = field === '' ? 'provenance' : `provenance.${field}`
+    throw new FormatError('model-file', `${name}: expected ${expected}`, { field: name })
+  }
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return fail('', 'an object')
+  const { oddflowVersion, seed, dataSha256, rows, ...rest } = value as Record<string, unknown>
+  for (const field of Object.keys(rest)) fail(field, 'no such field')
+  if (typeof oddflowVersion !== 'string' || !/^[0-9A-Za-z.+-]{1,64}$/.test(oddflowVersion)) {
+    return fail('oddflowVersion', 'a version')
+  }
+  if (typeof seed !== 'number' || !Number.isSafeInteger(seed) || seed < 0) {
+    return fail('seed', 'a whole number of 0 or more')
+  }
+  if (typeof dataSha256 !== 'string' || !/^[0-9a-f]{64}$/.test(dataSha256)) {
+    return fail('dataSha256', '64 lower-case hexadecimal digits')
+  }
+  if (typeof rows !== 'number' || !Number.isSafeInteger(rows) || rows < 1) {
+    return fail('rows', 'a whole number of 1 or more')
+  }
+  return { oddflowVersion, seed, dataSha256, rows }
+}

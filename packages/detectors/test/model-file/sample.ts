@@ -1,0 +1,55 @@
+import { createRng, type IatSizeContract, type Matrix, matrixOf, type RowsContract } from '@oddflow/core'
+import {
+  calibrateThreshold,
+  checkParameters,
+  createScoreWorkspace,
+  type DetectorModel,
+  type DetectorOptions,
+  fitDetector,
+  type SavedModel,
+  scoreSamples,
+} from '../../src/index.js'
+
+/** Rows around two centres, D = 3. */
+export function sampleRows(seed: number, rows = 60): Matrix {
+  const rng = createRng(seed)
+  const data = Float64Array.from({ length: rows * 3 }, (_, i) => rng.nextNormal() + (i % 6 < 3 ? 0 : 6))
+  return matrixOf(rows, 3, data)
+}
+
+const flows: Omit<IatSizeContract, 'scaler'> = {
+  featureSet: 'iat-size',
+  featureSetVersion: 1,
+  dimension: 3,
+  packetsPerFlow: 2,
+  iatUnit: 'seconds',
+  sizeMeasure: 'frame',
+  flowKey: 'bidirectional-5-tuple',
+  idleTimeoutMicros: 600_000_000,
+  activeTimeoutMicros: null,
+  truncation: { mode: 'split', durationMicros: 123 },
+  minimumPackets: 2,
+}
+
+export function scores(detector: DetectorModel, rows: Matrix): Float64Array {
+  return scoreSamples(detector, rows, new Float64Array(rows.rows), createScoreWorkspace(detector))
+}
+
+/** A small model, fitted for real. */
+export function sampleModel(options: DetectorOptions = {}, fromFlows = true): SavedModel {
+  const parameters = checkParameters({ m: 6, d: 2, ...options })
+  const detector = fitDetector(sampleRows(1), parameters, createRng(2))
+  const bare: RowsContract = {
+    featureSet: 'rows',
+    featureSetVersion: 1,
+    dimension: 3,
+    scaler: parameters.scaler,
+  }
+  return {
+    detector,
+    contract: fromFlows ? { ...flows, scaler: parameters.scaler } : bare,
+    threshold: calibrateThreshold(scores(detector, sampleRows(3)), 0.05),
+    onePacketRule: fromFlows ? { flows: 4, services: ['tcp/443', 'udp/1900'] } : null,
+    provenance: { oddflowVersion: '0.1.0', seed: 2, dataSha256: '0123456789abcdef'.repeat(4), rows: 120 },
+  }
+}
