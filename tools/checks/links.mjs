@@ -34,7 +34,7 @@ function fragmentsOf(text) {
 
 export function checkLinks(files, paths = files.map(({ path }) => path)) {
   const textOf = new Map(files.map(({ path, text }) => [path, text]))
-  const known = new Set(paths)
+  const known = new Set(['.', ...paths])
   for (const path of paths) {
     for (let at = posix.dirname(path); at !== '.'; at = posix.dirname(at)) known.add(at)
   }

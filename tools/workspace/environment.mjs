@@ -9,7 +9,7 @@
  * A HOME that is empty, missing or not writable (a service account, a container) is replaced for the
  * tools by a folder inside the checkout, so that their caches have a place.
  */
-import { accessSync, constants, mkdirSync } from 'node:fs'
+import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { root } from './layout.mjs'
 
@@ -37,8 +37,7 @@ const SETTINGS = {
 
 function isWritableDirectory(path) {
   try {
-    if (!isAbsolute(path)) return false
-    mkdirSync(path, { recursive: true })
+    if (!isAbsolute(path) || !statSync(path).isDirectory()) return false
     accessSync(path, constants.W_OK | constants.X_OK)
     return true
   } catch {
@@ -46,7 +45,13 @@ function isWritableDirectory(path) {
   }
 }
 
-/** The environment for a tool; `binDirectories` are put first on its PATH. */
+/**
+ * The environment for a tool; `binDirectories` are put first on its PATH.
+ *
+ * @param {string[]} binDirectories
+ * @param {Record<string, string | undefined>} base
+ * @returns {Record<string, string>}
+ */
 export function toolEnvironment(binDirectories = [], base = process.env) {
   const environment = {}
   for (const [name, value] of Object.entries(base)) {

@@ -1,0 +1,130 @@
+/**
+ * Every package stands on its own: packed, checked by publint, installed into an empty folder, and the
+ * sample of its README type-checked against the packed declarations and run there, with the output that
+ * the README shows.
+ *
+ * One folder takes all packages, since an install is the slow part; another takes flows alone, to prove
+ * that a package needs nothing but what it declares.
+ */
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { publint } from 'publint'
+import { formatMessage } from 'publint/utils'
+import ts from 'typescript'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { root } from '../tools/workspace/layout.mjs'
+import {
+  installPacked,
+  makeTemporaryFolder,
+  packAll,
+  runProgram,
+  workspaces,
+} from './support/packed-packages.js'
+import { findReadmeSample } from './support/readme-sample.js'
+
+const libraries = workspaces.filter(({ directory }) => directory.startsWith('packages/'))
+const apps = workspaces.filter(({ directory }) => directory.startsWith('apps/'))
+const folder = makeTemporaryFolder()
+const together = join(folder, 'together')
+let tarballs = new Map<string, string>()
+
+beforeAll(async () => {
+  tarballs = await packAll(join(folder, 'tarballs'))
+  await installPacked(together, [...tarballs.keys()], tarballs)
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const readmeOf = (name: string): string =>
+  readFileSync(join(together, 'node_modules', name, 'README.md'), 'utf8')
+
+/** What tsc says of a file in the folder of a user whose settings are strict. */
+function typeErrors(file: string): string[] {
+  const options: ts.CompilerOptions = {
+    strict: true,
+    noEmit: true,
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    target: ts.ScriptTarget.ES2022,
+    types: ['node'],
+    typeRoots: [join(root, 'node_modules', '@types')],
+    skipLibCheck: true,
+  }
+  return ts.getPreEmitDiagnostics(ts.createProgram([file], options)).map((diagnostic) => {
+    return ts.flattenDiagnosticMessageText(diagnostic.messageText, '\n')
+  })
+}
+
+describe.each(workspaces)('$manifest.name', ({ directory, manifest }) => {
+  it('is packed without a complaint of publint', async () => {
+    const tarball = readFileSync(tarballs.get(manifest.name)!)
+    const bytes = tarball.buffer.slice(
+      tarball.byteOffset,
+      tarball.byteOffset + tarball.byteLength,
+    ) as ArrayBuffer
+    const { messages, pkg } = await publint({
+      pkgDir: join(root, directory),
+      pack: { tarball: bytes },
+      strict: true,
+    })
+    expect(messages.map((message) => formatMessage(message, pkg!))).toEqual([])
+  })
+
+  it('packs its README, its licence and its output, and nothing else', () => {
+    const installed = join(together, 'node_modules', manifest.name)
+    const names = readdirSync(installed).filter((name) => name !== 'node_modules')
+    expect(names.sort()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json'])
+    expect(readFileSync(join(installed, 'package.json'), 'utf8')).not.toContain('workspace:')
+  })
+})
+
+describe.each(libraries)('the README sample of $manifest.name', ({ manifest }) => {
+  const sampleFolder = join(together, 'samples', manifest.name)
+  const sample = () => {
+    const found = findReadmeSample(readmeOf(manifest.name))
+    if (found === undefined) throw new Error(`the README of ${manifest.name} has no \`\`\`ts sample`)
+    return found
+  }
+
+  it('type-checks against the packed declarations', () => {
+    mkdirSync(sampleFolder, { recursive: true })
+    const file = join(sampleFolder, 'sample.ts')
+    writeFileSync(file, sample().code)
+    expect(typeErrors(file)).toEqual([])
+  })
+
+  it('runs, and prints what the README shows', async () => {
+    const { code, output } = sample()
+    expect(code).toContain(`from '${manifest.name}`)
+    const { outputText } = ts.transpileModule(code, {
+      compilerOptions: {
+        module: ts.ModuleKind.ESNext,
+        target: ts.ScriptTarget.ES2022,
+        verbatimModuleSyntax: true,
+      },
+    })
+    mkdirSync(sampleFolder, { recursive: true })
+    writeFileSync(join(sampleFolder, 'sample.mjs'), outputText)
+    const ran = await runProgram(process.execPath, ['sample.mjs'], sampleFolder)
+    expect(ran, ran.stderr).toMatchObject({ code: 0, stderr: '' })
+    if (output !== undefined) expect(ran.stdout.trimEnd()).toBe(output.trimEnd())
+  })
+})
+
+describe.each(apps)('the program $manifest.name', ({ manifest }) => {
+  it('starts where it is installed, and prints its version alone', async () => {
+    const [bin] = Object.keys(manifest.bin!)
+    const ran = await runProgram('npx', ['--no-install', bin!, '--version'], together)
+    expect(ran).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: '' })
+  })
+})
+
+describe('a package alone', () => {
+  it('brings what it declares and nothing else of ours', async () => {
+    const alone = join(folder, 'alone')
+    await installPacked(alone, ['@oddflow/flows'], tarballs)
+    expect(readdirSync(join(alone, 'node_modules', '@oddflow')).sort()).toEqual(['capture', 'core', 'flows'])
+    const program = "import('@oddflow/flows').then((flows) => console.log(Object.keys(flows).length > 0))"
+    const ran = await runProgram(process.execPath, ['--input-type=module', '--eval', program], alone)
+    expect(ran).toEqual({ code: 0, stdout: 'true\n', stderr: '' })
+  })
+})

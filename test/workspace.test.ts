@@ -1,0 +1,192 @@
+/**
+ * The workspace's own machinery: the direction rule fails a build that breaks it, a build is repeated when
+ * and only when something changed, two at once wait for each other, and the environment of tools is clean.
+ */
+import { spawn } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { pruneOutputs } from '../tools/workspace/build.mjs'
+import { toolEnvironment } from '../tools/workspace/environment.mjs'
+import { root, withDependencies } from '../tools/workspace/layout.mjs'
+import { withLock } from '../tools/workspace/lock.mjs'
+import { runProgram } from './support/packed-packages.js'
+import { findReadmeSample } from './support/readme-sample.js'
+
+let folder = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'oddflow-workspace-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+describe('the direction rule', () => {
+  /** A copy of all manifests and of one source file a package, as boundaries reads them. */
+  function copyWorkspace(): void {
+    const files = ['package.json', 'pnpm-workspace.yaml', 'pnpm-lock.yaml', 'turbo.json', '.gitignore']
+    for (const file of files) cpSync(join(root, file), join(folder, file))
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+    for (const { directory } of withDependencies('apps/trainer')) {
+      mkdirSync(join(folder, directory, 'src'), { recursive: true })
+      for (const file of ['package.json', 'turbo.json']) {
+        cpSync(join(root, directory, file), join(folder, directory, file))
+      }
+      writeFileSync(join(folder, directory, 'src', 'index.ts'), 'export {}\n')
+    }
+  }
+  const boundaries = () => runProgram(join(root, 'node_modules', '.bin', 'turbo'), ['boundaries'], folder)
+  function addDependency(directory: string, name: string): void {
+    const path = join(folder, directory, 'package.json')
+    const manifest = JSON.parse(readFileSync(path, 'utf8'))
+    manifest.dependencies = { ...manifest.dependencies, [name]: 'workspace:^' }
+    writeFileSync(path, JSON.stringify(manifest))
+  }
+
+  it('holds as the packages are', async () => {
+    copyWorkspace()
+    expect((await boundaries()).code).toBe(0)
+  })
+
+  it.each([
+    ['packages/core', '@oddflow/linalg'],
+    ['packages/linalg', '@oddflow/detectors'],
+    ['packages/flows', '@oddflow/detectors'],
+    ['packages/detectors', '@oddflow/flows'],
+    ['packages/capture', '@oddflow/flows'],
+    ['packages/evaluation', '@oddflow/capture'],
+    ['packages/evaluation', 'oddflow'],
+  ])('fails when %s depends on %s', async (directory, name) => {
+    copyWorkspace()
+    addDependency(directory, name)
+    const { code, stdout, stderr } = await boundaries()
+    expect(code).toBe(1)
+    expect(stdout + stderr).toContain(name)
+  })
+
+  it('fails when a package imports what it does not declare', async () => {
+    copyWorkspace()
+    writeFileSync(join(folder, 'packages/flows/src/index.ts'), "export * from '@oddflow/detectors'\n")
+    expect((await boundaries()).code).toBe(1)
+  })
+})
+
+describe('the lock', () => {
+  it('lets one at a time through', async () => {
+    const path = join(folder, 'lock')
+    const events: string[] = []
+    const work = (name: string) => async () => {
+      events.push(`${name} in`)
+      await new Promise((resolve) => setTimeout(resolve, 120))
+      events.push(`${name} out`)
+    }
+    await Promise.all([withLock(work('a'), path), withLock(work('b'), path)])
+    expect(events).toEqual(['a in', 'a out', 'b in', 'b out'])
+    expect(existsSync(path)).toBe(false)
+  })
+
+  it('is released when the work fails', async () => {
+    const path = join(folder, 'lock')
+    await expect(withLock(() => Promise.reject(new Error('broken')), path)).rejects.toThrow('broken')
+    expect(await withLock(() => Promise.resolve(1), path)).toBe(1)
+  })
+
+  it('is taken from a holder that was killed', async () => {
+    const path = join(folder, 'lock')
+    const hold = `import { withLock } from ${JSON.stringify(join(root, 'tools/workspace/lock.mjs'))}
+      await withLock(async () => { console.log('held'); await new Promise((r) => setTimeout(r, 60_000)) }, ${JSON.stringify(path)})`
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', hold], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    await new Promise((resolve) => child.stdout.once('data', resolve))
+    const gone = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGKILL')
+    await gone
+    expect(existsSync(path)).toBe(true)
+    expect(await withLock(() => Promise.resolve('taken'), path)).toBe('taken')
+  })
+})
+
+describe('the environment of tools', () => {
+  const base = { PATH: '/bin', HOME: tmpdir() }
+
+  it('keeps how to reach a registry, and drops what belongs to the outer call', () => {
+    const outer = {
+      ...base,
+      npm_config_registry: 'http://mirror.example/',
+      npm_config_https_proxy: 'http://proxy.example/',
+      npm_config_loglevel: 'silent',
+      npm_config_prefix: '/elsewhere',
+      npm_lifecycle_event: 'test',
+      INIT_CWD: '/elsewhere',
+      NODE_ENV: 'production',
+    }
+    const environment: Record<string, string> = toolEnvironment(['/pnpm'], outer)
+    expect(environment).toMatchObject({
+      npm_config_registry: 'http://mirror.example/',
+      npm_config_https_proxy: 'http://proxy.example/',
+      TURBO_TELEMETRY_DISABLED: '1',
+      HOME: tmpdir(),
+    })
+    expect(environment.PATH.startsWith('/pnpm:')).toBe(true)
+    for (const name of [
+      'npm_config_loglevel',
+      'npm_config_prefix',
+      'npm_lifecycle_event',
+      'INIT_CWD',
+      'NODE_ENV',
+    ]) {
+      expect(environment[name]).toBeUndefined()
+    }
+  })
+
+  it.each(['', undefined, '/proc/nowhere', 'relative'])('gives tools a HOME where it is %j', (home) => {
+    const environment: Record<string, string> = toolEnvironment([], { PATH: '/bin', HOME: home })
+    expect(environment.HOME).toBe(join(root, '.turbo', 'home'))
+  })
+})
+
+describe('small helpers', () => {
+  it('removes outputs whose source is gone, and only those', () => {
+    for (const path of [
+      'src/a.ts',
+      'src/sub/b.ts',
+      'dist/a.js',
+      'dist/a.d.ts',
+      'dist/sub/b.js',
+      'dist/old.js',
+    ]) {
+      mkdirSync(join(folder, path, '..'), { recursive: true })
+      writeFileSync(join(folder, path), '')
+    }
+    mkdirSync(join(folder, 'dist/gone'))
+    writeFileSync(join(folder, 'dist/gone/c.js'), '')
+    pruneOutputs(folder)
+    const there = ['a.js', 'a.d.ts', 'sub/b.js', 'old.js', 'gone'].filter((p) =>
+      existsSync(join(folder, 'dist', p)),
+    )
+    expect(there).toEqual(['a.js', 'a.d.ts', 'sub/b.js'])
+  })
+
+  it('finds the sample of a README and what it prints', () => {
+    const readme = '```sh\nnpm i\n```\n```ts\nlog(1)\n```\nprints\n```text\n1\n```\n```ts\nlog(2)\n```\n'
+    expect(findReadmeSample(readme)).toEqual({ code: 'log(1)\n', output: '1\n' })
+    expect(findReadmeSample('```ts\na\n```\n```ts\nb\n```\n```text\nc\n```\n')?.output).toBeUndefined()
+    expect(findReadmeSample('no code')).toBeUndefined()
+  })
+
+  it('knows what an app needs, dependencies first', () => {
+    const order = withDependencies('apps/trainer').map(({ directory }) => directory)
+    expect(order.at(-1)).toBe('apps/trainer')
+    expect(order.indexOf('packages/core')).toBeLessThan(order.indexOf('packages/linalg'))
+    expect(() => withDependencies('apps/nothing')).toThrow('there is no workspace apps/nothing')
+  })
+})
