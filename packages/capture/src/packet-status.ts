@@ -18,6 +18,7 @@ export const PACKET_OK = 0
  * - transport-header-truncated, transport-header-invalid: no ports captured, or the IP length has no room
  *   for them
  * - ip-encrypted-or-no-transport: IPv6 "no next header"
+ * - filtered-out: set by a caller on packets that its filter does not keep (never by decoding)
  */
 export const PACKET_STATUS_NAMES = [
   'ok',
@@ -33,6 +34,7 @@ export const PACKET_STATUS_NAMES = [
   'ip-encrypted-or-no-transport',
   'mpls',
   'pppoe',
+  'filtered-out',
 ] as const
 
 export type PacketStatusName = (typeof PACKET_STATUS_NAMES)[number]
