@@ -86,7 +86,7 @@ describe.skipIf(executablePath === null)('report in a browser', () => {
             '.verdict',
             'h1',
             '.figures dt',
-            '.figures small',
+            '.figures .detail',
             'figcaption',
             '.tag.novel',
             '.tag.normal',

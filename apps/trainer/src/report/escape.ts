@@ -2,9 +2,8 @@
  * Text into markup, safely: one tagged template for the whole report.
  *
  * `html` puts every interpolated string through two steps. First, characters that would change how the text
- * around them is read are made visible: control characters (as their pictures, U+2400 and on), bidirectional
- * overrides and isolates, zero-width and line-separator characters, tag characters, lone surrogates (as
- * ⟨U+202E⟩). Then the five characters that mean something to HTML, XML and attributes are written as numeric
+ * around them is read are made visible as their code point, ⟨U+202E⟩: control characters, bidirectional overrides
+ * and isolates, zero-width and line-separator characters, tag characters, lone surrogates. Then the five characters that mean something to HTML, XML and attributes are written as numeric
  * or named references that both languages know. Only what `html` itself made goes in unescaped, so markup can
  * be nested but never smuggled in as a string.
  *
@@ -70,22 +69,22 @@ const hidden =
 
 /** Replaces characters that are not seen, or that reorder their neighbours, by a visible sign. */
 export function visibleText(text: string): string {
-  return text.replace(hidden, (c) => {
-    const code = c.codePointAt(0)!
-    if (code < 0x20) return String.fromCodePoint(0x2400 + code)
-    if (code === 0x7f) return '\u2421'
-    return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`
-  })
+  return text.replace(hidden, (c) => `⟨U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`)
 }
 
 /** Names are cut to this many code points; longer ones say how much was left out. */
 export const NAME_LIMIT = 120
 
 /** A name from traffic or from a file system, isolated so that right-to-left letters keep to themselves. */
-export function name(text: string): Markup {
-  // A first cut by UTF-16 units keeps the cost of a name of megabytes small.
-  const points = Array.from(text.slice(0, 2 * NAME_LIMIT + 2))
-  if (points.length <= NAME_LIMIT) return html`<bdi class="name">${text}</bdi>`
-  const shown = points.slice(0, NAME_LIMIT).join('')
-  return html`<bdi class="name">${shown}</bdi> <span class="cut">(+${text.length - shown.length} more characters)</span>`
+export function name(text: string, limit = NAME_LIMIT): Markup {
+  const shown = cutText(text, limit)
+  const rest = text.length - shown.length
+  return html`<bdi>${shown}</bdi>${rest > 0 && html` <span class="cut">(+${rest} more characters)</span>`}`
+}
+
+/** The first `limit` code points. */
+export function cutText(text: string, limit: number): string {
+  // A first cut by UTF-16 units keeps the cost of a text of megabytes small.
+  const points = Array.from(text.slice(0, 2 * limit + 2))
+  return points.length <= limit ? text : points.slice(0, limit).join('')
 }

@@ -1,6 +1,6 @@
 /**
- * Numbers as people read them: grouped counts, rates in percent, durations and sizes with a fitting unit, times
- * in UTC. No locale of the machine is asked, so that a page is the same wherever it is made; whatever is not
+ * Numbers as people read them: grouped counts, rates in percent, durations and sizes with a fitting unit (held
+ * together by no-break spaces), times in UTC. No locale of the machine is asked, so that a page is the same wherever it is made; whatever is not
  * finite becomes "n/a".
  */
 
@@ -24,9 +24,9 @@ export function formatQuantity(count: number, singular: string, plural = `${sing
 export function formatPercent(rate: number): string {
   if (!Number.isFinite(rate)) return absent
   const percent = rate * 100
-  if (percent !== 0 && Math.abs(percent) < 0.01) return '< 0.01 %'
-  if (rate !== 1 && percent > 99.9) return '> 99.9 %'
-  return `${trimZeros(percent.toFixed(Math.abs(percent) < 1 ? 2 : 1))} %`
+  if (percent !== 0 && Math.abs(percent) < 0.01) return '<\u00a00.01\u00a0%'
+  if (rate !== 1 && percent > 99.9) return '>\u00a099.9\u00a0%'
+  return `${trimZeros(percent.toFixed(Math.abs(percent) < 1 ? 2 : 1))}\u00a0%`
 }
 
 /** A score or another plain number: four significant digits, a true minus sign. */
@@ -51,13 +51,13 @@ export function formatRatio(value: number): string {
 export function formatDuration(micros: number): string {
   if (!Number.isFinite(micros)) return absent
   const size = Math.abs(micros)
-  if (size < 1e3) return `${trimZeros(micros.toFixed(1))} µs`
-  if (size < 1e6) return `${trimZeros((micros / 1e3).toFixed(1))} ms`
-  if (size < 60e6) return `${trimZeros((micros / 1e6).toFixed(2))} s`
+  if (size < 1e3) return `${trimZeros(micros.toFixed(1))}\u00a0µs`
+  if (size < 1e6) return `${trimZeros((micros / 1e3).toFixed(1))}\u00a0ms`
+  if (size < 60e6) return `${trimZeros((micros / 1e6).toFixed(2))}\u00a0s`
   const seconds = Math.round(micros / 1e6)
-  if (size < 3600e6) return `${Math.trunc(seconds / 60)} min ${Math.abs(seconds % 60)} s`
+  if (size < 3600e6) return `${Math.trunc(seconds / 60)}\u00a0min ${Math.abs(seconds % 60)}\u00a0s`
   const minutes = Math.round(seconds / 60)
-  return `${formatCount(Math.trunc(minutes / 60))} h ${Math.abs(minutes % 60)} min`
+  return `${formatCount(Math.trunc(minutes / 60))}\u00a0h ${Math.abs(minutes % 60)}\u00a0min`
 }
 
 /** Bytes → "640 B", "12.3 kB", "4.5 MB": decimal units, as networks count. */
@@ -70,15 +70,15 @@ export function formatBytes(bytes: number): string {
     value /= 1000
     unit++
   }
-  return `${trimZeros(value.toFixed(1))} ${units[unit]!}`
+  return `${trimZeros(value.toFixed(1))}\u00a0${units[unit]!}`
 }
 
-/** Microseconds since 1970 → "2026-11-27 23:38:09.123 UTC"; null where a capture has no time. */
+/** Microseconds since 1970 → "2026-11-27 23:38:09.123", in UTC; null where a capture has no time. */
 export function formatTime(micros: number | null): string {
   if (micros === null) return 'no time'
   const date = new Date(Math.floor(micros / 1000))
   if (Number.isNaN(date.getTime())) return absent
-  return `${date.toISOString().replace('T', ' ').replace('Z', '')} UTC`
+  return date.toISOString().replace('T', ' ').replace('Z', '')
 }
 
 function trimZeros(decimal: string): string {

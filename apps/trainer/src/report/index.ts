@@ -7,7 +7,7 @@
  * own. Charts: docs/decisions/0004-report-charts.md.
  */
 
-import { html, type Markup, name, trusted } from './escape.js'
+import { cutText, html, type Markup, NAME_LIMIT, name, trusted } from './escape.js'
 import { formatCount, formatQuantity } from './format.js'
 import type { ReportData, ReportRoc } from './report-data.js'
 import { rocFrame, rocPlot } from './roc-chart.js'
@@ -33,8 +33,13 @@ export { FLAGGED_LIMIT } from './tables.js'
 const policy =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
+/** Most code points of a heading line and of a note: either may quote the name of a file. */
+const LINE_LIMIT = 300
+const NOTE_LIMIT = 2000
+
 /** The whole page, ready to be written to a file in UTF-8. */
 export function renderReport(data: ReportData): string {
+  const version = cutText(data.oddflowVersion, NAME_LIMIT)
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -43,15 +48,15 @@ export function renderReport(data: ReportData): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
-<meta name="generator" content="OddFlow ${data.oddflowVersion}">
-<title>${data.title} – OddFlow report</title>
+<meta name="generator" content="OddFlow ${version}">
+<title>${cutText(data.title, LINE_LIMIT)} – OddFlow report</title>
 <style>${trusted(pageStyle)}</style>
 </head>
 <body>
 <header>
-<h1>${data.title}</h1>
-${data.subtitle !== undefined && html`<p class="subtitle">${data.subtitle}</p>`}
-<p class="verdict">${data.verdictLine}</p>
+<h1>${name(data.title, LINE_LIMIT)}</h1>
+${data.subtitle !== undefined && html`<p class="subtitle">${name(data.subtitle, LINE_LIMIT)}</p>`}
+<p class="verdict">${name(data.verdictLine, LINE_LIMIT)}</p>
 <p class="jump"><a href="#h-flagged">See the flows flagged</a></p>
 ${keyFigures(data)}
 </header>
@@ -65,7 +70,7 @@ ${notes(data)}
 ${model(data)}
 ${flagged(data)}
 </main>
-<footer><p>Made by OddFlow ${data.oddflowVersion}. This page holds all that it shows and loads nothing.</p></footer>
+<footer><p>Made by OddFlow ${version}. This page holds all that it shows and loads nothing.</p></footer>
 </body>
 </html>
 `
@@ -98,7 +103,9 @@ ${body}</section>`
 }
 
 function model({ model: facts }: ReportData): Markup | false {
-  const rows = facts.map(({ label, value }) => html`<div><dt>${label}</dt><dd>${name(value)}</dd></div>\n`)
+  const rows = facts.map(
+    ({ label, value }) => html`<div><dt>${name(label)}</dt><dd>${name(value, LINE_LIMIT)}</dd></div>\n`,
+  )
   return (
     facts.length > 0 &&
     html`<section aria-labelledby="h-model"><h2 id="h-model">Model</h2><dl class="facts">${rows}</dl></section>`
@@ -108,6 +115,6 @@ function model({ model: facts }: ReportData): Markup | false {
 function notes({ notes: lines }: ReportData): Markup | false {
   return (
     lines.length > 0 &&
-    html`<section aria-labelledby="h-notes"><h2 id="h-notes">Notes</h2><ul class="notes">${lines.map((line) => html`<li>${line}</li>\n`)}</ul></section>`
+    html`<section aria-labelledby="h-notes"><h2 id="h-notes">Notes</h2><ul class="notes">${lines.map((line) => html`<li>${name(line, NOTE_LIMIT)}</li>\n`)}</ul></section>`
   )
 }

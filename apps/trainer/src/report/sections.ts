@@ -58,7 +58,7 @@ export function keyFigures(data: ReportData): Markup {
 }
 
 function figure(term: string, value: string, detail: string): Markup {
-  return html`<div><dt>${term}</dt><dd>${value}<small>${detail}</small></dd></div>\n`
+  return html`<div><dt>${term}</dt><dd>${value}</dd><dd class="detail">${detail}</dd></div>\n`
 }
 
 /** The charts that the data allow; the last of an odd number takes the whole width. */

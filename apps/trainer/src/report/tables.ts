@@ -24,7 +24,7 @@ interface Column<Row> {
   /** Right-aligned on a wide screen. */
   numeric?: boolean
   /** Share of the table's width: one of the `w-` classes in theme.ts. */
-  width: 'name' | 'address' | 'time' | 'number' | 'word'
+  width: 'name' | 'address' | 'time' | 'number' | 'rate' | 'word'
   cell: (row: Row) => Markup | string
 }
 
@@ -43,14 +43,14 @@ export function captureTable(captures: readonly ReportCapture[]): Markup {
     { label: 'One-packet', width: 'number', numeric: true, cell: (c) => formatCount(c.onePacketFlows) },
     {
       label: 'Flagged',
-      width: 'number',
+      width: 'rate',
       numeric: true,
       cell: (c) =>
         html`${formatCount(c.flagged)}${c.flows > 0 && html` (${formatPercent(c.flagged / c.flows)})`}`,
     },
   ]
   if (captures.some((c) => c.note !== undefined))
-    columns.push({ label: 'Note', width: 'name', cell: (c) => c.note ?? '' })
+    columns.push({ label: 'Note', width: 'name', cell: (c) => (c.note === undefined ? '' : name(c.note)) })
   return table('Captures scored', columns, captures)
 }
 
@@ -59,7 +59,7 @@ export function flaggedTable(rows: readonly FlaggedFlow[]): Markup {
     { label: 'From', width: 'address', cell: (f) => name(f.source) },
     { label: 'To', width: 'address', cell: (f) => name(f.destination) },
     { label: 'Protocol', width: 'word', cell: (f) => name(f.protocol) },
-    { label: 'Start', width: 'time', cell: (f) => formatTime(f.startMicros) },
+    { label: 'Start (UTC)', width: 'time', cell: (f) => formatTime(f.startMicros) },
     { label: 'Duration', width: 'number', numeric: true, cell: (f) => formatDuration(f.durationMicros) },
     { label: 'Packets', width: 'number', numeric: true, cell: (f) => formatCount(f.packets) },
     { label: 'Bytes', width: 'number', numeric: true, cell: (f) => formatBytes(f.bytes) },

@@ -57,10 +57,10 @@ p { margin: 0 0 .75rem; max-width: 68ch; }
 a { color: inherit; text-underline-offset: .2em; }
 a:focus-visible { outline: 2px solid var(--normal); outline-offset: 3px; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: 0; margin: 0; border-top: 1px solid var(--line); border-bottom: 1px solid var(--line); }
-.figures div { padding: .75rem 1rem .75rem 0; }
-.figures dt { color: var(--soft); font-size: .875rem; }
+.figures div { display: grid; grid-row: span 3; grid-template-rows: subgrid; padding: .75rem 1rem .75rem 0; }
+.figures dt { color: var(--soft); font-size: .875rem; line-height: 1.35; align-self: end; }
 .figures dd { margin: 0; font-size: 1.625rem; font-weight: 600; line-height: 1.25; font-variant-numeric: tabular-nums; }
-.figures dd small { display: block; font-size: .8125rem; font-weight: 400; color: var(--soft); }
+.figures dd.detail { font-size: .8125rem; font-weight: 400; color: var(--soft); }
 .charts { display: grid; gap: 1.5rem; grid-template-columns: minmax(0, 1fr); }
 .charts section { margin: 0; display: grid; grid-template-rows: auto 1fr; grid-template-columns: minmax(0, 1fr); }
 figure { margin: 0; background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; padding: .75rem; }
@@ -82,8 +82,9 @@ td { border-bottom: 1px solid var(--faint); vertical-align: top; }
 .n { text-align: right; }
 td { }
 .w-address { width: 15%; }
-.w-time { width: 12%; }
-.w-number { width: 7.5%; }
+.w-time { width: 11%; }
+.w-number { width: 8.25%; }
+.w-rate { width: 12%; }
 .w-word { width: 7%; }
 .tag { display: inline-block; white-space: nowrap; font-weight: 600; }
 .tag.novel { color: var(--novel); }
@@ -99,7 +100,7 @@ footer { color: var(--soft); font-size: .875rem; padding-bottom: 3rem; }
   td:has(> span:empty) { display: none; }
   td::before { content: attr(data-label); color: var(--soft); }
   .w-address, .w-name, .w-time { grid-column: 1 / -1; width: auto; }
-  .w-number, .w-word { width: auto; }
+  .w-number, .w-rate, .w-word { width: auto; }
 }
 @media (min-width: 48rem) {
   main, header, footer { padding-left: 2rem; padding-right: 2rem; }

@@ -196,7 +196,7 @@ describe('renderRocSvg', () => {
     const svg = renderRocSvg(sampleReport().roc!, { title: ']]> & <b> "\u0000' })
     const document = new DOMParser().parseFromString(svg, 'text/xml')
     expect(document.documentElement.getAttribute('xmlns')).toBe('http://www.w3.org/2000/svg')
-    expect(document.querySelector('title')!.textContent).toBe(']]> & <b> "␀')
+    expect(document.querySelector('title')!.textContent).toBe(']]> & <b> "⟨U+0000⟩')
     expect(document.querySelector('desc')!.textContent).toContain('Area under the curve')
     expect(svg).toContain('prefers-color-scheme: dark')
     expect(document.querySelectorAll('.roc-line').length).toBe(1)
