@@ -12,11 +12,20 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createRng } from '@oddflow/core'
 import { gaussianKernel, nearestNeighbours, pairDistanceQuantiles } from '@oddflow/linalg'
-import { checkParameters, createScoreWorkspace, defaultNeighbours, embedSamples, fitDetector, quickShiftPlusPlus, scoreSamples } from '../dist/index.js'
+import {
+  checkParameters,
+  createScoreWorkspace,
+  defaultNeighbours,
+  embedSamples,
+  fitDetector,
+  quickShiftPlusPlus,
+  scoreSamples,
+} from '../dist/index.js'
 import { readNpy } from './npy.mjs'
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '../../..')
-const folder = process.argv[2] ?? join(process.env.ODDFLOW_SHARED ?? join(checkout, '../shared'), 'data/paper')
+const folder =
+  process.argv[2] ?? join(process.env.ODDFLOW_SHARED ?? join(checkout, '../shared'), 'data/paper')
 if (!existsSync(join(folder, 'ctu'))) {
   console.error(`no rows in ${folder}: give the folder that holds ctu/X_train_r0.npy`)
   process.exit(2)
@@ -31,13 +40,17 @@ const median = (runs, f) => {
   }
   return times.sort((a, b) => a - b)[runs >> 1]
 }
-console.log(`${cpus()[0].model}, ${cpus().length} logical CPUs, Node ${process.version}, ${process.arch}; n=${train.rows} D=${train.cols}, one thread`)
-console.log(`quantile of all pair distances    ${median(5, () => pairDistanceQuantiles(train, [0.3], createRng(1))).toFixed(0)} ms`)
+console.log(
+  `${cpus()[0].model}, ${cpus().length} logical CPUs, Node ${process.version}, ${process.arch}; n=${train.rows} D=${train.cols}, one thread`,
+)
+console.log(
+  `quantile of all pair distances    ${median(5, () => pairDistanceQuantiles(train, [0.3], createRng(1))).toFixed(0)} ms`,
+)
 for (const detector of ['oc-kjl-qs', 'oc-nystrom-qs', 'oc-kjl', 'oc-nystrom']) {
   const parameters = checkParameters({ detector })
   let model
   const stages = new Map()
-  const fit = () => {
+  const runFit = () => {
     let stage
     let since = performance.now()
     model = fitDetector(train, parameters, createRng(1), {
@@ -49,23 +62,31 @@ for (const detector of ['oc-kjl-qs', 'oc-nystrom-qs', 'oc-kjl', 'oc-nystrom']) {
       },
     })
   }
-  fit()
+  runFit()
   stages.clear()
-  const ms = median(5, fit)
+  const ms = median(5, runFit)
   const k = model.mixture.weights.length
   const split = [...stages].map(([s, t]) => `${s} ${(t / 5).toFixed(0)}`).join(', ')
-  console.log(`${detector.padEnd(14)} fit ${ms.toFixed(0)} ms (${split}); k=${k}, ${model.fitReport.iterations} EM steps`)
+  console.log(
+    `${detector.padEnd(14)} fit ${ms.toFixed(0)} ms (${split}); k=${k}, ${model.fitReport.iterations} EM steps`,
+  )
   const workspace = createScoreWorkspace(model)
   for (const batch of [100, 1]) {
     const parts = []
     for (let i = 0; i + batch <= train.rows; i += batch) {
-      parts.push({ rows: batch, cols: train.cols, data: train.data.slice(i * train.cols, (i + batch) * train.cols) })
+      parts.push({
+        rows: batch,
+        cols: train.cols,
+        data: train.data.slice(i * train.cols, (i + batch) * train.cols),
+      })
     }
     const out = new Float64Array(batch)
     const t = median(9, () => {
       for (const part of parts) scoreSamples(model, part, out, workspace)
     })
-    console.log(`${''.padEnd(14)} score, ${batch} row(s) a call: ${((1e6 * t) / (parts.length * batch)).toFixed(0)} ns a row`)
+    console.log(
+      `${''.padEnd(14)} score, ${batch} row(s) a call: ${((1e6 * t) / (parts.length * batch)).toFixed(0)} ns a row`,
+    )
   }
   const embedded = new Float64Array(train.rows * model.embedding.projection.rows)
   const te = median(9, () => embedSamples(model, train, embedded, workspace))
@@ -75,8 +96,16 @@ for (const detector of ['oc-kjl-qs', 'oc-nystrom-qs', 'oc-kjl', 'oc-nystrom']) {
     const neighbours = defaultNeighbours(train.rows)
     const tn = median(3, () => nearestNeighbours(points, neighbours))
     const tq = median(3, () => quickShiftPlusPlus(points, neighbours, 0.9))
-    console.log(`${''.padEnd(14)} ${neighbours} nearest neighbours ${tn.toFixed(0)} ms, QuickShift++ with them ${tq.toFixed(0)} ms`)
+    console.log(
+      `${''.padEnd(14)} ${neighbours} nearest neighbours ${tn.toFixed(0)} ms, QuickShift++ with them ${tq.toFixed(0)} ms`,
+    )
   }
 }
-const tk = median(5, () => gaussianKernel({ ...train, rows: 1000, data: train.data.slice(0, 1000 * train.cols) }, { ...train, rows: 100, data: train.data.slice(0, 100 * train.cols) }, 50))
+const tk = median(5, () =>
+  gaussianKernel(
+    { ...train, rows: 1000, data: train.data.slice(0, 1000 * train.cols) },
+    { ...train, rows: 100, data: train.data.slice(0, 100 * train.cols) },
+    50,
+  ),
+)
 console.log(`kernel 1000 × 100                 ${tk.toFixed(1)} ms`)

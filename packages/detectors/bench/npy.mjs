@@ -8,9 +8,21 @@ export function readNpy(path) {
   const header = file.toString('latin1', 10, start)
   const descr = /'descr': *'([^']+)'/.exec(header)?.[1]
   if (/'fortran_order': *True/.test(header)) throw new Error(`${path}: Fortran order`)
-  const shape = /'shape': *\(([^)]*)\)/.exec(header)[1].split(',').filter((s) => s.trim()).map(Number)
+  const shape = /'shape': *\(([^)]*)\)/
+    .exec(header)[1]
+    .split(',')
+    .filter((s) => s.trim())
+    .map(Number)
   const bytes = file.buffer.slice(file.byteOffset + start, file.byteOffset + file.length)
-  const types = { '<f8': Float64Array, '<f4': Float32Array, '<i8': BigInt64Array, '<i4': Int32Array, '|i1': Int8Array, '|u1': Uint8Array, '|b1': Uint8Array }
+  const types = {
+    '<f8': Float64Array,
+    '<f4': Float32Array,
+    '<i8': BigInt64Array,
+    '<i4': Int32Array,
+    '|i1': Int8Array,
+    '|u1': Uint8Array,
+    '|b1': Uint8Array,
+  }
   const Type = types[descr]
   if (Type === undefined) throw new Error(`${path}: dtype ${descr}`)
   const [rows, cols = 1] = shape

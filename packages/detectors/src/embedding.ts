@@ -7,7 +7,7 @@
 import { createMatrix, type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
 import {
   gaussianKernel,
-  gaussianKernelRow,
+  gaussianKernelRows,
   kernelExponentFactor,
   matrixTimesVector,
   squaredDistance,
@@ -34,31 +34,42 @@ export function fitEmbedding(
   return { kind: 'kjl', bandwidth, landmarks, projection: kjlProjection(gram, z, embedding.centre) }
 }
 
+/** Rows that are embedded at a time: enough for the kernels that take several, few enough for the cache. */
+export const EMBEDDING_TILE_ROWS = 8
+
 /** φ′ of all (scaled) rows: n × d. */
 export function embedRows(embedding: EmbeddingModel, rows: Matrix): Matrix {
   const { landmarks, projection } = embedding
   const out = createMatrix(rows.rows, projection.rows)
   const factor = kernelExponentFactor(embedding.bandwidth)
-  const kernelRow = new Float64Array(landmarks.rows)
-  for (let i = 0; i < rows.rows; i++) {
-    embedInto(embedding, factor, rows.data, i * rows.cols, kernelRow, out.data, i * projection.rows)
+  const kernelRows = new Float64Array(EMBEDDING_TILE_ROWS * landmarks.rows)
+  for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
+    const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
+    embedInto(embedding, factor, rows.data, i * rows.cols, count, kernelRows, out.data, i * projection.rows)
   }
   return out
 }
 
-/** φ′ of the one scaled row at `start`; `kernelRow` (m) is scratch. Scoring and fitting both end here. */
+/**
+ * φ′ of `count` scaled rows from `start` on; `kernelRows` (count × m) is scratch. Scoring and fitting both end
+ * here.
+ */
 export function embedInto(
   { landmarks, projection }: EmbeddingModel,
   factor: number,
-  row: Float64Array,
+  rows: Float64Array,
   start: number,
-  kernelRow: Float64Array,
+  count: number,
+  kernelRows: Float64Array,
   out: Float64Array,
   outStart: number,
 ): void {
   const m = landmarks.rows
-  gaussianKernelRow(row, start, landmarks.data, 0, m, landmarks.cols, factor, kernelRow, 0)
-  matrixTimesVector(projection.data, projection.rows, m, kernelRow, 0, out, outStart)
+  const d = projection.rows
+  gaussianKernelRows(rows, start, count, landmarks.data, 0, m, landmarks.cols, factor, kernelRows)
+  for (let i = 0; i < count; i++) {
+    matrixTimesVector(projection.data, d, m, kernelRows, i * m, out, outStart + i * d)
+  }
 }
 
 /** How many of the rows differ from all rows before them, counted up to `enough`. */

@@ -8,12 +8,9 @@
  * are taken about the new means, in a second pass, and get the regularisation on their diagonals.
  */
 import { createMatrix, exp, log, type Matrix, matrixOf } from '@oddflow/core'
-import {
-  componentLogDensitiesInto,
-  logNormalisersInto,
-  precisionCholeskyInPlace,
-} from './gaussian-mixture.js'
+import { precisionCholeskyInPlace } from './gaussian-mixture.js'
 import type { MixtureModel } from './model.js'
+import { componentLogDensitiesInto, packMixture } from './packed-mixture.js'
 import type { EmParameters } from './parameters.js'
 
 export interface EmResult {
@@ -54,15 +51,13 @@ export function runEm(
 export function expectation(points: Matrix, mixture: MixtureModel, responsibilities: Matrix): number {
   const { rows: n, cols: d, data } = points
   const k = mixture.weights.length
-  const normalisers = new Float64Array(k)
-  logNormalisersInto(mixture, normalisers)
-  const difference = new Float64Array(d)
+  const packed = packMixture(mixture)
   const terms = responsibilities.data
   let total = 0
   for (let i = 0; i < n; i++) {
     const start = i * k
     const end = start + k
-    componentLogDensitiesInto(mixture, normalisers, data, i * d, difference, terms, start)
+    componentLogDensitiesInto(packed, data, i * d, terms, start)
     let largest = Number.NEGATIVE_INFINITY
     for (let j = start; j < end; j++) if (terms[j]! > largest) largest = terms[j]!
     let sum = 0

@@ -9,9 +9,9 @@
  */
 import { ArgumentError, asMatrix, checkFinite, type Matrix, type MatrixLike } from '@oddflow/core'
 import { kernelExponentFactor, logSumExp } from '@oddflow/linalg'
-import { embedInto } from './embedding.js'
-import { componentLogDensitiesInto, logNormalisersInto } from './gaussian-mixture.js'
+import { EMBEDDING_TILE_ROWS, embedInto } from './embedding.js'
 import type { DetectorModel } from './model.js'
+import { componentLogDensitiesInto, type PackedMixture, packMixture } from './packed-mixture.js'
 import { scaleInto } from './scaler.js'
 
 /** Scratch for one model and one caller at a time; nothing in it outlives a call but the constants. */
@@ -19,16 +19,13 @@ export interface ScoreWorkspace {
   readonly model: DetectorModel
   /** −1/h². */
   readonly kernelFactor: number
-  /** Length k. */
-  readonly logNormalisers: Float64Array
-  /** Length D: the scaled row. */
+  readonly mixture: PackedMixture
+  /** A tile of scaled rows, EMBEDDING_TILE_ROWS × D. */
   readonly scaled: Float64Array
-  /** Length m. */
-  readonly kernelRow: Float64Array
-  /** Length d. */
+  /** A tile of kernel rows, EMBEDDING_TILE_ROWS × m. */
+  readonly kernelRows: Float64Array
+  /** A tile of embedded rows, EMBEDDING_TILE_ROWS × d. */
   readonly embedded: Float64Array
-  /** Length d. */
-  readonly difference: Float64Array
   /** Length k. */
   readonly terms: Float64Array
 }
@@ -36,18 +33,14 @@ export interface ScoreWorkspace {
 /** The model must have come from a fit or through `checkModel`. */
 export function createScoreWorkspace(model: DetectorModel): ScoreWorkspace {
   const { landmarks, projection, bandwidth } = model.embedding
-  const k = model.mixture.weights.length
-  const logNormalisers = new Float64Array(k)
-  logNormalisersInto(model.mixture, logNormalisers)
   return {
     model,
     kernelFactor: kernelExponentFactor(bandwidth),
-    logNormalisers,
-    scaled: new Float64Array(landmarks.cols),
-    kernelRow: new Float64Array(landmarks.rows),
-    embedded: new Float64Array(projection.rows),
-    difference: new Float64Array(projection.rows),
-    terms: new Float64Array(k),
+    mixture: packMixture(model.mixture),
+    scaled: new Float64Array(EMBEDDING_TILE_ROWS * landmarks.cols),
+    kernelRows: new Float64Array(EMBEDDING_TILE_ROWS * landmarks.rows),
+    embedded: new Float64Array(EMBEDDING_TILE_ROWS * projection.rows),
+    terms: new Float64Array(model.mixture.weights.length),
   }
 }
 
@@ -63,13 +56,15 @@ export function scoreSamples(
 ): Float64Array {
   const matrix = checkRows(model, rows, workspace)
   checkRoom(out, matrix.rows)
-  const { embedded, logNormalisers, difference, terms } = workspace
-  const { mixture } = model
-  const k = terms.length
-  for (let i = 0; i < matrix.rows; i++) {
-    embedOne(workspace, matrix, i, embedded, 0)
-    componentLogDensitiesInto(mixture, logNormalisers, embedded, 0, difference, terms, 0)
-    out[i] = logSumExp(terms, 0, k)
+  const { mixture, embedded, terms } = workspace
+  const { k, d } = mixture
+  for (let i = 0; i < matrix.rows; i += EMBEDDING_TILE_ROWS) {
+    const count = Math.min(EMBEDDING_TILE_ROWS, matrix.rows - i)
+    embedTile(workspace, matrix, i, count, embedded, 0)
+    for (let r = 0; r < count; r++) {
+      componentLogDensitiesInto(mixture, embedded, r * d, terms, 0)
+      out[i + r] = logSumExp(terms, 0, k)
+    }
   }
   return out
 }
@@ -84,20 +79,23 @@ export function embedSamples(
   const matrix = checkRows(model, rows, workspace)
   const d = model.embedding.projection.rows
   checkRoom(out, matrix.rows * d)
-  for (let i = 0; i < matrix.rows; i++) embedOne(workspace, matrix, i, out, i * d)
+  for (let i = 0; i < matrix.rows; i += EMBEDDING_TILE_ROWS) {
+    const count = Math.min(EMBEDDING_TILE_ROWS, matrix.rows - i)
+    embedTile(workspace, matrix, i, count, out, i * d)
+  }
   return out
 }
 
-function embedOne(
-  workspace: ScoreWorkspace,
+function embedTile(
+  { model, kernelFactor, scaled, kernelRows }: ScoreWorkspace,
   rows: Matrix,
-  i: number,
+  first: number,
+  count: number,
   out: Float64Array,
   outStart: number,
 ): void {
-  const { model, kernelFactor, scaled, kernelRow } = workspace
-  scaleInto(model.scaler, rows.data, i * rows.cols, 1, rows.cols, scaled)
-  embedInto(model.embedding, kernelFactor, scaled, 0, kernelRow, out, outStart)
+  scaleInto(model.scaler, rows.data, first * rows.cols, count, rows.cols, scaled)
+  embedInto(model.embedding, kernelFactor, scaled, 0, count, kernelRows, out, outStart)
 }
 
 function checkRows(model: DetectorModel, rows: Matrix | MatrixLike, workspace: ScoreWorkspace): Matrix {

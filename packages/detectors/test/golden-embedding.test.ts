@@ -9,9 +9,14 @@ import { goldenAbsent, readGolden } from './shared.js'
 
 describe.skipIf(goldenAbsent)('golden 02: Nyström (scipy)', () => {
   it('has the projection and the embedding', () => {
-    const g = readGolden<{ S: number[][]; T: number[][]; P: number[][]; phi: number[][]; sigma: number; d: number }>(
-      '02_nystrom',
-    )
+    const g = readGolden<{
+      S: number[][]
+      T: number[][]
+      P: number[][]
+      phi: number[][]
+      sigma: number
+      d: number
+    }>('02_nystrom')
     const landmarks = matrixFromRows(g.S)
     const projection = nystromProjection(gaussianKernel(landmarks, landmarks, g.sigma), g.d)
     expectClose(projection.data, g.P.flat(), 1e-10)

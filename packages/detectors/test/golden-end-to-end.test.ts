@@ -63,7 +63,9 @@ describe.skipIf(goldenAbsent)('golden 08: every stage on real rows (independent 
         const landmarks = takeRows(train, g.subsample)
         const gram = gaussianKernel(landmarks, landmarks, bandwidth)
         const projection =
-          centre === undefined ? nystromProjection(gram, g.d) : kjlProjection(gram, matrixFromRows(g.Z), centre)
+          centre === undefined
+            ? nystromProjection(gram, g.d)
+            : kjlProjection(gram, matrixFromRows(g.Z), centre)
         expectClose(projection.data, stages.P.flat(), 1e-8)
         const kind = centre === undefined ? 'nystrom' : 'kjl'
         const embedding: EmbeddingModel = { kind, bandwidth, landmarks, projection }
@@ -80,7 +82,11 @@ describe.skipIf(goldenAbsent)('golden 08: every stage on real rows (independent 
         expectClose(moments.means.data, stages.init_means.flat(), 1e-8)
         expectClose(moments.covariances, stages.init_covariances.flat(2), 1e-8)
         const parameters = checkParameters(centre === undefined ? { detector } : { detector, centre })
-        const { mixture, meanLogLikelihoods } = runEm(embedded, mixtureFromMoments(moments, 1e-6)!, parameters.em)!
+        const { mixture, meanLogLikelihoods } = runEm(
+          embedded,
+          mixtureFromMoments(moments, 1e-6)!,
+          parameters.em,
+        )!
         expect(meanLogLikelihoods).toHaveLength(stages.n_iter)
         expectClose(meanLogLikelihoods, stages.loglik, 1e-7)
         expectClose(mixture.weights, stages.weights, 1e-7)
@@ -107,7 +113,11 @@ describe.skipIf(goldenAbsent)('golden 08: every stage on real rows (independent 
         }
         const scores = scoreSamples(model, test, new Float64Array(test.rows), createScoreWorkspace(model))
         // golden scores are larger for novel rows
-        expectClose(scores, stages.scores_full.map((s) => -s), 1e-6)
+        expectClose(
+          scores,
+          stages.scores_full.map((s) => -s),
+          1e-6,
+        )
       })
     }
   }

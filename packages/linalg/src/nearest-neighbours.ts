@@ -12,7 +12,7 @@
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
 import { sortPairs } from './sort-pairs.js'
-import { squaredDistances } from './squared-distances.js'
+import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from './squared-distances.js'
 
 export interface NearestNeighbours {
   /** Neighbours a row: min(k, n). */
@@ -36,7 +36,7 @@ export function nearestNeighbours(
   const count = Math.min(k, n)
   const indices = new Uint32Array(n * count)
   const squaredRadii = new Float64Array(n)
-  const distances = new Float64Array(n)
+  const tile = new Float64Array(DISTANCE_TILE_ROWS * n)
   const gathered = new Float64Array(n)
   const gatheredIndex = new Uint32Array(n)
   const sampleSize = Math.floor(n / STRIDE)
@@ -44,14 +44,19 @@ export function nearestNeighbours(
   const expected = count / STRIDE
   const sampleRank = Math.ceil(expected + 3 * Math.sqrt(expected) + 2)
   for (let i = 0; i < n; i++) {
-    squaredDistances(data, i * cols, data, 0, n, cols, distances, 0)
+    const distances = (i % DISTANCE_TILE_ROWS) * n
+    if (distances === 0) {
+      if (i + DISTANCE_TILE_ROWS <= n) squaredDistancesOfFour(data, i * cols, data, 0, n, cols, tile, 0, n)
+      else
+        for (let r = 0; i + r < n; r++) squaredDistances(data, (i + r) * cols, data, 0, n, cols, tile, r * n)
+    }
     let found = 0
     if (sampleRank < sampleSize) {
-      for (let s = 0; s < sampleSize; s++) sample[s] = distances[s * STRIDE]!
+      for (let s = 0; s < sampleSize; s++) sample[s] = tile[distances + s * STRIDE]!
       sample.sort()
-      found = gather(distances, n, sample[sampleRank]!, gathered, gatheredIndex)
+      found = gather(tile, distances, n, sample[sampleRank]!, gathered, gatheredIndex)
     }
-    if (found < count) found = gather(distances, n, Number.POSITIVE_INFINITY, gathered, gatheredIndex)
+    if (found < count) found = gather(tile, distances, n, Number.POSITIVE_INFINITY, gathered, gatheredIndex)
     sortPairs(gathered, gatheredIndex, found, count)
     for (let j = 0, at = i * count; j < count; j++) indices[at++] = gatheredIndex[j]!
     squaredRadii[i] = gathered[count - 1]!
@@ -65,6 +70,7 @@ const STRIDE = 16
 /** Copies what is at most `threshold`, with its index, in index order; returns how many there are. */
 function gather(
   values: Float64Array,
+  start: number,
   n: number,
   threshold: number,
   out: Float64Array,
@@ -72,7 +78,7 @@ function gather(
 ): number {
   let count = 0
   for (let j = 0; j < n; j++) {
-    const v = values[j]!
+    const v = values[start + j]!
     if (v <= threshold) {
       out[count] = v
       outIndex[count] = j

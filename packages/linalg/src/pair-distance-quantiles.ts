@@ -13,7 +13,7 @@
  */
 import { ArgumentError, type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
 import { RankBrackets } from './rank-brackets.js'
-import { squaredDistances } from './squared-distances.js'
+import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from './squared-distances.js'
 
 /** Above so many rows, the distances of a random sample of so many are ranked instead. */
 export const MAXIMUM_PAIR_ROWS = 5000
@@ -74,9 +74,8 @@ export function pairDistanceQuantiles(
 export function equalPairShare(rows: Matrix, rng: Rng): number {
   const used = boundedRows(rows, rng)
   let zeros = 0
-  const row = new Float64Array(used.rows)
-  forEachPairRow(used, row, (count) => {
-    for (let j = 0; j < count; j++) if (row[j] === 0) zeros++
+  forEachPairRun(used, (values, start, count) => {
+    for (let j = start; j < start + count; j++) if (values[j] === 0) zeros++
   })
   return zeros / ((used.rows * (used.rows - 1)) / 2)
 }
@@ -89,12 +88,11 @@ function boundedRows(rows: Matrix, rng: Rng): Matrix {
 
 /** Squared distances that hold the given ascending ranks (0 = the smallest) among all pairs. */
 function selectPairRanks(rows: Matrix, ranks: readonly number[]): Map<number, number> {
-  const row = new Float64Array(rows.rows)
   const pairs = (rows.rows * (rows.rows - 1)) / 2
   const brackets = new RankBrackets(ranks, pairs, samplePairs(rows))
   while (!brackets.settled) {
     brackets.beginPass()
-    forEachPairRow(rows, row, (count) => brackets.add(row, count))
+    forEachPairRun(rows, (values, start, count) => brackets.add(values, start, count))
     brackets.endPass()
   }
   return brackets.values()
@@ -125,12 +123,28 @@ function samplePairs(rows: Matrix): Float64Array {
 
 const SAMPLE_PAIRS = 32768
 
-/** Fills `row` with the squared distances of row i to rows i + 1 …, for each i, and calls back with the count. */
-function forEachPairRow(rows: Matrix, row: Float64Array, visit: (count: number) => void): void {
-  const { rows: n, cols, data } = rows
-  for (let i = 0; i + 1 < n; i++) {
-    const count = n - i - 1
-    squaredDistances(data, i * cols, data, (i + 1) * cols, count, cols, row, 0)
-    visit(count)
+/**
+ * Visits the squared distances of all pairs of rows, each once, in runs of a scratch array that is valid
+ * during the call: four rows against all that follow them, and the six pairs among the four.
+ */
+function forEachPairRun(
+  { rows: n, cols, data }: Matrix,
+  visit: (values: Float64Array, start: number, count: number) => void,
+): void {
+  const tile = new Float64Array(DISTANCE_TILE_ROWS * n)
+  let i = 0
+  for (; i + DISTANCE_TILE_ROWS <= n; i += DISTANCE_TILE_ROWS) {
+    const after = i + DISTANCE_TILE_ROWS
+    const count = n - after
+    squaredDistancesOfFour(data, i * cols, data, after * cols, count, cols, tile, 0, count)
+    visit(tile, 0, DISTANCE_TILE_ROWS * count)
+    for (let a = i; a + 1 < after; a++) visitRow(a, after - a - 1)
+  }
+  for (; i + 1 < n; i++) visitRow(i, n - i - 1)
+
+  /** Row a against the `count` rows after it. */
+  function visitRow(a: number, count: number): void {
+    squaredDistances(data, a * cols, data, (a + 1) * cols, count, cols, tile, 0)
+    visit(tile, 0, count)
   }
 }

@@ -1,13 +1,17 @@
 /**
- * Squared Euclidean distances from one row to many, by direct differences.
+ * Squared Euclidean distances between rows, by direct differences.
  *
  * Σ_t (x_t − y_t)², t ascending, one accumulator a pair: never ‖x‖² + ‖y‖² − 2x·y, which loses small
- * distances to cancellation and can fall below 0. Four rows of Y are taken at once so that four additions are
- * in flight; each pair still adds its terms in the same order, so a distance has the same bits wherever its
- * row stands, and d(x, y) = d(y, x).
+ * distances to cancellation and can fall below 0. Several pairs are taken at once so that as many additions
+ * are in flight and each number is loaded once for several of them; each pair still adds its terms in the
+ * same order, so a distance has the same bits whichever kernel made it and wherever its rows stand, and
+ * d(x, y) = d(y, x).
  *
- * The arrays are row-major blocks, `xStart` and `yStart` offsets of first elements; nothing is allocated.
+ * The arrays are row-major blocks, the starts offsets of first elements; nothing is allocated.
  */
+
+/** Rows of X that `squaredDistancesOfFour` takes. */
+export const DISTANCE_TILE_ROWS = 4
 
 /** out[outStart + j] = ‖x − y_j‖² for j < count, y_j the row at yStart + j · dimension. */
 export function squaredDistances(
@@ -20,6 +24,7 @@ export function squaredDistances(
   out: Float64Array,
   outStart: number,
 ): void {
+  const xEnd = xStart + dimension
   let j = 0
   let a = yStart
   for (; j + 4 <= count; j += 4) {
@@ -31,7 +36,6 @@ export function squaredDistances(
     let s1 = 0
     let s2 = 0
     let s3 = 0
-    const xEnd = xStart + dimension
     for (let t = xStart; t < xEnd; t++) {
       const v = x[t]!
       const d0 = v - y[a++]!
@@ -53,6 +57,82 @@ export function squaredDistances(
   for (; j < count; j++) {
     out[outStart + j] = squaredDistance(x, xStart, y, a, dimension)
     a += dimension
+  }
+}
+
+/**
+ * As `squaredDistances` for four rows of X that follow each other from xStart on; the distances of row r
+ * stand at out[outStart + r · outStride + j].
+ */
+export function squaredDistancesOfFour(
+  x: Float64Array,
+  xStart: number,
+  y: Float64Array,
+  yStart: number,
+  count: number,
+  dimension: number,
+  out: Float64Array,
+  outStart: number,
+  outStride: number,
+): void {
+  const x1 = xStart + dimension
+  const x2 = x1 + dimension
+  const x3 = x2 + dimension
+  const o1 = outStart + outStride
+  const o2 = o1 + outStride
+  const o3 = o2 + outStride
+  let j = 0
+  let a = yStart
+  for (; j + 2 <= count; j += 2) {
+    let b = a + dimension
+    const next = b + dimension
+    let s0 = 0
+    let s1 = 0
+    let s2 = 0
+    let s3 = 0
+    let r0 = 0
+    let r1 = 0
+    let r2 = 0
+    let r3 = 0
+    for (let t = 0; t < dimension; t++) {
+      const u = y[a++]!
+      const w = y[b++]!
+      let v = x[xStart + t]!
+      let d = v - u
+      s0 += d * d
+      d = v - w
+      r0 += d * d
+      v = x[x1 + t]!
+      d = v - u
+      s1 += d * d
+      d = v - w
+      r1 += d * d
+      v = x[x2 + t]!
+      d = v - u
+      s2 += d * d
+      d = v - w
+      r2 += d * d
+      v = x[x3 + t]!
+      d = v - u
+      s3 += d * d
+      d = v - w
+      r3 += d * d
+    }
+    out[outStart + j] = s0
+    out[outStart + j + 1] = r0
+    out[o1 + j] = s1
+    out[o1 + j + 1] = r1
+    out[o2 + j] = s2
+    out[o2 + j + 1] = r2
+    out[o3 + j] = s3
+    out[o3 + j + 1] = r3
+    a = next
+  }
+  if (j < count) {
+    out[outStart + j] = squaredDistance(x, xStart, y, a, dimension)
+    out[o1 + j] = squaredDistance(x, x1, y, a, dimension)
+    out[o2 + j] = squaredDistance(x, x2, y, a, dimension)
+    out[o3 + j] = squaredDistance(x, x3, y, a, dimension)
   }
 }
 

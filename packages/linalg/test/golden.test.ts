@@ -42,7 +42,11 @@ describe.skipIf(goldenAbsent)('golden 01: kernel and quantiles (numpy)', () => {
       const data: QuantileCase = name === 'random' ? golden! : golden![name]
       const x = matrixFromRows(data.X)
       expectClose(pairDistanceQuantiles(x, data.q, createRng(1)).quantiles, data.quantiles_pairs, 1e-12)
-      expectClose(pairDistanceQuantiles(x, data.q, createRng(1), 'authors').quantiles, data.quantiles_n2, 1e-12)
+      expectClose(
+        pairDistanceQuantiles(x, data.q, createRng(1), 'authors').quantiles,
+        data.quantiles_n2,
+        1e-12,
+      )
     })
   }
 })

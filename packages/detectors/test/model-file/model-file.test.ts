@@ -136,7 +136,7 @@ describe('damage', () => {
   it('is called damage where only the checksum sees it', () => {
     const bad = bytes.slice()
     bad[bad.length - 1]! ^= 1
-    expect(refusal(bad)).toMatchObject({ field: 'checksum', offsetBytes: 36 })
+    expect(refusal(bad)).toMatchObject({ field: 'checksum', offsetBytes: 37 })
     expect(refusal(bad).message).toMatch(/the file is damaged.*"[0-9a-f]{8}".*[0-9a-f]{8}/)
   })
 })
