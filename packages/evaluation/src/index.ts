@@ -1,1 +1,6 @@
-export {}
+export { type Auc, auc } from './auc.js'
+export * from './auc-interval.js'
+export * from './histogram.js'
+export type { NovelLabels } from './labels.js'
+export * from './rates.js'
+export * from './roc.js'
