@@ -53,7 +53,7 @@ export function copyIdentity(from: FlowIdentity, i: number, to: FlowIdentity, j:
   to.captureIndex[j] = from.captureIndex[i]
 }
 
-/** Writes the key of packet i into `key`; true if the packet's source is end b. */
+/** Writes the key of packet i into `key` (of IPv4, the front words alone); true if its source is end b. */
 export function writeKey(batch: PacketBatch, i: number, key: Uint32Array): boolean {
   const { sourceAddress, destinationAddress } = batch
   const sourcePort = batch.sourcePort[i]
@@ -80,7 +80,7 @@ export function writeKey(batch: PacketBatch, i: number, key: Uint32Array): boole
       key[4 + w] = a[at + w]
       key[7 + w] = b[at + w]
     }
-  } else key.fill(0, 4, KEY_WORDS)
+  }
   return swapped
 }
 

@@ -45,6 +45,8 @@ export class FlowTable {
   readonly #key0: number
   readonly #key1: number
   readonly #key = new Uint32Array(KEY_WORDS)
+  /** Of the key last looked up. */
+  #words = KEY_WORDS
   #hash = 0
   #slots: Int32Array
   #mask: number
@@ -78,6 +80,7 @@ export class FlowTable {
     const words = batch.ipVersion[i] === 4 ? IPV4_KEY_WORDS : KEY_WORDS
     const hash = halfSipHash13(key, 0, words, this.#key0, this.#key1)
     this.#hash = hash
+    this.#words = words
     const slots = this.#slots
     const keys = this.identity.keys
     const mask = this.#mask
@@ -103,7 +106,10 @@ export class FlowTable {
   insert(): number {
     const flow = this.#free
     this.#free = this.#newer[flow]
-    this.identity.keys.set(this.#key, KEY_WORDS * flow)
+    const words = this.#words
+    for (let w = 0; w < KEY_WORDS; w++) {
+      this.identity.keys[KEY_WORDS * flow + w] = w < words ? this.#key[w] : 0
+    }
     this.#hashes[flow] = this.#hash
     this.#place(flow, this.#hash)
     this.#attach(flow)

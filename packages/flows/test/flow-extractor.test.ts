@@ -206,3 +206,15 @@ describe('limits', () => {
     )
   })
 })
+
+it('the example of docs/flows.md', () => {
+  const times = [0, 4, 10, 10.5, 30, 31, 32, 33, 90]
+  const sizes = [74, 60, 90, 80, 74, 60, 66, 70, 50]
+  const packets = times.map((t, i): Packet => ({ t, from: A, to: B, bytes: sizes[i] }))
+  const rowsOf = (mode: 'split' | 'truncate') =>
+    run(packets, { packetsPerFlow: 3, truncation: { mode, durationMicros: 10e6 } }).records.map((r) =>
+      r.row === null ? r.noRowReason : Array.from(r.row).join(' '),
+    )
+  expect(rowsOf('split')).toEqual(['4 74 6 60 90', '19.5 80 74 0 0', '1 60 1 66 70', 'remainder'])
+  expect(rowsOf('truncate')).toEqual(['4 74 6 60 90'])
+})
