@@ -1,0 +1,218 @@
+/**
+ * What every detector must do: named checks that run over each one in the registry.
+ *
+ * A check gets the name of a detector and throws when the detector fails it. The options are small so that a
+ * fit takes milliseconds.
+ */
+import { ArgumentError, createRng, DataError, type Matrix, matrixOf } from '@oddflow/core'
+import { expect } from 'vitest'
+import {
+  checkModel,
+  checkParameters,
+  createScoreWorkspace,
+  DETECTORS,
+  type DetectorModel,
+  type DetectorName,
+  type DetectorOptions,
+  embedSamples,
+  fitDetector,
+  scoreSamples,
+} from '../src/index.js'
+import { clusteredRows, novelRows } from './rows.js'
+
+const COLUMNS = 6
+
+const fit = (detector: DetectorName, rows: Matrix, options: DetectorOptions = {}, seed = 5): DetectorModel =>
+  fitDetector(rows, checkParameters({ detector, m: 30, ...options }), createRng(seed))
+
+const score = (model: DetectorModel, rows: Matrix) =>
+  scoreSamples(model, rows, new Float64Array(rows.rows), createScoreWorkspace(model))
+
+const part = (rows: Matrix, first: number, count: number) =>
+  matrixOf(count, rows.cols, rows.data.slice(first * rows.cols, (first + count) * rows.cols))
+
+/** All numbers of a model, in one order, as bytes. */
+const bytes = (model: DetectorModel) => JSON.stringify(model, (_, v) => (v instanceof Float64Array ? [...v] : v))
+
+const mean = (values: Float64Array) => values.reduce((a, b) => a + b, 0) / values.length
+
+export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName) => void>> = {
+  'the same seed gives the same model, another seed another': (detector) => {
+    const rows = clusteredRows(150, COLUMNS)
+    const model = fit(detector, rows)
+    expect(bytes(fit(detector, rows))).toBe(bytes(model))
+    expect(bytes(fit(detector, rows, {}, 6))).not.toBe(bytes(model))
+  },
+
+  'fitting leaves the rows as they were': (detector) => {
+    const rows = clusteredRows(60, COLUMNS)
+    const before = rows.data.slice()
+    fit(detector, rows, { scaler: 'standard' })
+    expect(rows.data).toEqual(before)
+  },
+
+  'a score has the same bits in a batch of any size and at any place': (detector) => {
+    for (const scaler of ['none', 'standard'] as const) {
+      const model = fit(detector, clusteredRows(150, COLUMNS), { scaler })
+      const rows = clusteredRows(41, COLUMNS, 9)
+      const whole = score(model, rows)
+      for (const size of [1, 2, 3, 5, 8, 40]) {
+        for (let first = 0; first + size <= rows.rows; first += size) {
+          expect(score(model, part(rows, first, size))).toEqual(whole.slice(first, first + size))
+        }
+      }
+      const reversed = matrixOf(
+        rows.rows,
+        COLUMNS,
+        Float64Array.from(rows.data, (_, at) => {
+          const row = rows.rows - 1 - Math.floor(at / COLUMNS)
+          return rows.data[row * COLUMNS + (at % COLUMNS)]!
+        }),
+      )
+      expect(score(model, reversed).reverse()).toEqual(whole)
+    }
+  },
+
+  'a workspace remembers nothing between calls': (detector) => {
+    const model = fit(detector, clusteredRows(150, COLUMNS))
+    const workspace = createScoreWorkspace(model)
+    const rows = clusteredRows(20, COLUMNS, 9)
+    const first = scoreSamples(model, rows, new Float64Array(20), workspace).slice()
+    scoreSamples(model, novelRows(20, COLUMNS), new Float64Array(20), workspace)
+    expect(scoreSamples(model, rows, new Float64Array(20), workspace)).toEqual(first)
+  },
+
+  'structuredClone brings back the same model and the same scores': (detector) => {
+    const model = fit(detector, clusteredRows(150, COLUMNS), { scaler: 'standard' })
+    const copy = structuredClone(model)
+    expect(copy).toEqual(model)
+    const rows = clusteredRows(20, COLUMNS, 9)
+    expect(score(copy, rows)).toEqual(score(model, rows))
+  },
+
+  'the fitted model passes checkModel unchanged': (detector) => {
+    for (const scaler of ['none', 'standard'] as const) {
+      const model = fit(detector, clusteredRows(90, COLUMNS), { scaler })
+      expect(checkModel(model)).toEqual(model)
+    }
+  },
+
+  'normal rows score higher than novel ones': (detector) => {
+    const model = fit(detector, clusteredRows(300, COLUMNS))
+    expect(mean(score(model, clusteredRows(60, COLUMNS, 9)))).toBeGreaterThan(
+      mean(score(model, novelRows(60, COLUMNS))),
+    )
+  },
+
+  'rows of another width are refused': (detector) => {
+    const model = fit(detector, clusteredRows(60, COLUMNS))
+    expect(() => score(model, clusteredRows(3, COLUMNS + 1))).toThrow(ArgumentError)
+    expect(() => score(model, clusteredRows(3, COLUMNS + 1))).toThrow(/expected 6 columns.*found 7/)
+  },
+
+  'no rows give no scores': (detector) => {
+    const model = fit(detector, clusteredRows(60, COLUMNS))
+    expect(score(model, matrixOf(0, COLUMNS, new Float64Array(0)))).toEqual(new Float64Array(0))
+  },
+
+  'scores go into the array given, no further, and it is returned': (detector) => {
+    const model = fit(detector, clusteredRows(60, COLUMNS))
+    const workspace = createScoreWorkspace(model)
+    const rows = clusteredRows(10, COLUMNS, 9)
+    const out = new Float64Array(12).fill(77)
+    expect(scoreSamples(model, rows, out, workspace)).toBe(out)
+    expect([...out.slice(10)]).toEqual([77, 77])
+    expect(() => scoreSamples(model, rows, new Float64Array(9), workspace)).toThrow(/out: expected/)
+    const d = model.embedding.projection.rows
+    const embedded = new Float64Array(10 * d + 1).fill(77)
+    expect(embedSamples(model, rows, embedded, workspace)).toBe(embedded)
+    expect(embedded[10 * d]).toBe(77)
+  },
+
+  'a workspace of another model is refused': (detector) => {
+    const model = fit(detector, clusteredRows(60, COLUMNS))
+    const workspace = createScoreWorkspace(structuredClone(model))
+    expect(() => scoreSamples(model, clusteredRows(1, COLUMNS), new Float64Array(1), workspace)).toThrow(/another model/)
+  },
+
+  'NaN and infinity are refused in training and in scoring': (detector) => {
+    const model = fit(detector, clusteredRows(60, COLUMNS))
+    for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
+      const rows = clusteredRows(60, COLUMNS)
+      rows.data[COLUMNS + 2] = bad
+      expect(() => fit(detector, rows)).toThrow(/row 1, column 2/)
+      expect(() => score(model, rows)).toThrow(/row 1, column 2/)
+    }
+  },
+
+  'the largest finite numbers score without NaN': (detector) => {
+    for (const scaler of ['none', 'standard'] as const) {
+      const model = fit(detector, clusteredRows(60, COLUMNS), { scaler })
+      const rows = matrixOf(2, COLUMNS, new Float64Array(2 * COLUMNS).fill(Number.MAX_VALUE))
+      rows.data.fill(-Number.MAX_VALUE, 0, 3)
+      for (const s of score(model, rows)) expect(Number.isFinite(s)).toBe(true)
+    }
+  },
+
+  'degenerate training rows give a finite model or a DataError that says what to do': (detector) => {
+    const fill = (n: number, f: (row: number, column: number) => number) =>
+      matrixOf(n, COLUMNS, Float64Array.from({ length: n * COLUMNS }, (_, at) => f(Math.floor(at / COLUMNS), at % COLUMNS)))
+    const normal = clusteredRows(60, COLUMNS)
+    for (const scaler of ['none', 'standard'] as const) {
+      const train = (rows: Matrix, options: DetectorOptions = {}) => fit(detector, rows, { scaler, ...options })
+      expect(() => train(fill(50, () => 3))).toThrow(DataError)
+      expect(() => train(fill(50, () => 3))).toThrow(/all training rows are equal/)
+      expect(() => train(fill(0, () => 0))).toThrow(/at least 2/)
+      expect(() => train(fill(1, () => 0))).toThrow(/at least 2/)
+      const mostlyEqual = fill(50, (i) => (i < 45 ? 1 : i))
+      expect(() => train(mostlyEqual)).toThrow(/raise bandwidthQuantile above 0\.808/)
+      const defined = {
+        'two rows': fill(2, (i, j) => i * j),
+        'three rows': fill(3, (i, j) => i * j),
+        'mostly equal rows and a high quantile': mostlyEqual,
+        'two different rows, many times': fill(50, (i) => i % 2),
+        'two different rows, unevenly': fill(50, (i) => (i < 20 ? 0 : 1)),
+        'a constant column': fill(60, (i, j) => (j === 2 ? 5 : normal.data[i * COLUMNS + j]!)),
+        'all columns but one constant': fill(60, (i, j) => (j === 2 ? i : 4)),
+        'rows on a line': fill(60, (i, j) => i * (j + 1)),
+        'one row far away': fill(60, (i, j) => (i === 0 ? 1e12 : normal.data[i * COLUMNS + j]!)),
+      }
+      for (const [name, rows] of Object.entries(defined)) {
+        const model = train(rows, { bandwidthQuantile: 0.95 })
+        expect(checkModel(model), name).toEqual(model)
+        for (const s of score(model, rows)) expect(Number.isFinite(s), name).toBe(true)
+      }
+    }
+  },
+
+  'm above the number of rows and d above the rank are lowered, and the model says so': (detector) => {
+    const model = fit(detector, clusteredRows(4, COLUMNS), { m: 500, d: 50, bandwidthQuantile: 1 })
+    expect(model.embedding.landmarks.rows).toBe(4)
+    expect(model.embedding.projection.rows).toBeLessThanOrEqual(4)
+    expect(model.fitReport.notes.join()).toMatch(/m lowered from 500 to the 4 .*d lowered from 50 to [1-4]/)
+  },
+
+  'an option that does not apply is refused by name': (detector) => {
+    const every: DetectorOptions = { k: 3, centre: true, beta: 0.8, neighbours: 9, coverage: 0.9, maximumClusters: 5 }
+    for (const [name, value] of Object.entries(every)) {
+      const check = () => checkParameters({ detector, [name]: value })
+      if ((DETECTORS[detector].options as readonly string[]).includes(name)) check()
+      else {
+        expect(check).toThrow(`${name}: does not apply to ${detector}`)
+        expect(check).toThrow(expect.objectContaining({ field: name }))
+      }
+    }
+  },
+
+  'progress runs through the stages in order': (detector) => {
+    const seen: string[] = []
+    fitDetector(clusteredRows(300, COLUMNS), checkParameters({ detector }), createRng(1), {
+      onProgress({ stage, fraction }) {
+        expect(fraction).toBeGreaterThanOrEqual(0)
+        expect(fraction).toBeLessThanOrEqual(1)
+        if (seen[seen.length - 1] !== stage) seen.push(stage)
+      },
+    })
+    expect(seen).toEqual(['bandwidth', 'embedding', 'clusters', 'mixture'])
+  },
+}
