@@ -2,7 +2,7 @@
  * Packets a second through the flow table, beside a Map with string keys, in one process, alternating.
  *
  * One million packets over so many keys, IPv4 and half of them backwards; the median of the user CPU time of
- * seven rounds each (CPU time, so that a busy machine does not count).
+ * five rounds each (CPU time, so that a busy machine does not count).
  * `table` and `map` do the same work: find or add the flow, add to its packets and time, mark it as the most
  * recent one. `extractor` is the whole of createFlowExtractor: timeouts, windows, rows.
  *
@@ -15,7 +15,7 @@ import { createFlowExtractor, FlowTable } from '../dist/index.js'
 
 const PACKETS = 1_000_000
 const BATCH = 2000
-const ROUNDS = 7
+const ROUNDS = 5
 
 function makeBatches(keys) {
   const rng = createRng(1)
