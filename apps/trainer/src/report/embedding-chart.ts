@@ -15,7 +15,7 @@ import type { FlowLabel, ReportEllipse, ReportEmbedding } from './report-data.js
 import { quantileSorted, sortedFinite, thin, within } from './robust.js'
 import type { ChartFrame } from './svg.js'
 
-export const EMBEDDING_HEIGHT = 400
+const EMBEDDING_HEIGHT = 400
 export const POINT_LIMIT = 2000
 const segments = 48
 

@@ -14,7 +14,7 @@ import type { ChartFrame } from './svg.js'
 
 type Point = readonly [fpr: number, tpr: number]
 
-export const ROC_HEIGHT = 360
+const ROC_HEIGHT = 360
 
 export function rocFrame(roc: ReportRoc, id: string, title = 'ROC curve'): ChartFrame {
   const marks = roc.tprAtFpr.map(

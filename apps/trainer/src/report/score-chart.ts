@@ -23,7 +23,7 @@ export interface ScoreBins {
   novel: Float64Array
 }
 
-export const SCORE_HEIGHT = 360
+const SCORE_HEIGHT = 360
 const targetBins = 48
 
 /** Counts both groups into shares per bin; null when there is no finite score. */
