@@ -125,9 +125,9 @@ describe('compileFilter', () => {
   })
 
   it('bounds its length and its depth', () => {
-    expect(() => compileFilter('('.repeat(65) + 'tcp' + ')'.repeat(65))).toThrow(/64 levels/)
-    expect(() => compileFilter('not '.repeat(65) + 'tcp')).toThrow(/64 levels/)
-    expect(kept('('.repeat(64) + 'tcp' + ')'.repeat(64))).toEqual([0, 2])
+    expect(() => compileFilter(`${'('.repeat(65)}tcp${')'.repeat(65)}`)).toThrow(/64 levels/)
+    expect(() => compileFilter(`${'not '.repeat(65)}tcp`)).toThrow(/64 levels/)
+    expect(kept(`${'('.repeat(64)}tcp${')'.repeat(64)}`)).toEqual([0, 2])
     expect(() => compileFilter(`tcp${' or tcp'.repeat(3000)}`)).toThrow(/16384 characters/)
     expect(kept(`udp${' or tcp'.repeat(2000)}`)).toEqual([0, 1, 2, 4])
   })

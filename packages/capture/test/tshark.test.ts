@@ -1,0 +1,103 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { createPacketBatch, decodePackets, formatAddress, formatMac, PACKET_OK } from '../src/index.js'
+import { readCapture } from '../src/node/index.js'
+import { goldenCaptures, hasProgram, sharedMissing } from './support/shared.js'
+
+const FIELDS = [
+  'frame.len',
+  'eth.src',
+  'eth.dst',
+  'ip.src',
+  'ip.dst',
+  'ipv6.src',
+  'ipv6.dst',
+  'ip.ttl',
+  'ipv6.hlim',
+  'ip.len',
+  'ipv6.plen',
+  'tcp.srcport',
+  'tcp.dstport',
+  'udp.srcport',
+  'udp.dstport',
+  'sctp.srcport',
+  'sctp.dstport',
+  'tcp.flags',
+] as const
+
+const golden = join(goldenCaptures, 'captures')
+const FILES = [
+  'iot/alexa_app.pcapng',
+  'iot/fridge_open_shut_b8.pcapng',
+  'iot/schlage_lock_week.pcap',
+  'ip/http_ip4and6.pcapng',
+  'ip/ipv6_ext_headers.pcap',
+  'ip/ipv6_routing_atomic_frag.pcap',
+  'encap/qinq_8021ad.pcap',
+  'link/null_loopback.pcapng.gz',
+  'link/raw_101.pcap',
+  'link/raw_228.pcap',
+  'link/sll2_http.pcap',
+]
+
+const noTshark = !hasProgram('tshark', 'header columns are not compared with it')
+
+describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are what tshark shows', () => {
+  it.each(FILES)('%s', async (name) => {
+    const file = join(golden, name)
+    const options = ['-o', 'ip.defragment:FALSE', '-o', 'ipv6.defragment:FALSE']
+    const fields = FIELDS.flatMap((field) => ['-e', field])
+    const said = execFileSync(
+      'tshark',
+      ['-n', '-r', file, ...options, '-T', 'fields', '-E', 'occurrence=f', '-E', 'separator=|', ...fields],
+      { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], maxBuffer: 1e8 },
+    )
+    const rows = said.trimEnd().split('\n')
+    const packets = createPacketBatch(2048)
+    let row = 0
+    let keyed = 0
+    await readCapture(file, (frames) => {
+      decodePackets(frames, packets)
+      for (let i = 0; i < packets.count; i++) {
+        const values = rows[row++]!.split('|')
+        const of = (field: (typeof FIELDS)[number]): string => values[FIELDS.indexOf(field)]!
+        expect(packets.frameBytes[i]).toBe(Number(of('frame.len')))
+        if (packets.status[i] !== PACKET_OK) continue
+        keyed++
+        const version = packets.ipVersion[i]!
+        const found = {
+          eth: frames.linkType[i] === 1 ? formatMac(packets.sourceMac, 6 * i) : '',
+          ethTo: frames.linkType[i] === 1 ? formatMac(packets.destinationMac, 6 * i) : '',
+          from: formatAddress(packets.sourceAddress, 4 * i, version),
+          to: formatAddress(packets.destinationAddress, 4 * i, version),
+          ports: [packets.sourcePort[i], packets.destinationPort[i]],
+          hops: packets.hopLimit[i],
+          ipBytes: packets.ipBytes[i],
+          flags: packets.tcpFlags[i],
+        }
+        const v4 = version === 4
+        const first = (...names: (typeof FIELDS)[number][]): number =>
+          Number(names.map(of).find((text) => text !== '') ?? 0)
+        const isTransport = [6, 17, 132].includes(packets.protocol[i]!)
+        expect(found).toEqual({
+          eth: of('eth.src'),
+          ethTo: of('eth.dst'),
+          from: of(v4 ? 'ip.src' : 'ipv6.src'),
+          to: of(v4 ? 'ip.dst' : 'ipv6.dst'),
+          ports: isTransport
+            ? [
+                first('tcp.srcport', 'udp.srcport', 'sctp.srcport'),
+                first('tcp.dstport', 'udp.dstport', 'sctp.dstport'),
+              ]
+            : [0, 0],
+          hops: Number(of(v4 ? 'ip.ttl' : 'ipv6.hlim')),
+          ipBytes: v4 ? Number(of('ip.len')) : 40 + Number(of('ipv6.plen')),
+          flags: packets.protocol[i] === 6 ? Number(of('tcp.flags')) & 255 : 0,
+        })
+      }
+    })
+    expect(row).toBe(rows.length)
+    expect(keyed).toBeGreaterThan(0)
+  })
+})
