@@ -1,1 +1,44 @@
-export {}
+#!/usr/bin/env node
+/**
+ * The `oddflow` program: parses the command line, runs one command, and turns every outcome into an exit
+ * code: 0 done, 1 the input or the data would not do, 2 the command line was wrong. An error is one line on
+ * standard error; a stack trace means a fault of OddFlow's own, and says so.
+ */
+import { OddFlowError } from '@oddflow/core'
+import { CommanderError } from 'commander'
+import { OutputClosed, printable } from './output/stdout.js'
+import { removeUnfinishedFiles } from './output/write-file.js'
+import { createProgram } from './program.js'
+import { UsageError } from './usage-error.js'
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, () => {
+    removeUnfinishedFiles()
+    process.exit(signal === 'SIGINT' ? 130 : 143)
+  })
+}
+
+try {
+  await createProgram().parseAsync(process.argv)
+} catch (error) {
+  process.exitCode = report(error)
+}
+
+function report(error: unknown): number {
+  if (error instanceof OutputClosed) return 0
+  // commander has printed its own message by now; its code 0 is --help and --version
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  if (error instanceof UsageError) {
+    process.stderr.write(`oddflow: ${printable(error.message)}\n`)
+    return 2
+  }
+  if (error instanceof OddFlowError) {
+    process.stderr.write(`oddflow: ${printable(error.message)}\n`)
+    return 1
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  process.stderr.write(
+    `oddflow: a fault in OddFlow itself; please report it with the command and this text:\n${text}\n`,
+  )
+  return 1
+}

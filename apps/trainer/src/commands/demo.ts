@@ -1,0 +1,90 @@
+/**
+ * `oddflow demo`: the main job on captures that come with OddFlow. Learns from all normal captures but the
+ * last, then judges that one and the captures in which something new happens. In those, the packets that the
+ * labels' filter selects are the novelty, and the devices' usual traffic around it counts as normal.
+ */
+import { resolve } from 'node:path'
+import { describeModel } from '../output/describe-model.js'
+import { createProgress } from '../output/progress.js'
+import { createLineWriter } from '../output/stdout.js'
+import { checkWritable, writeFileWhole } from '../output/write-file.js'
+import { type DemoCapture, demoCaptures } from '../pipeline/demo-captures.js'
+import { evaluateLabelled, type LabelledInput } from '../pipeline/evaluate-labelled.js'
+import { filterFrom } from '../pipeline/read-packets.js'
+import { reportData } from '../pipeline/report-data.js'
+import { trainModel } from '../pipeline/train-model.js'
+import { recipeNamed } from '../recipes.js'
+import { describeEvaluation } from './evaluate.js'
+import { readTrainingCaptures } from './train.js'
+
+export interface DemoCommandOptions {
+  readonly output: string
+  readonly seed: number
+}
+
+export async function demo(options: DemoCommandOptions): Promise<void> {
+  checkWritable(options.output)
+  const captures = demoCaptures()
+  const normal = captures.filter(({ label }) => label === 'normal')
+  const training = normal.slice(0, -1)
+  const judged = [...normal.slice(-1), ...captures.filter(({ label }) => label === 'novel')]
+  const recipe = recipeNamed('default')
+  const detector = {
+    detector: recipe.detector,
+    bandwidthQuantile: recipe.bandwidthQuantile,
+    centre: recipe.centre,
+    scaler: recipe.scaler,
+  } as const
+  const progress = createProgress()
+  const out = createLineWriter()
+  try {
+    const set = await readTrainingCaptures(
+      training.map(({ path }) => path),
+      { reader: 'oddflow', progress },
+      recipe,
+      detector,
+    )
+    const { saved } = trainModel(set, {
+      detector,
+      falsePositiveRate: 0.01,
+      calibrationShare: 0.2,
+      seed: options.seed,
+    })
+    out.line(`Learned from ${training.map(({ file }) => file).join(', ')}:`)
+    for (const line of describeModel(saved)) out.line(line)
+    out.flush()
+    const evaluation = await evaluateLabelled(saved, judged.flatMap(labelledParts), {
+      reader: 'oddflow',
+      progress,
+    })
+    progress.stop()
+    out.line('')
+    out.line(`Judged ${judged.map(({ file }) => file).join(', ')}:`)
+    for (const line of describeEvaluation(evaluation)) out.line(`  ${line}`)
+    const { renderReport } = await import('../report/index.js')
+    const page = renderReport(
+      reportData(saved, evaluation, {
+        title: 'OddFlow: what is new on this network',
+        subtitle: 'A small home network, recorded from real programs',
+        notes: judged.map(({ file, whatHappens }) => `${file}: ${whatHappens}`),
+      }),
+    )
+    writeFileWhole(options.output, page)
+    out.line('')
+    out.line(`Report: ${resolve(options.output)}`)
+    out.flush()
+  } finally {
+    progress.stop()
+  }
+}
+
+/** A novel capture is two inputs: the novelty, and the usual traffic around it. */
+function labelledParts({ path, file, label, novelWhen }: DemoCapture): LabelledInput[] {
+  if (label === 'normal' || novelWhen === undefined || novelWhen === null) {
+    return [{ path, label, filter: null, name: file }]
+  }
+  return [
+    { path, label: 'normal', filter: filterFrom(`not (${novelWhen})`), name: `${file} (usual traffic)` },
+    { path, label: 'novel', filter: filterFrom(novelWhen), name: `${file} (the novelty)` },
+  ]
+}

@@ -1,0 +1,122 @@
+/** `oddflow evaluate MODEL --normal … --novel …`: how well a model tells novel from normal. */
+import type { CaptureReaderName } from '@oddflow/capture/node'
+import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
+import { readModel } from '../input/read-model.js'
+import { percent } from '../output/describe-model.js'
+import { warn } from '../output/messages.js'
+import { createProgress } from '../output/progress.js'
+import { createLineWriter } from '../output/stdout.js'
+import { checkWritable, writeFileWhole } from '../output/write-file.js'
+import {
+  type Evaluation,
+  evaluateLabelled,
+  type Label,
+  type LabelledInput,
+} from '../pipeline/evaluate-labelled.js'
+import { filterFrom } from '../pipeline/read-packets.js'
+import { reportData } from '../pipeline/report-data.js'
+import { UsageError } from '../usage-error.js'
+
+export interface EvaluateCommandOptions {
+  readonly normal: readonly string[]
+  readonly novel: readonly string[]
+  readonly filter?: string
+  readonly normalFilter?: string
+  readonly novelFilter?: string
+  readonly report?: string
+  readonly roc?: string
+  readonly reader: CaptureReaderName
+  readonly format: 'text' | 'json'
+}
+
+export async function evaluate(modelPath: string, options: EvaluateCommandOptions): Promise<void> {
+  const { normal, novel } = options
+  if (inputKindOfAll([...normal, ...novel]) === 'rows') {
+    refuseCaptureOptions(
+      { ...options },
+      { filter: '--filter', normalFilter: '--normal-filter', novelFilter: '--novel-filter' },
+    )
+  }
+  const inputs = [...labelled(normal, 'normal', options), ...labelled(novel, 'novel', options)]
+  const saved = readModel(modelPath)
+  for (const path of [options.report, options.roc]) if (path !== undefined) checkWritable(path)
+  const progress = createProgress()
+  let evaluation: Evaluation
+  try {
+    evaluation = await evaluateLabelled(saved, inputs, { reader: options.reader, progress })
+  } finally {
+    progress.stop()
+  }
+  for (const line of evaluation.complaints) warn(line)
+  await writePictures(evaluation)
+  const out = createLineWriter()
+  if (options.format === 'json') out.line(JSON.stringify(evaluationJson(evaluation)))
+  else for (const line of describeEvaluation(evaluation)) out.line(line)
+  out.flush()
+
+  async function writePictures(result: Evaluation): Promise<void> {
+    if (options.report === undefined && options.roc === undefined) return
+    const { renderReport, renderRocSvg } = await import('../report/index.js')
+    const data = reportData(saved, result, {
+      title: 'OddFlow evaluation',
+      subtitle: modelPath,
+      notes: [],
+    })
+    if (options.report !== undefined) writeFileWhole(options.report, renderReport(data))
+    if (options.roc === undefined) return
+    if (data.roc === null)
+      warn(`${options.roc}: not written, since there is no ROC without scored flows of both kinds`)
+    else writeFileWhole(options.roc, renderRocSvg(data.roc))
+  }
+}
+
+function labelled(paths: readonly string[], label: Label, options: EvaluateCommandOptions): LabelledInput[] {
+  const own = label === 'normal' ? options.normalFilter : options.novelFilter
+  if (own !== undefined && options.filter !== undefined) {
+    throw new UsageError(`--filter and --${label}-filter: give one of them`)
+  }
+  const filter = filterFrom(own ?? options.filter, own === undefined ? '--filter' : `--${label}-filter`)
+  return paths.map((path) => ({ path, label, filter, name: path }))
+}
+
+/** For programs; the same figures as the text. */
+export function evaluationJson(evaluation: Evaluation): Record<string, unknown> {
+  return {
+    auc: evaluation.auc,
+    normalScored: evaluation.normalScores.length,
+    novelScored: evaluation.novelScores.length,
+    tprAtFpr: evaluation.tprAtFpr,
+    atThreshold: {
+      falsePositiveRate: evaluation.falsePositiveRate,
+      truePositiveRate: evaluation.truePositiveRate,
+      falsePositiveRateWithOnePacketFlows: evaluation.falsePositiveRateAll,
+      truePositiveRateWithOnePacketFlows: evaluation.truePositiveRateAll,
+    },
+    inputs: evaluation.inputs.map(({ name, label, read, counts }) => ({
+      input: name,
+      label,
+      packets: read?.packets ?? null,
+      ...counts,
+    })),
+  }
+}
+
+export function describeEvaluation(evaluation: Evaluation): string[] {
+  const { auc, normalScores, novelScores } = evaluation
+  const rate = (value: number | null): string => (value === null ? 'none to tell from' : percent(value))
+  const lines = [
+    `normal: ${normalScores.length} scored flows or rows; novel: ${novelScores.length}`,
+    `AUC                   ${auc === null ? 'undefined: scores of both kinds are needed' : auc.toFixed(4)}`,
+  ]
+  for (const { fpr, tpr } of evaluation.tprAtFpr) {
+    lines.push(`TPR at FPR ${`${100 * fpr} %`.padEnd(10)} ${percent(tpr)}`)
+  }
+  lines.push(
+    `at the threshold      ${rate(evaluation.falsePositiveRate)} of normal flagged, ${rate(evaluation.truePositiveRate)} of novel`,
+    `with one-packet flows ${rate(evaluation.falsePositiveRateAll)} of normal flagged, ${rate(evaluation.truePositiveRateAll)} of novel`,
+  )
+  for (const { name, label, counts } of evaluation.inputs) {
+    lines.push(`  ${label.padEnd(6)} ${counts.novel} of ${counts.total} flagged  ${name}`)
+  }
+  return lines
+}

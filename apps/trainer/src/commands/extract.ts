@@ -1,0 +1,114 @@
+/** `oddflow extract CAPTURE… -o FILE`: captures to feature rows, without a model or under a model's contract. */
+import type { CaptureReaderName } from '@oddflow/capture/node'
+import {
+  createMatrix,
+  DataError,
+  encodeCsvRows,
+  encodeNpy,
+  type IatSizeContract,
+  type Matrix,
+} from '@oddflow/core'
+import { extractRecords, learnIatSizeContract } from '@oddflow/flows'
+import { inputKindOfAll } from '../input/input-kind.js'
+import { readModel } from '../input/read-model.js'
+import { describePackets, plural } from '../output/describe-verdicts.js'
+import { note, warn } from '../output/messages.js'
+import { createProgress } from '../output/progress.js'
+import { checkWritable, writeFileWhole } from '../output/write-file.js'
+import { collectFlows } from '../pipeline/collect-flows.js'
+import { complaint, filterFrom } from '../pipeline/read-packets.js'
+import { recipeNamed } from '../recipes.js'
+import { UsageError } from '../usage-error.js'
+import { flowRules } from './train.js'
+
+export interface ExtractCommandOptions {
+  readonly output: string
+  readonly model?: string
+  readonly iatUnit?: 's' | 'us'
+  readonly size?: 'frame' | 'ip'
+  readonly truncation?: 'split' | 'truncate'
+  readonly idleTimeout?: number
+  readonly activeTimeout?: number
+  readonly filter?: string
+  readonly reader: CaptureReaderName
+}
+
+const CONTRACT_FLAGS = {
+  iatUnit: '--iat-unit',
+  size: '--size',
+  truncation: '--truncation',
+  idleTimeout: '--idle-timeout',
+  activeTimeout: '--active-timeout',
+} as const
+
+export async function extract(files: readonly string[], options: ExtractCommandOptions): Promise<void> {
+  if (inputKindOfAll(files) === 'rows')
+    throw new UsageError(`${files[0]}: extract reads captures, and this is rows already`)
+  const encode = encoderFor(options.output)
+  const contractOfModel = options.model === undefined ? null : contractFrom(options.model, options)
+  const rules = flowRules(options, recipeNamed('default'))
+  checkWritable(options.output)
+  const progress = createProgress()
+  try {
+    const { flows, reads } = await collectFlows(files, {
+      filter: filterFrom(options.filter),
+      reader: options.reader,
+      progress,
+      sizeMeasure: contractOfModel?.sizeMeasure ?? rules.sizeMeasure,
+      idleTimeoutMicros: contractOfModel?.idleTimeoutMicros ?? rules.idleTimeoutMicros,
+    })
+    for (const read of reads) {
+      const line = complaint(read)
+      if (line !== null) warn(line)
+    }
+    const contract =
+      contractOfModel ??
+      learnIatSizeContract(flows, {
+        mode: rules.truncation,
+        iatUnit: rules.iatUnit,
+        activeTimeoutMicros: rules.activeTimeoutMicros,
+      })
+    const counts = extractRecords(flows, contract, () => {})
+    if (counts.rows === 0)
+      throw new DataError(`no flow of ${contract.minimumPackets} or more packets: there is no row to write`)
+    const rows = createMatrix(counts.rows, contract.dimension)
+    let at = 0
+    extractRecords(flows, contract, ({ row }) => {
+      if (row !== null) rows.data.set(row, contract.dimension * at++)
+    })
+    writeFileWhole(options.output, encode(rows, columnNames(contract)))
+    note(
+      `${options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols} (first ${contract.packetsPerFlow} packets, ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s); ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
+    )
+    note(describePackets({ ...flows.counters, ...counts, evictedFlows: 0 }))
+  } finally {
+    progress.stop()
+  }
+}
+
+function encoderFor(path: string): (rows: Matrix, names: string[]) => Uint8Array {
+  if (/\.npy$/i.test(path)) return (rows) => encodeNpy(rows)
+  if (/\.csv$/i.test(path)) return (rows, names) => encodeCsvRows(rows, names)
+  throw new UsageError(`--output ${path}: expected a name that ends in .npy or .csv`)
+}
+
+function contractFrom(model: string, options: ExtractCommandOptions): IatSizeContract {
+  for (const [key, flag] of Object.entries(CONTRACT_FLAGS)) {
+    if (options[key as keyof ExtractCommandOptions] !== undefined) {
+      throw new UsageError(
+        `${flag}: the model's feature contract sets it; leave out one of ${flag} and --model`,
+      )
+    }
+  }
+  const { contract } = readModel(model)
+  if (contract.featureSet !== 'iat-size')
+    throw new UsageError(`${model}: was trained on rows and has no rule to make them`)
+  return contract
+}
+
+function columnNames({ packetsPerFlow: p }: IatSizeContract): string[] {
+  const names: string[] = []
+  for (let i = 1; i < p; i++) names.push(`iat${i}`, `size${i}`)
+  names.push(`size${p}`)
+  return names
+}

@@ -1,0 +1,56 @@
+/** `oddflow score MODEL INPUT…`: a verdict on each flow or row. */
+import type { CaptureReaderName } from '@oddflow/capture/node'
+import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
+import { readModel } from '../input/read-model.js'
+import { describePackets, describeVerdicts } from '../output/describe-verdicts.js'
+import { note, warn } from '../output/messages.js'
+import { createProgress } from '../output/progress.js'
+import { createLineWriter } from '../output/stdout.js'
+import { createVerdictWriter } from '../output/verdict-lines.js'
+import { complaint, filterFrom } from '../pipeline/read-packets.js'
+import { scoreInputs } from '../pipeline/score-inputs.js'
+import { countVerdicts, type VerdictCounts } from '../pipeline/verdict.js'
+
+export interface ScoreCommandOptions {
+  readonly novelOnly?: boolean
+  readonly filter?: string
+  readonly reader: CaptureReaderName
+  readonly format: 'table' | 'json' | 'csv'
+}
+
+export async function score(
+  modelPath: string,
+  files: readonly string[],
+  options: ScoreCommandOptions,
+): Promise<void> {
+  const kind = inputKindOfAll(files)
+  if (kind === 'rows') refuseCaptureOptions({ ...options }, { filter: '--filter' })
+  const filter = filterFrom(options.filter)
+  const saved = readModel(modelPath)
+  const progress = createProgress()
+  const out = createLineWriter()
+  const writer = createVerdictWriter(options.format, kind, out)
+  const totals: VerdictCounts[] = []
+  try {
+    const { counters } = await scoreInputs(
+      saved,
+      files,
+      { filter, reader: options.reader, progress, keepRows: false },
+      ({ verdicts, read }) => {
+        if (read !== null) {
+          const line = complaint(read)
+          if (line !== null) warn(line)
+        }
+        totals.push(countVerdicts(verdicts))
+        for (const verdict of verdicts) if (verdict.novel || options.novelOnly !== true) writer.write(verdict)
+      },
+    )
+    writer.end()
+    out.flush()
+    progress.stop()
+    note(describeVerdicts(totals, kind))
+    if (counters !== null) note(describePackets(counters))
+  } finally {
+    progress.stop()
+  }
+}

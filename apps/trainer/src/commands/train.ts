@@ -1,0 +1,227 @@
+/** `oddflow train INPUT… -o MODEL`: learns from normal traffic and writes a model file. */
+
+import type { CaptureReaderName } from '@oddflow/capture/node'
+import { ArgumentError, checkFinite, concatRows, createMatrix, type FeatureContract } from '@oddflow/core'
+import { checkParameters, type DetectorOptions, encodeModelFile } from '@oddflow/detectors'
+import { extractRecords, learnIatSizeContract, learnOnePacketRule } from '@oddflow/flows'
+import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
+import { readRows } from '../input/read-rows.js'
+import { describeModel, modelJson } from '../output/describe-model.js'
+import { warn } from '../output/messages.js'
+import { createProgress, type Progress } from '../output/progress.js'
+import { createLineWriter } from '../output/stdout.js'
+import { checkWritable, writeFileWhole } from '../output/write-file.js'
+import { collectFlows } from '../pipeline/collect-flows.js'
+import { complaint, filterFrom } from '../pipeline/read-packets.js'
+import { type TrainingSet, type TrainOptions, trainModel } from '../pipeline/train-model.js'
+import { type Recipe, recipeNamed } from '../recipes.js'
+import { UsageError } from '../usage-error.js'
+
+export interface TrainCommandOptions {
+  readonly output: string
+  readonly recipe: string
+  readonly detector?: string
+  readonly bandwidthQuantile?: number
+  readonly m?: number
+  readonly d?: number
+  readonly k?: number
+  readonly centre?: boolean
+  readonly scaler?: 'none' | 'standard'
+  readonly iatUnit?: 's' | 'us'
+  readonly size?: 'frame' | 'ip'
+  readonly truncation?: 'split' | 'truncate'
+  readonly idleTimeout?: number
+  readonly activeTimeout?: number
+  readonly fpr: number
+  readonly calibrationShare: number
+  readonly seed: number
+  readonly filter?: string
+  readonly reader: CaptureReaderName
+  readonly format: 'text' | 'json'
+}
+
+/** Options that say how captures become rows, and so mean nothing for rows. */
+const CAPTURE_FLAGS = {
+  iatUnit: '--iat-unit',
+  size: '--size',
+  truncation: '--truncation',
+  idleTimeout: '--idle-timeout',
+  activeTimeout: '--active-timeout',
+  filter: '--filter',
+} as const
+
+export async function train(files: readonly string[], options: TrainCommandOptions): Promise<void> {
+  const kind = inputKindOfAll(files)
+  if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
+  const recipe = recipeNamed(options.recipe)
+  const trainOptions = trainOptionsFrom(options, recipe)
+  checkWritable(options.output)
+  const progress = createProgress()
+  try {
+    const set =
+      kind === 'rows'
+        ? readTrainingRows(files, trainOptions.detector)
+        : await readTrainingCaptures(files, { ...options, progress }, recipe, trainOptions.detector)
+    const { saved, split } = trainModel(set, { ...trainOptions, onProgress: fitProgress(progress) })
+    progress.stop()
+    const bytes = encodeModelFile(saved)
+    writeFileWhole(options.output, bytes)
+    for (const note of saved.detector.fitReport.notes) warn(note)
+    const { calibration, falsePositiveRate } = saved.threshold
+    if (!calibration.guaranteed) {
+      warn(
+        `--fpr ${falsePositiveRate} needs ${calibration.rowsNeeded} calibration rows, there are ${calibration.rows}: expect up to ${(100 * calibration.bound).toFixed(1)} % false alarms; train on more, or raise --fpr or --calibration-share`,
+      )
+    }
+    const out = createLineWriter()
+    if (options.format === 'json') {
+      out.line(
+        JSON.stringify({
+          model: options.output,
+          bytes: bytes.length,
+          calibrationBy: split.method,
+          ...modelJson(saved),
+        }),
+      )
+    } else {
+      out.line(`${options.output}: ${bytes.length} bytes`)
+      for (const line of describeModel(saved)) out.line(line)
+    }
+    out.flush()
+  } finally {
+    progress.stop()
+  }
+}
+
+/** Command-line options over a recipe; throws UsageError naming the flag that does not fit. */
+export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): TrainOptions {
+  const { fpr, calibrationShare, seed } = options
+  if (!(fpr > 0 && fpr < 1)) throw new UsageError(`--fpr ${fpr}: expected a number between 0 and 1`)
+  if (!(calibrationShare > 0 && calibrationShare < 1)) {
+    throw new UsageError(`--calibration-share ${calibrationShare}: expected a number between 0 and 1`)
+  }
+  const name = options.detector ?? recipe.detector
+  const given = {
+    m: options.m,
+    d: options.d,
+    k: options.k,
+    // a recipe's setting is dropped where the detector has no such option; a given one is refused by name
+    centre: options.centre ?? (name.startsWith('oc-kjl') ? recipe.centre : undefined),
+    bandwidthQuantile: options.bandwidthQuantile ?? recipe.bandwidthQuantile,
+    scaler: options.scaler ?? recipe.scaler,
+  }
+  const detector = { detector: name, ...withoutUndefined(given) } as DetectorOptions
+  try {
+    checkParameters(detector)
+  } catch (error) {
+    if (error instanceof ArgumentError) throw new UsageError(flagged(error))
+    throw error
+  }
+  return { detector, falsePositiveRate: fpr, calibrationShare, seed }
+}
+
+/** "bandwidthQuantile: expected …" → "--bandwidth-quantile: expected …". */
+function flagged({ field, message }: ArgumentError): string {
+  if (field === undefined || !message.startsWith(field)) return message
+  const flag = `--${field.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`
+  return flag + message.slice(field.length)
+}
+
+function withoutUndefined<T extends object>(record: T): Partial<T> {
+  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as Partial<T>
+}
+
+function readTrainingRows(files: readonly string[], detector: DetectorOptions): TrainingSet {
+  const parts = files.map(readRows)
+  const narrow = parts.findIndex((part) => part.cols !== parts[0].cols)
+  if (narrow > 0) {
+    throw new ArgumentError(
+      `${files[narrow]}: rows of ${parts[narrow].cols} numbers, but ${files[0]} has rows of ${parts[0].cols}; train on rows of one kind`,
+    )
+  }
+  const rows = concatRows(parts)
+  const inputOfRow = Uint32Array.from(parts.flatMap((part, i) => new Array<number>(part.rows).fill(i)))
+  const contract: FeatureContract = {
+    featureSet: 'rows',
+    featureSetVersion: 1,
+    dimension: rows.cols,
+    scaler: detector.scaler ?? 'none',
+  }
+  return { rows, inputOfRow, contract, onePacketRule: null }
+}
+
+/** Captures to a training set. Also used by the demo, on captures of OddFlow's own. */
+export async function readTrainingCaptures(
+  files: readonly string[],
+  options: Pick<
+    TrainCommandOptions,
+    'iatUnit' | 'size' | 'truncation' | 'idleTimeout' | 'activeTimeout' | 'filter' | 'reader'
+  > & { readonly progress: Progress },
+  recipe: Recipe,
+  detector: DetectorOptions,
+): Promise<TrainingSet> {
+  const rules = flowRules(options, recipe)
+  const { flows, reads } = await collectFlows(files, {
+    filter: filterFrom(options.filter),
+    reader: options.reader,
+    progress: options.progress,
+    sizeMeasure: rules.sizeMeasure,
+    idleTimeoutMicros: rules.idleTimeoutMicros,
+  })
+  for (const read of reads) {
+    const line = complaint(read)
+    if (line !== null) warn(line)
+  }
+  const contract = learnIatSizeContract(flows, {
+    mode: rules.truncation,
+    iatUnit: rules.iatUnit,
+    activeTimeoutMicros: rules.activeTimeoutMicros,
+    scaler: detector.scaler ?? 'none',
+  })
+  const counts = extractRecords(flows, contract, () => {})
+  const rows = createMatrix(counts.rows, contract.dimension)
+  const inputOfRow = new Uint32Array(counts.rows)
+  let at = 0
+  extractRecords(flows, contract, (record) => {
+    if (record.row === null) return
+    rows.data.set(record.row, at * contract.dimension)
+    inputOfRow[at++] = record.captureIndex
+  })
+  checkFinite(rows, 'rows')
+  return { rows, inputOfRow, contract, onePacketRule: learnOnePacketRule(flows) }
+}
+
+/** Flow rules from options over a recipe. Throws UsageError. */
+export function flowRules(
+  options: Pick<TrainCommandOptions, 'iatUnit' | 'size' | 'truncation' | 'idleTimeout' | 'activeTimeout'>,
+  recipe: Recipe,
+) {
+  return {
+    iatUnit:
+      options.iatUnit === undefined ? recipe.iatUnit : options.iatUnit === 's' ? 'seconds' : 'microseconds',
+    sizeMeasure: options.size ?? recipe.sizeMeasure,
+    truncation: options.truncation ?? recipe.truncation,
+    idleTimeoutMicros: micros('--idle-timeout', options.idleTimeout ?? 600),
+    activeTimeoutMicros:
+      options.activeTimeout === undefined ? null : micros('--active-timeout', options.activeTimeout),
+  } as const
+}
+
+function micros(flag: string, seconds: number): number {
+  const value = Math.round(seconds * 1e6)
+  if (!(value >= 1 && value <= Number.MAX_SAFE_INTEGER)) {
+    throw new UsageError(`${flag} ${seconds}: expected a number of seconds above 0`)
+  }
+  return value
+}
+
+function fitProgress(progress: Progress) {
+  let current = ''
+  return ({ stage, fraction }: { stage: string; fraction: number }): void => {
+    if (stage !== current) {
+      current = stage
+      progress.stage(`fitting: ${stage}`, 100)
+    }
+    progress.update(Math.round(100 * fraction))
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * A model in words (for people) and as JSON (for programs): what it is, what it was made from, what it
+ * promises.
+ */
+import { modelSpaceNumbers, type SavedModel } from '@oddflow/detectors'
+
+export interface ModelFact {
+  readonly label: string
+  readonly value: string
+}
+
+/** Facts in reading order. */
+export function modelFacts(saved: SavedModel): ModelFact[] {
+  const { detector, contract, threshold, onePacketRule, provenance } = saved
+  const { embedding, mixture, fitReport, parameters } = detector
+  const { calibration } = threshold
+  const facts: ModelFact[] = [
+    { label: 'detector', value: detector.kind },
+    {
+      label: 'bandwidth h',
+      value: `${embedding.bandwidth.toPrecision(6)} (quantile ${parameters.bandwidthQuantile} of pair distances)`,
+    },
+    {
+      label: 'embedding',
+      value: `${embedding.landmarks.rows} landmarks, ${embedding.projection.rows} dimensions${parameters.embedding.kind === 'kjl' && parameters.embedding.centre ? ', centred' : ''}`,
+    },
+    {
+      label: 'mixture',
+      value: `${mixture.weights.length} Gaussians (${fitReport.clustersFound} clusters found), ${fitReport.iterations} EM steps${fitReport.converged ? '' : ', not converged'}`,
+    },
+    { label: 'scaler', value: parameters.scaler },
+    {
+      label: 'trained on',
+      value: `${fitReport.trainingRows} of ${provenance.rows} rows of D = ${contract.dimension} numbers; ${calibration.rows} kept to calibrate`,
+    },
+    {
+      label: 'threshold',
+      value: `${threshold.value.toPrecision(8)}: at most ${percent(calibration.bound)} false alarms (asked: ${percent(threshold.falsePositiveRate)}${calibration.guaranteed ? '' : `; that needs ${calibration.rowsNeeded} calibration rows`})`,
+    },
+  ]
+  if (contract.featureSet === 'iat-size') {
+    facts.push(
+      {
+        label: 'features',
+        value: `IAT+SIZE of the first ${contract.packetsPerFlow} packets, ${contract.iatUnit}, ${contract.sizeMeasure} bytes`,
+      },
+      {
+        label: 'flows',
+        value: `bidirectional; idle timeout ${contract.idleTimeoutMicros / 1e6} s${contract.activeTimeoutMicros === null ? '' : `, active timeout ${contract.activeTimeoutMicros / 1e6} s`}; ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s`,
+      },
+    )
+  }
+  if (onePacketRule !== null) {
+    facts.push({
+      label: 'one-packet flows',
+      value:
+        onePacketRule.flows === 0
+          ? 'none in training, so each is novel'
+          : `${onePacketRule.flows} in training, to ${onePacketRule.services.length} services; others are novel`,
+    })
+  }
+  const numbers = modelSpaceNumbers(detector)
+  facts.push(
+    { label: 'space', value: `${numbers} numbers, ${numbers * 8} bytes for a scorer` },
+    {
+      label: 'made by',
+      value: `oddflow ${provenance.oddflowVersion}, seed ${provenance.seed}, data ${provenance.dataSha256.slice(0, 16)}…`,
+    },
+  )
+  return facts
+}
+
+export function describeModel(saved: SavedModel): string[] {
+  const facts = modelFacts(saved)
+  const width = Math.max(...facts.map(({ label }) => label.length))
+  return facts.map(({ label, value }) => `  ${label.padEnd(width)}  ${value}`)
+}
+
+/** Everything but the tensors. */
+export function modelJson(saved: SavedModel): Record<string, unknown> {
+  const { detector, contract, threshold, onePacketRule, provenance } = saved
+  return {
+    kind: detector.kind,
+    parameters: detector.parameters,
+    bandwidth: detector.embedding.bandwidth,
+    fitReport: detector.fitReport,
+    components: detector.mixture.weights.length,
+    spaceNumbers: modelSpaceNumbers(detector),
+    featureContract: contract,
+    threshold,
+    onePacketRule,
+    provenance,
+  }
+}
+
+export function percent(rate: number): string {
+  return `${Number((100 * rate).toPrecision(3))} %`
+}

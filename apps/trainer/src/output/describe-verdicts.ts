@@ -1,0 +1,39 @@
+/** What became of the flows and the packets, in a sentence each; every packet and record is in it. */
+import type { FlowCounters } from '@oddflow/flows'
+import type { InputKind } from '../input/input-kind.js'
+import type { VerdictCounts } from '../pipeline/verdict.js'
+
+export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKind): string {
+  const sum = (key: keyof VerdictCounts): number => counts.reduce((total, c) => total + c[key], 0)
+  const total = sum('total')
+  const what = kind === 'rows' ? plural(total, 'row') : plural(total, 'flow record')
+  if (kind === 'rows') return `${what}: ${sum('novel')} novel`
+  const parts = [`${sum('novelByScore')} of ${sum('byScore')} by score`]
+  parts.push(`${sum('novelOnePacket')} of ${sum('onePacket')} one-packet flows by service`)
+  const notJudged = sum('notJudged')
+  return `${what}: ${sum('novel')} novel (${parts.join(', ')})${notJudged > 0 ? `; ${notJudged} not judged (too few packets in time)` : ''}`
+}
+
+export function describePackets(counters: FlowCounters): string {
+  const dropped = Object.entries(counters.dropped) as [string, number][]
+  const lost = dropped.map(([reason, n]) => `${n} ${reason}`).join(', ')
+  const parts = [`${plural(counters.packets, 'packet')}: ${counters.packetsInFlows} in flows`]
+  if (lost !== '') parts.push(`not in flows: ${lost}`)
+  if (counters.remainders > 0) {
+    parts.push(
+      `${plural(counters.remainderPackets, 'packet')} left over at the end of ${plural(counters.remainders, 'long flow')}`,
+    )
+  }
+  if (counters.timestampBackwards > 0) {
+    parts.push(
+      `${plural(counters.timestampBackwards, 'packet')} with a time before the one before it (taken as simultaneous)`,
+    )
+  }
+  if (counters.evictedFlows > 0)
+    parts.push(`${plural(counters.evictedFlows, 'flow')} ended early for lack of memory`)
+  return parts.join('; ')
+}
+
+export function plural(n: number, word: string): string {
+  return `${n} ${word}${n === 1 ? '' : 's'}`
+}

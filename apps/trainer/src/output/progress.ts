@@ -1,0 +1,39 @@
+/**
+ * Progress on long work: one bar on standard error, to a terminal only, so that pipes and logs stay clean.
+ */
+import { Presets, SingleBar } from 'cli-progress'
+
+export interface Progress {
+  /** Starts (or restarts) the bar for a named stage; `total` in any unit. */
+  stage(name: string, total: number): void
+  update(done: number): void
+  stop(): void
+}
+
+export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
+  if (!stream.isTTY) return { stage() {}, update() {}, stop() {} }
+  let bar: SingleBar | null = null
+  const stop = (): void => {
+    bar?.stop()
+    bar = null
+  }
+  return {
+    stage(name, total) {
+      stop()
+      bar = new SingleBar(
+        {
+          format: `${name} {bar} {percentage}% | {eta_formatted}`,
+          stream,
+          hideCursor: true,
+          clearOnComplete: true,
+        },
+        Presets.shades_classic,
+      )
+      bar.start(Math.max(1, total), 0)
+    },
+    update(done) {
+      bar?.update(done)
+    },
+    stop,
+  }
+}

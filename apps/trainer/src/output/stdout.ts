@@ -1,0 +1,61 @@
+/**
+ * Standard output for programs: lines are gathered into large writes, written whole, and a reader that goes
+ * away early (`oddflow score … | head`) ends the program quietly instead of with a stack trace.
+ */
+import { writeSync } from 'node:fs'
+
+export class OutputClosed extends Error {}
+
+const FLUSH_AT = 64 * 1024
+
+export interface LineWriter {
+  line(text: string): void
+  flush(): void
+}
+
+/** Writes lines to a file descriptor, standard output by default. Throws OutputClosed on a closed pipe. */
+export function createLineWriter(fd = 1): LineWriter {
+  let pending: string[] = []
+  let size = 0
+  const flush = (): void => {
+    if (size === 0) return
+    const bytes = Buffer.from(pending.join(''))
+    pending = []
+    size = 0
+    writeFully(fd, bytes)
+  }
+  return {
+    line(text) {
+      pending.push(text, '\n')
+      size += text.length + 1
+      if (size >= FLUSH_AT) flush()
+    },
+    flush,
+  }
+}
+
+function writeFully(fd: number, bytes: Buffer): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4))
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += writeSync(fd, bytes, at)
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code
+      // a full pipe whose other end is slow: wait a little and go on
+      if (code === 'EAGAIN') Atomics.wait(pause, 0, 0, 5)
+      else if (code === 'EPIPE') throw new OutputClosed()
+      else throw error
+    }
+  }
+}
+
+/**
+ * Text from traffic or from a file name on a terminal: control characters could move the cursor or recolour
+ * the screen, and bidirectional marks could reorder what is read, so both are shown as \u escapes.
+ */
+export function printable(text: string): string {
+  return text.replace(
+    /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}

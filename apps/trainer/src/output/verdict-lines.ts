@@ -1,0 +1,126 @@
+/**
+ * Verdicts as lines: a table to read, JSON lines or CSV to process. Numbers are written so that reading them
+ * gives the same float64.
+ */
+import type { InputKind } from '../input/input-kind.js'
+import { endpoint, type Verdict } from '../pipeline/verdict.js'
+import { type LineWriter, printable } from './stdout.js'
+
+export interface VerdictWriter {
+  write(verdict: Verdict): void
+  end(): void
+}
+
+export function createVerdictWriter(
+  format: 'table' | 'json' | 'csv',
+  kind: InputKind,
+  out: LineWriter,
+): VerdictWriter {
+  if (format === 'json') return { write: (v) => out.line(JSON.stringify(verdictJson(v))), end() {} }
+  const rows = kind === 'rows'
+  if (format === 'csv') {
+    out.line((rows ? ROW_COLUMNS : FLOW_COLUMNS).join(','))
+    return { write: (v) => out.line(csvLine(v, rows)), end() {} }
+  }
+  let started = false
+  return {
+    write(verdict) {
+      if (!started) {
+        started = true
+        out.line(
+          rows
+            ? tableLine(['verdict', 'score', 'row', 'input'], ROW_WIDTHS)
+            : tableLine(FLOW_HEAD, FLOW_WIDTHS),
+        )
+      }
+      out.line(rows ? rowTableLine(verdict) : flowTableLine(verdict))
+    },
+    end() {},
+  }
+}
+
+/** The object of one JSON line. */
+export function verdictJson({
+  score,
+  decision,
+  novel,
+  rule,
+  input,
+  row,
+  flow,
+}: Verdict): Record<string, unknown> {
+  const head = { score, decision, novel, rule }
+  return flow === null ? { ...head, input, row } : { ...head, ...flow }
+}
+
+const ROW_COLUMNS = ['score', 'decision', 'novel', 'rule', 'input', 'row']
+const FLOW_COLUMNS = [
+  'score',
+  'decision',
+  'novel',
+  'rule',
+  'capture',
+  'protocol',
+  'source',
+  'sourcePort',
+  'destination',
+  'destinationPort',
+  'startMicros',
+  'durationMicros',
+  'packets',
+  'bytes',
+  'piece',
+]
+
+function csvLine(verdict: Verdict, rows: boolean): string {
+  const values = verdictJson(verdict)
+  return (rows ? ROW_COLUMNS : FLOW_COLUMNS).map((column) => csvField(values[column])).join(',')
+}
+
+/** RFC 4180 quoting. A leading = + - @ in a name would be a formula in a spreadsheet, so a quote goes before. */
+function csvField(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value !== 'string') return String(value)
+  const text = /^[=+\-@\t\r]/.test(value) && value !== '-' ? `'${value}` : value
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+const ROW_WIDTHS = [7, 12, 8]
+const FLOW_HEAD = ['verdict', 'score', 'protocol', 'packets', 'bytes', 'seconds', 'start (UTC)', 'flow']
+const FLOW_WIDTHS = [7, 12, 8, 7, 9, 10, 23]
+
+function tableLine(cells: readonly string[], widths: readonly number[]): string {
+  return cells.map((cell, i) => (i < widths.length ? cell.padEnd(widths[i]) : cell)).join('  ')
+}
+
+function rowTableLine({ novel, score, row, input }: Verdict): string {
+  return tableLine([novel ? 'NOVEL' : 'normal', scoreText(score), String(row), printable(input)], ROW_WIDTHS)
+}
+
+function flowTableLine({ novel, score, rule, flow }: Verdict): string {
+  if (flow === null) return ''
+  const verdict = rule === 'not-judged' ? 'unknown' : novel ? 'NOVEL' : 'normal'
+  return tableLine(
+    [
+      verdict,
+      rule === 'one-packet' ? 'one packet' : scoreText(score),
+      flow.protocol,
+      String(flow.packets),
+      String(flow.bytes),
+      (flow.durationMicros / 1e6).toFixed(6),
+      timeText(flow.startMicros),
+      `${endpoint(flow.source, flow.sourcePort)} → ${endpoint(flow.destination, flow.destinationPort)}`,
+    ],
+    FLOW_WIDTHS,
+  )
+}
+
+function scoreText(score: number | null): string {
+  return score === null ? '–' : score.toPrecision(6)
+}
+
+/** A time that no calendar has is shown as its number. */
+export function timeText(micros: number): string {
+  const date = new Date(micros / 1000)
+  return Number.isNaN(date.getTime()) ? String(micros) : date.toISOString().replace('T', ' ').replace('Z', '')
+}

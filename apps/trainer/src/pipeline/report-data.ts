@@ -1,0 +1,141 @@
+/**
+ * An evaluation → the data of the HTML report.
+ */
+
+import type { Matrix } from '@oddflow/core'
+import { createScoreWorkspace, embedSamples, mixtureCovariances, type SavedModel } from '@oddflow/detectors'
+import { modelFacts, percent } from '../output/describe-model.js'
+import { plural } from '../output/describe-verdicts.js'
+import type { FlaggedFlow, ReportData, ReportEllipse, ReportEmbedding } from '../report/index.js'
+import { VERSION } from '../version.js'
+import type { Evaluation, Label } from './evaluate-labelled.js'
+import { endpoint } from './verdict.js'
+
+/** Most flagged flows that a page carries. */
+const SHOWN_FLOWS = 500
+
+export function reportData(
+  saved: SavedModel,
+  evaluation: Evaluation,
+  texts: { readonly title: string; readonly subtitle: string; readonly notes: readonly string[] },
+): ReportData {
+  const { roc } = evaluation
+  const flagged = flaggedFlows(evaluation)
+  return {
+    title: texts.title,
+    subtitle: texts.subtitle,
+    oddflowVersion: VERSION,
+    verdictLine: verdictLine(evaluation),
+    model: modelFacts(saved),
+    captures: evaluation.inputs.map(({ name, label, read, counts }) => ({
+      name,
+      role: label,
+      packets: read?.packets ?? null,
+      flows: counts.total,
+      onePacketFlows: counts.onePacket,
+      flagged: counts.novel,
+    })),
+    roc:
+      roc === null
+        ? null
+        : {
+            fpr: Array.from(roc.falsePositiveRates),
+            tpr: Array.from(roc.truePositiveRates),
+            auc: evaluation.auc ?? Number.NaN,
+            tprAtFpr: evaluation.tprAtFpr,
+            threshold: {
+              fpr: evaluation.falsePositiveRate ?? Number.NaN,
+              tpr: evaluation.truePositiveRate ?? Number.NaN,
+            },
+          },
+    scores: {
+      normal: evaluation.normalScores,
+      novel: evaluation.novelScores,
+      threshold: saved.threshold.value,
+    },
+    flagged: { rows: flagged.slice(0, SHOWN_FLOWS), total: flagged.length },
+    embedding: embeddingPicture(saved, evaluation.shownRows),
+    notes: [...texts.notes, ...notesFrom(saved, evaluation)],
+  }
+}
+
+function verdictLine({ inputs }: Evaluation): string {
+  const sum = (label: Label, key: 'novel' | 'total'): number =>
+    inputs.reduce((n, input) => n + (input.label === label ? input.counts[key] : 0), 0)
+  return `OddFlow flagged ${sum('novel', 'novel')} of ${plural(sum('novel', 'total'), 'novel flow')} as new, and ${sum('normal', 'novel')} of ${plural(sum('normal', 'total'), 'normal flow')} by mistake.`
+}
+
+/** Flagged flows, the most novel first; those of one packet, which have no score, come after. */
+function flaggedFlows({ inputs }: Evaluation): FlaggedFlow[] {
+  const rows: FlaggedFlow[] = []
+  for (const { name, label, verdicts } of inputs) {
+    for (const { novel, score, rule, flow, row } of verdicts) {
+      if (!novel || rule === 'not-judged') continue
+      rows.push({
+        source: flow === null ? `row ${row}` : endpoint(flow.source, flow.sourcePort),
+        destination: flow === null ? '' : endpoint(flow.destination, flow.destinationPort),
+        protocol: flow?.protocol ?? '',
+        startMicros: flow?.startMicros ?? null,
+        durationMicros: flow?.durationMicros ?? 0,
+        packets: flow?.packets ?? 0,
+        bytes: flow?.bytes ?? 0,
+        score,
+        rule,
+        capture: name,
+        label,
+      })
+    }
+  }
+  return rows.sort((a, b) => (a.score ?? Number.POSITIVE_INFINITY) - (b.score ?? Number.POSITIVE_INFINITY))
+}
+
+function embeddingPicture(
+  { detector }: SavedModel,
+  shown: Readonly<Record<Label, Matrix>>,
+): ReportEmbedding | null {
+  const dimensions = detector.embedding.projection.rows
+  if (dimensions < 2) return null
+  const workspace = createScoreWorkspace(detector)
+  const points = (['normal', 'novel'] as const).flatMap((group) => {
+    const rows = shown[group]
+    const embedded = embedSamples(detector, rows, new Float64Array(rows.rows * dimensions), workspace)
+    return Array.from({ length: rows.rows }, (_, i) => ({
+      x: embedded[i * dimensions],
+      y: embedded[i * dimensions + 1],
+      group,
+    }))
+  })
+  const { weights, means } = detector.mixture
+  const covariances = mixtureCovariances(detector.mixture)
+  const ellipses = Array.from(weights, (weight, j): ReportEllipse => {
+    const c = j * dimensions * dimensions
+    return {
+      mean: [means.data[j * dimensions], means.data[j * dimensions + 1]],
+      covariance: [covariances[c], covariances[c + 1], covariances[c + dimensions + 1]],
+      weight,
+    }
+  })
+  return { points, ellipses, dimensions }
+}
+
+function notesFrom(saved: SavedModel, evaluation: Evaluation): string[] {
+  const notes: string[] = []
+  const { calibration, falsePositiveRate } = saved.threshold
+  if (evaluation.falsePositiveRate !== null) {
+    notes.push(
+      `The threshold was set for at most ${percent(calibration.bound)} false alarms; on these normal flows ${percent(evaluation.falsePositiveRate)} were flagged by score.`,
+    )
+  }
+  if (!calibration.guaranteed) {
+    notes.push(
+      `A tolerance of ${percent(falsePositiveRate)} needs ${calibration.rowsNeeded} calibration rows, and there were ${calibration.rows}.`,
+    )
+  }
+  const onePacket = evaluation.inputs.reduce((n, { counts }) => n + counts.onePacket, 0)
+  if (onePacket > 0) {
+    notes.push(
+      `${plural(onePacket, 'flow')} had a single packet, so no interarrival time and no score: such a flow is new unless one-packet flows to the same service were seen in training. The ROC is over the others.`,
+    )
+  }
+  return [...notes, ...evaluation.complaints, ...saved.detector.fitReport.notes]
+}

@@ -1,0 +1,80 @@
+/**
+ * Verdict: what is said of one flow record or one row.
+ *
+ * Four rules give verdicts, and every line names the one it was:
+ * - `score`: novel iff the score is at or below the model's threshold;
+ * - `one-packet`: a flow of one packet has no interarrival time and so no row; it is novel unless one-packet
+ *   flows to the same service were seen in training;
+ * - `not-judged`: too few packets came within the model's duration (`truncate` alone), so nothing is known:
+ *   not flagged, and counted.
+ */
+export type VerdictRule = 'score' | 'one-packet' | 'not-judged'
+
+export interface FlowFacts {
+  readonly capture: string
+  readonly protocol: 'tcp' | 'udp'
+  readonly source: string
+  readonly sourcePort: number
+  readonly destination: string
+  readonly destinationPort: number
+  readonly startMicros: number
+  readonly durationMicros: number
+  readonly packets: number
+  readonly bytes: number
+  /** 0 for a flow's first record; a long flow has more. */
+  readonly piece: number
+}
+
+export interface Verdict {
+  /** Higher is more normal; null where another rule than the score decided. */
+  readonly score: number | null
+  /** score − threshold; novel iff ≤ 0. */
+  readonly decision: number | null
+  readonly novel: boolean
+  readonly rule: VerdictRule
+  /** The input that it came from. */
+  readonly input: string
+  /** The row's number in its file, for feature rows. */
+  readonly row: number | null
+  readonly flow: FlowFacts | null
+}
+
+/** How many verdicts of each kind. */
+export interface VerdictCounts {
+  total: number
+  novel: number
+  byScore: number
+  novelByScore: number
+  onePacket: number
+  novelOnePacket: number
+  notJudged: number
+}
+
+export function countVerdicts(verdicts: readonly Verdict[]): VerdictCounts {
+  const counts = {
+    total: 0,
+    novel: 0,
+    byScore: 0,
+    novelByScore: 0,
+    onePacket: 0,
+    novelOnePacket: 0,
+    notJudged: 0,
+  }
+  for (const { rule, novel } of verdicts) {
+    counts.total++
+    if (novel) counts.novel++
+    if (rule === 'score') {
+      counts.byScore++
+      if (novel) counts.novelByScore++
+    } else if (rule === 'one-packet') {
+      counts.onePacket++
+      if (novel) counts.novelOnePacket++
+    } else counts.notJudged++
+  }
+  return counts
+}
+
+/** "192.0.2.1:443", "[2001:db8::1]:443". */
+export function endpoint(address: string, port: number): string {
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+}

@@ -1,0 +1,268 @@
+/**
+ * The command line: which commands there are, what they take, and what their help says.
+ *
+ * Each command is a file of its own in commands/, loaded when it is called, so that `oddflow --version` does
+ * not wait for the charting library.
+ */
+import { Argument, Command, InvalidArgumentError, Option } from 'commander'
+import { RECIPES } from './recipes.js'
+import { VERSION } from './version.js'
+
+const INPUT_HELP =
+  'INPUT is a capture (pcap or pcapng, plain or .gz, or - for standard input) or feature rows (.npy, .csv).'
+
+export function createProgram(): Command {
+  const program = new Command('oddflow')
+    .description('Learn what a network device normally does from a capture, and flag what is new.')
+    .version(VERSION, '--version', 'print the version and end')
+    .helpOption('-h, --help', 'print this help and end')
+    .showHelpAfterError('(try: oddflow --help)')
+    .exitOverride()
+    .addHelpText(
+      'after',
+      `
+${INPUT_HELP}
+
+Examples:
+  oddflow demo
+  oddflow train normal-1.pcap normal-2.pcap.gz -o camera.oddflow
+  oddflow score camera.oddflow today.pcapng
+  tcpdump -w - -i eth0 | oddflow score camera.oddflow - --format json
+  oddflow evaluate camera.oddflow --normal n1.pcap n2.pcap --novel scan.pcap
+
+Exit codes: 0 done, 1 the input or the data would not do, 2 the command line was wrong.`,
+    )
+  program.addCommand(trainCommand())
+  program.addCommand(scoreCommand())
+  program.addCommand(evaluateCommand())
+  program.addCommand(inspectCommand())
+  program.addCommand(infoCommand())
+  program.addCommand(extractCommand())
+  program.addCommand(demoCommand())
+  for (const command of program.commands) command.exitOverride().showHelpAfterError('(try --help)')
+  return program
+}
+
+function trainCommand(): Command {
+  const command = new Command('train')
+    .description('learn normal behaviour and write a model file')
+    .addArgument(inputs())
+    .requiredOption('-o, --output <model>', 'the model file to write')
+    .addOption(
+      new Option('--recipe <name>', 'preset that single options override')
+        .choices(Object.keys(RECIPES))
+        .default('default'),
+    )
+    .option('--detector <name>', 'oc-kjl-qs, oc-nystrom-qs, oc-kjl or oc-nystrom (default: oc-kjl-qs)')
+    .option(
+      '--bandwidth-quantile <q>',
+      'kernel bandwidth as a quantile of pair distances (default: 0.3)',
+      number,
+    )
+    .option('--m <count>', 'landmarks (default: 100)', whole)
+    .option('--d <count>', 'dimensions of the embedding (default: 5)', whole)
+    .option('--k <count>', 'mixture components, for oc-kjl and oc-nystrom (default: 10)', whole)
+    .option('--centre', 'KJL: centre the columns of the gram matrix')
+    .option('--no-centre', 'KJL: do not (default)')
+    .addOption(
+      new Option('--scaler <name>', 'scaling of feature columns (default: none)').choices([
+        'none',
+        'standard',
+      ]),
+    )
+    .addOption(
+      new Option('--iat-unit <unit>', 'unit of interarrival times (default: s)').choices(['s', 'us']),
+    )
+    .addOption(
+      new Option('--size <measure>', 'packet size: frame on the wire, or IP length (default: frame)').choices(
+        ['frame', 'ip'],
+      ),
+    )
+    .addOption(
+      new Option(
+        '--truncation <mode>',
+        'at the learned duration, split a flow or truncate it (default: split)',
+      ).choices(['split', 'truncate']),
+    )
+    .option('--idle-timeout <seconds>', 'a longer gap ends a flow (default: 600)', number)
+    .option(
+      '--active-timeout <seconds>',
+      'a flow is continued as another after so long (default: none)',
+      number,
+    )
+    .option('--fpr <rate>', 'false-positive tolerance that sets the threshold', number, 0.01)
+    .option(
+      '--calibration-share <share>',
+      'share of rows kept from the fit to set the threshold',
+      number,
+      0.2,
+    )
+    .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
+  return withFormat(withCapture(command), ['text', 'json'])
+    .addHelpText(
+      'after',
+      `
+${INPUT_HELP} Several captures are independent: flows never cross files.
+
+Examples:
+  oddflow train normal.pcap -o camera.oddflow
+  oddflow train day-*.pcap.gz -o camera.oddflow --filter "host 192.168.1.20" --fpr 0.001
+  oddflow train rows.npy -o rows.oddflow --detector oc-nystrom-qs --scaler standard
+  oddflow train normal.pcap -o paper.oddflow --recipe paper`,
+    )
+    .action(async (files: string[], options) => (await import('./commands/train.js')).train(files, options))
+}
+
+function scoreCommand(): Command {
+  const command = new Command('score')
+    .description('give a verdict on each flow or row')
+    .addArgument(new Argument('<model>', 'a model file'))
+    .addArgument(inputs())
+    .option('--novel-only', 'print only what is new')
+  return withFormat(withCapture(command), ['table', 'json', 'csv'])
+    .addHelpText(
+      'after',
+      `
+${INPUT_HELP} JSON is one object a line. A flow of one packet has no score: it is new unless one-packet
+flows to the same service were seen in training.
+
+Examples:
+  oddflow score camera.oddflow today.pcap --novel-only
+  oddflow score camera.oddflow today.pcap --format json | jq 'select(.novel)'
+  oddflow score rows.oddflow rows.csv --format csv`,
+    )
+    .action(async (model: string, files: string[], options) =>
+      (await import('./commands/score.js')).score(model, files, options),
+    )
+}
+
+function evaluateCommand(): Command {
+  const command = new Command('evaluate')
+    .description('measure a model on inputs that are known to be normal and novel')
+    .addArgument(new Argument('<model>', 'a model file'))
+    .requiredOption('--normal <input...>', 'inputs that are normal and were not trained on')
+    .requiredOption('--novel <input...>', 'inputs that are novel')
+    .option('--normal-filter <filter>', 'keep these packets of the normal captures')
+    .option('--novel-filter <filter>', 'keep these packets of the novel captures')
+    .option('--report <page>', 'write a report as one HTML page')
+    .option('--roc <picture>', 'write the ROC curve as SVG')
+  return withFormat(withCapture(command), ['text', 'json'])
+    .addHelpText(
+      'after',
+      `
+Prints the AUC, the true-positive rate at false-positive rates of 1 % and 5 %, and both rates at the model's
+own threshold.
+
+Examples:
+  oddflow evaluate camera.oddflow --normal n1.pcap n2.pcap --novel scan.pcap --report report.html
+  oddflow evaluate rows.oddflow --normal normal.npy --novel novel.npy --roc roc.svg --format json`,
+    )
+    .action(async (model: string, options) =>
+      (await import('./commands/evaluate.js')).evaluate(model, options),
+    )
+}
+
+function inspectCommand(): Command {
+  return withFormat(new Command('inspect').description('say what a model file holds'), ['text', 'json'])
+    .addArgument(new Argument('<model>', 'a model file'))
+    .addHelpText('after', '\nExample:\n  oddflow inspect camera.oddflow')
+    .action(async (model: string, options) => (await import('./commands/inspect.js')).inspect(model, options))
+}
+
+function infoCommand(): Command {
+  const command = new Command('info')
+    .description('say what a capture holds')
+    .addArgument(inputs('<capture...>'))
+  return withFormat(command, ['text', 'json'])
+    .addOption(readerOption())
+    .addHelpText('after', '\nExamples:\n  oddflow info today.pcap\n  oddflow info *.pcapng --format json')
+    .action(async (files: string[], options) => (await import('./commands/info.js')).info(files, options))
+}
+
+function extractCommand(): Command {
+  const command = new Command('extract')
+    .description('turn captures into feature rows')
+    .addArgument(inputs('<capture...>'))
+    .requiredOption('-o, --output <rows>', 'the .npy or .csv file to write')
+    .addOption(new Option('--features <set>', 'feature set').choices(['iat-size']).default('iat-size'))
+    .option('--model <model>', "use a model's feature contract instead of learning one from these captures")
+    .addOption(
+      new Option('--iat-unit <unit>', 'unit of interarrival times (default: s)').choices(['s', 'us']),
+    )
+    .addOption(
+      new Option('--size <measure>', 'packet size: frame on the wire, or IP length (default: frame)').choices(
+        ['frame', 'ip'],
+      ),
+    )
+    .addOption(
+      new Option(
+        '--truncation <mode>',
+        'at the learned duration, split a flow or truncate it (default: split)',
+      ).choices(['split', 'truncate']),
+    )
+    .option('--idle-timeout <seconds>', 'a longer gap ends a flow (default: 600)', number)
+    .option(
+      '--active-timeout <seconds>',
+      'a flow is continued as another after so long (default: none)',
+      number,
+    )
+  return withCapture(command)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  oddflow extract normal.pcap -o rows.npy
+  oddflow extract today.pcap -o rows.csv --model camera.oddflow`,
+    )
+    .action(async (files: string[], options) =>
+      (await import('./commands/extract.js')).extract(files, options),
+    )
+}
+
+function demoCommand(): Command {
+  return new Command('demo')
+    .description('train and score on captures that come with OddFlow, and write a report')
+    .option('-o, --output <page>', 'where the report goes', 'oddflow-report.html')
+    .option('--seed <number>', 'seed of all randomness', whole, 1)
+    .addHelpText('after', '\nExample:\n  oddflow demo -o /tmp/report.html')
+    .action(async (options) => (await import('./commands/demo.js')).demo(options))
+}
+
+function inputs(name = '<input...>'): Argument {
+  return new Argument(name, 'captures or feature rows; - is standard input')
+}
+
+function readerOption(): Option {
+  return new Option('--reader <name>', 'what decodes classic pcap files')
+    .choices(['oddflow', 'pcap-parser'])
+    .default('oddflow')
+}
+
+/** Options that apply to captures alone. */
+function withCapture(command: Command): Command {
+  return command
+    .option(
+      '--filter <words>',
+      "keep packets that match, in tcpdump's words: host, net, port, ether host, tcp, udp, and, or, not",
+    )
+    .addOption(readerOption())
+}
+
+function withFormat(command: Command, formats: string[]): Command {
+  return command.addOption(
+    new Option('--format <name>', 'output format').choices(formats).default(formats[0]),
+  )
+}
+
+function number(text: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('expected a number.')
+  return value
+}
+
+function whole(text: string): number {
+  const value = number(text)
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new InvalidArgumentError('expected a whole number of 0 or more.')
+  return value
+}

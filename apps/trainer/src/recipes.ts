@@ -1,0 +1,51 @@
+/**
+ * Recipes: presets of `train` that single options override. One table, printed by `oddflow train --help`
+ * and kept in docs/recipes.md, says what each preset sets.
+ *
+ * - `default` is what measurement favours (docs/results).
+ * - `paper` is the text of Yang, Kpotufe and Feamster to the letter where it is unambiguous: bandwidth at
+ *   the 0.25 quantile, KJL uncentred, microseconds, flows cut at the learned duration.
+ */
+
+import type { IatUnit, SizeMeasure, TruncationMode } from '@oddflow/core'
+import type { DetectorName } from '@oddflow/detectors'
+import { UsageError } from './usage-error.js'
+
+export interface Recipe {
+  readonly detector: DetectorName
+  readonly bandwidthQuantile: number
+  readonly centre: boolean
+  readonly scaler: 'none' | 'standard'
+  readonly iatUnit: IatUnit
+  readonly sizeMeasure: SizeMeasure
+  readonly truncation: TruncationMode
+}
+
+export const RECIPES: Readonly<Record<string, Recipe>> = {
+  default: {
+    detector: 'oc-kjl-qs',
+    bandwidthQuantile: 0.3,
+    centre: false,
+    scaler: 'none',
+    iatUnit: 'seconds',
+    sizeMeasure: 'frame',
+    truncation: 'split',
+  },
+  paper: {
+    detector: 'oc-kjl-qs',
+    bandwidthQuantile: 0.25,
+    centre: false,
+    scaler: 'none',
+    iatUnit: 'microseconds',
+    sizeMeasure: 'frame',
+    truncation: 'truncate',
+  },
+}
+
+export function recipeNamed(name: string): Recipe {
+  const recipe = Object.hasOwn(RECIPES, name) ? RECIPES[name] : undefined
+  if (recipe === undefined) {
+    throw new UsageError(`--recipe ${name}: expected one of ${Object.keys(RECIPES).join(', ')}`)
+  }
+  return recipe
+}
