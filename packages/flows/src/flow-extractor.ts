@@ -18,7 +18,7 @@ export interface FlowExtractorOptions {
   readonly onRecord: (record: FlowRecord) => void
   /** D numbers that rows are written to; allocated if not given. */
   readonly row?: Float64Array
-  /** Bytes that open flows may take: about 230 for a short one. Default 512 MiB. */
+  /** Bytes that open flows may take: about 240 for a short one. Default 512 MiB. */
   readonly memoryBytes?: number
   /** Key of the flow table's hash. Results do not depend on it; where traffic may be hostile, pick it at random. */
   readonly hashSeed?: number

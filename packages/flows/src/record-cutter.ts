@@ -20,6 +20,17 @@ import type { MemoryBudget } from './memory-budget.js'
 import { PACKETS_PER_CHUNK, PacketPool, packetPoolBytes } from './packet-pool.js'
 
 const NONE = -1
+
+/** Places in a flow's state: times in microseconds, counts, and the first and last chunk of its packets. */
+const START = 0
+const LAST = 1
+const FIRST = 2
+const PACKETS = 3
+const ROW_PACKETS = 4
+const BYTES = 5
+const HEAD = 6
+const TAIL = 7
+const STRIDE = 8
 /** Chunks that are there from the start, beside those for one whole row. */
 const INITIAL_CHUNKS = 64
 
@@ -57,7 +68,7 @@ export class RecordCutter {
     remainderPackets: 0,
   }
   /** Bytes of the columns below for one flow. */
-  readonly bytesPerFlow = 8 + 8 + 8 + 8 + 8 + 8 + 4 + 4 + 4
+  readonly bytesPerFlow = 8 * STRIDE + 4
   readonly #rule: CutRule
   readonly #split: boolean
   readonly #unitMicros: number
@@ -67,15 +78,9 @@ export class RecordCutter {
   readonly #row: Float64Array
   readonly #describe: (flow: number, record: FlowRecord) => void
   readonly #onRecord: (record: FlowRecord) => void
-  #startMicros = new Float64Array(0)
-  #lastMicros = new Float64Array(0)
-  #firstPacket = new Float64Array(0)
-  #packets = new Float64Array(0)
-  #rowPackets = new Float64Array(0)
-  #bytes = new Float64Array(0)
+  /** STRIDE numbers a flow, one cache line: every packet needs nearly all of them. */
+  #state = new Float64Array(0)
   #piece = new Uint32Array(0)
-  #head = new Int32Array(0)
-  #tail = new Int32Array(0)
 
   /**
    * @param row - 2 · packetsPerFlow − 1 numbers, which the records' rows are written to.
@@ -100,15 +105,8 @@ export class RecordCutter {
   }
 
   resize(capacity: number): void {
-    this.#startMicros = grown(this.#startMicros, new Float64Array(capacity))
-    this.#lastMicros = grown(this.#lastMicros, new Float64Array(capacity))
-    this.#firstPacket = grown(this.#firstPacket, new Float64Array(capacity))
-    this.#packets = grown(this.#packets, new Float64Array(capacity))
-    this.#rowPackets = grown(this.#rowPackets, new Float64Array(capacity))
-    this.#bytes = grown(this.#bytes, new Float64Array(capacity))
+    this.#state = grown(this.#state, new Float64Array(STRIDE * capacity))
     this.#piece = grown(this.#piece, new Uint32Array(capacity))
-    this.#head = grown(this.#head, new Int32Array(capacity))
-    this.#tail = grown(this.#tail, new Int32Array(capacity))
   }
 
   makeRoom(): boolean {
@@ -127,24 +125,25 @@ export class RecordCutter {
 
   append(flow: number, packetNumber: number, timeMicros: number, sizeBytes: number): void {
     const rule = this.#rule
-    const age = timeMicros - this.#startMicros[flow]
+    const age = timeMicros - this.#state[STRIDE * flow + START]
     const late = age > rule.truncation.durationMicros
     const active = rule.activeTimeoutMicros !== null && age > rule.activeTimeoutMicros
-    if ((active || (late && this.#split)) && this.#packets[flow] >= rule.minimumPackets) {
+    if ((active || (late && this.#split)) && this.#state[STRIDE * flow + PACKETS] >= rule.minimumPackets) {
       this.#close(flow, active ? 'active-timeout' : 'window', true)
       this.#piece[flow]++
       this.#open(flow, packetNumber, timeMicros, sizeBytes)
       return
     }
-    const iat = timeMicros - this.#lastMicros[flow]
-    this.#lastMicros[flow] = timeMicros
-    this.#packets[flow]++
-    this.#bytes[flow] += sizeBytes
+    const iat = timeMicros - this.#state[STRIDE * flow + LAST]
+    this.#state[STRIDE * flow + LAST] = timeMicros
+    this.#state[STRIDE * flow + PACKETS]++
+    this.#state[STRIDE * flow + BYTES] += sizeBytes
     if (late && !this.#split) return
-    const index = this.#rowPackets[flow]++
+    const index = this.#state[STRIDE * flow + ROW_PACKETS]++
     if (index > rule.packetsPerFlow) return
-    if (this.#pool.startsChunk(index)) this.#tail[flow] = this.#pool.take(this.#tail[flow])
-    this.#pool.write(this.#tail[flow], index, iat, sizeBytes)
+    if (this.#pool.startsChunk(index))
+      this.#state[STRIDE * flow + TAIL] = this.#pool.take(this.#state[STRIDE * flow + TAIL])
+    this.#pool.write(this.#state[STRIDE * flow + TAIL], index, iat, sizeBytes)
   }
 
   end(flow: number, reason: EndReason): void {
@@ -154,37 +153,37 @@ export class RecordCutter {
   #open(flow: number, packetNumber: number, timeMicros: number, sizeBytes: number): void {
     const chunk = this.#pool.take(NONE)
     this.#pool.write(chunk, 0, 0, sizeBytes)
-    this.#startMicros[flow] = timeMicros
-    this.#lastMicros[flow] = timeMicros
-    this.#firstPacket[flow] = packetNumber
-    this.#packets[flow] = 1
-    this.#rowPackets[flow] = 1
-    this.#bytes[flow] = sizeBytes
-    this.#head[flow] = chunk
-    this.#tail[flow] = chunk
+    this.#state[STRIDE * flow + START] = timeMicros
+    this.#state[STRIDE * flow + LAST] = timeMicros
+    this.#state[STRIDE * flow + FIRST] = packetNumber
+    this.#state[STRIDE * flow + PACKETS] = 1
+    this.#state[STRIDE * flow + ROW_PACKETS] = 1
+    this.#state[STRIDE * flow + BYTES] = sizeBytes
+    this.#state[STRIDE * flow + HEAD] = chunk
+    this.#state[STRIDE * flow + TAIL] = chunk
   }
 
   #close(flow: number, reason: EndReason, goesOn: boolean): void {
     const record = this.#record
-    const packets = this.#packets[flow]
-    const rowPackets = this.#rowPackets[flow]
+    const packets = this.#state[STRIDE * flow + PACKETS]
+    const rowPackets = this.#state[STRIDE * flow + ROW_PACKETS]
     this.#describe(flow, record)
-    record.firstPacketNumber = this.#firstPacket[flow]
+    record.firstPacketNumber = this.#state[STRIDE * flow + FIRST]
     record.pieceIndex = this.#piece[flow]
-    record.startMicros = this.#startMicros[flow]
-    record.durationMicros = this.#lastMicros[flow] - this.#startMicros[flow]
+    record.startMicros = this.#state[STRIDE * flow + START]
+    record.durationMicros = this.#state[STRIDE * flow + LAST] - this.#state[STRIDE * flow + START]
     record.packets = packets
-    record.bytes = this.#bytes[flow]
+    record.bytes = this.#state[STRIDE * flow + BYTES]
     record.rowPackets = rowPackets
     record.endReason = reason
     record.noRowReason = this.#noRowReason(packets, rowPackets, record.pieceIndex > 0 && !goesOn)
     record.row = null
     if (record.noRowReason === null) {
       const kept = Math.min(rowPackets, this.#rule.packetsPerFlow + 1)
-      this.#pool.writeRow(this.#head[flow], kept, this.#unitMicros, this.#row)
+      this.#pool.writeRow(this.#state[STRIDE * flow + HEAD], kept, this.#unitMicros, this.#row)
       record.row = this.#row
     }
-    this.#pool.release(this.#head[flow], this.#tail[flow])
+    this.#pool.release(this.#state[STRIDE * flow + HEAD], this.#state[STRIDE * flow + TAIL])
     this.#count(record)
     this.#onRecord(record)
   }
