@@ -35,13 +35,13 @@ export function histogramEdges(values: ArrayLike<number>, bins: number, tail = 0
   let high = sorted[sorted.length - 1 - cut]!
   if (low === high) {
     const margin = Math.max(Math.abs(low) / 1024, 0.5)
-    low -= margin
-    high += margin
+    low = Math.max(low - margin, -Number.MAX_VALUE)
+    high = Math.min(high + margin, Number.MAX_VALUE)
   }
   // halves first: the difference of two finite numbers may not be finite
   const step = (high / 2 - low / 2) / bins
   const edges = new Float64Array(bins + 1)
-  for (let i = 0; i <= bins; i++) edges[i] = i === bins ? high : low + step * i + step * i
+  for (let i = 0; i <= bins; i++) edges[i] = i === bins ? high : Math.min(low + step * i + step * i, high)
   return edges
 }
 
