@@ -22,8 +22,12 @@ import { clusteredRows, novelRows } from './rows.js'
 
 const COLUMNS = 6
 
-const fit = (detector: DetectorName, rows: Matrix, options: DetectorOptions = {}, seed = 5): DetectorModel =>
-  fitDetector(rows, checkParameters({ detector, m: 30, ...options }), createRng(seed))
+const train = (
+  detector: DetectorName,
+  rows: Matrix,
+  options: DetectorOptions = {},
+  seed = 5,
+): DetectorModel => fitDetector(rows, checkParameters({ detector, m: 30, ...options }), createRng(seed))
 
 const score = (model: DetectorModel, rows: Matrix) =>
   scoreSamples(model, rows, new Float64Array(rows.rows), createScoreWorkspace(model))
@@ -32,28 +36,29 @@ const part = (rows: Matrix, first: number, count: number) =>
   matrixOf(count, rows.cols, rows.data.slice(first * rows.cols, (first + count) * rows.cols))
 
 /** All numbers of a model, in one order, as bytes. */
-const bytes = (model: DetectorModel) => JSON.stringify(model, (_, v) => (v instanceof Float64Array ? [...v] : v))
+const bytes = (model: DetectorModel) =>
+  JSON.stringify(model, (_, v) => (v instanceof Float64Array ? [...v] : v))
 
 const mean = (values: Float64Array) => values.reduce((a, b) => a + b, 0) / values.length
 
 export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName) => void>> = {
   'the same seed gives the same model, another seed another': (detector) => {
     const rows = clusteredRows(150, COLUMNS)
-    const model = fit(detector, rows)
-    expect(bytes(fit(detector, rows))).toBe(bytes(model))
-    expect(bytes(fit(detector, rows, {}, 6))).not.toBe(bytes(model))
+    const model = train(detector, rows)
+    expect(bytes(train(detector, rows))).toBe(bytes(model))
+    expect(bytes(train(detector, rows, {}, 6))).not.toBe(bytes(model))
   },
 
   'fitting leaves the rows as they were': (detector) => {
     const rows = clusteredRows(60, COLUMNS)
     const before = rows.data.slice()
-    fit(detector, rows, { scaler: 'standard' })
+    train(detector, rows, { scaler: 'standard' })
     expect(rows.data).toEqual(before)
   },
 
   'a score has the same bits in a batch of any size and at any place': (detector) => {
     for (const scaler of ['none', 'standard'] as const) {
-      const model = fit(detector, clusteredRows(150, COLUMNS), { scaler })
+      const model = train(detector, clusteredRows(150, COLUMNS), { scaler })
       const rows = clusteredRows(41, COLUMNS, 9)
       const whole = score(model, rows)
       for (const size of [1, 2, 3, 5, 8, 40]) {
@@ -74,7 +79,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'a workspace remembers nothing between calls': (detector) => {
-    const model = fit(detector, clusteredRows(150, COLUMNS))
+    const model = train(detector, clusteredRows(150, COLUMNS))
     const workspace = createScoreWorkspace(model)
     const rows = clusteredRows(20, COLUMNS, 9)
     const first = scoreSamples(model, rows, new Float64Array(20), workspace).slice()
@@ -83,7 +88,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'structuredClone brings back the same model and the same scores': (detector) => {
-    const model = fit(detector, clusteredRows(150, COLUMNS), { scaler: 'standard' })
+    const model = train(detector, clusteredRows(150, COLUMNS), { scaler: 'standard' })
     const copy = structuredClone(model)
     expect(copy).toEqual(model)
     const rows = clusteredRows(20, COLUMNS, 9)
@@ -92,31 +97,31 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
 
   'the fitted model passes checkModel unchanged': (detector) => {
     for (const scaler of ['none', 'standard'] as const) {
-      const model = fit(detector, clusteredRows(90, COLUMNS), { scaler })
+      const model = train(detector, clusteredRows(90, COLUMNS), { scaler })
       expect(checkModel(model)).toEqual(model)
     }
   },
 
   'normal rows score higher than novel ones': (detector) => {
-    const model = fit(detector, clusteredRows(300, COLUMNS))
+    const model = train(detector, clusteredRows(300, COLUMNS))
     expect(mean(score(model, clusteredRows(60, COLUMNS, 9)))).toBeGreaterThan(
       mean(score(model, novelRows(60, COLUMNS))),
     )
   },
 
   'rows of another width are refused': (detector) => {
-    const model = fit(detector, clusteredRows(60, COLUMNS))
+    const model = train(detector, clusteredRows(60, COLUMNS))
     expect(() => score(model, clusteredRows(3, COLUMNS + 1))).toThrow(ArgumentError)
     expect(() => score(model, clusteredRows(3, COLUMNS + 1))).toThrow(/expected 6 columns.*found 7/)
   },
 
   'no rows give no scores': (detector) => {
-    const model = fit(detector, clusteredRows(60, COLUMNS))
+    const model = train(detector, clusteredRows(60, COLUMNS))
     expect(score(model, matrixOf(0, COLUMNS, new Float64Array(0)))).toEqual(new Float64Array(0))
   },
 
   'scores go into the array given, no further, and it is returned': (detector) => {
-    const model = fit(detector, clusteredRows(60, COLUMNS))
+    const model = train(detector, clusteredRows(60, COLUMNS))
     const workspace = createScoreWorkspace(model)
     const rows = clusteredRows(10, COLUMNS, 9)
     const out = new Float64Array(12).fill(77)
@@ -130,24 +135,26 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'a workspace of another model is refused': (detector) => {
-    const model = fit(detector, clusteredRows(60, COLUMNS))
+    const model = train(detector, clusteredRows(60, COLUMNS))
     const workspace = createScoreWorkspace(structuredClone(model))
-    expect(() => scoreSamples(model, clusteredRows(1, COLUMNS), new Float64Array(1), workspace)).toThrow(/another model/)
+    expect(() => scoreSamples(model, clusteredRows(1, COLUMNS), new Float64Array(1), workspace)).toThrow(
+      /another model/,
+    )
   },
 
   'NaN and infinity are refused in training and in scoring': (detector) => {
-    const model = fit(detector, clusteredRows(60, COLUMNS))
+    const model = train(detector, clusteredRows(60, COLUMNS))
     for (const bad of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
       const rows = clusteredRows(60, COLUMNS)
       rows.data[COLUMNS + 2] = bad
-      expect(() => fit(detector, rows)).toThrow(/row 1, column 2/)
+      expect(() => train(detector, rows)).toThrow(/row 1, column 2/)
       expect(() => score(model, rows)).toThrow(/row 1, column 2/)
     }
   },
 
   'the largest finite numbers score without NaN': (detector) => {
     for (const scaler of ['none', 'standard'] as const) {
-      const model = fit(detector, clusteredRows(60, COLUMNS), { scaler })
+      const model = train(detector, clusteredRows(60, COLUMNS), { scaler })
       const rows = matrixOf(2, COLUMNS, new Float64Array(2 * COLUMNS).fill(Number.MAX_VALUE))
       rows.data.fill(-Number.MAX_VALUE, 0, 3)
       for (const s of score(model, rows)) expect(Number.isFinite(s)).toBe(true)
@@ -156,16 +163,21 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
 
   'degenerate training rows give a finite model or a DataError that says what to do': (detector) => {
     const fill = (n: number, f: (row: number, column: number) => number) =>
-      matrixOf(n, COLUMNS, Float64Array.from({ length: n * COLUMNS }, (_, at) => f(Math.floor(at / COLUMNS), at % COLUMNS)))
+      matrixOf(
+        n,
+        COLUMNS,
+        Float64Array.from({ length: n * COLUMNS }, (_, at) => f(Math.floor(at / COLUMNS), at % COLUMNS)),
+      )
     const normal = clusteredRows(60, COLUMNS)
     for (const scaler of ['none', 'standard'] as const) {
-      const train = (rows: Matrix, options: DetectorOptions = {}) => fit(detector, rows, { scaler, ...options })
-      expect(() => train(fill(50, () => 3))).toThrow(DataError)
-      expect(() => train(fill(50, () => 3))).toThrow(/all training rows are equal/)
-      expect(() => train(fill(0, () => 0))).toThrow(/at least 2/)
-      expect(() => train(fill(1, () => 0))).toThrow(/at least 2/)
+      const train = (rows: Matrix, options: DetectorOptions = {}) =>
+        train(detector, rows, { scaler, ...options })
+      expect(() => learn(fill(50, () => 3))).toThrow(DataError)
+      expect(() => learn(fill(50, () => 3))).toThrow(/all training rows are equal/)
+      expect(() => learn(fill(0, () => 0))).toThrow(/at least 2/)
+      expect(() => learn(fill(1, () => 0))).toThrow(/at least 2/)
       const mostlyEqual = fill(50, (i) => (i < 45 ? 1 : i))
-      expect(() => train(mostlyEqual)).toThrow(/raise bandwidthQuantile above 0\.808/)
+      expect(() => learn(mostlyEqual)).toThrow(/raise bandwidthQuantile above 0\.808/)
       const defined = {
         'two rows': fill(2, (i, j) => i * j),
         'three rows': fill(3, (i, j) => i * j),
@@ -178,7 +190,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
         'one row far away': fill(60, (i, j) => (i === 0 ? 1e12 : normal.data[i * COLUMNS + j]!)),
       }
       for (const [name, rows] of Object.entries(defined)) {
-        const model = train(rows, { bandwidthQuantile: 0.95 })
+        const model = learn(rows, { bandwidthQuantile: 0.95 })
         expect(checkModel(model), name).toEqual(model)
         for (const s of score(model, rows)) expect(Number.isFinite(s), name).toBe(true)
       }
@@ -186,14 +198,21 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'm above the number of rows and d above the rank are lowered, and the model says so': (detector) => {
-    const model = fit(detector, clusteredRows(4, COLUMNS), { m: 500, d: 50, bandwidthQuantile: 1 })
+    const model = train(detector, clusteredRows(4, COLUMNS), { m: 500, d: 50, bandwidthQuantile: 1 })
     expect(model.embedding.landmarks.rows).toBe(4)
     expect(model.embedding.projection.rows).toBeLessThanOrEqual(4)
     expect(model.fitReport.notes.join()).toMatch(/m lowered from 500 to the 4 .*d lowered from 50 to [1-4]/)
   },
 
   'an option that does not apply is refused by name': (detector) => {
-    const every: DetectorOptions = { k: 3, centre: true, beta: 0.8, neighbours: 9, coverage: 0.9, maximumClusters: 5 }
+    const every: DetectorOptions = {
+      k: 3,
+      centre: true,
+      beta: 0.8,
+      neighbours: 9,
+      coverage: 0.9,
+      maximumClusters: 5,
+    }
     for (const [name, value] of Object.entries(every)) {
       const check = () => checkParameters({ detector, [name]: value })
       if ((DETECTORS[detector].options as readonly string[]).includes(name)) check()

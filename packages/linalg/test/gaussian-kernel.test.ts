@@ -4,7 +4,11 @@ import { gaussianKernel, gaussianKernelRows, kernelExponentFactor } from '../src
 
 const normal = (rows: number, cols: number, seed: number) => {
   const rng = createRng(seed)
-  return matrixOf(rows, cols, Float64Array.from({ length: rows * cols }, () => rng.nextNormal()))
+  return matrixOf(
+    rows,
+    cols,
+    Float64Array.from({ length: rows * cols }, () => rng.nextNormal()),
+  )
 }
 
 describe('Gaussian kernel', () => {
@@ -29,7 +33,9 @@ describe('Gaussian kernel', () => {
       expect(k.data[i * 9 + i]).toBe(1)
       for (let j = 0; j < 9; j++) expect(k.data[i * 9 + j]).toBe(k.data[j * 9 + i])
     }
-    expect(gaussianKernel(matrixOf(1, 1, Float64Array.of(0)), matrixOf(1, 1, Float64Array.of(2)), 2).data[0]).toBe(exp(-1))
+    expect(
+      gaussianKernel(matrixOf(1, 1, Float64Array.of(0)), matrixOf(1, 1, Float64Array.of(2)), 2).data[0],
+    ).toBe(exp(-1))
   })
 
   it('is 0 for rows so far away that the distance overflows', () => {

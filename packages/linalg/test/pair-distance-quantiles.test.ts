@@ -36,7 +36,11 @@ describe('quantiles of pair distances', () => {
         fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 1, maxLength: 4 }),
         fc.constantFrom('pairs' as const, 'authors' as const),
         (numbers, q, rule) => {
-          const rows = matrixOf(numbers.length >> 1, 2, Float64Array.from(numbers.slice(0, (numbers.length >> 1) * 2)))
+          const rows = matrixOf(
+            numbers.length >> 1,
+            2,
+            Float64Array.from(numbers.slice(0, (numbers.length >> 1) * 2)),
+          )
           expect(pairDistanceQuantiles(rows, q, rng(), rule).quantiles).toEqual(bruteForce(rows, q, rule))
         },
       ),
@@ -46,10 +50,22 @@ describe('quantiles of pair distances', () => {
   it('are exact where a sample has to guess the bracket, also when the data are built to mislead it', () => {
     const n = 400
     const source = createRng(3)
-    const spread = matrixOf(n, 1, Float64Array.from({ length: n }, () => source.nextNormal()))
+    const spread = matrixOf(
+      n,
+      1,
+      Float64Array.from({ length: n }, () => source.nextNormal()),
+    )
     // half of the rows equal, a few enormous, in an order that a regular sample sees unevenly
-    const uneven = matrixOf(n, 1, Float64Array.from({ length: n }, (_, i) => (i % 2 === 0 ? 1 : i > 390 ? 1e9 * i : 1 / i)))
-    const steps = matrixOf(n, 1, Float64Array.from({ length: n }, (_, i) => 2 ** (i / 8)))
+    const uneven = matrixOf(
+      n,
+      1,
+      Float64Array.from({ length: n }, (_, i) => (i % 2 === 0 ? 1 : i > 390 ? 1e9 * i : 1 / i)),
+    )
+    const steps = matrixOf(
+      n,
+      1,
+      Float64Array.from({ length: n }, (_, i) => 2 ** (i / 8)),
+    )
     for (const rows of [spread, uneven, steps]) {
       const q = [0, 0.01, 0.2, 0.25, 0.3, 0.5, 0.9, 0.999, 1]
       expect(pairDistanceQuantiles(rows, q, rng()).quantiles).toEqual(bruteForce(rows, q, 'pairs'))
@@ -59,7 +75,11 @@ describe('quantiles of pair distances', () => {
   it('come from a seeded sample above the stated number of rows', () => {
     const n = MAXIMUM_PAIR_ROWS + 500
     const source = createRng(5)
-    const rows = matrixOf(n, 1, Float64Array.from({ length: n }, () => source.nextFloat()))
+    const rows = matrixOf(
+      n,
+      1,
+      Float64Array.from({ length: n }, () => source.nextFloat()),
+    )
     const a = pairDistanceQuantiles(rows, [0.5], rng())
     expect(a.rowsUsed).toBe(MAXIMUM_PAIR_ROWS)
     expect(pairDistanceQuantiles(rows, [0.5], rng())).toEqual(a)
@@ -72,7 +92,9 @@ describe('quantiles of pair distances', () => {
   })
 
   it('refuse one row and quantiles outside [0, 1]', () => {
-    expect(() => pairDistanceQuantiles(matrixOf(1, 1, new Float64Array(1)), [0.5], rng())).toThrow(ArgumentError)
+    expect(() => pairDistanceQuantiles(matrixOf(1, 1, new Float64Array(1)), [0.5], rng())).toThrow(
+      ArgumentError,
+    )
     for (const q of [-0.1, 1.1, Number.NaN]) {
       expect(() => pairDistanceQuantiles(matrixOf(2, 1, new Float64Array(2)), [q], rng())).toThrow(/q\[0\]/)
     }

@@ -14,11 +14,19 @@ import {
 
 const random = (rows: number, cols: number, seed: number): Matrix => {
   const rng = createRng(seed)
-  return matrixOf(rows, cols, Float64Array.from({ length: rows * cols }, () => rng.nextNormal()))
+  return matrixOf(
+    rows,
+    cols,
+    Float64Array.from({ length: rows * cols }, () => rng.nextNormal()),
+  )
 }
 
 const transpose = ({ rows, cols, data }: Matrix): Matrix =>
-  matrixOf(cols, rows, Float64Array.from(data, (_, i) => data[(i % rows) * cols + Math.floor(i / rows)]!))
+  matrixOf(
+    cols,
+    rows,
+    Float64Array.from(data, (_, i) => data[(i % rows) * cols + Math.floor(i / rows)]!),
+  )
 
 /** A·Aᵀ + I/10: positive definite. */
 const positive = (n: number, seed: number): Matrix => {
@@ -36,7 +44,11 @@ function expectMatrix(actual: Matrix, expected: Matrix, tolerance: number) {
 }
 
 const identity = (n: number) =>
-  matrixOf(n, n, Float64Array.from({ length: n * n }, (_, i) => (i % (n + 1) === 0 ? 1 : 0)))
+  matrixOf(
+    n,
+    n,
+    Float64Array.from({ length: n * n }, (_, i) => (i % (n + 1) === 0 ? 1 : 0)),
+  )
 
 describe('Cholesky', () => {
   it('gives L·Lᵀ back, an inverse, and the precision', () => {
@@ -66,7 +78,13 @@ describe('Cholesky', () => {
   })
 
   it('says no to what is not positive definite', () => {
-    const bad = [[1, 2, 2, 1], [0, 0, 0, 0], [1, 1, 1, 1], [Number.NaN, 0, 0, 1], [Number.POSITIVE_INFINITY, 0, 0, 1]]
+    const bad = [
+      [1, 2, 2, 1],
+      [0, 0, 0, 0],
+      [1, 1, 1, 1],
+      [Number.NaN, 0, 0, 1],
+      [Number.POSITIVE_INFINITY, 0, 0, 1],
+    ]
     for (const a of bad) expect(() => cholesky(Float64Array.from(a), 2)).toThrow(DataError)
   })
 })

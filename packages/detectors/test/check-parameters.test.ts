@@ -1,0 +1,66 @@
+import { ArgumentError } from '@oddflow/core'
+import { describe, expect, it } from 'vitest'
+import { checkParameters, checkStoredParameters, DETECTOR_NAMES, type DetectorOptions } from '../src/index.js'
+
+describe('checkParameters', () => {
+  it('has the defaults of the paper, and its text where the code differs', () => {
+    expect(checkParameters()).toEqual({
+      detector: 'oc-kjl-qs',
+      scaler: 'none',
+      bandwidthQuantile: 0.3,
+      m: 100,
+      d: 5,
+      embedding: { kind: 'kjl', centre: false },
+      start: { kind: 'quickshift++', beta: 0.9, neighbours: null, coverage: 0.95, maximumClusters: 20 },
+      em: { tolerance: 1e-3, maximumSteps: 100, regularisation: 1e-6 },
+    })
+  })
+
+  const refused: [string, unknown[]][] = [
+    ['bandwidthQuantile', [0, -1, 1.01, Number.NaN, '0.3']],
+    ['m', [0, -1, 1.5, 10_001, Number.NaN, '100']],
+    ['d', [0, 257, 2.5]],
+    ['scaler', ['minmax', 1]],
+    ['centre', [1, 'yes']],
+    ['beta', [0, 1, Number.NaN]],
+    ['neighbours', [0, 1.5, 100_001]],
+    ['coverage', [0, 1.1]],
+    ['maximumClusters', [0, 1001]],
+    ['tolerance', [-1, Number.POSITIVE_INFINITY]],
+    ['maximumSteps', [0, 1e6]],
+    ['regularisation', [0, 0.01]],
+    ['detector', ['oc-kjlqs', 3, 'constructor']],
+    ['quantile', [0.3]],
+    ['toString', [1]],
+  ]
+  for (const [field, values] of refused) {
+    it(`refuses ${field} out of range by name`, () => {
+      for (const value of values) {
+        const check = () => checkParameters({ [field]: value } as DetectorOptions)
+        expect(check).toThrow(ArgumentError)
+        expect(check).toThrow(expect.objectContaining({ field }))
+      }
+    })
+  }
+
+  it('takes undefined as not given', () => {
+    expect(
+      checkParameters({ detector: 'oc-kjl', beta: undefined, m: undefined } as unknown as DetectorOptions).m,
+    ).toBe(100)
+  })
+
+  it('gives stored parameters back as they were', () => {
+    for (const detector of DETECTOR_NAMES) {
+      const checked = checkParameters({ detector, m: 7, scaler: 'standard', regularisation: 1e-4 })
+      expect(checkStoredParameters(JSON.parse(JSON.stringify(checked)))).toEqual(checked)
+    }
+  })
+
+  it('refuses stored parameters whose stages are not the detector’s', () => {
+    const kjl = JSON.parse(JSON.stringify(checkParameters({ detector: 'oc-kjl' })))
+    expect(() => checkStoredParameters({ ...kjl, embedding: { kind: 'nystrom' } })).toThrow(/embedding\.kind/)
+    expect(() => checkStoredParameters({ ...kjl, start: { kind: 'quickshift++' } })).toThrow(/start\.kind/)
+    expect(() => checkStoredParameters({ ...kjl, em: null })).toThrow(/parameters\.em/)
+    expect(() => checkStoredParameters(null)).toThrow(/parameters: expected an object/)
+  })
+})
