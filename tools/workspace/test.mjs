@@ -46,6 +46,18 @@ async function runTests(args) {
   }
 }
 
+/** One line a file and reason: the names alone would bury it where the evidence folder is absent. */
+function printSkipped(skipped) {
+  const groups = new Map()
+  for (const { file, name, reason } of skipped) {
+    const key = `${file}: ${reason}`
+    groups.set(key, [...(groups.get(key) ?? []), name])
+  }
+  for (const [key, names] of groups) {
+    print(`skipped ${names.length === 1 ? `"${names[0]}"` : `${names.length} tests`} of ${key}`)
+  }
+}
+
 export async function runEverything(args) {
   const start = performance.now()
   let passed = 0
@@ -66,7 +78,7 @@ export async function runEverything(args) {
     skipped = tests.skipped
     print(`${tests.failed === 0 ? 'ok    ' : 'FAILED'} tests      ${tests.seconds.toFixed(1).padStart(6)} s`)
   }
-  for (const { name, reason } of skipped) print(`skipped: ${name}: ${reason}`)
+  printSkipped(skipped)
   print(`all of it took ${((performance.now() - start) / 1000).toFixed(0)} s\n`)
   print(`${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}`)
   if (failed > 0) process.exitCode = 1
