@@ -92,9 +92,7 @@ function runOne(data, { set, method, repeat, seed }) {
   const test = readNpy(join(data, set, 'X_test.npy'))
   const novel = readNpy(join(data, set, 'y_test.npy')).data
   const parameters = checkParameters({ ...METHODS[method].options, bandwidthQuantile: QUANTILE })
-  const started = performance.now()
   const model = fitDetector(train, parameters, createRng(seed))
-  const fitMillis = performance.now() - started
   const scores = scoreSamples(model, test, new Float64Array(test.rows), createScoreWorkspace(model))
   const { clustersFound, clustersKept, iterations } = model.fitReport
   const { bandwidth } = model.embedding
@@ -108,7 +106,6 @@ function runOne(data, { set, method, repeat, seed }) {
     clustersFound,
     clustersKept,
     iterations,
-    fitMillis: Math.round(fitMillis),
   }
 }
 

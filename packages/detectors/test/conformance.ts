@@ -170,7 +170,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
       )
     const normal = clusteredRows(60, COLUMNS)
     for (const scaler of ['none', 'standard'] as const) {
-      const train = (rows: Matrix, options: DetectorOptions = {}) =>
+      const learn = (rows: Matrix, options: DetectorOptions = {}) =>
         train(detector, rows, { scaler, ...options })
       expect(() => learn(fill(50, () => 3))).toThrow(DataError)
       expect(() => learn(fill(50, () => 3))).toThrow(/all training rows are equal/)
