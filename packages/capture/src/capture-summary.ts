@@ -41,8 +41,9 @@ export interface CaptureSummariser {
   finish(end: Pick<CaptureEnd, 'truncated' | 'warnings'> & { error: Error | null }): CaptureSummary
 }
 
-export function createCaptureSummariser(maximumFlowKeys?: number): CaptureSummariser {
-  const keys = createFlowKeySet(maximumFlowKeys)
+/** The parameters are those of createFlowKeySet. */
+export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: number): CaptureSummariser {
+  const keys = createFlowKeySet(maximumFlowKeys, hashSeed)
   const byStatus = new Float64Array(PACKET_STATUS_NAMES.length)
   const byLinkType = new Map<number, number>()
   let packetCount = 0

@@ -2,11 +2,12 @@
  * FlowKeySet: how many different conversations there are, counted exactly in typed arrays.
  *
  * A key is ten 32-bit words: the two addresses, the two ports, protocol and IP version, with the two ends in
- * a fixed order so that both directions are one key. Open addressing over a table of key numbers, doubled
- * at half load. The set is bounded: when `maximumKeys` are held, a key not seen before is only counted as
+ * a fixed order so that both directions are one key. Open addressing over a table of key numbers with a keyed
+ * hash, doubled at half load. The set is bounded: when `maximumKeys` are held, a key not seen before is only counted as
  * `overflow` and the counts by protocol become lower bounds. At the default bound the set takes at most
  * 100 MB, twice that for the moment of its last growth.
  */
+import { ArgumentError, halfSipHash13 } from '@oddflow/core'
 import type { PacketBatch } from './packet-batch.js'
 import { PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from './transport.js'
 
@@ -30,7 +31,20 @@ export interface FlowKeySet {
   add(packets: PacketBatch, i: number): void
 }
 
-export function createFlowKeySet(maximumKeys: number = DEFAULT_MAXIMUM_FLOW_KEYS): FlowKeySet {
+/**
+ * @param hashSeed a number that the senders of the packets cannot foretell, where they are not trusted: they
+ * could else choose keys that all fall on one slot. The counts do not depend on it.
+ */
+export function createFlowKeySet(maximumKeys: number = DEFAULT_MAXIMUM_FLOW_KEYS, hashSeed = 0): FlowKeySet {
+  if (!Number.isSafeInteger(maximumKeys) || maximumKeys < 1 || maximumKeys > 2 ** 26) {
+    throw new ArgumentError(
+      `maximumKeys: expected a whole number from 1 to 2^26, found ${maximumKeys}`,
+      'maximumKeys',
+    )
+  }
+  const key0 = hashSeed | 0
+  const key1 = Math.floor(hashSeed / 4294967296) | 0
+  const hash = (words: Uint32Array, at: number): number => halfSipHash13(words, at, WORDS, key0, key1)
   const counts: FlowCounts = { tcp: 0, udp: 0, icmp: 0, sctp: 0, other: 0 }
   let size = 0
   let overflow = 0
@@ -100,20 +114,6 @@ function fillKey(key: Uint32Array, packets: PacketBatch, i: number): void {
   }
   key[8] = order <= 0 ? (sourcePort << 16) | destinationPort : (destinationPort << 16) | sourcePort
   key[9] = (packets.ipVersion[i]! << 8) | packets.protocol[i]!
-}
-
-/** Two rounds of multiply and fold a word (murmur3's mixing). */
-function hash(words: Uint32Array, at: number): number {
-  let h = 0x9747b28c
-  for (let k = 0; k < WORDS; k++) {
-    let w = Math.imul(words[at + k]!, 0xcc9e2d51)
-    w = Math.imul((w << 15) | (w >>> 17), 0x1b873593)
-    h ^= w
-    h = Math.imul((h << 13) | (h >>> 19), 5) + 0xe6546b64
-  }
-  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)
-  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
-  return (h ^ (h >>> 16)) >>> 0
 }
 
 function equal(keys: Uint32Array, at: number, probe: Uint32Array): boolean {

@@ -98,6 +98,21 @@ describe('createFlowKeySet', () => {
     )
   })
 
+  it('counts alike under every seed', () => {
+    const counted = [0, 1, 2 ** 52 + 5].map((seed) => {
+      const packets = createPacketBatch(1)
+      const set = createFlowKeySet(undefined, seed)
+      for (let k = 0; k < 3000; k++) {
+        fill(packets, 0, k % 700, 9, k % 30, 80, k % 2 === 0 ? 6 : 17)
+        set.add(packets, 0)
+      }
+      return set.counts
+    })
+    expect(counted[1]).toEqual(counted[0])
+    expect(counted[2]).toEqual(counted[0])
+    expect(() => createFlowKeySet(0)).toThrow(/maximumKeys: expected/)
+  })
+
   it('grows, and at its bound counts what it cannot hold', () => {
     const packets = createPacketBatch(1)
     const set = createFlowKeySet(5000)

@@ -3,12 +3,13 @@
  *
  * Open addressing with linear probing over one Int32Array of pairs (hash, flow + 1; 0 = empty), at most half
  * full. A removal shifts the following entries back (Knuth 6.4, algorithm R), so there are no tombstones and
- * a table that churns for months stays as fast as a new one. The hash is keyed (half-sip-hash.ts): probe
+ * a table that churns for months stays as fast as a new one. The hash is keyed (core's halfSipHash13): probe
  * lengths hold against whoever chooses the keys. Flows have small numbers, reused when they end, under which
  * everybody else keeps columns. They hang in one list by last activity, so the least recently active one is
  * found at once; the order of that list, and so every result, does not depend on the hash key.
  */
 import type { PacketBatch } from '@oddflow/capture'
+import { halfSipHash13 } from '@oddflow/core'
 import {
   createFlowIdentity,
   type FlowIdentity,
@@ -19,7 +20,6 @@ import {
   KEY_WORDS,
   writeKey,
 } from './flow-identity.js'
-import { halfSipHash13 } from './half-sip-hash.js'
 
 const NONE = -1
 

@@ -18,6 +18,8 @@ export interface SummariseOptions extends OpenCaptureOptions {
   readonly filter?: PacketFilter
   /** Most flow keys held. */
   readonly maximumFlowKeys?: number
+  /** See createFlowKeySet: one that is not guessable, for captures that are not trusted. */
+  readonly hashSeed?: number
 }
 
 export interface CaptureFileSummary extends CaptureSummary {
@@ -30,7 +32,7 @@ export async function summariseCaptureFile(
   options: SummariseOptions = {},
 ): Promise<CaptureFileSummary> {
   const packets = createPacketBatch(options.batchFrames ?? DEFAULT_BATCH_FRAMES)
-  const summariser = createCaptureSummariser(options.maximumFlowKeys)
+  const summariser = createCaptureSummariser(options.maximumFlowKeys, options.hashSeed)
   try {
     const end = await readCapture(
       file,

@@ -14,6 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type CaptureEnd, encodePcap, encodePcapRecord } from '../../src/index.js'
+import { describeSystemError } from '../../src/node/capture-file-error.js'
 import { CaptureFileError, openCapture, readCapture, summariseCaptureFile } from '../../src/node/index.js'
 import { captures, goldenCaptures, hasProgram, sharedMissing } from '../support/shared.js'
 
@@ -160,6 +161,16 @@ describe('readCapture', () => {
     chmodSync(secret, 0)
     // root reads it all the same
     if (process.getuid?.() !== 0) expect(await message(secret)).toMatch(/permission denied; make it readable/)
+  })
+
+  it('has a line for every way in which the system refuses', () => {
+    const line = (code: string): string =>
+      describeSystemError('x.pcap', Object.assign(new Error('why'), { code })).message
+    expect(line('EACCES')).toMatch(/^x\.pcap: permission denied; make it readable/)
+    expect(line('EPERM')).toMatch(/^x\.pcap: permission denied/)
+    expect(line('EISDIR')).toMatch(/^x\.pcap: is a directory/)
+    expect(line('EIO')).toBe('x.pcap: cannot be read: why')
+    expect(describeSystemError('-', 'no more').message).toBe('standard input: cannot be read: no more')
   })
 
   it('summarises a file that is no capture by its error, and throws for one that is not there', async () => {

@@ -1,7 +1,7 @@
 /**
- * HalfSipHash-1-3 over 32-bit words: the keyed hash of the flow table.
+ * HalfSipHash-1-3 over 32-bit words: the keyed hash of the tables whose keys come from traffic.
  *
- * Whoever sends traffic chooses addresses and ports, and so the keys of our table; with an unkeyed hash he
+ * Whoever sends traffic chooses addresses and ports, and so the keys of a flow table; with an unkeyed hash he
  * could choose keys that all fall on one slot. SipHash (Aumasson and Bernstein 2012) is a keyed function
  * made for tables under that attack; HalfSipHash is its 32-bit form, and one round a word with three to
  * finish is what Linux takes for tables (`hsiphash`, Documentation/security/siphash.rst). Words instead of
@@ -22,7 +22,7 @@ export function halfSipHash13(
   let v2 = key0 ^ 0x6c796765
   let v3 = key1 ^ 0x74656462
   for (let i = 0; i < count; i++) {
-    const word = words[offset + i] | 0
+    const word = words[offset + i]! | 0
     v3 ^= word
     // One SipRound.
     v0 = (v0 + v1) | 0
