@@ -20,7 +20,7 @@ export interface EmResult {
   readonly converged: boolean
 }
 
-const EMPTY_MASS = 10 * 2 ** -52
+const EMPTY_MASS = 10 * Number.EPSILON
 
 /** undefined when a covariance became singular: a larger regularisation is needed. `points` is n × d. */
 export function runEm(

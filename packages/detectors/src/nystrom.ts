@@ -12,7 +12,7 @@ import { symmetricEigen } from '@oddflow/linalg'
 export function nystromProjection(gram: Matrix, d: number): Matrix {
   const m = gram.rows
   const { values, vectors } = symmetricEigen(gram, Math.min(d, m))
-  const floor = values[0]! * m * 2 ** -52
+  const floor = values[0]! * m * Number.EPSILON
   let rank = 0
   while (rank < values.length && values[rank]! > floor) rank++
   const projection = createMatrix(rank, m)

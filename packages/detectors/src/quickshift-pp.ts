@@ -29,10 +29,9 @@ export interface QuickShiftResult extends Clustering {
 
 /** floor(n^(2/3)), exactly: the paper's number of neighbours. */
 export function defaultNeighbours(n: number): number {
-  let k = Math.round(Math.cbrt(n * n)) // a first guess, put right by whole numbers below
-  while (k * k * k > n * n) k--
+  let k = 1
   while ((k + 1) * (k + 1) * (k + 1) <= n * n) k++
-  return Math.max(1, k)
+  return k
 }
 
 /**
