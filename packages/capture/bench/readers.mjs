@@ -14,7 +14,13 @@ import { createRequire } from 'node:module'
 import { cpus, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createPacketBatch, decodePackets, encodePcapFileHeader, encodePcapRecord } from '../dist/index.js'
+import {
+  createCaptureReader,
+  createPacketBatch,
+  decodePackets,
+  encodePcapFileHeader,
+  encodePcapRecord,
+} from '../dist/index.js'
 import { readCapture } from '../dist/node/index.js'
 
 const require = createRequire(import.meta.url)
@@ -67,9 +73,23 @@ try {
     )
     return count
   }
+  const lapCapture = Buffer.concat([encodePcapFileHeader(), records])
+  const inMemory = async () => {
+    let count = 0
+    for (let k = 0; k < laps; k++) {
+      const reader = createCaptureReader()
+      reader.push(lapCapture)
+      for (let frames = reader.read(); frames !== null; frames = reader.read()) {
+        decodePackets(frames, decoded)
+        count += frames.count
+      }
+    }
+    return count
+  }
   const contestants = [
     ['oddflow, read', () => viaReadCapture({}, false)],
     ['oddflow, read + decode', () => viaReadCapture({}, true)],
+    ['oddflow, decode in memory', inMemory],
     ['pcap-parser, bare', () => bareParser(createReadStream(file))],
     ['pcap-parser, as a reader', () => viaReadCapture({ reader: 'pcap-parser' }, false)],
   ]

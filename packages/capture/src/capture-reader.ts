@@ -121,7 +121,8 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
       if (blockAt < block.length && error === null) {
         throw new ArgumentError('push: the block before this one is not read to its end yet')
       }
-      block = next
+      // always the same class: a Buffer among Uint8Arrays would make every access to bytes slower
+      block = new Uint8Array(next.buffer, next.byteOffset, next.byteLength)
       blockView = viewOf(next)
       blockAt = 0
     },
