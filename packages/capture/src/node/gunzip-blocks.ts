@@ -38,7 +38,11 @@ export async function* gunzipBlocks(
         head = null
         decided = true
         state.compressed = next[0] === 0x1f && next[1] === 0x8b
-        if (state.compressed) gunzip = createGunzip({ chunkSize: OUTPUT_BYTES })
+        if (state.compressed) {
+          gunzip = createGunzip({ chunkSize: OUTPUT_BYTES })
+          // a late error of a stream that nobody waits for any more must not end the process
+          gunzip.on('error', () => undefined)
+        }
       }
       if (gunzip === null) {
         yield next
@@ -99,7 +103,5 @@ async function* unpack(
     gunzip.off('readable', onReadable)
     gunzip.off('end', onDone)
     gunzip.off('error', onError)
-    // a late error of a stream that nobody waits for any more must not end the process
-    gunzip.on('error', () => undefined)
   }
 }

@@ -86,6 +86,44 @@ describe('readCapture', () => {
     expect(trailer.end).toMatchObject({ truncated: true, error: null })
   })
 
+  it('reads hundreds of compressed blocks without a word on standard error', async () => {
+    const warnings: Error[] = []
+    const onWarning = (warning: Error): void => {
+      warnings.push(warning)
+    }
+    process.on('warning', onWarning)
+    const noise = new Uint8Array(2000)
+    let state = 1
+    const bytes = (): Uint8Array => {
+      // a linear congruence: bytes that gzip cannot shorten
+      for (let k = 0; k < noise.length; k++) {
+        state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+        noise[k] = state >>> 24
+      }
+      return noise.slice()
+    }
+    const capture = encodePcap(
+      Array.from({ length: 600 }, (_, k) => ({ timestampMicros: k, bytes: bytes() })),
+    )
+    const file = put('noise.gz', gzipSync(capture))
+    const plain = await everything(put('noise.pcap', capture))
+    for (const reader of ['oddflow', 'pcap-parser'] as const) {
+      let packets = 0
+      const end = await readCapture(
+        file,
+        (frames) => {
+          packets += frames.count
+        },
+        { blockBytes: 4096, reader },
+      )
+      expect(end).toMatchObject({ error: null, truncated: false, packets })
+    }
+    expect((await everything(file)).lines).toEqual(plain.lines)
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('warning', onWarning)
+    expect(warnings.map((warning) => warning.message)).toEqual([])
+  })
+
   it('reports damage within gzip', async () => {
     const packed = gzipSync(Buffer.concat([small, Buffer.alloc(2_000_000)]))
     packed[packed.length - 6]! ^= 255
