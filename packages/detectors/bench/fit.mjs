@@ -11,7 +11,7 @@ import { cpus } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createRng } from '@oddflow/core'
-import { gaussianKernel, nearestNeighbours, pairDistanceQuantiles } from '@oddflow/linalg'
+import { nearestNeighbours, pairDistanceQuantiles } from '@oddflow/linalg'
 import {
   checkParameters,
   createScoreWorkspace,
@@ -31,20 +31,29 @@ if (!existsSync(join(folder, 'ctu'))) {
   process.exit(2)
 }
 const train = readNpy(join(folder, 'ctu/X_train_r0.npy'))
-const median = (runs, f) => {
-  const times = []
+/** Medians of wall time and of this process's CPU time (which a busy machine inflates less), in milliseconds. */
+function median(runs, f) {
+  const wall = []
+  const cpu = []
   for (let i = 0; i < runs; i++) {
+    const before = process.cpuUsage()
     const t = performance.now()
     f()
-    times.push(performance.now() - t)
+    wall.push(performance.now() - t)
+    const { user, system } = process.cpuUsage(before)
+    cpu.push((user + system) / 1000)
   }
-  return times.sort((a, b) => a - b)[runs >> 1]
+  const middle = (v) => v.sort((a, b) => a - b)[runs >> 1]
+  return { wall: middle(wall), cpu: middle(cpu) }
 }
+const millis = ({ wall, cpu }) => `${wall.toFixed(0)} ms (CPU ${cpu.toFixed(0)})`
+const nanos = ({ wall, cpu }, rows) =>
+  `${((1e6 * wall) / rows).toFixed(0)} ns a row (CPU ${((1e6 * cpu) / rows).toFixed(0)})`
 console.log(
   `${cpus()[0].model}, ${cpus().length} logical CPUs, Node ${process.version}, ${process.arch}; n=${train.rows} D=${train.cols}, one thread`,
 )
 console.log(
-  `quantile of all pair distances    ${median(5, () => pairDistanceQuantiles(train, [0.3], createRng(1))).toFixed(0)} ms`,
+  `quantile of all pair distances    ${millis(median(5, () => pairDistanceQuantiles(train, [0.3], createRng(1))))}`,
 )
 for (const detector of ['oc-kjl-qs', 'oc-nystrom-qs', 'oc-kjl', 'oc-nystrom']) {
   const parameters = checkParameters({ detector })
@@ -68,7 +77,7 @@ for (const detector of ['oc-kjl-qs', 'oc-nystrom-qs', 'oc-kjl', 'oc-nystrom']) {
   const k = model.mixture.weights.length
   const split = [...stages].map(([s, t]) => `${s} ${(t / 5).toFixed(0)}`).join(', ')
   console.log(
-    `${detector.padEnd(14)} fit ${ms.toFixed(0)} ms (${split}); k=${k}, ${model.fitReport.iterations} EM steps`,
+    `${detector.padEnd(14)} fit ${millis(ms)} (wall: ${split}); k=${k}, ${model.fitReport.iterations} EM steps`,
   )
   const workspace = createScoreWorkspace(model)
   for (const batch of [100, 1]) {
@@ -84,28 +93,18 @@ for (const detector of ['oc-kjl-qs', 'oc-nystrom-qs', 'oc-kjl', 'oc-nystrom']) {
     const t = median(9, () => {
       for (const part of parts) scoreSamples(model, part, out, workspace)
     })
-    console.log(
-      `${''.padEnd(14)} score, ${batch} row(s) a call: ${((1e6 * t) / (parts.length * batch)).toFixed(0)} ns a row`,
-    )
+    console.log(`${''.padEnd(14)} score, ${batch} row(s) a call: ${nanos(t, parts.length * batch)}`)
   }
   const embedded = new Float64Array(train.rows * model.embedding.projection.rows)
   const te = median(9, () => embedSamples(model, train, embedded, workspace))
-  console.log(`${''.padEnd(14)} embedding alone: ${((1e6 * te) / train.rows).toFixed(0)} ns a row`)
+  console.log(`${''.padEnd(14)} embedding alone: ${nanos(te, train.rows)}`)
   if (detector === 'oc-kjl-qs') {
     const points = { rows: train.rows, cols: model.embedding.projection.rows, data: embedded }
     const neighbours = defaultNeighbours(train.rows)
     const tn = median(3, () => nearestNeighbours(points, neighbours))
     const tq = median(3, () => quickShiftPlusPlus(points, neighbours, 0.9))
     console.log(
-      `${''.padEnd(14)} ${neighbours} nearest neighbours ${tn.toFixed(0)} ms, QuickShift++ with them ${tq.toFixed(0)} ms`,
+      `${''.padEnd(14)} ${neighbours} nearest neighbours ${millis(tn)}, QuickShift++ with them ${millis(tq)}`,
     )
   }
 }
-const tk = median(5, () =>
-  gaussianKernel(
-    { ...train, rows: 1000, data: train.data.slice(0, 1000 * train.cols) },
-    { ...train, rows: 100, data: train.data.slice(0, 100 * train.cols) },
-    50,
-  ),
-)
-console.log(`kernel 1000 × 100                 ${tk.toFixed(1)} ms`)

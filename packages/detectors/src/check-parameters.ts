@@ -74,7 +74,7 @@ export function checkParameters(options: DetectorOptions = {}): CheckedParameter
       (v) => v > 0 && v <= 1,
       'a number above 0, at most 1',
     ),
-    m: whole('m', D.m, 1, 10_000),
+    m: whole('m', D.m, 1, 2000),
     d: whole('d', D.d, 1, 256),
     embedding:
       definition.embedding === 'kjl'

@@ -19,7 +19,7 @@ export interface DetectorOptions {
   readonly detector?: DetectorName
   /** Kernel bandwidth h as a quantile of the pair distances of training rows, in (0, 1]; default 0.3. */
   readonly bandwidthQuantile?: number
-  /** Landmarks, 1 … 10,000; default 100. Lowered to the number of rows when there are fewer. */
+  /** Landmarks, 1 … 2,000; default 100. Lowered to the number of rows when there are fewer. */
   readonly m?: number
   /** Dimensions of the embedding, 1 … 256; default 5. Lowered to the rank of the landmarks' gram matrix. */
   readonly d?: number

@@ -18,7 +18,7 @@ describe('checkParameters', () => {
 
   const refused: [string, unknown[]][] = [
     ['bandwidthQuantile', [0, -1, 1.01, Number.NaN, '0.3']],
-    ['m', [0, -1, 1.5, 10_001, Number.NaN, '100']],
+    ['m', [0, -1, 1.5, 2001, Number.NaN, '100']],
     ['d', [0, 257, 2.5]],
     ['scaler', ['minmax', 1]],
     ['centre', [1, 'yes']],

@@ -134,6 +134,29 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
     expect(embedded[10 * d]).toBe(77)
   },
 
+  'scoring allocates no arrays': (detector) => {
+    const model = train(detector, clusteredRows(60, COLUMNS), { scaler: 'standard' })
+    const workspace = createScoreWorkspace(model)
+    const rows = clusteredRows(37, COLUMNS, 9)
+    const out = new Float64Array(37)
+    const embedded = new Float64Array(37 * model.embedding.projection.rows)
+    const before = process.memoryUsage().arrayBuffers
+    for (let i = 0; i < 200; i++) {
+      scoreSamples(model, rows, out, workspace)
+      embedSamples(model, rows, embedded, workspace)
+    }
+    expect(process.memoryUsage().arrayBuffers).toBeLessThanOrEqual(before)
+  },
+
+  'rows may come as an ml-matrix Matrix': (detector) => {
+    const rows = clusteredRows(60, COLUMNS)
+    const like = { rows: 60, columns: COLUMNS, get: (i: number, j: number) => rows.data[i * COLUMNS + j]! }
+    const model = train(detector, rows)
+    expect(fitDetector(like, model.parameters, createRng(5))).toEqual(model)
+    const scores = scoreSamples(model, like, new Float64Array(60), createScoreWorkspace(model))
+    expect(scores).toEqual(score(model, rows))
+  },
+
   'a workspace of another model is refused': (detector) => {
     const model = train(detector, clusteredRows(60, COLUMNS))
     const workspace = createScoreWorkspace(structuredClone(model))
