@@ -188,9 +188,9 @@ async function main() {
     detectors: versionOf('detectors'),
     bandwidthQuantile: QUANTILE,
     repeats: REPEATS.length,
-    seeds: SEEDS,
+    seeds: SEEDS.join(', '),
   }
-  writeFileSync(`${values.out}.json`, `${JSON.stringify({ setting, cells, runs }, null, 1)}\n`)
+  writeFileSync(`${values.out}.json`, `${JSON.stringify({ setting, cells, runs }, null, 2)}\n`)
   writeFileSync(`${values.out}.md`, report(setting, cells))
   console.log(table(cells))
   const outside = cells.filter((c) => !c.agrees)
@@ -216,7 +216,7 @@ function report(setting, cells) {
   const outside = cells.filter((c) => !c.agrees).length
   return `# Untuned detectors on the paper authors' rows
 
-Mean ± sd of AUC over ${setting.repeats} training repeats × ${setting.seeds.length} seeds: n = 5,000 rows to learn from, the whole test set of each device,
+Mean ± sd of AUC over ${setting.repeats} training repeats × ${SEEDS.length} seeds: n = 5,000 rows to learn from, the whole test set of each device,
 novel rows positive, no scaler, m = 100, d = 5, bandwidth at the ${setting.bandwidthQuantile}-quantile of all pair distances, nothing tuned. The
 reference is an independent implementation in numpy and scikit-learn (15 runs a cell, random streams of its
 own). A cell agrees when the difference of means is at most max(0.02, 2.5·√(s₁²/15 + s₂²/15)).
@@ -227,7 +227,7 @@ ${cells.length - outside} of ${cells.length} cells agree. Each run stands in [un
 
 - Command: \`${setting.command}\` (the rows are not part of the repository; see \`--data\`)
 - Machine: ${setting.machine}; Node ${setting.node}; @oddflow/detectors ${setting.detectors}
-- Seeds: ${setting.seeds.join(', ')}
+- Seeds: ${setting.seeds}
 
 With a small bandwidth a far novelty has K(x) ≈ 0, embeds at the origin and may score as normal; nothing here
 guards against that, as in the paper.
