@@ -112,6 +112,14 @@ describe.each(apps)('the program $manifest.name', ({ manifest }) => {
     const ran = await runProgram('npx', ['--no-install', bin!, '--version'], together)
     expect(ran).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: '' })
   })
+
+  it('runs its demo on the captures that it brings', async () => {
+    const [bin] = Object.keys(manifest.bin!)
+    const ran = await runProgram('npx', ['--no-install', bin!, 'demo', '-o', 'demo.html'], together)
+    expect(ran, ran.stderr).toMatchObject({ code: 0, stderr: '' })
+    expect(ran.stdout).toContain(join(together, 'demo.html'))
+    expect(readFileSync(join(together, 'demo.html'), 'utf8')).toMatch(/^<!doctype html>/i)
+  })
 })
 
 describe('a package alone', () => {

@@ -1,0 +1,42 @@
+/**
+ * What README.md shows is what happens: its console blocks are run, in order, and their output compared with
+ * what stands below each command. `UPDATE_README=1 npm test -- test/readme` writes the output in instead.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const readme = join(root, 'README.md')
+const folder = mkdtempSync(join(tmpdir(), 'oddflow-readme-'))
+symlinkSync(join(root, 'test'), join(folder, 'test'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const PREFIX = '$ npm run -s oddflow -- '
+
+it('shows true output', () => {
+  const text = readFileSync(readme, 'utf8')
+  let commands = 0
+  const actual = text.replace(/```console\n(\$ .*)\n[\s\S]*?```/g, (_block, command: string) => {
+    commands++
+    expect(command.startsWith(PREFIX)).toBe(true)
+    return `\`\`\`console\n${command}\n${run(command.slice(PREFIX.length))}\`\`\``
+  })
+  expect(commands).toBeGreaterThanOrEqual(4)
+  if (process.env.UPDATE_README === '1') writeFileSync(readme, actual)
+  expect(actual).toBe(process.env.UPDATE_README === '1' ? readFileSync(readme, 'utf8') : text)
+})
+
+/** Runs the program as a shell would for words and double quotes; gives both streams as a terminal shows them. */
+function run(words: string): string {
+  const list = [...words.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
+  const ran = spawnSync(process.execPath, [join(root, 'apps/trainer/dist/main.js'), ...list], {
+    cwd: folder,
+    encoding: 'utf8',
+  })
+  expect(ran.status).toBe(0)
+  return ran.stdout + ran.stderr
+}
