@@ -6,15 +6,15 @@
  */
 import { OddFlowError } from '@oddflow/core'
 import { CommanderError } from 'commander'
-import { OutputClosed, printable } from './output/stdout.js'
-import { removeUnfinishedFiles } from './output/write-file.js'
+import { complain } from './output/messages.js'
+import { OutputClosed } from './output/stdout.js'
 import { createProgram } from './program.js'
 import { UsageError } from './usage-error.js'
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.once(signal, () => {
-    removeUnfinishedFiles()
-    process.exit(signal === 'SIGINT' ? 130 : 143)
+// help and messages go through Node's own streams: a reader of those that goes away early is no fault either
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
   })
 }
 
@@ -29,11 +29,11 @@ function report(error: unknown): number {
   // commander has printed its own message by now; its code 0 is --help and --version
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   if (error instanceof UsageError) {
-    process.stderr.write(`oddflow: ${printable(error.message)}\n`)
+    complain(error.message)
     return 2
   }
   if (error instanceof OddFlowError) {
-    process.stderr.write(`oddflow: ${printable(error.message)}\n`)
+    complain(error.message)
     return 1
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)

@@ -5,6 +5,7 @@
  * not wait for the charting library.
  */
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
+import { oneLineErrors } from './output/command-line-errors.js'
 import { RECIPES } from './recipes.js'
 import { VERSION } from './version.js'
 
@@ -16,8 +17,8 @@ export function createProgram(): Command {
     .description('Learn what a network device normally does from a capture, and flag what is new.')
     .version(VERSION, '--version', 'print the version and end')
     .helpOption('-h, --help', 'print this help and end')
-    .showHelpAfterError('(try: oddflow --help)')
     .exitOverride()
+    .configureOutput(oneLineErrors('oddflow --help'))
     .addHelpText(
       'after',
       `
@@ -27,7 +28,7 @@ Examples:
   oddflow demo
   oddflow train normal-1.pcap normal-2.pcap.gz -o camera.oddflow
   oddflow score camera.oddflow today.pcapng
-  tcpdump -w - -i eth0 | oddflow score camera.oddflow - --format json
+  tcpdump -i eth0 -c 10000 -w - | oddflow score camera.oddflow - --format json
   oddflow evaluate camera.oddflow --normal n1.pcap n2.pcap --novel scan.pcap
 
 Exit codes: 0 done, 1 the input or the data would not do, 2 the command line was wrong.`,
@@ -39,7 +40,9 @@ Exit codes: 0 done, 1 the input or the data would not do, 2 the command line was
   program.addCommand(infoCommand())
   program.addCommand(extractCommand())
   program.addCommand(demoCommand())
-  for (const command of program.commands) command.exitOverride().showHelpAfterError('(try --help)')
+  for (const command of program.commands) {
+    command.exitOverride().configureOutput(oneLineErrors(`oddflow ${command.name()} --help`))
+  }
   return program
 }
 
@@ -233,9 +236,10 @@ function inputs(name = '<input...>'): Argument {
 }
 
 function readerOption(): Option {
-  return new Option('--reader <name>', 'what decodes classic pcap files')
-    .choices(['oddflow', 'pcap-parser'])
-    .default('oddflow')
+  return new Option('--reader <name>', 'what decodes classic pcap files (default: oddflow)').choices([
+    'oddflow',
+    'pcap-parser',
+  ])
 }
 
 /** Options that apply to captures alone. */

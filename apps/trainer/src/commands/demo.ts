@@ -6,7 +6,7 @@
 import { resolve } from 'node:path'
 import { describeModel } from '../output/describe-model.js'
 import { createProgress } from '../output/progress.js'
-import { createLineWriter } from '../output/stdout.js'
+import { createLineWriter, printable } from '../output/stdout.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { type DemoCapture, demoCaptures } from '../pipeline/demo-captures.js'
 import { evaluateLabelled, type LabelledInput } from '../pipeline/evaluate-labelled.js'
@@ -71,7 +71,7 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
     )
     writeFileWhole(options.output, page)
     out.line('')
-    out.line(`Report: ${resolve(options.output)}`)
+    out.line(`Report: ${printable(resolve(options.output))}`)
     out.flush()
   } finally {
     progress.stop()

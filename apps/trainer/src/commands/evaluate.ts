@@ -1,11 +1,13 @@
 /** `oddflow evaluate MODEL --normal … --novel …`: how well a model tells novel from normal. */
 import type { CaptureReaderName } from '@oddflow/capture/node'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
+import { nothingToJudge } from '../input/name-inputs.js'
 import { readModel } from '../input/read-model.js'
 import { percent } from '../output/describe-model.js'
-import { warn } from '../output/messages.js'
+import { plural } from '../output/describe-verdicts.js'
+import { complain, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
-import { createLineWriter } from '../output/stdout.js'
+import { createLineWriter, jsonLine, printable } from '../output/stdout.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import {
   type Evaluation,
@@ -25,7 +27,7 @@ export interface EvaluateCommandOptions {
   readonly novelFilter?: string
   readonly report?: string
   readonly roc?: string
-  readonly reader: CaptureReaderName
+  readonly reader?: CaptureReaderName
   readonly format: 'text' | 'json'
 }
 
@@ -34,12 +36,22 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
   if (inputKindOfAll([...normal, ...novel]) === 'rows') {
     refuseCaptureOptions(
       { ...options },
-      { filter: '--filter', normalFilter: '--normal-filter', novelFilter: '--novel-filter' },
+      {
+        filter: '--filter',
+        normalFilter: '--normal-filter',
+        novelFilter: '--novel-filter',
+        reader: '--reader',
+      },
     )
   }
   const inputs = [...labelled(normal, 'normal', options), ...labelled(novel, 'novel', options)]
   const saved = readModel(modelPath)
-  for (const path of [options.report, options.roc]) if (path !== undefined) checkWritable(path)
+  const taken = [modelPath, ...normal, ...novel]
+  for (const path of [options.report, options.roc]) {
+    if (path === undefined) continue
+    checkWritable(path, taken)
+    taken.push(path)
+  }
   const progress = createProgress()
   let evaluation: Evaluation
   try {
@@ -48,9 +60,16 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
     progress.stop()
   }
   for (const line of evaluation.complaints) warn(line)
+  for (const label of ['normal', 'novel'] as const) {
+    const results = evaluation.inputs.filter((input) => input.label === label)
+    if (results.every(({ counts }) => counts.total === 0)) {
+      const packets = results.reduce((sum, { read }) => sum + (read?.packets ?? 0), 0)
+      throw nothingToJudge(options[label], plural(packets, 'packet'))
+    }
+  }
   await writePictures(evaluation)
   const out = createLineWriter()
-  if (options.format === 'json') out.line(JSON.stringify(evaluationJson(evaluation)))
+  if (options.format === 'json') out.line(jsonLine(evaluationJson(evaluation)))
   else for (const line of describeEvaluation(evaluation)) out.line(line)
   out.flush()
 
@@ -64,9 +83,10 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
     })
     if (options.report !== undefined) writeFileWhole(options.report, renderReport(data))
     if (options.roc === undefined) return
-    if (data.roc === null)
-      warn(`${options.roc}: not written, since there is no ROC without scored flows of both kinds`)
-    else writeFileWhole(options.roc, renderRocSvg(data.roc))
+    if (data.roc === null) {
+      complain(`${options.roc}: not written, since there is no ROC without scored flows of both kinds`)
+      process.exitCode = 1
+    } else writeFileWhole(options.roc, renderRocSvg(data.roc))
   }
 }
 
@@ -116,7 +136,7 @@ export function describeEvaluation(evaluation: Evaluation): string[] {
     `with one-packet flows ${rate(evaluation.falsePositiveRateAll)} of normal flagged, ${rate(evaluation.truePositiveRateAll)} of novel`,
   )
   for (const { name, label, counts } of evaluation.inputs) {
-    lines.push(`  ${label.padEnd(6)} ${counts.novel} of ${counts.total} flagged  ${name}`)
+    lines.push(`  ${label.padEnd(6)} ${counts.novel} of ${counts.total} flagged  ${printable(name)}`)
   }
   return lines
 }

@@ -10,13 +10,14 @@ import {
 } from '@oddflow/core'
 import { extractRecords, learnIatSizeContract } from '@oddflow/flows'
 import { inputKindOfAll } from '../input/input-kind.js'
+import { nameInputs, namingInputs } from '../input/name-inputs.js'
 import { readModel } from '../input/read-model.js'
 import { describePackets, plural } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { collectFlows } from '../pipeline/collect-flows.js'
-import { complaint, filterFrom } from '../pipeline/read-packets.js'
+import { complaints, filterFrom } from '../pipeline/read-packets.js'
 import { recipeNamed } from '../recipes.js'
 import { UsageError } from '../usage-error.js'
 import { flowRules } from './train.js'
@@ -30,7 +31,7 @@ export interface ExtractCommandOptions {
   readonly idleTimeout?: number
   readonly activeTimeout?: number
   readonly filter?: string
-  readonly reader: CaptureReaderName
+  readonly reader?: CaptureReaderName
 }
 
 const CONTRACT_FLAGS = {
@@ -47,7 +48,7 @@ export async function extract(files: readonly string[], options: ExtractCommandO
   const encode = encoderFor(options.output)
   const contractOfModel = options.model === undefined ? null : contractFrom(options.model, options)
   const rules = flowRules(options, recipeNamed('default'))
-  checkWritable(options.output)
+  checkWritable(options.output, options.model === undefined ? files : [...files, options.model])
   const progress = createProgress()
   try {
     const { flows, reads } = await collectFlows(files, {
@@ -57,20 +58,21 @@ export async function extract(files: readonly string[], options: ExtractCommandO
       sizeMeasure: contractOfModel?.sizeMeasure ?? rules.sizeMeasure,
       idleTimeoutMicros: contractOfModel?.idleTimeoutMicros ?? rules.idleTimeoutMicros,
     })
-    for (const read of reads) {
-      const line = complaint(read)
-      if (line !== null) warn(line)
-    }
+    for (const line of reads.flatMap(complaints)) warn(line)
     const contract =
       contractOfModel ??
-      learnIatSizeContract(flows, {
-        mode: rules.truncation,
-        iatUnit: rules.iatUnit,
-        activeTimeoutMicros: rules.activeTimeoutMicros,
-      })
+      namingInputs(files, () =>
+        learnIatSizeContract(flows, {
+          mode: rules.truncation,
+          iatUnit: rules.iatUnit,
+          activeTimeoutMicros: rules.activeTimeoutMicros,
+        }),
+      )
     const counts = extractRecords(flows, contract, () => {})
     if (counts.rows === 0)
-      throw new DataError(`no flow of ${contract.minimumPackets} or more packets: there is no row to write`)
+      throw new DataError(
+        `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets, so there is no row to write; check what was captured, and the filter`,
+      )
     const rows = createMatrix(counts.rows, contract.dimension)
     let at = 0
     extractRecords(flows, contract, ({ row }) => {

@@ -1,28 +1,50 @@
 /** `oddflow info CAPTURE…`: what is in a capture, without learning anything from it. */
-import { type CaptureFileSummary, type CaptureReaderName, summariseCaptureFile } from '@oddflow/capture/node'
+import {
+  CaptureFileError,
+  type CaptureFileSummary,
+  type CaptureReaderName,
+  summariseCaptureFile,
+} from '@oddflow/capture/node'
 import { inputKindOfAll } from '../input/input-kind.js'
-import { createLineWriter, type LineWriter, printable } from '../output/stdout.js'
+import { complain, warn } from '../output/messages.js'
+import { createLineWriter, jsonLine, type LineWriter, printable } from '../output/stdout.js'
 import { timeText } from '../output/verdict-lines.js'
+import { hashSeed } from '../pipeline/hash-seed.js'
 import { UsageError } from '../usage-error.js'
 
 export interface InfoCommandOptions {
   readonly format: 'text' | 'json'
-  readonly reader: CaptureReaderName
+  readonly reader?: CaptureReaderName
 }
 
 export async function info(files: readonly string[], options: InfoCommandOptions): Promise<void> {
   if (inputKindOfAll(files) === 'rows')
     throw new UsageError(`${files[0]}: info reads captures, and this is rows`)
   const out = createLineWriter()
-  let bad = 0
   for (const file of files) {
-    const summary = await summariseCaptureFile(file, { reader: options.reader })
-    if (summary.error !== null) bad++
-    if (options.format === 'json') out.line(JSON.stringify(summary))
+    let summary: CaptureFileSummary
+    try {
+      summary = await summariseCaptureFile(file, {
+        reader: options.reader ?? 'oddflow',
+        hashSeed: hashSeed(),
+      })
+    } catch (error) {
+      // one file that cannot be opened does not hide the others
+      if (!(error instanceof CaptureFileError)) throw error
+      complain(error.message)
+      process.exitCode = 1
+      continue
+    }
+    if (options.format === 'json') out.line(jsonLine(summary))
     else describe(summary, out)
+    out.flush()
+    const name = file === '-' ? 'standard input' : file
+    for (const warning of summary.warnings) warn(`${name}: ${warning}`)
+    if (summary.error !== null) {
+      complain(summary.error.startsWith(`${name}: `) ? summary.error : `${name}: ${summary.error}`)
+      process.exitCode = 1
+    }
   }
-  out.flush()
-  if (bad > 0) process.exitCode = 1
 }
 
 function describe(summary: CaptureFileSummary, out: LineWriter): void {
@@ -40,13 +62,13 @@ function describe(summary: CaptureFileSummary, out: LineWriter): void {
   out.line(`  flows       ${counts(summary.flows)}`)
   out.line(`  skipped     ${counts(summary.skipped)}`)
   if (summary.truncated) out.line('  truncated   yes: the last record is not whole')
-  if (summary.error !== null) out.line(`  error       ${printable(String(summary.error))}`)
+  if (summary.flowOverflowPackets > 0) {
+    out.line(`  not counted ${summary.flowOverflowPackets} packets of flows beyond the most that are held`)
+  }
+  if (summary.error !== null) out.line(`  error       ${printable(summary.error)}`)
 }
 
 function linkTypes(types: CaptureFileSummary['linkTypes']): string {
-  return Array.isArray(types)
-    ? types.join(', ')
-    : Object.entries(types)
-        .map(([name, n]) => `${name} (${n})`)
-        .join(', ')
+  const names = Object.entries(types).map(([name, n]) => `${name} (${n})`)
+  return names.join(', ') || 'none'
 }

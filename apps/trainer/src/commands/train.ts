@@ -5,14 +5,15 @@ import { ArgumentError, checkFinite, concatRows, createMatrix, type FeatureContr
 import { checkParameters, type DetectorOptions, encodeModelFile } from '@oddflow/detectors'
 import { extractRecords, learnIatSizeContract, learnOnePacketRule } from '@oddflow/flows'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
+import { namingInputs } from '../input/name-inputs.js'
 import { readRows } from '../input/read-rows.js'
 import { describeModel, modelJson } from '../output/describe-model.js'
 import { warn } from '../output/messages.js'
 import { createProgress, type Progress } from '../output/progress.js'
-import { createLineWriter } from '../output/stdout.js'
+import { createLineWriter, jsonLine, printable } from '../output/stdout.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { collectFlows } from '../pipeline/collect-flows.js'
-import { complaint, filterFrom } from '../pipeline/read-packets.js'
+import { complaints, filterFrom } from '../pipeline/read-packets.js'
 import { type TrainingSet, type TrainOptions, trainModel } from '../pipeline/train-model.js'
 import { type Recipe, recipeNamed } from '../recipes.js'
 import { UsageError } from '../usage-error.js'
@@ -36,7 +37,7 @@ export interface TrainCommandOptions {
   readonly calibrationShare: number
   readonly seed: number
   readonly filter?: string
-  readonly reader: CaptureReaderName
+  readonly reader?: CaptureReaderName
   readonly format: 'text' | 'json'
 }
 
@@ -48,6 +49,7 @@ const CAPTURE_FLAGS = {
   idleTimeout: '--idle-timeout',
   activeTimeout: '--active-timeout',
   filter: '--filter',
+  reader: '--reader',
 } as const
 
 export async function train(files: readonly string[], options: TrainCommandOptions): Promise<void> {
@@ -55,14 +57,16 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
   const recipe = recipeNamed(options.recipe)
   const trainOptions = trainOptionsFrom(options, recipe)
-  checkWritable(options.output)
+  checkWritable(options.output, files)
   const progress = createProgress()
   try {
     const set =
       kind === 'rows'
         ? readTrainingRows(files, trainOptions.detector)
         : await readTrainingCaptures(files, { ...options, progress }, recipe, trainOptions.detector)
-    const { saved, split } = trainModel(set, { ...trainOptions, onProgress: fitProgress(progress) })
+    const { saved, split } = namingInputs(files, () =>
+      trainModel(set, { ...trainOptions, onProgress: fitProgress(progress) }),
+    )
     progress.stop()
     const bytes = encodeModelFile(saved)
     writeFileWhole(options.output, bytes)
@@ -76,7 +80,7 @@ export async function train(files: readonly string[], options: TrainCommandOptio
     const out = createLineWriter()
     if (options.format === 'json') {
       out.line(
-        JSON.stringify({
+        jsonLine({
           model: options.output,
           bytes: bytes.length,
           calibrationBy: split.method,
@@ -84,7 +88,7 @@ export async function train(files: readonly string[], options: TrainCommandOptio
         }),
       )
     } else {
-      out.line(`${options.output}: ${bytes.length} bytes`)
+      out.line(`${printable(options.output)}: ${bytes.length} bytes`)
       for (const line of describeModel(saved)) out.line(line)
     }
     out.flush()
@@ -120,11 +124,11 @@ export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): 
   return { detector, falsePositiveRate: fpr, calibrationShare, seed }
 }
 
-/** "bandwidthQuantile: expected …" → "--bandwidth-quantile: expected …". */
+/** "bandwidthQuantile: expected …" → "--bandwidth-quantile: expected …"; what else a detector takes, --help says. */
 function flagged({ field, message }: ArgumentError): string {
   if (field === undefined || !message.startsWith(field)) return message
   const flag = `--${field.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`
-  return flag + message.slice(field.length)
+  return flag + message.slice(field.length).replace(/, which takes .*$/, '; leave it out')
 }
 
 function withoutUndefined<T extends object>(record: T): Partial<T> {
@@ -168,16 +172,15 @@ export async function readTrainingCaptures(
     sizeMeasure: rules.sizeMeasure,
     idleTimeoutMicros: rules.idleTimeoutMicros,
   })
-  for (const read of reads) {
-    const line = complaint(read)
-    if (line !== null) warn(line)
-  }
-  const contract = learnIatSizeContract(flows, {
-    mode: rules.truncation,
-    iatUnit: rules.iatUnit,
-    activeTimeoutMicros: rules.activeTimeoutMicros,
-    scaler: detector.scaler ?? 'none',
-  })
+  for (const line of reads.flatMap(complaints)) warn(line)
+  const contract = namingInputs(files, () =>
+    learnIatSizeContract(flows, {
+      mode: rules.truncation,
+      iatUnit: rules.iatUnit,
+      activeTimeoutMicros: rules.activeTimeoutMicros,
+      scaler: detector.scaler ?? 'none',
+    }),
+  )
   const counts = extractRecords(flows, contract, () => {})
   const rows = createMatrix(counts.rows, contract.dimension)
   const inputOfRow = new Uint32Array(counts.rows)
@@ -210,7 +213,7 @@ export function flowRules(
 function micros(flag: string, seconds: number): number {
   const value = Math.round(seconds * 1e6)
   if (!(value >= 1 && value <= Number.MAX_SAFE_INTEGER)) {
-    throw new UsageError(`${flag} ${seconds}: expected a number of seconds above 0`)
+    throw new UsageError(`${flag} ${seconds}: expected a number of seconds above 0, below 9e9`)
   }
   return value
 }

@@ -23,6 +23,6 @@ export function readModel(path: string): SavedModel {
   try {
     return decodeModelFile(bytes)
   } catch (error) {
-    throw inFile(path, error)
+    throw inFile(path, error, '; give a whole model file that oddflow train wrote')
   }
 }

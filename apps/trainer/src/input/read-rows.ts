@@ -34,10 +34,10 @@ export function readRows(path: string): Matrix {
   return matrix
 }
 
-/** Puts the file's name before the message of an error of ours. */
-export function inFile(path: string, error: unknown): unknown {
+/** Puts the file's name before the message of an error of ours, and what to do after it. */
+export function inFile(path: string, error: unknown, advice = ''): unknown {
   if (!(error instanceof OddFlowError)) return error
-  const message = `${path}: ${error.message}`
+  const message = `${path}: ${error.message}${advice}`
   const place = {
     ...(error.offsetBytes === undefined ? {} : { offsetBytes: error.offsetBytes }),
     ...(error.field === undefined ? {} : { field: error.field }),

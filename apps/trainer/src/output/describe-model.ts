@@ -3,6 +3,7 @@
  * promises.
  */
 import { modelSpaceNumbers, type SavedModel } from '@oddflow/detectors'
+import { printable } from './stdout.js'
 
 export interface ModelFact {
   readonly label: string
@@ -73,7 +74,7 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
 export function describeModel(saved: SavedModel): string[] {
   const facts = modelFacts(saved)
   const width = Math.max(...facts.map(({ label }) => label.length))
-  return facts.map(({ label, value }) => `  ${label.padEnd(width)}  ${value}`)
+  return facts.map(({ label, value }) => `  ${label.padEnd(width)}  ${printable(value)}`)
 }
 
 /** Everything but the tensors. */

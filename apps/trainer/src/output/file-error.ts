@@ -16,8 +16,8 @@ const ADVICE: Record<string, string> = {
   ENOSPC: 'no space left; free some or choose another place',
   EROFS: 'the file system is read-only; choose another place',
   EMFILE: 'too many open files; close some or raise the limit (ulimit -n)',
+  ELOOP: 'symbolic links go round in a circle; check the path',
   ENAMETOOLONG: 'the name is too long; choose a shorter one',
-  EEXIST: 'a temporary file of this name is in the way; remove it',
 }
 
 /** Turns an error of node:fs into a FileError; returns errors that are ours already as they are. */

@@ -2,6 +2,7 @@
  * Progress on long work: one bar on standard error, to a terminal only, so that pipes and logs stay clean.
  */
 import { Presets, SingleBar } from 'cli-progress'
+import { printable } from './stdout.js'
 
 export interface Progress {
   /** Starts (or restarts) the bar for a named stage; `total` in any unit. */
@@ -22,14 +23,16 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
       stop()
       bar = new SingleBar(
         {
-          format: `${name} {bar} {percentage}% | {eta_formatted}`,
+          format: '{name} {bar} {percentage}% | {eta_formatted}',
           stream,
-          hideCursor: true,
           clearOnComplete: true,
+          // signals end the program at once (signals.ts); so the cursor must not be hidden when they do
+          hideCursor: false,
+          gracefulExit: false,
         },
         Presets.shades_classic,
       )
-      bar.start(Math.max(1, total), 0)
+      bar.start(Math.max(1, total), 0, { name: printable(name) })
     },
     update(done) {
       bar?.update(done)

@@ -3,6 +3,7 @@
  * away early (`oddflow score … | head`) ends the program quietly instead of with a stack trace.
  */
 import { writeSync } from 'node:fs'
+import { fileError } from './file-error.js'
 
 export class OutputClosed extends Error {}
 
@@ -13,7 +14,7 @@ export interface LineWriter {
   flush(): void
 }
 
-/** Writes lines to a file descriptor, standard output by default. Throws OutputClosed on a closed pipe. */
+/** Writes lines to a file descriptor, standard output by default. Throws OutputClosed on a closed pipe, else FileError. */
 export function createLineWriter(fd = 1): LineWriter {
   let pending: string[] = []
   let size = 0
@@ -44,9 +45,14 @@ function writeFully(fd: number, bytes: Buffer): void {
       // a full pipe whose other end is slow: wait a little and go on
       if (code === 'EAGAIN') Atomics.wait(pause, 0, 0, 5)
       else if (code === 'EPIPE') throw new OutputClosed()
-      else throw error
+      else throw fileError('write', 'standard output', error)
     }
   }
+}
+
+/** JSON on one line. Inside JSON text a \u escape is the character itself, so a program reads the same. */
+export function jsonLine(value: unknown): string {
+  return printable(JSON.stringify(value))
 }
 
 /**

@@ -4,11 +4,10 @@
  */
 import type { InputKind } from '../input/input-kind.js'
 import { endpoint, type Verdict } from '../pipeline/verdict.js'
-import { type LineWriter, printable } from './stdout.js'
+import { jsonLine, type LineWriter, printable } from './stdout.js'
 
 export interface VerdictWriter {
   write(verdict: Verdict): void
-  end(): void
 }
 
 export function createVerdictWriter(
@@ -16,11 +15,11 @@ export function createVerdictWriter(
   kind: InputKind,
   out: LineWriter,
 ): VerdictWriter {
-  if (format === 'json') return { write: (v) => out.line(JSON.stringify(verdictJson(v))), end() {} }
+  if (format === 'json') return { write: (v) => out.line(jsonLine(verdictJson(v))) }
   const rows = kind === 'rows'
   if (format === 'csv') {
     out.line((rows ? ROW_COLUMNS : FLOW_COLUMNS).join(','))
-    return { write: (v) => out.line(csvLine(v, rows)), end() {} }
+    return { write: (v) => out.line(csvLine(v, rows)) }
   }
   let started = false
   return {
@@ -35,7 +34,6 @@ export function createVerdictWriter(
       }
       out.line(rows ? rowTableLine(verdict) : flowTableLine(verdict))
     },
-    end() {},
   }
 }
 

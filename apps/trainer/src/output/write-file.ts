@@ -2,77 +2,108 @@
  * Files that are whole or not there.
  *
  * What a command writes goes to a temporary name beside the target, is flushed, and only then takes the
- * target's name; a crash, a full disk or Ctrl-C leaves the old file (or none) and no half of a new one.
- * Special files such as /dev/stdout or a named pipe cannot be renamed onto, so they are written to directly.
+ * target's name; a fault, a full disk or Ctrl-C leaves the old file (or none) and no half of a new one. A
+ * symbolic link keeps its place: the file that it names is replaced. Special files such as /dev/stdout or a
+ * named pipe cannot be renamed onto, so they are written to directly.
+ *
+ * Left out: a kill that cannot be caught (SIGKILL, power) may leave the temporary file, never half a target.
  */
-import { closeSync, fsyncSync, openSync, renameSync, statSync, unlinkSync, writeSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  type Stats,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { UsageError } from '../usage-error.js'
 import { fileError } from './file-error.js'
-
-/** Temporary files that an interrupted run has to take away. */
-const unfinished = new Set<string>()
-
-/** Removes what an interrupted write left. Safe in a signal handler. */
-export function removeUnfinishedFiles(): void {
-  for (const path of unfinished) {
-    try {
-      unlinkSync(path)
-    } catch {
-      // already renamed or removed: nothing is left to take away
-    }
-  }
-  unfinished.clear()
-}
+import { holdSignals } from './signals.js'
 
 /** Writes all of `content`, atomically for ordinary files. Throws FileError that names `path`. */
 export function writeFileWhole(path: string, content: Uint8Array | string): void {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content
-  if (isSpecialFile(path)) {
-    writeAll(path, path, bytes, 'w')
-    return
-  }
-  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`)
-  unfinished.add(temporary)
   try {
-    writeAll(path, temporary, bytes, 'wx')
-    renameSync(temporary, path)
-    unfinished.delete(temporary)
+    const found = statOf(path)
+    if (isSpecial(found)) writeAll(path, bytes, 'w')
+    else replaceFile(found === undefined ? path : realpathSync(path), bytes)
   } catch (error) {
-    removeUnfinishedFiles()
     throw fileError('write', path, error)
   }
 }
 
 /**
  * Throws FileError when `path` could not be written: asked before long work, so that an hour of training is
- * not lost to a misspelt folder. Leaves nothing behind.
+ * not lost to a misspelt folder. Throws UsageError when it is one of `taken` (inputs, or another output),
+ * which writing would destroy. Leaves nothing behind.
  */
-export function checkWritable(path: string): void {
-  if (isSpecialFile(path)) return
-  const probe = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`)
+export function checkWritable(path: string, taken: readonly string[] = []): void {
   try {
-    if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-      throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
+    const found = statOf(path)
+    if (isSpecial(found)) return
+    if (found?.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
+    for (const other of taken) {
+      if (other !== '-' && isSameFile(path, found, other)) {
+        throw new UsageError(`${path}: is named twice and would be overwritten; give another output`)
+      }
     }
+    const probe = temporaryBeside(found === undefined ? path : realpathSync(path))
     closeSync(openSync(probe, 'wx'))
     unlinkSync(probe)
   } catch (error) {
+    if (error instanceof UsageError) throw error
     throw fileError('write', path, error)
   }
 }
 
-function isSpecialFile(path: string): boolean {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  return stat !== undefined && !stat.isFile() && !stat.isDirectory()
+function replaceFile(target: string, bytes: Uint8Array): void {
+  const temporary = temporaryBeside(target)
+  holdSignals()
+  try {
+    writeAll(temporary, bytes, 'wx')
+    renameSync(temporary, target)
+  } catch (error) {
+    try {
+      unlinkSync(temporary)
+    } catch {
+      // it was never made: nothing is left to take away
+    }
+    throw error
+  }
 }
 
-function writeAll(named: string, path: string, bytes: Uint8Array, flags: 'w' | 'wx'): void {
-  let fd: number
+/** A name that no other process takes, and short, since the target's own may be as long as names can be. */
+function temporaryBeside(target: string): string {
+  return join(dirname(target), `.oddflow-${randomBytes(8).toString('hex')}.tmp`)
+}
+
+function statOf(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false })
+}
+
+function isSpecial(found: Stats | undefined): boolean {
+  return found !== undefined && !found.isFile() && !found.isDirectory()
+}
+
+function isSameFile(path: string, found: Stats | undefined, other: string): boolean {
+  if (resolve(path) === resolve(other)) return true
+  if (found === undefined) return false
+  let stat: Stats | undefined
   try {
-    fd = openSync(path, flags)
-  } catch (error) {
-    throw fileError('write', named, error)
+    stat = statOf(other)
+  } catch {
+    return false // who reads it says what is wrong with it
   }
+  return stat !== undefined && stat.dev === found.dev && stat.ino === found.ino
+}
+
+function writeAll(path: string, bytes: Uint8Array, flags: 'w' | 'wx'): void {
+  const fd = openSync(path, flags)
   try {
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
     if (flags === 'wx') fsyncSync(fd)

@@ -4,6 +4,7 @@
 
 import type { SizeMeasure } from '@oddflow/core'
 import { type CollectedFlows, createFlowCollector } from '@oddflow/flows'
+import { hashSeed } from './hash-seed.js'
 import { type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
 
 export interface CollectOptions extends ReadOptions {
@@ -24,6 +25,7 @@ export async function collectFlows(
   const collector = createFlowCollector({
     sizeMeasure: options.sizeMeasure,
     idleTimeoutMicros: options.idleTimeoutMicros,
+    hashSeed: hashSeed(),
   })
   const reads: CaptureRead[] = []
   for (const file of files) {

@@ -10,7 +10,7 @@ import type { PacketFilter } from '@oddflow/capture'
 import { concatRows, type Matrix, takeRows } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { auc, type RocCurve, rocCurve, tprAtFpr } from '@oddflow/evaluation'
-import { type CaptureRead, complaint, type ReadOptions } from './read-packets.js'
+import { type CaptureRead, complaints, type ReadOptions } from './read-packets.js'
 import { scoreInputs } from './score-inputs.js'
 import { countVerdicts, type Verdict, type VerdictCounts } from './verdict.js'
 
@@ -61,7 +61,7 @@ export async function evaluateLabelled(
   options: Omit<ReadOptions, 'filter'>,
 ): Promise<Evaluation> {
   const results: LabelledResult[] = []
-  const complaints = new Set<string>()
+  const heard = new Set<string>()
   const rows: Record<Label, Matrix[]> = { normal: [], novel: [] }
   for (const { path, label, filter, name } of inputs) {
     await scoreInputs(saved, [path], { ...options, filter, keepRows: true }, (scored) => {
@@ -73,8 +73,8 @@ export async function evaluateLabelled(
         counts: countVerdicts(scored.verdicts),
       })
       if (scored.rows !== null) rows[label].push(scored.rows)
-      const line = scored.read === null ? null : complaint(scored.read)
-      if (line !== null) complaints.add(line)
+      // one capture may be read once a label: its oddities are told once
+      for (const line of scored.read === null ? [] : complaints(scored.read)) heard.add(line)
     })
   }
   const normalScores = scoresOf(results, 'normal')
@@ -92,7 +92,7 @@ export async function evaluateLabelled(
     falsePositiveRateAll: rate(results, 'normal', (c) => [c.novel, c.total - c.notJudged]),
     truePositiveRateAll: rate(results, 'novel', (c) => [c.novel, c.total - c.notJudged]),
     shownRows: { normal: thin(rows.normal, saved), novel: thin(rows.novel, saved) },
-    complaints: [...complaints],
+    complaints: [...heard],
   }
 }
 

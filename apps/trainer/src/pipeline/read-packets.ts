@@ -19,7 +19,8 @@ import { UsageError } from '../usage-error.js'
 
 export interface ReadOptions {
   readonly filter: PacketFilter | null
-  readonly reader: CaptureReaderName
+  /** `oddflow` where it is left out. */
+  readonly reader?: CaptureReaderName | undefined
   readonly progress: Progress
 }
 
@@ -40,8 +41,8 @@ export async function readPackets(
   onPackets: (packets: PacketBatch) => void,
 ): Promise<CaptureRead> {
   const packets = createPacketBatch(BATCH_FRAMES)
-  const source = openCapture(file, { reader: options.reader, batchFrames: BATCH_FRAMES })
-  const total = file === '-' ? 0 : (statSync(file, { throwIfNoEntry: false })?.size ?? 0)
+  const source = openCapture(file, { reader: options.reader ?? 'oddflow', batchFrames: BATCH_FRAMES })
+  const total = sizeOf(file)
   options.progress.stage(`reading ${file === '-' ? 'standard input' : file}`, total)
   let bytes = 0
   let count = 0
@@ -70,11 +71,24 @@ export function filterFrom(text: string | undefined, flag = '--filter'): PacketF
   }
 }
 
-/** Damage or an early end, in one line; null for a capture that is whole. */
-export function complaint(read: CaptureRead): string | null {
-  const { end, file } = read
-  if (!end.truncated && end.error === null) return null
-  return `${file === '-' ? 'standard input' : file}: ${end.detail ?? 'cut short'}; the ${read.packets} packets before it were used`
+/** Oddities, damage and an early end, a line each; none for a capture that is whole. */
+export function complaints({ end, file, packets }: CaptureRead): string[] {
+  const name = file === '-' ? 'standard input' : file
+  const lines = end.warnings.map((warning) => `${name}: ${warning}`)
+  if (end.truncated || end.error !== null) {
+    lines.push(`${name}: ${end.detail ?? 'cut short'}; the ${packets} packets before it were used`)
+  }
+  return lines
+}
+
+/** Bytes to read, for the progress bar; 0 where nobody knows. What is wrong with a file, its reader says. */
+function sizeOf(file: string): number {
+  if (file === '-') return 0
+  try {
+    return statSync(file).size
+  } catch {
+    return 0
+  }
 }
 
 function markFilteredOut(filter: PacketFilter, packets: PacketBatch): void {

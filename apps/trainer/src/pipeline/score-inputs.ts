@@ -16,6 +16,7 @@ import {
 import { createFlowExtractor, type FlowCounters, type FlowRecord, judgeOnePacket } from '@oddflow/flows'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { readRows } from '../input/read-rows.js'
+import { hashSeed } from './hash-seed.js'
 import { type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
 import type { FlowFacts, Verdict } from './verdict.js'
 
@@ -124,6 +125,7 @@ async function scoreCaptures(
   const extractor = createFlowExtractor({
     contract,
     row,
+    hashSeed: hashSeed(),
     onRecord: (record) => {
       // what is left of a long flow after its last window was part of a flow already judged: counted alone
       if (record.noRowReason === 'remainder') return

@@ -53,7 +53,7 @@ export function trainModel(set: TrainingSet, options: TrainOptions): TrainedMode
   const { rows } = set
   if (rows.rows < LEAST_ROWS) {
     throw new DataError(
-      `only ${rows.rows} flow${rows.rows === 1 ? '' : 's'} or rows to learn from, at least ${LEAST_ROWS} are needed (a hundred and more make a useful model): train on a longer capture or on more of them`,
+      `only ${rows.rows === 1 ? '1 flow or row' : `${rows.rows} flows or rows`} to learn from, at least ${LEAST_ROWS} are needed (a hundred and more make a useful model): train on a longer capture or on more of them`,
     )
   }
   const rng = createRng(options.seed)

@@ -1,7 +1,7 @@
 /**
  * Verdict: what is said of one flow record or one row.
  *
- * Four rules give verdicts, and every line names the one it was:
+ * Three rules give verdicts, and every line names the one it was:
  * - `score`: novel iff the score is at or below the model's threshold;
  * - `one-packet`: a flow of one packet has no interarrival time and so no row; it is novel unless one-packet
  *   flows to the same service were seen in training;
