@@ -4,8 +4,8 @@
  * A threshold taken from rows that the model was fitted on promises too few false alarms. So a share of the
  * rows is held back. Rows of one capture resemble one another more than rows of the next, and the promise is
  * about captures to come: with five captures or more, whole captures are held back until the share is
- * reached (and never more than twice the share, else rows are drawn instead); with fewer, rows are drawn at
- * random.
+ * reached (and never more than twice the share, nor more than half of what the fit would have had, else rows
+ * are drawn instead); with fewer, rows are drawn at random.
  */
 import { type Rng, shuffleInPlace } from '@oddflow/core'
 
@@ -46,13 +46,14 @@ function holdCaptures(captureOfRow: Uint32Array, wanted: number, rng: Rng, held:
   for (const capture of captureOfRow) rowsOf.set(capture, (rowsOf.get(capture) ?? 0) + 1)
   if (rowsOf.size < LEAST_CAPTURES) return false
   const order = shuffleInPlace(Uint32Array.from([...rowsOf.keys()].sort((a, b) => a - b)), rng)
+  const most = Math.min(2 * wanted, Math.floor((held.length + wanted) / 2))
   const chosen = new Set<number>()
   let rows = 0
   for (const capture of order) {
     if (rows >= wanted) break
     const more = rowsOf.get(capture) ?? 0
     // a capture that alone would take most of the data is left for the fit
-    if (rows + more > 2 * wanted) continue
+    if (rows + more > most) continue
     chosen.add(capture)
     rows += more
   }

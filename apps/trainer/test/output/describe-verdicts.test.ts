@@ -1,0 +1,88 @@
+import type { FlowCounters } from '@oddflow/flows'
+import { describe, expect, it } from 'vitest'
+import { describePackets, describeVerdicts, plural } from '../../src/output/describe-verdicts.js'
+import { countVerdicts } from '../../src/pipeline/verdict.js'
+import { flowVerdict, rowVerdict } from '../small-model.js'
+
+const one = { score: null, decision: null, rule: 'one-packet' } as const
+const unknown = { score: null, decision: null, novel: false, rule: 'not-judged' } as const
+
+describe('countVerdicts and describeVerdicts', () => {
+  const counts = countVerdicts([
+    flowVerdict(),
+    flowVerdict({ novel: false }),
+    flowVerdict(one),
+    flowVerdict({ ...one, novel: false }),
+    flowVerdict(one),
+    flowVerdict(unknown),
+  ])
+
+  it('count each rule apart, and every verdict once', () => {
+    expect(counts).toEqual({
+      total: 6,
+      novel: 3,
+      byScore: 2,
+      novelByScore: 1,
+      onePacket: 3,
+      novelOnePacket: 2,
+      notJudged: 1,
+    })
+    expect(counts.byScore + counts.onePacket + counts.notJudged).toBe(counts.total)
+  })
+
+  it('say so over several inputs', () => {
+    expect(describeVerdicts([counts, counts], 'capture')).toBe(
+      '12 flow records: 6 novel (2 of 4 by score, 4 of 6 one-packet flows by service); 2 not judged (too few packets in time)',
+    )
+    expect(describeVerdicts([countVerdicts([rowVerdict()])], 'rows')).toBe('1 row: 0 novel')
+  })
+})
+
+describe('describePackets', () => {
+  const none: FlowCounters = {
+    packets: 1,
+    packetsInFlows: 1,
+    dropped: {},
+    timestampBackwards: 0,
+    flows: 1,
+    evictedFlows: 0,
+    records: 1,
+    rows: 0,
+    onePacketFlows: 1,
+    shortRecords: 0,
+    remainders: 0,
+    remainderPackets: 0,
+  }
+
+  it('is short where there is nothing to say', () => {
+    expect(describePackets(none)).toBe('1 packet: 1 in flows')
+  })
+
+  it('leaves no count unsaid', () => {
+    const text = describePackets({
+      ...none,
+      packets: 1000,
+      packetsInFlows: 700,
+      dropped: { arp: 201, 'protocol-icmp': 99 },
+      timestampBackwards: 31,
+      evictedFlows: 41,
+      remainders: 51,
+      remainderPackets: 61,
+    })
+    for (const part of [
+      '1000 packets: 700 in flows',
+      '201 arp',
+      '99 protocol-icmp',
+      '31',
+      '41',
+      '51',
+      '61',
+    ]) {
+      expect(text).toContain(part)
+    }
+  })
+})
+
+it('plural', () => {
+  expect([0, 1, 2].map((n) => plural(n, 'flow'))).toEqual(['0 flows', '1 flow', '2 flows'])
+})

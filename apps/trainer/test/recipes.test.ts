@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest'
+import { flowRules, type TrainCommandOptions, trainOptionsFrom } from '../src/commands/train.js'
+import { recipeNamed } from '../src/recipes.js'
+import { UsageError } from '../src/usage-error.js'
+
+const given = (changes: Partial<TrainCommandOptions> = {}): TrainCommandOptions => ({
+  output: 'm',
+  recipe: 'default',
+  fpr: 0.01,
+  calibrationShare: 0.2,
+  seed: 1,
+  format: 'text',
+  ...changes,
+})
+const options = (changes: Partial<TrainCommandOptions> = {}, recipe = 'default') =>
+  trainOptionsFrom(given(changes), recipeNamed(recipe))
+
+describe('recipes', () => {
+  it('paper is the text of the paper where it is unambiguous', () => {
+    expect(recipeNamed('paper')).toMatchObject({
+      bandwidthQuantile: 0.25,
+      centre: false,
+      iatUnit: 'microseconds',
+      truncation: 'truncate',
+    })
+  })
+
+  it('default differs from it in quantile, unit and what becomes of long flows', () => {
+    expect(recipeNamed('default')).toMatchObject({
+      detector: 'oc-kjl-qs',
+      bandwidthQuantile: 0.3,
+      centre: false,
+      scaler: 'none',
+      iatUnit: 'seconds',
+      sizeMeasure: 'frame',
+      truncation: 'split',
+    })
+  })
+
+  it.each(['authers', 'toString', '__proto__', ''])('there is no recipe %j', (name) => {
+    expect(() => recipeNamed(name)).toThrow(UsageError)
+  })
+})
+
+describe('options over a recipe', () => {
+  it('a single option overrides its setting and leaves the others', () => {
+    expect(options({ bandwidthQuantile: 0.5 }, 'paper').detector).toMatchObject({
+      detector: 'oc-kjl-qs',
+      bandwidthQuantile: 0.5,
+      centre: false,
+    })
+    expect(flowRules(given({ iatUnit: 's' }), recipeNamed('paper'))).toMatchObject({
+      iatUnit: 'seconds',
+      truncation: 'truncate',
+    })
+  })
+
+  it("drops a recipe's setting that the detector has no use for, and refuses it when it is given", () => {
+    expect(options({ detector: 'oc-nystrom-qs' }).detector).not.toHaveProperty('centre')
+    expect(() => options({ detector: 'oc-nystrom-qs', centre: true })).toThrow(/^--centre: does not apply/)
+    expect(() => options({ detector: 'oc-nystrom-qs', centre: false })).toThrow(/^--centre: does not apply/)
+    expect(() => options({ k: 3 })).toThrow(/^--k: does not apply to oc-kjl-qs; leave it out$/)
+  })
+
+  it.each([
+    [{ fpr: 0 }, '--fpr'],
+    [{ fpr: 1 }, '--fpr'],
+    [{ fpr: Number.NaN }, '--fpr'],
+    [{ calibrationShare: 0 }, '--calibration-share'],
+    [{ calibrationShare: 1 }, '--calibration-share'],
+    [{ m: 0 }, '--m'],
+    [{ d: 0 }, '--d'],
+    [{ bandwidthQuantile: 1.5 }, '--bandwidth-quantile'],
+    [{ detector: 'oc-kjl', k: 0 }, '--k'],
+    [{ detector: 'oc' }, '--detector'],
+  ])('refuses %j by its flag', (changes, flag) => {
+    expect(() => options(changes)).toThrow(UsageError)
+    expect(() => options(changes)).toThrow(new RegExp(`^${flag}\\b`))
+  })
+
+  it.each([0, -1, Number.NaN, 1e12, 1e-9])('refuses a timeout of %d seconds', (seconds) => {
+    expect(() => flowRules(given({ idleTimeout: seconds }), recipeNamed('default'))).toThrow(
+      /^--idle-timeout/,
+    )
+    expect(() => flowRules(given({ activeTimeout: seconds }), recipeNamed('default'))).toThrow(
+      /^--active-timeout/,
+    )
+  })
+
+  it('takes seconds with a fraction as whole microseconds', () => {
+    expect(flowRules(given({ idleTimeout: 0.1 + 0.2 }), recipeNamed('default')).idleTimeoutMicros).toBe(
+      300_000,
+    )
+  })
+})
