@@ -1,0 +1,10 @@
+/** What the rest of the package takes from the one-class SVM. */
+export { DEFAULT_SVM_CACHE_BYTES, DEFAULT_SVM_TOLERANCE, fitOneClassSvm } from './fit.js'
+export type {
+  OneClassSvmModel,
+  OneClassSvmOptions,
+  OneClassSvmReport,
+  SvmKernel,
+  SvmStop,
+} from './model.js'
+export { createOneClassSvmWorkspace, type OneClassSvmWorkspace, scoreOneClassSvm } from './score.js'

@@ -1,0 +1,100 @@
+/**
+ * The starting point and its gradient G = Kα.
+ *
+ * As in libsvm the first ⌊ν·n⌋ coefficients are 1 and the next takes the fraction that is left. The kernel
+ * rows of these seeds are most of the work of a whole fit, so their square is computed once and used for
+ * both of its triangles: s·(n − s/2) kernel values for s = ν·n seeds instead of s·n. When the cache has room
+ * for the seeds' rows they are left in it.
+ *
+ * Blocks are small enough to be still in the processor's cache when they are added up, and tall enough that a
+ * mirrored block fills a good part of each memory page that it touches.
+ */
+import type { Matrix } from '@oddflow/core'
+import { type PreparedKernel, svmKernelRows } from './kernel.js'
+import type { KernelCache } from './kernel-cache.js'
+
+const BLOCK_ROWS = 32
+const BLOCK_COLUMNS = 128
+
+/** α of the start, length n. */
+export function initialCoefficients(n: number, nu: number): Float64Array {
+  const alpha = new Float64Array(n)
+  const whole = Math.min(n, Math.floor(nu * n))
+  alpha.fill(1, 0, whole)
+  if (whole < n) alpha[whole] = nu * n - whole
+  return alpha
+}
+
+/** G = Kα for an α whose non-zero values come first. The cache is empty and n wide. */
+export function initialGradient(
+  kernel: PreparedKernel,
+  rows: Matrix,
+  alpha: Float64Array,
+  cache: KernelCache,
+): Float64Array {
+  const { rows: n, cols, data: x } = rows
+  const gradient = new Float64Array(n)
+  const block = new Float64Array(BLOCK_ROWS * BLOCK_COLUMNS)
+  let seeds = 0
+  while (seeds < n && alpha[seeds]! > 0) seeds++
+  const keep = seeds <= cache.capacity
+  if (keep) for (let i = 0; i < seeds; i++) cache.claim(i) // an empty cache: row i stands at i · n
+  for (let i = 0; i < seeds; i += BLOCK_ROWS) {
+    const tile = Math.min(BLOCK_ROWS, seeds - i)
+    for (let first = i; first < n; first += BLOCK_COLUMNS) {
+      const width = Math.min(BLOCK_COLUMNS, n - first)
+      svmKernelRows(kernel, x, i * cols, tile, x, first * cols, width, cols, block)
+      // columns of the tile itself are there for each of its rows; those of later seeds have a mirror image
+      const mirrorStart = Math.max(0, i + tile - first)
+      const mirrorEnd = Math.min(width, seeds - first)
+      for (let r = 0; r < tile; r++) {
+        const from = r * width
+        addScaled(alpha[i + r]!, block, from, width, gradient, first)
+        gradient[i + r]! += dotRange(
+          block,
+          from + mirrorStart,
+          alpha,
+          first + mirrorStart,
+          mirrorEnd - mirrorStart,
+        )
+        if (keep) copyRange(block, from, width, cache.data, (i + r) * n + first)
+      }
+      if (keep) {
+        for (let j = mirrorStart; j < mirrorEnd; j++) {
+          const to = (first + j) * n + i
+          for (let r = 0; r < tile; r++) cache.data[to + r] = block[r * width + j]!
+        }
+      }
+    }
+  }
+  return gradient
+}
+
+/** target[targetStart + j] += scale · source[sourceStart + j] for j < length. */
+export function addScaled(
+  scale: number,
+  source: Float64Array,
+  sourceStart: number,
+  length: number,
+  target: Float64Array,
+  targetStart: number,
+): void {
+  for (let j = 0; j < length; j++) target[targetStart + j]! += scale * source[sourceStart + j]!
+}
+
+function dotRange(a: Float64Array, aStart: number, b: Float64Array, bStart: number, length: number): number {
+  let sum = 0
+  for (let j = 0; j < length; j++) sum += a[aStart + j]! * b[bStart + j]!
+  return sum
+}
+
+/** b[bStart + j] = a[aStart + j] for j < length. */
+export function copyRange(
+  a: Float64Array,
+  aStart: number,
+  length: number,
+  b: Float64Array,
+  bStart: number,
+): void {
+  for (let j = 0; j < length; j++) b[bStart + j] = a[aStart + j]!
+}
