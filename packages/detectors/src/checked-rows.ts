@@ -1,0 +1,82 @@
+/**
+ * The public edge of a detector: what is asked of rows once, before anything trusts them.
+ *
+ * Training rows: at least two, of one width, finite, and not all the same. Rows to score: finite and as wide
+ * as in training, a workspace of the same model, room for the scores.
+ */
+import {
+  ArgumentError,
+  asMatrix,
+  checkFinite,
+  DataError,
+  MAXIMUM_DIMENSION,
+  type Matrix,
+  type MatrixLike,
+} from '@oddflow/core'
+
+/** A model, and one sentence for each thing that was not done as asked. */
+export interface Fitted<Model> {
+  readonly model: Model
+  readonly notes: readonly string[]
+}
+
+/** Throws ArgumentError for rows that are not finite numbers, DataError for rows that teach nothing. */
+export function checkedTrainingRows(rows: Matrix | MatrixLike): Matrix {
+  const matrix = asMatrix(rows)
+  if (matrix.rows < 2) {
+    throw new DataError(`rows: at least 2 are needed to learn from, found ${matrix.rows}`, 'rows')
+  }
+  if (matrix.cols < 1 || matrix.cols > MAXIMUM_DIMENSION) {
+    throw new ArgumentError(
+      `rows: expected from 1 to ${MAXIMUM_DIMENSION} columns, found ${matrix.cols}`,
+      'rows',
+    )
+  }
+  checkFinite(matrix, 'rows')
+  if (areRowsEqual(matrix)) {
+    throw new DataError(
+      'all training rows are equal, and one point is nothing to learn from: train on rows that differ',
+      'rows',
+    )
+  }
+  return matrix
+}
+
+/** `name`: expected a whole number from `low` to `high`. Throws ArgumentError with that field. */
+export function checkWhole(name: string, value: number, low: number, high: number): void {
+  if (!Number.isSafeInteger(value) || value < low || value > high) {
+    throw new ArgumentError(`${name}: expected a whole number from ${low} to ${high}, found ${value}`, name)
+  }
+}
+
+/**
+ * Rows that a model of `dimension` columns may score into `out` with `workspace`. Throws ArgumentError.
+ */
+export function checkedScoringRows<Model>(
+  model: Model,
+  dimension: number,
+  rows: Matrix | MatrixLike,
+  out: Float64Array,
+  workspace: { readonly model: Model },
+): Matrix {
+  if (workspace.model !== model) {
+    throw new ArgumentError('workspace: made for another model; create one for this model', 'workspace')
+  }
+  const matrix = asMatrix(rows)
+  if (matrix.cols !== dimension && matrix.rows > 0) {
+    throw new ArgumentError(
+      `rows: expected ${dimension} columns as in training, found ${matrix.cols}`,
+      'rows',
+    )
+  }
+  checkFinite(matrix, 'rows')
+  if (!(out instanceof Float64Array) || out.length < matrix.rows) {
+    throw new ArgumentError(`out: expected a Float64Array of at least ${matrix.rows} numbers`, 'out')
+  }
+  return matrix
+}
+
+function areRowsEqual({ cols, data }: Matrix): boolean {
+  for (let at = cols; at < data.length; at++) if (data[at] !== data[at - cols]) return false
+  return true
+}
