@@ -6,8 +6,9 @@
  * columns that could be read (a later fragment has addresses and protocol, an ARP request its two IPv4
  * addresses), so that filters and counts can use them.
  *
- * The view is the outer one: link header, VLAN tags and SNAP are passed, and the first IP header makes the
- * packet. Left out: MPLS and PPPoE (statuses of their own), tunnels, 802.11, defragmentation.
+ * The view is the outer one: link headers, VLAN tags, SNAP, MPLS labels and PPPoE are passed, and the first IP
+ * header makes the packet. Tunnels within IP and later fragments are packet-decoder.ts's. Left out: 802.15.4
+ * and the link types that link-layer.ts does not name.
  */
 import { ArgumentError } from '@oddflow/core'
 import type { FrameBatch } from './frame-batch.js'
@@ -25,7 +26,7 @@ export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
   }
   packets.count = count
   packets.firstFrame = frames.firstFrame
-  clear(packets, count)
+  clearHeaders(packets, count)
   const { data, offset, capturedBytes, wireBytes, timestampMicros, linkType } = frames
   const { status } = packets
   for (let i = 0; i < count; i++) {
@@ -33,11 +34,13 @@ export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
     const end = at + capturedBytes[i]!
     packets.timestampMicros[i] = timestampMicros[i]!
     packets.frameBytes[i] = wireBytes[i]!
+    packets.capturedBytes[i] = capturedBytes[i]!
     status[i] = decodeLinkLayer(linkType[i]!, data, at, end, packets, i)
   }
 }
 
-function clear(packets: PacketBatch, count: number): void {
+/** Zeros in the header columns of the first `count` packets. */
+export function clearHeaders(packets: PacketBatch, count: number): void {
   packets.ipBytes.fill(0, 0, count)
   packets.ipVersion.fill(0, 0, count)
   packets.protocol.fill(0, 0, count)
@@ -47,6 +50,8 @@ function clear(packets: PacketBatch, count: number): void {
   packets.destinationPort.fill(0, 0, count)
   packets.tcpFlags.fill(0, 0, count)
   packets.hopLimit.fill(0, 0, count)
+  packets.ipOffset.fill(0, 0, count)
+  packets.transportOffset.fill(0, 0, count)
   packets.sourceMac.fill(0, 0, 6 * count)
   packets.destinationMac.fill(0, 0, 6 * count)
 }

@@ -2,14 +2,20 @@
  * Ethernet II, VLAN tags, LLC with SNAP, and ARP's addresses.
  *
  * Source: IEEE 802.3 and 802.1Q (tags 8100, 88a8, and the older 9100, 9200, 9300 for the outer one), RFC
- * 1042 (LLC/SNAP), RFC 826. Any number of tags is passed: each is four captured bytes, so the frame's own
- * length is the bound. A type field below 1536 is a length and an LLC header follows; 1501 … 1535 is
- * neither. MPLS and PPPoE are named, not read.
+ * 1042 (LLC/SNAP), RFC 826, IEEE 802.1AE (88e5). Any number of tags is passed: each is four captured bytes,
+ * so the frame's own length is the bound. A type field below 1536 is a length and an LLC header follows;
+ * 1501 … 1535 is neither. Where link headers stand within each other (SNAP in a tag, Ethernet in MPLS), every
+ * step adds one to `depth`, and MAXIMUM_LINK_NESTING ends it.
  */
 import { decodeIpv4 } from './ipv4.js'
 import { decodeIpv6 } from './ipv6.js'
+import { decodeMpls } from './mpls.js'
 import type { PacketBatch } from './packet-batch.js'
-import { ARP, LINK_HEADER_TRUNCATED, MPLS, NOT_IP, PPPOE } from './status-codes.js'
+import { decodePppoe } from './ppp.js'
+import { ARP, LINK_HEADER_TRUNCATED, LINK_NESTING_EXCEEDED, NOT_IP, PPPOE } from './status-codes.js'
+
+/** Most link headers within one another that are read. */
+export const MAXIMUM_LINK_NESTING = 8
 
 export function decodeEthernet(
   data: Uint8Array,
@@ -35,10 +41,10 @@ export function decodeEthernet(
   sourceMac[to + 4] = data[at + 10]!
   sourceMac[to + 5] = data[at + 11]!
   const type = (data[at + 12]! << 8) | data[at + 13]!
-  return decodeEtherType(type, data, at + 14, end, at, packets, i)
+  return decodeEtherType(type, data, at + 14, end, at, packets, i, 0)
 }
 
-/** @param at behind the type field. @param frame where the frame begins */
+/** @param at behind the type field. @param frame where the frame begins. @param depth link headers before it */
 export function decodeEtherType(
   etherType: number,
   data: Uint8Array,
@@ -47,6 +53,7 @@ export function decodeEtherType(
   frame: number,
   packets: PacketBatch,
   i: number,
+  depth: number,
 ): number {
   let type = etherType
   let next = at
@@ -64,12 +71,15 @@ export function decodeEtherType(
       return decodeArp(data, next, end, packets, i)
     case 0x8847:
     case 0x8848:
-      return MPLS
+      return decodeMpls(data, next, end, frame, packets, i, depth + 1)
     case 0x8863:
-    case 0x8864:
       return PPPOE
+    case 0x8864:
+      return decodePppoe(data, next, end, frame, packets, i, depth + 1)
+    case 0x88e5:
+      return decodeMacsec(data, next, end, frame, packets, i, depth + 1)
     default:
-      return type <= 1500 ? decodeLlc(data, next, end, frame, packets, i) : NOT_IP
+      return type <= 1500 ? decodeLlc(data, next, end, frame, packets, i, depth + 1) : NOT_IP
   }
 }
 
@@ -80,7 +90,9 @@ export function decodeLlc(
   frame: number,
   packets: PacketBatch,
   i: number,
+  depth: number,
 ): number {
+  if (depth > MAXIMUM_LINK_NESTING) return LINK_NESTING_EXCEEDED
   if (end - at < 3) return LINK_HEADER_TRUNCATED
   const dsap = data[at]!
   const ssap = data[at + 1]!
@@ -91,7 +103,27 @@ export function decodeLlc(
   if (data[at + 3]! !== 0 || data[at + 4]! !== 0 || (data[at + 5]! !== 0 && data[at + 5]! !== 0xf8))
     return NOT_IP
   const type = (data[at + 6]! << 8) | data[at + 7]!
-  return type <= 1500 ? NOT_IP : decodeEtherType(type, data, at + 8, end, frame, packets, i)
+  return type <= 1500 ? NOT_IP : decodeEtherType(type, data, at + 8, end, frame, packets, i, depth)
+}
+
+/** A MACsec tag: six bytes, eight more of a channel; behind it plain text only where nothing is changed. */
+function decodeMacsec(
+  data: Uint8Array,
+  at: number,
+  end: number,
+  frame: number,
+  packets: PacketBatch,
+  i: number,
+  depth: number,
+): number {
+  if (depth > MAXIMUM_LINK_NESTING) return LINK_NESTING_EXCEEDED
+  if (end - at < 1) return LINK_HEADER_TRUNCATED
+  const control = data[at]!
+  // version 1, or encrypted, or changed text
+  if ((control & 0x8c) !== 0) return NOT_IP
+  const next = at + ((control & 0x20) === 0 ? 6 : 14)
+  if (end - next < 2) return LINK_HEADER_TRUNCATED
+  return decodeEtherType((data[next]! << 8) | data[next + 1]!, data, next + 2, end, frame, packets, i, depth)
 }
 
 /** Sender and target of IPv4 over a six-byte hardware address stand as source and destination. */

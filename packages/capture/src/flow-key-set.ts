@@ -100,8 +100,10 @@ function countProtocol(counts: FlowCounts, protocol: number): void {
 
 function fillKey(key: Uint32Array, packets: PacketBatch, i: number): void {
   const { sourceAddress, destinationAddress } = packets
-  const sourcePort = packets.sourcePort[i]!
-  const destinationPort = packets.destinationPort[i]!
+  const protocol = packets.protocol[i]!
+  const isIcmp = protocol === PROTOCOL_ICMP || protocol === PROTOCOL_ICMPV6
+  const sourcePort = isIcmp ? 0 : packets.sourcePort[i]!
+  const destinationPort = isIcmp ? 0 : packets.destinationPort[i]!
   let order = 0
   for (let k = 0; k < 4 && order === 0; k++)
     order = sourceAddress[4 * i + k]! - destinationAddress[4 * i + k]!
@@ -113,7 +115,7 @@ function fillKey(key: Uint32Array, packets: PacketBatch, i: number): void {
     key[4 + k] = high[4 * i + k]!
   }
   key[8] = order <= 0 ? (sourcePort << 16) | destinationPort : (destinationPort << 16) | sourcePort
-  key[9] = (packets.ipVersion[i]! << 8) | packets.protocol[i]!
+  key[9] = (packets.ipVersion[i]! << 8) | protocol
 }
 
 function equal(keys: Uint32Array, at: number, probe: Uint32Array): boolean {

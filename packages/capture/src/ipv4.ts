@@ -28,6 +28,7 @@ export function decodeIpv4(
   if (ipBytes === 0) ipBytes = Math.max(packets.frameBytes[i]!, end - frame) - (at - frame)
   const protocol = data[at + 9]!
   packets.ipVersion[i] = 4
+  packets.ipOffset[i] = at
   packets.ipBytes[i] = ipBytes
   packets.hopLimit[i] = data[at + 8]!
   packets.protocol[i] = protocol

@@ -31,6 +31,7 @@ export function decodeIpv6(
   const ipBytes =
     payload === 0 ? Math.max(packets.frameBytes[i]!, end - frame) - (at - frame) : HEADER_BYTES + payload
   packets.ipVersion[i] = 6
+  packets.ipOffset[i] = at
   packets.ipBytes[i] = ipBytes
   packets.hopLimit[i] = data[at + 7]!
   const { sourceAddress, destinationAddress } = packets
@@ -60,6 +61,20 @@ export function decodeIpv6(
   packets.protocol[i] = next
   if (next === NO_NEXT_HEADER) return NO_TRANSPORT
   return decodeTransport(next, data, here, end, ipEnd, packets, i)
+}
+
+/** Where the fragment header of the IPv6 packet at `at` begins, −1 where it has none that is captured. */
+export function fragmentHeaderAt(data: Uint8Array, at: number, end: number): number {
+  let next = data[at + 6]!
+  let here = at + HEADER_BYTES
+  while (isExtension(next)) {
+    const size = extensionBytes(next, data, here, end)
+    if (size === 0 || here + size > end) return -1
+    if (next === FRAGMENT) return here
+    next = data[here]!
+    here += size
+  }
+  return -1
 }
 
 function isExtension(header: number): boolean {

@@ -5,16 +5,28 @@
  * in the byte order of the recorder (both are tried, the smaller value is the family), LOOP in network
  * order (the same trial serves). 12 and 14 are the values that BSDs used for RAW. SLL (113) and SLL2 (276)
  * are the cooked headers of Linux: their protocol is an EtherType where the device has such, 4 for an LLC
- * header, and for netlink devices no EtherType at all.
+ * header, and for netlink devices no EtherType at all. PPI (192) names the link type of what follows it.
  */
 import { decodeEthernet, decodeEtherType, decodeLlc } from './ethernet.js'
 import { decodeIpv4 } from './ipv4.js'
 import { decodeIpv6 } from './ipv6.js'
+import { decodeMpls } from './mpls.js'
+import { decodeNflog } from './nflog.js'
 import type { PacketBatch } from './packet-batch.js'
-import { IP_HEADER_TRUNCATED, LINK_HEADER_TRUNCATED, LINK_TYPE_UNSUPPORTED, NOT_IP } from './status-codes.js'
+import { decodeCiscoHdlc, decodePpp, decodePppHdlc, decodePppoe } from './ppp.js'
+import { decodeAvs, decodePrism, decodeRadiotap } from './radio-headers.js'
+import {
+  IEEE802154_UNSUPPORTED,
+  IP_HEADER_TRUNCATED,
+  LINK_HEADER_TRUNCATED,
+  LINK_TYPE_UNSUPPORTED,
+  NOT_IP,
+} from './status-codes.js'
+import { decodeWlan } from './wlan.js'
 
 const ARPHRD_NETLINK = 824
 const PROTOCOL_LLC = 4
+const LINKTYPE_PPI = 192
 
 /** Fills the columns of packet i from data[at … end); returns its status. */
 export function decodeLinkLayer(
@@ -44,8 +56,64 @@ export function decodeLinkLayer(
     case 276:
       return decodeCooked2(data, at, end, packets, i)
     default:
+      return decodeRareLink(linkType, data, at, end, packets, i)
+  }
+}
+
+/** Apart from the common ones, so that their switch stays small. */
+function decodeRareLink(
+  linkType: number,
+  data: Uint8Array,
+  at: number,
+  end: number,
+  packets: PacketBatch,
+  i: number,
+): number {
+  switch (linkType) {
+    case 9:
+      return decodePpp(data, at, end, at, packets, i, 0)
+    case 50:
+      return decodePppHdlc(data, at, end, packets, i, 0)
+    case 51:
+      return decodePppoe(data, at, end, at, packets, i, 0)
+    case 104:
+      return decodeCiscoHdlc(data, at, end, packets, i, 0)
+    // a direction byte comes first
+    case 204:
+      return end - at < 1 ? LINK_HEADER_TRUNCATED : decodePpp(data, at + 1, end, at, packets, i, 0)
+    case 105:
+      return decodeWlan(data, at, end, at, false, packets, i, 0)
+    case 119:
+      return decodePrism(data, at, end, packets, i, 0)
+    case 127:
+      return decodeRadiotap(data, at, end, packets, i, 0)
+    case 163:
+      return decodeAvs(data, at, end, packets, i, 0)
+    case LINKTYPE_PPI:
+      return decodePpi(data, at, end, packets, i)
+    case 219:
+      return decodeMpls(data, at, end, at, packets, i, 0)
+    case 239:
+      return decodeNflog(data, at, end, packets, i)
+    case 191:
+    case 195:
+    case 215:
+    case 230:
+    case 283:
+      return IEEE802154_UNSUPPORTED
+    default:
       return LINK_TYPE_UNSUPPORTED
   }
+}
+
+function decodePpi(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+  if (end - at < 8) return LINK_HEADER_TRUNCATED
+  const length = data[at + 2]! | (data[at + 3]! << 8)
+  if (data[at]! !== 0 || length < 8) return NOT_IP
+  if (length > end - at) return LINK_HEADER_TRUNCATED
+  const linkType = data[at + 4]! | (data[at + 5]! << 8) | (data[at + 6]! << 16) | (data[at + 7]! << 24)
+  if (linkType === LINKTYPE_PPI) return LINK_TYPE_UNSUPPORTED
+  return decodeLinkLayer(linkType, data, at + length, end, packets, i)
 }
 
 function decodeRaw(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
@@ -102,8 +170,8 @@ function decodeCookedProtocol(
   i: number,
 ): number {
   if (hardware === ARPHRD_NETLINK) return NOT_IP
-  if (protocol === PROTOCOL_LLC) return decodeLlc(data, at, end, frame, packets, i)
-  return decodeEtherType(protocol, data, at, end, frame, packets, i)
+  if (protocol === PROTOCOL_LLC) return decodeLlc(data, at, end, frame, packets, i, 0)
+  return decodeEtherType(protocol, data, at, end, frame, packets, i, 0)
 }
 
 function copySourceMac(data: Uint8Array, at: number, packets: PacketBatch, i: number): void {

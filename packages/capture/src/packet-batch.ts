@@ -16,6 +16,8 @@ export interface PacketBatch {
   readonly timestampMicros: Float64Array
   /** Wire length of the frame, link header included. */
   readonly frameBytes: Uint32Array
+  /** Bytes of the frame that the capture holds. */
+  readonly capturedBytes: Uint32Array
   /** Length that the IP header states (IPv6: 40 + payload length). */
   readonly ipBytes: Uint32Array
   /** 4 or 6; 0 where there is no IP header. */
@@ -26,13 +28,17 @@ export interface PacketBatch {
   readonly sourceAddress: Uint32Array
   /** Four words a packet. */
   readonly destinationAddress: Uint32Array
-  /** 0 where the protocol has no ports. */
+  /** ICMP: type and counterpart or code, see icmp.ts; 0 where the protocol has no ports. */
   readonly sourcePort: Uint16Array
   readonly destinationPort: Uint16Array
   /** FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128; 0 for other protocols. */
   readonly tcpFlags: Uint8Array
   /** TTL, or IPv6 hop limit. */
   readonly hopLimit: Uint8Array
+  /** Where the IP header begins in the frame batch's `data`; 0 where there is none. */
+  readonly ipOffset: Uint32Array
+  /** Where the transport header begins in the frame batch's `data`; 0 where it was not reached. */
+  readonly transportOffset: Uint32Array
   /** Six bytes a packet, zeros where the link layer has none. */
   readonly sourceMac: Uint8Array
   /** Six bytes a packet, zeros where the link layer has none. */
@@ -46,6 +52,7 @@ export function createPacketBatch(capacity: number): PacketBatch {
     status: new Uint8Array(capacity),
     timestampMicros: new Float64Array(capacity),
     frameBytes: new Uint32Array(capacity),
+    capturedBytes: new Uint32Array(capacity),
     ipBytes: new Uint32Array(capacity),
     ipVersion: new Uint8Array(capacity),
     protocol: new Uint8Array(capacity),
@@ -55,6 +62,8 @@ export function createPacketBatch(capacity: number): PacketBatch {
     destinationPort: new Uint16Array(capacity),
     tcpFlags: new Uint8Array(capacity),
     hopLimit: new Uint8Array(capacity),
+    ipOffset: new Uint32Array(capacity),
+    transportOffset: new Uint32Array(capacity),
     sourceMac: new Uint8Array(6 * capacity),
     destinationMac: new Uint8Array(6 * capacity),
   }

@@ -11,7 +11,12 @@ export const PACKET_OK = 0
  *
  * - link-type-unsupported: the frame's LINKTYPE_ is not read (its name stands in a summary's `linkTypes`)
  * - link-header-truncated: captured shorter than the link header, VLAN tags and SNAP included
- * - not-ip, arp, mpls, pppoe: what follows the link header
+ * - not-ip, arp: what follows the link header
+ * - mpls, pppoe: a label stack or a PPPoE frame that carries no IP (discovery, LCP, other pseudowires)
+ * - wlan-not-data, wlan-encrypted, wlan-later-fragment: 802.11 frames without a readable packet (management,
+ *   control and empty data frames; protected ones; fragments of a frame other than its first)
+ * - ieee802154-unsupported: IEEE 802.15.4, and so 6LoWPAN and Zigbee, whose headers are not read
+ * - link-nesting-exceeded: more link headers within each other than are read (MAXIMUM_LINK_NESTING)
  * - ip-header-truncated, ip-header-invalid: captured too short (extension headers and options included), or
  *   version or lengths that cannot be
  * - ip-later-fragment: a fragment other than the first, which has no ports
@@ -35,6 +40,11 @@ export const PACKET_STATUS_NAMES = [
   'mpls',
   'pppoe',
   'filtered-out',
+  'wlan-not-data',
+  'wlan-encrypted',
+  'wlan-later-fragment',
+  'ieee802154-unsupported',
+  'link-nesting-exceeded',
 ] as const
 
 export type PacketStatusName = (typeof PACKET_STATUS_NAMES)[number]

@@ -4,9 +4,10 @@
  * The ports are the first four bytes of all three, and they are enough for a key: a frame that was snapped
  * behind them is kept, with flags 0 where the flags byte is not captured. The rest of the header is not
  * judged (a data offset below 5 or a UDP length of 0 says nothing about whose packet it is). A packet whose
- * IP length leaves no room for ports is invalid, whatever padding follows it. All other protocols have no
- * ports: their key is the pair of addresses.
+ * IP length leaves no room for ports is invalid, whatever padding follows it. ICMP's type and code stand in
+ * their place (icmp.ts); all other protocols have none: their key is the pair of addresses.
  */
+import { writeIcmpPorts } from './icmp.js'
 import type { PacketBatch } from './packet-batch.js'
 import { PACKET_OK } from './packet-status.js'
 import { TRANSPORT_HEADER_INVALID, TRANSPORT_HEADER_TRUNCATED } from './status-codes.js'
@@ -27,7 +28,13 @@ export function decodeTransport(
   packets: PacketBatch,
   i: number,
 ): number {
-  if (protocol !== PROTOCOL_TCP && protocol !== PROTOCOL_UDP && protocol !== PROTOCOL_SCTP) return PACKET_OK
+  packets.transportOffset[i] = at
+  if (protocol !== PROTOCOL_TCP && protocol !== PROTOCOL_UDP && protocol !== PROTOCOL_SCTP) {
+    if ((protocol === PROTOCOL_ICMP || protocol === PROTOCOL_ICMPV6) && end - at >= 2 && ipEnd - at >= 2) {
+      writeIcmpPorts(protocol === PROTOCOL_ICMPV6, data[at]!, data[at + 1]!, packets, i)
+    }
+    return PACKET_OK
+  }
   if (ipEnd - at < 4) return TRANSPORT_HEADER_INVALID
   if (end - at < 4) return TRANSPORT_HEADER_TRUNCATED
   packets.sourcePort[i] = (data[at]! << 8) | data[at + 1]!

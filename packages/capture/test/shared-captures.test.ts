@@ -23,6 +23,7 @@ interface GoldenFact {
   last_ts_ns: string | null
   linktypes: Record<string, number>
   flows_outer: Record<string, number> & { unassigned: Record<string, number> }
+  flows_inner: Record<string, number> & { unassigned: Record<string, number> }
 }
 
 /** "seconds.fraction" of tshark with nine places; a longer fraction is not a time. */
@@ -81,18 +82,22 @@ describe.skipIf(sharedMissing)('data/golden-captures', () => {
     for (const file of Object.keys(GOLDEN_DIFFERENCES)) expect(files).toContain(file)
   })
 
-  it.each(Object.entries(facts))('%s', async (file, fact) => {
-    const seen = await observe(join(goldenCaptures, file))
+  const views = Object.entries(facts).flatMap(([file, fact]) =>
+    (['outer', 'inner'] as const).map((view) => [`${file}, ${view}`, file, view, fact] as const),
+  )
+  it.each(views)('%s', async (_, file, view, fact) => {
+    const seen = await observe(join(goldenCaptures, file), { decapsulate: view })
+    const expected = view === 'outer' ? fact.flows_outer : fact.flows_inner
     const differing: string[] = []
     if (seen.packets !== fact.packets) differing.push('packets')
     if (seen.wireBytes !== fact.wire_bytes) differing.push('wireBytes')
     if (String(seen.firstNanos) !== String(fact.first_ts_ns)) differing.push('first')
     if (String(seen.lastNanos) !== String(fact.last_ts_ns)) differing.push('last')
     for (const name of ['ipv4_tcp', 'ipv4_udp', 'ipv6_tcp', 'ipv6_udp']) {
-      if ((seen.flows[name] ?? 0) !== (fact.flows_outer[name] ?? 0)) differing.push(name)
+      if ((seen.flows[name] ?? 0) !== (expected[name] ?? 0)) differing.push(name)
     }
-    if (seen.packetsInFlows !== fact.flows_outer.packets) differing.push('packetsInFlows')
-    if (!sameCounts(seen.unassigned, fact.flows_outer.unassigned)) differing.push('unassigned')
+    if (seen.packetsInFlows !== expected.packets) differing.push('packetsInFlows')
+    if (!sameCounts(seen.unassigned, expected.unassigned)) differing.push('unassigned')
     check(differing, GOLDEN_DIFFERENCES[file], seen)
     expect(seen.linkTypes).toEqual(fact.linktypes)
     if (fact.end === 'clean') expect(seen.end).toMatchObject({ error: null, truncated: false })

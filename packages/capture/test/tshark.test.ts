@@ -24,6 +24,12 @@ const FIELDS = [
   'sctp.srcport',
   'sctp.dstport',
   'tcp.flags',
+  'icmp.type',
+  'icmp.code',
+  'icmpv6.type',
+  'icmpv6.code',
+  'wlan.sa',
+  'wlan.da',
 ] as const
 
 const golden = join(goldenCaptures, 'captures')
@@ -35,6 +41,15 @@ const FILES = [
   'ip/ipv6_ext_headers.pcap',
   'ip/ipv6_routing_atomic_frag.pcap',
   'encap/qinq_8021ad.pcap',
+  'encap/mpls.pcap',
+  'encap/mpls_pw.pcap',
+  'encap/pppoe.pcap',
+  'encap/pppoe_compressed_proto.pcap',
+  'link/chdlc_104.pcap',
+  'link/nflog_239.pcap',
+  'link/ppi_ether.pcap',
+  'link/ppp_9.pcap',
+  'link/radiotap_http.pcap',
   'link/null_loopback.pcapng.gz',
   'link/raw_101.pcap',
   'link/raw_228.pcap',
@@ -66,9 +81,10 @@ describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are wha
         if (packets.status[i] !== PACKET_OK) continue
         keyed++
         const version = packets.ipVersion[i]!
+        const hasMacs = [1, 127, 192].includes(frames.linkType[i]!)
         const found = {
-          eth: frames.linkType[i] === 1 ? formatMac(packets.sourceMac, 6 * i) : '',
-          ethTo: frames.linkType[i] === 1 ? formatMac(packets.destinationMac, 6 * i) : '',
+          eth: hasMacs ? formatMac(packets.sourceMac, 6 * i) : '',
+          ethTo: hasMacs ? formatMac(packets.destinationMac, 6 * i) : '',
           from: formatAddress(packets.sourceAddress, 4 * i, version),
           to: formatAddress(packets.destinationAddress, 4 * i, version),
           ports: [packets.sourcePort[i], packets.destinationPort[i]],
@@ -81,8 +97,8 @@ describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are wha
           Number(names.map(of).find((text) => text !== '') ?? 0)
         const isTransport = [6, 17, 132].includes(packets.protocol[i]!)
         expect(found).toEqual({
-          eth: of('eth.src'),
-          ethTo: of('eth.dst'),
+          eth: hasMacs ? of('eth.src') || of('wlan.sa') : '',
+          ethTo: hasMacs ? of('eth.dst') || of('wlan.da') : '',
           from: of(v4 ? 'ip.src' : 'ipv6.src'),
           to: of(v4 ? 'ip.dst' : 'ipv6.dst'),
           ports: isTransport
@@ -90,7 +106,9 @@ describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are wha
                 first('tcp.srcport', 'udp.srcport', 'sctp.srcport'),
                 first('tcp.dstport', 'udp.dstport', 'sctp.dstport'),
               ]
-            : [0, 0],
+            : v4
+              ? icmpPorts(4, of('icmp.type'), of('icmp.code'))
+              : icmpPorts(6, of('icmpv6.type'), of('icmpv6.code')),
           hops: Number(of(v4 ? 'ip.ttl' : 'ipv6.hlim')),
           ipBytes: v4 ? Number(of('ip.len')) : 40 + Number(of('ipv6.plen')),
           flags: packets.protocol[i] === 6 ? Number(of('tcp.flags')) & 255 : 0,
@@ -101,3 +119,19 @@ describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are wha
     expect(keyed).toBeGreaterThan(0)
   })
 })
+
+/** RFC 792 and RFC 4443: the type that answers, in the place of the code. */
+const ANSWERS: Readonly<Record<string, number>> = {
+  '4/0': 8,
+  '4/8': 0,
+  '6/128': 129,
+  '6/129': 128,
+  '6/133': 134,
+  '6/134': 133,
+  '6/135': 136,
+  '6/136': 135,
+}
+
+function icmpPorts(version: number, type: string, code: string): number[] {
+  return type === '' ? [0, 0] : [Number(type), ANSWERS[`${version}/${type}`] ?? Number(code)]
+}

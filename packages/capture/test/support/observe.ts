@@ -4,11 +4,11 @@
  */
 import { formatAddress } from '../../src/address-format.js'
 import type { CaptureEnd } from '../../src/capture-end.js'
-import { decodePackets } from '../../src/decode-packets.js'
 import type { FrameBatch } from '../../src/frame-batch.js'
 import { CaptureFileError } from '../../src/node/capture-file-error.js'
 import { type OpenCaptureOptions, readCapture } from '../../src/node/open-capture.js'
 import { createPacketBatch } from '../../src/packet-batch.js'
+import { createPacketDecoder, type PacketDecoderOptions } from '../../src/packet-decoder.js'
 import { PACKET_OK, PACKET_STATUS_NAMES } from '../../src/packet-status.js'
 
 export interface Observation {
@@ -34,7 +34,10 @@ const KIND: Readonly<Record<string, string>> = {
   'ip-encrypted-or-no-transport': 'ip-other',
 }
 
-export async function observe(file: string, options: OpenCaptureOptions = {}): Promise<Observation> {
+export async function observe(
+  file: string,
+  options: OpenCaptureOptions & PacketDecoderOptions = {},
+): Promise<Observation> {
   const seen: Observation = {
     end: null,
     refusal: null,
@@ -50,11 +53,12 @@ export async function observe(file: string, options: OpenCaptureOptions = {}): P
   }
   const keys = new Set<string>()
   const packets = createPacketBatch(2048)
+  const decoder = createPacketDecoder(options)
   const bump = (counts: Record<string, number>, key: string): void => {
     counts[key] = (counts[key] ?? 0) + 1
   }
   const add = (frames: FrameBatch): void => {
-    decodePackets(frames, packets)
+    decoder.decode(frames, packets)
     for (let i = 0; i < packets.count; i++) {
       seen.packets++
       seen.wireBytes += packets.frameBytes[i]!

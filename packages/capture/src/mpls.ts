@@ -1,0 +1,61 @@
+/**
+ * MPLS label stacks (RFC 3032), passed to what they carry.
+ *
+ * Nothing in a label says what follows the stack; as routers and analysers do, the first four bits tell: 4
+ * and 6 are IP, 0 is a control word (RFC 4385) before an Ethernet pseudowire, 1 is an associated channel
+ * (RFC 5586), anything else is taken for an Ethernet pseudowire without control word (RFC 4448). Each label is
+ * four captured bytes, so a stack without an end stops at the frame's. MAC addresses within are not shown.
+ */
+import { decodeEtherType, MAXIMUM_LINK_NESTING } from './ethernet.js'
+import { decodeIpv4 } from './ipv4.js'
+import { decodeIpv6 } from './ipv6.js'
+import type { PacketBatch } from './packet-batch.js'
+import { LINK_HEADER_TRUNCATED, LINK_NESTING_EXCEEDED, MPLS, NOT_IP } from './status-codes.js'
+
+/** @param frame where the frame begins. @param depth link headers before it */
+export function decodeMpls(
+  data: Uint8Array,
+  at: number,
+  end: number,
+  frame: number,
+  packets: PacketBatch,
+  i: number,
+  depth: number,
+): number {
+  if (depth > MAXIMUM_LINK_NESTING) return LINK_NESTING_EXCEEDED
+  let next = at
+  let bottom = false
+  while (!bottom) {
+    if (end - next < 4) return LINK_HEADER_TRUNCATED
+    bottom = (data[next + 2]! & 1) !== 0
+    next += 4
+  }
+  if (next >= end) return LINK_HEADER_TRUNCATED
+  switch (data[next]! >>> 4) {
+    case 4:
+      return decodeIpv4(data, next, end, frame, packets, i)
+    case 6:
+      return decodeIpv6(data, next, end, frame, packets, i)
+    case 0:
+      return decodePseudowire(data, next + 4, end, frame, packets, i, depth)
+    case 1:
+      return MPLS
+    default:
+      return decodePseudowire(data, next, end, frame, packets, i, depth)
+  }
+}
+
+function decodePseudowire(
+  data: Uint8Array,
+  at: number,
+  end: number,
+  frame: number,
+  packets: PacketBatch,
+  i: number,
+  depth: number,
+): number {
+  if (end - at < 14) return LINK_HEADER_TRUNCATED
+  const type = (data[at + 12]! << 8) | data[at + 13]!
+  const status = decodeEtherType(type, data, at + 14, end, frame, packets, i, depth)
+  return status === NOT_IP ? MPLS : status
+}
