@@ -67,6 +67,8 @@ function trainCommand(): Command {
     .option('--k <count>', 'mixture components, for oc-kjl and oc-nystrom (default: 10)', whole)
     .option('--centre', 'KJL: centre the columns of the gram matrix')
     .option('--no-centre', 'KJL: do not (default)')
+    .option('--support-guard', 'a row far from every landmark is novel (default)')
+    .option('--no-support-guard', 'scores are log-densities of the mixture alone, as in the paper')
     .addOption(
       new Option('--scaler <name>', 'scaling of feature columns (default: none)').choices([
         'none',

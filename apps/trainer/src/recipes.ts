@@ -4,7 +4,7 @@
  *
  * - `default` is what measurement favours (docs/results).
  * - `paper` is the text of Yang, Kpotufe and Feamster to the letter where it is unambiguous: bandwidth at
- *   the 0.25 quantile, KJL uncentred, microseconds, flows cut at the learned duration.
+ *   the 0.25 quantile, KJL uncentred, no support guard, microseconds, flows cut at the learned duration.
  */
 
 import type { IatUnit, SizeMeasure, TruncationMode } from '@oddflow/core'
@@ -15,6 +15,7 @@ export interface Recipe {
   readonly detector: DetectorName
   readonly bandwidthQuantile: number
   readonly centre: boolean
+  readonly supportGuard: boolean
   readonly scaler: 'none' | 'standard'
   readonly iatUnit: IatUnit
   readonly sizeMeasure: SizeMeasure
@@ -26,6 +27,7 @@ export const RECIPES: Readonly<Record<string, Recipe>> = {
     detector: 'oc-kjl-qs',
     bandwidthQuantile: 0.3,
     centre: false,
+    supportGuard: true,
     scaler: 'none',
     iatUnit: 'seconds',
     sizeMeasure: 'frame',
@@ -35,6 +37,7 @@ export const RECIPES: Readonly<Record<string, Recipe>> = {
     detector: 'oc-kjl-qs',
     bandwidthQuantile: 0.25,
     centre: false,
+    supportGuard: false,
     scaler: 'none',
     iatUnit: 'microseconds',
     sizeMeasure: 'frame',

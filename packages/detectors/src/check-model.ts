@@ -7,8 +7,17 @@
  */
 import { ArgumentError, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
 import { checkStoredParameters } from './check-parameters.js'
-import type { DetectorModel, EmbeddingModel, FitReport, MixtureModel, ScalerModel } from './model.js'
+import type {
+  DetectorModel,
+  EmbeddingModel,
+  FitReport,
+  MixtureModel,
+  ScalerModel,
+  SupportGuardModel,
+} from './model.js'
 import type { CheckedParameters } from './parameters.js'
+import { SQUARED_REACH_RANGE } from './support-guard.js'
+import { LOWEST_LOG_TAIL, MAXIMUM_KNOTS } from './tail-probability.js'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -23,9 +32,10 @@ export function checkModel(value: unknown): DetectorModel {
   const embedding = checkEmbedding(fields(model.embedding, 'embedding'), parameters)
   const dimension = embedding.landmarks.cols
   const mixture = checkMixture(fields(model.mixture, 'mixture'), embedding.projection.rows, parameters)
+  const supportGuard = checkSupportGuard(model.supportGuard, embedding, parameters)
   const scaler = checkScalerModel(fields(model.scaler, 'scaler'), dimension, parameters)
   const fitReport = checkFitReport(fields(model.fitReport, 'fitReport'), embedding)
-  return { kind: parameters.detector, parameters, scaler, embedding, mixture, fitReport }
+  return { kind: parameters.detector, parameters, scaler, embedding, mixture, supportGuard, fitReport }
 }
 
 function checkEmbedding(e: Fields, parameters: CheckedParameters): EmbeddingModel {
@@ -75,6 +85,48 @@ function checkMixture(x: Fields, d: number, { start }: CheckedParameters): Mixtu
     }
   }
   return { covarianceType: 'full', weights, means, precisionCholesky }
+}
+
+function checkSupportGuard(
+  value: unknown,
+  { landmarks }: EmbeddingModel,
+  parameters: CheckedParameters,
+): SupportGuardModel | null {
+  const given = value ?? null
+  if ((given !== null) !== parameters.supportGuard) {
+    fail('supportGuard', parameters.supportGuard ? 'a guard' : 'no guard', given === null ? 'none' : 'one')
+  }
+  if (given === null) return null
+  const guard = fields(given, 'supportGuard')
+  const squaredReaches = numbers(guard.squaredReaches, 'supportGuard.squaredReaches')
+  if (squaredReaches.length !== landmarks.rows) {
+    fail('supportGuard.squaredReaches', `${landmarks.rows} numbers, one per landmark`, squaredReaches.length)
+  }
+  const { low, high } = SQUARED_REACH_RANGE
+  for (const v of squaredReaches) {
+    if (!(v >= low && v <= high)) fail('supportGuard.squaredReaches', `numbers from ${low} to ${high}`, v)
+  }
+  return {
+    squaredReaches,
+    density: checkTailTable(guard.density, 'supportGuard.density'),
+    support: checkTailTable(guard.support, 'supportGuard.support'),
+  }
+}
+
+function checkTailTable(value: unknown, field: string): Matrix {
+  const table = matrix(value, field)
+  sizeUpTo(table.rows, MAXIMUM_KNOTS, `${field}.rows`)
+  if (table.cols !== 2) fail(field, '2 columns', table.cols)
+  for (let i = 0; i < table.rows; i++) {
+    const number = table.data[2 * i]!
+    const logTail = table.data[2 * i + 1]!
+    if (!(Math.abs(number) <= -LOWEST_LOG_TAIL)) fail(field, `numbers up to ${-LOWEST_LOG_TAIL}`, number)
+    if (!(logTail >= LOWEST_LOG_TAIL && logTail < 0)) fail(field, 'logarithms below 0', logTail)
+    if (i === 0) continue
+    if (!(number > table.data[2 * i - 2]!)) fail(field, 'ascending numbers', number)
+    if (!(logTail > table.data[2 * i - 1]!)) fail(field, 'ascending logarithms', logTail)
+  }
+  return table
 }
 
 function checkScalerModel(s: Fields, dimension: number, parameters: CheckedParameters): ScalerModel {

@@ -25,6 +25,7 @@ export const DEFAULT_OPTIONS = {
   tolerance: 1e-3,
   maximumSteps: 100,
   regularisation: 1e-6,
+  supportGuard: true,
 } as const satisfies DetectorOptions
 
 const OPTION_NAMES: Readonly<Record<OptionName, true>> = {
@@ -41,6 +42,7 @@ const OPTION_NAMES: Readonly<Record<OptionName, true>> = {
   tolerance: true,
   maximumSteps: true,
   regularisation: true,
+  supportGuard: true,
 }
 
 /** Throws ArgumentError with `field` set to the option at fault. An option set to undefined counts as not given. */
@@ -108,6 +110,7 @@ export function checkParameters(options: DetectorOptions = {}): CheckedParameter
         'a number above 0, at most 0.001',
       ),
     },
+    supportGuard: checkBoolean('supportGuard', given.supportGuard ?? D.supportGuard),
   }
 }
 
@@ -120,6 +123,8 @@ export function checkStoredParameters(value: unknown): CheckedParameters {
   const { kind: embeddingKind, ...embeddingOptions } = embedding
   const { kind: startKind, ...startOptions } = start
   const { detector, scaler, bandwidthQuantile, m, d } = p
+  // files written before there was a guard do not speak of it, and have none
+  const supportGuard = p.supportGuard ?? false
   const checked = checkParameters({
     detector,
     scaler,
@@ -129,6 +134,7 @@ export function checkStoredParameters(value: unknown): CheckedParameters {
     ...embeddingOptions,
     ...startOptions,
     ...em,
+    supportGuard,
   } as DetectorOptions)
   if (embeddingKind !== checked.embedding.kind) {
     throw bad('parameters.embedding.kind', checked.embedding.kind, embeddingKind)

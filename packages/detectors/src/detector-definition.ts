@@ -26,6 +26,7 @@ export const EMBEDDED_MIXTURE_OPTIONS = [
   'tolerance',
   'maximumSteps',
   'regularisation',
+  'supportGuard',
 ] as const satisfies readonly OptionName[]
 
 /** Options of the QuickShift++ start. */

@@ -11,27 +11,30 @@ import {
   kernelExponentFactor,
   matrixTimesVector,
   squaredDistance,
+  type WeightedMinima,
 } from '@oddflow/linalg'
 import { drawSketch, kjlProjection } from './kjl.js'
 import type { EmbeddingModel } from './model.js'
 import { nystromProjection } from './nystrom.js'
 import type { EmbeddingParameters } from './parameters.js'
 
-/** `rows` are scaled, n × D; draws from the forks `landmarks` and `sketch` of `rng`. */
+/** `rows` are scaled, n × D; `landmarkRows` are the numbers of those that became landmarks. Draws from the forks `landmarks` and `sketch` of `rng`. */
 export function fitEmbedding(
   rows: Matrix,
   bandwidth: number,
   { m, d, embedding }: { m: number; d: number; embedding: EmbeddingParameters },
   rng: Rng,
-): EmbeddingModel {
-  const chosen = sampleWithoutReplacement(rows.rows, Math.min(m, rows.rows), rng.fork('landmarks'))
-  const landmarks = takeRows(rows, chosen)
+): { embedding: EmbeddingModel; landmarkRows: Uint32Array } {
+  const landmarkRows = sampleWithoutReplacement(rows.rows, Math.min(m, rows.rows), rng.fork('landmarks'))
+  const landmarks = takeRows(rows, landmarkRows)
   const gram = gaussianKernel(landmarks, landmarks, bandwidth)
   if (embedding.kind === 'nystrom') {
-    return { kind: 'nystrom', bandwidth, landmarks, projection: nystromProjection(gram, d) }
+    const projection = nystromProjection(gram, d)
+    return { embedding: { kind: 'nystrom', bandwidth, landmarks, projection }, landmarkRows }
   }
   const z = drawSketch(Math.min(d, differentRows(landmarks, d)), landmarks.rows, rng.fork('sketch'))
-  return { kind: 'kjl', bandwidth, landmarks, projection: kjlProjection(gram, z, embedding.centre) }
+  const projection = kjlProjection(gram, z, embedding.centre)
+  return { embedding: { kind: 'kjl', bandwidth, landmarks, projection }, landmarkRows }
 }
 
 /** Rows that are embedded at a time: enough for the kernels that take several, few enough for the cache. */
@@ -51,8 +54,8 @@ export function embedRows(embedding: EmbeddingModel, rows: Matrix): Matrix {
 }
 
 /**
- * φ′ of `count` scaled rows from `start` on; `kernelRows` (count × m) is scratch. Scoring and fitting both end
- * here.
+ * φ′ of `count` scaled rows from `start` on; `kernelRows` (count × m) is scratch, `nearest` as
+ * `gaussianKernelRows` has it, over the landmarks. Scoring and fitting both end here.
  */
 export function embedInto(
   { landmarks, projection }: EmbeddingModel,
@@ -63,10 +66,11 @@ export function embedInto(
   kernelRows: Float64Array,
   out: Float64Array,
   outStart: number,
+  nearest?: WeightedMinima,
 ): void {
   const m = landmarks.rows
   const d = projection.rows
-  gaussianKernelRows(rows, start, count, landmarks.data, 0, m, landmarks.cols, factor, kernelRows)
+  gaussianKernelRows(rows, start, count, landmarks.data, 0, m, landmarks.cols, factor, kernelRows, nearest)
   for (let i = 0; i < count; i++) {
     matrixTimesVector(projection.data, d, m, kernelRows, i * m, out, outStart + i * d)
   }

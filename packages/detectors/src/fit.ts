@@ -1,7 +1,7 @@
 /**
  * fitDetector: normal rows in, a model out (paper, "Meta Procedures", Training).
  *
- * scaler → bandwidth → landmarks and projection → embedded rows → clusters → mixture. Each stage draws from
+ * scaler → bandwidth → landmarks and projection → embedded rows → clusters → mixture → support guard. Each stage draws from
  * its own fork of the Rng, so that a change in one leaves the chance of the others alone, and the same seed
  * gives the same model bytes. What could not be done as asked stands in `fitReport.notes`.
  */
@@ -18,9 +18,11 @@ import {
 import { chooseBandwidth } from './bandwidth.js'
 import { embedRows, fitEmbedding } from './embedding.js'
 import { fitMixture } from './fit-mixture.js'
+import { mixtureLogDensities } from './gaussian-mixture.js'
 import type { DetectorModel, EmbeddingModel } from './model.js'
 import type { CheckedParameters } from './parameters.js'
 import { constantColumns, fitScaler, scaleRows } from './scaler.js'
+import { fitSupportGuard } from './support-guard.js'
 
 export type FitStage = 'bandwidth' | 'embedding' | 'clusters' | 'mixture'
 
@@ -53,7 +55,7 @@ export function fitDetector(
   const scaled = scaleRows(scaler, matrix)
   const { bandwidth, rowsUsed } = chooseBandwidth(scaled, parameters.bandwidthQuantile, rng)
   report('embedding', 0)
-  const embedding = fitEmbedding(scaled, bandwidth, parameters, rng)
+  const { embedding, landmarkRows } = fitEmbedding(scaled, bandwidth, parameters, rng)
   const embedded = embedRows(embedding, scaled)
   report('clusters', 0)
   const { maximumSteps } = parameters.em
@@ -62,6 +64,9 @@ export function fitDetector(
     onEmStep: (step) => report('mixture', step / maximumSteps),
   })
   report('mixture', 1)
+  const supportGuard = parameters.supportGuard
+    ? fitSupportGuard(scaled, embedding, landmarkRows, mixtureLogDensities(fitted.mixture, embedded))
+    : null
   const { mixture, meanLogLikelihoods, converged, clustersFound, clustersKept, regularisation } = fitted
   return {
     kind: parameters.detector,
@@ -69,6 +74,7 @@ export function fitDetector(
     scaler,
     embedding,
     mixture,
+    supportGuard,
     fitReport: {
       trainingRows: matrix.rows,
       dimension: matrix.cols,

@@ -55,6 +55,19 @@ export interface MixtureModel {
   readonly precisionCholesky: Float64Array
 }
 
+/**
+ * What the support guard knows of the training rows (support-guard.ts). Both tables are K × 2: a number, and
+ * the logarithm of the share of training rows that have no more; both columns strictly ascending.
+ */
+export interface SupportGuardModel {
+  /** Length m, positive: r_j² of the support −min_j ‖x − landmark_j‖² / r_j², in squared units of scaled rows. */
+  readonly squaredReaches: Float64Array
+  /** Of the mixture's log-density. */
+  readonly density: Matrix
+  /** Of the support. */
+  readonly support: Matrix
+}
+
 /** What happened during the fit; for people and for `inspect`, not for scoring. */
 export interface FitReport {
   /** n. */
@@ -85,13 +98,22 @@ export interface DetectorModel {
   readonly scaler: ScalerModel
   readonly embedding: EmbeddingModel
   readonly mixture: MixtureModel
+  /** null: scores are log-densities, as in the paper. */
+  readonly supportGuard: SupportGuardModel | null
   readonly fitReport: FitReport
 }
 
-/** Numbers that a scorer needs as the paper counts them: m(d + D) + k(1 + d + d²); a scaler is not counted. */
-export function modelSpaceNumbers(model: DetectorModel): number {
-  const { landmarks, projection } = model.embedding
-  const { weights, means } = model.mixture
+/**
+ * Numbers that a scorer needs as the paper counts them: m(d + D) + k(1 + d + d²), and with a support guard m and
+ * its tables, at most 260 numbers. A scaler is not counted.
+ */
+export function modelSpaceNumbers({ embedding, mixture, supportGuard }: DetectorModel): number {
+  const { landmarks, projection } = embedding
+  const { weights, means } = mixture
   const d = projection.rows
-  return landmarks.rows * (d + landmarks.cols) + weights.length * (1 + means.cols + d * d)
+  const guard =
+    supportGuard === null
+      ? 0
+      : landmarks.rows + supportGuard.density.data.length + supportGuard.support.data.length
+  return landmarks.rows * (d + landmarks.cols) + weights.length * (1 + means.cols + d * d) + guard
 }

@@ -27,6 +27,9 @@ export interface DetectorOptions {
   readonly k?: number
   /** KJL alone: subtract the column means of the gram matrix before sketching; default false (the paper). */
   readonly centre?: boolean
+  /** Whether a row far from every landmark is novel whatever the mixture says of it; default true. Without it
+   * the score is the log-density of the paper. */
+  readonly supportGuard?: boolean
   /** Default `none`. */
   readonly scaler?: ScalerName
   /** QuickShift++ (-qs alone): share of density by which a core may fall below its peak, in (0, 1); 0.9. */
@@ -90,4 +93,5 @@ export interface CheckedParameters {
   readonly embedding: EmbeddingParameters
   readonly start: StartParameters
   readonly em: EmParameters
+  readonly supportGuard: boolean
 }

@@ -70,6 +70,27 @@ describe('checkModel', () => {
     ['scaler.kind', 'scaler.kind', () => 'none'],
     ['scaler.mean', 'scaler.mean', (v) => (v as Float64Array).slice(1)],
     ['scaler.scale', 'scaler.scale', put(1, 0)],
+    ['supportGuard', 'supportGuard', () => null],
+    ['parameters.supportGuard', 'supportGuard', () => false],
+    ['supportGuard', 'supportGuard.squaredReaches', () => ({})],
+    ['supportGuard.squaredReaches', 'supportGuard.squaredReaches', (v) => (v as Float64Array).slice(1)],
+    ['supportGuard.squaredReaches', 'supportGuard.squaredReaches', put(2, 0)],
+    ['supportGuard.density', 'supportGuard.density', () => ({ rows: 1, cols: 3, data: new Float64Array(3) })],
+    [
+      'supportGuard.density',
+      'supportGuard.density.rows',
+      () => ({ rows: 0, cols: 2, data: new Float64Array(0) }),
+    ],
+    [
+      'supportGuard.density',
+      'supportGuard.density.rows',
+      () => ({ rows: 66, cols: 2, data: new Float64Array(132) }),
+    ],
+    ['supportGuard.density.data', 'supportGuard.density', put(0, Number.NaN)],
+    ['supportGuard.density.data', 'supportGuard.density', put(2, -1e9)],
+    ['supportGuard.support.data', 'supportGuard.support', put(3, -50)],
+    ['supportGuard.support.data', 'supportGuard.support', put(1, 0)],
+    ['supportGuard.support.data', 'supportGuard.support', put(0, -1e301)],
     ['fitReport.dimension', 'fitReport.dimension', () => 5],
     ['fitReport.iterations', 'fitReport.iterations', () => -1],
     ['fitReport.converged', 'fitReport.converged', () => 'yes'],
@@ -91,7 +112,11 @@ describe('checkModel', () => {
 })
 
 describe('modelSpaceNumbers', () => {
-  it('is m(d + D) + k(1 + d + d²)', () => {
-    expect(modelSpaceNumbers(model)).toBe(10 * (3 + 4) + 2 * (1 + 3 + 9))
+  it('is m(d + D) + k(1 + d + d²), and with a guard m and its tables', () => {
+    const unguarded = 10 * (3 + 4) + 2 * (1 + 3 + 9)
+    expect(modelSpaceNumbers({ ...model, supportGuard: null })).toBe(unguarded)
+    const { density, support } = model.supportGuard!
+    expect(density.rows).toBeLessThanOrEqual(65)
+    expect(modelSpaceNumbers(model)).toBe(unguarded + 10 + 2 * (density.rows + support.rows))
   })
 })

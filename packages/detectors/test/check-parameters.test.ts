@@ -13,6 +13,7 @@ describe('checkParameters', () => {
       embedding: { kind: 'kjl', centre: false },
       start: { kind: 'quickshift++', beta: 0.9, neighbours: null, coverage: 0.95, maximumClusters: 20 },
       em: { tolerance: 1e-3, maximumSteps: 100, regularisation: 1e-6 },
+      supportGuard: true,
     })
   })
 
@@ -22,6 +23,7 @@ describe('checkParameters', () => {
     ['d', [0, 257, 2.5]],
     ['scaler', ['minmax', 1]],
     ['centre', [1, 'yes']],
+    ['supportGuard', [0, 'no']],
     ['beta', [0, 1, Number.NaN]],
     ['neighbours', [0, 1.5, 100_001]],
     ['coverage', [0, 1.1]],
@@ -54,6 +56,12 @@ describe('checkParameters', () => {
       const checked = checkParameters({ detector, m: 7, scaler: 'standard', regularisation: 1e-4 })
       expect(checkStoredParameters(JSON.parse(JSON.stringify(checked)))).toEqual(checked)
     }
+  })
+
+  it('takes stored parameters that do not speak of a support guard for having none', () => {
+    const { supportGuard, ...older } = checkParameters({ detector: 'oc-nystrom' })
+    expect(supportGuard).toBe(true)
+    expect(checkStoredParameters(older).supportGuard).toBe(false)
   })
 
   it('refuses stored parameters whose stages are not the detector’s', () => {

@@ -9,6 +9,7 @@ import { expect } from 'vitest'
 import {
   checkModel,
   checkParameters,
+  createScoreParts,
   createScoreWorkspace,
   DETECTORS,
   type DetectorModel,
@@ -16,6 +17,7 @@ import {
   type DetectorOptions,
   embedSamples,
   fitDetector,
+  scoreParts,
   scoreSamples,
 } from '../src/index.js'
 import { clusteredRows, novelRows } from './rows.js'
@@ -41,6 +43,14 @@ const bytes = (model: DetectorModel) =>
 
 const mean = (values: Float64Array) => values.reduce((a, b) => a + b, 0) / values.length
 
+/** Options that lead through different code in every detector. */
+const VARIANTS: readonly DetectorOptions[] = [
+  {},
+  { scaler: 'standard' },
+  { supportGuard: false },
+  { scaler: 'standard', supportGuard: false },
+]
+
 export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName) => void>> = {
   'the same seed gives the same model, another seed another': (detector) => {
     const rows = clusteredRows(150, COLUMNS)
@@ -57,8 +67,8 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'a score has the same bits in a batch of any size and at any place': (detector) => {
-    for (const scaler of ['none', 'standard'] as const) {
-      const model = train(detector, clusteredRows(150, COLUMNS), { scaler })
+    for (const options of VARIANTS) {
+      const model = train(detector, clusteredRows(150, COLUMNS), options)
       const rows = clusteredRows(41, COLUMNS, 9)
       const whole = score(model, rows)
       for (const size of [1, 2, 3, 5, 8, 40]) {
@@ -96,8 +106,8 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'the fitted model passes checkModel unchanged': (detector) => {
-    for (const scaler of ['none', 'standard'] as const) {
-      const model = train(detector, clusteredRows(90, COLUMNS), { scaler })
+    for (const options of VARIANTS) {
+      const model = train(detector, clusteredRows(90, COLUMNS), options)
       expect(checkModel(model)).toEqual(model)
     }
   },
@@ -107,6 +117,41 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
     expect(mean(score(model, clusteredRows(60, COLUMNS, 9)))).toBeGreaterThan(
       mean(score(model, novelRows(60, COLUMNS))),
     )
+  },
+
+  'with the guard, rows ever further from the training rows score ever lower': (detector) => {
+    const model = train(detector, clusteredRows(300, COLUMNS))
+    const rows = matrixOf(
+      40,
+      COLUMNS,
+      Float64Array.from({ length: 40 * COLUMNS }, (_, at) => -100 * 2 ** Math.floor(at / COLUMNS)),
+    )
+    const scores = score(model, rows)
+    for (let i = 1; i < 40; i++) expect(scores[i]!).toBeLessThan(scores[i - 1]!)
+    const lowest = Math.min(...score(model, clusteredRows(300, COLUMNS)))
+    expect(scores[0]!).toBeLessThan(lowest)
+  },
+
+  'the parts of a score add up to it, and without a guard to the log-density': (detector) => {
+    for (const options of VARIANTS) {
+      const model = train(detector, clusteredRows(90, COLUMNS), options)
+      const workspace = createScoreWorkspace(model)
+      const rows = matrixOf(
+        40,
+        COLUMNS,
+        Float64Array.of(...clusteredRows(20, COLUMNS, 9).data, ...novelRows(20, COLUMNS).data),
+      )
+      const parts = createScoreParts(40)
+      expect(scoreParts(model, rows, parts, workspace)).toBe(parts)
+      const scores = score(model, rows)
+      for (let i = 0; i < 40; i++) {
+        expect(parts.densityTerm[i]! + parts.supportTerm[i]!).toBe(scores[i])
+        expect(parts.support[i]!).toBeLessThanOrEqual(0)
+        if (options.supportGuard === false) expect(scores[i]).toBe(parts.logDensity[i])
+        else expect(scores[i]!).toBeLessThan(0)
+      }
+      expect(() => scoreParts(model, rows, createScoreParts(39), workspace)).toThrow(/out: expected/)
+    }
   },
 
   'rows of another width are refused': (detector) => {
@@ -176,8 +221,8 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'the largest finite numbers score without NaN': (detector) => {
-    for (const scaler of ['none', 'standard'] as const) {
-      const model = train(detector, clusteredRows(60, COLUMNS), { scaler })
+    for (const options of VARIANTS) {
+      const model = train(detector, clusteredRows(60, COLUMNS), options)
       const rows = matrixOf(2, COLUMNS, new Float64Array(2 * COLUMNS).fill(Number.MAX_VALUE))
       rows.data.fill(-Number.MAX_VALUE, 0, 3)
       for (const s of score(model, rows)) expect(Number.isFinite(s)).toBe(true)
@@ -192,9 +237,9 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
         Float64Array.from({ length: n * COLUMNS }, (_, at) => f(Math.floor(at / COLUMNS), at % COLUMNS)),
       )
     const normal = clusteredRows(60, COLUMNS)
-    for (const scaler of ['none', 'standard'] as const) {
+    for (const variant of VARIANTS) {
       const learn = (rows: Matrix, options: DetectorOptions = {}) =>
-        train(detector, rows, { scaler, ...options })
+        train(detector, rows, { ...variant, ...options })
       expect(() => learn(fill(50, () => 3))).toThrow(DataError)
       expect(() => learn(fill(50, () => 3))).toThrow(/all training rows are equal/)
       expect(() => learn(fill(0, () => 0))).toThrow(/at least 2/)

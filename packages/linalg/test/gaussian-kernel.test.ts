@@ -1,6 +1,6 @@
 import { ArgumentError, createRng, exp, matrixOf } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { gaussianKernel, gaussianKernelRows, kernelExponentFactor } from '../src/index.js'
+import { gaussianKernel, gaussianKernelRows, kernelExponentFactor, squaredDistance } from '../src/index.js'
 
 const normal = (rows: number, cols: number, seed: number) => {
   const rng = createRng(seed)
@@ -23,6 +23,25 @@ describe('Gaussian kernel', () => {
         gaussianKernelRows(x.data, first * 7, count, y.data, 0, 10, 7, factor, out)
         expect(out).toEqual(whole.data.slice(first * 10, (first + count) * 10))
       }
+    }
+  })
+
+  it('gives the weighted minima of the squared distances, also where the kernel is rounded to 0', () => {
+    const x = normal(11, 5, 4)
+    x.data.fill(1e6, 50) // the last row is far away
+    for (const rows of [1, 2, 3, 4, 5, 6, 7, 9]) {
+      const y = normal(rows, 5, 5)
+      const weights = Float64Array.from({ length: rows }, (_, j) => 1 + ((3 * j) % 5))
+      const minima = new Float64Array(11)
+      const kernel = new Float64Array(11 * rows)
+      const factor = kernelExponentFactor(1.5)
+      gaussianKernelRows(x.data, 0, 11, y.data, 0, rows, 5, factor, kernel, { weights, minima })
+      expect(kernel).toEqual(gaussianKernel(x, y, 1.5).data)
+      for (let i = 0; i < 11; i++) {
+        const all = Array.from(weights, (w, j) => w * squaredDistance(x.data, 5 * i, y.data, 5 * j, 5))
+        expect(minima[i]).toBe(Math.min(...all))
+      }
+      expect(kernel[10 * rows]).toBe(0)
     }
   })
 

@@ -33,6 +33,7 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
     detector: recipe.detector,
     bandwidthQuantile: recipe.bandwidthQuantile,
     centre: recipe.centre,
+    supportGuard: recipe.supportGuard,
     scaler: recipe.scaler,
   } as const
   const progress = createProgress()

@@ -2,7 +2,14 @@
 
 import type { CaptureReaderName } from '@oddflow/capture/node'
 import { ArgumentError, checkFinite, concatRows, createMatrix, type FeatureContract } from '@oddflow/core'
-import { checkParameters, type DetectorOptions, encodeModelFile } from '@oddflow/detectors'
+import {
+  checkParameters,
+  DETECTORS,
+  type DetectorOptions,
+  encodeModelFile,
+  isDetectorName,
+  type OptionName,
+} from '@oddflow/detectors'
 import { extractRecords, learnIatSizeContract, learnOnePacketRule } from '@oddflow/flows'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { namingInputs } from '../input/name-inputs.js'
@@ -27,6 +34,7 @@ export interface TrainCommandOptions {
   readonly d?: number
   readonly k?: number
   readonly centre?: boolean
+  readonly supportGuard?: boolean
   readonly scaler?: 'none' | 'standard'
   readonly iatUnit?: 's' | 'us'
   readonly size?: 'frame' | 'ip'
@@ -105,14 +113,18 @@ export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): 
     throw new UsageError(`--calibration-share ${calibrationShare}: expected a number between 0 and 1`)
   }
   const name = options.detector ?? recipe.detector
+  const takes: readonly string[] = isDetectorName(name) ? DETECTORS[name].options : []
+  // a recipe's setting is dropped where the detector has no such option; a given one is refused by name
+  const preset = <T>(option: OptionName, value: T): T | undefined =>
+    takes.includes(option) ? value : undefined
   const given = {
     m: options.m,
     d: options.d,
     k: options.k,
-    // a recipe's setting is dropped where the detector has no such option; a given one is refused by name
-    centre: options.centre ?? (name.startsWith('oc-kjl') ? recipe.centre : undefined),
-    bandwidthQuantile: options.bandwidthQuantile ?? recipe.bandwidthQuantile,
-    scaler: options.scaler ?? recipe.scaler,
+    centre: options.centre ?? preset('centre', recipe.centre),
+    supportGuard: options.supportGuard ?? preset('supportGuard', recipe.supportGuard),
+    bandwidthQuantile: options.bandwidthQuantile ?? preset('bandwidthQuantile', recipe.bandwidthQuantile),
+    scaler: options.scaler ?? preset('scaler', recipe.scaler),
   }
   const detector = { detector: name, ...withoutUndefined(given) } as DetectorOptions
   try {

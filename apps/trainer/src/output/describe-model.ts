@@ -29,6 +29,10 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
       label: 'mixture',
       value: `${mixture.weights.length} Gaussians (${fitReport.clustersFound} clusters found), ${fitReport.iterations} EM steps${fitReport.converged ? '' : ', not converged'}`,
     },
+    {
+      label: 'support guard',
+      value: detector.supportGuard === null ? 'none: scores are log-densities' : 'on',
+    },
     { label: 'scaler', value: parameters.scaler },
     {
       label: 'trained on',

@@ -32,6 +32,7 @@ import {
   modelFileChecksum,
   SCALER_TENSOR_NAMES,
   SIGNATURE,
+  SUPPORT_GUARD_TENSOR_NAMES,
   TENSOR_NAMES,
   type TensorName,
 } from './layout.js'
@@ -94,11 +95,17 @@ function readParts(file: Safetensors): SavedModel {
   const kind = text(file, 'kind')
   const contract = checkFeatureContract(readJson(file, 'featureContract'))
   const scaled = contract.scaler === 'standard'
-  const names = new Set<string>(scaled ? [...TENSOR_NAMES, ...SCALER_TENSOR_NAMES] : TENSOR_NAMES)
+  const parameters = readJson(file, 'parameters') as { supportGuard?: unknown } | null
+  const guarded = parameters?.supportGuard === true
+  const names = new Set<string>([
+    ...TENSOR_NAMES,
+    ...(scaled ? SCALER_TENSOR_NAMES : []),
+    ...(guarded ? SUPPORT_GUARD_TENSOR_NAMES : []),
+  ])
   for (const name of file.tensors.keys()) if (!names.has(name)) refuse(name, 'no such tensor is known here')
   const detector = checkModel({
     kind,
-    parameters: readJson(file, 'parameters'),
+    parameters,
     scaler: scaled
       ? { kind: 'standard', mean: vector(file, 'scaler.mean'), scale: vector(file, 'scaler.scale') }
       : { kind: 'none' },
@@ -114,6 +121,13 @@ function readParts(file: Safetensors): SavedModel {
       means: matrix(file, 'mixture.means'),
       precisionCholesky: precisions(file),
     },
+    supportGuard: guarded
+      ? {
+          density: matrix(file, 'supportGuard.density'),
+          squaredReaches: vector(file, 'supportGuard.squaredReaches'),
+          support: matrix(file, 'supportGuard.support'),
+        }
+      : null,
     fitReport: readJson(file, 'fitReport'),
   })
   const rule = readJson(file, 'onePacketRule')

@@ -28,7 +28,7 @@ import { checkProvenance, type SavedModel } from './saved-model.js'
  * is not as it should be.
  */
 export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
-  const { kind, parameters, scaler, embedding, mixture, fitReport } = checkModel(saved.detector)
+  const { kind, parameters, scaler, embedding, mixture, supportGuard, fitReport } = checkModel(saved.detector)
   const contract = checkFeatureContract(saved.contract)
   const onePacketRule = saved.onePacketRule === null ? null : checkOnePacketRule(saved.onePacketRule)
   checkAgreement(contract, onePacketRule, saved.detector)
@@ -54,6 +54,11 @@ export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
   if (scaler.kind === 'standard') {
     tensors.set('scaler.mean', vectorTensor(scaler.mean))
     tensors.set('scaler.scale', vectorTensor(scaler.scale))
+  }
+  if (supportGuard !== null) {
+    tensors.set('supportGuard.density', matrixTensor(supportGuard.density))
+    tensors.set('supportGuard.squaredReaches', vectorTensor(supportGuard.squaredReaches))
+    tensors.set('supportGuard.support', matrixTensor(supportGuard.support))
   }
   const bytes = encodeSafetensors({
     tensors,

@@ -35,7 +35,7 @@ export const METADATA_KEYS = [
 
 export type MetadataKey = (typeof METADATA_KEYS)[number]
 
-/** Tensors of every model, all F64; a standard scaler adds the last two. */
+/** Tensors of every model, all F64; a standard scaler and a support guard bring their own. */
 export const TENSOR_NAMES = [
   'embedding.landmarks',
   'embedding.projection',
@@ -44,8 +44,16 @@ export const TENSOR_NAMES = [
   'mixture.weights',
 ] as const
 export const SCALER_TENSOR_NAMES = ['scaler.mean', 'scaler.scale'] as const
+export const SUPPORT_GUARD_TENSOR_NAMES = [
+  'supportGuard.density',
+  'supportGuard.squaredReaches',
+  'supportGuard.support',
+] as const
 
-export type TensorName = (typeof TENSOR_NAMES)[number] | (typeof SCALER_TENSOR_NAMES)[number]
+export type TensorName =
+  | (typeof TENSOR_NAMES)[number]
+  | (typeof SCALER_TENSOR_NAMES)[number]
+  | (typeof SUPPORT_GUARD_TENSOR_NAMES)[number]
 
 /** The checksum that a file should carry: CRC-32 of all its bytes with the eight digits as '0'. */
 export function modelFileChecksum(bytes: Uint8Array): string {

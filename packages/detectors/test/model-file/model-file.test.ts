@@ -73,11 +73,14 @@ function edit(key: string, change: (value: Record<string, unknown>) => void): Ui
 describe('a model file', () => {
   const variants = DETECTOR_NAMES.flatMap((detector) =>
     (['none', 'standard'] as const).flatMap((scaler) =>
-      [true, false].map((flows) => ({ detector, scaler, flows })),
+      [true, false].map((flows) => ({ detector, scaler, flows, supportGuard: flows })),
     ),
   )
-  it.each(variants)('brings back the very model: %o', ({ detector, scaler, flows }) => {
-    const model = sampleModel({ detector, scaler, ...(detector.endsWith('-qs') ? {} : { k: 3 }) }, flows)
+  it.each(variants)('brings back the very model: %o', ({ detector, scaler, flows, supportGuard }) => {
+    const model = sampleModel(
+      { detector, scaler, supportGuard, ...(detector.endsWith('-qs') ? {} : { k: 3 }) },
+      flows,
+    )
     const file = encodeModelFile(model)
     const back = decodeModelFile(file)
     expect(back).toEqual(model)
@@ -97,6 +100,15 @@ describe('a model file', () => {
         ]),
     ) as unknown as SavedModel
     expect(Buffer.from(encodeModelFile(turned))).toEqual(Buffer.from(bytes))
+  })
+
+  it('opens as unguarded where it was written before there was a guard', () => {
+    const older = edit('parameters', (p) => delete p.supportGuard)
+    const file = decodeSafetensors(older)
+    const tensors = new Map([...file.tensors].filter(([name]) => !name.startsWith('supportGuard.')))
+    const opened = decodeModelFile(seal(encodeSafetensors({ tensors, metadata: file.metadata })))
+    const parameters = { ...saved.detector.parameters, supportGuard: false }
+    expect(opened.detector).toEqual({ ...saved.detector, parameters, supportGuard: null })
   })
 
   it('holds the numbers that the paper counts as space, and 2D for the scaler', () => {
@@ -196,6 +208,31 @@ describe('a file that is whole but wrong', () => {
       /no such tensor/,
     ],
     [
+      'a guard that is not asked for',
+      edit('parameters', (p) => Object.assign(p, { supportGuard: false })),
+      'supportGuard.density',
+      /no such tensor/,
+    ],
+    [
+      'no guard where one is asked for',
+      forge(({ tensors }) => tensors.delete('supportGuard.support')),
+      'supportGuard.support',
+      /lacks this tensor/,
+    ],
+    ['a reach of 0', poke('supportGuard.squaredReaches', 1, 0), 'supportGuard.squaredReaches', /from 1e-300/],
+    [
+      'a table that falls',
+      poke('supportGuard.density', 2, -1e9),
+      'supportGuard.density',
+      /ascending numbers/,
+    ],
+    [
+      'a tail probability of 1',
+      poke('supportGuard.support', 1, 0),
+      'supportGuard.support',
+      /logarithms below 0/,
+    ],
+    [
       'float32 weights',
       forge(({ tensors }) =>
         tensors.set('mixture.weights', {
@@ -250,7 +287,7 @@ describe('a file that is whole but wrong', () => {
     ],
     [
       'another feature set',
-      edit('featureContract', (c) => Object.assign(c, { featureSet: 'samp-size' })),
+      edit('featureContract', (c) => Object.assign(c, { featureSet: 'zebra' })),
       'featureContract.featureSet',
       /iat-size/,
     ],
@@ -402,7 +439,8 @@ describe.skipIf(!hasPython)('an independent reader in Python', () => {
       metadata: Record<string, string>
       tensors: Record<string, { shape: number[]; aligned: boolean; values: string[] }>
     }
-    const { embedding, mixture, scaler } = saved.detector
+    const { embedding, mixture, scaler, supportGuard } = saved.detector
+    if (supportGuard === null) throw new Error('the sample has a guard')
     if (scaler.kind === 'none') throw new Error('the sample has a scaler')
     const expected: Record<string, [number[], Float64Array]> = {
       'embedding.landmarks': [[6, 3], embedding.landmarks.data],
@@ -412,6 +450,9 @@ describe.skipIf(!hasPython)('an independent reader in Python', () => {
       'mixture.weights': [[mixture.means.rows], mixture.weights],
       'scaler.mean': [[3], scaler.mean],
       'scaler.scale': [[3], scaler.scale],
+      'supportGuard.density': [[supportGuard.density.rows, 2], supportGuard.density.data],
+      'supportGuard.squaredReaches': [[6], supportGuard.squaredReaches],
+      'supportGuard.support': [[supportGuard.support.rows, 2], supportGuard.support.data],
     }
     expect(Object.keys(output.tensors).sort()).toEqual(Object.keys(expected))
     for (const [name, [shape, data]] of Object.entries(expected)) {

@@ -14,6 +14,7 @@ export const workedExample: SavedModel = {
       embedding: { kind: 'kjl', centre: false },
       start: { kind: 'quickshift++', beta: 0.9, neighbours: null, coverage: 0.95, maximumClusters: 20 },
       em: { tolerance: 0.001, maximumSteps: 100, regularisation: 0.000001 },
+      supportGuard: true,
     },
     scaler: { kind: 'none' },
     embedding: {
@@ -27,6 +28,11 @@ export const workedExample: SavedModel = {
       weights: Float64Array.of(1),
       means: { rows: 1, cols: 1, data: Float64Array.of(0.75) },
       precisionCholesky: Float64Array.of(4),
+    },
+    supportGuard: {
+      squaredReaches: Float64Array.of(9, 16),
+      density: { rows: 2, cols: 2, data: Float64Array.of(-8, -4, 2, -0.125) },
+      support: { rows: 1, cols: 2, data: Float64Array.of(-1, -0.5) },
     },
     fitReport: {
       trainingRows: 900,

@@ -1,0 +1,119 @@
+/**
+ * The support guard: a density in the embedding says little of a row that there was nothing to embed of.
+ *
+ * A row far from every landmark has K(x) ≈ 0 and embeds at the origin, where the mixture may well be dense:
+ * the paper's recipe then calls it normal. How far it was is known all the same. The *support* of x,
+ *
+ *   s(x) = −min_j ‖x − landmark_j‖² / r_j²,
+ *
+ * takes each landmark with a reach of its own: r_j² is the mean squared distance of the training rows that
+ * are nearest to it, plus 1 % of that mean over all rows, which keeps a landmark amid copies of itself from
+ * having none. Traffic is dense here and scattered there; with one reach for all, the scattered normal rows
+ * hide the novel ones near the dense (the idea of local outlier factors: Breunig et al., SIGMOD 2000). The
+ * distances are there before exp is taken of them, so s costs a minimum and never underflows.
+ *
+ * The guarded score asks of both, log-density and support, how low they are among the training rows
+ * (tail-probability.ts) and adds the logarithms, which is Fisher's way of combining probabilities ("Statistical
+ * Methods for Research Workers", 4th ed., 1932, §21.1): log p_density(x) + log p_support(x) ≤ 0, higher = more
+ * normal. There is no weight to tune, and a part that is high does not outvote one that is low.
+ *
+ * A landmark is a training row at distance 0 from itself, so as a training row it is compared with the other
+ * landmarks. docs/decisions/0006-support-guard.md has the figures and what else was tried.
+ */
+import type { Matrix } from '@oddflow/core'
+import { squaredDistances } from '@oddflow/linalg'
+import type { EmbeddingModel, SupportGuardModel } from './model.js'
+import { createTailFunction, fitTailTable, type TailFunction } from './tail-probability.js'
+
+/** Share of the mean over all rows that every squared reach is raised by. */
+const COMMON_SHARE = 0.01
+
+/** Bounds of r², so that neither it nor 1/r² leaves the range of numbers. */
+export const SQUARED_REACH_RANGE = { low: 1e-300, high: 1e300 } as const
+
+/**
+ * `rows` are the scaled training rows (n × D), `landmarkRows` the numbers of those that became landmarks,
+ * `logDensities` (length n; changed) what the mixture gives them.
+ */
+export function fitSupportGuard(
+  rows: Matrix,
+  { landmarks, bandwidth }: EmbeddingModel,
+  landmarkRows: Uint32Array,
+  logDensities: Float64Array,
+): SupportGuardModel {
+  const own = new Int32Array(rows.rows).fill(-1)
+  for (let j = 0; j < landmarkRows.length; j++) own[landmarkRows[j]!] = j
+  const distances = new Float64Array(landmarks.rows)
+  /** Calls `visit` with each row's squared distances to all landmarks; to itself it is infinitely far. */
+  const forEachRow = (visit: (row: number) => void): void => {
+    for (let i = 0; i < rows.rows; i++) {
+      squaredDistances(rows.data, i * rows.cols, landmarks.data, 0, landmarks.rows, rows.cols, distances, 0)
+      if (own[i]! >= 0) distances[own[i]!] = Number.POSITIVE_INFINITY
+      visit(i)
+    }
+  }
+  const squaredReaches = fitSquaredReaches(distances, forEachRow, bandwidth)
+  const weights = inverses(squaredReaches)
+  const supports = new Float64Array(rows.rows)
+  forEachRow((i) => {
+    let smallest = Number.POSITIVE_INFINITY
+    for (let j = 0; j < weights.length; j++) {
+      const value = weights[j]! * distances[j]!
+      if (value < smallest) smallest = value
+    }
+    // the only landmark has no other to be compared with
+    supports[i] = landmarks.rows === 1 && own[i] === 0 ? 0 : -smallest
+  })
+  return { squaredReaches, density: fitTailTable(logDensities), support: fitTailTable(supports) }
+}
+
+function fitSquaredReaches(
+  distances: Float64Array,
+  forEachRow: (visit: (row: number) => void) => void,
+  bandwidth: number,
+): Float64Array {
+  const m = distances.length
+  const sums = new Float64Array(m)
+  const counts = new Float64Array(m)
+  forEachRow(() => {
+    let nearest = 0
+    for (let j = 1; j < m; j++) if (distances[j]! < distances[nearest]!) nearest = j
+    const distance = distances[nearest]!
+    if (m === 1 && distance === Number.POSITIVE_INFINITY) return
+    sums[nearest]! += Math.min(distance, SQUARED_REACH_RANGE.high / 1e9)
+    counts[nearest]!++
+  })
+  let sum = 0
+  let count = 0
+  for (let j = 0; j < m; j++) {
+    sum += sums[j]!
+    count += counts[j]!
+  }
+  // where every row equals a landmark there is no scale but the kernel's
+  const mean = sum > 0 ? sum / count : bandwidth * bandwidth
+  const { low, high } = SQUARED_REACH_RANGE
+  return Float64Array.from(sums, (total, j) => {
+    const local = counts[j]! > 0 && sum > 0 ? total / counts[j]! : mean
+    return Math.min(high, Math.max(low, local + COMMON_SHARE * mean))
+  })
+}
+
+function inverses(values: Float64Array): Float64Array {
+  return Float64Array.from(values, (v) => 1 / v)
+}
+
+/** What a scorer needs of the guard. */
+export interface SupportGuard {
+  /** Length m: 1 / r_j². */
+  readonly weights: Float64Array
+  readonly density: TailFunction
+  readonly support: TailFunction
+}
+
+export function createSupportGuard({ squaredReaches, density, support }: SupportGuardModel): SupportGuard {
+  return {
+    weights: inverses(squaredReaches),
+    density: createTailFunction(density),
+    support: createTailFunction(support),
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * TailTable: how low is this number among those of the training rows?
+ *
+ * The empirical lower-tail probability p(v) = (how many are ≤ v) / (n + 1), as a logarithm and without steps:
+ * linear between knots, so that different numbers get different values and keep their order. At most
+ * MAXIMUM_KNOTS order statistics are kept, at ranks in geometric progression from 1 to n: even steps of log p,
+ * hence dense where the tail is thin. An atom (many equal numbers) is one knot with the probability of all.
+ *
+ * Below the smallest knot there is nothing to count, and log p goes on linearly, an exponential tail, with the
+ * mean slope of the lowest 5 %; above the largest it approaches 0 and never gets there. Whatever comes in, even
+ * −Infinity, a number from LOWEST_LOG_TAIL to 0 comes out.
+ *
+ * Shape: K × 2, the rows (value, log p), both columns strictly ascending.
+ */
+import { createMatrix, exp, log, type Matrix } from '@oddflow/core'
+
+export const MAXIMUM_KNOTS = 65
+
+/** Keeps sums of logarithms finite. */
+export const LOWEST_LOG_TAIL = -1e300
+
+/** Share of the lower tail whose slope goes on below the smallest knot. */
+const SLOPE_SHARE = 0.05
+
+/** `values` (one or more) are those of the training rows; changed: sorted and kept from −Infinity. */
+export function fitTailTable(values: Float64Array): Matrix {
+  const n = values.length
+  for (let i = 0; i < n; i++) values[i] = Math.max(values[i]!, LOWEST_LOG_TAIL)
+  values.sort()
+  const pairs: number[] = []
+  let used = 0
+  const steps = MAXIMUM_KNOTS - 1
+  for (let t = 0; t <= steps; t++) {
+    const rank = t === steps ? n : Math.round(exp((log(n) * t) / steps))
+    if (rank <= used) continue
+    const value = values[rank - 1]!
+    used = rank
+    while (used < n && values[used] === value) used++
+    pairs.push(value, log(used / (n + 1)))
+  }
+  const table = createMatrix(pairs.length / 2, 2)
+  table.data.set(pairs)
+  return table
+}
+
+/** A table with what follows from it. */
+export interface TailFunction {
+  readonly count: number
+  readonly values: Float64Array
+  readonly logTails: Float64Array
+  /** d log p / dv below the first knot, positive. */
+  readonly lowerSlope: number
+  /** Distance above the last knot at which log p has halved. */
+  readonly upperScale: number
+}
+
+export function createTailFunction({ rows: count, data }: Matrix): TailFunction {
+  const values = Float64Array.from({ length: count }, (_, i) => data[2 * i]!)
+  const logTails = Float64Array.from({ length: count }, (_, i) => data[2 * i + 1]!)
+  if (count === 1) return { count, values, logTails, lowerSlope: 1, upperScale: 1 }
+  let end = 1
+  const share = log(SLOPE_SHARE)
+  while (end + 1 < count && logTails[end]! < share) end++
+  const slope = (logTails[end]! - logTails[0]!) / (values[end]! - values[0]!)
+  return {
+    count,
+    values,
+    logTails,
+    lowerSlope: Math.min(slope, 1e300),
+    upperScale: values[count - 1]! - values[0]!,
+  }
+}
+
+/** log p(v); ascending in v. */
+export function logTail(
+  { count, values, logTails, lowerSlope, upperScale }: TailFunction,
+  asked: number,
+): number {
+  const value = Math.max(asked, LOWEST_LOG_TAIL)
+  const last = count - 1
+  if (!(value >= values[0]!)) {
+    return Math.max(LOWEST_LOG_TAIL, logTails[0]! - (values[0]! - value) * lowerSlope)
+  }
+  if (value >= values[last]!) return logTails[last]! / (1 + (value - values[last]!) / upperScale)
+  // the knot at or below the value: values[low] ≤ value < values[high]
+  let low = 0
+  let high = last
+  while (high - low > 1) {
+    const middle = (low + high) >> 1
+    if (values[middle]! <= value) low = middle
+    else high = middle
+  }
+  const from = logTails[low]!
+  const to = logTails[high]!
+  // rounding must not carry it past the knot above
+  return Math.min(to, from + (to - from) * ((value - values[low]!) / (values[high]! - values[low]!)))
+}
