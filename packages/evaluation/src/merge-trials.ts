@@ -1,0 +1,61 @@
+/**
+ * Trials of several runs and machines as one collection.
+ *
+ * The same line twice is one trial. Two different records of one key cannot both be right, and which one is
+ * cannot be known here: an error that names the key. Trials of one data set under one seed must have seen the same
+ * rows, whatever the machine.
+ */
+import { DataError } from '@oddflow/core'
+import { type Trial, trialKey, workKey } from './trial.js'
+import { encodeTrial } from './trial-json.js'
+
+/** In the order of their keys, whatever order they came in. Throws DataError naming the key at fault. */
+export function mergeTrials(...runs: readonly (readonly Trial[])[]): Trial[] {
+  const byKey = new Map<string, Trial>()
+  for (const trial of runs.flat()) {
+    const key = trialKey(trial)
+    const known = byKey.get(key)
+    if (known === undefined) byKey.set(key, trial)
+    else if (encodeTrial(known) !== encodeTrial(trial)) {
+      throw new DataError(`two different trials of ${key}: keep one of them`, 'trials')
+    }
+  }
+  const dataOf = new Map<string, string>()
+  for (const trial of byKey.values()) {
+    const key = [trial.dataset, trial.features, trial.repeat, trial.seed].join(' ')
+    const known = dataOf.get(key) ?? trial.dataSha256
+    if (known !== trial.dataSha256) {
+      throw new DataError(`trials of ${key} were made from different rows (data hashes differ)`, 'dataSha256')
+    }
+    dataOf.set(key, known)
+  }
+  return [...byKey.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, trial]) => trial)
+}
+
+/** A result that two machines do not agree on, though the work was the same. */
+export interface Disagreement {
+  readonly work: string
+  readonly machines: readonly string[]
+  readonly aucs: readonly number[]
+}
+
+/** Work whose AUC or space is not the same on every machine, bit for bit. */
+export function findDisagreements(trials: readonly Trial[]): Disagreement[] {
+  const byWork = new Map<string, Trial[]>()
+  for (const trial of trials) {
+    const key = workKey(trial)
+    byWork.set(key, [...(byWork.get(key) ?? []), trial])
+  }
+  const found: Disagreement[] = []
+  for (const [work, same] of byWork) {
+    const outcome = ({ results, spaceNumbers, dataSha256 }: Trial): string =>
+      JSON.stringify([results, spaceNumbers, dataSha256])
+    if (same.every((trial) => outcome(trial) === outcome(same[0]!))) continue
+    found.push({
+      work,
+      machines: same.map((trial) => trial.machine.name),
+      aucs: same.map((trial) => trial.results[0]!.auc),
+    })
+  }
+  return found
+}

@@ -1,0 +1,89 @@
+/**
+ * Summaries: the figures of the paper's tables, from trials alone (section "Results Averaging").
+ *
+ * For the baseline, mean and standard deviation over repeats. For a method beside it, each repeat is divided by,
+ * or divides, the baseline's mean µ over its repeats: AUC retained is a_i / µ, a speed-up or reduction µ / t_i, and
+ * the figure is the mean of these ratios ± their standard deviation.
+ *
+ * AUC and space belong to the work, so a trial that ran on several machines counts once; times belong to a machine
+ * and are only compared with the baseline's on the same one.
+ */
+import { type Spread, spread } from './spread.js'
+import { millisPer100 } from './timing.js'
+import { type TestSample, type Trial, type Tuning, workKey } from './trial.js'
+
+/** The method that others are compared with. */
+export const BASELINE = 'ocsvm'
+
+/** What a figure is of. */
+export interface Setting {
+  readonly dataset: string
+  readonly features: string
+  readonly tuning: Tuning
+  readonly detector: string
+}
+
+export type Metric =
+  | { readonly kind: 'auc' | 'auc-retained'; readonly sample: TestSample }
+  | { readonly kind: 'space-bytes' | 'space-reduction' }
+  | { readonly kind: 'train-millis-per-100' | 'train-speedup'; readonly machine: string }
+  | { readonly kind: 'test-millis-per-100' | 'test-speedup'; readonly machine: string }
+
+/** null where there is no trial of the setting, of the machine, or of the baseline that a ratio needs. */
+export function summarise(trials: readonly Trial[], setting: Setting, metric: Metric): Spread | null {
+  const values = valuesOf(trials, setting, metric)
+  switch (metric.kind) {
+    case 'auc-retained':
+    case 'space-reduction':
+    case 'train-speedup':
+    case 'test-speedup': {
+      const baseline = spread(valuesOf(trials, { ...setting, detector: BASELINE }, metric))
+      if (baseline === null) return null
+      const retained = metric.kind === 'auc-retained'
+      return spread(values.map((value) => (retained ? value / baseline.mean : baseline.mean / value)))
+    }
+    default:
+      return spread(values)
+  }
+}
+
+/** The trials that the figure is made from, those of the baseline included where it is a ratio. */
+export function trialsBehind(trials: readonly Trial[], setting: Setting): Trial[] {
+  return trials.filter((trial) => isOf(trial, setting) || isOf(trial, { ...setting, detector: BASELINE }))
+}
+
+function valuesOf(trials: readonly Trial[], setting: Setting, metric: Metric): number[] {
+  const chosen = trials.filter((trial) => isOf(trial, setting))
+  switch (metric.kind) {
+    case 'auc':
+    case 'auc-retained':
+      return oncePerWork(chosen).flatMap(({ results }) =>
+        results.filter(({ sample }) => sample === metric.sample).map(({ auc }) => auc),
+      )
+    case 'space-bytes':
+    case 'space-reduction':
+      return oncePerWork(chosen).map(({ spaceNumbers }) => 8 * spaceNumbers)
+    case 'train-millis-per-100':
+    case 'train-speedup':
+      return chosen
+        .filter(({ machine }) => machine.name === metric.machine)
+        .map(({ trainMillis, trainRows }) => millisPer100([trainMillis], trainRows))
+    default:
+      return chosen
+        .filter(({ machine }) => machine.name === metric.machine)
+        .map(({ testMillis, testRows }) => millisPer100(testMillis, testRows))
+  }
+}
+
+function oncePerWork(trials: readonly Trial[]): Trial[] {
+  return [...new Map(trials.map((trial) => [workKey(trial), trial])).values()]
+}
+
+function isOf(trial: Trial, setting: Setting): boolean {
+  return (
+    trial.dataset === setting.dataset &&
+    trial.features === setting.features &&
+    trial.tuning === setting.tuning &&
+    trial.detector === setting.detector
+  )
+}
