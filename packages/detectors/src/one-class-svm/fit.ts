@@ -31,14 +31,15 @@ export const DEFAULT_SVM_CACHE_BYTES = 200_000_000
 export function fitOneClassSvm(input: Matrix | MatrixLike, options: OneClassSvmOptions): OneClassSvmModel {
   const rows = asMatrix(input)
   const { nu, kernel: asked } = options
-  const kernel = prepareKernel(asked)
   const limits = checkOptions(options, rows.rows)
+  const { precision } = limits
+  const kernel = prepareKernel(asked, precision)
   if (rows.rows === 0 || rows.cols === 0) {
     throw new DataError(`rows: expected at least 1 × 1, found ${rows.rows} × ${rows.cols}`, 'rows')
   }
   checkFinite(rows, 'rows')
   const diagonal = kernelDiagonal(kernel, rows)
-  const cache = new KernelCache(rows.rows, limits.cacheBytes)
+  const cache = new KernelCache(rows.rows, limits.cacheBytes, precision)
   const alpha = initialCoefficients(rows.rows, nu)
   const gradient = initialGradient(kernel, rows, alpha, cache)
   const { stop, ...figures } = solve(
@@ -64,6 +65,7 @@ export function fitOneClassSvm(input: Matrix | MatrixLike, options: OneClassSvmO
     dualCoefficients: Float64Array.from(chosen, (i) => alpha[i]!),
     offset: offsetOf(alpha, gradient),
     report: {
+      precision,
       n: rows.rows,
       supportVectors: chosen.length,
       boundSupportVectors: bound,
@@ -81,6 +83,7 @@ function checkOptions(options: OneClassSvmOptions, n: number) {
     tolerance = DEFAULT_SVM_TOLERANCE,
     maximumSteps = Math.max(1e7, 100 * n),
     cacheBytes = DEFAULT_SVM_CACHE_BYTES,
+    precision = options.kernel?.kind === 'linear' ? 'float64' : 'float32',
     shrinking = true,
   } = options
   const check = (field: string, found: unknown, right: boolean, expected: string) => {
@@ -96,5 +99,6 @@ function checkOptions(options: OneClassSvmOptions, n: number) {
   )
   check('cacheBytes', cacheBytes, cacheBytes >= 0 && Number.isFinite(cacheBytes), 'a number of 0 or more')
   check('shrinking', shrinking, typeof shrinking === 'boolean', 'true or false')
-  return { tolerance, maximumSteps, cacheBytes, shrinking }
+  check('precision', precision, precision === 'float32' || precision === 'float64', 'float32 or float64')
+  return { tolerance, maximumSteps, cacheBytes, precision, shrinking }
 }

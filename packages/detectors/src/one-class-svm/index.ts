@@ -5,6 +5,7 @@ export type {
   OneClassSvmOptions,
   OneClassSvmReport,
   SvmKernel,
+  SvmPrecision,
   SvmStop,
 } from './model.js'
 export { createOneClassSvmWorkspace, type OneClassSvmWorkspace, scoreOneClassSvm } from './score.js'

@@ -4,14 +4,15 @@
  * As in libsvm the first ⌊ν·n⌋ coefficients are 1 and the next takes the fraction that is left. The kernel
  * rows of these seeds are most of the work of a whole fit, so their square is computed once and used for
  * both of its triangles: s·(n − s/2) kernel values for s = ν·n seeds instead of s·n. When the cache has room
- * for the seeds' rows they are left in it.
+ * for the seeds' rows they are left in it; when it has room for all rows, so are the leading columns of the
+ * others.
  *
  * Blocks are small enough to be still in the processor's cache when they are added up, and tall enough that a
  * mirrored block fills a good part of each memory page that it touches.
  */
 import type { Matrix } from '@oddflow/core'
 import { type PreparedKernel, svmKernelRows } from './kernel.js'
-import type { KernelCache } from './kernel-cache.js'
+import type { KernelCache, KernelValues } from './kernel-cache.js'
 
 const BLOCK_ROWS = 32
 const BLOCK_COLUMNS = 128
@@ -39,14 +40,16 @@ export function initialGradient(
   while (seeds < n && alpha[seeds]! > 0) seeds++
   const keep = seeds <= cache.capacity
   if (keep) for (let i = 0; i < seeds; i++) cache.claim(i) // an empty cache: row i stands at i · n
+  const mirrored = cache.complete ? n : keep ? seeds : 0
+  if (cache.complete) cache.prefilled = seeds
   for (let i = 0; i < seeds; i += BLOCK_ROWS) {
     const tile = Math.min(BLOCK_ROWS, seeds - i)
     for (let first = i; first < n; first += BLOCK_COLUMNS) {
       const width = Math.min(BLOCK_COLUMNS, n - first)
       svmKernelRows(kernel, x, i * cols, tile, x, first * cols, width, cols, block)
-      // columns of the tile itself are there for each of its rows; those of later seeds have a mirror image
+      // columns of the tile itself are there for each of its rows; those after it have a mirror image
       const mirrorStart = Math.max(0, i + tile - first)
-      const mirrorEnd = Math.min(width, seeds - first)
+      const seedEnd = Math.min(width, seeds - first)
       for (let r = 0; r < tile; r++) {
         const from = r * width
         addScaled(alpha[i + r]!, block, from, width, gradient, first)
@@ -55,15 +58,14 @@ export function initialGradient(
           from + mirrorStart,
           alpha,
           first + mirrorStart,
-          mirrorEnd - mirrorStart,
+          seedEnd - mirrorStart,
         )
         if (keep) copyRange(block, from, width, cache.data, (i + r) * n + first)
       }
-      if (keep) {
-        for (let j = mirrorStart; j < mirrorEnd; j++) {
-          const to = (first + j) * n + i
-          for (let r = 0; r < tile; r++) cache.data[to + r] = block[r * width + j]!
-        }
+      const mirrorEnd = Math.min(width, mirrored - first)
+      for (let j = mirrorStart; j < mirrorEnd; j++) {
+        const to = (first + j) * n + i
+        for (let r = 0; r < tile; r++) cache.data[to + r] = block[r * width + j]!
       }
     }
   }
@@ -93,7 +95,7 @@ export function copyRange(
   a: Float64Array,
   aStart: number,
   length: number,
-  b: Float64Array,
+  b: KernelValues,
   bStart: number,
 ): void {
   for (let j = 0; j < length; j++) b[bStart + j] = a[aStart + j]!

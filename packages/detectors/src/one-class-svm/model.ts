@@ -21,6 +21,8 @@ export type SvmKernel =
   /** K(x, y) = x·y. */
   | { readonly kind: 'linear' }
 
+export type SvmPrecision = 'float32' | 'float64'
+
 export interface OneClassSvmOptions {
   readonly kernel: SvmKernel
   /** 0 < ν ≤ 1. */
@@ -31,6 +33,13 @@ export interface OneClassSvmOptions {
   readonly maximumSteps?: number
   /** Bound on the memory of cached kernel rows, in bytes; two rows are always held. Default 200 MB. */
   readonly cacheBytes?: number
+  /**
+   * How kernel values are held while solving. `float32` is what libsvm does: half the memory, the same path to
+   * the same coefficients, and a solution whose objective is right to about 1e-8; `float64` is for tolerances
+   * below that, and for linear kernels on rows far from the origin, whose differences float32 would lose.
+   * Default: float32 for `rbf`, float64 for `linear`. Scores are always float64.
+   */
+  readonly precision?: SvmPrecision
   /** Leave rows that will keep their bound out of the work in between; changes no result. Default true. */
   readonly shrinking?: boolean
 }
@@ -42,6 +51,7 @@ export interface OneClassSvmOptions {
 export type SvmStop = 'tolerance' | 'resolution' | 'steps'
 
 export interface OneClassSvmReport {
+  readonly precision: SvmPrecision
   /** Training rows. */
   readonly n: number
   readonly supportVectors: number
@@ -49,7 +59,7 @@ export interface OneClassSvmReport {
   readonly boundSupportVectors: number
   /** Pairs of coefficients moved. */
   readonly iterations: number
-  /** ½ αᵀKα. */
+  /** ½ αᵀKα, with K as it was held. */
   readonly objective: number
   /** False exactly when `stop` is `steps`. */
   readonly converged: boolean

@@ -6,7 +6,7 @@
  * likely to ask for next: those that are next in the order in which it looked for this one. What is in the
  * cache changes no result, since a kernel value has the same bits however it was computed.
  *
- * Left out: reading columns of rows that are cached already (K is symmetric). Measured slower than computing
+ * Columns that the first gradient left in place (`prefilled`) are not computed again. Left out: reading columns of rows that are cached already (K is symmetric). Measured slower than computing
  * them: each value comes from another page of memory.
  */
 import type { ActiveSet } from './active-set.js'
@@ -79,10 +79,11 @@ export class RowSource {
     const block = this.#block
     // companions first and the row asked for last: it is the last to be given up
     for (let r = tile - 1; r >= 0; r--) {
-      copyRange(vectors, positions[r]! * dimension, dimension, this.#vectors, r * dimension)
+      const from = positions[r]! * dimension
+      this.#vectors.set(vectors.subarray(from, from + dimension), r * dimension)
       this.#offsets[r] = this.#cache.claim(positions[r]!)
     }
-    for (let first = 0; first < count; first += KERNEL_BLOCK_COLUMNS) {
+    for (let first = this.#cache.prefilled; first < count; first += KERNEL_BLOCK_COLUMNS) {
       const width = Math.min(KERNEL_BLOCK_COLUMNS, count - first)
       svmKernelRows(this.#kernel, this.#vectors, 0, tile, vectors, first * dimension, width, dimension, block)
       for (let r = 0; r < tile; r++) copyRange(block, r * width, width, data, this.#offsets[r]! + first)

@@ -36,7 +36,7 @@ export function createOneClassSvmWorkspace(model: OneClassSvmModel): OneClassSvm
   if (linear) for (let i = 0; i < rows; i++) addScaled(dualCoefficients[i]!, data, i * cols, cols, normal, 0)
   return {
     model,
-    kernel: prepareKernel(model.kernel),
+    kernel: prepareKernel(model.kernel, 'float64'),
     block: new Float64Array(linear ? 0 : KERNEL_TILE_ROWS * Math.min(BLOCK_VECTORS, rows)),
     sums: new Float64Array(4 * KERNEL_TILE_ROWS),
     normal,

@@ -12,7 +12,7 @@
 import type { Matrix } from '@oddflow/core'
 import type { ActiveSet } from './active-set.js'
 import type { PreparedKernel } from './kernel.js'
-import type { KernelCache } from './kernel-cache.js'
+import type { KernelCache, KernelValues } from './kernel-cache.js'
 import type { SvmStop } from './model.js'
 import { RowSource } from './row-source.js'
 import { shrink, unshrink } from './shrinking.js'
@@ -83,7 +83,7 @@ export function solve(
  * holds every row, for then a step is cheap, and making up at the end costs about as much as n of them.
  */
 function shrinkInterval(n: number, cache: KernelCache): number {
-  return cache.capacity < n ? Math.min(n, 1000) : Math.max(n, 1000)
+  return cache.complete ? Math.max(n, 1000) : Math.min(n, 1000)
 }
 
 /**
@@ -94,7 +94,7 @@ function movePair(
   { alpha, gradient, diagonal, count }: ActiveSet,
   i: number,
   j: number,
-  kernelRows: Float64Array,
+  kernelRows: KernelValues,
   iRow: number,
   jRow: number,
 ): boolean {
@@ -124,7 +124,7 @@ function movePair(
 /** target[p] += a · rows[aStart + p] + b · rows[bStart + p] for p < count. */
 function addTwoScaled(
   a: number,
-  rows: Float64Array,
+  rows: KernelValues,
   aStart: number,
   b: number,
   bStart: number,

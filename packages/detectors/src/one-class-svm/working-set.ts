@@ -6,6 +6,7 @@
  * those that may shrink (α > 0) and have a larger G, the one that promises the largest fall of the
  * objective, (G_j − G_i)² / (K_ii + K_jj − 2K_ij). Ties go to the later row, as in libsvm.
  */
+import type { KernelValues } from './kernel-cache.js'
 
 /** Stands for a curvature that is not positive: two rows that are the same to the kernel. */
 export const LEAST_CURVATURE = 1e-12
@@ -35,7 +36,7 @@ export interface FallingChoice {
 /** `row` from rowStart on holds K(x_i, ·); `rising` is i, and when that is −1 nothing is found. */
 export function selectFalling(
   rising: number,
-  row: Float64Array,
+  row: KernelValues,
   rowStart: number,
   alpha: Float64Array,
   gradient: Float64Array,
