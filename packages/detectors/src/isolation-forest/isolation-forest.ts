@@ -10,7 +10,14 @@
  * Shapes: all trees side by side in arrays of N nodes, N ≤ t(2ψ − 1), in pre-order; scoring a row visits at
  * most t·(ceil(log2 ψ) + 1) of them. Space: 20 N bytes and 4 t.
  */
-import { exp, type Matrix, type MatrixLike, type Rng, sampleWithoutReplacement } from '@oddflow/core'
+import {
+  ArgumentError,
+  exp,
+  type Matrix,
+  type MatrixLike,
+  type Rng,
+  sampleWithoutReplacement,
+} from '@oddflow/core'
 import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
 import { createNodeBuffer, growTree, LEAF } from './grow-tree.js'
 import { meanSearchLengths } from './path-length.js'
@@ -51,6 +58,8 @@ export interface IsolationForestWorkspace {
 
 export const MAXIMUM_TREES = 10_000
 export const MAXIMUM_SUBSAMPLE_ROWS = 65_536
+/** t·ψ: a forest has at most twice as many nodes, of 20 bytes. */
+const MAXIMUM_LEAVES = 5_000_000
 
 /**
  * Grows a forest on rows (n × D, n ≥ 2, not all equal), drawing from `rng.fork('tree-i')` for tree i. Throws
@@ -65,6 +74,12 @@ export function fitIsolationForest(
   checkWhole('subsampleRows', subsampleRows, 2, MAXIMUM_SUBSAMPLE_ROWS)
   const matrix = checkedTrainingRows(rows)
   const used = Math.min(subsampleRows, matrix.rows)
+  if (trees * used > MAXIMUM_LEAVES) {
+    throw new ArgumentError(
+      `trees: expected at most ${Math.floor(MAXIMUM_LEAVES / used)} with ${used} rows each, found ${trees}`,
+      'trees',
+    )
+  }
   const notes =
     used < subsampleRows ? [`subsampleRows lowered from ${subsampleRows} to the ${used} training rows`] : []
   const treeStarts = new Int32Array(trees)

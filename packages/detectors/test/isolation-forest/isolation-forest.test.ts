@@ -110,6 +110,17 @@ describe('isolation-forest', () => {
     }
   })
 
+  it('refuses a forest that would take too much room, before it grows', () => {
+    const rows = matrixOf(
+      2000,
+      1,
+      Float64Array.from({ length: 2000 }, (_, i) => i),
+    )
+    expect(() => fitIsolationForest(rows, { trees: 10_000, subsampleRows: 65_536 }, createRng(1))).toThrow(
+      /trees: expected at most 2500 with 2000 rows each, found 10000/,
+    )
+  })
+
   it('refuses a forest in which any one number of its structure is changed', () => {
     const { model } = fitIsolationForest(clusteredRows(40, 3), { trees: 4, subsampleRows: 16 }, createRng(2))
     for (const name of ['treeStarts', 'rightChildren', 'sizes', 'features'] as const) {
