@@ -1,0 +1,39 @@
+/**
+ * One command line, from arguments to exit code: 0 done, 1 the input or the data would not do, 2 the command
+ * line was wrong. An error is one line on standard error; a stack trace means a fault of OddFlow's own, and
+ * says so.
+ */
+import { OddFlowError } from '@oddflow/core'
+import { CommanderError } from 'commander'
+import { complain } from './output/messages.js'
+import { OutputClosed } from './output/stdout.js'
+import { createProgram } from './program.js'
+import { UsageError } from './usage-error.js'
+
+/** Runs `argv` (as process.argv has it) and leaves the exit code in process.exitCode. */
+export async function run(argv: readonly string[]): Promise<void> {
+  try {
+    await createProgram().parseAsync(argv)
+  } catch (error) {
+    process.exitCode = report(error)
+  }
+}
+
+function report(error: unknown): number {
+  if (error instanceof OutputClosed) return 0
+  // commander has printed its own message by now; its code 0 is --help and --version
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  if (error instanceof UsageError) {
+    complain(error.message)
+    return 2
+  }
+  if (error instanceof OddFlowError) {
+    complain(error.message)
+    return 1
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  process.stderr.write(
+    `oddflow: a fault in OddFlow itself; please report it with the command and this text:\n${text}\n`,
+  )
+  return 1
+}

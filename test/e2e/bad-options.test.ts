@@ -1,0 +1,129 @@
+/** A command line that is wrong: exit code 2, one line that names the option and says what it takes. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { lab, oddflow, refuses, temporaryFolder } from './support/oddflow.js'
+
+const folder = temporaryFolder()
+const good = lab('novel-firmware.pcap').path
+const expectUsage = (args: readonly string[], says: RegExp): Promise<void> =>
+  refuses(args, { code: 2, says, folder })
+
+beforeAll(() => writeFileSync(join(folder, 'rows.csv'), '1,2\n3,4\n'))
+
+describe('train', () => {
+  it.each([
+    ['--fpr 2', /--fpr 2: expected/],
+    ['--fpr 0', /--fpr 0: expected/],
+    ['--fpr x', /--fpr/],
+    ['--m 0', /--m: expected a whole number from 1/],
+    ['--m 1e99', /--m/],
+    ['--m 2.5', /--m/],
+    ['--d 0', /--d: expected/],
+    ['--bandwidth-quantile 0', /--bandwidth-quantile: expected/],
+    ['--bandwidth-quantile 1.1', /--bandwidth-quantile: expected/],
+    ['--bandwidth-quantile nan', /--bandwidth-quantile/],
+    ['--seed -1', /--seed/],
+    ['--seed 1.5', /--seed/],
+    ['--calibration-share 1', /--calibration-share 1: expected/],
+    ['--idle-timeout 0', /--idle-timeout 0: expected/],
+    ['--active-timeout -3', /--active-timeout -3: expected/],
+    ['--k 3', /--k: does not apply to oc-kjl-qs/],
+    ['--detector oc-nystrom-qs --centre', /--centre: does not apply to oc-nystrom-qs/],
+    ['--detector oc-nystrom --no-centre', /--centre: does not apply to oc-nystrom/],
+    ['--detector no-such', /--detector: expected one of .*oc-kjl-qs.*found no-such/],
+    ['--recipe no-such', /--recipe.*default, paper/],
+    ['--scaler no-such', /--scaler.*none, standard/],
+    ['--iat-unit ms', /--iat-unit.*s, us/],
+    ['--size bits', /--size.*frame, ip/],
+    ['--reader tshark', /--reader.*oddflow, pcap-parser/],
+    ['--format csv', /--format.*text, json/],
+    ['--sed 1', /unknown option '--sed' \(Did you mean --seed\?\); try: oddflow train --help/],
+    ['--no-such', /unknown option '--no-such'/],
+    ['--m', /--m.*argument missing/],
+  ])('%s', (options, says) => expectUsage(['train', good, '-o', 'x', ...options.split(' ')], says))
+
+  it.each([
+    ['host 192.0.2.1 andd tcp', /--filter: filter, column 16: .*"andd"/],
+    ['', /--filter: filter, column 1: /],
+    ['tcp and (udp', /--filter: filter, column 13: /],
+    ['port 70000', /--filter: filter, column 6: .*70000/],
+    ['tcp[13] & 2 != 0', /--filter: filter, column 1: /],
+  ])('--filter %j names the column', (filter, says) =>
+    expectUsage(['train', good, '-o', 'x', '--filter', filter], says),
+  )
+
+  it('options for captures do not apply to rows', async () => {
+    const of = (option: string): string[] => ['train', 'rows.csv', '-o', 'x', ...option.split(' ')]
+    for (const option of [
+      '--filter tcp',
+      '--reader oddflow',
+      '--iat-unit s',
+      '--size ip',
+      '--truncation split',
+      '--idle-timeout 9',
+      '--active-timeout 9',
+    ]) {
+      await expectUsage(
+        of(option),
+        new RegExp(`^oddflow: ${option.split(' ')[0]}: does not apply to feature rows`),
+      )
+    }
+  })
+
+  it('needs an input and an output', async () => {
+    await expectUsage(['train', '-o', 'x'], /missing required argument 'input'/)
+    await expectUsage(['train', good], /-o, --output <model>' not specified/)
+  })
+})
+
+describe('inputs', () => {
+  it('of two kinds are refused together', async () => {
+    const mixed = /captures and feature rows cannot be mixed/
+    await expectUsage(['train', good, 'rows.csv', '-o', 'x'], mixed)
+    await expectUsage(['score', 'm', 'rows.csv', good], mixed)
+    await expectUsage(['evaluate', 'm', '--normal', good, '--novel', 'rows.csv'], mixed)
+  })
+
+  it('standard input is one', async () => {
+    await expectUsage(['train', '-', '-', '-o', 'x'], /standard input can be read once/)
+    await expectUsage(['evaluate', 'm', '--normal', '-', '--novel', '-'], /standard input can be read once/)
+  })
+
+  it('rows are nothing to info and extract', async () => {
+    await expectUsage(['info', 'rows.csv'], /rows\.csv: info reads captures/)
+    await expectUsage(['extract', 'rows.csv', '-o', 'x.npy'], /rows\.csv: extract reads captures/)
+  })
+})
+
+describe('the other commands', () => {
+  it('refuse what does not go together', async () => {
+    await expectUsage(
+      ['extract', good, '-o', 'rows.txt'],
+      /rows\.txt: expected a name that ends in \.npy or \.csv/,
+    )
+    await expectUsage(['extract', good, '-o', 'x.npy', '--model', 'm', '--size', 'ip'], /--size: the model's/)
+    await expectUsage(['extract', good, '-o', 'x.npy', '--features', 'no-such'], /--features.*iat-size/)
+    await expectUsage(['score', 'm', 'rows.csv', '--filter', 'tcp'], /--filter: does not apply/)
+    await expectUsage(['score', 'm', 'rows.csv', '--reader', 'oddflow'], /--reader: does not apply/)
+    await expectUsage(['score', 'm', good, '--format', 'xml'], /--format.*table, json, csv/)
+    const evaluation = ['evaluate', 'm', '--normal', good, '--novel', good]
+    await expectUsage(
+      [...evaluation, '--filter', 'tcp', '--normal-filter', 'udp'],
+      /--filter and --normal-filter/,
+    )
+    await expectUsage([...evaluation, '--novel-filter', 'tpc'], /--novel-filter: filter, column 1: .*"tpc"/)
+    await expectUsage(['evaluate', 'm', '--normal', good], /--novel <input\.\.\.>' not specified/)
+    await expectUsage(['demo', 'extra'], /too many arguments/)
+    await expectUsage(['inspect'], /missing required argument 'model'/)
+  })
+
+  it('and a command that does not exist', () =>
+    expectUsage(['trian'], /unknown command 'trian' \(Did you mean train\?\); try: oddflow --help/))
+
+  it('no command at all is answered with the help, on standard error', async () => {
+    const run = await oddflow([])
+    expect(run).toMatchObject({ code: 2, stdout: '' })
+    expect(run.stderr).toContain('Usage: oddflow')
+  })
+})

@@ -1,0 +1,126 @@
+/**
+ * One capture by many ways in gives the same bytes out: from a file, standard input, a named pipe, gzip,
+ * pcapng (converted by Wireshark's editcap), through either reader; and rows by way of a file are scored as
+ * the capture itself is.
+ */
+import { execFileSync } from 'node:child_process'
+import { createReadStream, createWriteStream, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { gzipSync } from 'node:zlib'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { readNpy } from './support/npy.js'
+import { filesOf, jsonLines, lab, succeeds, temporaryFolder, trainLabModel } from './support/oddflow.js'
+
+function can(command: string): boolean {
+  try {
+    execFileSync(command, ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+const hasEditcap = can('editcap')
+if (!hasEditcap) console.warn('SKIPPED: editcap is not installed: no capture was converted to pcapng.')
+const hasMkfifo = can('mkfifo')
+if (!hasMkfifo) console.warn('SKIPPED: mkfifo is not installed: no capture was read from a named pipe.')
+
+const folder = temporaryFolder()
+const plain = lab('normal-1.pcap').path
+const inFolder = (name: string): string => join(folder, name)
+const expected = inFolder('expected.npy')
+
+beforeAll(async () => {
+  await succeeds(['extract', plain, '-o', expected])
+})
+
+describe('features of one capture are byte-equal', () => {
+  let count = 0
+  async function expectSame(args: string[], options: Parameters<typeof succeeds>[1] = {}): Promise<void> {
+    const rows = inFolder(`same-${count++}.npy`)
+    await succeeds(['extract', ...args, '-o', rows], options)
+    expect(readFileSync(rows).equals(readFileSync(expected))).toBe(true)
+  }
+
+  it('through standard input', () => expectSame(['-'], { stdin: readFileSync(plain) }))
+
+  it('as gzip, from a file and through standard input', async () => {
+    const bytes = gzipSync(readFileSync(plain))
+    writeFileSync(inFolder('plain.pcap.gz'), bytes)
+    await expectSame([inFolder('plain.pcap.gz')])
+    await expectSame(['-'], { stdin: bytes })
+  })
+
+  it.skipIf(!hasEditcap)('as pcapng, plain and gzip', async () => {
+    execFileSync('editcap', ['-F', 'pcapng', plain, inFolder('plain.pcapng')])
+    await expectSame([inFolder('plain.pcapng')])
+    await expectSame(['-'], { stdin: gzipSync(readFileSync(inFolder('plain.pcapng'))) })
+  })
+
+  it.skipIf(!hasEditcap)('from pcapng to pcap as well', async () => {
+    const original = lab('normal-2.pcapng').path
+    execFileSync('editcap', ['-F', 'pcap', original, inFolder('classic.pcap')])
+    await succeeds(['extract', original, '-o', inFolder('original.npy')])
+    await succeeds(['extract', inFolder('classic.pcap'), '-o', inFolder('classic.npy')])
+    expect(readFileSync(inFolder('classic.npy')).equals(readFileSync(inFolder('original.npy')))).toBe(true)
+  })
+
+  it('through the npm package pcap-parser', () => expectSame([plain, '--reader', 'pcap-parser']))
+
+  it.skipIf(!hasMkfifo)('through a named pipe', async () => {
+    const pipe = inFolder('pipe')
+    execFileSync('mkfifo', [pipe])
+    await Promise.all([expectSame([pipe]), pipeline(createReadStream(plain), createWriteStream(pipe))])
+  })
+
+  it('and so is the model trained on them', async () => {
+    await succeeds(['train', plain, '-o', inFolder('file.oddflow')])
+    await succeeds(['train', '-', '-o', inFolder('stdin.oddflow')], { stdin: gzipSync(readFileSync(plain)) })
+    expect(readFileSync(inFolder('stdin.oddflow')).equals(readFileSync(inFolder('file.oddflow')))).toBe(true)
+  })
+})
+
+describe('rows in files', () => {
+  it('are the same numbers as .npy and as .csv, to the last bit', async () => {
+    await succeeds(['extract', plain, '-o', inFolder('rows.csv')])
+    const [head, ...lines] = readFileSync(inFolder('rows.csv'), 'utf8').trimEnd().split('\n')
+    const { rows, cols, data } = readNpy(readFileSync(expected))
+    expect(head!.split(',').slice(0, 3)).toEqual(['iat1', 'size1', 'iat2'])
+    expect(head!.split(',').at(-1)).toBe(`size${(cols + 1) / 2}`)
+    expect(lines).toHaveLength(rows)
+    expect(lines.flatMap((line) => line.split(',').map(Number))).toEqual(data)
+  })
+
+  it("made under a model's contract are scored as the captures are", async () => {
+    const model = await trainLabModel(inFolder('home.oddflow'))
+    const { path } = lab('novel-scan.pcap')
+    for (const rows of ['scan.npy', 'scan.csv'].map(inFolder)) {
+      await succeeds(['extract', path, '-o', rows, '--model', model])
+      const [ofRows, ofCapture] = await Promise.all(
+        [rows, path].map(async (input) => {
+          const run = await succeeds(['score', model, input, '--format', 'json'])
+          const lines = jsonLines<{ score: number | null; novel: boolean; rule: string }>(run)
+          return lines.flatMap(({ score, novel, rule }) => (rule === 'score' ? [`${score} ${novel}`] : []))
+        }),
+      )
+      expect(ofRows!.length).toBeGreaterThan(400)
+      expect([...ofRows!].sort()).toEqual([...ofCapture!].sort())
+    }
+  })
+
+  it('leave nothing beside them', () => {
+    expect(filesOf(folder).filter((name) => name.includes('.tmp'))).toEqual([])
+  })
+
+  it('train and score a model of their own', async () => {
+    const model = inFolder('rows.oddflow')
+    const [other, seed] = [inFolder('again.oddflow'), ['--seed', '3']]
+    await succeeds(['train', expected, '-o', model, '--detector', 'oc-nystrom-qs', ...seed])
+    await succeeds(['train', inFolder('rows.csv'), '-o', other, '--detector', 'oc-nystrom-qs', ...seed])
+    expect(readFileSync(other).equals(readFileSync(model))).toBe(true)
+    const run = await succeeds(['score', model, expected, '--format', 'json'])
+    const lines = jsonLines<{ input: string; row: number }>(run)
+    expect(lines.map(({ row }) => row)).toEqual([...lines.keys()])
+    expect(new Set(lines.map(({ input }) => input))).toEqual(new Set([expected]))
+  })
+})

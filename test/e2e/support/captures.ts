@@ -1,0 +1,33 @@
+/** Small captures made up for what must be refused or counted; addresses from RFC 5737. */
+import { encodePcap, type PcapFrame } from '../../../packages/capture/src/index.js'
+
+const start = 1_700_000_000_000_000
+
+function frame(etherType: number, payload: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(14 + payload.length)
+  bytes.set([0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, etherType >> 8, etherType & 0xff])
+  bytes.set(payload, 14)
+  return bytes
+}
+
+export function arpFrame(sizeBytes = 42): Uint8Array {
+  const payload = new Uint8Array(sizeBytes - 14)
+  payload.set([0, 1, 8, 0, 6, 4, 0, 1])
+  return frame(0x0806, payload)
+}
+
+export function udpFrame(sourcePort: number, sizeBytes = 60): Uint8Array {
+  const payload = new Uint8Array(sizeBytes - 14)
+  const view = new DataView(payload.buffer)
+  payload.set([0x45, 0, 0, 0, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2])
+  view.setUint16(2, payload.length)
+  view.setUint16(20, sourcePort)
+  view.setUint16(22, 5683)
+  view.setUint16(24, payload.length - 20)
+  return frame(0x0800, payload)
+}
+
+/** One frame every millisecond. */
+export function capture(frames: readonly Uint8Array[]): Uint8Array {
+  return encodePcap(frames.map((bytes, i): PcapFrame => ({ timestampMicros: start + 1000 * i, bytes })))
+}

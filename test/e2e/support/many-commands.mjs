@@ -1,0 +1,17 @@
+/**
+ * The compiled program, kept: runs one command line after another as its parent asks, since starting Node is
+ * most of the time of a refusal. Standard output and error are the process's own; a mark on both ends a run.
+ */
+import { writeSync } from 'node:fs'
+import { run } from '../../../apps/trainer/dist/run.js'
+
+process.on('message', async ({ args, cwd, mark }) => {
+  process.chdir(cwd)
+  process.exitCode = undefined
+  await run([process.execPath, 'oddflow', ...args])
+  const code = process.exitCode ?? 0
+  process.exitCode = undefined
+  writeSync(1, mark)
+  writeSync(2, mark)
+  process.send(code)
+})
