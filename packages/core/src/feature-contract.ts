@@ -6,13 +6,20 @@
  * file and for live traffic, bit-equal), and a model refuses rows made under another one.
  *
  * Rows that come from a file of numbers carry no rules for flows, so they get the short form, featureSet
- * `rows`, whose only promise is the width D.
+ * `rows`, whose only promise is the width D. All other feature sets share the rules of flows (FlowRules) and
+ * add what they alone need. Checks stand in check-feature-contract.ts.
  */
-import { ContractMismatchError, FormatError } from './errors.js'
 
 export type IatUnit = 'seconds' | 'microseconds'
-export type SizeMeasure = 'frame' | 'ip'
-export type TruncationMode = 'truncate' | 'split'
+/** Wire length of the frame, length in the IP header, or the bytes of the frame that the capture holds. */
+export type SizeMeasure = 'frame' | 'ip' | 'captured'
+export type TruncationMode = 'truncate' | 'split' | 'idle-gap'
+/**
+ * - bidirectional-5-tuple: unordered pair of (address, port) with protocol and IP version; the first packet's
+ *   source initiates;
+ * - directional-5-tuple: ordered pair, IPv4 alone (the rules of the paper's authors' code).
+ */
+export type FlowKeyRule = 'bidirectional-5-tuple' | 'directional-5-tuple'
 export type ScalerName = 'none' | 'standard'
 
 /** Rows of numbers of unknown making. */
@@ -24,38 +31,155 @@ export interface RowsContract {
   readonly scaler: ScalerName
 }
 
-/**
- * IAT+SIZE rows: iat1, size1, …, iat(n−1), size(n−1), size(n) of a record's n packets, zero-padded or cut to
- * D = 2p − 1 columns; so the last column is size(p) for n = p, and iat(p) for n > p, as in the authors' rows.
- */
-export interface IatSizeContract {
-  readonly featureSet: 'iat-size'
+/** How packets become records, whatever the features. */
+export interface FlowRules {
   readonly featureSetVersion: 1
-  /** D = 2 · packetsPerFlow − 1. */
+  /** D; `featureDimension` says what it must be. */
   readonly dimension: number
   /** p, the 90th percentile of packets per flow record in the training data, at least 2. */
   readonly packetsPerFlow: number
-  readonly iatUnit: IatUnit
-  /** Wire length of the frame, or the length in the IP header. */
   readonly sizeMeasure: SizeMeasure
-  /** Unordered pair of (address, port) with protocol and IP version; the first packet's source initiates. */
-  readonly flowKey: 'bidirectional-5-tuple'
+  /** directional-5-tuple and truncation mode idle-gap go together: the authors' rules. */
+  readonly flowKey: FlowKeyRule
   /** A gap longer than this ends a flow (a gap of exactly this length does not). */
   readonly idleTimeoutMicros: number
   /** A flow older than this is ended by its next packet; null for no such limit. */
   readonly activeTimeoutMicros: number | null
   readonly truncation: {
-    /** `truncate` drops what comes after the duration (the paper), `split` starts the next record there. */
+    /**
+     * `truncate` drops what comes after the duration (the paper), `split` starts the next record there,
+     * `idle-gap` starts one after a gap longer than the duration and drops a cut flow's last (the authors).
+     */
     readonly mode: TruncationMode
     /** The 90th percentile of flow durations in the training data. */
     readonly durationMicros: number
+    /** In idle-gap, and there alone, the duration that cuts: authors' times are floats of seconds. */
+    readonly durationSeconds?: number
   }
   /** Records of fewer packets make no row. */
   readonly minimumPackets: number
   readonly scaler: ScalerName
 }
 
-export type FeatureContract = RowsContract | IatSizeContract
+/**
+ * IAT+SIZE rows: iat1, size1, …, iat(n−1), size(n−1), size(n) of a record's n packets, zero-padded or cut to
+ * D = 2p − 1 columns; so the last column is size(p) for n = p, and iat(p) for n > p, as in the authors' rows.
+ */
+export interface IatSizeContract extends FlowRules {
+  readonly featureSet: 'iat-size'
+  readonly iatUnit: IatUnit
+}
+
+/** The first p − 1 interarrival times, zero-padded. */
+export interface IatContract extends FlowRules {
+  readonly featureSet: 'iat'
+  readonly iatUnit: IatUnit
+}
+
+/** The first p sizes in bytes, zero-padded. */
+export interface SizeContract extends FlowRules {
+  readonly featureSet: 'size'
+}
+
+/**
+ * STATS+HEADER: eight counts of TCP flags, the TTL (hop limit) of the first p packets, zero-padded, then ten
+ * statistics of the record's first `packetsKept` packets. D = 8 + p + 10.
+ */
+export interface StatsHeaderContract extends FlowRules {
+  readonly featureSet: 'stats-header'
+  /** Of the duration and of the two rates. */
+  readonly iatUnit: IatUnit
+  /** Packets of a record that the counts and statistics are about, at least p. */
+  readonly packetsKept: number
+}
+
+/**
+ * SAMP-SIZE and SAMP-NUM: bytes, or packets, in windows of equal length from the record's first packet on.
+ * D = p, at most 500; p − 1 in idle-gap.
+ */
+export interface SampContract extends FlowRules {
+  readonly featureSet: 'samp-size' | 'samp-num'
+  /** Length of a window; may have a fraction. */
+  readonly samplingIntervalMicros: number
+  /** In idle-gap, and there alone, the length that counts, a float of seconds. */
+  readonly samplingIntervalSeconds?: number
+}
+
+/** Bits of header fields of the first p packets, −1 where there is none. D = 77 p. */
+export interface HeaderBitsContract extends FlowRules {
+  readonly featureSet: 'header-bits'
+}
+
+/** A contract whose rows are made from flows. */
+export type FlowContract =
+  | IatSizeContract
+  | IatContract
+  | SizeContract
+  | StatsHeaderContract
+  | SampContract
+  | HeaderBitsContract
+
+export type FeatureContract = RowsContract | FlowContract
+export type FlowFeatureSet = FlowContract['featureSet']
+
+export const FLOW_FEATURE_SETS: readonly FlowFeatureSet[] = [
+  'iat-size',
+  'iat',
+  'size',
+  'stats-header',
+  'samp-size',
+  'samp-num',
+  'header-bits',
+]
+
+/** Widest row that a model may have: bounds what a hostile file can make a reader allocate. */
+export const MAXIMUM_DIMENSION = 65_535
+/** Most windows of a SAMP row. */
+export const MAXIMUM_SAMP_WINDOWS = 500
+/** Columns of a header-bits row for one packet. */
+export const HEADER_BITS_PER_PACKET = 77
+/** Columns of a stats-header row beside the TTLs: flag counts in front, statistics behind. */
+export const HEADER_FLAG_COUNTS = 8
+export const FLOW_STATISTICS = 10
+/** Most packets that a stats-header contract may keep of one record. */
+export const MAXIMUM_PACKETS_KEPT = 1_048_576
+
+/** D of a feature set whose rows hold p = `packetsPerFlow` packets. */
+export function featureDimension(
+  featureSet: FlowFeatureSet,
+  packetsPerFlow: number,
+  mode: TruncationMode,
+): number {
+  switch (featureSet) {
+    case 'iat-size':
+      return 2 * packetsPerFlow - 1
+    case 'iat':
+      return packetsPerFlow - 1
+    case 'size':
+      return packetsPerFlow
+    case 'stats-header':
+      return HEADER_FLAG_COUNTS + packetsPerFlow + FLOW_STATISTICS
+    case 'samp-size':
+    case 'samp-num':
+      return mode === 'idle-gap' ? packetsPerFlow - 1 : Math.min(packetsPerFlow, MAXIMUM_SAMP_WINDOWS)
+    case 'header-bits':
+      return HEADER_BITS_PER_PACKET * packetsPerFlow
+  }
+}
+
+/** The largest p whose rows are no wider than a model may have. */
+export function maximumPacketsPerFlow(featureSet: FlowFeatureSet): number {
+  switch (featureSet) {
+    case 'iat-size':
+      return (MAXIMUM_DIMENSION + 1) / 2
+    case 'stats-header':
+      return MAXIMUM_DIMENSION - HEADER_FLAG_COUNTS - FLOW_STATISTICS
+    case 'header-bits':
+      return Math.floor(MAXIMUM_DIMENSION / HEADER_BITS_PER_PACKET)
+    default:
+      return MAXIMUM_DIMENSION
+  }
+}
 
 /**
  * The verdict on a flow of one packet, which has no interarrival time and so makes no row: it is normal if
@@ -67,127 +191,4 @@ export interface OnePacketRule {
   readonly flows: number
   /** Sorted, at most 1,024: the most frequent ones. */
   readonly services: readonly string[]
-}
-
-/** Fields of the contract in a fixed order, for messages and for files. */
-function flatten(contract: FeatureContract): [string, string | number | null][] {
-  const out: [string, string | number | null][] = []
-  for (const [key, value] of Object.entries(contract)) {
-    if (value !== null && typeof value === 'object') {
-      for (const [inner, v] of Object.entries(value as Record<string, string | number>)) {
-        out.push([`${key}.${inner}`, v])
-      }
-    } else {
-      out.push([key, value as string | number | null])
-    }
-  }
-  return out
-}
-
-/** Throws ContractMismatchError that names every field in which `found` differs from `expected`. */
-export function checkSameContract(expected: FeatureContract, found: FeatureContract): void {
-  const have = new Map(flatten(found))
-  const want = flatten(expected)
-  const differences: string[] = []
-  for (const [field, value] of want) {
-    if (have.get(field) !== value) {
-      differences.push(`${field}: the model expects ${value}, the rows have ${have.get(field) ?? 'none'}`)
-    }
-  }
-  if (want.length !== have.size && differences.length === 0)
-    differences.push('one has fields the other lacks')
-  if (differences.length > 0) throw new ContractMismatchError(differences.join('; '))
-}
-
-/** Checks a contract that was read from a file. Throws FormatError naming the field. */
-export function checkFeatureContract(value: unknown): FeatureContract {
-  const record = asRecord(value, 'featureContract')
-  const fail = (field: string, expected: string): never => {
-    throw new FormatError(
-      'model-file',
-      `featureContract.${field}: expected ${expected}, found ${show(record[field])}`,
-      {
-        field: `featureContract.${field}`,
-      },
-    )
-  }
-  const whole = (field: string, low: number, high: number): number => {
-    const v = record[field]
-    if (typeof v !== 'number' || !Number.isSafeInteger(v) || v < low || v > high) {
-      return fail(field, `a whole number from ${low} to ${high}`)
-    }
-    return v
-  }
-  const one = <T extends string>(field: string, allowed: readonly T[]): T => {
-    const v = record[field]
-    return allowed.includes(v as T) ? (v as T) : fail(field, `one of ${allowed.join(', ')}`)
-  }
-  const known = (allowed: readonly string[]): void => {
-    for (const field of Object.keys(record)) {
-      if (!allowed.includes(field)) fail(field, 'no such field')
-    }
-  }
-  const featureSet = one('featureSet', ['rows', 'iat-size'] as const)
-  whole('featureSetVersion', 1, 1)
-  const dimension = whole('dimension', 1, MAXIMUM_DIMENSION)
-  const scaler = one('scaler', ['none', 'standard'] as const)
-  const fields = ['featureSet', 'featureSetVersion', 'dimension', 'scaler']
-  if (featureSet === 'rows') {
-    known(fields)
-    return { featureSet, featureSetVersion: 1, dimension, scaler }
-  }
-  known([...fields, ...IAT_SIZE_FIELDS])
-  const packetsPerFlow = whole('packetsPerFlow', 2, (MAXIMUM_DIMENSION + 1) / 2)
-  if (dimension !== 2 * packetsPerFlow - 1)
-    fail('dimension', `2 · packetsPerFlow − 1 = ${2 * packetsPerFlow - 1}`)
-  const truncation = asRecord(record.truncation, 'featureContract.truncation')
-  const mode = truncation.mode
-  const durationMicros = truncation.durationMicros
-  if (mode !== 'truncate' && mode !== 'split') return fail('truncation', 'mode truncate or split')
-  if (
-    typeof durationMicros !== 'number' ||
-    !(durationMicros >= 0 && durationMicros <= Number.MAX_SAFE_INTEGER)
-  ) {
-    return fail('truncation', 'durationMicros of 0 or more')
-  }
-  return {
-    featureSet,
-    featureSetVersion: 1,
-    dimension,
-    packetsPerFlow,
-    iatUnit: one('iatUnit', ['seconds', 'microseconds'] as const),
-    sizeMeasure: one('sizeMeasure', ['frame', 'ip'] as const),
-    flowKey: one('flowKey', ['bidirectional-5-tuple'] as const),
-    idleTimeoutMicros: whole('idleTimeoutMicros', 1, Number.MAX_SAFE_INTEGER),
-    activeTimeoutMicros:
-      record.activeTimeoutMicros === null ? null : whole('activeTimeoutMicros', 1, Number.MAX_SAFE_INTEGER),
-    truncation: { mode, durationMicros },
-    minimumPackets: whole('minimumPackets', 2, packetsPerFlow),
-    scaler,
-  }
-}
-
-const IAT_SIZE_FIELDS = [
-  'packetsPerFlow',
-  'iatUnit',
-  'sizeMeasure',
-  'flowKey',
-  'idleTimeoutMicros',
-  'activeTimeoutMicros',
-  'truncation',
-  'minimumPackets',
-]
-
-/** Widest row that a model may have: bounds what a hostile file can make a reader allocate. */
-export const MAXIMUM_DIMENSION = 65_535
-
-function asRecord(value: unknown, field: string): Record<string, unknown> {
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
-    throw new FormatError('model-file', `${field}: expected an object, found ${show(value)}`, { field })
-  }
-  return value as Record<string, unknown>
-}
-
-function show(value: unknown): string {
-  return value === undefined ? 'nothing' : String(JSON.stringify(value)).slice(0, 60)
 }

@@ -1,3 +1,4 @@
+export * from './check-feature-contract.js'
 export * from './crc32.js'
 export * from './csv/read.js'
 export * from './csv/write.js'

@@ -60,7 +60,7 @@ function withTable(batches) {
           last.set(l)
         }
         flow = table.insert()
-      } else table.touch(flow)
+      } else table.activity.touch(flow, 0)
       packets[flow]++
       last[flow] = batch.timestampMicros[i]
     }

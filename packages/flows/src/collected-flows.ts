@@ -3,8 +3,10 @@
  *
  * Made by a FlowCollector while the contract is not yet known: duration and length are learned from them, and
  * then they are cut into records. Packets of flow f are `packetOffset[f]` up to `packetOffset[f + 1]`.
+ * Directional flows come in the order of the authors' code instead: by the first packet of their key, the flows
+ * of one key one behind the other.
  */
-import type { SizeMeasure } from '@oddflow/core'
+import type { FlowKeyRule, SizeMeasure } from '@oddflow/core'
 import type { FlowCounters } from './flow-counters.js'
 import type { FlowIdentity } from './flow-identity.js'
 
@@ -19,9 +21,14 @@ export interface CollectedFlows {
   readonly packetMicros: Float64Array
   /** By sizeMeasure. */
   readonly packetBytes: Uint32Array
+  /** Lengths in the IP headers. */
+  readonly packetIpBytes: Uint32Array
+  /** TCP flags in bits 0–7, TTL or hop limit in bits 8–15, bit 16 where the responder sent the packet. */
+  readonly packetMeta: Uint32Array
   /** Number of the packet in its capture. */
   readonly packetNumber: Float64Array
   readonly sizeMeasure: SizeMeasure
+  readonly flowKey: FlowKeyRule
   readonly idleTimeoutMicros: number
   /** What became of the packets. */
   readonly counters: Pick<

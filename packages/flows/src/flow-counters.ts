@@ -6,8 +6,11 @@
  */
 import { PACKET_STATUS_NAMES, type PacketStatusName } from '@oddflow/capture'
 
-/** A packet's status, no time, or a transport other than TCP and UDP by name ("protocol-47" without one). */
-export type DropReason = Exclude<PacketStatusName, 'ok'> | 'no-timestamp' | `protocol-${string}`
+/**
+ * A packet's status, no time, IPv6 under a contract whose flow key is of IPv4 alone, or a transport other than
+ * TCP and UDP by name ("protocol-47" without one).
+ */
+export type DropReason = Exclude<PacketStatusName, 'ok'> | 'no-timestamp' | 'not-ipv4' | `protocol-${string}`
 
 export interface FlowCounters {
   /** Packets given to the table. */
@@ -19,16 +22,24 @@ export interface FlowCounters {
   timestampBackwards: number
   /** Flows begun. */
   flows: number
-  /** Flows that had to end for lack of memory. */
+  /** Flows that had to end for lack of memory, though they were not idle: the sum of the next two. */
   evictedFlows: number
+  /** Those that were half-open: one packet, or TCP with nothing but bare SYNs. */
+  evictedHalfOpenFlows: number
+  /** Those that were not. */
+  evictedActiveFlows: number
+  /** Idle flows that ended to make room; they count as timed out. */
+  evictedIdleFlows: number
   /** Records of all kinds. */
   records: number
   /** Records with a row. */
   rows: number
-  /** Records without one, by reason; records = rows + these three. */
+  /** Records without one, by reason; records = rows + these four. */
   onePacketFlows: number
   shortRecords: number
   remainders: number
+  /** Last pieces of cut flows, under idle-gap rules. */
+  lastPieces: number
   /** Packets in those remainders. */
   remainderPackets: number
 }
@@ -60,7 +71,10 @@ export class PacketCounts {
   noTimestamp = 0
   timestampBackwards = 0
   flows = 0
-  evictedFlows = 0
+  evictedIdleFlows = 0
+  evictedHalfOpenFlows = 0
+  evictedActiveFlows = 0
+  notIpv4 = 0
   readonly byStatus = new Float64Array(256)
   readonly byProtocol = new Float64Array(256)
 
@@ -70,6 +84,7 @@ export class PacketCounts {
       if (name !== 'ok' && this.byStatus[code] > 0) dropped[name] = this.byStatus[code]
     }
     if (this.noTimestamp > 0) dropped['no-timestamp'] = this.noTimestamp
+    if (this.notIpv4 > 0) dropped['not-ipv4'] = this.notIpv4
     for (let protocol = 0; protocol < 256; protocol++) {
       if (this.byProtocol[protocol] > 0) dropped[protocolDropReason(protocol)] = this.byProtocol[protocol]
     }

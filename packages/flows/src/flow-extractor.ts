@@ -1,24 +1,36 @@
 /**
  * FlowExtractor: packets in, records and rows out, under a contract. The scoring half of this package.
  *
- * Holds the first packetsPerFlow packets of each open record and nothing else of the traffic, within a stated
- * number of bytes. When they are full, the least recently active flow is ended and counted.
+ * Holds what the feature set keeps of each open record and nothing else of the traffic, within a stated number
+ * of bytes. When they are full, idle flows are ended first, then half-open ones, then the least recently
+ * active one; each kind is counted.
  */
 import type { PacketBatch } from '@oddflow/capture'
-import { ArgumentError, checkFeatureContract, type IatSizeContract } from '@oddflow/core'
+import { ArgumentError, type FlowContract } from '@oddflow/core'
+import { checkFlowContract, cutRuleOf } from './extract-records.js'
+import { extractorMemory } from './extractor-memory.js'
+import { createRowMaker } from './feature-sets/registry.js'
 import type { FlowCounters } from './flow-counters.js'
 import { describeFlow, type FlowRecord } from './flow-record.js'
 import { type FlowSink, FlowTracker } from './flow-tracker.js'
 import { MemoryBudget } from './memory-budget.js'
-import { cutterBaseBytes, RecordCutter } from './record-cutter.js'
+import { RecordCutter } from './record-cutter.js'
 
 export interface FlowExtractorOptions {
-  readonly contract: IatSizeContract
+  /** Any but one of mode idle-gap, whose rules need whole flows: extractRecords does those. */
+  readonly contract: FlowContract
   /** Called for each record as it ends. The record and its arrays are valid until the call returns. */
   readonly onRecord: (record: FlowRecord) => void
+  /**
+   * Called once for a record whose row can change no more, with that row and what is known of the record so
+   * far: when the packets that a row is about have come (for iat-size p + 1, for most sets p), or at `expire`,
+   * when the contract's duration has passed. The record follows in `onRecord` when it ends, with
+   * `rowGivenEarly` and without the row, so that nothing is judged twice. Rows are those of a run without.
+   */
+  readonly onEarlyRow?: (record: FlowRecord) => void
   /** D numbers that rows are written to; allocated if not given. */
   readonly row?: Float64Array
-  /** Bytes that open flows may take: about 240 for a short one. Default 512 MiB. */
+  /** Bytes that open flows may take, about 300 for a short one. Default 32 MiB: about 100,000 flows. */
   readonly memoryBytes?: number
   /** Key of the flow table's hash. Results do not depend on it; where traffic may be hostile, pick it at random. */
   readonly hashSeed?: number
@@ -28,7 +40,8 @@ export interface FlowExtractor {
   /** Takes a batch; the batch may be used again after. */
   add(batch: PacketBatch): void
   /**
-   * Ends every flow that is idle at `nowMicros`. For live traffic, where a verdict must not wait for the end:
+   * Ends every flow that is idle at `nowMicros`, and gives out early the rows that time has completed (a walk
+   * over all open flows, only with onEarlyRow). For live traffic, where a verdict must not wait for the end:
    * the caller knows that no packet older than nowMicros is still to come. Files need no such call.
    */
   expire(nowMicros: number): void
@@ -40,20 +53,23 @@ export interface FlowExtractor {
   counters(): FlowCounters
   /** Flows that are open now. */
   readonly openFlows: number
+  /** Flows that fit into memoryBytes. */
+  readonly maximumFlows: number
 }
 
-const DEFAULT_MEMORY_BYTES = 512 * 1024 * 1024
-const MINIMUM_MEMORY_BYTES = 64 * 1024
+/** Open flows of scoring take no more than this unless told otherwise. */
+export const DEFAULT_FLOW_MEMORY_BYTES = 32 * 1024 * 1024
 
 /**
  * Starts an extractor.
- * @throws ArgumentError, FormatError if the contract is not one for iat-size rows or an option is out of range.
+ * @throws ArgumentError, FormatError if the contract is not one for streaming or an option is out of range.
  */
 export function createFlowExtractor(options: FlowExtractorOptions): FlowExtractor {
-  const contract = checkFeatureContract(options.contract)
-  if (contract.featureSet !== 'iat-size') {
+  const contract = checkFlowContract(options.contract)
+  if (contract.truncation.mode === 'idle-gap') {
     throw new ArgumentError(
-      `contract: expected featureSet iat-size, found ${contract.featureSet}`,
+      'contract: mode idle-gap sorts the packets of a key and drops the last piece of a flow, so it needs whole ' +
+        'flows: collect them (createFlowCollector) and use extractRecords',
       'contract',
     )
   }
@@ -61,27 +77,34 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
   if (row.length !== contract.dimension) {
     throw new ArgumentError(`row: expected ${contract.dimension} numbers, found ${row.length}`, 'row')
   }
-  const memoryBytes = options.memoryBytes ?? DEFAULT_MEMORY_BYTES
-  // The longest row must fit beside the smallest table, or ending other flows would not make room for it.
-  const least = MINIMUM_MEMORY_BYTES + cutterBaseBytes(contract.packetsPerFlow)
-  if (!(memoryBytes >= least)) {
-    throw new ArgumentError(`memoryBytes: expected at least ${least}, found ${memoryBytes}`, 'memoryBytes')
+  const maker = createRowMaker(contract)
+  const memoryBytes = options.memoryBytes ?? DEFAULT_FLOW_MEMORY_BYTES
+  const memory = extractorMemory(maker, memoryBytes)
+  if (!(memoryBytes >= memory.bytes)) {
+    throw new ArgumentError(
+      `memoryBytes: expected at least ${memory.bytes}, found ${memoryBytes}`,
+      'memoryBytes',
+    )
   }
-  const budget = new MemoryBudget(memoryBytes)
-  const cutter: RecordCutter = new RecordCutter(
-    contract,
+  // All is shared out at once; nothing grows beyond it.
+  const budget = new MemoryBudget(memory.bytes)
+  const cutter: RecordCutter = new RecordCutter({
+    rule: cutRuleOf(contract),
+    maker,
     budget,
     row,
-    (flow, record) => describeFlow(tracker.table.identity, flow, record),
-    options.onRecord,
-  )
+    describe: (flow, record) => describeFlow(tracker.table.identity, flow, record),
+    onRecord: options.onRecord,
+    onEarlyRow: options.onEarlyRow,
+    chunks: memory.chunks,
+  })
   const sink: FlowSink = {
     bytesPerFlow: cutter.bytesPerFlow,
     resize: (capacity) => cutter.resize(capacity),
     makeRoom: () => cutter.makeRoom(),
     outOfMemory: () => {},
-    begin: (flow, number, time, size) => cutter.begin(flow, number, time, size),
-    append: (flow, number, time, size) => cutter.append(flow, number, time, size),
+    begin: (flow, packet) => cutter.begin(flow, packet),
+    append: (flow, packet) => cutter.append(flow, packet),
     end: (flow, reason) => cutter.end(flow, reason),
   }
   const tracker: FlowTracker = new FlowTracker(
@@ -89,25 +112,34 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       idleTimeoutMicros: contract.idleTimeoutMicros,
       sizeMeasure: contract.sizeMeasure,
       hashSeed: options.hashSeed ?? 0,
+      initialFlows: memory.flows,
     },
     budget,
     sink,
   )
   const counters = (): FlowCounters => {
-    const { packets, packetsInFlows, timestampBackwards, flows, evictedFlows } = tracker.counts
+    const { packets, packetsInFlows, timestampBackwards, flows } = tracker.counts
+    const { evictedIdleFlows, evictedHalfOpenFlows, evictedActiveFlows } = tracker.counts
     return {
       packets,
       packetsInFlows,
       dropped: tracker.counts.dropped(),
       timestampBackwards,
       flows,
-      evictedFlows,
+      evictedFlows: evictedHalfOpenFlows + evictedActiveFlows,
+      evictedHalfOpenFlows,
+      evictedActiveFlows,
+      evictedIdleFlows,
       ...cutter.counts,
     }
   }
   return {
     add: (batch) => tracker.add(batch),
-    expire: (nowMicros) => tracker.expire(nowMicros),
+    expire: (nowMicros) => {
+      tracker.expire(nowMicros)
+      if (options.onEarlyRow === undefined) return
+      tracker.table.activity.visit((flow) => cutter.settle(flow, nowMicros))
+    },
     endCapture: () => tracker.endCapture(),
     finish: () => {
       tracker.endCapture()
@@ -117,5 +149,6 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
     get openFlows() {
       return tracker.table.count
     },
+    maximumFlows: memory.flows,
   }
 }

@@ -53,8 +53,11 @@ export function copyIdentity(from: FlowIdentity, i: number, to: FlowIdentity, j:
   to.captureIndex[j] = from.captureIndex[i]
 }
 
-/** Writes the key of packet i into `key` (of IPv4, the front words alone); true if its source is end b. */
-export function writeKey(batch: PacketBatch, i: number, key: Uint32Array): boolean {
+/**
+ * Writes the key of packet i into `key` (of IPv4, the front words alone); true if its source is end b. With
+ * `directional`, end a is the source, so the two directions have keys of their own.
+ */
+export function writeKey(batch: PacketBatch, i: number, key: Uint32Array, directional = false): boolean {
   const { sourceAddress, destinationAddress } = batch
   const sourcePort = batch.sourcePort[i]
   const destinationPort = batch.destinationPort[i]
@@ -68,7 +71,7 @@ export function writeKey(batch: PacketBatch, i: number, key: Uint32Array): boole
   }
   if (order === 0) order = sourceAddress[at + 3] - destinationAddress[at + 3]
   if (order === 0) order = sourcePort - destinationPort
-  const swapped = order > 0
+  const swapped = order > 0 && !directional
   const a = swapped ? destinationAddress : sourceAddress
   const b = swapped ? sourceAddress : destinationAddress
   key[0] = (batch.protocol[i] << 8) | version

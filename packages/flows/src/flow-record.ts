@@ -16,9 +16,10 @@ export type EndReason = (typeof END_REASONS)[number]
  * Why a record has no row:
  * - one-packet: a whole flow of one packet (see OnePacketRule);
  * - too-few-packets: a flow with fewer packets than the contract's minimum, in all or within its duration;
- * - remainder: what is left at the end of a long flow after its last full window.
+ * - remainder: what is left at the end of a long flow after its last full window;
+ * - last-piece: the last piece of a flow that was cut, under idle-gap rules.
  */
-export type NoRowReason = 'one-packet' | 'too-few-packets' | 'remainder'
+export type NoRowReason = 'one-packet' | 'too-few-packets' | 'remainder' | 'last-piece'
 
 export interface FlowRecord {
   /** 4 or 6. */
@@ -49,12 +50,25 @@ export interface FlowRecord {
   packets: number
   /** Sum of the contract's size measure over those packets. */
   bytes: number
+  /** Of those packets and bytes, the initiator's and the responder's. */
+  initiatorPackets: number
+  responderPackets: number
+  initiatorBytes: number
+  responderBytes: number
+  /** Sums of the lengths in the IP headers. */
+  initiatorIpBytes: number
+  responderIpBytes: number
+  /** TCP flags that were seen in any packet of each end: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, … */
+  initiatorTcpFlags: number
+  responderTcpFlags: number
   /** Packets that the row is about, before it is cut to packetsPerFlow: in `truncate`, those in time. */
   rowPackets: number
   endReason: EndReason
-  /** D numbers, or null for the reason in `noRowReason`. */
+  /** D numbers; null for the reason in `noRowReason`, or because `rowGivenEarly`. */
   row: Float64Array | null
   noRowReason: NoRowReason | null
+  /** The row went out before the record ended (see FlowExtractorOptions.onEarlyRow). */
+  rowGivenEarly: boolean
 }
 
 export function createFlowRecord(): FlowRecord {
@@ -75,10 +89,19 @@ export function createFlowRecord(): FlowRecord {
     durationMicros: 0,
     packets: 0,
     bytes: 0,
+    initiatorPackets: 0,
+    responderPackets: 0,
+    initiatorBytes: 0,
+    responderBytes: 0,
+    initiatorIpBytes: 0,
+    responderIpBytes: 0,
+    initiatorTcpFlags: 0,
+    responderTcpFlags: 0,
     rowPackets: 0,
     endReason: 'end-of-capture',
     row: null,
     noRowReason: null,
+    rowGivenEarly: false,
   }
 }
 

@@ -5,11 +5,15 @@
  * full. A removal shifts the following entries back (Knuth 6.4, algorithm R), so there are no tombstones and
  * a table that churns for months stays as fast as a new one. The hash is keyed (core's halfSipHash13): probe
  * lengths hold against whoever chooses the keys. Flows have small numbers, reused when they end, under which
- * everybody else keeps columns. They hang in one list by last activity, so the least recently active one is
- * found at once; the order of that list, and so every result, does not depend on the hash key.
+ * everybody else keeps columns. They hang in two lists by last activity (activity-lists.ts), of which the
+ * order, and so every result, does not depend on the hash key.
+ *
+ * Columns have room for `capacity` flows from the start (pages never written take no memory); the slots grow
+ * with the number of flows, so that few flows stay close together in memory.
  */
 import type { PacketBatch } from '@oddflow/capture'
 import { halfSipHash13 } from '@oddflow/core'
+import { ACTIVITY_BYTES, ActivityLists } from './activity-lists.js'
 import {
   createFlowIdentity,
   type FlowIdentity,
@@ -22,61 +26,61 @@ import {
 } from './flow-identity.js'
 
 const NONE = -1
+const INITIAL_SLOTS = 128
 
 /** Bytes of a table for `capacity` flows. */
 export function flowTableBytes(capacity: number): number {
-  return capacity * (IDENTITY_BYTES + 4 + 4 + 4) + 8 * slotCountFor(capacity)
+  return capacity * (IDENTITY_BYTES + 4 + ACTIVITY_BYTES) + 8 * slotCountFor(capacity)
 }
 
 function slotCountFor(capacity: number): number {
-  let slots = 16
+  let slots = INITIAL_SLOTS
   while (slots < 2 * capacity) slots *= 2
   return slots
 }
 
 export class FlowTable {
   readonly identity: FlowIdentity
+  readonly activity: ActivityLists
   /** Flows there is room for. */
   capacity: number
   /** Flows in the table. */
   count = 0
   /** Whether the source of the packet last looked up is end b of its key. */
   lastSwapped = false
+  readonly #directional: boolean
   readonly #key0: number
   readonly #key1: number
   readonly #key = new Uint32Array(KEY_WORDS)
   /** Of the key last looked up. */
   #words = KEY_WORDS
   #hash = 0
-  #slots: Int32Array
-  #mask: number
+  #slots = new Int32Array(2 * INITIAL_SLOTS)
+  #mask = INITIAL_SLOTS - 1
   #hashes: Int32Array
-  /** Towards the more recent; in a free flow, the next free one. */
-  #newer: Int32Array
-  #older: Int32Array
-  #newest = NONE
-  #oldest = NONE
-  #free = 0
+  /** First of the free flows that were in use before; each names the next in `#hashes`. */
+  #free = NONE
+  /** Flows that were ever in use. */
+  #touched = 0
 
-  /** @param hashSeed - any number; tables of different seeds place the same keys differently. */
-  constructor(capacity: number, hashSeed: number) {
+  /**
+   * @param hashSeed - any number; tables of different seeds place the same keys differently.
+   * @param directional - gives each direction a flow of its own.
+   */
+  constructor(capacity: number, hashSeed: number, directional = false) {
     this.capacity = capacity
     this.identity = createFlowIdentity(capacity)
+    this.activity = new ActivityLists(capacity)
+    this.#directional = directional
     this.#key0 = hashSeed | 0
     this.#key1 = Math.floor(hashSeed / 4294967296) | 0
-    const slots = slotCountFor(capacity)
-    this.#slots = new Int32Array(2 * slots)
-    this.#mask = slots - 1
     this.#hashes = new Int32Array(capacity)
-    this.#newer = new Int32Array(capacity)
-    this.#older = new Int32Array(capacity)
-    this.#chainFree(0)
   }
 
   /** Number of the flow of packet i, or -1. Remembers the key for `insert`. */
   find(batch: PacketBatch, i: number): number {
     const key = this.#key
-    this.lastSwapped = writeKey(batch, i, key)
+    this.lastSwapped = writeKey(batch, i, key, this.#directional)
     const words = batch.ipVersion[i] === 4 ? IPV4_KEY_WORDS : KEY_WORDS
     const hash = halfSipHash13(key, 0, words, this.#key0, this.#key1)
     this.#hash = hash
@@ -99,34 +103,24 @@ export class FlowTable {
   }
 
   get full(): boolean {
-    return this.#free === NONE
+    return this.count === this.capacity
   }
 
-  /** Adds the key last looked up, as the most recent flow. The table must not be full. */
+  /** Adds the key last looked up, as the most recent of the half-open flows. The table must not be full. */
   insert(): number {
-    const flow = this.#free
-    this.#free = this.#newer[flow]
+    let flow = this.#free
+    if (flow === NONE) flow = this.#touched++
+    else this.#free = this.#hashes[flow]
     const words = this.#words
     for (let w = 0; w < KEY_WORDS; w++) {
       this.identity.keys[KEY_WORDS * flow + w] = w < words ? this.#key[w] : 0
     }
     this.#hashes[flow] = this.#hash
-    this.#place(flow, this.#hash)
-    this.#attach(flow)
+    this.activity.add(flow)
     this.count++
+    if (2 * this.count > this.#mask + 1) this.#growSlots()
+    else this.#place(flow, this.#hash)
     return flow
-  }
-
-  /** Makes `flow` the most recently active one. */
-  touch(flow: number): void {
-    if (flow === this.#newest) return
-    this.#detach(flow)
-    this.#attach(flow)
-  }
-
-  /** The least recently active flow, or -1. */
-  get oldest(): number {
-    return this.#oldest
   }
 
   /** Takes a flow out; its number may be given to another. */
@@ -145,28 +139,25 @@ export class FlowTable {
       }
     }
     slots[2 * hole + 1] = 0
-    this.#detach(flow)
-    this.#newer[flow] = this.#free
+    this.activity.remove(flow)
+    this.#hashes[flow] = this.#free
     this.#free = flow
     this.count--
   }
 
   /** Makes room for more flows; numbers stay. */
   grow(capacity: number): void {
-    const before = this.capacity
     growFlowIdentity(this.identity, capacity)
+    this.activity.grow(capacity)
     this.#hashes = grown(this.#hashes, new Int32Array(capacity))
-    this.#newer = grown(this.#newer, new Int32Array(capacity))
-    this.#older = grown(this.#older, new Int32Array(capacity))
     this.capacity = capacity
-    this.#chainFree(before)
-    const slots = slotCountFor(capacity)
-    if (slots - 1 === this.#mask) return
+  }
+
+  #growSlots(): void {
+    const slots = 2 * (this.#mask + 1)
     this.#slots = new Int32Array(2 * slots)
     this.#mask = slots - 1
-    for (let flow = this.#oldest; flow !== NONE; flow = this.#newer[flow]) {
-      this.#place(flow, this.#hashes[flow])
-    }
+    this.activity.visit((flow) => this.#place(flow, this.#hashes[flow]))
   }
 
   #place(flow: number, hash: number): void {
@@ -176,28 +167,5 @@ export class FlowTable {
     while (slots[2 * slot + 1] !== 0) slot = (slot + 1) & mask
     slots[2 * slot] = hash
     slots[2 * slot + 1] = flow + 1
-  }
-
-  #chainFree(from: number): void {
-    for (let flow = from; flow < this.capacity; flow++) this.#newer[flow] = flow + 1
-    this.#newer[this.capacity - 1] = from === 0 ? NONE : this.#free
-    this.#free = from
-  }
-
-  #attach(flow: number): void {
-    this.#older[flow] = this.#newest
-    this.#newer[flow] = NONE
-    if (this.#newest === NONE) this.#oldest = flow
-    else this.#newer[this.#newest] = flow
-    this.#newest = flow
-  }
-
-  #detach(flow: number): void {
-    const newer = this.#newer[flow]
-    const older = this.#older[flow]
-    if (newer === NONE) this.#newest = older
-    else this.#older[newer] = older
-    if (older === NONE) this.#oldest = newer
-    else this.#newer[older] = newer
   }
 }

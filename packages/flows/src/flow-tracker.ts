@@ -9,15 +9,29 @@
  * change nothing in what a flow holds. Time runs within a flow and never backwards: a packet stamped earlier
  * than the one before it in its flow counts as simultaneous with it, is counted, and ends nothing.
  *
+ * When there is no room, a flow is ended for it: an idle one, else the least recently active half-open one
+ * (one packet so far, or TCP with nothing but bare SYNs), else the least recently active one.
+ *
  * Left out: TCP state. A connection on the same ports within the timeout continues the flow, FIN or not.
  */
 import { PACKET_OK, type PacketBatch } from '@oddflow/capture'
 import type { SizeMeasure } from '@oddflow/core'
+import { ESTABLISHED, HALF_OPEN } from './activity-lists.js'
 import { PacketCounts } from './flow-counters.js'
 import { grown } from './flow-identity.js'
 import type { EndReason } from './flow-record.js'
 import { FlowTable, flowTableBytes } from './flow-table.js'
 import type { MemoryBudget } from './memory-budget.js'
+import {
+  createPacketFields,
+  IP_BYTES,
+  META,
+  NUMBER,
+  type PacketFields,
+  packetMeta,
+  SIZE,
+  TIME,
+} from './packet-fields.js'
 
 /** Receives the flows of a tracker. `flow` is a small number below `capacity`, reused after `end`. */
 export interface FlowSink {
@@ -27,10 +41,11 @@ export interface FlowSink {
   resize(capacity: number): void
   /** Makes sure that one packet more can be kept; false if the budget forbids. */
   makeRoom(): boolean
-  /** Called when there is no room for another flow or packet; throws, or lets the oldest flow be ended. */
+  /** Called when there is no room for another flow or packet; throws, or lets another flow be ended. */
   outOfMemory(): void
-  begin(flow: number, packetNumber: number, timeMicros: number, sizeBytes: number): void
-  append(flow: number, packetNumber: number, timeMicros: number, sizeBytes: number): void
+  /** The packet's first five fields are filled in; the array is used again for the next packet. */
+  begin(flow: number, packet: PacketFields): void
+  append(flow: number, packet: PacketFields): void
   end(flow: number, reason: EndReason): void
 }
 
@@ -38,11 +53,22 @@ export interface FlowTrackerOptions {
   readonly idleTimeoutMicros: number
   readonly sizeMeasure: SizeMeasure
   readonly hashSeed: number
+  /** A flow for each direction, IPv4 alone. Default false. */
+  readonly directional?: boolean
+  /** Flows that there is room for at first. */
+  readonly initialFlows?: number
 }
 
 const TCP = 6
 const UDP = 17
+const SYN = 2
+const SYN_ACK = 18
 const INITIAL_FLOWS = 64
+
+/** Bytes of tracker, table and sink for so many flows. */
+export function trackerBytes(flows: number, bytesPerFlow: number): number {
+  return flowTableBytes(flows) + flows * (8 + bytesPerFlow)
+}
 
 export class FlowTracker {
   readonly counts = new PacketCounts()
@@ -50,6 +76,7 @@ export class FlowTracker {
   readonly #options: FlowTrackerOptions
   readonly #budget: MemoryBudget
   readonly #sink: FlowSink
+  readonly #packet: PacketFields = createPacketFields()
   /** Time of each flow's last packet. */
   #lastMicros: Float64Array
   /** Latest time in the capture, of any packet: tells at the end which flows had been idle. */
@@ -60,18 +87,22 @@ export class FlowTracker {
     this.#options = options
     this.#budget = budget
     this.#sink = sink
-    this.table = new FlowTable(INITIAL_FLOWS, options.hashSeed)
-    this.#lastMicros = new Float64Array(INITIAL_FLOWS)
-    sink.resize(INITIAL_FLOWS)
-    budget.usedBytes += this.#bytesOf(INITIAL_FLOWS)
+    const flows = options.initialFlows ?? INITIAL_FLOWS
+    this.table = new FlowTable(flows, options.hashSeed, options.directional)
+    this.#lastMicros = new Float64Array(flows)
+    sink.resize(flows)
+    budget.usedBytes += trackerBytes(flows, sink.bytesPerFlow)
   }
 
   add(batch: PacketBatch): void {
     const { counts, table } = this
+    const { activity, identity } = table
     const sink = this.#sink
+    const packet = this.#packet
     const idle = this.#options.idleTimeoutMicros
-    const sizes = this.#options.sizeMeasure === 'ip' ? batch.ipBytes : batch.frameBytes
-    const { status, protocol, timestampMicros } = batch
+    const directional = this.#options.directional === true
+    const sizes = sizesOf(batch, this.#options.sizeMeasure)
+    const { status, protocol, timestampMicros, ipVersion, ipBytes, tcpFlags, hopLimit } = batch
     for (let i = 0; i < batch.count; i++) {
       counts.packets++
       let time = timestampMicros[i]
@@ -84,69 +115,97 @@ export class FlowTracker {
         counts.byProtocol[protocol[i]]++
         continue
       }
+      if (directional && ipVersion[i] !== 4) {
+        counts.notIpv4++
+        continue
+      }
       // NaN and infinities alike.
       if (time - time !== 0) {
         counts.noTimestamp++
         continue
       }
       counts.packetsInFlows++
+      packet[NUMBER] = batch.firstFrame + i
+      packet[TIME] = time
+      packet[SIZE] = sizes[i]
+      packet[IP_BYTES] = ipBytes[i]
       let flow = table.find(batch, i)
       if (flow < 0) {
         if (table.full) this.#growOrEvict()
         flow = table.insert()
-        this.#begin(flow, batch, i, time, sizes[i])
+        this.#begin(flow, batch, i)
         continue
       }
-      table.touch(flow)
       const last = this.#lastMicros[flow]
       if (time - last > idle) {
         sink.end(flow, 'idle-timeout')
-        this.#begin(flow, batch, i, time, sizes[i])
+        activity.remove(flow)
+        activity.add(flow)
+        this.#begin(flow, batch, i)
         continue
       }
+      // Bare SYNs keep a TCP flow half-open; anything else after the first packet makes it established.
+      const flags = tcpFlags[i]
+      if ((flags & SYN_ACK) === SYN && activity.kind[flow] === HALF_OPEN) activity.touch(flow, HALF_OPEN)
+      else activity.touch(flow, ESTABLISHED)
       if (time < last) {
         counts.timestampBackwards++
-        time = last
+        // Directional flows are sorted when they are whole.
+        if (!directional) time = last
+        packet[TIME] = time
       }
-      while (!sink.makeRoom()) this.#evict()
+      packet[META] = packetMeta(flags, hopLimit[i], table.lastSwapped !== (identity.swapped[flow] === 1))
+      while (!sink.makeRoom()) this.#evict(flow)
       this.#lastMicros[flow] = time
-      sink.append(flow, batch.firstFrame + i, time, sizes[i])
+      sink.append(flow, packet)
     }
   }
 
-  /** Ends the flows that are idle at `nowMicros`, the longest silent first. */
+  /** Ends the flows that are idle at `nowMicros`. */
   expire(nowMicros: number): void {
     if (nowMicros > this.#clockMicros) this.#clockMicros = nowMicros
-    for (;;) {
-      const flow = this.table.oldest
-      if (flow < 0 || !(nowMicros - this.#lastMicros[flow] > this.#options.idleTimeoutMicros)) return
-      this.#remove(flow, 'idle-timeout')
+    for (let kind = HALF_OPEN; kind <= ESTABLISHED; kind++) {
+      for (;;) {
+        const flow = this.table.activity.oldest(kind)
+        if (flow < 0 || !(nowMicros - this.#lastMicros[flow] > this.#options.idleTimeoutMicros)) break
+        this.#remove(flow, 'idle-timeout')
+      }
     }
   }
 
   /** Ends all flows, the longest silent first; what comes next is another capture. */
   endCapture(): void {
-    for (let flow = this.table.oldest; flow >= 0; flow = this.table.oldest) {
+    const { activity } = this.table
+    for (;;) {
+      const halfOpen = activity.oldest(HALF_OPEN)
+      const established = activity.oldest(ESTABLISHED)
+      if (halfOpen < 0 && established < 0) break
+      const flow =
+        established < 0 || (halfOpen >= 0 && this.#lastMicros[halfOpen] <= this.#lastMicros[established])
+          ? halfOpen
+          : established
       this.#remove(flow, this.#isIdle(flow) ? 'idle-timeout' : 'end-of-capture')
     }
     this.#clockMicros = Number.NEGATIVE_INFINITY
     this.#captureIndex++
   }
 
-  #begin(flow: number, batch: PacketBatch, i: number, time: number, size: number): void {
+  #begin(flow: number, batch: PacketBatch, i: number): void {
     const { identity, lastSwapped } = this.table
+    const packet = this.#packet
     identity.swapped[flow] = lastSwapped ? 1 : 0
     identity.captureIndex[flow] = this.#captureIndex
-    identity.firstPacketNumber[flow] = batch.firstFrame + i
+    identity.firstPacketNumber[flow] = packet[NUMBER]
     const at = 12 * flow
     for (let b = 0; b < 6; b++) {
       identity.macs[at + b] = batch.sourceMac[6 * i + b]
       identity.macs[at + 6 + b] = batch.destinationMac[6 * i + b]
     }
-    this.#lastMicros[flow] = time
-    while (!this.#sink.makeRoom()) this.#evict()
+    packet[META] = packetMeta(batch.tcpFlags[i], batch.hopLimit[i], false)
+    this.#lastMicros[flow] = packet[TIME]
+    while (!this.#sink.makeRoom()) this.#evict(flow)
     this.counts.flows++
-    this.#sink.begin(flow, batch.firstFrame + i, time, size)
+    this.#sink.begin(flow, packet)
   }
 
   #isIdle(flow: number): boolean {
@@ -158,27 +217,48 @@ export class FlowTracker {
     this.table.remove(flow)
   }
 
-  /** Ends the least recently active flow; the current one is the most recent. */
-  #evict(): void {
+  /** Ends a flow other than `current` to make room for it. */
+  #evict(current: number): void {
     this.#sink.outOfMemory()
-    const flow = this.table.oldest
-    const idle = this.#isIdle(flow)
-    if (!idle) this.counts.evictedFlows++
-    this.#remove(flow, idle ? 'idle-timeout' : 'evicted')
+    const { counts } = this
+    const halfOpen = this.#oldestBut(HALF_OPEN, current)
+    const established = this.#oldestBut(ESTABLISHED, current)
+    for (const flow of [halfOpen, established]) {
+      if (flow >= 0 && this.#isIdle(flow)) {
+        counts.evictedIdleFlows++
+        this.#remove(flow, 'idle-timeout')
+        return
+      }
+    }
+    if (halfOpen >= 0) counts.evictedHalfOpenFlows++
+    else counts.evictedActiveFlows++
+    this.#remove(halfOpen >= 0 ? halfOpen : established, 'evicted')
+  }
+
+  #oldestBut(kind: number, current: number): number {
+    const { activity } = this.table
+    const flow = activity.oldest(kind)
+    return flow >= 0 && flow === current ? activity.newer(flow) : flow
   }
 
   #growOrEvict(): void {
-    const capacity = this.#budget.reserveMore(this.table.capacity, (flows) => this.#bytesOf(flows))
+    const { bytesPerFlow } = this.#sink
+    const capacity = this.#budget.reserveMore(this.table.capacity, (flows) =>
+      trackerBytes(flows, bytesPerFlow),
+    )
     if (capacity === this.table.capacity) {
-      this.#evict()
+      this.#evict(NO_FLOW)
       return
     }
     this.table.grow(capacity)
     this.#lastMicros = grown(this.#lastMicros, new Float64Array(capacity))
     this.#sink.resize(capacity)
   }
+}
 
-  #bytesOf(flows: number): number {
-    return flowTableBytes(flows) + flows * (8 + this.#sink.bytesPerFlow)
-  }
+const NO_FLOW = -1
+
+function sizesOf(batch: PacketBatch, measure: SizeMeasure): Uint32Array {
+  if (measure === 'ip') return batch.ipBytes
+  return measure === 'captured' ? batch.capturedBytes : batch.frameBytes
 }

@@ -7,7 +7,12 @@ export {
   type FlowCollectorOptions,
 } from './flow-collector.js'
 export type { DropReason, FlowCounters } from './flow-counters.js'
-export { createFlowExtractor, type FlowExtractor, type FlowExtractorOptions } from './flow-extractor.js'
+export {
+  createFlowExtractor,
+  DEFAULT_FLOW_MEMORY_BYTES,
+  type FlowExtractor,
+  type FlowExtractorOptions,
+} from './flow-extractor.js'
 export type { FlowIdentity } from './flow-identity.js'
 export { createFlowKeyCounter, type FlowKeyCounter, type FlowKeyCounts } from './flow-key-counter.js'
 export {
@@ -18,6 +23,11 @@ export {
   type NoRowReason,
 } from './flow-record.js'
 export { FlowTable, flowTableBytes } from './flow-table.js'
-export { type LearnContractOptions, learnIatSizeContract } from './learn-contract.js'
+export {
+  type LearnContractOptions,
+  learnFeatureContract,
+  learnIatSizeContract,
+  SAMPLING_QUANTILES,
+} from './learn-contract.js'
 export { judgeOnePacket, learnOnePacketRule, MAXIMUM_SERVICES, serviceName } from './one-packet-rule.js'
-export type { RecordCounts } from './record-cutter.js'
+export type { RecordCounts } from './record-counts.js'

@@ -1,23 +1,38 @@
 /**
- * What training learns about flows: the duration T to cut at and the number of packets p of a row.
+ * What training learns about flows: the duration T to cut at, the number of packets p of a row, and for
+ * SAMP the length of a window.
  *
  * Paper, section on features: flows are cut at the 90th percentile of their durations in the training data,
  * and a row has as many places as the 90th percentile of packets a flow. T = 0.9-quantile of the durations of
  * flows with the minimum of packets (uncut), in whole microseconds, at least 1; then the flows are cut, and
  * p = 0.9-quantile of packets a piece, over pieces that make rows, rounded down, at least the minimum.
  * Rounding T down changes no cut, since times are whole microseconds. Quantiles are numpy's default (linear).
+ *
+ * Directional flows are learned by the authors' rules: durations are floats of seconds, T is not rounded, and
+ * the windows of SAMP come from the durations of pieces, not of flows.
  */
-
-import type { IatSizeContract, IatUnit, ScalerName, TruncationMode } from '@oddflow/core'
-import { ArgumentError, DataError, MAXIMUM_DIMENSION } from '@oddflow/core'
+import type {
+  FlowContract,
+  FlowFeatureSet,
+  FlowRules,
+  IatSizeContract,
+  IatUnit,
+  ScalerName,
+  TruncationMode,
+} from '@oddflow/core'
+import { DataError, featureDimension, maximumPacketsPerFlow } from '@oddflow/core'
+import { checkLearnOptions, DEFAULT_HEADER_PACKETS, DEFAULT_PACKETS_KEPT } from './check-learn-options.js'
 import type { CollectedFlows } from './collected-flows.js'
-import { cutFlows } from './extract-records.js'
+import { cutFlows, cutFlowsAtIdleGaps } from './extract-records.js'
+import { createNoRows } from './feature-sets/no-rows.js'
 import { linearQuantile } from './linear-quantile.js'
 
 export interface LearnContractOptions {
-  /** Default split. */
+  /** Default iat-size. */
+  readonly featureSet?: FlowFeatureSet
+  /** Default split; directional flows are cut in mode idle-gap, and others are not. */
   readonly mode?: TruncationMode
-  /** Default seconds. */
+  /** Default seconds. Refused for feature sets without times in their rows. */
   readonly iatUnit?: IatUnit
   /** Whole number of microseconds, or null (the default) for no such limit. */
   readonly activeTimeoutMicros?: number | null
@@ -25,81 +40,172 @@ export interface LearnContractOptions {
   readonly minimumPackets?: number
   /** Of durations and of packets, in [0, 1]. Default 0.9. */
   readonly quantile?: number
+  /** Of flow durations, for the windows of SAMP, in [0, 1]: the paper tries 0.1, 0.2, …, 0.9, 0.95. Default 0.3. */
+  readonly samplingQuantile?: number
+  /** Packets whose headers make a header-bits row, at most: p is no larger. Default 10. */
+  readonly headerPackets?: number
+  /** Packets of a record that stats-header is about. Default 65,536, at least p. */
+  readonly packetsKept?: number
   /** Default none. */
   readonly scaler?: ScalerName
 }
 
-/** The most packets that the widest row has places for. */
-const MAXIMUM_PACKETS = (MAXIMUM_DIMENSION + 1) / 2
+/** The ten quantiles of flow durations that the paper takes windows of SAMP from. */
+export const SAMPLING_QUANTILES: readonly number[] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
 
 /**
- * Learns a contract from flows of normal traffic. p is at most 32,768, the widest row that a model may have.
- * @throws DataError if no flow has the minimum of packets; ArgumentError if an option is out of range.
+ * Learns a contract from flows of normal traffic. p is at most what the widest row has places for.
+ * @throws DataError if no flow has the minimum of packets, or if a learned window or duration is 0;
+ *   ArgumentError if an option is out of range or does not apply.
  */
-export function learnIatSizeContract(
+export function learnFeatureContract(
   flows: CollectedFlows,
   options: LearnContractOptions = {},
-): IatSizeContract {
-  const { mode = 'split', iatUnit = 'seconds', activeTimeoutMicros = null, scaler = 'none' } = options
-  const { minimumPackets = 2, quantile = 0.9 } = options
-  check('quantile', quantile >= 0 && quantile <= 1, 'a number from 0 to 1', quantile)
-  const wholeMinimum = Number.isSafeInteger(minimumPackets) && minimumPackets >= 2
-  check(
-    'minimumPackets',
-    wholeMinimum && minimumPackets <= MAXIMUM_PACKETS,
-    'a whole number ≥ 2',
-    minimumPackets,
-  )
-  const activeFits =
-    activeTimeoutMicros === null || (Number.isSafeInteger(activeTimeoutMicros) && activeTimeoutMicros >= 1)
-  check('activeTimeoutMicros', activeFits, 'a whole number ≥ 1 or null', activeTimeoutMicros)
-
-  const rule = { packetsPerFlow: minimumPackets, iatUnit, activeTimeoutMicros, minimumPackets }
-  const durations: number[] = []
-  cutFlows(flows, { ...rule, truncation: { mode, durationMicros: Number.POSITIVE_INFINITY } }, (record) => {
-    if (record.row !== null) durations.push(record.durationMicros)
-  })
-  if (durations.length === 0) {
-    throw new DataError(
-      `no flow of ${minimumPackets} or more packets to learn from (${flows.count} flows in all): ` +
-        'train on a longer capture',
-    )
+): FlowContract {
+  const { featureSet = 'iat-size', quantile = 0.9, samplingQuantile = 0.3, iatUnit = 'seconds' } = options
+  checkLearnOptions(flows, options)
+  const learned =
+    flows.flowKey === 'directional-5-tuple' ? learnIdleGap(flows, options) : learnCut(flows, options)
+  const { minimumPackets = 2, activeTimeoutMicros = null, scaler = 'none' } = options
+  const longest = linearQuantile(learned.lengths, quantile)
+  // The authors' code rounds down whatever interpolation left.
+  const whole = learned.truncation.mode === 'idle-gap' ? Math.floor(longest) : floorOf(longest)
+  const length = Math.max(minimumPackets, whole)
+  let packetsPerFlow = Math.min(maximumPacketsPerFlow(featureSet), length)
+  if (featureSet === 'header-bits') {
+    const most = Math.max(minimumPackets, options.headerPackets ?? DEFAULT_HEADER_PACKETS)
+    packetsPerFlow = Math.min(packetsPerFlow, most)
   }
+  const rules: FlowRules = {
+    featureSetVersion: 1,
+    dimension: featureDimension(featureSet, packetsPerFlow, learned.truncation.mode),
+    packetsPerFlow,
+    sizeMeasure: flows.sizeMeasure,
+    flowKey: flows.flowKey,
+    idleTimeoutMicros: flows.idleTimeoutMicros,
+    activeTimeoutMicros,
+    truncation: learned.truncation,
+    minimumPackets,
+    scaler,
+  }
+  switch (featureSet) {
+    case 'iat-size':
+    case 'iat':
+      return { featureSet, ...rules, iatUnit }
+    case 'size':
+    case 'header-bits':
+      return { featureSet, ...rules }
+    case 'stats-header': {
+      const packetsKept = Math.max(packetsPerFlow, options.packetsKept ?? DEFAULT_PACKETS_KEPT)
+      return { featureSet, ...rules, iatUnit, packetsKept }
+    }
+    case 'samp-size':
+    case 'samp-num':
+      return { featureSet, ...rules, ...learnSampling(learned, samplingQuantile) }
+  }
+}
+
+/** `learnFeatureContract` for IAT+SIZE. */
+export function learnIatSizeContract(
+  flows: CollectedFlows,
+  options: Omit<LearnContractOptions, 'featureSet'> = {},
+): IatSizeContract {
+  return learnFeatureContract(flows, { ...options, featureSet: 'iat-size' }) as IatSizeContract
+}
+
+interface Learned {
+  readonly truncation: FlowRules['truncation']
+  /** Packets of each row. */
+  readonly lengths: number[]
+  /** What the windows of SAMP are quantiles of: microseconds, or in idle-gap seconds. */
+  readonly samplingDurations: number[]
+}
+
+function learnCut(flows: CollectedFlows, options: LearnContractOptions): Learned {
+  const { minimumPackets = 2, quantile = 0.9, activeTimeoutMicros = null } = options
+  const mode = options.mode === 'truncate' ? 'truncate' : 'split'
+  const rule = { split: mode === 'split', activeTimeoutMicros, minimumPackets }
+  const durations: number[] = []
+  cutFlows(flows, { ...rule, durationMicros: Number.POSITIVE_INFINITY }, createNoRows(), (record) => {
+    if (record.noRowReason === null) durations.push(record.durationMicros)
+  })
+  checkSomeFlows(durations, flows, minimumPackets)
   const durationMicros = Math.max(1, floorOf(linearQuantile(durations, quantile)))
-  const truncation = { mode, durationMicros }
   const lengths: number[] = []
-  cutFlows(flows, { ...rule, truncation }, (record) => {
-    if (record.row !== null) lengths.push(record.rowPackets)
+  cutFlows(flows, { ...rule, durationMicros }, createNoRows(), (record) => {
+    if (record.noRowReason === null) lengths.push(record.rowPackets)
   })
   if (lengths.length === 0) {
     throw new DataError(
       `no flow has ${minimumPackets} packets within ${durationMicros} µs: train on more flows, or use mode split`,
     )
   }
-  const length = Math.max(minimumPackets, floorOf(linearQuantile(lengths, quantile)))
-  const packetsPerFlow = Math.min(MAXIMUM_PACKETS, length)
-  return {
-    featureSet: 'iat-size',
-    featureSetVersion: 1,
-    dimension: 2 * packetsPerFlow - 1,
-    packetsPerFlow,
-    iatUnit,
-    sizeMeasure: flows.sizeMeasure,
-    flowKey: 'bidirectional-5-tuple',
-    idleTimeoutMicros: flows.idleTimeoutMicros,
-    activeTimeoutMicros,
-    truncation,
-    minimumPackets,
-    scaler,
+  return { truncation: { mode, durationMicros }, lengths, samplingDurations: durations }
+}
+
+function learnIdleGap(flows: CollectedFlows, options: LearnContractOptions): Learned {
+  const { minimumPackets = 2, quantile = 0.9 } = options
+  const durations: number[] = []
+  for (let f = 0; f < flows.count; f++) {
+    const [first, end] = [flows.packetOffset[f], flows.packetOffset[f + 1]]
+    if (end - first >= minimumPackets) durations.push(secondsBetween(flows, first, end - 1))
   }
+  checkSomeFlows(durations, flows, minimumPackets)
+  const durationSeconds = linearQuantile(durations, quantile)
+  if (!(durationSeconds > 0)) {
+    throw new DataError(`durationSeconds: the ${quantile}-quantile of flow durations is 0: nothing to cut at`)
+  }
+  const lengths: number[] = []
+  const samplingDurations: number[] = []
+  cutFlowsAtIdleGaps(flows, durationSeconds, minimumPackets, createNoRows(), (record) => {
+    if (record.noRowReason !== null) return
+    lengths.push(record.packets)
+    const start = record.startMicros / 1_000_000
+    samplingDurations.push((record.startMicros + record.durationMicros) / 1_000_000 - start)
+  })
+  if (lengths.length === 0) throw new DataError('idle-gap rules leave no piece: train on more flows')
+  return {
+    truncation: {
+      mode: 'idle-gap',
+      durationMicros: Math.floor(durationSeconds * 1_000_000),
+      durationSeconds,
+    },
+    lengths,
+    samplingDurations,
+  }
+}
+
+function learnSampling(
+  learned: Learned,
+  samplingQuantile: number,
+): { samplingIntervalMicros: number; samplingIntervalSeconds?: number } {
+  const interval = linearQuantile(learned.samplingDurations, samplingQuantile)
+  if (!(interval > 0)) {
+    throw new DataError(
+      `samplingInterval: the ${samplingQuantile}-quantile of flow durations is 0, and windows need a length: ` +
+        'take a larger samplingQuantile',
+      'samplingInterval',
+    )
+  }
+  return learned.truncation.mode === 'idle-gap'
+    ? { samplingIntervalMicros: interval * 1_000_000, samplingIntervalSeconds: interval }
+    : { samplingIntervalMicros: interval }
+}
+
+function checkSomeFlows(durations: readonly number[], flows: CollectedFlows, minimumPackets: number): void {
+  if (durations.length > 0) return
+  throw new DataError(
+    `no flow of ${minimumPackets} or more packets to learn from (${flows.count} flows in all): ` +
+      'train on a longer capture',
+  )
+}
+
+function secondsBetween(flows: CollectedFlows, i: number, j: number): number {
+  return flows.packetMicros[j] / 1_000_000 - flows.packetMicros[i] / 1_000_000
 }
 
 /** Rounds down what interpolation left: a quantile within 1e-9 of a whole number is that number. */
 function floorOf(value: number): number {
   const whole = Math.round(value)
   return Math.abs(value - whole) <= 1e-9 * Math.max(1, Math.abs(value)) ? whole : Math.floor(value)
-}
-
-function check(field: string, holds: boolean, expected: string, found: unknown): void {
-  if (!holds) throw new ArgumentError(`${field}: expected ${expected}, found ${String(found)}`, field)
 }

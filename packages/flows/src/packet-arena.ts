@@ -1,27 +1,49 @@
 /**
- * PacketArena: every packet of a training capture, (flow, time, size, number), in order of arrival.
+ * PacketArena: every packet of a training capture, with the number of its flow, in order of arrival.
  *
  * Blocks that are only ever appended to, so nothing is copied while it grows; `group` sorts them by flow at
  * the end (a counting sort: stable, linear), giving each block back as soon as it is read.
  */
+import { IP_BYTES, META, NUMBER, type PacketFields, SIZE, TIME } from './packet-fields.js'
+
 const BLOCK_PACKETS = 16_384
 
 /** Bytes of a packet: in a block, and in the grouped columns beside it. */
-export const ARENA_PACKET_BYTES = 4 + 8 + 4 + 8
-export const GROUPED_PACKET_BYTES = 8 + 4 + 8
+export const GROUPED_PACKET_BYTES = 8 + 4 + 4 + 4 + 8
+export const ARENA_PACKET_BYTES = 4 + GROUPED_PACKET_BYTES
 
-interface Block {
-  readonly flow: Uint32Array
-  readonly micros: Float64Array
-  readonly bytes: Uint32Array
-  readonly number: Float64Array
-}
-
-export interface GroupedPackets {
-  readonly packetOffset: Float64Array
+interface PacketColumns {
   readonly packetMicros: Float64Array
   readonly packetBytes: Uint32Array
+  readonly packetIpBytes: Uint32Array
+  readonly packetMeta: Uint32Array
   readonly packetNumber: Float64Array
+}
+
+interface Block extends PacketColumns {
+  readonly flow: Uint32Array
+}
+
+export interface GroupedPackets extends PacketColumns {
+  readonly packetOffset: Float64Array
+}
+
+function createColumns(packets: number): PacketColumns {
+  return {
+    packetMicros: new Float64Array(packets),
+    packetBytes: new Uint32Array(packets),
+    packetIpBytes: new Uint32Array(packets),
+    packetMeta: new Uint32Array(packets),
+    packetNumber: new Float64Array(packets),
+  }
+}
+
+function copyPacket(from: PacketColumns, i: number, to: PacketColumns, j: number): void {
+  to.packetMicros[j] = from.packetMicros[i]
+  to.packetBytes[j] = from.packetBytes[i]
+  to.packetIpBytes[j] = from.packetIpBytes[i]
+  to.packetMeta[j] = from.packetMeta[i]
+  to.packetNumber[j] = from.packetNumber[i]
 }
 
 export class PacketArena {
@@ -36,21 +58,18 @@ export class PacketArena {
   static readonly blockBytes = BLOCK_PACKETS * (ARENA_PACKET_BYTES + GROUPED_PACKET_BYTES)
 
   addBlock(): void {
-    this.#blocks.push({
-      flow: new Uint32Array(BLOCK_PACKETS),
-      micros: new Float64Array(BLOCK_PACKETS),
-      bytes: new Uint32Array(BLOCK_PACKETS),
-      number: new Float64Array(BLOCK_PACKETS),
-    })
+    this.#blocks.push({ flow: new Uint32Array(BLOCK_PACKETS), ...createColumns(BLOCK_PACKETS) })
   }
 
-  push(flow: number, micros: number, bytes: number, number: number): void {
+  push(flow: number, packet: PacketFields): void {
     const block = this.#blocks[this.#blocks.length - 1]
     const at = this.count++ % BLOCK_PACKETS
     block.flow[at] = flow
-    block.micros[at] = micros
-    block.bytes[at] = bytes
-    block.number[at] = number
+    block.packetMicros[at] = packet[TIME]
+    block.packetBytes[at] = packet[SIZE]
+    block.packetIpBytes[at] = packet[IP_BYTES]
+    block.packetMeta[at] = packet[META]
+    block.packetNumber[at] = packet[NUMBER]
   }
 
   /** Packets by flow, in order of arrival within each; empties the arena. */
@@ -63,20 +82,13 @@ export class PacketArena {
     })
     for (let f = 0; f < flows; f++) packetOffset[f + 1] += packetOffset[f]
     const next = packetOffset.slice()
-    const packetMicros = new Float64Array(count)
-    const packetBytes = new Uint32Array(count)
-    const packetNumber = new Float64Array(count)
+    const columns = createColumns(count)
     for (let done = 0; done < count; done += BLOCK_PACKETS) {
       const block = this.#blocks.shift()!
       const end = Math.min(BLOCK_PACKETS, count - done)
-      for (let i = 0; i < end; i++) {
-        const at = next[block.flow[i]]++
-        packetMicros[at] = block.micros[i]
-        packetBytes[at] = block.bytes[i]
-        packetNumber[at] = block.number[i]
-      }
+      for (let i = 0; i < end; i++) copyPacket(block, i, columns, next[block.flow[i]]++)
     }
     this.count = 0
-    return { packetOffset, packetMicros, packetBytes, packetNumber }
+    return { packetOffset, ...columns }
   }
 }

@@ -1,43 +1,58 @@
 /**
- * PacketPool: the first packets of every open record, in chunks of four, linked.
+ * PacketPool: what the feature set keeps of the packets of every open record, in chunks of four, linked.
  *
  * Most flows are short and a model may want long rows, so a fixed number of places a flow would be mostly
- * air. A chunk holds the interarrival times and sizes of four packets; a record's chunks hang together and go
- * back to the free list when it ends.
+ * air. A chunk holds four entries of some floats and some words each, as many as the feature set says; a
+ * record's chunks hang together and go back to the free list when it ends. Entries are what the set makes of
+ * packets: one for each of the first p, or one for each window of a time series.
+ *
+ * Columns have their full length from the start in scoring; pages that were never written take no memory.
  */
 import { grown } from './flow-identity.js'
 
-export const PACKETS_PER_CHUNK = 4
-const CHUNK = PACKETS_PER_CHUNK
+export const ENTRIES_PER_CHUNK = 4
+const CHUNK = ENTRIES_PER_CHUNK
 const NONE = -1
 
-export function packetPoolBytes(chunks: number): number {
-  return chunks * (CHUNK * 12 + 4)
+/** How much an entry holds. */
+export interface EntryLayout {
+  readonly entryFloats: number
+  readonly entryWords: number
+}
+
+/** Bytes of a pool of so many chunks. */
+export function packetPoolBytes(layout: EntryLayout, chunks: number): number {
+  return chunks * (CHUNK * (8 * layout.entryFloats + 4 * layout.entryWords) + 4)
 }
 
 export class PacketPool {
   capacity: number
-  #iatMicros: Float64Array
-  #sizeBytes: Uint32Array
+  /** Entry `at` has floats[entryFloats · at …] and words[entryWords · at …]. */
+  floats: Float64Array
+  words: Uint32Array
+  readonly #layout: EntryLayout
   #next: Int32Array
-  #free = 0
+  #free = NONE
+  /** Chunks that were ever taken; those after it have never been written. */
+  #touched = 0
 
-  constructor(capacity: number) {
+  constructor(layout: EntryLayout, capacity: number) {
+    this.#layout = layout
     this.capacity = capacity
-    this.#iatMicros = new Float64Array(CHUNK * capacity)
-    this.#sizeBytes = new Uint32Array(CHUNK * capacity)
+    this.floats = new Float64Array(CHUNK * layout.entryFloats * capacity)
+    this.words = new Uint32Array(CHUNK * layout.entryWords * capacity)
     this.#next = new Int32Array(capacity)
-    this.#chain(0, NONE)
   }
 
   get full(): boolean {
-    return this.#free === NONE
+    return this.#free === NONE && this.#touched === this.capacity
   }
 
   /** Takes a chunk, linked behind chunk `after` if that is not -1. The pool must not be full. */
   take(after: number): number {
-    const chunk = this.#free
-    this.#free = this.#next[chunk]
+    let chunk = this.#free
+    if (chunk === NONE) chunk = this.#touched++
+    else this.#free = this.#next[chunk]
     this.#next[chunk] = NONE
     if (after !== NONE) this.#next[after] = chunk
     return chunk
@@ -49,48 +64,27 @@ export class PacketPool {
     this.#free = head
   }
 
-  /** Writes packet `index` of its record into the chunk that holds it. */
-  write(chunk: number, index: number, iatMicros: number, sizeBytes: number): void {
-    const at = CHUNK * chunk + (index & (CHUNK - 1))
-    this.#iatMicros[at] = iatMicros
-    this.#sizeBytes[at] = sizeBytes
-  }
-
-  /** Whether packet `index` is the first of a chunk. */
-  startsChunk(index: number): boolean {
-    return (index & (CHUNK - 1)) === 0
-  }
-
-  /**
-   * Writes iat1, size1, …, iat(n−1), size(n−1), size(n) of the n = `count` ≥ 1 packets into `row`: cut where
-   * the row ends, or zeros after.
-   * @param unitMicros - microseconds in the unit of interarrival times: 1, or 1,000,000 for seconds.
-   */
-  writeRow(head: number, count: number, unitMicros: number, row: Float64Array): void {
+  /** Copies the `count` entries of the record that begins with chunk `head` into contiguous arrays. */
+  gather(head: number, count: number, floats: Float64Array, words: Uint32Array): void {
+    const { entryFloats, entryWords } = this.#layout
     let chunk = head
-    for (let index = 0; index < count; index++) {
-      if (index > 0 && this.startsChunk(index)) chunk = this.#next[chunk]
-      const at = CHUNK * chunk + (index & (CHUNK - 1))
-      // The time before packet j+1 stands in front of packet j's size.
-      if (index > 0) row[2 * index - 2] = this.#iatMicros[at] / unitMicros
-      const column = index === count - 1 ? 2 * index : 2 * index + 1
-      if (column < row.length) row[column] = this.#sizeBytes[at]
+    for (let done = 0; done < count; done += CHUNK) {
+      const entries = Math.min(CHUNK, count - done)
+      for (let k = 0; k < entries * entryFloats; k++) {
+        floats[entryFloats * done + k] = this.floats[CHUNK * entryFloats * chunk + k]
+      }
+      for (let k = 0; k < entries * entryWords; k++) {
+        words[entryWords * done + k] = this.words[CHUNK * entryWords * chunk + k]
+      }
+      chunk = this.#next[chunk]
     }
-    row.fill(0, 2 * count - 1)
   }
 
   grow(capacity: number): void {
-    const before = this.capacity
-    this.#iatMicros = grown(this.#iatMicros, new Float64Array(CHUNK * capacity))
-    this.#sizeBytes = grown(this.#sizeBytes, new Uint32Array(CHUNK * capacity))
+    const { entryFloats, entryWords } = this.#layout
+    this.floats = grown(this.floats, new Float64Array(CHUNK * entryFloats * capacity))
+    this.words = grown(this.words, new Uint32Array(CHUNK * entryWords * capacity))
     this.#next = grown(this.#next, new Int32Array(capacity))
     this.capacity = capacity
-    this.#chain(before, this.#free)
-  }
-
-  #chain(from: number, rest: number): void {
-    for (let chunk = from; chunk < this.capacity; chunk++) this.#next[chunk] = chunk + 1
-    this.#next[this.capacity - 1] = rest
-    this.#free = from
   }
 }

@@ -7,203 +7,335 @@
  *   of packets; until then the window stays open, so that slow traffic makes rows too.
  * The active timeout begins the next record in the same way, in both modes. The same cutter serves the
  * scoring of packets as they come and the cutting of collected flows, so their rows are equal to the bit.
+ * (Idle-gap rules need the whole flow: cut-idle-gap.ts cuts, and gives each piece to a cutter that does not.)
  *
- * A row is the whole sequence iat1, size1, …, size(n), zero-padded or cut to 2p − 1 columns. So a record of
- * more than p packets has iat(p) in the last column, where one of p packets has size(p); the authors' rows are
- * made so. The first p + 1 packets of an open record are kept for it, in a PacketPool.
+ * What is kept of a packet for the row is the feature set's business (feature-sets/row-maker.ts): entries in a
+ * PacketPool. With `onEarlyRow`, a row goes out as soon as nothing can change it any more, and its entries are
+ * given back; the record follows when it ends, without the row.
  */
-import type { IatSizeContract } from '@oddflow/core'
+
+import type { RowMaker } from './feature-sets/row-maker.js'
 import { grown } from './flow-identity.js'
 import type { EndReason, FlowRecord, NoRowReason } from './flow-record.js'
 import { createFlowRecord } from './flow-record.js'
 import type { MemoryBudget } from './memory-budget.js'
-import { PACKETS_PER_CHUNK, PacketPool, packetPoolBytes } from './packet-pool.js'
+import {
+  FROM_RESPONDER,
+  IAT,
+  IP_BYTES,
+  META,
+  NUMBER,
+  type PacketFields,
+  SIZE,
+  START as START_FIELD,
+  TIME,
+} from './packet-fields.js'
+import { ENTRIES_PER_CHUNK, type EntryLayout, PacketPool, packetPoolBytes } from './packet-pool.js'
+import { countRecord, createRecordCounts, type RecordCounts } from './record-counts.js'
 
 const NONE = -1
 
-/** Places in a flow's state: times in microseconds, counts, and the first and last chunk of its packets. */
+/** Places in a flow's state: times, counts, and the first and last chunk of its entries. */
 const START = 0
 const LAST = 1
-const FIRST = 2
-const PACKETS = 3
-const ROW_PACKETS = 4
-const BYTES = 5
-const HEAD = 6
+const PACKETS = 2
+const ROW_PACKETS = 3
+const BYTES = 4
+const IP = 5
+const ENTRIES = 6
 const TAIL = 7
-const STRIDE = 8
-/** Chunks that are there from the start, beside those for one whole row. */
-const INITIAL_CHUNKS = 64
+const HEAD = 8
+const FIRST = 9
+const PIECE = 10
+const INITIATOR_PACKETS = 11
+const INITIATOR_BYTES = 12
+const INITIATOR_IP = 13
+/** The initiator's flags, and the responder's from bit 8 on. */
+const FLAGS = 14
+/** 1 once the row went out. */
+const GIVEN = 15
+const STRIDE = 16
 
-function initialChunks(packetsPerFlow: number): number {
-  return INITIAL_CHUNKS + Math.ceil((packetsPerFlow + 1) / PACKETS_PER_CHUNK)
+/** Bytes of a cutter for one flow. */
+export const CUTTER_BYTES_PER_FLOW = 8 * STRIDE
+/** Chunks that a cutter has beside those for one whole row, if not told how many. */
+const SPARE_CHUNKS = 64
+
+/** Chunks that the longest record takes. */
+export function longestRecordChunks(maker: Pick<RowMaker, 'maximumEntries'>): number {
+  return Math.ceil(maker.maximumEntries / ENTRIES_PER_CHUNK)
 }
 
-/** Bytes that a cutter takes before its first flow. */
-export function cutterBaseBytes(packetsPerFlow: number): number {
-  return packetPoolBytes(initialChunks(packetsPerFlow))
+/** Bytes of the pool of so many chunks beside those of one whole row. */
+export function cutterPoolBytes(
+  maker: EntryLayout & Pick<RowMaker, 'maximumEntries'>,
+  chunks: number,
+): number {
+  return packetPoolBytes(maker, chunks + longestRecordChunks(maker))
 }
 
-/** The parts of a contract that cut; durationMicros may be Infinity here. */
-export type CutRule = Pick<
-  IatSizeContract,
-  'packetsPerFlow' | 'iatUnit' | 'activeTimeoutMicros' | 'truncation' | 'minimumPackets'
->
+/** How a contract cuts; durationMicros may be Infinity here. */
+export interface CutRule {
+  /** Whether a record begins after durationMicros, or the rest is left out of the row. */
+  readonly split: boolean
+  readonly durationMicros: number
+  readonly activeTimeoutMicros: number | null
+  readonly minimumPackets: number
+}
 
-export interface RecordCounts {
-  records: number
-  rows: number
-  onePacketFlows: number
-  shortRecords: number
-  remainders: number
-  remainderPackets: number
+export interface RecordCutterOptions {
+  readonly rule: CutRule
+  readonly maker: RowMaker
+  readonly budget: MemoryBudget
+  /** D numbers, which the records' rows are written to. */
+  readonly row: Float64Array
+  /** Fills in who flow number `flow` is. */
+  readonly describe: (flow: number, record: FlowRecord) => void
+  readonly onRecord: (record: FlowRecord) => void
+  readonly onEarlyRow?: ((record: FlowRecord) => void) | undefined
+  /** Chunks beside those for one whole row. */
+  readonly chunks?: number
 }
 
 export class RecordCutter {
-  readonly counts: RecordCounts = {
-    records: 0,
-    rows: 0,
-    onePacketFlows: 0,
-    shortRecords: 0,
-    remainders: 0,
-    remainderPackets: 0,
-  }
+  readonly counts: RecordCounts = createRecordCounts()
   /** Bytes of the columns below for one flow. */
-  readonly bytesPerFlow = 8 * STRIDE + 4
+  readonly bytesPerFlow = CUTTER_BYTES_PER_FLOW
   readonly #rule: CutRule
-  readonly #split: boolean
-  readonly #unitMicros: number
+  readonly #maker: RowMaker
   readonly #budget: MemoryBudget
   readonly #pool: PacketPool
   readonly #record: FlowRecord = createFlowRecord()
   readonly #row: Float64Array
   readonly #describe: (flow: number, record: FlowRecord) => void
   readonly #onRecord: (record: FlowRecord) => void
-  /** STRIDE numbers a flow, one cache line: every packet needs nearly all of them. */
+  readonly #onEarlyRow: ((record: FlowRecord) => void) | undefined
+  /** STRIDE numbers a flow, two cache lines: every packet needs nearly all of them. */
   #state = new Float64Array(0)
-  #piece = new Uint32Array(0)
+  /** A record's entries, while its row is made. */
+  #floats = new Float64Array(0)
+  #words = new Uint32Array(0)
 
-  /**
-   * @param row - 2 · packetsPerFlow − 1 numbers, which the records' rows are written to.
-   * @param describe - fills in who flow number `flow` is.
-   */
-  constructor(
-    rule: CutRule,
-    budget: MemoryBudget,
-    row: Float64Array,
-    describe: (flow: number, record: FlowRecord) => void,
-    onRecord: (record: FlowRecord) => void,
-  ) {
-    this.#rule = rule
-    this.#split = rule.truncation.mode === 'split'
-    this.#unitMicros = rule.iatUnit === 'seconds' ? 1_000_000 : 1
-    this.#budget = budget
-    this.#row = row
-    this.#describe = describe
-    this.#onRecord = onRecord
-    this.#pool = new PacketPool(initialChunks(rule.packetsPerFlow))
-    budget.usedBytes += cutterBaseBytes(rule.packetsPerFlow)
+  constructor(options: RecordCutterOptions) {
+    const { maker } = options
+    this.#rule = options.rule
+    this.#maker = maker
+    this.#budget = options.budget
+    this.#row = options.row
+    this.#describe = options.describe
+    this.#onRecord = options.onRecord
+    this.#onEarlyRow = options.onEarlyRow
+    const chunks = options.chunks ?? SPARE_CHUNKS
+    this.#pool = new PacketPool(maker, chunks + longestRecordChunks(maker))
+    options.budget.usedBytes += cutterPoolBytes(maker, chunks)
   }
 
   resize(capacity: number): void {
     this.#state = grown(this.#state, new Float64Array(STRIDE * capacity))
-    this.#piece = grown(this.#piece, new Uint32Array(capacity))
   }
 
   makeRoom(): boolean {
     const pool = this.#pool
     if (!pool.full) return true
-    const capacity = this.#budget.reserveMore(pool.capacity, packetPoolBytes)
+    const maker = this.#maker
+    const capacity = this.#budget.reserveMore(pool.capacity, (chunks) => packetPoolBytes(maker, chunks))
     if (capacity === pool.capacity) return false
     pool.grow(capacity)
     return true
   }
 
-  begin(flow: number, packetNumber: number, timeMicros: number, sizeBytes: number): void {
-    this.#piece[flow] = 0
-    this.#open(flow, packetNumber, timeMicros, sizeBytes)
+  /** @param piece - number of the flow's record that begins. */
+  begin(flow: number, packet: PacketFields, piece = 0): void {
+    this.#state[STRIDE * flow + PIECE] = piece
+    this.#open(flow, packet)
   }
 
-  append(flow: number, packetNumber: number, timeMicros: number, sizeBytes: number): void {
+  append(flow: number, packet: PacketFields): void {
     const rule = this.#rule
-    const age = timeMicros - this.#state[STRIDE * flow + START]
-    const late = age > rule.truncation.durationMicros
+    const state = this.#state
+    const at = STRIDE * flow
+    const time = packet[TIME]
+    const age = time - state[at + START]
+    const late = age > rule.durationMicros
     const active = rule.activeTimeoutMicros !== null && age > rule.activeTimeoutMicros
-    if ((active || (late && this.#split)) && this.#state[STRIDE * flow + PACKETS] >= rule.minimumPackets) {
-      this.#close(flow, active ? 'active-timeout' : 'window', true)
-      this.#piece[flow]++
-      this.#open(flow, packetNumber, timeMicros, sizeBytes)
+    if ((active || (late && rule.split)) && state[at + PACKETS] >= rule.minimumPackets) {
+      this.#close(flow, active ? 'active-timeout' : 'window', true, false)
+      state[at + PIECE]++
+      this.#open(flow, packet)
       return
     }
-    const iat = timeMicros - this.#state[STRIDE * flow + LAST]
-    this.#state[STRIDE * flow + LAST] = timeMicros
-    this.#state[STRIDE * flow + PACKETS]++
-    this.#state[STRIDE * flow + BYTES] += sizeBytes
-    if (late && !this.#split) return
-    const index = this.#state[STRIDE * flow + ROW_PACKETS]++
-    if (index > rule.packetsPerFlow) return
-    if (this.#pool.startsChunk(index))
-      this.#state[STRIDE * flow + TAIL] = this.#pool.take(this.#state[STRIDE * flow + TAIL])
-    this.#pool.write(this.#state[STRIDE * flow + TAIL], index, iat, sizeBytes)
+    packet[IAT] = time - state[at + LAST]
+    packet[START_FIELD] = state[at + START]
+    state[at + LAST] = time
+    state[at + PACKETS]++
+    this.#addTotals(at, packet)
+    if (late && !rule.split) return
+    state[at + ROW_PACKETS]++
+    if (state[at + GIVEN] === 0) this.#keep(flow, packet)
   }
 
   end(flow: number, reason: EndReason): void {
-    this.#close(flow, reason, false)
+    this.#close(flow, reason, false, false)
   }
 
-  #open(flow: number, packetNumber: number, timeMicros: number, sizeBytes: number): void {
-    const chunk = this.#pool.take(NONE)
-    this.#pool.write(chunk, 0, 0, sizeBytes)
-    this.#state[STRIDE * flow + START] = timeMicros
-    this.#state[STRIDE * flow + LAST] = timeMicros
-    this.#state[STRIDE * flow + FIRST] = packetNumber
-    this.#state[STRIDE * flow + PACKETS] = 1
-    this.#state[STRIDE * flow + ROW_PACKETS] = 1
-    this.#state[STRIDE * flow + BYTES] = sizeBytes
-    this.#state[STRIDE * flow + HEAD] = chunk
-    this.#state[STRIDE * flow + TAIL] = chunk
+  /** Ends a piece of a flow that is cut by idle gaps. @param last - and not followed by another. */
+  endPiece(flow: number, reason: EndReason, last: boolean): void {
+    this.#close(flow, reason, !last, last)
   }
 
-  #close(flow: number, reason: EndReason, goesOn: boolean): void {
-    const record = this.#record
-    const packets = this.#state[STRIDE * flow + PACKETS]
-    const rowPackets = this.#state[STRIDE * flow + ROW_PACKETS]
-    this.#describe(flow, record)
-    record.firstPacketNumber = this.#state[STRIDE * flow + FIRST]
-    record.pieceIndex = this.#piece[flow]
-    record.startMicros = this.#state[STRIDE * flow + START]
-    record.durationMicros = this.#state[STRIDE * flow + LAST] - this.#state[STRIDE * flow + START]
-    record.packets = packets
-    record.bytes = this.#state[STRIDE * flow + BYTES]
-    record.rowPackets = rowPackets
-    record.endReason = reason
-    record.noRowReason = this.#noRowReason(packets, rowPackets, record.pieceIndex > 0 && !goesOn)
-    record.row = null
-    if (record.noRowReason === null) {
-      const kept = Math.min(rowPackets, this.#rule.packetsPerFlow + 1)
-      this.#pool.writeRow(this.#state[STRIDE * flow + HEAD], kept, this.#unitMicros, this.#row)
-      record.row = this.#row
+  /** Gives out the flow's row if no packet at `nowMicros` or later can be in it. */
+  settle(flow: number, nowMicros: number): void {
+    const state = this.#state
+    const at = STRIDE * flow
+    if (state[at + GIVEN] === 1) return
+    const { split, durationMicros, activeTimeoutMicros, minimumPackets } = this.#rule
+    const age = nowMicros - state[at + START]
+    const over = age > durationMicros || (activeTimeoutMicros !== null && age > activeTimeoutMicros)
+    const packets = split || age <= durationMicros ? state[at + PACKETS] : state[at + ROW_PACKETS]
+    if (over && packets >= minimumPackets && state[at + ROW_PACKETS] >= minimumPackets) this.#giveEarly(flow)
+  }
+
+  #open(flow: number, packet: PacketFields): void {
+    const state = this.#state
+    const at = STRIDE * flow
+    const time = packet[TIME]
+    packet[IAT] = 0
+    packet[START_FIELD] = time
+    state[at + START] = time
+    state[at + LAST] = time
+    state[at + FIRST] = packet[NUMBER]
+    state[at + PACKETS] = 1
+    state[at + ROW_PACKETS] = 1
+    state[at + BYTES] = 0
+    state[at + IP] = 0
+    state[at + INITIATOR_PACKETS] = 0
+    state[at + INITIATOR_BYTES] = 0
+    state[at + INITIATOR_IP] = 0
+    state[at + FLAGS] = 0
+    state[at + ENTRIES] = 0
+    state[at + HEAD] = NONE
+    state[at + TAIL] = NONE
+    state[at + GIVEN] = 0
+    this.#addTotals(at, packet)
+    this.#keep(flow, packet)
+  }
+
+  #addTotals(at: number, packet: PacketFields): void {
+    const state = this.#state
+    const meta = packet[META]
+    state[at + BYTES] += packet[SIZE]
+    state[at + IP] += packet[IP_BYTES]
+    if (meta < FROM_RESPONDER) {
+      state[at + INITIATOR_PACKETS]++
+      state[at + INITIATOR_BYTES] += packet[SIZE]
+      state[at + INITIATOR_IP] += packet[IP_BYTES]
+      state[at + FLAGS] |= meta & 0xff
+    } else state[at + FLAGS] |= (meta & 0xff) << 8
+  }
+
+  #keep(flow: number, packet: PacketFields): void {
+    const state = this.#state
+    const at = STRIDE * flow
+    const pool = this.#pool
+    const maker = this.#maker
+    const entries = state[at + ENTRIES]
+    const inChunk = entries & (ENTRIES_PER_CHUNK - 1)
+    const last =
+      entries === 0 ? NONE : ENTRIES_PER_CHUNK * state[at + TAIL] + ((entries - 1) & (ENTRIES_PER_CHUNK - 1))
+    if (maker.keeps(pool, last, entries, packet)) {
+      if (inChunk === 0) {
+        const chunk = pool.take(state[at + TAIL])
+        state[at + TAIL] = chunk
+        if (entries === 0) state[at + HEAD] = chunk
+      }
+      const entry = ENTRIES_PER_CHUNK * state[at + TAIL] + inChunk
+      maker.write(pool, entry, packet)
+      state[at + ENTRIES] = entries + 1
+      if (this.#onEarlyRow !== undefined && this.#isSettled(at, entry)) this.#giveEarly(flow)
     }
-    this.#pool.release(this.#state[STRIDE * flow + HEAD], this.#state[STRIDE * flow + TAIL])
-    this.#count(record)
+  }
+
+  #isSettled(at: number, last: number): boolean {
+    const state = this.#state
+    const rowPackets = state[at + ROW_PACKETS]
+    return (
+      rowPackets >= this.#rule.minimumPackets &&
+      this.#maker.settled(this.#pool, last, state[at + ENTRIES], rowPackets)
+    )
+  }
+
+  #giveEarly(flow: number): void {
+    const record = this.#describeRecord(flow, 'end-of-capture')
+    record.noRowReason = null
+    record.rowGivenEarly = true
+    record.row = this.#makeRow(flow, record)
+    this.#release(flow)
+    this.#state[STRIDE * flow + GIVEN] = 1
+    this.#onEarlyRow?.(record)
+  }
+
+  #close(flow: number, reason: EndReason, goesOn: boolean, lastPiece: boolean): void {
+    const record = this.#describeRecord(flow, reason)
+    record.noRowReason = lastPiece ? 'last-piece' : this.#noRowReason(record, goesOn)
+    record.rowGivenEarly = this.#state[STRIDE * flow + GIVEN] === 1
+    record.row = record.noRowReason === null && !record.rowGivenEarly ? this.#makeRow(flow, record) : null
+    this.#release(flow)
+    countRecord(this.counts, record)
     this.#onRecord(record)
   }
 
-  #noRowReason(packets: number, rowPackets: number, leftover: boolean): NoRowReason | null {
-    const minimum = this.#rule.minimumPackets
-    if (rowPackets >= minimum) return null
-    if (leftover && packets < minimum) return 'remainder'
-    return packets === 1 ? 'one-packet' : 'too-few-packets'
+  #describeRecord(flow: number, reason: EndReason): FlowRecord {
+    const record = this.#record
+    const state = this.#state
+    const at = STRIDE * flow
+    this.#describe(flow, record)
+    record.firstPacketNumber = state[at + FIRST]
+    record.pieceIndex = state[at + PIECE]
+    record.startMicros = state[at + START]
+    record.durationMicros = state[at + LAST] - state[at + START]
+    record.packets = state[at + PACKETS]
+    record.bytes = state[at + BYTES]
+    record.initiatorPackets = state[at + INITIATOR_PACKETS]
+    record.initiatorBytes = state[at + INITIATOR_BYTES]
+    record.initiatorIpBytes = state[at + INITIATOR_IP]
+    record.responderPackets = record.packets - record.initiatorPackets
+    record.responderBytes = record.bytes - record.initiatorBytes
+    record.responderIpBytes = state[at + IP] - record.initiatorIpBytes
+    record.initiatorTcpFlags = state[at + FLAGS] & 0xff
+    record.responderTcpFlags = state[at + FLAGS] >>> 8
+    record.rowPackets = state[at + ROW_PACKETS]
+    record.endReason = reason
+    return record
   }
 
-  #count(record: FlowRecord): void {
-    const counts = this.counts
-    counts.records++
-    if (record.noRowReason === null) counts.rows++
-    else if (record.noRowReason === 'one-packet') counts.onePacketFlows++
-    else if (record.noRowReason === 'too-few-packets') counts.shortRecords++
-    else {
-      counts.remainders++
-      counts.remainderPackets += record.packets
+  #makeRow(flow: number, record: FlowRecord): Float64Array {
+    const maker = this.#maker
+    const entries = this.#state[STRIDE * flow + ENTRIES]
+    if (maker.entryFloats * entries > this.#floats.length) {
+      this.#floats = new Float64Array(maker.entryFloats * Math.min(2 * entries, maker.maximumEntries))
     }
+    if (maker.entryWords * entries > this.#words.length) {
+      this.#words = new Uint32Array(maker.entryWords * Math.min(2 * entries, maker.maximumEntries))
+    }
+    this.#pool.gather(this.#state[STRIDE * flow + HEAD], entries, this.#floats, this.#words)
+    maker.fill(this.#floats, this.#words, entries, record, this.#row)
+    return this.#row
+  }
+
+  #release(flow: number): void {
+    const state = this.#state
+    const at = STRIDE * flow
+    if (state[at + HEAD] !== NONE) this.#pool.release(state[at + HEAD], state[at + TAIL])
+    state[at + HEAD] = NONE
+    state[at + TAIL] = NONE
+    state[at + ENTRIES] = 0
+  }
+
+  #noRowReason(record: FlowRecord, goesOn: boolean): NoRowReason | null {
+    const minimum = this.#rule.minimumPackets
+    if (record.rowPackets >= minimum) return null
+    if (goesOn) return 'too-few-packets'
+    if (record.pieceIndex > 0 && record.packets < minimum) return 'remainder'
+    return record.packets === 1 ? 'one-packet' : 'too-few-packets'
   }
 }

@@ -1,6 +1,7 @@
 import { createPacketBatch } from '@oddflow/capture'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { HALF_OPEN } from '../src/activity-lists.js'
 import { FlowTable } from '../src/index.js'
 import { batchesOf } from './support/packets.js'
 
@@ -27,7 +28,7 @@ describe('FlowTable', () => {
           const flow = table.find(batch, key)
           expect(flow).toBe(numbers.get(key) ?? -1)
           if (what === 'use' && flow >= 0) {
-            table.touch(flow)
+            table.activity.touch(flow, HALF_OPEN)
             numbers.delete(key)
             numbers.set(key, flow)
           } else if (what === 'use') {
@@ -41,7 +42,7 @@ describe('FlowTable', () => {
             numbers.delete(key)
           } else if (what === 'grow' && table.capacity < 60) table.grow(table.capacity + 1)
           expect(table.count).toBe(numbers.size)
-          expect(table.oldest).toBe([...numbers.values()][0] ?? -1)
+          expect(table.activity.oldest(HALF_OPEN)).toBe([...numbers.values()][0] ?? -1)
         }
         for (let key = 0; key < 40; key++) expect(table.find(batch, key)).toBe(numbers.get(key) ?? -1)
       }),
@@ -84,7 +85,7 @@ describe('FlowTable', () => {
     const table = new FlowTable(1000, 5)
     for (let round = 0; round < 500; round++) {
       for (let k = 0; k < 1000; k++) {
-        if (table.full) table.remove(table.oldest)
+        if (table.full) table.remove(table.activity.oldest(HALF_OPEN))
         if (table.find(batch, (round * 997 + k) % 2000) < 0) table.insert()
       }
     }

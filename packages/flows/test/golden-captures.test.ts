@@ -89,14 +89,6 @@ describe.skipIf(sharedMissing)('distinct flows (expected.json, flows_outer)', ()
 
 /** Captures whose flows differ, and why. An entry that no longer differs fails. */
 const FLOW_DIFFERENCES: Record<string, string> = {
-  'captures/link/radiotap_http.pcap': 'link type 127 is not read yet',
-  'captures/link/ppi_ether.pcap': 'link type 192 is not read yet',
-  'captures/link/ppp_9.pcap': 'link type 9 is not read yet',
-  'captures/link/chdlc_104.pcap': 'link type 104 is not read yet',
-  'captures/link/nflog_239.pcap': 'link type 239 is not read yet',
-  'captures/encap/pppoe.pcap': 'PPPoE is not read yet',
-  'captures/encap/pppoe_compressed_proto.pcap': 'PPPoE is not read yet',
-  'captures/encap/mpls.pcap': 'MPLS is not read yet',
   ...Object.fromEntries(
     ['test010', 'test011', 'test016', 'test100', 'test101', 'test202'].flatMap((test) =>
       ['be', 'le'].map((order): [string, string] => [
@@ -149,7 +141,7 @@ describe.skipIf(sharedMissing)('packets of each flow (expected_flows)', () => {
 })
 
 /** Captures with packets that are in no flow here; why stands in FLOW_DIFFERENCES. */
-const PACKET_DIFFERENCES = ['encap_pppoe.pcap.json', 'pcapng_suite_test101_le.pcapng.json']
+const PACKET_DIFFERENCES = ['pcapng_suite_test101_le.pcapng.json']
 
 describe.skipIf(sharedMissing)('the paper’s features (expected_features_paper_reading)', () => {
   it.each(filesOf('expected_features_paper_reading'))('%s', async (name) => {

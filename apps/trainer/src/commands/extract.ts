@@ -82,7 +82,13 @@ export async function extract(files: readonly string[], options: ExtractCommandO
     note(
       `${options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols} (first ${contract.packetsPerFlow} packets, ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s); ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
     )
-    note(describePackets({ ...flows.counters, ...counts, evictedFlows: 0 }))
+    const evictions = {
+      evictedFlows: 0,
+      evictedHalfOpenFlows: 0,
+      evictedActiveFlows: 0,
+      evictedIdleFlows: 0,
+    }
+    note(describePackets({ ...flows.counters, ...counts, ...evictions }))
   } finally {
     progress.stop()
   }

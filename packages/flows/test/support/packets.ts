@@ -5,7 +5,7 @@ import {
   type PacketStatusName,
   packetStatusCode,
 } from '@oddflow/capture'
-import type { IatSizeContract } from '@oddflow/core'
+import type { FlowContract, FlowRules, IatSizeContract } from '@oddflow/core'
 import {
   copyFlowRecord,
   createFlowCollector,
@@ -25,6 +25,8 @@ export interface Packet {
   readonly protocol?: number
   readonly version?: 4 | 6
   readonly status?: PacketStatusName
+  readonly flags?: number
+  readonly ttl?: number
 }
 
 export function batchesOf(packets: readonly Packet[], size = 64): PacketBatch[] {
@@ -39,6 +41,9 @@ export function batchesOf(packets: readonly Packet[], size = 64): PacketBatch[] 
       batch.timestampMicros[i] = Math.round(packet.t * 1e6)
       batch.frameBytes[i] = packet.bytes ?? 60
       batch.ipBytes[i] = (packet.bytes ?? 60) - 14
+      batch.capturedBytes[i] = Math.min(96, packet.bytes ?? 60)
+      batch.tcpFlags[i] = packet.flags ?? 0
+      batch.hopLimit[i] = packet.ttl ?? 64
       batch.ipVersion[i] = packet.version ?? 4
       batch.protocol[i] = packet.protocol ?? 6
       batch.sourceAddress[4 * i + 3] = 0x0a000000 + packet.from[0]
@@ -85,22 +90,25 @@ export interface Extracted {
 /** Streams batches through an extractor. */
 export function extract(
   batches: readonly PacketBatch[],
-  contract: IatSizeContract,
+  contract: FlowContract,
   options: Partial<FlowExtractorOptions> = {},
 ): Extracted {
   const records: FlowRecord[] = []
   const extractor = createFlowExtractor({
     contract,
     onRecord: (record) => records.push(copyFlowRecord(record)),
+    // Enough for these tests, and quickly made anew for each of many runs.
+    memoryBytes: 4 * 1024 * 1024,
     ...options,
   })
   for (const batch of batches) extractor.add(batch)
   return { records, counters: extractor.finish() }
 }
 
-export function collect(batches: readonly PacketBatch[], contract: Partial<IatSizeContract> = {}) {
+export function collect(batches: readonly PacketBatch[], contract: Partial<FlowRules> = {}) {
   const collector = createFlowCollector({
     ...(contract.sizeMeasure === undefined ? {} : { sizeMeasure: contract.sizeMeasure }),
+    ...(contract.flowKey === undefined ? {} : { flowKey: contract.flowKey }),
     ...(contract.idleTimeoutMicros === undefined ? {} : { idleTimeoutMicros: contract.idleTimeoutMicros }),
   })
   for (const batch of batches) collector.add(batch)

@@ -2,11 +2,17 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createPacketBatch, decodePackets, type FrameBatch, type PacketBatch } from '@oddflow/capture'
+import {
+  createCaptureReader,
+  createPacketBatch,
+  decodePackets,
+  type FrameBatch,
+  type PacketBatch,
+} from '@oddflow/capture'
 import { readCapture } from '@oddflow/capture/node'
 
 const checkout = join(dirname(fileURLToPath(import.meta.url)), '../../../..')
-const shared = process.env.ODDFLOW_SHARED ?? join(checkout, '../shared')
+export const shared = process.env.ODDFLOW_SHARED ?? join(checkout, '../shared')
 export const goldenCaptures = join(shared, 'data/golden-captures')
 export const captures = join(shared, 'data/captures')
 
@@ -27,5 +33,18 @@ export async function readPackets(file: string, batchFrames = 512): Promise<Pack
     },
     { batchFrames },
   )
+  return batches
+}
+
+/** The same for a capture in memory. */
+export async function readPacketsOf(bytes: Uint8Array): Promise<PacketBatch[]> {
+  const batches: PacketBatch[] = []
+  const reader = createCaptureReader()
+  reader.push(bytes)
+  for (let frames = reader.read(); frames !== null; frames = reader.read()) {
+    const packets = createPacketBatch(Math.max(1, frames.count))
+    decodePackets(frames, packets)
+    batches.push(packets)
+  }
   return batches
 }

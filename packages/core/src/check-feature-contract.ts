@@ -1,0 +1,222 @@
+/**
+ * Checks of feature contracts: one read from a file, and two that must be the same.
+ *
+ * A contract drives loops and allocations, so every field is checked against its range, unknown fields are
+ * refused, and D must be what the feature set makes of p. Files of featureSet `rows` and `iat-size` written
+ * before there were others read as they are.
+ */
+import { ContractMismatchError, FormatError } from './errors.js'
+import {
+  type FeatureContract,
+  FLOW_FEATURE_SETS,
+  type FlowFeatureSet,
+  type FlowRules,
+  featureDimension,
+  MAXIMUM_DIMENSION,
+  MAXIMUM_PACKETS_KEPT,
+  maximumPacketsPerFlow,
+} from './feature-contract.js'
+
+/** Fields of the contract in a fixed order, for messages and for files. */
+function flatten(contract: FeatureContract): [string, string | number | null][] {
+  const out: [string, string | number | null][] = []
+  for (const [key, value] of Object.entries(contract)) {
+    if (value !== null && typeof value === 'object') {
+      for (const [inner, v] of Object.entries(value as Record<string, string | number>)) {
+        out.push([`${key}.${inner}`, v])
+      }
+    } else {
+      out.push([key, value as string | number | null])
+    }
+  }
+  return out
+}
+
+/** Throws ContractMismatchError that names every field in which `found` differs from `expected`. */
+export function checkSameContract(expected: FeatureContract, found: FeatureContract): void {
+  const have = new Map(flatten(found))
+  const want = flatten(expected)
+  const differences: string[] = []
+  for (const [field, value] of want) {
+    if (have.get(field) !== value) {
+      differences.push(`${field}: the model expects ${value}, the rows have ${have.get(field) ?? 'none'}`)
+    }
+  }
+  if (want.length !== have.size && differences.length === 0)
+    differences.push('one has fields the other lacks')
+  if (differences.length > 0) throw new ContractMismatchError(differences.join('; '))
+}
+
+const ROWS_FIELDS = ['featureSet', 'featureSetVersion', 'dimension', 'scaler']
+const FLOW_FIELDS = [
+  ...ROWS_FIELDS,
+  'packetsPerFlow',
+  'sizeMeasure',
+  'flowKey',
+  'idleTimeoutMicros',
+  'activeTimeoutMicros',
+  'truncation',
+  'minimumPackets',
+]
+const SAMP_FIELDS = ['samplingIntervalMicros', 'samplingIntervalSeconds']
+/** Fields that a feature set has beside FLOW_FIELDS. */
+const OWN_FIELDS: Readonly<Record<FlowFeatureSet, readonly string[]>> = {
+  'iat-size': ['iatUnit'],
+  iat: ['iatUnit'],
+  size: [],
+  'stats-header': ['iatUnit', 'packetsKept'],
+  'samp-size': SAMP_FIELDS,
+  'samp-num': SAMP_FIELDS,
+  'header-bits': [],
+}
+
+/** Checks a contract that was read from a file. Throws FormatError naming the field. */
+export function checkFeatureContract(value: unknown): FeatureContract {
+  const fields = new ContractFields(asRecord(value, 'featureContract'))
+  const featureSet = fields.one('featureSet', ['rows', ...FLOW_FEATURE_SETS])
+  fields.whole('featureSetVersion', 1, 1)
+  const dimension = fields.whole('dimension', 1, MAXIMUM_DIMENSION)
+  if (featureSet === 'rows') {
+    fields.known(ROWS_FIELDS)
+    return { featureSet, featureSetVersion: 1, dimension, scaler: checkScaler(fields) }
+  }
+  fields.known([...FLOW_FIELDS, ...OWN_FIELDS[featureSet]])
+  const rules = checkFlowRules(fields, featureSet, dimension)
+  const iatUnit = (): 'seconds' | 'microseconds' => fields.one('iatUnit', ['seconds', 'microseconds'])
+  switch (featureSet) {
+    case 'iat-size':
+    case 'iat':
+      return { featureSet, ...rules, iatUnit: iatUnit() }
+    case 'size':
+    case 'header-bits':
+      return { featureSet, ...rules }
+    case 'stats-header': {
+      const packetsKept = fields.whole('packetsKept', rules.packetsPerFlow, MAXIMUM_PACKETS_KEPT)
+      return { featureSet, ...rules, iatUnit: iatUnit(), packetsKept }
+    }
+    case 'samp-size':
+    case 'samp-num': {
+      const samplingIntervalMicros = fields.positive('samplingIntervalMicros')
+      if (rules.truncation.mode !== 'idle-gap') {
+        fields.absent('samplingIntervalSeconds', 'nothing outside idle-gap')
+        return { featureSet, ...rules, samplingIntervalMicros }
+      }
+      const samplingIntervalSeconds = fields.positive('samplingIntervalSeconds')
+      return { featureSet, ...rules, samplingIntervalMicros, samplingIntervalSeconds }
+    }
+  }
+}
+
+function checkFlowRules(fields: ContractFields, featureSet: FlowFeatureSet, dimension: number): FlowRules {
+  const packetsPerFlow = fields.whole('packetsPerFlow', 2, maximumPacketsPerFlow(featureSet))
+  const truncation = checkTruncation(fields)
+  const expected = featureDimension(featureSet, packetsPerFlow, truncation.mode)
+  if (dimension !== expected) {
+    fields.fail('dimension', `${expected}, which ${featureSet} makes of packetsPerFlow ${packetsPerFlow}`)
+  }
+  const flowKey = fields.one('flowKey', ['bidirectional-5-tuple', 'directional-5-tuple'])
+  if ((flowKey === 'directional-5-tuple') !== (truncation.mode === 'idle-gap')) {
+    fields.fail('flowKey', 'directional-5-tuple with truncation mode idle-gap, and there alone')
+  }
+  const active = fields.record.activeTimeoutMicros
+  if (active !== null && truncation.mode === 'idle-gap')
+    fields.fail('activeTimeoutMicros', 'null in idle-gap')
+  return {
+    featureSetVersion: 1,
+    dimension,
+    packetsPerFlow,
+    sizeMeasure: fields.one('sizeMeasure', ['frame', 'ip', 'captured']),
+    flowKey,
+    idleTimeoutMicros: fields.whole('idleTimeoutMicros', 1, Number.MAX_SAFE_INTEGER),
+    activeTimeoutMicros:
+      active === null ? null : fields.whole('activeTimeoutMicros', 1, Number.MAX_SAFE_INTEGER),
+    truncation,
+    minimumPackets: fields.whole('minimumPackets', 2, packetsPerFlow),
+    scaler: checkScaler(fields),
+  }
+}
+
+function checkTruncation(fields: ContractFields): FlowRules['truncation'] {
+  const truncation = asRecord(fields.record.truncation, 'featureContract.truncation')
+  const { mode, durationMicros, durationSeconds } = truncation
+  if (mode !== 'truncate' && mode !== 'split' && mode !== 'idle-gap') {
+    return fields.fail('truncation', 'mode truncate, split or idle-gap')
+  }
+  if (
+    typeof durationMicros !== 'number' ||
+    !(durationMicros >= 0 && durationMicros <= Number.MAX_SAFE_INTEGER)
+  ) {
+    return fields.fail('truncation', 'durationMicros of 0 or more')
+  }
+  if (mode !== 'idle-gap') {
+    if (durationSeconds !== undefined) fields.fail('truncation', 'no durationSeconds outside idle-gap')
+    return { mode, durationMicros }
+  }
+  if (typeof durationSeconds !== 'number' || !(durationSeconds > 0 && durationSeconds < 1e12)) {
+    return fields.fail('truncation', 'durationSeconds above 0 in idle-gap')
+  }
+  return { mode, durationMicros, durationSeconds }
+}
+
+function checkScaler(fields: ContractFields): 'none' | 'standard' {
+  return fields.one('scaler', ['none', 'standard'])
+}
+
+/** A contract before it is one: fields by name, each checked as it is read. */
+class ContractFields {
+  readonly record: Record<string, unknown>
+
+  constructor(record: Record<string, unknown>) {
+    this.record = record
+  }
+
+  fail(field: string, expected: string): never {
+    throw new FormatError(
+      'model-file',
+      `featureContract.${field}: expected ${expected}, found ${show(this.record[field])}`,
+      { field: `featureContract.${field}` },
+    )
+  }
+
+  whole(field: string, low: number, high: number): number {
+    const v = this.record[field]
+    if (typeof v !== 'number' || !Number.isSafeInteger(v) || v < low || v > high) {
+      return this.fail(field, `a whole number from ${low} to ${high}`)
+    }
+    return v
+  }
+
+  positive(field: string): number {
+    const v = this.record[field]
+    if (typeof v !== 'number' || !(v > 0 && v <= Number.MAX_SAFE_INTEGER)) {
+      return this.fail(field, 'a number above 0')
+    }
+    return v
+  }
+
+  one<T extends string>(field: string, allowed: readonly T[]): T {
+    const v = this.record[field]
+    return allowed.includes(v as T) ? (v as T) : this.fail(field, `one of ${allowed.join(', ')}`)
+  }
+
+  absent(field: string, expected: string): void {
+    if (this.record[field] !== undefined) this.fail(field, expected)
+  }
+
+  known(allowed: readonly string[]): void {
+    for (const field of Object.keys(this.record)) {
+      if (!allowed.includes(field)) this.fail(field, 'no such field')
+    }
+  }
+}
+
+function asRecord(value: unknown, field: string): Record<string, unknown> {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    throw new FormatError('model-file', `${field}: expected an object, found ${show(value)}`, { field })
+  }
+  return value as Record<string, unknown>
+}
+
+function show(value: unknown): string {
+  return value === undefined ? 'nothing' : String(JSON.stringify(value)).slice(0, 60)
+}

@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest'
+import {
+  checkFeatureContract,
+  checkSameContract,
+  type FeatureContract,
+  FLOW_FEATURE_SETS,
+  type FlowRules,
+  FormatError,
+  featureDimension,
+  MAXIMUM_DIMENSION,
+  maximumPacketsPerFlow,
+} from '../src/index.js'
+
+const rules: FlowRules = {
+  featureSetVersion: 1,
+  dimension: 12,
+  packetsPerFlow: 12,
+  sizeMeasure: 'frame',
+  flowKey: 'bidirectional-5-tuple',
+  idleTimeoutMicros: 600_000_000,
+  activeTimeoutMicros: null,
+  truncation: { mode: 'split', durationMicros: 1_234_567 },
+  minimumPackets: 2,
+  scaler: 'none',
+}
+const authors: FlowRules = {
+  ...rules,
+  sizeMeasure: 'captured',
+  flowKey: 'directional-5-tuple',
+  truncation: { mode: 'idle-gap', durationMicros: 189_065, durationSeconds: 0.189065 },
+}
+const contracts: FeatureContract[] = [
+  { featureSet: 'iat', ...rules, dimension: 11, iatUnit: 'microseconds' },
+  { featureSet: 'size', ...rules },
+  { featureSet: 'stats-header', ...rules, dimension: 30, iatUnit: 'seconds', packetsKept: 100 },
+  { featureSet: 'samp-size', ...rules, samplingIntervalMicros: 57461.8 },
+  { featureSet: 'samp-num', ...rules, samplingIntervalMicros: 3 },
+  { featureSet: 'header-bits', ...rules, dimension: 924 },
+  { featureSet: 'iat-size', ...authors, dimension: 23, iatUnit: 'seconds' },
+  {
+    featureSet: 'samp-size',
+    ...authors,
+    dimension: 11,
+    samplingIntervalMicros: 0.3,
+    samplingIntervalSeconds: 3e-7,
+  },
+]
+
+describe('contracts of every feature set', () => {
+  it.each(contracts)('through JSON: $featureSet $truncation.mode', (contract) => {
+    const read = checkFeatureContract(JSON.parse(JSON.stringify(contract)))
+    expect(read).toEqual(contract)
+    checkSameContract(contract, read)
+    expect(() => checkFeatureContract({ ...contract, dimension: contract.dimension + 1 })).toThrow(
+      /featureContract.dimension/,
+    )
+    expect(() => checkFeatureContract({ ...contract, surprise: 1 })).toThrow('featureContract.surprise')
+  })
+
+  const broken: [string, number, Record<string, unknown>][] = [
+    ['iatUnit', 1, { iatUnit: 'seconds' }],
+    ['packetsKept', 2, { packetsKept: 11 }],
+    ['packetsKept', 2, { packetsKept: 1e9 }],
+    ['samplingIntervalMicros', 3, { samplingIntervalMicros: 0 }],
+    ['samplingIntervalMicros', 3, { samplingIntervalMicros: Number.NaN }],
+    ['samplingIntervalSeconds', 3, { samplingIntervalSeconds: 1 }],
+    ['samplingIntervalSeconds', 7, { samplingIntervalSeconds: undefined }],
+    ['truncation', 6, { truncation: { mode: 'idle-gap', durationMicros: 1 } }],
+    ['truncation', 6, { truncation: { mode: 'idle-gap', durationMicros: 0, durationSeconds: 0 } }],
+    ['truncation', 1, { truncation: { mode: 'split', durationMicros: 1, durationSeconds: 1 } }],
+    ['flowKey', 6, { flowKey: 'bidirectional-5-tuple' }],
+    ['flowKey', 1, { flowKey: 'directional-5-tuple' }],
+    ['activeTimeoutMicros', 6, { activeTimeoutMicros: 5 }],
+  ]
+  it.each(broken)('names %s', (field, index, change) => {
+    const check = (): unknown => checkFeatureContract({ ...contracts[index], ...change })
+    expect(check).toThrow(FormatError)
+    expect(check).toThrow(`featureContract.${field}`)
+  })
+
+  it('keeps every row within what a model may have', () => {
+    for (const featureSet of FLOW_FEATURE_SETS) {
+      const most = maximumPacketsPerFlow(featureSet)
+      for (const mode of ['split', 'idle-gap'] as const) {
+        expect(featureDimension(featureSet, most, mode)).toBeLessThanOrEqual(MAXIMUM_DIMENSION)
+      }
+      if (!featureSet.startsWith('samp')) {
+        expect(featureDimension(featureSet, most + 2, 'split')).toBeGreaterThan(MAXIMUM_DIMENSION)
+      }
+    }
+  })
+})

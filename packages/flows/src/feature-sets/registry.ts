@@ -1,0 +1,30 @@
+/**
+ * The feature sets by name: a file each, and a line here.
+ */
+import type { FlowContract, FlowFeatureSet } from '@oddflow/core'
+import { createHeaderBitsRows } from './header-bits.js'
+import { createIatRows } from './iat.js'
+import { createIatSizeRows } from './iat-size.js'
+import type { RowMaker, RowMakerFactory } from './row-maker.js'
+import { createSampRows } from './samp.js'
+import { createSizeRows } from './size.js'
+import { createStatsHeaderRows } from './stats-header.js'
+
+const FACTORIES: Readonly<Record<FlowFeatureSet, RowMakerFactory>> = {
+  'iat-size': createIatSizeRows,
+  iat: createIatRows,
+  size: createSizeRows,
+  'stats-header': createStatsHeaderRows,
+  'samp-size': createSampRows,
+  'samp-num': createSampRows,
+  'header-bits': createHeaderBitsRows,
+}
+
+/** The row maker of a checked contract. */
+export function createRowMaker(contract: FlowContract): RowMaker {
+  const seconds = 'iatUnit' in contract && contract.iatUnit === 'seconds'
+  const perSecond = contract.truncation.mode === 'idle-gap' ? 1 : 1_000_000
+  // TIME is in microseconds, or in idle-gap in seconds.
+  const timeUnit = seconds ? perSecond : perSecond / 1_000_000
+  return FACTORIES[contract.featureSet](contract, timeUnit)
+}

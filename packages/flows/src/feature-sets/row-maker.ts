@@ -1,0 +1,43 @@
+/**
+ * RowMaker: what a feature set is to the record cutter: what to keep of a packet, and what row to make of it.
+ *
+ * The cutter asks for every packet of a record that belongs to the row; the maker keeps entries in the pool,
+ * at most `maximumEntries` a record, so that memory is bounded by the contract. When the record ends it gets
+ * its entries back as two flat arrays and writes D numbers. A maker has no state that lasts between calls
+ * other than constants: records are interleaved.
+ */
+import type { FlowContract } from '@oddflow/core'
+import type { FlowRecord } from '../flow-record.js'
+import type { PacketFields } from '../packet-fields.js'
+import type { EntryLayout, PacketPool } from '../packet-pool.js'
+
+export interface RowMaker extends EntryLayout {
+  /** D. */
+  readonly dimension: number
+  /** The most entries that a record has in the pool; at least 1. */
+  readonly maximumEntries: number
+  /**
+   * Looks at a packet of the row. May change the record's last entry, at `last` (never that of another record;
+   * -1 before the first), and says whether the packet makes a new one.
+   * @param entries - entries that the record has so far.
+   */
+  keeps(pool: PacketPool, last: number, entries: number, packet: PacketFields): boolean
+  /** Writes the new entry for which `keeps` has just said true, at `at`. */
+  write(pool: PacketPool, at: number, packet: PacketFields): void
+  /**
+   * Whether no further packet can change the row.
+   * @param last - the record's last entry.
+   * @param rowPackets - packets of the row so far.
+   */
+  settled(pool: PacketPool, last: number, entries: number, rowPackets: number): boolean
+  /**
+   * Writes the row.
+   * @param floats, words - the record's entries, one behind the other.
+   * @param record - whose row it is; everything but the row is filled in.
+   * @param row - D numbers, all to be written.
+   */
+  fill(floats: Float64Array, words: Uint32Array, entries: number, record: FlowRecord, row: Float64Array): void
+}
+
+/** What a feature set reads of its contract; `timeUnit` is the unit of TIME in the unit of the row's times. */
+export type RowMakerFactory = (contract: FlowContract, timeUnit: number) => RowMaker

@@ -1,0 +1,70 @@
+/**
+ * SAMP-SIZE and SAMP-NUM (the paper's appendix): bytes, or packets, in windows of equal length.
+ *
+ * The windows begin with the record's first packet. A packet exactly at the end of the current window is
+ * still in it; a later one begins a window of its own, and as many empty windows lie between as whole lengths
+ * fit between the end of the one before and the packet (the authors' rule, in their order of arithmetic). In
+ * idle-gap rules times are the authors' absolute floats of seconds, else microseconds since the record's
+ * start. Beyond D windows nothing is kept; a row has at most 500.
+ * Entry, one for each window with packets: [start of the window, bytes or packets], [number of the window].
+ */
+import { type FlowContract, MAXIMUM_SAMP_WINDOWS, type SampContract } from '@oddflow/core'
+import { floorDivide } from '../floor-divide.js'
+import { type PacketFields, SIZE, START, TIME } from '../packet-fields.js'
+import type { RowMaker } from './row-maker.js'
+
+export function createSampRows(contract: FlowContract): RowMaker {
+  const { dimension } = contract
+  const windows = Math.min(dimension, MAXIMUM_SAMP_WINDOWS)
+  const samp = contract as SampContract
+  const counts = samp.featureSet === 'samp-num'
+  const seconds = samp.samplingIntervalSeconds
+  const interval = seconds ?? samp.samplingIntervalMicros
+  const timeOf =
+    seconds === undefined
+      ? (packet: PacketFields) => packet[TIME] - packet[START]
+      : (packet: PacketFields) => packet[TIME]
+  // Of the window that `keeps` has just opened, for the call of `write` that follows it.
+  const opened = new Float64Array(1)
+  let openedWindow = 0
+  return {
+    dimension,
+    entryFloats: 2,
+    entryWords: 1,
+    // One more, for the first window beyond the row: it tells that the row is complete.
+    maximumEntries: windows + 1,
+    keeps: (pool, last, entries, packet) => {
+      const time = timeOf(packet)
+      if (entries === 0) {
+        opened[0] = time
+        openedWindow = 0
+        return true
+      }
+      const window = pool.words[last]
+      if (window >= windows) return false
+      const start = pool.floats[2 * last]
+      if (time - start <= interval) {
+        pool.floats[2 * last + 1] += counts ? 1 : packet[SIZE]
+        return false
+      }
+      const next = start + interval
+      const empty = floorDivide(time - next, interval)
+      const skipped = empty > 0 ? Math.min(empty, windows) : 0
+      opened[0] = skipped > 0 ? next + skipped * interval : next
+      openedWindow = window + 1 + skipped
+      return true
+    },
+    write: (pool, at, packet) => {
+      pool.floats[2 * at] = opened[0]
+      pool.floats[2 * at + 1] = counts ? 1 : packet[SIZE]
+      pool.words[at] = openedWindow
+    },
+    settled: (pool, last) => pool.words[last] >= windows,
+    fill: (floats, numbers, entries, _record, row) => {
+      row.fill(0)
+      for (let j = 0; j < entries; j++) {
+        if (numbers[j] < windows) row[numbers[j]] = floats[2 * j + 1]
+      }
+    },
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * SIZE: size1, …, size(p) in bytes, zero-padded. Entry: [], [size].
+ */
+import type { FlowContract } from '@oddflow/core'
+import { SIZE } from '../packet-fields.js'
+import type { RowMaker } from './row-maker.js'
+
+export function createSizeRows(contract: FlowContract): RowMaker {
+  const maximumEntries = contract.packetsPerFlow
+  return {
+    dimension: contract.dimension,
+    entryFloats: 0,
+    entryWords: 1,
+    maximumEntries,
+    keeps: (_pool, _last, entries) => entries < maximumEntries,
+    write: (pool, at, packet) => {
+      pool.words[at] = packet[SIZE]
+    },
+    settled: (_pool, _last, entries) => entries === maximumEntries,
+    fill: (_floats, size, entries, _record, row) => {
+      for (let j = 0; j < entries; j++) row[j] = size[j]
+      row.fill(0, entries)
+    },
+  }
+}
