@@ -51,7 +51,7 @@ for line in sys.stdin:
     wall, cpu = time.perf_counter(), time.process_time()
     for i in range(0, 2000, 100): model.decision_function(x[i:i + 100])
     score = [1000 * (time.perf_counter() - wall), 1000 * (time.process_time() - cpu)]
-    print(json.dumps({"fit": fit, "score": score, "rho": -float(model.offset_[0]), "sv": len(model.support_), "iterations": int(model.n_iter_)}), flush=True)
+    print(json.dumps({"fit": fit, "score": score, "rho": float(model.offset_[0]), "sv": len(model.support_), "iterations": int(model.n_iter_)}), flush=True)
 `
 const python = spawn(process.env.PYTHON ?? '/usr/bin/python3', ['-c', PEER, file], {
   stdio: ['pipe', 'pipe', 'inherit'],

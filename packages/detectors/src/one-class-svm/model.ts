@@ -8,7 +8,7 @@
  *
  * and f(x) = Σ αᵢ K(xᵢ, x) − ρ. f is OddFlow's score: higher = more normal, and 0 is the boundary that the
  * SVM itself draws, with at most a share ν of the training rows below it. It equals scikit-learn's
- * `decision_function`, and ρ its −`offset_`.
+ * `decision_function`, and ρ its `offset_`.
  *
  * The model keeps the rows with αᵢ > 0 in training order, repeated rows repeated: they are what the paper
  * counts as SV·(D + 1) numbers.
