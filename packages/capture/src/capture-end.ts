@@ -7,6 +7,7 @@
  * boundary can be trusted). An input that stops before its file header is complete is both.
  */
 import type { FormatError } from '@oddflow/core'
+import type { CaptureDrops } from './capture-notes.js'
 
 /** Largest captured length that is believed: MAXIMUM_SNAPLEN of libpcap and tcpdump. */
 export const MAXIMUM_CAPTURED_BYTES = 262_144
@@ -37,6 +38,12 @@ export interface CaptureEnd {
   readonly detail: string | null
   /** Oddities that did not stop the reading, at most MAXIMUM_WARNINGS lines. */
   readonly warnings: readonly string[]
+  /** Comments in the capture (pcapng). */
+  readonly commentCount: number
+  /** The first of them: at most MAXIMUM_COMMENTS, of each at most MAXIMUM_COMMENT_BYTES. */
+  readonly comments: readonly string[]
+  /** What the recorder says it lost. */
+  readonly drops: CaptureDrops
 }
 
 /** A bounded list of lines; the last one says how many were left out. */

@@ -12,9 +12,11 @@
 import { ArgumentError, FormatError } from '@oddflow/core'
 import { type CaptureEnd, createWarningList } from './capture-end.js'
 import { describeUnknownMagic } from './capture-magic.js'
+import { NO_DROPS } from './capture-notes.js'
 import { createFrameBatch, type FrameBatch } from './frame-batch.js'
 import { createPcapRecords, isPcapMagic } from './pcap-records.js'
-import { createPcapngBlocks, PCAPNG_SECTION_HEADER } from './pcapng-blocks.js'
+import { PCAPNG_SECTION_HEADER } from './pcapng-block-types.js'
+import { createPcapngBlocks } from './pcapng-blocks.js'
 import type { RecordReader } from './record-reader.js'
 
 export const DEFAULT_BATCH_FRAMES = 2048
@@ -193,6 +195,9 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
         error,
         detail: error === null ? detail : error.message,
         warnings: warnings.lines(),
+        commentCount: records?.commentCount ?? 0,
+        comments: records?.comments ?? [],
+        drops: records?.drops ?? NO_DROPS,
       }
     },
   }

@@ -8,6 +8,7 @@
  * reason in `skipped`: packets = keyedPackets + the sum over `skipped`.
  */
 import type { CaptureEnd } from './capture-end.js'
+import type { CaptureDrops } from './capture-notes.js'
 import { createFlowKeySet, type FlowCounts } from './flow-key-set.js'
 import type { FrameBatch } from './frame-batch.js'
 import { linkTypeName } from './link-type-names.js'
@@ -33,12 +34,18 @@ export interface CaptureSummary {
   readonly truncated: boolean
   readonly error: string | null
   readonly warnings: readonly string[]
+  /** Comments in the capture. */
+  readonly comments: number
+  /** What the recorder says it lost; null where it says nothing. */
+  readonly drops: CaptureDrops
 }
 
 export interface CaptureSummariser {
   /** Adds a batch and its decoded packets; with `keep`, only the packets for which it is true. */
   add(frames: FrameBatch, packets: PacketBatch, keep?: (packets: PacketBatch, i: number) => boolean): void
-  finish(end: Pick<CaptureEnd, 'truncated' | 'warnings'> & { error: Error | null }): CaptureSummary
+  finish(
+    end: Pick<CaptureEnd, 'truncated' | 'warnings' | 'commentCount' | 'drops'> & { error: Error | null },
+  ): CaptureSummary
 }
 
 /** The parameters are those of createFlowKeySet. */
@@ -96,6 +103,8 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
         truncated: end.truncated,
         error: end.error === null ? null : end.error.message,
         warnings: end.warnings,
+        comments: end.commentCount,
+        drops: { ...end.drops },
       }
     },
   }

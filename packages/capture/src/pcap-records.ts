@@ -10,6 +10,7 @@
  */
 import { FormatError } from '@oddflow/core'
 import { MAXIMUM_CAPTURED_BYTES, type WarningList } from './capture-end.js'
+import { NO_DROPS } from './capture-notes.js'
 import type { FrameBatch } from './frame-batch.js'
 import { hex32, type RecordReader } from './record-reader.js'
 
@@ -70,6 +71,9 @@ export function createPcapRecords(littleEndian: boolean, warnings: WarningList):
   return {
     format: 'pcap',
     skip: 0,
+    commentCount: 0,
+    comments: [],
+    drops: NO_DROPS,
     midRecord: false,
     get started() {
       return started

@@ -2,10 +2,11 @@
  * pcapng: sections of blocks, each block with its length at both ends.
  *
  * Source: draft-ietf-opsawg-pcapng. Read: Section Header (byte order and version may change, interfaces
- * start anew), Interface Description, Enhanced Packet, Simple Packet (no time: NaN) and the obsolete Packet
- * Block. All other blocks, known or not, are passed over as they stream by, whatever their length. The
- * section length is a hint that is often wrong and is not used. Left out: names, statistics, secrets and
- * comments, which say nothing about packets.
+ * start anew), Interface Description and Statistics, Enhanced Packet, Simple Packet (no time: NaN) and the
+ * obsolete Packet Block, with their comments and drop counts. All other blocks, known or not, are passed over
+ * as they stream by, whatever their length, and so are statistics of a length that they do not have. The
+ * section length is a hint that is often wrong and is not used. Left out: names and secrets, and the comments
+ * on them.
  */
 import { FormatError } from '@oddflow/core'
 import {
@@ -14,19 +15,27 @@ import {
   MAXIMUM_INTERFACES,
   type WarningList,
 } from './capture-end.js'
-import { type PcapngInterface, readPcapngInterface } from './pcapng-interface.js'
+import { createCaptureNotes } from './capture-notes.js'
+import {
+  BYTE_ORDER_MAGIC,
+  BYTE_ORDER_SWAPPED,
+  ENHANCED_PACKET,
+  INTERFACE_DESCRIPTION,
+  INTERFACE_STATISTICS,
+  PACKET_OBSOLETE,
+  PCAPNG_SECTION_HEADER,
+  SIMPLE_PACKET,
+  SMALLEST_BLOCK,
+  smallestReadLength,
+} from './pcapng-block-types.js'
+import { type PcapngInterface, readPcapngInterface, readPcapngStatistics } from './pcapng-interface.js'
+import { OPTION_COMMENT, readUint64, walkPcapngOptions } from './pcapng-options.js'
 import { writeTicks } from './pcapng-timestamp.js'
 import { hex32, type RecordReader } from './record-reader.js'
 
-export const PCAPNG_SECTION_HEADER = 0x0a0d0d0a
-const INTERFACE_DESCRIPTION = 1
-const PACKET_OBSOLETE = 2
-const SIMPLE_PACKET = 3
-const ENHANCED_PACKET = 6
-const BYTE_ORDER_MAGIC = 0x1a2b3c4d
-const BYTE_ORDER_SWAPPED = 0x4d3c2b1a
-/** Type, length and the length again. */
-const SMALLEST_BLOCK = 12
+const OPTION_DROP_COUNT = 4
+/** The obsolete block's drops count where it is not known. */
+const DROPS_UNKNOWN = 0xffff
 
 export function createPcapngBlocks(warnings: WarningList): RecordReader {
   let littleEndian = true
@@ -37,32 +46,34 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
   /** Length of a skipped block whose trailing length is still to come, 0 for none. */
   let trailerOf = 0
   let warnedLength = false
+  const notes = createCaptureNotes()
+  let optionData: Uint8Array = new Uint8Array(0)
+  let optionView = new DataView(optionData.buffer)
+  const visitPacketOption = (code: number, at: number, length: number): void => {
+    if (code === OPTION_COMMENT) notes.addComment(optionData, at, length)
+    else if (code === OPTION_DROP_COUNT && length >= 8) {
+      notes.addDropped(readUint64(optionView, at, littleEndian))
+    }
+  }
+  const visitComment = (code: number, at: number, length: number): void => {
+    if (code === OPTION_COMMENT) notes.addComment(optionData, at, length)
+  }
 
   const fail = (offsetBytes: number, message: string): FormatError => {
     error = new FormatError('pcapng', message, { offsetBytes })
     return error
   }
 
-  /** Smallest total length of a block that is read; 0 for one that is not. */
-  const smallestLength = (type: number): number => {
-    switch (type) {
-      case PCAPNG_SECTION_HEADER:
-        return 28
-      case INTERFACE_DESCRIPTION:
-        return 20
-      case SIMPLE_PACKET:
-        return 16
-      case ENHANCED_PACKET:
-      case PACKET_OBSOLETE:
-        return 32
-      default:
-        return 0
-    }
-  }
-
   const reader: RecordReader = {
     format: 'pcapng',
     skip: 0,
+    get commentCount() {
+      return notes.commentCount
+    },
+    comments: notes.comments,
+    get drops() {
+      return notes.drops(interfaces)
+    },
     get midRecord() {
       return trailerOf !== 0
     },
@@ -75,9 +86,11 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
     get error() {
       return error
     },
-    read(_data, view, from, end, base, batch) {
+    read(data, view, from, end, base, batch) {
       const { offset, capturedBytes, wireBytes, timestampMicros, timestampSubNanos, linkType } = batch
       const capacity = offset.length
+      optionData = data
+      optionView = view
       let at = from
       let n = batch.count
       need = 0
@@ -110,7 +123,7 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
           littleEndian = magic === BYTE_ORDER_MAGIC
         }
         const length = view.getUint32(at + 4, littleEndian)
-        const smallest = smallestLength(type)
+        const smallest = smallestReadLength(type, length)
         if (length < Math.max(smallest, SMALLEST_BLOCK) || (length & 3) !== 0) {
           const least = Math.max(smallest, SMALLEST_BLOCK)
           fail(
@@ -147,8 +160,10 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
             fail(base + at + 12, `expected section version 1.x, found ${major}.${minor}`)
             break
           }
+          notes.addSection(interfaces)
           interfaces = []
           started = true
+          walkPcapngOptions(view, at + 24, at + length - 4, littleEndian, visitComment)
           at += length
           continue
         }
@@ -158,8 +173,23 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
             break
           }
           interfaces.push(
-            readPcapngInterface(view, at + 8, at + length - 4, littleEndian, interfaces.length, warnings),
+            readPcapngInterface(
+              data,
+              view,
+              at + 8,
+              at + length - 4,
+              littleEndian,
+              interfaces.length,
+              warnings,
+              notes,
+            ),
           )
+          at += length
+          continue
+        }
+        if (type === INTERFACE_STATISTICS) {
+          const described = interfaces[view.getUint32(at + 8, littleEndian)]
+          readPcapngStatistics(data, view, at + 20, at + length - 4, littleEndian, described, notes)
           at += length
           continue
         }
@@ -203,6 +233,24 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
           const high = view.getUint32(at + 12, littleEndian)
           const low = view.getUint32(at + 16, littleEndian)
           writeTicks(timestampMicros, timestampSubNanos, n, source.ticks, high, low)
+        }
+        if (!simple) {
+          // most packets have no options
+          const options = start + ((captured + 3) & ~3)
+          const optionsEnd = at + length - 4
+          if (optionsEnd - options >= 4) {
+            walkPcapngOptions(
+              view,
+              options,
+              optionsEnd,
+              littleEndian,
+              type === ENHANCED_PACKET ? visitPacketOption : visitComment,
+            )
+          }
+          if (type === PACKET_OBSOLETE) {
+            const drops = view.getUint16(at + 10, littleEndian)
+            if (drops !== DROPS_UNKNOWN) notes.addDropped(drops)
+          }
         }
         offset[n] = start
         capturedBytes[n] = captured

@@ -8,6 +8,7 @@
  */
 import type { FormatError } from '@oddflow/core'
 import type { CaptureFormat } from './capture-end.js'
+import type { CaptureDrops } from './capture-notes.js'
 import type { FrameBatch } from './frame-batch.js'
 
 export interface RecordReader {
@@ -25,6 +26,11 @@ export interface RecordReader {
    * @param base offset in the capture of data[0]
    */
   read(data: Uint8Array, view: DataView, at: number, end: number, base: number, batch: FrameBatch): number
+  /** Comments seen so far, and those that were kept. */
+  readonly commentCount: number
+  readonly comments: readonly string[]
+  /** What the recorder says it lost, so far. */
+  readonly drops: CaptureDrops
   /** The capture ends here although the reader wants more only at a record boundary. */
   readonly midRecord: boolean
 }

@@ -2,14 +2,16 @@
 import type { CaptureEnd } from '../capture-end.js'
 import type { FrameBatch } from '../frame-batch.js'
 
-export interface FrameSource extends AsyncIterable<FrameBatch> {
+export interface FrameSource<End extends CaptureEnd = CaptureEnd> extends AsyncIterable<FrameBatch> {
   /** null until the iteration has run to its end. */
-  readonly end: CaptureEnd | null
+  readonly end: End | null
 }
 
 /** Wraps a generator whose return value is the end state. */
-export function frameSource(batches: AsyncGenerator<FrameBatch, CaptureEnd>): FrameSource {
-  let end: CaptureEnd | null = null
+export function frameSource<End extends CaptureEnd>(
+  batches: AsyncGenerator<FrameBatch, End>,
+): FrameSource<End> {
+  let end: End | null = null
   return {
     get end() {
       return end

@@ -1,6 +1,7 @@
 export * from './capture-file-error.js'
 export * from './frame-source.js'
 export * from './open-capture.js'
+export * from './open-continuous.js'
 export * from './pcap-parser-frames.js'
 export type * from './pcap-parser-types.js'
 export * from './summarise-capture-file.js'

@@ -1,5 +1,5 @@
 /**
- * Captures from files, FIFOs and standard input, plain or gzip, through either reader.
+ * Captures from files, FIFOs and standard input, plain, gzip or zstd, through either reader.
  *
  * Two shapes of one thing: `openCapture` to iterate over, `readCapture` with a callback. Both hold one batch
  * and a few blocks, at the pace of the consumer. An input that gives no packet and an error (missing,
@@ -15,8 +15,8 @@ import type { FrameBatch } from '../frame-batch.js'
 import { CaptureFileError } from './capture-file-error.js'
 import { fileBlocks } from './file-blocks.js'
 import { type FrameSource, frameSource } from './frame-source.js'
-import { type GzipState, gunzipBlocks } from './gunzip-blocks.js'
 import { framesFromPcapParser } from './pcap-parser-frames.js'
+import { type CompressionState, createCompressionState, unpackBlocks } from './unpack-blocks.js'
 
 export const CAPTURE_READERS = ['oddflow', 'pcap-parser'] as const
 export type CaptureReaderName = (typeof CAPTURE_READERS)[number]
@@ -71,13 +71,13 @@ async function* readAll(
   blockBytes: number,
   batchFrames: number,
 ): AsyncGenerator<FrameBatch, CaptureEnd> {
-  const gzip: GzipState = { compressed: false, truncated: false, damage: null }
-  const blocks = gunzipBlocks(fileBlocks(file, blockBytes), gzip)
+  const compression = createCompressionState()
+  const blocks = unpackBlocks(fileBlocks(file, blockBytes), compression)
   const end =
     reader === 'oddflow'
       ? yield* readBlocks(blocks, batchFrames)
       : yield* readThroughPcapParser(blocks, batchFrames)
-  const whole = withGzip(end, gzip)
+  const whole = withCompression(end, compression)
   if (whole.packets === 0 && whole.error !== null) {
     const message = whole.error.message.replace(/^capture: /, '').replace(/ \(byte 0\)$/, '')
     throw new CaptureFileError(file, 'not-a-capture', message, {
@@ -117,14 +117,18 @@ async function* copies(blocks: AsyncGenerator<Uint8Array>): AsyncGenerator<Buffe
   for await (const block of blocks) yield Buffer.from(block)
 }
 
-function withGzip(end: CaptureEnd, gzip: GzipState): CaptureEnd {
+function withCompression(end: CaptureEnd, state: CompressionState): CaptureEnd {
   // the reader's own word on a stream that zlib gave up on would only be that it is cut short
-  if (gzip.damage !== null) {
-    const error = new FormatError('gzip', `damaged: ${gzip.damage}`)
+  if (state.damage !== null) {
+    const error = new FormatError(state.compression ?? 'capture', state.damage)
     return { ...end, error, detail: error.message }
   }
-  if (gzip.truncated && !end.truncated) {
-    return { ...end, truncated: true, detail: end.detail ?? 'cut short: the gzip stream has no end' }
+  if (state.truncated && !end.truncated) {
+    return {
+      ...end,
+      truncated: true,
+      detail: end.detail ?? `cut short: the ${state.compression} stream has no end`,
+    }
   }
   return end
 }

@@ -10,6 +10,7 @@
  */
 import { FormatError } from '@oddflow/core'
 import { type CaptureEnd, createWarningList, MAXIMUM_CAPTURED_BYTES } from '../capture-end.js'
+import { NO_DROPS } from '../capture-notes.js'
 import { DEFAULT_BATCH_FRAMES } from '../capture-reader.js'
 import { createFrameBatch, type FrameBatch } from '../frame-batch.js'
 import {
@@ -126,6 +127,9 @@ function listen(parser: PcapParserLike, batchFrames: number): AsyncGenerator<Fra
       error,
       detail: error === null ? detail : error.message,
       warnings: warnings.lines(),
+      commentCount: 0,
+      comments: [],
+      drops: NO_DROPS,
     }
   }
 

@@ -5,26 +5,27 @@
  * be gone through; a file that cannot be opened throws.
  */
 
+import { NO_DROPS } from '../capture-notes.js'
 import { DEFAULT_BATCH_FRAMES } from '../capture-reader.js'
 import { type CaptureSummary, createCaptureSummariser } from '../capture-summary.js'
-import { decodePackets } from '../decode-packets.js'
 import type { PacketFilter } from '../filter/packet-filter.js'
 import { createPacketBatch } from '../packet-batch.js'
+import { createPacketDecoder, type PacketDecoderOptions } from '../packet-decoder.js'
 import { CaptureFileError } from './capture-file-error.js'
 import { type OpenCaptureOptions, readCapture } from './open-capture.js'
 
-export interface SummariseOptions extends OpenCaptureOptions {
+export interface SummariseOptions extends OpenCaptureOptions, PacketDecoderOptions {
   /** Only these packets are counted. */
   readonly filter?: PacketFilter
   /** Most flow keys held. */
   readonly maximumFlowKeys?: number
-  /** See createFlowKeySet: one that is not guessable, for captures that are not trusted. */
-  readonly hashSeed?: number
 }
 
 export interface CaptureFileSummary extends CaptureSummary {
   readonly file: string
 }
+
+const NOTHING_READ = { warnings: [], commentCount: 0, drops: NO_DROPS } as const
 
 /** Throws CaptureFileError when the file cannot be opened or read. */
 export async function summariseCaptureFile(
@@ -32,12 +33,13 @@ export async function summariseCaptureFile(
   options: SummariseOptions = {},
 ): Promise<CaptureFileSummary> {
   const packets = createPacketBatch(options.batchFrames ?? DEFAULT_BATCH_FRAMES)
+  const decoder = createPacketDecoder(options)
   const summariser = createCaptureSummariser(options.maximumFlowKeys, options.hashSeed)
   try {
     const end = await readCapture(
       file,
       (frames) => {
-        decodePackets(frames, packets)
+        decoder.decode(frames, packets)
         summariser.add(frames, packets, options.filter)
       },
       options,
@@ -45,6 +47,6 @@ export async function summariseCaptureFile(
     return { file, ...summariser.finish(end) }
   } catch (error) {
     if (!(error instanceof CaptureFileError) || error.problem !== 'not-a-capture') throw error
-    return { file, ...summariser.finish({ truncated: error.truncated, error, warnings: [] }) }
+    return { file, ...summariser.finish({ ...NOTHING_READ, truncated: error.truncated, error }) }
   }
 }
