@@ -37,7 +37,7 @@ export class RowSource {
   }
 
   /**
-   * Offset in the cache of the row of `position`. It stays valid while one more row is asked for.
+   * Offset in the cache of the row of `position`; it stays good while one more row is asked for.
    */
   row(position: number, side: Side): number {
     const cached = this.#cache.find(position)
@@ -52,8 +52,10 @@ export class RowSource {
     const positions = this.#positions
     const keys = this.#keys
     positions[0] = position
-    // room for the companions beside the pair at work
-    const wanted = this.#cache.capacity >= 2 * KERNEL_TILE_ROWS ? KERNEL_TILE_ROWS : 1
+    // none in a cache that has no room for them beside the pair at work, nor in one that is small beside the
+    // active rows, where they would push out what is wanted sooner
+    const { capacity } = this.#cache
+    const wanted = capacity >= 2 * KERNEL_TILE_ROWS && 4 * capacity >= count ? KERNEL_TILE_ROWS : 1
     const sign = side === 'rising' ? 1 : -1
     let found = 1
     for (let p = 0; p < count && wanted > 1; p++) {
