@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { type CaptureEnd, encodePcap, encodePcapRecord } from '../../src/index.js'
 import { describeSystemError } from '../../src/node/capture-file-error.js'
 import { CaptureFileError, openCapture, readCapture, summariseCaptureFile } from '../../src/node/index.js'
@@ -166,8 +166,11 @@ describe('readCapture', () => {
       }
     }
     if (existsSync('/proc/self/fd')) {
-      const open = spawnSync('ls', ['-l', `/proc/${process.pid}/fd`], { encoding: 'utf8' }).stdout
-      expect(open).not.toContain('stop.')
+      // a stream that is destroyed closes its file a moment later
+      await vi.waitFor(() => {
+        const open = spawnSync('ls', ['-l', `/proc/${process.pid}/fd`], { encoding: 'utf8' }).stdout
+        expect(open).not.toContain('stop.')
+      })
     }
   })
 
