@@ -17,7 +17,7 @@ import { readWorkspaces, root } from '../../tools/workspace/layout.mjs'
 
 export interface Workspace {
   directory: string
-  manifest: { name: string; version: string; bin?: Record<string, string> }
+  manifest: { name: string; version: string; files: string[]; bin?: Record<string, string> }
 }
 
 export const workspaces = readWorkspaces() as Workspace[]

@@ -52,6 +52,7 @@ export function checkTrial(value: unknown): Trial {
     'testMillis',
     'spaceNumbers',
     'machine',
+    'loadAverage',
     'versions',
   ])
   if (t.formatVersion !== 1) throw refuse('formatVersion', '1', t.formatVersion)
@@ -83,6 +84,7 @@ export function checkTrial(value: unknown): Trial {
     testMillis: list(t.testMillis, 'testMillis', 1000).map((v, i) => amount(v, `testMillis[${i}]`)),
     spaceNumbers: whole(t.spaceNumbers, 'spaceNumbers', 1),
     machine: machine(t.machine),
+    loadAverage: t.loadAverage === null ? null : amount(t.loadAverage, 'loadAverage'),
     versions: versions(t.versions),
   }
 }

@@ -75,6 +75,9 @@ export interface Trial {
   /** Numbers that a scorer needs, as the paper counts them. */
   readonly spaceNumbers: number
   readonly machine: TrialMachine
+  /** The operating system's, over the last minute, when the trial began; null where it keeps none. Above 1 a CPU,
+   * other work shared the machine, and the times say so. */
+  readonly loadAverage: number | null
   /** Versions by name: oddflow, node, … */
   readonly versions: { readonly [name: string]: string }
 }

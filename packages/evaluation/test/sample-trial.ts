@@ -36,6 +36,7 @@ export const sampleTrial: Trial = {
     architecture: 'x64',
     concurrency: 1,
   },
+  loadAverage: 0.5,
   versions: { oddflow: '0.0.0', node: '20.20.2' },
 }
 

@@ -1,0 +1,52 @@
+/** `oddflow-bench data prepare DIR`: pools of rows from captures; exit code 1 when a data set could not be prepared. */
+import { OddFlowError } from '@oddflow/core'
+import { datasetFolder } from '../datasets/load-repeat.js'
+import type { CapturesManifest } from '../datasets/manifest.js'
+import { preparePools } from '../datasets/prepare.js'
+import { chooseManifests, OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { UsageError } from '../errors.js'
+import { complain, note, print } from '../output/messages.js'
+import { createProgress } from '../output/progress.js'
+
+export interface DataPrepareOptions {
+  readonly manifests?: string
+  readonly datasets?: readonly string[]
+}
+
+export async function dataPrepare(dir: string, options: DataPrepareOptions): Promise<number> {
+  const chosen = chooseManifests(readManifests(options.manifests ?? OWN_MANIFESTS), options.datasets)
+  const rows = chosen.find(({ kind }) => kind === 'rows')
+  if (rows !== undefined && options.datasets !== undefined) {
+    throw new UsageError(`${rows.name}: is of feature rows, and there is nothing to prepare`)
+  }
+  const manifests = chosen.filter((manifest): manifest is CapturesManifest => manifest.kind === 'captures')
+  const progress = createProgress()
+  let failures = 0
+  progress.start(manifests.length)
+  for (const [i, manifest] of manifests.entries()) {
+    try {
+      const report = await preparePools(manifest, datasetFolder(manifest, dir), (file) => {
+        progress.update(i, file)
+      })
+      for (const warning of report.warnings) note(`${manifest.name}: ${warning}`)
+      print(`${manifest.name}: ${report.done}: ${describe(report, manifest)}`)
+    } catch (error) {
+      if (!(error instanceof OddFlowError)) throw error
+      failures++
+      complain(`${manifest.name}: ${error.message}`)
+    }
+  }
+  progress.stop()
+  return failures === 0 ? 0 : 1
+}
+
+function describe(
+  { normal, novel, dimension }: { normal: number; novel: number; dimension: number },
+  manifest: CapturesManifest,
+): string {
+  const expected = (side: 'normal' | 'novel'): string => {
+    const count = manifest[side].expectedFlows
+    return count === null ? '' : ` (the appendix has ${count})`
+  }
+  return `${normal} normal rows${expected('normal')}, ${novel} novel ones${expected('novel')}, D = ${dimension}`
+}

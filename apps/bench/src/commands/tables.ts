@@ -1,0 +1,29 @@
+/** `oddflow-bench tables`: trials in, tables out, in four formats. */
+import { join } from 'node:path'
+import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { note } from '../output/messages.js'
+import { writeFileWhole } from '../output/write-file.js'
+import { readTrials } from '../run/trials-file.js'
+import { readPaperFigures, readReferenceAuc } from '../tables/published.js'
+import { renderReport } from '../tables/render.js'
+import { buildReport } from '../tables/report.js'
+
+export interface TablesOptions {
+  readonly manifests?: string
+  readonly trials: readonly string[]
+  readonly out: string
+}
+
+export function tables(options: TablesOptions): void {
+  const report = buildReport(
+    options.trials.map(readTrials),
+    readManifests(options.manifests ?? OWN_MANIFESTS),
+    readPaperFigures(),
+    readReferenceAuc(),
+  )
+  const files = renderReport(report)
+  for (const [name, content] of files) writeFileWhole(join(options.out, name), content)
+  note(
+    `${options.out}: ${report.tables.length} tables of ${report.trials.length} trials in ${[...files.keys()].join(', ')}`,
+  )
+}

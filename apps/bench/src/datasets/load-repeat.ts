@@ -1,0 +1,123 @@
+/**
+ * What one repeat trains on, chooses by and is tested on.
+ *
+ * From rows that are split already: their training rows; 75 + 75 of the validation rows (all, where there are
+ * fewer), drawn anew each repeat; every test row, and as a second sample 300 + 300 of them, drawn once for all repeats.
+ * From pools: the paper's protocol, whose 300 + 300 are the only test sample.
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'
+import { drawLabelled, drawProtocol, PAPER_PROTOCOL, type TestSample } from '@oddflow/evaluation'
+import { hashMatrices } from './hash-rows.js'
+import type { CapturesManifest, Manifest, RowsManifest } from './manifest.js'
+import { readPools } from './pools.js'
+import { readLabels, readRows } from './read-npy.js'
+
+export interface LabelledMatrix {
+  readonly rows: Matrix
+  /** One column: 1 = novel. */
+  readonly isNovel: Matrix
+}
+
+export interface LoadedRepeat {
+  readonly train: Matrix
+  readonly validation: LabelledMatrix
+  readonly tests: readonly { readonly sample: TestSample; readonly data: LabelledMatrix }[]
+  readonly dataSha256: string
+}
+
+/** Where the data of a manifest lie, in a folder of data sets. */
+export function datasetFolder(manifest: Manifest, data: string): string {
+  return join(data, manifest.kind === 'rows' ? manifest.folder : manifest.name)
+}
+
+/** Whether there is anything to load; what is wrong with it, loading says. */
+export function isAvailable(manifest: Manifest, data: string): boolean {
+  const folder = datasetFolder(manifest, data)
+  return existsSync(join(folder, manifest.kind === 'rows' ? 'X_test.npy' : 'pool.json'))
+}
+
+export function repeatsOf(manifest: Manifest): number {
+  return manifest.kind === 'rows' ? manifest.repeats : PAPER_PROTOCOL.repeats
+}
+
+/** Throws an error that begins with the file's name. */
+export function loadRepeat(manifest: Manifest, data: string, repeat: number, seed: number): LoadedRepeat {
+  const folder = datasetFolder(manifest, data)
+  const loaded =
+    manifest.kind === 'rows'
+      ? loadRows(manifest, folder, repeat, seed)
+      : loadFromPools(manifest, folder, repeat, seed)
+  const { train, validation, tests } = loaded
+  const all = [train, validation, ...tests.map((test) => test.data)].flatMap((part) =>
+    'isNovel' in part ? [part.rows, part.isNovel] : [part],
+  )
+  return { ...loaded, dataSha256: hashMatrices(all) }
+}
+
+type Unhashed = Omit<LoadedRepeat, 'dataSha256'>
+
+function loadRows(manifest: RowsManifest, folder: string, repeat: number, seed: number): Unhashed {
+  const labelled = (rowsFile: string, labelsFile: string): LabelledMatrix => {
+    const rows = readRows(join(folder, rowsFile), manifest.dimension)
+    return { rows, isNovel: readLabels(join(folder, labelsFile), rows.rows) }
+  }
+  const train = readRows(join(folder, `X_train_r${repeat}.npy`), manifest.dimension)
+  const validation = labelled(`X_val_r${repeat}.npy`, `y_val_r${repeat}.npy`)
+  const test = labelled('X_test.npy', 'y_test.npy')
+  const rng = createRng(seed).fork(`protocol ${manifest.name}`)
+  const sampled = sample(test, PAPER_PROTOCOL.test, rng.fork('test'))
+  return {
+    train,
+    validation: sample(validation, PAPER_PROTOCOL.validation, rng.fork(`validation ${repeat}`)) ?? validation,
+    tests: [
+      { sample: 'all', data: test },
+      ...(sampled === null ? [] : [{ sample: 'protocol' as const, data: sampled }]),
+    ],
+  }
+}
+
+/** So many rows of each class, normal ones first; null when there are not as many. */
+function sample(
+  { rows, isNovel }: LabelledMatrix,
+  counts: { readonly normal: number; readonly novel: number },
+  rng: Parameters<typeof drawLabelled>[2],
+): LabelledMatrix | null {
+  const of = (label: number): number[] => [...isNovel.data.keys()].filter((i) => isNovel.data[i] === label)
+  const normal = of(0)
+  const novel = of(1)
+  if (normal.length < counts.normal || novel.length < counts.novel) return null
+  const drawn = drawLabelled({ normal: normal.length, novel: novel.length }, counts, rng)
+  return stack(
+    takeRows(
+      rows,
+      Array.from(drawn.normal, (i) => normal[i] as number),
+    ),
+    takeRows(
+      rows,
+      Array.from(drawn.novel, (i) => novel[i] as number),
+    ),
+  )
+}
+
+function loadFromPools(manifest: CapturesManifest, folder: string, repeat: number, seed: number): Unhashed {
+  const { normal, novel } = readPools(folder)
+  const rng = createRng(seed).fork(`protocol ${manifest.name}`)
+  const drawn = drawProtocol({ normal: normal.rows, novel: novel.rows }, PAPER_PROTOCOL, rng)
+  const rows = drawn.repeats[repeat]
+  if (rows === undefined) throw new RangeError(`repeat ${repeat} is not drawn`)
+  const { validation, train } = rows
+  const labelled = (part: typeof validation): LabelledMatrix =>
+    stack(takeRows(normal, part.normal), takeRows(novel, part.novel))
+  return {
+    train: takeRows(normal, train),
+    validation: labelled(validation),
+    tests: [{ sample: 'protocol', data: labelled(drawn.test) }],
+  }
+}
+
+function stack(normal: Matrix, novel: Matrix): LabelledMatrix {
+  const isNovel = new Float64Array(normal.rows + novel.rows).fill(1, normal.rows)
+  return { rows: concatRows([normal, novel]), isNovel: matrixOf(isNovel.length, 1, isNovel) }
+}

@@ -1,0 +1,86 @@
+/**
+ * Manifests: what a data set is, one JSON file each.
+ *
+ * `rows` points at feature rows that are split already, as .npy files in one folder: X_train_rN, X_val_rN and
+ * y_val_rN for N = 0 … repeats − 1, X_test and y_test, 1 = novel. `captures` says of which hosts the normal and the
+ * novel traffic is, and where its publisher offers it; `data prepare` turns it into pools of rows. What the paper
+ * does not say of its data sets is null, never guessed.
+ */
+import { FormatError } from '@oddflow/core'
+import { z } from 'zod'
+
+const name = z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/, 'expected a-z, 0-9 and hyphens')
+const line = z.string().min(1).max(600)
+/** A name in the folder of the data set: no way out of it. */
+const fileName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/, 'expected a file name')
+const count = z.number().int().min(1)
+const features = z.enum(['iat-size', 'stats-header', 'samp-size'])
+/** Of the paper's tables; null for a data set that is not in them. */
+const paperDataset = z.enum(['UNB', 'CTU', 'MAWI', 'MACCDC', 'SFRIG', 'AECHO', 'DWSHR']).nullable()
+
+const rowsManifest = z.strictObject({
+  format: z.literal(1),
+  kind: z.literal('rows'),
+  name,
+  title: line,
+  paperDataset,
+  features,
+  /** D. */
+  dimension: count.max(100_000),
+  folder: name,
+  repeats: count.max(1000),
+  note: line.nullable(),
+  /** SHA-256 of each file, or null when they are not known. */
+  sha256: z.record(fileName, z.string().regex(/^[0-9a-f]{64}$/)).nullable(),
+})
+
+const address = z.union([z.ipv4(), z.ipv6()])
+const side = z.strictObject({
+  /** Hosts whose traffic this is. */
+  addresses: z.array(address).min(1),
+  /** [from, to) in ISO 8601, in UTC; null: all of each capture. */
+  timeWindows: z.array(z.tuple([z.iso.datetime(), z.iso.datetime()])).nullable(),
+  /** Names of captures; null: every capture in the folder. */
+  files: z.array(fileName).min(1).nullable(),
+  /** Flows in the pool after truncation, as the appendix counts them; null: not known. */
+  expectedFlows: count.nullable(),
+})
+
+const capturesManifest = z.strictObject({
+  format: z.literal(1),
+  kind: z.literal('captures'),
+  name,
+  title: line,
+  paperDataset,
+  source: z.strictObject({
+    access: z.enum(['public', 'private lab']),
+    publisher: line.nullable(),
+    /** A page of the publisher's, not the paper's word. */
+    address: z.url({ protocol: /^https?$/ }).nullable(),
+    /** When it was captured, in the paper's words. */
+    collected: line.nullable(),
+  }),
+  novelty: line,
+  labelRule: line,
+  normal: side,
+  novel: side,
+  /** D by feature set, where it is known. */
+  dimension: z.partialRecord(features, count),
+})
+
+const manifest = z.discriminatedUnion('kind', [rowsManifest, capturesManifest])
+
+export type RowsManifest = z.infer<typeof rowsManifest>
+export type CapturesManifest = z.infer<typeof capturesManifest>
+export type Manifest = RowsManifest | CapturesManifest
+
+/** Throws FormatError that names the field. */
+export function checkManifest(value: unknown): Manifest {
+  const { success, data, error } = manifest.safeParse(value)
+  if (success) return data
+  const [first] = error.issues
+  const field = first?.path.join('.') ?? ''
+  throw new FormatError('manifest', `${field === '' ? 'manifest' : field}: ${first?.message ?? 'is odd'}`, {
+    field,
+  })
+}

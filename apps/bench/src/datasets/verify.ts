@@ -1,0 +1,88 @@
+/** Whether a data set is there and is what its manifest says: findings, a line each. */
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { OddFlowError } from '@oddflow/core'
+import { captureFiles } from './capture-files.js'
+import { datasetFolder, loadRepeat } from './load-repeat.js'
+import type { CapturesManifest, Manifest, RowsManifest } from './manifest.js'
+import { readPoolRecord, readPools } from './pools.js'
+
+export interface Finding {
+  readonly ok: boolean
+  readonly text: string
+}
+
+const ok = (text: string): Finding => ({ ok: true, text })
+const bad = (text: string): Finding => ({ ok: false, text })
+
+export function verifyDataset(manifest: Manifest, data: string): Finding[] {
+  const folder = datasetFolder(manifest, data)
+  try {
+    return manifest.kind === 'rows' ? verifyRows(manifest, data, folder) : verifyCaptures(manifest, folder)
+  } catch (error) {
+    if (error instanceof OddFlowError) return [bad(error.message)]
+    throw error
+  }
+}
+
+function verifyRows(manifest: RowsManifest, data: string, folder: string): Finding[] {
+  const repeats = Array.from({ length: manifest.repeats }, (_, r) => r)
+  const files = [
+    'X_test.npy',
+    'y_test.npy',
+    ...repeats.flatMap((r) => [`X_train_r${r}.npy`, `X_val_r${r}.npy`, `y_val_r${r}.npy`]),
+  ]
+  const missing = files.filter((file) => !existsSync(join(folder, file)))
+  if (missing.length > 0) return missing.map((file) => bad(`${join(folder, file)}: is not there`))
+  const changed = files.filter((file) => {
+    const expected = manifest.sha256?.[file]
+    if (expected === undefined) return false
+    return (
+      createHash('sha256')
+        .update(readFileSync(join(folder, file)))
+        .digest('hex') !== expected
+    )
+  })
+  if (changed.length > 0) {
+    return changed.map((file) =>
+      bad(`${join(folder, file)}: is another file than the manifest's (SHA-256 differs)`),
+    )
+  }
+  const sizes = repeats.map((repeat) => {
+    const { train, tests } = loadRepeat(manifest, data, repeat, 1)
+    return `${train.rows} + ${tests[0]?.data.rows.rows}`
+  })
+  const hashed = manifest.sha256 === null ? 'no hashes to compare' : 'hashes agree'
+  return [ok(`${files.length} files, ${hashed}; rows to train on and to test: ${sizes.join(', ')}`)]
+}
+
+function verifyCaptures(manifest: CapturesManifest, folder: string): Finding[] {
+  const findings: Finding[] = []
+  for (const side of ['normal', 'novel'] as const) {
+    const { found, missing } = captureFiles(folder, side, manifest[side])
+    for (const file of missing) findings.push(bad(`${file}: is not there; ${whereToGet(manifest)}`))
+    if (found.length > 0) findings.push(ok(`${side}: ${found.length} captures`))
+  }
+  if (!existsSync(join(folder, 'pool.json')))
+    return [...findings, bad('not prepared; run: oddflow-bench data prepare')]
+  const record = readPoolRecord(folder)
+  readPools(folder)
+  for (const side of ['normal', 'novel'] as const) {
+    const expected = manifest[side].expectedFlows
+    const found = record.rows[side]
+    if (expected === null) findings.push(ok(`${side} pool: ${found} rows`))
+    else if (found === expected) findings.push(ok(`${side} pool: ${found} rows, as in the appendix`))
+    else findings.push(bad(`${side} pool: ${found} rows, where the appendix has ${expected}`))
+  }
+  const width = manifest.dimension['iat-size']
+  if (width !== undefined && width !== record.dimension) {
+    findings.push(bad(`D = ${record.dimension}, where the paper has ${width}`))
+  }
+  return findings
+}
+
+export function whereToGet({ source }: CapturesManifest): string {
+  if (source.publisher === null) return 'the paper names no place that offers it'
+  return `its publisher is ${source.publisher}${source.address === null ? '' : `: ${source.address}`}`
+}

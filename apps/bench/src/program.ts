@@ -1,0 +1,188 @@
+/**
+ * The command line: which commands there are, what they take, and what their help says. Each command is a file of
+ * its own in commands/, loaded when it is called.
+ */
+import { join } from 'node:path'
+import { Command, InvalidArgumentError, Option, type OutputConfiguration } from 'commander'
+import { printable } from './output/messages.js'
+import { VERSION } from './version.js'
+
+const TRIALS = 'docs/results/trials.jsonl'
+const RESULTS = 'docs/results'
+
+export function createProgram(): Command {
+  const program = new Command('oddflow-bench')
+    .description('Measure one-class detectors as the OddFlow paper does, and set the figures beside its own.')
+    .version(VERSION, '--version', 'print the version and end')
+    .helpOption('-h, --help', 'print this help and end')
+    .exitOverride()
+    .configureOutput(oneLineErrors('oddflow-bench --help'))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  oddflow-bench data list
+  oddflow-bench data verify
+  oddflow-bench reproduce --tuning none --datasets unb-rows,ctu-rows --detectors oc-kjl-qs,oc-nystrom-qs
+  oddflow-bench tables
+
+Data are looked for in --data: by default data/paper in the folder that ODDFLOW_SHARED names, or in ../shared.
+Exit codes: 0 done, 1 the data would not do or a trial failed, 2 the command line was wrong.`,
+    )
+  const data = new Command('data').description('the data sets: what there is, whether it is whole')
+  data.addCommand(listCommand())
+  data.addCommand(verifyCommand())
+  data.addCommand(prepareCommand())
+  program.addCommand(data)
+  program.addCommand(reproduceCommand())
+  program.addCommand(tablesCommand())
+  for (const command of [data, ...data.commands, ...program.commands]) {
+    const path = data.commands.includes(command) ? `data ${command.name()}` : command.name()
+    command.exitOverride().configureOutput(oneLineErrors(`oddflow-bench ${path} --help`))
+  }
+  return program
+}
+
+function listCommand(): Command {
+  return withManifests(new Command('list'))
+    .description('the data sets: size, source, what the paper says of them')
+    .option('--format <format>', 'text or json (lines)', oneOf('text', 'json'), 'text')
+    .addHelpText('after', '\nExample:\n  oddflow-bench data list --format json')
+    .action(async (options) => {
+      const { dataList } = await import('./commands/data-list.js')
+      dataList(options)
+    })
+}
+
+function verifyCommand(): Command {
+  return withManifests(new Command('verify'))
+    .description('whether each data set is there and as its manifest says')
+    .argument('[dir]', 'folder of the data sets', defaultData())
+    .option('--datasets <names>', 'these alone, separated by commas', names)
+    .addHelpText('after', '\nExample:\n  oddflow-bench data verify ~/captures --datasets ctu,maccdc')
+    .action(async (dir, options) => {
+      const { dataVerify } = await import('./commands/data-verify.js')
+      process.exitCode = await dataVerify(dir, options)
+    })
+}
+
+function prepareCommand(): Command {
+  return withManifests(new Command('prepare'))
+    .description('captures into pools of feature rows; what is prepared already is left as it is')
+    .argument('<dir>', 'folder of the data sets: DIR/NAME/normal/*.pcap and DIR/NAME/novel/*.pcap')
+    .option('--datasets <names>', 'these alone, separated by commas', names)
+    .addHelpText('after', '\nExample:\n  oddflow-bench data prepare ~/captures --datasets ctu')
+    .action(async (dir, options) => {
+      const { dataPrepare } = await import('./commands/data-prepare.js')
+      process.exitCode = await dataPrepare(dir, options)
+    })
+}
+
+function reproduceCommand(): Command {
+  return withManifests(new Command('reproduce'))
+    .description('run trials; a run that was stopped goes on where it was')
+    .option('--data <dir>', 'folder of the data sets', defaultData())
+    .option('--datasets <names>', 'these alone, separated by commas (default: all that are there)', names)
+    .option('--detectors <names>', 'these alone, separated by commas (default: all)', names)
+    .addOption(
+      new Option('--tuning <which>', 'none, minimal, or both')
+        .choices(['none', 'minimal', 'both'])
+        .default('both'),
+    )
+    .option('--repeats <count>', 'training repeats, as far as a data set has them', whole(1, 1000), 5)
+    .option('--seed <number>', 'seed of all randomness', whole(0, Number.MAX_SAFE_INTEGER), 1)
+    .option(
+      '--workers <count>',
+      'trials at the same time (default: one CPU less than there are)',
+      whole(1, 256),
+    )
+    .option('--test-runs <count>', 'timed passes over the test rows', whole(1, 1000), 20)
+    .option(
+      '--machine <name>',
+      'name of this machine in the tables: server, rspi, nano, …',
+      machineName,
+      'server',
+    )
+    .option('--trials <file>', 'where trials are kept', TRIALS)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  oddflow-bench reproduce --tuning none
+  oddflow-bench reproduce --tuning minimal --datasets ctu-rows --detectors ocsvm,oc-kjl-qs --workers 1
+  oddflow-bench reproduce --machine rspi --trials rspi.jsonl
+
+Times are wall-clock times: for a speed table, run with --workers 1 on a machine that does nothing else.`,
+    )
+    .action(async (options) => {
+      const { reproduce } = await import('./commands/reproduce.js')
+      process.exitCode = await reproduce(options)
+    })
+}
+
+function tablesCommand(): Command {
+  return withManifests(new Command('tables'))
+    .description("the paper's tables beside what was measured, from trials alone")
+    .option('--trials <files>', 'files of trials, separated by commas; machines merge', names, [TRIALS])
+    .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv and .html', RESULTS)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  oddflow-bench tables\n  oddflow-bench tables --trials server.jsonl,rspi.jsonl --out results',
+    )
+    .action(async (options) => {
+      const { tables } = await import('./commands/tables.js')
+      tables(options)
+    })
+}
+
+function withManifests(command: Command): Command {
+  return command.option('--manifests <dir>', 'folder of manifests (default: those of the paper)')
+}
+
+function defaultData(): string {
+  return join(process.env.ODDFLOW_SHARED ?? join('..', 'shared'), 'data', 'paper')
+}
+
+function names(value: string): string[] {
+  const found = value.split(',').map((name) => name.trim())
+  if (found.includes('')) throw new InvalidArgumentError('expected names separated by commas')
+  return found
+}
+
+function whole(least: number, most: number): (value: string) => number {
+  return (value) => {
+    const found = Number(value)
+    if (!/^\d+$/.test(value) || found < least || found > most) {
+      throw new InvalidArgumentError(`expected a whole number from ${least} to ${most}`)
+    }
+    return found
+  }
+}
+
+function machineName(value: string): string {
+  if (!/^[a-z0-9][a-z0-9.+-]{0,63}$/.test(value)) {
+    throw new InvalidArgumentError('expected a short name of a-z, 0-9, hyphens')
+  }
+  return value
+}
+
+function oneOf(...allowed: readonly string[]): (value: string) => string {
+  return (value) => {
+    if (!allowed.includes(value)) throw new InvalidArgumentError(`expected ${allowed.join(' or ')}`)
+    return value
+  }
+}
+
+/** commander's own complaints in one line, with what to try after it. */
+function oneLineErrors(help: string): OutputConfiguration {
+  return {
+    outputError: (text, write) => {
+      const message = text
+        .trim()
+        .replace(/^error: /, '')
+        .replace(/\.$/, '')
+        .replace(/\s*\n\s*/g, ' ')
+      write(`oddflow-bench: ${printable(message)}; try: ${help}\n`)
+    },
+  }
+}

@@ -1,0 +1,48 @@
+/** Jobs: the trials that a run is to make, in an order that does not depend on what is there already. */
+import type { DetectorName } from '@oddflow/detectors'
+import { type Tuning, workKey } from '@oddflow/evaluation'
+import { repeatsOf } from '../datasets/load-repeat.js'
+import type { Manifest } from '../datasets/manifest.js'
+import { isTunable } from './recipe.js'
+
+export interface Job {
+  readonly manifest: Manifest
+  readonly detector: DetectorName
+  readonly tuning: Tuning
+  readonly repeat: number
+  readonly seed: number
+}
+
+export interface PlanOptions {
+  readonly manifests: readonly Manifest[]
+  readonly detectors: readonly DetectorName[]
+  readonly tunings: readonly Tuning[]
+  /** At most so many repeats of each data set. */
+  readonly repeats: number
+  readonly seed: number
+}
+
+/** Repeats outermost: a run cut short has all methods side by side. A detector without choices is not tuned. */
+export function planJobs({ manifests, detectors, tunings, repeats, seed }: PlanOptions): Job[] {
+  const jobs: Job[] = []
+  for (const tuning of tunings) {
+    for (let repeat = 0; repeat < repeats; repeat++) {
+      for (const manifest of manifests) {
+        if (repeat >= repeatsOf(manifest)) continue
+        for (const detector of detectors) {
+          if (tuning === 'none' || isTunable(detector))
+            jobs.push({ manifest, detector, tuning, repeat, seed })
+        }
+      }
+    }
+  }
+  return jobs
+}
+
+export const featuresOf = (manifest: Manifest): string =>
+  manifest.kind === 'rows' ? manifest.features : 'iat-size'
+
+/** As `trialKey` of the trial that comes of it. */
+export function jobKey({ manifest, ...job }: Job, machine: string): string {
+  return `${workKey({ ...job, dataset: manifest.name, features: featuresOf(manifest) })} ${machine}`
+}

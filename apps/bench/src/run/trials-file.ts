@@ -1,0 +1,144 @@
+/**
+ * The trials file: JSON lines, only ever appended to, each line written in one piece and flushed.
+ *
+ * A run that is killed may leave a line without its end. Such a line was never a trial: it is cut off before the
+ * next is written, and its work is done again. Anything else that is not a trial is an error with its line number,
+ * because it would mean that the file is not what it was. A lock beside the file keeps a second run out; one left
+ * behind by a run that is gone is taken over.
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { FormatError } from '@oddflow/core'
+import { decodeTrial, encodeTrial, type Trial, trialKey } from '@oddflow/evaluation'
+import { FileError, inFile } from '../errors.js'
+
+/** A quarter of a million trials. */
+const MAXIMUM_FILE_BYTES = 500_000_000
+
+export interface TrialsFile {
+  /** What was there when it was opened. */
+  readonly trials: readonly Trial[]
+  /** Bytes of a last line without its end that were cut off. */
+  readonly tornBytes: number
+  append(trial: Trial): void
+  close(): void
+}
+
+/** The trials of a file that nobody writes to. Throws an error that begins with the path and names the line. */
+export function readTrials(path: string): Trial[] {
+  return inFile(path, () => {
+    checkSize(path)
+    const bytes = readFileSync(path)
+    if (wholeLines(bytes) !== bytes.length) {
+      throw new FormatError('trials', 'the last line has no end; resume the run that wrote it')
+    }
+    return parse(bytes)
+  })
+}
+
+/** Opens, or makes, a file to append to. Throws FileError when another run has it open. */
+export function openTrials(path: string): TrialsFile {
+  return inFile(path, () => {
+    mkdirSync(dirname(path), { recursive: true })
+    const lock = `${path}.lock`
+    takeLock(lock)
+    try {
+      if (existsSync(path)) checkSize(path)
+      const file = openSync(path, 'a+')
+      const bytes = readFileSync(path)
+      const whole = wholeLines(bytes)
+      const trials = parse(bytes.subarray(0, whole))
+      if (whole < bytes.length) ftruncateSync(file, whole)
+      return {
+        trials,
+        tornBytes: bytes.length - whole,
+        append(trial) {
+          inFile(path, () => {
+            writeWhole(file, Buffer.from(`${encodeTrial(trial)}\n`))
+            fsyncSync(file)
+          })
+        },
+        close() {
+          closeSync(file)
+          rmSync(lock, { force: true })
+        },
+      }
+    } catch (error) {
+      rmSync(lock, { force: true })
+      throw error
+    }
+  })
+}
+
+function writeWhole(file: number, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
+}
+
+function checkSize(path: string): void {
+  const { size } = statSync(path)
+  if (size > MAXIMUM_FILE_BYTES)
+    throw new FormatError('trials', `${size} bytes; at most ${MAXIMUM_FILE_BYTES}`)
+}
+
+/** Bytes up to the last line that has its end. */
+function wholeLines(bytes: Uint8Array): number {
+  return bytes.lastIndexOf(0x0a) + 1
+}
+
+function parse(bytes: Uint8Array): Trial[] {
+  const seen = new Set<string>()
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line, i) => {
+      try {
+        const trial = decodeTrial(line)
+        const key = trialKey(trial)
+        if (seen.has(key)) throw new FormatError('trials', `there are two trials of ${key}`)
+        seen.add(key)
+        return trial
+      } catch (error) {
+        if (error instanceof FormatError) throw new FormatError('trials', `line ${i + 1}: ${error.message}`)
+        throw error
+      }
+    })
+}
+
+function takeLock(lock: string): void {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      writeFileSync(lock, `${process.pid}\n`, { flag: 'wx' })
+      return
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt === 3) throw error
+    }
+    const owner = Number(readFileSync(lock, 'utf8'))
+    if (owner !== process.pid && isAlive(owner)) {
+      throw new FileError('file.locked', `another run (process ${owner}) has it open; if not, remove ${lock}`)
+    }
+    rmSync(lock, { force: true })
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (!Number.isSafeInteger(pid) || pid < 1) return false
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * What the paper does not tabulate: the AUC of every detector side by side, over all test rows and over the 300 + 300
+ * that the paper draws; and the AUCs of an independent implementation on the same rows.
+ */
+import { type Spread, summarise, type TestSample, type Trial, type Tuning } from '@oddflow/evaluation'
+import type { ReferenceAuc } from './published.js'
+import { compare, hashTrials, type Published, type Table } from './table.js'
+
+const SAMPLE_NAMES: Readonly<Record<TestSample, string>> = { all: 'all test rows', protocol: '300 + 300' }
+const TUNING_NAMES: Readonly<Record<Tuning, string>> = { none: 'no tuning', minimal: 'minimal tuning' }
+
+/** One table for each tuning and feature set that has trials. */
+export function aucTables(trials: readonly Trial[]): Table[] {
+  return groups(trials).map(({ tuning, features }) => {
+    const same = trials.filter((trial) => trial.tuning === tuning && trial.features === features)
+    const columns = sorted(same.map(({ dataset }) => dataset))
+    const rows = sorted(same.map(({ detector }) => detector)).flatMap((detector) =>
+      (['all', 'protocol'] as const).map((sample) => ({
+        label: `${detector}, ${SAMPLE_NAMES[sample]}`,
+        decimals: 3,
+        publishedDecimals: 3,
+        cells: columns.map((dataset) => {
+          const setting = { dataset, features, tuning, detector }
+          const measured = summarise(same, setting, { kind: 'auc', sample })
+          return compare(null, measured, 'not run', () => null)
+        }),
+      })),
+    )
+    return {
+      id: `auc-${features}-${tuning}`,
+      caption: `AUC of every detector, ${features}, ${TUNING_NAMES[tuning]}`,
+      source: null,
+      columns,
+      rows,
+      notes: [
+        `Mean ± standard deviation over training repeats; the test rows are the same in all of them.${tuning === 'none' ? ' Bandwidth at the 0.25-quantile of pair distances.' : ' Bandwidth, and the number of components where there is one to choose, by the AUC over 75 + 75 validation rows.'}`,
+      ],
+      ...hashTrials(same),
+    }
+  })
+}
+
+const REFERENCE_RULE =
+  'Agrees (✓): |Δ| ≤ max(0.02, 2.5·√(s₁²/n₁ + s₂²/n₂)) for means over n₁ and n₂ repeats; otherwise ✗.'
+
+/** One table for each tuning that the reference has and that has trials. */
+export function referenceTables(reference: ReferenceAuc, trials: readonly Trial[]): Table[] {
+  return (['none', 'minimal'] as const).flatMap((tuning) => {
+    const known = reference.rows.filter((row) => row.tuning === tuning)
+    const columns = Object.keys(known[0]?.figures ?? {})
+    const detectors = known.map(({ detector }) => detector)
+    const behind = trials.filter(
+      (trial) =>
+        trial.features === 'iat-size' &&
+        trial.tuning === tuning &&
+        columns.includes(trial.dataset) &&
+        detectors.includes(trial.detector),
+    )
+    if (behind.length === 0) return []
+    return [
+      {
+        id: `reference-${tuning}`,
+        caption: `AUC beside an independent implementation, ${TUNING_NAMES[tuning]}`,
+        source: 'reference',
+        columns,
+        rows: known.map(({ detector, centred, runs, figures }) => ({
+          label: `${detector}${centred ? ' (reference centred)' : ''}`,
+          decimals: 3,
+          publishedDecimals: 3,
+          cells: columns.map((dataset) => {
+            const printed = figures[dataset]
+            const setting = { dataset, features: 'iat-size', tuning, detector }
+            return compare(
+              printed === undefined ? null : { mean: printed[0], sd: printed[1] },
+              summarise(behind, setting, { kind: 'auc', sample: 'all' }),
+              'not run',
+              (published, measured) => allowedFor(published, runs, measured),
+            )
+          }),
+        })),
+        notes: [REFERENCE_RULE, reference.source],
+        ...hashTrials(behind),
+      },
+    ]
+  })
+}
+
+function allowedFor(published: Published, runs: number, measured: Spread): number | null {
+  if (measured.sd === null) return null
+  const error = Math.sqrt((published.sd * published.sd) / runs + (measured.sd * measured.sd) / measured.n)
+  return Math.max(0.02, 2.5 * error)
+}
+
+function groups(trials: readonly Trial[]): { tuning: Tuning; features: string }[] {
+  const features = sorted(trials.map((trial) => trial.features))
+  return features.flatMap((name) =>
+    (['none', 'minimal'] as const)
+      .filter((tuning) => trials.some((trial) => trial.tuning === tuning && trial.features === name))
+      .map((tuning) => ({ tuning, features: name })),
+  )
+}
+
+function sorted(values: readonly string[]): string[] {
+  return [...new Set(values)].sort()
+}

@@ -1,0 +1,15 @@
+/** The four files of a report: name and content. */
+import { renderCsv } from './csv.js'
+import { renderHtml } from './html.js'
+import { renderLatex } from './latex.js'
+import { renderMarkdown } from './markdown.js'
+import type { Report } from './report.js'
+
+export function renderReport(report: Report): ReadonlyMap<string, string> {
+  return new Map([
+    ['paper-tables.md', renderMarkdown(report)],
+    ['paper-tables.tex', renderLatex(report)],
+    ['paper-tables.csv', renderCsv(report)],
+    ['paper-tables.html', renderHtml(report)],
+  ])
+}

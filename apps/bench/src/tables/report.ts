@@ -1,0 +1,74 @@
+/** All tables of one set of trials, with what was run where: what every format is made from. */
+import { findDisagreements, mergeTrials, type Trial } from '@oddflow/evaluation'
+import type { Manifest } from '../datasets/manifest.js'
+import { aucTables, referenceTables } from './auc-tables.js'
+import { paperTables } from './paper-tables.js'
+import type { PaperFigures, ReferenceAuc } from './published.js'
+import { hashTrials, type Table } from './table.js'
+
+export interface Report {
+  readonly tables: readonly Table[]
+  /** A sentence each: machines, versions, differences between machines. */
+  readonly about: readonly string[]
+  readonly trials: readonly Trial[]
+}
+
+export function buildReport(
+  runs: readonly (readonly Trial[])[],
+  manifests: readonly Manifest[],
+  paper: PaperFigures,
+  reference: ReferenceAuc,
+): Report {
+  const trials = mergeTrials(...runs)
+  return {
+    trials,
+    tables: [
+      ...aucTables(trials),
+      ...referenceTables(reference, trials),
+      ...paperTables(paper, manifests, trials),
+    ],
+    about: [...describeMachines(trials), ...differences(trials), total(trials)],
+  }
+}
+
+function describeMachines(trials: readonly Trial[]): string[] {
+  const names = [...new Set(trials.map(({ machine }) => machine.name))].sort()
+  return names.map((name) => {
+    const own = trials.filter(({ machine }) => machine.name === name)
+    const machines = unique(
+      own.map(
+        ({ machine: m }) =>
+          `${m.cpu}, ${m.logicalCpus} logical CPUs, ${(m.memoryBytes / 1e9).toFixed(1)} GB, ${m.operatingSystem}, ${m.architecture}`,
+      ),
+    )
+    const versions = unique(
+      own.map(({ versions: v }) =>
+        Object.entries(v)
+          .map(([key, version]) => `${key} ${version}`)
+          .join(', '),
+      ),
+    )
+    const together = Math.max(...own.map(({ machine }) => machine.concurrency))
+    const loads = own.flatMap(({ loadAverage }) => loadAverage ?? [])
+    const cpus = Math.min(...own.map(({ machine }) => machine.logicalCpus))
+    const busy =
+      together > 1 || (loads.length > 0 && Math.max(...loads) > cpus)
+        ? ` Up to ${together} trials at the same time and a load average of up to ${Math.max(0, ...loads).toFixed(1)}: its times are those of a busy machine, and no speed table should be read from them.`
+        : ''
+    return `Machine ${name}: ${machines.join('; ')}. Versions: ${versions.join('; ')}.${busy}`
+  })
+}
+
+function differences(trials: readonly Trial[]): string[] {
+  return findDisagreements(trials).map(
+    ({ work, machines, aucs }) =>
+      `Results differ between machines: ${work}: ${machines.map((m, i) => `${m} ${aucs[i]}`).join(', ')}.`,
+  )
+}
+
+function total(trials: readonly Trial[]): string {
+  const { trials: count, trialsSha256 } = hashTrials(trials)
+  return trialsSha256 === null ? 'There are no trials.' : `All ${count} trials: SHA-256 ${trialsSha256}.`
+}
+
+const unique = (values: readonly string[]): string[] => [...new Set(values)].sort()

@@ -1,0 +1,127 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { FormatError, OddFlowError } from '@oddflow/core'
+import fc from 'fast-check'
+import { afterAll, describe, expect, it } from 'vitest'
+import { type CapturesManifest, checkManifest } from '../../src/datasets/manifest.js'
+import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
+import { verifyDataset } from '../../src/datasets/verify.js'
+import { sharedPath } from '../support/shared.js'
+
+const own = readManifests(OWN_MANIFESTS)
+const captures = own.filter((manifest): manifest is CapturesManifest => manifest.kind === 'captures')
+const paper = sharedPath('paper/efficient-ocsvm-iot.tex')
+const figures = sharedPath('paper/tables.json')
+const rows = sharedPath('data/paper')
+const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+describe('the manifests that come with the program', () => {
+  it("are of the paper's seven data sets, and of the authors' rows of five", () => {
+    expect(captures.map(({ paperDataset }) => paperDataset).sort()).toEqual([
+      'AECHO',
+      'CTU',
+      'DWSHR',
+      'MACCDC',
+      'MAWI',
+      'SFRIG',
+      'UNB',
+    ])
+    expect(own.filter(({ kind }) => kind === 'rows').length).toBe(5)
+  })
+
+  it.skipIf(paper === null)(
+    "name the paper's addresses and no others, each in the row of its data set",
+    () => {
+      const text = readFileSync(paper!, 'utf8')
+      const table = text.slice(text.indexOf('\\caption{Datasets.}'), text.indexOf('\\label{dataset_sources}'))
+      const reference: Record<string, string> = {
+        UNB: 'UNB IDS',
+        CTU: 'CTU IoT',
+        MAWI: 'MAWI\\cite',
+        MACCDC: 'MACCDC\\cite',
+        SFRIG: 'Lab IoT SFRIG',
+        AECHO: 'Lab IoT AECHO',
+        DWSHR: 'Lab IoT DWSHR',
+      }
+      for (const { paperDataset, normal, novel, dimension } of captures) {
+        const start = table.indexOf(reference[paperDataset ?? '']!)
+        expect(start, `${paperDataset}`).toBeGreaterThan(0)
+        const ends = [table.indexOf('\\midrule', start), table.indexOf('\\hline', start)].filter(
+          (at) => at > 0,
+        )
+        const row = table.slice(start, Math.min(...ends))
+        const named = new Set(row.match(/\d+\.\d+\.\d+\.\d+/g))
+        expect(new Set([...normal.addresses, ...novel.addresses]), `${paperDataset}`).toEqual(named)
+        expect(row).toMatch(new RegExp(`& *${dimension['iat-size']}\\s*\\\\\\\\`))
+      }
+    },
+  )
+
+  it.skipIf(figures === null)("expect as many flows as the paper's appendix counts", () => {
+    const { records } = JSON.parse(readFileSync(figures!, 'utf8')) as {
+      records: { metric: string; dataset: string; mean: number }[]
+    }
+    const count = (metric: string, dataset: string | null) =>
+      records.find((record) => record.metric === metric && record.dataset === dataset)?.mean
+    for (const { paperDataset, normal, novel } of captures) {
+      expect(normal.expectedFlows).toBe(count('normal_flows', paperDataset))
+      expect(novel.expectedFlows).toBe(count('novel_flows', paperDataset))
+    }
+  })
+
+  it.skipIf(rows === null)('of rows fit the rows, file by file', () => {
+    for (const manifest of own.filter(({ kind }) => kind === 'rows')) {
+      expect(verifyDataset(manifest, rows!).map(({ ok }) => ok)).toEqual([true])
+    }
+  })
+
+  it('say what is missing and who offers it', () => {
+    const ctu = captures.find(({ name }) => name === 'ctu')!
+    const texts = verifyDataset(ctu, join(folder, 'nothing')).map(({ text }) => text)
+    expect(texts.join('\n')).toMatch(/ctu.normal.*is not there; its publisher is Stratosphere Laboratory/)
+    const sfrig = captures.find(({ name }) => name === 'sfrig')!
+    expect(verifyDataset(sfrig, folder)[0]?.text).toMatch(/the paper names no place that offers it/)
+  })
+})
+
+describe('checkManifest', () => {
+  const sample = JSON.parse(readFileSync(join(OWN_MANIFESTS, 'ctu-rows.json'), 'utf8')) as object
+
+  it.each<[string, object, RegExp]>([
+    ['a folder outside', { folder: '../..' }, /folder/],
+    ['an unknown field', { extra: 1 }, /extra/],
+    ['another format', { format: 2 }, /format/],
+    ['another kind', { kind: 'tables' }, /kind/],
+    ['a paper data set that is none', { paperDataset: 'IRIS' }, /paperDataset/],
+    ['no repeats', { repeats: 0 }, /repeats/],
+    ['a hash that is none', { sha256: { 'X_test.npy': 'abc' } }, /sha256/],
+    ['a file name that leads elsewhere', { sha256: { '../x': 'a'.repeat(64) } }, /sha256/],
+  ])('refuses %s, by name', (_, changes, message) => {
+    expect(() => checkManifest({ ...sample, ...changes })).toThrow(FormatError)
+    expect(() => checkManifest({ ...sample, ...changes })).toThrow(message)
+  })
+
+  it('refuses any other JSON', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(() => checkManifest(value)).toThrow(FormatError)
+      }),
+    )
+  })
+})
+
+describe('readManifests', () => {
+  it.each([
+    ['not JSON', '{', 'odd'],
+    ['a repeated key', '{"format":1,"format":1}', 'odd'],
+    ['a name that is not the file’s', readFileSync(join(OWN_MANIFESTS, 'ctu.json'), 'utf8'), 'odd'],
+  ])('refuses %s and begins with the path', (_, content, name) => {
+    const place = mkdtempSync(join(folder, 'manifests-'))
+    mkdirSync(place, { recursive: true })
+    writeFileSync(join(place, `${name}.json`), content)
+    expect(() => readManifests(place)).toThrow(OddFlowError)
+    expect(() => readManifests(place)).toThrow(join(place, `${name}.json: `))
+  })
+})

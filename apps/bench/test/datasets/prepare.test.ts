@@ -1,0 +1,131 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { decodeNpyMatrix } from '@oddflow/core'
+import { afterAll, describe, expect, it } from 'vitest'
+import { type CapturesManifest, checkManifest } from '../../src/datasets/manifest.js'
+import { readPools } from '../../src/datasets/pools.js'
+import { preparePools } from '../../src/datasets/prepare.js'
+import { runBench } from '../support/run-bench.js'
+
+const lab = fileURLToPath(new URL('../../../../test/fixtures/lab/', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const side = { timeWindows: null, files: null, expectedFlows: null }
+const HOSTS = JSON.parse(readFileSync(join(lab, 'labels.json'), 'utf8')) as Record<string, unknown>
+const addresses = [...new Set(JSON.stringify(HOSTS).match(/\d+\.\d+\.\d+\.\d+/g))]
+
+function manifestWith(changes: object = {}): CapturesManifest {
+  const manifest = checkManifest({
+    format: 1,
+    kind: 'captures',
+    name: 'lab',
+    title: 'Lab',
+    paperDataset: null,
+    source: { access: 'private lab', publisher: null, address: null, collected: null },
+    novelty: 'Attacks',
+    labelRule: 'By capture',
+    normal: { ...side, addresses },
+    novel: { ...side, addresses },
+    dimension: {},
+    ...changes,
+  })
+  if (manifest.kind !== 'captures') throw new Error('a manifest of captures')
+  return manifest
+}
+
+function laidOut(): string {
+  const place = mkdtempSync(join(folder, 'data-'))
+  for (const [part, files] of [
+    ['normal', ['normal-1.pcap', 'normal-3.pcap.gz']],
+    ['novel', ['novel-scan.pcap', 'novel-dnstunnel.pcap.gz']],
+  ] as const) {
+    mkdirSync(join(place, part))
+    for (const file of files) copyFileSync(join(lab, file), join(place, part, file))
+  }
+  return place
+}
+
+describe('preparePools', () => {
+  it('makes rows of both sides under one contract, and leaves them alone the second time', async () => {
+    const place = laidOut()
+    const read: string[] = []
+    const first = await preparePools(manifestWith(), place, (file) => read.push(file))
+    expect(first.done).toBe('prepared')
+    expect(read.length).toBe(4)
+    const pools = readPools(place)
+    expect([pools.normal.rows, pools.novel.rows]).toEqual([first.normal, first.novel])
+    expect(first.normal).toBeGreaterThan(10)
+    expect(first.novel).toBeGreaterThan(10)
+    expect(first.dimension % 2).toBe(1)
+    const again = await preparePools(manifestWith(), place, (file) => read.push(file))
+    expect(again).toEqual({ ...first, done: 'was there', warnings: [] })
+    expect(read.length).toBe(4)
+  })
+
+  it('starts anew after a stop half way, a changed capture or other hosts', async () => {
+    const place = laidOut()
+    const whole = await preparePools(manifestWith(), place, () => {})
+    const bytes = readFileSync(join(place, 'normal.npy'))
+    rmSync(join(place, 'pool.json'))
+    writeFileSync(join(place, 'normal.npy'), bytes.subarray(0, 1000))
+    expect(await preparePools(manifestWith(), place, () => {})).toEqual(whole)
+    expect(readFileSync(join(place, 'normal.npy')).equals(bytes)).toBe(true)
+    copyFileSync(join(lab, 'normal-2.pcapng'), join(place, 'normal', 'normal-2.pcapng'))
+    const more = await preparePools(manifestWith(), place, () => {})
+    expect(more.done).toBe('prepared')
+    expect(more.normal).toBeGreaterThan(whole.normal)
+    const fewer = manifestWith({ normal: { ...side, addresses: addresses.slice(0, 1) } })
+    expect((await preparePools(fewer, place, () => {})).done).toBe('prepared')
+  })
+
+  it('keeps to time windows', async () => {
+    const place = laidOut()
+    const none: [string, string][] = [['1990-01-01T00:00:00Z', '1990-01-02T00:00:00Z']]
+    const manifest = manifestWith({ novel: { ...side, addresses, timeWindows: none } })
+    await expect(preparePools(manifest, place, () => {})).rejects.toThrow(/novel: no flow/)
+    const all: [string, string][] = [['1990-01-01T00:00:00Z', '2090-01-01T00:00:00Z']]
+    const wide = manifestWith({ novel: { ...side, addresses, timeWindows: all } })
+    const there = await preparePools(wide, place, () => {})
+    expect(decodeNpyMatrix(readFileSync(join(place, 'novel.npy'))).rows).toBe(there.novel)
+  })
+
+  it('refuses pools that are not those of their record', async () => {
+    const place = laidOut()
+    await preparePools(manifestWith(), place, () => {})
+    const bytes = readFileSync(join(place, 'novel.npy'))
+    bytes[bytes.length - 3] = (bytes[bytes.length - 3] ?? 0) ^ 1
+    writeFileSync(join(place, 'novel.npy'), bytes)
+    expect(() => readPools(place)).toThrow(/not those of pool\.json/)
+  })
+})
+
+describe('oddflow-bench data prepare', () => {
+  it('says in a line which captures are missing and where they are offered, and goes on', async () => {
+    const { code, stdout, stderr } = await runBench(['data', 'prepare', folder, '--datasets', 'ctu,maccdc'])
+    expect(code).toBe(1)
+    expect(stdout).toBe('')
+    const lines = stderr.trimEnd().split('\n')
+    expect(lines.length).toBe(2)
+    expect(lines[0]).toMatch(/^oddflow-bench: ctu: .*normal.*is not there; its publisher is Stratosphere/)
+    expect(existsSync(join(folder, 'ctu'))).toBe(false)
+  })
+
+  it('has nothing to do for rows', async () => {
+    const { code, stderr } = await runBench(['data', 'prepare', folder, '--datasets', 'ctu-rows'])
+    expect([code, stderr]).toEqual([
+      2,
+      'oddflow-bench: ctu-rows: is of feature rows, and there is nothing to prepare\n',
+    ])
+  })
+})

@@ -1,0 +1,193 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createRng } from '@oddflow/core'
+import { type Trial, trialKey } from '@oddflow/evaluation'
+import { afterAll, describe, expect, it } from 'vitest'
+import { readTrials } from '../src/run/trials-file.js'
+import { runBench } from './support/run-bench.js'
+import { writeSmallData } from './support/small-data.js'
+
+const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const { data, manifests } = writeSmallData(folder, ['blue', 'green'], 3)
+
+const command = (trials: string, ...more: string[]): string[] =>
+  ['reproduce', '--data', data, '--manifests', manifests, '--trials', trials, '--test-runs', '2'].concat(
+    '--detectors',
+    'oc-kjl-qs,oc-nystrom-qs,oc-kjl,oc-nystrom',
+    more,
+  )
+
+/** What data, seed and parameters decide: all but times. */
+function decided(trials: readonly Trial[]): Map<string, unknown> {
+  return new Map(
+    trials.map((trial) => [
+      trialKey(trial),
+      {
+        ...trial,
+        trainMillis: 0,
+        tuneMillis: trial.tuneMillis === null ? null : 0,
+        testMillis: trial.testMillis.length,
+        loadAverage: 0,
+      },
+    ]),
+  )
+}
+
+describe('oddflow-bench reproduce', () => {
+  it('makes the same trials when it is killed ten times at random points, and none twice', async () => {
+    const undisturbed = join(folder, 'undisturbed.jsonl')
+    const started = performance.now()
+    const whole = await runBench(command(undisturbed, '--workers', '2'))
+    const took = performance.now() - started
+    expect(whole).toMatchObject({ code: 0, stdout: '' })
+    const expected = readTrials(undisturbed)
+    // 2 sets × 3 repeats × 4 detectors × 2 tunings
+    expect(expected.length).toBe(48)
+
+    const killed = join(folder, 'killed.jsonl')
+    const rng = createRng(11)
+    const counts: number[] = []
+    for (let kill = 0; kill < 10; kill++) {
+      const delay = took * (0.05 + 0.3 * rng.nextFloat())
+      const outcome = await runBench(command(killed, '--workers', '2'), (child) => {
+        setTimeout(() => child.kill('SIGKILL'), delay)
+      })
+      if (outcome.signal === null) expect(outcome).toMatchObject({ code: 0 })
+      counts.push(lineCount(killed))
+    }
+    // some kills came in the middle of the work, or this would have shown nothing
+    expect(counts.some((count) => count > 0 && count < 48)).toBe(true)
+    expect(await runBench(command(killed, '--workers', '2'))).toMatchObject({ code: 0 })
+    const found = readTrials(killed)
+    expect(found.length).toBe(48)
+    expect(decided(found)).toEqual(decided(expected))
+  }, 300_000)
+
+  it('does nothing when all is there, and says so; another machine is other work', async () => {
+    const trials = join(folder, 'again.jsonl')
+    const few = command(trials, '--tuning', 'none', '--repeats', '1')
+    await runBench(few)
+    const before = readFileSync(trials)
+    const again = await runBench(few)
+    expect(again.stderr).toContain('8 trials asked for, 8 were there, 0 made')
+    expect(readFileSync(trials).equals(before)).toBe(true)
+    const other = await runBench([...few, '--machine', 'nano'])
+    expect(other.stderr).toContain('8 trials asked for, 0 were there, 8 made')
+  }, 60_000)
+
+  it('gives the same results whatever the number of workers', async () => {
+    const results = []
+    for (const workers of ['1', '3']) {
+      const trials = join(folder, `workers-${workers}.jsonl`)
+      await runBench(command(trials, '--tuning', 'none', '--workers', workers))
+      const made = readTrials(trials).map((trial) => ({
+        ...trial,
+        machine: { ...trial.machine, concurrency: 0 },
+      }))
+      results.push([...decided(made)].sort())
+    }
+    expect(results[1]).toEqual(results[0])
+  }, 60_000)
+
+  it('keeps to the small sets what it can: all test rows, no sample of 300 + 300', async () => {
+    const [trial] = readTrials(join(folder, 'again.jsonl'))
+    expect(trial!.results.map(({ sample, normal, novel }) => [sample, normal, novel])).toEqual([
+      ['all', 20, 20],
+    ])
+    expect(trial!.trainRows).toBe(60)
+    expect(trial!.testMillis.length).toBe(2)
+    // m(d + D) + k(1 + d + d²) with m lowered to the rows there are
+    expect(trial!.spaceNumbers).toBeGreaterThan(60 * (trial!.dimension + 1))
+  })
+})
+
+describe('the command line', () => {
+  it.each<[string, string[], number, RegExp]>([
+    ['an unknown command', ['measure'], 2, /^oddflow-bench: unknown command 'measure'.*; try: /],
+    [
+      'an unknown option',
+      ['tables', '--colour'],
+      2,
+      /^oddflow-bench: unknown option '--colour'.*; try: oddflow-bench tables --help/,
+    ],
+    [
+      'an unknown data set',
+      ['reproduce', '--datasets', 'iris'],
+      2,
+      /^oddflow-bench: iris: no such data set; there are aecho, /,
+    ],
+    [
+      'an unknown detector',
+      ['reproduce', '--detectors', 'lof'],
+      2,
+      /^oddflow-bench: lof: no such detector; there are /,
+    ],
+    [
+      'workers that are no number',
+      ['reproduce', '--workers', 'two'],
+      2,
+      /expected a whole number from 1 to 256/,
+    ],
+    ['a machine with a strange name', ['reproduce', '--machine', 'My PC'], 2, /expected a short name/],
+    [
+      'a folder without data',
+      ['reproduce', '--data', '/nowhere', '--datasets', 'ctu-rows'],
+      1,
+      /^oddflow-bench: no data of ctu-rows in \/nowhere/,
+    ],
+    [
+      'trials that are not there',
+      ['tables', '--trials', '/nowhere.jsonl'],
+      1,
+      /^oddflow-bench: \/nowhere\.jsonl: no such file/,
+    ],
+    [
+      'manifests that are not there',
+      ['data', 'list', '--manifests', '/nowhere'],
+      1,
+      /^oddflow-bench: \/nowhere: no such file/,
+    ],
+  ])('refuses %s in one line', async (_, args, code, message) => {
+    const outcome = await runBench(args)
+    expect(outcome.code).toBe(code)
+    expect(outcome.stdout).toBe('')
+    expect(outcome.stderr).toMatch(message)
+    expect(outcome.stderr.trimEnd()).not.toContain('\n')
+  })
+
+  it('lists the data sets, as text and as JSON', async () => {
+    const text = await runBench(['data', 'list'])
+    expect(text).toMatchObject({ code: 0, stderr: '' })
+    expect(text.stdout).toContain('normal: 21970 flows of 192.168.1.196')
+    const json = await runBench(['data', 'list', '--format', 'json'])
+    expect(json.stdout.trimEnd().split('\n').length).toBe(12)
+    for (const line of json.stdout.trimEnd().split('\n'))
+      expect(JSON.parse(line)).toHaveProperty('paperDataset')
+  })
+
+  it.each([[['--help']], [['reproduce', '--help']], [['data', 'verify', '--help']], [['tables', '--help']]])(
+    'has help with examples: %s',
+    async (args) => {
+      const outcome = await runBench(args)
+      expect(outcome).toMatchObject({ code: 0, stderr: '' })
+      expect(outcome.stdout).toMatch(/Examples?:\n {2}oddflow-bench /)
+    },
+  )
+
+  it('prints its version alone', async () => {
+    const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+      version: string
+    }
+    expect(await runBench(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+})
+
+function lineCount(path: string): number {
+  try {
+    return readFileSync(path, 'utf8').split('\n').length - 1
+  } catch {
+    return 0 // killed before the file was made
+  }
+}

@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
+import { readTrials } from '../../src/run/trials-file.js'
+import { readPaperFigures, readReferenceAuc } from '../../src/tables/published.js'
+import { renderReport } from '../../src/tables/render.js'
+import { buildReport } from '../../src/tables/report.js'
+
+const results = fileURLToPath(new URL('../../../../docs/results/', import.meta.url))
+
+it('the committed tables are what the committed trials give', () => {
+  const trials = readTrials(`${results}trials.jsonl`)
+  expect(trials.length).toBeGreaterThan(0)
+  const report = buildReport([trials], readManifests(OWN_MANIFESTS), readPaperFigures(), readReferenceAuc())
+  for (const [name, content] of renderReport(report)) {
+    const committed = readFileSync(`${results}${name}`, 'utf8')
+    expect(committed === content, `${name}: run npm run -s oddflow-bench -- tables`).toBe(true)
+  }
+})
