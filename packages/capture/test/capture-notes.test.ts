@@ -149,7 +149,7 @@ describe.skipIf(noWireshark || sharedMissing)('comments are those that Wireshark
     expect(end.commentCount).toBeLessThanOrEqual(shown.length + statisticsBlocks)
     const words = (line: string): string => line.replace(/\s+/g, ' ').trim()
     if (end.commentCount <= MAXIMUM_COMMENTS) {
-      const found = end.comments.flatMap((comment) => comment.split(/\r?\n/)).map(words)
+      const found = words(end.comments.join(' '))
       for (const line of shown) expect(found).toContain(words(line))
     }
   })
