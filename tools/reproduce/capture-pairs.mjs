@@ -1,12 +1,12 @@
 /**
  * Normal and novel captures of real devices, from the captures to the AUC, beside scikit-learn's OCSVM.
  *
- *   node tools/reproduce/capture-pairs.mjs [--data FOLDER] [--out docs/results/capture-pairs] [--seeds 5]
+ *   node tools/reproduce/capture-pairs.mjs [--data FOLDER] [--out docs/results/capture-pairs] [--seeds 5] [--redraw]
  *
  * For each pair: train on the normal captures whose number (in their name) is odd, judge the even ones and
  * the novel ones, through the command line alone. A setting is one list of `train` options used for all
  * pairs. scikit-learn's OneClassSVM (nu = 0.5) gets the rows that `extract --model` makes of the same
- * captures under the same feature contract. Writes OUT.md and OUT.json. Needs Debian's python3-sklearn (as
+ * captures under the same feature contract. Writes OUT.md and OUT.json; --redraw makes OUT.md from OUT.json. Needs Debian's python3-sklearn (as
  * /usr/bin/python3) and the capture pairs, which are not part of the repository: FOLDER defaults to
  * data/pairs under ODDFLOW_SHARED, or ../shared beside the checkout. Build the packages first.
  */
@@ -19,7 +19,12 @@ import { parseArgs } from 'node:util'
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
 const { values: args } = parseArgs({
-  options: { data: { type: 'string' }, out: { type: 'string' }, seeds: { type: 'string', default: '5' } },
+  options: {
+    data: { type: 'string' },
+    out: { type: 'string' },
+    seeds: { type: 'string', default: '5' },
+    redraw: { type: 'boolean', default: false },
+  },
 })
 const data = resolve(
   args.data ?? join(process.env.ODDFLOW_SHARED ?? join(checkout, '../shared'), 'data/pairs'),
@@ -49,29 +54,32 @@ const SETTINGS = [
   },
 ]
 
-const scratch = mkdtempSync(join(tmpdir(), 'oddflow-pairs-'))
-const results = []
+const scratch = args.redraw ? '' : mkdtempSync(join(tmpdir(), 'oddflow-pairs-'))
 let python = ''
-try {
-  for (const setting of SETTINGS) {
-    for (const name of readdirSync(data).sort()) {
-      const result = runPair(setting, name)
-      results.push(result)
-      process.stderr.write(
-        `${setting.name}  ${name}  ${JSON.stringify(result.auc)}  ocsvm ${result.ocsvm[setting.quantile]}\n`,
-      )
-    }
-  }
-} finally {
-  rmSync(scratch, { recursive: true, force: true })
-}
-const about = {
-  command: `node tools/reproduce/capture-pairs.mjs${args.seeds === '5' ? '' : ` --seeds ${args.seeds}`}`,
-  machine: `${cpus()[0].model}, ${cpus().length} logical CPUs, ${process.arch}`,
-  versions: `Node ${process.version}, oddflow ${oddflow(['--version']).trim()}, ${python}`,
-}
+const { results, ...about } = args.redraw ? JSON.parse(readFileSync(`${out}.json`, 'utf8')) : measure()
 writeFileSync(`${out}.json`, `${JSON.stringify({ ...about, results }, null, 1)}\n`)
 writeFileSync(`${out}.md`, page())
+
+function measure() {
+  const results = []
+  try {
+    for (const setting of SETTINGS) {
+      for (const name of readdirSync(data).sort()) {
+        const result = runPair(setting, name)
+        results.push(result)
+        process.stderr.write(`${setting.name}  ${name}  ${JSON.stringify(result.auc)}\n`)
+      }
+    }
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+  return {
+    command: `node tools/reproduce/capture-pairs.mjs${args.seeds === '5' ? '' : ` --seeds ${args.seeds}`}`,
+    machine: `${cpus()[0].model}, ${cpus().length} logical CPUs, ${process.arch}`,
+    versions: `Node ${process.version}, oddflow ${oddflow(['--version']).trim()}, ${python}`,
+    results,
+  }
+}
 
 function runPair(setting, name) {
   const manifest = JSON.parse(readFileSync(join(data, name, 'manifest.json'), 'utf8'))
@@ -183,12 +191,12 @@ function page() {
         '`',
       ),
       '',
-      '| pair | rows: train, normal, novel | D | OC-KJL-QS | OC-Nyström-QS | OCSVM, same q | better − OCSVM | OCSVM, best q | baseline q = 0.25 | best |',
-      '|---|---|--:|--:|--:|--:|--:|--:|--:|--:|',
+      '| pair | rows: train, normal, novel | D | OC-KJL-QS | OC-Nyström-QS | OCSVM, same q | better − OCSVM | OCSVM, q = 0.25 | best q | baseline q = 0.25 | best |',
+      '|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|',
       ...own.map((r) => {
         const better = Math.max(...DETECTORS.map((d) => r.auc[d].mean))
         const same = r.ocsvm[setting.quantile]
-        return `| ${r.pair} | ${r.rows.train}, ${r.rows.normal}, ${r.rows.novel} | ${r.dimension} | ${plusMinus(r.auc[DETECTORS[0]])} | ${plusMinus(r.auc[DETECTORS[1]])} | ${same.toFixed(3)} | ${signed(better - same)} | ${Math.max(...Object.values(r.ocsvm)).toFixed(3)} | ${r.baseline[0.25].toFixed(3)} | ${r.baseline.best.toFixed(3)} |`
+        return `| ${r.pair} | ${r.rows.train}, ${r.rows.normal}, ${r.rows.novel} | ${r.dimension} | ${plusMinus(r.auc[DETECTORS[0]])} | ${plusMinus(r.auc[DETECTORS[1]])} | ${same.toFixed(3)} | ${signed(better - same)} | ${r.ocsvm[0.25].toFixed(3)} | ${Math.max(...Object.values(r.ocsvm)).toFixed(3)} | ${r.baseline[0.25].toFixed(3)} | ${r.baseline.best.toFixed(3)} |`
       }),
       '',
       '| pair | calibration rows | bound | false positives on unseen normal captures: OC-KJL-QS | OC-Nyström-QS |',
@@ -200,6 +208,18 @@ function page() {
       '',
     )
   }
+  lines.push(
+    '## What the figures say',
+    '',
+    'The first setting is the one that the comparison is about: the better of the two detectors is above OCSVM at the',
+    'same quantile on all three pairs, and within 0.04 of OCSVM at the best quantile of each pair. At q = 0.3 and 0.25',
+    'the smallest pair (aecho, 205 rows to fit on) falls a tenth below OCSVM, and the runs differ by more from seed to',
+    'seed: with a small bandwidth most of its rows are far from most landmarks, five dimensions keep little of them, and',
+    'seven Gaussians over 205 such rows say little, so the mixture alone is near chance for Nyström; the support guard',
+    'brings most of it back. The other two pairs gain from the smaller bandwidth. Splitting long flows instead of cutting',
+    'them makes the rows of a device that streams much longer (D = 439 on aecho) and every detector worse on it.',
+    '',
+  )
   lines.push(
     `- Command: \`${about.command}\``,
     `- Machine: ${about.machine}`,
