@@ -13,12 +13,11 @@
  */
 import type { PacketBatch } from '@oddflow/capture'
 import { halfSipHash13 } from '@oddflow/core'
-import { ACTIVITY_BYTES, ActivityLists } from './activity-lists.js'
+import { ACTIVITY_BYTES, ActivityLists, HASH, WORD_STRIDE } from './activity-lists.js'
 import {
   createFlowIdentity,
   type FlowIdentity,
   growFlowIdentity,
-  grown,
   IDENTITY_BYTES,
   IPV4_KEY_WORDS,
   KEY_WORDS,
@@ -30,7 +29,7 @@ const INITIAL_SLOTS = 128
 
 /** Bytes of a table for `capacity` flows. */
 export function flowTableBytes(capacity: number): number {
-  return capacity * (IDENTITY_BYTES + 4 + ACTIVITY_BYTES) + 8 * slotCountFor(capacity)
+  return capacity * (IDENTITY_BYTES + ACTIVITY_BYTES) + 8 * slotCountFor(capacity)
 }
 
 function slotCountFor(capacity: number): number {
@@ -57,8 +56,7 @@ export class FlowTable {
   #hash = 0
   #slots = new Int32Array(2 * INITIAL_SLOTS)
   #mask = INITIAL_SLOTS - 1
-  #hashes: Int32Array
-  /** First of the free flows that were in use before; each names the next in `#hashes`. */
+  /** First of the free flows that were in use before; each names the next one in HASH. */
   #free = NONE
   /** Flows that were ever in use. */
   #touched = 0
@@ -74,7 +72,6 @@ export class FlowTable {
     this.#directional = directional
     this.#key0 = hashSeed | 0
     this.#key1 = Math.floor(hashSeed / 4294967296) | 0
-    this.#hashes = new Int32Array(capacity)
   }
 
   /** Number of the flow of packet i, or -1. Remembers the key for `insert`. */
@@ -110,12 +107,12 @@ export class FlowTable {
   insert(): number {
     let flow = this.#free
     if (flow === NONE) flow = this.#touched++
-    else this.#free = this.#hashes[flow]
+    else this.#free = this.activity.words[WORD_STRIDE * flow + HASH]
     const words = this.#words
     for (let w = 0; w < KEY_WORDS; w++) {
       this.identity.keys[KEY_WORDS * flow + w] = w < words ? this.#key[w] : 0
     }
-    this.#hashes[flow] = this.#hash
+    this.activity.words[WORD_STRIDE * flow + HASH] = this.#hash
     this.activity.add(flow)
     this.count++
     if (2 * this.count > this.#mask + 1) this.#growSlots()
@@ -127,7 +124,7 @@ export class FlowTable {
   remove(flow: number): void {
     const slots = this.#slots
     const mask = this.#mask
-    let hole = this.#hashes[flow] & mask
+    let hole = this.activity.words[WORD_STRIDE * flow + HASH] & mask
     while (slots[2 * hole + 1] !== flow + 1) hole = (hole + 1) & mask
     for (let slot = (hole + 1) & mask; slots[2 * slot + 1] !== 0; slot = (slot + 1) & mask) {
       // An entry may fill the hole unless its home lies behind the hole on the way to where it is.
@@ -140,7 +137,7 @@ export class FlowTable {
     }
     slots[2 * hole + 1] = 0
     this.activity.remove(flow)
-    this.#hashes[flow] = this.#free
+    this.activity.words[WORD_STRIDE * flow + HASH] = this.#free
     this.#free = flow
     this.count--
   }
@@ -149,7 +146,6 @@ export class FlowTable {
   grow(capacity: number): void {
     growFlowIdentity(this.identity, capacity)
     this.activity.grow(capacity)
-    this.#hashes = grown(this.#hashes, new Int32Array(capacity))
     this.capacity = capacity
   }
 
@@ -157,7 +153,7 @@ export class FlowTable {
     const slots = 2 * (this.#mask + 1)
     this.#slots = new Int32Array(2 * slots)
     this.#mask = slots - 1
-    this.activity.visit((flow) => this.#place(flow, this.#hashes[flow]))
+    this.activity.visit((flow) => this.#place(flow, this.activity.words[WORD_STRIDE * flow + HASH]))
   }
 
   #place(flow: number, hash: number): void {

@@ -16,9 +16,8 @@
  */
 import { PACKET_OK, type PacketBatch } from '@oddflow/capture'
 import type { SizeMeasure } from '@oddflow/core'
-import { ESTABLISHED, HALF_OPEN } from './activity-lists.js'
+import { ESTABLISHED, HALF_OPEN, KIND, SWAPPED, TIME_STRIDE, WORD_STRIDE } from './activity-lists.js'
 import { PacketCounts } from './flow-counters.js'
-import { grown } from './flow-identity.js'
 import type { EndReason } from './flow-record.js'
 import { FlowTable, flowTableBytes } from './flow-table.js'
 import type { MemoryBudget } from './memory-budget.js'
@@ -67,7 +66,7 @@ const INITIAL_FLOWS = 64
 
 /** Bytes of tracker, table and sink for so many flows. */
 export function trackerBytes(flows: number, bytesPerFlow: number): number {
-  return flowTableBytes(flows) + flows * (8 + bytesPerFlow)
+  return flowTableBytes(flows) + flows * bytesPerFlow
 }
 
 export class FlowTracker {
@@ -77,10 +76,8 @@ export class FlowTracker {
   readonly #budget: MemoryBudget
   readonly #sink: FlowSink
   readonly #packet: PacketFields = createPacketFields()
-  /** Time of each flow's last packet. */
-  #lastMicros: Float64Array
-  /** Latest time in the capture, of any packet: tells at the end which flows had been idle. */
-  #clockMicros = Number.NEGATIVE_INFINITY
+  /** One number: the latest time in the capture, of any packet. Tells at the end which flows had been idle. */
+  readonly #clockMicros = new Float64Array(1).fill(Number.NEGATIVE_INFINITY)
   #captureIndex = 0
 
   constructor(options: FlowTrackerOptions, budget: MemoryBudget, sink: FlowSink) {
@@ -89,16 +86,16 @@ export class FlowTracker {
     this.#sink = sink
     const flows = options.initialFlows ?? INITIAL_FLOWS
     this.table = new FlowTable(flows, options.hashSeed, options.directional)
-    this.#lastMicros = new Float64Array(flows)
     sink.resize(flows)
     budget.usedBytes += trackerBytes(flows, sink.bytesPerFlow)
   }
 
   add(batch: PacketBatch): void {
     const { counts, table } = this
-    const { activity, identity } = table
+    const { activity } = table
     const sink = this.#sink
     const packet = this.#packet
+    const clock = this.#clockMicros
     const idle = this.#options.idleTimeoutMicros
     const directional = this.#options.directional === true
     const sizes = sizesOf(batch, this.#options.sizeMeasure)
@@ -106,7 +103,7 @@ export class FlowTracker {
     for (let i = 0; i < batch.count; i++) {
       counts.packets++
       let time = timestampMicros[i]
-      if (time > this.#clockMicros && time < Number.POSITIVE_INFINITY) this.#clockMicros = time
+      if (time > clock[0] && time < Number.POSITIVE_INFINITY) clock[0] = time
       if (status[i] !== PACKET_OK) {
         counts.byStatus[status[i]]++
         continue
@@ -136,7 +133,8 @@ export class FlowTracker {
         this.#begin(flow, batch, i)
         continue
       }
-      const last = this.#lastMicros[flow]
+      const last = activity.times[TIME_STRIDE * flow]
+      const words = activity.words
       if (time - last > idle) {
         sink.end(flow, 'idle-timeout')
         activity.remove(flow)
@@ -146,7 +144,8 @@ export class FlowTracker {
       }
       // Bare SYNs keep a TCP flow half-open; anything else after the first packet makes it established.
       const flags = tcpFlags[i]
-      if ((flags & SYN_ACK) === SYN && activity.kind[flow] === HALF_OPEN) activity.touch(flow, HALF_OPEN)
+      if ((flags & SYN_ACK) === SYN && words[WORD_STRIDE * flow + KIND] === HALF_OPEN)
+        activity.touch(flow, HALF_OPEN)
       else activity.touch(flow, ESTABLISHED)
       if (time < last) {
         counts.timestampBackwards++
@@ -154,20 +153,24 @@ export class FlowTracker {
         if (!directional) time = last
         packet[TIME] = time
       }
-      packet[META] = packetMeta(flags, hopLimit[i], table.lastSwapped !== (identity.swapped[flow] === 1))
+      packet[META] = packetMeta(
+        flags,
+        hopLimit[i],
+        table.lastSwapped !== (words[WORD_STRIDE * flow + SWAPPED] === 1),
+      )
       while (!sink.makeRoom()) this.#evict(flow)
-      this.#lastMicros[flow] = time
+      activity.times[TIME_STRIDE * flow] = time
       sink.append(flow, packet)
     }
   }
 
   /** Ends the flows that are idle at `nowMicros`. */
   expire(nowMicros: number): void {
-    if (nowMicros > this.#clockMicros) this.#clockMicros = nowMicros
+    if (nowMicros > this.#clockMicros[0]) this.#clockMicros[0] = nowMicros
     for (let kind = HALF_OPEN; kind <= ESTABLISHED; kind++) {
       for (;;) {
         const flow = this.table.activity.oldest(kind)
-        if (flow < 0 || !(nowMicros - this.#lastMicros[flow] > this.#options.idleTimeoutMicros)) break
+        if (flow < 0 || !(nowMicros - this.#lastMicros(flow) > this.#options.idleTimeoutMicros)) break
         this.#remove(flow, 'idle-timeout')
       }
     }
@@ -181,17 +184,17 @@ export class FlowTracker {
       const established = activity.oldest(ESTABLISHED)
       if (halfOpen < 0 && established < 0) break
       const flow =
-        established < 0 || (halfOpen >= 0 && this.#lastMicros[halfOpen] <= this.#lastMicros[established])
+        established < 0 || (halfOpen >= 0 && this.#lastMicros(halfOpen) <= this.#lastMicros(established))
           ? halfOpen
           : established
       this.#remove(flow, this.#isIdle(flow) ? 'idle-timeout' : 'end-of-capture')
     }
-    this.#clockMicros = Number.NEGATIVE_INFINITY
+    this.#clockMicros[0] = Number.NEGATIVE_INFINITY
     this.#captureIndex++
   }
 
   #begin(flow: number, batch: PacketBatch, i: number): void {
-    const { identity, lastSwapped } = this.table
+    const { activity, identity, lastSwapped } = this.table
     const packet = this.#packet
     identity.swapped[flow] = lastSwapped ? 1 : 0
     identity.captureIndex[flow] = this.#captureIndex
@@ -202,14 +205,19 @@ export class FlowTracker {
       identity.macs[at + 6 + b] = batch.destinationMac[6 * i + b]
     }
     packet[META] = packetMeta(batch.tcpFlags[i], batch.hopLimit[i], false)
-    this.#lastMicros[flow] = packet[TIME]
+    activity.times[TIME_STRIDE * flow] = packet[TIME]
+    activity.words[WORD_STRIDE * flow + SWAPPED] = lastSwapped ? 1 : 0
     while (!this.#sink.makeRoom()) this.#evict(flow)
     this.counts.flows++
     this.#sink.begin(flow, packet)
   }
 
+  #lastMicros(flow: number): number {
+    return this.table.activity.times[TIME_STRIDE * flow]
+  }
+
   #isIdle(flow: number): boolean {
-    return this.#clockMicros - this.#lastMicros[flow] > this.#options.idleTimeoutMicros
+    return this.#clockMicros[0] - this.#lastMicros(flow) > this.#options.idleTimeoutMicros
   }
 
   #remove(flow: number, reason: EndReason): void {
@@ -223,16 +231,20 @@ export class FlowTracker {
     const { counts } = this
     const halfOpen = this.#oldestBut(HALF_OPEN, current)
     const established = this.#oldestBut(ESTABLISHED, current)
-    for (const flow of [halfOpen, established]) {
-      if (flow >= 0 && this.#isIdle(flow)) {
-        counts.evictedIdleFlows++
-        this.#remove(flow, 'idle-timeout')
-        return
-      }
+    if (halfOpen >= 0 && this.#isIdle(halfOpen)) this.#evictIdle(halfOpen)
+    else if (established >= 0 && this.#isIdle(established)) this.#evictIdle(established)
+    else if (halfOpen >= 0) {
+      counts.evictedHalfOpenFlows++
+      this.#remove(halfOpen, 'evicted')
+    } else {
+      counts.evictedActiveFlows++
+      this.#remove(established, 'evicted')
     }
-    if (halfOpen >= 0) counts.evictedHalfOpenFlows++
-    else counts.evictedActiveFlows++
-    this.#remove(halfOpen >= 0 ? halfOpen : established, 'evicted')
+  }
+
+  #evictIdle(flow: number): void {
+    this.counts.evictedIdleFlows++
+    this.#remove(flow, 'idle-timeout')
   }
 
   #oldestBut(kind: number, current: number): number {
@@ -251,7 +263,6 @@ export class FlowTracker {
       return
     }
     this.table.grow(capacity)
-    this.#lastMicros = grown(this.#lastMicros, new Float64Array(capacity))
     this.#sink.resize(capacity)
   }
 }

@@ -6,11 +6,16 @@
 /** @param values - at least one finite number, in any order; not changed. @param q - in [0, 1]. */
 export function linearQuantile(values: ArrayLike<number>, q: number): number {
   const sorted = Float64Array.from(values).sort()
-  const position = q * (sorted.length - 1)
+  return quantileOfSorted(sorted, sorted.length, q)
+}
+
+/** The same of the first `count` numbers of `sorted`, which ascend. */
+export function quantileOfSorted(sorted: Float64Array, count: number, q: number): number {
+  const position = q * (count - 1)
   const below = Math.floor(position)
   const t = position - below
   const a = sorted[below]
-  const b = sorted[Math.min(below + 1, sorted.length - 1)]
+  const b = sorted[Math.min(below + 1, count - 1)]
   const difference = b - a
   return t >= 0.5 ? b - difference * (1 - t) : a + difference * t
 }

@@ -238,17 +238,19 @@ export class RecordCutter {
     const at = STRIDE * flow
     const pool = this.#pool
     const maker = this.#maker
-    const entries = state[at + ENTRIES]
+    // Whole numbers out of doubles: as such they need no box where a call is not inlined.
+    const entries = state[at + ENTRIES] | 0
+    const tail = state[at + TAIL] | 0
     const inChunk = entries & (ENTRIES_PER_CHUNK - 1)
-    const last =
-      entries === 0 ? NONE : ENTRIES_PER_CHUNK * state[at + TAIL] + ((entries - 1) & (ENTRIES_PER_CHUNK - 1))
+    const last = entries === 0 ? NONE : ENTRIES_PER_CHUNK * tail + ((entries - 1) & (ENTRIES_PER_CHUNK - 1))
     if (maker.keeps(pool, last, entries, packet)) {
+      let chunk = tail
       if (inChunk === 0) {
-        const chunk = pool.take(state[at + TAIL])
+        chunk = pool.take(tail)
         state[at + TAIL] = chunk
         if (entries === 0) state[at + HEAD] = chunk
       }
-      const entry = ENTRIES_PER_CHUNK * state[at + TAIL] + inChunk
+      const entry = ENTRIES_PER_CHUNK * chunk + inChunk
       maker.write(pool, entry, packet)
       state[at + ENTRIES] = entries + 1
       if (this.#onEarlyRow !== undefined && this.#isSettled(at, entry)) this.#giveEarly(flow)
@@ -257,10 +259,10 @@ export class RecordCutter {
 
   #isSettled(at: number, last: number): boolean {
     const state = this.#state
-    const rowPackets = state[at + ROW_PACKETS]
+    const rowPackets = state[at + ROW_PACKETS] | 0
     return (
       rowPackets >= this.#rule.minimumPackets &&
-      this.#maker.settled(this.#pool, last, state[at + ENTRIES], rowPackets)
+      this.#maker.settled(this.#pool, last, state[at + ENTRIES] | 0, rowPackets)
     )
   }
 
@@ -310,14 +312,14 @@ export class RecordCutter {
 
   #makeRow(flow: number, record: FlowRecord): Float64Array {
     const maker = this.#maker
-    const entries = this.#state[STRIDE * flow + ENTRIES]
+    const entries = this.#state[STRIDE * flow + ENTRIES] | 0
     if (maker.entryFloats * entries > this.#floats.length) {
       this.#floats = new Float64Array(maker.entryFloats * Math.min(2 * entries, maker.maximumEntries))
     }
     if (maker.entryWords * entries > this.#words.length) {
       this.#words = new Uint32Array(maker.entryWords * Math.min(2 * entries, maker.maximumEntries))
     }
-    this.#pool.gather(this.#state[STRIDE * flow + HEAD], entries, this.#floats, this.#words)
+    this.#pool.gather(this.#state[STRIDE * flow + HEAD] | 0, entries, this.#floats, this.#words)
     maker.fill(this.#floats, this.#words, entries, record, this.#row)
     return this.#row
   }
@@ -325,7 +327,7 @@ export class RecordCutter {
   #release(flow: number): void {
     const state = this.#state
     const at = STRIDE * flow
-    if (state[at + HEAD] !== NONE) this.#pool.release(state[at + HEAD], state[at + TAIL])
+    if (state[at + HEAD] !== NONE) this.#pool.release(state[at + HEAD] | 0, state[at + TAIL] | 0)
     state[at + HEAD] = NONE
     state[at + TAIL] = NONE
     state[at + ENTRIES] = 0

@@ -5,31 +5,47 @@
  * the mean squared difference, the squares summed in numpy's order: pairwise (blocks of 128, each in eight
  * lanes), which also keeps the rounding error small. Quartiles interpolate linearly.
  */
-import { linearQuantile } from '../linear-quantile.js'
+import { quantileOfSorted } from '../linear-quantile.js'
 
-/** Writes mean, standard deviation, q1, q2, q3, minimum and maximum of `sizes[0 .. count)` to `row[at …]`. */
+/**
+ * Writes mean, standard deviation, q1, q2, q3, minimum and maximum of the first `count` sizes to `row[at …]`.
+ * @param sizes - sorted when the call returns.
+ * @param scratch - at least `count` numbers, overwritten.
+ */
 export function writeSizeStatistics(
-  sizes: ArrayLike<number>,
+  sizes: Float64Array,
   count: number,
+  scratch: Float64Array,
   row: Float64Array,
   at: number,
 ): void {
-  const sorted = new Float64Array(count)
-  for (let j = 0; j < count; j++) sorted[j] = sizes[j]
   let sum = 0
-  for (let j = 0; j < count; j++) sum += sorted[j]
+  for (let j = 0; j < count; j++) sum += sizes[j]
   const mean = sum / count
-  for (let j = 0; j < count; j++) sorted[j] = (sorted[j] - mean) * (sorted[j] - mean)
-  const deviation = Math.sqrt(pairwiseSum(sorted, 0, count) / count)
-  for (let j = 0; j < count; j++) sorted[j] = sizes[j]
-  sorted.sort()
+  for (let j = 0; j < count; j++) scratch[j] = (sizes[j] - mean) * (sizes[j] - mean)
+  const deviation = Math.sqrt(pairwiseSum(scratch, 0, count) / count)
+  sortFirst(sizes, count)
   row[at] = mean
   row[at + 1] = deviation
-  row[at + 2] = linearQuantile(sorted, 0.25)
-  row[at + 3] = linearQuantile(sorted, 0.5)
-  row[at + 4] = linearQuantile(sorted, 0.75)
-  row[at + 5] = sorted[0]
-  row[at + 6] = sorted[count - 1]
+  row[at + 2] = quantileOfSorted(sizes, count, 0.25)
+  row[at + 3] = quantileOfSorted(sizes, count, 0.5)
+  row[at + 4] = quantileOfSorted(sizes, count, 0.75)
+  row[at + 5] = sizes[0]
+  row[at + 6] = sizes[count - 1]
+}
+
+/** By insertion where few are to be sorted, since the call of a sort costs more than that. */
+function sortFirst(values: Float64Array, count: number): void {
+  if (count > 32) {
+    values.subarray(0, count).sort()
+    return
+  }
+  for (let j = 1; j < count; j++) {
+    const value = values[j]
+    let k = j - 1
+    for (; k >= 0 && values[k] > value; k--) values[k + 1] = values[k]
+    values[k + 1] = value
+  }
 }
 
 /** Sum of `count` values from `at` on, in the order of numpy's pairwise summation. */
@@ -44,13 +60,19 @@ function pairwiseSum(values: Float64Array, at: number, count: number): number {
     half -= half % 8
     return pairwiseSum(values, at, half) + pairwiseSum(values, at + half, count - half)
   }
-  const lanes = [0, 0, 0, 0, 0, 0, 0, 0]
-  const whole = count - (count % 8)
-  for (let j = 0; j < whole; j += 8) {
-    for (let k = 0; k < 8; k++) lanes[k] += values[at + j + k]
+  const whole = at + count - (count % 8)
+  let [a, b, c, d, e, f, g, h] = [0, 0, 0, 0, 0, 0, 0, 0]
+  for (let j = at; j < whole; j += 8) {
+    a += values[j]
+    b += values[j + 1]
+    c += values[j + 2]
+    d += values[j + 3]
+    e += values[j + 4]
+    f += values[j + 5]
+    g += values[j + 6]
+    h += values[j + 7]
   }
-  const [a, b, c, d, e, f, g, h] = lanes
   let sum = a + b + (c + d) + (e + f + (g + h))
-  for (let j = whole; j < count; j++) sum += values[at + j]
+  for (let j = whole; j < at + count; j++) sum += values[j]
   return sum
 }

@@ -22,7 +22,8 @@ export function createStatsHeaderRows(contract: FlowContract, timeUnit: number):
   const maximumEntries = (contract as StatsHeaderContract).packetsKept
   const { dimension, packetsPerFlow } = contract
   const statistics = dimension - FLOW_STATISTICS
-  let sizes = new Uint32Array(64)
+  let sizes = new Float64Array(64)
+  let scratch = new Float64Array(64)
   return {
     dimension,
     entryFloats: 1,
@@ -37,7 +38,10 @@ export function createStatsHeaderRows(contract: FlowContract, timeUnit: number):
     settled: (_pool, _last, entries) => entries === maximumEntries,
     fill: (times, words, entries, _record, row) => {
       row.fill(0, 0, statistics)
-      if (sizes.length < entries) sizes = new Uint32Array(2 * entries)
+      if (sizes.length < entries) {
+        sizes = new Float64Array(2 * entries)
+        scratch = new Float64Array(2 * entries)
+      }
       let bytes = 0
       for (let j = 0; j < entries; j++) {
         const meta = words[2 * j + 1]
@@ -50,7 +54,7 @@ export function createStatsHeaderRows(contract: FlowContract, timeUnit: number):
       row[statistics] = duration
       row[statistics + 1] = duration === 0 ? 0 : entries / duration
       row[statistics + 2] = duration === 0 ? 0 : bytes / duration
-      writeSizeStatistics(sizes, entries, row, statistics + 3)
+      writeSizeStatistics(sizes, entries, scratch, row, statistics + 3)
     },
   }
 }
