@@ -15,6 +15,16 @@ export {
 } from './flow-extractor.js'
 export type { FlowIdentity } from './flow-identity.js'
 export { createFlowKeyCounter, type FlowKeyCounter, type FlowKeyCounts } from './flow-key-counter.js'
+export { type CommunityIdFlow, communityId } from './flow-log/community-id.js'
+export { type ConnectionState, connectionState } from './flow-log/connection-state.js'
+export {
+  type FlowLogEntry,
+  type FlowLogOptions,
+  flowLogEntry,
+  formatFlowCsvHeader,
+  formatFlowCsvLine,
+  formatFlowJsonLine,
+} from './flow-log/flow-log.js'
 export {
   copyFlowRecord,
   END_REASONS,

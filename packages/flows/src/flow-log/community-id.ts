@@ -1,0 +1,104 @@
+/**
+ * Community ID, version 1 (github.com/corelight/community-id-spec): a flow's identifier that Zeek, Suricata
+ * and others compute in the same way, so that records of different tools can be joined.
+ *
+ * "1:" and the base64 of SHA-1 over seed, both addresses, protocol, a zero byte and both ports, the lower
+ * (address, port) first. ICMP has types and codes for ports: a request's type with its reply's as counterpart
+ * where there is one, else type and code, and then the direction stays as it is. Protocols without ports are
+ * hashed without.
+ */
+import { sha1 } from './sha1.js'
+
+export interface CommunityIdFlow {
+  /** 4 or 6. */
+  readonly ipVersion: number
+  /** IANA protocol number. */
+  readonly protocol: number
+  /** Four words, most significant first; IPv4 in the last. */
+  readonly sourceAddress: Uint32Array
+  readonly destinationAddress: Uint32Array
+  /** ICMP: type, and code or the type of the counterpart. Ignored for protocols without ports. */
+  readonly sourcePort: number
+  readonly destinationPort: number
+}
+
+const ICMP = 1
+const ICMPV6 = 58
+const WITH_PORTS = [ICMP, 6, 17, ICMPV6, 132]
+
+/** Type to the type of its counterpart. */
+const ICMP_COUNTERPARTS = new Map([
+  [8, 0],
+  [0, 8],
+  [13, 14],
+  [14, 13],
+  [15, 16],
+  [16, 15],
+  [10, 9],
+  [17, 18],
+  [18, 17],
+])
+const ICMPV6_COUNTERPARTS = new Map([
+  [128, 129],
+  [129, 128],
+  [133, 134],
+  [134, 133],
+  [135, 136],
+  [136, 135],
+  [130, 131],
+  [131, 130],
+  [139, 140],
+  [140, 139],
+  [144, 145],
+  [145, 144],
+])
+
+/** @param seed - 0 … 65,535; all tools at a site use the same. */
+export function communityId(flow: CommunityIdFlow, seed = 0): string {
+  const { protocol, ipVersion } = flow
+  let { sourcePort, destinationPort } = flow
+  let oneWay = false
+  if (protocol === ICMP || protocol === ICMPV6) {
+    const counterpart = (protocol === ICMP ? ICMP_COUNTERPARTS : ICMPV6_COUNTERPARTS).get(sourcePort)
+    if (counterpart === undefined) oneWay = true
+    else destinationPort = counterpart
+  }
+  const ports = WITH_PORTS.includes(protocol)
+  if (!ports) sourcePort = destinationPort = 0
+  const words = ipVersion === 4 ? 1 : 4
+  let order = 0
+  for (let w = 4 - words; w < 4 && order === 0; w++) {
+    order = flow.sourceAddress[w] - flow.destinationAddress[w]
+  }
+  if (order === 0) order = sourcePort - destinationPort
+  const swapped = order > 0 && !oneWay
+  const message = new Uint8Array(2 + 8 * words + 2 + (ports ? 4 : 0))
+  const view = new DataView(message.buffer)
+  view.setUint16(0, seed)
+  const first = swapped ? flow.destinationAddress : flow.sourceAddress
+  const second = swapped ? flow.sourceAddress : flow.destinationAddress
+  for (let w = 0; w < words; w++) {
+    view.setUint32(2 + 4 * w, first[4 - words + w])
+    view.setUint32(2 + 4 * words + 4 * w, second[4 - words + w])
+  }
+  const at = 2 + 8 * words
+  view.setUint8(at, protocol)
+  if (ports) {
+    view.setUint16(at + 2, swapped ? destinationPort : sourcePort)
+    view.setUint16(at + 4, swapped ? sourcePort : destinationPort)
+  }
+  return `1:${encodeBase64(sha1(message))}`
+}
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+
+function encodeBase64(bytes: Uint8Array): string {
+  let text = ''
+  for (let i = 0; i < bytes.length; i += 3) {
+    const group = (bytes[i] << 16) | ((bytes[i + 1] ?? 0) << 8) | (bytes[i + 2] ?? 0)
+    for (let k = 0; k < 4; k++) {
+      text += i + k > bytes.length ? '=' : ALPHABET[(group >>> (18 - 6 * k)) & 63]
+    }
+  }
+  return text
+}

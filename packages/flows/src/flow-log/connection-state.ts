@@ -1,0 +1,55 @@
+/**
+ * connectionState: Zeek's conn_state of a record, as far as TCP flags and directions tell it.
+ *
+ * From the flags that each end sent at any time in the record, not their order: so a SYN after a RST on reused
+ * ports counts as one connection, as the record does. A later piece of a cut flow has no SYN and is OTH. UDP
+ * has S0 where one end spoke alone, else SF.
+ */
+import type { FlowRecord } from '../flow-record.js'
+
+export type ConnectionState =
+  | 'S0'
+  | 'S1'
+  | 'SF'
+  | 'REJ'
+  | 'S2'
+  | 'S3'
+  | 'RSTO'
+  | 'RSTR'
+  | 'RSTOS0'
+  | 'RSTRH'
+  | 'SH'
+  | 'SHR'
+  | 'OTH'
+
+const FIN = 1
+const SYN = 2
+const RST = 4
+
+export function connectionState(
+  record: Pick<FlowRecord, 'protocol' | 'responderPackets' | 'initiatorTcpFlags' | 'responderTcpFlags'>,
+): ConnectionState {
+  if (record.protocol !== 6) return record.responderPackets === 0 ? 'S0' : 'SF'
+  const initiator = record.initiatorTcpFlags
+  const responder = record.responderTcpFlags
+  const opened = (initiator & SYN) !== 0
+  const accepted = (responder & SYN) !== 0
+  if (opened && accepted) {
+    if ((initiator & RST) !== 0) return 'RSTO'
+    if ((responder & RST) !== 0) return 'RSTR'
+    if ((initiator & responder & FIN) !== 0) return 'SF'
+    if ((initiator & FIN) !== 0) return 'S2'
+    return (responder & FIN) !== 0 ? 'S3' : 'S1'
+  }
+  if (opened) {
+    if ((responder & RST) !== 0) return 'REJ'
+    if ((initiator & RST) !== 0) return 'RSTOS0'
+    if ((initiator & FIN) !== 0) return 'SH'
+    return record.responderPackets === 0 ? 'S0' : 'OTH'
+  }
+  if (accepted) {
+    if ((responder & RST) !== 0) return 'RSTRH'
+    if ((responder & FIN) !== 0) return 'SHR'
+  }
+  return 'OTH'
+}

@@ -1,0 +1,312 @@
+/**
+ * Flow records for people: SHA-1 against RFC 3174, Community IDs against the baseline of the specification,
+ * connection states against Zeek's definitions.
+ */
+import { createHash } from 'node:crypto'
+import { parseIpv4, parseIpv6 } from '@oddflow/capture'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { sha1 } from '../src/flow-log/sha1.js'
+import {
+  communityId,
+  connectionState,
+  flowLogEntry,
+  formatFlowCsvHeader,
+  formatFlowCsvLine,
+  formatFlowJsonLine,
+} from '../src/index.js'
+import { batchesOf, contractOf, extract } from './support/packets.js'
+
+describe('sha1', () => {
+  const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
+  it('is that of RFC 3174', () => {
+    const text = (s: string) => hex(sha1(new TextEncoder().encode(s)))
+    expect(text('abc')).toBe('a9993e364706816aba3e25717850c26c9cd0d89d')
+    expect(text('abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq')).toBe(
+      '84983e441c3bd26ebaae4aa1f95129e5e54670f1',
+    )
+    expect(text('0123456701234567012345670123456701234567012345670123456701234567'.repeat(10))).toBe(
+      'dea356a2cddd90c7a7ecedc5ebb563934f460452',
+    )
+  })
+  it('is that of the platform, for any bytes', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        expect(hex(sha1(bytes))).toBe(createHash('sha1').update(bytes).digest('hex'))
+      }),
+    )
+  })
+})
+
+function wordsOf(address: string): Uint32Array {
+  return parseIpv6(address) ?? new Uint32Array([0, 0, 0, parseIpv4(address)!])
+}
+
+/** Protocol, addresses, ports, and the identifiers under seeds 0 and 1 (community-id-spec, baseline/*.json). */
+const BASELINE: [number, string, string, number, number, string, string][] = [
+  [
+    58,
+    'fe80::200:86ff:fe05:80da',
+    'fe80::260:97ff:fe07:69ea',
+    135,
+    136,
+    '1:dGHyGvjMfljg6Bppwm3bg0LO8TY=',
+    '1:kHa1FhMYIT6Ym2Vm2AOtoOARDzY=',
+  ],
+  [
+    58,
+    'fe80::260:97ff:fe07:69ea',
+    'fe80::200:86ff:fe05:80da',
+    136,
+    135,
+    '1:dGHyGvjMfljg6Bppwm3bg0LO8TY=',
+    '1:kHa1FhMYIT6Ym2Vm2AOtoOARDzY=',
+  ],
+  [
+    58,
+    'fe80::260:97ff:fe07:69ea',
+    'fe80::200:86ff:fe05:80da',
+    135,
+    136,
+    '1:zavyT/cezQr1fmImYCwYnMXbgck=',
+    '1:2hSqmsDZ2kdcY9kbiUzOEBic0iM=',
+  ],
+  [
+    58,
+    'fe80::200:86ff:fe05:80da',
+    'fe80::260:97ff:fe07:69ea',
+    136,
+    135,
+    '1:zavyT/cezQr1fmImYCwYnMXbgck=',
+    '1:2hSqmsDZ2kdcY9kbiUzOEBic0iM=',
+  ],
+  [
+    58,
+    '3ffe:501:1800:2345::2',
+    '3ffe:507:0:1:200:86ff:fe05:80da',
+    3,
+    0,
+    '1:2ObVBgIn28oZvibYZhZMBgh7WdQ=',
+    '1:lVEtCZpYu84Xqaa++3lXFyuu2n4=',
+  ],
+  [
+    58,
+    '3ffe:501:410:0:2c0:dfff:fe47:33e',
+    '3ffe:507:0:1:200:86ff:fe05:80da',
+    1,
+    4,
+    '1:hLZd0XGWojozrvxqE0dWB1iM6R0=',
+    '1:W8MHwXpWzpoSTD+cGcaJr4u0ys8=',
+  ],
+  [
+    58,
+    '3ffe:507:0:1:200:86ff:fe05:80da',
+    '3ffe:501:0:1001::2',
+    128,
+    129,
+    '1:+TW+HtLHvV1xnGhV1lv7XoJrqQg=',
+    '1:GfZxjAkDk2MkegpBYHV6tadtFXQ=',
+  ],
+  [
+    58,
+    '3ffe:501:0:1001::2',
+    '3ffe:507:0:1:200:86ff:fe05:80da',
+    129,
+    128,
+    '1:+TW+HtLHvV1xnGhV1lv7XoJrqQg=',
+    '1:GfZxjAkDk2MkegpBYHV6tadtFXQ=',
+  ],
+  [
+    58,
+    'fe80::200:86ff:fe05:80da',
+    'ff02::2',
+    133,
+    134,
+    '1:hO+sN4H+MG5MY/8hIrXPqc4ZQz0=',
+    '1:L7Ka0ZMYu+J3bL4ulW2PrqyXNo8=',
+  ],
+  [
+    58,
+    'fe80::260:97ff:fe07:69ea',
+    'ff02::1',
+    134,
+    133,
+    '1:pkvHqCL88/tg1k4cPigmZXUtL00=',
+    '1:K/ee5UCqAMAQXDorP5nSa2CGLjc=',
+  ],
+  [
+    1,
+    '192.168.0.89',
+    '192.168.0.1',
+    8,
+    0,
+    '1:X0snYXpgwiv9TZtqg64sgzUn6Dk=',
+    '1:03g6IloqVBdcZlPyX8r0hgoE7kA=',
+  ],
+  [
+    1,
+    '192.168.0.1',
+    '192.168.0.89',
+    0,
+    8,
+    '1:X0snYXpgwiv9TZtqg64sgzUn6Dk=',
+    '1:03g6IloqVBdcZlPyX8r0hgoE7kA=',
+  ],
+  [1, '10.0.0.1', '10.0.0.2', 11, 0, '1:YHxtAirCG//0OzkcVAukqKQN9xM=', '1:XjUibYHaafLQ3pxQeiMI8g25q20='],
+  [
+    6,
+    '2001:470:e5bf:dead:4957:2174:e82c:4887',
+    '2607:f8b0:400c:c03::1a',
+    63943,
+    25,
+    '1:/qFaeAR+gFe1KYjMzVDsMv+wgU4=',
+    '1:eJYTW6AOzFLlSUoESovMjnu7rMw=',
+  ],
+  [
+    6,
+    '2607:f8b0:400c:c03::1a',
+    '2001:470:e5bf:dead:4957:2174:e82c:4887',
+    25,
+    63943,
+    '1:/qFaeAR+gFe1KYjMzVDsMv+wgU4=',
+    '1:eJYTW6AOzFLlSUoESovMjnu7rMw=',
+  ],
+  [
+    132,
+    '192.168.170.8',
+    '192.168.170.56',
+    7,
+    7,
+    '1:MP2EtRCAUIZvTw6MxJHLV7N7JDs=',
+    '1:5w3ZRjeKBzqT3zsaEECDGjUbYeg=',
+  ],
+  [
+    132,
+    '192.168.170.56',
+    '192.168.170.8',
+    7,
+    7,
+    '1:MP2EtRCAUIZvTw6MxJHLV7N7JDs=',
+    '1:5w3ZRjeKBzqT3zsaEECDGjUbYeg=',
+  ],
+  [
+    6,
+    '128.232.110.120',
+    '66.35.250.204',
+    34855,
+    80,
+    '1:LQU9qZlK+B5F3KDmev6m5PMibrg=',
+    '1:3V71V58M3Ksw/yuFALMcW0LAHvc=',
+  ],
+  [
+    6,
+    '66.35.250.204',
+    '128.232.110.120',
+    80,
+    34855,
+    '1:LQU9qZlK+B5F3KDmev6m5PMibrg=',
+    '1:3V71V58M3Ksw/yuFALMcW0LAHvc=',
+  ],
+  [
+    17,
+    '192.168.1.52',
+    '8.8.8.8',
+    54585,
+    53,
+    '1:d/FP5EW3wiY1vCndhwleRRKHowQ=',
+    '1:Q9We8WO3piVF8yEQBNJF4uiSVrI=',
+  ],
+  [
+    17,
+    '8.8.8.8',
+    '192.168.1.52',
+    53,
+    54585,
+    '1:d/FP5EW3wiY1vCndhwleRRKHowQ=',
+    '1:Q9We8WO3piVF8yEQBNJF4uiSVrI=',
+  ],
+  [46, '10.1.12.1', '10.1.12.2', 0, 0, '1:KHlLkgoJW7ifUTyTSgyVfkFHzKw=', '1:rYir8gphR31noO9iDRQmF/BteEI='],
+  [46, '10.1.12.2', '10.1.12.1', 0, 0, '1:KHlLkgoJW7ifUTyTSgyVfkFHzKw=', '1:rYir8gphR31noO9iDRQmF/BteEI='],
+]
+
+it.each(BASELINE)('Community ID of %d %s %s %d %d', (protocol, from, to, sport, dport, seed0, seed1) => {
+  const flow = {
+    ipVersion: from.includes(':') ? 6 : 4,
+    protocol,
+    sourceAddress: wordsOf(from),
+    destinationAddress: wordsOf(to),
+    sourcePort: sport,
+    destinationPort: dport,
+  }
+  expect(communityId(flow)).toBe(seed0)
+  expect(communityId(flow, 1)).toBe(seed1)
+})
+
+describe('connection state', () => {
+  const FIN = 1
+  const SYN = 2
+  const RST = 4
+  const ACK = 16
+  const cases: [string, number, number, number][] = [
+    ['S0', SYN, 0, 0],
+    ['S1', SYN | ACK, SYN | ACK, 2],
+    ['SF', SYN | ACK | FIN, SYN | ACK | FIN, 3],
+    ['REJ', SYN, RST | ACK, 1],
+    ['S2', SYN | ACK | FIN, SYN | ACK, 2],
+    ['S3', SYN | ACK, SYN | ACK | FIN, 2],
+    ['RSTO', SYN | ACK | RST, SYN | ACK, 2],
+    ['RSTR', SYN | ACK, SYN | ACK | RST, 2],
+    ['RSTOS0', SYN | RST, 0, 0],
+    ['RSTRH', ACK, SYN | ACK | RST, 2],
+    ['SH', SYN | FIN, 0, 0],
+    ['SHR', ACK, SYN | ACK | FIN, 2],
+    ['OTH', ACK, ACK, 2],
+  ]
+  it.each(cases)('%s', (state, initiatorTcpFlags, responderTcpFlags, responderPackets) => {
+    const record = { protocol: 6, responderPackets, initiatorTcpFlags, responderTcpFlags }
+    expect(connectionState(record)).toBe(state)
+  })
+  it('of UDP', () => {
+    const udp = { protocol: 17, initiatorTcpFlags: 0, responderTcpFlags: 0 }
+    expect(connectionState({ ...udp, responderPackets: 0 })).toBe('S0')
+    expect(connectionState({ ...udp, responderPackets: 1 })).toBe('SF')
+  })
+})
+
+it('flow log entries, as JSON and CSV', () => {
+  const [record] = extract(
+    batchesOf([
+      { t: 1.5, from: [1, 4000], to: [2, 443], bytes: 74, flags: 2 },
+      { t: 1.75, from: [2, 443], to: [1, 4000], bytes: 60, flags: 18 },
+      { t: 2, from: [1, 4000], to: [2, 443], bytes: 66, flags: 16 },
+    ]),
+    contractOf(),
+  ).records
+  const entry = flowLogEntry(record)
+  expect(entry).toMatchObject({
+    ts: 1.5,
+    'id.orig_h': '10.0.0.1',
+    'id.orig_p': 4000,
+    'id.resp_h': '10.0.0.2',
+    'id.resp_p': 443,
+    proto: 'tcp',
+    duration: 0.5,
+    conn_state: 'S1',
+    orig_pkts: 2,
+    orig_ip_bytes: 74 + 66 - 28,
+    orig_frame_bytes: 140,
+    resp_pkts: 1,
+    resp_ip_bytes: 46,
+    resp_frame_bytes: 60,
+    orig_l2_addr: '00:00:00:00:00:01',
+    end_reason: 'end-of-capture',
+    piece: 0,
+  })
+  expect(entry.uid).toMatch(/^C[0-9A-Za-z]{17}$/)
+  expect(JSON.parse(formatFlowJsonLine(record))).toEqual(entry)
+  const names = formatFlowCsvHeader().trimEnd().split(',')
+  const values = formatFlowCsvLine(record).trimEnd().split(',')
+  expect(names).toEqual(Object.keys(entry))
+  expect(values).toEqual(Object.values(entry).map(String))
+  expect(Object.keys(flowLogEntry(record, { sizeMeasure: 'ip' }))).not.toContain('orig_frame_bytes')
+})
