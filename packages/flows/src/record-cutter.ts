@@ -19,42 +19,32 @@ import { grown } from './flow-identity.js'
 import type { EndReason, FlowRecord, NoRowReason } from './flow-record.js'
 import { createFlowRecord } from './flow-record.js'
 import type { MemoryBudget } from './memory-budget.js'
-import {
-  FROM_RESPONDER,
-  IAT,
-  IP_BYTES,
-  META,
-  NUMBER,
-  type PacketFields,
-  SIZE,
-  START as START_FIELD,
-  TIME,
-} from './packet-fields.js'
+import { IAT, NUMBER, type PacketFields, START as START_FIELD, TIME } from './packet-fields.js'
 import { ENTRIES_PER_CHUNK, type EntryLayout, PacketPool, packetPoolBytes } from './packet-pool.js'
 import { countRecord, createRecordCounts, type RecordCounts } from './record-counts.js'
+import {
+  addTotals,
+  BYTES,
+  describeState,
+  ENTRIES,
+  FIRST,
+  FLAGS,
+  GIVEN,
+  HEAD,
+  INITIATOR_BYTES,
+  INITIATOR_IP,
+  INITIATOR_PACKETS,
+  IP,
+  LAST,
+  PACKETS,
+  PIECE,
+  ROW_PACKETS,
+  START,
+  STRIDE,
+  TAIL,
+} from './record-state.js'
 
 const NONE = -1
-
-/** Places in a flow's state: times, counts, and the first and last chunk of its entries. */
-const START = 0
-const LAST = 1
-const PACKETS = 2
-const ROW_PACKETS = 3
-const BYTES = 4
-const IP = 5
-const ENTRIES = 6
-const TAIL = 7
-const HEAD = 8
-const FIRST = 9
-const PIECE = 10
-const INITIATOR_PACKETS = 11
-const INITIATOR_BYTES = 12
-const INITIATOR_IP = 13
-/** The initiator's flags, and the responder's from bit 8 on. */
-const FLAGS = 14
-/** 1 once the row went out. */
-const GIVEN = 15
-const STRIDE = 16
 
 /** Bytes of a cutter for one flow. */
 export const CUTTER_BYTES_PER_FLOW = 8 * STRIDE
@@ -168,7 +158,7 @@ export class RecordCutter {
     packet[START_FIELD] = state[at + START]
     state[at + LAST] = time
     state[at + PACKETS]++
-    this.#addTotals(at, packet)
+    addTotals(state, at, packet)
     if (late && !rule.split) return
     state[at + ROW_PACKETS]++
     if (state[at + GIVEN] === 0) this.#keep(flow, packet)
@@ -216,21 +206,8 @@ export class RecordCutter {
     state[at + HEAD] = NONE
     state[at + TAIL] = NONE
     state[at + GIVEN] = 0
-    this.#addTotals(at, packet)
+    addTotals(state, at, packet)
     this.#keep(flow, packet)
-  }
-
-  #addTotals(at: number, packet: PacketFields): void {
-    const state = this.#state
-    const meta = packet[META]
-    state[at + BYTES] += packet[SIZE]
-    state[at + IP] += packet[IP_BYTES]
-    if (meta < FROM_RESPONDER) {
-      state[at + INITIATOR_PACKETS]++
-      state[at + INITIATOR_BYTES] += packet[SIZE]
-      state[at + INITIATOR_IP] += packet[IP_BYTES]
-      state[at + FLAGS] |= meta & 0xff
-    } else state[at + FLAGS] |= (meta & 0xff) << 8
   }
 
   #keep(flow: number, packet: PacketFields): void {
@@ -288,24 +265,8 @@ export class RecordCutter {
 
   #describeRecord(flow: number, reason: EndReason): FlowRecord {
     const record = this.#record
-    const state = this.#state
-    const at = STRIDE * flow
     this.#describe(flow, record)
-    record.firstPacketNumber = state[at + FIRST]
-    record.pieceIndex = state[at + PIECE]
-    record.startMicros = state[at + START]
-    record.durationMicros = state[at + LAST] - state[at + START]
-    record.packets = state[at + PACKETS]
-    record.bytes = state[at + BYTES]
-    record.initiatorPackets = state[at + INITIATOR_PACKETS]
-    record.initiatorBytes = state[at + INITIATOR_BYTES]
-    record.initiatorIpBytes = state[at + INITIATOR_IP]
-    record.responderPackets = record.packets - record.initiatorPackets
-    record.responderBytes = record.bytes - record.initiatorBytes
-    record.responderIpBytes = state[at + IP] - record.initiatorIpBytes
-    record.initiatorTcpFlags = state[at + FLAGS] & 0xff
-    record.responderTcpFlags = state[at + FLAGS] >>> 8
-    record.rowPackets = state[at + ROW_PACKETS]
+    describeState(this.#state, STRIDE * flow, record)
     record.endReason = reason
     return record
   }
