@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRng } from '@oddflow/core'
@@ -75,6 +75,23 @@ describe('oddflow-bench reproduce', () => {
     expect(readFileSync(trials).equals(before)).toBe(true)
     const other = await runBench([...few, '--machine', 'nano'])
     expect(other.stderr).toContain('8 trials asked for, 0 were there, 8 made')
+  }, 60_000)
+
+  it('refuses to add to trials of other rows', async () => {
+    const trials = join(folder, 'other-rows.jsonl')
+    await runBench(command(trials, '--tuning', 'none', '--repeats', '1', '--datasets', 'blue'))
+    const before = readFileSync(trials)
+    const changed = writeSmallData(join(folder, 'changed'), ['blue'], 3)
+    const place = join(changed.data, 'blue')
+    copyFileSync(join(place, 'X_train_r1.npy'), join(place, 'X_train_r0.npy'))
+    const args = command(trials, '--tuning', 'minimal', '--repeats', '1', '--datasets', 'blue')
+    args[args.indexOf('--data') + 1] = changed.data
+    const outcome = await runBench(args)
+    expect(outcome.code).toBe(1)
+    expect(outcome.stderr).toBe(
+      `oddflow-bench: blue: the rows are not those of the trials in ${trials}; give another --trials\n`,
+    )
+    expect(readFileSync(trials).equals(before)).toBe(true)
   }, 60_000)
 
   it('gives the same results whatever the number of workers', async () => {

@@ -6,7 +6,7 @@
  * rows, whatever the machine.
  */
 import { DataError } from '@oddflow/core'
-import { type Trial, trialKey, workKey } from './trial.js'
+import { dataKey, type Trial, trialKey, workKey } from './trial.js'
 import { encodeTrial } from './trial-json.js'
 
 /** In the order of their keys, whatever order they came in. Throws DataError naming the key at fault. */
@@ -22,7 +22,7 @@ export function mergeTrials(...runs: readonly (readonly Trial[])[]): Trial[] {
   }
   const dataOf = new Map<string, string>()
   for (const trial of byKey.values()) {
-    const key = [trial.dataset, trial.features, trial.repeat, trial.seed].join(' ')
+    const key = dataKey(trial)
     const known = dataOf.get(key) ?? trial.dataSha256
     if (known !== trial.dataSha256) {
       throw new DataError(`trials of ${key} were made from different rows (data hashes differ)`, 'dataSha256')

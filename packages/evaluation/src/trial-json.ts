@@ -92,7 +92,7 @@ export function checkTrial(value: unknown): Trial {
 function results(value: unknown): TestResult[] {
   const found = list(value, 'results', 2).map((entry, i): TestResult => {
     const at = `results[${i}]`
-    const r = record(entry, at, ['sample', 'normal', 'novel', 'auc', 'averagePrecision'])
+    const r = record(entry, at, ['sample', 'normal', 'novel', 'auc', 'aucVariance', 'averagePrecision'])
     if (r.sample !== 'all' && r.sample !== 'protocol') {
       throw refuse(`${at}.sample`, 'all or protocol', r.sample)
     }
@@ -101,6 +101,7 @@ function results(value: unknown): TestResult[] {
       normal: whole(r.normal, `${at}.normal`, 1),
       novel: whole(r.novel, `${at}.novel`, 1),
       auc: share(r.auc, `${at}.auc`),
+      aucVariance: r.aucVariance === null ? null : share(r.aucVariance, `${at}.aucVariance`),
       averagePrecision: share(r.averagePrecision, `${at}.averagePrecision`),
     }
   })

@@ -27,6 +27,8 @@ export interface TestResult {
   readonly novel: number
   /** Novel positive. */
   readonly auc: number
+  /** DeLong's: how much other test rows would have changed it. null for a class of one row. */
+  readonly aucVariance: number | null
   readonly averagePrecision: number
 }
 
@@ -88,6 +90,11 @@ export function workKey(
 ): string {
   const { dataset, features, detector, tuning, repeat, seed } = trial
   return [dataset, features, detector, tuning, repeat, seed].join(' ')
+}
+
+/** What decides which rows a trial sees: equal keys, equal data hashes. */
+export function dataKey(trial: Pick<Trial, 'dataset' | 'features' | 'repeat' | 'seed'>): string {
+  return [trial.dataset, trial.features, trial.repeat, trial.seed].join(' ')
 }
 
 /** What a trial is of and where: two trials of one key in one collection are one too many. */

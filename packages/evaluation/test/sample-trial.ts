@@ -19,8 +19,8 @@ export const sampleTrial: Trial = {
     start: { kind: 'quickshift++', neighbours: null },
   },
   results: [
-    { sample: 'all', normal: 2500, novel: 2500, auc: 0.64, averagePrecision: 0.61 },
-    { sample: 'protocol', normal: 300, novel: 300, auc: 0.63, averagePrecision: 0.6 },
+    { sample: 'all', normal: 2500, novel: 2500, auc: 0.64, aucVariance: 0.0001, averagePrecision: 0.61 },
+    { sample: 'protocol', normal: 300, novel: 300, auc: 0.63, aucVariance: null, averagePrecision: 0.6 },
   ],
   trainMillis: 1250.5,
   tuneMillis: 12000,

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { DataError } from '@oddflow/core'
 import { DETECTOR_NAMES, type DetectorName, isDetectorName } from '@oddflow/detectors'
-import { type Tuning, trialKey } from '@oddflow/evaluation'
+import { dataKey, type Tuning, trialKey } from '@oddflow/evaluation'
 import { isAvailable } from '../datasets/load-repeat.js'
 import { chooseManifests, OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
 import { UsageError } from '../errors.js'
@@ -50,6 +50,7 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
   let made = 0
   try {
     if (file.tornBytes > 0) note(`${options.trials}: a line of a run that was stopped is done again`)
+    const dataOf = new Map(file.trials.map((trial) => [dataKey(trial), trial.dataSha256]))
     const there = new Set(file.trials.map(trialKey))
     const missing = jobs.filter((job) => !there.has(jobKey(job, machine.name)))
     const before = jobs.length - missing.length
@@ -63,6 +64,12 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
         testRuns: options.testRuns,
       },
       onTrial(trial) {
+        const known = dataOf.get(dataKey(trial))
+        if (known !== undefined && known !== trial.dataSha256) {
+          throw new DataError(
+            `${trial.dataset}: the rows are not those of the trials in ${options.trials}; give another --trials`,
+          )
+        }
         file.append(trial)
         made++
         progress.update(before + made, `${trial.dataset} ${trial.detector} ${trial.tuning}`)

@@ -3,7 +3,8 @@
  *
  * From rows that are split already: their training rows; 75 + 75 of the validation rows (all, where there are
  * fewer), drawn anew each repeat; every test row, and as a second sample 300 + 300 of them, drawn once for all repeats.
- * From pools: the paper's protocol, whose 300 + 300 are the only test sample.
+ * From pools: the paper's protocol, whose 300 + 300 are the only test sample. A pool with fewer than 375 novel rows
+ * (the paper's DWSHR has 335) leaves fewer than 75 to validate on, and those are taken.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -104,7 +105,10 @@ function sample(
 function loadFromPools(manifest: CapturesManifest, folder: string, repeat: number, seed: number): Unhashed {
   const { normal, novel } = readPools(folder)
   const rng = createRng(seed).fork(`protocol ${manifest.name}`)
-  const drawn = drawProtocol({ normal: normal.rows, novel: novel.rows }, PAPER_PROTOCOL, rng)
+  const { test, validation: full } = PAPER_PROTOCOL
+  const left = Math.max(0, novel.rows - test.novel)
+  const counts = { ...PAPER_PROTOCOL, validation: { ...full, novel: Math.min(full.novel, left) } }
+  const drawn = drawProtocol({ normal: normal.rows, novel: novel.rows }, counts, rng)
   const rows = drawn.repeats[repeat]
   if (rows === undefined) throw new RangeError(`repeat ${repeat} is not drawn`)
   const { validation, train } = rows

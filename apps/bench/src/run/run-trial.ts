@@ -23,6 +23,7 @@ import {
   auc,
   averagePrecision,
   checkTrial,
+  delongInterval,
   type TestResult,
   type Trial,
   type TrialMachine,
@@ -124,10 +125,17 @@ function choose(
 
 function measure(scores: Float64Array, { isNovel }: LabelledMatrix): Omit<TestResult, 'sample'> {
   const area = auc(scores, isNovel.data)
+  const interval = delongInterval(scores, isNovel.data)
   const precision = averagePrecision(scores, isNovel.data)
   if (area.value === null) throw new RangeError(`no AUC: ${area.reason}`)
   if (precision.value === null) throw new RangeError(`no average precision: ${precision.reason}`)
-  return { normal: area.normal, novel: area.novel, auc: area.value, averagePrecision: precision.value }
+  return {
+    normal: area.normal,
+    novel: area.novel,
+    auc: area.value,
+    aucVariance: interval.value === null ? null : interval.variance,
+    averagePrecision: precision.value,
+  }
 }
 
 /** The model as a scorer elsewhere would have it: from the bytes of its file. */

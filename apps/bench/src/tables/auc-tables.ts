@@ -3,6 +3,7 @@
  * that the paper draws; and the AUCs of an independent implementation on the same rows.
  */
 import { type Spread, summarise, type TestSample, type Trial, type Tuning } from '@oddflow/evaluation'
+import { fixed } from './figures.js'
 import type { ReferenceAuc } from './published.js'
 import { compare, hashTrials, type Published, type Table } from './table.js'
 
@@ -33,11 +34,28 @@ export function aucTables(trials: readonly Trial[]): Table[] {
       columns,
       rows,
       notes: [
+        ...samplingNotes(same),
         `Mean ± standard deviation over training repeats; the test rows are the same in all of them.${tuning === 'none' ? ' Bandwidth at the 0.25-quantile of pair distances.' : ' Bandwidth, and the number of components where there is one to choose, by the AUC over 75 + 75 validation rows.'}`,
       ],
       ...hashTrials(same),
     }
   })
+}
+
+/** What ± leaves out, since the test rows are the same in all repeats. */
+function samplingNotes(trials: readonly Trial[]): string[] {
+  const notes = (['all', 'protocol'] as const).flatMap((sample) => {
+    const variances = trials.flatMap(({ results }) =>
+      results.flatMap((result) => (result.sample === sample ? (result.aucVariance ?? []) : [])),
+    )
+    if (variances.length === 0) return []
+    const [least, most] = [Math.min(...variances), Math.max(...variances)].map((v) => fixed(Math.sqrt(v), 3))
+    return [`${least} to ${most} (${SAMPLE_NAMES[sample]})`]
+  })
+  if (notes.length === 0) return []
+  return [
+    `Other test rows would add a standard deviation of ${notes.join(', ')}, by DeLong; ± leaves it out.`,
+  ]
 }
 
 const REFERENCE_RULE =

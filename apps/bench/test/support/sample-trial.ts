@@ -15,8 +15,8 @@ export function sampleTrial(changes: Partial<Trial> = {}): Trial {
     validationAuc: null,
     parameters: { bandwidthQuantile: 0.25 },
     results: [
-      { sample: 'all', normal: 2500, novel: 2500, auc: 0.64, averagePrecision: 0.6 },
-      { sample: 'protocol', normal: 300, novel: 300, auc: 0.63, averagePrecision: 0.6 },
+      { sample: 'all', normal: 2500, novel: 2500, auc: 0.64, aucVariance: 0.0001, averagePrecision: 0.6 },
+      { sample: 'protocol', normal: 300, novel: 300, auc: 0.63, aucVariance: 0.0004, averagePrecision: 0.6 },
     ],
     trainMillis: 1000,
     tuneMillis: null,
