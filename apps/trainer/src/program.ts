@@ -4,6 +4,8 @@
  * Each command is a file of its own in commands/, loaded when it is called, so that `oddflow --version` does
  * not wait for the charting library.
  */
+import { SCALER_NAMES } from '@oddflow/core'
+import { DETECTOR_NAMES } from '@oddflow/detectors'
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { oneLineErrors } from './output/command-line-errors.js'
 import { RECIPES } from './recipes.js'
@@ -56,7 +58,7 @@ function trainCommand(): Command {
         .choices(Object.keys(RECIPES))
         .default('default'),
     )
-    .option('--detector <name>', 'oc-kjl-qs, oc-nystrom-qs, oc-kjl or oc-nystrom (default: oc-kjl-qs)')
+    .option('--detector <name>', `${DETECTOR_NAMES.join(', ')} (default: oc-kjl-qs)`)
     .option(
       '--bandwidth-quantile <q>',
       'kernel bandwidth as a quantile of pair distances (default: 0.3)',
@@ -64,16 +66,14 @@ function trainCommand(): Command {
     )
     .option('--m <count>', 'landmarks (default: 100)', whole)
     .option('--d <count>', 'dimensions of the embedding (default: 5)', whole)
-    .option('--k <count>', 'mixture components, for oc-kjl and oc-nystrom (default: 10)', whole)
+    .option('--k <count>', 'mixture components, for oc-kjl, oc-nystrom and gmm (default: 10)', whole)
+    .option('--nu <share>', 'one-class SVMs: share of training rows left outside (default: 0.5)', number)
     .option('--centre', 'KJL: centre the columns of the gram matrix')
     .option('--no-centre', 'KJL: do not (default)')
     .option('--support-guard', 'a row far from every landmark is novel (default)')
     .option('--no-support-guard', 'scores are log-densities of the mixture alone, as in the paper')
     .addOption(
-      new Option('--scaler <name>', 'scaling of feature columns (default: none)').choices([
-        'none',
-        'standard',
-      ]),
+      new Option('--scaler <name>', 'scaling of feature columns (default: none)').choices([...SCALER_NAMES]),
     )
     .addOption(
       new Option('--iat-unit <unit>', 'unit of interarrival times (default: s)').choices(['s', 'us']),

@@ -7,7 +7,7 @@
  *   the 0.25 quantile, KJL uncentred, no support guard, microseconds, flows cut at the learned duration.
  */
 
-import type { IatUnit, SizeMeasure, TruncationMode } from '@oddflow/core'
+import type { IatUnit, ScalerName, SizeMeasure, TruncationMode } from '@oddflow/core'
 import type { DetectorName } from '@oddflow/detectors'
 import { UsageError } from './usage-error.js'
 
@@ -16,7 +16,7 @@ export interface Recipe {
   readonly bandwidthQuantile: number
   readonly centre: boolean
   readonly supportGuard: boolean
-  readonly scaler: 'none' | 'standard'
+  readonly scaler: ScalerName
   readonly iatUnit: IatUnit
   readonly sizeMeasure: SizeMeasure
   readonly truncation: TruncationMode

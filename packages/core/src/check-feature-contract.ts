@@ -15,6 +15,8 @@ import {
   MAXIMUM_DIMENSION,
   MAXIMUM_PACKETS_KEPT,
   maximumPacketsPerFlow,
+  SCALER_NAMES,
+  type ScalerName,
 } from './feature-contract.js'
 
 /** Fields of the contract in a fixed order, for messages and for files. */
@@ -158,8 +160,8 @@ function checkTruncation(fields: ContractFields): FlowRules['truncation'] {
   return { mode, durationMicros, durationSeconds }
 }
 
-function checkScaler(fields: ContractFields): 'none' | 'standard' {
-  return fields.one('scaler', ['none', 'standard'])
+function checkScaler(fields: ContractFields): ScalerName {
+  return fields.one('scaler', SCALER_NAMES)
 }
 
 /** A contract before it is one: fields by name, each checked as it is read. */

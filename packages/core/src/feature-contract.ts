@@ -20,7 +20,9 @@ export type TruncationMode = 'truncate' | 'split' | 'idle-gap'
  * - directional-5-tuple: ordered pair, IPv4 alone (the rules of the paper's authors' code).
  */
 export type FlowKeyRule = 'bidirectional-5-tuple' | 'directional-5-tuple'
-export type ScalerName = 'none' | 'standard'
+/** What is done to rows before a detector sees them (scaler.ts of the detectors). */
+export const SCALER_NAMES = ['none', 'standard', 'log', 'log-standard', 'quantile'] as const
+export type ScalerName = (typeof SCALER_NAMES)[number]
 
 /** Rows of numbers of unknown making. */
 export interface RowsContract {

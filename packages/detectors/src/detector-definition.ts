@@ -1,38 +1,71 @@
 /**
- * DetectorDefinition: what the registry knows of a detector.
+ * DetectorDefinition: everything that the rest of OddFlow knows of a detector.
  *
- * A definition names the options that apply and says how the stages are put together. All detectors so far
- * are one composition, embedding then mixture, that differ in the embedding and in where EM starts.
+ * A definition checks parameters and models, fits, makes scorers, and says what of a model goes into a file and
+ * what is worth telling people. Detectors that are put together alike get theirs from one function in
+ * `families/`; `fitDetector`, `scoreSamples`, `checkModel`, the model file and the command line work through this
+ * interface alone. It is written with methods, whose parameters TypeScript lets a family narrow to its own
+ * parameters and model: a definition is only ever looked up by the name that stands in them.
  */
+import type { Matrix, Rng } from '@oddflow/core'
 import type { DetectorName } from './detector-name.js'
-import type { EmbeddingParameters, OptionName, StartParameters } from './parameters.js'
+import type { DetectorModel, FitReport, MixtureModel, ScalerModel } from './model.js'
+import type { Fields } from './model-fields.js'
+import type { ModelFileParts, ModelFileReader } from './model-file/parts.js'
+import type { OptionReader } from './option-reader.js'
+import type { CheckedParameters, OptionName } from './parameters.js'
+import type { Scorer } from './scorer.js'
+
+export type FitStage = 'bandwidth' | 'embedding' | 'clusters' | 'mixture' | 'fit'
+
+/** What a fit is given beside rows and parameters. */
+export interface FitContext {
+  readonly rng: Rng
+  /** `fraction` of the stage is done, 0 … 1. */
+  readonly report: (stage: FitStage, fraction: number) => void
+  /** Notes on the rows themselves, for the model's. */
+  readonly rowNotes: readonly string[]
+}
+
+/** What every model has when the parts of its family are still to be checked. */
+export interface ModelHead {
+  readonly scaler: ScalerModel
+  readonly fitReport: FitReport
+  /** D, as the report has it; the family's own parts must agree. */
+  readonly dimension: number
+}
+
+export interface ModelFact {
+  readonly label: string
+  readonly value: string
+}
 
 export interface DetectorDefinition {
   readonly name: DetectorName
   /** One line for help texts. */
   readonly summary: string
-  readonly embedding: EmbeddingParameters['kind']
-  readonly start: StartParameters['kind']
   /** Options that apply; every other one is refused by name. */
   readonly options: readonly OptionName[]
+  /** What `FitContext.report` is called with, in order. */
+  readonly stages: readonly FitStage[]
+  checkParameters(given: OptionReader): CheckedParameters
+  /** `rows` are checked and unscaled, n × D. */
+  fit(rows: Matrix, parameters: CheckedParameters, context: FitContext): DetectorModel
+  /** For one caller at a time. */
+  createScorer(model: DetectorModel): Scorer
+  /** Throws ArgumentError or FormatError with the path of what is wrong. */
+  checkModel(value: Fields, parameters: CheckedParameters, head: ModelHead): DetectorModel
+  /** Metadata keys that only models of this family have. */
+  readonly metadataKeys: readonly string[]
+  encode(model: DetectorModel): ModelFileParts
+  /** The family's fields, unchecked: they go to `checkModel`. */
+  decode(file: ModelFileReader, parameters: Fields): Fields
+  /** Numbers that a scorer needs as the paper counts them; a scaler is not counted. */
+  spaceNumbers(model: DetectorModel): number
+  /** For people, in reading order. */
+  facts(model: DetectorModel): ModelFact[]
+  /** For programs: the model's own figures, by name. */
+  figures(model: DetectorModel): Readonly<Record<string, number>>
+  /** d and the mixture, null where there is none; only for detectors that embed. */
+  embedding?(model: DetectorModel): { readonly dimensions: number; readonly mixture: MixtureModel | null }
 }
-
-/** Options of every detector that embeds and fits a mixture. */
-export const EMBEDDED_MIXTURE_OPTIONS = [
-  'bandwidthQuantile',
-  'm',
-  'd',
-  'scaler',
-  'tolerance',
-  'maximumSteps',
-  'regularisation',
-  'supportGuard',
-] as const satisfies readonly OptionName[]
-
-/** Options of the QuickShift++ start. */
-export const QUICKSHIFT_OPTIONS = [
-  'beta',
-  'neighbours',
-  'coverage',
-  'maximumClusters',
-] as const satisfies readonly OptionName[]

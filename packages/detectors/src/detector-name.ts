@@ -5,7 +5,22 @@
  * name without a definition.
  */
 
-export const DETECTOR_NAMES = ['oc-kjl', 'oc-nystrom', 'oc-kjl-qs', 'oc-nystrom-qs'] as const
+export const EMBEDDED_MIXTURE_NAMES = ['oc-kjl', 'oc-nystrom', 'oc-kjl-qs', 'oc-nystrom-qs'] as const
+export const EMBEDDED_SVM_NAMES = ['oc-kjl-svm', 'oc-nystrom-svm'] as const
+
+export type EmbeddedMixtureName = (typeof EMBEDDED_MIXTURE_NAMES)[number]
+export type EmbeddedSvmName = (typeof EMBEDDED_SVM_NAMES)[number]
+
+export const DETECTOR_NAMES = [
+  'ocsvm',
+  ...EMBEDDED_MIXTURE_NAMES,
+  ...EMBEDDED_SVM_NAMES,
+  'gmm',
+  'nearest',
+  'kde',
+  'iforest',
+  'pca',
+] as const
 
 export type DetectorName = (typeof DETECTOR_NAMES)[number]
 

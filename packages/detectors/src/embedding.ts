@@ -10,8 +10,8 @@ import {
   gaussianKernelRows,
   kernelExponentFactor,
   matrixTimesVector,
+  type NearestDistances,
   squaredDistance,
-  type WeightedMinima,
 } from '@oddflow/linalg'
 import { drawSketch, kjlProjection } from './kjl.js'
 import type { EmbeddingModel } from './model.js'
@@ -66,7 +66,7 @@ export function embedInto(
   kernelRows: Float64Array,
   out: Float64Array,
   outStart: number,
-  nearest?: WeightedMinima,
+  nearest?: NearestDistances,
 ): void {
   const m = landmarks.rows
   const d = projection.rows

@@ -6,12 +6,29 @@
  * nothing of it twice; the Gaussians are stored by the Cholesky factors of their precisions, because
  * inverting covariances again on another machine is work and one more chance to differ.
  *
+ * Detectors that are put together alike share a shape (a family); `kind`, the detector's name, tells which.
+ *
  * Shapes: D features a row, m landmarks, d embedding dimensions, k components. Space as the paper counts it:
  * m(d + D) numbers of embedding and k(1 + d + d²) of mixture (section "Efficient Detection Procedures").
  */
 import type { Matrix } from '@oddflow/core'
-import type { DetectorName } from './detector-name.js'
-import type { CheckedParameters } from './parameters.js'
+import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName } from './detector-name.js'
+import type { IsolationForestModel } from './isolation-forest/isolation-forest.js'
+import type { KernelDensityModel } from './kernel-density/kernel-density.js'
+import type { TypedMixture } from './mixture-types/typed-mixture.js'
+import type { NearestLandmarkModel } from './nearest-landmark/nearest-landmark.js'
+import type { OneClassSvmModel } from './one-class-svm/model.js'
+import type {
+  EmbeddedMixtureParameters,
+  EmbeddedSvmParameters,
+  GmmParameters,
+  IforestParameters,
+  KdeParameters,
+  NearestParameters,
+  OcsvmParameters,
+  PcaParameters,
+} from './parameters.js'
+import type { PrincipalComponentsModel } from './principal-components/principal-components.js'
 
 /** Rows are used as they come. */
 export interface NoScaler {
@@ -27,7 +44,35 @@ export interface StandardScaler {
   readonly scale: Float64Array
 }
 
-export type ScalerModel = NoScaler | StandardScaler
+/** sign(x) · log(1 + |x|). */
+export interface LogScaler {
+  readonly kind: 'log'
+}
+
+/** `log`, then as `standard`. */
+export interface LogStandardScaler {
+  readonly kind: 'log-standard'
+  /** Length D, of the logarithms. */
+  readonly mean: Float64Array
+  /** Length D, positive. */
+  readonly scale: Float64Array
+}
+
+/**
+ * Column by column, the share of training rows that lie below: linear between knots, and beyond the outermost as
+ * (x − knot) / (last knot − first knot). Column j has the knots from starts[j] to starts[j + 1].
+ */
+export interface QuantileScaler {
+  readonly kind: 'quantile'
+  /** Length D + 1, ascending from 0. */
+  readonly starts: Uint32Array
+  /** Strictly ascending within a column. */
+  readonly knots: Float64Array
+  /** In [0, 1], strictly ascending within a column. */
+  readonly positions: Float64Array
+}
+
+export type ScalerModel = NoScaler | StandardScaler | LogScaler | LogStandardScaler | QuantileScaler
 
 /** φ′(x) = P · K(x), K(x)_j = exp(−‖x − landmark_j‖² / h²). */
 export interface EmbeddingModel {
@@ -60,7 +105,8 @@ export interface MixtureModel {
  * the logarithm of the share of training rows that have no more; both columns strictly ascending.
  */
 export interface SupportGuardModel {
-  /** Length m, positive: r_j² of the support −min_j ‖x − landmark_j‖² / r_j², in squared units of scaled rows. */
+  /** Length m, positive: r_j² of the support −‖x − landmark_j‖² / r_j², j the nearest, in squared units of the
+   * scaled rows. */
   readonly squaredReaches: Float64Array
   /** Of the mixture's log-density. */
   readonly density: Matrix
@@ -74,6 +120,12 @@ export interface FitReport {
   readonly trainingRows: number
   /** D. */
   readonly dimension: number
+  /** One sentence for each thing that was not done as asked: a lowered m or d, a sample, a raised
+   * regularisation, constant columns, EM that ran out of steps. */
+  readonly notes: readonly string[]
+}
+
+export interface EmbeddedMixtureFitReport extends FitReport {
   /** m that was used. */
   readonly landmarks: number
   /** d that was used. */
@@ -87,33 +139,91 @@ export interface FitReport {
   readonly meanLogLikelihood: number
   /** What was added to covariance diagonals in the end. */
   readonly regularisation: number
-  /** One sentence for each thing that was not done as asked: a lowered m or d, a sample, a raised
-   * regularisation, constant columns, EM that ran out of steps. */
-  readonly notes: readonly string[]
 }
 
-export interface DetectorModel {
-  readonly kind: DetectorName
-  readonly parameters: CheckedParameters
+export interface EmbeddedMixtureModel {
+  readonly kind: EmbeddedMixtureName
+  readonly parameters: EmbeddedMixtureParameters
   readonly scaler: ScalerModel
   readonly embedding: EmbeddingModel
   readonly mixture: MixtureModel
   /** null: scores are log-densities, as in the paper. */
   readonly supportGuard: SupportGuardModel | null
+  readonly fitReport: EmbeddedMixtureFitReport
+}
+
+export interface EmbeddedSvmModel {
+  readonly kind: EmbeddedSvmName
+  readonly parameters: EmbeddedSvmParameters
+  readonly scaler: ScalerModel
+  readonly embedding: EmbeddingModel
+  /** With the linear kernel, over rows of d dimensions. */
+  readonly svm: OneClassSvmModel
   readonly fitReport: FitReport
 }
 
-/**
- * Numbers that a scorer needs as the paper counts them: m(d + D) + k(1 + d + d²), and with a support guard m and
- * its tables, at most 260 numbers. A scaler is not counted.
- */
-export function modelSpaceNumbers({ embedding, mixture, supportGuard }: DetectorModel): number {
-  const { landmarks, projection } = embedding
-  const { weights, means } = mixture
-  const d = projection.rows
-  const guard =
-    supportGuard === null
-      ? 0
-      : landmarks.rows + supportGuard.density.data.length + supportGuard.support.data.length
-  return landmarks.rows * (d + landmarks.cols) + weights.length * (1 + means.cols + d * d) + guard
+export interface OcsvmModel {
+  readonly kind: 'ocsvm'
+  readonly parameters: OcsvmParameters
+  readonly scaler: ScalerModel
+  readonly svm: OneClassSvmModel
+  readonly fitReport: FitReport
 }
+
+export interface GmmModel {
+  readonly kind: 'gmm'
+  readonly parameters: GmmParameters
+  readonly scaler: ScalerModel
+  /** In D dimensions. */
+  readonly mixture: MixtureModel | TypedMixture
+  readonly fitReport: FitReport
+}
+
+export interface NearestModel {
+  readonly kind: 'nearest'
+  readonly parameters: NearestParameters
+  readonly scaler: ScalerModel
+  readonly nearestLandmark: NearestLandmarkModel
+  readonly fitReport: FitReport
+}
+
+export interface KdeModel {
+  readonly kind: 'kde'
+  readonly parameters: KdeParameters
+  readonly scaler: ScalerModel
+  readonly kernelDensity: KernelDensityModel
+  readonly fitReport: FitReport
+}
+
+export interface IforestModel {
+  readonly kind: 'iforest'
+  readonly parameters: IforestParameters
+  readonly scaler: ScalerModel
+  readonly isolationForest: IsolationForestModel
+  readonly fitReport: FitReport
+}
+
+export interface PcaModel {
+  readonly kind: 'pca'
+  readonly parameters: PcaParameters
+  readonly scaler: ScalerModel
+  readonly principalComponents: PrincipalComponentsModel
+  readonly fitReport: FitReport
+}
+
+export type DetectorModel =
+  | EmbeddedMixtureModel
+  | EmbeddedSvmModel
+  | OcsvmModel
+  | GmmModel
+  | NearestModel
+  | KdeModel
+  | IforestModel
+  | PcaModel
+
+/** The model of a detector. */
+export type ModelOf<Name extends DetectorName> = Name extends EmbeddedMixtureName
+  ? EmbeddedMixtureModel
+  : Name extends EmbeddedSvmName
+    ? EmbeddedSvmModel
+    : Extract<DetectorModel, { readonly kind: Name }>

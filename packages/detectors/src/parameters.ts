@@ -11,7 +11,7 @@
  * bandwidth at the 0.3-quantile of pair distances.
  */
 import type { ScalerName } from '@oddflow/core'
-import type { DetectorName } from './detector-name.js'
+import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName } from './detector-name.js'
 
 /** What a caller may set. Everything has a default. */
 export interface DetectorOptions {
@@ -19,11 +19,15 @@ export interface DetectorOptions {
   readonly detector?: DetectorName
   /** Kernel bandwidth h as a quantile of the pair distances of training rows, in (0, 1]; default 0.3. */
   readonly bandwidthQuantile?: number
+  /** ocsvm alone: `rbf` (default), or `linear`, which has no bandwidth. */
+  readonly kernel?: 'rbf' | 'linear'
+  /** One-class SVMs: the share of training rows that may lie outside, in (0, 1]; default 0.5. */
+  readonly nu?: number
   /** Landmarks, 1 … 2,000; default 100. Lowered to the number of rows when there are fewer. */
   readonly m?: number
   /** Dimensions of the embedding, 1 … 256; default 5. Lowered to the rank of the landmarks' gram matrix. */
   readonly d?: number
-  /** Mixture components, 1 … 1,000, for oc-kjl and oc-nystrom alone; default 10. */
+  /** Mixture components, 1 … 1,000, for oc-kjl, oc-nystrom and gmm alone; default 10. */
   readonly k?: number
   /** KJL alone: subtract the column means of the gram matrix before sketching; default false (the paper). */
   readonly centre?: boolean
@@ -40,14 +44,27 @@ export interface DetectorOptions {
   readonly coverage?: number
   /** -qs alone: at most so many clusters are kept, 1 … 1,000; default 20. */
   readonly maximumClusters?: number
-  /** EM stops when the mean log-likelihood changes by less; default 1e-3. */
+  /** gmm alone: what the components' covariances may be; default `full`. */
+  readonly covariance?: CovarianceType
+  /** EM stops when the mean log-likelihood changes by less, a one-class SVM when no condition of its optimum is
+   * violated by more; default 1e-3. */
   readonly tolerance?: number
   /** EM stops after so many steps, 1 … 100,000; default 100. */
   readonly maximumSteps?: number
   /** Added to the diagonal of every covariance, in (0, 1e-3]; default 1e-6. Raised tenfold, to 1e-3 at most,
    * when a covariance is singular all the same. */
   readonly regularisation?: number
+  /** kde alone: at most so many training rows become kernels, 1 … 1,000,000; default 5,000. */
+  readonly maximumRows?: number
+  /** iforest alone: trees, 1 … 10,000; default 100. */
+  readonly trees?: number
+  /** iforest alone: rows that each tree is grown on, 2 … 65,536; default 256. */
+  readonly subsampleRows?: number
+  /** pca alone: share of the variance that the kept components exceed, in (0, 1); default 0.95. */
+  readonly varianceShare?: number
 }
+
+export type CovarianceType = 'full' | 'diagonal' | 'tied' | 'spherical'
 
 export type OptionName = Exclude<keyof DetectorOptions, 'detector'>
 
@@ -83,10 +100,12 @@ export interface EmParameters {
   readonly regularisation: number
 }
 
-/** Complete and in range; made by `checkParameters`, plain data. */
-export interface CheckedParameters {
-  readonly detector: DetectorName
+interface Common<Name extends DetectorName> {
+  readonly detector: Name
   readonly scaler: ScalerName
+}
+
+export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName> {
   readonly bandwidthQuantile: number
   readonly m: number
   readonly d: number
@@ -95,3 +114,64 @@ export interface CheckedParameters {
   readonly em: EmParameters
   readonly supportGuard: boolean
 }
+
+export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName> {
+  readonly bandwidthQuantile: number
+  readonly m: number
+  readonly d: number
+  readonly embedding: EmbeddingParameters
+  readonly nu: number
+  readonly tolerance: number
+}
+
+export interface OcsvmParameters extends Common<'ocsvm'> {
+  readonly kernel: 'rbf' | 'linear'
+  /** null for the linear kernel. */
+  readonly bandwidthQuantile: number | null
+  readonly nu: number
+  readonly tolerance: number
+}
+
+export interface GmmParameters extends Common<'gmm'> {
+  readonly k: number
+  readonly covariance: CovarianceType
+  readonly tolerance: number
+  readonly maximumSteps: number
+  readonly regularisation: number
+}
+
+export interface NearestParameters extends Common<'nearest'> {
+  readonly m: number
+}
+
+export interface KdeParameters extends Common<'kde'> {
+  readonly bandwidthQuantile: number
+  readonly maximumRows: number
+}
+
+export interface IforestParameters extends Common<'iforest'> {
+  readonly trees: number
+  readonly subsampleRows: number
+}
+
+export interface PcaParameters extends Common<'pca'> {
+  readonly varianceShare: number
+}
+
+/** Complete and in range; made by `checkParameters`, plain data. */
+export type CheckedParameters =
+  | EmbeddedMixtureParameters
+  | EmbeddedSvmParameters
+  | OcsvmParameters
+  | GmmParameters
+  | NearestParameters
+  | KdeParameters
+  | IforestParameters
+  | PcaParameters
+
+/** The parameters of a detector. */
+export type ParametersOf<Name extends DetectorName> = Name extends EmbeddedMixtureName
+  ? EmbeddedMixtureParameters
+  : Name extends EmbeddedSvmName
+    ? EmbeddedSvmParameters
+    : Extract<CheckedParameters, { readonly detector: Name }>

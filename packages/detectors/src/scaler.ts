@@ -1,17 +1,40 @@
 /**
  * Scalers: what is done to rows before distances are taken.
  *
- * `none` is the paper. `standard` subtracts the mean and divides by the population standard deviation of each
- * column of the training rows; a column without spread keeps scale 1, so that it still counts when it moves.
- * The mean is taken first and squares of differences from it afterwards, in row order.
+ * - `none` is the paper.
+ * - `standard` subtracts the mean and divides by the population standard deviation of each column of the training
+ *   rows; a column without spread keeps scale 1, so that it still counts when it moves. The mean is taken first
+ *   and squares of differences from it afterwards, in row order.
+ * - `log` is sign(x)·log(1 + |x|): interarrival times and sizes span decades. It is odd, so that the rare negative
+ *   number is treated as its mirror image instead of being refused.
+ * - `log-standard` is `standard` over `log`.
+ * - `quantile` replaces a number by the share of training rows below it, by at most 101 knots a column; equal
+ *   numbers share the middle of their ranks, as in scikit-learn's QuantileTransformer. That clips what lies beyond
+ *   the training rows, which is what a detector is there to see: here it goes on linearly, in units of the
+ *   column's range.
  */
-import { createMatrix, DataError, type Matrix, type ScalerName } from '@oddflow/core'
-import type { ScalerModel } from './model.js'
+import { createMatrix, DataError, log, type Matrix, type ScalerName } from '@oddflow/core'
+import type { QuantileScaler, ScalerModel } from './model.js'
 
-/** Throws DataError when a column's numbers are too large for a mean or a deviation. */
+/** Steps between the knots of a quantile scaler. */
+export const QUANTILE_STEPS = 100
+
+/** Throws DataError when a column's numbers are too large for a mean, a deviation or a range. */
 export function fitScaler(rows: Matrix, kind: ScalerName): ScalerModel {
-  if (kind === 'none') return { kind: 'none' }
-  const { rows: n, cols, data } = rows
+  switch (kind) {
+    case 'none':
+    case 'log':
+      return { kind }
+    case 'standard':
+      return { kind, ...fitMoments(rows) }
+    case 'log-standard':
+      return { kind, ...fitMoments(scaleRows({ kind: 'log' }, rows)) }
+    case 'quantile':
+      return fitQuantiles(rows)
+  }
+}
+
+function fitMoments({ rows: n, cols, data }: Matrix): { mean: Float64Array; scale: Float64Array } {
   const mean = new Float64Array(cols)
   const scale = new Float64Array(cols)
   for (let i = 0, at = 0; i < n; i++) for (let j = 0; j < cols; j++) mean[j]! += data[at++]!
@@ -24,13 +47,47 @@ export function fitScaler(rows: Matrix, kind: ScalerName): ScalerModel {
   }
   for (let j = 0; j < cols; j++) {
     const deviation = Math.sqrt(scale[j]! / n)
-    if (!Number.isFinite(deviation)) {
-      throw new DataError(`column ${j}: its numbers are too large to standardise; divide them first`, 'rows')
-    }
+    if (!Number.isFinite(deviation)) throw tooLarge(j)
     // rounding leaves a constant column a deviation of a few units in the last place of its mean
     scale[j] = deviation > Math.abs(mean[j]!) * 1e-14 ? deviation : 1
   }
-  return { kind: 'standard', mean, scale }
+  return { mean, scale }
+}
+
+function fitQuantiles({ rows: n, cols, data }: Matrix): QuantileScaler {
+  const starts = new Uint32Array(cols + 1)
+  const knots: number[] = []
+  const positions: number[] = []
+  const column = new Float64Array(n)
+  for (let j = 0; j < cols; j++) {
+    for (let i = 0; i < n; i++) column[i] = data[i * cols + j]!
+    column.sort()
+    if (!Number.isFinite(column[n - 1]! - column[0]!)) throw tooLarge(j)
+    let used = 0
+    for (let t = 0; t <= QUANTILE_STEPS; t++) {
+      const rank = Math.round((t * (n - 1)) / QUANTILE_STEPS)
+      if (rank < used) continue
+      const value = column[rank]!
+      let first = rank
+      while (first > used && column[first - 1] === value) first--
+      used = rank + 1
+      while (used < n && column[used] === value) used++
+      // −0 and 0 are one number
+      knots.push(value + 0)
+      positions.push((first + used - 1) / 2 / (n - 1))
+    }
+    starts[j + 1] = knots.length
+  }
+  return {
+    kind: 'quantile',
+    starts,
+    knots: Float64Array.from(knots),
+    positions: Float64Array.from(positions),
+  }
+}
+
+function tooLarge(column: number): DataError {
+  return new DataError(`column ${column}: its numbers are too large to scale; divide them first`, 'rows')
 }
 
 /** Columns that `fitScaler` found without spread. */
@@ -53,14 +110,60 @@ export function scaleInto(
   cols: number,
   out: Float64Array,
 ): void {
-  if (scaler.kind === 'none') {
-    for (let i = 0; i < count * cols; i++) out[i] = source[start + i]!
-    return
+  const length = count * cols
+  switch (scaler.kind) {
+    case 'none':
+      for (let i = 0; i < length; i++) out[i] = source[start + i]!
+      break
+    case 'log':
+      for (let i = 0; i < length; i++) out[i] = signedLog(source[start + i]!)
+      break
+    case 'standard': {
+      const { mean, scale } = scaler
+      for (let i = 0, at = 0; i < count; i++) {
+        for (let j = 0; j < cols; j++, at++) out[at] = (source[start + at]! - mean[j]!) / scale[j]!
+      }
+      break
+    }
+    case 'log-standard': {
+      const { mean, scale } = scaler
+      for (let i = 0, at = 0; i < count; i++) {
+        for (let j = 0; j < cols; j++, at++) out[at] = (signedLog(source[start + at]!) - mean[j]!) / scale[j]!
+      }
+      break
+    }
+    case 'quantile':
+      for (let i = 0, at = 0; i < count; i++) {
+        for (let j = 0; j < cols; j++, at++) out[at] = quantileOf(scaler, j, source[start + at]!)
+      }
+      break
   }
-  const { mean, scale } = scaler
-  for (let i = 0, at = 0; i < count; i++) {
-    for (let j = 0; j < cols; j++, at++) out[at] = (source[start + at]! - mean[j]!) / scale[j]!
+}
+
+/** sign(x)·log(1 + |x|), without losing small x to the 1 (W. Kahan's correction). */
+function signedLog(x: number): number {
+  const size = Math.abs(x)
+  const u = 1 + size
+  const value = u === 1 ? size : log(u) * (size / (u - 1))
+  return x < 0 ? -value : value
+}
+
+function quantileOf({ starts, knots, positions }: QuantileScaler, column: number, x: number): number {
+  const first = starts[column]!
+  const last = starts[column + 1]! - 1
+  const range = last > first ? knots[last]! - knots[first]! : 1
+  if (!(x > knots[first]!)) return positions[first]! + (x - knots[first]!) / range
+  if (!(x < knots[last]!)) return positions[last]! + (x - knots[last]!) / range
+  // knots[low] ≤ x < knots[high]
+  let low = first
+  let high = last
+  while (high - low > 1) {
+    const middle = (low + high) >> 1
+    if (knots[middle]! <= x) low = middle
+    else high = middle
   }
+  const from = positions[low]!
+  return from + (positions[high]! - from) * ((x - knots[low]!) / (knots[high]! - knots[low]!))
 }
 
 /** Scaled copy of all rows; the rows themselves when there is nothing to scale. */

@@ -4,13 +4,14 @@
  * A row far from every landmark has K(x) ≈ 0 and embeds at the origin, where the mixture may well be dense:
  * the paper's recipe then calls it normal. How far it was is known all the same. The *support* of x,
  *
- *   s(x) = −min_j ‖x − landmark_j‖² / r_j²,
+ *   s(x) = −‖x − l‖² / r²,   l the landmark nearest to x,
  *
- * takes each landmark with a reach of its own: r_j² is the mean squared distance of the training rows that
- * are nearest to it, plus 1 % of that mean over all rows, which keeps a landmark amid copies of itself from
+ * takes each landmark with a reach of its own: r² is the mean squared distance of the training rows that l is
+ * nearest to, plus a thousandth of that mean over all rows, which keeps a landmark amid copies of itself from
  * having none. Traffic is dense here and scattered there; with one reach for all, the scattered normal rows
  * hide the novel ones near the dense (the idea of local outlier factors: Breunig et al., SIGMOD 2000). The
- * distances are there before exp is taken of them, so s costs a minimum and never underflows.
+ * distances are there before exp is taken of them, so s costs a minimum and never underflows. It steps where the
+ * nearest landmark changes.
  *
  * The guarded score asks of both, log-density and support, how low they are among the training rows
  * (tail-probability.ts) and adds the logarithms, which is Fisher's way of combining probabilities ("Statistical
@@ -22,11 +23,18 @@
  */
 import type { Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'
+import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from './check-parts.js'
 import type { EmbeddingModel, SupportGuardModel } from './model.js'
-import { createTailFunction, fitTailTable, type TailFunction } from './tail-probability.js'
+import {
+  createTailFunction,
+  fitTailTable,
+  LOWEST_LOG_TAIL,
+  MAXIMUM_KNOTS,
+  type TailFunction,
+} from './tail-probability.js'
 
-/** Share of the mean over all rows that every squared reach is raised by. */
-const COMMON_SHARE = 0.01
+/** Share of the mean over all rows that every squared reach is raised by; from 0.01 to 0.0001 it matters little. */
+const COMMON_SHARE = 0.001
 
 /** Bounds of r², so that neither it nor 1/r² leaves the range of numbers. */
 export const SQUARED_REACH_RANGE = { low: 1e-300, high: 1e300 } as const
@@ -56,13 +64,9 @@ export function fitSupportGuard(
   const weights = inverses(squaredReaches)
   const supports = new Float64Array(rows.rows)
   forEachRow((i) => {
-    let smallest = Number.POSITIVE_INFINITY
-    for (let j = 0; j < weights.length; j++) {
-      const value = weights[j]! * distances[j]!
-      if (value < smallest) smallest = value
-    }
+    const j = nearestOf(distances)
     // the only landmark has no other to be compared with
-    supports[i] = landmarks.rows === 1 && own[i] === 0 ? 0 : -smallest
+    supports[i] = weights.length === 1 && own[i] === 0 ? 0 : -(weights[j]! * distances[j]!)
   })
   return { squaredReaches, density: fitTailTable(logDensities), support: fitTailTable(supports) }
 }
@@ -76,8 +80,7 @@ function fitSquaredReaches(
   const sums = new Float64Array(m)
   const counts = new Float64Array(m)
   forEachRow(() => {
-    let nearest = 0
-    for (let j = 1; j < m; j++) if (distances[j]! < distances[nearest]!) nearest = j
+    const nearest = nearestOf(distances)
     const distance = distances[nearest]!
     if (m === 1 && distance === Number.POSITIVE_INFINITY) return
     sums[nearest]! += Math.min(distance, SQUARED_REACH_RANGE.high / 1e9)
@@ -98,6 +101,13 @@ function fitSquaredReaches(
   })
 }
 
+/** The first of the smallest. */
+function nearestOf(distances: Float64Array): number {
+  let nearest = 0
+  for (let j = 1; j < distances.length; j++) if (distances[j]! < distances[nearest]!) nearest = j
+  return nearest
+}
+
 function inverses(values: Float64Array): Float64Array {
   return Float64Array.from(values, (v) => 1 / v)
 }
@@ -116,4 +126,55 @@ export function createSupportGuard({ squaredReaches, density, support }: Support
     density: createTailFunction(density),
     support: createTailFunction(support),
   }
+}
+
+/** `asked`: whether the parameters speak of a guard. Throws ArgumentError with the path of what is wrong. */
+export function checkSupportGuard(
+  value: unknown,
+  { landmarks }: EmbeddingModel,
+  asked: boolean,
+): SupportGuardModel | null {
+  const given = value ?? null
+  if ((given !== null) !== asked) {
+    failField('supportGuard', asked ? 'a guard' : 'no guard', given === null ? 'none' : 'one')
+  }
+  if (given === null) return null
+  const guard = fieldsAt(given, 'supportGuard')
+  const squaredReaches = numbersAt(guard.squaredReaches, 'supportGuard.squaredReaches')
+  if (squaredReaches.length !== landmarks.rows) {
+    failField(
+      'supportGuard.squaredReaches',
+      `${landmarks.rows} numbers, one per landmark`,
+      squaredReaches.length,
+    )
+  }
+  const { low, high } = SQUARED_REACH_RANGE
+  for (const v of squaredReaches) {
+    if (!(v >= low && v <= high)) {
+      failField('supportGuard.squaredReaches', `numbers from ${low} to ${high}`, v)
+    }
+  }
+  return {
+    squaredReaches,
+    density: checkTailTable(guard.density, 'supportGuard.density'),
+    support: checkTailTable(guard.support, 'supportGuard.support'),
+  }
+}
+
+function checkTailTable(value: unknown, field: string): Matrix {
+  const table = matrixAt(value, field)
+  sizeUpTo(table.rows, MAXIMUM_KNOTS, `${field}.rows`)
+  if (table.cols !== 2) failField(field, '2 columns', table.cols)
+  for (let i = 0; i < table.rows; i++) {
+    const number = table.data[2 * i]!
+    const logTail = table.data[2 * i + 1]!
+    if (!(Math.abs(number) <= -LOWEST_LOG_TAIL)) {
+      failField(field, `numbers up to ${-LOWEST_LOG_TAIL}`, number)
+    }
+    if (!(logTail >= LOWEST_LOG_TAIL && logTail < 0)) failField(field, 'logarithms below 0', logTail)
+    if (i === 0) continue
+    if (!(number > table.data[2 * i - 2]!)) failField(field, 'ascending numbers', number)
+    if (!(logTail > table.data[2 * i - 1]!)) failField(field, 'ascending logarithms', logTail)
+  }
+  return table
 }

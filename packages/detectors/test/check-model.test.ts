@@ -1,15 +1,9 @@
 import { ArgumentError, createRng } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import {
-  checkModel,
-  checkParameters,
-  type DetectorModel,
-  fitDetector,
-  modelSpaceNumbers,
-} from '../src/index.js'
+import { checkModel, checkParameters, fitDetector, modelSpaceNumbers } from '../src/index.js'
 import { clusteredRows } from './rows.js'
 
-const model: DetectorModel = fitDetector(
+const model = fitDetector(
   clusteredRows(60, 4),
   checkParameters({ detector: 'oc-kjl', m: 10, d: 3, k: 2, scaler: 'standard' }),
   createRng(1),
@@ -68,6 +62,7 @@ describe('checkModel', () => {
     ['mixture.precisionCholesky', 'mixture.precisionCholesky', put(4, -1)],
     ['mixture.precisionCholesky', 'mixture.precisionCholesky', put(1, 0.5)],
     ['scaler.kind', 'scaler.kind', () => 'none'],
+    ['parameters.scaler', 'scaler.kind', () => 'log-standard'],
     ['scaler.mean', 'scaler.mean', (v) => (v as Float64Array).slice(1)],
     ['scaler.scale', 'scaler.scale', put(1, 0)],
     ['supportGuard', 'supportGuard', () => null],
@@ -91,7 +86,8 @@ describe('checkModel', () => {
     ['supportGuard.support.data', 'supportGuard.support', put(3, -50)],
     ['supportGuard.support.data', 'supportGuard.support', put(1, 0)],
     ['supportGuard.support.data', 'supportGuard.support', put(0, -1e301)],
-    ['fitReport.dimension', 'fitReport.dimension', () => 5],
+    ['fitReport.dimension', 'scaler.mean', () => 5],
+    ['fitReport.dimension', 'fitReport.dimension', () => 0],
     ['fitReport.iterations', 'fitReport.iterations', () => -1],
     ['fitReport.converged', 'fitReport.converged', () => 'yes'],
     ['fitReport.notes', 'fitReport.notes', () => [1]],

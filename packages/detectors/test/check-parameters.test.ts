@@ -46,22 +46,27 @@ describe('checkParameters', () => {
   }
 
   it('takes undefined as not given', () => {
-    expect(
-      checkParameters({ detector: 'oc-kjl', beta: undefined, m: undefined } as unknown as DetectorOptions).m,
-    ).toBe(100)
+    const options = { detector: 'oc-kjl', beta: undefined, m: undefined } as unknown as DetectorOptions
+    expect(checkParameters(options)).toMatchObject({ m: 100 })
   })
 
   it('gives stored parameters back as they were', () => {
     for (const detector of DETECTOR_NAMES) {
-      const checked = checkParameters({ detector, m: 7, scaler: 'standard', regularisation: 1e-4 })
+      const checked = checkParameters({ detector, scaler: 'standard' })
       expect(checkStoredParameters(JSON.parse(JSON.stringify(checked)))).toEqual(checked)
+    }
+    const linear = checkParameters({ detector: 'ocsvm', kernel: 'linear' })
+    expect(checkStoredParameters(JSON.parse(JSON.stringify(linear)))).toEqual(linear)
+    for (const covariance of ['full', 'diagonal', 'tied', 'spherical'] as const) {
+      const mixture = checkParameters({ detector: 'gmm', covariance, k: 3, regularisation: 1e-4 })
+      expect(checkStoredParameters(JSON.parse(JSON.stringify(mixture)))).toEqual(mixture)
     }
   })
 
   it('takes stored parameters that do not speak of a support guard for having none', () => {
     const { supportGuard, ...older } = checkParameters({ detector: 'oc-nystrom' })
     expect(supportGuard).toBe(true)
-    expect(checkStoredParameters(older).supportGuard).toBe(false)
+    expect(checkStoredParameters(older)).toEqual({ ...older, supportGuard: false })
   })
 
   it('refuses stored parameters whose stages are not the detector’s', () => {

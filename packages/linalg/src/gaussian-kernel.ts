@@ -26,19 +26,19 @@ export function kernelExponentFactor(bandwidth: number): number {
   return -inverse
 }
 
-/** minima[i] = min_j weights[j] · ‖x_i − y_j‖², i < xCount, j < count. */
-export interface WeightedMinima {
-  /** Length count or more, positive. */
+/** values[i] = weights[j] · ‖x_i − y_j‖² with y_j the row of Y nearest to x_i, the first of several. */
+export interface NearestDistances {
+  /** One for each row of Y, positive. */
   readonly weights: Float64Array
-  /** Length xCount or more; written. */
-  readonly minima: Float64Array
+  /** One for each row of X or more; written. */
+  readonly values: Float64Array
 }
 
 /**
  * out[i · count + j] = exp(factor · ‖x_i − y_j‖²) for i < xCount, j < count, the rows x_i from xStart and y_j
  * from yStart on; see `squared-distances.ts` for the layout. Four rows of X at a time, the rest one by one:
- * the bits are the same either way. The distances are there for a moment, so `nearest` can have their weighted
- * minima, which are exact where the kernel itself is rounded to 0.
+ * the bits are the same either way. The distances are there for a moment, so `nearest` can have the
+ * smallest of them, which is exact where the kernel itself is rounded to 0.
  */
 export function gaussianKernelRows(
   x: Float64Array,
@@ -50,7 +50,7 @@ export function gaussianKernelRows(
   dimension: number,
   factor: number,
   out: Float64Array,
-  nearest?: WeightedMinima,
+  nearest?: NearestDistances,
 ): void {
   let i = 0
   for (; i + DISTANCE_TILE_ROWS <= xCount; i += DISTANCE_TILE_ROWS) {
@@ -60,36 +60,38 @@ export function gaussianKernelRows(
     squaredDistances(x, xStart + i * dimension, y, yStart, count, dimension, out, i * count)
   }
   if (nearest !== undefined) {
-    const { weights, minima } = nearest
-    for (let r = 0; r < xCount; r++) minima[r] = weightedMinimum(out, r * count, weights, count)
+    const { weights, values } = nearest
+    for (let r = 0; r < xCount; r++) {
+      const smallest = minimum(out, r * count, count)
+      let j = 0
+      while (out[r * count + j] !== smallest) j++
+      values[r] = weights[j]! * smallest
+    }
   }
   const length = xCount * count
   for (let j = 0; j < length; j++) out[j] = out[j]! * factor
   expInPlace(out, 0, length)
 }
 
-/** min_j weights[j] · values[start + j], j < count; four minima side by side, because each waits for its last. */
-function weightedMinimum(values: Float64Array, start: number, weights: Float64Array, count: number): number {
+/** The smallest of `count` numbers, none of them NaN; four minima side by side, because each waits for its last. */
+function minimum(values: Float64Array, start: number, count: number): number {
   let a = Number.POSITIVE_INFINITY
   let b = a
   let c = a
   let d = a
-  let j = 0
-  for (; j + 4 <= count; j += 4) {
-    const at = start + j
-    const va = weights[j]! * values[at]!
-    const vb = weights[j + 1]! * values[at + 1]!
-    const vc = weights[j + 2]! * values[at + 2]!
-    const vd = weights[j + 3]! * values[at + 3]!
+  const end = start + count
+  let i = start
+  for (; i + 4 <= end; i += 4) {
+    const va = values[i]!
+    const vb = values[i + 1]!
+    const vc = values[i + 2]!
+    const vd = values[i + 3]!
     if (va < a) a = va
     if (vb < b) b = vb
     if (vc < c) c = vc
     if (vd < d) d = vd
   }
-  for (; j < count; j++) {
-    const value = weights[j]! * values[start + j]!
-    if (value < a) a = value
-  }
+  for (; i < end; i++) if (values[i]! < a) a = values[i]!
   return Math.min(Math.min(a, b), Math.min(c, d))
 }
 

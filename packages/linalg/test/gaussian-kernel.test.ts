@@ -26,20 +26,21 @@ describe('Gaussian kernel', () => {
     }
   })
 
-  it('gives the weighted minima of the squared distances, also where the kernel is rounded to 0', () => {
+  it('gives the weighted squared distance to the nearest row, also where the kernel is rounded to 0', () => {
     const x = normal(11, 5, 4)
     x.data.fill(1e6, 50) // the last row is far away
     for (const rows of [1, 2, 3, 4, 5, 6, 7, 9]) {
       const y = normal(rows, 5, 5)
       const weights = Float64Array.from({ length: rows }, (_, j) => 1 + ((3 * j) % 5))
-      const minima = new Float64Array(11)
+      const values = new Float64Array(11)
       const kernel = new Float64Array(11 * rows)
       const factor = kernelExponentFactor(1.5)
-      gaussianKernelRows(x.data, 0, 11, y.data, 0, rows, 5, factor, kernel, { weights, minima })
+      gaussianKernelRows(x.data, 0, 11, y.data, 0, rows, 5, factor, kernel, { weights, values })
       expect(kernel).toEqual(gaussianKernel(x, y, 1.5).data)
       for (let i = 0; i < 11; i++) {
-        const all = Array.from(weights, (w, j) => w * squaredDistance(x.data, 5 * i, y.data, 5 * j, 5))
-        expect(minima[i]).toBe(Math.min(...all))
+        const all = Array.from(weights, (_, j) => squaredDistance(x.data, 5 * i, y.data, 5 * j, 5))
+        const nearest = all.indexOf(Math.min(...all))
+        expect(values[i]).toBe(weights[nearest]! * all[nearest]!)
       }
       expect(kernel[10 * rows]).toBe(0)
     }

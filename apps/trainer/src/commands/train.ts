@@ -1,7 +1,14 @@
 /** `oddflow train INPUT… -o MODEL`: learns from normal traffic and writes a model file. */
 
 import type { CaptureReaderName } from '@oddflow/capture/node'
-import { ArgumentError, checkFinite, concatRows, createMatrix, type FeatureContract } from '@oddflow/core'
+import {
+  ArgumentError,
+  checkFinite,
+  concatRows,
+  createMatrix,
+  type FeatureContract,
+  type ScalerName,
+} from '@oddflow/core'
 import {
   checkParameters,
   DETECTORS,
@@ -33,9 +40,10 @@ export interface TrainCommandOptions {
   readonly m?: number
   readonly d?: number
   readonly k?: number
+  readonly nu?: number
   readonly centre?: boolean
   readonly supportGuard?: boolean
-  readonly scaler?: 'none' | 'standard'
+  readonly scaler?: ScalerName
   readonly iatUnit?: 's' | 'us'
   readonly size?: 'frame' | 'ip'
   readonly truncation?: 'split' | 'truncate'
@@ -121,6 +129,7 @@ export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): 
     m: options.m,
     d: options.d,
     k: options.k,
+    nu: options.nu,
     centre: options.centre ?? preset('centre', recipe.centre),
     supportGuard: options.supportGuard ?? preset('supportGuard', recipe.supportGuard),
     bandwidthQuantile: options.bandwidthQuantile ?? preset('bandwidthQuantile', recipe.bandwidthQuantile),

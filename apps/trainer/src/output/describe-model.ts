@@ -2,37 +2,23 @@
  * A model in words (for people) and as JSON (for programs): what it is, what it was made from, what it
  * promises.
  */
-import { modelSpaceNumbers, type SavedModel } from '@oddflow/detectors'
+import {
+  detectorFacts,
+  detectorFigures,
+  type ModelFact,
+  modelSpaceNumbers,
+  type SavedModel,
+} from '@oddflow/detectors'
 import { printable } from './stdout.js'
-
-export interface ModelFact {
-  readonly label: string
-  readonly value: string
-}
 
 /** Facts in reading order. */
 export function modelFacts(saved: SavedModel): ModelFact[] {
   const { detector, contract, threshold, onePacketRule, provenance } = saved
-  const { embedding, mixture, fitReport, parameters } = detector
+  const { fitReport, parameters } = detector
   const { calibration } = threshold
   const facts: ModelFact[] = [
     { label: 'detector', value: detector.kind },
-    {
-      label: 'bandwidth h',
-      value: `${embedding.bandwidth.toPrecision(6)} (quantile ${parameters.bandwidthQuantile} of pair distances)`,
-    },
-    {
-      label: 'embedding',
-      value: `${embedding.landmarks.rows} landmarks, ${embedding.projection.rows} dimensions${parameters.embedding.kind === 'kjl' && parameters.embedding.centre ? ', centred' : ''}`,
-    },
-    {
-      label: 'mixture',
-      value: `${mixture.weights.length} Gaussians (${fitReport.clustersFound} clusters found), ${fitReport.iterations} EM steps${fitReport.converged ? '' : ', not converged'}`,
-    },
-    {
-      label: 'support guard',
-      value: detector.supportGuard === null ? 'none: scores are log-densities' : 'on',
-    },
+    ...detectorFacts(detector),
     { label: 'scaler', value: parameters.scaler },
     {
       label: 'trained on',
@@ -87,9 +73,8 @@ export function modelJson(saved: SavedModel): Record<string, unknown> {
   return {
     kind: detector.kind,
     parameters: detector.parameters,
-    bandwidth: detector.embedding.bandwidth,
+    ...detectorFigures(detector),
     fitReport: detector.fitReport,
-    components: detector.mixture.weights.length,
     spaceNumbers: modelSpaceNumbers(detector),
     featureContract: contract,
     threshold,

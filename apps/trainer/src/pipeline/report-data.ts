@@ -3,7 +3,14 @@
  */
 
 import type { Matrix } from '@oddflow/core'
-import { createScoreWorkspace, embedSamples, mixtureCovariances, type SavedModel } from '@oddflow/detectors'
+import {
+  createScoreWorkspace,
+  embedSamples,
+  type MixtureModel,
+  mixtureCovariances,
+  modelEmbedding,
+  type SavedModel,
+} from '@oddflow/detectors'
 import { modelFacts, percent } from '../output/describe-model.js'
 import { plural } from '../output/describe-verdicts.js'
 import type { FlaggedFlow, ReportData, ReportEllipse, ReportEmbedding } from '../report/index.js'
@@ -93,8 +100,9 @@ function embeddingPicture(
   { detector }: SavedModel,
   shown: Readonly<Record<Label, Matrix>>,
 ): ReportEmbedding | null {
-  const dimensions = detector.embedding.projection.rows
-  if (dimensions < 2) return null
+  const embedding = modelEmbedding(detector)
+  if (embedding === null || embedding.dimensions < 2) return null
+  const { dimensions, mixture } = embedding
   const workspace = createScoreWorkspace(detector)
   const points = (['normal', 'novel'] as const).flatMap((group) => {
     const rows = shown[group]
@@ -105,9 +113,15 @@ function embeddingPicture(
       group,
     }))
   })
-  const { weights, means } = detector.mixture
-  const covariances = mixtureCovariances(detector.mixture)
-  const ellipses = Array.from(weights, (weight, j): ReportEllipse => {
+  return { points, ellipses: mixture === null ? [] : ellipsesOf(mixture), dimensions }
+}
+
+/** Marginal over the first two dimensions. */
+function ellipsesOf(mixture: MixtureModel): ReportEllipse[] {
+  const { weights, means } = mixture
+  const dimensions = means.cols
+  const covariances = mixtureCovariances(mixture)
+  return Array.from(weights, (weight, j) => {
     const c = j * dimensions * dimensions
     return {
       mean: [means.data[j * dimensions], means.data[j * dimensions + 1]],
@@ -115,7 +129,6 @@ function embeddingPicture(
       weight,
     }
   })
-  return { points, ellipses, dimensions }
 }
 
 function notesFrom(saved: SavedModel, evaluation: Evaluation): string[] {

@@ -100,6 +100,12 @@ function rocSection(roc: ReportRoc): Part {
   return { id: 'h-roc', heading: 'ROC curve', body }
 }
 
+function mixtureText(components: number): string {
+  return components === 0
+    ? 'A hyperplane in all of its dimensions tells normal from new.'
+    : `The ellipses are the mixture that was learned from normal traffic, ${formatQuantity(components, 'component')} at one and two standard deviations. A flow far from every ellipse scores low; one that seems close may still be far off in a dimension that is not drawn.`
+}
+
 function embeddingSection(embedding: ReportEmbedding, labelled: boolean): Part {
   const drawing = drawEmbedding(embedding)
   const key = html`<ul class="key"><li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><circle class="dot-normal" cx="10" cy="8" r="4"/></svg>${labelled ? 'normal flow' : 'scored flow'}</li>${labelled && html`<li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><path class="dot-novel" d="M6,4l8,8M14,4l-8,8"/></svg>novel flow</li>`}<li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><ellipse class="ellipse-1" cx="10" cy="8" rx="9" ry="6"/></svg>component, 1σ</li><li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><ellipse class="ellipse-2" cx="10" cy="8" rx="9" ry="6"/></svg>2σ</li></ul>`
@@ -107,6 +113,6 @@ function embeddingSection(embedding: ReportEmbedding, labelled: boolean): Part {
     drawing === null
       ? html`<p class="empty">There is nothing to draw in the embedding.</p>`
       : html`<figure><div>${key}${chartSvg(embeddingFrame(embedding, drawing, 'embedding'), embeddingPlot(drawing))}</div><figcaption>
-<p>Each flow is placed by the kernel embedding; this is dimensions 1 and 2 of ${formatCount(embedding.dimensions)}. The ellipses are the mixture that was learned from normal traffic, ${formatQuantity(embedding.ellipses.length, 'component')} at one and two standard deviations. A flow far from every ellipse scores low; one that seems close may still be far off in a dimension that is not drawn.</p><p>${embeddingCaption(drawing)}</p></figcaption></figure>`
+<p>Each flow is placed by the kernel embedding; this is dimensions 1 and 2 of ${formatCount(embedding.dimensions)}. ${mixtureText(embedding.ellipses.length)}</p><p>${embeddingCaption(drawing)}</p></figcaption></figure>`
   return { id: 'h-embedding', heading: 'Embedding and mixture', body }
 }

@@ -1,16 +1,11 @@
 /**
  * oc-kjl-qs: KJL sketch, then a Gaussian mixture whose number of components QuickShift++ finds (paper, "Choice of k").
  */
-import {
-  type DetectorDefinition,
-  EMBEDDED_MIXTURE_OPTIONS,
-  QUICKSHIFT_OPTIONS,
-} from '../detector-definition.js'
+import { embeddedMixture } from '../families/embedded-mixture.js'
 
-export const ocKjlQs: DetectorDefinition = {
-  name: 'oc-kjl-qs',
-  summary: 'KJL sketch, Gaussian mixture started from QuickShift++ clusters',
-  embedding: 'kjl',
-  start: 'quickshift++',
-  options: [...EMBEDDED_MIXTURE_OPTIONS, ...QUICKSHIFT_OPTIONS, 'centre'],
-}
+export const ocKjlQs = embeddedMixture(
+  'oc-kjl-qs',
+  'KJL sketch, Gaussian mixture started from QuickShift++ clusters',
+  'kjl',
+  'quickshift++',
+)

@@ -1,16 +1,11 @@
 /**
  * oc-nystrom-qs: Nyström embedding, then a Gaussian mixture whose number of components QuickShift++ finds (paper, "Choice of k").
  */
-import {
-  type DetectorDefinition,
-  EMBEDDED_MIXTURE_OPTIONS,
-  QUICKSHIFT_OPTIONS,
-} from '../detector-definition.js'
+import { embeddedMixture } from '../families/embedded-mixture.js'
 
-export const ocNystromQs: DetectorDefinition = {
-  name: 'oc-nystrom-qs',
-  summary: 'Nyström embedding, Gaussian mixture started from QuickShift++ clusters',
-  embedding: 'nystrom',
-  start: 'quickshift++',
-  options: [...EMBEDDED_MIXTURE_OPTIONS, ...QUICKSHIFT_OPTIONS],
-}
+export const ocNystromQs = embeddedMixture(
+  'oc-nystrom-qs',
+  'Nyström embedding, Gaussian mixture started from QuickShift++ clusters',
+  'nystrom',
+  'quickshift++',
+)

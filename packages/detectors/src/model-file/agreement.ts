@@ -9,15 +9,15 @@ import { FORMAT } from './layout.js'
 export function checkAgreement(
   contract: FeatureContract,
   onePacketRule: OnePacketRule | null,
-  { embedding, scaler }: DetectorModel,
+  { fitReport, scaler }: DetectorModel,
 ): void {
   const fail = (field: string, message: string): never => {
     throw new FormatError(FORMAT, `${field}: ${message}`, { field })
   }
-  if (contract.dimension !== embedding.landmarks.cols) {
+  if (contract.dimension !== fitReport.dimension) {
     fail(
       'featureContract.dimension',
-      `expected ${embedding.landmarks.cols} as the landmarks have, found ${contract.dimension}`,
+      `expected ${fitReport.dimension} as the detector has, found ${contract.dimension}`,
     )
   }
   if (contract.scaler !== scaler.kind) {

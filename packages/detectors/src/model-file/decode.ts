@@ -15,11 +15,12 @@ import {
   checkOnePacketRule,
   decodeSafetensors,
   FormatError,
-  type Matrix,
-  parseStrictJson,
   type Safetensors,
 } from '@oddflow/core'
 import { checkModel } from '../check-model.js'
+import { type DetectorName, isDetectorName } from '../detector-name.js'
+import type { Fields } from '../model-fields.js'
+import { DETECTORS } from '../registry.js'
 import { checkThreshold } from '../threshold.js'
 import { checkAgreement } from './agreement.js'
 import {
@@ -28,16 +29,13 @@ import {
   FORMAT,
   FORMAT_VERSION,
   METADATA_KEYS,
-  type MetadataKey,
   modelFileChecksum,
-  SCALER_TENSOR_NAMES,
   SIGNATURE,
-  SUPPORT_GUARD_TENSOR_NAMES,
-  TENSOR_NAMES,
-  type TensorName,
 } from './layout.js'
 import { fieldOffset } from './offsets.js'
+import { ModelFileReader, refusePart } from './parts.js'
 import { checkProvenance, type SavedModel } from './saved-model.js'
+import { decodeScaler } from './scaler-parts.js'
 
 /** The bytes may be reused afterwards. Throws FormatError. */
 export function decodeModelFile(bytes: Uint8Array): SavedModel {
@@ -49,7 +47,7 @@ export function decodeModelFile(bytes: Uint8Array): SavedModel {
   } catch (error) {
     if (!(error instanceof FormatError || error instanceof ArgumentError)) throw error
     const field = error.field ?? 'parameters'
-    const message = error.message.replace(`${FORMAT}: `, '')
+    const message = error.message.replace(/^model(-file)?: /, '')
     throw new FormatError(FORMAT, message, { field, offsetBytes: fieldOffset(bytes, file, field) })
   }
 }
@@ -88,97 +86,33 @@ function checkVersion(bytes: Uint8Array, version: string | undefined): void {
   })
 }
 
-function readParts(file: Safetensors): SavedModel {
-  const known = new Set<string>(['checksum', ...METADATA_KEYS])
-  for (const key of file.metadata.keys()) if (!known.has(key)) refuse(key, 'no such metadata is known')
-  const embedding = readJson(file, 'embedding') as { kind?: unknown; bandwidth?: unknown } | null
-  const kind = text(file, 'kind')
-  const contract = checkFeatureContract(readJson(file, 'featureContract'))
-  const scaled = contract.scaler === 'standard'
-  const parameters = readJson(file, 'parameters') as { supportGuard?: unknown } | null
-  const guarded = parameters?.supportGuard === true
-  const names = new Set<string>([
-    ...TENSOR_NAMES,
-    ...(scaled ? SCALER_TENSOR_NAMES : []),
-    ...(guarded ? SUPPORT_GUARD_TENSOR_NAMES : []),
-  ])
-  for (const name of file.tensors.keys()) if (!names.has(name)) refuse(name, 'no such tensor is known here')
-  const detector = checkModel({
+function readParts(source: Safetensors): SavedModel {
+  const file = new ModelFileReader(source)
+  const parameters = file.json('parameters')
+  const name = (parameters as { detector?: unknown } | null)?.detector
+  const kind = file.text('kind')
+  if (!isDetectorName(name)) checkModel({ kind, parameters })
+  const definition = DETECTORS[name as DetectorName]
+  const known = new Set<string>(['checksum', ...METADATA_KEYS, ...definition.metadataKeys])
+  for (const key of source.metadata.keys()) if (!known.has(key)) refusePart(key, 'no such metadata is known')
+  const contract = checkFeatureContract(file.json('featureContract'))
+  const value = {
     kind,
     parameters,
-    scaler: scaled
-      ? { kind: 'standard', mean: vector(file, 'scaler.mean'), scale: vector(file, 'scaler.scale') }
-      : { kind: 'none' },
-    embedding: {
-      kind: embedding?.kind,
-      bandwidth: embedding?.bandwidth,
-      landmarks: matrix(file, 'embedding.landmarks'),
-      projection: matrix(file, 'embedding.projection'),
-    },
-    mixture: {
-      covarianceType: 'full',
-      weights: vector(file, 'mixture.weights'),
-      means: matrix(file, 'mixture.means'),
-      precisionCholesky: precisions(file),
-    },
-    supportGuard: guarded
-      ? {
-          density: matrix(file, 'supportGuard.density'),
-          squaredReaches: vector(file, 'supportGuard.squaredReaches'),
-          support: matrix(file, 'supportGuard.support'),
-        }
-      : null,
-    fitReport: readJson(file, 'fitReport'),
-  })
-  const rule = readJson(file, 'onePacketRule')
+    scaler: decodeScaler(file, contract.scaler),
+    ...definition.decode(file, parameters as Fields),
+    fitReport: file.json('fitReport'),
+  }
+  file.refuseOthers()
+  const detector = checkModel(value)
+  const rule = file.json('onePacketRule')
   const onePacketRule = rule === null ? null : checkOnePacketRule(rule)
   checkAgreement(contract, onePacketRule, detector)
   return {
     detector,
     contract,
-    threshold: checkThreshold(readJson(file, 'threshold')),
+    threshold: checkThreshold(file.json('threshold')),
     onePacketRule,
-    provenance: checkProvenance(readJson(file, 'provenance')),
+    provenance: checkProvenance(file.json('provenance')),
   }
-}
-
-function text(file: Safetensors, key: MetadataKey): string {
-  return file.metadata.get(key) ?? refuse(key, 'the metadata lacks it')
-}
-
-function readJson(file: Safetensors, key: MetadataKey): unknown {
-  return parseStrictJson(text(file, key), (message) => refuse(key, `the text ${message}`)).value
-}
-
-function tensor(file: Safetensors, name: TensorName, dimensions: number) {
-  const found = file.tensors.get(name) ?? refuse(name, 'the file lacks this tensor')
-  if (found.dtype !== 'F64') return refuse(name, `expected dtype F64, found ${found.dtype}`)
-  if (found.shape.length !== dimensions) {
-    return refuse(name, `expected ${dimensions} dimensions, found ${found.shape.length}`)
-  }
-  return { shape: found.shape, data: found.data }
-}
-
-function matrix(file: Safetensors, name: TensorName): Matrix {
-  const { shape, data } = tensor(file, name, 2)
-  return { rows: shape[0]!, cols: shape[1]!, data }
-}
-
-function vector(file: Safetensors, name: TensorName): Float64Array {
-  return tensor(file, name, 1).data
-}
-
-/** k × d × d in the file; checkModel knows k and d from elsewhere and compares the product only. */
-function precisions(file: Safetensors): Float64Array {
-  const name = 'mixture.precisionCholesky'
-  const { shape, data } = tensor(file, name, 3)
-  const { rows: k, cols: d } = matrix(file, 'mixture.means')
-  if (shape[0] !== k || shape[1] !== d || shape[2] !== d) {
-    return refuse(name, `expected ${k} × ${d} × ${d}, found ${shape.join(' × ')}`)
-  }
-  return data
-}
-
-function refuse(field: string, message: string): never {
-  throw new FormatError(FORMAT, `${field}: ${message}`, { field })
 }

@@ -3,14 +3,9 @@
  * be refused later; the checks also rebuild it field by field, so the order in which a caller happened to
  * make its objects does not reach the bytes.
  */
-import {
-  checkFeatureContract,
-  checkOnePacketRule,
-  encodeSafetensors,
-  type Matrix,
-  type Tensor,
-} from '@oddflow/core'
+import { checkFeatureContract, checkOnePacketRule, encodeSafetensors, type Tensor } from '@oddflow/core'
 import { checkModel } from '../check-model.js'
+import { DETECTORS } from '../registry.js'
 import { checkThreshold } from '../threshold.js'
 import { checkAgreement } from './agreement.js'
 import {
@@ -19,21 +14,21 @@ import {
   FORMAT_VERSION,
   type MetadataKey,
   modelFileChecksum,
-  type TensorName,
 } from './layout.js'
 import { checkProvenance, type SavedModel } from './saved-model.js'
+import { encodeScaler } from './scaler-parts.js'
 
 /**
  * The same value gives the same bytes, everywhere. Throws ArgumentError or FormatError naming the field that
  * is not as it should be.
  */
 export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
-  const { kind, parameters, scaler, embedding, mixture, supportGuard, fitReport } = checkModel(saved.detector)
+  const detector = checkModel(saved.detector)
+  const { kind, parameters, scaler, fitReport } = detector
   const contract = checkFeatureContract(saved.contract)
   const onePacketRule = saved.onePacketRule === null ? null : checkOnePacketRule(saved.onePacketRule)
-  checkAgreement(contract, onePacketRule, saved.detector)
-  const metadata: Record<MetadataKey, string> = {
-    embedding: JSON.stringify({ kind: embedding.kind, bandwidth: embedding.bandwidth }),
+  checkAgreement(contract, onePacketRule, detector)
+  const common: Record<MetadataKey, string> = {
     featureContract: JSON.stringify(contract),
     fitReport: JSON.stringify(fitReport),
     formatVersion: FORMAT_VERSION,
@@ -43,36 +38,13 @@ export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
     provenance: JSON.stringify(checkProvenance(saved.provenance)),
     threshold: JSON.stringify(checkThreshold(saved.threshold)),
   }
-  const { rows: k, cols: d } = mixture.means
-  const tensors = new Map<TensorName, Tensor>([
-    ['embedding.landmarks', matrixTensor(embedding.landmarks)],
-    ['embedding.projection', matrixTensor(embedding.projection)],
-    ['mixture.means', matrixTensor(mixture.means)],
-    ['mixture.precisionCholesky', { dtype: 'F64', shape: [k, d, d], data: mixture.precisionCholesky }],
-    ['mixture.weights', vectorTensor(mixture.weights)],
-  ])
-  if (scaler.kind === 'standard') {
-    tensors.set('scaler.mean', vectorTensor(scaler.mean))
-    tensors.set('scaler.scale', vectorTensor(scaler.scale))
-  }
-  if (supportGuard !== null) {
-    tensors.set('supportGuard.density', matrixTensor(supportGuard.density))
-    tensors.set('supportGuard.squaredReaches', vectorTensor(supportGuard.squaredReaches))
-    tensors.set('supportGuard.support', matrixTensor(supportGuard.support))
-  }
-  const bytes = encodeSafetensors({
-    tensors,
-    metadata: new Map([['checksum', '0'.repeat(CHECKSUM_DIGITS)], ...Object.entries(metadata)]),
-  })
+  const own = DETECTORS[kind].encode(detector)
+  const metadata = new Map<string, string>([['checksum', '0'.repeat(CHECKSUM_DIGITS)]])
+  for (const [key, text] of Object.entries(common)) metadata.set(key, text)
+  for (const [key, value] of Object.entries(own.metadata)) metadata.set(key, JSON.stringify(value))
+  const tensors = new Map<string, Tensor>(Object.entries({ ...own.tensors, ...encodeScaler(scaler) }))
+  const bytes = encodeSafetensors({ tensors, metadata })
   const checksum = modelFileChecksum(bytes)
   for (let i = 0; i < CHECKSUM_DIGITS; i++) bytes[CHECKSUM_OFFSET + i] = checksum.charCodeAt(i)
   return bytes
-}
-
-function matrixTensor({ rows, cols, data }: Matrix): Tensor {
-  return { dtype: 'F64', shape: [rows, cols], data }
-}
-
-function vectorTensor(data: Float64Array): Tensor {
-  return { dtype: 'F64', shape: [data.length], data }
 }

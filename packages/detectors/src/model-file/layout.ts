@@ -20,9 +20,8 @@ export const SIGNATURE = '{"__metadata__":{"checksum":"'
 export const CHECKSUM_DIGITS = 8
 export const CHECKSUM_OFFSET = 8 + SIGNATURE.length
 
-/** Metadata beside `checksum`; all are required. All but `formatVersion` and `kind` are JSON. */
+/** Metadata of every model beside `checksum`; a detector may have its own. All but `formatVersion` and `kind` are JSON. */
 export const METADATA_KEYS = [
-  'embedding',
   'featureContract',
   'fitReport',
   'formatVersion',
@@ -34,26 +33,6 @@ export const METADATA_KEYS = [
 ] as const
 
 export type MetadataKey = (typeof METADATA_KEYS)[number]
-
-/** Tensors of every model, all F64; a standard scaler and a support guard bring their own. */
-export const TENSOR_NAMES = [
-  'embedding.landmarks',
-  'embedding.projection',
-  'mixture.means',
-  'mixture.precisionCholesky',
-  'mixture.weights',
-] as const
-export const SCALER_TENSOR_NAMES = ['scaler.mean', 'scaler.scale'] as const
-export const SUPPORT_GUARD_TENSOR_NAMES = [
-  'supportGuard.density',
-  'supportGuard.squaredReaches',
-  'supportGuard.support',
-] as const
-
-export type TensorName =
-  | (typeof TENSOR_NAMES)[number]
-  | (typeof SCALER_TENSOR_NAMES)[number]
-  | (typeof SUPPORT_GUARD_TENSOR_NAMES)[number]
 
 /** The checksum that a file should carry: CRC-32 of all its bytes with the eight digits as '0'. */
 export function modelFileChecksum(bytes: Uint8Array): string {

@@ -13,13 +13,13 @@ export function fieldOffset(bytes: Uint8Array, file: Safetensors | undefined, fi
   const headerBytes = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true)
   let at = 8 + headerBytes
   for (const [name, tensor] of file?.tensors ?? []) {
-    if (field === name || field.startsWith(`${name}.`)) return at
+    if (field === name || field.startsWith(`${name}.`) || field.startsWith(`${name}[`)) return at
     at += tensor.data.byteLength
   }
   const header = bytes.subarray(0, 8 + headerBytes)
   if (file?.metadata.has(field)) return findEntry(header, field)
   const first = field.split('.')[0]!
-  const own = (METADATA_KEYS as readonly string[]).includes(first)
+  const own = (METADATA_KEYS as readonly string[]).includes(first) || file?.metadata.has(first) === true
   return findEntry(header, own ? first : 'parameters')
 }
 

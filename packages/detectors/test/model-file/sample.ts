@@ -3,6 +3,7 @@ import {
   calibrateThreshold,
   checkParameters,
   createScoreWorkspace,
+  DETECTORS,
   type DetectorModel,
   type DetectorOptions,
   fitDetector,
@@ -37,7 +38,11 @@ export function scores(detector: DetectorModel, rows: Matrix): Float64Array {
 
 /** A small model, fitted for real. */
 export function sampleModel(options: DetectorOptions = {}, fromFlows = true): SavedModel {
-  const parameters = checkParameters({ m: 6, d: 2, ...options })
+  const name = options.detector ?? 'oc-kjl-qs'
+  const takes: readonly string[] = DETECTORS[name].options
+  const small = Object.entries({ m: 6, d: 2, k: 3, trees: 4, subsampleRows: 16 })
+  const given = Object.fromEntries(small.filter(([option]) => takes.includes(option)))
+  const parameters = checkParameters({ ...given, ...options, detector: name })
   const detector = fitDetector(sampleRows(1), parameters, createRng(2))
   const bare: RowsContract = {
     featureSet: 'rows',

@@ -1,0 +1,158 @@
+/**
+ * gmm: a Gaussian mixture on the (scaled) rows themselves, started by k-means++: what the embeddings are to be
+ * compared with.
+ */
+import { DataError, type Matrix } from '@oddflow/core'
+import { logSumExp } from '@oddflow/linalg'
+import { checkFullMixture, failField } from '../check-parts.js'
+import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
+import { decodeMixture, encodeMixture } from '../families/mixture-parts.js'
+import { fitMixture } from '../fit-mixture.js'
+import { kMeans } from '../k-means.js'
+import { packTypedMixture, typedLogDensity } from '../mixture-types/by-covariance-type.js'
+import { checkTypedMixture } from '../mixture-types/check-typed-mixture.js'
+import { fitTypedMixture } from '../mixture-types/fit-typed-mixture.js'
+import type { TypedMixture } from '../mixture-types/typed-mixture.js'
+import type { GmmModel, MixtureModel } from '../model.js'
+import type { Fields } from '../model-fields.js'
+import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
+import type { OptionReader } from '../option-reader.js'
+import { componentLogDensitiesInto, packMixture } from '../packed-mixture.js'
+import type { CovarianceType, GmmParameters } from '../parameters.js'
+import { fitScaler, scaleRows } from '../scaler.js'
+import { createScaledScorer, type Scorer } from '../scorer.js'
+
+/** Bounds k·D² numbers of full covariances, and D² of a tied one: 160 MB. */
+const MAXIMUM_COVARIANCE_NUMBERS = 20_000_000
+
+const COVARIANCE_TYPES: readonly CovarianceType[] = ['full', 'diagonal', 'tied', 'spherical']
+
+export const gmm: DetectorDefinition = {
+  name: 'gmm',
+  summary: 'Gaussian mixture of k components on the rows themselves',
+  options: ['scaler', 'k', 'covariance', 'tolerance', 'maximumSteps', 'regularisation'],
+  stages: ['clusters', 'mixture'],
+  metadataKeys: ['mixture'],
+
+  checkParameters(given: OptionReader): GmmParameters {
+    return {
+      detector: 'gmm',
+      scaler: given.scaler(),
+      k: given.whole('k', 1, 1000),
+      covariance: given.covariance(),
+      ...given.em(),
+    }
+  },
+
+  fit(rows: Matrix, parameters: GmmParameters, { rng, report, rowNotes }: FitContext): GmmModel {
+    const { k, covariance, tolerance, maximumSteps, regularisation } = parameters
+    const em = { tolerance, maximumSteps, regularisation }
+    const matrices = covariance === 'full' ? k : covariance === 'tied' ? 1 : 0
+    if (matrices * rows.cols * rows.cols > MAXIMUM_COVARIANCE_NUMBERS) {
+      throw new DataError(
+        `${covariance} covariances of ${k} components over ${rows.cols} columns take more than ${MAXIMUM_COVARIANCE_NUMBERS} numbers: use covariance diagonal or fewer components`,
+        'covariance',
+      )
+    }
+    report('clusters', 0)
+    const scaler = fitScaler(rows, parameters.scaler)
+    const scaled = scaleRows(scaler, rows)
+    const onStep = (step: number) => report('mixture', step / maximumSteps)
+    let fitted: { readonly mixture: MixtureModel | TypedMixture; readonly notes: readonly string[] }
+    if (covariance === 'full') {
+      fitted = fitMixture(scaled, { kind: 'k-means++', k }, em, rng, { onEmStep: onStep })
+    } else {
+      const clustering = kMeans(scaled, k, rng.fork('k-means'))
+      const kept = Uint32Array.from({ length: clustering.count }, (_, i) => i)
+      const start = { points: scaled, clustering, kept }
+      const { mixture, notes } = fitTypedMixture(scaled, start, covariance, em, onStep)
+      const lowered =
+        clustering.count < k ? [`k lowered from ${k} to ${clustering.count}: no more rows differ`] : []
+      fitted = { mixture, notes: [...lowered, ...notes] }
+    }
+    report('mixture', 1)
+    return {
+      kind: 'gmm',
+      parameters,
+      scaler,
+      mixture: fitted.mixture,
+      fitReport: {
+        trainingRows: rows.rows,
+        dimension: rows.cols,
+        notes: [...rowNotes, ...fitted.notes],
+      },
+    }
+  },
+
+  createScorer({ scaler, mixture, fitReport }: GmmModel): Scorer {
+    const cols = fitReport.dimension
+    const terms = new Float64Array(mixture.weights.length)
+    const logDensity = logDensityFunction(mixture, terms)
+    return createScaledScorer(scaler, cols, (rows, out) => {
+      for (let i = 0; i < rows.rows; i++) out[i] = logDensity(rows.data, i * cols)
+    })
+  },
+
+  checkModel(value: Fields, parameters: GmmParameters, head: ModelHead): GmmModel {
+    const { k, covariance } = parameters
+    const mixture =
+      covariance === 'full'
+        ? checkFullMixture(value.mixture, head.dimension, k)
+        : checkOfType(checkTypedMixture(value.mixture, head.dimension, k), covariance)
+    return { kind: 'gmm', parameters, scaler: head.scaler, mixture, fitReport: head.fitReport }
+  },
+
+  encode({ mixture }: GmmModel): ModelFileParts {
+    return {
+      metadata: { mixture: { covarianceType: mixture.covarianceType } },
+      tensors: encodeMixture(mixture),
+    }
+  },
+
+  decode(file: ModelFileReader, parameters: Fields): Fields {
+    const head = file.json('mixture') as { covarianceType?: unknown } | null
+    const type = COVARIANCE_TYPES.find((known) => known === head?.covarianceType)
+    // an unknown type has no shape to be read in; the check names it
+    if (type === undefined || type !== parameters.covariance) {
+      return { mixture: { ...decodeMixture(file, 'full'), covarianceType: head?.covarianceType } }
+    }
+    return { mixture: decodeMixture(file, type) }
+  },
+
+  spaceNumbers({ mixture }: GmmModel): number {
+    return mixture.weights.length + mixture.means.data.length + mixture.precisionCholesky.length
+  },
+
+  facts({ mixture }: GmmModel): ModelFact[] {
+    return [
+      {
+        label: 'mixture',
+        value: `${mixture.weights.length} Gaussians, ${mixture.covarianceType} covariances`,
+      },
+    ]
+  },
+
+  figures({ mixture }: GmmModel) {
+    return { components: mixture.weights.length }
+  },
+}
+
+function logDensityFunction(
+  mixture: MixtureModel | TypedMixture,
+  terms: Float64Array,
+): (point: Float64Array, start: number) => number {
+  if (mixture.covarianceType === 'full') {
+    const packed = packMixture(mixture)
+    return (point, start) => {
+      componentLogDensitiesInto(packed, point, start, terms, 0)
+      return logSumExp(terms, 0, packed.k)
+    }
+  }
+  const packed = packTypedMixture(mixture)
+  return (point, start) => typedLogDensity(packed, point, start, terms)
+}
+
+function checkOfType(mixture: TypedMixture, type: CovarianceType): TypedMixture {
+  if (mixture.covarianceType === type) return mixture
+  return failField('mixture.covarianceType', type, mixture.covarianceType)
+}

@@ -1,0 +1,111 @@
+/**
+ * ocsvm: the one-class SVM that the paper measures its detectors against, with a Gaussian or a linear kernel.
+ */
+import type { Matrix } from '@oddflow/core'
+import { chooseBandwidth } from '../bandwidth.js'
+import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
+import { bandwidthFact } from '../families/embedded.js'
+import { checkSvm, decodeSvm, encodeSvm, svmFact, svmNotes, svmSpaceNumbers } from '../families/svm-parts.js'
+import type { OcsvmModel } from '../model.js'
+import type { Fields } from '../model-fields.js'
+import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
+import {
+  createOneClassSvmWorkspace,
+  fitOneClassSvm,
+  type SvmKernel,
+  scoreOneClassSvm,
+} from '../one-class-svm/index.js'
+import { badOption, type OptionReader } from '../option-reader.js'
+import type { OcsvmParameters } from '../parameters.js'
+import { fitScaler, scaleRows } from '../scaler.js'
+import { createScaledScorer, type Scorer } from '../scorer.js'
+
+export const ocsvm: DetectorDefinition = {
+  name: 'ocsvm',
+  summary: 'one-class SVM with a Gaussian or a linear kernel',
+  options: ['scaler', 'kernel', 'bandwidthQuantile', 'nu', 'tolerance'],
+  stages: ['bandwidth', 'fit'],
+  metadataKeys: ['svm'],
+
+  checkParameters(given: OptionReader): OcsvmParameters {
+    const kernel = given.kernel()
+    if (kernel === 'linear' && given.has('bandwidthQuantile')) {
+      throw badOption('bandwidthQuantile', 'none, since a linear kernel has no bandwidth', 'one')
+    }
+    return {
+      detector: 'ocsvm',
+      scaler: given.scaler(),
+      kernel,
+      bandwidthQuantile: kernel === 'linear' ? null : given.share('bandwidthQuantile'),
+      nu: given.share('nu'),
+      tolerance: given.svmTolerance(),
+    }
+  },
+
+  fit(rows: Matrix, parameters: OcsvmParameters, { rng, report, rowNotes }: FitContext): OcsvmModel {
+    report('bandwidth', 0)
+    const { bandwidthQuantile, nu, tolerance } = parameters
+    const scaler = fitScaler(rows, parameters.scaler)
+    const scaled = scaleRows(scaler, rows)
+    const notes: string[] = []
+    let kernel: SvmKernel = { kind: 'linear' }
+    if (bandwidthQuantile !== null) {
+      const { bandwidth, rowsUsed } = chooseBandwidth(scaled, bandwidthQuantile, rng)
+      if (rowsUsed < rows.rows) {
+        notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${rows.rows} rows`)
+      }
+      kernel = { kind: 'rbf', bandwidth }
+    }
+    report('fit', 0)
+    const svm = fitOneClassSvm(scaled, { kernel, nu, tolerance })
+    report('fit', 1)
+    return {
+      kind: 'ocsvm',
+      parameters,
+      scaler,
+      svm,
+      fitReport: {
+        trainingRows: rows.rows,
+        dimension: rows.cols,
+        notes: [...notes, ...rowNotes, ...svmNotes(svm)],
+      },
+    }
+  },
+
+  createScorer({ scaler, svm, fitReport }: OcsvmModel): Scorer {
+    const workspace = createOneClassSvmWorkspace(svm)
+    return createScaledScorer(scaler, fitReport.dimension, (rows, out) => {
+      scoreOneClassSvm(svm, rows, out, workspace)
+    })
+  },
+
+  checkModel(value: Fields, parameters: OcsvmParameters, head: ModelHead): OcsvmModel {
+    const svm = checkSvm(value.svm, parameters.kernel, parameters.nu, head.dimension)
+    return { kind: 'ocsvm', parameters, scaler: head.scaler, svm, fitReport: head.fitReport }
+  },
+
+  encode({ svm }: OcsvmModel): ModelFileParts {
+    return encodeSvm(svm)
+  },
+
+  decode(file: ModelFileReader): Fields {
+    return { svm: decodeSvm(file) }
+  },
+
+  spaceNumbers({ svm }: OcsvmModel): number {
+    return svmSpaceNumbers(svm)
+  },
+
+  facts({ svm, parameters }: OcsvmModel): ModelFact[] {
+    const fact = { label: `${svm.kernel.kind} SVM`, value: svmFact(svm) }
+    if (svm.kernel.kind === 'linear' || parameters.bandwidthQuantile === null) return [fact]
+    return [bandwidthFact(svm.kernel.bandwidth, parameters.bandwidthQuantile), fact]
+  },
+
+  figures({ svm }: OcsvmModel) {
+    const supportVectors = svm.supportVectors.rows
+    return svm.kernel.kind === 'rbf'
+      ? { bandwidth: svm.kernel.bandwidth, supportVectors }
+      : { supportVectors }
+  },
+}

@@ -1,0 +1,151 @@
+/**
+ * What all detectors share that embed before they learn: the embedding's options, its fit (scaler → bandwidth →
+ * landmarks and projection), its scorer and its place in a model file.
+ */
+import type { Matrix } from '@oddflow/core'
+import { kernelExponentFactor, type NearestDistances } from '@oddflow/linalg'
+import { chooseBandwidth } from '../bandwidth.js'
+import type { FitContext, ModelFact } from '../detector-definition.js'
+import { EMBEDDING_TILE_ROWS, embedInto, embedRows, fitEmbedding } from '../embedding.js'
+import type { EmbeddingModel, ScalerModel } from '../model.js'
+import type { Fields } from '../model-fields.js'
+import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/parts.js'
+import type { OptionReader } from '../option-reader.js'
+import type { EmbeddingParameters, OptionName } from '../parameters.js'
+import { fitScaler, scaleInto, scaleRows } from '../scaler.js'
+
+export const EMBEDDING_OPTIONS = [
+  'bandwidthQuantile',
+  'm',
+  'd',
+  'scaler',
+] as const satisfies readonly OptionName[]
+
+export function checkEmbeddingOptions(given: OptionReader, kind: EmbeddingParameters['kind']) {
+  const embedding: EmbeddingParameters =
+    kind === 'kjl' ? { kind, centre: given.flag('centre') } : { kind: 'nystrom' }
+  return {
+    scaler: given.scaler(),
+    bandwidthQuantile: given.share('bandwidthQuantile'),
+    m: given.whole('m', 1, 2000),
+    d: given.whole('d', 1, 256),
+    embedding,
+  }
+}
+
+export interface EmbeddedTraining {
+  readonly scaler: ScalerModel
+  readonly scaled: Matrix
+  readonly embedding: EmbeddingModel
+  readonly landmarkRows: Uint32Array
+  /** n × d. */
+  readonly embedded: Matrix
+  readonly notes: readonly string[]
+}
+
+/** Reports the stages `bandwidth` and `embedding`. */
+export function fitEmbedded(
+  rows: Matrix,
+  parameters: ReturnType<typeof checkEmbeddingOptions>,
+  { rng, report, rowNotes }: FitContext,
+): EmbeddedTraining {
+  report('bandwidth', 0)
+  const scaler = fitScaler(rows, parameters.scaler)
+  const scaled = scaleRows(scaler, rows)
+  const { bandwidth, rowsUsed } = chooseBandwidth(scaled, parameters.bandwidthQuantile, rng)
+  report('embedding', 0)
+  const { embedding, landmarkRows } = fitEmbedding(scaled, bandwidth, parameters, rng)
+  const embedded = embedRows(embedding, scaled)
+  const { m, d } = parameters
+  const { landmarks, projection } = embedding
+  const notes: string[] = []
+  if (rowsUsed < rows.rows) {
+    notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${rows.rows} rows`)
+  }
+  notes.push(...rowNotes)
+  if (landmarks.rows < m) notes.push(`m lowered from ${m} to the ${landmarks.rows} training rows`)
+  if (projection.rows < d) {
+    notes.push(`d lowered from ${d} to ${projection.rows}, which is all that the landmarks span`)
+  }
+  return { scaler, scaled, embedding, landmarkRows, embedded, notes }
+}
+
+/** Embeds up to EMBEDDING_TILE_ROWS rows at a time, with scratch of its own. */
+export interface Embedder {
+  readonly dimensions: number
+  tile(
+    rows: Matrix,
+    first: number,
+    count: number,
+    out: Float64Array,
+    outStart: number,
+    nearest?: NearestDistances,
+  ): void
+}
+
+export function createEmbedder(scaler: ScalerModel, embedding: EmbeddingModel): Embedder {
+  const { landmarks, projection, bandwidth } = embedding
+  const factor = kernelExponentFactor(bandwidth)
+  const scaled = new Float64Array(EMBEDDING_TILE_ROWS * landmarks.cols)
+  const kernelRows = new Float64Array(EMBEDDING_TILE_ROWS * landmarks.rows)
+  return {
+    dimensions: projection.rows,
+    tile(rows, first, count, out, outStart, nearest) {
+      scaleInto(scaler, rows.data, first * rows.cols, count, rows.cols, scaled)
+      embedInto(embedding, factor, scaled, 0, count, kernelRows, out, outStart, nearest)
+    },
+  }
+}
+
+/** φ′ of all rows. */
+export function embedAll(embedder: Embedder, rows: Matrix, out: Float64Array): void {
+  for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
+    const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
+    embedder.tile(rows, i, count, out, i * embedder.dimensions)
+  }
+}
+
+export function encodeEmbedding({ kind, bandwidth, landmarks, projection }: EmbeddingModel): ModelFileParts {
+  return {
+    metadata: { embedding: { kind, bandwidth } },
+    tensors: {
+      'embedding.landmarks': matrixTensor(landmarks),
+      'embedding.projection': matrixTensor(projection),
+    },
+  }
+}
+
+export function decodeEmbedding(file: ModelFileReader): Fields {
+  const head = file.json('embedding') as { kind?: unknown; bandwidth?: unknown } | null
+  return {
+    kind: head?.kind,
+    bandwidth: head?.bandwidth,
+    landmarks: file.matrix('embedding.landmarks'),
+    projection: file.matrix('embedding.projection'),
+  }
+}
+
+export function embeddingSpaceNumbers({ landmarks, projection }: EmbeddingModel): number {
+  return landmarks.rows * (projection.rows + landmarks.cols)
+}
+
+export function bandwidthFact(bandwidth: number, quantile: number): ModelFact {
+  return {
+    label: 'bandwidth h',
+    value: `${bandwidth.toPrecision(6)} (quantile ${quantile} of pair distances)`,
+  }
+}
+
+export function embeddingFacts(
+  { bandwidth, landmarks, projection }: EmbeddingModel,
+  parameters: { readonly bandwidthQuantile: number; readonly embedding: EmbeddingParameters },
+): ModelFact[] {
+  const centred = parameters.embedding.kind === 'kjl' && parameters.embedding.centre
+  return [
+    bandwidthFact(bandwidth, parameters.bandwidthQuantile),
+    {
+      label: 'embedding',
+      value: `${landmarks.rows} landmarks, ${projection.rows} dimensions${centred ? ', centred' : ''}`,
+    },
+  ]
+}

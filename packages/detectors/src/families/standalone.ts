@@ -1,0 +1,95 @@
+/**
+ * A detector that is one algorithm over scaled rows: what is common to nearest, kde, iforest and pca.
+ *
+ * The algorithm is a module of its own with a model of its own; here it gets a scaler, a report and a place in the
+ * model under a name of its own.
+ */
+import type { Matrix, Rng } from '@oddflow/core'
+import { failField } from '../check-parts.js'
+import type { Fitted } from '../checked-rows.js'
+import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
+import type { DetectorName } from '../detector-name.js'
+import type { DetectorModel, FitReport, ScalerModel } from '../model.js'
+import type { Fields } from '../model-fields.js'
+import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
+import type { OptionReader } from '../option-reader.js'
+import type { OptionName, ParametersOf } from '../parameters.js'
+import { fitScaler, scaleRows } from '../scaler.js'
+import { createScaledScorer, type Scorer } from '../scorer.js'
+
+export interface ModelFrame<Name extends DetectorName> {
+  readonly kind: Name
+  readonly parameters: ParametersOf<Name>
+  readonly scaler: ScalerModel
+  readonly fitReport: FitReport
+}
+
+export interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
+  readonly name: Name
+  readonly summary: string
+  /** Beside `scaler`. */
+  readonly options: readonly OptionName[]
+  /** The model's field, tensors and metadata are called so. */
+  readonly field: string
+  readonly hasMetadata: boolean
+  readonly checkParameters: (given: OptionReader) => ParametersOf<Name>
+  readonly fit: (scaled: Matrix, parameters: ParametersOf<Name>, rng: Rng) => Fitted<Part>
+  readonly wrap: (frame: ModelFrame<Name>, part: Part) => DetectorModel
+  readonly partOf: (model: never) => Part
+  readonly createWorkspace: (part: Part) => Workspace
+  readonly score: (part: Part, rows: Matrix, out: Float64Array, workspace: Workspace) => Float64Array
+  readonly check: (value: unknown, parameters: ParametersOf<Name>, field: string) => Part
+  readonly dimensionOf: (part: Part) => number
+  readonly encode: (part: Part) => ModelFileParts
+  readonly decode: (file: ModelFileReader) => Fields
+  readonly spaceNumbers: (part: Part) => number
+  readonly facts: (part: Part, parameters: ParametersOf<Name>) => ModelFact[]
+  readonly figures: (part: Part) => Readonly<Record<string, number>>
+}
+
+export function standalone<Name extends DetectorName, Part, Workspace>(
+  a: StandaloneAlgorithm<Name, Part, Workspace>,
+): DetectorDefinition {
+  const partOf = (model: DetectorModel): Part => a.partOf(model as never)
+  return {
+    name: a.name,
+    summary: a.summary,
+    options: ['scaler', ...a.options],
+    stages: ['fit'],
+    metadataKeys: a.hasMetadata ? [a.field] : [],
+    checkParameters: a.checkParameters,
+    fit(rows: Matrix, parameters: ParametersOf<Name>, { rng, report, rowNotes }: FitContext): DetectorModel {
+      report('fit', 0)
+      const scaler = fitScaler(rows, parameters.scaler)
+      const { model: part, notes } = a.fit(scaleRows(scaler, rows), parameters, rng)
+      report('fit', 1)
+      const fitReport: FitReport = {
+        trainingRows: rows.rows,
+        dimension: rows.cols,
+        notes: [...rowNotes, ...notes],
+      }
+      return a.wrap({ kind: a.name, parameters, scaler, fitReport }, part)
+    },
+    createScorer(model: DetectorModel): Scorer {
+      const part = partOf(model)
+      const workspace = a.createWorkspace(part)
+      return createScaledScorer(model.scaler, model.fitReport.dimension, (rows, out) => {
+        a.score(part, rows, out, workspace)
+      })
+    },
+    checkModel(value: Fields, parameters: ParametersOf<Name>, { scaler, fitReport, dimension }: ModelHead) {
+      const part = a.check(value[a.field], parameters, a.field)
+      if (a.dimensionOf(part) !== dimension) {
+        failField('fitReport.dimension', `${a.dimensionOf(part)} as ${a.field} has`, dimension)
+      }
+      return a.wrap({ kind: a.name, parameters, scaler, fitReport }, part)
+    },
+    encode: (model: DetectorModel) => a.encode(partOf(model)),
+    decode: (file: ModelFileReader) => ({ [a.field]: a.decode(file) }),
+    spaceNumbers: (model: DetectorModel) => a.spaceNumbers(partOf(model)),
+    facts(model: DetectorModel): ModelFact[] {
+      return a.facts(partOf(model), model.parameters as ParametersOf<Name>)
+    },
+    figures: (model: DetectorModel) => a.figures(partOf(model)),
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * What a detector puts into a model file and takes out of it, beside what all detectors have.
+ */
+import { FormatError, type Matrix, parseStrictJson, type Safetensors, type Tensor } from '@oddflow/core'
+import { FORMAT } from './layout.js'
+
+export interface ModelFileParts {
+  /** Values that JSON can hold, by metadata key. */
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly tensors: Readonly<Record<string, Tensor>>
+}
+
+export function matrixTensor({ rows, cols, data }: Matrix): Tensor {
+  return { dtype: 'F64', shape: [rows, cols], data }
+}
+
+export function vectorTensor(data: Float64Array): Tensor {
+  return { dtype: 'F64', shape: [data.length], data }
+}
+
+export function int32Tensor(data: Int32Array): Tensor {
+  return { dtype: 'I32', shape: [data.length], data }
+}
+
+/** Reads parts by name, each checked for type and number of dimensions, and knows which were never asked for. */
+export class ModelFileReader {
+  private readonly asked = new Set<string>()
+  constructor(private readonly file: Safetensors) {}
+
+  text(key: string): string {
+    return this.file.metadata.get(key) ?? refusePart(key, 'the metadata lacks it')
+  }
+
+  json(key: string): unknown {
+    return parseStrictJson(this.text(key), (message) => refusePart(key, `the text ${message}`)).value
+  }
+
+  vector(name: string): Float64Array {
+    return this.float64(name, 1).data
+  }
+
+  matrix(name: string): Matrix {
+    const { shape, data } = this.float64(name, 2)
+    return { rows: shape[0]!, cols: shape[1]!, data }
+  }
+
+  /** A tensor of exactly this shape, as its numbers. */
+  shaped(name: string, shape: readonly number[]): Float64Array {
+    const found = this.float64(name, shape.length)
+    if (found.shape.some((length, i) => length !== shape[i])) {
+      return refusePart(name, `expected ${shape.join(' × ')}, found ${found.shape.join(' × ')}`)
+    }
+    return found.data
+  }
+
+  int32(name: string): Int32Array {
+    const { dtype, shape, data } = this.tensor(name)
+    if (dtype !== 'I32') return refusePart(name, `expected dtype I32, found ${dtype}`)
+    if (shape.length !== 1) return refusePart(name, `expected 1 dimensions, found ${shape.length}`)
+    return data
+  }
+
+  uint32(name: string): Uint32Array {
+    const { dtype, shape, data } = this.tensor(name)
+    if (dtype !== 'U32') return refusePart(name, `expected dtype U32, found ${dtype}`)
+    if (shape.length !== 1) return refusePart(name, `expected 1 dimensions, found ${shape.length}`)
+    return data
+  }
+
+  /** Throws FormatError for a tensor that nothing has asked for. */
+  refuseOthers(): void {
+    for (const name of this.file.tensors.keys()) {
+      if (!this.asked.has(name)) refusePart(name, 'no such tensor is known here')
+    }
+  }
+
+  private float64(name: string, dimensions: number): { shape: readonly number[]; data: Float64Array } {
+    const { dtype, shape, data } = this.tensor(name)
+    if (dtype !== 'F64') return refusePart(name, `expected dtype F64, found ${dtype}`)
+    if (shape.length !== dimensions) {
+      return refusePart(name, `expected ${dimensions} dimensions, found ${shape.length}`)
+    }
+    return { shape, data }
+  }
+
+  private tensor(name: string): Tensor {
+    this.asked.add(name)
+    return this.file.tensors.get(name) ?? refusePart(name, 'the file lacks this tensor')
+  }
+}
+
+export function refusePart(field: string, message: string): never {
+  throw new FormatError(FORMAT, `${field}: ${message}`, { field })
+}

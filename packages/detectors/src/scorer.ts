@@ -1,0 +1,75 @@
+/**
+ * Scorer: what one model and one caller score with; it owns the scratch, so a call allocates nothing.
+ *
+ * Rows that come here are checked: finite, and as wide as in training.
+ */
+import type { Matrix } from '@oddflow/core'
+import type { ScalerModel } from './model.js'
+import { scaleInto } from './scaler.js'
+
+/** Where a score comes from; each array has room for all rows. */
+export interface ScoreParts {
+  /** Log-density of φ′(x) under the mixture. */
+  readonly logDensity: Float64Array
+  /** −‖x − l‖² / r² over the nearest landmark l, with h² for r² where the model has no guard; may be −Infinity. */
+  readonly support: Float64Array
+  /** The score's two summands: logarithms of tail probabilities; without a guard the log-density, and 0. */
+  readonly densityTerm: Float64Array
+  readonly supportTerm: Float64Array
+}
+
+export interface Scorer {
+  /** out[i] = score of row i, higher = more normal. */
+  score(rows: Matrix, out: Float64Array): void
+  /** out[i · d …] = φ′(row i); only where there is an embedding. */
+  embed?(rows: Matrix, out: Float64Array): void
+  /** Only where a score has parts. */
+  parts?(rows: Matrix, out: ScoreParts): void
+}
+
+const TILE_ROWS = 32
+
+/**
+ * A scorer from one over scaled rows. A tile of rows is scaled at a time, and the rows that are left one by one;
+ * numbers that scaling carries out of range become the largest there are. `scoreScaled` must give a row the
+ * same bits in any batch, and has finite numbers made of its scores here: where its sums overflow, the lowest.
+ */
+export function createScaledScorer(
+  scaler: ScalerModel,
+  cols: number,
+  scoreScaled: (rows: Matrix, out: Float64Array) => void,
+): Scorer {
+  if (scaler.kind === 'none') {
+    return {
+      score(rows, out) {
+        scoreScaled(rows, out)
+        keepFinite(out, rows.rows, -Number.MAX_VALUE)
+      },
+    }
+  }
+  const data = new Float64Array(TILE_ROWS * cols)
+  const tile: Matrix = { rows: TILE_ROWS, cols, data }
+  const single: Matrix = { rows: 1, cols, data: data.subarray(0, cols) }
+  const scores = new Float64Array(TILE_ROWS)
+  return {
+    score(rows, out) {
+      for (let i = 0; i < rows.rows; ) {
+        const part = i + TILE_ROWS <= rows.rows ? tile : single
+        scaleInto(scaler, rows.data, i * cols, part.rows, cols, data)
+        keepFinite(data, part.data.length, Number.MAX_VALUE)
+        scoreScaled(part, scores)
+        keepFinite(scores, part.rows, -Number.MAX_VALUE)
+        for (let r = 0; r < part.rows; r++, i++) out[i] = scores[r]!
+      }
+    },
+  }
+}
+
+/** Infinities become the largest numbers, NaN becomes `otherwise`. */
+export function keepFinite(values: Float64Array, length: number, otherwise: number): void {
+  for (let i = 0; i < length; i++) {
+    const value = values[i]!
+    if (value - value === 0) continue
+    values[i] = value > 0 ? Number.MAX_VALUE : value < 0 ? -Number.MAX_VALUE : otherwise
+  }
+}
