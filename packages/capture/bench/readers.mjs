@@ -17,6 +17,7 @@ import { fileURLToPath } from 'node:url'
 import {
   createCaptureReader,
   createPacketBatch,
+  createPacketDecoder,
   decodePackets,
   encodePcapFileHeader,
   encodePcapRecord,
@@ -74,22 +75,24 @@ try {
     return count
   }
   const lapCapture = Buffer.concat([encodePcapFileHeader(), records])
-  const inMemory = async () => {
+  const inMemory = (decode) => async () => {
     let count = 0
     for (let k = 0; k < laps; k++) {
       const reader = createCaptureReader()
       reader.push(lapCapture)
       for (let frames = reader.read(); frames !== null; frames = reader.read()) {
-        decodePackets(frames, decoded)
+        decode(frames, decoded)
         count += frames.count
       }
     }
     return count
   }
+  const everything = createPacketDecoder({ decapsulate: 'inner', joinFragments: true })
   const contestants = [
     ['oddflow, read', () => viaReadCapture({}, false)],
     ['oddflow, read + decode', () => viaReadCapture({}, true)],
-    ['oddflow, decode in memory', inMemory],
+    ['oddflow, decode in memory', inMemory(decodePackets)],
+    ['oddflow, inner, fragments', inMemory(everything.decode)],
     ['pcap-parser, bare', () => bareParser(createReadStream(file))],
     ['pcap-parser, as a reader', () => viaReadCapture({ reader: 'pcap-parser' }, false)],
   ]

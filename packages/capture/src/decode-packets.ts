@@ -28,19 +28,18 @@ export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
   packets.firstFrame = frames.firstFrame
   clearHeaders(packets, count)
   const { data, offset, capturedBytes, wireBytes, timestampMicros, linkType } = frames
+  packets.timestampMicros.set(timestampMicros.subarray(0, count))
+  packets.frameBytes.set(wireBytes.subarray(0, count))
   const { status } = packets
   for (let i = 0; i < count; i++) {
     const at = offset[i]!
     const end = at + capturedBytes[i]!
-    packets.timestampMicros[i] = timestampMicros[i]!
-    packets.frameBytes[i] = wireBytes[i]!
     packets.capturedBytes[i] = capturedBytes[i]!
     status[i] = decodeLinkLayer(linkType[i]!, data, at, end, packets, i)
   }
 }
 
-/** Zeros in the header columns of the first `count` packets. */
-export function clearHeaders(packets: PacketBatch, count: number): void {
+function clearHeaders(packets: PacketBatch, count: number): void {
   packets.ipBytes.fill(0, 0, count)
   packets.ipVersion.fill(0, 0, count)
   packets.protocol.fill(0, 0, count)

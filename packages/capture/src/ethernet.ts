@@ -69,6 +69,23 @@ export function decodeEtherType(
       return decodeIpv6(data, next, end, frame, packets, i)
     case 0x0806:
       return decodeArp(data, next, end, packets, i)
+    default:
+      return decodeRareEtherType(type, data, next, end, frame, packets, i, depth)
+  }
+}
+
+/** Apart from the common ones, so that their function stays small enough to be inlined. */
+function decodeRareEtherType(
+  type: number,
+  data: Uint8Array,
+  next: number,
+  end: number,
+  frame: number,
+  packets: PacketBatch,
+  i: number,
+  depth: number,
+): number {
+  switch (type) {
     case 0x8847:
     case 0x8848:
       return decodeMpls(data, next, end, frame, packets, i, depth + 1)

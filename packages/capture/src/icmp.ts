@@ -12,13 +12,18 @@ const ICMP = pairs([8, 0], [13, 14], [15, 16], [17, 18], [10, 9])
 /** RFC 4443, 2710, 4861, 4620, 6275. */
 const ICMPV6 = pairs([128, 129], [130, 131], [133, 134], [135, 136], [139, 140], [144, 145])
 
+/** Leaves the ports at 0 where type and code do not lie before `end`. */
 export function writeIcmpPorts(
   isIcmpv6: boolean,
-  type: number,
-  code: number,
+  data: Uint8Array,
+  at: number,
+  end: number,
   packets: PacketBatch,
   i: number,
 ): void {
+  if (end - at < 2) return
+  const type = data[at]!
+  const code = data[at + 1]!
   const counterpart = isIcmpv6 ? ICMPV6[type]! : ICMP[type]!
   packets.sourcePort[i] = type
   packets.destinationPort[i] = counterpart < 0 ? code : counterpart

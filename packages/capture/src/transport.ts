@@ -30,8 +30,8 @@ export function decodeTransport(
 ): number {
   packets.transportOffset[i] = at
   if (protocol !== PROTOCOL_TCP && protocol !== PROTOCOL_UDP && protocol !== PROTOCOL_SCTP) {
-    if ((protocol === PROTOCOL_ICMP || protocol === PROTOCOL_ICMPV6) && end - at >= 2 && ipEnd - at >= 2) {
-      writeIcmpPorts(protocol === PROTOCOL_ICMPV6, data[at]!, data[at + 1]!, packets, i)
+    if (protocol === PROTOCOL_ICMP || protocol === PROTOCOL_ICMPV6) {
+      writeIcmpPorts(protocol === PROTOCOL_ICMPV6, data, at, Math.min(end, ipEnd), packets, i)
     }
     return PACKET_OK
   }
