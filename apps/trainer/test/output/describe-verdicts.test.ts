@@ -46,11 +46,15 @@ describe('describePackets', () => {
     timestampBackwards: 0,
     flows: 1,
     evictedFlows: 0,
+    evictedHalfOpenFlows: 0,
+    evictedActiveFlows: 0,
+    evictedIdleFlows: 0,
     records: 1,
     rows: 0,
     onePacketFlows: 1,
     shortRecords: 0,
     remainders: 0,
+    lastPieces: 0,
     remainderPackets: 0,
   }
 

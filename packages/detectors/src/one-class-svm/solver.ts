@@ -33,7 +33,7 @@ export interface SolverOutcome {
 }
 
 /** Differences between gradients below this share of them are rounding. */
-const RESOLUTION = 2 ** -44
+const RESOLUTION = 1 / 17592186044416 // 2^−44
 
 /** Solves in place; all rows are active when it returns. */
 export function solve(
