@@ -8,7 +8,7 @@
  *
  * Memory: 2 × windowFrames frames and at most MAXIMUM_WINDOW_BYTES of their bytes (or a single frame, where
  * that is longer), twice, since what is given out stays where it is. Where the bytes run out first, the window
- * is shorter. Nothing is allocated per frame.
+ * is shorter. Each frame is copied once or twice, through a view that is made for it.
  */
 import { ArgumentError } from '@oddflow/core'
 import { createFrameBatch, type FrameBatch } from './frame-batch.js'
