@@ -105,6 +105,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
     outOfMemory: () => {},
     begin: (flow, packet) => cutter.begin(flow, packet),
     append: (flow, packet) => cutter.append(flow, packet),
+    warm: (flows, count) => cutter.warm(flows, count),
     end: (flow, reason) => cutter.end(flow, reason),
   }
   const tracker: FlowTracker = new FlowTracker(

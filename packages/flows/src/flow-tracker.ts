@@ -19,7 +19,7 @@ import type { SizeMeasure } from '@oddflow/core'
 import { ESTABLISHED, HALF_OPEN, KIND, SWAPPED, TIME_STRIDE, WORD_STRIDE } from './activity-lists.js'
 import { PacketCounts } from './flow-counters.js'
 import type { EndReason } from './flow-record.js'
-import { FlowTable, flowTableBytes } from './flow-table.js'
+import { FlowTable, flowTableBytes, PREPARED_PACKETS } from './flow-table.js'
 import type { MemoryBudget } from './memory-budget.js'
 import {
   createPacketFields,
@@ -45,6 +45,8 @@ export interface FlowSink {
   /** The packet's first five fields are filled in; the array is used again for the next packet. */
   begin(flow: number, packet: PacketFields): void
   append(flow: number, packet: PacketFields): void
+  /** Reads in advance what it keeps of these flows; -1 is none. */
+  warm?(flows: Int32Array, count: number): void
   end(flow: number, reason: EndReason): void
 }
 
@@ -101,6 +103,12 @@ export class FlowTracker {
     const sizes = sizesOf(batch, this.#options.sizeMeasure)
     const { status, protocol, timestampMicros, ipVersion, ipBytes, tcpFlags, hopLimit } = batch
     for (let i = 0; i < batch.count; i++) {
+      const prepared = i % PREPARED_PACKETS
+      if (prepared === 0) {
+        const count = Math.min(PREPARED_PACKETS, batch.count - i)
+        table.prepare(batch, i, count)
+        sink.warm?.(table.preparedFlow, count)
+      }
       counts.packets++
       let time = timestampMicros[i]
       if (time > clock[0] && time < Number.POSITIVE_INFINITY) clock[0] = time
@@ -126,7 +134,7 @@ export class FlowTracker {
       packet[TIME] = time
       packet[SIZE] = sizes[i]
       packet[IP_BYTES] = ipBytes[i]
-      let flow = table.find(batch, i)
+      let flow = table.findPrepared(batch, i, prepared)
       if (flow < 0) {
         if (table.full) this.#growOrEvict()
         flow = table.insert()
