@@ -29,9 +29,9 @@ const INITIAL_SLOTS = 128
 /** Packets that are prepared at a time: what is read for them fits into the nearest cache. */
 export const PREPARED_PACKETS = 64
 
-/** Bytes of a table for `capacity` flows. */
+/** Bytes of a table for `capacity` flows, the smaller slots that its slots replaced one by one included. */
 export function flowTableBytes(capacity: number): number {
-  return capacity * (IDENTITY_BYTES + ACTIVITY_BYTES) + 8 * slotCountFor(capacity)
+  return capacity * (IDENTITY_BYTES + ACTIVITY_BYTES) + 16 * slotCountFor(capacity)
 }
 
 function slotCountFor(capacity: number): number {
