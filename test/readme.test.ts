@@ -28,7 +28,7 @@ it('shows true output', () => {
   expect(commands).toBeGreaterThanOrEqual(4)
   if (process.env.UPDATE_README === '1') writeFileSync(readme, actual)
   expect(actual).toBe(process.env.UPDATE_README === '1' ? readFileSync(readme, 'utf8') : text)
-})
+}, 120_000)
 
 /** Runs the program as a shell would for words and double quotes; gives both streams as a terminal shows them. */
 function run(words: string): string {
