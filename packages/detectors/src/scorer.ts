@@ -66,7 +66,7 @@ export function createScaledScorer(
 }
 
 /** Infinities become the largest numbers, NaN becomes `otherwise`. */
-export function keepFinite(values: Float64Array, length: number, otherwise: number): void {
+function keepFinite(values: Float64Array, length: number, otherwise: number): void {
   for (let i = 0; i < length; i++) {
     const value = values[i]!
     if (value - value === 0) continue

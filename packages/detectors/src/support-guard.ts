@@ -19,7 +19,7 @@
  * normal. There is no weight to tune, and a part that is high does not outvote one that is low.
  *
  * A landmark is a training row at distance 0 from itself, so as a training row it is compared with the other
- * landmarks. docs/decisions/0006-support-guard.md has the figures and what else was tried.
+ * landmarks. docs/decisions/0007-support-guard.md has the figures and what else was tried.
  */
 import type { Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'
@@ -37,7 +37,7 @@ import {
 const COMMON_SHARE = 0.001
 
 /** Bounds of r², so that neither it nor 1/r² leaves the range of numbers. */
-export const SQUARED_REACH_RANGE = { low: 1e-300, high: 1e300 } as const
+const SQUARED_REACH_RANGE = { low: 1e-300, high: 1e300 } as const
 
 /**
  * `rows` are the scaled training rows (n × D), `landmarkRows` the numbers of those that became landmarks,
