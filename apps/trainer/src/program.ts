@@ -155,6 +155,7 @@ function evaluateCommand(): Command {
     .addHelpText(
       'after',
       `
+Everything in a novel input counts as novel unless --novel-filter picks out the packets that are.
 Prints the AUC, the true-positive rate at false-positive rates of 1 % and 5 %, and both rates at the model's
 own threshold.
 
@@ -177,7 +178,7 @@ function inspectCommand(): Command {
 function infoCommand(): Command {
   const command = new Command('info')
     .description('say what a capture holds')
-    .addArgument(inputs('<capture...>'))
+    .addArgument(new Argument('<capture...>', 'captures; - is standard input'))
   return withFormat(command, ['text', 'json'])
     .addOption(readerOption())
     .addHelpText('after', '\nExamples:\n  oddflow info today.pcap\n  oddflow info *.pcapng --format json')
@@ -187,7 +188,7 @@ function infoCommand(): Command {
 function extractCommand(): Command {
   const command = new Command('extract')
     .description('turn captures into feature rows')
-    .addArgument(inputs('<capture...>'))
+    .addArgument(new Argument('<capture...>', 'captures; - is standard input'))
     .requiredOption('-o, --output <rows>', 'the .npy or .csv file to write')
     .addOption(new Option('--features <set>', 'feature set').choices(['iat-size']).default('iat-size'))
     .option('--model <model>', "use a model's feature contract instead of learning one from these captures")
@@ -233,8 +234,8 @@ function demoCommand(): Command {
     .action(async (options) => (await import('./commands/demo.js')).demo(options))
 }
 
-function inputs(name = '<input...>'): Argument {
-  return new Argument(name, 'captures or feature rows; - is standard input')
+function inputs(): Argument {
+  return new Argument('<input...>', 'captures or feature rows; - is a capture on standard input')
 }
 
 function readerOption(): Option {
@@ -249,7 +250,7 @@ function withCapture(command: Command): Command {
   return command
     .option(
       '--filter <words>',
-      "keep packets that match, in tcpdump's words: host, net, port, ether host, tcp, udp, and, or, not",
+      "keep packets that match, in tcpdump's words: [src|dst] host, net, port, portrange, ether host, tcp, udp, icmp, ip, ip6, and, or, not, ( )",
     )
     .addOption(readerOption())
 }

@@ -2,7 +2,7 @@
 import type { CaptureReaderName } from '@oddflow/capture/node'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { nothingToJudge } from '../input/name-inputs.js'
-import { readModel } from '../input/read-model.js'
+import { readModel, warnOfBareRows } from '../input/read-model.js'
 import { percent } from '../output/describe-model.js'
 import { plural } from '../output/describe-verdicts.js'
 import { complain, warn } from '../output/messages.js'
@@ -33,7 +33,8 @@ export interface EvaluateCommandOptions {
 
 export async function evaluate(modelPath: string, options: EvaluateCommandOptions): Promise<void> {
   const { normal, novel } = options
-  if (inputKindOfAll([...normal, ...novel]) === 'rows') {
+  const kind = inputKindOfAll([...normal, ...novel])
+  if (kind === 'rows') {
     refuseCaptureOptions(
       { ...options },
       {
@@ -46,6 +47,7 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
   }
   const inputs = [...labelled(normal, 'normal', options), ...labelled(novel, 'novel', options)]
   const saved = readModel(modelPath)
+  warnOfBareRows(saved, kind)
   const taken = [modelPath, ...normal, ...novel]
   for (const path of [options.report, options.roc]) {
     if (path === undefined) continue

@@ -114,9 +114,10 @@ function contractFrom(model: string, options: ExtractCommandOptions): IatSizeCon
   return contract
 }
 
-function columnNames({ packetsPerFlow: p }: IatSizeContract): string[] {
-  const names: string[] = []
-  for (let i = 1; i < p; i++) names.push(`iat${i}`, `size${i}`)
-  names.push(`size${p}`)
-  return names
+/**
+ * Columns are numbered, not named: the row of a flow with fewer packets than places ends with its last size
+ * in a column where longer flows have an interarrival time (docs/flows.md).
+ */
+function columnNames({ dimension }: IatSizeContract): string[] {
+  return Array.from({ length: dimension }, (_, i) => `x${i + 1}`)
 }

@@ -2,7 +2,7 @@
 import type { CaptureReaderName } from '@oddflow/capture/node'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { nothingToJudge } from '../input/name-inputs.js'
-import { readModel } from '../input/read-model.js'
+import { readModel, warnOfBareRows } from '../input/read-model.js'
 import { describePackets, describeVerdicts } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
@@ -28,6 +28,7 @@ export async function score(
   if (kind === 'rows') refuseCaptureOptions({ ...options }, { filter: '--filter', reader: '--reader' })
   const filter = filterFrom(options.filter)
   const saved = readModel(modelPath)
+  warnOfBareRows(saved, kind)
   const progress = createProgress()
   const out = createLineWriter()
   const writer = createVerdictWriter(options.format, kind, out)

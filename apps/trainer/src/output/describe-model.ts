@@ -26,7 +26,7 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
     },
     {
       label: 'threshold',
-      value: `${threshold.value.toPrecision(8)}: at most ${percent(calibration.bound)} false alarms (asked: ${percent(threshold.falsePositiveRate)}${calibration.guaranteed ? '' : `; that needs ${calibration.rowsNeeded} calibration rows`})`,
+      value: `${threshold.value.toPrecision(8)}: about ${percent(calibration.bound)} false alarms at most, on traffic like the training's (asked: ${percent(threshold.falsePositiveRate)}${calibration.guaranteed ? '' : `; that needs ${calibration.rowsNeeded} calibration rows`})`,
     },
   ]
   if (contract.featureSet === 'iat-size') {

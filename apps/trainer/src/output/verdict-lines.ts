@@ -84,8 +84,18 @@ function csvField(value: unknown): string {
 }
 
 const ROW_WIDTHS = [7, 12, 8]
-const FLOW_HEAD = ['verdict', 'score', 'protocol', 'packets', 'bytes', 'seconds', 'start (UTC)', 'flow']
-const FLOW_WIDTHS = [7, 12, 8, 7, 9, 10, 23]
+const FLOW_HEAD = [
+  'verdict',
+  'score',
+  'protocol',
+  'piece',
+  'packets',
+  'bytes',
+  'seconds',
+  'start (UTC)',
+  'flow',
+]
+const FLOW_WIDTHS = [7, 12, 8, 5, 7, 9, 10, 23]
 
 function tableLine(cells: readonly string[], widths: readonly number[]): string {
   return cells.map((cell, i) => (i < widths.length ? cell.padEnd(widths[i]) : cell)).join('  ')
@@ -103,6 +113,8 @@ function flowTableLine({ novel, score, rule, flow }: Verdict): string {
       verdict,
       rule === 'one-packet' ? 'one packet' : scoreText(score),
       flow.protocol,
+      // a long flow is judged piece by piece; 1 is its first
+      String(flow.piece + 1),
       String(flow.packets),
       String(flow.bytes),
       (flow.durationMicros / 1e6).toFixed(6),
