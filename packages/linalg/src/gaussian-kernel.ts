@@ -62,37 +62,22 @@ export function gaussianKernelRows(
   if (nearest !== undefined) {
     const { weights, values } = nearest
     for (let r = 0; r < xCount; r++) {
-      const smallest = minimum(out, r * count, count)
-      let j = 0
-      while (out[r * count + j] !== smallest) j++
-      values[r] = weights[j]! * smallest
+      const start = r * count
+      let smallest = out[start]!
+      let found = 0
+      for (let j = 1; j < count; j++) {
+        const square = out[start + j]!
+        if (square < smallest) {
+          smallest = square
+          found = j
+        }
+      }
+      values[r] = weights[found]! * smallest
     }
   }
   const length = xCount * count
   for (let j = 0; j < length; j++) out[j] = out[j]! * factor
   expInPlace(out, 0, length)
-}
-
-/** The smallest of `count` numbers, none of them NaN; four minima side by side, because each waits for its last. */
-function minimum(values: Float64Array, start: number, count: number): number {
-  let a = Number.POSITIVE_INFINITY
-  let b = a
-  let c = a
-  let d = a
-  const end = start + count
-  let i = start
-  for (; i + 4 <= end; i += 4) {
-    const va = values[i]!
-    const vb = values[i + 1]!
-    const vc = values[i + 2]!
-    const vd = values[i + 3]!
-    if (va < a) a = va
-    if (vb < b) b = vb
-    if (vc < c) c = vc
-    if (vd < d) d = vd
-  }
-  for (; i < end; i++) if (values[i]! < a) a = values[i]!
-  return Math.min(Math.min(a, b), Math.min(c, d))
 }
 
 /** The kernel between all rows of X and all rows of Y: X.rows × Y.rows. */
