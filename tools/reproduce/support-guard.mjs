@@ -238,7 +238,7 @@ ${table(cells)}
 Mean of all cells: ${mean('without')} without, ${mean('with')} with. Of ${cells.length} cells ${gains} gain more than ${TOLERATED_LOSS}, ${losses.length} lose more.
 Time of a score: ${(100 * (cost.ratio - 1)).toFixed(1)} % more CPU time with the guard (${cost.withNanos.toFixed(0)} ns against ${cost.withoutNanos.toFixed(0)} ns a row, batches of 100, D = 23;
 medians of 41 alternating rounds). Each run stands in [support-guard.json](support-guard.json); the reasons for the
-form of the guard in [decision 0006](../decisions/0007-support-guard.md).
+form of the guard in [decision 0007](../decisions/0007-support-guard.md).
 
 ${lossText(cells)}
 
