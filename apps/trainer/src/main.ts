@@ -1,11 +1,15 @@
 #!/usr/bin/env node
 /** The `oddflow` program: runs the command line that it was started with. */
+import { complain } from './output/messages.js'
 import { run } from './run.js'
 
 // help and messages go through Node's own streams: a reader of those that goes away early is no fault either
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
+    if (error.code === 'EPIPE') return
+    if (stream === process.stdout)
+      complain(`standard output: cannot write it: ${error.message.split(',')[0]}`)
+    process.exitCode = 1
   })
 }
 

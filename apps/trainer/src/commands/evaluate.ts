@@ -47,7 +47,6 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
   }
   const inputs = [...labelled(normal, 'normal', options), ...labelled(novel, 'novel', options)]
   const saved = readModel(modelPath)
-  warnOfBareRows(saved, kind)
   const taken = [modelPath, ...normal, ...novel]
   for (const path of [options.report, options.roc]) {
     if (path === undefined) continue
@@ -62,6 +61,7 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
     progress.stop()
   }
   for (const line of evaluation.complaints) warn(line)
+  warnOfBareRows(saved, kind)
   for (const label of ['normal', 'novel'] as const) {
     const results = evaluation.inputs.filter((input) => input.label === label)
     if (results.every(({ counts }) => counts.total === 0)) {

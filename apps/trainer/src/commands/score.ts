@@ -28,7 +28,6 @@ export async function score(
   if (kind === 'rows') refuseCaptureOptions({ ...options }, { filter: '--filter', reader: '--reader' })
   const filter = filterFrom(options.filter)
   const saved = readModel(modelPath)
-  warnOfBareRows(saved, kind)
   const progress = createProgress()
   const out = createLineWriter()
   const writer = createVerdictWriter(options.format, kind, out)
@@ -51,6 +50,7 @@ export async function score(
     if (counters !== null && totals.every(({ total }) => total === 0)) {
       throw nothingToJudge(files, describePackets(counters))
     }
+    warnOfBareRows(saved, kind)
     note(describeVerdicts(totals, kind))
     if (counters !== null) note(describePackets(counters))
   } finally {

@@ -116,7 +116,7 @@ export async function train(files: readonly string[], options: TrainCommandOptio
 /** Command-line options over a recipe; throws UsageError naming the flag that does not fit. */
 export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): TrainOptions {
   const { fpr, calibrationShare, seed } = options
-  if (!(fpr > 0 && fpr < 1)) throw new UsageError(`--fpr ${fpr}: expected a number between 0 and 1`)
+  if (!(fpr >= 1e-9 && fpr < 1)) throw new UsageError(`--fpr ${fpr}: expected a number from 1e-9 to below 1`)
   if (!(calibrationShare > 0 && calibrationShare < 1)) {
     throw new UsageError(`--calibration-share ${calibrationShare}: expected a number between 0 and 1`)
   }

@@ -1,10 +1,9 @@
 /** A model file from disk. Throws FileError or FormatError; each message begins with the file's name. */
-import { readFileSync, statSync } from 'node:fs'
 import { FormatError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
-import { fileError } from '../output/file-error.js'
 import { warn } from '../output/messages.js'
 import type { InputKind } from './input-kind.js'
+import { readFileBounded } from './read-file.js'
 import { inFile } from './read-rows.js'
 
 /** A model of the most landmarks and the widest rows is smaller; more is no model of ours. */
@@ -14,27 +13,31 @@ const MAXIMUM_MODEL_BYTES = 2 ** 31 - 1
 const CAPTURE_MAGICS = new Set(['d4c3b2a1', 'a1b2c3d4', '4d3cb2a1', 'a1b23c4d', '0a0d0d0a'])
 
 export function readModel(path: string): SavedModel {
-  let bytes: Uint8Array
-  try {
-    const stat = statSync(path)
-    if (stat.isFile() && stat.size > MAXIMUM_MODEL_BYTES) {
-      throw new FormatError('model-file', `expected at most ${MAXIMUM_MODEL_BYTES} bytes, found ${stat.size}`)
-    }
-    bytes = readFileSync(path)
-  } catch (error) {
-    if (error instanceof FormatError) throw inFile(path, error)
-    throw fileError('read', path, error)
-  }
-  if (CAPTURE_MAGICS.has(Buffer.from(bytes.subarray(0, 4)).toString('hex'))) {
-    throw new FormatError(
-      'model-file',
-      `${path} is a capture; the model comes first, then what it is to judge`,
-    )
-  }
+  const bytes = readFileBounded(path, {
+    maximumBytes: MAXIMUM_MODEL_BYTES,
+    checkHead: (head, size) => checkHead(path, head, size),
+  })
   try {
     return decodeModelFile(bytes)
   } catch (error) {
     throw inFile(path, error, '; give a whole model file that oddflow train wrote')
+  }
+}
+
+/** Refuses what cannot be a model by its first bytes: nothing of a large file is read for that. */
+function checkHead(path: string, head: Uint8Array, sizeBytes: number): void {
+  if (CAPTURE_MAGICS.has(Buffer.from(head.subarray(0, 4)).toString('hex'))) {
+    throw inFile(
+      path,
+      new FormatError('model-file', 'this is a capture; the model comes first, then what it is to judge'),
+    )
+  }
+  if (head.length < 9) return
+  const headerBytes = Buffer.from(head).readBigUInt64LE(0)
+  if (head[8] !== 0x7b || headerBytes > BigInt(sizeBytes)) {
+    const message =
+      'no model: expected 8 bytes of header length, then "{"; give a whole model file that oddflow train wrote'
+    throw inFile(path, new FormatError('model-file', message, { offsetBytes: 8 }))
   }
 }
 

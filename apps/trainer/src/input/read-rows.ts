@@ -1,7 +1,6 @@
 /**
  * Feature rows from a .npy or .csv file, checked to be finite.
  */
-import { readFileSync } from 'node:fs'
 import {
   checkFinite,
   DataError,
@@ -11,16 +10,14 @@ import {
   type Matrix,
   OddFlowError,
 } from '@oddflow/core'
-import { fileError } from '../output/file-error.js'
+import { readFileBounded } from './read-file.js'
+
+/** One buffer's worth: 100 million numbers as text, more as .npy. */
+const MAXIMUM_ROWS_BYTES = 2 ** 31 - 1
 
 /** Throws FileError, FormatError or DataError; each message begins with the file's name. */
 export function readRows(path: string): Matrix {
-  let bytes: Uint8Array
-  try {
-    bytes = readFileSync(path)
-  } catch (error) {
-    throw fileError('read', path, error)
-  }
+  const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_ROWS_BYTES })
   let matrix: Matrix
   try {
     matrix = /\.npy$/i.test(path) ? decodeNpyMatrix(bytes) : decodeCsvRows(bytes).matrix

@@ -10,7 +10,10 @@
  */
 import { randomBytes } from 'node:crypto'
 import {
+  accessSync,
   closeSync,
+  constants,
+  fchmodSync,
   fsyncSync,
   openSync,
   realpathSync,
@@ -31,7 +34,7 @@ export function writeFileWhole(path: string, content: Uint8Array | string): void
   try {
     const found = statOf(path)
     if (isSpecial(found)) writeAll(path, bytes, 'w')
-    else replaceFile(found === undefined ? path : realpathSync(path), bytes)
+    else replaceFile(found === undefined ? path : realpathSync(path), bytes, found?.mode)
   } catch (error) {
     throw fileError('write', path, error)
   }
@@ -52,20 +55,21 @@ export function checkWritable(path: string, taken: readonly string[] = []): void
         throw new UsageError(`${path}: is named twice and would be overwritten; give another output`)
       }
     }
-    const probe = temporaryBeside(found === undefined ? path : realpathSync(path))
-    closeSync(openSync(probe, 'wx'))
-    unlinkSync(probe)
+    if (found !== undefined) accessSync(path, constants.W_OK)
+    // a new file is made beside the target, so it is the folder that must take it
+    accessSync(dirname(found === undefined ? path : realpathSync(path)), constants.W_OK | constants.X_OK)
   } catch (error) {
     if (error instanceof UsageError) throw error
     throw fileError('write', path, error)
   }
 }
 
-function replaceFile(target: string, bytes: Uint8Array): void {
+/** `mode` is that of the file replaced, which the new one keeps: a private model stays private. */
+function replaceFile(target: string, bytes: Uint8Array, mode: number | undefined): void {
   const temporary = temporaryBeside(target)
   holdSignals()
   try {
-    writeAll(temporary, bytes, 'wx')
+    writeAll(temporary, bytes, 'wx', mode)
     renameSync(temporary, target)
   } catch (error) {
     try {
@@ -102,9 +106,10 @@ function isSameFile(path: string, found: Stats | undefined, other: string): bool
   return stat !== undefined && stat.dev === found.dev && stat.ino === found.ino
 }
 
-function writeAll(path: string, bytes: Uint8Array, flags: 'w' | 'wx'): void {
-  const fd = openSync(path, flags)
+function writeAll(path: string, bytes: Uint8Array, flags: 'w' | 'wx', mode?: number): void {
+  const fd = openSync(path, flags, mode === undefined ? 0o666 : 0o600)
   try {
+    if (mode !== undefined) fchmodSync(fd, mode & 0o7777)
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
     if (flags === 'wx') fsyncSync(fd)
   } finally {

@@ -29,7 +29,7 @@ export interface LabelledResult {
   readonly name: string
   readonly label: Label
   readonly read: CaptureRead | null
-  readonly verdicts: readonly Verdict[]
+  readonly verdicts: Iterable<Verdict>
   readonly counts: VerdictCounts
 }
 

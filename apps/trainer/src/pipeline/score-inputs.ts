@@ -4,7 +4,6 @@
  * Flows are cut and turned into rows by the model's own feature contract, each row is scored as its record
  * ends, and the verdicts of a capture are given in the order of their first packets.
  */
-import { formatAddress } from '@oddflow/capture'
 import { ContractMismatchError, type Matrix, matrixOf } from '@oddflow/core'
 import {
   createScoreWorkspace,
@@ -18,20 +17,23 @@ import { inputKindOfAll } from '../input/input-kind.js'
 import { readRows } from '../input/read-rows.js'
 import { hashSeed } from './hash-seed.js'
 import { type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
-import type { FlowFacts, Verdict } from './verdict.js'
+import { RowSample } from './row-sample.js'
+import type { Verdict } from './verdict.js'
+import { type Judgement, VerdictStore } from './verdict-store.js'
 
 /** Everything found in one input. */
 export interface ScoredInput {
   readonly input: string
-  readonly verdicts: readonly Verdict[]
-  /** The rows behind the verdicts with a score, in the same order, when they were asked for. */
+  /** In input order; may be gone through more than once. */
+  readonly verdicts: Iterable<Verdict>
+  /** A fair sample of the rows that were scored, when it was asked for. */
   readonly rows: Matrix | null
   /** null for feature rows. */
   readonly read: CaptureRead | null
 }
 
 export interface ScoreOptions extends ReadOptions {
-  /** Keep the feature rows (for the embedding's picture). */
+  /** Keep a sample of the feature rows (for the embedding's picture). */
   readonly keepRows: boolean
 }
 
@@ -79,12 +81,11 @@ function scoreRows(saved: SavedModel, path: string, keepRows: boolean): ScoredIn
   return { input: path, verdicts, rows: keepRows ? rows : null, read: null }
 }
 
-/** A verdict with what its place in the order depends on. */
-interface Pending {
-  readonly verdict: Verdict
-  readonly firstPacketNumber: number
-  readonly row: Float64Array | null
-}
+/** Rows kept of one input. */
+const SAMPLE_ROWS = 5_000
+
+/** A file is finite, so its open flows may take what a long-running watcher's may not. */
+const OPEN_FLOWS_BYTES = 512 * 1024 * 1024
 
 async function scoreCaptures(
   saved: SavedModel,
@@ -102,77 +103,39 @@ async function scoreCaptures(
   const row = new Float64Array(contract.dimension)
   const matrix = matrixOf(1, contract.dimension, row)
   const score = new Float64Array(1)
-  let input = ''
-  let pending: Pending[] = []
+  let verdicts = new VerdictStore('', threshold.value)
+  let sample = new RowSample(contract.dimension, SAMPLE_ROWS)
 
-  const judge = (record: FlowRecord): Pick<Verdict, 'score' | 'decision' | 'novel' | 'rule'> => {
+  const judge = (record: FlowRecord): Judgement => {
     if (record.row !== null) {
       scoreSamples(detector, matrix, score, workspace)
-      return {
-        score: score[0],
-        decision: decisionFunction(score[0], threshold),
-        novel: isNovel(score[0], threshold),
-        rule: 'score',
-      }
+      return { score: score[0], novel: isNovel(score[0], threshold), rule: 'score' }
     }
     if (record.noRowReason === 'one-packet') {
       const novel = onePacketRule === null || judgeOnePacket(onePacketRule, record)
-      return { score: null, decision: null, novel, rule: 'one-packet' }
+      return { score: null, novel, rule: 'one-packet' }
     }
-    return { score: null, decision: null, novel: false, rule: 'not-judged' }
+    return { score: null, novel: false, rule: 'not-judged' }
   }
 
   const extractor = createFlowExtractor({
     contract,
     row,
     hashSeed: hashSeed(),
+    memoryBytes: OPEN_FLOWS_BYTES,
     onRecord: (record) => {
       // what is left of a long flow after its last window was part of a flow already judged: counted alone
       if (record.noRowReason === 'remainder') return
-      pending.push({
-        verdict: { ...judge(record), input, row: null, flow: describe(record, input) },
-        firstPacketNumber: record.firstPacketNumber,
-        row: options.keepRows && record.row !== null ? record.row.slice() : null,
-      })
+      verdicts.add(record, judge(record))
+      if (options.keepRows && record.row !== null) sample.add(record.row)
     },
   })
   for (const path of paths) {
-    input = path
-    pending = []
+    verdicts = new VerdictStore(path, threshold.value)
+    sample = new RowSample(contract.dimension, SAMPLE_ROWS)
     const read = await readPackets(path, options, (packets) => extractor.add(packets))
     extractor.endCapture()
-    pending.sort((a, b) => a.firstPacketNumber - b.firstPacketNumber)
-    onInput({
-      input: path,
-      verdicts: pending.map((p) => p.verdict),
-      rows: options.keepRows ? keptRows(pending, contract.dimension) : null,
-      read,
-    })
+    onInput({ input: path, verdicts, rows: options.keepRows ? sample.matrix() : null, read })
   }
   return extractor.finish()
-}
-
-function keptRows(pending: readonly Pending[], dimension: number): Matrix {
-  const rows = pending.flatMap((p) => (p.row === null ? [] : [p.row]))
-  const data = new Float64Array(rows.length * dimension)
-  rows.forEach((values, i) => {
-    data.set(values, i * dimension)
-  })
-  return matrixOf(rows.length, dimension, data)
-}
-
-function describe(record: FlowRecord, capture: string): FlowFacts {
-  return {
-    capture,
-    protocol: record.protocol === 6 ? 'tcp' : 'udp',
-    source: formatAddress(record.initiatorAddress, 0, record.ipVersion),
-    sourcePort: record.initiatorPort,
-    destination: formatAddress(record.responderAddress, 0, record.ipVersion),
-    destinationPort: record.responderPort,
-    startMicros: record.startMicros,
-    durationMicros: record.durationMicros,
-    packets: record.packets,
-    bytes: record.bytes,
-    piece: record.pieceIndex,
-  }
 }

@@ -50,7 +50,7 @@ export interface VerdictCounts {
   notJudged: number
 }
 
-export function countVerdicts(verdicts: readonly Verdict[]): VerdictCounts {
+export function countVerdicts(verdicts: Iterable<Verdict>): VerdictCounts {
   const counts = {
     total: 0,
     novel: 0,

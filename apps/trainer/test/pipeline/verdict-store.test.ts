@@ -1,0 +1,110 @@
+import { copyFlowRecord, type FlowRecord } from '@oddflow/flows'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { RowSample } from '../../src/pipeline/row-sample.js'
+import { VerdictStore } from '../../src/pipeline/verdict-store.js'
+
+const record: FlowRecord = {
+  ...({} as FlowRecord),
+  ipVersion: 4,
+  protocol: 6,
+  initiatorAddress: Uint32Array.of(0, 0, 0, 0xc0a80001),
+  responderAddress: Uint32Array.of(0, 0, 0, 0x08080808),
+  initiatorMac: new Uint8Array(6),
+  responderMac: new Uint8Array(6),
+  row: null,
+}
+
+describe('VerdictStore', () => {
+  it('gives back what it was given, in the order of first packets', () => {
+    const entry = fc.record({
+      score: fc.double({ noNaN: true, noDefaultInfinity: true }),
+      novel: fc.boolean(),
+      rule: fc.constantFrom('score' as const, 'one-packet' as const, 'not-judged' as const),
+      ipVersion: fc.constantFrom(4, 6),
+      protocol: fc.constantFrom(6, 17),
+      ports: fc.tuple(fc.nat(65535), fc.nat(65535)),
+      startMicros: fc.integer({ min: 0, max: 2 ** 50 }),
+      packets: fc.nat(2 ** 31),
+    })
+    fc.assert(
+      fc.property(fc.array(entry, { maxLength: 60 }), (entries) => {
+        const store = new VerdictStore('a.pcap', -3)
+        entries.forEach((e, i) => {
+          const firstPacketNumber = entries.length - i
+          const [initiatorPort, responderPort] = e.ports
+          store.add(
+            copyFlowRecord({
+              ...record,
+              ipVersion: e.ipVersion,
+              protocol: e.protocol,
+              initiatorPort,
+              responderPort,
+              startMicros: e.startMicros,
+              durationMicros: 7,
+              packets: e.packets,
+              bytes: 2 ** 40 + i,
+              pieceIndex: i,
+              firstPacketNumber,
+            }),
+            { score: e.rule === 'score' ? e.score : null, novel: e.novel, rule: e.rule },
+          )
+        })
+        expect(store.length).toBe(entries.length)
+        const back = [...store]
+        // twice: a report goes through them again
+        expect([...store]).toEqual(back)
+        entries.reverse().forEach((e, i) => {
+          const v = back[i]
+          expect([v.novel, v.rule, v.input, v.row]).toEqual([e.novel, e.rule, 'a.pcap', null])
+          expect(v.score).toBe(e.rule === 'score' ? e.score : null)
+          expect(v.decision).toBe(e.rule === 'score' ? e.score + 3 : null)
+          expect(v.flow).toMatchObject({
+            protocol: e.protocol === 6 ? 'tcp' : 'udp',
+            source: e.ipVersion === 4 ? '192.168.0.1' : '::c0a8:1',
+            sourcePort: e.ports[0],
+            destinationPort: e.ports[1],
+            startMicros: e.startMicros,
+            durationMicros: 7,
+            packets: e.packets,
+            bytes: 2 ** 40 + entries.length - 1 - i,
+            piece: entries.length - 1 - i,
+          })
+        })
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('stops at its bound and says what to do', () => {
+    const store = new VerdictStore('big.pcap', 0, 3)
+    const add = (): void =>
+      store.add({ ...record, firstPacketNumber: 1 } as FlowRecord, {
+        score: null,
+        novel: true,
+        rule: 'one-packet',
+      })
+    add()
+    add()
+    add()
+    expect(add).toThrow(/^big\.pcap: more than 3 flow records in one capture: split it/)
+    expect([...store]).toHaveLength(3)
+  })
+})
+
+describe('RowSample', () => {
+  it('keeps evenly spaced rows, at most as many as it may', () => {
+    fc.assert(
+      fc.property(fc.nat(500), fc.integer({ min: 2, max: 40 }), (n, limit) => {
+        const sample = new RowSample(2, limit)
+        for (let i = 0; i < n; i++) sample.add(Float64Array.of(i, -i))
+        const { rows, cols, data } = sample.matrix()
+        expect(cols).toBe(2)
+        expect(rows).toBeLessThanOrEqual(limit)
+        expect(rows).toBeGreaterThanOrEqual(Math.min(n, Math.floor(limit / 2)))
+        const step = rows > 1 ? data[2] : 1
+        for (let i = 0; i < rows; i++) expect([data[2 * i], data[2 * i + 1]]).toEqual([i * step, -i * step])
+      }),
+    )
+  })
+})
