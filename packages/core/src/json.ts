@@ -15,12 +15,16 @@ export interface StrictJson {
   readonly keyPositions: ReadonlyMap<string, number>
 }
 
-/** Calls `fail`, which must throw, with what is wrong and where; otherwise returns the parsed text. */
+/**
+ * Calls `fail`, which must throw, with what is wrong and where; otherwise returns the parsed text. An object of more
+ * than `maximumKeys` keys is refused at the first key too many, before anything is built of it.
+ */
 export function parseStrictJson(
   text: string,
   fail: (message: string, position: number) => never,
+  maximumKeys: number = Number.POSITIVE_INFINITY,
 ): StrictJson {
-  const keyPositions = scanKeys(text, fail)
+  const keyPositions = scanKeys(text, fail, maximumKeys)
   try {
     return { value: JSON.parse(text) as unknown, keyPositions }
   } catch (error) {
@@ -34,6 +38,7 @@ export function parseStrictJson(
 function scanKeys(
   text: string,
   fail: (message: string, position: number) => never,
+  maximumKeys: number,
 ): ReadonlyMap<string, number> {
   const outermost = new Map<string, number>()
   // one entry a level: the keys met so far, or null inside an array
@@ -61,6 +66,7 @@ function scanKeys(
       const key = unescapeString(text.slice(start, i + 1))
       if (key === null) continue
       if (keys.has(key)) fail(`repeats the key ${JSON.stringify(key).slice(0, 60)}`, start)
+      if (keys.size >= maximumKeys) fail(`has an object of more than ${maximumKeys} entries`, start)
       keys.add(key)
       if (levels.length === 1) outermost.set(key, start)
     }

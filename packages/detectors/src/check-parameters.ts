@@ -10,6 +10,7 @@ import { DETECTOR_NAMES, type DetectorName, isDetectorName } from './detector-na
 import { badOption, DEFAULT_OPTIONS, type GivenOptions, OptionReader } from './option-reader.js'
 import type { CheckedParameters, DetectorOptions, OptionName, ParametersOf } from './parameters.js'
 import { DETECTORS } from './registry.js'
+import { checkSameFields } from './same-fields.js'
 
 export { DEFAULT_OPTIONS } from './option-reader.js'
 
@@ -46,16 +47,19 @@ export function checkParameters<Name extends DetectorName = typeof DEFAULT_OPTIO
 
 function checkGiven(given: GivenOptions): CheckedParameters {
   const detector = given.detector ?? DEFAULT_OPTIONS.detector
-  if (!isDetectorName(detector)) throw badOption('detector', `one of ${DETECTOR_NAMES.join(', ')}`, detector)
+  if (!isDetectorName(detector)) throw badDetector(detector)
   const definition = DETECTORS[detector]
   refuseForeignOptions(given, definition)
   return definition.checkParameters(new OptionReader(given))
 }
 
-/** Checks parameters that came out of a file. Throws ArgumentError naming an option or `parameters.…`. */
+/** Checks parameters that came out of a file, which lack no field and have no other. Throws ArgumentError naming an
+ * option or `parameters.…`. */
 export function checkStoredParameters(value: unknown): CheckedParameters {
   const stored = recordOf(value, 'parameters')
-  const options: Record<string, unknown> = {}
+  if (!isDetectorName(stored.detector)) throw badDetector(stored.detector)
+  // without a prototype, so that a key `__proto__` is a key like any other
+  const options = Object.create(null) as Record<string, unknown>
   const kinds: [string, unknown][] = []
   for (const [key, entry] of Object.entries(stored)) {
     if (!STAGES.includes(key)) options[key] = entry
@@ -76,7 +80,14 @@ export function checkStoredParameters(value: unknown): CheckedParameters {
       throw badOption(`parameters.${stage}.kind`, wanted?.kind ?? 'nothing', found[1])
     }
   }
+  // options have defaults; what was stored is complete, and each field stands in its own stage
+  const unguarded = 'supportGuard' in checked && !checked.supportGuard
+  checkSameFields(stored, checked, 'parameters', unguarded ? ['parameters.supportGuard'] : [])
   return checked
+}
+
+function badDetector(found: unknown): ArgumentError {
+  return badOption('detector', `one of ${DETECTOR_NAMES.join(', ')}`, found)
 }
 
 /** Parameters that are grouped by the stage that uses them. */

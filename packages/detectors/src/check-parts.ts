@@ -6,7 +6,7 @@
  */
 import { ArgumentError, MAXIMUM_DIMENSION, type Matrix, type ScalerName } from '@oddflow/core'
 import type { EmbeddingModel, FitReport, MixtureModel, QuantileScaler, ScalerModel } from './model.js'
-import type { Fields } from './model-fields.js'
+import { describeValue, type Fields } from './model-fields.js'
 import { QUANTILE_STEPS } from './scaler.js'
 
 export function checkScalerModel(value: unknown, dimension: number, kind: ScalerName): ScalerModel {
@@ -32,7 +32,7 @@ export function checkScalerModel(value: unknown, dimension: number, kind: Scaler
 
 function checkQuantiles(s: Fields, dimension: number): QuantileScaler {
   const { starts } = s
-  if (!(starts instanceof Uint32Array)) return failField('scaler.starts', 'a Uint32Array', typeof starts)
+  if (!(starts instanceof Uint32Array)) return failField('scaler.starts', 'a Uint32Array', starts)
   const knots = numbersAt(s.knots, 'scaler.knots')
   const positions = numbersAt(s.positions, 'scaler.positions')
   if (starts.length !== dimension + 1) failField('scaler.starts', `${dimension + 1} numbers`, starts.length)
@@ -70,7 +70,7 @@ export function checkFitReport(value: unknown): FitReport {
   const r = fieldsAt(value, 'fitReport')
   const { notes, dimension } = r
   if (!Array.isArray(notes) || notes.length > 100 || !notes.every((n) => typeof n === 'string')) {
-    failField('fitReport.notes', 'at most 100 sentences', typeof notes)
+    failField('fitReport.notes', 'at most 100 sentences', notes)
   }
   if (typeof dimension !== 'number' || !Number.isSafeInteger(dimension)) {
     failField('fitReport.dimension', 'a whole number', dimension)
@@ -156,7 +156,7 @@ export function matrixAt(value: unknown, field: string): Matrix {
 }
 
 export function numbersAt(value: unknown, field: string): Float64Array {
-  if (!(value instanceof Float64Array)) return failField(field, 'a Float64Array', typeof value)
+  if (!(value instanceof Float64Array)) return failField(field, 'a Float64Array', value)
   for (let i = 0; i < value.length; i++) {
     if (!Number.isFinite(value[i]!)) failField(field, 'finite numbers', `${value[i]} at index ${i}`)
   }
@@ -186,6 +186,8 @@ export function fieldsAt(value: unknown, field: string): Fields {
 }
 
 export function failField(field: string, expected: string, found: unknown): never {
-  const shown = typeof found === 'object' && found !== null ? 'an object' : String(found).slice(0, 60)
+  // text is quoted by nobody here: much of it is the checks' own words
+  const shown =
+    typeof found === 'string' ? JSON.stringify(found.slice(0, 60)).slice(1, -1) : describeValue(found)
   throw new ArgumentError(`${field}: expected ${expected}, found ${shown}`, field)
 }

@@ -59,18 +59,22 @@ export function literalField<T extends string>(value: unknown, field: string, ex
 
 /** Throws FormatError. */
 export function refuseField(field: string, expected: string, found: unknown): never {
-  throw new FormatError('model', `${field}: expected ${expected}, found ${describe(found)}`, { field })
+  throw new FormatError('model', `${field}: expected ${expected}, found ${describeValue(found)}`, { field })
 }
 
-function describe(value: unknown): string {
+/** A found value in a message: never converted, never longer than a line. */
+export function describeValue(value: unknown): string {
   switch (typeof value) {
     case 'string':
       return JSON.stringify(value.slice(0, 60))
     case 'number':
     case 'boolean':
-    case 'undefined':
       return String(value)
+    case 'undefined':
+      return 'nothing'
     default:
-      return value === null ? 'null' : `a value of type ${typeof value}`
+      if (value === null) return 'null'
+      if (typeof value !== 'object') return `a value of type ${typeof value}`
+      return Array.isArray(value) ? 'a list' : 'an object'
   }
 }

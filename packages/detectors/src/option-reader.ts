@@ -5,6 +5,7 @@
  * the defaults stand here once, for all detectors that have the option.
  */
 import { ArgumentError, SCALER_NAMES, type ScalerName } from '@oddflow/core'
+import { describeValue } from './model-fields.js'
 import type { CovarianceType, DetectorOptions, EmParameters, OptionName } from './parameters.js'
 
 export const DEFAULT_OPTIONS = {
@@ -125,6 +126,7 @@ export class OptionReader {
 }
 
 export function badOption(field: string, expected: string, found: unknown): ArgumentError {
-  const shown = typeof found === 'object' ? JSON.stringify(found) : String(found)
-  return new ArgumentError(`${field}: expected ${expected}, found ${shown?.slice(0, 60)}`, field)
+  const shown =
+    typeof found === 'string' ? JSON.stringify(found.slice(0, 60)).slice(1, -1) : describeValue(found)
+  return new ArgumentError(`${field}: expected ${expected}, found ${shown}`, field)
 }

@@ -19,6 +19,7 @@
  * many rows it needs.
  */
 import { ArgumentError, DataError, FormatError } from '@oddflow/core'
+import { describeValue } from './model-fields.js'
 
 export interface ThresholdCalibration {
   readonly method: 'split-conformal'
@@ -88,13 +89,9 @@ export function anomalyScore(score: number): number {
 export function checkThreshold(value: unknown): Threshold {
   const fail = (field: string, expected: string, found: unknown): never => {
     const name = field === '' ? 'threshold' : `threshold.${field}`
-    throw new FormatError(
-      'model-file',
-      `${name}: expected ${expected}, found ${String(JSON.stringify(found)).slice(0, 60)}`,
-      {
-        field: name,
-      },
-    )
+    throw new FormatError('model-file', `${name}: expected ${expected}, found ${describeValue(found)}`, {
+      field: name,
+    })
   }
   const record = (of: unknown, field: string, keys: readonly string[]): Record<string, unknown> => {
     if (of === null || typeof of !== 'object' || Array.isArray(of)) return fail(field, 'an object', of)

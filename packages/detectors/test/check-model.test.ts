@@ -101,6 +101,25 @@ describe('checkModel', () => {
     })
   }
 
+  it('describes what it finds without converting it', () => {
+    const hostile = { toString: 1, valueOf: 1 }
+    for (const path of [
+      'kind',
+      'scaler.kind',
+      'fitReport.converged',
+      'embedding.bandwidth',
+      'mixture.weights',
+    ]) {
+      for (const value of [hostile, [hostile], Object.create(null), Symbol('x'), 1n]) {
+        expect(() => checkModel(changed(path, () => value))).toThrow(ArgumentError)
+      }
+    }
+    for (const option of ['detector', 'm', 'scaler', 'supportGuard']) {
+      expect(() => checkParameters({ [option]: hostile } as never)).toThrow(ArgumentError)
+    }
+    expect(() => checkModel(changed('fitReport.converged', () => undefined))).toThrow(/found nothing$/)
+  })
+
   it('refuses what is no object', () => {
     for (const value of [undefined, null, 1, 'model'])
       expect(() => checkModel(value)).toThrow(/model: expected/)

@@ -65,19 +65,32 @@ export function pairDistanceQuantiles(
   const quantiles = Float64Array.from(positions, ({ low, high, fraction }) => {
     const a = at(low)
     const b = at(high)
-    return a + (b - a) * fraction
+    // infinite ones have no difference, and no product with 0
+    return a === b || fraction === 0 ? a : a + (b - a) * fraction
   })
   return { quantiles, rowsUsed: n }
 }
 
-/** Share of the n(n−1)/2 pairs of rows that are equal; the sample rule of `pairDistanceQuantiles` applies. */
+/**
+ * Share of the n(n−1)/2 pairs of rows that are equal, number by number: a distance may be 0 because its square is too
+ * small for float64. The sample rule of `pairDistanceQuantiles` applies.
+ */
 export function equalPairShare(rows: Matrix, rng: Rng): number {
-  const used = boundedRows(rows, rng)
-  let zeros = 0
-  forEachPairRun(used, (values, start, count) => {
-    for (let j = start; j < start + count; j++) if (values[j] === 0) zeros++
-  })
-  return zeros / ((used.rows * (used.rows - 1)) / 2)
+  const { rows: n, cols, data } = boundedRows(rows, rng)
+  const compare = (a: number, b: number): number => {
+    for (let j = 0; j < cols; j++) {
+      const difference = data[a * cols + j]! - data[b * cols + j]!
+      if (difference !== 0) return difference
+    }
+    return 0
+  }
+  const order = Uint32Array.from({ length: n }, (_, i) => i).sort(compare)
+  let equal = 0
+  for (let i = 1, before = 0; i < n; i++) {
+    before = compare(order[i - 1]!, order[i]!) === 0 ? before + 1 : 0
+    equal += before
+  }
+  return equal / ((n * (n - 1)) / 2)
 }
 
 /** The rows themselves, or a random sample of MAXIMUM_PAIR_ROWS of them in their order. */

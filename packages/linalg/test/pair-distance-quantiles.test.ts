@@ -91,6 +91,25 @@ describe('quantiles of pair distances', () => {
     expect(equalPairShare(matrixOf(4, 1, Float64Array.of(1, 1, 1, 2)), rng())).toBe(0.5)
   })
 
+  it('tell equal rows from rows whose squared differences are 0', () => {
+    const tiny = Float64Array.of(1e-320, 2e-320, 2e-320, 0, -0, 1e-200)
+    expect(equalPairShare(matrixOf(6, 1, tiny), rng())).toBe(2 / 15)
+    expect(pairDistanceQuantiles(matrixOf(6, 1, tiny), [1], rng()).quantiles[0]).toBe(0)
+  })
+
+  it('are infinite where squares overflow, never NaN', () => {
+    const huge = matrixOf(3, 1, Float64Array.of(0, 1, 1e200))
+    const q = [0, 0.25, 0.5, 0.75, 1]
+    const infinite = Number.POSITIVE_INFINITY
+    expect([...pairDistanceQuantiles(huge, q, rng()).quantiles]).toEqual([
+      1,
+      infinite,
+      infinite,
+      infinite,
+      infinite,
+    ])
+  })
+
   it('refuse one row and quantiles outside [0, 1]', () => {
     expect(() => pairDistanceQuantiles(matrixOf(1, 1, new Float64Array(1)), [0.5], rng())).toThrow(
       ArgumentError,

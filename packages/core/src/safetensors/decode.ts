@@ -1,6 +1,7 @@
 /**
  * Reading safetensors from bytes that nobody vouches for.
  *
+ * The header's entries are counted while they are read, and more than a file may have end the reading.
  * Everything the header claims is checked against the length of the file before anything is allocated: the
  * header's own length, every shape against its bytes, and the tensors against one another, which must lie
  * side by side from the header's end to the file's end without overlap or hole. The copies that are returned
@@ -15,6 +16,7 @@ import {
   ELEMENT_BYTES,
   isSize,
   MAXIMUM_HEADER_BYTES,
+  MAXIMUM_TENSORS,
   METADATA_KEY,
   type Safetensors,
   shapeSize,
@@ -39,15 +41,20 @@ export function decodeSafetensors(bytes: Uint8Array): Safetensors {
   const text = decodeUtf8(bytes.subarray(8, dataStart))
   if (text === null) throw refuse('the header is not UTF-8', 8, 'header')
   const byteAt = (position: number): number => 8 + encodeUtf8(text.slice(0, position)).length
-  const { value, keyPositions } = parseStrictJson(text, (message, position) => {
+  const fail = (message: string, position: number): never => {
     throw refuse(`the header ${message}`, byteAt(position), 'header')
-  })
+  }
+  // the metadata is one entry more than the tensors
+  const { value, keyPositions } = parseStrictJson(text, fail, MAXIMUM_TENSORS + 1)
   // it starts with a brace (checked above), so it is an object
   const header = new Map(Object.entries(value as Record<string, unknown>))
   const offsetOf = (key: string) => (): number => byteAt(keyPositions.get(key) ?? 0)
 
   const metadata = readMetadata(header.get(METADATA_KEY), offsetOf(METADATA_KEY))
   header.delete(METADATA_KEY)
+  if (header.size > MAXIMUM_TENSORS) {
+    throw refuse(`expected at most ${MAXIMUM_TENSORS} tensors, found ${header.size}`, 8, 'header')
+  }
   const entries = [...header].map(([name, entry]) => readEntry(name, entry, offsetOf(name)))
   entries.sort((a, b) => a.begin - b.begin || a.end - b.end)
 

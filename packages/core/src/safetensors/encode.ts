@@ -11,6 +11,7 @@ import { encodeUtf8, isWellFormed } from '../utf8.js'
 import {
   ELEMENT_BYTES,
   MAXIMUM_HEADER_BYTES,
+  MAXIMUM_TENSORS,
   METADATA_KEY,
   type Safetensors,
   shapeSize,
@@ -19,6 +20,12 @@ import {
 
 /** Throws ArgumentError when a shape does not fit its data or a name cannot be written. */
 export function encodeSafetensors(file: Safetensors): Uint8Array<ArrayBuffer> {
+  for (const part of ['tensors', 'metadata'] as const) {
+    const { size } = file[part]
+    if (size > MAXIMUM_TENSORS) {
+      throw new ArgumentError(`${part}: expected at most ${MAXIMUM_TENSORS}, found ${size}`, part)
+    }
+  }
   const tensors = [...file.tensors].sort(
     ([nameA, a], [nameB, b]) => bytesOf(b) - bytesOf(a) || compareText(nameA, nameB),
   )

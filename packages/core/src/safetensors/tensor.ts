@@ -42,6 +42,9 @@ export const METADATA_KEY = '__metadata__'
 /** Longest header that is read or written. The format allows 100 MB; a model needs a few thousand bytes. */
 export const MAXIMUM_HEADER_BYTES = 8 * 1024 * 1024
 
+/** Most tensors that a file may have, and most entries of its metadata. The format sets no limit; a model has ten. */
+export const MAXIMUM_TENSORS = 1024
+
 export function isSize(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

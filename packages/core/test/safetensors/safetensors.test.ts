@@ -110,6 +110,32 @@ describe('encodeSafetensors', () => {
 })
 
 describe('decodeSafetensors', () => {
+  it('takes 1,024 tensors, and refuses more at the first too many', () => {
+    const table = (count: number): Uint8Array =>
+      build(
+        `{${Array.from({ length: count }, (_, i) => `"t${i}":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`).join(',')}}`,
+      )
+    expect(decodeSafetensors(table(1024)).tensors.size).toBe(1024)
+    expect(() => decodeSafetensors(table(1025))).toThrow(/at most 1024 tensors, found 1025/)
+    // 7 MB of header; the offset tells that the rest of it was not looked at
+    const error = refusal(table(120_000))
+    expect(error.message).toMatch(/more than 1025 entries/)
+    expect(error.offsetBytes).toBeLessThan(70_000)
+    const many = new Map(
+      Array.from({ length: 1025 }, (_, i) => [
+        `t${i}`,
+        { dtype: 'U8', shape: [0], data: new Uint8Array(0) } as const,
+      ]),
+    )
+    expect(() => encodeSafetensors({ tensors: many, metadata: new Map() })).toThrow(
+      /tensors: expected at most 1024/,
+    )
+    const notes = new Map(Array.from({ length: 1025 }, (_, i) => [`m${i}`, '']))
+    expect(() => encodeSafetensors({ tensors: new Map(), metadata: notes })).toThrow(
+      /metadata: expected at most 1024/,
+    )
+  })
+
   it('gives back what was written, bit for bit', () => {
     fc.assert(
       fc.property(safetensors, (file) => {
@@ -264,7 +290,7 @@ describe('decodeSafetensors', () => {
   it('refuses a large hostile header in time that grows with its length', () => {
     const names = Array.from({ length: 60_000 }, (_, i) => u8(`t${i}`, 1, 1)).join()
     const started = performance.now()
-    expect(refusal(build(`{${names}}`)).message).toMatch('leaves a hole')
+    expect(refusal(build(`{${names}}`)).message).toMatch('more than 1025 entries')
     expect(performance.now() - started).toBeLessThan(5000)
   })
 

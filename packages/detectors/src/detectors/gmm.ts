@@ -112,9 +112,10 @@ export const gmm: DetectorDefinition = {
   decode(file: ModelFileReader, parameters: Fields): Fields {
     const head = file.json('mixture') as { covarianceType?: unknown } | null
     const type = COVARIANCE_TYPES.find((known) => known === head?.covarianceType)
-    // an unknown type has no shape to be read in; the check names it
+    // another type than the parameters ask for may have another shape, so that comes first
     if (type === undefined || type !== parameters.covariance) {
-      return { mixture: { ...decodeMixture(file, 'full'), covarianceType: head?.covarianceType } }
+      const asked = COVARIANCE_TYPES.find((known) => known === parameters.covariance)
+      return failField('mixture.covarianceType', asked ?? COVARIANCE_TYPES.join(', '), head?.covarianceType)
     }
     return { mixture: decodeMixture(file, type) }
   },

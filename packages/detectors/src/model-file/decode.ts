@@ -21,6 +21,7 @@ import { checkModel } from '../check-model.js'
 import { type DetectorName, isDetectorName } from '../detector-name.js'
 import type { Fields } from '../model-fields.js'
 import { DETECTORS } from '../registry.js'
+import { checkSameFields } from '../same-fields.js'
 import { checkThreshold } from '../threshold.js'
 import { checkAgreement } from './agreement.js'
 import {
@@ -32,6 +33,7 @@ import {
   modelFileChecksum,
   SIGNATURE,
 } from './layout.js'
+import { metadataValues } from './metadata.js'
 import { fieldOffset } from './offsets.js'
 import { ModelFileReader, refusePart } from './parts.js'
 import { checkProvenance, type SavedModel } from './saved-model.js'
@@ -108,11 +110,15 @@ function readParts(source: Safetensors): SavedModel {
   const rule = file.json('onePacketRule')
   const onePacketRule = rule === null ? null : checkOnePacketRule(rule)
   checkAgreement(contract, onePacketRule, detector)
-  return {
+  const saved: SavedModel = {
     detector,
     contract,
     threshold: checkThreshold(file.json('threshold')),
     onePacketRule,
     provenance: checkProvenance(file.json('provenance')),
   }
+  // `parameters` have been compared by their own check, which knows what older files lack
+  const { parameters: _, ...metadata } = metadataValues(saved)
+  for (const [key, written] of Object.entries(metadata)) checkSameFields(file.json(key), written, key)
+  return saved
 }

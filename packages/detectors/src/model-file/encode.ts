@@ -8,13 +8,8 @@ import { checkModel } from '../check-model.js'
 import { DETECTORS } from '../registry.js'
 import { checkThreshold } from '../threshold.js'
 import { checkAgreement } from './agreement.js'
-import {
-  CHECKSUM_DIGITS,
-  CHECKSUM_OFFSET,
-  FORMAT_VERSION,
-  type MetadataKey,
-  modelFileChecksum,
-} from './layout.js'
+import { CHECKSUM_DIGITS, CHECKSUM_OFFSET, FORMAT_VERSION, modelFileChecksum } from './layout.js'
+import { metadataValues } from './metadata.js'
 import { checkProvenance, type SavedModel } from './saved-model.js'
 import { encodeScaler } from './scaler-parts.js'
 
@@ -24,25 +19,28 @@ import { encodeScaler } from './scaler-parts.js'
  */
 export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
   const detector = checkModel(saved.detector)
-  const { kind, parameters, scaler, fitReport } = detector
   const contract = checkFeatureContract(saved.contract)
   const onePacketRule = saved.onePacketRule === null ? null : checkOnePacketRule(saved.onePacketRule)
   checkAgreement(contract, onePacketRule, detector)
-  const common: Record<MetadataKey, string> = {
-    featureContract: JSON.stringify(contract),
-    fitReport: JSON.stringify(fitReport),
-    formatVersion: FORMAT_VERSION,
-    kind,
-    onePacketRule: JSON.stringify(onePacketRule),
-    parameters: JSON.stringify(parameters),
-    provenance: JSON.stringify(checkProvenance(saved.provenance)),
-    threshold: JSON.stringify(checkThreshold(saved.threshold)),
-  }
-  const own = DETECTORS[kind].encode(detector)
-  const metadata = new Map<string, string>([['checksum', '0'.repeat(CHECKSUM_DIGITS)]])
-  for (const [key, text] of Object.entries(common)) metadata.set(key, text)
-  for (const [key, value] of Object.entries(own.metadata)) metadata.set(key, JSON.stringify(value))
-  const tensors = new Map<string, Tensor>(Object.entries({ ...own.tensors, ...encodeScaler(scaler) }))
+  const values = metadataValues({
+    detector,
+    contract,
+    threshold: checkThreshold(saved.threshold),
+    onePacketRule,
+    provenance: checkProvenance(saved.provenance),
+  })
+  const metadata = new Map<string, string>([
+    ['checksum', '0'.repeat(CHECKSUM_DIGITS)],
+    ['formatVersion', FORMAT_VERSION],
+    ['kind', detector.kind],
+  ])
+  for (const [key, value] of Object.entries(values)) metadata.set(key, JSON.stringify(value))
+  const tensors = new Map<string, Tensor>(
+    Object.entries({
+      ...DETECTORS[detector.kind].encode(detector).tensors,
+      ...encodeScaler(detector.scaler),
+    }),
+  )
   const bytes = encodeSafetensors({ tensors, metadata })
   const checksum = modelFileChecksum(bytes)
   for (let i = 0; i < CHECKSUM_DIGITS; i++) bytes[CHECKSUM_OFFSET + i] = checksum.charCodeAt(i)

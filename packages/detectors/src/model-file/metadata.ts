@@ -1,0 +1,24 @@
+/**
+ * The metadata of a saved model that is JSON, as values: what is written, and what a file that was read must have
+ * had in it.
+ */
+import { DETECTORS } from '../registry.js'
+import type { MetadataKey } from './layout.js'
+import type { SavedModel } from './saved-model.js'
+
+export type MetadataValues = Readonly<Record<Exclude<MetadataKey, 'formatVersion' | 'kind'>, unknown>> &
+  Readonly<Record<string, unknown>>
+
+/** By metadata key, those of the detector's own family last. Every part is checked already. */
+export function metadataValues(saved: SavedModel): MetadataValues {
+  const { kind, parameters, fitReport } = saved.detector
+  return {
+    featureContract: saved.contract,
+    fitReport,
+    onePacketRule: saved.onePacketRule,
+    parameters,
+    provenance: saved.provenance,
+    threshold: saved.threshold,
+    ...DETECTORS[kind].encode(saved.detector).metadata,
+  }
+}

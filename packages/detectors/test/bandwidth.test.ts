@@ -1,0 +1,93 @@
+/** What is said of rows that give no bandwidth must be true of them. */
+import { createRng, DataError, type Matrix, matrixOf, SCALER_NAMES } from '@oddflow/core'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { chooseBandwidth } from '../src/bandwidth.js'
+import { fitScaler, scaleRows } from '../src/scaler.js'
+import { sampleRows } from './model-file/sample.js'
+
+function refusal(rows: Matrix, quantile = 0.3): string {
+  try {
+    chooseBandwidth(rows, quantile, createRng(1))
+  } catch (error) {
+    expect(error).toBeInstanceOf(DataError)
+    expect((error as DataError).field).toBe('bandwidthQuantile')
+    return (error as DataError).message
+  }
+  throw new Error('it has a bandwidth')
+}
+
+function times(factor: number): Matrix {
+  const { rows, cols, data } = sampleRows(1)
+  return matrixOf(
+    rows,
+    cols,
+    data.map((v) => v * factor),
+  )
+}
+
+/** n rows of a single number, all 7 but the last `others`, which differ. */
+function repeated(n: number, others: number): Matrix {
+  return matrixOf(
+    n,
+    1,
+    Float64Array.from({ length: n }, (_, i) => (i < n - others ? 7 : 100 + i)),
+  )
+}
+
+describe('a bandwidth that cannot be', () => {
+  it('is blamed on the size of differences where rows differ', () => {
+    for (const factor of [1e-320, 1e-200, 1e-160]) {
+      expect(refusal(times(factor))).toMatch(/small differences.*multiply the rows/)
+      expect(refusal(times(factor))).not.toMatch(/equal/)
+    }
+    for (const factor of [1e160, 1e300]) expect(refusal(times(factor))).toMatch(/large.*divide the rows/)
+    expect(refusal(times(1e300))).toMatch(/is Infinity/)
+    for (const factor of [1e-140, 1, 1e140]) {
+      expect(chooseBandwidth(times(factor), 0.3, createRng(1)).bandwidth).toBeGreaterThan(0)
+    }
+  })
+
+  it('is blamed on equal rows by their share, never rounded up', () => {
+    // of 10 rows 7 are equal: 21 of 45 pairs
+    expect(refusal(repeated(10, 3))).toMatch(/46\.6 % of the pairs of training rows.*above 0\.467 or remove/)
+    expect(chooseBandwidth(repeated(10, 3), 0.48, createRng(1)).bandwidth).toBeGreaterThan(0)
+    // of 4,000 rows one differs: 1999/2000 of the pairs are equal, and no quantile is above 1.000
+    expect(refusal(repeated(4000, 1))).toMatch(/99\.9 % of the pairs of training rows are equal: remove/)
+    // of more rows a sample is ranked, and it may have missed those that differ
+    expect(refusal(repeated(20_000, 1))).toMatch(
+      /of the pairs of a random 5000 training rows are equal: remove/,
+    )
+  })
+
+  it('comes with words for rows of any size and every scaler, and is never NaN', () => {
+    const value = fc.oneof(
+      fc.constantFrom(0, 5e-324, 1e-320, 1e-200, 1, 1e150, 1e200, 1.7e308, -1.7e308),
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+    )
+    const cases = fc.tuple(
+      fc.array(fc.tuple(value, value), { minLength: 2, maxLength: 12 }),
+      fc.constantFrom(...SCALER_NAMES),
+      fc.constantFrom(0.01, 0.3, 0.5, 1),
+    )
+    fc.assert(
+      fc.property(cases, ([pairs, kind, quantile]) => {
+        const rows = matrixOf(pairs.length, 2, Float64Array.from(pairs.flat()))
+        try {
+          const scaled = scaleRows(fitScaler(rows, kind), rows)
+          expect(scaled.data.every(Number.isFinite)).toBe(true)
+          const { bandwidth } = chooseBandwidth(scaled, quantile, createRng(1))
+          expect(bandwidth > 0 && Number.isFinite(bandwidth)).toBe(true)
+        } catch (error) {
+          if (!(error instanceof DataError)) throw error
+          expect(error.message).not.toMatch(/NaN|100\.0/)
+          const blamesAll = /100 % of the pairs/.test(error.message)
+          if (blamesAll && kind === 'none') {
+            expect(new Set(pairs.map(([a, b]) => `${a + 0},${b + 0}`)).size).toBe(1)
+          }
+        }
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
