@@ -36,7 +36,10 @@ export interface CaptureEnd {
   readonly error: FormatError | null
   /** One line on the ending, null where it is clean. */
   readonly detail: string | null
-  /** Oddities that did not stop the reading, at most MAXIMUM_WARNINGS lines. */
+  /**
+   * Oddities that did not stop the reading: at most MAXIMUM_WARNINGS lines as they were met, a line for those
+   * left out, and up to three that sum up the whole (times, counters, trailing garbage).
+   */
   readonly warnings: readonly string[]
   /** Comments in the capture (pcapng). */
   readonly commentCount: number

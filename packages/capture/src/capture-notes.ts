@@ -5,7 +5,8 @@
  * and interface statistics, wherever they stand. Drops are told twice over: by an interface's statistics
  * (isb_ifdrop and isb_osdrop, running totals, so the last block of each interface counts) and before a packet
  * (epb_dropcount and the obsolete block's drops count, each since the packet before, so they are added up).
- * The two may speak of the same packets and are not added to each other. null: nobody said anything.
+ * The two may speak of the same packets and are not added to each other. null: nobody said anything. The
+ * counters have 64 bits; one of 2^53 − 1 or more is given as 2^53 − 1, and the end state warns of it.
  */
 export interface CaptureDrops {
   /** Packets that the interfaces received (isb_ifrecv). */
@@ -102,13 +103,23 @@ export function addDrops(a: CaptureDrops, b: CaptureDrops): CaptureDrops {
 }
 
 function plusKnown(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? (a ?? b) : a + b
+  return a === null || b === null ? (a ?? b) : plus(a, b)
 }
 
-/** Of two numbers that may be unknown. */
+/** Of two counters that may be unknown, at most 2^53 − 1: beyond, a double is no exact count. */
 function plus(a: number, b: number): number {
-  if (Number.isNaN(a)) return b
-  return Number.isNaN(b) ? a : a + b
+  if (Number.isNaN(a)) return Math.min(b, Number.MAX_SAFE_INTEGER)
+  return Math.min(Number.isNaN(b) ? a : a + b, Number.MAX_SAFE_INTEGER)
+}
+
+/** Names of the counters that are too large to be given exactly, as a warning; null where there are none. */
+export function warnOfLargeCounters(drops: CaptureDrops): string | null {
+  const names = Object.entries(drops)
+    .filter(([, count]) => (count as number | null) === Number.MAX_SAFE_INTEGER)
+    .map(([name]) => name)
+  return names.length === 0
+    ? null
+    : `drop counters of 2^53 - 1 or more, given as ${Number.MAX_SAFE_INTEGER}: ${names.join(', ')}`
 }
 
 function orNull(value: number): number | null {

@@ -12,7 +12,7 @@
 import { ArgumentError, FormatError } from '@oddflow/core'
 import { type CaptureEnd, createWarningList } from './capture-end.js'
 import { describeUnknownMagic } from './capture-magic.js'
-import { NO_DROPS } from './capture-notes.js'
+import { NO_DROPS, warnOfLargeCounters } from './capture-notes.js'
 import { createFrameBatch, type FrameBatch } from './frame-batch.js'
 import { createPcapRecords, isPcapMagic } from './pcap-records.js'
 import { PCAPNG_SECTION_HEADER } from './pcapng-block-types.js'
@@ -187,6 +187,16 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
               : `cut short within the block before byte ${position + records.skip + 4}`
         }
       }
+      const drops = records?.drops ?? NO_DROPS
+      const closing: string[] = []
+      const unusableTimes = records?.unusableTimes ?? 0
+      if (unusableTimes > 0) {
+        closing.push(
+          `${unusableTimes} packets with a time not within 2^53 - 1 microseconds of 1970, read as packets without a time`,
+        )
+      }
+      const largeCounters = warnOfLargeCounters(drops)
+      if (largeCounters !== null) closing.push(largeCounters)
       return {
         format: records?.format ?? null,
         packets,
@@ -194,10 +204,10 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
         truncated,
         error,
         detail: error === null ? detail : error.message,
-        warnings: warnings.lines(),
+        warnings: [...warnings.lines(), ...closing],
         commentCount: records?.commentCount ?? 0,
         comments: records?.comments ?? [],
-        drops: records?.drops ?? NO_DROPS,
+        drops,
       }
     },
   }

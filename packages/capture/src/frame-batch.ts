@@ -18,7 +18,10 @@ export interface FrameBatch {
   readonly capturedBytes: Uint32Array
   /** Bytes that frame i had on the wire. */
   readonly wireBytes: Uint32Array
-  /** Whole microseconds since 1970, rounded down; NaN where the record has no time (pcapng SPB). */
+  /**
+   * Whole microseconds since 1970, rounded down; NaN where the record has no time (pcapng SPB) or one that is
+   * not within ±(2^53 − 1) µs.
+   */
   readonly timestampMicros: Float64Array
   /** What lies below the microsecond, 0 … 999 ns. */
   readonly timestampSubNanos: Uint16Array

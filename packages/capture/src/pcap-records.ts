@@ -73,6 +73,8 @@ export function createPcapRecords(littleEndian: boolean, warnings: WarningList):
     skip: 0,
     commentCount: 0,
     comments: [],
+    // 32 bits of seconds are always in range
+    unusableTimes: 0,
     drops: NO_DROPS,
     midRecord: false,
     get started() {

@@ -46,6 +46,7 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
   /** Length of a skipped block whose trailing length is still to come, 0 for none. */
   let trailerOf = 0
   let warnedLength = false
+  let unusableTimes = 0
   const notes = createCaptureNotes()
   let optionData: Uint8Array = new Uint8Array(0)
   let optionView = new DataView(optionData.buffer)
@@ -71,6 +72,9 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
       return notes.commentCount
     },
     comments: notes.comments,
+    get unusableTimes() {
+      return unusableTimes
+    },
     get drops() {
       return notes.drops(interfaces)
     },
@@ -233,6 +237,7 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
           const high = view.getUint32(at + 12, littleEndian)
           const low = view.getUint32(at + 16, littleEndian)
           writeTicks(timestampMicros, timestampSubNanos, n, source.ticks, high, low)
+          if (Number.isNaN(timestampMicros[n]!)) unusableTimes++
         }
         if (!simple) {
           // most packets have no options

@@ -36,12 +36,12 @@ export function readPcapngInterface(
   notes: CaptureNotes,
 ): PcapngInterface {
   let resolution = -1
-  let offsetSeconds: number | undefined
+  let offsetSeconds: bigint | undefined
   const overrun = walkPcapngOptions(view, body + 8, end, littleEndian, (code, at, length) => {
     if (code === OPTION_COMMENT) notes.addComment(data, at, length)
     if (code === OPTION_TSRESOL && resolution < 0 && length >= 1) resolution = view.getUint8(at)
     if (code === OPTION_TSOFFSET && offsetSeconds === undefined && length >= 8) {
-      offsetSeconds = Number(view.getBigInt64(at, littleEndian))
+      offsetSeconds = view.getBigInt64(at, littleEndian)
     }
   })
   if (overrun >= 0) warnings.add(`interface ${number}: an option of ${overrun} bytes runs past its block`)
@@ -51,7 +51,7 @@ export function readPcapngInterface(
     ticks:
       resolution < 0 && offsetSeconds === undefined
         ? MICROSECOND_TICKS
-        : tickLength(resolution < 0 ? 6 : resolution, offsetSeconds ?? 0),
+        : tickLength(resolution < 0 ? 6 : resolution, offsetSeconds ?? 0n),
     received: Number.NaN,
     dropped: Number.NaN,
     systemDropped: Number.NaN,

@@ -29,6 +29,8 @@ export interface RecordReader {
   /** Comments seen so far, and those that were kept. */
   readonly commentCount: number
   readonly comments: readonly string[]
+  /** Packets whose time is not within ±(2^53 − 1) µs and was left out. */
+  readonly unusableTimes: number
   /** What the recorder says it lost, so far. */
   readonly drops: CaptureDrops
   /** The capture ends here although the reader wants more only at a record boundary. */

@@ -83,6 +83,32 @@ describe.each([true, false])('notes of pcapng, little-endian: %s', (little) => {
     }
   })
 
+  it('give counters that a double cannot hold as 2^53 − 1, with a warning', () => {
+    const { end } = readFrames(
+      Uint8Array.from([
+        ...sectionWith([], little),
+        ...interfaceBlock([], little),
+        ...interfaceBlock([], little),
+        ...packet(option(4, u64(3n, little), little), little),
+        ...statistics(0, option(4, u64(2n ** 64n - 1n, little), little), little),
+        ...statistics(0, option(5, u64(2n ** 53n - 2n, little), little), little),
+        ...statistics(1, option(7, u64(2n ** 52n, little), little), little),
+        ...sectionWith([], little),
+        ...interfaceBlock([], little),
+        ...statistics(0, option(7, u64(2n ** 52n, little), little), little),
+      ]),
+    )
+    expect(end.drops).toEqual({
+      interfaceReceived: Number.MAX_SAFE_INTEGER,
+      interfaceDropped: 2 ** 53 - 2,
+      systemDropped: Number.MAX_SAFE_INTEGER,
+      betweenPackets: 3,
+    })
+    expect(end.warnings).toEqual([
+      'drop counters of 2^53 - 1 or more, given as 9007199254740991: interfaceReceived, systemDropped',
+    ])
+  })
+
   it('of a damaged shape do not stop the reading', () => {
     const { end, frames } = readFrames(
       Uint8Array.from([

@@ -46,7 +46,8 @@ export const CAPTURE_DIFFERENCES: Readonly<Record<string, ExplainedDifference>> 
 export const GOLDEN_DIFFERENCES: Readonly<Record<string, ExplainedDifference>> = {
   'captures/format/pcapng_absurd_ts_snap.pcapng': {
     fields: ['last'],
-    reason: 'a time in the year 586,524: beyond 2^53 µs a double is the nearest, not the exact, microsecond',
+    reason:
+      'a time in the year 586,524: beyond 2^53 − 1 µs it is no time here (NaN, with a warning), so the last one is that of a packet before',
   },
 }
 

@@ -15,8 +15,9 @@ import type { FrameBatch } from '../frame-batch.js'
 import { CaptureFileError } from './capture-file-error.js'
 import { fileBlocks } from './file-blocks.js'
 import { type FrameSource, frameSource } from './frame-source.js'
+import type { CompressionState } from './gunzip-blocks.js'
 import { framesFromPcapParser } from './pcap-parser-frames.js'
-import { type CompressionState, createCompressionState, unpackBlocks } from './unpack-blocks.js'
+import { createCompressionState, unpackBlocks } from './unpack-blocks.js'
 
 export const CAPTURE_READERS = ['oddflow', 'pcap-parser'] as const
 export type CaptureReaderName = (typeof CAPTURE_READERS)[number]
@@ -118,17 +119,22 @@ async function* copies(blocks: AsyncGenerator<Uint8Array>): AsyncGenerator<Buffe
 }
 
 function withCompression(end: CaptureEnd, state: CompressionState): CaptureEnd {
+  const warnings =
+    state.trailingBytes === 0
+      ? end.warnings
+      : [
+          ...end.warnings,
+          `${state.compression}: ${state.trailingBytes} bytes of trailing garbage behind the last member ignored`,
+        ]
+  const truncated = end.truncated || state.truncated
   // the reader's own word on a stream that zlib gave up on would only be that it is cut short
   if (state.damage !== null) {
     const error = new FormatError(state.compression ?? 'capture', state.damage)
-    return { ...end, error, detail: error.message }
+    return { ...end, warnings, truncated, error, detail: error.message }
   }
   if (state.truncated && !end.truncated) {
-    return {
-      ...end,
-      truncated: true,
-      detail: end.detail ?? `cut short: the ${state.compression} stream has no end`,
-    }
+    const detail = end.detail ?? `cut short: the ${state.compression} stream has no end`
+    return { ...end, warnings, truncated, detail }
   }
-  return end
+  return { ...end, warnings }
 }

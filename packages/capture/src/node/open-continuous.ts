@@ -9,7 +9,7 @@
 import { stat } from 'node:fs/promises'
 import { ArgumentError } from '@oddflow/core'
 import { type CaptureEnd, createWarningList } from '../capture-end.js'
-import { addDrops, MAXIMUM_COMMENTS, NO_DROPS } from '../capture-notes.js'
+import { addDrops, MAXIMUM_COMMENTS, NO_DROPS, warnOfLargeCounters } from '../capture-notes.js'
 import type { FrameBatch } from '../frame-batch.js'
 import { type MergeInput, mergeCaptures } from '../merge-captures.js'
 import { CaptureFileError, describeSystemError } from './capture-file-error.js'
@@ -110,6 +110,8 @@ function combine(ends: readonly { readonly file: string; readonly end: CaptureEn
     for (const line of end.warnings) warnings.add(`${file}: ${line}`)
     drops = addDrops(drops, end.drops)
   }
+  const largeCounters = warnOfLargeCounters(drops)
+  if (largeCounters !== null) warnings.add(`all files: ${largeCounters}`)
   const sum = (of: (end: CaptureEnd) => number): number => ends.reduce((total, { end }) => total + of(end), 0)
   const told = ends.find(({ end }) => end.error !== null) ?? ends.find(({ end }) => end.detail !== null)
   return {
