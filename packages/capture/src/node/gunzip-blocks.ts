@@ -4,10 +4,12 @@
  * zlib's own gunzip gives up at a wrong checksum or at bytes behind the last member with output still in its
  * buffer. Here the framing is read apart (gzip-framing.ts) and zlib sees the deflate data alone, whose end it
  * knows: all content is given before its checksum is looked at. Only where the deflate data themselves are
- * damaged is output lost, at most the piece that zlib was filling (LOST_BYTES), and it is said.
+ * damaged is output lost, at most the piece that zlib was filling (LOST_BYTES), and it is said. A member small
+ * enough to be unpacked in one call (SMALL_BYTES) is checked before it is given, and withheld when it is wrong:
+ * what a checksum covers whole need not be trusted for a moment.
  *
  * Memory: one output buffer, and one inflater whatever the number of members. Starting a stream is dear, so a
- * member behind a small one (BGZF, a member for each packet) is first tried in one call; what is not small or
+ * member at the start or behind a small one (BGZF, a member for each packet) is first tried in one call; what is not small or
  * not sound then goes through a stream after all. The shortest encoding of nothing (03 00, what gzip makes of
  * an empty input) needs neither, so that a file of a million empty members is no work.
  */
@@ -44,7 +46,7 @@ export async function* gunzipBlocks(
   let checksum = 0
   let contentBytes = 0
   let pump: ZlibPump | null = null
-  let expectSmall = false
+  let expectSmall = true
 
   const take = (): Uint8Array => {
     const piece = output.subarray(0, filled)
@@ -106,6 +108,10 @@ export async function* gunzipBlocks(
           const small = expectSmall ? inflateSmall(block.subarray(at, at + SMALL_BYTES)) : null
           if (small !== null) {
             at += small.usedBytes
+            if (!agrees(small.content, block, at)) {
+              state.damage = `damaged: checksum or length of gzip member ${framing.members} is wrong; its ${small.content.length} bytes are withheld`
+              break
+            }
             yield* give(small.content)
             endData()
             continue
@@ -137,6 +143,13 @@ export async function* gunzipBlocks(
   } finally {
     ;(pump as ZlibPump | null)?.destroy()
   }
+}
+
+/** Whether a trailer (RFC 1952, 2.3.1) that has come whole states the content's checksum and length; true while it has not. */
+function agrees(content: Uint8Array, block: Uint8Array, at: number): boolean {
+  if (at + 8 > block.length) return true
+  const trailer = new DataView(block.buffer, block.byteOffset + at, 8)
+  return trailer.getUint32(0, true) === crc32(content, 0) && trailer.getUint32(4, true) === content.length
 }
 
 /** A whole member's deflate data at the start of `input`, in one call; null where it is not that simple. */
