@@ -86,7 +86,7 @@ describe('rows in files', () => {
     const [head, ...lines] = readFileSync(inFolder('rows.csv'), 'utf8').trimEnd().split('\n')
     const { rows, cols, data } = readNpy(readFileSync(expected))
     expect(head!.split(',').slice(0, 3)).toEqual(['x1', 'x2', 'x3'])
-    expect(head!.split(',').at(-1)).toBe(`size${(cols + 1) / 2}`)
+    expect(head!.split(',').at(-1)).toBe(`x${cols}`)
     expect(lines).toHaveLength(rows)
     expect(lines.flatMap((line) => line.split(',').map(Number))).toEqual(data)
   })

@@ -89,6 +89,8 @@ describe.skipIf(sharedMissing)('distinct flows (expected.json, flows_outer)', ()
 
 /** Captures whose flows differ, and why. An entry that no longer differs fails. */
 const FLOW_DIFFERENCES: Record<string, string> = {
+  'captures/format/pcapng_absurd_ts_snap.pcapng':
+    'times in the year 586,524 are beyond 2^53 µs and count as none, so their packets are in no flow',
   ...Object.fromEntries(
     ['test010', 'test011', 'test016', 'test100', 'test101', 'test202'].flatMap((test) =>
       ['be', 'le'].map((order): [string, string] => [
