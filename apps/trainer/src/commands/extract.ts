@@ -1,14 +1,7 @@
 /** `oddflow extract CAPTURE… -o FILE`: captures to feature rows, without a model or under a model's contract. */
 import type { CaptureReaderName } from '@oddflow/capture/node'
-import {
-  createMatrix,
-  DataError,
-  encodeCsvRows,
-  encodeNpy,
-  type IatSizeContract,
-  type Matrix,
-} from '@oddflow/core'
-import { extractRecords, learnIatSizeContract } from '@oddflow/flows'
+import { DataError, encodeCsvRows, encodeNpy, type IatSizeContract, type Matrix } from '@oddflow/core'
+import { extractMatrix, extractRecords, learnIatSizeContract } from '@oddflow/flows'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { nameInputs, namingInputs } from '../input/name-inputs.js'
 import { readModel } from '../input/read-model.js'
@@ -73,11 +66,7 @@ export async function extract(files: readonly string[], options: ExtractCommandO
       throw new DataError(
         `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets, so there is no row to write; check what was captured, and the filter`,
       )
-    const rows = createMatrix(counts.rows, contract.dimension)
-    let at = 0
-    extractRecords(flows, contract, ({ row }) => {
-      if (row !== null) rows.data.set(row, contract.dimension * at++)
-    })
+    const rows = extractMatrix(flows, contract)
     writeFileWhole(options.output, encode(rows, columnNames(contract)))
     note(
       `${options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols} (first ${contract.packetsPerFlow} packets, ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s); ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
