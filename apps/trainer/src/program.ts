@@ -4,9 +4,9 @@
  * Each command is a file of its own in commands/, loaded when it is called, so that `oddflow --version` does
  * not wait for the charting library.
  */
-import { SCALER_NAMES } from '@oddflow/core'
-import { DETECTOR_NAMES } from '@oddflow/detectors'
-import { Argument, Command, InvalidArgumentError, Option } from 'commander'
+import { Argument, Command, Option } from 'commander'
+import { withDetectorFlags } from './detector-flags.js'
+import { number, whole } from './option-values.js'
 import { oneLineErrors } from './output/command-line-errors.js'
 import { RECIPES } from './recipes.js'
 import { VERSION } from './version.js'
@@ -58,23 +58,6 @@ function trainCommand(): Command {
         .choices(Object.keys(RECIPES))
         .default('default'),
     )
-    .option('--detector <name>', `${DETECTOR_NAMES.join(', ')} (default: oc-kjl-qs)`)
-    .option(
-      '--bandwidth-quantile <q>',
-      'kernel bandwidth as a quantile of pair distances (default: 0.3)',
-      number,
-    )
-    .option('--m <count>', 'landmarks (default: 100)', whole)
-    .option('--d <count>', 'dimensions of the embedding (default: 5)', whole)
-    .option('--k <count>', 'mixture components, for oc-kjl, oc-nystrom and gmm (default: 10)', whole)
-    .option('--nu <share>', 'one-class SVMs: share of training rows left outside (default: 0.5)', number)
-    .option('--centre', 'KJL: centre the columns of the gram matrix')
-    .option('--no-centre', 'KJL: do not (default)')
-    .option('--support-guard', 'a row far from every landmark is novel (default)')
-    .option('--no-support-guard', 'scores are log-densities of the mixture alone, as in the paper')
-    .addOption(
-      new Option('--scaler <name>', 'scaling of feature columns (default: none)').choices([...SCALER_NAMES]),
-    )
     .addOption(
       new Option('--iat-unit <unit>', 'unit of interarrival times (default: s)').choices(['s', 'us']),
     )
@@ -103,7 +86,7 @@ function trainCommand(): Command {
       0.2,
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
-  return withFormat(withCapture(command), ['text', 'json'])
+  return withDetectorFlags(withFormat(withCapture(command), ['text', 'json']))
     .addHelpText(
       'after',
       `
@@ -259,17 +242,4 @@ function withFormat(command: Command, formats: string[]): Command {
   return command.addOption(
     new Option('--format <name>', 'output format').choices(formats).default(formats[0]),
   )
-}
-
-function number(text: string): number {
-  const value = Number(text)
-  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('expected a number.')
-  return value
-}
-
-function whole(text: string): number {
-  const value = number(text)
-  if (!Number.isSafeInteger(value) || value < 0)
-    throw new InvalidArgumentError('expected a whole number of 0 or more.')
-  return value
 }

@@ -53,6 +53,19 @@ function checkGiven(given: GivenOptions): CheckedParameters {
   return definition.checkParameters(new OptionReader(given))
 }
 
+/** The options that `checkParameters` makes these parameters of, defaults written out; null ones are left away. */
+export function detectorOptionsOf(parameters: CheckedParameters): DetectorOptions {
+  const options: Record<string, unknown> = {}
+  for (const [key, entry] of Object.entries(parameters)) {
+    if (!STAGES.includes(key)) options[key] = entry ?? undefined
+    else {
+      const { kind: _, ...stage } = entry as Record<string, unknown>
+      for (const [name, value] of Object.entries(stage)) options[name] = value ?? undefined
+    }
+  }
+  return options
+}
+
 /** Checks parameters that came out of a file, which lack no field and have no other. Throws ArgumentError naming an
  * option or `parameters.…`. */
 export function checkStoredParameters(value: unknown): CheckedParameters {

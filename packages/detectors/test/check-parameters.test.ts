@@ -1,6 +1,12 @@
 import { ArgumentError } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { checkParameters, checkStoredParameters, DETECTOR_NAMES, type DetectorOptions } from '../src/index.js'
+import {
+  checkParameters,
+  checkStoredParameters,
+  DETECTOR_NAMES,
+  type DetectorOptions,
+  detectorOptionsOf,
+} from '../src/index.js'
 
 describe('checkParameters', () => {
   it('has the defaults of the paper, and its text where the code differs', () => {
@@ -60,6 +66,21 @@ describe('checkParameters', () => {
     for (const covariance of ['full', 'diagonal', 'tied', 'spherical'] as const) {
       const mixture = checkParameters({ detector: 'gmm', covariance, k: 3, regularisation: 1e-4 })
       expect(checkStoredParameters(JSON.parse(JSON.stringify(mixture)))).toEqual(mixture)
+    }
+  })
+
+  it('gives options that make the same parameters', () => {
+    const asked: DetectorOptions[] = [
+      ...DETECTOR_NAMES.map((detector) => ({ detector })),
+      { detector: 'ocsvm', kernel: 'linear', nu: 0.1 },
+      { neighbours: 7, centre: true, supportGuard: false, tolerance: 0 },
+      { detector: 'gmm', covariance: 'tied', k: 3 },
+    ]
+    for (const options of asked) {
+      const checked = checkParameters(options)
+      const written = detectorOptionsOf(checked)
+      expect(written).toMatchObject(options)
+      expect(checkParameters(written)).toEqual(checked)
     }
   })
 

@@ -1,6 +1,6 @@
 /** `oddflow inspect MODEL`: what a model file holds. */
 import { readModel } from '../input/read-model.js'
-import { describeModel, modelJson } from '../output/describe-model.js'
+import { describeModel, modelJson, settingsFact } from '../output/describe-model.js'
 import { createLineWriter, jsonLine, printable } from '../output/stdout.js'
 
 export function inspect(path: string, options: { readonly format: 'text' | 'json' }): void {
@@ -9,7 +9,7 @@ export function inspect(path: string, options: { readonly format: 'text' | 'json
   if (options.format === 'json') out.line(jsonLine(modelJson(saved)))
   else {
     out.line(printable(path))
-    for (const line of describeModel(saved)) out.line(line)
+    for (const line of describeModel(saved, [settingsFact(saved)])) out.line(line)
     for (const note of saved.detector.fitReport.notes) out.line(`  note: ${printable(note)}`)
   }
   out.flush()

@@ -1,14 +1,7 @@
 /** `oddflow train INPUT… -o MODEL`: learns from normal traffic and writes a model file. */
 
 import type { CaptureReaderName } from '@oddflow/capture/node'
-import {
-  ArgumentError,
-  checkFinite,
-  concatRows,
-  createMatrix,
-  type FeatureContract,
-  type ScalerName,
-} from '@oddflow/core'
+import { ArgumentError, checkFinite, concatRows, createMatrix, type FeatureContract } from '@oddflow/core'
 import {
   checkParameters,
   DETECTORS,
@@ -18,6 +11,8 @@ import {
   type OptionName,
 } from '@oddflow/detectors'
 import { extractRecords, learnIatSizeContract, learnOnePacketRule } from '@oddflow/flows'
+import { DETECTOR_OPTION_NAMES } from '../detector-flags.js'
+import { flagOf } from '../flag-name.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { namingInputs } from '../input/name-inputs.js'
 import { readRows } from '../input/read-rows.js'
@@ -32,18 +27,10 @@ import { type TrainingSet, type TrainOptions, trainModel } from '../pipeline/tra
 import { type Recipe, recipeNamed } from '../recipes.js'
 import { UsageError } from '../usage-error.js'
 
-export interface TrainCommandOptions {
+export interface TrainCommandOptions extends Omit<DetectorOptions, 'detector'> {
   readonly output: string
   readonly recipe: string
   readonly detector?: string
-  readonly bandwidthQuantile?: number
-  readonly m?: number
-  readonly d?: number
-  readonly k?: number
-  readonly nu?: number
-  readonly centre?: boolean
-  readonly supportGuard?: boolean
-  readonly scaler?: ScalerName
   readonly iatUnit?: 's' | 'us'
   readonly size?: 'frame' | 'ip'
   readonly truncation?: 'split' | 'truncate'
@@ -122,19 +109,12 @@ export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): 
   }
   const name = options.detector ?? recipe.detector
   const takes: readonly string[] = isDetectorName(name) ? DETECTORS[name].options : []
-  // a recipe's setting is dropped where the detector has no such option; a given one is refused by name
-  const preset = <T>(option: OptionName, value: T): T | undefined =>
-    takes.includes(option) ? value : undefined
-  const given = {
-    m: options.m,
-    d: options.d,
-    k: options.k,
-    nu: options.nu,
-    centre: options.centre ?? preset('centre', recipe.centre),
-    supportGuard: options.supportGuard ?? preset('supportGuard', recipe.supportGuard),
-    bandwidthQuantile: options.bandwidthQuantile ?? preset('bandwidthQuantile', recipe.bandwidthQuantile),
-    scaler: options.scaler ?? preset('scaler', recipe.scaler),
-  }
+  const given = Object.fromEntries(
+    DETECTOR_OPTION_NAMES.map((option) => [
+      option,
+      options[option] ?? preset(recipe, option, takes, options),
+    ]),
+  )
   const detector = { detector: name, ...withoutUndefined(given) } as DetectorOptions
   try {
     checkParameters(detector)
@@ -145,11 +125,21 @@ export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): 
   return { detector, falsePositiveRate: fpr, calibrationShare, seed }
 }
 
+/** A recipe's setting is dropped where the detector has no such option; a given one is refused by name. */
+function preset(
+  recipe: Recipe,
+  option: OptionName,
+  takes: readonly string[],
+  { kernel }: TrainCommandOptions,
+): unknown {
+  if (!takes.includes(option) || (kernel === 'linear' && option === 'bandwidthQuantile')) return undefined
+  return recipe[option as keyof Recipe]
+}
+
 /** "bandwidthQuantile: expected …" → "--bandwidth-quantile: expected …"; what else a detector takes, --help says. */
 function flagged({ field, message }: ArgumentError): string {
   if (field === undefined || !message.startsWith(field)) return message
-  const flag = `--${field.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`
-  return flag + message.slice(field.length).replace(/, which takes .*$/, '; leave it out')
+  return flagOf(field) + message.slice(field.length).replace(/, which takes .*$/, '; leave it out')
 }
 
 function withoutUndefined<T extends object>(record: T): Partial<T> {

@@ -5,10 +5,12 @@
 import {
   detectorFacts,
   detectorFigures,
+  detectorOptionsOf,
   type ModelFact,
   modelSpaceNumbers,
   type SavedModel,
 } from '@oddflow/detectors'
+import { flagOf } from '../flag-name.js'
 import { printable } from './stdout.js'
 
 /** Facts in reading order. */
@@ -61,8 +63,19 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
   return facts
 }
 
-export function describeModel(saved: SavedModel): string[] {
-  const facts = modelFacts(saved)
+/** `settings`: the flags of `train` that ask for the same detector, defaults written out. */
+export function settingsFact({ detector: { parameters } }: SavedModel): ModelFact {
+  const { detector, ...options } = detectorOptionsOf(parameters)
+  const flags = Object.entries(options).flatMap(([name, value]) => {
+    if (value === undefined) return []
+    if (typeof value === 'boolean') return [value ? flagOf(name) : flagOf(name).replace(/^--/, '--no-')]
+    return [`${flagOf(name)} ${value}`]
+  })
+  return { label: 'settings', value: [`--detector ${detector}`, ...flags].join(' ') }
+}
+
+export function describeModel(saved: SavedModel, more: readonly ModelFact[] = []): string[] {
+  const facts = [...modelFacts(saved), ...more]
   const width = Math.max(...facts.map(({ label }) => label.length))
   return facts.map(({ label, value }) => `  ${label.padEnd(width)}  ${printable(value)}`)
 }

@@ -1,0 +1,89 @@
+import {
+  checkParameters,
+  DETECTOR_NAMES,
+  DETECTORS,
+  type DetectorOptions,
+  detectorOptionsOf,
+} from '@oddflow/detectors'
+import { Command } from 'commander'
+import { describe, expect, it } from 'vitest'
+import { type TrainCommandOptions, trainOptionsFrom } from '../src/commands/train.js'
+import { DETECTOR_OPTION_NAMES, withDetectorFlags } from '../src/detector-flags.js'
+import { recipeNamed } from '../src/recipes.js'
+
+const BESIDE = { output: 'm', recipe: 'default', fpr: 0.01, calibrationShare: 0.2, seed: 1, format: 'text' }
+
+/** What `train ARGS` would ask of the detectors. */
+function asked(args: readonly string[]): DetectorOptions {
+  const command = withDetectorFlags(new Command('train')).exitOverride()
+  command.configureOutput({ writeErr: () => {} })
+  command.parse(['node', 'train', ...args])
+  const options = { ...BESIDE, ...command.opts() } as TrainCommandOptions
+  return trainOptionsFrom(options, recipeNamed('default')).detector
+}
+
+/** A value for each option that is not its default. */
+const OTHER: Readonly<Record<string, [flag: string, value: unknown]>> = {
+  scaler: ['--scaler log', 'log'],
+  bandwidthQuantile: ['--bandwidth-quantile 0.7', 0.7],
+  m: ['--m 33', 33],
+  d: ['--d 4', 4],
+  centre: ['--centre', true],
+  supportGuard: ['--no-support-guard', false],
+  k: ['--k 3', 3],
+  covariance: ['--covariance tied', 'tied'],
+  regularisation: ['--regularisation 1e-4', 1e-4],
+  tolerance: ['--tolerance 0.01', 0.01],
+  maximumSteps: ['--maximum-steps 9', 9],
+  beta: ['--beta 0.8', 0.8],
+  neighbours: ['--neighbours 50', 50],
+  coverage: ['--coverage 0.9', 0.9],
+  maximumClusters: ['--maximum-clusters 8', 8],
+  nu: ['--nu 0.1', 0.1],
+  kernel: ['--kernel linear', 'linear'],
+  maximumRows: ['--maximum-rows 99', 99],
+  trees: ['--trees 12', 12],
+  subsampleRows: ['--subsample-rows 64', 64],
+  varianceShare: ['--variance-share 0.8', 0.8],
+}
+
+describe('the detectors’ options on the command line', () => {
+  it('are all of them', () => {
+    const taken = new Set(DETECTOR_NAMES.flatMap((name) => DETECTORS[name].options))
+    expect([...DETECTOR_OPTION_NAMES].sort()).toEqual([...taken].sort())
+    expect(Object.keys(OTHER).sort()).toEqual([...taken].sort())
+  })
+
+  it.each(Object.entries(OTHER))(
+    '%s reaches every detector that takes it and no other',
+    (option, [flag, value]) => {
+      for (const detector of DETECTOR_NAMES) {
+        const args = ['--detector', detector, ...flag.split(' ')]
+        if ((DETECTORS[detector].options as readonly string[]).includes(option)) {
+          const parameters = checkParameters(asked(args))
+          expect(detectorOptionsOf(parameters), detector).toMatchObject({ detector, [option]: value })
+        } else {
+          const name = flag.split(' ')[0]!.replace('--no-', '--')
+          expect(() => asked(args)).toThrow(`${name}: does not apply to ${detector}; leave it out`)
+        }
+      }
+    },
+  )
+
+  it('leave a linear kernel without the bandwidth of a recipe, and refuse one that is given', () => {
+    expect(asked(['--detector', 'ocsvm', '--kernel', 'linear'])).not.toHaveProperty('bandwidthQuantile')
+    expect(() => asked('--detector ocsvm --kernel linear --bandwidth-quantile 0.3'.split(' '))).toThrow(
+      /^--bandwidth-quantile: expected none/,
+    )
+  })
+
+  it('say in the help which detectors take them, and the default', () => {
+    const help = withDetectorFlags(new Command('train')).helpInformation().replace(/\s+/g, ' ')
+    expect(help).toContain('--k <count> components (oc-kjl, oc-nystrom, gmm; default: 10)')
+    expect(help).toContain('--trees <count> trees of the forest (iforest; default: 100)')
+    expect(help).toMatch(/--scaler <name> scaling of feature columns \(default: none\)/)
+    for (const group of ['Detector:', 'Embedding:', 'Mixture:', 'One-class SVM:', 'Other detectors:']) {
+      expect(help).toContain(group)
+    }
+  })
+})
