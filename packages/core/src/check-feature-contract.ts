@@ -2,36 +2,48 @@
  * Checks of feature contracts: one read from a file, and two that must be the same.
  *
  * A contract drives loops and allocations, so every field is checked against its range, unknown fields are
- * refused, and D must be what the feature set makes of p. Files of featureSet `rows` and `iat-size` written
- * before there were others read as they are.
+ * refused, and D must be what the feature set makes of p. Files written before there were other feature sets,
+ * tunnels or transports read as they are, since what is new is left out where it has its usual value.
  */
 import { ContractMismatchError, FormatError } from './errors.js'
 import {
+  contractProtocols,
   type FeatureContract,
   FLOW_FEATURE_SETS,
+  FLOW_PROTOCOLS,
   type FlowFeatureSet,
   type FlowRules,
   featureDimension,
   MAXIMUM_DIMENSION,
   MAXIMUM_PACKETS_KEPT,
   maximumPacketsPerFlow,
+  packetRules,
+  packetView,
   SCALER_NAMES,
   type ScalerName,
 } from './feature-contract.js'
 
 /** Fields of the contract in a fixed order, for messages and for files. */
-function flatten(contract: FeatureContract): [string, string | number | null][] {
-  const out: [string, string | number | null][] = []
-  for (const [key, value] of Object.entries(contract)) {
-    if (value !== null && typeof value === 'object') {
+function flatten(contract: FeatureContract): [string, string | number | boolean | null][] {
+  const out: [string, string | number | boolean | null][] = []
+  // written out, a usual value and one that is left out are the same
+  for (const [key, value] of Object.entries(explicitContract(contract))) {
+    if (Array.isArray(value)) out.push([key, value.join(',')])
+    else if (value !== null && typeof value === 'object') {
       for (const [inner, v] of Object.entries(value as Record<string, string | number>)) {
         out.push([`${key}.${inner}`, v])
       }
     } else {
-      out.push([key, value as string | number | null])
+      out.push([key, value as string | number | boolean | null])
     }
   }
   return out
+}
+
+/** A contract with every field, for people and programs: nothing is left out for being usual. */
+export function explicitContract(contract: FeatureContract): FeatureContract {
+  if (contract.featureSet === 'rows') return contract
+  return { ...contract, ...packetView(contract), protocols: contractProtocols(contract) }
 }
 
 /** Throws ContractMismatchError that names every field in which `found` differs from `expected`. */
@@ -59,6 +71,9 @@ const FLOW_FIELDS = [
   'activeTimeoutMicros',
   'truncation',
   'minimumPackets',
+  'decapsulation',
+  'joinFragments',
+  'protocols',
 ]
 const SAMP_FIELDS = ['samplingIntervalMicros', 'samplingIntervalSeconds']
 /** Fields that a feature set has beside FLOW_FIELDS. */
@@ -135,7 +150,27 @@ function checkFlowRules(fields: ContractFields, featureSet: FlowFeatureSet, dime
     truncation,
     minimumPackets: fields.whole('minimumPackets', 2, packetsPerFlow),
     scaler: checkScaler(fields),
+    ...checkPacketRules(fields),
   }
+}
+
+function checkPacketRules(
+  fields: ContractFields,
+): Pick<FlowRules, 'decapsulation' | 'joinFragments' | 'protocols'> {
+  const { decapsulation, joinFragments, protocols } = fields.record
+  if (decapsulation !== undefined) fields.one('decapsulation', ['outer', 'inner'])
+  if (joinFragments !== undefined && typeof joinFragments !== 'boolean') {
+    fields.fail('joinFragments', 'true or false')
+  }
+  if (protocols !== undefined) {
+    const names: readonly unknown[] = Array.isArray(protocols) ? protocols : []
+    const ordered = FLOW_PROTOCOLS.filter((name) => names.includes(name))
+    if (names.length === 0 || names.join() !== ordered.join()) {
+      fields.fail('protocols', `some of ${FLOW_PROTOCOLS.join(', ')}, in this order, each once`)
+    }
+  }
+  const given = fields.record as Pick<FlowRules, 'decapsulation' | 'joinFragments' | 'protocols'>
+  return packetRules(packetView(given), contractProtocols(given))
 }
 
 function checkTruncation(fields: ContractFields): FlowRules['truncation'] {

@@ -20,6 +20,13 @@ export type TruncationMode = 'truncate' | 'split' | 'idle-gap'
  * - directional-5-tuple: ordered pair, IPv4 alone (the rules of the paper's authors' code).
  */
 export type FlowKeyRule = 'bidirectional-5-tuple' | 'directional-5-tuple'
+/** Whose headers key a packet: those of the outermost IP packet, or of the innermost one within tunnels. */
+export type Decapsulation = 'outer' | 'inner'
+/** Transports of which there are flows; `icmp` is ICMP and ICMPv6. */
+export const FLOW_PROTOCOLS = ['tcp', 'udp', 'icmp', 'sctp'] as const
+export type FlowProtocol = (typeof FLOW_PROTOCOLS)[number]
+/** Those of which flows make rows unless a contract says otherwise, as in the paper. */
+export const DEFAULT_FLOW_PROTOCOLS: readonly FlowProtocol[] = ['tcp', 'udp']
 /** What is done to rows before a detector sees them (scaler.ts of the detectors). */
 export const SCALER_NAMES = ['none', 'standard', 'log', 'log-standard', 'quantile'] as const
 export type ScalerName = (typeof SCALER_NAMES)[number]
@@ -61,6 +68,45 @@ export interface FlowRules {
   /** Records of fewer packets make no row. */
   readonly minimumPackets: number
   readonly scaler: ScalerName
+  /**
+   * The next three say what a packet was to begin with. Each is left out where it has its usual value (a checked
+   * contract has no other form), so that contracts of before there were such fields mean what they meant;
+   * `packetView` and `contractProtocols` give the values.
+   */
+  readonly decapsulation?: Decapsulation
+  /** Later fragments are packets of their datagram's flow. */
+  readonly joinFragments?: boolean
+  /** In the order of FLOW_PROTOCOLS. */
+  readonly protocols?: readonly FlowProtocol[]
+}
+
+/** How frames were decoded, in a contract's words. */
+export interface PacketView {
+  readonly decapsulation: Decapsulation
+  readonly joinFragments: boolean
+}
+
+/** The view of a contract: the outer headers, and fragments not joined, unless it says otherwise. */
+export function packetView(rules: Pick<FlowRules, 'decapsulation' | 'joinFragments'>): PacketView {
+  return { decapsulation: rules.decapsulation ?? 'outer', joinFragments: rules.joinFragments ?? false }
+}
+
+/** The transports whose flows make rows under a contract. */
+export function contractProtocols(rules: Pick<FlowRules, 'protocols'>): readonly FlowProtocol[] {
+  return rules.protocols ?? DEFAULT_FLOW_PROTOCOLS
+}
+
+/** The three fields as a contract has them: none that has its usual value. */
+export function packetRules(
+  view: PacketView,
+  protocols: readonly FlowProtocol[],
+): Pick<FlowRules, 'decapsulation' | 'joinFragments' | 'protocols'> {
+  const ordered = FLOW_PROTOCOLS.filter((name) => protocols.includes(name))
+  return {
+    ...(view.decapsulation === 'outer' ? {} : { decapsulation: view.decapsulation }),
+    ...(view.joinFragments ? { joinFragments: true } : {}),
+    ...(ordered.join() === DEFAULT_FLOW_PROTOCOLS.join() ? {} : { protocols: ordered }),
+  }
 }
 
 /**

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import {
   checkFeatureContract,
   checkSameContract,
+  contractProtocols,
+  explicitContract,
   type FeatureContract,
   FLOW_FEATURE_SETS,
   type FlowRules,
@@ -9,6 +11,7 @@ import {
   featureDimension,
   MAXIMUM_DIMENSION,
   maximumPacketsPerFlow,
+  packetView,
 } from '../src/index.js'
 
 const rules: FlowRules = {
@@ -88,5 +91,51 @@ describe('contracts of every feature set', () => {
         expect(featureDimension(featureSet, most + 2, 'split')).toBeGreaterThan(MAXIMUM_DIMENSION)
       }
     }
+  })
+})
+
+describe('what a packet was to begin with', () => {
+  const contract: FeatureContract = { featureSet: 'size', ...rules }
+  it('is the outer headers of TCP and UDP where a contract says nothing', () => {
+    expect(packetView(contract)).toEqual({ decapsulation: 'outer', joinFragments: false })
+    expect(contractProtocols(contract)).toEqual(['tcp', 'udp'])
+    expect(explicitContract(contract)).toMatchObject({
+      decapsulation: 'outer',
+      joinFragments: false,
+      protocols: ['tcp', 'udp'],
+    })
+  })
+
+  it('is left out where it is usual, so that a contract has one form', () => {
+    const usual = { decapsulation: 'outer', joinFragments: false, protocols: ['tcp', 'udp'] }
+    expect(JSON.stringify(checkFeatureContract({ ...contract, ...usual }))).toBe(JSON.stringify(contract))
+    const other = { decapsulation: 'inner', joinFragments: true, protocols: ['tcp', 'udp', 'icmp'] }
+    const read = checkFeatureContract({ ...contract, ...other })
+    expect(read).toEqual({ ...contract, ...other })
+    expect(checkFeatureContract(JSON.parse(JSON.stringify(read)))).toEqual(read)
+  })
+
+  it('must be the same for rows to be', () => {
+    checkSameContract(contract, explicitContract(contract))
+    const changes: [string, Partial<FlowRules>][] = [
+      ['decapsulation: the model expects outer, the rows have inner', { decapsulation: 'inner' }],
+      ['joinFragments: the model expects false, the rows have true', { joinFragments: true }],
+      ['protocols: the model expects tcp,udp, the rows have tcp', { protocols: ['tcp'] }],
+    ]
+    for (const [says, change] of changes) {
+      expect(() => checkSameContract(contract, { ...contract, ...change })).toThrow(says)
+    }
+  })
+
+  it.each([
+    ['decapsulation', 'innermost'],
+    ['joinFragments', 1],
+    ['protocols', []],
+    ['protocols', 'tcp'],
+    ['protocols', ['udp', 'tcp']],
+    ['protocols', ['tcp', 'tcp']],
+    ['protocols', ['tcp', 'gre']],
+  ])('%s %j is refused', (field, value) => {
+    expect(() => checkFeatureContract({ ...contract, [field]: value })).toThrow(`featureContract.${field}`)
   })
 })

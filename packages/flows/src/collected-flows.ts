@@ -6,7 +6,7 @@
  * Directional flows come in the order of the authors' code instead: by the first packet of their key, the flows
  * of one key one behind the other.
  */
-import type { FlowKeyRule, SizeMeasure } from '@oddflow/core'
+import type { FlowKeyRule, FlowProtocol, SizeMeasure } from '@oddflow/core'
 import type { FlowCounters } from './flow-counters.js'
 import type { FlowIdentity } from './flow-identity.js'
 
@@ -29,6 +29,8 @@ export interface CollectedFlows {
   readonly packetNumber: Float64Array
   readonly sizeMeasure: SizeMeasure
   readonly flowKey: FlowKeyRule
+  /** Transports that made flows, in the order of FLOW_PROTOCOLS. */
+  readonly protocols: readonly FlowProtocol[]
   readonly idleTimeoutMicros: number
   /** What became of the packets. */
   readonly counters: Pick<

@@ -2,7 +2,13 @@
  * Records of collected flows: the same cutter that scoring uses, fed from memory.
  */
 import type { FlowContract, Matrix } from '@oddflow/core'
-import { ArgumentError, ContractMismatchError, checkFeatureContract, createMatrix } from '@oddflow/core'
+import {
+  ArgumentError,
+  ContractMismatchError,
+  checkFeatureContract,
+  contractProtocols,
+  createMatrix,
+} from '@oddflow/core'
 import type { CollectedFlows } from './collected-flows.js'
 import { cutAtIdleGaps } from './cut-idle-gap.js'
 import { createRowMaker } from './feature-sets/registry.js'
@@ -17,7 +23,8 @@ import { type CutRule, RecordCutter } from './record-cutter.js'
  * Cuts flows into records under a contract: flow by flow in order of first packets, a flow's records in turn.
  * Their rows are equal to the bit to those of a FlowExtractor over the same packets.
  * @param onRecord - gets each record; it and its arrays are valid until the call returns.
- * @throws ContractMismatchError if the flows were collected under another key, idle timeout or size measure.
+ * @throws ContractMismatchError if the flows were collected under another key, idle timeout or size measure, or of other
+ *   transports.
  */
 export function extractRecords(
   flows: CollectedFlows,
@@ -25,10 +32,11 @@ export function extractRecords(
   onRecord: (record: FlowRecord) => void,
 ): RecordCounts {
   const checked = checkFlowContract(contract)
-  for (const field of ['idleTimeoutMicros', 'sizeMeasure', 'flowKey'] as const) {
-    if (flows[field] !== checked[field]) {
+  const wanted = { ...checked, protocols: contractProtocols(checked) }
+  for (const field of ['idleTimeoutMicros', 'sizeMeasure', 'flowKey', 'protocols'] as const) {
+    if (String(flows[field]) !== String(wanted[field])) {
       throw new ContractMismatchError(
-        `${field}: the contract says ${checked[field]}, the flows were collected with ${flows[field]}`,
+        `${field}: the contract says ${wanted[field]}, the flows were collected with ${flows[field]}`,
         field,
       )
     }

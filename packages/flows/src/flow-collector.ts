@@ -9,7 +9,13 @@
  * at the idle timeout, as the authors' code does it: split-directional.ts.
  */
 import type { PacketBatch } from '@oddflow/capture'
-import { ArgumentError, DataError, type FlowKeyRule, type SizeMeasure } from '@oddflow/core'
+import {
+  ArgumentError,
+  DataError,
+  type FlowKeyRule,
+  type FlowProtocol,
+  type SizeMeasure,
+} from '@oddflow/core'
 import type { CollectedFlows } from './collected-flows.js'
 import {
   copyIdentity,
@@ -19,6 +25,7 @@ import {
   grown,
   IDENTITY_BYTES,
 } from './flow-identity.js'
+import { checkFlowProtocols } from './flow-protocols.js'
 import { END_REASONS, type EndReason } from './flow-record.js'
 import { type FlowSink, FlowTracker } from './flow-tracker.js'
 import { MemoryBudget } from './memory-budget.js'
@@ -31,6 +38,8 @@ export interface FlowCollectorOptions {
   readonly sizeMeasure?: SizeMeasure
   /** Default bidirectional-5-tuple. directional-5-tuple collects IPv4 alone, for idle-gap contracts. */
   readonly flowKey?: FlowKeyRule
+  /** Transports that make flows. Default TCP and UDP. */
+  readonly protocols?: readonly FlowProtocol[]
   /** A gap longer than this ends a flow. Default 600 s. */
   readonly idleTimeoutMicros?: number
   /** Bytes that the packets and flows may take. Default 1 GiB: about 17 million packets. */
@@ -70,6 +79,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
   }
   const sizeMeasure = options.sizeMeasure ?? 'frame'
   const flowKey = options.flowKey ?? 'bidirectional-5-tuple'
+  const protocols = checkFlowProtocols(options.protocols)
   const directional = flowKey === 'directional-5-tuple'
   const budget = new MemoryBudget(memoryBytes)
   const sink = new CollectingSink(budget)
@@ -79,6 +89,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
       sizeMeasure,
       hashSeed: options.hashSeed ?? 0,
       directional,
+      protocols,
     },
     budget,
     sink,
@@ -97,6 +108,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
         ...sink.arena.group(sink.count),
         sizeMeasure,
         flowKey,
+        protocols,
         idleTimeoutMicros,
         counters: { packets, packetsInFlows, dropped: tracker.counts.dropped(), timestampBackwards, flows },
       }
@@ -146,7 +158,7 @@ class CollectingSink implements FlowSink {
   outOfMemory(): void {
     throw new DataError(
       `the capture does not fit into ${this.#budget.limitBytes} bytes (${this.arena.count} packets in ` +
-        `${this.count} flows do): train on fewer or shorter captures, filter packets, or allow more memory`,
+        `${this.count} flows do): take fewer or shorter captures, filter packets, or allow more memory`,
       'memoryBytes',
     )
   }

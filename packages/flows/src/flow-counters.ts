@@ -7,8 +7,8 @@
 import { PACKET_STATUS_NAMES, type PacketStatusName } from '@oddflow/capture'
 
 /**
- * A packet's status, no time, IPv6 under a contract whose flow key is of IPv4 alone, or a transport other than
- * TCP and UDP by name ("protocol-47" without one).
+ * A packet's status, no time, IPv6 under a contract whose flow key is of IPv4 alone, or a transport that makes
+ * no flows by name ("protocol-47" without one).
  */
 export type DropReason = Exclude<PacketStatusName, 'ok'> | 'no-timestamp' | 'not-ipv4' | `protocol-${string}`
 
@@ -44,11 +44,13 @@ export interface FlowCounters {
   remainderPackets: number
 }
 
-/** Names of IANA protocol numbers that turn up beside TCP and UDP. */
+/** Names of IANA protocol numbers that turn up. */
 const PROTOCOL_NAMES: Readonly<Record<number, string>> = {
   1: 'icmp',
   2: 'igmp',
   4: 'ipv4',
+  6: 'tcp',
+  17: 'udp',
   41: 'ipv6',
   47: 'gre',
   50: 'esp',

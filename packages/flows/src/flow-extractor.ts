@@ -6,7 +6,7 @@
  * active one; each kind is counted.
  */
 import type { PacketBatch } from '@oddflow/capture'
-import { ArgumentError, type FlowContract } from '@oddflow/core'
+import { ArgumentError, contractProtocols, type FlowContract } from '@oddflow/core'
 import { checkFlowContract, cutRuleOf } from './extract-records.js'
 import { extractorMemory } from './extractor-memory.js'
 import { createRowMaker } from './feature-sets/registry.js'
@@ -113,6 +113,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       idleTimeoutMicros: contract.idleTimeoutMicros,
       sizeMeasure: contract.sizeMeasure,
       hashSeed: options.hashSeed ?? 0,
+      protocols: contractProtocols(contract),
       initialFlows: memory.flows,
     },
     budget,

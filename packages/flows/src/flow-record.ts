@@ -24,11 +24,12 @@ export type NoRowReason = 'one-packet' | 'too-few-packets' | 'remainder' | 'last
 export interface FlowRecord {
   /** 4 or 6. */
   ipVersion: number
-  /** IANA protocol number: 6 or 17. */
+  /** IANA protocol number. */
   protocol: number
   /** Four words, most significant first; IPv4 in the last. The initiator sent the flow's first packet. */
   initiatorAddress: Uint32Array
   responderAddress: Uint32Array
+  /** ICMP: type, and counterpart or code (flow-protocols.ts). */
   initiatorPort: number
   responderPort: number
   /** Six bytes, from the flow's first packet. */

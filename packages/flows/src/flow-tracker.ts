@@ -15,9 +15,10 @@
  * Left out: TCP state. A connection on the same ports within the timeout continues the flow, FIN or not.
  */
 import { PACKET_OK, type PacketBatch } from '@oddflow/capture'
-import type { SizeMeasure } from '@oddflow/core'
+import { DEFAULT_FLOW_PROTOCOLS, type FlowProtocol, type SizeMeasure } from '@oddflow/core'
 import { ESTABLISHED, HALF_OPEN, KIND, SWAPPED, TIME_STRIDE, WORD_STRIDE } from './activity-lists.js'
 import { PacketCounts } from './flow-counters.js'
+import { flowProtocolTable } from './flow-protocols.js'
 import type { EndReason } from './flow-record.js'
 import { FlowTable, flowTableBytes, PREPARED_PACKETS } from './flow-table.js'
 import type { MemoryBudget } from './memory-budget.js'
@@ -56,12 +57,12 @@ export interface FlowTrackerOptions {
   readonly hashSeed: number
   /** A flow for each direction, IPv4 alone. Default false. */
   readonly directional?: boolean
+  /** Default TCP and UDP. */
+  readonly protocols?: readonly FlowProtocol[]
   /** Flows that there is room for at first. */
   readonly initialFlows?: number
 }
 
-const TCP = 6
-const UDP = 17
 const SYN = 2
 const SYN_ACK = 18
 const INITIAL_FLOWS = 64
@@ -80,12 +81,14 @@ export class FlowTracker {
   readonly #packet: PacketFields = createPacketFields()
   /** One number: the latest time in the capture, of any packet. Tells at the end which flows had been idle. */
   readonly #clockMicros = new Float64Array(1).fill(Number.NEGATIVE_INFINITY)
+  readonly #makesFlows: Uint8Array
   #captureIndex = 0
 
   constructor(options: FlowTrackerOptions, budget: MemoryBudget, sink: FlowSink) {
     this.#options = options
     this.#budget = budget
     this.#sink = sink
+    this.#makesFlows = flowProtocolTable(options.protocols ?? DEFAULT_FLOW_PROTOCOLS)
     const flows = options.initialFlows ?? INITIAL_FLOWS
     this.table = new FlowTable(flows, options.hashSeed, options.directional)
     sink.resize(flows)
@@ -100,6 +103,7 @@ export class FlowTracker {
     const clock = this.#clockMicros
     const idle = this.#options.idleTimeoutMicros
     const directional = this.#options.directional === true
+    const makesFlows = this.#makesFlows
     const sizes = sizesOf(batch, this.#options.sizeMeasure)
     const { status, protocol, timestampMicros, ipVersion, ipBytes, tcpFlags, hopLimit } = batch
     for (let i = 0; i < batch.count; i++) {
@@ -116,7 +120,7 @@ export class FlowTracker {
         counts.byStatus[status[i]]++
         continue
       }
-      if (protocol[i] !== TCP && protocol[i] !== UDP) {
+      if (makesFlows[protocol[i]] === 0) {
         counts.byProtocol[protocol[i]]++
         continue
       }

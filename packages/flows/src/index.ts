@@ -25,6 +25,7 @@ export {
   formatFlowCsvLine,
   formatFlowJsonLine,
 } from './flow-log/flow-log.js'
+export { protocolName } from './flow-protocols.js'
 export {
   copyFlowRecord,
   END_REASONS,

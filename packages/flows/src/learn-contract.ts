@@ -17,10 +17,11 @@ import type {
   FlowRules,
   IatSizeContract,
   IatUnit,
+  PacketView,
   ScalerName,
   TruncationMode,
 } from '@oddflow/core'
-import { DataError, featureDimension, maximumPacketsPerFlow } from '@oddflow/core'
+import { DataError, featureDimension, maximumPacketsPerFlow, packetRules } from '@oddflow/core'
 import { checkLearnOptions, DEFAULT_HEADER_PACKETS, DEFAULT_PACKETS_KEPT } from './check-learn-options.js'
 import type { CollectedFlows } from './collected-flows.js'
 import { cutFlows, cutFlowsAtIdleGaps } from './extract-records.js'
@@ -46,9 +47,13 @@ export interface LearnContractOptions {
   readonly headerPackets?: number
   /** Packets of a record that stats-header is about. Default 65,536, at least p. */
   readonly packetsKept?: number
+  /** How the packets were decoded, which flows do not tell. Default outer headers, fragments not joined. */
+  readonly view?: PacketView
   /** Default none. */
   readonly scaler?: ScalerName
 }
+
+const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 
 /** The ten quantiles of flow durations that the paper takes windows of SAMP from. */
 export const SAMPLING_QUANTILES: readonly number[] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
@@ -87,6 +92,7 @@ export function learnFeatureContract(
     truncation: learned.truncation,
     minimumPackets,
     scaler,
+    ...packetRules(options.view ?? OUTER_VIEW, flows.protocols),
   }
   switch (featureSet) {
     case 'iat-size':

@@ -3,21 +3,22 @@
  *
  * Such a flow has no interarrival time and makes no row, but a scan is made of nothing else, so silence would
  * be blindness. The rule: normal if and only if training saw one-packet flows to the same service, a service
- * being the protocol and the lower of the two ports. Only whole flows count here; the single packet that may
+ * being the protocol and the lower of the two ports, and with ICMP the type of its message. Only whole flows count here; the single packet that may
  * be left of a long flow after its last window is no flow of one packet and gets no verdict of its own.
  */
 import type { OnePacketRule } from '@oddflow/core'
 import type { CollectedFlows } from './collected-flows.js'
 import { KEY_WORDS } from './flow-identity.js'
+import { ICMP, ICMPV6, protocolName } from './flow-protocols.js'
 import type { FlowRecord } from './flow-record.js'
 
 /** A rule names at most this many services, the most frequent ones. */
 export const MAXIMUM_SERVICES = 1024
 
-/** "tcp/443": protocol and the lower of the two ports. */
-export function serviceName(protocol: number, portA: number, portB: number): string {
-  const name = protocol === 6 ? 'tcp' : protocol === 17 ? 'udp' : String(protocol)
-  return `${name}/${Math.min(portA, portB)}`
+/** "tcp/443": protocol and the lower of the two ports; "icmp/8": ICMP and the type of the first message. */
+export function serviceName(protocol: number, initiatorPort: number, responderPort: number): string {
+  const isIcmp = protocol === ICMP || protocol === ICMPV6
+  return `${protocolName(protocol)}/${isIcmp ? initiatorPort : Math.min(initiatorPort, responderPort)}`
 }
 
 /** Learns from all one-packet flows of the training data; ties in frequency go by name. */
@@ -29,7 +30,9 @@ export function learnOnePacketRule(flows: CollectedFlows): OnePacketRule {
     total++
     const head = flows.identity.keys[KEY_WORDS * f]
     const ports = flows.identity.keys[KEY_WORDS * f + 1]
-    const service = serviceName(head >>> 8, ports >>> 16, ports & 0xffff)
+    const swapped = flows.identity.swapped[f] === 1
+    const [a, b] = [ports >>> 16, ports & 0xffff]
+    const service = serviceName(head >>> 8, swapped ? b : a, swapped ? a : b)
     counts.set(service, (counts.get(service) ?? 0) + 1)
   }
   const frequent = [...counts].sort((x, y) => y[1] - x[1] || compare(x[0], y[0])).slice(0, MAXIMUM_SERVICES)

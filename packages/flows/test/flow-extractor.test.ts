@@ -1,7 +1,14 @@
-import { ArgumentError, FormatError } from '@oddflow/core'
+import { ArgumentError, type FlowContract, FormatError } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { createFlowExtractor, type FlowRecord } from '../src/index.js'
-import { batchesOf, contractOf, extract, inOrder, type Packet } from './support/packets.js'
+import {
+  copyFlowRecord,
+  createFlowExtractor,
+  extractRecords,
+  type FlowRecord,
+  learnIatSizeContract,
+  learnOnePacketRule,
+} from '../src/index.js'
+import { batchesOf, collect, contractOf, extract, inOrder, type Packet } from './support/packets.js'
 
 const A = [1, 4000] as const
 const B = [2, 443] as const
@@ -217,4 +224,66 @@ it('the example of docs/flows.md', () => {
     )
   expect(rowsOf('split')).toEqual(['4 74 6 60 90', '19.5 80 74 0 0', '1 60 1 66 70', 'remainder'])
   expect(rowsOf('truncate')).toEqual(['4 74 6 60 90'])
+})
+
+describe('transports', () => {
+  // a ping answered, an error message alone, SCTP, and a TCP pair
+  const packets: Packet[] = [
+    { t: 0, from: [1, 8], to: [2, 0], protocol: 1 },
+    { t: 0.1, from: [2, 0], to: [1, 8], protocol: 1 },
+    { t: 0.2, from: [2, 3], to: [1, 1], protocol: 1 },
+    { t: 0.3, from: [1, 128], to: [2, 129], protocol: 58, version: 6 },
+    { t: 0.4, from: [1, 5000], to: [2, 2905], protocol: 132 },
+    { t: 0.5, from: [2, 2905], to: [1, 5000], protocol: 132 },
+    { t: 1, from: [1, 5000], to: [2, 2905] },
+    { t: 2, from: [2, 2905], to: [1, 5000] },
+    { t: 3, from: [1, 0], to: [2, 0], protocol: 47 },
+  ]
+
+  it('other than TCP and UDP make flows where the contract says so, and are counted elsewhere', () => {
+    const usual = extract(batchesOf(packets), contractOf())
+    expect(usual.records.map((r) => r.protocol)).toEqual([6])
+    expect(usual.counters.dropped).toEqual({
+      'protocol-icmp': 3,
+      'protocol-icmpv6': 1,
+      'protocol-sctp': 2,
+      'protocol-gre': 1,
+    })
+    const all = contractOf({ protocols: ['tcp', 'udp', 'icmp', 'sctp'] })
+    const { records, counters } = extract(batchesOf(packets), all)
+    expect(inOrder(records).map((r) => [r.protocol, r.packets, r.initiatorPort, r.responderPort])).toEqual([
+      [1, 2, 8, 0],
+      [1, 1, 3, 1],
+      [58, 1, 128, 129],
+      [132, 2, 5000, 2905],
+      [6, 2, 5000, 2905],
+    ])
+    expect(counters.dropped).toEqual({ 'protocol-gre': 1 })
+    expect(counters.packets).toBe(counters.packetsInFlows + 1)
+    const icmp = extract(batchesOf(packets), contractOf({ protocols: ['icmp'] }))
+    expect(icmp.counters.dropped).toMatchObject({ 'protocol-tcp': 2, 'protocol-sctp': 2 })
+    const collected: FlowRecord[] = []
+    extractRecords(collect(batchesOf(packets), all), all, (r) => collected.push(copyFlowRecord(r)))
+    expect(inOrder(collected)).toEqual(inOrder(records))
+  })
+
+  it('are part of what is learned and of what must agree', () => {
+    const flows = collect(batchesOf(packets), { protocols: ['sctp', 'tcp'] })
+    const view = { decapsulation: 'inner', joinFragments: true } as const
+    const contract = learnIatSizeContract(flows, { view })
+    expect(contract).toMatchObject({ ...view, protocols: ['tcp', 'sctp'] })
+    expect(extractRecords(flows, contract, () => {})).toMatchObject({ rows: 2 })
+    expect(() => extractRecords(flows, contractOf(), () => {})).toThrow(
+      'protocols: the contract says tcp,udp, the flows were collected with tcp,sctp',
+    )
+    const unknown = ['gre'] as unknown as FlowContract['protocols']
+    expect(() => collect(batchesOf(packets), { protocols: unknown })).toThrow(
+      'protocols: expected some of tcp, udp, icmp, sctp, found gre',
+    )
+  })
+
+  it('have a service for flows of one packet: ICMP its type, whoever sent it', () => {
+    const flows = collect(batchesOf(packets), { protocols: ['tcp', 'udp', 'icmp', 'sctp'] })
+    expect(learnOnePacketRule(flows).services).toEqual(['icmp/3', 'icmpv6/128'])
+  })
 })

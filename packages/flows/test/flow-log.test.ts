@@ -267,6 +267,8 @@ describe('connection state', () => {
     expect(connectionState(record)).toBe(state)
   })
   it('of UDP', () => {
+    const icmp = { protocol: 1, responderPackets: 1, initiatorTcpFlags: 0, responderTcpFlags: 0 }
+    expect(connectionState(icmp)).toBe('OTH')
     const udp = { protocol: 17, initiatorTcpFlags: 0, responderTcpFlags: 0 }
     expect(connectionState({ ...udp, responderPackets: 0 })).toBe('S0')
     expect(connectionState({ ...udp, responderPackets: 1 })).toBe('SF')

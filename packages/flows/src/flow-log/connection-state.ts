@@ -3,8 +3,9 @@
  *
  * From the flags that each end sent at any time in the record, not their order: so a SYN after a RST on reused
  * ports counts as one connection, as the record does. A later piece of a cut flow has no SYN and is OTH. UDP
- * has S0 where one end spoke alone, else SF.
+ * has S0 where one end spoke alone, else SF; all other transports are OTH.
  */
+import { TCP, UDP } from '../flow-protocols.js'
 import type { FlowRecord } from '../flow-record.js'
 
 export type ConnectionState =
@@ -29,7 +30,8 @@ const RST = 4
 export function connectionState(
   record: Pick<FlowRecord, 'protocol' | 'responderPackets' | 'initiatorTcpFlags' | 'responderTcpFlags'>,
 ): ConnectionState {
-  if (record.protocol !== 6) return record.responderPackets === 0 ? 'S0' : 'SF'
+  if (record.protocol === UDP) return record.responderPackets === 0 ? 'S0' : 'SF'
+  if (record.protocol !== TCP) return 'OTH'
   const initiator = record.initiatorTcpFlags
   const responder = record.responderTcpFlags
   const opened = (initiator & SYN) !== 0

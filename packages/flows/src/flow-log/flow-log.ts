@@ -1,7 +1,8 @@
 /**
  * Flow records for people, under the field names of Zeek's conn.log, as JSON lines or CSV.
  *
- * ts and duration are seconds; orig is the initiator, resp the responder. Bytes are those of the IP packets
+ * ts and duration are seconds; orig is the initiator, resp the responder. ICMP's type and code (a question's type
+ * and its answer's) are id.orig_p and id.resp_p, as in Zeek; ip_proto tells ICMP from ICMPv6. Bytes are those of the IP packets
  * (orig_ip_bytes, resp_ip_bytes, as in Zeek) and, where the contract's size measure is not the IP length, by
  * that measure (orig_frame_bytes or orig_captured_bytes, our names). Zeek's orig_bytes and resp_bytes are
  * payload bytes after TCP reassembly, and service, history and missed_bytes need that too: left out. uid is
@@ -9,6 +10,7 @@
  */
 import { formatAddress, formatMac } from '@oddflow/capture'
 import type { SizeMeasure } from '@oddflow/core'
+import { ICMPV6, protocolName } from '../flow-protocols.js'
 import { createFlowRecord, type FlowRecord } from '../flow-record.js'
 import { communityId } from './community-id.js'
 import { connectionState } from './connection-state.js'
@@ -42,7 +44,9 @@ export function flowLogEntry(record: FlowRecord, options: FlowLogOptions = {}): 
     'id.orig_p': record.initiatorPort,
     'id.resp_h': formatAddress(record.responderAddress, 0, ipVersion),
     'id.resp_p': record.responderPort,
-    proto: protocol === 6 ? 'tcp' : protocol === 17 ? 'udp' : String(protocol),
+    // Zeek has one word for both versions of ICMP; SCTP it would call unknown_transport
+    proto: protocol === ICMPV6 ? 'icmp' : protocolName(protocol),
+    ip_proto: protocol,
     duration: record.durationMicros / 1_000_000,
     conn_state: connectionState(record),
     orig_pkts: record.initiatorPackets,

@@ -110,6 +110,7 @@ export function collect(batches: readonly PacketBatch[], contract: Partial<FlowR
     ...(contract.sizeMeasure === undefined ? {} : { sizeMeasure: contract.sizeMeasure }),
     ...(contract.flowKey === undefined ? {} : { flowKey: contract.flowKey }),
     ...(contract.idleTimeoutMicros === undefined ? {} : { idleTimeoutMicros: contract.idleTimeoutMicros }),
+    ...(contract.protocols === undefined ? {} : { protocols: contract.protocols }),
   })
   for (const batch of batches) collector.add(batch)
   return collector.finish()

@@ -1,0 +1,99 @@
+/**
+ * The columns of a contract's rows by name and unit, for whoever shows a row to a person.
+ *
+ * Names are of places, not of what is always in them: an IAT+SIZE row of fewer than p packets ends with its last
+ * size in the place of an interarrival time, and one of more than p packets has iat(p) in the last place, as in
+ * the paper's rows. `hasFixedColumns` tells the feature sets in which that cannot happen. Places without a packet
+ * hold 0 (header bits: −1).
+ */
+import {
+  type FeatureContract,
+  FLOW_STATISTICS,
+  HEADER_FLAG_COUNTS,
+  type IatUnit,
+} from './feature-contract.js'
+
+export interface FeatureColumn {
+  /** Letters, digits and "_". */
+  readonly name: string
+  /** "s", "us", "bytes", "packets", "packets_per_s", …; empty where nobody knows it. */
+  readonly unit: string
+}
+
+const FLAGS = ['fin', 'syn', 'rst', 'psh', 'ack', 'urg', 'ece', 'cwr']
+const SIZE_STATISTICS = ['mean', 'sd', 'q1', 'q2', 'q3', 'min', 'max']
+/** Header fields of a packet with their bits, as feature-sets/header-bits.ts of the flows lays them out. */
+const HEADER_FIELDS: readonly (readonly [string, number])[] = [
+  ['direction', 1],
+  ['version', 4],
+  ['length', 16],
+  ['ttl', 8],
+  ['protocol', 8],
+  ['source_port', 16],
+  ['destination_port', 16],
+  ['tcp_flags', 8],
+]
+
+/** D of them, in the order of the row. */
+export function featureColumns(contract: FeatureContract): FeatureColumn[] {
+  const { dimension } = contract
+  const numbered = (name: string, unit: string, count = dimension): FeatureColumn[] =>
+    Array.from({ length: count }, (_, i) => ({ name: `${name}${i + 1}`, unit }))
+  switch (contract.featureSet) {
+    case 'rows':
+      return numbered('x', '')
+    case 'iat':
+      return numbered('iat', timeUnit(contract.iatUnit))
+    case 'size':
+      return numbered('size', 'bytes')
+    case 'samp-size':
+      return numbered('window', 'bytes')
+    case 'samp-num':
+      return numbered('window', 'packets')
+    case 'iat-size': {
+      const iats = numbered('iat', timeUnit(contract.iatUnit))
+      const sizes = numbered('size', 'bytes')
+      return iats.flatMap((iat, i) => [iat, sizes[i]!]).filter((_, i) => i < dimension - 1 || i === dimension)
+    }
+    case 'stats-header':
+      return [
+        ...FLAGS.map((flag) => ({ name: flag, unit: 'packets' })),
+        ...numbered('ttl', 'hops', dimension - HEADER_FLAG_COUNTS - FLOW_STATISTICS),
+        ...statistics(timeUnit(contract.iatUnit)),
+      ]
+    case 'header-bits':
+      return Array.from({ length: contract.packetsPerFlow }, (_, i) => headerBits(i + 1)).flat()
+  }
+}
+
+/** Whether every column always holds what its name says. */
+export function hasFixedColumns(contract: FeatureContract): boolean {
+  return contract.featureSet !== 'rows' && contract.featureSet !== 'iat-size'
+}
+
+/** "iat1_s": name and unit as one word. */
+export function columnLabel({ name, unit }: FeatureColumn): string {
+  return unit === '' ? name : `${name}_${unit}`
+}
+
+function timeUnit(unit: IatUnit): 's' | 'us' {
+  return unit === 'seconds' ? 's' : 'us'
+}
+
+function statistics(time: 's' | 'us'): FeatureColumn[] {
+  return [
+    { name: 'duration', unit: time },
+    { name: 'rate', unit: `packets_per_${time}` },
+    { name: 'throughput', unit: `bytes_per_${time}` },
+    ...SIZE_STATISTICS.map((name) => ({ name: `size_${name}`, unit: 'bytes' })),
+  ]
+}
+
+function headerBits(packet: number): FeatureColumn[] {
+  return HEADER_FIELDS.flatMap(([field, bits]) =>
+    Array.from({ length: bits }, (_, i) => ({
+      name: `p${packet}_${field}${bits === 1 ? '' : `_${bits - 1 - i}`}`,
+      unit: 'bit',
+    })),
+  )
+}

@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest'
+import {
+  columnLabel,
+  type FeatureContract,
+  FLOW_FEATURE_SETS,
+  type FlowContract,
+  type FlowFeatureSet,
+  featureColumns,
+  featureDimension,
+  hasFixedColumns,
+} from '../src/index.js'
+
+function contractOf(featureSet: FlowFeatureSet, packetsPerFlow: number, extra: object = {}): FlowContract {
+  return {
+    featureSet,
+    featureSetVersion: 1,
+    dimension: featureDimension(featureSet, packetsPerFlow, 'split'),
+    packetsPerFlow,
+    sizeMeasure: 'frame',
+    flowKey: 'bidirectional-5-tuple',
+    idleTimeoutMicros: 1,
+    activeTimeoutMicros: null,
+    truncation: { mode: 'split', durationMicros: 1 },
+    minimumPackets: 2,
+    scaler: 'none',
+    iatUnit: 'seconds',
+    ...extra,
+  } as FlowContract
+}
+const labels = (contract: FeatureContract): string[] => featureColumns(contract).map(columnLabel)
+
+describe('featureColumns', () => {
+  it.each(FLOW_FEATURE_SETS)('%s: D columns, each name once', (featureSet) => {
+    for (const p of [2, 3, 9]) {
+      const contract = contractOf(featureSet, p)
+      const names = featureColumns(contract).map(({ name }) => name)
+      expect(names).toHaveLength(contract.dimension)
+      expect(new Set(names).size).toBe(names.length)
+      for (const name of names) expect(name).toMatch(/^[a-z][a-z0-9_]*$/)
+    }
+  })
+
+  it('say the unit that the contract has', () => {
+    expect(labels(contractOf('iat-size', 3))).toEqual([
+      'iat1_s',
+      'size1_bytes',
+      'iat2_s',
+      'size2_bytes',
+      'size3_bytes',
+    ])
+    expect(labels(contractOf('iat', 3, { iatUnit: 'microseconds' }))).toEqual(['iat1_us', 'iat2_us'])
+    expect(labels(contractOf('size', 2))).toEqual(['size1_bytes', 'size2_bytes'])
+    expect(labels(contractOf('samp-size', 2))).toEqual(['window1_bytes', 'window2_bytes'])
+    expect(labels(contractOf('samp-num', 2))).toEqual(['window1_packets', 'window2_packets'])
+    const stats = labels(contractOf('stats-header', 2, { iatUnit: 'microseconds' }))
+    expect(stats.slice(0, 2)).toEqual(['fin_packets', 'syn_packets'])
+    expect(stats.slice(7, 13)).toEqual([
+      'cwr_packets',
+      'ttl1_hops',
+      'ttl2_hops',
+      'duration_us',
+      'rate_packets_per_us',
+      'throughput_bytes_per_us',
+    ])
+    expect(stats.slice(13)).toEqual(
+      ['mean', 'sd', 'q1', 'q2', 'q3', 'min', 'max'].map((name) => `size_${name}_bytes`),
+    )
+    const bits = labels(contractOf('header-bits', 2))
+    expect([bits[0], bits[1], bits[4], bits[5], bits[76], bits[77]]).toEqual([
+      'p1_direction_bit',
+      'p1_version_3_bit',
+      'p1_version_0_bit',
+      'p1_length_15_bit',
+      'p1_tcp_flags_0_bit',
+      'p2_direction_bit',
+    ])
+  })
+
+  it('know nothing of bare rows but their number', () => {
+    const contract: FeatureContract = {
+      featureSet: 'rows',
+      featureSetVersion: 1,
+      dimension: 3,
+      scaler: 'none',
+    }
+    expect(labels(contract)).toEqual(['x1', 'x2', 'x3'])
+    expect(hasFixedColumns(contract)).toBe(false)
+    expect(hasFixedColumns(contractOf('iat-size', 3))).toBe(false)
+    expect(hasFixedColumns(contractOf('stats-header', 3))).toBe(true)
+  })
+})
