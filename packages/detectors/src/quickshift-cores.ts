@@ -7,14 +7,14 @@
  * neighbours. A component that is still without a mark when the radius has grown by (1 − β)^(−1/d) since its
  * densest point becomes a core: its points of radius up to the present one. Later cores overwrite earlier.
  *
- * The original leaves two things open, and they are decided here. Mutual neighbourship follows the total
- * order of `nearestNeighbours` (distance, then index). When no core is found, because the radii differ too
- * little (fewer points than neighbours, or every point repeated k times and all radii 0), each component of
- * the graph over all points is a core, every point being joined to its nearest neighbour as well.
+ * The original leaves two things open, and they are decided here. Mutual neighbourship follows the total order
+ * of distance, then index. When no core is found, because the radii differ too little (fewer points than
+ * neighbours, or every point repeated k times and all radii 0), each component of the graph over all points is
+ * a core, equal points being joined as well.
  */
-import { exp, log, type Matrix } from '@oddflow/core'
-import { type NearestNeighbours, squaredDistance } from '@oddflow/linalg'
-import { DisjointSets } from './disjoint-sets.js'
+import { exp, log } from '@oddflow/core'
+import type { KdTree, NeighbourRadii } from '@oddflow/linalg'
+import { createMutualNeighbours } from './mutual-neighbours.js'
 
 export interface ClusterCores {
   /** Core of each point, −1 for points in none. */
@@ -22,35 +22,20 @@ export interface ClusterCores {
   readonly count: number
 }
 
-/** `points` n × d, `radii` their distances to their k-th neighbours, 0 < beta < 1. */
-export function findCores(
-  points: Matrix,
-  neighbours: NearestNeighbours,
-  radii: Float64Array,
-  beta: number,
-): ClusterCores {
-  const n = points.rows
+/** `nearest` has the radii of the tree's n points, 0 < beta < 1. */
+export function findCores(tree: KdTree, nearest: NeighbourRadii, beta: number): ClusterCores {
+  const { rows: n, cols: d } = tree.points
+  const radii = nearest.squaredRadii.map(Math.sqrt)
   const order = Uint32Array.from({ length: n }, (_, i) => i).sort((a, b) => radii[a]! - radii[b]! || a - b)
-  const shrink = exp(log(1 - beta) / points.cols)
-  const sets = new DisjointSets(n)
-  const inGraph = new Uint8Array(n)
+  const shrink = exp(log(1 - beta) / d)
   const marked = new Uint8Array(n)
   const cores = new Int32Array(n).fill(-1)
   let count = 0
   let added = 0
   let considered = 0
-  const join = (a: number, b: number) => {
-    const gone = sets.join(a, b)
-    if (gone >= 0 && marked[gone] === 1) marked[sets.find(a)] = 1
-  }
-  const enter = (p: number) => {
-    inGraph[p] = 1
-    const { k, indices } = neighbours
-    for (let at = p * k; at < (p + 1) * k; at++) {
-      const q = indices[at]!
-      if (inGraph[q] === 1 && isNeighbourOf(points, neighbours, p, q)) join(p, q)
-    }
-  }
+  const { sets, enter, joinEqual } = createMutualNeighbours(tree, nearest, (gone, into) => {
+    if (marked[gone] === 1) marked[into] = 1
+  })
   const mark = (p: number, upTo: number) => {
     const root = sets.find(p)
     if (marked[root] === 1) return
@@ -69,21 +54,8 @@ export function findCores(
   }
   if (count === 0) {
     while (added < n) enter(order[added++]!)
-    for (let p = 0; p < n; p++) join(p, neighbours.indices[p * neighbours.k]!)
+    joinEqual()
     for (let p = 0; p < n; p++) mark(p, Number.POSITIVE_INFINITY)
   }
   return { cores, count }
-}
-
-/** Is p among the k neighbours of q? By the order that made the lists, without searching one. */
-function isNeighbourOf(
-  points: Matrix,
-  { k, indices, squaredRadii }: NearestNeighbours,
-  p: number,
-  q: number,
-): boolean {
-  const { cols, data } = points
-  const distance = squaredDistance(data, p * cols, data, q * cols, cols)
-  const radius = squaredRadii[q]!
-  return distance < radius || (distance === radius && p <= indices[(q + 1) * k - 1]!)
 }

@@ -2,17 +2,17 @@
  * QuickShift++: clusters as what climbs to the same core (Jiang, Jang, Kpotufe 2018; paper, "Choice of number
  * of components k").
  *
- * First the cores (quickshift-cores.ts). Every point in no core then follows its nearest denser point, that
- * is the first of its neighbours with a smaller radius, or the nearest of all points with one when no
- * neighbour is denser; a point that nothing is denser than stands alone. The chains end in cores, and the
- * core is the cluster.
+ * First the cores (quickshift-cores.ts). Every point in no core then follows its nearest denser point
+ * (denser-search.ts); a point that nothing is denser than stands alone. The chains end in cores, and the core is the
+ * cluster.
  *
  * Labels are numbered by first appearance. Equal to google/quickshift up to that numbering where the latter
  * is defined. Ill-conditioned by nature: changes of 1e-15 in the points can change the number of clusters,
  * hence direct differences and ties by index throughout.
  */
-import { ArgumentError, type Matrix } from '@oddflow/core'
-import { nearestNeighbours, squaredDistances } from '@oddflow/linalg'
+import { ArgumentError, checkFinite, type Matrix } from '@oddflow/core'
+import { createKdTree, neighbourRadii } from '@oddflow/linalg'
+import { createDenserSearch } from './denser-search.js'
 import { DisjointSets } from './disjoint-sets.js'
 import { findCores } from './quickshift-cores.js'
 
@@ -35,8 +35,9 @@ export function defaultNeighbours(n: number): number {
 }
 
 /**
- * Clusters `points` (n × d, n ≥ 1). `neighbours` counts the point itself and is lowered to n; 0 < beta < 1.
- * n² time, n · neighbours memory. `onProgress` gets the share done.
+ * Clusters `points` (n × d, n ≥ 1, finite). `neighbours` counts the point itself and is lowered to n; 0 < beta < 1.
+ * Memory grows with n, time a little faster in few dimensions, and like n² where a tree is of no use. `onProgress`
+ * gets the share done. Throws ArgumentError.
  */
 export function quickShiftPlusPlus(
   points: Matrix,
@@ -47,15 +48,22 @@ export function quickShiftPlusPlus(
   if (!(beta > 0 && beta < 1)) {
     throw new ArgumentError(`beta: expected a number between 0 and 1, found ${beta}`, 'beta')
   }
+  if (!Number.isInteger(neighbours) || neighbours < 1) {
+    throw new ArgumentError(
+      `neighbours: expected a whole number of 1 or more, found ${neighbours}`,
+      'neighbours',
+    )
+  }
   const n = points.rows
   if (n === 0 || points.cols === 0) throw new ArgumentError('points: expected at least one', 'points')
-  const nearest = nearestNeighbours(
-    points,
+  checkFinite(points, 'points')
+  const tree = createKdTree(points)
+  const nearest = neighbourRadii(
+    tree,
     neighbours,
     onProgress === undefined ? undefined : (done) => onProgress(done / n),
   )
-  const radii = nearest.squaredRadii.map(Math.sqrt)
-  const { cores, count } = findCores(points, nearest, radii, beta)
+  const { cores, count } = findCores(tree, nearest, beta)
   const sets = new DisjointSets(n)
   const lastOfCore = new Int32Array(count).fill(-1)
   for (let i = 0; i < n; i++) {
@@ -64,29 +72,14 @@ export function quickShiftPlusPlus(
     if (lastOfCore[core]! >= 0) sets.join(lastOfCore[core]!, i)
     lastOfCore[core] = i
   }
-  const scratch = new Float64Array(n)
-  for (let i = 0; i < n; i++) {
+  const findDenser = createDenserSearch(tree, nearest.squaredRadii.map(Math.sqrt))
+  for (let at = 0; at < n; at++) {
+    const i = tree.indices[at]!
     if (cores[i]! >= 0) continue
-    let denser = -1
-    for (let at = i * nearest.k; at < (i + 1) * nearest.k && denser < 0; at++) {
-      const q = nearest.indices[at]!
-      if (radii[q]! < radii[i]!) denser = q
-    }
-    if (denser < 0) denser = nearestDenser(points, radii, i, scratch)
+    const denser = findDenser(at)
     if (denser >= 0) sets.join(i, denser)
   }
   return { ...numberByAppearance(sets, n), cores }
-}
-
-/** The nearest of all points with a smaller radius, the first of several; −1 when there is none. */
-function nearestDenser(points: Matrix, radii: Float64Array, i: number, scratch: Float64Array): number {
-  const { rows: n, cols, data } = points
-  squaredDistances(data, i * cols, data, 0, n, cols, scratch, 0)
-  let best = -1
-  for (let j = 0; j < n; j++) {
-    if (radii[j]! < radii[i]! && (best < 0 || scratch[j]! < scratch[best]!)) best = j
-  }
-  return best
 }
 
 function numberByAppearance(sets: DisjointSets, n: number): Clustering {

@@ -3,6 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { keepLargestClusters } from '../src/cluster-selection.js'
 import { defaultNeighbours, quickShiftPlusPlus } from '../src/quickshift-pp.js'
+import { quickShiftByLists } from './quickshift-by-lists.js'
+import { clusteredRows } from './rows.js'
 
 const points = (...values: number[]): Matrix => matrixOf(values.length, 1, Float64Array.from(values))
 
@@ -26,6 +28,42 @@ describe('QuickShift++', () => {
         },
       ),
     )
+  })
+
+  it('has the labels and cores of the one that looks at every pair', () => {
+    const coordinate = fc.oneof(fc.integer({ min: 0, max: 4 }), fc.double({ min: 0, max: 4, noNaN: true }))
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 3 }),
+        fc.array(coordinate, { minLength: 3, maxLength: 180 }),
+        fc.integer({ min: 1, max: 70 }),
+        fc.constantFrom(0.1, 0.5, 0.9),
+        (d, values, neighbours, beta) => {
+          const n = Math.floor(values.length / d)
+          const rows = matrixOf(n, d, Float64Array.from(values.slice(0, n * d)))
+          expect(quickShiftPlusPlus(rows, neighbours, beta)).toEqual(
+            quickShiftByLists(rows, neighbours, beta),
+          )
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  it('has them for clusters of many points, copies among them', () => {
+    const rows = clusteredRows(900, 3)
+    const copies = matrixOf(
+      900,
+      3,
+      rows.data.map((v) => Math.round(v)),
+    )
+    for (const points of [rows, copies]) {
+      for (const neighbours of [3, 40, 200]) {
+        const found = quickShiftPlusPlus(points, neighbours, 0.7)
+        expect(found).toEqual(quickShiftByLists(points, neighbours, 0.7))
+        expect(found.count).toBeGreaterThan(1)
+      }
+    }
   })
 
   it('finds two clusters that are far apart', () => {
@@ -53,6 +91,13 @@ describe('QuickShift++', () => {
     expect(() => quickShiftPlusPlus(matrixOf(0, 1, new Float64Array(0)), 5, 0.9)).toThrow(/points/)
     for (const beta of [0, 1, Number.NaN])
       expect(() => quickShiftPlusPlus(points(1, 2), 2, beta)).toThrow(/beta/)
+  })
+
+  it('refuses points that are not finite, and neighbours below 1', () => {
+    for (const v of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(() => quickShiftPlusPlus(points(1, v, 2), 2, 0.5)).toThrow(/points: row 1/)
+    }
+    expect(() => quickShiftPlusPlus(points(1, 2), 0, 0.5)).toThrow(/neighbours: expected/)
   })
 })
 

@@ -5,6 +5,7 @@
  * sort for short runs. An explicit stack of bounded depth (the larger side waits), so hostile orders cost
  * time and never the call stack. Indices differ, so the order is total and the result unique.
  */
+import { isBefore, swap } from './select-pairs.js'
 
 /** After the call the first `wanted` of `count` pairs are the smallest ones in ascending order. */
 export function sortPairs(values: Float64Array, indices: Uint32Array, count: number, wanted: number): void {
@@ -15,9 +16,9 @@ export function sortPairs(values: Float64Array, indices: Uint32Array, count: num
   for (;;) {
     while (high - low > 12) {
       const middle = (low + high) >>> 1
-      if (before(values, indices, middle, low)) swap(values, indices, middle, low)
-      if (before(values, indices, high, low)) swap(values, indices, high, low)
-      if (before(values, indices, high, middle)) swap(values, indices, high, middle)
+      if (isBefore(values, indices, middle, low)) swap(values, indices, middle, low)
+      if (isBefore(values, indices, high, low)) swap(values, indices, high, low)
+      if (isBefore(values, indices, high, middle)) swap(values, indices, high, middle)
       const pivot = values[middle]!
       const pivotIndex = indices[middle]!
       let i = low
@@ -67,17 +68,4 @@ function insertionSort(values: Float64Array, indices: Uint32Array, low: number, 
     values[j + 1] = v
     indices[j + 1] = index
   }
-}
-
-function before(values: Float64Array, indices: Uint32Array, a: number, b: number): boolean {
-  return values[a]! < values[b]! || (values[a]! === values[b]! && indices[a]! < indices[b]!)
-}
-
-function swap(values: Float64Array, indices: Uint32Array, a: number, b: number): void {
-  const v = values[a]!
-  values[a] = values[b]!
-  values[b] = v
-  const i = indices[a]!
-  indices[a] = indices[b]!
-  indices[b] = i
 }

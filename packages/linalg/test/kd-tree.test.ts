@@ -1,0 +1,153 @@
+import { createRng, type Matrix, matrixOf } from '@oddflow/core'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  createKdTree,
+  nearestNeighbours,
+  neighbourRadii,
+  squaredDistance,
+  squaredDistanceToBox,
+  squaredGap,
+  squaredReach,
+} from '../src/index.js'
+import { selectPairs } from '../src/select-pairs.js'
+
+/** Points with many ties, or with none, or spread over many orders of magnitude; d from 1 to 4. */
+const pointSets = fc
+  .tuple(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 120 }), fc.integer({ min: 0, max: 2 }))
+  .chain(([d, n, kind]) =>
+    fc
+      .array(
+        kind === 0
+          ? fc.integer({ min: 0, max: 3 })
+          : kind === 1
+            ? fc.double({ min: -1, max: 1, noNaN: true })
+            : fc.double({ min: -1e300, max: 1e300, noNaN: true }),
+        { minLength: n * d, maxLength: n * d },
+      )
+      .map((values) => matrixOf(n, d, Float64Array.from(values))),
+  )
+
+describe('k-d tree', () => {
+  it('holds every point once, in its leaves, each node within its box', () => {
+    fc.assert(
+      fc.property(pointSets, (rows) => {
+        const tree = createKdTree(rows)
+        const { points, indices, starts, ends, seconds, lows, highs } = tree
+        const { cols: d, rows: n } = rows
+        expect([...indices].sort((a, b) => a - b)).toEqual(Array.from({ length: n }, (_, i) => i))
+        let sound = true
+        for (let i = 0; i < n; i++) {
+          for (let t = 0; t < d; t++) sound &&= points.data[i * d + t] === rows.data[indices[i]! * d + t]
+        }
+        let inLeaves = 0
+        for (let node = 0; node < tree.nodes; node++) {
+          if (seconds[node] === 0) inLeaves += ends[node]! - starts[node]!
+          else {
+            expect([starts[node + 1], ends[seconds[node]!]]).toEqual([starts[node], ends[node]])
+            expect(ends[node + 1]).toBe(starts[seconds[node]!])
+          }
+          for (let i = starts[node]!; i < ends[node]!; i++) {
+            for (let t = 0; t < d; t++) {
+              const v = points.data[i * d + t]!
+              sound &&= v >= lows[node * d + t]! && v <= highs[node * d + t]!
+            }
+          }
+        }
+        expect(inLeaves).toBe(n)
+        expect(sound).toBe(true)
+      }),
+    )
+  })
+
+  it('has bounds that no distance breaks by as much as a bit', () => {
+    fc.assert(
+      fc.property(pointSets, (rows) => {
+        const tree = createKdTree(rows)
+        const { points, starts, ends } = tree
+        const d = points.cols
+        let held = true
+        for (let a = 0; a < tree.nodes; a += 3) {
+          for (let b = 0; b < tree.nodes; b += 2) {
+            const gap = squaredGap(tree, a, b)
+            const reach = squaredReach(tree, a, b)
+            for (let i = starts[a]!; i < ends[a]!; i++) {
+              const toBox = squaredDistanceToBox(tree, b, points.data, i * d)
+              for (let j = starts[b]!; j < ends[b]!; j++) {
+                const distance = squaredDistance(points.data, i * d, points.data, j * d, d)
+                held &&= distance >= gap && distance >= toBox && distance <= reach
+              }
+            }
+          }
+        }
+        expect(held).toBe(true)
+      }),
+      { numRuns: 40 },
+    )
+  })
+})
+
+describe('neighbour radii', () => {
+  const expectSame = (rows: Matrix, k: number) => {
+    const radii = neighbourRadii(createKdTree(rows), k)
+    const lists = nearestNeighbours(rows, k)
+    expect(radii.k).toBe(lists.k)
+    expect(radii.squaredRadii).toEqual(lists.squaredRadii)
+    expect([...radii.lastNeighbours]).toEqual(
+      Array.from({ length: rows.rows }, (_, i) => lists.indices[(i + 1) * lists.k - 1]),
+    )
+  }
+
+  it('are those of the lists of neighbours, to the last bit, ties by index', () => {
+    fc.assert(fc.property(pointSets, fc.integer({ min: 1, max: 130 }), expectSame), { numRuns: 200 })
+  })
+
+  it('are so for clusters, lines, copies and points without order', () => {
+    const n = 700
+    const rng = createRng(4)
+    const normal = Float64Array.from({ length: 3 * n }, () => rng.nextNormal())
+    const sets = [
+      normal,
+      normal.map((v, at) => v * 1e-3 + 10 * (Math.floor(at / 3) % 7)),
+      normal.map((v) => Math.round(v)),
+      normal.map((_, at) => Math.floor(at / 3) * 1e-7),
+      normal.map((v, at) => (at % 2 === 0 ? v * 1e12 : v * 1e-12)),
+    ]
+    for (const data of sets) for (const k of [1, 73, 700]) expectSame(matrixOf(n, 3, data), k)
+  })
+
+  it('take distances that leave the range of numbers for infinite', () => {
+    expectSame(matrixOf(5, 1, Float64Array.of(1e200, -1e200, 3e200, 1e-200, 2e200)), 3)
+  })
+
+  it('refuse k below 1', () => {
+    const tree = createKdTree(matrixOf(1, 1, new Float64Array(1)))
+    for (const k of [0, -1, 1.5, Number.NaN]) expect(() => neighbourRadii(tree, k)).toThrow(/k: expected/)
+  })
+})
+
+describe('selection', () => {
+  it('puts the pair of a rank where sorting would', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 90 }),
+        fc.nat(),
+        (numbers, at) => {
+          const rank = at % numbers.length
+          const values = Float64Array.from(numbers)
+          const indices = Uint32Array.from(numbers.keys()).reverse()
+          const pairs = numbers.map((v, i) => [v, numbers.length - 1 - i] as const)
+          const sorted = pairs.toSorted((a, b) => a[0] - b[0] || a[1] - b[1])
+          selectPairs(values, indices, numbers.length, rank)
+          expect([values[rank], indices[rank]]).toEqual(sorted[rank])
+          const after = Array.from(values, (v, i) => [v, indices[i]!] as const)
+          expect(after.toSorted((a, b) => a[0] - b[0] || a[1] - b[1])).toEqual(sorted)
+          const isAfter = ([v, i]: readonly [number, number]) =>
+            v > values[rank]! || (v === values[rank]! && i > indices[rank]!)
+          expect(after.slice(0, rank).some(isAfter)).toBe(false)
+          expect(after.slice(rank + 1).every(isAfter)).toBe(true)
+        },
+      ),
+    )
+  })
+})
