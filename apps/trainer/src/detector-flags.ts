@@ -37,6 +37,18 @@ const DETECTOR_FLAGS: Readonly<Record<OptionName, DetectorFlag>> = {
     parse: number,
     help: 'kernel bandwidth as a quantile of the distances between pairs of rows',
   },
+  quantileCompat: {
+    group: 'Detector',
+    value: 'rule',
+    choices: ['pairs', 'authors'],
+    help: "distances between different rows (the paper's text), or the whole matrix with its zero diagonal (the authors' program)",
+  },
+  quantileRows: {
+    group: 'Detector',
+    value: 'count',
+    parse: whole,
+    help: 'above so many rows, rank the distances within a random sample of so many; time grows with the square',
+  },
   m: { group: 'Embedding', value: 'count', parse: whole, help: 'landmarks' },
   d: { group: 'Embedding', value: 'count', parse: whole, help: 'dimensions of the embedding' },
   centre: {
@@ -124,6 +136,13 @@ const DETECTOR_FLAGS: Readonly<Record<OptionName, DetectorFlag>> = {
     value: 'share',
     parse: number,
     help: 'keep components until they hold more than this share of the variance',
+  },
+  components: {
+    group: 'Other detectors',
+    value: 'count',
+    parse: whole,
+    help: 'keep so many components, in place of --variance-share',
+    byDefault: 'as --variance-share says',
   },
 }
 

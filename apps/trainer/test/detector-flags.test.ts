@@ -26,6 +26,8 @@ function asked(args: readonly string[]): DetectorOptions {
 const OTHER: Readonly<Record<string, [flag: string, value: unknown]>> = {
   scaler: ['--scaler log', 'log'],
   bandwidthQuantile: ['--bandwidth-quantile 0.7', 0.7],
+  quantileCompat: ['--quantile-compat authors', 'authors'],
+  quantileRows: ['--quantile-rows 700', 700],
   m: ['--m 33', 33],
   d: ['--d 4', 4],
   centre: ['--centre', true],
@@ -44,6 +46,7 @@ const OTHER: Readonly<Record<string, [flag: string, value: unknown]>> = {
   maximumRows: ['--maximum-rows 99', 99],
   trees: ['--trees 12', 12],
   subsampleRows: ['--subsample-rows 64', 64],
+  components: ['--components 3', 3],
   varianceShare: ['--variance-share 0.8', 0.8],
 }
 
@@ -74,6 +77,12 @@ describe('the detectors’ options on the command line', () => {
     expect(asked(['--detector', 'ocsvm', '--kernel', 'linear'])).not.toHaveProperty('bandwidthQuantile')
     expect(() => asked('--detector ocsvm --kernel linear --bandwidth-quantile 0.3'.split(' '))).toThrow(
       /^--bandwidth-quantile: expected none/,
+    )
+    expect(() => asked('--detector ocsvm --kernel linear --quantile-rows 9'.split(' '))).toThrow(
+      /^--quantile-rows: expected none/,
+    )
+    expect(() => asked('--detector pca --components 3 --variance-share 0.9'.split(' '))).toThrow(
+      /^--variance-share: expected none beside a number of components/,
     )
   })
 

@@ -7,6 +7,9 @@
  */
 import { DataError, type Matrix, type Rng } from '@oddflow/core'
 import { equalPairShare, kernelExponentFactor, pairDistanceQuantiles } from '@oddflow/linalg'
+import { DEFAULT_OPTIONS } from './option-reader.js'
+import type { QuantileCompat } from './parameters.js'
+import { NOTHING_SHARED, type SharedWork } from './shared-work.js'
 
 export interface Bandwidth {
   readonly bandwidth: number
@@ -14,18 +17,37 @@ export interface Bandwidth {
   readonly rowsUsed: number
 }
 
+/** Whose distances are ranked: pairs of different rows, or the whole matrix with its diagonal; of so many rows. */
+export interface BandwidthRule {
+  readonly quantileCompat: QuantileCompat
+  readonly quantileRows: number
+}
+
 /** Of the (scaled) rows, which are finite. Throws DataError when the quantile gives no usable bandwidth. */
-export function chooseBandwidth(rows: Matrix, quantile: number, rng: Rng): Bandwidth {
-  const { quantiles, rowsUsed } = pairDistanceQuantiles(rows, [quantile], rng.fork('bandwidth'))
-  const bandwidth = quantiles[0]!
-  const name = `the ${quantile}-quantile of pair distances`
+export function chooseBandwidth(
+  rows: Matrix,
+  quantile: number,
+  rng: Rng,
+  { quantileCompat, quantileRows }: BandwidthRule = DEFAULT_OPTIONS,
+  shared: SharedWork = NOTHING_SHARED,
+): Bandwidth {
+  const asked = shared.quantiles.includes(quantile) ? shared.quantiles : [quantile]
+  const { quantiles, rowsUsed } = shared.once('bandwidths', [rows, asked, quantileCompat, quantileRows], () =>
+    pairDistanceQuantiles(rows, asked, rng.fork('bandwidth'), quantileCompat, quantileRows),
+  )
+  const bandwidth = quantiles[asked.indexOf(quantile)]!
+  const name = `the ${quantile}-quantile of ${QUANTILE_OF[quantileCompat]}`
   if (bandwidth === 0) {
-    const share = equalPairShare(rows, rng.fork('bandwidth'))
-    if (isZeroOfEqualRows(share, quantile, rowsUsed)) {
+    const share = zeroShare(
+      equalPairShare(rows, rng.fork('bandwidth'), quantileRows),
+      rowsUsed,
+      quantileCompat,
+    )
+    if (isZeroOfEqualRows(share, quantile, rowsUsed, quantileCompat)) {
       const which = rowsUsed < rows.rows ? `a random ${rowsUsed} training rows` : 'training rows'
-      throw refuse(
-        `${name} is 0, because ${percentage(share)} of the pairs of ${which} are equal: ${equalRowsAdvice(share)}`,
-      )
+      const of = quantileCompat === 'pairs' ? `the pairs of ${which}` : `the distances of ${which}`
+      const are = quantileCompat === 'pairs' ? 'are equal' : 'are 0, the diagonal included'
+      throw refuse(`${name} is 0, because ${percentage(share)} of ${of} ${are}: ${equalRowsAdvice(share)}`)
     }
     throw refuse(`${name} is 0 although the rows differ: ${TOO_SMALL}`)
   }
@@ -42,10 +64,21 @@ const TOO_SMALL =
 const TOO_LARGE =
   'the squares of such large differences leave the range of float64; divide the rows by a constant (a larger unit), so that they differ by less than 1e150'
 
+/** In words, what a bandwidth is a quantile of. */
+export const QUANTILE_OF: Readonly<Record<QuantileCompat, string>> = {
+  pairs: 'pair distances',
+  authors: 'all distances, each row to itself included',
+}
+
+/** Share of zeros among the distances that are ranked, from that among different pairs. */
+function zeroShare(equalPairs: number, rows: number, compat: QuantileCompat): number {
+  return compat === 'pairs' ? equalPairs : (equalPairs * (rows - 1) + 1) / rows
+}
+
 /** Whether the equal pairs, which come first, reach up to the quantile's rank among all. */
-function isZeroOfEqualRows(share: number, quantile: number, rows: number): boolean {
-  const pairs = (rows * (rows - 1)) / 2
-  return Math.round(share * pairs) > Math.floor(quantile * (pairs - 1))
+function isZeroOfEqualRows(share: number, quantile: number, rows: number, compat: QuantileCompat): boolean {
+  const ranked = compat === 'pairs' ? (rows * (rows - 1)) / 2 : rows * rows
+  return Math.round(share * ranked) > Math.floor(quantile * (ranked - 1))
 }
 
 /** Never more than it is: 100 % means all. */

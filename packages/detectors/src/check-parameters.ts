@@ -16,6 +16,8 @@ export { DEFAULT_OPTIONS } from './option-reader.js'
 
 const OPTION_NAMES: Readonly<Record<OptionName, true>> = {
   bandwidthQuantile: true,
+  quantileCompat: true,
+  quantileRows: true,
   kernel: true,
   nu: true,
   m: true,
@@ -36,6 +38,7 @@ const OPTION_NAMES: Readonly<Record<OptionName, true>> = {
   trees: true,
   subsampleRows: true,
   varianceShare: true,
+  components: true,
 }
 
 /** Throws ArgumentError with `field` set to the option at fault. An option set to undefined counts as not given. */
@@ -94,8 +97,12 @@ export function checkStoredParameters(value: unknown): CheckedParameters {
     }
   }
   // options have defaults; what was stored is complete, and each field stands in its own stage
-  const unguarded = 'supportGuard' in checked && !checked.supportGuard
-  checkSameFields(stored, checked, 'parameters', unguarded ? ['parameters.supportGuard'] : [])
+  checkSameFields(
+    stored,
+    checked,
+    'parameters',
+    YOUNGER_FIELDS.filter((field) => isAsBefore(checked, field)).map((field) => `parameters.${field}`),
+  )
   return checked
 }
 
@@ -105,6 +112,20 @@ function badDetector(found: unknown): ArgumentError {
 
 /** Parameters that are grouped by the stage that uses them. */
 const STAGES = ['embedding', 'start', 'em']
+
+/** Fields that files of earlier versions lack, with what those versions did. */
+const BEFORE = {
+  supportGuard: false,
+  quantileCompat: 'pairs',
+  quantileRows: 5000,
+  components: null,
+} as const
+const YOUNGER_FIELDS = Object.keys(BEFORE) as (keyof typeof BEFORE)[]
+
+function isAsBefore(checked: CheckedParameters, field: keyof typeof BEFORE): boolean {
+  const value = (checked as unknown as Readonly<Record<string, unknown>>)[field]
+  return value === BEFORE[field] || value === null
+}
 
 /** Files written before there was a support guard do not speak of it, and have none. */
 function older(options: Record<string, unknown>): GivenOptions {

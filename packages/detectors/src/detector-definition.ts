@@ -15,6 +15,7 @@ import type { ModelFileParts, ModelFileReader } from './model-file/parts.js'
 import type { OptionReader } from './option-reader.js'
 import type { CheckedParameters, OptionName } from './parameters.js'
 import type { Scorer } from './scorer.js'
+import type { SharedWork } from './shared-work.js'
 
 export type FitStage = 'bandwidth' | 'embedding' | 'clusters' | 'mixture' | 'fit'
 
@@ -25,6 +26,7 @@ export interface FitContext {
   readonly report: (stage: FitStage, fraction: number) => void
   /** Notes on the rows themselves, for the model's. */
   readonly rowNotes: readonly string[]
+  readonly shared: SharedWork
 }
 
 /** What every model has when the parts of its family are still to be checked. */

@@ -8,10 +8,11 @@
 import type { Matrix, MatrixLike, Rng } from '@oddflow/core'
 import { checkedTrainingRows } from './checked-rows.js'
 import type { FitStage } from './detector-definition.js'
-import type { ModelOf } from './model.js'
+import type { DetectorModel, ModelOf } from './model.js'
 import type { CheckedParameters } from './parameters.js'
 import { DETECTORS } from './registry.js'
 import { constantColumns } from './scaler.js'
+import { createSharedWork, NOTHING_SHARED, type SharedWork } from './shared-work.js'
 
 export type { FitStage } from './detector-definition.js'
 
@@ -35,14 +36,51 @@ export function fitDetector<Parameters extends CheckedParameters>(
   rows: Matrix | MatrixLike,
   parameters: Parameters,
   rng: Rng,
-  { onProgress }: FitOptions = {},
+  options: FitOptions = {},
 ): ModelOf<Parameters['detector']> {
   const matrix = checkedTrainingRows(rows)
-  const report = (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction })
-  const constant = constantColumns(matrix)
-  const rowNotes =
-    constant > 0 ? [`${constant} of ${matrix.cols} columns are constant in the training rows`] : []
-  const definition = DETECTORS[parameters.detector]
-  const model = definition.fit(matrix, parameters, { rng, report, rowNotes })
+  const model = fitChecked(matrix, parameters, options, rng, notesOn(matrix), NOTHING_SHARED)
   return model as ModelOf<Parameters['detector']>
+}
+
+/** Fits any of the parameters that it was made for, as `fitDetector` does. */
+export type Fitter = (parameters: CheckedParameters, options?: FitOptions) => DetectorModel
+
+/**
+ * A fitter for many parameters over the same rows and Rng. Its models are, bit for bit, those of `fitDetector`; what
+ * one fit has in common with the one before it is not done again, so candidates that differ in k alone, and those of
+ * one scaler, should follow each other. The rows must not change while it is used. Throws as `fitDetector`.
+ */
+export function createFitter(
+  rows: Matrix | MatrixLike,
+  rng: Rng,
+  candidates: readonly CheckedParameters[],
+): Fitter {
+  const matrix = checkedTrainingRows(rows)
+  const rowNotes = notesOn(matrix)
+  const quantiles = new Set<number>()
+  for (const candidate of candidates) {
+    if ('bandwidthQuantile' in candidate && candidate.bandwidthQuantile !== null) {
+      quantiles.add(candidate.bandwidthQuantile)
+    }
+  }
+  const shared = createSharedWork([...quantiles])
+  return (parameters, options = {}) => fitChecked(matrix, parameters, options, rng, rowNotes, shared)
+}
+
+function fitChecked(
+  rows: Matrix,
+  parameters: CheckedParameters,
+  { onProgress }: FitOptions,
+  rng: Rng,
+  rowNotes: readonly string[],
+  shared: SharedWork,
+): DetectorModel {
+  const report = (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction })
+  return DETECTORS[parameters.detector].fit(rows, parameters, { rng, report, rowNotes, shared })
+}
+
+function notesOn(rows: Matrix): string[] {
+  const constant = constantColumns(rows)
+  return constant > 0 ? [`${constant} of ${rows.cols} columns are constant in the training rows`] : []
 }

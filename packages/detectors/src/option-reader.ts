@@ -6,11 +6,19 @@
  */
 import { ArgumentError, SCALER_NAMES, type ScalerName } from '@oddflow/core'
 import { describeValue } from './model-fields.js'
-import type { CovarianceType, DetectorOptions, EmParameters, OptionName } from './parameters.js'
+import type {
+  BandwidthParameters,
+  CovarianceType,
+  DetectorOptions,
+  EmParameters,
+  OptionName,
+} from './parameters.js'
 
 export const DEFAULT_OPTIONS = {
   detector: 'oc-kjl-qs',
   bandwidthQuantile: 0.3,
+  quantileCompat: 'pairs',
+  quantileRows: 5000,
   kernel: 'rbf',
   nu: 0.5,
   m: 100,
@@ -81,14 +89,22 @@ export class OptionReader {
     return this.oneOf('covariance', ['full', 'diagonal', 'tied', 'spherical'])
   }
 
-  /** null for the default, which depends on the rows. */
-  neighbours(): number | null {
-    const value = this.given.neighbours
-    if (value === undefined || value === null) return null
-    if (typeof value !== 'number' || !(Number.isInteger(value) && value >= 1 && value <= 100_000)) {
-      throw badOption('neighbours', 'a whole number from 1 to 100000', value)
+  bandwidth(): BandwidthParameters {
+    return {
+      bandwidthQuantile: this.share('bandwidthQuantile'),
+      quantileCompat: this.oneOf('quantileCompat', ['pairs', 'authors']),
+      quantileRows: this.whole('quantileRows', 2, 1_000_000),
     }
-    return value
+  }
+
+  /** null where it is not given: the default depends on the rows. */
+  neighbours(): number | null {
+    return this.wholeOrNull('neighbours', 1, 100_000)
+  }
+
+  /** null where it is not given: then a share of the variance decides. */
+  components(): number | null {
+    return this.wholeOrNull('components', 1, 999)
   }
 
   em(): EmParameters {
@@ -114,7 +130,19 @@ export class OptionReader {
     return value
   }
 
-  private oneOf<T extends string>(name: 'scaler' | 'kernel' | 'covariance', allowed: readonly T[]): T {
+  private wholeOrNull(name: 'neighbours' | 'components', low: number, high: number): number | null {
+    const value = this.given[name]
+    if (value === undefined || value === null) return null
+    if (typeof value !== 'number' || !(Number.isInteger(value) && value >= low && value <= high)) {
+      throw badOption(name, `a whole number from ${low} to ${high}`, value)
+    }
+    return value
+  }
+
+  private oneOf<T extends string>(
+    name: 'scaler' | 'kernel' | 'covariance' | 'quantileCompat',
+    allowed: readonly T[],
+  ): T {
     const value = this.given[name] ?? DEFAULT_OPTIONS[name]
     const found = allowed.find((v) => v === value)
     if (found === undefined) {

@@ -19,6 +19,12 @@ export interface DetectorOptions {
   readonly detector?: DetectorName
   /** Kernel bandwidth h as a quantile of the pair distances of training rows, in (0, 1]; default 0.3. */
   readonly bandwidthQuantile?: number
+  /** Whose distances that is a quantile of: `pairs` (default), those between different rows, as in the paper's text, or
+   * `authors`, the whole n × n matrix with its diagonal of zeros, as in their program. */
+  readonly quantileCompat?: QuantileCompat
+  /** Above so many training rows, the distances within a random sample of so many are ranked; 2 … 1,000,000, default
+   * 5,000. Time grows with its square. */
+  readonly quantileRows?: number
   /** ocsvm alone: `rbf` (default), or `linear`, which has no bandwidth. */
   readonly kernel?: 'rbf' | 'linear'
   /** One-class SVMs: the share of training rows that may lie outside, in (0, 1]; default 0.5. */
@@ -62,7 +68,11 @@ export interface DetectorOptions {
   readonly subsampleRows?: number
   /** pca alone: share of the variance that the kept components exceed, in (0, 1); default 0.95. */
   readonly varianceShare?: number
+  /** pca alone, in place of `varianceShare`: components kept, 1 … 999, fewer than there are columns. */
+  readonly components?: number
 }
+
+export type QuantileCompat = 'pairs' | 'authors'
 
 export type CovarianceType = 'full' | 'diagonal' | 'tied' | 'spherical'
 
@@ -105,8 +115,14 @@ interface Common<Name extends DetectorName> {
   readonly scaler: ScalerName
 }
 
-export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName> {
+/** h, the bandwidth. */
+export interface BandwidthParameters {
   readonly bandwidthQuantile: number
+  readonly quantileCompat: QuantileCompat
+  readonly quantileRows: number
+}
+
+export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName>, BandwidthParameters {
   readonly m: number
   readonly d: number
   readonly embedding: EmbeddingParameters
@@ -115,8 +131,7 @@ export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName> {
   readonly supportGuard: boolean
 }
 
-export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName> {
-  readonly bandwidthQuantile: number
+export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName>, BandwidthParameters {
   readonly m: number
   readonly d: number
   readonly embedding: EmbeddingParameters
@@ -126,8 +141,10 @@ export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName> {
 
 export interface OcsvmParameters extends Common<'ocsvm'> {
   readonly kernel: 'rbf' | 'linear'
-  /** null for the linear kernel. */
+  /** null for the linear kernel, as the next two. */
   readonly bandwidthQuantile: number | null
+  readonly quantileCompat: QuantileCompat | null
+  readonly quantileRows: number | null
   readonly nu: number
   readonly tolerance: number
 }
@@ -144,8 +161,7 @@ export interface NearestParameters extends Common<'nearest'> {
   readonly m: number
 }
 
-export interface KdeParameters extends Common<'kde'> {
-  readonly bandwidthQuantile: number
+export interface KdeParameters extends Common<'kde'>, BandwidthParameters {
   readonly maximumRows: number
 }
 
@@ -155,7 +171,9 @@ export interface IforestParameters extends Common<'iforest'> {
 }
 
 export interface PcaParameters extends Common<'pca'> {
-  readonly varianceShare: number
+  /** null where `components` says how many. */
+  readonly varianceShare: number | null
+  readonly components: number | null
 }
 
 /** Complete and in range; made by `checkParameters`, plain data. */

@@ -15,6 +15,7 @@
  */
 import { createMatrix, DataError, log, type Matrix, type ScalerName } from '@oddflow/core'
 import type { QuantileScaler, ScalerModel } from './model.js'
+import type { SharedWork } from './shared-work.js'
 
 /** Steps between the knots of a quantile scaler. */
 export const QUANTILE_STEPS = 100
@@ -167,6 +168,18 @@ function quantileOf({ starts, knots, positions }: QuantileScaler, column: number
 }
 
 /** Scaled copy of all rows; the rows themselves when there is nothing to scale. */
+/** A scaler of that name fitted to the rows, and the rows scaled. */
+export function fitScaledRows(
+  rows: Matrix,
+  kind: ScalerName,
+  shared: SharedWork,
+): { readonly scaler: ScalerModel; readonly scaled: Matrix } {
+  return shared.once('scaled rows', [rows, kind], () => {
+    const scaler = fitScaler(rows, kind)
+    return { scaler, scaled: scaleRows(scaler, rows) }
+  })
+}
+
 export function scaleRows(scaler: ScalerModel, rows: Matrix): Matrix {
   if (scaler.kind === 'none') return rows
   const out = createMatrix(rows.rows, rows.cols)

@@ -35,6 +35,40 @@ function repeated(n: number, others: number): Matrix {
   )
 }
 
+describe('the rule of the authors’ program', () => {
+  it('ranks the diagonal too, so the bandwidth is that of a smaller quantile of pairs', () => {
+    const rows = sampleRows(1)
+    const authors = { quantileCompat: 'authors', quantileRows: 5000 } as const
+    const n = rows.rows
+    for (const q of [0.2, 0.5, 0.9]) {
+      const { bandwidth } = chooseBandwidth(rows, q, createRng(1), authors)
+      // both interpolate between ranks, so the equal one is found to a rank
+      const share = (q * (n * n - 1) - n) / (n * n - n)
+      const step = 2 / (n * (n - 1))
+      const pairs = (p: number) => chooseBandwidth(rows, p, createRng(1)).bandwidth
+      expect(bandwidth).toBeGreaterThanOrEqual(pairs(share - step))
+      expect(bandwidth).toBeLessThanOrEqual(pairs(share + step))
+    }
+  })
+
+  it('says so where the zeros of the diagonal reach up to the quantile', () => {
+    const rows = times(1)
+    const rule = { quantileCompat: 'authors', quantileRows: 5000 } as const
+    const at = (q: number) => () => chooseBandwidth(rows, q, createRng(1), rule)
+    const most = rows.rows / (rows.rows * rows.rows - 1)
+    expect(at(most * 0.9)).toThrow(/all distances.* is 0, because .* are 0, the diagonal included: raise/)
+    expect(at(most * 1.5)()).toHaveProperty('bandwidth')
+  })
+
+  it('and pairs are told when a sample of rows is all that is asked for', () => {
+    const { rowsUsed } = chooseBandwidth(times(1), 0.3, createRng(1), {
+      quantileCompat: 'pairs',
+      quantileRows: 7,
+    })
+    expect(rowsUsed).toBe(7)
+  })
+})
+
 describe('a bandwidth that cannot be', () => {
   it('is blamed on the size of differences where rows differ', () => {
     for (const factor of [1e-320, 1e-200, 1e-160]) {

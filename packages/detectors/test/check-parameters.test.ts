@@ -14,6 +14,8 @@ describe('checkParameters', () => {
       detector: 'oc-kjl-qs',
       scaler: 'none',
       bandwidthQuantile: 0.3,
+      quantileCompat: 'pairs',
+      quantileRows: 5000,
       m: 100,
       d: 5,
       embedding: { kind: 'kjl', centre: false },
@@ -25,6 +27,8 @@ describe('checkParameters', () => {
 
   const refused: [string, unknown[]][] = [
     ['bandwidthQuantile', [0, -1, 1.01, Number.NaN, '0.3']],
+    ['quantileCompat', ['rows', 1]],
+    ['quantileRows', [1, 2.5, 1e7]],
     ['m', [0, -1, 1.5, 2001, Number.NaN, '100']],
     ['d', [0, 257, 2.5]],
     ['scaler', ['minmax', 1]],
@@ -75,6 +79,8 @@ describe('checkParameters', () => {
       { detector: 'ocsvm', kernel: 'linear', nu: 0.1 },
       { neighbours: 7, centre: true, supportGuard: false, tolerance: 0 },
       { detector: 'gmm', covariance: 'tied', k: 3 },
+      { detector: 'pca', components: 2 },
+      { detector: 'kde', quantileCompat: 'authors', quantileRows: 20 },
     ]
     for (const options of asked) {
       const checked = checkParameters(options)
@@ -88,6 +94,32 @@ describe('checkParameters', () => {
     const { supportGuard, ...older } = checkParameters({ detector: 'oc-nystrom' })
     expect(supportGuard).toBe(true)
     expect(checkStoredParameters(older)).toEqual({ ...older, supportGuard: false })
+  })
+
+  it('takes stored parameters of earlier versions, which had pairs of at most 5,000 rows and no number of components', () => {
+    for (const detector of ['kde', 'ocsvm', 'oc-nystrom-svm', 'pca'] as const) {
+      const checked = checkParameters({ detector })
+      const { quantileCompat, quantileRows, components, ...older } = checked as typeof checked & {
+        quantileCompat?: unknown
+        quantileRows?: unknown
+        components?: unknown
+      }
+      expect([quantileCompat ?? 'pairs', quantileRows ?? 5000, components ?? null]).toEqual([
+        'pairs',
+        5000,
+        null,
+      ])
+      expect(checkStoredParameters(older)).toEqual(checked)
+    }
+  })
+
+  it('refuses options that leave each other nothing to do', () => {
+    const refusal = (options: DetectorOptions, field: string) =>
+      expect(() => checkParameters(options)).toThrow(expect.objectContaining({ field }))
+    refusal({ detector: 'pca', components: 3, varianceShare: 0.9 }, 'varianceShare')
+    refusal({ detector: 'ocsvm', kernel: 'linear', quantileCompat: 'pairs' }, 'quantileCompat')
+    refusal({ detector: 'ocsvm', kernel: 'linear', quantileRows: 10 }, 'quantileRows')
+    refusal({ detector: 'pca', components: 0 }, 'components')
   })
 
   it('refuses stored parameters whose stages are not the detector’s', () => {

@@ -15,7 +15,7 @@ import { ArgumentError, type Matrix, type Rng, sampleWithoutReplacement, takeRow
 import { RankBrackets } from './rank-brackets.js'
 import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from './squared-distances.js'
 
-/** Above so many rows, the distances of a random sample of so many are ranked instead. */
+/** Unless asked otherwise, above so many rows the distances of a random sample of so many are ranked instead. */
 export const MAXIMUM_PAIR_ROWS = 5000
 
 export type QuantileRule = 'pairs' | 'authors'
@@ -23,22 +23,29 @@ export type QuantileRule = 'pairs' | 'authors'
 export interface PairDistanceQuantiles {
   /** One distance for each q asked. */
   readonly quantiles: Float64Array
-  /** Rows whose pairs were ranked: n, or MAXIMUM_PAIR_ROWS when n is larger. */
+  /** Rows whose pairs were ranked: n, or `maximumRows` when n is larger. */
   readonly rowsUsed: number
 }
 
 /**
  * Quantiles q ∈ [0, 1] of the pair distances of `rows` (n × D, n ≥ 2). `rng` is drawn from only when there
- * are more than MAXIMUM_PAIR_ROWS rows. Throws ArgumentError.
+ * are more than `maximumRows` rows. Time grows with the square of the rows ranked. Throws ArgumentError.
  */
 export function pairDistanceQuantiles(
   rows: Matrix,
   q: ArrayLike<number>,
   rng: Rng,
   rule: QuantileRule = 'pairs',
+  maximumRows = MAXIMUM_PAIR_ROWS,
 ): PairDistanceQuantiles {
   if (rows.rows < 2) throw new ArgumentError(`rows: expected at least 2, found ${rows.rows}`, 'rows')
-  const used = boundedRows(rows, rng)
+  if (!(Number.isSafeInteger(maximumRows) && maximumRows >= 2)) {
+    throw new ArgumentError(
+      `maximumRows: expected a whole number of 2 or more, found ${maximumRows}`,
+      'maximumRows',
+    )
+  }
+  const used = boundedRows(rows, rng, maximumRows)
   const n = used.rows
   const pairs = (n * (n - 1)) / 2
   const total = rule === 'pairs' ? pairs : n * n
@@ -75,8 +82,8 @@ export function pairDistanceQuantiles(
  * Share of the n(n−1)/2 pairs of rows that are equal, number by number: a distance may be 0 because its square is too
  * small for float64. The sample rule of `pairDistanceQuantiles` applies.
  */
-export function equalPairShare(rows: Matrix, rng: Rng): number {
-  const { rows: n, cols, data } = boundedRows(rows, rng)
+export function equalPairShare(rows: Matrix, rng: Rng, maximumRows = MAXIMUM_PAIR_ROWS): number {
+  const { rows: n, cols, data } = boundedRows(rows, rng, maximumRows)
   const compare = (a: number, b: number): number => {
     for (let j = 0; j < cols; j++) {
       const difference = data[a * cols + j]! - data[b * cols + j]!
@@ -93,10 +100,10 @@ export function equalPairShare(rows: Matrix, rng: Rng): number {
   return equal / ((n * (n - 1)) / 2)
 }
 
-/** The rows themselves, or a random sample of MAXIMUM_PAIR_ROWS of them in their order. */
-function boundedRows(rows: Matrix, rng: Rng): Matrix {
-  if (rows.rows <= MAXIMUM_PAIR_ROWS) return rows
-  return takeRows(rows, sampleWithoutReplacement(rows.rows, MAXIMUM_PAIR_ROWS, rng).sort())
+/** The rows themselves, or a random sample of `maximumRows` of them in their order. */
+function boundedRows(rows: Matrix, rng: Rng, maximumRows: number): Matrix {
+  if (rows.rows <= maximumRows) return rows
+  return takeRows(rows, sampleWithoutReplacement(rows.rows, maximumRows, rng).sort())
 }
 
 /** Squared distances that hold the given ascending ranks (0 = the smallest) among all pairs. */

@@ -47,6 +47,28 @@ describe('quantiles of pair distances', () => {
     )
   })
 
+  it('are those of all pairs, or of a random sample of the rows asked for', () => {
+    const source = createRng(3)
+    const rows = matrixOf(
+      90,
+      2,
+      Float64Array.from({ length: 180 }, () => source.nextNormal()),
+    )
+    const q = [0, 0.3, 1]
+    const whole = pairDistanceQuantiles(rows, q, rng())
+    expect(pairDistanceQuantiles(rows, q, rng(), 'pairs', 90)).toEqual(whole)
+    const sampled = pairDistanceQuantiles(rows, q, rng(), 'pairs', 40)
+    expect(sampled.rowsUsed).toBe(40)
+    expect(sampled.quantiles[0]).toBeGreaterThanOrEqual(whole.quantiles[0]!)
+    expect(sampled.quantiles[2]).toBeLessThanOrEqual(whole.quantiles[2]!)
+    expect(sampled.quantiles[1]).not.toBe(whole.quantiles[1])
+    for (const maximumRows of [1, 2.5, Number.NaN]) {
+      expect(() => pairDistanceQuantiles(rows, q, rng(), 'pairs', maximumRows)).toThrow(
+        expect.objectContaining({ field: 'maximumRows' }),
+      )
+    }
+  })
+
   it('are exact where a sample has to guess the bracket, also when the data are built to mislead it', () => {
     const n = 400
     const source = createRng(3)

@@ -19,7 +19,7 @@ import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
 import type { OptionReader } from '../option-reader.js'
 import { componentLogDensitiesInto, packMixture } from '../packed-mixture.js'
 import type { CovarianceType, GmmParameters } from '../parameters.js'
-import { fitScaler, scaleRows } from '../scaler.js'
+import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer } from '../scorer.js'
 
 /** Bounds k·D² numbers of full covariances, and D² of a tied one: 160 MB. */
@@ -44,7 +44,7 @@ export const gmm: DetectorDefinition = {
     }
   },
 
-  fit(rows: Matrix, parameters: GmmParameters, { rng, report, rowNotes }: FitContext): GmmModel {
+  fit(rows: Matrix, parameters: GmmParameters, { rng, report, rowNotes, shared }: FitContext): GmmModel {
     const { k, covariance, tolerance, maximumSteps, regularisation } = parameters
     const em = { tolerance, maximumSteps, regularisation }
     const matrices = covariance === 'full' ? k : covariance === 'tied' ? 1 : 0
@@ -55,8 +55,7 @@ export const gmm: DetectorDefinition = {
       )
     }
     report('clusters', 0)
-    const scaler = fitScaler(rows, parameters.scaler)
-    const scaled = scaleRows(scaler, rows)
+    const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, shared)
     const onStep = (step: number) => report('mixture', step / maximumSteps)
     let fitted: { readonly mixture: MixtureModel | TypedMixture; readonly notes: readonly string[] }
     if (covariance === 'full') {

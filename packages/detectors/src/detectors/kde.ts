@@ -2,7 +2,7 @@
  * kde: the kernel density estimate over the training rows, or a sample of them.
  */
 import { sizeUpTo } from '../check-parts.js'
-import { bandwidthFact } from '../families/embedded.js'
+import { BANDWIDTH_OPTIONS, bandwidthFact } from '../families/embedded.js'
 import { standalone } from '../families/standalone.js'
 import {
   checkKernelDensityModel,
@@ -18,13 +18,13 @@ import type { KdeParameters } from '../parameters.js'
 export const kde = standalone({
   name: 'kde',
   summary: 'Gaussian kernel density over the training rows',
-  options: ['bandwidthQuantile', 'maximumRows'],
+  options: [...BANDWIDTH_OPTIONS, 'maximumRows'],
   field: 'kernelDensity',
   hasMetadata: true,
   checkParameters: (given): KdeParameters => ({
     detector: 'kde',
     scaler: given.scaler(),
-    bandwidthQuantile: given.share('bandwidthQuantile'),
+    ...given.bandwidth(),
     maximumRows: given.whole('maximumRows', 1, 1_000_000),
   }),
   fit: fitKernelDensity,
@@ -47,8 +47,8 @@ export const kde = standalone({
     return { kind, bandwidth, centres: file.matrix('kernelDensity.centres') }
   },
   spaceNumbers: ({ centres }) => centres.data.length,
-  facts: ({ bandwidth, centres }, { bandwidthQuantile }) => [
-    bandwidthFact(bandwidth, bandwidthQuantile),
+  facts: ({ bandwidth, centres }, parameters) => [
+    bandwidthFact(bandwidth, parameters),
     { label: 'kernels', value: `${centres.rows}` },
   ],
   figures: ({ bandwidth, centres }) => ({ bandwidth, kernels: centres.rows }),

@@ -4,7 +4,7 @@
 import type { Matrix } from '@oddflow/core'
 import { chooseBandwidth } from '../bandwidth.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
-import { bandwidthFact } from '../families/embedded.js'
+import { BANDWIDTH_OPTIONS, bandwidthFact } from '../families/embedded.js'
 import { checkSvm, decodeSvm, encodeSvm, svmFact, svmNotes, svmSpaceNumbers } from '../families/svm-parts.js'
 import type { OcsvmModel } from '../model.js'
 import type { Fields } from '../model-fields.js'
@@ -17,40 +17,44 @@ import {
 } from '../one-class-svm/index.js'
 import { badOption, type OptionReader } from '../option-reader.js'
 import type { OcsvmParameters } from '../parameters.js'
-import { fitScaler, scaleRows } from '../scaler.js'
+import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer } from '../scorer.js'
+
+const NO_BANDWIDTH = { bandwidthQuantile: null, quantileCompat: null, quantileRows: null }
 
 export const ocsvm: DetectorDefinition = {
   name: 'ocsvm',
   summary: 'one-class SVM with a Gaussian or a linear kernel',
-  options: ['scaler', 'kernel', 'bandwidthQuantile', 'nu', 'tolerance'],
+  options: ['scaler', 'kernel', ...BANDWIDTH_OPTIONS, 'nu', 'tolerance'],
   stages: ['bandwidth', 'fit'],
   metadataKeys: ['svm'],
 
   checkParameters(given: OptionReader): OcsvmParameters {
     const kernel = given.kernel()
-    if (kernel === 'linear' && given.has('bandwidthQuantile')) {
-      throw badOption('bandwidthQuantile', 'none, since a linear kernel has no bandwidth', 'one')
+    if (kernel === 'linear') {
+      const idle = BANDWIDTH_OPTIONS.find((option) => given.has(option))
+      if (idle !== undefined) throw badOption(idle, 'none, since a linear kernel has no bandwidth', 'one')
     }
     return {
       detector: 'ocsvm',
       scaler: given.scaler(),
       kernel,
-      bandwidthQuantile: kernel === 'linear' ? null : given.share('bandwidthQuantile'),
+      ...(kernel === 'linear' ? NO_BANDWIDTH : given.bandwidth()),
       nu: given.share('nu'),
       tolerance: given.svmTolerance(),
     }
   },
 
-  fit(rows: Matrix, parameters: OcsvmParameters, { rng, report, rowNotes }: FitContext): OcsvmModel {
+  fit(rows: Matrix, parameters: OcsvmParameters, context: FitContext): OcsvmModel {
+    const { rng, report, rowNotes, shared } = context
     report('bandwidth', 0)
-    const { bandwidthQuantile, nu, tolerance } = parameters
-    const scaler = fitScaler(rows, parameters.scaler)
-    const scaled = scaleRows(scaler, rows)
+    const { bandwidthQuantile, quantileCompat, quantileRows, nu, tolerance } = parameters
+    const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, shared)
     const notes: string[] = []
     let kernel: SvmKernel = { kind: 'linear' }
-    if (bandwidthQuantile !== null) {
-      const { bandwidth, rowsUsed } = chooseBandwidth(scaled, bandwidthQuantile, rng)
+    if (bandwidthQuantile !== null && quantileCompat !== null && quantileRows !== null) {
+      const rule = { quantileCompat, quantileRows }
+      const { bandwidth, rowsUsed } = chooseBandwidth(scaled, bandwidthQuantile, rng, rule, shared)
       if (rowsUsed < rows.rows) {
         notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${rows.rows} rows`)
       }
@@ -98,8 +102,9 @@ export const ocsvm: DetectorDefinition = {
 
   facts({ svm, parameters }: OcsvmModel): ModelFact[] {
     const fact = { label: `${svm.kernel.kind} SVM`, value: svmFact(svm) }
-    if (svm.kernel.kind === 'linear' || parameters.bandwidthQuantile === null) return [fact]
-    return [bandwidthFact(svm.kernel.bandwidth, parameters.bandwidthQuantile), fact]
+    const { bandwidthQuantile, quantileCompat } = parameters
+    if (svm.kernel.kind === 'linear' || bandwidthQuantile === null || quantileCompat === null) return [fact]
+    return [bandwidthFact(svm.kernel.bandwidth, { bandwidthQuantile, quantileCompat }), fact]
   },
 
   figures({ svm }: OcsvmModel) {

@@ -4,18 +4,24 @@
  */
 import type { Matrix } from '@oddflow/core'
 import { kernelExponentFactor, type NearestDistances } from '@oddflow/linalg'
-import { chooseBandwidth } from '../bandwidth.js'
+import { chooseBandwidth, QUANTILE_OF } from '../bandwidth.js'
 import type { FitContext, ModelFact } from '../detector-definition.js'
 import { EMBEDDING_TILE_ROWS, embedInto, embedRows, fitEmbedding } from '../embedding.js'
 import type { EmbeddingModel, ScalerModel } from '../model.js'
 import type { Fields } from '../model-fields.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/parts.js'
 import type { OptionReader } from '../option-reader.js'
-import type { EmbeddingParameters, OptionName } from '../parameters.js'
-import { fitScaler, scaleInto, scaleRows } from '../scaler.js'
+import type { BandwidthParameters, EmbeddingParameters, OptionName } from '../parameters.js'
+import { fitScaledRows, scaleInto } from '../scaler.js'
+
+export const BANDWIDTH_OPTIONS = [
+  'bandwidthQuantile',
+  'quantileCompat',
+  'quantileRows',
+] as const satisfies readonly OptionName[]
 
 export const EMBEDDING_OPTIONS = [
-  'bandwidthQuantile',
+  ...BANDWIDTH_OPTIONS,
   'm',
   'd',
   'scaler',
@@ -26,7 +32,7 @@ export function checkEmbeddingOptions(given: OptionReader, kind: EmbeddingParame
     kind === 'kjl' ? { kind, centre: given.flag('centre') } : { kind: 'nystrom' }
   return {
     scaler: given.scaler(),
-    bandwidthQuantile: given.share('bandwidthQuantile'),
+    ...given.bandwidth(),
     m: given.whole('m', 1, 2000),
     d: given.whole('d', 1, 256),
     embedding,
@@ -47,16 +53,29 @@ export interface EmbeddedTraining {
 export function fitEmbedded(
   rows: Matrix,
   parameters: ReturnType<typeof checkEmbeddingOptions>,
-  { rng, report, rowNotes }: FitContext,
+  { rng, report, rowNotes, shared }: FitContext,
 ): EmbeddedTraining {
   report('bandwidth', 0)
-  const scaler = fitScaler(rows, parameters.scaler)
-  const scaled = scaleRows(scaler, rows)
-  const { bandwidth, rowsUsed } = chooseBandwidth(scaled, parameters.bandwidthQuantile, rng)
+  const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, shared)
+  const { bandwidth, rowsUsed } = chooseBandwidth(
+    scaled,
+    parameters.bandwidthQuantile,
+    rng,
+    parameters,
+    shared,
+  )
   report('embedding', 0)
-  const { embedding, landmarkRows } = fitEmbedding(scaled, bandwidth, parameters, rng)
-  const embedded = embedRows(embedding, scaled)
   const { m, d } = parameters
+  const { kind } = parameters.embedding
+  const centre = parameters.embedding.kind === 'kjl' && parameters.embedding.centre
+  const { embedding, landmarkRows, embedded } = shared.once(
+    'embedding',
+    [scaled, bandwidth, m, d, kind, centre],
+    () => {
+      const fitted = fitEmbedding(scaled, bandwidth, parameters, rng)
+      return { ...fitted, embedded: embedRows(fitted.embedding, scaled) }
+    },
+  )
   const { landmarks, projection } = embedding
   const notes: string[] = []
   if (rowsUsed < rows.rows) {
@@ -129,20 +148,23 @@ export function embeddingSpaceNumbers({ landmarks, projection }: EmbeddingModel)
   return landmarks.rows * (projection.rows + landmarks.cols)
 }
 
-export function bandwidthFact(bandwidth: number, quantile: number): ModelFact {
+export function bandwidthFact(
+  bandwidth: number,
+  { bandwidthQuantile, quantileCompat }: Pick<BandwidthParameters, 'bandwidthQuantile' | 'quantileCompat'>,
+): ModelFact {
   return {
     label: 'bandwidth h',
-    value: `${bandwidth.toPrecision(6)} (quantile ${quantile} of pair distances)`,
+    value: `${bandwidth.toPrecision(6)} (quantile ${bandwidthQuantile} of ${QUANTILE_OF[quantileCompat]})`,
   }
 }
 
 export function embeddingFacts(
   { bandwidth, landmarks, projection }: EmbeddingModel,
-  parameters: { readonly bandwidthQuantile: number; readonly embedding: EmbeddingParameters },
+  parameters: BandwidthParameters & { readonly embedding: EmbeddingParameters },
 ): ModelFact[] {
   const centred = parameters.embedding.kind === 'kjl' && parameters.embedding.centre
   return [
-    bandwidthFact(bandwidth, parameters.bandwidthQuantile),
+    bandwidthFact(bandwidth, parameters),
     {
       label: 'embedding',
       value: `${landmarks.rows} landmarks, ${projection.rows} dimensions${centred ? ', centred' : ''}`,

@@ -14,8 +14,9 @@ import type { Fields } from '../model-fields.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
 import type { OptionReader } from '../option-reader.js'
 import type { OptionName, ParametersOf } from '../parameters.js'
-import { fitScaler, scaleRows } from '../scaler.js'
+import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer } from '../scorer.js'
+import type { SharedWork } from '../shared-work.js'
 
 export interface ModelFrame<Name extends DetectorName> {
   readonly kind: Name
@@ -33,7 +34,7 @@ export interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace>
   readonly field: string
   readonly hasMetadata: boolean
   readonly checkParameters: (given: OptionReader) => ParametersOf<Name>
-  readonly fit: (scaled: Matrix, parameters: ParametersOf<Name>, rng: Rng) => Fitted<Part>
+  readonly fit: (scaled: Matrix, parameters: ParametersOf<Name>, rng: Rng, shared: SharedWork) => Fitted<Part>
   readonly wrap: (frame: ModelFrame<Name>, part: Part) => DetectorModel
   readonly partOf: (model: never) => Part
   readonly createWorkspace: (part: Part) => Workspace
@@ -58,10 +59,11 @@ export function standalone<Name extends DetectorName, Part, Workspace>(
     stages: ['fit'],
     metadataKeys: a.hasMetadata ? [a.field] : [],
     checkParameters: a.checkParameters,
-    fit(rows: Matrix, parameters: ParametersOf<Name>, { rng, report, rowNotes }: FitContext): DetectorModel {
+    fit(rows: Matrix, parameters: ParametersOf<Name>, context: FitContext): DetectorModel {
+      const { rng, report, rowNotes, shared } = context
       report('fit', 0)
-      const scaler = fitScaler(rows, parameters.scaler)
-      const { model: part, notes } = a.fit(scaleRows(scaler, rows), parameters, rng)
+      const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, shared)
+      const { model: part, notes } = a.fit(scaled, parameters, rng, shared)
       report('fit', 1)
       const fitReport: FitReport = {
         trainingRows: rows.rows,

@@ -29,11 +29,13 @@ import {
   squaredDistances,
   squaredDistancesOfFour,
 } from '@oddflow/linalg'
-import { chooseBandwidth } from '../bandwidth.js'
+import { type BandwidthRule, chooseBandwidth } from '../bandwidth.js'
 import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
 import { fieldsOf, finiteField, literalField, matrixField, refuseField, wholeField } from '../model-fields.js'
+import { DEFAULT_OPTIONS } from '../option-reader.js'
+import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
 
-export interface KernelDensityParameters {
+export interface KernelDensityParameters extends Partial<BandwidthRule> {
   /** h as a quantile of the pair distances of training rows, in (0, 1]. */
   readonly bandwidthQuantile: number
   /** At most so many training rows become centres, 1 … 1,000,000; above that a random sample of so many. */
@@ -68,8 +70,9 @@ const MAXIMUM_CENTRES = 1_000_000
  */
 export function fitKernelDensity(
   rows: Matrix | MatrixLike,
-  { bandwidthQuantile, maximumRows }: KernelDensityParameters,
+  { bandwidthQuantile, maximumRows, ...rule }: KernelDensityParameters,
   rng: Rng,
+  shared: SharedWork = NOTHING_SHARED,
 ): Fitted<KernelDensityModel> {
   if (!(bandwidthQuantile > 0 && bandwidthQuantile <= 1)) {
     throw new ArgumentError(
@@ -80,7 +83,14 @@ export function fitKernelDensity(
   checkWhole('maximumRows', maximumRows, 1, MAXIMUM_CENTRES)
   const matrix = checkedTrainingRows(rows)
   const n = matrix.rows
-  const { bandwidth, rowsUsed } = chooseBandwidth(matrix, bandwidthQuantile, rng)
+  const { quantileCompat, quantileRows } = { ...DEFAULT_OPTIONS, ...rule }
+  const { bandwidth, rowsUsed } = chooseBandwidth(
+    matrix,
+    bandwidthQuantile,
+    rng,
+    { quantileCompat, quantileRows },
+    shared,
+  )
   const notes: string[] = []
   if (rowsUsed < n) notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${n} rows`)
   let centres: Matrix

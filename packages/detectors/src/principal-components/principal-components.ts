@@ -17,7 +17,7 @@
  */
 import { ArgumentError, createMatrix, DataError, type Matrix, type MatrixLike } from '@oddflow/core'
 import { matrixTimesVector, symmetricEigen } from '@oddflow/linalg'
-import { checkedScoringRows, checkedTrainingRows, type Fitted } from '../checked-rows.js'
+import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
 import {
   fieldsOf,
   float64Field,
@@ -29,7 +29,9 @@ import {
 
 export interface PrincipalComponentsParameters {
   /** Share of the variance that the kept components exceed, in (0, 1); usually 0.95. */
-  readonly varianceShare: number
+  readonly varianceShare: number | null
+  /** In its place, how many are kept: 1 … D − 1. One of the two is null. */
+  readonly components?: number | null
 }
 
 export interface PrincipalComponentsModel {
@@ -63,13 +65,13 @@ const SMALLEST_VARIANCE = 1e-290
 
 /**
  * Fits to rows (n × D, n ≥ 2, not all equal, 2 ≤ D ≤ 1,000); nothing in it is random. Throws ArgumentError
- * (`varianceShare`, `rows`) and DataError.
+ * (`varianceShare`, `components`, `rows`) and DataError.
  */
 export function fitPrincipalComponents(
   rows: Matrix | MatrixLike,
-  { varianceShare }: PrincipalComponentsParameters,
+  { varianceShare, components: asked = null }: PrincipalComponentsParameters,
 ): FittedPrincipalComponents {
-  if (!(varianceShare > 0 && varianceShare < 1)) {
+  if (asked === null && !(varianceShare !== null && varianceShare > 0 && varianceShare < 1)) {
     throw new ArgumentError(
       `varianceShare: expected a number between 0 and 1, found ${varianceShare}`,
       'varianceShare',
@@ -83,6 +85,7 @@ export function fitPrincipalComponents(
       'rows',
     )
   }
+  if (asked !== null) checkWhole('components', asked, 1, dimension - 1)
   const mean = columnMeans(matrix)
   const covariance = covarianceMatrix(matrix, mean)
   let total = 0
@@ -99,7 +102,8 @@ export function fitPrincipalComponents(
   let held = 0
   let needed = 0
   const sum = values.reduce((a, v) => a + Math.max(v, 0), 0)
-  while (needed < dimension && !(held > varianceShare * sum)) held += Math.max(values[needed++]!, 0)
+  const isEnough = (): boolean => (asked === null ? held > varianceShare! * sum : needed === asked)
+  while (needed < dimension && !isEnough()) held += Math.max(values[needed++]!, 0)
   const notes: string[] = []
   const count = Math.min(needed, dimension - 1)
   if (count < needed) {

@@ -8,7 +8,12 @@ import { sampleModel } from './sample.js'
 type Json = Record<string, unknown>
 
 /** Files from before there was a support guard do not speak of it (docs/model-file.md). */
-const MAY_BE_ABSENT = ['parameters.supportGuard']
+const MAY_BE_ABSENT = [
+  'parameters.supportGuard',
+  'parameters.quantileCompat',
+  'parameters.quantileRows',
+  'parameters.components',
+]
 
 const variants: [string, DetectorOptions, boolean][] = [
   ...DETECTOR_NAMES.map((detector): [string, DetectorOptions, boolean] => [detector, { detector }, true]),

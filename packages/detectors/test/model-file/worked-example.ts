@@ -9,6 +9,8 @@ export const workedExample: SavedModel = {
       detector: 'oc-kjl-qs',
       scaler: 'none',
       bandwidthQuantile: 0.3,
+      quantileCompat: 'pairs',
+      quantileRows: 5000,
       m: 2,
       d: 1,
       embedding: { kind: 'kjl', centre: false },

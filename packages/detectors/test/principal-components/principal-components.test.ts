@@ -42,6 +42,31 @@ describeBaseline('principal-components', {
   random: false,
 })
 
+describe('a number of components in place of a share', () => {
+  const rows = clusteredRows(80, 6)
+
+  it('keeps the leading ones that a share would keep', () => {
+    for (let count = 1; count < 6; count++) {
+      const { model, explainedShare, notes } = fitPrincipalComponents(rows, {
+        varianceShare: null,
+        components: count,
+      })
+      expect(model.components.rows).toBe(count)
+      expect(notes).toEqual([])
+      const byShare = fitPrincipalComponents(rows, { varianceShare: explainedShare * (1 - 1e-12) })
+      expect(byShare.model).toEqual(model)
+    }
+  })
+
+  it('is refused by name where the rows have no more columns', () => {
+    for (const components of [0, 6, 7, 1.5, Number.NaN]) {
+      expect(() => fitPrincipalComponents(rows, { varianceShare: null, components })).toThrow(
+        expect.objectContaining({ field: 'components' }),
+      )
+    }
+  })
+})
+
 describe('principal-components', () => {
   for (const g of readTestJson<Figures>('principal-components/scikit-learn.json').cases) {
     it(`is scikit-learn's PCA: ${g.name}`, () => {
