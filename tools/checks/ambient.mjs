@@ -4,7 +4,7 @@
  * In packages/*\/src:
  *   - no clock and no randomness that the caller did not pass in (Math.random, Date.now, `new Date()`,
  *     performance, crypto);
- *   - no `node:` import outside capture/src/node, so that every package also runs in a browser.
+ *   - no `node:` import outside capture/src/node and program, so that every other package also runs in a browser.
  * In core, linalg and detectors, whose results end up in models and scores:
  *   - of Math only what IEEE 754 fixes to the last bit (sqrt, floor, …); exp and log are core's own, since
  *     Math.exp and its kin differ between processors. For the same reason no `**` but of two literals.
@@ -21,7 +21,7 @@ const EXACT_MATH = new Set(
   ),
 )
 const INEXACT_PACKAGES = /^packages\/(?:core|linalg|detectors)\/src\//
-const NODE_ALLOWED = /^packages\/capture\/src\/node\//
+const NODE_ALLOWED = /^packages\/(?:capture\/src\/node|program\/src)\//
 const BUILTIN = new Set(builtinModules)
 
 const isBuiltin = (name) => name.startsWith('node:') || BUILTIN.has(name.split('/')[0])
@@ -51,7 +51,7 @@ function specifierOf(node) {
 function complaintAbout(node, path) {
   const specifier = specifierOf(node)
   if (specifier !== undefined && isBuiltin(specifier) && !NODE_ALLOWED.test(path)) {
-    return `imports ${specifier}: only packages/capture/src/node and the apps may use Node's own modules`
+    return `imports ${specifier}: only packages/capture/src/node, packages/program and the apps may use Node's own modules`
   }
   const isStrict = INEXACT_PACKAGES.test(path)
   if (isStrict && ts.isBinaryExpression(node)) {

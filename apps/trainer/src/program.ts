@@ -4,10 +4,11 @@
  * Each command is a file of its own in commands/, loaded when it is called, so that `oddflow --version` does
  * not wait for the charting library.
  */
+
+import { oneLineErrors } from '@oddflow/program'
 import { Argument, Command, Option } from 'commander'
 import { withDetectorFlags } from './detector-flags.js'
 import { number, whole } from './option-values.js'
-import { oneLineErrors } from './output/command-line-errors.js'
 import { RECIPES } from './recipes.js'
 import { VERSION } from './version.js'
 

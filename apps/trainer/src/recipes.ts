@@ -9,7 +9,7 @@
 
 import type { IatUnit, ScalerName, SizeMeasure, TruncationMode } from '@oddflow/core'
 import type { DetectorName } from '@oddflow/detectors'
-import { UsageError } from './usage-error.js'
+import { UsageError } from '@oddflow/program'
 
 export interface Recipe {
   readonly detector: DetectorName

@@ -4,11 +4,11 @@
  * says so.
  */
 import { OddFlowError } from '@oddflow/core'
+import { UsageError } from '@oddflow/program'
 import { CommanderError } from 'commander'
 import { complain } from './output/messages.js'
 import { OutputClosed } from './output/stdout.js'
 import { createProgram } from './program.js'
-import { UsageError } from './usage-error.js'
 
 /** Runs `argv` (as process.argv has it) and leaves the exit code in process.exitCode. */
 export async function run(argv: readonly string[]): Promise<void> {

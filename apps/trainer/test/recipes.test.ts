@@ -1,7 +1,7 @@
+import { UsageError } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
 import { flowRules, type TrainCommandOptions, trainOptionsFrom } from '../src/commands/train.js'
 import { recipeNamed } from '../src/recipes.js'
-import { UsageError } from '../src/usage-error.js'
 
 const given = (changes: Partial<TrainCommandOptions> = {}): TrainCommandOptions => ({
   output: 'm',

@@ -4,9 +4,10 @@
  * labels' filter selects are the novelty, and the devices' usual traffic around it counts as normal.
  */
 import { resolve } from 'node:path'
+import { printable } from '@oddflow/program'
 import { describeModel } from '../output/describe-model.js'
 import { createProgress } from '../output/progress.js'
-import { createLineWriter, printable } from '../output/stdout.js'
+import { createLineWriter } from '../output/stdout.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { type DemoCapture, demoCaptures } from '../pipeline/demo-captures.js'
 import { evaluateLabelled, type LabelledInput } from '../pipeline/evaluate-labelled.js'

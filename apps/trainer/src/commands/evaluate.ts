@@ -1,13 +1,14 @@
 /** `oddflow evaluate MODEL --normal … --novel …`: how well a model tells novel from normal. */
 import type { CaptureReaderName } from '@oddflow/capture/node'
+import { jsonLine, printable, readModel, UsageError } from '@oddflow/program'
+import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { nothingToJudge } from '../input/name-inputs.js'
-import { readModel, warnOfBareRows } from '../input/read-model.js'
 import { percent } from '../output/describe-model.js'
 import { plural } from '../output/describe-verdicts.js'
 import { complain, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
-import { createLineWriter, jsonLine, printable } from '../output/stdout.js'
+import { createLineWriter } from '../output/stdout.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import {
   type Evaluation,
@@ -17,7 +18,6 @@ import {
 } from '../pipeline/evaluate-labelled.js'
 import { filterFrom } from '../pipeline/read-packets.js'
 import { reportData } from '../pipeline/report-data.js'
-import { UsageError } from '../usage-error.js'
 
 export interface EvaluateCommandOptions {
   readonly normal: readonly string[]

@@ -2,9 +2,9 @@
 import type { CaptureReaderName } from '@oddflow/capture/node'
 import { DataError, encodeCsvRows, encodeNpy, type IatSizeContract, type Matrix } from '@oddflow/core'
 import { extractMatrix, extractRecords, learnIatSizeContract } from '@oddflow/flows'
+import { readModel, UsageError } from '@oddflow/program'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { nameInputs, namingInputs } from '../input/name-inputs.js'
-import { readModel } from '../input/read-model.js'
 import { describePackets, plural } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
@@ -12,7 +12,6 @@ import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { collectFlows } from '../pipeline/collect-flows.js'
 import { complaints, filterFrom } from '../pipeline/read-packets.js'
 import { recipeNamed } from '../recipes.js'
-import { UsageError } from '../usage-error.js'
 import { flowRules } from './train.js'
 
 export interface ExtractCommandOptions {

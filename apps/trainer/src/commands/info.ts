@@ -5,12 +5,12 @@ import {
   type CaptureReaderName,
   summariseCaptureFile,
 } from '@oddflow/capture/node'
+import { jsonLine, printable, UsageError } from '@oddflow/program'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { complain, warn } from '../output/messages.js'
-import { createLineWriter, jsonLine, type LineWriter, printable } from '../output/stdout.js'
+import { createLineWriter, type LineWriter } from '../output/stdout.js'
 import { timeText } from '../output/verdict-lines.js'
 import { hashSeed } from '../pipeline/hash-seed.js'
-import { UsageError } from '../usage-error.js'
 
 export interface InfoCommandOptions {
   readonly format: 'text' | 'json'

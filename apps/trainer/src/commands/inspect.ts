@@ -1,7 +1,7 @@
 /** `oddflow inspect MODEL`: what a model file holds. */
-import { readModel } from '../input/read-model.js'
+import { jsonLine, printable, readModel } from '@oddflow/program'
 import { describeModel, modelJson, settingsFact } from '../output/describe-model.js'
-import { createLineWriter, jsonLine, printable } from '../output/stdout.js'
+import { createLineWriter } from '../output/stdout.js'
 
 export function inspect(path: string, options: { readonly format: 'text' | 'json' }): void {
   const saved = readModel(path)

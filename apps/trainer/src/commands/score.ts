@@ -1,8 +1,9 @@
 /** `oddflow score MODEL INPUT…`: a verdict on each flow or row. */
 import type { CaptureReaderName } from '@oddflow/capture/node'
+import { readModel } from '@oddflow/program'
+import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { nothingToJudge } from '../input/name-inputs.js'
-import { readModel, warnOfBareRows } from '../input/read-model.js'
 import { describePackets, describeVerdicts } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'

@@ -11,6 +11,7 @@ import {
   type OptionName,
 } from '@oddflow/detectors'
 import { extractRecords, learnIatSizeContract, learnOnePacketRule } from '@oddflow/flows'
+import { jsonLine, printable, UsageError } from '@oddflow/program'
 import { DETECTOR_OPTION_NAMES } from '../detector-flags.js'
 import { flagOf } from '../flag-name.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
@@ -19,13 +20,12 @@ import { readRows } from '../input/read-rows.js'
 import { describeModel, modelJson } from '../output/describe-model.js'
 import { warn } from '../output/messages.js'
 import { createProgress, type Progress } from '../output/progress.js'
-import { createLineWriter, jsonLine, printable } from '../output/stdout.js'
+import { createLineWriter } from '../output/stdout.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { collectFlows } from '../pipeline/collect-flows.js'
 import { complaints, filterFrom } from '../pipeline/read-packets.js'
 import { type TrainingSet, type TrainOptions, trainModel } from '../pipeline/train-model.js'
 import { type Recipe, recipeNamed } from '../recipes.js'
-import { UsageError } from '../usage-error.js'
 
 export interface TrainCommandOptions extends Omit<DetectorOptions, 'detector'> {
   readonly output: string

@@ -2,7 +2,7 @@
  * What an INPUT is: feature rows by their file name (.npy, .csv), a capture otherwise. Standard input is a
  * capture.
  */
-import { UsageError } from '../usage-error.js'
+import { UsageError } from '@oddflow/program'
 
 export type InputKind = 'capture' | 'rows'
 

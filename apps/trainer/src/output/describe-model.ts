@@ -10,8 +10,8 @@ import {
   modelSpaceNumbers,
   type SavedModel,
 } from '@oddflow/detectors'
+import { printable } from '@oddflow/program'
 import { flagOf } from '../flag-name.js'
-import { printable } from './stdout.js'
 
 /** Facts in reading order. */
 export function modelFacts(saved: SavedModel): ModelFact[] {

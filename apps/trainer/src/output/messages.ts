@@ -1,5 +1,5 @@
 /** Messages: one line each on standard error, with control characters shown. */
-import { printable } from './stdout.js'
+import { printable } from '@oddflow/program'
 
 export function warn(message: string): void {
   process.stderr.write(`oddflow: warning: ${printable(message)}\n`)

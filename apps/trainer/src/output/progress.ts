@@ -1,8 +1,9 @@
 /**
  * Progress on long work: one bar on standard error, to a terminal only, so that pipes and logs stay clean.
  */
+
+import { printable } from '@oddflow/program'
 import { Presets, SingleBar } from 'cli-progress'
-import { printable } from './stdout.js'
 
 export interface Progress {
   /** Starts (or restarts) the bar for a named stage; `total` in any unit. */

@@ -2,9 +2,11 @@
  * Verdicts as lines: a table to read, JSON lines or CSV to process. Numbers are written so that reading them
  * gives the same float64.
  */
+
+import { jsonLine, printable } from '@oddflow/program'
 import type { InputKind } from '../input/input-kind.js'
 import { endpoint, type Verdict } from '../pipeline/verdict.js'
-import { jsonLine, type LineWriter, printable } from './stdout.js'
+import type { LineWriter } from './stdout.js'
 
 export interface VerdictWriter {
   write(verdict: Verdict): void

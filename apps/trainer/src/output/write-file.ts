@@ -24,8 +24,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { UsageError } from '../usage-error.js'
-import { fileError } from './file-error.js'
+import { fileError, UsageError } from '@oddflow/program'
 import { holdSignals } from './signals.js'
 
 /** Writes all of `content`, atomically for ordinary files. Throws FileError that names `path`. */

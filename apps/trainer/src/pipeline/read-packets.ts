@@ -14,8 +14,8 @@ import {
 } from '@oddflow/capture'
 import { type CaptureReaderName, openCapture } from '@oddflow/capture/node'
 import { ArgumentError } from '@oddflow/core'
+import { UsageError } from '@oddflow/program'
 import type { Progress } from '../output/progress.js'
-import { UsageError } from '../usage-error.js'
 
 export interface ReadOptions {
   readonly filter: PacketFilter | null

@@ -4,7 +4,7 @@
  * Flows are cut and turned into rows by the model's own feature contract, each row is scored as its record
  * ends, and the verdicts of a capture are given in the order of their first packets.
  */
-import { ContractMismatchError, type Matrix, matrixOf } from '@oddflow/core'
+import { ContractMismatchError, type Matrix } from '@oddflow/core'
 import {
   createScoreWorkspace,
   decisionFunction,
@@ -12,14 +12,15 @@ import {
   type SavedModel,
   scoreSamples,
 } from '@oddflow/detectors'
-import { createFlowExtractor, type FlowCounters, type FlowRecord, judgeOnePacket } from '@oddflow/flows'
+import { createFlowExtractor, type FlowCounters } from '@oddflow/flows'
+import { createFlowJudge, type FlowJudge, inFile } from '@oddflow/program'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { readRows } from '../input/read-rows.js'
 import { hashSeed } from './hash-seed.js'
 import { type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
 import { RowSample } from './row-sample.js'
 import type { Verdict } from './verdict.js'
-import { type Judgement, VerdictStore } from './verdict-store.js'
+import { VerdictStore } from './verdict-store.js'
 
 /** Everything found in one input. */
 export interface ScoredInput {
@@ -93,30 +94,10 @@ async function scoreCaptures(
   options: ScoreOptions,
   onInput: (scored: ScoredInput) => void,
 ): Promise<FlowCounters> {
-  const { contract, detector, threshold, onePacketRule } = saved
-  if (contract.featureSet !== 'iat-size') {
-    throw new ContractMismatchError(
-      `${paths[0]}: the model was trained on feature rows, not on captures; train on captures, or extract rows in the way its own were made`,
-    )
-  }
-  const workspace = createScoreWorkspace(detector)
-  const row = new Float64Array(contract.dimension)
-  const matrix = matrixOf(1, contract.dimension, row)
-  const score = new Float64Array(1)
-  let verdicts = new VerdictStore('', threshold.value)
+  const { contract, row, judge } = captureJudge(saved, paths[0])
+  const threshold = saved.threshold.value
+  let verdicts = new VerdictStore('', threshold)
   let sample = new RowSample(contract.dimension, SAMPLE_ROWS)
-
-  const judge = (record: FlowRecord): Judgement => {
-    if (record.row !== null) {
-      scoreSamples(detector, matrix, score, workspace)
-      return { score: score[0], novel: isNovel(score[0], threshold), rule: 'score' }
-    }
-    if (record.noRowReason === 'one-packet') {
-      const novel = onePacketRule === null || judgeOnePacket(onePacketRule, record)
-      return { score: null, novel, rule: 'one-packet' }
-    }
-    return { score: null, novel: false, rule: 'not-judged' }
-  }
 
   const extractor = createFlowExtractor({
     contract,
@@ -131,11 +112,19 @@ async function scoreCaptures(
     },
   })
   for (const path of paths) {
-    verdicts = new VerdictStore(path, threshold.value)
+    verdicts = new VerdictStore(path, threshold)
     sample = new RowSample(contract.dimension, SAMPLE_ROWS)
     const read = await readPackets(path, options, (packets) => extractor.add(packets))
     extractor.endCapture()
     onInput({ input: path, verdicts, rows: options.keepRows ? sample.matrix() : null, read })
   }
   return extractor.finish()
+}
+
+function captureJudge(saved: SavedModel, path: string): FlowJudge {
+  try {
+    return createFlowJudge(saved)
+  } catch (error) {
+    throw inFile(path, error)
+  }
 }

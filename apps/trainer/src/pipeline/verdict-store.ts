@@ -9,13 +9,8 @@
 import { formatAddress } from '@oddflow/capture'
 import { DataError } from '@oddflow/core'
 import type { FlowRecord } from '@oddflow/flows'
-import type { Verdict, VerdictRule } from './verdict.js'
-
-export interface Judgement {
-  readonly score: number | null
-  readonly novel: boolean
-  readonly rule: VerdictRule
-}
+import type { Judgement, VerdictRule } from '@oddflow/program'
+import type { Verdict } from './verdict.js'
 
 /** 2^22 records: about 400 MB. */
 export const MAXIMUM_RECORDS = 4_194_304

@@ -1,14 +1,5 @@
-/**
- * Verdict: what is said of one flow record or one row.
- *
- * Three rules give verdicts, and every line names the one it was:
- * - `score`: novel iff the score is at or below the model's threshold;
- * - `one-packet`: a flow of one packet has no interarrival time and so no row; it is novel unless one-packet
- *   flows to the same service were seen in training;
- * - `not-judged`: too few packets came within the model's duration (`truncate` alone), so nothing is known:
- *   not flagged, and counted.
- */
-export type VerdictRule = 'score' | 'one-packet' | 'not-judged'
+/** Verdict: what is said of one flow record or one row, and of which it is said. */
+import type { VerdictRule } from '@oddflow/program'
 
 export interface FlowFacts {
   readonly capture: string

@@ -1,10 +1,9 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
+import { FileError } from '@oddflow/program'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FileError } from '../../src/output/file-error.js'
-import { createLineWriter, jsonLine, printable } from '../../src/output/stdout.js'
+import { createLineWriter } from '../../src/output/stdout.js'
 
 describe('createLineWriter', () => {
   let folder = ''
@@ -43,30 +42,4 @@ describe('createLineWriter', () => {
     expect(() => out.flush()).toThrow(FileError)
     closeSync(fd)
   })
-})
-
-describe('printable', () => {
-  it('shows what would move a cursor, recolour a screen or reorder what is read', () => {
-    expect(printable('a\u001b[31mb\n\u0000\u007f\u009b\u202e\u2066\u061c\u200f\ufeffé→')).toBe(
-      'a\\u001b[31mb\\u000a\\u0000\\u007f\\u009b\\u202e\\u2066\\u061c\\u200f\\ufeffé→',
-    )
-  })
-
-  it('leaves no control or format character of the bidirectional algorithm, whatever the text', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), (text) => {
-        expect(printable(text)).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u)
-      }),
-    )
-  })
-})
-
-it('jsonLine: a program reads the same value from it, and a terminal sees no control character', () => {
-  fc.assert(
-    fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
-      const line = jsonLine(value)
-      expect(JSON.parse(line)).toEqual(JSON.parse(JSON.stringify(value)))
-      expect(line).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
-    }),
-  )
 })

@@ -1,10 +1,9 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { FileError, UsageError } from '@oddflow/program'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { FileError } from '../../src/output/file-error.js'
 import { checkWritable, writeFileWhole } from '../../src/output/write-file.js'
-import { UsageError } from '../../src/usage-error.js'
 
 const failures = vi.hoisted(() => ({ call: '', code: '', writesBefore: 0, shortWrites: false }))
 

@@ -3,7 +3,7 @@
  * a file that cannot be one is refused before it costs anything. A pipe is read up to the bound.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import { FileError, fileError } from '../output/file-error.js'
+import { FileError, fileError } from './file-error.js'
 
 /** Most that a pipe may hold; its length is not known before. */
 const MAXIMUM_PIPE_BYTES = 256 * 1024 * 1024

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { oneLineErrors } from '../../src/output/command-line-errors.js'
+import { oneLineErrors } from '../src/index.js'
 
 const line = (text: string): string => {
   let written = ''

@@ -1,10 +1,8 @@
 /** A model file from disk. Throws FileError or FormatError; each message begins with the file's name. */
 import { FormatError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
-import { warn } from '../output/messages.js'
-import type { InputKind } from './input-kind.js'
+import { inFile } from './in-file.js'
 import { readFileBounded } from './read-file.js'
-import { inFile } from './read-rows.js'
 
 /** A model of the most landmarks and the widest rows is smaller; more is no model of ours. */
 const MAXIMUM_MODEL_BYTES = 2 ** 31 - 1
@@ -38,12 +36,5 @@ function checkHead(path: string, head: Uint8Array, sizeBytes: number): void {
     const message =
       'no model: expected 8 bytes of header length, then "{"; give a whole model file that oddflow train wrote'
     throw inFile(path, new FormatError('model-file', message, { offsetBytes: 8 }))
-  }
-}
-
-/** Says what cannot be checked when a model that knows how rows are made is given rows. */
-export function warnOfBareRows(saved: SavedModel, kind: InputKind): void {
-  if (kind === 'rows' && saved.contract.featureSet !== 'rows') {
-    warn('rows carry no feature contract, so only their width is checked: use rows of extract --model')
   }
 }

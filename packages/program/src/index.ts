@@ -1,0 +1,8 @@
+export { oneLineErrors } from './command-line-errors.js'
+export { FileError, fileError } from './file-error.js'
+export { createFlowJudge, type FlowJudge, type Judgement, type VerdictRule } from './flow-judge.js'
+export { inFile } from './in-file.js'
+export { jsonLine, printable } from './printable.js'
+export { type ReadFileOptions, readFileBounded } from './read-file.js'
+export { readModel } from './read-model.js'
+export { UsageError } from './usage-error.js'

@@ -1,0 +1,82 @@
+/** The three rules, on a model small enough to see through: its calibration rows are the training rows. */
+import { createRng, type FlowContract, type Matrix } from '@oddflow/core'
+import { calibrateThreshold, checkParameters, fitDetector, type SavedModel } from '@oddflow/detectors'
+import type { FlowRecord } from '@oddflow/flows'
+import { describe, expect, it } from 'vitest'
+import { createFlowJudge } from '../src/index.js'
+
+const contract: FlowContract = {
+  featureSet: 'iat-size',
+  featureSetVersion: 1,
+  dimension: 3,
+  packetsPerFlow: 2,
+  iatUnit: 'seconds',
+  sizeMeasure: 'frame',
+  flowKey: 'bidirectional-5-tuple',
+  idleTimeoutMicros: 600_000_000,
+  activeTimeoutMicros: null,
+  truncation: { mode: 'split', durationMicros: 1_000_000 },
+  minimumPackets: 2,
+  scaler: 'none',
+}
+
+function savedModel(): SavedModel {
+  const rng = createRng(1)
+  const rows: Matrix = {
+    rows: 200,
+    cols: 3,
+    data: Float64Array.from({ length: 600 }, () => rng.nextNormal()),
+  }
+  const detector = fitDetector(rows, checkParameters({ detector: 'gmm', k: 1 }), createRng(2))
+  return {
+    detector,
+    contract,
+    threshold: calibrateThreshold(new Float64Array(100).fill(-20), 0.01),
+    onePacketRule: { flows: 5, services: ['udp/1900'] },
+    provenance: { oddflowVersion: '0.0.0', seed: 1, dataSha256: '0'.repeat(64), rows: 200 },
+  }
+}
+
+const record = (fields: Partial<FlowRecord>): FlowRecord => ({ row: null, ...fields }) as FlowRecord
+
+describe('createFlowJudge', () => {
+  it('judges a row by its score', () => {
+    const { row, judge } = createFlowJudge(savedModel())
+    row.set([0, 0, 0])
+    expect(judge(record({ row }))).toMatchObject({ novel: false, rule: 'score' })
+    row.set([50, 0, 0])
+    const { score, novel } = judge(record({ row }))
+    expect(novel).toBe(true)
+    expect(score).toBeLessThan(-100)
+  })
+
+  it('judges a flow of one packet by its service, and knows nothing of other records without a row', () => {
+    const { judge } = createFlowJudge(savedModel())
+    const one = { noRowReason: 'one-packet', protocol: 17, initiatorPort: 40_000 } as const
+    expect(judge(record({ ...one, responderPort: 1900 }))).toEqual({
+      score: null,
+      novel: false,
+      rule: 'one-packet',
+    })
+    expect(judge(record({ ...one, responderPort: 1901 }))).toEqual({
+      score: null,
+      novel: true,
+      rule: 'one-packet',
+    })
+    expect(judge(record({ noRowReason: 'too-few-packets' }))).toEqual({
+      score: null,
+      novel: false,
+      rule: 'not-judged',
+    })
+  })
+
+  it('takes every flow of one packet for novel where no rule was learnt', () => {
+    const { judge } = createFlowJudge({ ...savedModel(), onePacketRule: null })
+    expect(judge(record({ noRowReason: 'one-packet' })).novel).toBe(true)
+  })
+
+  it('refuses a model of bare rows', () => {
+    const rows = { featureSet: 'rows', featureSetVersion: 1, dimension: 3, scaler: 'none' } as const
+    expect(() => createFlowJudge({ ...savedModel(), contract: rows })).toThrow(/trained on feature rows/)
+  })
+})
