@@ -8,6 +8,7 @@ export { createMixture, mixtureCovariances, mixtureLogDensities } from './gaussi
 export * from './model.js'
 export { decodeModelFile } from './model-file/decode.js'
 export { encodeModelFile } from './model-file/encode.js'
+export type { GridValue, ParameterSelection } from './model-file/parameter-selection.js'
 export type { Provenance, SavedModel } from './model-file/saved-model.js'
 export * from './parameters.js'
 export * from './quickshift-pp.js'

@@ -7,30 +7,23 @@
  * An option is set where it applies and nowhere else, so a detector that is new to the registry takes part as it is.
  */
 import { DETECTORS, type DetectorName, type DetectorOptions } from '@oddflow/detectors'
-import type { Tuning } from '@oddflow/evaluation'
+import { applicableGrid, type Candidate, gridCandidates, PAPER_GRID, type Tuning } from '@oddflow/evaluation'
 
 export const UNTUNED_QUANTILE = 0.25
-export const QUANTILE_GRID: readonly number[] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
-export const COMPONENTS_GRID: readonly number[] = [1, 4, 6, 8, 10, 12, 14, 16, 18, 20]
 
 function applies(detector: DetectorName, option: string): boolean {
   return (DETECTORS[detector].options as readonly string[]).includes(option)
 }
 
-/** Options of every candidate, in the order in which ties go to the first; one without tuning. */
-export function candidatesOf(detector: DetectorName, tuning: Tuning): DetectorOptions[] {
+/** Every candidate, in the order in which ties go to the first; one without tuning. */
+export function candidatesOf(detector: DetectorName, tuning: Tuning): Candidate[] {
   const fixed: DetectorOptions = {
     detector,
     ...(applies(detector, 'centre') ? { centre: false } : {}),
     ...(applies(detector, 'supportGuard') ? { supportGuard: false } : {}),
   }
-  const tuned = tuning === 'minimal'
-  const quantiles = tuned ? QUANTILE_GRID : [UNTUNED_QUANTILE]
-  const withQuantile = applies(detector, 'bandwidthQuantile')
-    ? quantiles.map((bandwidthQuantile) => ({ ...fixed, bandwidthQuantile }))
-    : [fixed]
-  if (!tuned || !applies(detector, 'k')) return withQuantile
-  return withQuantile.flatMap((options) => COMPONENTS_GRID.map((k) => ({ ...options, k })))
+  const grid = tuning === 'minimal' ? PAPER_GRID : { bandwidthQuantile: [UNTUNED_QUANTILE] }
+  return gridCandidates(fixed, applicableGrid(fixed, grid))
 }
 
 /** Whether there is anything to choose. */

@@ -6,11 +6,10 @@
  * candidates differ in what is being chosen and in nothing else.
  */
 import { loadavg, platform } from 'node:os'
-import { createRng, type Matrix } from '@oddflow/core'
+import { createRng, type Matrix, type Rng } from '@oddflow/core'
 import {
   type CheckedParameters,
   calibrateThreshold,
-  checkParameters,
   createScoreWorkspace,
   type DetectorModel,
   decodeModelFile,
@@ -24,6 +23,7 @@ import {
   averagePrecision,
   checkTrial,
   delongInterval,
+  selectParameters,
   type TestResult,
   type Trial,
   type TrialMachine,
@@ -50,11 +50,10 @@ export function runTrial(job: Job, settings: RunSettings): Trial {
   const loadAverage = platform() === 'win32' ? null : (loadavg()[0] ?? null)
   const loaded = loadRepeat(job.manifest, settings.data, job.repeat, job.seed)
   const { train, dataSha256 } = loaded
-  const learn = (parameters: CheckedParameters): DetectorModel =>
-    fitDetector(train, parameters, createRng(job.seed).fork(`repeat ${job.repeat}`))
-  const chosen = choose(job, loaded, learn)
+  const rng = createRng(job.seed).fork(`repeat ${job.repeat}`)
+  const chosen = choose(job, loaded, rng)
   const started = clock()
-  const fitted = learn(chosen.parameters)
+  const fitted = fitDetector(train, chosen.parameters, rng)
   const trainMillis = clock() - started
   const model = saveAndLoad(fitted, train, dataSha256, job.seed)
   const workspace = createScoreWorkspace(model)
@@ -100,27 +99,19 @@ interface Choice {
   readonly tuneMillis: number | null
 }
 
-function choose(
-  { detector, tuning }: Job,
-  { validation }: LoadedRepeat,
-  learn: (parameters: CheckedParameters) => DetectorModel,
-): Choice {
-  const candidates = candidatesOf(detector, tuning).map((options) => checkParameters(options))
-  if (tuning === 'none') return { parameters: candidates[0]!, validationAuc: null, tuneMillis: null }
-  const started = clock()
-  let best: CheckedParameters = candidates[0]!
-  let bestAuc = Number.NEGATIVE_INFINITY
-  const scores = new Float64Array(validation.rows.rows)
-  for (const parameters of candidates) {
-    const model = learn(parameters)
-    scoreSamples(model, validation.rows, scores, createScoreWorkspace(model))
-    const found = measure(scores, validation).auc
-    if (found > bestAuc) {
-      best = parameters
-      bestAuc = found
-    }
+function choose({ detector, tuning }: Job, { train, validation }: LoadedRepeat, rng: Rng): Choice {
+  const candidates = candidatesOf(detector, tuning)
+  if (tuning === 'none') {
+    return { parameters: candidates[0]!.parameters, validationAuc: null, tuneMillis: null }
   }
-  return { parameters: best, validationAuc: bestAuc, tuneMillis: clock() - started }
+  const started = clock()
+  const rows = { rows: validation.rows, isNovel: Uint8Array.from(validation.isNovel.data) }
+  const { best, results } = selectParameters(train, rows, candidates, rng)
+  return {
+    parameters: candidates[best]!.parameters,
+    validationAuc: results[best]!.auc,
+    tuneMillis: clock() - started,
+  }
 }
 
 function measure(scores: Float64Array, { isNovel }: LabelledMatrix): Omit<TestResult, 'sample'> {

@@ -115,7 +115,7 @@ function readParts(source: Safetensors): SavedModel {
     contract,
     threshold: checkThreshold(file.json('threshold')),
     onePacketRule,
-    provenance: checkProvenance(file.json('provenance')),
+    provenance: checkProvenance(file.json('provenance'), detector.parameters),
   }
   // `parameters` have been compared by their own check, which knows what older files lack
   const { parameters: _, ...metadata } = metadataValues(saved)

@@ -27,7 +27,7 @@ export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
     contract,
     threshold: checkThreshold(saved.threshold),
     onePacketRule,
-    provenance: checkProvenance(saved.provenance),
+    provenance: checkProvenance(saved.provenance, detector.parameters),
   })
   const metadata = new Map<string, string>([
     ['checksum', '0'.repeat(CHECKSUM_DIGITS)],

@@ -7,7 +7,9 @@
  */
 import { type FeatureContract, FormatError, type OnePacketRule } from '@oddflow/core'
 import type { DetectorModel } from '../model.js'
+import type { CheckedParameters } from '../parameters.js'
 import type { Threshold } from '../threshold.js'
+import { checkParameterSelection, type ParameterSelection } from './parameter-selection.js'
 
 export interface Provenance {
   /** Version of OddFlow that trained the model. */
@@ -18,6 +20,8 @@ export interface Provenance {
   readonly dataSha256: string
   /** How many rows that was: those of the fit and those of the calibration. */
   readonly rows: number
+  /** How the parameters were chosen; absent where they were given. */
+  readonly selection?: ParameterSelection
 }
 
 export interface SavedModel {
@@ -29,14 +33,14 @@ export interface SavedModel {
   readonly provenance: Provenance
 }
 
-/** Throws FormatError naming the field. */
-export function checkProvenance(value: unknown): Provenance {
+/** Of a model with these parameters. Throws FormatError naming the field. */
+export function checkProvenance(value: unknown, parameters: CheckedParameters): Provenance {
   const fail = (field: string, expected: string): never => {
     const name = field === '' ? 'provenance' : `provenance.${field}`
     throw new FormatError('model-file', `${name}: expected ${expected}`, { field: name })
   }
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return fail('', 'an object')
-  const { oddflowVersion, seed, dataSha256, rows, ...rest } = value as Record<string, unknown>
+  const { oddflowVersion, seed, dataSha256, rows, selection, ...rest } = value as Record<string, unknown>
   for (const field of Object.keys(rest)) fail(field, 'no such field')
   if (typeof oddflowVersion !== 'string' || !/^[0-9A-Za-z.+-]{1,64}$/.test(oddflowVersion)) {
     return fail('oddflowVersion', 'a version')
@@ -50,5 +54,8 @@ export function checkProvenance(value: unknown): Provenance {
   if (typeof rows !== 'number' || !Number.isSafeInteger(rows) || rows < 1) {
     return fail('rows', 'a whole number of 1 or more')
   }
-  return { oddflowVersion, seed, dataSha256, rows }
+  const base = { oddflowVersion, seed, dataSha256, rows }
+  return selection === undefined
+    ? base
+    : { ...base, selection: checkParameterSelection(selection, parameters) }
 }
