@@ -37,6 +37,7 @@ export function inputsOf(directory) {
   for (const name of ['package.json', 'tsconfig.json', 'turbo.json'])
     addFile(signature, `${directory}/${name}`)
   addTree(signature, `${directory}/src`)
+  addTree(signature, `${directory}/assembly`)
   return signature
 }
 

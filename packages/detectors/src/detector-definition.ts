@@ -14,7 +14,7 @@ import type { Fields } from './model-fields.js'
 import type { ModelFileParts, ModelFileReader } from './model-file/parts.js'
 import type { OptionReader } from './option-reader.js'
 import type { CheckedParameters, OptionName } from './parameters.js'
-import type { Scorer } from './scorer.js'
+import type { Scorer, ScorerOptions } from './scorer.js'
 import type { SharedWork } from './shared-work.js'
 
 export type FitStage = 'bandwidth' | 'embedding' | 'clusters' | 'mixture' | 'fit'
@@ -54,7 +54,7 @@ export interface DetectorDefinition {
   /** `rows` are checked and unscaled, n × D. */
   fit(rows: Matrix, parameters: CheckedParameters, context: FitContext): DetectorModel
   /** For one caller at a time. */
-  createScorer(model: DetectorModel): Scorer
+  createScorer(model: DetectorModel, options: ScorerOptions): Scorer
   /** Throws ArgumentError or FormatError with the path of what is wrong. */
   checkModel(value: Fields, parameters: CheckedParameters, head: ModelHead): DetectorModel
   /** Metadata keys that only models of this family have. */

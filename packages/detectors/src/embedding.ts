@@ -5,14 +5,9 @@
  * span: the number of different ones for KJL, the numerical rank of their gram matrix for Nyström.
  */
 import { createMatrix, type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
-import {
-  gaussianKernel,
-  gaussianKernelRows,
-  kernelExponentFactor,
-  matrixTimesVector,
-  type NearestDistances,
-  squaredDistance,
-} from '@oddflow/linalg'
+import { gaussianKernel, type Precision, squaredDistance } from '@oddflow/linalg'
+import { createEmbeddingKernel } from './embedding-kernel/create.js'
+import { EMBEDDING_TILE_ROWS } from './embedding-kernel/embedding-kernel.js'
 import { drawSketch, kjlProjection } from './kjl.js'
 import type { EmbeddingModel } from './model.js'
 import { nystromProjection } from './nystrom.js'
@@ -37,43 +32,16 @@ export function fitEmbedding(
   return { embedding: { kind: 'kjl', bandwidth, landmarks, projection }, landmarkRows }
 }
 
-/** Rows that are embedded at a time: enough for the kernels that take several, few enough for the cache. */
-export const EMBEDDING_TILE_ROWS = 8
-
-/** φ′ of all (scaled) rows: n × d. */
-export function embedRows(embedding: EmbeddingModel, rows: Matrix): Matrix {
-  const { landmarks, projection } = embedding
-  const out = createMatrix(rows.rows, projection.rows)
-  const factor = kernelExponentFactor(embedding.bandwidth)
-  const kernelRows = new Float64Array(EMBEDDING_TILE_ROWS * landmarks.rows)
+/** φ′ of all (scaled) rows: n × d, with the bits that scoring in that precision has. */
+export function embedRows(embedding: EmbeddingModel, rows: Matrix, precision: Precision = 'f64'): Matrix {
+  const kernel = createEmbeddingKernel(embedding, { precision })
+  const d = kernel.dimensions
+  const out = createMatrix(rows.rows, d)
   for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
     const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
-    embedInto(embedding, factor, rows.data, i * rows.cols, count, kernelRows, out.data, i * projection.rows)
+    kernel.embed(rows.data, i * rows.cols, count, out.data, i * d)
   }
   return out
-}
-
-/**
- * φ′ of `count` scaled rows from `start` on; `kernelRows` (count × m) is scratch, `nearest` as
- * `gaussianKernelRows` has it, over the landmarks. Scoring and fitting both end here.
- */
-export function embedInto(
-  { landmarks, projection }: EmbeddingModel,
-  factor: number,
-  rows: Float64Array,
-  start: number,
-  count: number,
-  kernelRows: Float64Array,
-  out: Float64Array,
-  outStart: number,
-  nearest?: NearestDistances,
-): void {
-  const m = landmarks.rows
-  const d = projection.rows
-  gaussianKernelRows(rows, start, count, landmarks.data, 0, m, landmarks.cols, factor, kernelRows, nearest)
-  for (let i = 0; i < count; i++) {
-    matrixTimesVector(projection.data, d, m, kernelRows, i * m, out, outStart + i * d)
-  }
 }
 
 /** How many of the rows differ from all rows before them, counted up to `enough`. */

@@ -23,7 +23,10 @@ export interface PackedMixture {
   readonly differences: Float64Array
 }
 
-const GROUP = 4
+/** Components that are interleaved. */
+export const MIXTURE_GROUP = 4
+
+const GROUP = MIXTURE_GROUP
 const LOG_2_PI = log(2 * Math.PI)
 
 export function packMixture({ weights, means, precisionCholesky }: MixtureModel): PackedMixture {

@@ -20,9 +20,17 @@ export interface ScoreWorkspace {
   readonly scorer: Scorer
 }
 
+export interface ScoreWorkspaceOptions {
+  /** False: typed arrays even where there is WebAssembly SIMD. Scores have the same bits. Default true. */
+  readonly simd?: boolean
+}
+
 /** The model must have come from a fit or through `checkModel`. */
-export function createScoreWorkspace(model: DetectorModel): ScoreWorkspace {
-  return { model, scorer: definitionOf(model).createScorer(model) }
+export function createScoreWorkspace(
+  model: DetectorModel,
+  { simd = true }: ScoreWorkspaceOptions = {},
+): ScoreWorkspace {
+  return { model, scorer: definitionOf(model).createScorer(model, { simd }) }
 }
 
 /**

@@ -18,6 +18,11 @@ export interface ScoreParts {
   readonly supportTerm: Float64Array
 }
 
+export interface ScorerOptions {
+  /** Whether SIMD kernels may be used where there are any; scores have the same bits either way. */
+  readonly simd: boolean
+}
+
 export interface Scorer {
   /** out[i] = score of row i, higher = more normal. */
   score(rows: Matrix, out: Float64Array): void

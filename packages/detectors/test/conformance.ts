@@ -117,6 +117,42 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
     }
   },
 
+  'SIMD kernels and typed arrays give the same bits': (detector) => {
+    for (const options of VARIANTS) {
+      const model = train(detector, clusteredRows(150, COLUMNS), options)
+      const typed = createScoreWorkspace(model, { simd: false })
+      const d = modelEmbedding(model)?.dimensions ?? 0
+      const far = matrixOf(
+        3,
+        COLUMNS,
+        Float64Array.from({ length: 3 * COLUMNS }, (_, at) => 1e200 * (at - 9)),
+      )
+      for (const rows of [clusteredRows(41, COLUMNS, 9), novelRows(6, COLUMNS), far]) {
+        const out = new Float64Array(rows.rows)
+        expect(score(model, rows)).toEqual(scoreSamples(model, rows, out, typed))
+        if (d === 0) continue
+        const embed = (workspace: ReturnType<typeof createScoreWorkspace>) =>
+          embedSamples(model, rows, new Float64Array(rows.rows * d), workspace)
+        expect(embed(createScoreWorkspace(model))).toEqual(embed(typed))
+        if (!hasScoreParts(model)) continue
+        const parts = (workspace: ReturnType<typeof createScoreWorkspace>) =>
+          scoreParts(model, rows, createScoreParts(rows.rows), workspace)
+        expect(parts(createScoreWorkspace(model))).toEqual(parts(typed))
+      }
+    }
+  },
+
+  'workspaces of several models may take turns': (detector) => {
+    const models = [5, 6].map((seed) => train(detector, clusteredRows(150, COLUMNS), {}, seed))
+    const workspaces = models.map((model) => createScoreWorkspace(model))
+    const rows = clusteredRows(20, COLUMNS, 9)
+    const alone = models.map((model) => score(model, rows))
+    for (const turn of [0, 1, 0, 0, 1]) {
+      const out = new Float64Array(20)
+      expect(scoreSamples(models[turn]!, rows, out, workspaces[turn]!)).toEqual(alone[turn])
+    }
+  },
+
   'a workspace remembers nothing between calls': (detector) => {
     const model = train(detector, clusteredRows(150, COLUMNS))
     const workspace = createScoreWorkspace(model)

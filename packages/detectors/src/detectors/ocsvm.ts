@@ -18,7 +18,7 @@ import {
 import { badOption, type OptionReader } from '../option-reader.js'
 import type { OcsvmParameters } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'
-import { createScaledScorer, type Scorer } from '../scorer.js'
+import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 
 const NO_BANDWIDTH = { bandwidthQuantile: null, quantileCompat: null, quantileRows: null }
 
@@ -76,8 +76,8 @@ export const ocsvm: DetectorDefinition = {
     }
   },
 
-  createScorer({ scaler, svm, fitReport }: OcsvmModel): Scorer {
-    const workspace = createOneClassSvmWorkspace(svm)
+  createScorer({ scaler, svm, fitReport }: OcsvmModel, { simd }: ScorerOptions): Scorer {
+    const workspace = createOneClassSvmWorkspace(svm, { simd })
     return createScaledScorer(scaler, fitReport.dimension, (rows, out) => {
       scoreOneClassSvm(svm, rows, out, workspace)
     })

@@ -21,7 +21,7 @@ import type {
   OptionName,
   StartParameters,
 } from '../parameters.js'
-import type { Scorer } from '../scorer.js'
+import type { Scorer, ScorerOptions } from '../scorer.js'
 import { checkSupportGuard, fitSupportGuard } from '../support-guard.js'
 import {
   checkEmbeddingOptions,
@@ -115,8 +115,8 @@ export function embeddedMixture(
       }
     },
 
-    createScorer(model: EmbeddedMixtureModel): Scorer {
-      return createEmbeddedMixtureScorer(model)
+    createScorer(model: EmbeddedMixtureModel, options: ScorerOptions): Scorer {
+      return createEmbeddedMixtureScorer(model, options)
     },
 
     checkModel(value: Fields, parameters: EmbeddedMixtureParameters, head: ModelHead): EmbeddedMixtureModel {

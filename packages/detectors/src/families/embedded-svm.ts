@@ -6,14 +6,14 @@ import type { Matrix } from '@oddflow/core'
 import { checkEmbedding } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
 import type { EmbeddedSvmName } from '../detector-name.js'
-import { EMBEDDING_TILE_ROWS } from '../embedding.js'
+import { EMBEDDING_TILE_ROWS } from '../embedding-kernel/embedding-kernel.js'
 import type { EmbeddedSvmModel } from '../model.js'
 import type { Fields } from '../model-fields.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
 import { createOneClassSvmWorkspace, fitOneClassSvm, scoreOneClassSvm } from '../one-class-svm/index.js'
 import type { OptionReader } from '../option-reader.js'
 import type { EmbeddedSvmParameters, EmbeddingParameters } from '../parameters.js'
-import type { Scorer } from '../scorer.js'
+import type { Scorer, ScorerOptions } from '../scorer.js'
 import {
   checkEmbeddingOptions,
   createEmbedder,
@@ -73,8 +73,9 @@ export function embeddedSvm(
       }
     },
 
-    createScorer({ scaler, embedding, svm }: EmbeddedSvmModel): Scorer {
-      const embedder = createEmbedder(scaler, embedding)
+    createScorer({ scaler, embedding, svm }: EmbeddedSvmModel, { simd }: ScorerOptions): Scorer {
+      const precision = 'f64'
+      const embedder = createEmbedder(scaler, embedding, { precision, simd })
       const workspace = createOneClassSvmWorkspace(svm)
       const d = embedder.dimensions
       const data = new Float64Array(EMBEDDING_TILE_ROWS * d)

@@ -3,10 +3,11 @@
  * landmarks and projection), its scorer and its place in a model file.
  */
 import type { Matrix } from '@oddflow/core'
-import { kernelExponentFactor, type NearestDistances } from '@oddflow/linalg'
 import { chooseBandwidth, QUANTILE_OF } from '../bandwidth.js'
 import type { FitContext, ModelFact } from '../detector-definition.js'
-import { EMBEDDING_TILE_ROWS, embedInto, embedRows, fitEmbedding } from '../embedding.js'
+import { embedRows, fitEmbedding } from '../embedding.js'
+import { createEmbeddingKernel } from '../embedding-kernel/create.js'
+import { EMBEDDING_TILE_ROWS, type EmbeddingKernelOptions } from '../embedding-kernel/embedding-kernel.js'
 import type { EmbeddingModel, ScalerModel } from '../model.js'
 import type { Fields } from '../model-fields.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/parts.js'
@@ -89,29 +90,39 @@ export function fitEmbedded(
   return { scaler, scaled, embedding, landmarkRows, embedded, notes }
 }
 
-/** Embeds up to EMBEDDING_TILE_ROWS rows at a time, with scratch of its own. */
+/** An embedding kernel for rows that are still to be scaled, at most EMBEDDING_TILE_ROWS at a time. */
 export interface Embedder {
   readonly dimensions: number
-  tile(
+  /** φ′; `nearest` as in EmbeddingKernel. */
+  tile(rows: Matrix, first: number, count: number, out: Float64Array, outStart: number): void
+  /** Log-densities; only for one that was made with a mixture. */
+  logDensities(
     rows: Matrix,
     first: number,
     count: number,
     out: Float64Array,
     outStart: number,
-    nearest?: NearestDistances,
+    nearest?: Float64Array,
   ): void
 }
 
-export function createEmbedder(scaler: ScalerModel, embedding: EmbeddingModel): Embedder {
-  const { landmarks, projection, bandwidth } = embedding
-  const factor = kernelExponentFactor(bandwidth)
-  const scaled = new Float64Array(EMBEDDING_TILE_ROWS * landmarks.cols)
-  const kernelRows = new Float64Array(EMBEDDING_TILE_ROWS * landmarks.rows)
+export function createEmbedder(
+  scaler: ScalerModel,
+  embedding: EmbeddingModel,
+  options: EmbeddingKernelOptions,
+): Embedder {
+  const { cols } = embedding.landmarks
+  const kernel = createEmbeddingKernel(embedding, options)
+  const scaled = new Float64Array(EMBEDDING_TILE_ROWS * cols)
   return {
-    dimensions: projection.rows,
-    tile(rows, first, count, out, outStart, nearest) {
-      scaleInto(scaler, rows.data, first * rows.cols, count, rows.cols, scaled)
-      embedInto(embedding, factor, scaled, 0, count, kernelRows, out, outStart, nearest)
+    dimensions: kernel.dimensions,
+    tile(rows, first, count, out, outStart) {
+      scaleInto(scaler, rows.data, first * cols, count, cols, scaled)
+      kernel.embed(scaled, 0, count, out, outStart)
+    },
+    logDensities(rows, first, count, out, outStart, nearest) {
+      scaleInto(scaler, rows.data, first * cols, count, cols, scaled)
+      kernel.logDensities(scaled, 0, count, out, outStart, nearest)
     },
   }
 }

@@ -1,0 +1,11 @@
+/**
+ * The hot kernels in WebAssembly SIMD, written in AssemblyScript: this folder is compiled by build.mjs into
+ * src/simd/module-bytes.ts. Nothing here allocates or keeps state; src/simd/simd-kernels.ts lays out the memory.
+ */
+export { squaredDistancesF32, squaredDistancesF64 } from './distances'
+export { expScaledF32, expScaledF64 } from './exponentials'
+export { mixtureTermsF64, rowSumsF64, subtractLargestF64 } from './mixture'
+export { nearestF32, nearestF64, projectF64, roundToF32, weightedSumsF64 } from './sums'
+
+/** Constants of the kernels lie below this byte; what is above belongs to the caller. */
+export const heapBase: usize = __heap_base

@@ -1,0 +1,206 @@
+/**
+ * Sums over a row of kernel values: projections, weighted sums, and the smallest of a row of distances.
+ *
+ * Lanes are outputs (or partial sums that the typed-array path keeps as well), never terms of one sum, so every
+ * sum adds its terms in that path's order. Pointers are bytes, strides elements.
+ */
+
+/**
+ * out[r, i] = Σ_j k[r, j] · p[j, i], j ascending from 0 to m: p is m × width (width a multiple of 2, the
+ * transposed projection), k has rows of `stride`, out has rows of `width`.
+ */
+export function projectF64(k: usize, rows: i32, stride: i32, p: usize, m: i32, width: i32, out: usize): void {
+  const rowBytes: usize = usize(stride) << 3
+  const widthBytes: usize = usize(width) << 3
+  const kBytes: usize = usize(m) << 3
+  let r = 0
+  for (; r + 4 <= rows; r += 4) {
+    const k0 = k + usize(r) * rowBytes
+    const k1 = k0 + rowBytes
+    const k2 = k1 + rowBytes
+    const k3 = k2 + rowBytes
+    const o0 = out + usize(r) * widthBytes
+    const o1 = o0 + widthBytes
+    const o2 = o1 + widthBytes
+    const o3 = o2 + widthBytes
+    let i: usize = 0
+    for (; i + 32 <= widthBytes; i += 32) {
+      let q = p + i
+      let a0 = f64x2.splat(0)
+      let a1 = f64x2.splat(0)
+      let b0 = f64x2.splat(0)
+      let b1 = f64x2.splat(0)
+      let c0 = f64x2.splat(0)
+      let c1 = f64x2.splat(0)
+      let e0 = f64x2.splat(0)
+      let e1 = f64x2.splat(0)
+      for (let j: usize = 0; j < kBytes; j += 8) {
+        const u = v128.load(q)
+        const w = v128.load(q, 16)
+        q += widthBytes
+        let v = v128.load64_splat(k0 + j)
+        a0 = f64x2.add(a0, f64x2.mul(u, v))
+        a1 = f64x2.add(a1, f64x2.mul(w, v))
+        v = v128.load64_splat(k1 + j)
+        b0 = f64x2.add(b0, f64x2.mul(u, v))
+        b1 = f64x2.add(b1, f64x2.mul(w, v))
+        v = v128.load64_splat(k2 + j)
+        c0 = f64x2.add(c0, f64x2.mul(u, v))
+        c1 = f64x2.add(c1, f64x2.mul(w, v))
+        v = v128.load64_splat(k3 + j)
+        e0 = f64x2.add(e0, f64x2.mul(u, v))
+        e1 = f64x2.add(e1, f64x2.mul(w, v))
+      }
+      v128.store(o0 + i, a0)
+      v128.store(o0 + i, a1, 16)
+      v128.store(o1 + i, b0)
+      v128.store(o1 + i, b1, 16)
+      v128.store(o2 + i, c0)
+      v128.store(o2 + i, c1, 16)
+      v128.store(o3 + i, e0)
+      v128.store(o3 + i, e1, 16)
+    }
+    if (i < widthBytes) {
+      let q = p + i
+      let a = f64x2.splat(0)
+      let b = f64x2.splat(0)
+      let c = f64x2.splat(0)
+      let e = f64x2.splat(0)
+      for (let j: usize = 0; j < kBytes; j += 8) {
+        const u = v128.load(q)
+        q += widthBytes
+        a = f64x2.add(a, f64x2.mul(u, v128.load64_splat(k0 + j)))
+        b = f64x2.add(b, f64x2.mul(u, v128.load64_splat(k1 + j)))
+        c = f64x2.add(c, f64x2.mul(u, v128.load64_splat(k2 + j)))
+        e = f64x2.add(e, f64x2.mul(u, v128.load64_splat(k3 + j)))
+      }
+      v128.store(o0 + i, a)
+      v128.store(o1 + i, b)
+      v128.store(o2 + i, c)
+      v128.store(o3 + i, e)
+    }
+  }
+  for (; r < rows; r++) {
+    const k0 = k + usize(r) * rowBytes
+    const o0 = out + usize(r) * widthBytes
+    let i: usize = 0
+    for (; i + 48 <= widthBytes; i += 48) {
+      let q = p + i
+      let a = f64x2.splat(0)
+      let b = f64x2.splat(0)
+      let c = f64x2.splat(0)
+      for (let j: usize = 0; j < kBytes; j += 8) {
+        const v = v128.load64_splat(k0 + j)
+        a = f64x2.add(a, f64x2.mul(v128.load(q), v))
+        b = f64x2.add(b, f64x2.mul(v128.load(q, 16), v))
+        c = f64x2.add(c, f64x2.mul(v128.load(q, 32), v))
+        q += widthBytes
+      }
+      v128.store(o0 + i, a)
+      v128.store(o0 + i, b, 16)
+      v128.store(o0 + i, c, 32)
+    }
+    for (; i < widthBytes; i += 16) {
+      let q = p + i
+      let a = f64x2.splat(0)
+      for (let j: usize = 0; j < kBytes; j += 8) {
+        a = f64x2.add(a, f64x2.mul(v128.load(q), v128.load64_splat(k0 + j)))
+        q += widthBytes
+      }
+      v128.store(o0 + i, a)
+    }
+  }
+}
+
+/** sums[4r + l] += Σ k[r, j] · weights[j] over the j ≡ l (mod 4) below count, a multiple of 4. */
+export function weightedSumsF64(
+  k: usize,
+  rows: i32,
+  stride: i32,
+  weights: usize,
+  count: i32,
+  sums: usize,
+): void {
+  const countBytes: usize = usize(count) << 3
+  for (let r = 0; r < rows; r++) {
+    const k0 = k + ((usize(r) * usize(stride)) << 3)
+    const s = sums + (usize(r) << 5)
+    let a = v128.load(s)
+    let b = v128.load(s, 16)
+    for (let j: usize = 0; j < countBytes; j += 32) {
+      a = f64x2.add(a, f64x2.mul(v128.load(k0 + j), v128.load(weights + j)))
+      b = f64x2.add(b, f64x2.mul(v128.load(k0 + j, 16), v128.load(weights + j, 16)))
+    }
+    v128.store(s, a)
+    v128.store(s, b, 16)
+  }
+}
+
+/** out[r] = weights[j] · values[r, j], j the first of the smallest of row r's `count` values; none is NaN. */
+export function nearestF64(
+  values: usize,
+  rows: i32,
+  stride: i32,
+  count: i32,
+  weights: usize,
+  out: usize,
+): void {
+  const countBytes: usize = usize(count) << 3
+  const evenBytes: usize = countBytes & ~31
+  for (let r = 0; r < rows; r++) {
+    const row = values + ((usize(r) * usize(stride)) << 3)
+    let a = f64x2.splat(Infinity)
+    let b = f64x2.splat(Infinity)
+    let j: usize = 0
+    for (; j < evenBytes; j += 32) {
+      a = f64x2.pmin(a, v128.load(row + j))
+      b = f64x2.pmin(b, v128.load(row + j, 16))
+    }
+    a = f64x2.pmin(a, b)
+    let smallest = min(f64x2.extract_lane(a, 0), f64x2.extract_lane(a, 1))
+    for (; j < countBytes; j += 8) smallest = min(smallest, load<f64>(row + j))
+    j = 0
+    while (j + 8 < countBytes && load<f64>(row + j) !== smallest) j += 8
+    store<f64>(out + (usize(r) << 3), load<f64>(weights + j) * smallest)
+  }
+}
+
+/** As `nearestF64` with values of float32; weights and results stay float64. */
+export function nearestF32(
+  values: usize,
+  rows: i32,
+  stride: i32,
+  count: i32,
+  weights: usize,
+  out: usize,
+): void {
+  const countBytes: usize = usize(count) << 2
+  const evenBytes: usize = countBytes & ~31
+  for (let r = 0; r < rows; r++) {
+    const row = values + ((usize(r) * usize(stride)) << 2)
+    let a = f32x4.splat(Infinity)
+    let b = f32x4.splat(Infinity)
+    let j: usize = 0
+    for (; j < evenBytes; j += 32) {
+      a = f32x4.pmin(a, v128.load(row + j))
+      b = f32x4.pmin(b, v128.load(row + j, 16))
+    }
+    a = f32x4.pmin(a, b)
+    let smallest = min(
+      min(f32x4.extract_lane(a, 0), f32x4.extract_lane(a, 1)),
+      min(f32x4.extract_lane(a, 2), f32x4.extract_lane(a, 3)),
+    )
+    for (; j < countBytes; j += 4) smallest = min(smallest, load<f32>(row + j))
+    j = 0
+    while (j + 4 < countBytes && load<f32>(row + j) !== smallest) j += 4
+    store<f64>(out + (usize(r) << 3), load<f64>(weights + (j << 1)) * f64(smallest))
+  }
+}
+
+/** values[j] = values[j] rounded to float32, for j < count, a multiple of 2. */
+export function roundToF32(values: usize, count: i32): void {
+  const end = values + (usize(count) << 3)
+  for (let at = values; at < end; at += 16) {
+    v128.store(at, f64x2.promote_low_f32x4(f32x4.demote_f64x2_zero(v128.load(at))))
+  }
+}

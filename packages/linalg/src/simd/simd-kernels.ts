@@ -1,0 +1,182 @@
+/**
+ * The WebAssembly SIMD kernels: one instance, one memory, used by one program at a time.
+ *
+ * A program is whoever calls kernels again and again with the same constants (a scorer with its landmarks, a
+ * solver with its rows). It lays out the memory from RESERVED_BYTES on and says how its constants are loaded;
+ * `enter` loads them if another program was there in between, and otherwise costs a comparison. So any number
+ * of models share one memory that is no larger than the largest of them needs, nothing has to be freed, and
+ * what two programs that take turns pay is a copy of their constants. Nothing but constants outlives a call:
+ * whoever calls foreign code in between enters again.
+ *
+ * There are no kernels where there is no WebAssembly (`--jitless`, some content security policies) or no SIMD in
+ * it, nor for programs beyond MAXIMUM_BYTES or when the memory asked for is refused. Callers then take their
+ * typed-array path, which gives the same bits. Old browsers compile only small modules at once on the page's
+ * main thread: `prepareSimdKernels` compiles without blocking, ahead of the first use.
+ */
+import { MODULE_BASE64 } from './module-bytes.js'
+
+/** All pointers are bytes, and multiples of 16; what the functions do, assembly/ says. */
+export interface KernelFunctions {
+  squaredDistancesF64(
+    x: number,
+    rows: number,
+    panels: number,
+    panelCount: number,
+    dimension: number,
+    out: number,
+    stride: number,
+  ): void
+  squaredDistancesF32(
+    x: number,
+    rows: number,
+    panels: number,
+    panelCount: number,
+    dimension: number,
+    out: number,
+    stride: number,
+  ): void
+  expScaledF64(values: number, count: number, factor: number): void
+  expScaledF32(values: number, count: number, factor: number, out: number): void
+  roundToF32(values: number, count: number): void
+  projectF64(k: number, rows: number, stride: number, p: number, m: number, width: number, out: number): void
+  weightedSumsF64(k: number, rows: number, stride: number, weights: number, count: number, sums: number): void
+  nearestF64(values: number, rows: number, stride: number, count: number, weights: number, out: number): void
+  nearestF32(values: number, rows: number, stride: number, count: number, weights: number, out: number): void
+  mixtureTermsF64(
+    z: number,
+    rows: number,
+    zWidth: number,
+    means: number,
+    factors: number,
+    logNormalisers: number,
+    groups: number,
+    d: number,
+    differences: number,
+    terms: number,
+  ): void
+  subtractLargestF64(terms: number, rows: number, width: number, largest: number): void
+  rowSumsF64(values: number, rows: number, width: number, count: number, sums: number): void
+}
+
+/** The whole memory, as numbers; other objects after the memory has grown. */
+export interface KernelMemory {
+  readonly f64: Float64Array
+  readonly f32: Float32Array
+}
+
+export interface SimdProgram {
+  /** Bytes of memory that it uses, from 0. */
+  readonly bytes: number
+  /** Writes its constants. */
+  load(memory: KernelMemory): void
+}
+
+export interface SimdKernels {
+  readonly run: KernelFunctions
+  /** The memory with the program's constants in it, or null when it cannot be made large enough. */
+  enter(program: SimdProgram): KernelMemory | null
+}
+
+/** What lies below belongs to the kernels; assembly/build.mjs makes sure that it is enough. */
+export const RESERVED_BYTES = 1024
+
+/** Programs that need more take the typed-array path. */
+export const MAXIMUM_BYTES = 256 * 1024 * 1024
+
+const PAGE_BYTES = 65536
+
+interface WasmMemory {
+  readonly buffer: ArrayBuffer
+  grow(pages: number): number
+}
+
+/** What is used of the global WebAssembly, which not every environment has. */
+interface WasmGlobal {
+  validate(bytes: Uint8Array): boolean
+  compile(bytes: Uint8Array): Promise<object>
+  readonly Module: new (bytes: Uint8Array) => object
+  readonly Instance: new (module: object) => { readonly exports: unknown }
+}
+
+/** undefined: not tried yet. */
+let shared: SimdKernels | null | undefined
+
+/** The kernels, compiled at the first call; null where there are none. */
+export function simdKernels(): SimdKernels | null {
+  if (shared === undefined) {
+    shared = attempt((wasm, bytes) => instantiate(wasm, new wasm.Module(bytes)))
+  }
+  return shared
+}
+
+/**
+ * Compiles the kernels without blocking; resolves to whether there are any. Needed only where compiling at once is
+ * refused, which is on the main thread of browsers of before 2023; scorers made earlier stay on typed arrays.
+ */
+export async function prepareSimdKernels(): Promise<boolean> {
+  if (shared === undefined || shared === null) {
+    const compiled = attempt((wasm, bytes) => wasm.compile(bytes).then((module) => instantiate(wasm, module)))
+    shared = await (compiled ?? Promise.resolve(null)).catch(() => null)
+  }
+  return shared !== null
+}
+
+function attempt<T>(make: (wasm: WasmGlobal, bytes: Uint8Array) => T): T | null {
+  const wasm = (globalThis as { readonly WebAssembly?: WasmGlobal }).WebAssembly
+  try {
+    if (wasm === undefined) return null
+    const bytes = decodeBase64(MODULE_BASE64)
+    return wasm.validate(bytes) ? make(wasm, bytes) : null
+  } catch {
+    return null // refused by a policy, for its size or for want of memory: not an error, only slower
+  }
+}
+
+function instantiate(wasm: WasmGlobal, module: object): SimdKernels {
+  const exports = new wasm.Instance(module).exports as KernelFunctions & { readonly memory: WasmMemory }
+  const { memory } = exports
+  let views: KernelMemory = viewsOf(memory)
+  let current: SimdProgram | undefined
+  let refusedBytes = MAXIMUM_BYTES + 1
+  return {
+    run: exports,
+    enter(program) {
+      if (program === current) return views
+      const { bytes } = program
+      const missing = bytes - memory.buffer.byteLength
+      if (missing > 0) {
+        if (bytes >= refusedBytes) return null
+        current = undefined
+        try {
+          memory.grow(Math.ceil(missing / PAGE_BYTES))
+        } catch {
+          refusedBytes = bytes
+          return null
+        }
+        views = viewsOf(memory)
+      }
+      current = undefined
+      program.load(views)
+      current = program
+      return views
+    },
+  }
+}
+
+function viewsOf({ buffer }: WasmMemory): KernelMemory {
+  return { f64: new Float64Array(buffer), f32: new Float32Array(buffer) }
+}
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+
+/** Own, because neither Node's Buffer nor the browser's atob is everywhere. */
+function decodeBase64(text: string): Uint8Array {
+  const length = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
+  const out = new Uint8Array((length * 3) >> 2)
+  let bits = 0
+  for (let i = 0, at = 0; i < length; i++) {
+    bits = (bits << 6) | ALPHABET.indexOf(text[i]!)
+    if ((i & 3) > 0) out[at++] = bits >> (6 - 2 * (i & 3))
+  }
+  return out
+}
