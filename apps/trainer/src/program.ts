@@ -7,7 +7,9 @@
 
 import { oneLineErrors } from '@oddflow/program'
 import { Argument, Command, Option } from 'commander'
+import { withCaptureFlags } from './capture-flags.js'
 import { withDetectorFlags } from './detector-flags.js'
+import { withFlowFlags } from './flow-flags.js'
 import { number, whole } from './option-values.js'
 import { RECIPES } from './recipes.js'
 import { VERSION } from './version.js'
@@ -59,26 +61,6 @@ function trainCommand(): Command {
         .choices(Object.keys(RECIPES))
         .default('default'),
     )
-    .addOption(
-      new Option('--iat-unit <unit>', 'unit of interarrival times (default: s)').choices(['s', 'us']),
-    )
-    .addOption(
-      new Option('--size <measure>', 'packet size: frame on the wire, or IP length (default: frame)').choices(
-        ['frame', 'ip'],
-      ),
-    )
-    .addOption(
-      new Option(
-        '--truncation <mode>',
-        'at the learned duration, split a flow or truncate it (default: split)',
-      ).choices(['split', 'truncate']),
-    )
-    .option('--idle-timeout <seconds>', 'a longer gap ends a flow (default: 600)', number)
-    .option(
-      '--active-timeout <seconds>',
-      'a flow is continued as another after so long (default: none)',
-      number,
-    )
     .option('--fpr <rate>', 'false-positive tolerance that sets the threshold', number, 0.01)
     .option(
       '--calibration-share <share>',
@@ -87,7 +69,8 @@ function trainCommand(): Command {
       0.2,
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
-  return withDetectorFlags(withFormat(withCapture(command), ['text', 'json']))
+  withFlowFlags(withCaptureFlags(withFormat(command, ['text', 'json'])), 'split')
+  return withDetectorFlags(command)
     .addHelpText(
       'after',
       `
@@ -97,7 +80,9 @@ Examples:
   oddflow train normal.pcap -o camera.oddflow
   oddflow train day-*.pcap.gz -o camera.oddflow --filter "host 192.168.1.20" --fpr 0.001
   oddflow train rows.npy -o rows.oddflow --detector oc-nystrom-qs --scaler standard
-  oddflow train normal.pcap -o paper.oddflow --recipe paper`,
+  oddflow train normal.pcap -o paper.oddflow --recipe paper
+  oddflow train ring-*.pcap -o camera.oddflow --continuous --features stats-header
+  oddflow train gtp.pcap -o inner.oddflow --decap inner --join-fragments`,
     )
     .action(async (files: string[], options) => (await import('./commands/train.js')).train(files, options))
 }
@@ -108,7 +93,7 @@ function scoreCommand(): Command {
     .addArgument(new Argument('<model>', 'a model file'))
     .addArgument(inputs())
     .option('--novel-only', 'print only what is new')
-  return withFormat(withCapture(command), ['table', 'json', 'csv'])
+  return withCaptureFlags(withFormat(command, ['table', 'json', 'csv']), true)
     .addHelpText(
       'after',
       `
@@ -118,6 +103,7 @@ flows to the same service were seen in training.
 Examples:
   oddflow score camera.oddflow today.pcap --novel-only
   oddflow score camera.oddflow today.pcap --format json | jq 'select(.novel)'
+  oddflow score camera.oddflow ring-*.pcap --continuous
   oddflow score rows.oddflow rows.csv --format csv`,
     )
     .action(async (model: string, files: string[], options) =>
@@ -135,7 +121,7 @@ function evaluateCommand(): Command {
     .option('--novel-filter <filter>', 'keep these packets of the novel captures')
     .option('--report <page>', 'write a report as one HTML page')
     .option('--roc <picture>', 'write the ROC curve as SVG')
-  return withFormat(withCapture(command), ['text', 'json'])
+  return withCaptureFlags(withFormat(command, ['text', 'json']), true)
     .addHelpText(
       'after',
       `
@@ -163,9 +149,18 @@ function infoCommand(): Command {
   const command = new Command('info')
     .description('say what a capture holds')
     .addArgument(new Argument('<capture...>', 'captures; - is standard input'))
-  return withFormat(command, ['text', 'json'])
-    .addOption(readerOption())
-    .addHelpText('after', '\nExamples:\n  oddflow info today.pcap\n  oddflow info *.pcapng --format json')
+  return withCaptureFlags(withFormat(command, ['text', 'json']))
+    .addHelpText(
+      'after',
+      `
+With --filter, only the packets that it keeps are counted.
+
+Examples:
+  oddflow info today.pcap
+  oddflow info *.pcapng --format json
+  oddflow info gtp.pcap --decap inner --filter "net 10.0.0.0/8"
+  oddflow info ring-*.pcap --continuous`,
+    )
     .action(async (files: string[], options) => (await import('./commands/info.js')).info(files, options))
 }
 
@@ -174,35 +169,22 @@ function extractCommand(): Command {
     .description('turn captures into feature rows')
     .addArgument(new Argument('<capture...>', 'captures; - is standard input'))
     .requiredOption('-o, --output <rows>', 'the .npy or .csv file to write')
-    .addOption(new Option('--features <set>', 'feature set').choices(['iat-size']).default('iat-size'))
     .option('--model <model>', "use a model's feature contract instead of learning one from these captures")
     .addOption(
-      new Option('--iat-unit <unit>', 'unit of interarrival times (default: s)').choices(['s', 'us']),
-    )
-    .addOption(
-      new Option('--size <measure>', 'packet size: frame on the wire, or IP length (default: frame)').choices(
-        ['frame', 'ip'],
-      ),
-    )
-    .addOption(
       new Option(
-        '--truncation <mode>',
-        'at the learned duration, split a flow or truncate it (default: split)',
-      ).choices(['split', 'truncate']),
+        '--recipe <name>',
+        'preset that single options override (default: that of train, but truncate)',
+      ).choices(Object.keys(RECIPES)),
     )
-    .option('--idle-timeout <seconds>', 'a longer gap ends a flow (default: 600)', number)
-    .option(
-      '--active-timeout <seconds>',
-      'a flow is continued as another after so long (default: none)',
-      number,
-    )
-  return withCapture(command)
+  return withFlowFlags(withCaptureFlags(command), 'truncate')
     .addHelpText(
       'after',
       `
 Examples:
   oddflow extract normal.pcap -o rows.npy
-  oddflow extract today.pcap -o rows.csv --model camera.oddflow`,
+  oddflow extract today.pcap -o rows.csv --model camera.oddflow
+  oddflow extract normal.pcap -o rows.csv --features stats-header --iat-unit us
+  oddflow extract normal.pcap -o authors.npy --recipe authors`,
     )
     .action(async (files: string[], options) =>
       (await import('./commands/extract.js')).extract(files, options),
@@ -220,23 +202,6 @@ function demoCommand(): Command {
 
 function inputs(): Argument {
   return new Argument('<input...>', 'captures or feature rows; - is a capture on standard input')
-}
-
-function readerOption(): Option {
-  return new Option('--reader <name>', 'what decodes classic pcap files (default: oddflow)').choices([
-    'oddflow',
-    'pcap-parser',
-  ])
-}
-
-/** Options that apply to captures alone. */
-function withCapture(command: Command): Command {
-  return command
-    .option(
-      '--filter <words>',
-      "keep packets that match, in tcpdump's words: [src|dst] host, net, port, portrange, ether host, tcp, udp, icmp, ip, ip6, and, or, not, ( )",
-    )
-    .addOption(readerOption())
 }
 
 function withFormat(command: Command, formats: string[]): Command {

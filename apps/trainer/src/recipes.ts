@@ -1,13 +1,15 @@
 /**
- * Recipes: presets of `train` that single options override. One table, printed by `oddflow train --help`
- * and kept in docs/recipes.md, says what each preset sets.
+ * Recipes: presets of `train` and `extract` that single options override. A table in docs/recipes.md says what
+ * each preset sets.
  *
  * - `default` is what measurement favours (docs/results).
  * - `paper` is the text of Yang, Kpotufe and Feamster to the letter where it is unambiguous: bandwidth at
  *   the 0.25 quantile, KJL uncentred, no support guard, microseconds, flows cut at the learned duration.
+ * - `authors` is their code: one flow for each direction of IPv4 traffic, cut at idle gaps, captured lengths,
+ *   seconds; KJL centred, bandwidth at the 0.3 quantile. Its rows are theirs to the bit (docs/flows.md).
  */
 
-import type { IatUnit, ScalerName, SizeMeasure, TruncationMode } from '@oddflow/core'
+import type { FlowKeyRule, IatUnit, ScalerName, SizeMeasure, TruncationMode } from '@oddflow/core'
 import type { DetectorName } from '@oddflow/detectors'
 import { UsageError } from '@oddflow/program'
 
@@ -20,6 +22,7 @@ export interface Recipe {
   readonly iatUnit: IatUnit
   readonly sizeMeasure: SizeMeasure
   readonly truncation: TruncationMode
+  readonly flowKey: FlowKeyRule
 }
 
 export const RECIPES: Readonly<Record<string, Recipe>> = {
@@ -32,6 +35,7 @@ export const RECIPES: Readonly<Record<string, Recipe>> = {
     iatUnit: 'seconds',
     sizeMeasure: 'frame',
     truncation: 'split',
+    flowKey: 'bidirectional-5-tuple',
   },
   paper: {
     detector: 'oc-kjl-qs',
@@ -42,6 +46,18 @@ export const RECIPES: Readonly<Record<string, Recipe>> = {
     iatUnit: 'microseconds',
     sizeMeasure: 'frame',
     truncation: 'truncate',
+    flowKey: 'bidirectional-5-tuple',
+  },
+  authors: {
+    detector: 'oc-kjl-qs',
+    bandwidthQuantile: 0.3,
+    centre: true,
+    supportGuard: false,
+    scaler: 'none',
+    iatUnit: 'seconds',
+    sizeMeasure: 'captured',
+    truncation: 'idle-gap',
+    flowKey: 'directional-5-tuple',
   },
 }
 

@@ -1,6 +1,7 @@
 import { UsageError } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
-import { flowRules, type TrainCommandOptions, trainOptionsFrom } from '../src/commands/train.js'
+import { type TrainCommandOptions, trainOptionsFrom } from '../src/commands/train.js'
+import { flowPlan } from '../src/pipeline/flow-plan.js'
 import { recipeNamed } from '../src/recipes.js'
 
 const given = (changes: Partial<TrainCommandOptions> = {}): TrainCommandOptions => ({
@@ -49,9 +50,9 @@ describe('options over a recipe', () => {
       bandwidthQuantile: 0.5,
       centre: false,
     })
-    expect(flowRules(given({ iatUnit: 's' }), recipeNamed('paper'))).toMatchObject({
+    expect(flowPlan(given({ iatUnit: 's' }), recipeNamed('paper')).learning).toMatchObject({
       iatUnit: 'seconds',
-      truncation: 'truncate',
+      mode: 'truncate',
     })
   })
 
@@ -79,17 +80,14 @@ describe('options over a recipe', () => {
   })
 
   it.each([0, -1, Number.NaN, 1e12, 1e-9])('refuses a timeout of %d seconds', (seconds) => {
-    expect(() => flowRules(given({ idleTimeout: seconds }), recipeNamed('default'))).toThrow(
-      /^--idle-timeout/,
-    )
-    expect(() => flowRules(given({ activeTimeout: seconds }), recipeNamed('default'))).toThrow(
+    expect(() => flowPlan(given({ idleTimeout: seconds }), recipeNamed('default'))).toThrow(/^--idle-timeout/)
+    expect(() => flowPlan(given({ activeTimeout: seconds }), recipeNamed('default'))).toThrow(
       /^--active-timeout/,
     )
   })
 
   it('takes seconds with a fraction as whole microseconds', () => {
-    expect(flowRules(given({ idleTimeout: 0.1 + 0.2 }), recipeNamed('default')).idleTimeoutMicros).toBe(
-      300_000,
-    )
+    const { gathering } = flowPlan(given({ idleTimeout: 0.1 + 0.2 }), recipeNamed('default'))
+    expect(gathering.idleTimeoutMicros).toBe(300_000)
   })
 })

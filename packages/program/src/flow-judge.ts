@@ -6,7 +6,8 @@
  * - `score`: the record has a row; novel iff its score is at or below the model's threshold;
  * - `one-packet`: a flow of one packet has no interarrival time and so no row; it is novel unless one-packet
  *   flows to the same service were seen in training;
- * - `not-judged`: nothing is known of it (too few packets in time), so it is not flagged, and counted.
+ * - `not-judged`: nothing is known of it (too few packets in time, or a piece of which the authors' rules make no
+ *   row), so it is not flagged, and counted.
  *
  * The row is the judge's: a flow extractor is given it to write to, so nothing is copied or allocated a row.
  */

@@ -3,20 +3,23 @@
  * last, then judges that one and the captures in which something new happens. In those, the packets that the
  * labels' filter selects are the novelty, and the devices' usual traffic around it counts as normal.
  */
+
 import { resolve } from 'node:path'
 import { printable } from '@oddflow/program'
+import { viewFrom } from '../capture-flags.js'
 import { describeModel } from '../output/describe-model.js'
 import { createProgress } from '../output/progress.js'
 import { createLineWriter } from '../output/stdout.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { type DemoCapture, demoCaptures } from '../pipeline/demo-captures.js'
 import { evaluateLabelled, type LabelledInput } from '../pipeline/evaluate-labelled.js'
-import { filterFrom } from '../pipeline/read-packets.js'
+import { flowPlan } from '../pipeline/flow-plan.js'
+import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { reportData } from '../pipeline/report-data.js'
 import { trainModel } from '../pipeline/train-model.js'
+import { readTrainingCaptures } from '../pipeline/training-captures.js'
 import { recipeNamed } from '../recipes.js'
 import { describeEvaluation } from './evaluate.js'
-import { readTrainingCaptures } from './train.js'
 
 export interface DemoCommandOptions {
   readonly output: string
@@ -37,14 +40,18 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
     supportGuard: recipe.supportGuard,
     scaler: recipe.scaler,
   } as const
+  const view = viewFrom({})
   const progress = createProgress()
   const out = createLineWriter()
   try {
     const set = await readTrainingCaptures(
-      training.map(({ path }) => path),
-      { reader: 'oddflow', progress },
-      recipe,
-      detector,
+      captureInputs(
+        training.map(({ path }) => path),
+        false,
+      ),
+      flowPlan({}, recipe),
+      detector.scaler,
+      { filter: null, view, progress },
     )
     const { saved } = trainModel(set, {
       detector,
@@ -56,7 +63,7 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
     for (const line of describeModel(saved)) out.line(line)
     out.flush()
     const evaluation = await evaluateLabelled(saved, judged.flatMap(labelledParts), {
-      reader: 'oddflow',
+      view,
       progress,
     })
     progress.stop()
@@ -82,11 +89,13 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
 
 /** A novel capture is two inputs: the novelty, and the usual traffic around it. */
 function labelledParts({ path, file, label, novelWhen }: DemoCapture): LabelledInput[] {
+  const input = { files: [path], continuous: false }
   if (label === 'normal' || novelWhen === undefined || novelWhen === null) {
-    return [{ path, label, filter: null, name: file }]
+    return [{ ...input, label, filter: null, name: file }]
   }
+  const [usual, novelty] = [filterFrom(`not (${novelWhen})`), filterFrom(novelWhen)]
   return [
-    { path, label: 'normal', filter: filterFrom(`not (${novelWhen})`), name: `${file} (usual traffic)` },
-    { path, label: 'novel', filter: filterFrom(novelWhen), name: `${file} (the novelty)` },
+    { ...input, label: 'normal', filter: usual, name: `${file} (usual traffic)` },
+    { ...input, label: 'novel', filter: novelty, name: `${file} (the novelty)` },
   ]
 }

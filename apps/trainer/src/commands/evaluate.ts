@@ -1,9 +1,10 @@
 /** `oddflow evaluate MODEL --normal … --novel …`: how well a model tells novel from normal. */
-import type { CaptureReaderName } from '@oddflow/capture/node'
 import { jsonLine, printable, readModel, UsageError } from '@oddflow/program'
+import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { nothingToJudge } from '../input/name-inputs.js'
+
 import { percent } from '../output/describe-model.js'
 import { plural } from '../output/describe-verdicts.js'
 import { complain, warn } from '../output/messages.js'
@@ -16,18 +17,16 @@ import {
   type Label,
   type LabelledInput,
 } from '../pipeline/evaluate-labelled.js'
-import { filterFrom } from '../pipeline/read-packets.js'
+import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { reportData } from '../pipeline/report-data.js'
 
-export interface EvaluateCommandOptions {
+export interface EvaluateCommandOptions extends CaptureFlags {
   readonly normal: readonly string[]
   readonly novel: readonly string[]
-  readonly filter?: string
   readonly normalFilter?: string
   readonly novelFilter?: string
   readonly report?: string
   readonly roc?: string
-  readonly reader?: CaptureReaderName
   readonly format: 'text' | 'json'
 }
 
@@ -37,16 +36,12 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
   if (kind === 'rows') {
     refuseCaptureOptions(
       { ...options },
-      {
-        filter: '--filter',
-        normalFilter: '--normal-filter',
-        novelFilter: '--novel-filter',
-        reader: '--reader',
-      },
+      { ...CAPTURE_FLAGS, normalFilter: '--normal-filter', novelFilter: '--novel-filter' },
     )
   }
   const inputs = [...labelled(normal, 'normal', options), ...labelled(novel, 'novel', options)]
   const saved = readModel(modelPath)
+  const view = viewOfModel(options, saved.contract)
   const taken = [modelPath, ...normal, ...novel]
   for (const path of [options.report, options.roc]) {
     if (path === undefined) continue
@@ -56,7 +51,7 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
   const progress = createProgress()
   let evaluation: Evaluation
   try {
-    evaluation = await evaluateLabelled(saved, inputs, { reader: options.reader, progress })
+    evaluation = await evaluateLabelled(saved, inputs, { reader: options.reader, view, progress })
   } finally {
     progress.stop()
   }
@@ -98,7 +93,7 @@ function labelled(paths: readonly string[], label: Label, options: EvaluateComma
     throw new UsageError(`--filter and --${label}-filter: give one of them`)
   }
   const filter = filterFrom(own ?? options.filter, own === undefined ? '--filter' : `--${label}-filter`)
-  return paths.map((path) => ({ path, label, filter, name: path }))
+  return captureInputs(paths, options.continuous).map((input) => ({ ...input, label, filter }))
 }
 
 /** For programs; the same figures as the text. */

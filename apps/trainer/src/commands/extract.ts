@@ -1,85 +1,81 @@
 /** `oddflow extract CAPTURE… -o FILE`: captures to feature rows, without a model or under a model's contract. */
-import type { CaptureReaderName } from '@oddflow/capture/node'
-import { DataError, encodeCsvRows, encodeNpy, type IatSizeContract, type Matrix } from '@oddflow/core'
-import { extractMatrix, extractRecords, learnIatSizeContract } from '@oddflow/flows'
+
+import {
+  columnLabel,
+  DataError,
+  encodeCsvRows,
+  encodeNpy,
+  type FlowContract,
+  featureColumns,
+  hasFixedColumns,
+  type Matrix,
+} from '@oddflow/core'
+import { extractMatrix, extractRecords, learnFeatureContract } from '@oddflow/flows'
 import { readModel, UsageError } from '@oddflow/program'
+import { type CaptureFlags, viewFrom, viewOfModel } from '../capture-flags.js'
+import { FLOW_FLAGS, type FlowFlags } from '../flow-flags.js'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { nameInputs, namingInputs } from '../input/name-inputs.js'
+
 import { describePackets, plural } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
-import { collectFlows } from '../pipeline/collect-flows.js'
-import { complaints, filterFrom } from '../pipeline/read-packets.js'
-import { recipeNamed } from '../recipes.js'
-import { flowRules } from './train.js'
+import { checkRowsFit, collectFlows, countersOf } from '../pipeline/collect-flows.js'
+import { flowPlan, gatheringOf } from '../pipeline/flow-plan.js'
+import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
+import { RECIPES, recipeNamed } from '../recipes.js'
 
-export interface ExtractCommandOptions {
+export interface ExtractCommandOptions extends CaptureFlags, FlowFlags {
   readonly output: string
   readonly model?: string
-  readonly iatUnit?: 's' | 'us'
-  readonly size?: 'frame' | 'ip'
-  readonly truncation?: 'split' | 'truncate'
-  readonly idleTimeout?: number
-  readonly activeTimeout?: number
-  readonly filter?: string
-  readonly reader?: CaptureReaderName
+  readonly recipe?: string
 }
-
-const CONTRACT_FLAGS = {
-  iatUnit: '--iat-unit',
-  size: '--size',
-  truncation: '--truncation',
-  idleTimeout: '--idle-timeout',
-  activeTimeout: '--active-timeout',
-} as const
 
 export async function extract(files: readonly string[], options: ExtractCommandOptions): Promise<void> {
   if (inputKindOfAll(files) === 'rows')
     throw new UsageError(`${files[0]}: extract reads captures, and this is rows already`)
   const encode = encoderFor(options.output)
-  const contractOfModel = options.model === undefined ? null : contractFrom(options.model, options)
-  const rules = flowRules(options, recipeNamed('default'))
+  const filter = filterFrom(options.filter)
+  const known = options.model === undefined ? null : contractFrom(options.model, options)
+  const { gathering, learning } =
+    known === null
+      ? flowPlan(options, recipeFrom(options.recipe))
+      : { gathering: gatheringOf(known), learning: null }
+  const view = known === null ? viewFrom(options) : viewOfModel(options, known)
   checkWritable(options.output, options.model === undefined ? files : [...files, options.model])
+  const inputs = captureInputs(files, options.continuous)
   const progress = createProgress()
   try {
-    const { flows, reads } = await collectFlows(files, {
-      filter: filterFrom(options.filter),
-      reader: options.reader,
-      progress,
-      sizeMeasure: contractOfModel?.sizeMeasure ?? rules.sizeMeasure,
-      idleTimeoutMicros: contractOfModel?.idleTimeoutMicros ?? rules.idleTimeoutMicros,
-    })
+    const reading = { filter, reader: options.reader, view, progress }
+    const { flows, reads } = await collectFlows(inputs, gathering, reading)
     for (const line of reads.flatMap(complaints)) warn(line)
-    const contract =
-      contractOfModel ??
-      namingInputs(files, () =>
-        learnIatSizeContract(flows, {
-          mode: rules.truncation,
-          iatUnit: rules.iatUnit,
-          activeTimeoutMicros: rules.activeTimeoutMicros,
-        }),
-      )
+    const contract = known ?? namingInputs(files, () => learnFeatureContract(flows, { ...learning, view }))
     const counts = extractRecords(flows, contract, () => {})
     if (counts.rows === 0)
       throw new DataError(
         `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets, so there is no row to write; check what was captured, and the filter`,
       )
+    checkRowsFit(counts.rows, contract)
     const rows = extractMatrix(flows, contract)
     writeFileWhole(options.output, encode(rows, columnNames(contract)))
     note(
-      `${options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols} (first ${contract.packetsPerFlow} packets, ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s); ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
+      `${options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols} (${contract.featureSet}, first ${contract.packetsPerFlow} packets, ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s); ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
     )
-    const evictions = {
-      evictedFlows: 0,
-      evictedHalfOpenFlows: 0,
-      evictedActiveFlows: 0,
-      evictedIdleFlows: 0,
-    }
-    note(describePackets({ ...flows.counters, ...counts, ...evictions }))
+    note(describePackets(countersOf(flows, counts)))
+    const seen = describeView(reads)
+    if (seen !== null) note(seen)
   } finally {
     progress.stop()
   }
+}
+
+/**
+ * Rows that no model asks for are the paper's (long flows are truncated), in seconds, for whoever compares
+ * detectors; a recipe that is named is followed to the letter.
+ */
+function recipeFrom(name: string | undefined) {
+  return name === undefined ? { ...RECIPES.default, truncation: 'truncate' as const } : recipeNamed(name)
 }
 
 function encoderFor(path: string): (rows: Matrix, names: string[]) => Uint8Array {
@@ -88,8 +84,8 @@ function encoderFor(path: string): (rows: Matrix, names: string[]) => Uint8Array
   throw new UsageError(`--output ${path}: expected a name that ends in .npy or .csv`)
 }
 
-function contractFrom(model: string, options: ExtractCommandOptions): IatSizeContract {
-  for (const [key, flag] of Object.entries(CONTRACT_FLAGS)) {
+function contractFrom(model: string, options: ExtractCommandOptions): FlowContract {
+  for (const [key, flag] of Object.entries({ recipe: '--recipe', ...FLOW_FLAGS })) {
     if (options[key as keyof ExtractCommandOptions] !== undefined) {
       throw new UsageError(
         `${flag}: the model's feature contract sets it; leave out one of ${flag} and --model`,
@@ -97,15 +93,17 @@ function contractFrom(model: string, options: ExtractCommandOptions): IatSizeCon
     }
   }
   const { contract } = readModel(model)
-  if (contract.featureSet !== 'iat-size')
+  if (contract.featureSet === 'rows')
     throw new UsageError(`${model}: was trained on rows and has no rule to make them`)
   return contract
 }
 
 /**
- * Columns are numbered, not named: the row of a flow with fewer packets than places ends with its last size
- * in a column where longer flows have an interarrival time (docs/flows.md).
+ * The columns of IAT+SIZE are numbered, not named: the row of a flow with fewer packets than places ends with its
+ * last size in a column where longer flows have an interarrival time (docs/flows.md).
  */
-function columnNames({ dimension }: IatSizeContract): string[] {
-  return Array.from({ length: dimension }, (_, i) => `x${i + 1}`)
+function columnNames(contract: FlowContract): string[] {
+  return hasFixedColumns(contract)
+    ? featureColumns(contract).map(columnLabel)
+    : Array.from({ length: contract.dimension }, (_, i) => `x${i + 1}`)
 }

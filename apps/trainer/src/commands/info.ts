@@ -1,33 +1,32 @@
 /** `oddflow info CAPTURE…`: what is in a capture, without learning anything from it. */
-import {
-  CaptureFileError,
-  type CaptureFileSummary,
-  type CaptureReaderName,
-  summariseCaptureFile,
-} from '@oddflow/capture/node'
+
+import { CaptureFileError } from '@oddflow/capture/node'
 import { jsonLine, printable, UsageError } from '@oddflow/program'
+import { type CaptureFlags, viewFrom } from '../capture-flags.js'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { complain, warn } from '../output/messages.js'
 import { createLineWriter, type LineWriter } from '../output/stdout.js'
 import { timeText } from '../output/verdict-lines.js'
-import { hashSeed } from '../pipeline/hash-seed.js'
+import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
+import { type InputSummary, summariseInput } from '../pipeline/summarise-input.js'
 
-export interface InfoCommandOptions {
+export interface InfoCommandOptions extends CaptureFlags {
   readonly format: 'text' | 'json'
-  readonly reader?: CaptureReaderName
 }
 
 export async function info(files: readonly string[], options: InfoCommandOptions): Promise<void> {
   if (inputKindOfAll(files) === 'rows')
     throw new UsageError(`${files[0]}: info reads captures, and this is rows`)
   const out = createLineWriter()
-  for (const file of files) {
-    let summary: CaptureFileSummary
+  const reading = {
+    filter: filterFrom(options.filter),
+    reader: options.reader ?? 'oddflow',
+    view: viewFrom(options),
+  }
+  for (const input of captureInputs(files, options.continuous)) {
+    let summary: InputSummary
     try {
-      summary = await summariseCaptureFile(file, {
-        reader: options.reader ?? 'oddflow',
-        hashSeed: hashSeed(),
-      })
+      summary = await summariseInput(input, reading)
     } catch (error) {
       // one file that cannot be opened does not hide the others
       if (!(error instanceof CaptureFileError)) throw error
@@ -38,7 +37,7 @@ export async function info(files: readonly string[], options: InfoCommandOptions
     if (options.format === 'json') out.line(jsonLine(summary))
     else describe(summary, out)
     out.flush()
-    const name = file === '-' ? 'standard input' : file
+    const name = input.name === '-' ? 'standard input' : input.name
     for (const warning of summary.warnings) warn(`${name}: ${warning}`)
     if (summary.error !== null) {
       complain(summary.error.startsWith(`${name}: `) ? summary.error : `${name}: ${summary.error}`)
@@ -47,7 +46,7 @@ export async function info(files: readonly string[], options: InfoCommandOptions
   }
 }
 
-function describe(summary: CaptureFileSummary, out: LineWriter): void {
+function describe(summary: InputSummary, out: LineWriter): void {
   const time = (micros: number | null): string => (micros === null ? 'none' : `${timeText(micros)} UTC`)
   const counts = (record: Readonly<Record<string, number>>): string =>
     Object.entries(record)
@@ -61,6 +60,10 @@ function describe(summary: CaptureFileSummary, out: LineWriter): void {
   out.line(`  link types  ${printable(linkTypes(summary.linkTypes))}`)
   out.line(`  flows       ${counts(summary.flows)}`)
   out.line(`  skipped     ${counts(summary.skipped)}`)
+  if (summary.files !== undefined) {
+    out.line(`  files       ${printable(summary.files.join(', '))}`)
+    out.line(`  late        ${summary.latePackets} packets that could not be put in order`)
+  }
   if (summary.truncated) out.line('  truncated   yes: the last record is not whole')
   if (summary.flowOverflowPackets > 0) {
     out.line(`  not counted ${summary.flowOverflowPackets} packets of flows beyond the most that are held`)
@@ -68,7 +71,7 @@ function describe(summary: CaptureFileSummary, out: LineWriter): void {
   if (summary.error !== null) out.line(`  error       ${printable(summary.error)}`)
 }
 
-function linkTypes(types: CaptureFileSummary['linkTypes']): string {
+function linkTypes(types: InputSummary['linkTypes']): string {
   const names = Object.entries(types).map(([name, n]) => `${name} (${n})`)
   return names.join(', ') || 'none'
 }

@@ -1,7 +1,6 @@
 /** `oddflow train INPUT… -o MODEL`: learns from normal traffic and writes a model file. */
 
-import type { CaptureReaderName } from '@oddflow/capture/node'
-import { ArgumentError, checkFinite, concatRows, createMatrix, type FeatureContract } from '@oddflow/core'
+import { ArgumentError, concatRows, type FeatureContract } from '@oddflow/core'
 import {
   checkParameters,
   DETECTORS,
@@ -10,10 +9,11 @@ import {
   isDetectorName,
   type OptionName,
 } from '@oddflow/detectors'
-import { extractRecords, learnIatSizeContract, learnOnePacketRule } from '@oddflow/flows'
 import { jsonLine, printable, UsageError } from '@oddflow/program'
+import { CAPTURE_FLAGS, type CaptureFlags, viewFrom } from '../capture-flags.js'
 import { DETECTOR_OPTION_NAMES } from '../detector-flags.js'
 import { flagOf } from '../flag-name.js'
+import { FLOW_FLAGS, type FlowFlags } from '../flow-flags.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { namingInputs } from '../input/name-inputs.js'
 import { readRows } from '../input/read-rows.js'
@@ -22,51 +22,42 @@ import { warn } from '../output/messages.js'
 import { createProgress, type Progress } from '../output/progress.js'
 import { createLineWriter } from '../output/stdout.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
-import { collectFlows } from '../pipeline/collect-flows.js'
-import { complaints, filterFrom } from '../pipeline/read-packets.js'
+import { flowPlan } from '../pipeline/flow-plan.js'
+import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { type TrainingSet, type TrainOptions, trainModel } from '../pipeline/train-model.js'
+import { readTrainingCaptures } from '../pipeline/training-captures.js'
 import { type Recipe, recipeNamed } from '../recipes.js'
 
-export interface TrainCommandOptions extends Omit<DetectorOptions, 'detector'> {
+export interface TrainCommandOptions extends Omit<DetectorOptions, 'detector'>, CaptureFlags, FlowFlags {
   readonly output: string
   readonly recipe: string
   readonly detector?: string
-  readonly iatUnit?: 's' | 'us'
-  readonly size?: 'frame' | 'ip'
-  readonly truncation?: 'split' | 'truncate'
-  readonly idleTimeout?: number
-  readonly activeTimeout?: number
   readonly fpr: number
   readonly calibrationShare: number
   readonly seed: number
-  readonly filter?: string
-  readonly reader?: CaptureReaderName
   readonly format: 'text' | 'json'
 }
 
-/** Options that say how captures become rows, and so mean nothing for rows. */
-const CAPTURE_FLAGS = {
-  iatUnit: '--iat-unit',
-  size: '--size',
-  truncation: '--truncation',
-  idleTimeout: '--idle-timeout',
-  activeTimeout: '--active-timeout',
-  filter: '--filter',
-  reader: '--reader',
-} as const
-
 export async function train(files: readonly string[], options: TrainCommandOptions): Promise<void> {
   const kind = inputKindOfAll(files)
-  if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
+  // how captures become rows means nothing for rows
+  if (kind === 'rows') refuseCaptureOptions({ ...options }, { ...FLOW_FLAGS, ...CAPTURE_FLAGS })
   const recipe = recipeNamed(options.recipe)
   const trainOptions = trainOptionsFrom(options, recipe)
+  const plan = flowPlan(options, recipe)
+  const filter = filterFrom(options.filter)
   checkWritable(options.output, files)
   const progress = createProgress()
   try {
     const set =
       kind === 'rows'
         ? readTrainingRows(files, trainOptions.detector)
-        : await readTrainingCaptures(files, { ...options, progress }, recipe, trainOptions.detector)
+        : await readTrainingCaptures(
+            captureInputs(files, options.continuous),
+            plan,
+            trainOptions.detector.scaler ?? 'none',
+            { filter, reader: options.reader, view: viewFrom(options), progress },
+          )
     const { saved, split } = namingInputs(files, () =>
       trainModel(set, { ...trainOptions, onProgress: fitProgress(progress) }),
     )
@@ -163,70 +154,6 @@ function readTrainingRows(files: readonly string[], detector: DetectorOptions): 
     scaler: detector.scaler ?? 'none',
   }
   return { rows, inputOfRow, contract, onePacketRule: null }
-}
-
-/** Captures to a training set. Also used by the demo, on captures of OddFlow's own. */
-export async function readTrainingCaptures(
-  files: readonly string[],
-  options: Pick<
-    TrainCommandOptions,
-    'iatUnit' | 'size' | 'truncation' | 'idleTimeout' | 'activeTimeout' | 'filter' | 'reader'
-  > & { readonly progress: Progress },
-  recipe: Recipe,
-  detector: DetectorOptions,
-): Promise<TrainingSet> {
-  const rules = flowRules(options, recipe)
-  const { flows, reads } = await collectFlows(files, {
-    filter: filterFrom(options.filter),
-    reader: options.reader,
-    progress: options.progress,
-    sizeMeasure: rules.sizeMeasure,
-    idleTimeoutMicros: rules.idleTimeoutMicros,
-  })
-  for (const line of reads.flatMap(complaints)) warn(line)
-  const contract = namingInputs(files, () =>
-    learnIatSizeContract(flows, {
-      mode: rules.truncation,
-      iatUnit: rules.iatUnit,
-      activeTimeoutMicros: rules.activeTimeoutMicros,
-      scaler: detector.scaler ?? 'none',
-    }),
-  )
-  const counts = extractRecords(flows, contract, () => {})
-  const rows = createMatrix(counts.rows, contract.dimension)
-  const inputOfRow = new Uint32Array(counts.rows)
-  let at = 0
-  extractRecords(flows, contract, (record) => {
-    if (record.row === null) return
-    rows.data.set(record.row, at * contract.dimension)
-    inputOfRow[at++] = record.captureIndex
-  })
-  checkFinite(rows, 'rows')
-  return { rows, inputOfRow, contract, onePacketRule: learnOnePacketRule(flows) }
-}
-
-/** Flow rules from options over a recipe. Throws UsageError. */
-export function flowRules(
-  options: Pick<TrainCommandOptions, 'iatUnit' | 'size' | 'truncation' | 'idleTimeout' | 'activeTimeout'>,
-  recipe: Recipe,
-) {
-  return {
-    iatUnit:
-      options.iatUnit === undefined ? recipe.iatUnit : options.iatUnit === 's' ? 'seconds' : 'microseconds',
-    sizeMeasure: options.size ?? recipe.sizeMeasure,
-    truncation: options.truncation ?? recipe.truncation,
-    idleTimeoutMicros: micros('--idle-timeout', options.idleTimeout ?? 600),
-    activeTimeoutMicros:
-      options.activeTimeout === undefined ? null : micros('--active-timeout', options.activeTimeout),
-  } as const
-}
-
-function micros(flag: string, seconds: number): number {
-  const value = Math.round(seconds * 1e6)
-  if (!(value >= 1 && value <= Number.MAX_SAFE_INTEGER)) {
-    throw new UsageError(`${flag} ${seconds}: expected a number of seconds above 0, below 9e9`)
-  }
-  return value
 }
 
 function fitProgress(progress: Progress) {

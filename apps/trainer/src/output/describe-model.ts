@@ -2,6 +2,8 @@
  * A model in words (for people) and as JSON (for programs): what it is, what it was made from, what it
  * promises.
  */
+
+import { explicitContract, featureColumns } from '@oddflow/core'
 import {
   detectorFacts,
   detectorFigures,
@@ -12,6 +14,7 @@ import {
 } from '@oddflow/detectors'
 import { printable } from '@oddflow/program'
 import { flagOf } from '../flag-name.js'
+import { contractFacts } from './describe-contract.js'
 
 /** Facts in reading order. */
 export function modelFacts(saved: SavedModel): ModelFact[] {
@@ -31,18 +34,7 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
       value: `${threshold.value.toPrecision(8)}: about ${percent(calibration.bound)} false alarms at most, on traffic like the training's (asked: ${percent(threshold.falsePositiveRate)}${calibration.guaranteed ? '' : `; that needs ${calibration.rowsNeeded} calibration rows`})`,
     },
   ]
-  if (contract.featureSet === 'iat-size') {
-    facts.push(
-      {
-        label: 'features',
-        value: `IAT+SIZE of the first ${contract.packetsPerFlow} packets, ${contract.iatUnit}, ${contract.sizeMeasure} bytes`,
-      },
-      {
-        label: 'flows',
-        value: `bidirectional; idle timeout ${contract.idleTimeoutMicros / 1e6} s${contract.activeTimeoutMicros === null ? '' : `, active timeout ${contract.activeTimeoutMicros / 1e6} s`}; ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s`,
-      },
-    )
-  }
+  if (contract.featureSet !== 'rows') facts.push(...contractFacts(contract))
   if (onePacketRule !== null) {
     facts.push({
       label: 'one-packet flows',
@@ -89,7 +81,8 @@ export function modelJson(saved: SavedModel): Record<string, unknown> {
     ...detectorFigures(detector),
     fitReport: detector.fitReport,
     spaceNumbers: modelSpaceNumbers(detector),
-    featureContract: contract,
+    featureContract: explicitContract(contract),
+    columns: featureColumns(contract),
     threshold,
     onePacketRule,
     provenance,

@@ -1,36 +1,63 @@
 /**
- * Captures → whole flows, for the commands that learn from them (train, extract).
+ * Captures → whole flows, for the commands that learn from them (train, extract), and for scoring under a
+ * contract whose rules need whole flows.
  */
-
-import type { SizeMeasure } from '@oddflow/core'
-import { type CollectedFlows, createFlowCollector } from '@oddflow/flows'
+import { DataError, type FlowContract, type PacketView } from '@oddflow/core'
+import {
+  type CollectedFlows,
+  createFlowCollector,
+  type FlowCounters,
+  type RecordCounts,
+} from '@oddflow/flows'
+import type { FlowGathering } from './flow-plan.js'
 import { hashSeed } from './hash-seed.js'
-import { type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
-
-export interface CollectOptions extends ReadOptions {
-  readonly sizeMeasure: SizeMeasure
-  readonly idleTimeoutMicros: number
-}
+import { type CaptureInput, type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
 
 export interface CollectedCaptures {
   readonly flows: CollectedFlows
   readonly reads: readonly CaptureRead[]
 }
 
-/** Reads every capture into one collection; flows never cross files. */
+/** Reads every capture into one collection; flows never cross inputs. */
 export async function collectFlows(
-  files: readonly string[],
-  options: CollectOptions,
+  inputs: readonly CaptureInput[],
+  gathering: FlowGathering,
+  options: ReadOptions & { readonly view: PacketView },
 ): Promise<CollectedCaptures> {
-  const collector = createFlowCollector({
-    sizeMeasure: options.sizeMeasure,
-    idleTimeoutMicros: options.idleTimeoutMicros,
-    hashSeed: hashSeed(),
-  })
+  const collector = createFlowCollector({ ...gathering, hashSeed: hashSeed() })
   const reads: CaptureRead[] = []
-  for (const file of files) {
-    reads.push(await readPackets(file, options, (packets) => collector.add(packets)))
+  for (const input of inputs) {
+    try {
+      reads.push(await readPackets(input, options, (packets) => collector.add(packets)))
+    } catch (error) {
+      if (!(error instanceof DataError)) throw error
+      const message = error.message.replace(/, or allow more memory$/, ' (--filter)')
+      throw new DataError(`${input.name}: ${message}`, error.field)
+    }
     collector.endCapture()
   }
   return { flows: collector.finish(), reads }
+}
+
+/** Most numbers of a matrix of rows: 1 GiB. */
+const MAXIMUM_NUMBERS = 2 ** 27
+
+/** Throws DataError where so many rows do not go into memory. */
+export function checkRowsFit(rows: number, { dimension, featureSet }: FlowContract): void {
+  if (rows * dimension <= MAXIMUM_NUMBERS) return
+  throw new DataError(
+    `${rows} rows of ${dimension} numbers (${featureSet}) are more than ${MAXIMUM_NUMBERS} numbers, the most that are held: take fewer or shorter captures, or --filter`,
+  )
+}
+
+/** The counters of flows that were collected and then cut; a collector ends none for lack of memory. */
+export function countersOf(flows: CollectedFlows, counts: RecordCounts): FlowCounters {
+  return {
+    ...flows.counters,
+    ...counts,
+    evictedFlows: 0,
+    evictedHalfOpenFlows: 0,
+    evictedActiveFlows: 0,
+    evictedIdleFlows: 0,
+  }
 }

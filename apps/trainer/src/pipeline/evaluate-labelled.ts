@@ -7,22 +7,20 @@
  */
 
 import type { PacketFilter } from '@oddflow/capture'
-import { concatRows, type Matrix, takeRows } from '@oddflow/core'
+import { concatRows, type Matrix, type PacketView, takeRows } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { auc, type RocCurve, rocCurve, tprAtFpr } from '@oddflow/evaluation'
-import { type CaptureRead, complaints, type ReadOptions } from './read-packets.js'
+import { type CaptureInput, type CaptureRead, complaints, type ReadOptions } from './read-packets.js'
 import { scoreInputs } from './score-inputs.js'
 import { countVerdicts, type Verdict, type VerdictCounts } from './verdict.js'
 
 export type Label = 'normal' | 'novel'
 
-export interface LabelledInput {
-  readonly path: string
+/** One capture may be two inputs, of a name each. */
+export interface LabelledInput extends CaptureInput {
   readonly label: Label
   /** Only these packets of the capture have the label. */
   readonly filter: PacketFilter | null
-  /** What to call it where one capture is used for both labels. */
-  readonly name: string
 }
 
 export interface LabelledResult {
@@ -58,13 +56,14 @@ const REPORTED_FPRS = [0.01, 0.05] as const
 export async function evaluateLabelled(
   saved: SavedModel,
   inputs: readonly LabelledInput[],
-  options: Omit<ReadOptions, 'filter'>,
+  options: Omit<ReadOptions, 'filter'> & { readonly view: PacketView },
 ): Promise<Evaluation> {
   const results: LabelledResult[] = []
   const heard = new Set<string>()
   const rows: Record<Label, Matrix[]> = { normal: [], novel: [] }
-  for (const { path, label, filter, name } of inputs) {
-    await scoreInputs(saved, [path], { ...options, filter, keepRows: true }, (scored) => {
+  for (const { label, filter, ...input } of inputs) {
+    const { name } = input
+    await scoreInputs(saved, [input], { ...options, filter, keepRows: true }, (scored) => {
       results.push({
         name,
         label,

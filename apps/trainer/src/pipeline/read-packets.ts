@@ -1,21 +1,33 @@
 /**
- * Captures as batches of decoded packets: opens each file, decodes, applies the filter, and hands every batch
+ * Captures as batches of decoded packets: opens each input, decodes, applies the filter, and hands every batch
  * on. The one place where the trainer meets @oddflow/capture, so that every command reads alike.
  */
+
 import { statSync } from 'node:fs'
 import {
   type CaptureEnd,
   compileFilter,
   createPacketBatch,
-  decodePackets,
+  createPacketDecoder,
   type PacketBatch,
+  type PacketDecoderCounters,
   type PacketFilter,
   packetStatusCode,
 } from '@oddflow/capture'
-import { type CaptureReaderName, openCapture } from '@oddflow/capture/node'
-import { ArgumentError } from '@oddflow/core'
+import {
+  type CaptureReaderName,
+  type ContinuousEnd,
+  type FrameSource,
+  openCapture,
+  openContinuous,
+} from '@oddflow/capture/node'
+import { ArgumentError, type PacketView } from '@oddflow/core'
 import { UsageError } from '@oddflow/program'
+import { nameInputs } from '../input/name-inputs.js'
+import { plural } from '../output/describe-verdicts.js'
 import type { Progress } from '../output/progress.js'
+
+import { hashSeed } from './hash-seed.js'
 
 export interface ReadOptions {
   readonly filter: PacketFilter | null
@@ -24,30 +36,53 @@ export interface ReadOptions {
   readonly progress: Progress
 }
 
+/** One capture: a file, or several that a recorder rotated through. */
+export interface CaptureInput {
+  /** What to call it: the path, or "a.pcap and 2 more inputs". */
+  readonly name: string
+  readonly files: readonly string[]
+  /** Whether the files are read in the order of time, as one. */
+  readonly continuous: boolean
+}
+
 export interface CaptureRead {
-  readonly file: string
+  readonly name: string
   /** Packets in the capture, those that the filter took out included. */
   readonly packets: number
   readonly end: CaptureEnd
+  /** Packets of a continuous capture that came too late to be put in order. */
+  readonly latePackets: number
+  readonly decoded: Readonly<PacketDecoderCounters>
 }
 
 const BATCH_FRAMES = 2048
 const FILTERED_OUT = packetStatusCode('filtered-out')
 
+/** Each file an input of its own, or all of them one. */
+export function captureInputs(files: readonly string[], continuous: boolean | undefined): CaptureInput[] {
+  if (continuous === true) return [{ name: nameInputs(files), files, continuous }]
+  return files.map((file) => ({ name: file, files: [file], continuous: false }))
+}
+
 /** Reads one capture. The batch is valid until `onPackets` returns. Throws CaptureFileError. */
 export async function readPackets(
-  file: string,
-  options: ReadOptions,
+  input: CaptureInput,
+  options: ReadOptions & { readonly view: PacketView },
   onPackets: (packets: PacketBatch) => void,
 ): Promise<CaptureRead> {
   const packets = createPacketBatch(BATCH_FRAMES)
-  const source = openCapture(file, { reader: options.reader ?? 'oddflow', batchFrames: BATCH_FRAMES })
-  const total = sizeOf(file)
-  options.progress.stage(`reading ${file === '-' ? 'standard input' : file}`, total)
+  const decoder = createPacketDecoder({
+    decapsulate: options.view.decapsulation,
+    joinFragments: options.view.joinFragments,
+    hashSeed: hashSeed(),
+  })
+  const source = open(input, options.reader ?? 'oddflow')
+  const total = input.files.reduce((sum, file) => sum + sizeOf(file), 0)
+  options.progress.stage(`reading ${input.name === '-' ? 'standard input' : input.name}`, total)
   let bytes = 0
   let count = 0
   for await (const frames of source) {
-    decodePackets(frames, packets)
+    decoder.decode(frames, packets)
     if (options.filter !== null) markFilteredOut(options.filter, packets)
     onPackets(packets)
     count += frames.count
@@ -57,7 +92,16 @@ export async function readPackets(
   options.progress.stop()
   const { end } = source
   if (end === null) throw new Error('a capture that was read has no end state')
-  return { file, packets: count, end }
+  const latePackets = 'latePackets' in end ? end.latePackets : 0
+  return { name: input.name, packets: count, end, latePackets, decoded: { ...decoder.counters } }
+}
+
+function open(
+  { files, continuous }: CaptureInput,
+  reader: CaptureReaderName,
+): FrameSource<CaptureEnd | ContinuousEnd> {
+  const options = { reader, batchFrames: BATCH_FRAMES }
+  return continuous ? openContinuous(files, options) : openCapture(files[0], options)
 }
 
 /** Throws UsageError that names the option, what was expected and where. */
@@ -72,13 +116,43 @@ export function filterFrom(text: string | undefined, flag = '--filter'): PacketF
 }
 
 /** Oddities, damage and an early end, a line each; none for a capture that is whole. */
-export function complaints({ end, file, packets }: CaptureRead): string[] {
-  const name = file === '-' ? 'standard input' : file
+export function complaints({ end, name: input, packets, latePackets, decoded }: CaptureRead): string[] {
+  const name = input === '-' ? 'standard input' : input
   const lines = end.warnings.map((warning) => `${name}: ${warning}`)
   if (end.truncated || end.error !== null) {
     lines.push(`${name}: ${end.detail ?? 'cut short'}; the ${packets} packets before it were used`)
   }
+  if (latePackets > 0) {
+    lines.push(`${name}: ${plural(latePackets, 'packet')} too late to be put in order; taken where they came`)
+  }
+  if (decoded.nestingExceededPackets > 0) {
+    lines.push(
+      `${name}: ${plural(decoded.nestingExceededPackets, 'packet')} with more tunnels in each other than are opened`,
+    )
+  }
+  if (decoded.evictedDatagrams > 0) {
+    lines.push(
+      `${name}: ${plural(decoded.evictedDatagrams, 'datagram')} forgotten before all their fragments came, for lack of room`,
+    )
+  }
   return lines
+}
+
+/** What the view made of the packets, in a sentence; null where it changed nothing. */
+export function describeView(reads: readonly CaptureRead[]): string | null {
+  const sum = (of: (counters: Readonly<PacketDecoderCounters>) => number): number =>
+    reads.reduce((total, { decoded }) => total + of(decoded), 0)
+  const opened = sum((c) => c.decapsulatedPackets)
+  const joined = sum((c) => c.joinedFragments)
+  const unjoined = sum((c) => c.unjoinedFragments)
+  const parts = []
+  if (opened > 0) parts.push(`${plural(opened, 'packet')} taken out of tunnels`)
+  if (joined + unjoined > 0) {
+    parts.push(
+      `${plural(joined, 'later fragment')} joined to their flow${unjoined > 0 ? `, ${unjoined} not: their first was not seen before` : ''}`,
+    )
+  }
+  return parts.length === 0 ? null : parts.join('; ')
 }
 
 /** Bytes to read, for the progress bar; 0 where nobody knows. What is wrong with a file, its reader says. */

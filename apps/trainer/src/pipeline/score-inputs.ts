@@ -2,9 +2,11 @@
  * Inputs → verdicts under a saved model: the path that `score`, `evaluate` and `demo` share.
  *
  * Flows are cut and turned into rows by the model's own feature contract, each row is scored as its record
- * ends, and the verdicts of a capture are given in the order of their first packets.
+ * ends, and the verdicts of a capture are given in the order of their first packets. Most contracts are streamed,
+ * in memory bounded by the open flows. Idle-gap rules sort a flow's packets and ask which piece is its last, so a
+ * capture under them is collected first, and one that is too long for that is refused.
  */
-import { ContractMismatchError, type Matrix } from '@oddflow/core'
+import { ContractMismatchError, type FlowContract, type Matrix, type PacketView } from '@oddflow/core'
 import {
   createScoreWorkspace,
   decisionFunction,
@@ -12,13 +14,16 @@ import {
   type SavedModel,
   scoreSamples,
 } from '@oddflow/detectors'
-import { createFlowExtractor, type FlowCounters } from '@oddflow/flows'
+import { createFlowExtractor, extractRecords, type FlowCounters, type FlowRecord } from '@oddflow/flows'
 import { createFlowJudge, type FlowJudge, inFile } from '@oddflow/program'
-import { inputKindOfAll } from '../input/input-kind.js'
+import { inputKind } from '../input/input-kind.js'
 import { readRows } from '../input/read-rows.js'
+import { collectFlows, countersOf } from './collect-flows.js'
+import { gatheringOf } from './flow-plan.js'
 import { hashSeed } from './hash-seed.js'
-import { type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
+import { type CaptureInput, type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
 import { RowSample } from './row-sample.js'
+import { sumCounters } from './sum-counters.js'
 import type { Verdict } from './verdict.js'
 import { VerdictStore } from './verdict-store.js'
 
@@ -34,6 +39,8 @@ export interface ScoredInput {
 }
 
 export interface ScoreOptions extends ReadOptions {
+  /** The contract's. */
+  readonly view: PacketView
   /** Keep a sample of the feature rows (for the embedding's picture). */
   readonly keepRows: boolean
 }
@@ -43,18 +50,20 @@ export interface ScoreSummary {
   readonly counters: FlowCounters | null
 }
 
-/** Scores inputs one after another and hands each on as it is done. */
+/** Scores inputs of one kind one after another and hands each on as it is done. */
 export async function scoreInputs(
   saved: SavedModel,
-  paths: readonly string[],
+  inputs: readonly CaptureInput[],
   options: ScoreOptions,
   onInput: (scored: ScoredInput) => void,
 ): Promise<ScoreSummary> {
-  if (inputKindOfAll(paths) === 'rows') {
-    for (const path of paths) onInput(scoreRows(saved, path, options.keepRows))
+  if (inputKind(inputs[0].files[0]) === 'rows') {
+    for (const { name } of inputs) onInput(scoreRows(saved, name, options.keepRows))
     return { counters: null }
   }
-  return { counters: await scoreCaptures(saved, paths, options, onInput) }
+  const { contract, ...judging } = createJudging(saved, inputs[0].name, options.keepRows)
+  const captures = contract.truncation.mode === 'idle-gap' ? collectCaptures : streamCaptures
+  return { counters: await captures(contract, inputs, options, judging, onInput) }
 }
 
 function scoreRows(saved: SavedModel, path: string, keepRows: boolean): ScoredInput {
@@ -88,37 +97,42 @@ const SAMPLE_ROWS = 5_000
 /** A file is finite, so its open flows may take what a long-running watcher's may not. */
 const OPEN_FLOWS_BYTES = 512 * 1024 * 1024
 
-async function scoreCaptures(
-  saved: SavedModel,
-  paths: readonly string[],
-  options: ScoreOptions,
-  onInput: (scored: ScoredInput) => void,
-): Promise<FlowCounters> {
-  const { contract, row, judge } = captureJudge(saved, paths[0])
-  const threshold = saved.threshold.value
-  let verdicts = new VerdictStore('', threshold)
-  let sample = new RowSample(contract.dimension, SAMPLE_ROWS)
+/** Records in, verdicts of the present input out. */
+interface Judging {
+  /** To which a streaming extractor writes its rows. */
+  readonly row: Float64Array
+  /** Starts an input. */
+  begin(input: string): void
+  onRecord(record: FlowRecord): void
+  end(read: CaptureRead): ScoredInput
+}
 
-  const extractor = createFlowExtractor({
+function createJudging(
+  saved: SavedModel,
+  path: string,
+  keepRows: boolean,
+): Judging & { readonly contract: FlowContract } {
+  const { contract, row, judge } = captureJudge(saved, path)
+  const threshold = saved.threshold.value
+  let name = ''
+  let verdicts = new VerdictStore('', threshold)
+  let sample = new RowSample(row.length, SAMPLE_ROWS)
+  return {
     contract,
     row,
-    hashSeed: hashSeed(),
-    memoryBytes: OPEN_FLOWS_BYTES,
-    onRecord: (record) => {
+    begin(input) {
+      name = input
+      verdicts = new VerdictStore(input, threshold)
+      sample = new RowSample(row.length, SAMPLE_ROWS)
+    },
+    onRecord(record) {
       // what is left of a long flow after its last window was part of a flow already judged: counted alone
       if (record.noRowReason === 'remainder') return
       verdicts.add(record, judge(record))
-      if (options.keepRows && record.row !== null) sample.add(record.row)
+      if (keepRows && record.row !== null) sample.add(record.row)
     },
-  })
-  for (const path of paths) {
-    verdicts = new VerdictStore(path, threshold)
-    sample = new RowSample(contract.dimension, SAMPLE_ROWS)
-    const read = await readPackets(path, options, (packets) => extractor.add(packets))
-    extractor.endCapture()
-    onInput({ input: path, verdicts, rows: options.keepRows ? sample.matrix() : null, read })
+    end: (read) => ({ input: name, verdicts, rows: keepRows ? sample.matrix() : null, read }),
   }
-  return extractor.finish()
 }
 
 function captureJudge(saved: SavedModel, path: string): FlowJudge {
@@ -127,4 +141,48 @@ function captureJudge(saved: SavedModel, path: string): FlowJudge {
   } catch (error) {
     throw inFile(path, error)
   }
+}
+
+async function streamCaptures(
+  contract: FlowContract,
+  inputs: readonly CaptureInput[],
+  options: ScoreOptions,
+  judging: Judging,
+  onInput: (scored: ScoredInput) => void,
+): Promise<FlowCounters> {
+  const extractor = createFlowExtractor({
+    contract,
+    row: judging.row,
+    hashSeed: hashSeed(),
+    memoryBytes: OPEN_FLOWS_BYTES,
+    onRecord: (record) => judging.onRecord(record),
+  })
+  for (const input of inputs) {
+    judging.begin(input.name)
+    const read = await readPackets(input, options, (packets) => extractor.add(packets))
+    extractor.endCapture()
+    onInput(judging.end(read))
+  }
+  return extractor.finish()
+}
+
+async function collectCaptures(
+  contract: FlowContract,
+  inputs: readonly CaptureInput[],
+  options: ScoreOptions,
+  judging: Judging,
+  onInput: (scored: ScoredInput) => void,
+): Promise<FlowCounters> {
+  const counters: FlowCounters[] = []
+  for (const input of inputs) {
+    judging.begin(input.name)
+    const { flows, reads } = await collectFlows([input], gatheringOf(contract), options)
+    const counts = extractRecords(flows, contract, (record) => {
+      if (record.row !== null) judging.row.set(record.row)
+      judging.onRecord(record)
+    })
+    counters.push(countersOf(flows, counts))
+    onInput(judging.end(reads[0]))
+  }
+  return sumCounters(counters)
 }

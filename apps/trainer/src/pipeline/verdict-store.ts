@@ -8,7 +8,7 @@
  */
 import { formatAddress } from '@oddflow/capture'
 import { DataError } from '@oddflow/core'
-import type { FlowRecord } from '@oddflow/flows'
+import { type FlowRecord, protocolName } from '@oddflow/flows'
 import type { Judgement, VerdictRule } from '@oddflow/program'
 import type { Verdict } from './verdict.js'
 
@@ -24,6 +24,7 @@ export class VerdictStore implements Iterable<Verdict> {
   #words = new Uint32Array(0)
   #ports = new Uint16Array(0)
   #flags = new Uint8Array(0)
+  #protocols = new Uint8Array(0)
   #order: Uint32Array | null = null
   readonly #input: string
   readonly #threshold: number
@@ -59,11 +60,8 @@ export class VerdictStore implements Iterable<Verdict> {
     this.#words[words + 9] = record.pieceIndex
     this.#ports[2 * i] = record.initiatorPort
     this.#ports[2 * i + 1] = record.responderPort
-    this.#flags[i] =
-      RULES.indexOf(rule) |
-      (novel ? 4 : 0) |
-      (record.ipVersion === 6 ? 8 : 0) |
-      (record.protocol === 6 ? 16 : 0)
+    this.#flags[i] = RULES.indexOf(rule) | (novel ? 4 : 0) | (record.ipVersion === 6 ? 8 : 0)
+    this.#protocols[i] = record.protocol
     this.#count++
     this.#order = null
   }
@@ -89,7 +87,7 @@ export class VerdictStore implements Iterable<Verdict> {
       row: null,
       flow: {
         capture: this.#input,
-        protocol: flags & 16 ? 'tcp' : 'udp',
+        protocol: protocolName(this.#protocols[i]),
         source: formatAddress(this.#words, words, ipVersion),
         sourcePort: this.#ports[2 * i],
         destination: formatAddress(this.#words, words + 4, ipVersion),
@@ -117,5 +115,6 @@ export class VerdictStore implements Iterable<Verdict> {
     this.#words = grown(this.#words, new Uint32Array((ADDRESS_WORDS + 2) * capacity))
     this.#ports = grown(this.#ports, new Uint16Array(2 * capacity))
     this.#flags = grown(this.#flags, new Uint8Array(capacity))
+    this.#protocols = grown(this.#protocols, new Uint8Array(capacity))
   }
 }

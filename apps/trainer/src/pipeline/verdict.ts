@@ -3,7 +3,8 @@ import type { VerdictRule } from '@oddflow/program'
 
 export interface FlowFacts {
   readonly capture: string
-  readonly protocol: 'tcp' | 'udp'
+  /** "tcp", "udp", "icmp", "icmpv6", "sctp". With ICMP the ports are type, and answering type or code. */
+  readonly protocol: string
   readonly source: string
   readonly sourcePort: number
   readonly destination: string

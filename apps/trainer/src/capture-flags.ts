@@ -1,0 +1,78 @@
+/**
+ * Options that say how captures are read, alike in every command that reads them: the filter, the reader, the view
+ * (outer or inner headers, fragments joined or not), and whether several files are one rotated capture.
+ *
+ * Under a model the view is the model's: it is part of what a row means. Asking for the same aloud is no fault,
+ * asking for another is.
+ */
+
+import type { CaptureReaderName } from '@oddflow/capture/node'
+import { type Decapsulation, type FeatureContract, type PacketView, packetView } from '@oddflow/core'
+import { UsageError } from '@oddflow/program'
+import { type Command, Option } from 'commander'
+
+export interface CaptureFlags {
+  readonly filter?: string
+  readonly reader?: CaptureReaderName
+  readonly decap?: Decapsulation
+  readonly joinFragments?: boolean
+  readonly continuous?: boolean
+}
+
+/** Each with its flag, for refusals by name. */
+export const CAPTURE_FLAGS: Readonly<Record<keyof CaptureFlags, string>> = {
+  filter: '--filter',
+  reader: '--reader',
+  decap: '--decap',
+  joinFragments: '--join-fragments',
+  continuous: '--continuous',
+}
+
+/** @param underModel whether the view is a model's, and the option only says it aloud. */
+export function withCaptureFlags(command: Command, underModel = false): Command {
+  const usual = underModel ? "the model's" : 'outer'
+  const options = [
+    new Option(
+      '--filter <words>',
+      "keep packets that match, in tcpdump's words: [src|dst] host, net, port, portrange, ether host, tcp, udp, icmp, ip, ip6, and, or, not, ( )",
+    ),
+    new Option(
+      '--decap <view>',
+      `whose addresses a packet in a tunnel has: the tunnel's (outer) or those within (inner) (default: ${usual})`,
+    ).choices(['outer', 'inner']),
+    new Option(
+      '--join-fragments',
+      `later IP fragments belong to the flow of the first${underModel ? ' (default: as the model has it)' : ''}`,
+    ),
+    new Option('--continuous', 'the files are one rotated capture: read them in order of time, as one'),
+    new Option('--reader <name>', 'what decodes classic pcap files (default: oddflow)').choices([
+      'oddflow',
+      'pcap-parser',
+    ]),
+  ]
+  for (const option of options) command.addOption(option.helpGroup('Captures:'))
+  return command
+}
+
+const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
+
+/** The view that options ask for. */
+export function viewFrom({ decap, joinFragments }: CaptureFlags): PacketView {
+  return { decapsulation: decap ?? 'outer', joinFragments: joinFragments ?? false }
+}
+
+/** The view of a model's contract. Throws UsageError where an option asks for another. */
+export function viewOfModel({ decap, joinFragments }: CaptureFlags, contract: FeatureContract): PacketView {
+  const model = contract.featureSet === 'rows' ? OUTER_VIEW : packetView(contract)
+  if (decap !== undefined && decap !== model.decapsulation) {
+    throw new UsageError(
+      `--decap ${decap}: the model was trained on the ${model.decapsulation} view; leave it out, or train with --decap ${decap}`,
+    )
+  }
+  if (joinFragments === true && !model.joinFragments) {
+    throw new UsageError(
+      '--join-fragments: the model was trained without; leave it out, or train with --join-fragments',
+    )
+  }
+  return model
+}

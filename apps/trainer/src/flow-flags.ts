@@ -1,0 +1,86 @@
+/**
+ * Options that say how packets become rows: feature set, units, sizes, transports, timeouts, and what happens at
+ * the learned duration. `train` and `extract` take them; everywhere else the model's contract has them.
+ */
+import {
+  FLOW_FEATURE_SETS,
+  FLOW_PROTOCOLS,
+  type FlowFeatureSet,
+  type FlowProtocol,
+  type SizeMeasure,
+} from '@oddflow/core'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { number, whole } from './option-values.js'
+
+export interface FlowFlags {
+  readonly features?: FlowFeatureSet
+  readonly iatUnit?: 's' | 'us'
+  readonly size?: SizeMeasure
+  readonly protocols?: readonly FlowProtocol[]
+  readonly truncation?: 'split' | 'truncate'
+  readonly idleTimeout?: number
+  readonly activeTimeout?: number
+  readonly samplingQuantile?: number
+  readonly headerPackets?: number
+}
+
+/** Each with its flag, for refusals by name. */
+export const FLOW_FLAGS: Readonly<Record<keyof FlowFlags, string>> = {
+  features: '--features',
+  iatUnit: '--iat-unit',
+  size: '--size',
+  protocols: '--protocols',
+  truncation: '--truncation',
+  idleTimeout: '--idle-timeout',
+  activeTimeout: '--active-timeout',
+  samplingQuantile: '--sampling-quantile',
+  headerPackets: '--header-packets',
+}
+
+/** @param truncation what happens at the learned duration where nothing is said. */
+export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'): Command {
+  const options = [
+    new Option('--features <set>', 'what a row is made of (default: iat-size)').choices([
+      ...FLOW_FEATURE_SETS,
+    ]),
+    new Option(
+      '--iat-unit <unit>',
+      'unit of the times in rows: iat-size, iat, stats-header (default: s)',
+    ).choices(['s', 'us']),
+    new Option(
+      '--size <measure>',
+      'packet size: frame on the wire, IP length, or captured bytes (default: frame)',
+    ).choices(['frame', 'ip', 'captured']),
+    new Option(
+      '--protocols <list>',
+      `transports whose flows count, of ${FLOW_PROTOCOLS.join(',')} (default: tcp,udp)`,
+    ).argParser(protocolList),
+    new Option(
+      '--truncation <mode>',
+      `at the learned duration, split a flow or truncate it (default: ${truncation})`,
+    ).choices(['split', 'truncate']),
+    new Option('--idle-timeout <seconds>', 'a longer gap ends a flow (default: 600)').argParser(number),
+    new Option(
+      '--active-timeout <seconds>',
+      'a flow is continued as another after so long (default: none)',
+    ).argParser(number),
+    new Option(
+      '--sampling-quantile <q>',
+      'samp-size, samp-num: length of a window as a quantile of flow durations (default: 0.3)',
+    ).argParser(number),
+    new Option('--header-packets <count>', 'header-bits: packets of a row at most (default: 10)').argParser(
+      whole,
+    ),
+  ]
+  for (const option of options) command.addOption(option.helpGroup('Flows and features:'))
+  return command
+}
+
+function protocolList(text: string): readonly FlowProtocol[] {
+  const names = text.split(',').map((name) => name.trim())
+  const unknown = names.find((name) => !(FLOW_PROTOCOLS as readonly string[]).includes(name))
+  if (unknown !== undefined) {
+    throw new InvalidArgumentError(`expected some of ${FLOW_PROTOCOLS.join(',')}, found "${unknown}".`)
+  }
+  return FLOW_PROTOCOLS.filter((name) => names.includes(name))
+}

@@ -1,0 +1,84 @@
+/**
+ * A feature contract in words: what a row is made of, its columns with their units, and how packets become flows.
+ */
+import {
+  columnLabel,
+  contractProtocols,
+  type FlowContract,
+  type FlowFeatureSet,
+  featureColumns,
+  packetView,
+} from '@oddflow/core'
+import type { ModelFact } from '@oddflow/detectors'
+
+const SET_NAMES: Readonly<Record<FlowFeatureSet, string>> = {
+  'iat-size': 'IAT+SIZE',
+  iat: 'IAT',
+  size: 'SIZE',
+  'stats-header': 'STATS+HEADER',
+  'samp-size': 'SAMP-SIZE',
+  'samp-num': 'SAMP-NUM',
+  'header-bits': 'header bits',
+}
+
+/** Columns that are named in full; of longer rows the first, and the last. */
+const SHOWN_COLUMNS = 6
+
+export function contractFacts(contract: FlowContract): ModelFact[] {
+  return [
+    { label: 'features', value: `${SET_NAMES[contract.featureSet]} of ${rowBasis(contract)}` },
+    { label: 'columns', value: columnText(contract) },
+    { label: 'flows', value: flowText(contract) },
+  ]
+}
+
+function rowBasis(contract: FlowContract): string {
+  const packets = `the first ${contract.packetsPerFlow} packets`
+  const sizes = `${contract.sizeMeasure} bytes`
+  switch (contract.featureSet) {
+    case 'iat-size':
+      return `${packets}, ${contract.iatUnit}, ${sizes}`
+    case 'iat':
+      return `${packets}, ${contract.iatUnit}`
+    case 'size':
+      return `${packets}, ${sizes}`
+    case 'stats-header':
+      return `flags and statistics of ${contract.packetsKept} packets at most, ${contract.iatUnit}, ${sizes}; TTLs of ${packets}`
+    case 'samp-size':
+      return `${windows(contract)}, ${sizes}`
+    case 'samp-num':
+      return `${windows(contract)}, packets`
+    case 'header-bits':
+      return packets
+  }
+}
+
+function windows(contract: FlowContract & { readonly samplingIntervalMicros: number }): string {
+  return `${contract.dimension} windows of ${contract.samplingIntervalMicros / 1e6} s`
+}
+
+/** "iat1_s, size1_bytes, …, size8_bytes". */
+function columnText(contract: FlowContract): string {
+  const labels = featureColumns(contract).map(columnLabel)
+  const shown =
+    labels.length <= SHOWN_COLUMNS ? labels : [...labels.slice(0, SHOWN_COLUMNS - 2), '…', labels.at(-1)]
+  const note =
+    contract.featureSet === 'iat-size'
+      ? ' (a flow of fewer packets ends with its last size in the place of a time)'
+      : ''
+  return `${shown.join(', ')}${note}`
+}
+
+function flowText(contract: FlowContract): string {
+  const { flowKey, idleTimeoutMicros, activeTimeoutMicros, truncation } = contract
+  const { decapsulation, joinFragments } = packetView(contract)
+  const parts = [
+    `${flowKey === 'directional-5-tuple' ? 'one for each direction, IPv4' : 'bidirectional'}; idle timeout ${idleTimeoutMicros / 1e6} s${activeTimeoutMicros === null ? '' : `, active timeout ${activeTimeoutMicros / 1e6} s`}`,
+    `${truncation.mode} at ${truncation.durationMicros / 1e6} s`,
+  ]
+  const protocols = contractProtocols(contract).join(', ')
+  if (contract.protocols !== undefined) parts.push(`of ${protocols}`)
+  if (decapsulation === 'inner') parts.push('tunnels opened')
+  if (joinFragments) parts.push('fragments joined')
+  return parts.join('; ')
+}

@@ -1,0 +1,118 @@
+/**
+ * FlowPlan: options over a recipe, as what the flow library is asked for. Whatever does not go together is
+ * refused by its flag before a capture is opened.
+ */
+
+import {
+  contractProtocols,
+  DEFAULT_FLOW_PROTOCOLS,
+  type FlowContract,
+  type FlowFeatureSet,
+  type FlowKeyRule,
+  type FlowProtocol,
+  maximumPacketsPerFlow,
+  type SizeMeasure,
+} from '@oddflow/core'
+import type { LearnContractOptions } from '@oddflow/flows'
+import { UsageError } from '@oddflow/program'
+import type { FlowFlags } from '../flow-flags.js'
+import type { Recipe } from '../recipes.js'
+
+/** How packets are gathered into flows. */
+export interface FlowGathering {
+  readonly sizeMeasure: SizeMeasure
+  readonly flowKey: FlowKeyRule
+  readonly idleTimeoutMicros: number
+  readonly protocols: readonly FlowProtocol[]
+}
+
+export interface FlowPlan {
+  readonly gathering: FlowGathering
+  /** What is learned of flows so gathered, but for the scaler and the view. */
+  readonly learning: LearnContractOptions
+}
+
+/** Feature sets with times in their rows, and so a unit. */
+const WITH_TIMES: readonly FlowFeatureSet[] = ['iat-size', 'iat', 'stats-header']
+const WITH_WINDOWS: readonly FlowFeatureSet[] = ['samp-size', 'samp-num']
+
+/** Throws UsageError. */
+export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
+  const featureSet = flags.features ?? 'iat-size'
+  const applies = (flag: string, given: unknown, sets: readonly FlowFeatureSet[]): void => {
+    if (given === undefined || sets.includes(featureSet)) return
+    throw new UsageError(`${flag}: does not apply to --features ${featureSet}; leave it out`)
+  }
+  applies('--iat-unit', flags.iatUnit, WITH_TIMES)
+  applies('--sampling-quantile', flags.samplingQuantile, WITH_WINDOWS)
+  applies('--header-packets', flags.headerPackets, ['header-bits'])
+  checkRanges(flags)
+  if (recipe.truncation === 'idle-gap') refuseOtherCuts(flags)
+  const iatUnit =
+    flags.iatUnit === undefined ? recipe.iatUnit : flags.iatUnit === 's' ? 'seconds' : 'microseconds'
+  return {
+    gathering: gatheringFrom(flags, recipe),
+    learning: {
+      featureSet,
+      mode: flags.truncation ?? recipe.truncation,
+      activeTimeoutMicros: activeTimeoutFrom(flags),
+      ...(WITH_TIMES.includes(featureSet) ? { iatUnit } : {}),
+      ...(flags.samplingQuantile === undefined ? {} : { samplingQuantile: flags.samplingQuantile }),
+      ...(flags.headerPackets === undefined ? {} : { headerPackets: flags.headerPackets }),
+    },
+  }
+}
+
+/** The part of a plan that needs no learning. */
+export function gatheringFrom(
+  flags: FlowFlags,
+  recipe: Pick<Recipe, 'sizeMeasure' | 'flowKey'>,
+  protocols: readonly FlowProtocol[] = DEFAULT_FLOW_PROTOCOLS,
+): FlowGathering {
+  return {
+    sizeMeasure: flags.size ?? recipe.sizeMeasure,
+    flowKey: recipe.flowKey,
+    idleTimeoutMicros: micros('--idle-timeout', flags.idleTimeout ?? 600),
+    protocols: flags.protocols ?? protocols,
+  }
+}
+
+/** That of a contract. */
+export function gatheringOf(contract: FlowContract): FlowGathering {
+  const { sizeMeasure, flowKey, idleTimeoutMicros } = contract
+  return { sizeMeasure, flowKey, idleTimeoutMicros, protocols: contractProtocols(contract) }
+}
+
+export function activeTimeoutFrom({ activeTimeout }: FlowFlags): number | null {
+  return activeTimeout === undefined ? null : micros('--active-timeout', activeTimeout)
+}
+
+function checkRanges({ samplingQuantile, headerPackets }: FlowFlags): void {
+  if (samplingQuantile !== undefined && !(samplingQuantile >= 0 && samplingQuantile <= 1)) {
+    throw new UsageError(`--sampling-quantile ${samplingQuantile}: expected a number from 0 to 1`)
+  }
+  const most = maximumPacketsPerFlow('header-bits')
+  if (headerPackets !== undefined && !(headerPackets >= 2 && headerPackets <= most)) {
+    throw new UsageError(`--header-packets ${headerPackets}: expected a whole number from 2 to ${most}`)
+  }
+}
+
+/** Idle-gap rules have one way to cut. */
+function refuseOtherCuts({ truncation, activeTimeout }: FlowFlags): void {
+  const refused =
+    truncation !== undefined
+      ? `--truncation ${truncation}`
+      : activeTimeout !== undefined
+        ? '--active-timeout'
+        : null
+  if (refused === null) return
+  throw new UsageError(`${refused}: --recipe authors cuts flows at idle gaps; leave one of the two out`)
+}
+
+function micros(flag: string, seconds: number): number {
+  const value = Math.round(seconds * 1e6)
+  if (!(value >= 1 && value <= Number.MAX_SAFE_INTEGER)) {
+    throw new UsageError(`${flag} ${seconds}: expected a number of seconds above 0, below 9e9`)
+  }
+  return value
+}
