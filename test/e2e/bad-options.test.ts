@@ -32,10 +32,20 @@ describe('train', () => {
     ['--detector oc-nystrom-qs --centre', /--centre: does not apply to oc-nystrom-qs/],
     ['--detector oc-nystrom --no-centre', /--centre: does not apply to oc-nystrom/],
     ['--detector no-such', /--detector: expected one of .*oc-kjl-qs.*found no-such/],
-    ['--recipe no-such', /--recipe.*default, paper/],
+    ['--recipe no-such', /--recipe.*default, paper, authors/],
+    ['--recipe authors --truncation split', /--truncation split: --recipe authors cuts flows at idle gaps/],
+    ['--recipe authors --active-timeout 9', /--active-timeout: --recipe authors cuts flows at idle gaps/],
+    ['--features no-such', /--features.*iat-size, iat, size, stats-header/],
+    ['--features size --iat-unit us', /--iat-unit: does not apply to --features size; leave it out/],
+    ['--sampling-quantile 0.5', /--sampling-quantile: does not apply to --features iat-size/],
+    ['--features samp-num --sampling-quantile 1.5', /--sampling-quantile 1.5: expected a number from 0 to 1/],
+    ['--features size --header-packets 5', /--header-packets: does not apply to --features size/],
+    ['--features header-bits --header-packets 1', /--header-packets 1: expected a whole number from 2/],
+    ['--protocols tcp,gre', /--protocols.*tcp,udp,icmp,sctp, found "gre"/],
+    ['--decap innermost', /--decap.*outer, inner/],
     ['--scaler no-such', /--scaler.*none, standard/],
     ['--iat-unit ms', /--iat-unit.*s, us/],
-    ['--size bits', /--size.*frame, ip/],
+    ['--size bits', /--size.*frame, ip, captured/],
     ['--reader tshark', /--reader.*oddflow, pcap-parser/],
     ['--format csv', /--format.*text, json/],
     ['--sed 1', /unknown option '--sed' \(Did you mean --seed\?\); try: oddflow train --help/],
@@ -63,6 +73,13 @@ describe('train', () => {
       '--truncation split',
       '--idle-timeout 9',
       '--active-timeout 9',
+      '--features size',
+      '--protocols tcp',
+      '--sampling-quantile 0.5',
+      '--header-packets 4',
+      '--decap inner',
+      '--join-fragments',
+      '--continuous',
     ]) {
       await expectUsage(
         of(option),
@@ -106,6 +123,13 @@ describe('the other commands', () => {
     await expectUsage(['extract', good, '-o', 'x.npy', '--features', 'no-such'], /--features.*iat-size/)
     await expectUsage(['score', 'm', 'rows.csv', '--filter', 'tcp'], /--filter: does not apply/)
     await expectUsage(['score', 'm', 'rows.csv', '--reader', 'oddflow'], /--reader: does not apply/)
+    await expectUsage(['score', 'm', 'rows.csv', '--continuous'], /--continuous: does not apply/)
+    await expectUsage(['score', 'm', good, '--features', 'size'], /unknown option '--features'/)
+    await expectUsage(
+      ['extract', good, '-o', 'x.npy', '--model', 'm', '--recipe', 'paper'],
+      /--recipe: the model's/,
+    )
+    await expectUsage(['info', good, '--filter', 'tpc'], /--filter: filter, column 1/)
     await expectUsage(['score', 'm', good, '--format', 'xml'], /--format.*table, json, csv/)
     const evaluation = ['evaluate', 'm', '--normal', good, '--novel', good]
     await expectUsage(

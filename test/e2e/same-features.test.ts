@@ -10,20 +10,10 @@ import { pipeline } from 'node:stream/promises'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readNpy } from './support/npy.js'
-import { filesOf, jsonLines, lab, succeeds, temporaryFolder, trainLabModel } from './support/oddflow.js'
+import { can, filesOf, jsonLines, lab, succeeds, temporaryFolder, trainLabModel } from './support/oddflow.js'
 
-function can(command: string): boolean {
-  try {
-    execFileSync(command, ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
 const hasEditcap = can('editcap')
-if (!hasEditcap) console.warn('SKIPPED: editcap is not installed: no capture was converted to pcapng.')
 const hasMkfifo = can('mkfifo')
-if (!hasMkfifo) console.warn('SKIPPED: mkfifo is not installed: no capture was read from a named pipe.')
 
 const folder = temporaryFolder()
 const plain = lab('normal-1.pcap').path
@@ -71,6 +61,18 @@ describe('features of one capture are byte-equal', () => {
     const pipe = inFolder('pipe')
     execFileSync('mkfifo', [pipe])
     await Promise.all([expectSame([pipe]), pipeline(createReadStream(plain), createWriteStream(pipe))])
+  })
+
+  it.each([
+    ['--features', 'stats-header', '--protocols', 'tcp,udp,icmp'],
+    ['--recipe', 'authors', '--features', 'samp-size'],
+    ['--decap', 'inner', '--join-fragments', '--features', 'header-bits'],
+  ])('in other ways too: %s %s %s %s', async (...options) => {
+    const [file, stdin] = ['other-file.npy', 'other-stdin.npy'].map(inFolder)
+    await succeeds(['extract', plain, '-o', file!, ...options])
+    await succeeds(['extract', '-', '-o', stdin!, ...options], { stdin: gzipSync(readFileSync(plain)) })
+    expect(readFileSync(stdin!).equals(readFileSync(file!))).toBe(true)
+    expect(readFileSync(file!).equals(readFileSync(expected))).toBe(false)
   })
 
   it('and so is the model trained on them', async () => {

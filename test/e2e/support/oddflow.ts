@@ -2,7 +2,7 @@
  * The real program, run as a user runs it: a process of its own, with arguments, standard input and a folder,
  * of which all that is seen is exit code, standard output, standard error and files.
  */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -69,6 +69,17 @@ export function jsonLines<T>(run: Run): T[] {
   const lines = run.stdout.split('\n')
   expect(lines.pop()).toBe('')
   return lines.map((line) => JSON.parse(line) as T)
+}
+
+/** Whether a program is there; said aloud where it is not. */
+export function can(command: string): boolean {
+  try {
+    execFileSync(command, ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    console.warn(`SKIPPED: ${command} is not installed.`)
+    return false
+  }
 }
 
 /** A folder that goes when the test file is done. */

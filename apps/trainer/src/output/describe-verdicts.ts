@@ -11,7 +11,7 @@ export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKi
   const parts = [`${sum('novelByScore')} of ${sum('byScore')} by score`]
   parts.push(`${sum('novelOnePacket')} of ${sum('onePacket')} one-packet flows by service`)
   const notJudged = sum('notJudged')
-  return `${what}: ${sum('novel')} novel (${parts.join(', ')})${notJudged > 0 ? `; ${notJudged} not judged (too few packets for a row)` : ''}`
+  return `${what}: ${sum('novel')} novel (${parts.join(', ')})${notJudged > 0 ? `; ${notJudged} not judged (no row is made of them)` : ''}`
 }
 
 export function describePackets(counters: FlowCounters): string {

@@ -32,7 +32,7 @@ describe('countVerdicts and describeVerdicts', () => {
 
   it('say so over several inputs', () => {
     expect(describeVerdicts([counts, counts], 'capture')).toBe(
-      '12 flow records: 6 novel (2 of 4 by score, 4 of 6 one-packet flows by service); 2 not judged (too few packets for a row)',
+      '12 flow records: 6 novel (2 of 4 by score, 4 of 6 one-packet flows by service); 2 not judged (no row is made of them)',
     )
     expect(describeVerdicts([countVerdicts([rowVerdict()])], 'rows')).toBe('1 row: 0 novel')
   })
