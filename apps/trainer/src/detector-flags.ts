@@ -106,6 +106,18 @@ const DETECTOR_FLAGS: Readonly<Record<OptionName, DetectorFlag>> = {
     parse: whole,
     help: 'QuickShift++: keep at most so many clusters',
   },
+  clusterSearchRows: {
+    group: 'Mixture',
+    value: 'count',
+    parse: whole,
+    help: 'QuickShift++: search at most so many rows, drawn at random when there are more',
+  },
+  mixtureStart: {
+    group: 'Mixture',
+    value: 'name',
+    choices: ['clusters', 'k-means++'],
+    help: 'start EM from the clusters of QuickShift++, or from as many of k-means++',
+  },
   nu: {
     group: 'One-class SVM',
     value: 'share',

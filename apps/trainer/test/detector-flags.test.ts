@@ -41,6 +41,8 @@ const OTHER: Readonly<Record<string, [flag: string, value: unknown]>> = {
   neighbours: ['--neighbours 50', 50],
   coverage: ['--coverage 0.9', 0.9],
   maximumClusters: ['--maximum-clusters 8', 8],
+  clusterSearchRows: ['--cluster-search-rows 700', 700],
+  mixtureStart: ['--mixture-start clusters', 'clusters'],
   nu: ['--nu 0.1', 0.1],
   kernel: ['--kernel linear', 'linear'],
   maximumRows: ['--maximum-rows 99', 99],

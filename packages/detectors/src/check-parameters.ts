@@ -29,6 +29,8 @@ const OPTION_NAMES: Readonly<Record<OptionName, true>> = {
   neighbours: true,
   coverage: true,
   maximumClusters: true,
+  clusterSearchRows: true,
+  mixtureStart: true,
   covariance: true,
   tolerance: true,
   maximumSteps: true,
@@ -85,7 +87,8 @@ export function checkStoredParameters(value: unknown): CheckedParameters {
       kinds.push([key, kind])
     }
   }
-  const checked = checkGiven(older(options))
+  const unspoken = unspokenOf(options)
+  const checked = checkGiven({ ...options, ...Object.fromEntries(unspoken.filter(isNotDefault)) })
   for (const stage of STAGES) {
     const wanted = (checked as unknown as Readonly<Record<string, { readonly kind?: string } | undefined>>)[
       stage
@@ -97,12 +100,8 @@ export function checkStoredParameters(value: unknown): CheckedParameters {
     }
   }
   // options have defaults; what was stored is complete, and each field stands in its own stage
-  checkSameFields(
-    stored,
-    checked,
-    'parameters',
-    YOUNGER_FIELDS.filter((field) => isAsBefore(checked, field)).map((field) => `parameters.${field}`),
-  )
+  const mayLack = unspoken.map(([name]) => OLDER[name]!.field)
+  checkSameFields(stored, checked, 'parameters', mayLack)
   return checked
 }
 
@@ -113,25 +112,29 @@ function badDetector(found: unknown): ArgumentError {
 /** Parameters that are grouped by the stage that uses them. */
 const STAGES = ['embedding', 'start', 'em']
 
-/** Fields that files of earlier versions lack, with what those versions did. */
-const BEFORE = {
-  supportGuard: false,
-  quantileCompat: 'pairs',
-  quantileRows: 5000,
-  components: null,
-} as const
-const YOUNGER_FIELDS = Object.keys(BEFORE) as (keyof typeof BEFORE)[]
-
-function isAsBefore(checked: CheckedParameters, field: keyof typeof BEFORE): boolean {
-  const value = (checked as unknown as Readonly<Record<string, unknown>>)[field]
-  return value === BEFORE[field] || value === null
+/** Options that came after the first files: where they stand, and what was done before there was a choice. */
+const OLDER: Readonly<Record<string, { readonly field: string; readonly value: unknown }>> = {
+  supportGuard: { field: 'parameters.supportGuard', value: false },
+  quantileCompat: { field: 'parameters.quantileCompat', value: 'pairs' },
+  quantileRows: { field: 'parameters.quantileRows', value: 5000 },
+  components: { field: 'parameters.components', value: null },
+  clusterSearchRows: { field: 'parameters.start.clusterSearchRows', value: 10_000 },
+  mixtureStart: { field: 'parameters.start.mixtureStart', value: 'clusters' },
 }
 
-/** Files written before there was a support guard do not speak of it, and have none. */
-function older(options: Record<string, unknown>): GivenOptions {
+/** Of those the ones that the detector has and a file does not speak of, with their values. */
+function unspokenOf(options: Readonly<Record<string, unknown>>): [name: string, value: unknown][] {
   const { detector } = options
-  const guarded = isDetectorName(detector) && DETECTORS[detector].options.includes('supportGuard')
-  return guarded && options.supportGuard === undefined ? { ...options, supportGuard: false } : options
+  if (!isDetectorName(detector)) return []
+  const known = DETECTORS[detector].options as readonly string[]
+  return Object.entries(OLDER)
+    .filter(([name]) => known.includes(name) && options[name] === undefined)
+    .map(([name, { value }]) => [name, value])
+}
+
+/** An option that would be so anyhow need not be given, and may not where others leave it nothing to do. */
+function isNotDefault([name, value]: [name: string, value: unknown]): boolean {
+  return value !== ((DEFAULT_OPTIONS as Readonly<Record<string, unknown>>)[name] ?? null)
 }
 
 function refuseForeignOptions(given: GivenOptions, { name: detector, options }: DetectorDefinition): void {

@@ -1,63 +1,74 @@
 /**
- * EM for a Gaussian mixture with full covariances, from a given start.
+ * EM for a Gaussian mixture with covariances of any type, from a given start.
  *
  * The order of events is scikit-learn's: E-step, mean log-likelihood under the present mixture, M-step; stop
  * when that likelihood has changed by less than the tolerance (the M-step of that round stands) or after so
- * many rounds. Responsibilities come from one set of exponentials, taken after the largest term is out; each
- * component's mass carries 10·2⁻⁵² so that an empty one has a mean and a weight instead of 0/0; covariances
- * are taken about the new means, in a second pass, and get the regularisation on their diagonals.
+ * many rounds. Responsibilities come from one set of exponentials, taken after the largest term is out, so nothing
+ * overflows and what underflows is nothing beside it.
+ *
+ * Where ours departs: a component that has less than 1e-6 of one row after an M-step is taken out at once. In
+ * scikit-learn it stays, its mean a sum of nothing, which is the origin, and its covariance nothing but the
+ * regularisation; an embedding puts rows that are far from everything just there, and would find them normal.
  */
-import { createMatrix, exp, log, type Matrix, matrixOf } from '@oddflow/core'
-import { precisionCholeskyInPlace } from './gaussian-mixture.js'
-import type { MixtureModel } from './model.js'
-import { componentLogDensitiesInto, packMixture } from './packed-mixture.js'
+import { exp, log, type Matrix } from '@oddflow/core'
+import { componentLogDensities, type Mixture, maximise, withoutEmptyComponents } from './mixtures.js'
 import type { EmParameters } from './parameters.js'
 
-export interface EmResult {
-  readonly mixture: MixtureModel
+export interface EmResult<M extends Mixture = Mixture> {
+  readonly mixture: M
   /** Mean log-likelihood before each M-step. */
   readonly meanLogLikelihoods: readonly number[]
   readonly converged: boolean
+  /** Components that lost their rows on the way. */
+  readonly removed: number
 }
 
-const EMPTY_MASS = 10 * Number.EPSILON
-
-/** undefined when a covariance became singular: a larger regularisation is needed. `points` is n × d. */
-export function runEm(
+/**
+ * `points` is n × d. undefined when a covariance became singular or all densities of a point left the range of
+ * numbers: a larger regularisation is needed.
+ */
+export function runEm<M extends Mixture>(
   points: Matrix,
-  start: MixtureModel,
+  start: M,
   { tolerance, maximumSteps, regularisation }: EmParameters,
   onStep?: (step: number) => void,
-): EmResult | undefined {
-  const responsibilities = createMatrix(points.rows, start.weights.length)
+): EmResult<M> | undefined {
+  const room = new Float64Array(points.rows * start.weights.length)
   const meanLogLikelihoods: number[] = []
   let mixture = start
   let previous = Number.NEGATIVE_INFINITY
-  for (let step = 1; step <= maximumSteps; step++) {
+  let converged = false
+  for (let step = 1; step <= maximumSteps && !converged; step++) {
+    const k = mixture.weights.length
+    const responsibilities = { rows: points.rows, cols: k, data: room.subarray(0, points.rows * k) }
     const likelihood = expectation(points, mixture, responsibilities)
     if (!Number.isFinite(likelihood)) return undefined
     meanLogLikelihoods.push(likelihood)
-    const next = maximisation(points, responsibilities, regularisation)
+    const next = maximise(mixture, points, responsibilities, regularisation)
     if (next === undefined) return undefined
-    mixture = next
+    mixture = withoutEmptyComponents(next, points.rows)
     onStep?.(step)
-    if (Math.abs(likelihood - previous) < tolerance) return { mixture, meanLogLikelihoods, converged: true }
+    converged = Math.abs(likelihood - previous) < tolerance
     previous = likelihood
   }
-  return { mixture, meanLogLikelihoods, converged: false }
+  const removed = start.weights.length - mixture.weights.length
+  return { mixture, meanLogLikelihoods, converged, removed }
 }
 
-/** Fills `responsibilities` (n × k) and returns the mean log-likelihood. */
-export function expectation(points: Matrix, mixture: MixtureModel, responsibilities: Matrix): number {
+/**
+ * Fills `responsibilities` (n × k) and returns the mean log-likelihood, which is not finite when a point has no
+ * density under any component.
+ */
+export function expectation(points: Matrix, mixture: Mixture, responsibilities: Matrix): number {
   const { rows: n, cols: d, data } = points
   const k = mixture.weights.length
-  const packed = packMixture(mixture)
+  const logDensitiesInto = componentLogDensities(mixture)
   const terms = responsibilities.data
   let total = 0
   for (let i = 0; i < n; i++) {
     const start = i * k
     const end = start + k
-    componentLogDensitiesInto(packed, data, i * d, terms, start)
+    logDensitiesInto(data, i * d, terms, start)
     let largest = Number.NEGATIVE_INFINITY
     for (let j = start; j < end; j++) if (terms[j]! > largest) largest = terms[j]!
     let sum = 0
@@ -70,55 +81,4 @@ export function expectation(points: Matrix, mixture: MixtureModel, responsibilit
     total += largest + log(sum)
   }
   return total / n
-}
-
-/** The mixture of largest expected likelihood; undefined when a covariance is not positive definite. */
-export function maximisation(
-  points: Matrix,
-  responsibilities: Matrix,
-  regularisation: number,
-): MixtureModel | undefined {
-  const { rows: n, cols: d, data } = points
-  const k = responsibilities.cols
-  const r = responsibilities.data
-  const mass = new Float64Array(k)
-  const means = new Float64Array(k * d)
-  for (let i = 0; i < n; i++) {
-    for (let j = 0; j < k; j++) {
-      const w = r[i * k + j]!
-      if (w === 0) continue
-      mass[j]! += w
-      for (let a = 0; a < d; a++) means[j * d + a]! += w * data[i * d + a]!
-    }
-  }
-  for (let j = 0; j < k; j++) {
-    mass[j]! += EMPTY_MASS
-    for (let a = 0; a < d; a++) means[j * d + a] = means[j * d + a]! / mass[j]!
-  }
-  const covariances = new Float64Array(k * d * d)
-  const difference = new Float64Array(d)
-  for (let i = 0; i < n; i++) {
-    for (let j = 0; j < k; j++) {
-      const w = r[i * k + j]!
-      if (w === 0) continue
-      for (let a = 0; a < d; a++) difference[a] = data[i * d + a]! - means[j * d + a]!
-      for (let a = 0, at = j * d * d; a < d; a++, at += d) {
-        const x = w * difference[a]!
-        for (let b = 0; b <= a; b++) covariances[at + b]! += x * difference[b]!
-      }
-    }
-  }
-  for (let j = 0; j < k; j++) {
-    const at = j * d * d
-    for (let a = 0; a < d * d; a++) covariances[at + a] = covariances[at + a]! / mass[j]!
-    for (let a = 0; a < d; a++) covariances[at + a * d + a]! += regularisation
-  }
-  if (precisionCholeskyInPlace(covariances, k, d) >= 0) return undefined
-  let total = 0
-  for (let j = 0; j < k; j++) {
-    mass[j] = mass[j]! / n
-    total += mass[j]!
-  }
-  const weights = mass.map((w) => w / total)
-  return { covarianceType: 'full', weights, means: matrixOf(k, d, means), precisionCholesky: covariances }
 }

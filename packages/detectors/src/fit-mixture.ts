@@ -1,31 +1,38 @@
 /**
- * From embedded rows to a mixture: clusters, start, EM, and what to do when a covariance is singular.
+ * From embedded rows to a mixture of full covariances: clusters, start, EM.
  *
- * A regularisation that proves too small is raised tenfold, start and EM run again, up to 1e-3. QuickShift++
- * takes n² time and n^(5/3) memory, so above MAXIMUM_CLUSTERED_ROWS rows it sees a random sample; EM sees all.
+ * QuickShift++ says how many components there are. EM starts from its clusters, or from as many of k-means; which of
+ * the two finds the better mixture is a matter of the rows, and `mixtureStart` chooses (docs/results/mixture-starts.md
+ * has the figures). Above `clusterSearchRows` rows it searches a random sample of so many, since its time grows faster
+ * than n and its number of neighbours with it; k-means and EM see all rows, in time that grows as n.
  */
-import { DataError, type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
+import { type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
 import { clusterMoments } from './cluster-moments.js'
 import { keepLargestClusters } from './cluster-selection.js'
-import { type EmResult, runEm } from './expectation-maximisation.js'
+import { type FittedFromStart, fitFromStart } from './fit-from-start.js'
 import { kMeans } from './k-means.js'
 import { mixtureFromMoments } from './mixture-start.js'
-import type { EmParameters, StartParameters } from './parameters.js'
+import type { MixtureModel } from './model.js'
+import type { EmParameters, QuickShiftStart, StartParameters } from './parameters.js'
 import { type Clustering, defaultNeighbours, quickShiftPlusPlus } from './quickshift-pp.js'
 
-/** QuickShift++ searches at most so many rows. */
-export const MAXIMUM_CLUSTERED_ROWS = 10_000
-
-export interface FittedMixture extends EmResult {
+export interface FittedMixture extends FittedFromStart<MixtureModel> {
   readonly clustersFound: number
   readonly clustersKept: number
-  readonly regularisation: number
-  readonly notes: readonly string[]
 }
 
 export interface MixtureProgress {
   readonly onClusters?: (fraction: number) => void
   readonly onEmStep?: (step: number) => void
+}
+
+/** Clusters that a mixture is started from. */
+interface StartClusters {
+  /** The rows that were clustered. */
+  readonly clustered: Matrix
+  readonly clustering: Clustering
+  /** Labels of the clusters that become components. */
+  readonly kept: Uint32Array
 }
 
 /** `points` n × d. Draws from the forks `cluster-sample` and `k-means` of `rng`. Throws DataError. */
@@ -34,70 +41,56 @@ export function fitMixture(
   start: StartParameters,
   em: EmParameters,
   rng: Rng,
-  progress: MixtureProgress = {},
+  { onClusters, onEmStep }: MixtureProgress = {},
 ): FittedMixture {
   const notes: string[] = []
-  const { clustered, clustering, kept } = findClusters(points, start, rng, notes, progress)
-  for (const regularisation of regularisationSteps(em.regularisation)) {
-    const moments = clusterMoments(clustered, clustering, kept, regularisation)
-    const first = mixtureFromMoments(moments, start.kind === 'quickshift++' ? regularisation : 0)
-    const result = first && runEm(points, first, { ...em, regularisation }, progress.onEmStep)
-    if (result === undefined) continue
-    if (regularisation !== em.regularisation) {
-      notes.push(
-        `regularisation raised from ${em.regularisation} to ${regularisation}: a covariance was singular`,
-      )
-    }
-    if (!result.converged) {
-      notes.push(`EM stopped after ${em.maximumSteps} steps, short of its tolerance ${em.tolerance}`)
-    }
-    return { ...result, clustersFound: clustering.count, clustersKept: kept.length, regularisation, notes }
+  let clusters: StartClusters
+  let found: { clustersFound: number; clustersKept: number }
+  let fromClusters = false
+  if (start.kind === 'k-means++') {
+    clusters = clusterByKMeans(points, start.k, rng)
+    const { count } = clusters.clustering
+    if (count < start.k) notes.push(`k lowered from ${start.k} to ${count}: no more embedded rows differ`)
+    found = { clustersFound: count, clustersKept: count }
+  } else {
+    clusters = clusterByQuickShift(points, start, rng, notes, onClusters)
+    found = { clustersFound: clusters.clustering.count, clustersKept: clusters.kept.length }
+    fromClusters = start.mixtureStart === 'clusters'
+    if (!fromClusters) clusters = clusterByKMeans(points, clusters.kept.length, rng)
   }
-  throw new DataError(
-    'a covariance of the mixture stays singular with 0.001 on its diagonal: the embedded rows are too large or too alike; use a smaller d or k, or scale the rows',
-    'regularisation',
-  )
+  const { clustered, clustering, kept } = clusters
+  const startWith = (regularisation: number) => {
+    const moments = clusterMoments(clustered, clustering, kept, regularisation)
+    return mixtureFromMoments(moments, fromClusters ? regularisation : 0)
+  }
+  const fitted = fitFromStart(points, em, startWith, onEmStep)
+  return { ...fitted, ...found, notes: [...notes, ...fitted.notes] }
 }
 
-function findClusters(
+function clusterByKMeans(points: Matrix, k: number, rng: Rng): StartClusters {
+  const clustering = kMeans(points, k, rng.fork('k-means'))
+  return {
+    clustered: points,
+    clustering,
+    kept: Uint32Array.from({ length: clustering.count }, (_, i) => i),
+  }
+}
+
+function clusterByQuickShift(
   points: Matrix,
-  start: StartParameters,
+  { beta, neighbours, coverage, maximumClusters, clusterSearchRows }: QuickShiftStart,
   rng: Rng,
   notes: string[],
-  { onClusters }: MixtureProgress,
-): { clustered: Matrix; clustering: Clustering; kept: Uint32Array } {
-  if (start.kind === 'k-means++') {
-    const clustering = kMeans(points, start.k, rng.fork('k-means'))
-    if (clustering.count < start.k) {
-      notes.push(`k lowered from ${start.k} to ${clustering.count}: no more embedded rows differ`)
-    }
-    return {
-      clustered: points,
-      clustering,
-      kept: Uint32Array.from({ length: clustering.count }, (_, i) => i),
-    }
-  }
+  onClusters?: (fraction: number) => void,
+): StartClusters {
   let clustered = points
-  if (points.rows > MAXIMUM_CLUSTERED_ROWS) {
-    const chosen = sampleWithoutReplacement(points.rows, MAXIMUM_CLUSTERED_ROWS, rng.fork('cluster-sample'))
+  if (points.rows > clusterSearchRows) {
+    const chosen = sampleWithoutReplacement(points.rows, clusterSearchRows, rng.fork('cluster-sample'))
     clustered = takeRows(points, chosen.sort())
-    notes.push(`clusters were searched in a random ${MAXIMUM_CLUSTERED_ROWS} of ${points.rows} rows`)
+    notes.push(`clusters were searched in a random ${clusterSearchRows} of ${points.rows} rows`)
   }
-  const neighbours = start.neighbours ?? defaultNeighbours(clustered.rows)
-  if (neighbours > clustered.rows)
-    notes.push(`neighbours lowered from ${neighbours} to ${clustered.rows} rows`)
-  const clustering = quickShiftPlusPlus(clustered, neighbours, start.beta, onClusters)
-  return {
-    clustered,
-    clustering,
-    kept: keepLargestClusters(clustering, start.coverage, start.maximumClusters),
-  }
-}
-
-/** The regularisation asked for, then tenfold as often as 1e-3 allows. */
-function regularisationSteps(first: number): number[] {
-  const steps = [first]
-  for (let r = first * 10; r < 1e-3; r *= 10) steps.push(r)
-  if (first < 1e-3) steps.push(1e-3)
-  return steps
+  const k = neighbours ?? defaultNeighbours(clustered.rows)
+  if (k > clustered.rows) notes.push(`neighbours lowered from ${k} to ${clustered.rows} rows`)
+  const clustering = quickShiftPlusPlus(clustered, k, beta, onClusters)
+  return { clustered, clustering, kept: keepLargestClusters(clustering, coverage, maximumClusters) }
 }

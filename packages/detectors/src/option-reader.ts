@@ -11,6 +11,7 @@ import type {
   CovarianceType,
   DetectorOptions,
   EmParameters,
+  MixtureStart,
   OptionName,
 } from './parameters.js'
 
@@ -29,6 +30,8 @@ export const DEFAULT_OPTIONS = {
   beta: 0.9,
   coverage: 0.95,
   maximumClusters: 20,
+  clusterSearchRows: 10_000,
+  mixtureStart: 'clusters',
   covariance: 'full',
   tolerance: 1e-3,
   maximumSteps: 100,
@@ -89,6 +92,10 @@ export class OptionReader {
     return this.oneOf('covariance', ['full', 'diagonal', 'tied', 'spherical'])
   }
 
+  mixtureStart(): MixtureStart {
+    return this.oneOf('mixtureStart', ['clusters', 'k-means++'])
+  }
+
   bandwidth(): BandwidthParameters {
     return {
       bandwidthQuantile: this.share('bandwidthQuantile'),
@@ -140,7 +147,7 @@ export class OptionReader {
   }
 
   private oneOf<T extends string>(
-    name: 'scaler' | 'kernel' | 'covariance' | 'quantileCompat',
+    name: 'scaler' | 'kernel' | 'covariance' | 'quantileCompat' | 'mixtureStart',
     allowed: readonly T[],
   ): T {
     const value = this.given[name] ?? DEFAULT_OPTIONS[name]

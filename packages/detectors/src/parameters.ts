@@ -50,6 +50,12 @@ export interface DetectorOptions {
   readonly coverage?: number
   /** -qs alone: at most so many clusters are kept, 1 … 1,000; default 20. */
   readonly maximumClusters?: number
+  /** -qs alone: clusters are searched among at most so many rows, drawn at random when there are more,
+   * 10 … 1,000,000; default 10,000. */
+  readonly clusterSearchRows?: number
+  /** -qs alone: EM starts from the clusters of QuickShift++ (the paper), or from as many that k-means finds from
+   * k-means++ seeds; default `clusters`. */
+  readonly mixtureStart?: MixtureStart
   /** gmm alone: what the components' covariances may be; default `full`. */
   readonly covariance?: CovarianceType
   /** EM stops when the mean log-likelihood changes by less, a one-class SVM when no condition of its optimum is
@@ -76,6 +82,8 @@ export type QuantileCompat = 'pairs' | 'authors'
 
 export type CovarianceType = 'full' | 'diagonal' | 'tied' | 'spherical'
 
+export type MixtureStart = 'clusters' | 'k-means++'
+
 export type OptionName = Exclude<keyof DetectorOptions, 'detector'>
 
 export interface KjlParameters {
@@ -94,6 +102,8 @@ export interface QuickShiftStart {
   readonly neighbours: number | null
   readonly coverage: number
   readonly maximumClusters: number
+  readonly clusterSearchRows: number
+  readonly mixtureStart: MixtureStart
 }
 
 export interface KMeansStart {

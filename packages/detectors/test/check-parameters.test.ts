@@ -6,6 +6,7 @@ import {
   DETECTOR_NAMES,
   type DetectorOptions,
   detectorOptionsOf,
+  type QuickShiftStart,
 } from '../src/index.js'
 
 describe('checkParameters', () => {
@@ -19,7 +20,15 @@ describe('checkParameters', () => {
       m: 100,
       d: 5,
       embedding: { kind: 'kjl', centre: false },
-      start: { kind: 'quickshift++', beta: 0.9, neighbours: null, coverage: 0.95, maximumClusters: 20 },
+      start: {
+        kind: 'quickshift++',
+        beta: 0.9,
+        neighbours: null,
+        coverage: 0.95,
+        maximumClusters: 20,
+        clusterSearchRows: 10_000,
+        mixtureStart: 'clusters',
+      },
       em: { tolerance: 1e-3, maximumSteps: 100, regularisation: 1e-6 },
       supportGuard: true,
     })
@@ -38,6 +47,8 @@ describe('checkParameters', () => {
     ['neighbours', [0, 1.5, 100_001]],
     ['coverage', [0, 1.1]],
     ['maximumClusters', [0, 1001]],
+    ['clusterSearchRows', [0, 9, 1e7, 50.5]],
+    ['mixtureStart', ['k-means', 0]],
     ['tolerance', [-1, Number.POSITIVE_INFINITY]],
     ['maximumSteps', [0, 1e6]],
     ['regularisation', [0, 0.01]],
@@ -120,6 +131,14 @@ describe('checkParameters', () => {
     refusal({ detector: 'ocsvm', kernel: 'linear', quantileCompat: 'pairs' }, 'quantileCompat')
     refusal({ detector: 'ocsvm', kernel: 'linear', quantileRows: 10 }, 'quantileRows')
     refusal({ detector: 'pca', components: 0 }, 'components')
+  })
+
+  it('takes stored parameters that do not speak of later options for what was done before them', () => {
+    const options = { mixtureStart: 'clusters', clusterSearchRows: 10_000 } as const
+    const checked = checkParameters(options)
+    const { mixtureStart, clusterSearchRows, ...start } = checked.start as QuickShiftStart
+    expect(checkStoredParameters({ ...checked, start })).toEqual(checked)
+    expect({ mixtureStart, clusterSearchRows }).toEqual(options)
   })
 
   it('refuses stored parameters whose stages are not the detector’s', () => {

@@ -1,8 +1,10 @@
 import { ArgumentError, createRng, DataError, type Matrix, matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { expectation, maximisation, runEm } from '../src/expectation-maximisation.js'
-import { fitMixture, MAXIMUM_CLUSTERED_ROWS } from '../src/fit-mixture.js'
+import { expectation, runEm } from '../src/expectation-maximisation.js'
+import { fitFromStart } from '../src/fit-from-start.js'
+import { fitMixture } from '../src/fit-mixture.js'
+import { maximiseFull } from '../src/full-covariances.js'
 import { createMixture, mixtureCovariances, mixtureLogDensities } from '../src/gaussian-mixture.js'
 import { checkParameters } from '../src/index.js'
 import { kMeans } from '../src/k-means.js'
@@ -91,8 +93,48 @@ describe('EM', () => {
       const sum = responsibilities.data.slice(4 * i, 4 * i + 4).reduce((a, b) => a + b, 0)
       expect(sum).toBeCloseTo(1, 14)
     }
-    const { weights } = maximisation(points, responsibilities, 1e-6)!
+    const { weights } = maximiseFull(points, responsibilities, 1e-6)!
     expect(weights.reduce((a, b) => a + b, 0)).toBeCloseTo(1, 14)
+  })
+
+  it('takes out a component that lost its rows, in the step in which it did', () => {
+    // a third component, narrow and far from all rows, that starves in the first step
+    const two = start(2)
+    const d = points.cols
+    const third = createMixture(
+      Float64Array.of(0.5, 0.5 - 1e-9, 1e-9),
+      matrixOf(3, d, Float64Array.of(...two.means.data, -5e3, -5e3, -5e3)),
+      Float64Array.from({ length: 27 }, (_, i) => ((i % 9) % 4 === 0 ? (i < 18 ? 25 : 1) : 0)),
+    )
+    const fitted = runEm(points, third, { ...em, maximumSteps: 1 })!
+    expect(fitted.removed).toBe(1)
+    expect(fitted.mixture.weights.length).toBe(2)
+    expect(fitted.mixture.means.rows).toBe(2)
+    expect(fitted.mixture.precisionCholesky.length).toBe(2 * d * d)
+    expect(fitted.mixture.weights[0]! + fitted.mixture.weights[1]!).toBeCloseTo(1, 15)
+    const more = runEm(points, third, em)!
+    expect(more.removed).toBe(1)
+    // what is left goes on as if the third had never been
+    const expected = runEm(points, two, em)!
+    const at = matrixOf(1, d, new Float64Array(d))
+    const [density] = mixtureLogDensities(more.mixture, at)
+    expect(density).toBeCloseTo(mixtureLogDensities(expected.mixture, at)[0]!, 2)
+  })
+
+  it('says so when components were taken out', () => {
+    const start = createMixture(
+      Float64Array.of(0.5, 0.5),
+      matrixOf(2, 1, Float64Array.of(0, 1e6)),
+      Float64Array.of(1, 1),
+    )
+    const rows = matrixOf(
+      20,
+      1,
+      Float64Array.from({ length: 20 }, (_, i) => i / 10),
+    )
+    const fitted = fitFromStart(rows, em, () => start)
+    expect(fitted.mixture.weights).toEqual(Float64Array.of(1))
+    expect(fitted.notes).toEqual(['1 components were removed: no rows belonged to them any more'])
   })
 
   it('gives an empty component a mean and a positive weight', () => {
@@ -101,7 +143,7 @@ describe('EM', () => {
       2,
       Float64Array.from({ length: 400 }, (_, i) => 1 - (i % 2)),
     )
-    const mixture = maximisation(points, responsibilities, 1e-6)!
+    const mixture = maximiseFull(points, responsibilities, 1e-6)!
     expect(mixture.weights[1]).toBeGreaterThan(0)
     for (const v of [...mixture.means.data, ...mixture.precisionCholesky])
       expect(Number.isFinite(v)).toBe(true)
@@ -139,11 +181,34 @@ describe('fitMixture', () => {
   })
 
   it('searches clusters in a stated sample when there are very many rows', () => {
-    const points = clusteredRows(MAXIMUM_CLUSTERED_ROWS + 200, 1)
-    const quickshift = checkParameters({ neighbours: 50 }).start
-    const fitted = fitMixture(points, quickshift, em, createRng(1))
-    expect(fitted.notes.join()).toContain(`a random ${MAXIMUM_CLUSTERED_ROWS} of ${points.rows} rows`)
-    expect(fitted.mixture.weights.length).toBeGreaterThan(0)
+    const points = clusteredRows(1200, 2)
+    const search = (clusterSearchRows: number) =>
+      fitMixture(points, checkParameters({ clusterSearchRows }).start, em, createRng(1))
+    const sampled = search(300)
+    expect(sampled.notes).toEqual(['clusters were searched in a random 300 of 1200 rows'])
+    expect(sampled.clustersKept).toBeGreaterThan(1)
+    expect(sampled.mixture.weights.length).toBe(sampled.clustersKept)
+    expect(search(1200).notes).toEqual([])
+  })
+
+  it('starts from clusters or from k-means with their number, as asked', () => {
+    const points = clusteredRows(400, 2)
+    const fits = (['clusters', 'k-means++'] as const).map((mixtureStart) => {
+      const start = checkParameters({ mixtureStart, coverage: 1 }).start
+      return fitMixture(points, start, { ...em, maximumSteps: 1 }, createRng(1))
+    })
+    const [byClusters, byKMeans] = fits
+    expect(byKMeans!.clustersFound).toBe(byClusters!.clustersFound)
+    expect(byKMeans!.clustersKept).toBe(byClusters!.clustersKept)
+    expect(byKMeans!.meanLogLikelihoods).not.toEqual(byClusters!.meanLogLikelihoods)
+    const k = byClusters!.clustersKept
+    const given = fitMixture(
+      points,
+      checkParameters({ detector: 'oc-kjl', k }).start,
+      { ...em, maximumSteps: 1 },
+      createRng(1),
+    )
+    expect(byKMeans!.mixture).toEqual(given.mixture)
   })
 })
 

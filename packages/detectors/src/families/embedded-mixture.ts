@@ -48,6 +48,8 @@ const QUICKSHIFT_OPTIONS = [
   'neighbours',
   'coverage',
   'maximumClusters',
+  'clusterSearchRows',
+  'mixtureStart',
 ] as const satisfies readonly OptionName[]
 
 /** The definition of the detector of that name, embedding and start. */
@@ -201,6 +203,8 @@ function checkStart(given: OptionReader, kind: StartParameters['kind']): StartPa
     neighbours: given.neighbours(),
     coverage: given.share('coverage'),
     maximumClusters: given.whole('maximumClusters', 1, 1000),
+    clusterSearchRows: given.whole('clusterSearchRows', 10, 1_000_000),
+    mixtureStart: given.mixtureStart(),
   }
 }
 

@@ -3,6 +3,7 @@ import { gaussianKernel, pairDistanceQuantiles } from '@oddflow/linalg'
 import { describe, expect, it } from 'vitest'
 import { keepLargestClusters } from '../../src/cluster-selection.js'
 import { embedRows } from '../../src/embedding.js'
+import { runEm } from '../../src/expectation-maximisation.js'
 import { kjlProjection } from '../../src/kjl.js'
 import {
   mixtureOf,
@@ -11,7 +12,6 @@ import {
   typedMixtureLogDensities,
 } from '../../src/mixture-types/by-covariance-type.js'
 import { fitTypedMixture } from '../../src/mixture-types/fit-typed-mixture.js'
-import { runTypedEm } from '../../src/mixture-types/typed-em.js'
 import type { TypedCovarianceType, TypedMixture } from '../../src/mixture-types/typed-mixture.js'
 import { clusterMemberships } from '../../src/mixture-types/weighted-means.js'
 import type { EmbeddingModel } from '../../src/model.js'
@@ -60,7 +60,7 @@ function expectRun(run: Run, tolerance: number, densityTolerance: number): void 
   const start = mixtureFrom(run.covarianceType, run.start)
   const em = (maximumSteps: number) => {
     const { tolerance: stop, regularisation } = run
-    return runTypedEm(rows, start, { tolerance: stop, regularisation, maximumSteps })!
+    return runEm(rows, start, { tolerance: stop, regularisation, maximumSteps })!
   }
   run.iterates.forEach((state, i) => {
     expectState(em(i + 1).mixture, state, tolerance)

@@ -7,12 +7,14 @@ import { sampleModel } from './sample.js'
 
 type Json = Record<string, unknown>
 
-/** Files from before there was a support guard do not speak of it (docs/model-file.md). */
+/** Files from before there were these options do not speak of them (docs/model-file.md). */
 const MAY_BE_ABSENT = [
   'parameters.supportGuard',
   'parameters.quantileCompat',
   'parameters.quantileRows',
   'parameters.components',
+  'parameters.start.clusterSearchRows',
+  'parameters.start.mixtureStart',
 ]
 
 const variants: [string, DetectorOptions, boolean][] = [
