@@ -128,24 +128,25 @@ describe('neighbour radii', () => {
 
 describe('selection', () => {
   it('puts the pair of a rank where sorting would', () => {
+    type Pair = readonly [value: number, index: number]
+    const compare = (a: Pair, b: Pair) => a[0] - b[0] || a[1] - b[1]
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 90 }),
         fc.nat(),
         (numbers, at) => {
-          const rank = at % numbers.length
+          const n = numbers.length
+          const rank = at % n
           const values = Float64Array.from(numbers)
-          const indices = Uint32Array.from(numbers.keys()).reverse()
-          const pairs = numbers.map((v, i) => [v, numbers.length - 1 - i] as const)
-          const sorted = pairs.toSorted((a, b) => a[0] - b[0] || a[1] - b[1])
-          selectPairs(values, indices, numbers.length, rank)
-          expect([values[rank], indices[rank]]).toEqual(sorted[rank])
-          const after = Array.from(values, (v, i) => [v, indices[i]!] as const)
-          expect(after.toSorted((a, b) => a[0] - b[0] || a[1] - b[1])).toEqual(sorted)
-          const isAfter = ([v, i]: readonly [number, number]) =>
-            v > values[rank]! || (v === values[rank]! && i > indices[rank]!)
-          expect(after.slice(0, rank).some(isAfter)).toBe(false)
-          expect(after.slice(rank + 1).every(isAfter)).toBe(true)
+          const indices = Uint32Array.from({ length: n }, (_, i) => n - 1 - i)
+          const sorted = numbers.map((v, i): Pair => [v, n - 1 - i]).sort(compare)
+          selectPairs(values, indices, n, rank)
+          const pairs = Array.from(values, (v, i): Pair => [v, indices[i]!])
+          const chosen = pairs[rank]!
+          expect(chosen).toEqual(sorted[rank])
+          expect([...pairs].sort(compare)).toEqual(sorted)
+          expect(pairs.slice(0, rank).every((pair) => compare(pair, chosen) < 0)).toBe(true)
+          expect(pairs.slice(rank + 1).every((pair) => compare(pair, chosen) > 0)).toBe(true)
         },
       ),
     )
