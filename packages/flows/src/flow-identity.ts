@@ -54,10 +54,16 @@ export function copyIdentity(from: FlowIdentity, i: number, to: FlowIdentity, j:
 }
 
 /**
- * Writes the key of packet i into `key` (of IPv4, the front words alone); true if its source is end b. With
- * `directional`, end a is the source, so the two directions have keys of their own.
+ * Writes the key of packet i to key[keyAt …] (of IPv4, the front words alone); true if its source is end b.
+ * With `directional`, end a is the source, so the two directions have keys of their own.
  */
-export function writeKey(batch: PacketBatch, i: number, key: Uint32Array, directional = false): boolean {
+export function writeKey(
+  batch: PacketBatch,
+  i: number,
+  key: Uint32Array,
+  keyAt: number,
+  directional: boolean,
+): boolean {
   const { sourceAddress, destinationAddress } = batch
   const sourcePort = batch.sourcePort[i]
   const destinationPort = batch.destinationPort[i]
@@ -74,14 +80,14 @@ export function writeKey(batch: PacketBatch, i: number, key: Uint32Array, direct
   const swapped = order > 0 && !directional
   const a = swapped ? destinationAddress : sourceAddress
   const b = swapped ? sourceAddress : destinationAddress
-  key[0] = (batch.protocol[i] << 8) | version
-  key[1] = swapped ? (destinationPort << 16) | sourcePort : (sourcePort << 16) | destinationPort
-  key[2] = a[at + 3]
-  key[3] = b[at + 3]
+  key[keyAt] = (batch.protocol[i] << 8) | version
+  key[keyAt + 1] = swapped ? (destinationPort << 16) | sourcePort : (sourcePort << 16) | destinationPort
+  key[keyAt + 2] = a[at + 3]
+  key[keyAt + 3] = b[at + 3]
   if (version !== 4) {
     for (let w = 0; w < 3; w++) {
-      key[4 + w] = a[at + w]
-      key[7 + w] = b[at + w]
+      key[keyAt + 4 + w] = a[at + w]
+      key[keyAt + 7 + w] = b[at + w]
     }
   }
   return swapped

@@ -57,8 +57,11 @@ export class FlowTable {
   readonly #directional: boolean
   readonly #key0: number
   readonly #key1: number
-  readonly #key = new Uint32Array(KEY_WORDS)
-  /** Of the key last looked up. */
+  /** Keys of the prepared packets, and behind them that of a packet that was not prepared. */
+  readonly #keys = new Uint32Array(KEY_WORDS * (PREPARED_PACKETS + 1))
+  readonly #preparedSwapped = new Uint8Array(PREPARED_PACKETS)
+  /** Of the key last looked up: where it stands in #keys, its words, its hash. */
+  #keyAt = 0
   #words = KEY_WORDS
   #hash = 0
   #slots = new Int32Array(2 * INITIAL_SLOTS)
@@ -87,45 +90,52 @@ export class FlowTable {
    * short independent reads at once, but not those that wait for each other, as a search's do.
    */
   prepare(batch: PacketBatch, start: number, count: number): void {
-    const key = this.#key
+    const keys = this.#keys
+    const swapped = this.#preparedSwapped
     const hashes = this.#preparedHash
     for (let k = 0; k < count; k++) {
-      writeKey(batch, start + k, key, this.#directional)
+      const at = KEY_WORDS * k
+      swapped[k] = writeKey(batch, start + k, keys, at, this.#directional) ? 1 : 0
       const words = batch.ipVersion[start + k] === 4 ? IPV4_KEY_WORDS : KEY_WORDS
-      hashes[k] = halfSipHash13(key, 0, words, this.#key0, this.#key1)
+      hashes[k] = halfSipHash13(keys, at, words, this.#key0, this.#key1)
     }
     const slots = this.#slots
     const mask = this.#mask
     const flows = this.preparedFlow
     for (let k = 0; k < count; k++) flows[k] = slots[2 * (hashes[k] & mask) + 1] - 1
-    const keys = this.identity.keys
+    const held = this.identity.keys
     const links = this.activity.words
     let read = 0
     for (let k = 0; k < count; k++) {
       const flow = flows[k]
-      if (flow >= 0) read ^= keys[KEY_WORDS * flow] ^ links[WORD_STRIDE * flow + HASH]
+      if (flow >= 0) read ^= held[KEY_WORDS * flow] ^ links[WORD_STRIDE * flow + HASH]
     }
     this.warmth = read
   }
 
   /** `find` of the packet that was number k of those prepared. */
   findPrepared(batch: PacketBatch, i: number, k: number): number {
-    this.lastSwapped = writeKey(batch, i, this.#key, this.#directional)
-    return this.#search(batch, i, this.#preparedHash[k])
+    this.lastSwapped = this.#preparedSwapped[k] === 1
+    return this.#search(
+      KEY_WORDS * k,
+      batch.ipVersion[i] === 4 ? IPV4_KEY_WORDS : KEY_WORDS,
+      this.#preparedHash[k],
+    )
   }
 
   /** Number of the flow of packet i, or -1. Remembers the key for `insert`. */
   find(batch: PacketBatch, i: number): number {
     const words = batch.ipVersion[i] === 4 ? IPV4_KEY_WORDS : KEY_WORDS
-    this.lastSwapped = writeKey(batch, i, this.#key, this.#directional)
-    return this.#search(batch, i, halfSipHash13(this.#key, 0, words, this.#key0, this.#key1))
+    const at = KEY_WORDS * PREPARED_PACKETS
+    this.lastSwapped = writeKey(batch, i, this.#keys, at, this.#directional)
+    return this.#search(at, words, halfSipHash13(this.#keys, at, words, this.#key0, this.#key1))
   }
 
-  #search(batch: PacketBatch, i: number, hash: number): number {
-    const key = this.#key
-    const words = batch.ipVersion[i] === 4 ? IPV4_KEY_WORDS : KEY_WORDS
-    this.#hash = hash
+  #search(keyAt: number, words: number, hash: number): number {
+    const key = this.#keys
+    this.#keyAt = keyAt
     this.#words = words
+    this.#hash = hash
     const slots = this.#slots
     const keys = this.identity.keys
     const mask = this.#mask
@@ -136,7 +146,7 @@ export class FlowTable {
       if (slots[2 * slot] === hash) {
         const at = KEY_WORDS * (entry - 1)
         let w = 0
-        while (w < words && keys[at + w] === key[w]) w++
+        while (w < words && keys[at + w] === key[keyAt + w]) w++
         if (w === words) return entry - 1
       }
       slot = (slot + 1) & mask
@@ -154,7 +164,7 @@ export class FlowTable {
     else this.#free = this.activity.words[WORD_STRIDE * flow + HASH]
     const words = this.#words
     for (let w = 0; w < KEY_WORDS; w++) {
-      this.identity.keys[KEY_WORDS * flow + w] = w < words ? this.#key[w] : 0
+      this.identity.keys[KEY_WORDS * flow + w] = w < words ? this.#keys[this.#keyAt + w] : 0
     }
     this.activity.words[WORD_STRIDE * flow + HASH] = this.#hash
     this.activity.add(flow)
