@@ -1,0 +1,142 @@
+/**
+ * The recording program as a child process: started, asked for its counts, stopped in bounded time.
+ *
+ * Its standard output is the capture, read by whoever owns this; its standard error goes to
+ * recorder-messages.ts. Nothing queues up here: while the capture is not read, the pipe fills, the program
+ * waits, and the kernel drops and counts what no longer fits into its buffer. The child ends with us: on our
+ * exit it is killed, and should we be killed ourselves, it finds its pipe closed at the next packet.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import process from 'node:process'
+import { describeSpawnError } from './live-capture-error.js'
+import type { RecorderCommand } from './recorder-command.js'
+import { createRecorderMessages, type RecorderMessages } from './recorder-messages.js'
+
+/** How long a recorder that was told to stop may take before it is killed. */
+export const STOP_MILLIS = 2000
+/** How long to wait for counts that were asked for. */
+const COUNTS_MILLIS = 1000
+
+export interface RecorderChild {
+  /** Its standard output; throws nothing where the program could not be started: `ended` does. */
+  output(): AsyncIterable<Uint8Array>
+  readonly messages: RecorderMessages
+  /** It was told to stop. */
+  readonly stopping: boolean
+  /** Tells it to stop, and kills it if it has not ended STOP_MILLIS later. */
+  stop(): void
+  /** Resolves when it has begun to record, or has ended without. */
+  readonly begun: Promise<void>
+  /** Asks for its counts; false where it does not tell them while it runs. */
+  askForCounts(): Promise<boolean>
+  /** `exit code 1` or `signal SIGKILL`; `exit code 0` is an orderly end. Rejects where it did not start. */
+  readonly ended: Promise<string>
+}
+
+/** Those that run now. */
+const children = new Set<ChildProcess>()
+
+function killAll(): void {
+  for (const child of children) child.kill('SIGKILL')
+}
+
+function spawnRecorder(name: string, command: RecorderCommand): ChildProcess {
+  try {
+    return spawn(command.program, command.args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // its messages are read by a program
+      env: { ...process.env, LC_ALL: 'C' },
+    })
+  } catch (cause) {
+    throw describeSpawnError(name, command.program, cause)
+  }
+}
+
+/** Throws LiveCaptureError. */
+export function startRecorder(name: string, command: RecorderCommand): RecorderChild {
+  const child = spawnRecorder(name, command)
+  const messages = createRecorderMessages()
+  let stopping = false
+  let hasEnded = false
+  let timer: NodeJS.Timeout | undefined
+  let onNews: () => void = () => undefined
+  let onBegun: () => void = () => undefined
+  const begun = new Promise<void>((resolve) => {
+    onBegun = resolve
+  })
+  if (children.size === 0) process.on('exit', killAll)
+  children.add(child)
+
+  // there are no pipes where there are no file descriptors left for them
+  child.stderr?.setEncoding('utf8')
+  child.stderr?.on('data', (text: string) => {
+    messages.add(text)
+    if (messages.hasBegun) onBegun()
+    onNews()
+  })
+  child.stderr?.on('error', () => undefined)
+
+  const ended = new Promise<string>((resolve, reject) => {
+    const settle = (): void => {
+      hasEnded = true
+      clearTimeout(timer)
+      children.delete(child)
+      if (children.size === 0) process.removeListener('exit', killAll)
+      messages.end()
+      onBegun()
+      onNews()
+    }
+    child.once('error', (cause) => {
+      // a signal that could not be sent comes here as well, and is no end
+      if (child.pid !== undefined) return
+      settle()
+      reject(describeSpawnError(name, command.program, cause))
+    })
+    child.once('close', (code, signal) => {
+      settle()
+      resolve(signal === null ? `exit code ${code}` : `signal ${signal}`)
+    })
+  })
+  // whoever reads the capture awaits it, but perhaps later
+  ended.catch(() => undefined)
+
+  return {
+    async *output() {
+      try {
+        if (child.stdout) yield* child.stdout
+      } catch (cause) {
+        if (child.pid !== undefined) throw cause
+      }
+    },
+    messages,
+    begun,
+    ended,
+    get stopping() {
+      return stopping
+    },
+    stop() {
+      if (stopping || hasEnded) return
+      stopping = true
+      child.kill('SIGTERM')
+      timer = setTimeout(() => child.kill('SIGKILL'), STOP_MILLIS)
+    },
+    async askForCounts() {
+      // before it has begun, the signal would end it
+      if (command.recorder !== 'tcpdump' || !messages.hasBegun || hasEnded) return false
+      const before = messages.countsTold
+      child.kill('SIGUSR1')
+      let waiting = true
+      const limit = setTimeout(() => {
+        waiting = false
+        onNews()
+      }, COUNTS_MILLIS)
+      while (waiting && !hasEnded && messages.countsTold === before) {
+        await new Promise<void>((resolve) => {
+          onNews = resolve
+        })
+      }
+      clearTimeout(limit)
+      return messages.countsTold > before
+    },
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * The command line of the program that records for us: tcpdump or dumpcap.
+ *
+ * Recording needs rights that reading does not, so a small program that many have looked at holds them and
+ * writes a capture to a pipe; nothing of OddFlow runs with them. The arguments go to the program one by one,
+ * never through a shell, and the filter behind `--`, where it cannot be taken for an option.
+ *
+ * tcpdump: `-U --immediate-mode` hands every packet over as it comes (without them a quiet network is seen
+ * half a second late), `-n` looks up no names. dumpcap has neither and no direction, and collects packets for
+ * a while before it writes; it needs no root where the user is in its group.
+ */
+import { ArgumentError } from '@oddflow/core'
+import { MAXIMUM_CAPTURED_BYTES } from '../capture-end.js'
+
+export const RECORDERS = ['tcpdump', 'dumpcap'] as const
+export type RecorderName = (typeof RECORDERS)[number]
+
+export const DIRECTIONS = ['in', 'out', 'inout'] as const
+export type CaptureDirection = (typeof DIRECTIONS)[number]
+
+/** Kernel buffer where none is asked for: half a second of a full gigabit, cut to 262,144 bytes a frame. */
+export const DEFAULT_KERNEL_BUFFER_KIBIBYTES = 32_768
+
+export interface RecorderOptions {
+  /** As the system names it, for instance eth0; `any` is all of them on Linux. */
+  readonly interface: string
+  /** In tcpdump's language; the kernel filters. */
+  readonly filter?: string
+  /** Most bytes of a frame that are kept, 64 … 262,144 (all, where it is left out). */
+  readonly snapLengthBytes?: number
+  /** Seen from this machine; `inout` where it is left out. tcpdump alone. */
+  readonly direction?: CaptureDirection
+  /** 64 … 2,097,152; what comes faster than it is read waits there, and is dropped and counted when it is full. */
+  readonly kernelBufferKibibytes?: number
+  /** `tcpdump` where it is left out. */
+  readonly recorder?: RecorderName
+  /** Path of the program, where it is not found by its name. */
+  readonly program?: string
+}
+
+export interface RecorderCommand {
+  readonly recorder: RecorderName
+  readonly program: string
+  readonly args: readonly string[]
+}
+
+/** Throws ArgumentError. */
+export function recorderCommand(options: RecorderOptions): RecorderCommand {
+  const recorder = options.recorder ?? 'tcpdump'
+  checkOneOf('recorder', RECORDERS, recorder)
+  checkText('interface', options.interface, 256)
+  if (options.interface === '-') {
+    throw new ArgumentError('interface: expected the name of an interface, found -', 'interface')
+  }
+  if (options.filter !== undefined) checkText('filter', options.filter, 65_536)
+  const snapLength = options.snapLengthBytes ?? MAXIMUM_CAPTURED_BYTES
+  checkWhole('snapLengthBytes', snapLength, 64, MAXIMUM_CAPTURED_BYTES)
+  const buffer = options.kernelBufferKibibytes ?? DEFAULT_KERNEL_BUFFER_KIBIBYTES
+  checkWhole('kernelBufferKibibytes', buffer, 64, 2_097_152)
+  const direction = options.direction ?? 'inout'
+  checkOneOf('direction', DIRECTIONS, direction)
+  const program = options.program ?? recorder
+  checkText('program', program, 4096)
+  const filter = options.filter?.trim() ?? ''
+  if (recorder === 'dumpcap') {
+    if (direction !== 'inout') {
+      throw new ArgumentError(
+        `direction: dumpcap records both directions; record with tcpdump for ${direction} alone`,
+        'direction',
+      )
+    }
+    const megabytes = String(Math.ceil(buffer / 1024))
+    const args = ['-q', '-P', '-i', options.interface, '-s', String(snapLength), '-B', megabytes, '-w', '-']
+    return { recorder, program, args: filter === '' ? args : [...args, '-f', filter] }
+  }
+  const args = ['-i', options.interface, '-Q', direction, '-U', '--immediate-mode', '-n']
+  args.push('-s', String(snapLength), '-B', String(buffer), '-w', '-')
+  return { recorder, program, args: filter === '' ? args : [...args, '--', filter] }
+}
+
+function checkOneOf(field: string, allowed: readonly string[], found: string): void {
+  if (allowed.includes(found)) return
+  throw new ArgumentError(`${field}: expected one of ${allowed.join(', ')}, found ${found}`, field)
+}
+
+function checkWhole(field: string, value: number, least: number, most: number): void {
+  if (Number.isInteger(value) && value >= least && value <= most) return
+  throw new ArgumentError(`${field}: expected a whole number from ${least} to ${most}, found ${value}`, field)
+}
+
+function checkText(field: string, text: string, most: number): void {
+  if (typeof text === 'string' && text !== '' && text.length <= most && !text.includes('\0')) return
+  throw new ArgumentError(
+    `${field}: expected 1 to ${most} characters and no NUL, found ${JSON.stringify(String(text).slice(0, 40))}`,
+    field,
+  )
+}
