@@ -63,6 +63,8 @@ describe('library code', () => {
   it('may use node: in the entry for Node, and the rest outside of packages', () => {
     expect(check('packages/capture/src/node/index.ts', "import 'node:fs'")).toEqual([])
     expect(check('packages/capture/src/pcap.ts', "import 'node:fs'")).toEqual([1])
+    expect(check('packages/capture/src/node/machine-clock.ts', 'performance.now()')).toEqual([])
+    expect(check('packages/capture/src/node/open-live.ts', 'performance.now()')).toEqual([1])
     expect(check('apps/trainer/src/main.ts', "import 'node:fs'\nDate.now()")).toEqual([])
     expect(check('packages/core/test/rng.test.ts', 'Math.random()')).toEqual([])
   })
