@@ -12,6 +12,7 @@ import { withDetectorFlags } from './detector-flags.js'
 import { withFlowFlags } from './flow-flags.js'
 import { number, whole } from './option-values.js'
 import { RECIPES } from './recipes.js'
+import { withSelectionFlags } from './selection/selection-flags.js'
 import { VERSION } from './version.js'
 
 const INPUT_HELP =
@@ -70,7 +71,7 @@ function trainCommand(): Command {
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
   withFlowFlags(withCaptureFlags(withFormat(command, ['text', 'json'])), 'split')
-  return withDetectorFlags(command)
+  return withSelectionFlags(withDetectorFlags(command))
     .addHelpText(
       'after',
       `
@@ -81,6 +82,7 @@ Examples:
   oddflow train day-*.pcap.gz -o camera.oddflow --filter "host 192.168.1.20" --fpr 0.001
   oddflow train rows.npy -o rows.oddflow --detector oc-nystrom-qs --scaler standard
   oddflow train normal.pcap -o paper.oddflow --recipe paper
+  oddflow train normal.pcap -o best.oddflow --select-normal other-day.pcap --select-novel attacks.pcap
   oddflow train ring-*.pcap -o camera.oddflow --continuous --features stats-header
   oddflow train gtp.pcap -o inner.oddflow --decap inner --join-fragments`,
     )

@@ -1,5 +1,6 @@
 /** `oddflow train INPUT… -o MODEL`: learns from normal traffic and writes a model file. */
 
+import type { PacketFilter } from '@oddflow/capture'
 import { ArgumentError, concatRows, type FeatureContract } from '@oddflow/core'
 import {
   checkParameters,
@@ -27,8 +28,14 @@ import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { type TrainingSet, type TrainOptions, trainModel } from '../pipeline/train-model.js'
 import { readTrainingCaptures } from '../pipeline/training-captures.js'
 import { type Recipe, recipeNamed } from '../recipes.js'
+import { chooseParameters } from '../selection/choose-parameters.js'
+import { type SelectionFlags, selectionFrom } from '../selection/selection-flags.js'
 
-export interface TrainCommandOptions extends Omit<DetectorOptions, 'detector'>, CaptureFlags, FlowFlags {
+export interface TrainCommandOptions
+  extends Omit<DetectorOptions, 'detector'>,
+    CaptureFlags,
+    FlowFlags,
+    SelectionFlags {
   readonly output: string
   readonly recipe: string
   readonly detector?: string
@@ -39,31 +46,50 @@ export interface TrainCommandOptions extends Omit<DetectorOptions, 'detector'>, 
 }
 
 export async function train(files: readonly string[], options: TrainCommandOptions): Promise<void> {
-  const kind = inputKindOfAll(files)
+  const { selectNormal = [], selectNovel = [] } = options
+  const kind = inputKindOfAll([...files, ...selectNormal, ...selectNovel])
   // how captures become rows means nothing for rows
-  if (kind === 'rows') refuseCaptureOptions({ ...options }, { ...FLOW_FLAGS, ...CAPTURE_FLAGS })
+  if (kind === 'rows')
+    refuseCaptureOptions({ ...options }, { ...FLOW_FLAGS, ...CAPTURE_FLAGS, ...FILTER_FLAGS })
   const recipe = recipeNamed(options.recipe)
-  const trainOptions = trainOptionsFrom(options, recipe)
+  const asked = trainOptionsFrom(options, recipe)
+  const search = selectionFrom(options, searchedOptions(asked.detector, options))
   const plan = flowPlan(options, recipe)
   const filter = filterFrom(options.filter)
-  checkWritable(options.output, files)
+  const normal = { files: selectNormal, filter: labelledFilter('normal', options) ?? filter }
+  const novel = { files: selectNovel, filter: labelledFilter('novel', options) ?? filter }
+  const taken = [...files, ...selectNormal, ...selectNovel]
+  checkWritable(options.output, taken)
+  if (search?.report !== undefined) checkWritable(search.report, [...taken, options.output])
+  for (const file of selectNormal.filter((path) => files.includes(path))) {
+    warn(`${file}: is trained on as well, so it flatters every candidate; choose by other normal traffic`)
+  }
   const progress = createProgress()
   try {
     const set =
       kind === 'rows'
-        ? readTrainingRows(files, trainOptions.detector)
+        ? readTrainingRows(files, asked.detector)
         : await readTrainingCaptures(
             captureInputs(files, options.continuous),
             plan,
-            trainOptions.detector.scaler ?? 'none',
+            asked.detector.scaler ?? 'none',
             { filter, reader: options.reader, view: viewFrom(options), progress },
           )
+    const { reader, continuous } = options
+    const read = { reader, continuous, progress }
+    const chosen =
+      search === null
+        ? null
+        : await chooseParameters(set, asked, search, { training: files, normal, novel, read })
+    const trainOptions =
+      chosen === null ? asked : { ...asked, detector: chosen.detector, selection: chosen.selection }
     const { saved, split } = namingInputs(files, () =>
       trainModel(set, { ...trainOptions, onProgress: fitProgress(progress) }),
     )
     progress.stop()
     const bytes = encodeModelFile(saved)
     writeFileWhole(options.output, bytes)
+    if (search?.report !== undefined && chosen !== null) writeFileWhole(search.report, chosen.report)
     for (const note of saved.detector.fitReport.notes) warn(note)
     const { calibration, falsePositiveRate } = saved.threshold
     if (!calibration.guaranteed) {
@@ -89,6 +115,23 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   } finally {
     progress.stop()
   }
+}
+
+const FILTER_FLAGS = {
+  selectNormalFilter: '--select-normal-filter',
+  selectNovelFilter: '--select-novel-filter',
+} as const
+
+function labelledFilter(label: 'normal' | 'novel', options: TrainCommandOptions): PacketFilter | null {
+  return label === 'normal'
+    ? filterFrom(options.selectNormalFilter, '--select-normal-filter')
+    : filterFrom(options.selectNovelFilter, '--select-novel-filter')
+}
+
+/** A recipe's bandwidth is a preset, which a search replaces; one that is given is not searched. */
+function searchedOptions(detector: DetectorOptions, options: TrainCommandOptions): DetectorOptions {
+  const { bandwidthQuantile, ...open } = detector
+  return options.bandwidthQuantile === undefined ? open : detector
 }
 
 /** Command-line options over a recipe; throws UsageError naming the flag that does not fit. */

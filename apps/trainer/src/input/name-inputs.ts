@@ -20,9 +20,14 @@ export function namingInputs<T>(paths: readonly string[], work: () => T): T {
   try {
     return work()
   } catch (error) {
-    if (!(error instanceof DataError)) throw error
-    // in the command line's words
-    const message = error.message.replace(/\bbandwidthQuantile\b/g, '--bandwidth-quantile')
-    throw new DataError(`${nameInputs(paths)}: ${message}`, error.field)
+    throw namedError(paths, error)
   }
+}
+
+/** A DataError with the inputs' names before its message; any other error as it is. */
+export function namedError(paths: readonly string[], error: unknown): unknown {
+  if (!(error instanceof DataError)) return error
+  // in the command line's words
+  const message = error.message.replace(/\bbandwidthQuantile\b/g, '--bandwidth-quantile')
+  return new DataError(`${nameInputs(paths)}: ${message}`, error.field)
 }

@@ -5,11 +5,13 @@
 
 import { explicitContract, featureColumns } from '@oddflow/core'
 import {
+  type DetectorModel,
   detectorFacts,
   detectorFigures,
   detectorOptionsOf,
   type ModelFact,
   modelSpaceNumbers,
+  type ParameterSelection,
   type SavedModel,
 } from '@oddflow/detectors'
 import { printable } from '@oddflow/program'
@@ -44,6 +46,7 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
           : `${onePacketRule.flows} in training, to ${onePacketRule.services.length} services; others are novel`,
     })
   }
+  if (provenance.selection !== undefined) facts.push(selectionFact(provenance.selection, detector))
   const numbers = modelSpaceNumbers(detector)
   facts.push(
     { label: 'space', value: `${numbers} numbers, ${numbers * 8} bytes for a scorer` },
@@ -53,6 +56,17 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
     },
   )
   return facts
+}
+
+/** "--bandwidth-quantile 0.4 --k 6 of 100 candidates: AUC 0.9931 on 75 normal and 75 novel rows". */
+function selectionFact(selection: ParameterSelection, { parameters }: DetectorModel): ModelFact {
+  const options = detectorOptionsOf(parameters) as Readonly<Record<string, unknown>>
+  const choice = Object.keys(selection.grid).map((name) => `${flagOf(name)} ${options[name]}`)
+  const failed = selection.failed === 0 ? '' : ` (${selection.failed} could not be fitted)`
+  return {
+    label: 'chosen',
+    value: `${choice.join(' ')} of ${selection.candidates} candidates${failed}: AUC ${selection.auc.toFixed(4)} on ${selection.normalRows} normal and ${selection.novelRows} novel rows`,
+  }
 }
 
 /** `settings`: the flags of `train` that ask for the same detector, defaults written out. */

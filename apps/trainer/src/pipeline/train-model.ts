@@ -17,6 +17,7 @@ import {
   type DetectorOptions,
   type FitProgress,
   fitDetector,
+  type ParameterSelection,
   type SavedModel,
   scoreSamples,
 } from '@oddflow/detectors'
@@ -37,6 +38,8 @@ export interface TrainOptions {
   readonly falsePositiveRate: number
   readonly calibrationShare: number
   readonly seed: number
+  /** How the detector's options were chosen, where they were. */
+  readonly selection?: ParameterSelection
   readonly onProgress?: (progress: FitProgress) => void
 }
 
@@ -48,25 +51,40 @@ export interface TrainedModel {
 /** Fewer rows than this leave nothing to calibrate with. */
 const LEAST_ROWS = 10
 
-export function trainModel(set: TrainingSet, options: TrainOptions): TrainedModel {
-  const parameters = checkParameters(options.detector)
-  const { rows } = set
+/** The fork of the seed's Rng that a fit is given. */
+export const FIT_STREAM = 'fit'
+
+export interface SplitTrainingSet {
+  readonly split: CalibrationSplit
+  readonly fit: Matrix
+  readonly calibration: Matrix
+}
+
+/** The rows to fit on and those to calibrate with, the same each time. Throws DataError where there are too few. */
+export function splitTrainingSet(
+  { rows, inputOfRow }: TrainingSet,
+  { seed, calibrationShare }: TrainOptions,
+): SplitTrainingSet {
   if (rows.rows < LEAST_ROWS) {
     throw new DataError(
       `only ${rows.rows === 1 ? '1 flow or row' : `${rows.rows} flows or rows`} to learn from, at least ${LEAST_ROWS} are needed (a hundred and more make a useful model): train on a longer capture or on more of them`,
     )
   }
-  const rng = createRng(options.seed)
-  const split = splitCalibration(set.inputOfRow, options.calibrationShare, rng.fork('calibration'))
+  const split = splitCalibration(inputOfRow, calibrationShare, createRng(seed).fork('calibration'))
+  return { split, fit: takeRows(rows, split.fit), calibration: takeRows(rows, split.calibration) }
+}
+
+export function trainModel(set: TrainingSet, options: TrainOptions): TrainedModel {
+  const parameters = checkParameters(options.detector)
+  const { split, fit, calibration } = splitTrainingSet(set, options)
   const detector = fitDetector(
-    takeRows(rows, split.fit),
+    fit,
     parameters,
-    rng.fork('fit'),
+    createRng(options.seed).fork(FIT_STREAM),
     options.onProgress === undefined ? {} : { onProgress: options.onProgress },
   )
-  const calibrationRows = takeRows(rows, split.calibration)
-  const scores = new Float64Array(calibrationRows.rows)
-  scoreSamples(detector, calibrationRows, scores, createScoreWorkspace(detector))
+  const scores = new Float64Array(calibration.rows)
+  scoreSamples(detector, calibration, scores, createScoreWorkspace(detector))
   return {
     split,
     saved: {
@@ -77,8 +95,9 @@ export function trainModel(set: TrainingSet, options: TrainOptions): TrainedMode
       provenance: {
         oddflowVersion: VERSION,
         seed: options.seed,
-        rows: rows.rows,
-        dataSha256: hashRows(rows),
+        rows: set.rows.rows,
+        dataSha256: hashRows(set.rows),
+        ...(options.selection === undefined ? {} : { selection: options.selection }),
       },
     },
   }
