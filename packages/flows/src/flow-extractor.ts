@@ -45,6 +45,12 @@ export interface FlowExtractor {
    * the caller knows that no packet older than nowMicros is still to come. Files need no such call.
    */
   expire(nowMicros: number): void
+  /**
+   * Ends at most `limit` flows, the longest silent first, and says whether some are left. At the end of a capture,
+   * for a caller that cannot take all their records at once: the same records in the same order as endCapture or
+   * finish gives, which is to follow. No packet of the capture may follow.
+   */
+  endFlows(limit: number): boolean
   /** Ends all flows; packets that follow are of another capture, which has its own flows. */
   endCapture(): void
   /** Ends all flows and returns the final counts. */
@@ -142,6 +148,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       if (options.onEarlyRow === undefined) return
       tracker.table.activity.visit((flow) => cutter.settle(flow, nowMicros))
     },
+    endFlows: (limit) => tracker.endOldest(limit),
     endCapture: () => tracker.endCapture(),
     finish: () => {
       tracker.endCapture()

@@ -190,19 +190,25 @@ export class FlowTracker {
 
   /** Ends all flows, the longest silent first; what comes next is another capture. */
   endCapture(): void {
+    this.endOldest(Number.POSITIVE_INFINITY)
+    this.#clockMicros[0] = Number.NEGATIVE_INFINITY
+    this.#captureIndex++
+  }
+
+  /** Ends at most `limit` flows, the longest silent first, as endCapture will; true if some are left. */
+  endOldest(limit: number): boolean {
     const { activity } = this.table
-    for (;;) {
+    for (let ended = 0; ; ended++) {
       const halfOpen = activity.oldest(HALF_OPEN)
       const established = activity.oldest(ESTABLISHED)
-      if (halfOpen < 0 && established < 0) break
+      if (halfOpen < 0 && established < 0) return false
+      if (ended >= limit) return true
       const flow =
         established < 0 || (halfOpen >= 0 && this.#lastMicros(halfOpen) <= this.#lastMicros(established))
           ? halfOpen
           : established
       this.#remove(flow, this.#isIdle(flow) ? 'idle-timeout' : 'end-of-capture')
     }
-    this.#clockMicros[0] = Number.NEGATIVE_INFINITY
-    this.#captureIndex++
   }
 
   #begin(flow: number, batch: PacketBatch, i: number): void {

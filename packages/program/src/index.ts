@@ -4,6 +4,6 @@ export { createFlowJudge, type FlowJudge, type Judgement, type VerdictRule } fro
 export { inFile } from './in-file.js'
 export { jsonLine, printable } from './printable.js'
 export { type ReadFileOptions, readFileBounded } from './read-file.js'
-export { readModel } from './read-model.js'
+export { type ModelFile, readModel, readModelFile } from './read-model.js'
 export { UsageError } from './usage-error.js'
 export { runInWorkers, serveJobs, type WorkerRun } from './worker-pool.js'

@@ -1,4 +1,5 @@
 /** A model file from disk. Throws FileError or FormatError; each message begins with the file's name. */
+import { createHash } from 'node:crypto'
 import { FormatError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { inFile } from './in-file.js'
@@ -10,13 +11,25 @@ const MAXIMUM_MODEL_BYTES = 2 ** 31 - 1
 /** How pcap (both byte orders, µs and ns) and pcapng files begin: arguments in the wrong order, most often. */
 const CAPTURE_MAGICS = new Set(['d4c3b2a1', 'a1b2c3d4', '4d3cb2a1', 'a1b23c4d', '0a0d0d0a'])
 
+export interface ModelFile {
+  readonly saved: SavedModel
+  /** Of the file's bytes, in 64 lower-case hexadecimal digits: which model it was. */
+  readonly sha256: string
+  readonly sizeBytes: number
+}
+
 export function readModel(path: string): SavedModel {
+  return readModelFile(path).saved
+}
+
+export function readModelFile(path: string): ModelFile {
   const bytes = readFileBounded(path, {
     maximumBytes: MAXIMUM_MODEL_BYTES,
     checkHead: (head, size) => checkHead(path, head, size),
   })
   try {
-    return decodeModelFile(bytes)
+    const saved = decodeModelFile(bytes)
+    return { saved, sha256: createHash('sha256').update(bytes).digest('hex'), sizeBytes: bytes.length }
   } catch (error) {
     throw inFile(path, error, '; give a whole model file that oddflow train wrote')
   }

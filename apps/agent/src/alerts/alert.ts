@@ -1,0 +1,81 @@
+/**
+ * Alert: one flow record that is new, with what a person needs to find the flow elsewhere and to see why.
+ *
+ * Plain data of its own, valid as long as one likes: the record that it was made from is borrowed. Times are
+ * the capture's. Nothing in it depends on when or where the agent ran, so the same packets and the same model
+ * give the same alert, with the same id.
+ */
+import type { VerdictRule } from '@oddflow/program'
+
+/** The field names of `oddflow score --format json`. */
+export interface AlertFlow {
+  readonly protocol: string
+  readonly source: string
+  readonly sourcePort: number
+  readonly destination: string
+  readonly destinationPort: number
+  readonly startMicros: number
+  /** Up to the verdict; the flow may go on. */
+  readonly durationMicros: number
+  readonly packets: number
+  readonly bytes: number
+  /** 0 for a flow's first record; a long flow has more. */
+  readonly piece: number
+}
+
+/** The end of the flow that the alert is about. */
+export interface AlertDevice {
+  /** null where the link has no addresses. */
+  readonly mac: string | null
+  readonly address: string
+}
+
+export interface Alert {
+  /** 32 hexadecimal digits. */
+  readonly id: string
+  /** Equal for all records of a flow; below 2^53. */
+  readonly flowId: number
+  readonly communityId: string
+  readonly ipVersion: number
+  /** IANA number. */
+  readonly protocol: number
+  readonly device: AlertDevice
+  /** The other end's address. */
+  readonly peer: string
+  readonly flow: AlertFlow
+  readonly initiatorPackets: number
+  readonly responderPackets: number
+  readonly initiatorBytes: number
+  readonly responderBytes: number
+  readonly rule: VerdictRule
+  /** null where another rule than the score decided. */
+  readonly score: number | null
+  readonly threshold: number
+  /** The verdict was given before the flow had ended. */
+  readonly early: boolean
+  /** Time of the last packet that the verdict knows of. */
+  readonly atMicros: number
+  /** The first 16 hexadecimal digits of the model file's SHA-256. */
+  readonly model: string
+  /** Packets that did not reach the agent up to now, from which an alert may be wrong. */
+  readonly lostPackets: number
+  /** Set on an alert that stands for several alike ones. */
+  readonly folded: FoldedAlerts | null
+}
+
+export interface FoldedAlerts {
+  /** Alerts that this one stands for, which were not given out themselves. */
+  readonly count: number
+  readonly firstMicros: number
+  readonly lastMicros: number
+  /** Different peers and services among them, counted up to a bound. */
+  readonly peers: number
+  readonly services: number
+  /** The alert that was given out as the first of its kind. */
+  readonly firstId: string
+}
+
+/** Port that names the service: the lower one, as in the rule on flows of one packet. */
+export function servicePort({ sourcePort, destinationPort }: AlertFlow): number {
+  return Math.min(sourcePort, destinationPort)
+}

@@ -1,0 +1,87 @@
+/**
+ * Alerts as events of Suricata's EVE format (docs.suricata.io, "EVE JSON Format"; etc/schema.json there), so
+ * that what reads Suricata's alerts reads these.
+ *
+ * Every field outside `oddflow` is Suricata's, with its type and meaning; what only this program knows stands in
+ * the one object `oddflow`. `src` is the flow's initiator. ICMP has a type and no ports. Suricata's flow bytes
+ * are those of frames; ours are of the model's size measure.
+ */
+import { jsonLine } from '@oddflow/program'
+import type { Alert } from './alert.js'
+
+const ICMP = 1
+const ICMPV6 = 58
+const PROTOCOL_NAMES: Readonly<Record<number, string>> = {
+  [ICMP]: 'ICMP',
+  6: 'TCP',
+  17: 'UDP',
+  [ICMPV6]: 'IPv6-ICMP',
+  132: 'SCTP',
+}
+
+/** signature_id and text for each rule; ids are of the range that Suricata leaves to local rules (from 1,000,000). */
+const SIGNATURES = {
+  score: { signature_id: 1_790_001, signature: 'OddFlow: flow unlike the normal ones' },
+  'one-packet': { signature_id: 1_790_002, signature: 'OddFlow: one packet to a service that is new' },
+  'not-judged': { signature_id: 1_790_003, signature: 'OddFlow: flow not judged' },
+} as const
+
+/** @param iface - the interface's name, null for a file. */
+export function eveEvent(alert: Alert, iface: string | null): Record<string, unknown> {
+  const { flow, protocol } = alert
+  const isIcmp = protocol === ICMP || protocol === ICMPV6
+  const ports = isIcmp
+    ? { icmp_type: flow.sourcePort }
+    : { src_port: flow.sourcePort, dest_port: flow.destinationPort }
+  return {
+    timestamp: eveTime(alert.atMicros),
+    flow_id: alert.flowId,
+    ...(iface === null ? {} : { in_iface: iface }),
+    event_type: 'alert',
+    src_ip: flow.source,
+    dest_ip: flow.destination,
+    ...ports,
+    proto: PROTOCOL_NAMES[protocol] ?? String(protocol),
+    community_id: alert.communityId,
+    alert: {
+      action: 'allowed',
+      gid: 1,
+      rev: 1,
+      ...SIGNATURES[alert.rule],
+      category: 'Anomalous traffic',
+      severity: 3,
+    },
+    flow: {
+      pkts_toserver: alert.initiatorPackets,
+      pkts_toclient: alert.responderPackets,
+      bytes_toserver: alert.initiatorBytes,
+      bytes_toclient: alert.responderBytes,
+      start: eveTime(flow.startMicros),
+    },
+    oddflow: {
+      id: alert.id,
+      model: alert.model,
+      rule: alert.rule,
+      score: alert.score,
+      threshold: alert.threshold,
+      decision: alert.score === null ? null : alert.score - alert.threshold,
+      early: alert.early,
+      device: alert.device,
+      flow,
+      lostPackets: alert.lostPackets,
+      ...(alert.folded === null ? {} : { folded: alert.folded }),
+    },
+  }
+}
+
+/** One line of JSON without its line feed. */
+export function encodeEve(alert: Alert, iface: string | null): Uint8Array {
+  return new TextEncoder().encode(jsonLine(eveEvent(alert, iface)))
+}
+
+/** "2024-03-01T10:20:30.123456+0000". Packets' times are within 2^53 microseconds of 1970: years of four digits. */
+export function eveTime(micros: number): string {
+  const millis = Math.floor(micros / 1000)
+  const rest = String(micros - 1000 * millis).padStart(3, '0')
+  return `${new Date(millis).toISOString().slice(0, -1)}${rest}+0000`
+}

@@ -1,0 +1,102 @@
+/**
+ * A novel flow record → an alert.
+ *
+ * The device is the end of the flow in a local network, the initiator where both are or neither is. The id is a
+ * hash of the model, the flow and the record's place in it: the same record under the same model has the same
+ * id whenever it is judged, so whoever receives an alert twice can tell.
+ */
+import { createHash } from 'node:crypto'
+import { formatAddress, formatMac } from '@oddflow/capture'
+import { communityId, type FlowRecord, protocolName } from '@oddflow/flows'
+import type { Judgement } from '@oddflow/program'
+import type { Alert } from './alert.js'
+import { isInNetwork, type Network } from './local-networks.js'
+
+export interface AlertContext {
+  readonly model: string
+  readonly threshold: number
+  readonly localNetworks: readonly Network[]
+}
+
+/** @param early - given out before the record ended. */
+export function makeAlert(
+  record: FlowRecord,
+  judgement: Judgement,
+  early: boolean,
+  lostPackets: number,
+  context: AlertContext,
+): Alert {
+  const { ipVersion, protocol, initiatorAddress, responderAddress } = record
+  const source = formatAddress(initiatorAddress, 0, ipVersion)
+  const destination = formatAddress(responderAddress, 0, ipVersion)
+  const isLocal = (address: Uint32Array): boolean =>
+    context.localNetworks.some((network) => isInNetwork(network, address, ipVersion))
+  const isResponder = !isLocal(initiatorAddress) && isLocal(responderAddress)
+  const flowHash = hashOf([...keyNumbers(record), record.captureIndex, record.flowFirstPacketNumber], '')
+  const recordHash = hashOf([...keyNumbers(record), record.startMicros, record.pieceIndex], context.model)
+  return {
+    id: recordHash.toString('hex', 0, 16),
+    flowId: Number(flowHash.readBigUInt64BE(0) >> 11n),
+    communityId: communityId({
+      ipVersion,
+      protocol,
+      sourceAddress: initiatorAddress,
+      destinationAddress: responderAddress,
+      sourcePort: record.initiatorPort,
+      destinationPort: record.responderPort,
+    }),
+    ipVersion,
+    protocol,
+    device: {
+      mac: macText(isResponder ? record.responderMac : record.initiatorMac),
+      address: isResponder ? destination : source,
+    },
+    peer: isResponder ? source : destination,
+    flow: {
+      protocol: protocolName(protocol),
+      source,
+      sourcePort: record.initiatorPort,
+      destination,
+      destinationPort: record.responderPort,
+      startMicros: record.startMicros,
+      durationMicros: record.durationMicros,
+      packets: record.packets,
+      bytes: record.bytes,
+      piece: record.pieceIndex,
+    },
+    initiatorPackets: record.initiatorPackets,
+    responderPackets: record.responderPackets,
+    initiatorBytes: record.initiatorBytes,
+    responderBytes: record.responderBytes,
+    rule: judgement.rule,
+    score: judgement.score,
+    threshold: context.threshold,
+    early,
+    atMicros: record.startMicros + record.durationMicros,
+    model: context.model,
+    lostPackets,
+    folded: null,
+  }
+}
+
+function keyNumbers(record: FlowRecord): number[] {
+  return [
+    record.ipVersion,
+    record.protocol,
+    ...record.initiatorAddress,
+    ...record.responderAddress,
+    record.initiatorPort,
+    record.responderPort,
+  ]
+}
+
+/** SHA-256 of numbers and a text. */
+function hashOf(numbers: readonly number[], text: string): Buffer {
+  const bytes = new DataView(new ArrayBuffer(8 * numbers.length))
+  for (const [i, number] of numbers.entries()) bytes.setFloat64(8 * i, number)
+  return createHash('sha256').update(new Uint8Array(bytes.buffer)).update(text).digest()
+}
+
+function macText(mac: Uint8Array): string | null {
+  return mac.some((byte) => byte !== 0) ? formatMac(mac, 0) : null
+}

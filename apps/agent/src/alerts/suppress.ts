@@ -1,0 +1,130 @@
+/**
+ * Suppression: alerts that the user has seen, understood and does not want again.
+ *
+ * A rule says what an alert must be like: every condition that it has must hold, and the first rule that holds
+ * takes the alert. Suppressed alerts are counted by rule, so a rule that takes too much can be seen. A schedule
+ * (days, hours) is of the machine's own time zone and looks at the alert's time, not the clock's.
+ */
+import { parseIpv4, parseIpv6, parseMac } from '@oddflow/capture'
+import { ArgumentError } from '@oddflow/core'
+import type { VerdictRule } from '@oddflow/program'
+import { type Alert, servicePort } from './alert.js'
+import { isInNetwork, type Network, parseNetwork } from './local-networks.js'
+
+export const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
+export type Day = (typeof DAYS)[number]
+
+export interface SuppressionRule {
+  readonly name: string
+  /** A MAC address, an address or a network. */
+  readonly device?: string | undefined
+  /** An address or a network. */
+  readonly peer?: string | undefined
+  readonly protocol?: string | undefined
+  /** The service's: the lower of the two. */
+  readonly port?: number | undefined
+  readonly rule?: VerdictRule | undefined
+  readonly days?: readonly Day[] | undefined
+  /** "HH:MM", both or neither; a range over midnight belongs to the day on which it begins. */
+  readonly from?: string | undefined
+  readonly until?: string | undefined
+}
+
+export interface Suppression {
+  /** The name of the rule that takes the alert, null where none does. */
+  take(alert: Alert): string | null
+  /** By the rule's name. */
+  readonly counts: Readonly<Record<string, number>>
+}
+
+type Test = (alert: Alert) => boolean
+
+/** Throws ArgumentError whose field is the place in the list, such as `[0].device`. */
+export function createSuppression(rules: readonly SuppressionRule[]): Suppression {
+  const compiled = rules.map((rule, i) => ({ name: rule.name, holds: compile(rule, `[${i}]`) }))
+  const counts: Record<string, number> = Object.fromEntries(rules.map(({ name }) => [name, 0]))
+  return {
+    counts,
+    take(alert) {
+      const found = compiled.find(({ holds }) => holds(alert))
+      if (found === undefined) return null
+      counts[found.name]++
+      return found.name
+    },
+  }
+}
+
+function compile(rule: SuppressionRule, place: string): Test {
+  const tests: Test[] = []
+  const { device, peer, protocol, port, rule: verdictRule } = rule
+  if (device !== undefined) tests.push(deviceTest(device, `${place}.device`))
+  if (peer !== undefined) {
+    const network = networkAt(peer, `${place}.peer`)
+    tests.push((alert) => isAddressIn(network, alert.peer))
+  }
+  if (protocol !== undefined) tests.push(({ flow }) => flow.protocol === protocol)
+  if (port !== undefined) tests.push(({ flow }) => servicePort(flow) === port)
+  if (verdictRule !== undefined) tests.push((alert) => alert.rule === verdictRule)
+  const schedule = scheduleTest(rule, place)
+  if (schedule !== null) tests.push(schedule)
+  if (tests.length === 0) {
+    throw new ArgumentError(
+      'expected at least one condition (device, peer, protocol, port, rule, days, from and until): a rule without any would suppress every alert',
+      place,
+    )
+  }
+  return (alert) => tests.every((test) => test(alert))
+}
+
+function deviceTest(text: string, field: string): Test {
+  const mac = parseMac(text)
+  if (mac !== null) {
+    const wanted = Array.from(mac, (byte) => byte.toString(16).padStart(2, '0')).join(':')
+    return ({ device }) => device.mac === wanted
+  }
+  const network = networkAt(text, field)
+  return ({ device }) => isAddressIn(network, device.address)
+}
+
+function networkAt(text: string, field: string): Network {
+  try {
+    return parseNetwork(text)
+  } catch (error) {
+    throw error instanceof ArgumentError ? new ArgumentError(error.message, field) : error
+  }
+}
+
+function isAddressIn(network: Network, address: string): boolean {
+  if (network.ipVersion === 6) {
+    const words = parseIpv6(address)
+    return words !== null && isInNetwork(network, words, 6)
+  }
+  const word = parseIpv4(address)
+  return word !== null && isInNetwork(network, [0, 0, 0, word], 4)
+}
+
+function scheduleTest({ days, from, until }: SuppressionRule, place: string): Test | null {
+  if ((from === undefined) !== (until === undefined)) {
+    throw new ArgumentError('expected both from and until, or neither', place)
+  }
+  if (days === undefined && from === undefined) return null
+  const begin = from === undefined ? 0 : minutesOf(from, `${place}.from`)
+  const end = until === undefined ? 1440 : minutesOf(until, `${place}.until`)
+  return ({ atMicros }) => {
+    const time = new Date(atMicros / 1000)
+    const minute = 60 * time.getHours() + time.getMinutes()
+    const isOver = end <= begin
+    const isIn = isOver ? minute >= begin || minute < end : minute >= begin && minute < end
+    // behind midnight it is still the range of the day before
+    const day = (time.getDay() + (isOver && minute < end ? 6 : 0)) % 7
+    return isIn && (days === undefined || days.includes(DAYS[day]))
+  }
+}
+
+function minutesOf(text: string, field: string): number {
+  const match = /^([01]\d|2[0-3]):([0-5]\d)$/.exec(text)
+  if (match === null && text !== '24:00') {
+    throw new ArgumentError(`expected a time of day such as 07:30, found ${JSON.stringify(text)}`, field)
+  }
+  return match === null ? 1440 : 60 * Number(match[1]) + Number(match[2])
+}

@@ -1,0 +1,39 @@
+/**
+ * Clock: time and waiting, passed in, so that tests can let an hour pass in no time and make clocks jump.
+ *
+ * Two times are kept apart: `wallMicros` is what packets are stamped with and may jump; `monotonicMillis`
+ * never runs backwards, and every waiting is measured by it.
+ */
+export interface Clock {
+  /** Microseconds since 1970. */
+  wallMicros(): number
+  /** Milliseconds since some moment; never less than before. */
+  monotonicMillis(): number
+  /** Resolves after so long, or at once when `signal` is aborted. Never rejects. */
+  sleep(millis: number, signal?: AbortSignal): Promise<void>
+  /** Calls `work` again and again; returns what stops it. */
+  every(millis: number, work: () => void): () => void
+}
+
+export const systemClock: Clock = {
+  wallMicros: () => Date.now() * 1000,
+  monotonicMillis: () => performance.now(),
+  sleep: (millis, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) {
+        resolve()
+        return
+      }
+      const done = (): void => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, millis)
+      signal?.addEventListener('abort', done)
+    }),
+  every: (millis, work) => {
+    const timer = setInterval(work, millis)
+    return () => clearInterval(timer)
+  },
+}

@@ -1,0 +1,33 @@
+/**
+ * State in small files that are whole or as they were: written under another name, flushed, renamed, and the
+ * folder flushed, so that a kill or a power cut at any moment leaves the old state or the new one.
+ */
+import { dirname } from 'node:path'
+import type { FileSystem } from './file-system.js'
+
+/** Rejects with the error of the step that failed; the state is then the old one (or, past the rename, the new). */
+export async function writeState(files: FileSystem, path: string, value: unknown): Promise<void> {
+  const temporary = `${path}.new`
+  const bytes = new TextEncoder().encode(`${JSON.stringify(value)}\n`)
+  await files.remove(temporary).catch(() => undefined)
+  const file = await files.open(temporary, 'create')
+  try {
+    await file.write(bytes, 0)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await files.rename(temporary, path)
+  await files.syncFolder(dirname(path))
+}
+
+/** null where there is none, or where it is not JSON: what was never acknowledged is no state. */
+export async function readState(files: FileSystem, path: string): Promise<unknown> {
+  const bytes = await files.read(path)
+  if (bytes === null) return null
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes))
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Delivery: carries alerts from the log to one output, in order, each at least once.
+ *
+ * An output that fails is tried again with the same alerts, after half a second, then after twice as long each
+ * time, up to a minute. Each output has a delivery of its own, so none waits for another.
+ */
+import type { Clock } from '../clock.js'
+import type { AlertLog, AlertReader } from '../spool/alert-log.js'
+import { Bell } from '../spool/bell.js'
+import type { Output } from './output.js'
+
+export interface DeliveryOptions {
+  readonly log: AlertLog
+  readonly output: Output
+  readonly clock: Clock
+  /** Called when the output begins to fail and when it works again (null). */
+  readonly onTrouble?: (trouble: Error | null) => void
+}
+
+export interface Delivery {
+  readonly name: string
+  readonly delivered: number
+  readonly dropped: number
+  readonly backlog: number
+  /** Why the last attempt failed; null while all is well. */
+  readonly trouble: Error | null
+  /** Resolves when nothing is left to deliver, or the signal is aborted. */
+  drained(signal: AbortSignal): Promise<void>
+  /** Ends after the attempt that is being made, and closes the output. */
+  stop(): Promise<void>
+}
+
+const BATCH = 512
+const FIRST_PAUSE_MILLIS = 500
+const LONGEST_PAUSE_MILLIS = 60_000
+
+export async function startDelivery(options: DeliveryOptions): Promise<Delivery> {
+  const { log, output, clock } = options
+  const reader: AlertReader = await log.reader(output.name)
+  const stopping = new AbortController()
+  const progress = new Bell()
+  let delivered = 0
+  let trouble: Error | null = null
+  let pause = FIRST_PAUSE_MILLIS
+
+  const setTrouble = (error: unknown): void => {
+    const next = error === null || error instanceof Error ? error : new Error(String(error))
+    const isNews = (next === null) !== (trouble === null)
+    trouble = next
+    if (isNews) options.onTrouble?.(next)
+    progress.ring()
+  }
+  /** True if there was something to deliver. */
+  const deliverSome = async (): Promise<boolean> => {
+    const batch = await reader.read(BATCH)
+    if (batch.lines.length === 0) return false
+    await output.deliver(batch, stopping.signal)
+    delivered += batch.lines.length
+    await reader.commit(batch.first + batch.lines.length)
+    return true
+  }
+  const run = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      const { rings } = log.acknowledgement
+      try {
+        const some = await deliverSome()
+        pause = FIRST_PAUSE_MILLIS
+        setTrouble(null)
+        if (!some) await log.acknowledgement.wait(rings, stopping.signal)
+      } catch (error) {
+        setTrouble(error)
+        await clock.sleep(pause, stopping.signal)
+        pause = Math.min(2 * pause, LONGEST_PAUSE_MILLIS)
+      }
+    }
+  }
+  const running = run()
+
+  return {
+    name: output.name,
+    get delivered() {
+      return delivered
+    },
+    get dropped() {
+      return reader.dropped
+    },
+    get backlog() {
+      return reader.backlog
+    },
+    get trouble() {
+      return trouble
+    },
+    async drained(signal) {
+      for (let rings = progress.rings; reader.backlog > 0 && !signal.aborted; rings = progress.rings) {
+        await progress.wait(rings, signal)
+      }
+    },
+    async stop() {
+      stopping.abort()
+      await running
+      await output.close()
+    },
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * AlertPath: what becomes of a novel record: an alert, unless it is suppressed; folded with its like; encoded;
+ * appended to the log. Each step counts what it takes.
+ */
+import type { FlowRecord } from '@oddflow/flows'
+import type { Judgement } from '@oddflow/program'
+import type { Alert } from '../alerts/alert.js'
+import { encodeEve } from '../alerts/eve.js'
+import { createFold, type Fold } from '../alerts/fold.js'
+import { type AlertContext, makeAlert } from '../alerts/make-alert.js'
+import type { Suppression } from '../alerts/suppress.js'
+import type { FoldSettings } from '../settings.js'
+import type { AlertLog } from '../spool/alert-log.js'
+import type { AlertTotals } from './counters.js'
+
+export interface AlertPathOptions {
+  readonly context: AlertContext
+  readonly suppression: Suppression
+  readonly fold: FoldSettings | null
+  readonly log: AlertLog
+  readonly interfaceName: string | null
+  /** Packets lost up to now. */
+  readonly lostPackets: () => number
+}
+
+export interface AlertPath {
+  raise(record: FlowRecord, judgement: Judgement, early: boolean): void
+  advance(nowMicros: number): void
+  flush(): void
+  totals(): AlertTotals
+}
+
+/** Kinds of alerts that are folded at the same time; about 1 kB each. */
+const MAXIMUM_KINDS = 2048
+
+export function createAlertPath(options: AlertPathOptions): AlertPath {
+  const { context, suppression, log, interfaceName } = options
+  let raised = 0
+  let suppressed = 0
+  let given = 0
+  const emit = (alert: Alert): void => {
+    given++
+    log.append(encodeEve(alert, interfaceName))
+  }
+  const fold: Fold | null =
+    options.fold === null
+      ? null
+      : createFold({
+          windowMicros: options.fold.windowSeconds * 1_000_000,
+          kindsPerDevice: options.fold.kindsPerDevice,
+          maximumKinds: MAXIMUM_KINDS,
+          emit,
+        })
+  return {
+    raise(record, judgement, early) {
+      raised++
+      const alert = makeAlert(record, judgement, early, options.lostPackets(), context)
+      if (suppression.take(alert) !== null) suppressed++
+      else if (fold === null) emit(alert)
+      else fold.add(alert)
+    },
+    advance: (nowMicros) => fold?.advance(nowMicros),
+    flush: () => fold?.flush(),
+    totals: () => ({ raised, suppressed, given, folded: fold?.folded ?? 0, summaries: fold?.summaries ?? 0 }),
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Counters: where every packet and every alert went, as one object of plain numbers.
+ *
+ *     captured = processed + dropped + filtered        dropped = droppedKernel + droppedAgent
+ *     processed = packets in flows + the sum of notInFlows
+ *     raised = suppressed + folded + given − summaries
+ *     given = accepted + refused
+ *
+ * exactly, at any moment at which no batch is being worked on.
+ */
+import type { FlowCounters } from '@oddflow/flows'
+import type { Delivery } from '../outputs/delivery.js'
+import type { AlertLog } from '../spool/alert-log.js'
+import type { WatcherCounts } from './watcher.js'
+
+export interface PacketTotals {
+  /** Frames that were read. */
+  framesRead: number
+  droppedKernel: number
+  droppedAgent: number
+}
+
+export interface AlertTotals {
+  raised: number
+  suppressed: number
+  folded: number
+  summaries: number
+  given: number
+}
+
+export interface AgentCounters {
+  readonly captured: number
+  readonly processed: number
+  readonly dropped: number
+  readonly droppedKernel: number
+  readonly droppedAgent: number
+  readonly filtered: number
+  readonly packetsInFlows: number
+  /** Processed packets that are in no flow, by reason. */
+  readonly notInFlows: FlowCounters['dropped']
+  readonly timestampBackwards: number
+  readonly flows: number
+  readonly evictedFlows: number
+  readonly records: number
+  readonly verdicts: {
+    readonly total: number
+    readonly early: number
+    readonly score: number
+    readonly onePacket: number
+    readonly notJudged: number
+  }
+  readonly novel: { readonly total: number; readonly score: number; readonly onePacket: number }
+  readonly alerts: AlertTotals & {
+    readonly accepted: number
+    readonly refused: number
+    /** By output. */
+    readonly delivered: Readonly<Record<string, number>>
+    readonly dropped: Readonly<Record<string, number>>
+    readonly waiting: Readonly<Record<string, number>>
+  }
+}
+
+export function agentCounters(
+  packets: PacketTotals,
+  watcher: WatcherCounts,
+  flows: FlowCounters,
+  alerts: AlertTotals,
+  log: AlertLog,
+  deliveries: readonly Delivery[],
+): AgentCounters {
+  const { 'filtered-out': _, ...notInFlows } = flows.dropped
+  const { judged, novel, filtered } = watcher
+  const { framesRead, droppedKernel, droppedAgent } = packets
+  const byOutput = (count: (delivery: Delivery) => number): Record<string, number> =>
+    Object.fromEntries(deliveries.map((delivery) => [delivery.name, count(delivery)]))
+  return {
+    captured: framesRead + droppedKernel,
+    processed: flows.packets - filtered,
+    dropped: droppedKernel + droppedAgent,
+    droppedKernel,
+    droppedAgent,
+    filtered,
+    packetsInFlows: flows.packetsInFlows,
+    notInFlows,
+    timestampBackwards: flows.timestampBackwards,
+    flows: flows.flows,
+    evictedFlows: flows.evictedFlows,
+    records: flows.records,
+    verdicts: {
+      total: judged.score + judged['one-packet'] + judged['not-judged'],
+      early: watcher.early,
+      score: judged.score,
+      onePacket: judged['one-packet'],
+      notJudged: judged['not-judged'],
+    },
+    novel: { total: novel.score + novel['one-packet'], score: novel.score, onePacket: novel['one-packet'] },
+    alerts: {
+      ...alerts,
+      accepted: log.acknowledged + log.pending,
+      refused: log.refused,
+      delivered: byOutput(({ delivered }) => delivered),
+      dropped: byOutput(({ dropped }) => dropped),
+      waiting: byOutput(({ backlog }) => backlog),
+    },
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * MemoryPlan: what a ceiling on resident memory leaves for each part.
+ *
+ * Node itself with the program loaded takes RUNTIME_BYTES (measured, decision 0009); model,
+ * batches, queues and garbage the next part. What is left goes to open flows, within bounds: fewer than the
+ * least would lose flows in a home network, more than the most was never of use.
+ */
+import { UsageError } from '@oddflow/program'
+
+const MEBIBYTE = 1_048_576
+const RUNTIME_BYTES = 76 * MEBIBYTE
+const LEAST_FLOW_BYTES = 2 * MEBIBYTE
+const MOST_FLOW_BYTES = 256 * MEBIBYTE
+
+export const DEFAULT_MEMORY_LIMIT_BYTES = 128 * MEBIBYTE
+
+export interface MemoryPlan {
+  readonly limitBytes: number
+  /** Of open flows. */
+  readonly flowBytes: number
+  /** Alerts that wait in memory for a disk or an output. */
+  readonly queueBytes: number
+}
+
+/** Throws UsageError when the ceiling leaves no room to work in. */
+export function planMemory(limitBytes: number, modelBytes: number): MemoryPlan {
+  const queueBytes = Math.min(8 * MEBIBYTE, Math.max(MEBIBYTE, Math.floor(limitBytes / 32)))
+  // a model is in memory twice while it is read, and its scorer packs it anew
+  const room = limitBytes - RUNTIME_BYTES - 2 * queueBytes - 3 * modelBytes
+  if (room < LEAST_FLOW_BYTES) {
+    const least = Math.ceil((RUNTIME_BYTES + 2 * MEBIBYTE + 3 * modelBytes + LEAST_FLOW_BYTES) / MEBIBYTE)
+    throw new UsageError(
+      `--memory-limit ${Math.floor(limitBytes / MEBIBYTE)}M: too little for Node, this model and any flows; give ${least}M or more`,
+    )
+  }
+  return { limitBytes, flowBytes: Math.min(room, MOST_FLOW_BYTES), queueBytes }
+}
+
+/** "128M", "1G", "134217728". Throws UsageError. */
+export function parseBytes(text: string, flag: string): number {
+  const match = /^(\d{1,15})([KMG]?)i?B?$/i.exec(text)
+  const unit = { '': 1, K: 1024, M: MEBIBYTE, G: 1024 * MEBIBYTE }[match?.[2].toUpperCase() ?? '']
+  const bytes = Number(match?.[1]) * (unit ?? 1)
+  if (match === null || !Number.isSafeInteger(bytes) || bytes === 0) {
+    throw new UsageError(`${flag} ${text}: expected bytes such as 128M or 1G`)
+  }
+  return bytes
+}

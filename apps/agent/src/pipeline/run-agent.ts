@@ -1,0 +1,211 @@
+/**
+ * One run of the agent: opens everything, moves packets through, and closes everything in the order in which
+ * nothing gets lost: input, flows, folds, log, outputs.
+ *
+ * An input that can wait does so while alerts wait for a disk or an output, as long as these work: memory
+ * stays bounded and nothing is refused. While they fail it goes on, and what does not fit is counted.
+ */
+import { randomInt } from 'node:crypto'
+import type { FrameBatch } from '@oddflow/capture'
+import { fileError, readModelFile } from '@oddflow/program'
+import { createSuppression } from '../alerts/suppress.js'
+import type { Clock } from '../clock.js'
+import type { FileSystem } from '../files/file-system.js'
+import type { Log } from '../log.js'
+import { type Delivery, startDelivery } from '../outputs/delivery.js'
+import { type EveFile, openEveFile } from '../outputs/eve-file.js'
+import type { Settings } from '../settings.js'
+import { type AlertLog, acknowledgedAll } from '../spool/alert-log.js'
+import { createMemoryLog } from '../spool/memory-log.js'
+import { openSpool } from '../spool/spool.js'
+import { ABORTED, orAborted, withinMillis } from './abortable.js'
+import { createAlertPath } from './alert-path.js'
+import { CaptureClock } from './capture-clock.js'
+import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
+import { type FrameInput, recordedInput } from './frame-input.js'
+import { planMemory } from './memory-plan.js'
+import { createWatcher } from './watcher.js'
+
+export interface AgentEnvironment {
+  readonly files: FileSystem
+  readonly clock: Clock
+  readonly log: Log
+  /** Aborted when the agent is to stop: what has come is brought to its end within two seconds. */
+  readonly stop: AbortSignal
+  /** Calls its argument whenever files are to be opened anew. */
+  readonly onReopen: (reopen: () => void) => void
+}
+
+export interface AgentResult {
+  readonly counters: AgentCounters
+  /** Alerts that were accepted and not delivered; with a state folder they wait there. */
+  readonly undelivered: number
+}
+
+const TICK_MILLIS = 1000
+const LONG_MILLIS = 2 ** 31 - 1
+/** Flows ended at a time when the input has ended. */
+const FLOWS_AT_A_TIME = 512
+/** An output that fails for so long is given up when the input has ended. */
+const GIVE_UP_MILLIS = 10_000
+/** From the signal to the end of the process. */
+const STOP_MILLIS = 1500
+
+/** Rejects with an error of ours when the model, the input or an output cannot be opened. */
+export async function runAgent(settings: Settings, environment: AgentEnvironment): Promise<AgentResult> {
+  const { clock, log, stop } = environment
+  const { saved, sha256, sizeBytes } = readModelFile(settings.model)
+  const memory = planMemory(settings.memoryLimitBytes, sizeBytes)
+  const suppression = createSuppression(settings.suppress)
+  const input = recordedInput(settings.read)
+  const alertLog = await openLog(settings, environment, memory.queueBytes)
+  const eve = await openEve(environment.files, settings.eve)
+  environment.onReopen(() => eve.reopen())
+  const packets: PacketTotals = { framesRead: 0, droppedKernel: 0, droppedAgent: 0 }
+  const path = createAlertPath({
+    context: {
+      model: sha256.slice(0, 16),
+      threshold: saved.threshold.value,
+      localNetworks: settings.localNetworks,
+    },
+    suppression,
+    fold: settings.fold,
+    log: alertLog,
+    interfaceName: input.interfaceName,
+    lostPackets: () => input.kernelDrops() + packets.droppedAgent,
+  })
+  const watcher = createWatcher({
+    model: saved,
+    filter: settings.filter,
+    memoryBytes: memory.flowBytes,
+    hashSeed: randomInt(2 ** 48 - 1),
+    onNovel: path.raise,
+  })
+  const delivery = await startDelivery({
+    log: alertLog,
+    output: eve,
+    clock,
+    onTrouble: (trouble) => {
+      if (trouble === null) log.info(`${settings.eve}: works again`)
+      else log.warn(`${fileError('write', settings.eve, trouble).message}; trying again`)
+    },
+  })
+  const deliveries: Delivery[] = [delivery]
+  const captureClock = new CaptureClock(clock, input.liveness)
+  const isTroubled = (): boolean =>
+    alertLog.trouble !== null || deliveries.some(({ trouble }) => trouble !== null)
+  const room = async (): Promise<void> => {
+    if (!input.waits) return
+    while (alertLog.memoryBytes > memory.queueBytes / 4 && !isTroubled() && !stop.aborted) {
+      await clock.sleep(2)
+    }
+  }
+  const stopTicking = clock.every(TICK_MILLIS, () => {
+    const now = captureClock.nowMicros()
+    if (now === null) return
+    watcher.expire(now)
+    path.advance(now)
+  })
+
+  try {
+    await readFrames(input, stop, async (frames) => {
+      packets.framesRead += frames.count
+      watcher.add(frames)
+      captureClock.note(watcher.counts.latestMicros)
+      await room()
+    })
+    for (const line of input.complaints()) log.warn(line)
+    if (!settings.once && !stop.aborted) {
+      log.info('the input has ended; waiting for a signal to stop')
+      while (!stop.aborted) await clock.sleep(LONG_MILLIS, stop)
+    }
+    while (watcher.finish(FLOWS_AT_A_TIME)) await room()
+    path.flush()
+    await bringOut(alertLog, deliveries, environment)
+  } finally {
+    stopTicking()
+    await alertLog.close()
+    for (const each of deliveries) await each.stop().catch(() => undefined)
+  }
+  packets.droppedKernel = input.kernelDrops()
+  const counters = agentCounters(
+    packets,
+    watcher.counts,
+    watcher.flowCounters(),
+    path.totals(),
+    alertLog,
+    deliveries,
+  )
+  return { counters, undelivered: Math.max(...deliveries.map(({ backlog }) => backlog)) + alertLog.pending }
+}
+
+async function openLog(
+  settings: Settings,
+  { files, clock, log }: AgentEnvironment,
+  queueBytes: number,
+): Promise<AlertLog> {
+  if (settings.state === null) return createMemoryLog({ maximumBytes: queueBytes })
+  try {
+    return await openSpool({
+      files,
+      clock,
+      folder: settings.state,
+      maximumBytes: settings.spoolBytes,
+      maximumPendingBytes: queueBytes,
+      onTrouble: (trouble) => {
+        if (trouble === null) log.info(`${settings.state}: works again`)
+        else log.warn(`${fileError('write', settings.state ?? '', trouble).message}; trying again`)
+      },
+    })
+  } catch (error) {
+    throw fileError('write', settings.state, error)
+  }
+}
+
+async function openEve(files: FileSystem, path: string): Promise<EveFile> {
+  try {
+    return await openEveFile(files, path)
+  } catch (error) {
+    throw fileError('write', path, error)
+  }
+}
+
+/** Reads until the input ends or the signal comes. */
+async function readFrames(
+  input: FrameInput,
+  stop: AbortSignal,
+  onFrames: (frames: FrameBatch) => Promise<void>,
+): Promise<void> {
+  const iterator = input.frames[Symbol.asyncIterator]()
+  for (;;) {
+    const next = await orAborted(iterator.next(), stop)
+    if (next === ABORTED) {
+      input.stop()
+      return
+    }
+    if (next.done === true) return
+    await onFrames(next.value)
+  }
+}
+
+/** Waits until all alerts are delivered, or no more can be within the time that there is. */
+async function bringOut(
+  alertLog: AlertLog,
+  deliveries: readonly Delivery[],
+  { clock, stop }: AgentEnvironment,
+): Promise<void> {
+  const delivered = (): number =>
+    deliveries.reduce((sum, each) => sum + each.delivered, alertLog.acknowledged)
+  for (;;) {
+    const before = delivered()
+    const isStopping = stop.aborted
+    const millis = isStopping ? STOP_MILLIS : GIVE_UP_MILLIS
+    const isOut = await withinMillis(clock, millis, isStopping ? null : stop, async (limit) => {
+      await acknowledgedAll(alertLog, limit)
+      for (const each of deliveries) await each.drained(limit)
+      return !limit.aborted
+    })
+    if (isOut || isStopping) return
+    if (!stop.aborted && delivered() === before) return
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Watcher: frames in, verdicts on flow records out, under one model. No files, no clock, no network.
+ *
+ * The same decoding, flows, rows and judging as `oddflow score`, by the same packages; what is added is that a
+ * verdict does not wait for the end of a flow: a row goes out as soon as no packet can change it.
+ *
+ * A record that is left over at the end of a long flow was part of a flow already judged, and is counted alone.
+ */
+import {
+  createPacketBatch,
+  createPacketDecoder,
+  type FrameBatch,
+  type PacketFilter,
+  packetStatusCode,
+} from '@oddflow/capture'
+import { packetView } from '@oddflow/core'
+import type { SavedModel } from '@oddflow/detectors'
+import { createFlowExtractor, type FlowCounters, type FlowRecord } from '@oddflow/flows'
+import { createFlowJudge, type Judgement, type VerdictRule } from '@oddflow/program'
+
+export const BATCH_FRAMES = 1024
+
+export interface WatcherOptions {
+  readonly model: SavedModel
+  readonly filter: PacketFilter | null
+  /** Of open flows. */
+  readonly memoryBytes: number
+  readonly hashSeed: number
+  /** The record is borrowed: it and its arrays are valid until the call returns. */
+  readonly onNovel: (record: FlowRecord, judgement: Judgement, early: boolean) => void
+}
+
+export interface WatcherCounts {
+  /** Verdicts by the rule that gave them. */
+  readonly judged: Record<VerdictRule, number>
+  readonly novel: Record<VerdictRule, number>
+  /** Verdicts that were given before the flow had ended. */
+  early: number
+  /** Packets that the filter took out. */
+  filtered: number
+  /** Time of the latest packet; −Infinity before the first. */
+  latestMicros: number
+}
+
+export interface Watcher {
+  /** At most BATCH_FRAMES frames. */
+  add(frames: FrameBatch): void
+  /** No packet older than `nowMicros` is to come: ends idle flows, and gives the verdicts that time has made due. */
+  expire(nowMicros: number): void
+  /** Ends at most `limit` flows; true if some are left. No more frames may come. */
+  finish(limit: number): boolean
+  readonly counts: WatcherCounts
+  flowCounters(): FlowCounters
+  readonly openFlows: number
+  readonly maximumFlows: number
+}
+
+const FILTERED_OUT = packetStatusCode('filtered-out')
+
+/** Throws ContractMismatchError for a model that knows nothing of flows. */
+export function createWatcher(options: WatcherOptions): Watcher {
+  const { contract, row, judge } = createFlowJudge(options.model)
+  const view = packetView(contract)
+  const decoder = createPacketDecoder({
+    decapsulate: view.decapsulation,
+    joinFragments: view.joinFragments,
+    hashSeed: options.hashSeed,
+  })
+  const packets = createPacketBatch(BATCH_FRAMES)
+  const counts: WatcherCounts = {
+    judged: { score: 0, 'one-packet': 0, 'not-judged': 0 },
+    novel: { score: 0, 'one-packet': 0, 'not-judged': 0 },
+    early: 0,
+    filtered: 0,
+    latestMicros: Number.NEGATIVE_INFINITY,
+  }
+  const decide = (record: FlowRecord, early: boolean): void => {
+    const judgement = judge(record)
+    counts.judged[judgement.rule]++
+    if (early) counts.early++
+    if (!judgement.novel) return
+    counts.novel[judgement.rule]++
+    options.onNovel(record, judgement, early)
+  }
+  const extractor = createFlowExtractor({
+    contract,
+    row,
+    hashSeed: options.hashSeed,
+    memoryBytes: options.memoryBytes,
+    onEarlyRow: (record) => decide(record, true),
+    onRecord: (record) => {
+      if (record.rowGivenEarly || record.noRowReason === 'remainder') return
+      decide(record, false)
+    },
+  })
+  return {
+    counts,
+    add(frames) {
+      decoder.decode(frames, packets)
+      const { filter } = options
+      for (let i = 0; i < packets.count; i++) {
+        if (packets.timestampMicros[i] > counts.latestMicros) counts.latestMicros = packets.timestampMicros[i]
+        if (filter !== null && !filter(packets, i)) {
+          packets.status[i] = FILTERED_OUT
+          counts.filtered++
+        }
+      }
+      extractor.add(packets)
+    },
+    expire: (nowMicros) => extractor.expire(nowMicros),
+    finish(limit) {
+      if (extractor.endFlows(limit)) return true
+      extractor.finish()
+      return false
+    },
+    flowCounters: () => extractor.counters(),
+    get openFlows() {
+      return extractor.openFlows
+    },
+    maximumFlows: extractor.maximumFlows,
+  }
+}

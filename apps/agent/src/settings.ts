@@ -1,0 +1,30 @@
+/** Settings: what a run is to do, from the command line or a configuration file, after every check. */
+import type { PacketFilter } from '@oddflow/capture'
+import type { Network } from './alerts/local-networks.js'
+import type { SuppressionRule } from './alerts/suppress.js'
+
+export interface FoldSettings {
+  readonly windowSeconds: number
+  readonly kindsPerDevice: number
+}
+
+export interface Settings {
+  /** A capture file, - for standard input. */
+  readonly read: string
+  readonly filter: PacketFilter | null
+  readonly model: string
+  readonly eve: string
+  /** null: every alert is given out by itself. */
+  readonly fold: FoldSettings | null
+  /** End when the input ends. */
+  readonly once: boolean
+  /** null: alerts are kept in memory alone. */
+  readonly state: string | null
+  readonly spoolBytes: number
+  readonly memoryLimitBytes: number
+  readonly localNetworks: readonly Network[]
+  readonly suppress: readonly SuppressionRule[]
+}
+
+export const DEFAULT_FOLD: FoldSettings = { windowSeconds: 60, kindsPerDevice: 16 }
+export const DEFAULT_SPOOL_BYTES = 64 * 1_048_576

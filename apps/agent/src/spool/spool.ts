@@ -1,0 +1,159 @@
+/**
+ * Spool: the alert log on disk. What it has acknowledged survives a kill at any moment and a power cut.
+ *
+ * Appended alerts gather in memory while the disk is busy; each turn writes all that have gathered and flushes
+ * them with one fsync, then acknowledges them. A disk that fails (full, read-only, worn out) is tried again
+ * after a second for as long as the agent runs; meanwhile alerts gather up to a bound, and beyond it are
+ * refused and counted. On disk, the oldest segment goes when all are larger than they may be.
+ */
+import { join } from 'node:path'
+import type { Clock } from '../clock.js'
+import type { FileSystem } from '../files/file-system.js'
+import type { AlertLog } from './alert-log.js'
+import { Bell } from './bell.js'
+import { MAXIMUM_PAYLOAD_BYTES } from './record-format.js'
+import { SegmentWriter } from './segment-writer.js'
+import { recoverSegments, type Segment } from './segments.js'
+import { SpoolReader } from './spool-reader.js'
+
+export interface SpoolOptions {
+  readonly files: FileSystem
+  readonly clock: Clock
+  /** Made where it is missing. */
+  readonly folder: string
+  /** Bytes that all segments may take, at least 64 KiB. */
+  readonly maximumBytes: number
+  /** Bytes that may wait in memory for the disk. */
+  readonly maximumPendingBytes: number
+  /** Called with the numbers of the alerts that survive from now on. */
+  readonly onAcknowledged?: (first: number, end: number) => void
+  /** Called when the disk begins to fail and when it works again (null). */
+  readonly onTrouble?: (trouble: Error | null) => void
+}
+
+const RETRY_MILLIS = 1000
+/** Bytes written and flushed at a time. */
+const TURN_BYTES = 262_144
+const MAXIMUM_SEGMENT_BYTES = 1_048_576
+
+/** Recovers what an earlier run left. Rejects with the error of the file system. */
+export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
+  const { files, clock, maximumBytes } = options
+  const folder = join(options.folder, 'spool')
+  await files.makeFolder(folder)
+  const recovered = await recoverSegments(files, folder)
+  const segments: Segment[] = recovered.segments
+  const segmentBytes = Math.min(MAXIMUM_SEGMENT_BYTES, Math.floor(maximumBytes / 8))
+  const writer = new SegmentWriter(files, folder, segmentBytes)
+  const acknowledgement = new Bell()
+  const readers: SpoolReader[] = []
+  const closing = new AbortController()
+  let end = recovered.end
+  let pending: Uint8Array[] = []
+  let pendingBytes = 0
+  let acknowledged = 0
+  let refused = 0
+  let trouble: Error | null = null
+  let turn: Promise<void> | null = null
+
+  const setTrouble = (next: Error | null): void => {
+    const isNews = (next === null) !== (trouble === null)
+    trouble = next
+    if (isNews) options.onTrouble?.(next)
+  }
+  const removeOldest = async (): Promise<void> => {
+    const [oldest] = segments.splice(0, 1)
+    for (const { place } of readers) place.forget(oldest.end)
+    await files.remove(oldest.path).catch(() => undefined)
+  }
+  const keepWithinBounds = async (): Promise<void> => {
+    const total = (): number => segments.reduce((sum, { bytes }) => sum + bytes, 0)
+    while (segments.length > 1 && total() > maximumBytes) await removeOldest()
+  }
+  const writeSome = async (): Promise<void> => {
+    const batch = pending.slice(0, turnLength(pending))
+    const segment = await writer.write(end, batch)
+    if (!segments.includes(segment)) segments.push(segment)
+    pending = pending.slice(batch.length)
+    for (const line of batch) pendingBytes -= line.length
+    const first = end
+    end += batch.length
+    acknowledged += batch.length
+    setTrouble(null)
+    options.onAcknowledged?.(first, end)
+    acknowledgement.ring()
+    await keepWithinBounds()
+  }
+  const writeAll = async (): Promise<void> => {
+    while (pending.length > 0) {
+      try {
+        await writeSome()
+      } catch (error) {
+        setTrouble(error instanceof Error ? error : new Error(String(error)))
+        if (closing.signal.aborted) break
+        await clock.sleep(RETRY_MILLIS, closing.signal)
+      }
+    }
+    turn = null
+  }
+
+  return {
+    acknowledgement,
+    append(line) {
+      const tooMuch = pendingBytes + line.length > options.maximumPendingBytes
+      if (tooMuch || line.length > MAXIMUM_PAYLOAD_BYTES || closing.signal.aborted) {
+        refused++
+        return false
+      }
+      pending.push(line)
+      pendingBytes += line.length
+      turn ??= Promise.resolve().then(writeAll)
+      return true
+    },
+    async reader(name) {
+      const reader = await SpoolReader.open(name, {
+        files,
+        folder,
+        segments,
+        get end() {
+          return end
+        },
+        async released() {
+          const slowest = Math.min(...readers.map(({ place }) => place.committed))
+          // the last one is being written to
+          while (segments.length > 1 && segments[0].end <= slowest) await removeOldest()
+        },
+      })
+      readers.push(reader)
+      return reader
+    },
+    get acknowledged() {
+      return acknowledged
+    },
+    get refused() {
+      return refused
+    },
+    get pending() {
+      return pending.length
+    },
+    get memoryBytes() {
+      return pendingBytes
+    },
+    get trouble() {
+      return trouble
+    },
+    async close() {
+      closing.abort()
+      await turn
+      await writer.close()
+    },
+  }
+}
+
+/** Lines of one turn, at least one. */
+function turnLength(lines: readonly Uint8Array[]): number {
+  let bytes = 0
+  let count = 0
+  while (count < lines.length && bytes < TURN_BYTES) bytes += lines[count++].length
+  return count
+}

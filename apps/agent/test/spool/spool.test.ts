@@ -1,0 +1,296 @@
+/**
+ * What the spool acknowledges is delivered, whatever fails: each step of the file system in turn, for once and
+ * for good, followed by a restart on a sound disk.
+ */
+import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { FileSystem } from '../../src/files/file-system.js'
+import { nodeFileSystem } from '../../src/files/file-system.js'
+import { type AlertLog, type AlertReader, acknowledgedAll } from '../../src/spool/alert-log.js'
+import { openSpool } from '../../src/spool/spool.js'
+import { faultyFiles, noFaults } from '../support/faulty-files.js'
+import { temporaryFolder } from '../support/folder.js'
+import { hastyClock } from '../support/hasty-clock.js'
+
+const base = temporaryFolder()
+let folders = 0
+function newFolder(): string {
+  const folder = join(base, String(folders++))
+  mkdirSync(folder)
+  return folder
+}
+
+const never = new AbortController().signal
+const text = (line: Uint8Array): string => new TextDecoder().decode(line)
+const line = (name: string, sizeBytes = 0): Uint8Array =>
+  new TextEncoder().encode(name.padEnd(sizeBytes, '.'))
+
+interface Opened {
+  log: AlertLog
+  /** Lines acknowledged, in order. */
+  acknowledged: string[]
+  append(name: string, sizeBytes?: number): boolean
+}
+
+async function open(
+  folder: string,
+  files: FileSystem = nodeFileSystem,
+  maximumBytes = 1 << 20,
+): Promise<Opened> {
+  const appended: string[] = []
+  const acknowledged: string[] = []
+  const log = await openSpool({
+    files,
+    clock: hastyClock,
+    folder,
+    maximumBytes,
+    maximumPendingBytes: 1 << 20,
+    onAcknowledged: (first, end) => acknowledged.push(...appended.splice(0, end - first)),
+  })
+  return {
+    log,
+    acknowledged,
+    append(name, sizeBytes) {
+      const taken = log.append(line(name, sizeBytes))
+      if (taken) appended.push(name)
+      return taken
+    },
+  }
+}
+
+/** Adds what it reads to `all`, also what it cannot commit. */
+async function readAll(reader: AlertReader, limit = 1000, all: string[] = []): Promise<string[]> {
+  for (;;) {
+    const { first, lines } = await reader.read(limit)
+    if (lines.length === 0) return all
+    all.push(...lines.map((each) => text(each).replace(/\.+$/, '')))
+    await reader.commit(first + lines.length)
+  }
+}
+
+describe('a sound disk', () => {
+  it('gives back what was appended, in order, to each output for itself, and to none twice', async () => {
+    const folder = newFolder()
+    const { log, append } = await open(folder)
+    const [fast, slow] = [await log.reader('fast'), await log.reader('slow')]
+    const names = Array.from({ length: 300 }, (_, i) => `alert ${i}`)
+    for (const name of names) append(name, 100)
+    await acknowledgedAll(log, never)
+    expect(await readAll(fast, 7)).toEqual(names)
+    expect(await readAll(fast)).toEqual([])
+    expect(slow.backlog).toBe(300)
+    await log.close()
+
+    const again = await open(folder)
+    const [fastAgain, slowAgain] = [await again.log.reader('fast'), await again.log.reader('slow')]
+    again.append('after')
+    await acknowledgedAll(again.log, never)
+    expect(await readAll(fastAgain)).toEqual(['after'])
+    expect(await readAll(slowAgain)).toEqual([...names, 'after'])
+    await again.log.close()
+  })
+
+  it('reads again what was not committed', async () => {
+    const { log, append } = await open(newFolder())
+    const reader = await log.reader('eve')
+    for (const name of ['a', 'b', 'c']) append(name)
+    await acknowledgedAll(log, never)
+    expect((await reader.read(2)).lines.map(text)).toEqual(['a', 'b'])
+    await reader.commit(1)
+    expect((await reader.read(9)).lines.map(text)).toEqual(['b'])
+    await reader.commit(2)
+    expect((await reader.read(9)).lines.map(text)).toEqual(['c'])
+    await log.close()
+  })
+
+  it('removes what every output has, and keeps within its bytes with an exact count of what was lost', async () => {
+    const folder = newFolder()
+    const maximumBytes = 64 * 1024
+    const { log, append } = await open(folder, nodeFileSystem, maximumBytes)
+    const reader = await log.reader('eve')
+    const bytes = (): number =>
+      readdirSync(join(folder, 'spool'))
+        .filter((name) => name.endsWith('.spool'))
+        .reduce((sum, name) => sum + readFileSync(join(folder, 'spool', name)).length, 0)
+    const all = Array.from({ length: 400 }, (_, i) => `alert ${i}`)
+    for (const name of all) {
+      append(name, 500)
+      await acknowledgedAll(log, never)
+      expect(bytes()).toBeLessThanOrEqual(maximumBytes + 508)
+    }
+    const got = await readAll(reader)
+    expect(got).toEqual(all.slice(400 - got.length))
+    expect(reader.dropped).toBe(400 - got.length)
+    expect(reader.dropped).toBeGreaterThan(250)
+    // what is delivered goes, but for the segment that is being written to
+    expect(readdirSync(join(folder, 'spool')).filter((name) => name.endsWith('.spool'))).toHaveLength(1)
+    await log.close()
+    const { log: later } = await open(folder)
+    expect((await later.reader('eve')).dropped).toBe(400 - got.length)
+    await later.close()
+  })
+
+  it('counts as dropped, or delivers, never both, when the bound takes what is in hand', async () => {
+    const { log, append } = await open(newFolder(), nodeFileSystem, 64 * 1024)
+    const reader = await log.reader('eve')
+    append('in hand', 500)
+    await acknowledgedAll(log, never)
+    const hand = await reader.read(10)
+    for (let i = 0; i < 300; i++) append(`later ${i}`, 500)
+    await acknowledgedAll(log, never)
+    expect(await reader.read(10)).toBe(hand)
+    await reader.commit(hand.first + 1)
+    const rest = await readAll(reader)
+    expect(1 + rest.length + reader.dropped).toBe(301)
+    await log.close()
+  })
+
+  it('refuses and counts what does not fit into memory, or is longer than an alert can be', async () => {
+    const { log, append } = await open(newFolder())
+    expect(append('x', 70_000)).toBe(false)
+    const taken = Array.from({ length: 40 }, () => append('y', 60_000)).filter(Boolean).length
+    expect(taken).toBe(Math.floor((1 << 20) / 60_000))
+    expect(log.refused).toBe(41 - taken)
+    await acknowledgedAll(log, never)
+    expect(log.acknowledged).toBe(taken)
+    await log.close()
+  })
+
+  it('gives numbers on when everything is delivered and every segment is gone', async () => {
+    const folder = newFolder()
+    const first = await open(folder)
+    const reader = await first.log.reader('eve')
+    for (let i = 0; i < 20; i++) first.append(`old ${i}`)
+    await acknowledgedAll(first.log, never)
+    await readAll(reader)
+    await first.log.close()
+    for (const name of readdirSync(join(folder, 'spool'))) {
+      if (name.endsWith('.spool')) truncateSync(join(folder, 'spool', name), 3)
+    }
+    const second = await open(folder)
+    second.append('new')
+    await acknowledgedAll(second.log, never)
+    await second.log.close()
+    const third = await open(folder)
+    expect(await readAll(await third.log.reader('eve'))).toEqual(['new'])
+    await third.log.close()
+  })
+})
+
+describe('damage', () => {
+  it.each([1, 5, 9, 30, 107])('a torn end of %i bytes costs nothing that was acknowledged', async (torn) => {
+    const folder = newFolder()
+    const { log, append } = await open(folder)
+    for (const name of ['a', 'b']) append(name, 100)
+    await acknowledgedAll(log, never)
+    await log.close()
+    const [segment] = readdirSync(join(folder, 'spool'))
+    const path = join(folder, 'spool', segment!)
+    const bytes = readFileSync(path)
+    // what a kill in the middle of writing the next record leaves
+    writeFileSync(path, Buffer.concat([bytes, bytes.subarray(16, 16 + torn)]))
+    const again = await open(folder)
+    again.append('c')
+    await acknowledgedAll(again.log, never)
+    expect(await readAll(await again.log.reader('eve'))).toEqual(['a', 'b', 'c'])
+    await again.log.close()
+  })
+
+  it('in the middle costs what lies behind it in that segment, counted', async () => {
+    const folder = newFolder()
+    const { log, append } = await open(folder, nodeFileSystem, 64 * 1024)
+    for (let i = 0; i < 40; i++) {
+      append(`alert ${i}`, 500)
+      await acknowledgedAll(log, never)
+    }
+    await log.close()
+    const path = join(folder, 'spool', readdirSync(join(folder, 'spool')).sort()[0]!)
+    const bytes = readFileSync(path)
+    bytes[16 + 3 * 508 + 20]! ^= 1
+    writeFileSync(path, bytes)
+    const again = await open(folder)
+    const reader = await again.log.reader('eve')
+    const got = await readAll(reader)
+    expect(got.slice(0, 4)).toEqual(['alert 0', 'alert 1', 'alert 2', 'alert 17'])
+    expect(got.length + reader.dropped).toBe(40)
+    await again.log.close()
+  })
+
+  it('of a place file costs nothing: alerts come again', async () => {
+    const folder = newFolder()
+    const { log, append } = await open(folder)
+    const reader = await log.reader('eve')
+    append('a')
+    await acknowledgedAll(log, never)
+    await readAll(reader)
+    await log.close()
+    writeFileSync(join(folder, 'spool', 'eve.place'), '{"next":')
+    const again = await open(folder)
+    expect(await readAll(await again.log.reader('eve'))).toEqual(['a'])
+    await again.log.close()
+  })
+})
+
+/** Three rounds of alerts and delivery, the third after a restart. Rejections of the output's own are borne. */
+async function scenario(
+  folder: string,
+  files: FileSystem,
+): Promise<{ acknowledged: string[]; delivered: string[] }> {
+  const acknowledged: string[] = []
+  const delivered: string[] = []
+  for (let run = 0; run < 2; run++) {
+    const opened = await open(folder, files, 64 * 1024).catch(() => null)
+    if (opened === null) continue
+    const reader = await opened.log.reader('eve').catch(() => null)
+    for (let round = 0; round < 2; round++) {
+      for (let i = 0; i < 6; i++) opened.append(`run ${run} round ${round} alert ${i}`, 3000)
+      const patience = new AbortController()
+      const timer = setTimeout(() => patience.abort(), 60)
+      await acknowledgedAll(opened.log, patience.signal)
+      clearTimeout(timer)
+      if (reader !== null) await readAll(reader, 1000, delivered).catch(() => [])
+    }
+    await opened.log.close()
+    acknowledged.push(...opened.acknowledged)
+  }
+  return { acknowledged, delivered }
+}
+
+/** What is delivered on a sound disk afterwards. */
+async function aftermath(folder: string): Promise<string[]> {
+  const { log } = await open(folder)
+  const left = await readAll(await log.reader('eve'))
+  await log.close()
+  return left
+}
+
+describe('each write, flush, cut, rename, removal and new file in turn', async () => {
+  const faultless = noFaults()
+  await scenario(newFolder(), faultyFiles(faultless))
+  const steps = faultless.seen.map((kind, step) => ({ kind, step }))
+
+  it('are all among the steps', () => {
+    expect(new Set(faultless.seen)).toEqual(
+      new Set(['create', 'write', 'sync', 'syncFolder', 'rename', 'remove']),
+    )
+    expect(steps.length).toBeGreaterThan(50)
+  })
+
+  it.each(['once', 'for good'])('failing %s: nothing acknowledged is lost', async (how) => {
+    let losses = 0
+    for (const { kind, step } of steps) {
+      const folder = newFolder()
+      const faults = noFaults()
+      faults.fails = (at) => (how === 'once' ? at === step : at >= step)
+      const { acknowledged, delivered } = await scenario(folder, faultyFiles(faults))
+      const all = new Set([...delivered, ...(await aftermath(folder))])
+      const lost = acknowledged.filter((name) => !all.has(name))
+      expect(lost, `step ${step}, ${kind}, ${how}`).toEqual([])
+      losses += 24 - acknowledged.length
+      if (how === 'once') expect(acknowledged.length, `step ${step}, ${kind}`).toBeGreaterThanOrEqual(12)
+    }
+    // a disk that fails for good acknowledges less: the faults did happen
+    if (how === 'for good') expect(losses).toBeGreaterThan(100)
+  })
+})

@@ -1,0 +1,7 @@
+/** A clock for which waiting takes a millisecond, however long it is to be: retries come at once. */
+import { type Clock, systemClock } from '../../src/clock.js'
+
+export const hastyClock: Clock = {
+  ...systemClock,
+  sleep: (_, signal) => systemClock.sleep(1, signal),
+}

@@ -1,0 +1,167 @@
+/**
+ * The agent raises exactly the flows that `oddflow score` calls novel: by flow key, with bit-equal scores. By the
+ * real programs on the repository's captures, and in one process on every golden capture.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { PRIVATE_NETWORKS, parseNetwork } from '../../apps/agent/src/alerts/local-networks.js'
+import { systemClock } from '../../apps/agent/src/clock.js'
+import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
+import { runAgent } from '../../apps/agent/src/pipeline/run-agent.js'
+import type { Settings } from '../../apps/agent/src/settings.js'
+import { root } from '../../tools/workspace/layout.mjs'
+import { agentOnce, type EveEvent, expectSums, readEve } from './support/agent.js'
+import { oddflowAmongMany } from './support/many-commands.js'
+import { jsonLines, lab, labCaptures, temporaryFolder, trainLabModel } from './support/oddflow.js'
+
+interface ScoredFlow {
+  score: number | null
+  decision: number | null
+  novel: boolean
+  rule: string
+  protocol: string
+  source: string
+  sourcePort: number
+  destination: string
+  destinationPort: number
+  startMicros: number
+  piece: number
+}
+
+const folder = temporaryFolder()
+const models = { split: join(folder, 'split.oddflow'), truncate: join(folder, 'truncate.oddflow') }
+
+beforeAll(async () => {
+  await trainLabModel(models.split)
+  await trainLabModel(models.truncate, ['--truncation', 'truncate', '--iat-unit', 'us', '--size', 'ip'])
+})
+
+type Verdict = Pick<ScoredFlow, 'score' | 'decision' | 'rule'>
+const keyOf = (flow: Omit<ScoredFlow, keyof Verdict | 'novel'>, { score, decision, rule }: Verdict): string =>
+  [
+    flow.protocol,
+    flow.source,
+    flow.sourcePort,
+    flow.destination,
+    flow.destinationPort,
+    flow.startMicros,
+    flow.piece,
+    rule,
+    score,
+    decision,
+  ].join(' ')
+
+const alertKeys = (events: readonly EveEvent[]): string[] =>
+  events.map(({ oddflow }) => keyOf(oddflow.flow, oddflow)).sort()
+
+/** What `oddflow score` calls novel. A capture without a flow is refused there, and has none. */
+async function novelKeys(model: string, capture: string): Promise<string[]> {
+  const run = await oddflowAmongMany(['score', model, capture, '--format', 'json'], folder)
+  if (run.code !== 0) {
+    expect(run.stderr).toMatch(/no TCP or UDP flow in it to judge/)
+    return []
+  }
+  return jsonLines<ScoredFlow>(run)
+    .filter(({ novel }) => novel)
+    .map((flow) => keyOf(flow, flow))
+    .sort()
+}
+
+describe('the real programs', () => {
+  it.each(labCaptures.map(({ file }) => file))('agree on %s', async (file) => {
+    const eve = join(folder, `${file}.eve`)
+    const capture = lab(file)
+    const counters = await agentOnce([
+      '--read',
+      capture.path,
+      '--model',
+      models.split,
+      '--eve',
+      eve,
+      '--no-fold',
+    ])
+    const events = readEve(eve)
+    expect(alertKeys(events)).toEqual(await novelKeys(models.split, capture.path))
+    expect(counters).toMatchObject({ captured: capture.packets, dropped: 0, filtered: 0 })
+    expect(counters.alerts.delivered).toEqual({ eve: events.length })
+    expect(new Set(events.map(({ oddflow }) => oddflow.id)).size).toBe(events.length)
+  })
+
+  it('agree on standard input, and the same packets give the same bytes', async () => {
+    const { path } = lab('novel-scan.pcap')
+    const files = ['file.eve', 'stdin.eve'].map((name) => join(folder, name))
+    const options = ['--model', models.split, '--no-fold', '--eve']
+    await agentOnce(['--read', path, ...options, files[0]!])
+    await agentOnce(['--read', '-', ...options, files[1]!], { stdin: readFileSync(path) })
+    expect(readFileSync(files[1]!).equals(readFileSync(files[0]!))).toBe(true)
+  })
+
+  it('count what a filter takes out', async () => {
+    const { path, packets } = lab('novel-scan.pcap')
+    const eve = join(folder, 'filtered.eve')
+    const counters = await agentOnce([
+      '--read',
+      path,
+      '--model',
+      models.split,
+      '--eve',
+      eve,
+      '--filter',
+      'udp',
+    ])
+    expect(counters.captured).toBe(packets)
+    expect(counters.filtered).toBeGreaterThan(1000)
+    expect(counters.processed).toBeGreaterThan(0)
+  })
+})
+
+const golden = join(process.env.ODDFLOW_SHARED ?? join(root, '../shared'), 'data/golden-captures/captures')
+const goldenCaptures = existsSync(golden)
+  ? (readdirSync(golden, { recursive: true }) as string[])
+      .filter((name) => /\.(pcap|pcapng|cap)(\.\w+)?$/.test(name))
+      .sort()
+  : []
+
+describe('every golden capture', () => {
+  it.for(Object.entries(models))(
+    'gives the same novel flows under a model that cuts by %s',
+    async ([mode, model], context) => {
+      if (goldenCaptures.length === 0) context.skip('no evidence folder: set ODDFLOW_SHARED')
+      let novel = 0
+      for (const [i, name] of goldenCaptures.entries()) {
+        const capture = join(golden, name)
+        const eve = join(folder, `${mode}-${i}.eve`)
+        const { counters, undelivered } = await runAgent(settings(capture, model, eve), {
+          files: nodeFileSystem,
+          clock: systemClock,
+          log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+          stop: new AbortController().signal,
+          onReopen: () => undefined,
+        })
+        const events = readEve(eve)
+        expect(alertKeys(events), name).toEqual(await novelKeys(model, capture))
+        expect(undelivered).toBe(0)
+        expectSums(counters)
+        novel += events.length
+      }
+      expect(novel).toBeGreaterThan(300)
+    },
+  )
+})
+
+function settings(read: string, model: string, eve: string): Settings {
+  return {
+    read,
+    model,
+    eve,
+    filter: null,
+    fold: null,
+    once: true,
+    state: null,
+    spoolBytes: 0,
+    memoryLimitBytes: 512 * 1_048_576,
+    localNetworks: PRIVATE_NETWORKS.map(parseNetwork),
+    suppress: [],
+  }
+}

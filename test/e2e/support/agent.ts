@@ -1,0 +1,91 @@
+/** The real agent, run as a user runs it. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { root } from '../../../tools/workspace/layout.mjs'
+import { type Run, type RunOptions, runToEnd } from './oddflow.js'
+
+export const agentMain = join(root, 'apps/agent/dist/main.js')
+
+/** `oddflow-agent ARGS`. */
+export function agent(args: readonly string[], options: RunOptions = {}): Promise<Run> {
+  return runToEnd(process.execPath, [...(options.node ?? []), agentMain, ...args], options)
+}
+
+export interface Counters {
+  captured: number
+  processed: number
+  dropped: number
+  droppedKernel: number
+  droppedAgent: number
+  filtered: number
+  packetsInFlows: number
+  notInFlows: Record<string, number>
+  verdicts: { total: number; early: number }
+  novel: { total: number; score: number; onePacket: number }
+  alerts: {
+    raised: number
+    suppressed: number
+    folded: number
+    summaries: number
+    given: number
+    accepted: number
+    refused: number
+    delivered: Record<string, number>
+  }
+}
+
+/** Runs with --once, expects exit code 0, and the sums of the counters to be right. */
+export async function agentOnce(args: readonly string[], options: RunOptions = {}): Promise<Counters> {
+  const run = await agent(['run', '--once', ...args], options)
+  expect(run, run.stderr).toMatchObject({ code: 0, signal: null })
+  const lines = run.stdout.split('\n')
+  expect(lines).toHaveLength(2)
+  const counters = JSON.parse(lines[0]!) as Counters
+  expectSums(counters)
+  return counters
+}
+
+/** What must hold whatever the traffic. */
+export function expectSums(counters: Omit<Counters, 'notInFlows'> & { notInFlows: object }): void {
+  const { alerts } = counters
+  const notInFlows = Object.values(counters.notInFlows).reduce((sum: number, n: number) => sum + n, 0)
+  expect(counters.processed + counters.dropped + counters.filtered).toBe(counters.captured)
+  expect(counters.droppedKernel + counters.droppedAgent).toBe(counters.dropped)
+  expect(counters.packetsInFlows + notInFlows).toBe(counters.processed)
+  expect(alerts.raised).toBe(counters.novel.total)
+  expect(alerts.suppressed + alerts.folded + alerts.given - alerts.summaries).toBe(alerts.raised)
+  expect(alerts.accepted + alerts.refused).toBe(alerts.given)
+}
+
+/** An event, as far as tests look into it. */
+export interface EveEvent {
+  timestamp: string
+  event_type: string
+  src_ip: string
+  dest_ip: string
+  community_id: string
+  oddflow: {
+    id: string
+    rule: string
+    score: number | null
+    decision: number | null
+    flow: {
+      protocol: string
+      source: string
+      sourcePort: number
+      destination: string
+      destinationPort: number
+      startMicros: number
+      piece: number
+    }
+    folded?: { count: number }
+  }
+}
+
+/** Every line of an EVE file, which must be whole. */
+export function readEve(path: string): EveEvent[] {
+  const lines = readFileSync(path, 'utf8').split('\n')
+  expect(lines.pop()).toBe('')
+  return lines.map((line) => JSON.parse(line) as EveEvent)
+}
