@@ -31,6 +31,12 @@ const DETECTOR_FLAGS: Readonly<Record<OptionName, DetectorFlag>> = {
     choices: SCALER_NAMES,
     help: 'scaling of feature columns',
   },
+  precision: {
+    group: 'Detector',
+    value: 'type',
+    choices: ['f64', 'f32'],
+    help: 'float64 kernel values, or float32 ones: about twice as fast, half the space, scores right to about six digits',
+  },
   bandwidthQuantile: {
     group: 'Detector',
     value: 'q',

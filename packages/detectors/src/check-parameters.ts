@@ -25,6 +25,7 @@ const OPTION_NAMES: Readonly<Record<OptionName, true>> = {
   k: true,
   centre: true,
   scaler: true,
+  precision: true,
   beta: true,
   neighbours: true,
   coverage: true,
@@ -120,6 +121,7 @@ const OLDER: Readonly<Record<string, { readonly field: string; readonly value: u
   components: { field: 'parameters.components', value: null },
   clusterSearchRows: { field: 'parameters.start.clusterSearchRows', value: 10_000 },
   mixtureStart: { field: 'parameters.start.mixtureStart', value: 'clusters' },
+  precision: { field: 'parameters.precision', value: 'f64' },
 }
 
 /** Of those the ones that the detector has and a file does not speak of, with their values. */

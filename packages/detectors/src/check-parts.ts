@@ -5,8 +5,10 @@
  * ArgumentError with the path of the culprit.
  */
 import { ArgumentError, MAXIMUM_DIMENSION, type Matrix, type ScalerName } from '@oddflow/core'
+import type { Precision } from '@oddflow/linalg'
 import type { EmbeddingModel, FitReport, MixtureModel, QuantileScaler, ScalerModel } from './model.js'
 import { describeValue, type Fields } from './model-fields.js'
+import { checkRowsInPrecision } from './rounded-rows.js'
 import { QUANTILE_STEPS } from './scaler.js'
 
 export function checkScalerModel(value: unknown, dimension: number, kind: ScalerName): ScalerModel {
@@ -86,7 +88,12 @@ export function checkFitReport(value: unknown): FitReport {
 /** Against the m and d that were asked for, and D. */
 export function checkEmbedding(
   value: unknown,
-  asked: { readonly m: number; readonly d: number; readonly embedding: { readonly kind: string } },
+  asked: {
+    readonly m: number
+    readonly d: number
+    readonly precision: Precision
+    readonly embedding: { readonly kind: string }
+  },
   dimension: number,
 ): EmbeddingModel {
   const e = fieldsAt(value, 'embedding')
@@ -103,6 +110,7 @@ export function checkEmbedding(
   const projection = matrixAt(e.projection, 'embedding.projection')
   sizeUpTo(landmarks.rows, asked.m, 'embedding.landmarks.rows')
   if (landmarks.cols !== dimension) failField('embedding.landmarks', `${dimension} columns`, landmarks.cols)
+  checkRowsInPrecision(landmarks, 'embedding.landmarks', bandwidth, 'embedding.bandwidth', asked.precision)
   sizeUpTo(projection.rows, asked.d, 'embedding.projection.rows')
   if (projection.cols !== landmarks.rows) {
     failField('embedding.projection.cols', `${landmarks.rows}, one per landmark`, projection.cols)

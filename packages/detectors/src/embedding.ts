@@ -5,7 +5,7 @@
  * span: the number of different ones for KJL, the numerical rank of their gram matrix for Nyström.
  */
 import { createMatrix, type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
-import { gaussianKernel, type Precision, squaredDistance } from '@oddflow/linalg'
+import { gaussianKernel, squaredDistance } from '@oddflow/linalg'
 import { createEmbeddingKernel } from './embedding-kernel/create.js'
 import { EMBEDDING_TILE_ROWS } from './embedding-kernel/embedding-kernel.js'
 import { drawSketch, kjlProjection } from './kjl.js'
@@ -32,9 +32,9 @@ export function fitEmbedding(
   return { embedding: { kind: 'kjl', bandwidth, landmarks, projection }, landmarkRows }
 }
 
-/** φ′ of all (scaled) rows: n × d, with the bits that scoring in that precision has. */
-export function embedRows(embedding: EmbeddingModel, rows: Matrix, precision: Precision = 'f64'): Matrix {
-  const kernel = createEmbeddingKernel(embedding, { precision })
+/** φ′ of all (scaled) rows in float64: n × d. */
+export function embedRows(embedding: EmbeddingModel, rows: Matrix): Matrix {
+  const kernel = createEmbeddingKernel(embedding, { precision: 'f64' })
   const d = kernel.dimensions
   const out = createMatrix(rows.rows, d)
   for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {

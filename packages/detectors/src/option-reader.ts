@@ -5,6 +5,7 @@
  * the defaults stand here once, for all detectors that have the option.
  */
 import { ArgumentError, SCALER_NAMES, type ScalerName } from '@oddflow/core'
+import type { Precision } from '@oddflow/linalg'
 import { describeValue } from './model-fields.js'
 import type {
   BandwidthParameters,
@@ -27,6 +28,7 @@ export const DEFAULT_OPTIONS = {
   k: 10,
   centre: false,
   scaler: 'none',
+  precision: 'f64',
   beta: 0.9,
   coverage: 0.95,
   maximumClusters: 20,
@@ -82,6 +84,10 @@ export class OptionReader {
 
   scaler(): ScalerName {
     return this.oneOf('scaler', SCALER_NAMES)
+  }
+
+  precision(): Precision {
+    return this.oneOf('precision', ['f64', 'f32'])
   }
 
   kernel(): 'rbf' | 'linear' {
@@ -147,7 +153,7 @@ export class OptionReader {
   }
 
   private oneOf<T extends string>(
-    name: 'scaler' | 'kernel' | 'covariance' | 'quantileCompat' | 'mixtureStart',
+    name: 'scaler' | 'precision' | 'kernel' | 'covariance' | 'quantileCompat' | 'mixtureStart',
     allowed: readonly T[],
   ): T {
     const value = this.given[name] ?? DEFAULT_OPTIONS[name]

@@ -11,6 +11,7 @@
  * bandwidth at the 0.3-quantile of pair distances.
  */
 import type { ScalerName } from '@oddflow/core'
+import type { Precision } from '@oddflow/linalg'
 import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName } from './detector-name.js'
 
 /** What a caller may set. Everything has a default. */
@@ -42,6 +43,10 @@ export interface DetectorOptions {
   readonly supportGuard?: boolean
   /** Default `none`. */
   readonly scaler?: ScalerName
+  /** Detectors of Gaussian kernels between rows and landmarks or support vectors: whether those rows, distances and
+   * kernel values are float64 (`f64`, default) or float32, about twice as fast and half the space. Sums of kernel
+   * values, and what is learnt from them, are float64 either way. */
+  readonly precision?: Precision
   /** QuickShift++ (-qs alone): share of density by which a core may fall below its peak, in (0, 1); 0.9. */
   readonly beta?: number
   /** QuickShift++ (-qs alone): neighbours, the point itself counted; default floor(n^(2/3)). */
@@ -133,6 +138,7 @@ export interface BandwidthParameters {
 }
 
 export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName>, BandwidthParameters {
+  readonly precision: Precision
   readonly m: number
   readonly d: number
   readonly embedding: EmbeddingParameters
@@ -142,6 +148,7 @@ export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName>, 
 }
 
 export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName>, BandwidthParameters {
+  readonly precision: Precision
   readonly m: number
   readonly d: number
   readonly embedding: EmbeddingParameters
@@ -151,7 +158,8 @@ export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName>, Bandwidt
 
 export interface OcsvmParameters extends Common<'ocsvm'> {
   readonly kernel: 'rbf' | 'linear'
-  /** null for the linear kernel, as the next two. */
+  /** null for the linear kernel, as the next three. */
+  readonly precision: Precision | null
   readonly bandwidthQuantile: number | null
   readonly quantileCompat: QuantileCompat | null
   readonly quantileRows: number | null

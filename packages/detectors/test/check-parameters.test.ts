@@ -14,6 +14,7 @@ describe('checkParameters', () => {
     expect(checkParameters()).toEqual({
       detector: 'oc-kjl-qs',
       scaler: 'none',
+      precision: 'f64',
       bandwidthQuantile: 0.3,
       quantileCompat: 'pairs',
       quantileRows: 5000,

@@ -64,7 +64,13 @@ const VARIANTS: readonly DetectorOptions[] = [
   { scaler: 'log' },
   { scaler: 'log-standard' },
   { scaler: 'quantile' },
+  { precision: 'f32' },
+  { precision: 'f32', scaler: 'standard', supportGuard: false },
 ]
+
+/** Without those that say nothing new of a detector that has one precision. */
+const variantsFor = (detector: DetectorName): readonly DetectorOptions[] =>
+  VARIANTS.filter(({ precision }) => precision === undefined || takes(detector, 'precision'))
 
 /** Nothing in their fits is random, with so few rows. */
 const DETERMINISTIC: readonly DetectorName[] = ['ocsvm', 'kde', 'pca']
@@ -96,7 +102,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'a score has the same bits in a batch of any size and at any place': (detector) => {
-    for (const options of VARIANTS) {
+    for (const options of variantsFor(detector)) {
       const model = train(detector, clusteredRows(150, COLUMNS), options)
       const rows = clusteredRows(41, COLUMNS, 9)
       const whole = score(model, rows)
@@ -118,7 +124,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'SIMD kernels and typed arrays give the same bits': (detector) => {
-    for (const options of VARIANTS) {
+    for (const options of variantsFor(detector)) {
       const model = train(detector, clusteredRows(150, COLUMNS), options)
       const typed = createScoreWorkspace(model, { simd: false })
       const d = modelEmbedding(model)?.dimensions ?? 0
@@ -171,7 +177,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'the fitted model passes checkModel unchanged': (detector) => {
-    for (const options of VARIANTS) {
+    for (const options of variantsFor(detector)) {
       const model = train(detector, clusteredRows(90, COLUMNS), options)
       expect(checkModel(model)).toEqual(model)
     }
@@ -199,7 +205,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'the parts of a score add up to it, and without a guard to the log-density': (detector) => {
-    for (const options of VARIANTS) {
+    for (const options of variantsFor(detector)) {
       const model = train(detector, clusteredRows(90, COLUMNS), options)
       const workspace = createScoreWorkspace(model)
       const rows = matrixOf(
@@ -298,7 +304,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
   },
 
   'the largest finite numbers score without NaN': (detector) => {
-    for (const options of VARIANTS) {
+    for (const options of variantsFor(detector)) {
       const model = train(detector, clusteredRows(60, COLUMNS), options)
       const rows = matrixOf(2, COLUMNS, new Float64Array(2 * COLUMNS).fill(Number.MAX_VALUE))
       rows.data.fill(-Number.MAX_VALUE, 0, 3)
@@ -314,7 +320,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
         Float64Array.from({ length: n * COLUMNS }, (_, at) => f(Math.floor(at / COLUMNS), at % COLUMNS)),
       )
     const normal = clusteredRows(60, COLUMNS)
-    for (const variant of VARIANTS) {
+    for (const variant of variantsFor(detector)) {
       const learn = (rows: Matrix, options: DetectorOptions = {}) =>
         train(detector, rows, { ...variant, ...options })
       expect(() => learn(fill(50, () => 3))).toThrow(DataError)
@@ -380,6 +386,7 @@ export const CONFORMANCE_CHECKS: Readonly<Record<string, (detector: DetectorName
       tolerance: 1e-4,
       maximumSteps: 10,
       regularisation: 1e-5,
+      precision: 'f32',
     }
     for (const [name, value] of Object.entries(every)) {
       const check = () => checkParameters({ detector, [name]: value })

@@ -165,19 +165,32 @@ export function nearestF64(
   }
 }
 
-/** As `nearestF64` with values of float32; weights and results stay float64. */
+/**
+ * As `nearestF64`, in float64 throughout, when the distances are there in float32 alone: those that can be the
+ * smallest are computed again. x has rows of float64, `panels` the float32 rows that `values` are distances to.
+ *
+ * A float32 distance is off by the rounding of x, at most 2^-24·‖x‖, and by that of its sum, a share of
+ * (dimension + 2)·2^-24 of the square; so the nearest row's is at most (√smallest + 2^-23·‖x‖)·(1 + that share).
+ * The bound is drawn a little wider, and by what underflows.
+ */
 export function nearestF32(
   values: usize,
   rows: i32,
   stride: i32,
   count: i32,
+  x: usize,
+  panels: usize,
+  dimension: i32,
   weights: usize,
   out: usize,
 ): void {
   const countBytes: usize = usize(count) << 2
   const evenBytes: usize = countBytes & ~31
+  const xBytes: usize = usize(dimension) << 3
+  const share: f64 = 1 + f64(dimension + 4) * 1.1920928955078125e-7
   for (let r = 0; r < rows; r++) {
     const row = values + ((usize(r) * usize(stride)) << 2)
+    const x0 = x + usize(r) * xBytes
     let a = f32x4.splat(Infinity)
     let b = f32x4.splat(Infinity)
     let j: usize = 0
@@ -191,9 +204,31 @@ export function nearestF32(
       min(f32x4.extract_lane(a, 2), f32x4.extract_lane(a, 3)),
     )
     for (; j < countBytes; j += 4) smallest = min(smallest, load<f32>(row + j))
-    j = 0
-    while (j + 4 < countBytes && load<f32>(row + j) !== smallest) j += 4
-    store<f64>(out + (usize(r) << 3), load<f64>(weights + (j << 1)) * f64(smallest))
+    let norm: f64 = 0
+    for (let t: usize = 0; t < xBytes; t += 8) {
+      const v = load<f64>(x0 + t)
+      norm += v * v
+    }
+    const reach = (sqrt(f64(smallest)) + sqrt(norm) * 2.384185791015625e-7 + 1e-18) * share
+    const bound = f32(reach * reach * 1.000001)
+    let found: usize = 0
+    let nearest: f64 = Infinity
+    for (j = 0; j < countBytes; j += 4) {
+      if (!(load<f32>(row + j) <= bound)) continue
+      // lane j mod 8 of panel j / 8
+      let at = panels + (((j >> 5) * xBytes) << 2) + (j & 31)
+      let sum: f64 = 0
+      for (let t: usize = 0; t < xBytes; t += 8) {
+        const difference = load<f64>(x0 + t) - f64(load<f32>(at))
+        sum += difference * difference
+        at += 32
+      }
+      if (sum < nearest) {
+        nearest = sum
+        found = j
+      }
+    }
+    store<f64>(out + (usize(r) << 3), load<f64>(weights + (found << 1)) * nearest)
   }
 }
 

@@ -5,7 +5,6 @@
  * `expScaledFloat32`. Kernel values are written as float64, in which they are summed. Math.fround makes this
  * slower than float64; it is here for the bits, not for the speed.
  */
-import type { NearestDistances } from './gaussian-kernel.js'
 import { expScaledFloat32 } from './kernel-exp-float32.js'
 
 /**
@@ -22,11 +21,9 @@ export function gaussianKernelRowsFloat32(
   factor: number,
   distances: Float32Array,
   out: Float64Array,
-  nearest?: NearestDistances,
 ): void {
   for (let i = 0; i < xCount; i++) {
     squaredDistancesFloat32(x, i * dimension, y, yFirst * dimension, count, dimension, distances)
-    if (nearest !== undefined) nearest.values[i] = nearestWeighted(distances, count, nearest.weights)
     const start = i * count
     for (let j = 0; j < count; j++) out[start + j] = expScaledFloat32(distances[j]!, factor)
   }
@@ -49,11 +46,4 @@ function squaredDistancesFloat32(
     }
     out[j] = sum
   }
-}
-
-/** weights[j] · values[j] for the first of the smallest values. */
-function nearestWeighted(values: Float32Array, count: number, weights: Float64Array): number {
-  let found = 0
-  for (let j = 1; j < count; j++) if (values[j]! < values[found]!) found = j
-  return weights[found]! * values[found]!
 }

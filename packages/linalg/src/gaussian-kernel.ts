@@ -59,25 +59,32 @@ export function gaussianKernelRows(
   for (; i < xCount; i++) {
     squaredDistances(x, xStart + i * dimension, y, yStart, count, dimension, out, i * count)
   }
-  if (nearest !== undefined) {
-    const { weights, values } = nearest
-    for (let r = 0; r < xCount; r++) {
-      const start = r * count
-      let smallest = out[start]!
-      let found = 0
-      for (let j = 1; j < count; j++) {
-        const square = out[start + j]!
-        if (square < smallest) {
-          smallest = square
-          found = j
-        }
-      }
-      values[r] = weights[found]! * smallest
-    }
-  }
+  if (nearest !== undefined) nearestOfRows(out, xCount, count, nearest)
   const length = xCount * count
   for (let j = 0; j < length; j++) out[j] = out[j]! * factor
   expInPlace(out, 0, length)
+}
+
+/** Fills `nearest` from `rows` × `count` squared distances. */
+export function nearestOfRows(
+  squares: Float64Array,
+  rows: number,
+  count: number,
+  { weights, values }: NearestDistances,
+): void {
+  for (let r = 0; r < rows; r++) {
+    const start = r * count
+    let smallest = squares[start]!
+    let found = 0
+    for (let j = 1; j < count; j++) {
+      const square = squares[start + j]!
+      if (square < smallest) {
+        smallest = square
+        found = j
+      }
+    }
+    values[r] = weights[found]! * smallest
+  }
 }
 
 /** The kernel between all rows of X and all rows of Y: X.rows × Y.rows. */

@@ -2,9 +2,10 @@
  * ocsvm: the one-class SVM that the paper measures its detectors against, with a Gaussian or a linear kernel.
  */
 import type { Matrix } from '@oddflow/core'
+import type { Precision } from '@oddflow/linalg'
 import { chooseBandwidth } from '../bandwidth.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
-import { BANDWIDTH_OPTIONS, bandwidthFact } from '../families/embedded.js'
+import { BANDWIDTH_OPTIONS, bandwidthFact, storedPrecision } from '../families/embedded.js'
 import { checkSvm, decodeSvm, encodeSvm, svmFact, svmNotes, svmSpaceNumbers } from '../families/svm-parts.js'
 import type { OcsvmModel } from '../model.js'
 import type { Fields } from '../model-fields.js'
@@ -12,20 +13,22 @@ import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
 import {
   createOneClassSvmWorkspace,
   fitOneClassSvm,
+  type OneClassSvmModel,
   type SvmKernel,
   scoreOneClassSvm,
 } from '../one-class-svm/index.js'
 import { badOption, type OptionReader } from '../option-reader.js'
 import type { OcsvmParameters } from '../parameters.js'
+import { rowsInPrecision } from '../rounded-rows.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 
-const NO_BANDWIDTH = { bandwidthQuantile: null, quantileCompat: null, quantileRows: null }
+const NO_BANDWIDTH = { bandwidthQuantile: null, quantileCompat: null, quantileRows: null, precision: null }
 
 export const ocsvm: DetectorDefinition = {
   name: 'ocsvm',
   summary: 'one-class SVM with a Gaussian or a linear kernel',
-  options: ['scaler', 'kernel', ...BANDWIDTH_OPTIONS, 'nu', 'tolerance'],
+  options: ['scaler', 'precision', 'kernel', ...BANDWIDTH_OPTIONS, 'nu', 'tolerance'],
   stages: ['bandwidth', 'fit'],
   metadataKeys: ['svm'],
 
@@ -33,13 +36,15 @@ export const ocsvm: DetectorDefinition = {
     const kernel = given.kernel()
     if (kernel === 'linear') {
       const idle = BANDWIDTH_OPTIONS.find((option) => given.has(option))
+      if (given.has('precision'))
+        throw badOption('precision', 'none, since a linear kernel has no kernel rows', 'one')
       if (idle !== undefined) throw badOption(idle, 'none, since a linear kernel has no bandwidth', 'one')
     }
     return {
       detector: 'ocsvm',
       scaler: given.scaler(),
       kernel,
-      ...(kernel === 'linear' ? NO_BANDWIDTH : given.bandwidth()),
+      ...(kernel === 'linear' ? NO_BANDWIDTH : { precision: given.precision(), ...given.bandwidth() }),
       nu: given.share('nu'),
       tolerance: given.svmTolerance(),
     }
@@ -61,7 +66,7 @@ export const ocsvm: DetectorDefinition = {
       kernel = { kind: 'rbf', bandwidth }
     }
     report('fit', 0)
-    const svm = fitOneClassSvm(scaled, { kernel, nu, tolerance })
+    const svm = inPrecision(fitOneClassSvm(scaled, { kernel, nu, tolerance }), parameters.precision)
     report('fit', 1)
     return {
       kind: 'ocsvm',
@@ -76,32 +81,39 @@ export const ocsvm: DetectorDefinition = {
     }
   },
 
-  createScorer({ scaler, svm, fitReport }: OcsvmModel, { simd }: ScorerOptions): Scorer {
-    const workspace = createOneClassSvmWorkspace(svm, { simd })
+  createScorer({ scaler, svm, fitReport, parameters }: OcsvmModel, { simd }: ScorerOptions): Scorer {
+    const workspace = createOneClassSvmWorkspace(svm, { precision: parameters.precision ?? 'f64', simd })
     return createScaledScorer(scaler, fitReport.dimension, (rows, out) => {
       scoreOneClassSvm(svm, rows, out, workspace)
     })
   },
 
   checkModel(value: Fields, parameters: OcsvmParameters, head: ModelHead): OcsvmModel {
-    const svm = checkSvm(value.svm, parameters.kernel, parameters.nu, head.dimension)
+    const svm = checkSvm(
+      value.svm,
+      parameters.kernel,
+      parameters.nu,
+      head.dimension,
+      parameters.precision ?? 'f64',
+    )
     return { kind: 'ocsvm', parameters, scaler: head.scaler, svm, fitReport: head.fitReport }
   },
 
-  encode({ svm }: OcsvmModel): ModelFileParts {
-    return encodeSvm(svm)
+  encode({ svm, parameters }: OcsvmModel): ModelFileParts {
+    return encodeSvm(svm, parameters.precision ?? 'f64')
   },
 
-  decode(file: ModelFileReader): Fields {
-    return { svm: decodeSvm(file) }
+  decode(file: ModelFileReader, parameters: Fields): Fields {
+    return { svm: decodeSvm(file, storedPrecision(parameters)) }
   },
 
-  spaceNumbers({ svm }: OcsvmModel): number {
-    return svmSpaceNumbers(svm)
+  spaceNumbers({ svm, parameters }: OcsvmModel): number {
+    return svmSpaceNumbers(svm, parameters.precision ?? 'f64')
   },
 
   facts({ svm, parameters }: OcsvmModel): ModelFact[] {
-    const fact = { label: `${svm.kernel.kind} SVM`, value: svmFact(svm) }
+    const single = parameters.precision === 'f32' ? ', float32' : ''
+    const fact = { label: `${svm.kernel.kind} SVM`, value: `${svmFact(svm)}${single}` }
     const { bandwidthQuantile, quantileCompat } = parameters
     if (svm.kernel.kind === 'linear' || bandwidthQuantile === null || quantileCompat === null) return [fact]
     return [bandwidthFact(svm.kernel.bandwidth, { bandwidthQuantile, quantileCompat }), fact]
@@ -113,4 +125,11 @@ export const ocsvm: DetectorDefinition = {
       ? { bandwidth: svm.kernel.bandwidth, supportVectors }
       : { supportVectors }
   },
+}
+
+/** Support vectors as the precision has them; coefficients and offset stay those of the fit. */
+function inPrecision(svm: OneClassSvmModel, precision: Precision | null): OneClassSvmModel {
+  const { kernel, supportVectors } = svm
+  if (kernel.kind === 'linear' || precision === null) return svm
+  return { ...svm, supportVectors: rowsInPrecision(supportVectors, kernel.bandwidth, precision) }
 }

@@ -26,7 +26,8 @@ export interface EmbeddingKernel {
   readonly dimensions: number
   /**
    * out[outStart + i · d …] = φ′ of `count` scaled rows from element `start` of `rows` on, at most
-   * EMBEDDING_TILE_ROWS. Into `nearest` goes, for each row, weights[j] · ‖x − landmark_j‖² of the nearest landmark.
+   * EMBEDDING_TILE_ROWS. Into `nearest` goes, for each row, weights[j] · ‖x − landmark_j‖² of the nearest landmark,
+   * in float64 whatever the precision: which of two landmarks is nearer may be a matter of a last bit.
    */
   embed(
     rows: Float64Array,

@@ -52,6 +52,7 @@ export function createSimdEmbeddingKernel(
   const tile = EMBEDDING_TILE_ROWS
   const xAt = isSingle ? layout.float32(tile * cols) : layout.float64(tile * cols)
   const panelsAt = isSingle ? layout.float32(stride * cols) : layout.float64(stride * cols)
+  const exactAt = isSingle ? layout.float64(tile * cols) : 0
   const distancesAt = isSingle ? layout.float32(tile * stride) : 0
   const kernelAt = layout.float64(tile * stride)
   const projectionAt = layout.float64(m * width)
@@ -98,7 +99,10 @@ export function createSimdEmbeddingKernel(
     if (isSingle) {
       toFloat32Into(rows, start, length, f32, xAt / 4)
       run.squaredDistancesF32(xAt, count, panelsAt, panels, cols, distancesAt, stride)
-      if (nearest !== undefined) run.nearestF32(distancesAt, count, stride, m, weightsAt, nearestAt)
+      if (nearest !== undefined) {
+        for (let i = 0, x = exactAt / 8; i < length; i++) f64[x + i] = rows[start + i]!
+        run.nearestF32(distancesAt, count, stride, m, exactAt, panelsAt, cols, weightsAt, nearestAt)
+      }
       run.expScaledF32(distancesAt, count * stride, factor, kernelAt)
     } else {
       const x = xAt / 8

@@ -6,6 +6,8 @@ import {
   logSumExp,
   matrixTimesVector,
   type NearestDistances,
+  nearestOfRows,
+  squaredDistances,
   toFloat32Into,
 } from '@oddflow/linalg'
 import type { EmbeddingModel } from '../model.js'
@@ -28,6 +30,7 @@ export function createTypedEmbeddingKernel(
   const nearestValues = new Float64Array(EMBEDDING_TILE_ROWS)
   const nearestDistances: NearestDistances | undefined =
     nearestWeights === undefined ? undefined : { weights: nearestWeights, values: nearestValues }
+  const squares = new Float64Array(precision === 'f32' ? EMBEDDING_TILE_ROWS * m : 0)
   const single =
     precision === 'f64'
       ? null
@@ -52,8 +55,13 @@ export function createTypedEmbeddingKernel(
         factor,
         single.distances,
         kernelRows,
-        wanted,
       )
+      if (wanted !== undefined) {
+        for (let r = 0; r < count; r++) {
+          squaredDistances(rows, start + r * cols, landmarks.data, 0, m, cols, squares, r * m)
+        }
+        nearestOfRows(squares, count, m, wanted)
+      }
     }
     if (nearest !== undefined) for (let r = 0; r < count; r++) nearest[r] = nearestValues[r]!
     for (let r = 0; r < count; r++) {

@@ -15,10 +15,10 @@ import { logTail } from '../tail-probability.js'
 import { createEmbedder, embedAll } from './embedded.js'
 
 export function createEmbeddedMixtureScorer(
-  { scaler, embedding, mixture, supportGuard }: EmbeddedMixtureModel,
+  { scaler, embedding, mixture, supportGuard, parameters }: EmbeddedMixtureModel,
   { simd }: ScorerOptions,
 ): Scorer {
-  const precision = 'f64'
+  const { precision } = parameters
   const { bandwidth, landmarks } = embedding
   const guard = supportGuard === null ? null : createSupportGuard(supportGuard)
   const nearestWeights =

@@ -28,9 +28,11 @@ import {
   decodeEmbedding,
   EMBEDDING_OPTIONS,
   embeddingFacts,
+  embeddingInPrecision,
   embeddingSpaceNumbers,
   encodeEmbedding,
   fitEmbedded,
+  storedPrecision,
 } from './embedded.js'
 import { createEmbeddedMixtureScorer } from './embedded-mixture-scorer.js'
 import { decodeFullMixture, encodeFullMixture } from './mixture-parts.js'
@@ -83,7 +85,8 @@ export function embeddedMixture(
     fit(rows: Matrix, parameters: EmbeddedMixtureParameters, context: FitContext): EmbeddedMixtureModel {
       const { rng, report } = context
       const trained = fitEmbedded(rows, parameters, context)
-      const { scaler, scaled, embedding, landmarkRows, embedded } = trained
+      const { scaler, scaled, landmarkRows, embedded } = trained
+      const embedding = embeddingInPrecision(trained.embedding, parameters.precision)
       report('clusters', 0)
       const fitted = fitMixture(embedded, parameters.start, parameters.em, rng, {
         onClusters: (fraction) => report('clusters', fraction),
@@ -134,8 +137,8 @@ export function embeddedMixture(
       return { kind: name, parameters, scaler: head.scaler, embedding, mixture, supportGuard, fitReport }
     },
 
-    encode({ embedding, mixture, supportGuard }: EmbeddedMixtureModel): ModelFileParts {
-      const { metadata, tensors } = encodeEmbedding(embedding)
+    encode({ embedding, mixture, supportGuard, parameters }: EmbeddedMixtureModel): ModelFileParts {
+      const { metadata, tensors } = encodeEmbedding(embedding, parameters.precision)
       const guard =
         supportGuard === null
           ? {}
@@ -149,7 +152,7 @@ export function embeddedMixture(
 
     decode(file: ModelFileReader, parameters: Fields): Fields {
       return {
-        embedding: decodeEmbedding(file),
+        embedding: decodeEmbedding(file, storedPrecision(parameters)),
         mixture: decodeFullMixture(file),
         supportGuard:
           parameters.supportGuard === true
@@ -162,13 +165,17 @@ export function embeddedMixture(
       }
     },
 
-    spaceNumbers({ embedding, mixture, supportGuard }: EmbeddedMixtureModel): number {
+    spaceNumbers({ embedding, mixture, supportGuard, parameters }: EmbeddedMixtureModel): number {
       const d = embedding.projection.rows
       const guard =
         supportGuard === null
           ? 0
           : embedding.landmarks.rows + supportGuard.density.data.length + supportGuard.support.data.length
-      return embeddingSpaceNumbers(embedding) + mixture.weights.length * (1 + d + d * d) + guard
+      return (
+        embeddingSpaceNumbers(embedding, parameters.precision) +
+        mixture.weights.length * (1 + d + d * d) +
+        guard
+      )
     },
 
     facts({ embedding, mixture, supportGuard, parameters, fitReport }: EmbeddedMixtureModel): ModelFact[] {

@@ -21,9 +21,11 @@ import {
   EMBEDDING_OPTIONS,
   embedAll,
   embeddingFacts,
+  embeddingInPrecision,
   embeddingSpaceNumbers,
   encodeEmbedding,
   fitEmbedded,
+  storedPrecision,
 } from './embedded.js'
 import { checkSvm, decodeSvm, encodeSvm, svmFact, svmNotes, svmSpaceNumbers } from './svm-parts.js'
 
@@ -63,7 +65,7 @@ export function embeddedSvm(
         kind: name,
         parameters,
         scaler,
-        embedding,
+        embedding: embeddingInPrecision(embedding, parameters.precision),
         svm,
         fitReport: {
           trainingRows: rows.rows,
@@ -73,8 +75,8 @@ export function embeddedSvm(
       }
     },
 
-    createScorer({ scaler, embedding, svm }: EmbeddedSvmModel, { simd }: ScorerOptions): Scorer {
-      const precision = 'f64'
+    createScorer({ scaler, embedding, svm, parameters }: EmbeddedSvmModel, { simd }: ScorerOptions): Scorer {
+      const { precision } = parameters
       const embedder = createEmbedder(scaler, embedding, { precision, simd })
       const workspace = createOneClassSvmWorkspace(svm)
       const d = embedder.dimensions
@@ -103,8 +105,8 @@ export function embeddedSvm(
       return { kind: name, parameters, scaler: head.scaler, embedding, svm, fitReport: head.fitReport }
     },
 
-    encode({ embedding, svm }: EmbeddedSvmModel): ModelFileParts {
-      const a = encodeEmbedding(embedding)
+    encode({ embedding, svm, parameters }: EmbeddedSvmModel): ModelFileParts {
+      const a = encodeEmbedding(embedding, parameters.precision)
       const b = encodeSvm(svm)
       return {
         metadata: { ...a.metadata, ...b.metadata },
@@ -112,12 +114,12 @@ export function embeddedSvm(
       }
     },
 
-    decode(file: ModelFileReader): Fields {
-      return { embedding: decodeEmbedding(file), svm: decodeSvm(file) }
+    decode(file: ModelFileReader, parameters: Fields): Fields {
+      return { embedding: decodeEmbedding(file, storedPrecision(parameters)), svm: decodeSvm(file) }
     },
 
-    spaceNumbers({ embedding, svm }: EmbeddedSvmModel): number {
-      return embeddingSpaceNumbers(embedding) + svmSpaceNumbers(svm)
+    spaceNumbers({ embedding, svm, parameters }: EmbeddedSvmModel): number {
+      return embeddingSpaceNumbers(embedding, parameters.precision) + svmSpaceNumbers(svm)
     },
 
     facts({ embedding, svm, parameters }: EmbeddedSvmModel): ModelFact[] {

@@ -3,6 +3,7 @@
  * landmarks and projection), its scorer and its place in a model file.
  */
 import type { Matrix } from '@oddflow/core'
+import type { Precision } from '@oddflow/linalg'
 import { chooseBandwidth, QUANTILE_OF } from '../bandwidth.js'
 import type { FitContext, ModelFact } from '../detector-definition.js'
 import { embedRows, fitEmbedding } from '../embedding.js'
@@ -13,6 +14,7 @@ import type { Fields } from '../model-fields.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/parts.js'
 import type { OptionReader } from '../option-reader.js'
 import type { BandwidthParameters, EmbeddingParameters, OptionName } from '../parameters.js'
+import { rowsInPrecision } from '../rounded-rows.js'
 import { fitScaledRows, scaleInto } from '../scaler.js'
 
 export const BANDWIDTH_OPTIONS = [
@@ -26,6 +28,7 @@ export const EMBEDDING_OPTIONS = [
   'm',
   'd',
   'scaler',
+  'precision',
 ] as const satisfies readonly OptionName[]
 
 export function checkEmbeddingOptions(given: OptionReader, kind: EmbeddingParameters['kind']) {
@@ -33,6 +36,7 @@ export function checkEmbeddingOptions(given: OptionReader, kind: EmbeddingParame
     kind === 'kjl' ? { kind, centre: given.flag('centre') } : { kind: 'nystrom' }
   return {
     scaler: given.scaler(),
+    precision: given.precision(),
     ...given.bandwidth(),
     m: given.whole('m', 1, 2000),
     d: given.whole('d', 1, 256),
@@ -135,28 +139,46 @@ export function embedAll(embedder: Embedder, rows: Matrix, out: Float64Array): v
   }
 }
 
-export function encodeEmbedding({ kind, bandwidth, landmarks, projection }: EmbeddingModel): ModelFileParts {
+export function encodeEmbedding(
+  { kind, bandwidth, landmarks, projection }: EmbeddingModel,
+  precision: Precision,
+): ModelFileParts {
   return {
     metadata: { embedding: { kind, bandwidth } },
     tensors: {
-      'embedding.landmarks': matrixTensor(landmarks),
+      'embedding.landmarks': matrixTensor(landmarks, precision),
       'embedding.projection': matrixTensor(projection),
     },
   }
 }
 
-export function decodeEmbedding(file: ModelFileReader): Fields {
+export function decodeEmbedding(file: ModelFileReader, precision: Precision): Fields {
   const head = file.json('embedding') as { kind?: unknown; bandwidth?: unknown } | null
   return {
     kind: head?.kind,
     bandwidth: head?.bandwidth,
-    landmarks: file.matrix('embedding.landmarks'),
+    landmarks: file.matrix('embedding.landmarks', precision),
     projection: file.matrix('embedding.projection'),
   }
 }
 
-export function embeddingSpaceNumbers({ landmarks, projection }: EmbeddingModel): number {
-  return landmarks.rows * (projection.rows + landmarks.cols)
+/** The embedding as a model of that precision keeps it. Throws DataError as `rowsInPrecision`. */
+export function embeddingInPrecision(embedding: EmbeddingModel, precision: Precision): EmbeddingModel {
+  const { landmarks, bandwidth } = embedding
+  return { ...embedding, landmarks: rowsInPrecision(landmarks, bandwidth, precision) }
+}
+
+/** Of parameters out of a file, which are still to be checked; those of older files do not speak of it. */
+export function storedPrecision({ precision }: Fields): Precision {
+  return precision === 'f32' ? 'f32' : 'f64'
+}
+
+/** m(d + D); landmarks of float32 are half a number each. */
+export function embeddingSpaceNumbers(
+  { landmarks, projection }: EmbeddingModel,
+  precision: Precision,
+): number {
+  return landmarks.rows * (projection.rows + (precision === 'f32' ? 0.5 : 1) * landmarks.cols)
 }
 
 export function bandwidthFact(
@@ -171,14 +193,17 @@ export function bandwidthFact(
 
 export function embeddingFacts(
   { bandwidth, landmarks, projection }: EmbeddingModel,
-  parameters: BandwidthParameters & { readonly embedding: EmbeddingParameters },
+  parameters: BandwidthParameters & {
+    readonly embedding: EmbeddingParameters
+    readonly precision: Precision
+  },
 ): ModelFact[] {
   const centred = parameters.embedding.kind === 'kjl' && parameters.embedding.centre
   return [
     bandwidthFact(bandwidth, parameters),
     {
       label: 'embedding',
-      value: `${landmarks.rows} landmarks, ${projection.rows} dimensions${centred ? ', centred' : ''}`,
+      value: `${landmarks.rows} landmarks, ${projection.rows} dimensions${centred ? ', centred' : ''}${parameters.precision === 'f32' ? ', float32' : ''}`,
     },
   ]
 }

@@ -1,8 +1,10 @@
 /** One-class SVMs inside a detector: options, checks and their place in a model file. */
+import type { Precision } from '@oddflow/linalg'
 import { failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from '../check-parts.js'
 import type { Fields } from '../model-fields.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
 import type { OneClassSvmModel, OneClassSvmReport, SvmKernel } from '../one-class-svm/index.js'
+import { checkRowsInPrecision } from '../rounded-rows.js'
 
 export function svmNotes({ report }: OneClassSvmModel): string[] {
   if (report.stop === 'steps') {
@@ -23,29 +25,32 @@ export function svmFact({ nu, report }: OneClassSvmModel): string {
   return `nu ${nu}, ${report.supportVectors} support vectors (${report.boundSupportVectors} at their bound), ${report.iterations} steps${state}`
 }
 
-/** SV·(D + 1). */
-export function svmSpaceNumbers({ supportVectors }: OneClassSvmModel): number {
-  return supportVectors.rows * (supportVectors.cols + 1)
+/** SV·(D + 1); support vectors of float32 are half a number each. */
+export function svmSpaceNumbers({ supportVectors }: OneClassSvmModel, precision: Precision = 'f64'): number {
+  return supportVectors.rows * ((precision === 'f32' ? 0.5 : 1) * supportVectors.cols + 1)
 }
 
-export function encodeSvm({ kernel, nu, offset, report, ...arrays }: OneClassSvmModel): ModelFileParts {
+export function encodeSvm(
+  { kernel, nu, offset, report, ...arrays }: OneClassSvmModel,
+  precision: Precision = 'f64',
+): ModelFileParts {
   return {
     metadata: { svm: { kernel, nu, offset, report } },
     tensors: {
       'svm.dualCoefficients': vectorTensor(arrays.dualCoefficients),
-      'svm.supportVectors': matrixTensor(arrays.supportVectors),
+      'svm.supportVectors': matrixTensor(arrays.supportVectors, precision),
     },
   }
 }
 
-export function decodeSvm(file: ModelFileReader): Fields {
+export function decodeSvm(file: ModelFileReader, precision: Precision = 'f64'): Fields {
   const { kernel, nu, offset, report } = fieldsAt(file.json('svm'), 'svm')
   return {
     kernel,
     nu,
     offset,
     report,
-    supportVectors: file.matrix('svm.supportVectors'),
+    supportVectors: file.matrix('svm.supportVectors', precision),
     dualCoefficients: file.vector('svm.dualCoefficients'),
   }
 }
@@ -56,6 +61,7 @@ export function checkSvm(
   kernelKind: SvmKernel['kind'],
   nu: number,
   dimension: number,
+  precision: Precision = 'f64',
 ): OneClassSvmModel {
   const svm = fieldsAt(value, 'svm')
   if (svm.nu !== nu) failField('svm.nu', `${nu}`, svm.nu)
@@ -72,8 +78,18 @@ export function checkSvm(
     if (!(v > 0 && v <= 1)) failField('svm.dualCoefficients', 'numbers above 0, at most 1', v)
   }
   const report = checkSvmReport(fieldsAt(svm.report, 'svm.report'), supportVectors.rows)
+  const kernel = checkKernel(fieldsAt(svm.kernel, 'svm.kernel'), kernelKind)
+  if (kernel.kind === 'rbf') {
+    checkRowsInPrecision(
+      supportVectors,
+      'svm.supportVectors',
+      kernel.bandwidth,
+      'svm.kernel.bandwidth',
+      precision,
+    )
+  }
   return {
-    kernel: checkKernel(fieldsAt(svm.kernel, 'svm.kernel'), kernelKind),
+    kernel,
     nu,
     supportVectors,
     dualCoefficients,

@@ -2,6 +2,7 @@
  * What a detector puts into a model file and takes out of it, beside what all detectors have.
  */
 import { FormatError, type Matrix, parseStrictJson, type Safetensors, type Tensor } from '@oddflow/core'
+import type { Precision } from '@oddflow/linalg'
 import { FORMAT } from './layout.js'
 
 export interface ModelFileParts {
@@ -10,8 +11,12 @@ export interface ModelFileParts {
   readonly tensors: Readonly<Record<string, Tensor>>
 }
 
-export function matrixTensor({ rows, cols, data }: Matrix): Tensor {
-  return { dtype: 'F64', shape: [rows, cols], data }
+/** For `f32` the numbers are float32 numbers already. */
+export function matrixTensor({ rows, cols, data }: Matrix, precision: Precision = 'f64'): Tensor {
+  const shape = [rows, cols]
+  return precision === 'f32'
+    ? { dtype: 'F32', shape, data: Float32Array.from(data) }
+    : { dtype: 'F64', shape, data }
 }
 
 export function vectorTensor(data: Float64Array): Tensor {
@@ -39,9 +44,14 @@ export class ModelFileReader {
     return this.float64(name, 1).data
   }
 
-  matrix(name: string): Matrix {
-    const { shape, data } = this.float64(name, 2)
-    return { rows: shape[0]!, cols: shape[1]!, data }
+  /** A matrix of F64 or, for `f32`, F32. */
+  matrix(name: string, precision: Precision = 'f64'): Matrix {
+    if (precision === 'f64') {
+      const { shape, data } = this.float64(name, 2)
+      return { rows: shape[0]!, cols: shape[1]!, data }
+    }
+    const { shape, data } = this.float32(name, 2)
+    return { rows: shape[0]!, cols: shape[1]!, data: Float64Array.from(data) }
   }
 
   /** A tensor of exactly this shape, as its numbers. */
@@ -77,6 +87,15 @@ export class ModelFileReader {
   private float64(name: string, dimensions: number): { shape: readonly number[]; data: Float64Array } {
     const { dtype, shape, data } = this.tensor(name)
     if (dtype !== 'F64') return refusePart(name, `expected dtype F64, found ${dtype}`)
+    if (shape.length !== dimensions) {
+      return refusePart(name, `expected ${dimensions} dimensions, found ${shape.length}`)
+    }
+    return { shape, data }
+  }
+
+  private float32(name: string, dimensions: number): { shape: readonly number[]; data: Float32Array } {
+    const { dtype, shape, data } = this.tensor(name)
+    if (dtype !== 'F32') return refusePart(name, `expected dtype F32, found ${dtype}`)
     if (shape.length !== dimensions) {
       return refusePart(name, `expected ${dimensions} dimensions, found ${shape.length}`)
     }

@@ -8,6 +8,7 @@ export const workedExample: SavedModel = {
     parameters: {
       detector: 'oc-kjl-qs',
       scaler: 'none',
+      precision: 'f64',
       bandwidthQuantile: 0.3,
       quantileCompat: 'pairs',
       quantileRows: 5000,

@@ -41,7 +41,17 @@ export interface KernelFunctions {
   projectF64(k: number, rows: number, stride: number, p: number, m: number, width: number, out: number): void
   weightedSumsF64(k: number, rows: number, stride: number, weights: number, count: number, sums: number): void
   nearestF64(values: number, rows: number, stride: number, count: number, weights: number, out: number): void
-  nearestF32(values: number, rows: number, stride: number, count: number, weights: number, out: number): void
+  nearestF32(
+    values: number,
+    rows: number,
+    stride: number,
+    count: number,
+    x: number,
+    panels: number,
+    dimension: number,
+    weights: number,
+    out: number,
+  ): void
   mixtureTermsF64(
     z: number,
     rows: number,

@@ -14,6 +14,7 @@ import {
   MAXIMUM_BYTES,
   MemoryLayout,
   matrixTimesVector,
+  nearestOfRows,
   PANEL_LANES_F32,
   PANEL_LANES_F64,
   packPanels,
@@ -123,12 +124,15 @@ describe('SIMD kernels', () => {
         const expected = new Float64Array(rows * m)
         const values = new Float64Array(rows)
         const scratch = new Float32Array(m)
-        gaussianKernelRowsFloat32(x32, rows, y32, 0, m, dimension, factor, scratch, expected, {
-          weights,
-          values,
-        })
+        gaussianKernelRowsFloat32(x32, rows, y32, 0, m, dimension, factor, scratch, expected)
+        const squares = new Float64Array(rows * m)
+        for (let r = 0; r < rows; r++) {
+          squaredDistances(x, r * dimension, Float64Array.from(y32), 0, m, dimension, squares, r * m)
+        }
+        nearestOfRows(squares, rows, m, { weights, values })
         const layout = new MemoryLayout()
         const xAt = layout.float32(x.length)
+        const exactAt = layout.float64(x.length)
         const yAt = layout.float32(stride * dimension)
         const weightsAt = layout.float64(m)
         const nearestAt = layout.float64(rows)
@@ -139,7 +143,8 @@ describe('SIMD kernels', () => {
           f64.set(weights, weightsAt / 8)
           packPanels(Float64Array.from(y32), 0, m, dimension, PANEL_LANES_F32, f32, yAt / 4)
           kernels.run.squaredDistancesF32(xAt, rows, yAt, panels, dimension, distancesAt, stride)
-          kernels.run.nearestF32(distancesAt, rows, stride, m, weightsAt, nearestAt)
+          f64.set(x, exactAt / 8)
+          kernels.run.nearestF32(distancesAt, rows, stride, m, exactAt, yAt, dimension, weightsAt, nearestAt)
           kernels.run.expScaledF32(distancesAt, rows * stride, factor, outAt)
           sameBits(f64.slice(nearestAt / 8, nearestAt / 8 + rows), values)
           for (let r = 0; r < rows; r++) {
