@@ -177,6 +177,20 @@ export function withDetectorFlags(command: Command): Command {
   return command
 }
 
+/** What the documents say of each flag; `detectors` is empty where all take it. */
+export function detectorFlagRows(): { flag: string; detectors: string; byDefault: string; help: string }[] {
+  return DETECTOR_OPTION_NAMES.map((name) => {
+    const { value, help, choices } = DETECTOR_FLAGS[name]
+    const flag = value === undefined ? flagOf(name).replace(/^--/, '--[no-]') : flagOf(name)
+    return {
+      flag: choices === undefined ? flag : `${flag} ${choices.join(', ')}`,
+      detectors: takersOf(name),
+      byDefault: value === undefined ? (defaultOf(name) === 'true' ? 'yes' : 'no') : defaultOf(name),
+      help,
+    }
+  })
+}
+
 /** One option, or two for a switch. */
 function optionsOf(name: OptionName): Option[] {
   const { value, help, off, parse, choices } = DETECTOR_FLAGS[name]

@@ -10,12 +10,13 @@
  */
 
 import type { FlowKeyRule, IatUnit, ScalerName, SizeMeasure, TruncationMode } from '@oddflow/core'
-import type { DetectorName } from '@oddflow/detectors'
+import type { DetectorName, QuantileCompat } from '@oddflow/detectors'
 import { UsageError } from '@oddflow/program'
 
 export interface Recipe {
   readonly detector: DetectorName
   readonly bandwidthQuantile: number
+  readonly quantileCompat: QuantileCompat
   readonly centre: boolean
   readonly supportGuard: boolean
   readonly scaler: ScalerName
@@ -29,6 +30,7 @@ export const RECIPES: Readonly<Record<string, Recipe>> = {
   default: {
     detector: 'oc-kjl-qs',
     bandwidthQuantile: 0.3,
+    quantileCompat: 'pairs',
     centre: false,
     supportGuard: true,
     scaler: 'none',
@@ -40,6 +42,7 @@ export const RECIPES: Readonly<Record<string, Recipe>> = {
   paper: {
     detector: 'oc-kjl-qs',
     bandwidthQuantile: 0.25,
+    quantileCompat: 'pairs',
     centre: false,
     supportGuard: false,
     scaler: 'none',
@@ -51,6 +54,7 @@ export const RECIPES: Readonly<Record<string, Recipe>> = {
   authors: {
     detector: 'oc-kjl-qs',
     bandwidthQuantile: 0.3,
+    quantileCompat: 'authors',
     centre: true,
     supportGuard: false,
     scaler: 'none',

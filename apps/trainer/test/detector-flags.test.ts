@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import {
   checkParameters,
   DETECTOR_NAMES,
@@ -8,7 +9,7 @@ import {
 import { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { type TrainCommandOptions, trainOptionsFrom } from '../src/commands/train.js'
-import { DETECTOR_OPTION_NAMES, withDetectorFlags } from '../src/detector-flags.js'
+import { DETECTOR_OPTION_NAMES, detectorFlagRows, withDetectorFlags } from '../src/detector-flags.js'
 import { recipeNamed } from '../src/recipes.js'
 
 const BESIDE = { output: 'm', recipe: 'default', fpr: 0.01, calibrationShare: 0.2, seed: 1, format: 'text' }
@@ -52,7 +53,29 @@ const OTHER: Readonly<Record<string, [flag: string, value: unknown]>> = {
   varianceShare: ['--variance-share 0.8', 0.8],
 }
 
+const PAGE = new URL('../../../docs/parameters.md', import.meta.url)
+
+/** The table of docs/parameters.md as it should be. */
+const documented = (): string =>
+  detectorFlagRows()
+    .map(({ flag, detectors, byDefault, help }) => {
+      const [name, ...values] = flag.split(' ')
+      const shown = [`\`${name}\``, ...values].join(' ')
+      return `| ${shown} | ${detectors === '' ? 'all' : detectors} | ${byDefault} | ${help} |`
+    })
+    .join('\n')
+
 describe('the detectors’ options on the command line', () => {
+  it('stand in docs/parameters.md', () => {
+    const head = '| --- | --- | --- | --- |\n'
+    const page = readFileSync(PAGE, 'utf8')
+    const start = page.indexOf(head) + head.length
+    const end = page.indexOf('\n\n', start - 1)
+    const updated = `${page.slice(0, start)}${documented()}${page.slice(end)}`
+    if (process.env.UPDATE_README !== undefined) writeFileSync(PAGE, updated)
+    expect(readFileSync(PAGE, 'utf8')).toBe(updated)
+  })
+
   it('are all of them', () => {
     const taken = new Set(DETECTOR_NAMES.flatMap((name) => DETECTORS[name].options))
     expect([...DETECTOR_OPTION_NAMES].sort()).toEqual([...taken].sort())

@@ -166,7 +166,8 @@ function preset(
   takes: readonly string[],
   { kernel }: TrainCommandOptions,
 ): unknown {
-  if (!takes.includes(option) || (kernel === 'linear' && option === 'bandwidthQuantile')) return undefined
+  const isOfBandwidth = option === 'bandwidthQuantile' || option === 'quantileCompat'
+  if (!takes.includes(option) || (kernel === 'linear' && isOfBandwidth)) return undefined
   return recipe[option as keyof Recipe]
 }
 
