@@ -29,6 +29,7 @@ const OTHER: Readonly<Record<string, [flag: string, value: unknown]>> = {
   bandwidthQuantile: ['--bandwidth-quantile 0.7', 0.7],
   quantileCompat: ['--quantile-compat authors', 'authors'],
   quantileRows: ['--quantile-rows 700', 700],
+  precision: ['--precision f32', 'f32'],
   m: ['--m 33', 33],
   d: ['--d 4', 4],
   centre: ['--centre', true],
