@@ -168,9 +168,13 @@ Examples:
 
 function extractCommand(): Command {
   const command = new Command('extract')
-    .description('turn captures into feature rows')
+    .description('turn captures into feature rows, or into flow records')
     .addArgument(new Argument('<capture...>', 'captures; - is standard input'))
-    .requiredOption('-o, --output <rows>', 'the .npy or .csv file to write')
+    .requiredOption(
+      '-o, --output <file>',
+      'rows: .npy or .csv; flow records: .jsonl, .csv, .parquet, .npy, or - for standard output',
+    )
+    .option('--flows', "write flow records, under the names of Zeek's conn.log, of all transports")
     .option('--model <model>', "use a model's feature contract instead of learning one from these captures")
     .addOption(
       new Option(
@@ -186,7 +190,9 @@ Examples:
   oddflow extract normal.pcap -o rows.npy
   oddflow extract today.pcap -o rows.csv --model camera.oddflow
   oddflow extract normal.pcap -o rows.csv --features stats-header --iat-unit us
-  oddflow extract normal.pcap -o authors.npy --recipe authors`,
+  oddflow extract normal.pcap -o authors.npy --recipe authors
+  oddflow extract --flows today.pcap -o flows.parquet
+  oddflow extract --flows today.pcap -o - | jq -r .community_id`,
     )
     .action(async (files: string[], options) =>
       (await import('./commands/extract.js')).extract(files, options),

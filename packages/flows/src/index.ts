@@ -18,13 +18,20 @@ export { createFlowKeyCounter, type FlowKeyCounter, type FlowKeyCounts } from '.
 export { type CommunityIdFlow, communityId } from './flow-log/community-id.js'
 export { type ConnectionState, connectionState } from './flow-log/connection-state.js'
 export {
+  createFlowLogFormat,
   type FlowLogEntry,
-  type FlowLogOptions,
+  type FlowLogFormat,
   flowLogEntry,
   formatFlowCsvHeader,
   formatFlowCsvLine,
   formatFlowJsonLine,
 } from './flow-log/flow-log.js'
+export {
+  type FlowLogField,
+  type FlowLogFieldKind,
+  type FlowLogOptions,
+  flowLogFields,
+} from './flow-log/flow-log-fields.js'
 export { protocolName } from './flow-protocols.js'
 export {
   copyFlowRecord,

@@ -10,7 +10,10 @@ import { sha1 } from '../src/flow-log/sha1.js'
 import {
   communityId,
   connectionState,
+  createFlowLogFormat,
+  END_REASONS,
   flowLogEntry,
+  flowLogFields,
   formatFlowCsvHeader,
   formatFlowCsvLine,
   formatFlowJsonLine,
@@ -292,6 +295,7 @@ it('flow log entries, as JSON and CSV', () => {
     'id.resp_h': '10.0.0.2',
     'id.resp_p': 443,
     proto: 'tcp',
+    ip_proto: 6,
     duration: 0.5,
     conn_state: 'S1',
     orig_pkts: 2,
@@ -311,4 +315,53 @@ it('flow log entries, as JSON and CSV', () => {
   expect(names).toEqual(Object.keys(entry))
   expect(values).toEqual(Object.values(entry).map(String))
   expect(Object.keys(flowLogEntry(record, { sizeMeasure: 'ip' }))).not.toContain('orig_frame_bytes')
+  const csv = createFlowLogFormat('csv')
+  expect(csv.header + csv.line(record)).toBe(formatFlowCsvHeader() + formatFlowCsvLine(record))
+})
+
+describe('the fields of a flow log', () => {
+  // docs.zeek.org, Conn::Info of base/protocols/conn/main.zeek and its MAC and Community ID add-ons
+  const ZEEK =
+    'ts uid id.orig_h id.orig_p id.resp_h id.resp_p proto service duration orig_bytes resp_bytes conn_state local_orig local_resp missed_bytes history orig_pkts orig_ip_bytes resp_pkts resp_ip_bytes tunnel_parents ip_proto orig_l2_addr resp_l2_addr community_id'.split(
+      ' ',
+    )
+  const OURS = ['orig_frame_bytes', 'resp_frame_bytes', 'end_reason', 'piece']
+
+  it("have the names of Zeek's conn.log, or are ours by name", () => {
+    for (const { name } of flowLogFields()) expect([...ZEEK, ...OURS]).toContain(name)
+    expect(flowLogFields({ sizeMeasure: 'captured' }).map(({ name }) => name)).toContain(
+      'orig_captured_bytes',
+    )
+  })
+
+  it('hold any record: texts within their length, whole numbers of 0 or more', () => {
+    const address = fc.uint32Array({ minLength: 4, maxLength: 4 })
+    const whole = fc.nat(2 ** 31 - 1)
+    const record = fc.record({
+      ipVersion: fc.constantFrom(4, 6),
+      protocol: fc.constantFrom(1, 6, 17, 58, 132),
+      initiatorAddress: address,
+      responderAddress: address,
+      startMicros: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+      durationMicros: whole,
+      responderPackets: whole,
+      endReason: fc.constantFrom(...END_REASONS),
+      initiatorTcpFlags: fc.nat(255),
+      responderTcpFlags: fc.nat(255),
+    })
+    const [some] = extract(batchesOf([{ t: 1, from: [1, 1], to: [2, 2] }]), contractOf()).records
+    fc.assert(
+      fc.property(record, (changes) => {
+        for (const { kind, maximumLength, read } of flowLogFields()) {
+          const value = read({ ...some, ...changes })
+          if (kind !== 'text') expect(Number.isSafeInteger(value) && (value as number) >= 0).toBe(true)
+          else {
+            expect(value).toMatch(/^[\x21-\x7e]+$/)
+            expect(value).not.toMatch(/[",]/)
+            expect((value as string).length).toBeLessThanOrEqual(maximumLength)
+          }
+        }
+      }),
+    )
+  })
 })

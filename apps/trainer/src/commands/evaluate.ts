@@ -3,7 +3,7 @@ import { jsonLine, printable, readModel, UsageError } from '@oddflow/program'
 import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
-import { nothingToJudge } from '../input/name-inputs.js'
+import { noFlowIn } from '../input/name-inputs.js'
 
 import { percent } from '../output/describe-model.js'
 import { plural } from '../output/describe-verdicts.js'
@@ -61,7 +61,7 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
     const results = evaluation.inputs.filter((input) => input.label === label)
     if (results.every(({ counts }) => counts.total === 0)) {
       const packets = results.reduce((sum, { read }) => sum + (read?.packets ?? 0), 0)
-      throw nothingToJudge(options[label], plural(packets, 'packet'))
+      throw noFlowIn(options[label], plural(packets, 'packet'))
     }
   }
   await writePictures(evaluation)

@@ -1,4 +1,7 @@
-/** `oddflow extract CAPTURE… -o FILE`: captures to feature rows, without a model or under a model's contract. */
+/**
+ * `oddflow extract CAPTURE… -o FILE`: captures to feature rows, without a model or under a model's contract; with
+ * --flows, to flow records (extract-flows.ts).
+ */
 
 import {
   columnLabel,
@@ -16,7 +19,6 @@ import { type CaptureFlags, viewFrom, viewOfModel } from '../capture-flags.js'
 import { FLOW_FLAGS, type FlowFlags } from '../flow-flags.js'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { nameInputs, namingInputs } from '../input/name-inputs.js'
-
 import { describePackets, plural } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
@@ -25,16 +27,19 @@ import { checkRowsFit, collectFlows, countersOf } from '../pipeline/collect-flow
 import { flowPlan, gatheringOf } from '../pipeline/flow-plan.js'
 import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
 import { RECIPES, recipeNamed } from '../recipes.js'
+import { extractFlows } from './extract-flows.js'
 
 export interface ExtractCommandOptions extends CaptureFlags, FlowFlags {
   readonly output: string
   readonly model?: string
   readonly recipe?: string
+  readonly flows?: boolean
 }
 
 export async function extract(files: readonly string[], options: ExtractCommandOptions): Promise<void> {
   if (inputKindOfAll(files) === 'rows')
     throw new UsageError(`${files[0]}: extract reads captures, and this is rows already`)
+  if (options.flows === true) return extractFlows(files, options)
   const encode = encoderFor(options.output)
   const filter = filterFrom(options.filter)
   const known = options.model === undefined ? null : contractFrom(options.model, options)
@@ -81,7 +86,7 @@ function recipeFrom(name: string | undefined) {
 function encoderFor(path: string): (rows: Matrix, names: string[]) => Uint8Array {
   if (/\.npy$/i.test(path)) return (rows) => encodeNpy(rows)
   if (/\.csv$/i.test(path)) return (rows, names) => encodeCsvRows(rows, names)
-  throw new UsageError(`--output ${path}: expected a name that ends in .npy or .csv`)
+  throw new UsageError(`--output ${path}: expected a name that ends in .npy or .csv, or --flows`)
 }
 
 function contractFrom(model: string, options: ExtractCommandOptions): FlowContract {

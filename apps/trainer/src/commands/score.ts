@@ -3,7 +3,7 @@ import { readModel } from '@oddflow/program'
 import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
-import { nothingToJudge } from '../input/name-inputs.js'
+import { noFlowIn } from '../input/name-inputs.js'
 
 import { describePackets, describeVerdicts } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
@@ -57,7 +57,7 @@ export async function score(
     out.flush()
     progress.stop()
     if (counters !== null && totals.every(({ total }) => total === 0)) {
-      throw nothingToJudge(files, describePackets(counters))
+      throw noFlowIn(files, describePackets(counters))
     }
     warnOfBareRows(saved, kind)
     note(describeVerdicts(totals, kind))

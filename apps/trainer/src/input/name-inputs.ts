@@ -8,10 +8,10 @@ export function nameInputs(paths: readonly string[]): string {
   return more === 0 ? first : `${first} and ${more} more input${more === 1 ? '' : 's'}`
 }
 
-/** Captures without a single flow of the model's transports: the wrong interface, or a filter that fits nothing. */
-export function nothingToJudge(paths: readonly string[], packets: string): DataError {
+/** Captures without a single flow of the transports asked for: the wrong interface, or a filter that fits nothing. */
+export function noFlowIn(paths: readonly string[], packets: string): DataError {
   return new DataError(
-    `${nameInputs(paths)}: no flow in it to judge (${packets}); check what was captured, and the filter`,
+    `${nameInputs(paths)}: no flow in it (${packets}); check what was captured, and the filter`,
   )
 }
 

@@ -35,7 +35,8 @@ export function createLineWriter(fd = 1): LineWriter {
   }
 }
 
-function writeFully(fd: number, bytes: Buffer): void {
+/** All of it, also where the other end is slow. Throws OutputClosed on a closed pipe, else FileError. */
+export function writeFully(fd: number, bytes: Uint8Array): void {
   const pause = new Int32Array(new SharedArrayBuffer(4))
   for (let at = 0; at < bytes.length; ) {
     try {

@@ -1,6 +1,6 @@
 import { ArgumentError, DataError } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { nameInputs, namingInputs, nothingToJudge } from '../../src/input/name-inputs.js'
+import { nameInputs, namingInputs, noFlowIn } from '../../src/input/name-inputs.js'
 
 describe('nameInputs', () => {
   it.each([
@@ -38,6 +38,6 @@ describe('namingInputs', () => {
   })
 })
 
-it('nothingToJudge says whose packets there were', () => {
-  expect(nothingToJudge(['-'], '6 packets: 6 arp').message).toMatch(/^standard input: .*6 packets: 6 arp/)
+it('noFlowIn says whose packets there were', () => {
+  expect(noFlowIn(['-'], '6 packets: 6 arp').message).toMatch(/^standard input: .*6 packets: 6 arp/)
 })

@@ -1,0 +1,104 @@
+/**
+ * `oddflow extract --flows CAPTURE… -o FILE`: flow records for people and their tools, a line or a row each, with no
+ * model and nothing learned. Records are streamed as they end, so that memory is that of the open flows.
+ */
+import { FLOW_PROTOCOLS, type IatSizeContract, packetRules } from '@oddflow/core'
+import { createFlowExtractor } from '@oddflow/flows'
+import { UsageError } from '@oddflow/program'
+import { viewFrom } from '../capture-flags.js'
+import { flowWriterFor, intoWholeFile } from '../flow-output/flow-writer.js'
+import { noFlowIn } from '../input/name-inputs.js'
+import { describePackets, plural } from '../output/describe-verdicts.js'
+import { note, warn } from '../output/messages.js'
+import { createProgress } from '../output/progress.js'
+import { checkWritable } from '../output/write-file.js'
+import { activeTimeoutFrom, gatheringFrom } from '../pipeline/flow-plan.js'
+import { hashSeed } from '../pipeline/hash-seed.js'
+import {
+  type CaptureRead,
+  captureInputs,
+  complaints,
+  describeView,
+  filterFrom,
+  readPackets,
+} from '../pipeline/read-packets.js'
+import { RECIPES } from '../recipes.js'
+import type { ExtractCommandOptions } from './extract.js'
+
+/** What says how rows are made, and so nothing of flows. */
+const ROW_FLAGS = {
+  model: '--model',
+  recipe: '--recipe',
+  features: '--features',
+  iatUnit: '--iat-unit',
+  truncation: '--truncation',
+  samplingQuantile: '--sampling-quantile',
+  headerPackets: '--header-packets',
+} as const
+
+/** Open flows may take so much; beyond it the least active are ended early, and counted. */
+const OPEN_FLOWS_BYTES = 512 * 1024 * 1024
+
+export async function extractFlows(files: readonly string[], options: ExtractCommandOptions): Promise<void> {
+  for (const [key, flag] of Object.entries(ROW_FLAGS)) {
+    if (options[key as keyof typeof ROW_FLAGS] !== undefined)
+      throw new UsageError(
+        `${flag}: does not apply to --flows, which makes no rows; leave one of the two out`,
+      )
+  }
+  const createWriter = flowWriterFor(options.output)
+  const contract = wholeFlows(options)
+  const filter = filterFrom(options.filter)
+  if (options.output !== '-') checkWritable(options.output, files)
+  const progress = createProgress()
+  const reads: CaptureRead[] = []
+  try {
+    const counters = await intoWholeFile(options.output, async (file) => {
+      const writer = createWriter(file, contract.sizeMeasure)
+      const extractor = createFlowExtractor({
+        contract,
+        hashSeed: hashSeed(),
+        memoryBytes: OPEN_FLOWS_BYTES,
+        onRecord: (record) => writer.write(record),
+      })
+      const reading = { filter, reader: options.reader, view: viewFrom(options), progress }
+      for (const input of captureInputs(files, options.continuous)) {
+        const read = await readPackets(input, reading, (packets) => extractor.add(packets))
+        extractor.endCapture()
+        reads.push(read)
+        for (const line of complaints(read)) warn(line)
+      }
+      const total = extractor.finish()
+      if (total.records === 0) throw noFlowIn(files, describePackets(total))
+      writer.finish()
+      return total
+    })
+    progress.stop()
+    note(
+      `${options.output === '-' ? 'standard output' : options.output}: ${plural(counters.records, 'flow record')}`,
+    )
+    note(describePackets(counters))
+    const seen = describeView(reads)
+    if (seen !== null) note(seen)
+  } finally {
+    progress.stop()
+  }
+}
+
+/** A contract under which a record is a whole flow, or what an active timeout makes of it. */
+function wholeFlows(options: ExtractCommandOptions): IatSizeContract {
+  const { protocols, ...gathering } = gatheringFrom(options, RECIPES.default, FLOW_PROTOCOLS)
+  return {
+    featureSet: 'iat-size',
+    featureSetVersion: 1,
+    dimension: 3,
+    packetsPerFlow: 2,
+    iatUnit: 'seconds',
+    ...gathering,
+    activeTimeoutMicros: activeTimeoutFrom(options),
+    truncation: { mode: 'truncate', durationMicros: Number.MAX_SAFE_INTEGER },
+    minimumPackets: 2,
+    scaler: 'none',
+    ...packetRules(viewFrom(options), protocols),
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * The fields of a flow log: name, kind and value of each, in order. Text formats, tables and databases are all
+ * made from this one list, so that they cannot differ.
+ *
+ * Names are those of Zeek's conn.log (base script, with its MAC and Community ID add-ons), orig being the initiator
+ * and resp the responder. Bytes are those of the IP packets (orig_ip_bytes, resp_ip_bytes, as in Zeek) and, where
+ * the size measure is not the IP length, by that measure (orig_frame_bytes or orig_captured_bytes: our names, as
+ * are end_reason and piece). ICMP's type and code (a question's type and its answer's) are id.orig_p and id.resp_p,
+ * as in Zeek; proto is one word for ICMP and ICMPv6 there, and ip_proto tells them apart. SCTP, which Zeek calls
+ * unknown_transport, has its name. uid is not Zeek's (which is random): it is a hash of when and between whom the
+ * record began, the same in every run.
+ *
+ * Left out: orig_bytes and resp_bytes, which are payload bytes after TCP reassembly; service, history and
+ * missed_bytes, which need that too.
+ */
+import { formatAddress, formatMac } from '@oddflow/capture'
+import type { SizeMeasure } from '@oddflow/core'
+import { ICMPV6, protocolName } from '../flow-protocols.js'
+import type { FlowRecord } from '../flow-record.js'
+import { communityId } from './community-id.js'
+import { connectionState } from './connection-state.js'
+import { sha1 } from './sha1.js'
+
+export interface FlowLogOptions {
+  /** The contract's. Default frame. */
+  readonly sizeMeasure?: SizeMeasure
+  /** Of Community IDs, 0 … 65,535. Default 0. */
+  readonly communityIdSeed?: number
+}
+
+/**
+ * - time: microseconds since 1970 (negative before), interval: microseconds; in text both are seconds, as Zeek's;
+ * - count: a whole number of 0 or more;
+ * - text: ASCII without quotes or commas.
+ */
+export type FlowLogFieldKind = 'time' | 'interval' | 'count' | 'text'
+
+export interface FlowLogField {
+  readonly name: string
+  readonly kind: FlowLogFieldKind
+  /** The longest that a text is; 0 for numbers. */
+  readonly maximumLength: number
+  /** Text for the kind `text`, a number for the others. */
+  readonly read: (record: FlowRecord) => string | number
+}
+
+export function flowLogFields(options: FlowLogOptions = {}): FlowLogField[] {
+  const { sizeMeasure = 'frame', communityIdSeed = 0 } = options
+  const sizes =
+    sizeMeasure === 'ip'
+      ? []
+      : [
+          number(`orig_${sizeMeasure}_bytes`, 'count', (r) => r.initiatorBytes),
+          number(`resp_${sizeMeasure}_bytes`, 'count', (r) => r.responderBytes),
+        ]
+  return [
+    number('ts', 'time', (r) => r.startMicros),
+    text('uid', 18, uidOf),
+    text('id.orig_h', 39, (r) => formatAddress(r.initiatorAddress, 0, r.ipVersion)),
+    number('id.orig_p', 'count', (r) => r.initiatorPort),
+    text('id.resp_h', 39, (r) => formatAddress(r.responderAddress, 0, r.ipVersion)),
+    number('id.resp_p', 'count', (r) => r.responderPort),
+    text('proto', 4, (r) => (r.protocol === ICMPV6 ? 'icmp' : protocolName(r.protocol))),
+    number('ip_proto', 'count', (r) => r.protocol),
+    number('duration', 'interval', (r) => r.durationMicros),
+    text('conn_state', 6, connectionState),
+    number('orig_pkts', 'count', (r) => r.initiatorPackets),
+    number('orig_ip_bytes', 'count', (r) => r.initiatorIpBytes),
+    number('resp_pkts', 'count', (r) => r.responderPackets),
+    number('resp_ip_bytes', 'count', (r) => r.responderIpBytes),
+    ...sizes,
+    text('community_id', 30, (r) => communityIdOf(r, communityIdSeed)),
+    text('orig_l2_addr', 17, (r) => formatMac(r.initiatorMac, 0)),
+    text('resp_l2_addr', 17, (r) => formatMac(r.responderMac, 0)),
+    text('end_reason', 14, (r) => r.endReason),
+    number('piece', 'count', (r) => r.pieceIndex),
+  ]
+}
+
+function number(
+  name: string,
+  kind: Exclude<FlowLogFieldKind, 'text'>,
+  read: (record: FlowRecord) => number,
+): FlowLogField {
+  return { name, kind, maximumLength: 0, read }
+}
+
+function text(name: string, maximumLength: number, read: (record: FlowRecord) => string): FlowLogField {
+  return { name, kind: 'text', maximumLength, read }
+}
+
+function communityIdOf(record: FlowRecord, seed: number): string {
+  const { ipVersion, protocol } = record
+  return communityId(
+    {
+      ipVersion,
+      protocol,
+      sourceAddress: record.initiatorAddress,
+      destinationAddress: record.responderAddress,
+      sourcePort: record.initiatorPort,
+      destinationPort: record.responderPort,
+    },
+    seed,
+  )
+}
+
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+/** "C" and 17 digits of base 62. */
+function uidOf(record: FlowRecord): string {
+  const numbers = new Float64Array([
+    record.startMicros,
+    record.captureIndex,
+    record.firstPacketNumber,
+    ...record.initiatorAddress,
+    ...record.responderAddress,
+    record.initiatorPort,
+    record.responderPort,
+    record.protocol,
+  ])
+  const message = new Uint8Array(8 * numbers.length)
+  const view = new DataView(message.buffer)
+  numbers.forEach((value, i) => {
+    view.setFloat64(8 * i, value)
+  })
+  let uid = 'C'
+  for (const byte of sha1(message).subarray(0, 17)) uid += DIGITS[byte % 62]
+  return uid
+}

@@ -1,0 +1,279 @@
+/**
+ * `extract --flows`: the same records in every format, read back by other programs where they are installed, and
+ * identifiers that others compute too.
+ */
+import { execFileSync, spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parquetReadObjects } from 'hyparquet'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { oddflowAmongMany } from './support/many-commands.js'
+import { can, filesOf, lab, main, oddflow, refuses, succeeds, temporaryFolder } from './support/oddflow.js'
+import { goldenCaptures, NO_EVIDENCE, sharedMissing } from './support/shared.js'
+
+type Entry = Record<string, string | number>
+
+const folder = temporaryFolder()
+const inFolder = (name: string): string => join(folder, name)
+const capture = lab('novel-scan.pcap')
+const run = (args: readonly string[]) => oddflowAmongMany(['extract', '--flows', ...args], folder)
+
+function readJsonLines(file: string): Entry[] {
+  return readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Entry)
+}
+
+/** Of a Python with these modules; null where there is none, said aloud. */
+function python(modules: string, program: string, ...args: string[]): string | null {
+  try {
+    execFileSync('python3', ['-c', `import ${modules}`], { stdio: 'ignore' })
+  } catch {
+    console.warn(`SKIPPED: no Python with ${modules}`)
+    return null
+  }
+  return execFileSync('python3', ['-c', program, ...args], { encoding: 'utf8', maxBuffer: 2 ** 26 })
+}
+
+let entries: Entry[] = []
+beforeAll(async () => {
+  for (const format of ['jsonl', 'csv', 'parquet', 'npy']) {
+    const { stderr } = await succeeds(['extract', '--flows', capture.path, '-o', inFolder(`flows.${format}`)])
+    expect(stderr).toMatch(/: 470 flow records\n1604 packets: 1582 in flows; not in flows: 22 arp\n$/)
+  }
+  entries = readJsonLines(inFolder('flows.jsonl'))
+})
+
+describe('the records', () => {
+  it('are all flows, with every packet in one of them', () => {
+    const sum = (...names: string[]): number =>
+      entries.reduce((total, entry) => total + names.reduce((n, name) => n + (entry[name] as number), 0), 0)
+    expect(sum('orig_pkts', 'resp_pkts')).toBe(1582)
+    const count = (proto: string): number => entries.filter((entry) => entry.proto === proto).length
+    // as the labels of the capture have it, by tshark
+    expect(count('tcp') + count('udp')).toBe(capture.flows)
+    expect(count('icmp')).toBeGreaterThan(0)
+    expect(new Set(entries.map(({ uid }) => uid)).size).toBe(entries.length)
+  })
+
+  it.skipIf(!can('tshark'))('have the Community IDs that tshark computes, packet for packet', () => {
+    const args = ['-r', capture.path, '--enable-protocol', 'communityid', '-T', 'fields', '-e', 'communityid']
+    const theirs: Record<string, number> = {}
+    for (const line of execFileSync('tshark', args, { encoding: 'utf8', stdio: 'pipe' }).split('\n')) {
+      // of a packet that quotes another, the first is its own
+      const id = line.split(',')[0]!
+      if (id !== '') theirs[id] = (theirs[id] ?? 0) + 1
+    }
+    const ours: Record<string, number> = {}
+    for (const entry of entries) {
+      const id = entry.community_id as string
+      ours[id] = (ours[id] ?? 0) + (entry.orig_pkts as number) + (entry.resp_pkts as number)
+    }
+    expect(ours).toEqual(theirs)
+  })
+
+  it('know ICMP by type and answer, and SCTP by its ports', async () => {
+    const icmp = entries.filter(({ proto }) => proto === 'icmp')
+    for (const entry of icmp) {
+      expect(entry).toMatchObject({ conn_state: 'OTH' })
+      // the hosts of the capture, as tshark has them: neighbour discovery, router solicitation, reports
+      if (String(entry['id.orig_h']).includes(':')) expect(entry.ip_proto).toBe(58)
+      else expect(entry.ip_proto).toBe(1)
+    }
+    writeFileSync(inFolder('sctp.pcap'), manyFlows(3, 132))
+    expect((await run(['sctp.pcap', '-o', 'sctp.jsonl'])).code).toBe(0)
+    expect(readJsonLines(inFolder('sctp.jsonl'))[2]).toMatchObject({
+      proto: 'sctp',
+      ip_proto: 132,
+      'id.orig_h': '192.0.2.0',
+      'id.orig_p': 1026,
+      'id.resp_h': '198.51.100.1',
+      'id.resp_p': 53,
+      conn_state: 'OTH',
+    })
+    const tcpOnly = await run([capture.path, '-o', 'tcp.jsonl', '--protocols', 'tcp'])
+    expect(tcpOnly.stderr).toMatch(/protocol-udp.*protocol-icmpv6/)
+    expect(new Set(readJsonLines(inFolder('tcp.jsonl')).map(({ proto }) => proto))).toEqual(new Set(['tcp']))
+  })
+
+  it('are of tunnels or of what is within, and of one capture or of several', async (context) => {
+    if (sharedMissing) return context.skip(NO_EVIDENCE)
+    const gre = goldenCaptures('captures/encap/vxlan.pcap')
+    const flowsOf = async (...options: string[]): Promise<number> => {
+      expect(await run([...options, '-o', 'some.jsonl'])).toMatchObject({ code: 0 })
+      return readJsonLines(inFolder('some.jsonl')).filter(({ proto }) => proto !== 'icmp').length
+    }
+    expect([await flowsOf(gre), await flowsOf(gre, '--decap', 'inner')]).toEqual([9, 4])
+    expect(await flowsOf(gre, gre)).toBe(18)
+  })
+
+  it('are cut by an active timeout, with all their packets', async () => {
+    await run([lab('normal-1.pcap').path, '-o', 'cut.jsonl', '--active-timeout', '10', '--size', 'ip'])
+    const cut = readJsonLines(inFolder('cut.jsonl'))
+    expect(cut.some(({ end_reason, piece }) => end_reason === 'active-timeout' || piece !== 0)).toBe(true)
+    expect(Object.keys(cut[0]!)).not.toContain('orig_frame_bytes')
+  })
+})
+
+describe('the formats hold the same', () => {
+  it('CSV', () => {
+    const [head, ...lines] = readFileSync(inFolder('flows.csv'), 'utf8').trimEnd().split('\n')
+    expect(head!.split(',')).toEqual(Object.keys(entries[0]!))
+    expect(lines.map((line) => line.split(','))).toEqual(
+      entries.map((entry) => Object.values(entry).map(String)),
+    )
+  })
+
+  it('JSON lines, through standard output', async () => {
+    const piped = await oddflow(['extract', '--flows', capture.path, '-o', '-'])
+    expect(piped.stdout).toBe(readFileSync(inFolder('flows.jsonl'), 'utf8'))
+    expect(piped.stderr).toMatch(/^standard output: 470 flow records\n/)
+  })
+
+  it('Parquet, read by hyparquet', async () => {
+    const bytes = readFileSync(inFolder('flows.parquet'))
+    const rows = await parquetReadObjects({
+      file: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,
+      parsers: { timestampFromMicroseconds: (micros: bigint) => Number(micros) / 1e6 },
+    })
+    const plain = rows.map((row) =>
+      Object.fromEntries(
+        Object.entries(row).map(([name, value]) => [name, typeof value === 'bigint' ? Number(value) : value]),
+      ),
+    )
+    expect(plain).toEqual(entries)
+  })
+
+  it('Parquet, read by pyarrow', (context) => {
+    const program =
+      'import json, sys, pyarrow.parquet as p\n' +
+      't = p.read_table(sys.argv[1])\n' +
+      'assert str(t.schema.field("ts").type) == "timestamp[us, tz=UTC]"\n' +
+      'rows = t.set_column(0, "ts", t["ts"].cast("int64")).to_pylist()\n' +
+      'print(json.dumps([{**r, "ts": r["ts"] / 1e6} for r in rows]))'
+    const text = python('pyarrow.parquet', program, inFolder('flows.parquet'))
+    if (text === null) return context.skip('no Python with pyarrow')
+    expect(JSON.parse(text)).toEqual(entries)
+  })
+
+  it('NumPy records, read by numpy', (context) => {
+    const program =
+      'import json, sys, numpy\n' +
+      'a = numpy.load(sys.argv[1])\n' +
+      'assert a.dtype["ts"] == numpy.dtype("M8[us]")\n' +
+      'def plain(n, v):\n' +
+      '    if n == "ts": return int(v.astype("i8")) / 1e6\n' +
+      '    return v.decode() if isinstance(v, bytes) else v.item()\n' +
+      'print(json.dumps([{n: plain(n, r[n]) for n in a.dtype.names} for r in a]))'
+    const text = python('numpy', program, inFolder('flows.npy'))
+    if (text === null) return context.skip('no Python with numpy')
+    expect(JSON.parse(text)).toEqual(entries)
+  })
+
+  it('whatever number of records a group or batch has', async () => {
+    // more than two row groups
+    const many = inFolder('many.pcap')
+    writeFileSync(many, manyFlows(70_000))
+    expect(await run([many, '-o', 'many.parquet'])).toMatchObject({ code: 0 })
+    const bytes = readFileSync(inFolder('many.parquet'))
+    const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer
+    const rows = await parquetReadObjects({ file, columns: ['id.orig_p', 'id.orig_h'] })
+    expect(rows).toHaveLength(70_000)
+    expect(new Set(rows.map((row) => `${row['id.orig_h']} ${row['id.orig_p']}`)).size).toBe(70_000)
+  })
+})
+
+/** Packets of one transport between as many different ends, a microsecond apart. */
+function manyFlows(count: number, protocol = 17): Uint8Array {
+  const record = 16 + 42
+  const bytes = Buffer.alloc(24 + count * record)
+  bytes.writeUInt32LE(0xa1b2c3d4, 0)
+  bytes.writeUInt16LE(2, 4)
+  bytes.writeUInt16LE(4, 6)
+  bytes.writeUInt32LE(65_535, 16)
+  bytes.writeUInt32LE(1, 20)
+  for (let i = 0; i < count; i++) {
+    const at = 24 + i * record
+    bytes.writeUInt32LE(1_700_000_000, at)
+    bytes.writeUInt32LE(i, at + 4)
+    bytes.writeUInt32LE(42, at + 8)
+    bytes.writeUInt32LE(42, at + 12)
+    const frame = at + 16
+    bytes.set([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, protocol], frame)
+    bytes.writeUInt32BE(0xc0000200 + Math.floor(i / 60_000), frame + 26)
+    bytes.writeUInt32BE(0xc6336401, frame + 30)
+    bytes.writeUInt16BE(1024 + (i % 60_000), frame + 34)
+    bytes.writeUInt16BE(53, frame + 36)
+    bytes.writeUInt16BE(8, frame + 38)
+  }
+  return bytes
+}
+
+describe('what does not go together is refused by name', () => {
+  it.each([
+    ['--model m', /--model: does not apply to --flows/],
+    ['--recipe authors', /--recipe: does not apply to --flows/],
+    ['--features size', /--features: does not apply to --flows/],
+    ['--iat-unit us', /--iat-unit: does not apply to --flows/],
+    ['--truncation split', /--truncation: does not apply to --flows/],
+    ['--sampling-quantile 0.2', /--sampling-quantile: does not apply to --flows/],
+    ['--header-packets 3', /--header-packets: does not apply to --flows/],
+    ['-o flows.txt', /--output flows\.txt: expected .* \.jsonl, \.csv, \.parquet or \.npy/],
+  ])('%s', (options, says) =>
+    refuses(['extract', '--flows', capture.path, '-o', 'x.csv', ...options.split(' ')], {
+      code: 2,
+      says,
+      folder,
+    }),
+  )
+
+  it('rows have formats of their own', () =>
+    refuses(['extract', capture.path, '-o', 'x.parquet'], {
+      code: 2,
+      says: /\.npy or \.csv, or --flows/,
+      folder,
+    }))
+
+  it.skipIf(!can('mkfifo'))('a pipe takes no .npy, whose header is written last', async () => {
+    execFileSync('mkfifo', [inFolder('pipe.npy')])
+    const reader = spawn('cat', [inFolder('pipe.npy')], { stdio: 'ignore' })
+    await refuses(['extract', '--flows', capture.path, '-o', 'pipe.npy'], {
+      code: 2,
+      says: /pipe\.npy: \.npy names the number of records in front/,
+      folder,
+    })
+    reader.kill()
+  })
+})
+
+describe('the file is whole or not there', () => {
+  it('when the input will not do', async () => {
+    writeFileSync(inFolder('old.jsonl'), 'old\n')
+    await refuses(['extract', '--flows', 'absent.pcap', '-o', 'old.jsonl'], {
+      code: 1,
+      says: /absent\.pcap: no such/,
+      folder,
+    })
+    await refuses(['extract', '--flows', capture.path, '--filter', 'port 1', '-o', 'old.jsonl'], {
+      code: 1,
+      says: /no flow in it/,
+      folder,
+    })
+    expect(readFileSync(inFolder('old.jsonl'), 'utf8')).toBe('old\n')
+  })
+
+  it('when a signal comes while it is written', async () => {
+    const args = [main, 'extract', '--flows', '-', '-o', inFolder('cut-short.jsonl')]
+    const child = spawn(process.execPath, args, { stdio: ['pipe', 'ignore', 'ignore'] })
+    const ended = new Promise((resolve) => child.on('close', resolve))
+    // a capture that does not end
+    child.stdin.write(readFileSync(capture.path))
+    const temporary = (): string[] => filesOf(folder).filter((name) => name.endsWith('.tmp'))
+    await expect.poll(temporary, { timeout: 60_000, interval: 50 }).toHaveLength(1)
+    child.kill('SIGTERM')
+    expect(await ended).toBe(143)
+    expect(temporary()).toEqual([])
+    expect(filesOf(folder)).not.toContain('cut-short.jsonl')
+  })
+})
