@@ -108,22 +108,20 @@ const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 /** "C" and 17 digits of base 62. */
 function uidOf(record: FlowRecord): string {
-  const numbers = new Float64Array([
-    record.startMicros,
-    record.captureIndex,
-    record.firstPacketNumber,
-    ...record.initiatorAddress,
-    ...record.responderAddress,
-    record.initiatorPort,
-    record.responderPort,
-    record.protocol,
-  ])
-  const message = new Uint8Array(8 * numbers.length)
+  const message = new Uint8Array(57)
   const view = new DataView(message.buffer)
-  numbers.forEach((value, i) => {
-    view.setFloat64(8 * i, value)
-  })
+  view.setFloat64(0, record.startMicros)
+  view.setFloat64(8, record.firstPacketNumber)
+  view.setUint32(16, record.captureIndex)
+  for (let w = 0; w < 4; w++) {
+    view.setUint32(20 + 4 * w, record.initiatorAddress[w])
+    view.setUint32(36 + 4 * w, record.responderAddress[w])
+  }
+  view.setUint16(52, record.initiatorPort)
+  view.setUint16(54, record.responderPort)
+  view.setUint8(56, record.protocol)
+  const digest = sha1(message)
   let uid = 'C'
-  for (const byte of sha1(message).subarray(0, 17)) uid += DIGITS[byte % 62]
+  for (let i = 0; i < 17; i++) uid += DIGITS[digest[i] % 62]
   return uid
 }
