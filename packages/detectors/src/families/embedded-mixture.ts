@@ -95,7 +95,7 @@ export function embeddedMixture(
       report('mixture', 1)
       const { mixture, meanLogLikelihoods } = fitted
       const supportGuard = parameters.supportGuard
-        ? fitSupportGuard(scaled, embedding, landmarkRows, mixtureLogDensities(mixture, embedded))
+        ? fitSupportGuard(scaled, trained.embedding, landmarkRows, mixtureLogDensities(mixture, embedded))
         : null
       return {
         kind: name,
