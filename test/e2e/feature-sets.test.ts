@@ -193,3 +193,20 @@ describe('every feature set, from training to the report', () => {
     expect(lines.reduce((sum, { packets }) => sum + packets, 0)).toBe(inFlows)
   })
 })
+
+it('--protocols says whose flows make rows, and a model remembers it', async () => {
+  const [model, usual] = ['all.oddflow', 'usual.oddflow'].map((file) => join(folder, file))
+  const capture = lab('novel-scan.pcap').path
+  const run = (args: readonly string[]) => oddflowAmongMany(args, folder)
+  await run(['train', capture, '-o', model!, '--protocols', 'tcp,udp,icmp'])
+  await run(['train', capture, '-o', usual!])
+  expect((await run(['inspect', model!])).stdout).toMatch(/ {2}flows .*; of tcp, udp, icmp\n/)
+  const protocolsUnder = async (path: string): Promise<string[]> => {
+    const { stdout } = await run(['score', path, capture, '--format', 'json'])
+    const lines = stdout.trim().split('\n')
+    return [...new Set(lines.map((line) => (JSON.parse(line) as { protocol: string }).protocol))].sort()
+  }
+  expect(await protocolsUnder(model!)).toEqual(['icmp', 'icmpv6', 'tcp', 'udp'])
+  expect(await protocolsUnder(usual!)).toEqual(['tcp', 'udp'])
+  expect((await run(['score', usual!, capture])).stderr).toMatch(/not in flows: .*\d+ protocol-icmpv6/)
+})

@@ -13,17 +13,18 @@ import {
   hasFixedColumns,
   type Matrix,
 } from '@oddflow/core'
-import { extractMatrix, extractRecords, learnFeatureContract } from '@oddflow/flows'
+import { learnFeatureContract } from '@oddflow/flows'
 import { readModel, UsageError } from '@oddflow/program'
 import { type CaptureFlags, viewFrom, viewOfModel } from '../capture-flags.js'
 import { FLOW_FLAGS, type FlowFlags } from '../flow-flags.js'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { nameInputs, namingInputs } from '../input/name-inputs.js'
+import { featureText } from '../output/describe-contract.js'
 import { describePackets, plural } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
-import { checkRowsFit, collectFlows, countersOf } from '../pipeline/collect-flows.js'
+import { collectFlows, countersOf, rowsOfFlows } from '../pipeline/collect-flows.js'
 import { flowPlan, gatheringOf } from '../pipeline/flow-plan.js'
 import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
 import { RECIPES, recipeNamed } from '../recipes.js'
@@ -56,16 +57,14 @@ export async function extract(files: readonly string[], options: ExtractCommandO
     const { flows, reads } = await collectFlows(inputs, gathering, reading)
     for (const line of reads.flatMap(complaints)) warn(line)
     const contract = known ?? namingInputs(files, () => learnFeatureContract(flows, { ...learning, view }))
-    const counts = extractRecords(flows, contract, () => {})
+    const { rows, counts } = rowsOfFlows(flows, contract)
     if (counts.rows === 0)
       throw new DataError(
         `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets, so there is no row to write; check what was captured, and the filter`,
       )
-    checkRowsFit(counts.rows, contract)
-    const rows = extractMatrix(flows, contract)
     writeFileWhole(options.output, encode(rows, columnNames(contract)))
     note(
-      `${options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols} (${contract.featureSet}, first ${contract.packetsPerFlow} packets, ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s); ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
+      `${options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols}: ${featureText(contract)}; ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s; ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
     )
     note(describePackets(countersOf(flows, counts)))
     const seen = describeView(reads)

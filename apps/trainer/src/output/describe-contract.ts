@@ -26,10 +26,15 @@ const SHOWN_COLUMNS = 6
 
 export function contractFacts(contract: FlowContract): ModelFact[] {
   return [
-    { label: 'features', value: `${SET_NAMES[contract.featureSet]} of ${rowBasis(contract)}` },
+    { label: 'features', value: featureText(contract) },
     { label: 'columns', value: columnText(contract) },
     { label: 'flows', value: flowText(contract) },
   ]
+}
+
+/** "IAT+SIZE of the first 12 packets, seconds, frame bytes". */
+export function featureText(contract: FlowContract): string {
+  return `${SET_NAMES[contract.featureSet]} of ${rowBasis(contract)}`
 }
 
 function rowBasis(contract: FlowContract): string {

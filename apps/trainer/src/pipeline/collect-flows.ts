@@ -2,10 +2,12 @@
  * Captures → whole flows, for the commands that learn from them (train, extract), and for scoring under a
  * contract whose rules need whole flows.
  */
-import { DataError, type FlowContract, type PacketView } from '@oddflow/core'
+import { DataError, type FlowContract, type Matrix, type PacketView } from '@oddflow/core'
 import {
   type CollectedFlows,
   createFlowCollector,
+  extractMatrix,
+  extractRecords,
   type FlowCounters,
   type RecordCounts,
 } from '@oddflow/flows'
@@ -48,6 +50,16 @@ export function checkRowsFit(rows: number, { dimension, featureSet }: FlowContra
   throw new DataError(
     `${rows} rows of ${dimension} numbers (${featureSet}) are more than ${MAXIMUM_NUMBERS} numbers, the most that are held: take fewer or shorter captures, or --filter`,
   )
+}
+
+/** The rows of collected flows, and what became of their records. Throws DataError as `checkRowsFit` does. */
+export function rowsOfFlows(
+  flows: CollectedFlows,
+  contract: FlowContract,
+): { readonly rows: Matrix; readonly counts: RecordCounts } {
+  const counts = extractRecords(flows, contract, () => {})
+  checkRowsFit(counts.rows, contract)
+  return { rows: extractMatrix(flows, contract), counts }
 }
 
 /** The counters of flows that were collected and then cut; a collector ends none for lack of memory. */

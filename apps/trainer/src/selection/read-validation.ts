@@ -1,11 +1,10 @@
 /** Labelled inputs → validation rows, made as the training rows were: under the contract just learnt. */
 import { concatRows, DataError, type Matrix, packetView, type Rng, takeRows } from '@oddflow/core'
 import { drawLabelled, type ValidationRows, validationRows } from '@oddflow/evaluation'
-import { extractMatrix } from '@oddflow/flows'
 import { nameInputs } from '../input/name-inputs.js'
 import { readRows } from '../input/read-rows.js'
 import { warn } from '../output/messages.js'
-import { checkRowsFit, collectFlows } from '../pipeline/collect-flows.js'
+import { collectFlows, rowsOfFlows } from '../pipeline/collect-flows.js'
 import { gatheringOf } from '../pipeline/flow-plan.js'
 import { captureInputs, complaints, type ReadOptions } from '../pipeline/read-packets.js'
 import type { TrainingSet } from '../pipeline/train-model.js'
@@ -54,8 +53,7 @@ async function readLabelled(
     { filter, reader: options.reader, progress: options.progress, view: packetView(contract) },
   )
   for (const line of reads.flatMap(complaints)) warn(line)
-  const rows = extractMatrix(flows, contract)
-  checkRowsFit(rows.rows, contract)
+  const { rows } = rowsOfFlows(flows, contract)
   if (rows.rows > 0) return rows
   throw new DataError(
     `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets to choose parameters by; check what was captured, and the filter`,

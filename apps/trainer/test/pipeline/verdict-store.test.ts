@@ -22,7 +22,7 @@ describe('VerdictStore', () => {
       novel: fc.boolean(),
       rule: fc.constantFrom('score' as const, 'one-packet' as const, 'not-judged' as const),
       ipVersion: fc.constantFrom(4, 6),
-      protocol: fc.constantFrom(6, 17),
+      protocol: fc.constantFrom(1, 6, 17, 58, 132),
       ports: fc.tuple(fc.nat(65535), fc.nat(65535)),
       startMicros: fc.integer({ min: 0, max: 2 ** 50 }),
       packets: fc.nat(2 ** 31),
@@ -60,7 +60,7 @@ describe('VerdictStore', () => {
           expect(v.score).toBe(e.rule === 'score' ? e.score : null)
           expect(v.decision).toBe(e.rule === 'score' ? e.score + 3 : null)
           expect(v.flow).toMatchObject({
-            protocol: e.protocol === 6 ? 'tcp' : 'udp',
+            protocol: { 1: 'icmp', 6: 'tcp', 17: 'udp', 58: 'icmpv6', 132: 'sctp' }[e.protocol],
             source: e.ipVersion === 4 ? '192.168.0.1' : '::c0a8:1',
             sourcePort: e.ports[0],
             destinationPort: e.ports[1],
