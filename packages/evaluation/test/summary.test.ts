@@ -113,6 +113,36 @@ describe('findDisagreements', () => {
   })
 })
 
+describe('a machine that only tests', () => {
+  const protocol = { ...sampleTrial.results[0]!, sample: 'protocol' as const, auc: 0.5 }
+  const trained = server.map((made) => ({ ...made, results: [...made.results, protocol] }))
+  const tested = nano.map((made) => ({
+    ...made,
+    results: [protocol],
+    trainMillis: null,
+    tuneMillis: null,
+  }))
+  const both = mergeTrials(trained, tested)
+
+  it('has no training time, and leaves the figures of the trained work as they are', () => {
+    expect(summarise(both, setting, { kind: 'train-millis-per-100', machine: 'nano' })).toBeNull()
+    expect(summarise(both, setting, { kind: 'test-speedup', machine: 'nano' })!.mean).toBe(15)
+    for (const sample of ['all', 'protocol'] as const) {
+      expect(summarise(both, setting, { kind: 'auc', sample })).toEqual(
+        summarise(trained, setting, { kind: 'auc', sample }),
+      )
+    }
+  })
+
+  it('is compared over the samples that it was given', () => {
+    expect(findDisagreements(both)).toEqual([])
+    const odd = { ...tested[0]!, results: [{ ...protocol, auc: 0.25 }] }
+    expect(findDisagreements([...trained, odd])).toMatchObject([
+      { machines: ['server', 'nano'], aucs: [0.5, 0.25] },
+    ])
+  })
+})
+
 describe('timeRuns', () => {
   it('warms up, then times each run by the clock that it is given', () => {
     let now = 0

@@ -79,6 +79,7 @@ describe('trials as JSON lines', () => {
     ['a bidirectional override', { machine: { ...sampleTrial.machine, cpu: 'a\u202eb' } }, /machine\.cpu/],
     ['another version', { formatVersion: 2 }, /formatVersion/],
     ['tuning without its result', { validationAuc: null }, /validationAuc/],
+    ['a time of tuning without one of training', { trainMillis: null }, /tuneMillis/],
     ['deep parameters', { parameters: { a: [[[[[[1]]]]]] } }, /less nesting/],
     ['a prototype', { parameters: JSON.parse('{"__proto__":{"x":1}}') }, /parameters/],
   ])('refuse %s', (_, changes, message) => {
@@ -96,6 +97,11 @@ describe('trials as JSON lines', () => {
     expect(() => decodeTrial(line.replace('"seed":1', '"seed":1,"seed":2'))).toThrow(/repeats the key/)
     expect(() => decodeTrial(' '.repeat(70_000))).toThrow(/at most 65536/)
     expect(() => checkTrial(trialWith({ trainMillis: Number.NaN }))).toThrow(/trainMillis/)
+  })
+
+  it('may come from a machine that only tested', () => {
+    const tested = trialWith({ trainMillis: null, tuneMillis: null })
+    expect(decodeTrial(encodeTrial(tested))).toEqual(tested)
   })
 
   it('are told apart by what they are of and where', () => {

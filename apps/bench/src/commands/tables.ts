@@ -1,9 +1,11 @@
-/** `oddflow-bench tables`: trials in, tables out, in four formats. */
+/** `oddflow-bench tables`: trials and readings in, every generated page of the results out. */
 import { join } from 'node:path'
 import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { readReadings } from '../machines/reading.js'
 import { note } from '../output/messages.js'
 import { writeFileWhole } from '../output/write-file.js'
 import { readTrials } from '../run/trials-file.js'
+import { renderMachinesPage } from '../tables/machines-page.js'
 import { readPaperFigures, readReferenceAuc } from '../tables/published.js'
 import { renderReport } from '../tables/render.js'
 import { buildReport } from '../tables/report.js'
@@ -11,6 +13,7 @@ import { buildReport } from '../tables/report.js'
 export interface TablesOptions {
   readonly manifests?: string
   readonly trials: readonly string[]
+  readonly readings: string
   readonly out: string
 }
 
@@ -21,7 +24,11 @@ export function tables(options: TablesOptions): void {
     readPaperFigures(),
     readReferenceAuc(),
   )
-  const files = renderReport(report)
+  const readings = readReadings(options.readings)
+  const files = new Map([
+    ...renderReport(report),
+    ...(readings.length === 0 ? [] : [['machines.md', renderMachinesPage(readings)] as const]),
+  ])
   for (const [name, content] of files) writeFileWhole(join(options.out, name), content)
   note(
     `${options.out}: ${report.tables.length} tables of ${report.trials.length} trials in ${[...files.keys()].join(', ')}`,

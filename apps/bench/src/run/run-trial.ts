@@ -6,33 +6,30 @@
  * candidates differ in what is being chosen and in nothing else.
  */
 import { loadavg, platform } from 'node:os'
-import { createRng, type Matrix, type Rng } from '@oddflow/core'
+import { createRng, type Rng } from '@oddflow/core'
 import {
   type CheckedParameters,
-  calibrateThreshold,
   createScoreWorkspace,
   type DetectorModel,
   decodeModelFile,
-  encodeModelFile,
   fitDetector,
   modelSpaceNumbers,
   scoreSamples,
 } from '@oddflow/detectors'
 import {
-  auc,
-  averagePrecision,
   checkTrial,
-  delongInterval,
   selectParameters,
   type TestResult,
   type Trial,
   type TrialMachine,
   timeRuns,
 } from '@oddflow/evaluation'
-import { type LabelledMatrix, type LoadedRepeat, loadRepeat } from '../datasets/load-repeat.js'
+import { type LoadedRepeat, loadRepeat } from '../datasets/load-repeat.js'
 import { VERSION } from '../version.js'
 import { featuresOf, type Job } from './job.js'
+import { measureScores } from './measure-scores.js'
 import { candidatesOf } from './recipe.js'
+import { encodeTrialModel } from './trial-model.js'
 
 export interface RunSettings {
   /** Folder of the data sets. */
@@ -55,11 +52,12 @@ export function runTrial(job: Job, settings: RunSettings): Trial {
   const started = clock()
   const fitted = fitDetector(train, chosen.parameters, rng)
   const trainMillis = clock() - started
-  const model = saveAndLoad(fitted, train, dataSha256, job.seed)
+  const bytes = encodeTrialModel(fitted, train, { oddflowVersion: VERSION, seed: job.seed, dataSha256 })
+  const { detector: model } = decodeModelFile(bytes)
   const workspace = createScoreWorkspace(model)
   const results = loaded.tests.map(({ sample, data }): TestResult => {
     const scores = scoreSamples(model, data.rows, new Float64Array(data.rows.rows), workspace)
-    return { sample, ...measure(scores, data) }
+    return { sample, ...measureScores(scores, data.isNovel.data) }
   })
   // the paper times its 600 points; where there are not as many, all there are
   const timed = loaded.tests[loaded.tests.length - 1]!.data.rows
@@ -112,42 +110,4 @@ function choose({ detector, tuning }: Job, { train, validation }: LoadedRepeat, 
     validationAuc: results[best]!.auc,
     tuneMillis: clock() - started,
   }
-}
-
-function measure(scores: Float64Array, { isNovel }: LabelledMatrix): Omit<TestResult, 'sample'> {
-  const area = auc(scores, isNovel.data)
-  const interval = delongInterval(scores, isNovel.data)
-  const precision = averagePrecision(scores, isNovel.data)
-  if (area.value === null) throw new RangeError(`no AUC: ${area.reason}`)
-  if (precision.value === null) throw new RangeError(`no average precision: ${precision.reason}`)
-  return {
-    normal: area.normal,
-    novel: area.novel,
-    auc: area.value,
-    aucVariance: interval.value === null ? null : interval.variance,
-    averagePrecision: precision.value,
-  }
-}
-
-/** The model as a scorer elsewhere would have it: from the bytes of its file. */
-function saveAndLoad(
-  detector: DetectorModel,
-  train: Matrix,
-  dataSha256: string,
-  seed: number,
-): DetectorModel {
-  const scores = scoreSamples(detector, train, new Float64Array(train.rows), createScoreWorkspace(detector))
-  const bytes = encodeModelFile({
-    detector,
-    contract: {
-      featureSet: 'rows',
-      featureSetVersion: 1,
-      dimension: train.cols,
-      scaler: detector.parameters.scaler,
-    },
-    threshold: calibrateThreshold(scores, 0.05),
-    onePacketRule: null,
-    provenance: { oddflowVersion: VERSION, seed, rows: train.rows, dataSha256 },
-  })
-  return decodeModelFile(bytes).detector
 }

@@ -21,7 +21,7 @@ function tableText(table: Table): string {
   const summary = tally(table)
   return [
     `## ${table.caption}`,
-    [line(header), line(header.map((_, i) => (i === 0 ? '---' : '--:'))), ...lines.map(line)].join('\n'),
+    markdownTable(header, lines, 1),
     ...(summary === null ? [] : [summary]),
     ...(disagree.length === 0 ? [] : [`Disagree:\n\n${list(disagree)}`]),
     list(table.notes),
@@ -43,6 +43,18 @@ function rowLines(
     ['measured', ...measured],
     ...(cells.some(({ ratio }) => ratio !== null) ? [['ratio', ...cells.map(formatRatio)]] : []),
   ]
+}
+
+/** The first `left` columns are of words, the others of figures. */
+export function markdownTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  left: number,
+): string {
+  const rule = header.map((_, i) => (left === 0 || i < left ? '---' : '--:'))
+  return [header, rule, ...rows]
+    .map((cells) => line(cells.map((cell) => cell.replaceAll('|', '\\|'))))
+    .join('\n')
 }
 
 const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`

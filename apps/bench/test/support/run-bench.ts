@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-const main = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
+export const benchMain = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 
 export interface Outcome {
   readonly code: number | null
@@ -13,8 +13,16 @@ export interface Outcome {
 
 /** `onStart` gets the process, to kill it. */
 export function runBench(args: readonly string[], onStart?: (child: ChildProcess) => void): Promise<Outcome> {
+  return runProcess(process.execPath, [benchMain, ...args], onStart)
+}
+
+export function runProcess(
+  command: string,
+  args: readonly string[],
+  onStart?: (child: ChildProcess) => void,
+): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     let stdout = ''
     let stderr = ''
     child.stdout.setEncoding('utf8').on('data', (text: string) => {

@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
+import { readReadings } from '../../src/machines/reading.js'
 import { readTrials } from '../../src/run/trials-file.js'
+import { renderMachinesPage } from '../../src/tables/machines-page.js'
 import { readPaperFigures, readReferenceAuc } from '../../src/tables/published.js'
 import { renderReport } from '../../src/tables/render.js'
 import { buildReport } from '../../src/tables/report.js'
@@ -13,7 +15,10 @@ it('the committed tables are what the committed trials give', () => {
   const trials = readTrials(`${results}trials.jsonl`)
   expect(trials.length).toBeGreaterThan(0)
   const report = buildReport([trials], readManifests(OWN_MANIFESTS), readPaperFigures(), readReferenceAuc())
-  for (const [name, content] of renderReport(report)) {
+  const readings = readReadings(`${results}machines.jsonl`)
+  expect(readings.length).toBeGreaterThan(0)
+  const pages = [...renderReport(report), ['machines.md', renderMachinesPage(readings)] as const]
+  for (const [name, content] of pages) {
     const committed = readFileSync(`${results}${name}`, 'utf8')
     expect(committed === content, `${name}: run npm run -s oddflow-bench -- tables`).toBe(true)
   }

@@ -108,7 +108,7 @@ describe('tables', () => {
 
   it('do not depend on the order of trials, and change their hash with any of them', () => {
     expect(renderReport(report([...trials].reverse()))).toEqual(renderReport(report(trials)))
-    const slower = trials.map((t, i) => (i === 0 ? { ...t, trainMillis: t.trainMillis + 1 } : t))
+    const slower = trials.map((t, i) => (i === 0 ? { ...t, trainMillis: (t.trainMillis ?? 0) + 1 } : t))
     const id = 'iat-size-default-oc-kjl-qs'
     expect(table(id, report(slower)).trialsSha256).not.toBe(table(id).trialsSha256)
     expect(table('stats-header-best-retained').trialsSha256).toBeNull()

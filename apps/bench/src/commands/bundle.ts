@@ -1,0 +1,60 @@
+/** `oddflow-bench bundle DIR`: what `machines` sends over a network, to be carried by hand. */
+import { DataError } from '@oddflow/core'
+import type { Trial } from '@oddflow/evaluation'
+import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { type Bundle, makeBundle } from '../machines/make-bundle.js'
+import { PROGRAM_FILE } from '../machines/work.js'
+import { note } from '../output/messages.js'
+import { createProgress } from '../output/progress.js'
+import { readTrials } from '../run/trials-file.js'
+
+export interface WorkOptions {
+  readonly data: string
+  readonly manifests?: string
+  readonly trials: string
+  readonly datasets?: readonly string[]
+  readonly detectors?: readonly string[]
+  readonly tuning: 'none' | 'minimal' | 'both'
+  readonly repeats: number
+  readonly testRuns: number
+  readonly refitRows: number
+}
+
+export function bundle(folder: string, options: WorkOptions): void {
+  const { work, sha256 } = bundleOfTrials(folder, options)
+  note(
+    `${folder}: ${work.items.length} items, SHA-256 ${sha256}
+Carry the folder to the machine; there: node ${PROGRAM_FILE} --name NAME > NAME.jsonl
+Bring NAME.jsonl back; here: oddflow-bench merge NAME.jsonl`,
+  )
+}
+
+/** Of trials of the machine that trains, as the options choose them. */
+export function bundleOfTrials(folder: string, options: WorkOptions): Bundle {
+  const { datasets, detectors, tuning, repeats } = options
+  const isChosen = (trial: Trial): boolean =>
+    trial.trainMillis !== null &&
+    (datasets === undefined || datasets.includes(trial.dataset)) &&
+    (detectors === undefined || detectors.includes(trial.detector)) &&
+    (tuning === 'both' || trial.tuning === tuning) &&
+    trial.repeat < repeats
+  const trials = readTrials(options.trials).filter(isChosen)
+  if (trials.length === 0) {
+    throw new DataError(`${options.trials}: holds none of the trials asked for; run oddflow-bench reproduce`)
+  }
+  const progress = createProgress()
+  progress.start(trials.length)
+  try {
+    return makeBundle({
+      trials,
+      manifests: readManifests(options.manifests ?? OWN_MANIFESTS),
+      data: options.data,
+      folder,
+      testRuns: options.testRuns,
+      refitRows: options.refitRows,
+      onItem: (done, _total, name) => progress.update(done, name),
+    })
+  } finally {
+    progress.stop()
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * The program of a bundle: one file that needs nothing but Node, beside the models and rows that it is to work on.
+ *
+ *     node oddflow-bench.mjs [--name NAME] [--items 0,1,…] [--expect SHA256] [--end-with-stdin] > NAME.jsonl
+ *
+ * Every file is held against its hash before anything is run. Results are JSON lines on standard output, progress is
+ * on standard error. With --end-with-stdin it stops as soon as its standard input does: that is how it knows that
+ * whoever started it over a network has gone. Exit code 0: every item was tried; 1: the bundle would not do; 2: the
+ * command line was wrong.
+ */
+import { readFileSync, writeSync } from 'node:fs'
+import { hostname, loadavg, platform } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { sha256 } from '../digest.js'
+import { describeMachineFully } from '../machine-description.js'
+import type { RunnerLine } from '../runner-line.js'
+import { describeWork, WORK_FILE, type Work } from '../work.js'
+import { runItem } from './run-item.js'
+
+const folder = dirname(fileURLToPath(import.meta.url))
+
+class Refusal extends Error {}
+
+function print(line: RunnerLine): void {
+  const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += writeSync(1, bytes, at)
+    } catch (error) {
+      // a pipe that is full for the moment
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+    }
+  }
+}
+
+function readWork(expected: string | undefined): { work: Work; bundleSha256: string } {
+  const bytes = readFileSync(join(folder, WORK_FILE))
+  const bundleSha256 = sha256(bytes)
+  if (expected !== undefined && expected !== bundleSha256) {
+    throw new Refusal(`${WORK_FILE}: expected SHA-256 ${expected}, found ${bundleSha256}`)
+  }
+  const work = JSON.parse(bytes.toString('utf8')) as Work
+  if (work.format !== 1) throw new Refusal(`${WORK_FILE}: expected format 1, found ${work.format}`)
+  for (const [path, expectedHash] of Object.entries(work.files)) {
+    if (sha256(readFileSync(join(folder, path))) !== expectedHash) {
+      throw new Refusal(`${path}: is not the file that ${WORK_FILE} names (SHA-256 differs)`)
+    }
+  }
+  return { work, bundleSha256 }
+}
+
+function chosenItems(list: string | undefined, total: number): number[] {
+  if (list === undefined) return Array.from({ length: total }, (_, i) => i)
+  return list.split(',').map((entry) => {
+    const index = Number(entry)
+    if (!/^\d+$/.test(entry) || index >= total) {
+      throw new Refusal(`--items: expected numbers below ${total}, found ${entry}`)
+    }
+    return index
+  })
+}
+
+/** A short name, as trials have it. */
+function ownName(): string {
+  return hostname()
+    .toLowerCase()
+    .replace(/[^a-z0-9.+-]/g, '-')
+    .replace(/^[^a-z0-9]+/, '')
+    .slice(0, 64)
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      name: { type: 'string', default: ownName() || 'machine' },
+      items: { type: 'string' },
+      expect: { type: 'string' },
+      'end-with-stdin': { type: 'boolean', default: false },
+    },
+  })
+  if (values['end-with-stdin']) {
+    process.stdin.on('end', () => process.exit(1)).on('error', () => process.exit(1))
+    process.stdin.resume()
+  }
+  const { work, bundleSha256 } = readWork(values.expect)
+  const indices = chosenItems(values.items, work.items.length)
+  print({
+    kind: 'machine',
+    format: 1,
+    name: values.name,
+    bundleSha256,
+    machine: describeMachineFully(),
+    loadAverage: platform() === 'win32' ? null : (loadavg()[0] ?? null),
+  })
+  for (const [done, index] of indices.entries()) {
+    const item = work.items[index]!
+    process.stderr.write(`${done + 1} of ${indices.length}: ${describeWork(item.work)}\n`)
+    print({
+      kind: 'item',
+      index,
+      work: item.work,
+      expected: item.expected,
+      outcome: tryItem(() => runItem(item, work, folder)),
+    })
+    // so that the end of standard input is noticed between two items
+    await setImmediate()
+  }
+  print({ kind: 'end', items: indices.length, peakMemoryBytes: process.resourceUsage().maxRSS * 1024 })
+  process.exit(0)
+}
+
+function tryItem<T>(run: () => T): T | { failure: string } {
+  try {
+    return run()
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    return { failure: message.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' ').slice(0, 200) || 'failed' }
+  }
+}
+
+try {
+  await main()
+} catch (error) {
+  const isOption = (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS') === true
+  process.stderr.write(`oddflow-bench: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.exit(isOption ? 2 : 1)
+}

@@ -1,0 +1,104 @@
+/**
+ * Targets: the machines that models are tested on, in one YAML (or JSON) file. What a word means stands in the
+ * README; a word that does not apply to a kind is refused by name.
+ *
+ * Nothing of a target ever reaches a shell as it is written here: hosts and users are held to a narrow alphabet and
+ * cannot begin with a hyphen, and words of a remote command are quoted one by one.
+ */
+import { FormatError } from '@oddflow/core'
+import { z } from 'zod'
+
+/** As trials and tables name machines. */
+const name = z.string().regex(/^[a-z0-9][a-z0-9.+-]{0,63}$/, 'expected a short name of a-z, 0-9, hyphens')
+const path = z
+  .string()
+  .min(1)
+  .max(1000)
+  .regex(/^[^\p{C}]*$/u, 'expected a path without control characters')
+const timeoutSeconds = z.number().int().min(1).max(604_800).default(3600)
+
+const local = z.strictObject({
+  name,
+  kind: z.literal('local'),
+  /** Megabytes (2^20) that the whole process may take; Node alone needs about 45. */
+  memoryCeilingMegabytes: z.number().int().min(32).max(1_048_576).optional(),
+  timeoutSeconds,
+})
+
+const ssh = z.strictObject({
+  name,
+  kind: z.literal('ssh'),
+  host: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$|^[0-9a-fA-F:]{2,45}$/,
+      'expected a host name or address',
+    ),
+  user: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/, 'expected a user name')
+    .optional(),
+  port: z.number().int().min(1).max(65_535).optional(),
+  identityFile: path.optional(),
+  /** Instead of the user's own known_hosts. */
+  knownHostsFile: path.optional(),
+  /** Instead of the user's own ssh configuration. */
+  configFile: path.optional(),
+  /** Command of Node there; default `node`. */
+  node: path.optional(),
+  /** A Node of this machine that is carried there. */
+  bringNode: path.optional(),
+  /** Where the bundle is unpacked there, in a folder of its own; default /tmp. */
+  directory: path
+    .regex(/^\/[A-Za-z0-9._/-]*$/, 'expected an absolute path of letters, digits, dots, hyphens')
+    .default('/tmp'),
+  timeoutSeconds,
+})
+
+const emulated = z.strictObject({
+  name,
+  kind: z.literal('emulated'),
+  /** qemu's user-mode emulator: a command or a path. */
+  emulator: path,
+  /** Node of the other architecture. */
+  node: path,
+  /** Root of its libraries, for the emulator's -L. */
+  libraries: path,
+  /** For the emulator's -cpu. */
+  cpu: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9_,=.+-]{0,99}$/, 'expected a processor model of the emulator')
+    .optional(),
+  timeoutSeconds,
+})
+
+const target = z.discriminatedUnion('kind', [local, ssh, emulated])
+const targetsFile = z.strictObject({ format: z.literal(1), targets: z.array(target).min(1).max(100) })
+
+export type LocalTarget = z.infer<typeof local>
+export type SshTarget = z.infer<typeof ssh>
+export type EmulatedTarget = z.infer<typeof emulated>
+export type Target = z.infer<typeof target>
+
+/** Throws FormatError that names the field. */
+export function checkTargets(value: unknown): Target[] {
+  const { success, data, error } = targetsFile.safeParse(value)
+  if (!success) {
+    const [first] = error.issues
+    const field = first?.path.join('.') ?? ''
+    throw new FormatError('targets', `${field === '' ? 'targets' : field}: ${first?.message ?? 'is odd'}`, {
+      field,
+    })
+  }
+  const names = data.targets.map((one) => one.name)
+  const twice = names.find((one, i) => names.indexOf(one) !== i)
+  if (twice !== undefined) throw new FormatError('targets', `${twice}: there are two targets of that name`)
+  for (const one of data.targets) {
+    if (one.kind === 'ssh' && one.node !== undefined && one.bringNode !== undefined) {
+      throw new FormatError('targets', `${one.name}: node and bringNode exclude each other`, {
+        field: 'node',
+      })
+    }
+  }
+  return data.targets
+}

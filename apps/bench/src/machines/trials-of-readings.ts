@@ -1,0 +1,46 @@
+/**
+ * Readings as trials: what a machine measured of a model that another one trained. The trial is that of the machine
+ * that trained it, with this one's description, test times and results, and no time of training. Readings of an
+ * emulator or under a ceiling have no times to give and make no trials.
+ */
+import { DataError } from '@oddflow/core'
+import { checkTrial, type Trial, workKey } from '@oddflow/evaluation'
+import { isTimed, type Reading } from './reading.js'
+
+/** `trials`: of the machine that trained, by which readings are told apart. Throws DataError for a reading of none. */
+export function trialsOfReadings(readings: readonly Reading[], trials: readonly Trial[]): Trial[] {
+  const trained = new Map(
+    trials.filter(({ trainMillis }) => trainMillis !== null).map((trial) => [workKey(trial), trial]),
+  )
+  return readings.flatMap((reading): Trial[] => {
+    const { work, outcome, machine } = reading
+    if (work.kind === 'fit' || 'failure' in outcome || !isTimed(reading)) return []
+    const trial = trained.get(workKey(work))
+    if (trial === undefined) throw new DataError(`${workKey(work)}: no trial of a machine that trained it`)
+    if (trial.dataSha256 !== work.dataSha256) {
+      throw new DataError(`${workKey(work)}: the rows are not those of the trial (hashes differ)`)
+    }
+    if (trial.machine.name === reading.target) return []
+    return [
+      checkTrial({
+        ...trial,
+        results: [outcome.result],
+        trainMillis: null,
+        tuneMillis: null,
+        testRows: outcome.testRows,
+        testMillis: outcome.testMillis,
+        machine: {
+          name: reading.target,
+          cpu: machine.cpu,
+          logicalCpus: machine.logicalCpus,
+          memoryBytes: machine.memoryBytes,
+          operatingSystem: machine.operatingSystem,
+          architecture: machine.architecture,
+          concurrency: 1,
+        },
+        loadAverage: reading.loadAverage,
+        versions: { ...trial.versions, node: machine.node },
+      }),
+    ]
+  })
+}

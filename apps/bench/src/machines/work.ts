@@ -1,0 +1,82 @@
+/**
+ * Work: what a bundle asks of a machine. It stands in `work.json`, beside the program and the files that it names.
+ *
+ * A `score` item is a model of a trial with the rows that the trial was timed on; a `fit` item is training rows and
+ * parameters, to show that the same bytes come of them. Each carries the hashes that the machine that made the bundle
+ * got, so that whatever comes back says for itself whether it is equal. `files` has the SHA-256 of everything else in
+ * the bundle, the program included: the hash of `work.json` is the hash of the bundle.
+ */
+import type { CheckedParameters, DetectorName } from '@oddflow/detectors'
+import type { TestSample, Tuning } from '@oddflow/evaluation'
+
+export const WORK_FILE = 'work.json'
+export const PROGRAM_FILE = 'oddflow-bench.mjs'
+
+/** What an item is of; the same whatever bundle it is in. */
+export interface ScoreWork {
+  readonly kind: 'score'
+  readonly dataset: string
+  readonly features: string
+  readonly detector: DetectorName
+  readonly tuning: Tuning
+  readonly repeat: number
+  readonly seed: number
+  readonly dataSha256: string
+  readonly sample: TestSample
+}
+
+export interface FitWork {
+  readonly kind: 'fit'
+  readonly dataset: string
+  readonly features: string
+  readonly detector: DetectorName
+  readonly seed: number
+  /** n. */
+  readonly trainRows: number
+  readonly dataSha256: string
+}
+
+export interface ScoreItem {
+  readonly work: ScoreWork
+  /** Paths in the bundle. */
+  readonly model: string
+  readonly rows: string
+  /** One column: 1 = novel. */
+  readonly labels: string
+  readonly expected: { readonly modelSha256: string; readonly scoresSha256: string }
+}
+
+export interface FitItem {
+  readonly work: FitWork
+  readonly rows: string
+  readonly parameters: CheckedParameters
+  readonly expected: { readonly modelSha256: string; readonly scoresSha256: null }
+}
+
+export type WorkItem = ScoreItem | FitItem
+
+export interface Work {
+  readonly format: 1
+  /** Part of every model's provenance. */
+  readonly oddflowVersion: string
+  /** Timed passes over the test rows. */
+  readonly testRuns: number
+  readonly files: Readonly<Record<string, string>>
+  readonly items: readonly WorkItem[]
+}
+
+export const isFitItem = (item: WorkItem): item is FitItem => item.work.kind === 'fit'
+
+/** For people: `ctu-rows oc-kjl-qs, tuning none, repeat 0`. */
+export function describeWork(work: ScoreWork | FitWork): string {
+  const what = `${work.dataset} ${work.detector}`
+  return work.kind === 'fit'
+    ? `${what}, fit of ${work.trainRows} rows`
+    : `${what}, tuning ${work.tuning}, repeat ${work.repeat}`
+}
+
+/** Equal for the same item of two bundles. */
+export function workItemKey(work: ScoreWork | FitWork): string {
+  const tail = work.kind === 'fit' ? [work.trainRows] : [work.tuning, work.repeat]
+  return [work.kind, work.dataset, work.features, work.detector, work.seed, ...tail].join(' ')
+}
