@@ -3,8 +3,9 @@
  * its own in commands/, loaded when it is called.
  */
 import { join } from 'node:path'
-import { Command, InvalidArgumentError, Option, type OutputConfiguration } from 'commander'
+import { Argument, Command, InvalidArgumentError, Option, type OutputConfiguration } from 'commander'
 import { printable } from './output/messages.js'
+import { SWEEP_DATASETS, SWEEP_NAMES, type SweepName } from './sweep/names.js'
 import { VERSION } from './version.js'
 
 const TRIALS = 'docs/results/trials.jsonl'
@@ -36,6 +37,7 @@ Exit codes: 0 done, 1 the data would not do or a trial failed, 2 the command lin
   data.addCommand(prepareCommand())
   program.addCommand(data)
   program.addCommand(reproduceCommand())
+  program.addCommand(sweepCommand())
   program.addCommand(machinesCommand())
   program.addCommand(bundleCommand())
   program.addCommand(mergeCommand())
@@ -121,6 +123,40 @@ Times are wall-clock times: for a speed table, run with --workers 1 on a machine
     .action(async (options) => {
       const { reproduce } = await import('./commands/reproduce.js')
       process.exitCode = await reproduce(options)
+    })
+}
+
+function sweepCommand(): Command {
+  return withManifests(new Command('sweep'))
+    .description('untuned trials over a range of settings; a sweep that was stopped goes on where it was')
+    .addArgument(
+      new Argument(
+        '<what>',
+        'nu: OCSVM over nu beside OC-KJL and OC-Nystrom over m, d, k; scaler: scalers × bandwidths × detectors; rows: training rows × detectors',
+      ).choices(SWEEP_NAMES),
+    )
+    .option('--data <dir>', 'folder of the data sets', defaultData())
+    .option('--datasets <names>', `separated by commas (default: ${SWEEP_DATASETS.join(',')})`, names)
+    .option('--detectors <names>', 'these alone, separated by commas', names)
+    .option('--repeats <count>', 'training repeats, as far as a data set has them', whole(1, 1000), 3)
+    .option('--seed <number>', 'seed of all randomness', whole(0, Number.MAX_SAFE_INTEGER), 1)
+    .option(
+      '--workers <count>',
+      'trials at the same time; times are of a machine that does nothing else at 1',
+      whole(1, 256),
+      1,
+    )
+    .option('--test-runs <count>', 'timed passes over the test rows', whole(1, 1000), 20)
+    .option('--machine <name>', 'name of this machine', machineName, 'server')
+    .option('--trials <file>', 'where trials are kept (default: sweep-WHAT.jsonl in docs/results)')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  oddflow-bench sweep nu\n  oddflow-bench sweep rows --datasets unb-rows',
+    )
+    .action(async (what: SweepName, options) => {
+      const { sweep } = await import('./commands/sweep.js')
+      const trials = options.trials ?? `${RESULTS}/sweep-${what}.jsonl`
+      process.exitCode = await sweep(what, { ...options, trials })
     })
 }
 
@@ -223,8 +259,8 @@ function tablesCommand(): Command {
   return withManifests(new Command('tables'))
     .description("the paper's tables beside what was measured, from trials alone")
     .option('--trials <files>', 'files of trials, separated by commas; machines merge', names, [TRIALS])
-    .option('--readings <file>', 'what other machines measured, for machines.md', READINGS)
-    .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv and .html', RESULTS)
+    .option('--results <dir>', 'folder of machines.jsonl and sweep-*.jsonl, for their pages', RESULTS)
+    .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv, .html and the other pages', RESULTS)
     .addHelpText(
       'after',
       '\nExamples:\n  oddflow-bench tables\n  oddflow-bench tables --trials server.jsonl,rspi.jsonl --out results',

@@ -1,11 +1,10 @@
 /** `oddflow-bench tables`: trials and readings in, every generated page of the results out. */
 import { join } from 'node:path'
 import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
-import { readReadings } from '../machines/reading.js'
 import { note } from '../output/messages.js'
 import { writeFileWhole } from '../output/write-file.js'
 import { readTrials } from '../run/trials-file.js'
-import { renderMachinesPage } from '../tables/machines-page.js'
+import { renderPages } from '../tables/all-pages.js'
 import { readPaperFigures, readReferenceAuc } from '../tables/published.js'
 import { renderReport } from '../tables/render.js'
 import { buildReport } from '../tables/report.js'
@@ -13,22 +12,19 @@ import { buildReport } from '../tables/report.js'
 export interface TablesOptions {
   readonly manifests?: string
   readonly trials: readonly string[]
-  readonly readings: string
+  /** Folder of what other commands measured: machines.jsonl, sweep-*.jsonl. */
+  readonly results: string
   readonly out: string
 }
 
 export function tables(options: TablesOptions): void {
   const report = buildReport(
-    options.trials.map(readTrials),
+    options.trials.map((path) => readTrials(path)),
     readManifests(options.manifests ?? OWN_MANIFESTS),
     readPaperFigures(),
     readReferenceAuc(),
   )
-  const readings = readReadings(options.readings)
-  const files = new Map([
-    ...renderReport(report),
-    ...(readings.length === 0 ? [] : [['machines.md', renderMachinesPage(readings)] as const]),
-  ])
+  const files = new Map([...renderReport(report), ...renderPages(options.results)])
   for (const [name, content] of files) writeFileWhole(join(options.out, name), content)
   note(
     `${options.out}: ${report.tables.length} tables of ${report.trials.length} trials in ${[...files.keys()].join(', ')}`,

@@ -3,6 +3,7 @@ import type { DetectorName } from '@oddflow/detectors'
 import { type Tuning, workKey } from '@oddflow/evaluation'
 import { repeatsOf } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
+import type { SweepSetting } from '../sweep/plans.js'
 import { isTunable } from './recipe.js'
 
 export interface Job {
@@ -11,6 +12,8 @@ export interface Job {
   readonly tuning: Tuning
   readonly repeat: number
   readonly seed: number
+  /** Of a sweep: in the place of what the tuning says. */
+  readonly setting?: SweepSetting
 }
 
 export interface PlanOptions {

