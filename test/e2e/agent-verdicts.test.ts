@@ -150,17 +150,17 @@ describe('every golden capture', () => {
   )
 })
 
-function settings(read: string, model: string, eve: string): Settings {
+function settings(path: string, model: string, eve: string): Settings {
   return {
-    read,
+    input: { kind: 'recorded', path, filter: null },
     model,
     eve,
-    filter: null,
     fold: null,
     once: true,
     state: null,
     spoolBytes: 0,
     memoryLimitBytes: 512 * 1_048_576,
+    listen: null,
     localNetworks: PRIVATE_NETWORKS.map(parseNetwork),
     suppress: [],
   }

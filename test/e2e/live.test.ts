@@ -3,11 +3,11 @@
  * the same times the same features, to the bit. The pair lives in a network namespace that ends with the test,
  * so nothing of this reaches another network. Root only.
  */
-import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { whyNoNamespace } from './support/network-namespace.js'
 import { lab, runToEnd, temporaryFolder } from './support/oddflow.js'
 
 const worker = fileURLToPath(new URL('support/record-live.mjs', import.meta.url))
@@ -16,29 +16,6 @@ const folder = temporaryFolder()
 interface Records {
   records: { key: string; packets: number; bytes: number; row: string }[]
   counters: { packets: number; flows: number; packetsInFlows: number; rows: number }
-}
-
-function whyNot(recorder: string): string | null {
-  if (process.platform !== 'linux') return 'veth pairs are of Linux'
-  if (process.getuid?.() !== 0) return 'not root: no network namespace, no raw socket'
-  for (const [program, argument] of [
-    ['tcpdump', '--version'],
-    [recorder, '--version'],
-    ['tcpreplay', '--version'],
-    ['ip', '-V'],
-  ]) {
-    try {
-      execFileSync(program!, [argument!], { stdio: 'ignore' })
-    } catch {
-      return `${program} is not installed`
-    }
-  }
-  try {
-    execFileSync('unshare', ['--net', 'ip', 'link', 'add', 'a0', 'type', 'veth'], { stdio: 'ignore' })
-  } catch {
-    return 'this system allows no network namespace or veth pair'
-  }
-  return null
 }
 
 /** What a flow is whatever the clock: its key, its packets, its bytes. */
@@ -58,7 +35,7 @@ describe('packets of an interface', () => {
   ] as const)(
     'by %s, %d bytes of each, are those of the file that was sent',
     async ([recorder, snapBytes], context) => {
-      const reason = whyNot(recorder)
+      const reason = whyNoNamespace(['tcpdump', recorder, 'tcpreplay'])
       if (reason !== null) context.skip(reason)
       const args = [
         lab('novel-scan.pcap').path,

@@ -1,6 +1,6 @@
 /** The command line: which commands there are, what they take, and what their help says. */
 import { oneLineErrors } from '@oddflow/program'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { VERSION } from './version.js'
 
 export function createProgram(): Command {
@@ -15,31 +15,42 @@ export function createProgram(): Command {
       `
 Examples:
   oddflow-agent run --read today.pcap --model home.oddflow --eve eve.json --once
-  tcpdump -i eth0 -U -w - | oddflow-agent run --read - --model home.oddflow --eve eve.json --state state
+  oddflow-agent run --interface eth0 --model home.oddflow --eve eve.json --state state
 
 Exit codes: 0 done, 1 an input, a model or an output would not do, 2 the command line was wrong.`,
     )
   program.addCommand(runCommand())
+  program.addCommand(doctorCommand())
   for (const command of program.commands) {
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent ${command.name()} --help`))
   }
   return program
 }
 
-function runCommand(): Command {
-  return new Command('run')
-    .description('watch, until the input ends (--once) or a signal comes')
+/** What to watch, with what, and where alerts go. */
+function withSettings(command: Command): Command {
+  return command
+    .option('-c, --config <file>', 'a configuration file (YAML); options given here count more')
     .option('--read <capture>', 'a capture file (pcap, pcapng; .gz, .zst), or - for standard input')
+    .option('--interface <name>', 'a network interface, recorded by tcpdump, which alone needs the right to')
     .option('--filter <words>', "watch the packets that match, in tcpdump's words")
     .option('--model <model>', 'a model that oddflow train wrote from captures')
     .option('--eve <file>', 'where alerts go: EVE JSON lines at the end of this file')
     .option('--no-fold', 'give out every alert by itself, alike or not')
-    .option('--once', 'end when the input ends, and print the counters as one line of JSON')
     .option('--state <folder>', 'keep alerts on disk until they are delivered, so that a kill loses none')
+    .option('--listen <host:port>', 'serve metrics for Prometheus at /metrics, such as 127.0.0.1:9477')
     .option(
       '--memory-limit <bytes>',
       'ceiling on resident memory, which sets the room for flows (default: 128M)',
     )
+}
+
+function runCommand(): Command {
+  return withSettings(
+    new Command('run').description('watch, until the input ends (--once) or a signal comes'),
+  )
+    .option('--once', 'end when the input ends, and print the counters as one line of JSON')
+    .option('--check-config', 'say whether the configuration and the model would do, and end')
     .addHelpText(
       'after',
       `
@@ -48,7 +59,26 @@ what is there and end; SIGHUP opens the alert file anew (after log rotation).
 
 Examples:
   oddflow-agent run --read today.pcap --model home.oddflow --eve eve.json --once
-  oddflow-agent run --read today.pcap --model home.oddflow --eve eve.json --once --no-fold | jq .captured`,
+  oddflow-agent run --read today.pcap --model home.oddflow --eve eve.json --once --no-fold | jq .captured
+  oddflow-agent run --interface eth0 --filter "not port 22" --model home.oddflow --eve eve.json --state state
+  oddflow-agent run -c agent.yaml --check-config`,
     )
     .action(async (options) => (await import('./commands/run.js')).run(options))
+}
+
+function doctorCommand(): Command {
+  return withSettings(
+    new Command('doctor').description('say what this machine lacks to run the agent so, and what to do'),
+  )
+    .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
+    .addHelpText(
+      'after',
+      `
+Exit code 1 where something is missing.
+
+Examples:
+  oddflow-agent doctor -c /etc/oddflow/agent.yaml
+  oddflow-agent doctor --interface eth0 --model home.oddflow --eve eve.json`,
+    )
+    .action(async (options) => (await import('./commands/doctor.js')).doctor(options))
 }

@@ -8,10 +8,28 @@ export interface FoldSettings {
   readonly kindsPerDevice: number
 }
 
+export type InputSettings =
+  | {
+      readonly kind: 'recorded'
+      /** A capture file, - for standard input. */
+      readonly path: string
+      readonly filter: PacketFilter | null
+    }
+  | {
+      readonly kind: 'live'
+      readonly interface: string
+      /** In tcpdump's language; the kernel filters, so what it takes out is not captured. */
+      readonly filter: string | null
+    }
+
+export interface ListenSettings {
+  readonly host: string
+  /** 0: one that is free. */
+  readonly port: number
+}
+
 export interface Settings {
-  /** A capture file, - for standard input. */
-  readonly read: string
-  readonly filter: PacketFilter | null
+  readonly input: InputSettings
   readonly model: string
   readonly eve: string
   /** null: every alert is given out by itself. */
@@ -22,6 +40,8 @@ export interface Settings {
   readonly state: string | null
   readonly spoolBytes: number
   readonly memoryLimitBytes: number
+  /** Where metrics are served; null for nowhere. */
+  readonly listen: ListenSettings | null
   readonly localNetworks: readonly Network[]
   readonly suppress: readonly SuppressionRule[]
 }

@@ -44,4 +44,10 @@ export class CaptureClock {
     const passedMicros = Math.round(1000 * (this.#clock.monotonicMillis() - this.#cameMillis))
     return this.#latestMicros + Math.max(0, passedMicros) - SLACK_MICROS
   }
+
+  /** How far the latest packet lies behind the present, 0 at least; null where the input is not live. */
+  lagSeconds(): number | null {
+    if (!this.#isLive) return null
+    return Math.max(0, (this.#clock.wallMicros() - this.#latestMicros) / 1e6)
+  }
 }

@@ -35,6 +35,8 @@ export interface AgentCounters {
   readonly droppedKernel: number
   readonly droppedAgent: number
   readonly filtered: number
+  /** Times that the recording of an interface was interrupted; what passed meanwhile nobody has counted. */
+  readonly interruptions: number
   readonly packetsInFlows: number
   /** Processed packets that are in no flow, by reason. */
   readonly notInFlows: FlowCounters['dropped']
@@ -62,6 +64,7 @@ export interface AgentCounters {
 
 export function agentCounters(
   packets: PacketTotals,
+  interruptions: number,
   watcher: WatcherCounts,
   flows: FlowCounters,
   alerts: AlertTotals,
@@ -80,6 +83,7 @@ export function agentCounters(
     droppedKernel,
     droppedAgent,
     filtered,
+    interruptions,
     packetsInFlows: flows.packetsInFlows,
     notInFlows,
     timestampBackwards: flows.timestampBackwards,

@@ -13,12 +13,15 @@ export interface FrameInput {
   readonly waits: boolean
   /** The interface's name; null for a recording. */
   readonly interfaceName: string | null
-  /** Packets that the kernel lost, as far as is known. */
+  /** Packets that the kernel lost because they were not fetched in time, as far as is known. */
   kernelDrops(): number
+  /** Times that the recording was interrupted; what passed meanwhile nobody has counted. */
+  interruptions(): number
   /** What is to be said of the input when it has ended. */
   complaints(): readonly string[]
-  /** Ends the frames after those that have come. */
+  /** Ends the frames: after those that have come, where `drains`, else at once. */
   stop(): void
+  readonly drains: boolean
 }
 
 const BLOCK_BYTES = 262_144
@@ -33,6 +36,8 @@ export function recordedInput(path: string): FrameInput {
     waits: true,
     interfaceName: null,
     kernelDrops: () => 0,
+    interruptions: () => 0,
+    drains: false,
     complaints() {
       const { end } = source
       if (end === null) return []

@@ -12,17 +12,21 @@ import { createSuppression } from '../alerts/suppress.js'
 import type { Clock } from '../clock.js'
 import type { FileSystem } from '../files/file-system.js'
 import type { Log } from '../log.js'
+import type { AgentSnapshot } from '../metrics/metrics.js'
+import type { AgentServer } from '../metrics/server.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
 import type { Settings } from '../settings.js'
 import { type AlertLog, acknowledgedAll } from '../spool/alert-log.js'
 import { createMemoryLog } from '../spool/memory-log.js'
 import { openSpool } from '../spool/spool.js'
+import { VERSION } from '../version.js'
 import { ABORTED, orAborted, withinMillis } from './abortable.js'
 import { createAlertPath } from './alert-path.js'
 import { CaptureClock } from './capture-clock.js'
 import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
 import { type FrameInput, recordedInput } from './frame-input.js'
+import { liveInput } from './live-input.js'
 import { planMemory } from './memory-plan.js'
 import { createWatcher } from './watcher.js'
 
@@ -49,22 +53,25 @@ const FLOWS_AT_A_TIME = 512
 /** An output that fails for so long is given up when the input has ended. */
 const GIVE_UP_MILLIS = 10_000
 /** From the signal to the end of the process. */
-const STOP_MILLIS = 1500
+const STOP_MILLIS = 1000
+/** Of that, before: what the recorder has still to hand over. */
+const DRAIN_MILLIS = 500
 
 /** Rejects with an error of ours when the model, the input or an output cannot be opened. */
 export async function runAgent(settings: Settings, environment: AgentEnvironment): Promise<AgentResult> {
   const { clock, log, stop } = environment
   const { saved, sha256, sizeBytes } = readModelFile(settings.model)
+  const modelId = sha256.slice(0, 16)
   const memory = planMemory(settings.memoryLimitBytes, sizeBytes)
   const suppression = createSuppression(settings.suppress)
-  const input = recordedInput(settings.read)
+  const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
   const eve = await openEve(environment.files, settings.eve)
   environment.onReopen(() => eve.reopen())
   const packets: PacketTotals = { framesRead: 0, droppedKernel: 0, droppedAgent: 0 }
   const path = createAlertPath({
     context: {
-      model: sha256.slice(0, 16),
+      model: modelId,
       threshold: saved.threshold.value,
       localNetworks: settings.localNetworks,
     },
@@ -76,7 +83,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   })
   const watcher = createWatcher({
     model: saved,
-    filter: settings.filter,
+    filter: settings.input.kind === 'recorded' ? settings.input.filter : null,
     memoryBytes: memory.flowBytes,
     hashSeed: randomInt(2 ** 48 - 1),
     onNovel: path.raise,
@@ -94,6 +101,35 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const captureClock = new CaptureClock(clock, input.liveness)
   const isTroubled = (): boolean =>
     alertLog.trouble !== null || deliveries.some(({ trouble }) => trouble !== null)
+  const counters = (): AgentCounters => {
+    packets.droppedKernel = input.kernelDrops()
+    return agentCounters(
+      packets,
+      input.interruptions(),
+      watcher.counts,
+      watcher.flowCounters(),
+      path.totals(),
+      alertLog,
+      deliveries,
+    )
+  }
+  const server = await openServer(settings, () => ({
+    counters: counters(),
+    openFlows: watcher.openFlows,
+    maximumFlows: watcher.maximumFlows,
+    residentBytes: process.memoryUsage.rss(),
+    memoryLimitBytes: memory.limitBytes,
+    lagSeconds: captureClock.lagSeconds(),
+    outputs: deliveries.map(({ name, trouble }) => ({ name, works: trouble === null })),
+    spoolWorks: alertLog.trouble === null,
+    model: modelId,
+    version: VERSION,
+  })).catch(async (error: unknown) => {
+    await delivery.stop()
+    await alertLog.close()
+    throw error
+  })
+  if (server !== null) log.info(`metrics at http://${server.address}/metrics`)
   const room = async (): Promise<void> => {
     if (!input.waits) return
     while (alertLog.memoryBytes > memory.queueBytes / 4 && !isTroubled() && !stop.aborted) {
@@ -108,7 +144,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   })
 
   try {
-    await readFrames(input, stop, async (frames) => {
+    await readFrames(input, environment, async (frames) => {
       packets.framesRead += frames.count
       watcher.add(frames)
       captureClock.note(watcher.counts.latestMicros)
@@ -124,19 +160,32 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     await bringOut(alertLog, deliveries, environment)
   } finally {
     stopTicking()
+    await server?.close()
     await alertLog.close()
     for (const each of deliveries) await each.stop().catch(() => undefined)
   }
-  packets.droppedKernel = input.kernelDrops()
-  const counters = agentCounters(
-    packets,
-    watcher.counts,
-    watcher.flowCounters(),
-    path.totals(),
-    alertLog,
-    deliveries,
-  )
-  return { counters, undelivered: Math.max(...deliveries.map(({ backlog }) => backlog)) + alertLog.pending }
+  return {
+    counters: counters(),
+    undelivered: Math.max(...deliveries.map(({ backlog }) => backlog)) + alertLog.pending,
+  }
+}
+
+/** The HTTP server and what it tells; loaded by who wants it. */
+async function openServer({ listen }: Settings, snapshot: () => AgentSnapshot): Promise<AgentServer | null> {
+  if (listen === null) return null
+  const [{ createMetrics }, { startServer }] = await Promise.all([
+    import('../metrics/metrics.js'),
+    import('../metrics/server.js'),
+  ])
+  return startServer(listen, createMetrics(snapshot), () => {
+    const { outputs, spoolWorks } = snapshot()
+    return spoolWorks && outputs.every(({ works }) => works)
+  })
+}
+
+function openInput(settings: Settings, { clock, log }: AgentEnvironment): FrameInput {
+  const { input } = settings
+  return input.kind === 'recorded' ? recordedInput(input.path) : liveInput({ ...input, clock, log })
 }
 
 async function openLog(
@@ -170,22 +219,28 @@ async function openEve(files: FileSystem, path: string): Promise<EveFile> {
   }
 }
 
-/** Reads until the input ends or the signal comes. */
+/** Reads until the input ends or the signal comes; what an interface has given by then is still taken. */
 async function readFrames(
   input: FrameInput,
-  stop: AbortSignal,
+  { clock, stop }: AgentEnvironment,
   onFrames: (frames: FrameBatch) => Promise<void>,
 ): Promise<void> {
   const iterator = input.frames[Symbol.asyncIterator]()
-  for (;;) {
-    const next = await orAborted(iterator.next(), stop)
-    if (next === ABORTED) {
-      input.stop()
-      return
+  let next = iterator.next()
+  const takeUntil = async (signal: AbortSignal): Promise<boolean> => {
+    for (;;) {
+      const result = await orAborted(next, signal)
+      if (result === ABORTED) return false
+      if (result.done === true) return true
+      await onFrames(result.value)
+      next = iterator.next()
     }
-    if (next.done === true) return
-    await onFrames(next.value)
   }
+  if (await takeUntil(stop)) return
+  // what comes of it later is nobody's concern
+  next.catch(() => undefined)
+  input.stop()
+  if (input.drains) await withinMillis(clock, DRAIN_MILLIS, null, takeUntil)
 }
 
 /** Waits until all alerts are delivered, or no more can be within the time that there is. */

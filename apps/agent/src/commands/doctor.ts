@@ -1,0 +1,152 @@
+/**
+ * `oddflow-agent doctor`: what this machine lacks to run the agent as it is configured, and what to do about it.
+ *
+ * Each check is a line: `ok`, `missing` (the agent will not run), or `note`. Nothing is changed; the recorder is
+ * started for a moment to see whether it may record, and a file is made and removed where the agent is to write.
+ */
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { readdir, stat, unlink, writeFile } from 'node:fs/promises'
+import { totalmem } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { openLive } from '@oddflow/capture/node'
+import { OddFlowError } from '@oddflow/core'
+import { jsonLine, printable, readModelFile } from '@oddflow/program'
+import type { RunOptions } from '../config/settings-from.js'
+import { planMemory } from '../pipeline/memory-plan.js'
+import type { Settings } from '../settings.js'
+import { readSettings } from './read-settings.js'
+
+export interface Finding {
+  readonly what: string
+  readonly state: 'ok' | 'missing' | 'note'
+  readonly detail: string
+}
+
+type DoctorOptions = RunOptions & { readonly format: 'text' | 'json' }
+
+export async function doctor(options: DoctorOptions): Promise<void> {
+  const settings = await readSettings(options)
+  const findings = [nodeVersion(), memory(settings)]
+  findings.push(model(settings))
+  if (settings.input.kind === 'live') {
+    findings.push(await recorder(), await networkInterface(settings.input.interface))
+    findings.push(await recording(settings.input.interface, settings.input.filter))
+  } else if (settings.input.path !== '-') findings.push(await readable(settings.input.path))
+  findings.push(await writable('alerts', dirname(settings.eve)))
+  if (settings.state !== null) findings.push(await writable('state', await nearest(settings.state)))
+  else
+    findings.push({
+      what: 'state',
+      state: 'note',
+      detail: 'no --state: alerts that are not delivered die with the process',
+    })
+  for (const finding of findings) {
+    process.stdout.write(options.format === 'json' ? `${jsonLine(finding)}\n` : `${textLine(finding)}\n`)
+  }
+  if (findings.some(({ state }) => state === 'missing')) process.exitCode = 1
+}
+
+function textLine({ what, state, detail }: Finding): string {
+  return `${state.padEnd(8)} ${what.padEnd(10)} ${printable(detail)}`
+}
+
+const LEAST_NODE = 20
+
+function nodeVersion(): Finding {
+  const isOld = Number(process.versions.node.split('.')[0]) < LEAST_NODE
+  const detail = `Node ${process.versions.node} on ${process.platform} ${process.arch}`
+  return {
+    what: 'node',
+    state: isOld ? 'missing' : 'ok',
+    detail: isOld ? `${detail}; ${LEAST_NODE} or later is needed` : detail,
+  }
+}
+
+function memory({ memoryLimitBytes }: Settings): Finding {
+  const mebibytes = (bytes: number): string => `${Math.round(bytes / 1_048_576)} MiB`
+  const detail = `a ceiling of ${mebibytes(memoryLimitBytes)}, ${mebibytes(totalmem())} in this machine`
+  return { what: 'memory', state: memoryLimitBytes > totalmem() / 2 ? 'note' : 'ok', detail }
+}
+
+function model(settings: Settings): Finding {
+  try {
+    const { saved, sizeBytes } = readModelFile(settings.model)
+    if (saved.contract.featureSet === 'rows') {
+      return {
+        what: 'model',
+        state: 'missing',
+        detail: `${settings.model}: was trained on rows; train on captures`,
+      }
+    }
+    planMemory(settings.memoryLimitBytes, sizeBytes)
+    const detail = `${settings.model}: ${saved.detector.kind}, ${saved.contract.featureSet}, ${sizeBytes} bytes`
+    return { what: 'model', state: 'ok', detail }
+  } catch (error) {
+    return { what: 'model', state: 'missing', detail: messageOf(error) }
+  }
+}
+
+async function recorder(): Promise<Finding> {
+  try {
+    const { stdout, stderr } = await promisify(execFile)('tcpdump', ['--version'], { timeout: 5000 })
+    return { what: 'tcpdump', state: 'ok', detail: `${stdout}${stderr}`.split('\n', 1)[0] }
+  } catch {
+    return { what: 'tcpdump', state: 'missing', detail: 'is not installed; its package is called tcpdump' }
+  }
+}
+
+async function networkInterface(name: string): Promise<Finding> {
+  const there = await readdir('/sys/class/net').catch(() => null)
+  if (there === null)
+    return { what: 'interface', state: 'note', detail: 'this system does not list its interfaces' }
+  const isThere = name === 'any' || there.includes(name)
+  const detail = isThere ? name : `there is no ${name}; there are ${there.join(', ')}`
+  return { what: 'interface', state: isThere ? 'ok' : 'missing', detail }
+}
+
+/** Starts the recorder and stops it as soon as it has begun. */
+async function recording(name: string, filter: string | null): Promise<Finding> {
+  const stop = new AbortController()
+  const source = openLive({ interface: name, ...(filter === null ? {} : { filter }), signal: stop.signal })
+  void source.begun.then(() => stop.abort())
+  const timer = setTimeout(() => stop.abort(), 5000)
+  try {
+    for await (const _ of source) stop.abort()
+    return { what: 'recording', state: 'ok', detail: `tcpdump may record ${name}` }
+  } catch (error) {
+    return { what: 'recording', state: 'missing', detail: messageOf(error) }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function readable(path: string): Promise<Finding> {
+  const found = await stat(path).catch((error: unknown) => messageOf(error))
+  if (typeof found === 'string') return { what: 'capture', state: 'missing', detail: found }
+  return { what: 'capture', state: 'ok', detail: `${path}: ${found.size} bytes` }
+}
+
+async function writable(what: string, folder: string): Promise<Finding> {
+  const probe = join(folder, `.oddflow-agent-${randomBytes(8).toString('hex')}`)
+  try {
+    await writeFile(probe, '', { flag: 'wx' })
+    await unlink(probe)
+    return { what, state: 'ok', detail: `${folder} can be written to` }
+  } catch (error) {
+    return { what, state: 'missing', detail: `${folder}: cannot be written to: ${messageOf(error)}` }
+  }
+}
+
+/** The folder itself, or the nearest above it that is there: the agent makes what is missing. */
+async function nearest(folder: string): Promise<string> {
+  for (let at = folder; ; at = dirname(at)) {
+    if ((await stat(at).catch(() => null)) !== null || dirname(at) === at) return at
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof OddFlowError || error instanceof Error) return error.message.split('\n', 1)[0]
+  return String(error)
+}

@@ -1,0 +1,22 @@
+/** What the command line and the configuration file ask for, checked. */
+import { UsageError } from '@oddflow/program'
+import { type RunOptions, settingsFrom } from '../config/settings-from.js'
+import { standardErrorLog } from '../log.js'
+import type { Settings } from '../settings.js'
+
+/** Throws UsageError with all that is wrong with the file, a line each. */
+export async function readSettings(options: RunOptions): Promise<Settings> {
+  if (options.config === undefined) return settingsFrom(options, null)
+  const name = options.config
+  // the YAML parser and the schema are loaded by who has a file
+  const { readConfig } = await import('../config/read-config.js')
+  const file = readConfig(name)
+  const complaints = file.complaints.map(
+    ({ line, column, message }) => `${name}:${line}:${column}: ${message}`,
+  )
+  if (complaints.length > 0) {
+    for (const complaint of complaints.slice(0, -1)) standardErrorLog.error(complaint)
+    throw new UsageError(complaints.at(-1))
+  }
+  return settingsFrom(options, file)
+}

@@ -1,0 +1,119 @@
+/**
+ * A configuration file: YAML 1.2, checked, with every complaint at its line and column.
+ *
+ * It may be a stranger's: its length and its aliases are bounded (yaml's own count of aliases guards against the
+ * file that unfolds into gigabytes), and nothing in it is executed.
+ */
+import { inFile, readFileBounded } from '@oddflow/program'
+import { safeParse } from 'valibot'
+import { type Document, isCollection, isMap, isPair, isScalar, LineCounter, parseDocument } from 'yaml'
+import { type Config, ConfigSchema } from './schema.js'
+
+/** One thing wrong: where, counted from 1, and what. */
+export interface ConfigComplaint {
+  readonly line: number
+  readonly column: number
+  readonly message: string
+}
+
+export interface ReadConfig {
+  /** null where there are complaints. */
+  readonly config: Config | null
+  readonly complaints: readonly ConfigComplaint[]
+  /** Place of a key, for what is found wrong later; such as ['suppress', 0, 'device']. */
+  placeOf(path: readonly (string | number)[]): { line: number; column: number }
+}
+
+const MAXIMUM_BYTES = 1_048_576
+const MAXIMUM_ALIASES = 100
+
+/** Throws FileError when the file cannot be read. */
+export function readConfig(file: string): ReadConfig {
+  const bytes = readFileBounded(file, { maximumBytes: MAXIMUM_BYTES })
+  try {
+    return parseConfig(new TextDecoder().decode(bytes))
+  } catch (error) {
+    throw inFile(file, error)
+  }
+}
+
+export function parseConfig(text: string): ReadConfig {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const at = (offset: number): { line: number; column: number } => {
+    const { line, col } = lines.linePos(offset)
+    return { line: Math.max(1, line), column: Math.max(1, col) }
+  }
+  const placeOf = (path: readonly (string | number)[]) => at(offsetOf(document, path))
+  const refused = (complaints: ConfigComplaint[]): ReadConfig => ({ config: null, complaints, placeOf })
+  if (document.errors.length > 0) {
+    return refused(
+      document.errors.map(({ pos, message }) => ({ ...at(pos[0]), message: firstLine(message) })),
+    )
+  }
+  if (document.contents !== null && !isMap(document.contents)) {
+    return refused([{ ...placeOf([]), message: 'expected keys with values, such as "interface: eth0"' }])
+  }
+  let value: unknown
+  try {
+    value = document.toJS({ maxAliasCount: MAXIMUM_ALIASES })
+  } catch (error) {
+    return refused([{ line: 1, column: 1, message: firstLine(error instanceof Error ? error.message : '') }])
+  }
+  const parsed = safeParse(ConfigSchema, value ?? {})
+  if (parsed.success) return { config: parsed.output, complaints: [], placeOf }
+  return refused(
+    parsed.issues.map((issue) => {
+      const path = (issue.path ?? []).map(({ key }) => key as string | number)
+      return { ...placeOf(path), message: messageOf(issue, path) }
+    }),
+  )
+}
+
+interface Issue {
+  readonly kind: string
+  readonly type: string
+  readonly expected: string | null
+  readonly received: string
+}
+
+function messageOf({ type, expected, received }: Issue, path: readonly (string | number)[]): string {
+  const name = pathText(path)
+  const found = received.length > 60 ? `${received.slice(0, 60)}…` : received
+  if (type === 'strict_object' && expected === 'never') return `${name}: no such key`
+  return `${name === '' ? '' : `${name}: `}expected ${expected ?? 'another value'}, found ${found}`
+}
+
+/** "suppress[0].device" */
+export function pathText(path: readonly (string | number)[]): string {
+  return path.reduce<string>(
+    (text, key) => (typeof key === 'number' ? `${text}[${key}]` : text === '' ? key : `${text}.${key}`),
+    '',
+  )
+}
+
+/** Offset of the key, or of the item, at a path; of the nearest thing above it where it is not there. */
+function offsetOf(document: Document, path: readonly (string | number)[]): number {
+  let node: unknown = document.contents
+  let offset = rangeOf(node)
+  for (const key of path) {
+    if (isMap(node)) {
+      const pair = node.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === key)
+      if (pair === undefined) break
+      offset = rangeOf(pair.key)
+      node = pair.value
+    } else if (isCollection(node) && typeof key === 'number') {
+      node = node.items[key]
+      offset = rangeOf(node)
+    } else break
+  }
+  return offset
+}
+
+function rangeOf(node: unknown): number {
+  return (node as { range?: readonly number[] | null } | null)?.range?.[0] ?? 0
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0]
+}

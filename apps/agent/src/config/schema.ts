@@ -1,0 +1,58 @@
+/**
+ * The configuration file's shape. agent.schema.json, for editors, is made from it (test/config/schema.test.ts).
+ *
+ * Every object is strict: a key that is not known is an error, since a misspelt one would otherwise do nothing.
+ * What depends on other keys or on the machine is checked behind it, in settings-from-config.ts.
+ */
+import * as v from 'valibot'
+import { DAYS } from '../alerts/suppress.js'
+
+const path = (what: string) => v.pipe(v.string(), v.minLength(1), v.maxLength(4096), v.description(what))
+const bytes = (what: string) =>
+  v.pipe(v.union([v.string(), v.pipe(v.number(), v.integer(), v.minValue(1))]), v.description(what))
+const whole = (least: number, most: number, what: string) =>
+  v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most), v.description(what))
+const text = (what: string) => v.pipe(v.string(), v.minLength(1), v.maxLength(256), v.description(what))
+const time = (what: string) =>
+  v.pipe(v.string(), v.regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/), v.description(what))
+
+const suppression = v.strictObject({
+  name: text('What the rule is counted under; every rule has its own.'),
+  device: v.optional(text('A MAC address, an address or a network.')),
+  peer: v.optional(text('The other end: an address or a network.')),
+  protocol: v.optional(v.picklist(['tcp', 'udp', 'icmp', 'icmpv6', 'sctp'])),
+  port: v.optional(whole(0, 65_535, "The service's port: the lower of the two.")),
+  rule: v.optional(v.picklist(['score', 'one-packet'])),
+  days: v.optional(v.pipe(v.array(v.picklist(DAYS)), v.minLength(1), v.maxLength(7))),
+  from: v.optional(time('Time of day, HH:MM, of the machine; with until.')),
+  until: v.optional(time('Time of day, HH:MM, of the machine; with from.')),
+})
+
+export const ConfigSchema = v.strictObject({
+  read: v.optional(path('A capture file, or - for standard input. Not together with interface.')),
+  interface: v.optional(text('A network interface, recorded by tcpdump.')),
+  filter: v.optional(
+    v.pipe(v.string(), v.maxLength(65_536), v.description("What to watch, in tcpdump's words.")),
+  ),
+  model: v.optional(path('A model that oddflow train wrote from captures.')),
+  eve: v.optional(path('Where alerts go: EVE JSON lines at the end of this file.')),
+  state: v.optional(path('A folder in which alerts are kept until they are delivered.')),
+  spoolLimit: v.optional(bytes('Bytes that undelivered alerts may take in it, such as 64M.')),
+  memoryLimit: v.optional(bytes('Ceiling on resident memory, such as 128M.')),
+  listen: v.optional(text('HOST:PORT at which /metrics is served, such as 127.0.0.1:9477.')),
+  fold: v.optional(
+    v.union([
+      v.literal(false),
+      v.strictObject({
+        windowSeconds: v.optional(whole(1, 86_400, 'Alike alerts within so long are one.')),
+        kindsPerDevice: v.optional(
+          whole(1, 1024, 'Kinds of alerts of a device before the further ones are one.'),
+        ),
+      }),
+    ]),
+  ),
+  localNetworks: v.optional(v.pipe(v.array(text('An address or a network.')), v.maxLength(256))),
+  suppress: v.optional(v.pipe(v.array(suppression), v.maxLength(1024))),
+})
+
+export type Config = v.InferOutput<typeof ConfigSchema>

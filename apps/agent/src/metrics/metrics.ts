@@ -1,0 +1,115 @@
+/**
+ * Metrics: the agent's counts and states as Prometheus reads them.
+ *
+ * Everything is read from a snapshot when it is asked for; nothing is counted a second time on the way of a
+ * packet. Labels are words of the program's own: no address, name or port of the network, which would make as
+ * many series as there are devices and tell them to whoever may read metrics.
+ */
+import { Counter, Gauge, Registry } from 'prom-client'
+import type { AgentCounters } from '../pipeline/counters.js'
+
+export interface AgentSnapshot {
+  readonly counters: AgentCounters
+  readonly openFlows: number
+  readonly maximumFlows: number
+  readonly residentBytes: number
+  readonly memoryLimitBytes: number
+  /** From the latest packet's time to now; null where the input is not live. */
+  readonly lagSeconds: number | null
+  readonly outputs: readonly { readonly name: string; readonly works: boolean }[]
+  readonly spoolWorks: boolean
+  readonly model: string
+  readonly version: string
+}
+
+export interface Metrics {
+  readonly contentType: string
+  text(): Promise<string>
+}
+
+type Series = readonly (readonly [labels: Record<string, string>, value: number])[]
+
+export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
+  const registry = new Registry()
+  const counter = (name: string, help: string, labelNames: string[], of: (now: AgentSnapshot) => Series) =>
+    new Counter({
+      name: `oddflow_${name}`,
+      help,
+      labelNames,
+      registers: [registry],
+      collect() {
+        this.reset()
+        for (const [labels, value] of of(snapshot())) this.inc(labels, value)
+      },
+    })
+  const gauge = (name: string, help: string, labelNames: string[], of: (now: AgentSnapshot) => Series) =>
+    new Gauge({
+      name: `oddflow_${name}`,
+      help,
+      labelNames,
+      registers: [registry],
+      collect() {
+        this.reset()
+        for (const [labels, value] of of(snapshot())) this.set(labels, value)
+      },
+    })
+  const by = (label: string, values: Readonly<Record<string, number | undefined>>): Series =>
+    Object.entries(values).map(([key, value]) => [{ [label]: key }, value ?? 0])
+
+  counter('packets_total', 'Captured packets by what became of them.', ['fate'], ({ counters }) =>
+    by('fate', {
+      processed: counters.processed,
+      dropped_kernel: counters.droppedKernel,
+      dropped_agent: counters.droppedAgent,
+      filtered: counters.filtered,
+    }),
+  )
+  counter('packets_not_in_flows_total', 'Processed packets in no flow.', ['reason'], ({ counters }) =>
+    by('reason', counters.notInFlows),
+  )
+  counter('capture_interruptions_total', 'Times that the recording was interrupted.', [], ({ counters }) => [
+    [{}, counters.interruptions],
+  ])
+  counter('flows_total', 'Flows begun.', [], ({ counters }) => [[{}, counters.flows]])
+  counter('flows_evicted_total', 'Flows ended early for want of room.', [], ({ counters }) => [
+    [{}, counters.evictedFlows],
+  ])
+  gauge('flows_open', 'Open flows.', [], ({ openFlows }) => [[{}, openFlows]])
+  gauge('flows_open_limit', 'Open flows that there is room for.', [], ({ maximumFlows }) => [
+    [{}, maximumFlows],
+  ])
+  counter('verdicts_total', 'Verdicts by the rule that gave them.', ['rule'], ({ counters: { verdicts } }) =>
+    by('rule', { score: verdicts.score, one_packet: verdicts.onePacket, not_judged: verdicts.notJudged }),
+  )
+  counter('novel_total', 'Verdicts that a flow is new, by rule.', ['rule'], ({ counters: { novel } }) =>
+    by('rule', { score: novel.score, one_packet: novel.onePacket }),
+  )
+  counter('alerts_total', 'Alerts by what became of them.', ['fate'], ({ counters: { alerts } }) =>
+    by('fate', {
+      given: alerts.given,
+      suppressed: alerts.suppressed,
+      folded: alerts.folded,
+      refused: alerts.refused,
+    }),
+  )
+  counter('output_delivered_total', 'Alerts delivered.', ['output'], ({ counters: { alerts } }) =>
+    by('output', alerts.delivered),
+  )
+  counter('output_dropped_total', 'Alerts lost to a bound.', ['output'], ({ counters: { alerts } }) =>
+    by('output', alerts.dropped),
+  )
+  gauge('output_waiting', 'Alerts that wait for an output.', ['output'], ({ counters: { alerts } }) =>
+    by('output', alerts.waiting),
+  )
+  gauge('output_up', 'Whether the last delivery went well.', ['output'], ({ outputs }) =>
+    outputs.map(({ name, works }) => [{ output: name }, works ? 1 : 0]),
+  )
+  gauge('spool_up', 'Whether alerts can be kept.', [], ({ spoolWorks }) => [[{}, spoolWorks ? 1 : 0]])
+  gauge('memory_resident_bytes', 'Resident memory.', [], ({ residentBytes }) => [[{}, residentBytes]])
+  gauge('memory_limit_bytes', 'The ceiling on it.', [], ({ memoryLimitBytes }) => [[{}, memoryLimitBytes]])
+  gauge('capture_lag_seconds', 'From the latest packet to now.', [], ({ lagSeconds }) =>
+    lagSeconds === null ? [] : [[{}, lagSeconds]],
+  )
+  gauge('info', 'Version and model.', ['version', 'model'], ({ version, model }) => [[{ version, model }, 1]])
+  return { contentType: registry.contentType, text: () => registry.metrics() }
+}

@@ -1,0 +1,96 @@
+/**
+ * The agent's HTTP server: /metrics for Prometheus, /healthz for whoever restarts what is ill (200 or 503).
+ *
+ * It only tells, and changes nothing. It listens where it is told to and nowhere else; connections, header bytes
+ * and the time that a request may take are bounded, so a slow or hostile client costs little.
+ */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { OddFlowError } from '@oddflow/core'
+import type { ListenSettings } from '../settings.js'
+import type { Metrics } from './metrics.js'
+
+export interface AgentServer {
+  /** "127.0.0.1:9477": the port that was given, or found free. */
+  readonly address: string
+  close(): Promise<void>
+}
+
+export class ListenError extends OddFlowError {
+  override readonly name = 'ListenError'
+}
+
+const MAXIMUM_CONNECTIONS = 16
+const PATIENCE_MILLIS = 5000
+
+/** Rejects with ListenError. */
+export async function startServer(
+  { host, port }: ListenSettings,
+  metrics: Metrics,
+  isHealthy: () => boolean,
+): Promise<AgentServer> {
+  const server = createServer(
+    { headersTimeout: PATIENCE_MILLIS, requestTimeout: PATIENCE_MILLIS },
+    (request, response) => {
+      const answer = (status: number, type: string, text: string): void => {
+        response.writeHead(status, {
+          'content-type': type,
+          'cache-control': 'no-store',
+          'x-content-type-options': 'nosniff',
+        })
+        response.end(request.method === 'HEAD' ? undefined : text)
+      }
+      const plain = 'text/plain; charset=utf-8'
+      const path = request.url?.split('?', 1)[0]
+      if (path !== '/metrics' && path !== '/healthz') answer(404, plain, 'there are /metrics and /healthz\n')
+      else if (request.method !== 'GET' && request.method !== 'HEAD')
+        answer(405, plain, 'it can only be read\n')
+      else if (path === '/healthz') {
+        const isWell = isHealthy()
+        answer(
+          isWell ? 200 : 503,
+          plain,
+          isWell ? 'well\n' : 'alerts cannot be kept or delivered: see the log\n',
+        )
+      } else {
+        metrics.text().then(
+          (text) => answer(200, metrics.contentType, text),
+          () => answer(500, plain, 'the metrics could not be gathered\n'),
+        )
+      }
+    },
+  )
+  server.maxConnections = MAXIMUM_CONNECTIONS
+  server.setTimeout(PATIENCE_MILLIS)
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(
+        new ListenError(`listen.${error.code}`, `${host}:${port}: cannot listen there: ${adviceOn(error)}`),
+      )
+    })
+    server.listen(port, host, resolve)
+  })
+  const { address, family, port: found } = server.address() as AddressInfo
+  return {
+    address: `${family === 'IPv6' ? `[${address}]` : address}:${found}`,
+    async close() {
+      server.closeAllConnections()
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+    },
+  }
+}
+
+function adviceOn({ code, message }: NodeJS.ErrnoException): string {
+  switch (code) {
+    case 'EADDRINUSE':
+      return 'something else does already; choose another port'
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return 'this machine has no such address; choose one that it has, such as 127.0.0.1'
+    case 'EACCES':
+      return 'permission denied; choose a port above 1023'
+    default:
+      return message
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * LiveInput: the frames of an interface, for as long as the agent runs.
+ *
+ * tcpdump records, a child that alone needs the right to. When it ends by itself (killed, the interface gone or
+ * down) it is started again, after a second, then after twice as long each time up to half a minute; what passes
+ * meanwhile nobody can count, so the interruptions are. A start that fails before anything was ever recorded is an
+ * error: the interface's name, the filter or the permission is wrong, and waiting would not mend it.
+ *
+ * What the kernel dropped is asked of the child now and then, so that an alert can say what was lost before it, and
+ * told by it at its end. Of one that is killed the last answer counts.
+ */
+import type { FrameBatch } from '@oddflow/capture'
+import { LiveCaptureError, type LiveSource, openLive } from '@oddflow/capture/node'
+import type { Clock } from '../clock.js'
+import type { Log } from '../log.js'
+import type { FrameInput } from './frame-input.js'
+import { BATCH_FRAMES } from './watcher.js'
+
+export interface LiveInputOptions {
+  readonly interface: string
+  readonly filter: string | null
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const FIRST_PAUSE_MILLIS = 1000
+const LONGEST_PAUSE_MILLIS = 30_000
+const ASK_MILLIS = 10_000
+/** A recorder that lived so long had begun to record, though nothing may have passed. */
+const STARTED_MILLIS = 3000
+
+export function liveInput(options: LiveInputOptions): FrameInput {
+  const { clock, log } = options
+  const stopping = new AbortController()
+  let current: LiveSource | null = null
+  let earlierDrops = 0
+  let interruptions = 0
+
+  const dropsOf = (source: LiveSource | null): number => source?.counts.droppedByKernel ?? 0
+  const open = (): LiveSource =>
+    openLive({
+      interface: options.interface,
+      ...(options.filter === null ? {} : { filter: options.filter }),
+      batchFrames: BATCH_FRAMES,
+      signal: stopping.signal,
+    })
+
+  async function* frames(): AsyncGenerator<FrameBatch> {
+    const stopAsking = clock.every(ASK_MILLIS, () => void current?.askForCounts().catch(() => undefined))
+    let pause = FIRST_PAUSE_MILLIS
+    let hasRecorded = false
+    try {
+      while (!stopping.signal.aborted) {
+        const source = open()
+        current = source
+        const startedMillis = clock.monotonicMillis()
+        let reason = 'tcpdump ended'
+        try {
+          for await (const batch of source) {
+            pause = FIRST_PAUSE_MILLIS
+            hasRecorded = true
+            yield batch
+          }
+        } catch (error) {
+          hasRecorded ||= clock.monotonicMillis() - startedMillis > STARTED_MILLIS
+          if (!(error instanceof LiveCaptureError) || isHopeless(error, hasRecorded)) throw error
+          reason = error.message
+        } finally {
+          earlierDrops += dropsOf(source)
+          current = null
+        }
+        if (stopping.signal.aborted) return
+        interruptions++
+        log.warn(`${reason}; recording again in ${pause / 1000} s`)
+        await clock.sleep(pause, stopping.signal)
+        pause = Math.min(2 * pause, LONGEST_PAUSE_MILLIS)
+      }
+    } finally {
+      stopAsking()
+    }
+  }
+
+  return {
+    frames: frames(),
+    liveness: 'live',
+    waits: false,
+    drains: true,
+    interfaceName: options.interface,
+    kernelDrops: () => earlierDrops + dropsOf(current),
+    interruptions: () => interruptions,
+    complaints: () => [],
+    stop: () => stopping.abort(),
+  }
+}
+
+/** What no waiting mends. An interface that was there once may come back. */
+function isHopeless({ problem }: LiveCaptureError, hasRecorded: boolean): boolean {
+  return problem !== 'ended' && !(problem === 'no-interface' && hasRecorded)
+}

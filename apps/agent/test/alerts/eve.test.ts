@@ -1,0 +1,111 @@
+/**
+ * Events have the shape that Suricata's own schema (etc/schema.json of its sources) gives an alert: these field
+ * names with these types, none beside them but the one object of ours.
+ */
+import { describe, expect, it } from 'vitest'
+import { encodeEve, eveEvent, eveTime } from '../../src/alerts/eve.js'
+import { sampleAlert } from '../support/sample-alert.js'
+
+type Shape = { readonly [field: string]: 'string' | 'integer' | RegExp | Shape }
+
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d+[+-]\d+$/
+const SURICATA: Shape = {
+  timestamp: TIME,
+  flow_id: 'integer',
+  in_iface: 'string',
+  event_type: /^alert$/,
+  src_ip: 'string',
+  src_port: 'integer',
+  dest_ip: 'string',
+  dest_port: 'integer',
+  proto: 'string',
+  icmp_type: 'integer',
+  community_id: 'string',
+  alert: {
+    action: 'string',
+    gid: 'integer',
+    signature_id: 'integer',
+    rev: 'integer',
+    signature: 'string',
+    category: 'string',
+    severity: 'integer',
+  },
+  flow: {
+    pkts_toserver: 'integer',
+    pkts_toclient: 'integer',
+    bytes_toserver: 'integer',
+    bytes_toclient: 'integer',
+    start: 'string',
+  },
+}
+
+function complaints(value: Record<string, unknown>, shape: Shape, path = ''): string[] {
+  return Object.entries(value).flatMap(([key, found]) => {
+    const expected = shape[key]
+    const name = `${path}${key}`
+    if (expected === undefined) return [`${name}: not of Suricata`]
+    if (expected === 'integer') return Number.isSafeInteger(found) ? [] : [`${name}: ${found}`]
+    if (expected === 'string') return typeof found === 'string' ? [] : [`${name}: ${found}`]
+    if (expected instanceof RegExp) return expected.test(String(found)) ? [] : [`${name}: ${found}`]
+    return complaints(found as Record<string, unknown>, expected, `${name}.`)
+  })
+}
+
+describe('an event', () => {
+  it.each([
+    ['by score', sampleAlert()],
+    ['of one packet', sampleAlert({ rule: 'one-packet', score: null })],
+    ['of ICMP', sampleAlert({ protocol: 1, flow: { protocol: 'icmp', sourcePort: 8, destinationPort: 0 } })],
+    ['of IPv6', sampleAlert({ ipVersion: 6, flow: { source: '2001:db8::1', destination: '2001:db8::2' } })],
+    [
+      'folded',
+      sampleAlert({
+        folded: { count: 3, firstMicros: 1, lastMicros: 2, peers: 1, services: 1, firstId: 'x' },
+      }),
+    ],
+  ])('%s has the shape of Suricata, and one object beside', (_, alert) => {
+    for (const iface of [null, 'eth0']) {
+      const { oddflow, ...event } = JSON.parse(new TextDecoder().decode(encodeEve(alert, iface)))
+      expect(complaints(event, SURICATA)).toEqual([])
+      for (const field of ['timestamp', 'event_type', 'src_ip', 'dest_ip', 'proto', 'alert']) {
+        expect(event).toHaveProperty(field)
+      }
+      expect(oddflow).toMatchObject({ id: alert.id, rule: alert.rule, score: alert.score, flow: alert.flow })
+      expect(event.in_iface).toBe(iface ?? undefined)
+    }
+  })
+
+  it('says how far out the score is, and nothing where there is none', () => {
+    expect(eveEvent(sampleAlert(), null)).toMatchObject({
+      oddflow: { score: -12.5, threshold: -8, decision: -4.5 },
+    })
+    expect(eveEvent(sampleAlert({ score: null }), null)).toMatchObject({
+      oddflow: { score: null, decision: null },
+    })
+  })
+
+  it('has ports, or the type of ICMP', () => {
+    expect(eveEvent(sampleAlert(), null)).toMatchObject({ proto: 'TCP', src_port: 50_000, dest_port: 443 })
+    const icmp = eveEvent(sampleAlert({ protocol: 58, flow: { sourcePort: 128 } }), null)
+    expect(icmp).toMatchObject({ proto: 'IPv6-ICMP', icmp_type: 128 })
+    expect(icmp).not.toHaveProperty('src_port')
+  })
+
+  it('is one line without control characters', () => {
+    const line = new TextDecoder().decode(encodeEve(sampleAlert(), 'eth\n\u001b[2J\u202e'))
+    expect(line).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
+    expect(JSON.parse(line).in_iface).toBe('eth\n\u001b[2J\u202e')
+  })
+})
+
+describe('times', () => {
+  it.each([
+    [1_709_288_430_123_456, '2024-03-01T10:20:30.123456+0000'],
+    [0, '1970-01-01T00:00:00.000000+0000'],
+    [-1, '1969-12-31T23:59:59.999999+0000'],
+    [2 ** 53 - 1, '2255-06-05T23:47:34.740991+0000'],
+    [-(2 ** 53 - 1), '1684-07-28T00:12:25.259009+0000'],
+  ])('%d µs', (micros, text) => {
+    expect(eveTime(micros)).toBe(text)
+  })
+})

@@ -1,0 +1,145 @@
+import { readFileSync } from 'node:fs'
+import { toJsonSchema } from '@valibot/to-json-schema'
+import { describe, expect, it } from 'vitest'
+import { parseConfig, pathText } from '../../src/config/read-config.js'
+import { ConfigSchema } from '../../src/config/schema.js'
+import { parseListen, type RunOptions, settingsFrom } from '../../src/config/settings-from.js'
+
+const complaintsOf = (text: string): string[] =>
+  parseConfig(text).complaints.map(({ line, column, message }) => `${line}:${column}: ${message}`)
+
+describe('a configuration', () => {
+  it('is YAML, and every key may be left out', () => {
+    expect(parseConfig('')).toMatchObject({ config: {}, complaints: [] })
+    expect(parseConfig('# nothing\n').config).toEqual({})
+    const { config } = parseConfig(
+      'interface: eth0\nmodel: home.oddflow\nfold: false\nmemoryLimit: 96M\nsuppress:\n  - name: ntp\n    port: 123\n',
+    )
+    expect(config).toEqual({
+      interface: 'eth0',
+      model: 'home.oddflow',
+      fold: false,
+      memoryLimit: '96M',
+      suppress: [{ name: 'ntp', port: 123 }],
+    })
+  })
+
+  it.each([
+    ['modle: home.oddflow\n', ['1:1: modle: no such key']],
+    ['model: a\n\nsuppress:\n  - name: x\n    prot: tcp\n', ['5:5: suppress[0].prot: no such key']],
+    ['suppress:\n  - port: 123\n', [/^2:5: suppress\[0\]\.name: expected "?name"?, found undefined/]],
+    ['memoryLimit: -1\n', [/^1:1: memoryLimit: expected /]],
+    ['fold:\n  windowSeconds: 0\n', [/^1:1|^2:3/]],
+    ['suppress:\n  - name: x\n    port: 70000\n', ['3:5: suppress[0].port: expected <=65535, found 70000']],
+    [
+      'suppress:\n  - name: x\n    days: [mon, noday]\n',
+      [/^3:17: suppress\[0\]\.days\[1\]: expected .*"mon".*, found "noday"/],
+    ],
+    ['model: a\nmodel: b\n', [/^2:1: Map keys must be unique/]],
+    ['model: "a\n', [/^\d+:\d+: /]],
+    ['- a\n', [/^1:1: expected keys with values/]],
+    ['a\n', [/^1:1: expected keys with values/]],
+    [
+      'a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c]\n',
+      [/^1:1: Excessive alias count/],
+    ],
+  ])('%j is refused at its line and column', (text, expected) => {
+    const found = complaintsOf(text)
+    expect(found).toHaveLength(expected.length)
+    for (const [i, wanted] of expected.entries()) {
+      expect(found[i]).toEqual(typeof wanted === 'string' ? wanted : expect.stringMatching(wanted))
+    }
+  })
+
+  it('is refused with every wrong value and the first unknown key at once', () => {
+    expect(complaintsOf('one: 1\ntwo: 2\nmodel: 3\neve: 4\n')).toHaveLength(3)
+  })
+})
+
+describe('settings', () => {
+  const options = (more: Partial<RunOptions> = {}): RunOptions => ({
+    fold: true,
+    config: '/etc/oddflow/agent.yaml',
+    ...more,
+  })
+  const base = 'interface: eth0\nmodel: home.oddflow\neve: eve.json\n'
+  const settings = (text: string, more: Partial<RunOptions> = {}) =>
+    settingsFrom(options(more), parseConfig(text))
+
+  it('have paths relative to the file, and defaults for the rest', () => {
+    expect(settings(`${base}state: /var/lib/agent\n`)).toMatchObject({
+      input: { kind: 'live', interface: 'eth0', filter: null },
+      model: '/etc/oddflow/home.oddflow',
+      eve: '/etc/oddflow/eve.json',
+      state: '/var/lib/agent',
+      memoryLimitBytes: 128 * 1_048_576,
+      spoolBytes: 64 * 1_048_576,
+      fold: { windowSeconds: 60, kindsPerDevice: 16 },
+      listen: null,
+      once: false,
+    })
+  })
+
+  it('are those of the command line where it says something', () => {
+    const given = settings(`${base}memoryLimit: 256M\nlisten: 127.0.0.1:1\n`, {
+      read: 'a.pcap',
+      eve: 'mine.json',
+      fold: false,
+      memoryLimit: '96M',
+      listen: '[::1]:9477',
+    })
+    expect(given).toMatchObject({
+      input: { kind: 'recorded', path: 'a.pcap' },
+      eve: 'mine.json',
+      fold: null,
+      memoryLimitBytes: 96 * 1_048_576,
+      listen: { host: '::1', port: 9477 },
+    })
+  })
+
+  it.each([
+    [`${base}read: a.pcap\n`, /agent\.yaml:1:1: read and interface: a recording or an interface/],
+    [`read: a\nmodel: m\neve: e\nfilter: "hots 1"\n`, /agent\.yaml:4:1: .*hots/],
+    [`${base}suppress:\n  - name: all\n`, /agent\.yaml:5:5: expected at least one condition/],
+    [
+      `${base}suppress:\n  - name: x\n    device: fridge\n`,
+      /agent\.yaml:6:5: expected an address or a network/,
+    ],
+    [
+      `${base}suppress:\n  - {name: x, port: 1}\n  - {name: x, port: 2}\n`,
+      /agent\.yaml:6:6: suppress\[1\]\.name: "x" is another/,
+    ],
+    [
+      `${base}localNetworks: [10.0.0.0/8, lan]\n`,
+      /agent\.yaml:4:29: expected an address or a network.*"lan"/,
+    ],
+    [`${base}memoryLimit: much\n`, /agent\.yaml:4:1: memoryLimit much: expected bytes/],
+    [`${base}listen: everywhere\n`, /agent\.yaml:4:1: listen everywhere: expected HOST:PORT/],
+    ['model: m\neve: e\n', /--read is missing/],
+    ['read: r\neve: e\n', /--model is missing/],
+    ['read: r\nmodel: m\n', /--eve is missing/],
+  ])('%j is refused', (text, says) => {
+    expect(() => settings(text)).toThrow(says)
+  })
+})
+
+it.each([
+  ['127.0.0.1:9477', { host: '127.0.0.1', port: 9477 }],
+  ['[::]:0', { host: '::', port: 0 }],
+  ['localhost:80', { host: 'localhost', port: 80 }],
+])('parseListen %s', (text, expected) => expect(parseListen(text, '--listen')).toEqual(expected))
+
+it('pathText', () => expect(pathText(['suppress', 0, 'device'])).toBe('suppress[0].device'))
+
+it('agent.schema.json is that of the program', async () => {
+  const file = new URL('../../agent.schema.json', import.meta.url)
+  const schema = {
+    ...toJsonSchema(ConfigSchema, { target: 'draft-07' }),
+    title: 'Configuration of oddflow-agent',
+  }
+  if (process.env.UPDATE_README === '1') {
+    const { writeFileSync } = await import('node:fs')
+    writeFileSync(file, `${JSON.stringify(schema, null, 2)}\n`)
+  }
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(schema)
+})

@@ -1,0 +1,138 @@
+/** Lines of an EVE file are whole, whatever fails and whenever it is killed; and log rotation is followed. */
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { nodeFileSystem } from '../../src/files/file-system.js'
+import { startDelivery } from '../../src/outputs/delivery.js'
+import { openEveFile } from '../../src/outputs/eve-file.js'
+import { createMemoryLog } from '../../src/spool/memory-log.js'
+import { faultyFiles, noFaults } from '../support/faulty-files.js'
+import { temporaryFolder } from '../support/folder.js'
+import { hastyClock } from '../support/hasty-clock.js'
+
+const folder = temporaryFolder()
+let files = 0
+const newPath = (): string => join(folder, `${files++}.json`)
+const never = new AbortController().signal
+const batch = (...texts: string[]) => ({
+  first: 0,
+  lines: texts.map((text) => new TextEncoder().encode(text)),
+})
+
+describe('an EVE file', () => {
+  it('is there from the start, and is only added to', async () => {
+    const path = newPath()
+    const first = await openEveFile(nodeFileSystem, path)
+    expect(readFileSync(path, 'utf8')).toBe('')
+    await first.deliver(batch('a', 'b'), never)
+    await first.close()
+    const second = await openEveFile(nodeFileSystem, path)
+    await second.deliver(batch('c'), never)
+    expect(readFileSync(path, 'utf8')).toBe('a\nb\nc\n')
+    await second.close()
+  })
+
+  it('loses the line that a kill cut off, and nothing else', async () => {
+    const path = newPath()
+    writeFileSync(path, '{"a":1}\n{"b":')
+    const file = await openEveFile(nodeFileSystem, path)
+    await file.deliver(batch('{"b":2}'), never)
+    expect(readFileSync(path, 'utf8')).toBe('{"a":1}\n{"b":2}\n')
+    await file.close()
+  })
+
+  it('keeps what is no line of ours', async () => {
+    const path = newPath()
+    const foreign = 'x'.repeat(200_000)
+    writeFileSync(path, foreign)
+    const file = await openEveFile(nodeFileSystem, path)
+    await file.deliver(batch('a'), never)
+    expect(readFileSync(path, 'utf8')).toBe(`${foreign}\na\n`)
+    await file.close()
+  })
+
+  it('has whole lines when a write takes half of them', async () => {
+    const path = newPath()
+    const faults = noFaults()
+    const file = await openEveFile(faultyFiles(faults), path)
+    await file.deliver(batch('first'), never)
+    faults.fails = (_, kind) => kind === 'write'
+    await expect(file.deliver(batch('second', 'third'), never)).rejects.toMatchObject({ code: 'ENOSPC' })
+    faults.fails = () => false
+    await file.deliver(batch('second', 'third'), never)
+    expect(readFileSync(path, 'utf8')).toBe('first\nsecond\nthird\n')
+    await file.close()
+  })
+
+  it('is opened anew after log rotation', async () => {
+    const path = newPath()
+    const file = await openEveFile(nodeFileSystem, path)
+    await file.deliver(batch('old'), never)
+    renameSync(path, `${path}.1`)
+    await file.deliver(batch('still old'), never)
+    file.reopen()
+    await file.deliver(batch('new'), never)
+    expect(readFileSync(`${path}.1`, 'utf8')).toBe('old\nstill old\n')
+    expect(readFileSync(path, 'utf8')).toBe('new\n')
+    await file.close()
+  })
+
+  it('cannot be where there is no folder', async () => {
+    await expect(openEveFile(nodeFileSystem, join(folder, 'none', 'eve.json'))).rejects.toMatchObject({
+      code: 'ENOENT',
+    })
+    expect(existsSync(join(folder, 'none'))).toBe(false)
+  })
+})
+
+describe('a delivery', () => {
+  it('tries again until the output works, says when it begins to fail and when it works, and keeps the order', async () => {
+    const path = newPath()
+    const faults = noFaults()
+    const log = createMemoryLog({ maximumBytes: 1 << 20 })
+    const said: (string | null)[] = []
+    const delivery = await startDelivery({
+      log,
+      output: await openEveFile(faultyFiles(faults), path),
+      clock: hastyClock,
+      onTrouble: (trouble) =>
+        said.push(trouble === null ? null : ((trouble as NodeJS.ErrnoException).code ?? '')),
+    })
+    let failures = 0
+    faults.fails = (_, kind) => kind === 'sync' && failures++ < 5
+    const expected = Array.from({ length: 1000 }, (_, i) => `alert ${i}`)
+    for (const line of expected) log.append(new TextEncoder().encode(line))
+    await delivery.drained(never)
+    await delivery.stop()
+    expect(said).toEqual(['ENOSPC', null])
+    const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
+    // a batch that was written and not flushed comes again; the first of each are in order
+    expect([...new Set(lines)]).toEqual(expected)
+    expect([delivery.delivered, delivery.dropped, delivery.backlog]).toEqual([1000, 0, 0])
+  })
+
+  it('counts exactly what a log in memory had no room for', async () => {
+    const path = newPath()
+    const faults = noFaults()
+    const log = createMemoryLog({ maximumBytes: 10_000 })
+    faults.fails = (_, kind) => kind === 'write'
+    const delivery = await startDelivery({
+      log,
+      output: await openEveFile(faultyFiles(faults), path),
+      clock: hastyClock,
+    })
+    for (let i = 0; i < 500; i++) {
+      log.append(new TextEncoder().encode(String(i).padStart(100, '0')))
+      if (i % 50 === 0) await hastyClock.sleep(1)
+    }
+    faults.fails = () => false
+    await delivery.drained(never)
+    await delivery.stop()
+    const got = readFileSync(path, 'utf8').trimEnd().split('\n').map(Number)
+    expect(got).toHaveLength(delivery.delivered)
+    expect(delivery.delivered + delivery.dropped).toBe(500)
+    expect(delivery.dropped).toBeGreaterThan(300)
+    expect(got).toEqual([...got].sort((a, b) => a - b))
+    expect(got.at(-1)).toBe(499)
+  })
+})

@@ -1,0 +1,264 @@
+/** The agent's command line: configuration, doctor, metrics, signals, and what is refused and how. */
+import { spawn } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { agent, agentMain, agentOnce, readEve } from './support/agent.js'
+import { lab, temporaryFolder, trainLabModel } from './support/oddflow.js'
+
+const folder = temporaryFolder()
+const model = join(folder, 'home.oddflow')
+const scan = lab('novel-scan.pcap').path
+const inFolder = (name: string): string => join(folder, name)
+
+beforeAll(async () => {
+  await trainLabModel(model)
+})
+
+describe('folding', () => {
+  it('gives out far fewer alerts, and every alert is in a count', async () => {
+    const eve = inFolder('folded.json')
+    const counters = await agentOnce(['--read', scan, '--model', model, '--eve', eve])
+    const events = readEve(eve)
+    const counted = events.reduce((sum, { oddflow }) => sum + (oddflow.folded?.count ?? 1), 0)
+    expect(counted).toBe(counters.alerts.raised)
+    expect(events.length).toBeLessThan(counters.alerts.raised / 4)
+    expect(counters.alerts.delivered).toEqual({ eve: events.length })
+  })
+})
+
+describe('a state folder', () => {
+  it('is made, and what could not be delivered is delivered by the next run', async () => {
+    const state = inFolder('states/one')
+    const eve = inFolder('late.json')
+    // /dev/full takes no byte: everything stays in the spool
+    const run = await agent([
+      'run',
+      '--once',
+      '--read',
+      scan,
+      '--model',
+      model,
+      '--eve',
+      '/dev/full',
+      '--state',
+      state,
+    ])
+    expect(run.code).toBe(1)
+    expect(run.stderr).toMatch(/\/dev\/full: cannot write it: no space left/)
+    const waiting = (JSON.parse(run.stdout) as { alerts: { accepted: number } }).alerts.accepted
+    expect(run.stderr).toContain(`${waiting} alerts could not be written and wait in ${state}`)
+    const empty = lab('normal-1.pcap').path
+    const counters = await agentOnce([
+      '--read',
+      empty,
+      '--model',
+      model,
+      '--eve',
+      eve,
+      '--state',
+      state,
+      '--filter',
+      'port 1',
+    ])
+    expect(counters.alerts.raised).toBe(0)
+    expect(readEve(eve)).toHaveLength(waiting)
+  }, 60_000)
+})
+
+describe('a configuration file', () => {
+  it('is what the flags say, with suppression, and is checked', async () => {
+    const config = inFolder('agent.yaml')
+    writeFileSync(
+      config,
+      `read: ${scan}\nmodel: home.oddflow\neve: configured.json\nfold: false\nsuppress:\n  - name: one packet\n    rule: one-packet\n`,
+    )
+    const counters = await agentOnce(['-c', config])
+    expect(counters.alerts.suppressed).toBe(counters.novel.onePacket)
+    expect(readEve(inFolder('configured.json'))).toHaveLength(counters.novel.score)
+    const check = await agent(['run', '-c', config, '--check-config'])
+    expect(check).toMatchObject({ code: 0, stdout: 'the configuration is as it should be\n', stderr: '' })
+  })
+
+  it('is refused at line and column, each complaint on its line, and nothing is written', async () => {
+    const config = inFolder('wrong.yaml')
+    writeFileSync(config, `read: ${scan}\nmodle: home.oddflow\neve: 7\n`)
+    const run = await agent(['run', '-c', config, '--once'])
+    expect(run.code).toBe(2)
+    expect(run.stderr.split('\n').sort()).toEqual([
+      '',
+      `oddflow-agent: ${config}:2:1: modle: no such key`,
+      `oddflow-agent: ${config}:3:1: eve: expected string, found 7`,
+    ])
+    expect(existsSync(inFolder('7'))).toBe(false)
+  })
+})
+
+describe('refusals are one line', () => {
+  const given = ['--model', model, '--eve', inFolder('refused.json')]
+  it.each([
+    [['run'], 2, /--read is missing/],
+    [['run', '--read', scan, '--interface', 'eth0', ...given], 2, /--read and --interface/],
+    [['run', '--read', scan, ...given, '--filter', 'hots 1'], 2, /--filter: /],
+    [['run', '--read', scan, ...given, '--memory-limit', '40M'], 2, /--memory-limit 40M: too little/],
+    [['run', '--read', scan, ...given, '--memory-limit', 'much'], 2, /--memory-limit much: expected bytes/],
+    [['run', '--read', scan, ...given, '--listen', '9477'], 2, /--listen 9477: expected HOST:PORT/],
+    [
+      ['run', '--read', scan, ...given, '--listen', '192.0.2.1:9477'],
+      1,
+      /192\.0\.2\.1:9477: cannot listen there/,
+    ],
+    [['run', '--read', inFolder('none.pcap'), '--once', ...given], 1, /none\.pcap: no such file/],
+    [['run', '--read', model, '--once', ...given], 1, /home\.oddflow: /],
+    [['run', '--read', scan, '--model', scan, '--eve', inFolder('x')], 1, /this is a capture/],
+    [
+      ['run', '--read', scan, '--model', model, '--eve', inFolder('none/eve.json')],
+      1,
+      /no such file or folder/,
+    ],
+    [['run', '--read', scan, ...given, '--state', model], 1, /home\.oddflow.*cannot write/],
+    [['run', '-c', inFolder('none.yaml')], 1, /none\.yaml: cannot read it: no such file/],
+    [
+      ['run', '--reed', scan],
+      2,
+      /unknown option '--reed' \(Did you mean --read\?\); try: oddflow-agent run --help/,
+    ],
+    [['walk'], 2, /unknown command 'walk'/],
+  ])('%j', async (args, code, says) => {
+    const run = await agent(args)
+    expect(run, run.stderr).toMatchObject({ code, stdout: '' })
+    expect(run.stderr).toMatch(/^oddflow-agent: [^\n]*\n$/)
+    expect(run.stderr).toMatch(says)
+  })
+})
+
+describe('doctor', () => {
+  it('says what is there and what is missing', async () => {
+    mkdirSync(inFolder('doctor'))
+    const good = [
+      '--read',
+      scan,
+      '--model',
+      model,
+      '--eve',
+      inFolder('doctor/eve.json'),
+      '--state',
+      inFolder('doctor/a/b'),
+    ]
+    const well = await agent(['doctor', ...good, '--format', 'json'])
+    expect(well.code).toBe(0)
+    const findings = well.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { what: string; state: string })
+    expect(findings.map(({ what }) => what)).toEqual([
+      'node',
+      'memory',
+      'model',
+      'capture',
+      'alerts',
+      'state',
+    ])
+    expect(findings.filter(({ state }) => state === 'missing')).toEqual([])
+    const ill = await agent([
+      'doctor',
+      '--interface',
+      'none0',
+      '--model',
+      scan,
+      '--eve',
+      inFolder('nowhere/eve.json'),
+    ])
+    expect(ill.code).toBe(1)
+    expect(ill.stdout).toMatch(/^missing {2}model .*this is a capture/m)
+    expect(ill.stdout).toMatch(/^missing {2}alerts .*nowhere/m)
+    expect(ill.stdout).toMatch(/^(missing {2}interface {2}there is no none0|note {5}interface)/m)
+    expect(ill.stdout).toMatch(/^note {5}state/m)
+  })
+})
+
+interface Running {
+  address: string
+  stop(): Promise<{ code: number | null; stdout: string; stderr: string; millis: number }>
+}
+
+/** An agent that waits for more on standard input, with metrics. */
+async function running(args: readonly string[]): Promise<Running> {
+  const child = spawn(
+    process.execPath,
+    [agentMain, 'run', '--read', '-', '--listen', '127.0.0.1:0', ...args],
+    {
+      stdio: 'pipe',
+    },
+  )
+  const seen = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    seen.stdout += text
+  })
+  const address = await new Promise<string>((resolve, reject) => {
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      seen.stderr += text
+      const found = /metrics at http:\/\/([^/]+)\/metrics/.exec(seen.stderr)
+      if (found !== null) resolve(found[1]!)
+    })
+    child.on('close', () => reject(new Error(seen.stderr)))
+  })
+  child.stdin.on('error', () => undefined)
+  child.stdin.write(readFileSync(scan))
+  return {
+    address,
+    stop: () =>
+      new Promise((resolve) => {
+        const begun = performance.now()
+        child.on('close', (code) => resolve({ code, ...seen, millis: performance.now() - begun }))
+        child.kill('SIGTERM')
+      }),
+  }
+}
+
+function get(url: string, method = 'GET'): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    request(url, { method }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk
+      })
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    })
+      .on('error', reject)
+      .end()
+  })
+}
+
+describe('a running agent', () => {
+  it('tells its counts, names no address, and brings out what is there when it is stopped', async () => {
+    const eve = inFolder('running.json')
+    const { address, stop } = await running(['--model', model, '--eve', eve, '--no-fold', '--once'])
+    const url = `http://${address}`
+    let text = ''
+    const packets = lab('novel-scan.pcap').packets
+    for (let i = 0; i < 100 && !text.includes(`oddflow_packets_total{fate="processed"} ${packets}`); i++) {
+      text = (await get(`${url}/metrics`)).text
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    expect(text).toContain(`oddflow_packets_total{fate="processed"} ${packets}`)
+    expect(text).toMatch(/^# TYPE oddflow_packets_total counter$/m)
+    expect(text).toMatch(/^oddflow_output_up\{output="eve"\} 1$/m)
+    expect(Number(/^oddflow_memory_resident_bytes (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(2e7)
+    for (const { oddflow } of readEve(eve)) {
+      expect(text).not.toContain(oddflow.flow.source)
+      expect(text).not.toContain(oddflow.flow.destination)
+    }
+    expect(await get(`${url}/healthz`)).toMatchObject({ status: 200 })
+    expect(await get(`${url}/metrics`, 'POST')).toMatchObject({ status: 405 })
+    expect(await get(`${url}/`)).toMatchObject({ status: 404 })
+    const { code, stdout, millis } = await stop()
+    expect(code).toBe(0)
+    const counters = JSON.parse(stdout) as { captured: number; novel: { total: number } }
+    expect(counters.captured).toBe(packets)
+    expect(readEve(eve)).toHaveLength(counters.novel.total)
+    // two seconds, and what a busy machine adds
+    expect(millis).toBeLessThan(6000)
+  })
+})

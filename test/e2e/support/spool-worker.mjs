@@ -1,0 +1,41 @@
+/**
+ * Appends numbered alerts to a spool as fast as it can and delivers them to an EVE file, until it is killed.
+ *
+ *   node spool-worker.mjs FOLDER FIRST      FIRST: the first number; the next ones follow
+ *
+ * Prints the numbers that are acknowledged, from … to, as lines, written at once: what is printed is promised.
+ */
+import { writeSync } from 'node:fs'
+import { join } from 'node:path'
+import process from 'node:process'
+import { systemClock } from '../../../apps/agent/dist/clock.js'
+import { nodeFileSystem } from '../../../apps/agent/dist/files/file-system.js'
+import { startDelivery } from '../../../apps/agent/dist/outputs/delivery.js'
+import { openEveFile } from '../../../apps/agent/dist/outputs/eve-file.js'
+import { openSpool } from '../../../apps/agent/dist/spool/spool.js'
+
+const [folder, first] = process.argv.slice(2)
+let number = Number(first)
+let acknowledged = number
+const started = performance.now()
+const log = await openSpool({
+  files: nodeFileSystem,
+  clock: systemClock,
+  folder,
+  maximumBytes: 1_048_576,
+  maximumPendingBytes: 65_536,
+  onAcknowledged(from, to) {
+    writeSync(1, `${acknowledged} ${acknowledged + to - from}\n`)
+    acknowledged += to - from
+  },
+})
+const output = await openEveFile(nodeFileSystem, join(folder, 'eve.json'))
+await startDelivery({ log, output, clock: systemClock })
+writeSync(1, `ready ${Math.round(performance.now() - started)}\n`)
+for (;;) {
+  for (let i = 0; i < 3; i++) {
+    const line = Buffer.from(JSON.stringify({ number, text: 'x'.repeat(number % 700) }))
+    if (log.append(line)) number++
+  }
+  await systemClock.sleep(number % 3)
+}
