@@ -34,7 +34,7 @@ import {
 } from './tail-probability.js'
 
 /** Share of the mean over all rows that every squared reach is raised by; from 0.01 to 0.0001 it matters little. */
-const COMMON_SHARE = 0.001
+export const COMMON_SHARE = 0.001
 
 /** Bounds of r², so that neither it nor 1/r² leaves the range of numbers. */
 const SQUARED_REACH_RANGE = { low: 1e-300, high: 1e300 } as const
@@ -94,11 +94,16 @@ function fitSquaredReaches(
   }
   // where every row equals a landmark there is no scale but the kernel's
   const mean = sum > 0 ? sum / count : bandwidth * bandwidth
-  const { low, high } = SQUARED_REACH_RANGE
   return Float64Array.from(sums, (total, j) => {
     const local = counts[j]! > 0 && sum > 0 ? total / counts[j]! : mean
-    return Math.min(high, Math.max(low, local + COMMON_SHARE * mean))
+    return clampReach(local + COMMON_SHARE * mean)
   })
+}
+
+/** Within the bounds of r². */
+export function clampReach(square: number): number {
+  const { low, high } = SQUARED_REACH_RANGE
+  return Math.min(high, Math.max(low, square))
 }
 
 /** The first of the smallest. */

@@ -47,6 +47,13 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
     })
   }
   if (provenance.selection !== undefined) facts.push(selectionFact(provenance.selection, detector))
+  if (saved.learned !== undefined) {
+    const { counters, reservoir, held } = saved.learned
+    facts.push({
+      label: 'learnt since',
+      value: `${counters.learnt} of ${counters.arrived} rows in ${counters.rounds} rounds (${counters.refusedRounds} undone by the guard); ${reservoir.rows.rows} kept, ${held.rows.rows} on hold`,
+    })
+  }
   const numbers = modelSpaceNumbers(detector)
   facts.push(
     { label: 'space', value: `${numbers} numbers, ${numbers * 8} bytes for a scorer` },
@@ -100,6 +107,9 @@ export function modelJson(saved: SavedModel): Record<string, unknown> {
     threshold,
     onePacketRule,
     provenance,
+    ...(saved.learned === undefined
+      ? {}
+      : { learned: { counters: saved.learned.counters, options: saved.learned.options } }),
   }
 }
 

@@ -20,6 +20,7 @@ import {
 import { checkModel } from '../check-model.js'
 import { type DetectorName, isDetectorName } from '../detector-name.js'
 import type { Fields } from '../model-fields.js'
+import { learningModel } from '../online/begin-learning.js'
 import { DETECTORS } from '../registry.js'
 import { checkSameFields } from '../same-fields.js'
 import { checkThreshold } from '../threshold.js'
@@ -29,10 +30,12 @@ import {
   CHECKSUM_OFFSET,
   FORMAT,
   FORMAT_VERSION,
+  LEARNED_KEY,
   METADATA_KEYS,
   modelFileChecksum,
   SIGNATURE,
 } from './layout.js'
+import { decodeLearned } from './learned-parts.js'
 import { metadataValues } from './metadata.js'
 import { fieldOffset } from './offsets.js'
 import { ModelFileReader, refusePart } from './parts.js'
@@ -89,13 +92,13 @@ function checkVersion(bytes: Uint8Array, version: string | undefined): void {
 }
 
 function readParts(source: Safetensors): SavedModel {
-  const file = new ModelFileReader(source)
+  const file = ModelFileReader.of(source)
   const parameters = file.json('parameters')
   const name = (parameters as { detector?: unknown } | null)?.detector
   const kind = file.text('kind')
   if (!isDetectorName(name)) checkModel({ kind, parameters })
   const definition = DETECTORS[name as DetectorName]
-  const known = new Set<string>(['checksum', ...METADATA_KEYS, ...definition.metadataKeys])
+  const known = new Set<string>(['checksum', LEARNED_KEY, ...METADATA_KEYS, ...definition.metadataKeys])
   for (const key of source.metadata.keys()) if (!known.has(key)) refusePart(key, 'no such metadata is known')
   const contract = checkFeatureContract(file.json('featureContract'))
   const value = {
@@ -105,8 +108,11 @@ function readParts(source: Safetensors): SavedModel {
     ...definition.decode(file, parameters as Fields),
     fitReport: file.json('fitReport'),
   }
-  file.refuseOthers()
+  const hasLearned = source.metadata.has(LEARNED_KEY)
+  file.refuseOthers(hasLearned ? `${LEARNED_KEY}.` : undefined)
   const detector = checkModel(value)
+  const learned = hasLearned ? decodeLearned(file, learningModel(detector)) : undefined
+  file.refuseOthers()
   const rule = file.json('onePacketRule')
   const onePacketRule = rule === null ? null : checkOnePacketRule(rule)
   checkAgreement(contract, onePacketRule, detector)
@@ -115,7 +121,8 @@ function readParts(source: Safetensors): SavedModel {
     contract,
     threshold: checkThreshold(file.json('threshold')),
     onePacketRule,
-    provenance: checkProvenance(file.json('provenance'), detector.parameters),
+    provenance: checkProvenance(file.json('provenance'), (learned?.frozen.detector ?? detector).parameters),
+    ...(learned === undefined ? {} : { learned }),
   }
   // `parameters` have been compared by their own check, which knows what older files lack
   const { parameters: _, ...metadata } = metadataValues(saved)

@@ -5,10 +5,12 @@
  */
 import { checkFeatureContract, checkOnePacketRule, encodeSafetensors, type Tensor } from '@oddflow/core'
 import { checkModel } from '../check-model.js'
+import { learningModel } from '../online/begin-learning.js'
 import { DETECTORS } from '../registry.js'
 import { checkThreshold } from '../threshold.js'
 import { checkAgreement } from './agreement.js'
 import { CHECKSUM_DIGITS, CHECKSUM_OFFSET, FORMAT_VERSION, modelFileChecksum } from './layout.js'
+import { checkLearned, encodeLearned } from './learned-parts.js'
 import { metadataValues } from './metadata.js'
 import { checkProvenance, type SavedModel } from './saved-model.js'
 import { encodeScaler } from './scaler-parts.js'
@@ -22,12 +24,15 @@ export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
   const contract = checkFeatureContract(saved.contract)
   const onePacketRule = saved.onePacketRule === null ? null : checkOnePacketRule(saved.onePacketRule)
   checkAgreement(contract, onePacketRule, detector)
+  const learned =
+    saved.learned === undefined ? undefined : checkLearned(saved.learned, learningModel(detector))
   const values = metadataValues({
     detector,
     contract,
     threshold: checkThreshold(saved.threshold),
     onePacketRule,
-    provenance: checkProvenance(saved.provenance, detector.parameters),
+    provenance: checkProvenance(saved.provenance, (learned?.frozen.detector ?? detector).parameters),
+    ...(learned === undefined ? {} : { learned }),
   })
   const metadata = new Map<string, string>([
     ['checksum', '0'.repeat(CHECKSUM_DIGITS)],
@@ -39,6 +44,7 @@ export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
     Object.entries({
       ...DETECTORS[detector.kind].encode(detector).tensors,
       ...encodeScaler(detector.scaler),
+      ...(learned === undefined ? {} : encodeLearned(learned).tensors),
     }),
   )
   const bytes = encodeSafetensors({ tensors, metadata })

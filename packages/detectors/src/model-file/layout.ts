@@ -32,6 +32,9 @@ export const METADATA_KEYS = [
   'threshold',
 ] as const
 
+/** Metadata of models that learn on, and the beginning of their tensors' names. */
+export const LEARNED_KEY = 'learned'
+
 export type MetadataKey = (typeof METADATA_KEYS)[number]
 
 /** The checksum that a file should carry: CRC-32 of all its bytes with the eight digits as '0'. */

@@ -4,6 +4,7 @@
  */
 import { DETECTORS } from '../registry.js'
 import type { MetadataKey } from './layout.js'
+import { encodeLearned } from './learned-parts.js'
 import type { SavedModel } from './saved-model.js'
 
 export type MetadataValues = Readonly<Record<Exclude<MetadataKey, 'formatVersion' | 'kind'>, unknown>> &
@@ -20,5 +21,6 @@ export function metadataValues(saved: SavedModel): MetadataValues {
     provenance: saved.provenance,
     threshold: saved.threshold,
     ...DETECTORS[kind].encode(saved.detector).metadata,
+    ...(saved.learned === undefined ? {} : encodeLearned(saved.learned).metadata),
   }
 }

@@ -29,14 +29,35 @@ export function int32Tensor(data: Int32Array): Tensor {
 
 /** Reads parts by name, each checked for type and number of dimensions, and knows which were never asked for. */
 export class ModelFileReader {
-  private readonly asked = new Set<string>()
-  constructor(private readonly file: Safetensors) {}
+  private constructor(
+    private readonly file: Safetensors,
+    private readonly asked: Set<string>,
+    private readonly prefix: string,
+    /** Metadata by key where it is not the file's own: values of a JSON object in it. */
+    private readonly inner: Readonly<Record<string, unknown>> | null,
+  ) {}
+
+  static of(file: Safetensors): ModelFileReader {
+    return new ModelFileReader(file, new Set(), '', null)
+  }
+
+  /** Tensors by names after `prefix`, and for metadata the fields of `inner`: a model within a model. */
+  within(prefix: string, inner: Readonly<Record<string, unknown>>): ModelFileReader {
+    return new ModelFileReader(this.file, this.asked, this.prefix + prefix, inner)
+  }
+
+  has(name: string): boolean {
+    return this.file.tensors.has(this.prefix + name)
+  }
 
   text(key: string): string {
     return this.file.metadata.get(key) ?? refusePart(key, 'the metadata lacks it')
   }
 
   json(key: string): unknown {
+    if (this.inner !== null) {
+      return Object.hasOwn(this.inner, key) ? this.inner[key] : refusePart(this.prefix + key, 'it is missing')
+    }
     return parseStrictJson(this.text(key), (message) => refusePart(key, `the text ${message}`)).value
   }
 
@@ -58,51 +79,55 @@ export class ModelFileReader {
   shaped(name: string, shape: readonly number[]): Float64Array {
     const found = this.float64(name, shape.length)
     if (found.shape.some((length, i) => length !== shape[i])) {
-      return refusePart(name, `expected ${shape.join(' × ')}, found ${found.shape.join(' × ')}`)
+      return refusePart(this.prefix + name, `expected ${shape.join(' × ')}, found ${found.shape.join(' × ')}`)
     }
     return found.data
   }
 
   int32(name: string): Int32Array {
     const { dtype, shape, data } = this.tensor(name)
-    if (dtype !== 'I32') return refusePart(name, `expected dtype I32, found ${dtype}`)
-    if (shape.length !== 1) return refusePart(name, `expected 1 dimensions, found ${shape.length}`)
+    if (dtype !== 'I32') return refusePart(this.prefix + name, `expected dtype I32, found ${dtype}`)
+    if (shape.length !== 1)
+      return refusePart(this.prefix + name, `expected 1 dimensions, found ${shape.length}`)
     return data
   }
 
   uint32(name: string): Uint32Array {
     const { dtype, shape, data } = this.tensor(name)
-    if (dtype !== 'U32') return refusePart(name, `expected dtype U32, found ${dtype}`)
-    if (shape.length !== 1) return refusePart(name, `expected 1 dimensions, found ${shape.length}`)
+    if (dtype !== 'U32') return refusePart(this.prefix + name, `expected dtype U32, found ${dtype}`)
+    if (shape.length !== 1)
+      return refusePart(this.prefix + name, `expected 1 dimensions, found ${shape.length}`)
     return data
   }
 
-  /** Throws FormatError for a tensor that nothing has asked for. */
-  refuseOthers(): void {
+  /** Throws FormatError for a tensor that nothing has asked for; those whose names begin with `later` may still be. */
+  refuseOthers(later?: string): void {
     for (const name of this.file.tensors.keys()) {
+      if (later !== undefined && name.startsWith(later)) continue
       if (!this.asked.has(name)) refusePart(name, 'no such tensor is known here')
     }
   }
 
   private float64(name: string, dimensions: number): { shape: readonly number[]; data: Float64Array } {
     const { dtype, shape, data } = this.tensor(name)
-    if (dtype !== 'F64') return refusePart(name, `expected dtype F64, found ${dtype}`)
+    if (dtype !== 'F64') return refusePart(this.prefix + name, `expected dtype F64, found ${dtype}`)
     if (shape.length !== dimensions) {
-      return refusePart(name, `expected ${dimensions} dimensions, found ${shape.length}`)
+      return refusePart(this.prefix + name, `expected ${dimensions} dimensions, found ${shape.length}`)
     }
     return { shape, data }
   }
 
   private float32(name: string, dimensions: number): { shape: readonly number[]; data: Float32Array } {
     const { dtype, shape, data } = this.tensor(name)
-    if (dtype !== 'F32') return refusePart(name, `expected dtype F32, found ${dtype}`)
+    if (dtype !== 'F32') return refusePart(this.prefix + name, `expected dtype F32, found ${dtype}`)
     if (shape.length !== dimensions) {
-      return refusePart(name, `expected ${dimensions} dimensions, found ${shape.length}`)
+      return refusePart(this.prefix + name, `expected ${dimensions} dimensions, found ${shape.length}`)
     }
     return { shape, data }
   }
 
-  private tensor(name: string): Tensor {
+  private tensor(within: string): Tensor {
+    const name = this.prefix + within
     this.asked.add(name)
     return this.file.tensors.get(name) ?? refusePart(name, 'the file lacks this tensor')
   }

@@ -8,6 +8,7 @@
 import { type FeatureContract, FormatError, type OnePacketRule } from '@oddflow/core'
 import type { DetectorModel } from '../model.js'
 import type { CheckedParameters } from '../parameters.js'
+import type { LearnedState } from '../online/learned-state.js'
 import type { Threshold } from '../threshold.js'
 import { checkParameterSelection, type ParameterSelection } from './parameter-selection.js'
 
@@ -31,6 +32,8 @@ export interface SavedModel {
   /** null where rows did not come from flows, or where no rule was learnt. */
   readonly onePacketRule: OnePacketRule | null
   readonly provenance: Provenance
+  /** What a model that learns on keeps; absent from one that does not. */
+  readonly learned?: LearnedState
 }
 
 /** Of a model with these parameters. Throws FormatError naming the field. */

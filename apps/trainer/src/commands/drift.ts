@@ -1,0 +1,78 @@
+/** `oddflow drift MODEL CAPTURE…`: whether and how a model has aged. */
+import type { CaptureReaderName } from '@oddflow/capture/node'
+import { createDriftMonitor, type DriftReport } from '@oddflow/detectors'
+import { jsonLine, printable, readModel } from '@oddflow/program'
+import { warnOfBareRows } from '../input/bare-rows.js'
+import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
+import { nothingToJudge } from '../input/name-inputs.js'
+import { describePackets } from '../output/describe-verdicts.js'
+import { note, warn } from '../output/messages.js'
+import { createProgress } from '../output/progress.js'
+import { createLineWriter } from '../output/stdout.js'
+import { complaints, filterFrom } from '../pipeline/read-packets.js'
+import { streamRows } from '../pipeline/stream-rows.js'
+
+export interface DriftCommandOptions {
+  readonly filter?: string
+  readonly reader?: CaptureReaderName
+  readonly format: 'text' | 'json'
+}
+
+export async function drift(
+  modelPath: string,
+  files: readonly string[],
+  options: DriftCommandOptions,
+): Promise<void> {
+  const kind = inputKindOfAll(files)
+  if (kind === 'rows') refuseCaptureOptions({ ...options }, { filter: '--filter', reader: '--reader' })
+  const filter = filterFrom(options.filter)
+  const saved = readModel(modelPath)
+  const monitor = createDriftMonitor(saved)
+  const progress = createProgress()
+  try {
+    const streamed = await streamRows(saved, files, { filter, reader: options.reader, progress }, (rows) =>
+      monitor.add(rows),
+    )
+    progress.stop()
+    for (const line of streamed.reads.flatMap(complaints)) warn(line)
+    if (streamed.rows === 0) {
+      throw nothingToJudge(files, streamed.counters === null ? 'no rows' : describePackets(streamed.counters))
+    }
+    warnOfBareRows(saved, kind)
+    const report = monitor.report()
+    const out = createLineWriter()
+    if (options.format === 'json') {
+      out.line(jsonLine({ model: modelPath, inputs: files, withoutRow: streamed.withoutRow, ...report }))
+    } else for (const line of describe(modelPath, report)) out.line(line)
+    out.flush()
+    if (report.rows < FEW_ROWS)
+      warn(`only ${report.rows} rows: signals of so few come and go; give more traffic`)
+    if (streamed.counters !== null) note(describePackets(streamed.counters))
+  } finally {
+    progress.stop()
+  }
+}
+
+/** Fewer than this say little. */
+const FEW_ROWS = 100
+
+function describe(path: string, r: DriftReport): string[] {
+  const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
+  const lines = [
+    `${printable(path)}: ${r.drifted ? 'the traffic has moved away from what was learnt' : 'no drift'}`,
+    `  rows             ${r.rows}`,
+    `  novel            ${percent(r.novelShare)} (promised: at most ${percent(r.novelBound)} of normal ones)`,
+  ]
+  if (r.distance !== null && r.medianP !== null) {
+    lines.push(
+      `  scores           distance ${r.distance.toFixed(2)} from training, median p ${r.medianP.toFixed(2)} (0.50 without drift)`,
+    )
+  }
+  if (r.unseenShare !== null) lines.push(`  out of sight     ${percent(r.unseenShare)} (K ≈ 0)`)
+  lines.push(`  occupancy        ${percent(r.occupancy)} of the rows in other components than in training`)
+  lines.push(
+    `  changes          ${r.changesCounted === 0 ? 'none on the way' : `${r.changesCounted} on the way`}`,
+  )
+  for (const finding of r.findings) lines.push(`  finding: ${finding}`)
+  return lines
+}

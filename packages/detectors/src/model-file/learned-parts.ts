@@ -1,0 +1,336 @@
+/**
+ * The learned state in a model file: one more piece of metadata, `learned`, and tensors whose names begin so.
+ *
+ * Files of models that do not learn on have neither and are what they were. What is read is checked like everything
+ * else: shapes against the model's, finite numbers, masses that are not negative, counters that are whole, and the
+ * frozen model within by its own detector's check.
+ */
+import { ArgumentError, FormatError, type Matrix, type Tensor } from '@oddflow/core'
+import { checkModel } from '../check-model.js'
+import { failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from '../check-parts.js'
+import type { Fields } from '../model-fields.js'
+import { learningModel, mixtureOfModel, reservoirCapacity } from '../online/begin-learning.js'
+import {
+  type LearnedState,
+  type LearningCounters,
+  type LearningModel,
+  NO_COUNTERS,
+} from '../online/learned-state.js'
+import { checkLearningOptions } from '../online/learning-options.js'
+import { freshCapacity } from '../online/learning-work.js'
+import { type MixtureStatistics, scatterSize } from '../online/mixture-statistics.js'
+import { MAXIMUM_REFERENCE_ROWS } from '../online/poisoning-guard.js'
+import type { RowEntries } from '../online/row-buffer.js'
+import { DETECTORS } from '../registry.js'
+import { checkSameFields } from '../same-fields.js'
+import { checkThreshold } from '../threshold.js'
+import {
+  int32Tensor,
+  type ModelFileParts,
+  type ModelFileReader,
+  matrixTensor,
+  vectorTensor,
+} from './parts.js'
+
+const FROZEN = 'learned.frozen.'
+
+export function encodeLearned(state: LearnedState): ModelFileParts {
+  const { frozen, statistics, base } = state
+  const { detector } = frozen
+  const inside = DETECTORS[detector.kind].encode(detector)
+  const tensors: Record<string, Tensor> = {
+    'learned.calibration': matrixTensor(state.calibration),
+    'learned.doubtful': matrixTensor(state.doubtful),
+    'learned.fresh': matrixTensor(state.fresh),
+    'learned.held': matrixTensor(state.held.rows),
+    'learned.heldPeriods': vectorTensor(state.held.numbers),
+    'learned.knownNormal': matrixTensor(state.knownNormal),
+    'learned.knownNovel': matrixTensor(state.knownNovel),
+    'learned.origins': int32Tensor(state.origins),
+    'learned.reservoir': matrixTensor(state.reservoir.rows),
+    'learned.reservoirWeights': vectorTensor(state.reservoir.numbers),
+    ...encodeStatistics('learned.statistics', statistics),
+    ...encodeStatistics('learned.base', base),
+  }
+  if (state.random !== null) tensors['learned.random'] = matrixTensor(state.random)
+  for (const [name, tensor] of Object.entries(inside.tensors)) tensors[`${FROZEN}${name}`] = tensor
+  return {
+    metadata: {
+      learned: {
+        version: state.version,
+        options: state.options,
+        seed: state.seed,
+        counters: state.counters,
+        unseenRows: state.unseenRows,
+        densityShift: state.densityShift,
+        reservoirSeen: state.reservoirSeen,
+        frozen: {
+          parameters: detector.parameters,
+          fitReport: detector.fitReport,
+          threshold: frozen.threshold,
+          ...inside.metadata,
+        },
+      },
+    },
+    tensors,
+  }
+}
+
+function encodeStatistics(
+  name: string,
+  { d, masses, means, scatters }: MixtureStatistics,
+): Record<string, Tensor> {
+  const k = masses.length
+  const shape = scatters.length === k * d ? [k, d] : [k, d, d]
+  return {
+    [`${name}.masses`]: vectorTensor(masses),
+    [`${name}.means`]: { dtype: 'F64', shape: [k, d], data: means },
+    [`${name}.scatters`]: { dtype: 'F64', shape, data: scatters },
+  }
+}
+
+/** The state of `model`, checked. Asks the reader for each tensor of it. */
+export function decodeLearned(file: ModelFileReader, model: LearningModel): LearnedState {
+  const head = fieldsAt(file.json('learned'), 'learned')
+  const frozenHead = fieldsAt(head.frozen, 'learned.frozen')
+  const { covarianceType } = mixtureOfModel(model)
+  const entries = (rows: string, numbers: string): RowEntries => ({
+    rows: file.matrix(rows),
+    numbers: file.vector(numbers),
+  })
+  const statistics = (name: string): Fields => {
+    const means = file.matrix(`${name}.means`)
+    const { rows: k, cols: d } = means
+    return {
+      covarianceType,
+      d,
+      masses: file.vector(`${name}.masses`),
+      means: means.data,
+      scatters: file.shaped(`${name}.scatters`, covarianceType === 'full' ? [k, d, d] : [k, d]),
+    }
+  }
+  const parameters = fieldsAt(frozenHead.parameters, 'learned.frozen.parameters')
+  const inside = file.within(FROZEN, frozenHead)
+  const decodeFrozen = (): Fields => {
+    try {
+      return DETECTORS[model.kind].decode(inside, parameters)
+    } catch (error) {
+      throw prefixed(error)
+    }
+  }
+  const value = {
+    ...head,
+    statistics: statistics('learned.statistics'),
+    base: statistics('learned.base'),
+    random: file.has('learned.random') ? file.matrix('learned.random') : null,
+    origins: file.int32('learned.origins'),
+    reservoir: entries('learned.reservoir', 'learned.reservoirWeights'),
+    held: entries('learned.held', 'learned.heldPeriods'),
+    calibration: file.matrix('learned.calibration'),
+    doubtful: file.matrix('learned.doubtful'),
+    fresh: file.matrix('learned.fresh'),
+    knownNormal: file.matrix('learned.knownNormal'),
+    knownNovel: file.matrix('learned.knownNovel'),
+    frozen: {
+      detector: {
+        kind: model.kind,
+        parameters,
+        // the scaler never changes
+        scaler: model.scaler,
+        ...decodeFrozen(),
+        fitReport: frozenHead.fitReport,
+      },
+      threshold: frozenHead.threshold,
+    },
+  }
+  return checkLearned(value, model)
+}
+
+/** Throws ArgumentError or FormatError whose field begins with `learned`. */
+export function checkLearned(value: unknown, model: LearningModel): LearnedState {
+  const s = fieldsAt(value, 'learned')
+  if (s.version !== 1) failField('learned.version', '1', s.version)
+  const options = checkOptions(s.options)
+  checkSameFields(s.options, options, 'learned.options')
+  const frozen = checkFrozen(s.frozen, model)
+  const D = model.fitReport.dimension
+  const reservoirSeen = wholeAt(s.reservoirSeen, 'learned.reservoirSeen')
+  const capacity = reservoirCapacity(options.reservoirRows, options.forgetting)
+  const reservoir = checkEntries(s.reservoir, 'learned.reservoir', 'learned.reservoirWeights', D, capacity)
+  for (const weight of reservoir.numbers) {
+    if (!(weight > 0)) failField('learned.reservoirWeights', 'positive numbers', weight)
+  }
+  const held = checkEntries(s.held, 'learned.held', 'learned.heldPeriods', D, options.heldRows)
+  for (const period of held.numbers) wholeAt(period, 'learned.heldPeriods')
+  const rows = (name: 'calibration' | 'doubtful' | 'fresh' | 'knownNormal' | 'knownNovel', most: number) =>
+    checkRows(s[name], `learned.${name}`, D, most)
+  const seed = wholeAt(s.seed, 'learned.seed')
+  return {
+    version: 1,
+    options,
+    seed,
+    counters: checkCounters(s.counters),
+    statistics: checkStatistics(s.statistics, 'learned.statistics', model, true),
+    base: checkStatistics(s.base, 'learned.base', model, false),
+    unseenRows: notNegative(s.unseenRows, 'learned.unseenRows'),
+    densityShift: finiteAt(s.densityShift, 'learned.densityShift'),
+    random: checkRandom(s.random, model),
+    origins: checkOrigins(s.origins, model, frozen.detector),
+    reservoir,
+    reservoirSeen,
+    calibration: rows('calibration', options.calibrationRows),
+    doubtful: rows('doubtful', options.calibrationRows),
+    fresh: rows('fresh', freshCapacity(options)),
+    held,
+    knownNormal: rows('knownNormal', MAXIMUM_REFERENCE_ROWS),
+    knownNovel: rows('knownNovel', MAXIMUM_REFERENCE_ROWS),
+    frozen,
+  }
+}
+
+function checkOptions(value: unknown): LearnedState['options'] {
+  try {
+    return checkLearningOptions(value as object)
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error
+    const field = (error.field ?? 'learning').replace(/^learning/, 'learned.options')
+    throw new ArgumentError(error.message.replace(/^learning/, 'learned.options'), field)
+  }
+}
+
+function checkFrozen(value: unknown, model: LearningModel): LearnedState['frozen'] {
+  const f = fieldsAt(value, 'learned.frozen')
+  let detector: LearningModel
+  try {
+    detector = learningModel(checkModel(f.detector))
+  } catch (error) {
+    throw prefixed(error)
+  }
+  if (detector.kind !== model.kind) failField('learned.frozen.kind', model.kind, detector.kind)
+  if (detector.fitReport.dimension !== model.fitReport.dimension) {
+    failField(
+      'learned.frozen.fitReport',
+      `${model.fitReport.dimension} columns`,
+      detector.fitReport.dimension,
+    )
+  }
+  if (mixtureOfModel(detector).covarianceType !== mixtureOfModel(model).covarianceType) {
+    failField(
+      'learned.frozen.mixture',
+      mixtureOfModel(model).covarianceType,
+      mixtureOfModel(detector).covarianceType,
+    )
+  }
+  if ('embedding' in detector && 'embedding' in model) {
+    if ((detector.supportGuard === null) !== (model.supportGuard === null)) {
+      failField('learned.frozen.supportGuard', 'a guard where the model has one', 'otherwise')
+    }
+  }
+  try {
+    return { detector, threshold: checkThreshold(f.threshold) }
+  } catch (error) {
+    throw prefixed(error)
+  }
+}
+
+/** What a check says of the model within, as said of its place. */
+function prefixed(error: unknown): unknown {
+  if (!(error instanceof ArgumentError || error instanceof FormatError)) return error
+  const said = error.field ?? 'parameters'
+  const field = said.startsWith(FROZEN) ? said : `${FROZEN}${said}`
+  return new ArgumentError(`learned.frozen: ${error.message.replace(/^model(-file)?: /, '')}`, field)
+}
+
+function checkStatistics(
+  value: unknown,
+  field: string,
+  model: LearningModel,
+  filled: boolean,
+): MixtureStatistics {
+  const s = fieldsAt(value, field)
+  const { covarianceType, means: centres } = mixtureOfModel(model)
+  const { rows: k, cols: d } = centres
+  const size = scatterSize(covarianceType, d)
+  const masses = numbersAt(s.masses, `${field}.masses`)
+  const means = numbersAt(s.means, `${field}.means`)
+  const scatters = numbersAt(s.scatters, `${field}.scatters`)
+  if (masses.length !== k) failField(`${field}.masses`, `${k} numbers, one per component`, masses.length)
+  if (means.length !== k * d) failField(`${field}.means`, `${k * d} numbers`, means.length)
+  if (scatters.length !== k * size) failField(`${field}.scatters`, `${k * size} numbers`, scatters.length)
+  let total = 0
+  for (const mass of masses) total += notNegative(mass, `${field}.masses`)
+  if (filled && !(total > 0 && Number.isFinite(total))) failField(`${field}.masses`, 'a positive sum', total)
+  scatters.forEach((scatter, at) => {
+    const row = Math.floor((at % size) / d)
+    const col = at % d
+    if (size === d || row === col) notNegative(scatter, `${field}.scatters`)
+    else if (col > row && scatter !== 0) failField(`${field}.scatters`, 'zeros above the diagonal', scatter)
+  })
+  return { covarianceType, d, masses, means, scatters }
+}
+
+function checkRandom(value: unknown, model: LearningModel): Matrix | null {
+  if (!('embedding' in model) || model.embedding.kind !== 'kjl') {
+    if (value !== null) failField('learned.random', 'none without KJL', value)
+    return null
+  }
+  const random = matrixAt(value, 'learned.random')
+  const { projection } = model.embedding
+  if (random.rows !== projection.rows || random.cols !== projection.cols) {
+    failField('learned.random', `${projection.rows} × ${projection.cols}`, `${random.rows} × ${random.cols}`)
+  }
+  return random
+}
+
+function checkOrigins(value: unknown, model: LearningModel, frozen: LearningModel): Int32Array {
+  if (!(value instanceof Int32Array)) return failField('learned.origins', 'an Int32Array', value)
+  const landmarks = (of: LearningModel) => ('embedding' in of ? of.embedding.landmarks.rows : 0)
+  if (value.length !== landmarks(model)) {
+    failField('learned.origins', `${landmarks(model)} numbers, one per landmark`, value.length)
+  }
+  const most = landmarks(frozen)
+  const used = new Set<number>()
+  for (const origin of value) {
+    if (origin === -1) continue
+    if (origin < 0 || origin >= most || used.has(origin)) {
+      failField('learned.origins', `−1, or different numbers below ${most}`, origin)
+    }
+    used.add(origin)
+  }
+  return value
+}
+
+function checkEntries(
+  value: unknown,
+  field: string,
+  numbersField: string,
+  width: number,
+  most: number,
+): RowEntries {
+  const e = fieldsAt(value, field)
+  const rows = checkRows(e.rows, field, width, most)
+  const numbers = numbersAt(e.numbers, numbersField)
+  if (numbers.length !== rows.rows)
+    failField(numbersField, `${rows.rows} numbers, one per row`, numbers.length)
+  return { rows, numbers }
+}
+
+function checkRows(value: unknown, field: string, width: number, most: number): Matrix {
+  const rows = matrixAt(value, field)
+  if (rows.cols !== width) failField(field, `${width} columns`, rows.cols)
+  if (rows.rows > most) failField(field, `at most ${most} rows`, rows.rows)
+  return rows
+}
+
+function checkCounters(value: unknown): LearningCounters {
+  const given = fieldsAt(value, 'learned.counters')
+  const counters = Object.fromEntries(
+    Object.keys(NO_COUNTERS).map((key) => [key, wholeAt(given[key], `learned.counters.${key}`)]),
+  )
+  return counters as unknown as LearningCounters
+}
+
+function notNegative(value: unknown, field: string): number {
+  const number = finiteAt(value, field)
+  return number >= 0 ? number : failField(field, 'numbers of 0 or more', number)
+}

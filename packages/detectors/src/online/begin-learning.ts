@@ -1,0 +1,257 @@
+/**
+ * The state that learning begins with, from a model alone or with the rows that it was trained on.
+ *
+ * A trained model has no rows but its landmarks, a random sample of them. So, without training rows, all that is
+ * known of n − m rows is the mixture itself, as statistics, and the landmarks are the first rows in the reservoir. With
+ * training rows the reservoir is a random sample of them and the base the statistics of all others.
+ */
+import {
+  ArgumentError,
+  createMatrix,
+  createRng,
+  type Matrix,
+  matrixOf,
+  type Rng,
+  sampleWithoutReplacement,
+  takeRows,
+} from '@oddflow/core'
+import { drawSketch } from '../kjl.js'
+import type { DetectorModel } from '../model.js'
+import type { SavedModel } from '../model-file/saved-model.js'
+import { addPoints } from './incremental-em.js'
+import { type FrozenModel, type LearnedState, type LearningModel, NO_COUNTERS } from './learned-state.js'
+import type { CheckedLearningOptions } from './learning-options.js'
+import { createMixtureEvaluator } from './mixture-evaluator.js'
+import {
+  copyStatistics,
+  emptyStatistics,
+  type LearningMixture,
+  statisticsOfMixture,
+} from './mixture-statistics.js'
+import { createPointScorer, createPointSpace, type PointSpace } from './point-space.js'
+import { farPoints, MAXIMUM_REFERENCE_ROWS, passingScore, rowsThatAre } from './poisoning-guard.js'
+import { createSketch, isRandomMatrixOf } from './sketch-update.js'
+
+/** Far points are kept of three times so many candidates. */
+const FAR_POINT_CANDIDATES = 200
+
+export interface BeginOptions {
+  readonly options: CheckedLearningOptions
+  readonly seed: number
+  /** n × D, scaled; null where nobody has them any more. */
+  readonly trainingRows: Matrix | null
+  /** Scaled rows that must stay novel, beside made ones. */
+  readonly knownNovel: Matrix | null
+}
+
+/** Throws ArgumentError for a detector that cannot learn on. */
+export function learningModel(detector: DetectorModel): LearningModel {
+  if ('embedding' in detector && 'mixture' in detector) return detector
+  if (detector.kind === 'gmm') {
+    const type = detector.mixture.covarianceType
+    if (type === 'full' || type === 'diagonal') return detector
+    throw new ArgumentError(
+      `detector: a gmm with ${type} covariances cannot learn on; train with covariance full or diagonal`,
+      'detector',
+    )
+  }
+  throw new ArgumentError(
+    `detector: ${detector.kind} cannot learn on; oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs and gmm can`,
+    'detector',
+  )
+}
+
+export function mixtureOfModel(model: LearningModel): LearningMixture {
+  return model.mixture as LearningMixture
+}
+
+/** The space of a model's points: over scaled rows. */
+export function spaceOfModel(model: LearningModel): PointSpace {
+  const embedding = 'embedding' in model ? model.embedding : null
+  return createPointSpace(model.fitReport.dimension, embedding, guardOfModel(model))
+}
+
+export function guardOfModel(model: LearningModel) {
+  return 'supportGuard' in model ? model.supportGuard : null
+}
+
+/** What was added to the diagonals of the covariances. */
+export function regularisationOf(model: LearningModel): number {
+  return 'embedding' in model ? model.fitReport.regularisation : model.parameters.regularisation
+}
+
+/** Scores of `count` scaled rows under a model that does not change; for one caller at a time. */
+export type ScaledRowScorer = (rows: Float64Array, count: number) => Float64Array
+
+export function createScaledRowScorer(model: LearningModel): ScaledRowScorer {
+  const space = spaceOfModel(model)
+  const score = createPointScorer(mixtureOfModel(model), guardOfModel(model))
+  return (rows, count) => {
+    const points = new Float64Array(count * space.d)
+    const supports = new Float64Array(count)
+    const scores = new Float64Array(count)
+    space.locate(rows, 0, count, points, 0, supports)
+    score(points, supports, count, scores)
+    return scores
+  }
+}
+
+/** Scores of scaled rows. */
+export function scoreScaledRows(model: LearningModel, { data, rows }: Matrix): Float64Array {
+  return createScaledRowScorer(model)(data, rows)
+}
+
+export function beginLearning(
+  { detector, threshold, provenance }: SavedModel,
+  { options, seed, trainingRows, knownNovel }: BeginOptions,
+): LearnedState {
+  const model = learningModel(detector)
+  const rng = createRng(seed)
+  const frozen: FrozenModel = { detector: model, threshold }
+  const landmarks = 'embedding' in model ? model.embedding.landmarks : null
+  const { width } = spaceOfModel(model)
+  const empty = matrixOf(0, width, new Float64Array(0))
+  const start = firstRows(model, landmarks, trainingRows, options, rng.fork('reservoir'))
+  const normal = trainingRows ?? landmarks ?? sampleMixture(model, rng.fork('stand-ins'))
+  const made = normal.rows >= 2 ? farPoints(normal, FAR_POINT_CANDIDATES, rng.fork('far points')) : empty
+  const someNormal = takeRows(
+    normal,
+    sampleWithoutReplacement(
+      normal.rows,
+      Math.min(normal.rows, MAXIMUM_REFERENCE_ROWS),
+      rng.fork('known normal'),
+    ).sort(),
+  )
+  const normalScores = scoreScaledRows(model, someNormal)
+  const highest = Math.min(threshold.value, passingScore(normalScores))
+  // given rows come first, and made ones fill up
+  const novel = [...(knownNovel === null ? [] : [knownNovel]), made].map((rows) =>
+    rowsThatAre(false, rows, scoreScaledRows(model, rows), highest),
+  )
+  return {
+    version: 1,
+    options,
+    seed,
+    counters: NO_COUNTERS,
+    ...start,
+    densityShift: 0,
+    random: firstRandomMatrix(model, provenance.seed, rng.fork('sketch')),
+    origins: Int32Array.from({ length: landmarks?.rows ?? 0 }, (_, j) => j),
+    calibration: empty,
+    doubtful: empty,
+    fresh: empty,
+    held: { rows: empty, numbers: new Float64Array(0) },
+    knownNormal: rowsThatAre(true, someNormal, normalScores, threshold.value),
+    knownNovel: firstRowsOf(novel, width),
+    frozen,
+  }
+}
+
+function firstRowsOf(parts: readonly Matrix[], width: number): Matrix {
+  const rows = Math.min(
+    MAXIMUM_REFERENCE_ROWS,
+    parts.reduce((sum, part) => sum + part.rows, 0),
+  )
+  const out = createMatrix(rows, width)
+  let at = 0
+  for (const part of parts) {
+    const some = part.data.subarray(0, Math.min(part.data.length, out.data.length - at))
+    out.data.set(some, at)
+    at += some.length
+  }
+  return out
+}
+
+function firstRows(
+  model: LearningModel,
+  landmarks: Matrix | null,
+  trainingRows: Matrix | null,
+  { reservoirRows, forgetting }: CheckedLearningOptions,
+  rng: Rng,
+): Pick<LearnedState, 'statistics' | 'base' | 'unseenRows' | 'reservoir' | 'reservoirSeen'> {
+  const mixture = mixtureOfModel(model)
+  const space = spaceOfModel(model)
+  const { covarianceType } = mixture
+  const k = mixture.weights.length
+  if (trainingRows === null && reservoirRows === 'all') {
+    throw new ArgumentError(
+      'learning.reservoirRows: all rows can only be kept where the training rows are given',
+      'learning.reservoirRows',
+    )
+  }
+  const capacity = reservoirCapacity(reservoirRows, forgetting)
+  const known = trainingRows ?? landmarks ?? matrixOf(0, space.width, new Float64Array(0))
+  const order = sampleWithoutReplacement(known.rows, known.rows, rng)
+  const inside = Math.min(known.rows, capacity)
+  const kept = takeRows(known, order.slice(0, inside).sort())
+  const evaluator = createMixtureEvaluator(mixture)
+  const addRows = (to: ReturnType<typeof emptyStatistics>, rows: Matrix): void => {
+    const points = new Float64Array(rows.rows * space.d)
+    space.locate(rows.data, 0, rows.rows, points, 0)
+    addPoints(evaluator, to, { count: rows.rows, points, weights: new Float64Array(rows.rows).fill(1) }, 0)
+  }
+  let base: ReturnType<typeof emptyStatistics>
+  let unseenRows = 0
+  if (trainingRows === null) {
+    unseenRows = Math.max(1, model.fitReport.trainingRows - inside)
+    base = statisticsOfMixture(mixture, unseenRows, regularisationOf(model))
+  } else {
+    base = emptyStatistics(covarianceType, k, space.d)
+    addRows(base, takeRows(known, order.slice(inside).sort()))
+  }
+  const statistics = copyStatistics(base)
+  addRows(statistics, kept)
+  return {
+    statistics,
+    base,
+    unseenRows,
+    reservoir: { rows: kept, numbers: new Float64Array(kept.rows).fill(1) },
+    reservoirSeen: known.rows,
+  }
+}
+
+export function reservoirCapacity(
+  reservoirRows: CheckedLearningOptions['reservoirRows'],
+  forgetting: CheckedLearningOptions['forgetting'],
+): number {
+  if (forgetting.kind === 'window') return forgetting.rows
+  return reservoirRows === 'all' ? Number.MAX_SAFE_INTEGER : reservoirRows
+}
+
+/** Z of the fit, where the model was trained as `oddflow train` does it; another one elsewhere. */
+function firstRandomMatrix(model: LearningModel, seed: number, rng: Rng): Matrix | null {
+  if (!('embedding' in model)) return null
+  const { embedding, parameters } = model
+  const { projection, landmarks } = embedding
+  const trained = [createRng(seed).fork('fit'), createRng(seed)].map((fit) =>
+    drawSketch(projection.rows, landmarks.rows, fit.fork('sketch')),
+  )
+  const random = trained.find((z) => isRandomMatrixOf(embedding, parameters.embedding, z)) ?? null
+  return createSketch(embedding, parameters.embedding, random, rng).random
+}
+
+/** Rows drawn from a mixture over rows, to stand in for training rows that nobody has. */
+function sampleMixture(model: LearningModel, rng: Rng): Matrix {
+  const { weights, means, covarianceType, precisionCholesky } = mixtureOfModel(model)
+  const d = means.cols
+  const out = createMatrix(MAXIMUM_REFERENCE_ROWS, d)
+  for (let i = 0; i < out.rows; i++) {
+    let j = 0
+    for (let rest = rng.nextFloat(); j < weights.length - 1 && rest >= weights[j]!; j++) rest -= weights[j]!
+    for (let a = 0; a < d; a++) {
+      const z = rng.nextNormal()
+      if (covarianceType === 'diagonal') {
+        out.data[i * d + a] = means.data[j * d + a]! + z / precisionCholesky[j * d + a]!
+        continue
+      }
+      // W(x − µ) = z, from the first coordinate on
+      let sum = z
+      const row = (j * d + a) * d
+      for (let t = 0; t < a; t++) {
+        sum -= precisionCholesky[row + t]! * (out.data[i * d + t]! - means.data[j * d + t]!)
+      }
+      out.data[i * d + a] = means.data[j * d + a]! + sum / precisionCholesky[row + a]!
+    }
+  }
+  return out
+}

@@ -1,0 +1,184 @@
+/**
+ * A mixture carried into a new embedding of the same rows, not fitted anew.
+ *
+ * When the landmarks change, so does every coordinate, and means and covariances of the old ones mean nothing. Two
+ * things are known: where the kept rows lie in both embeddings, and what the old mixture said of them.
+ *
+ * 1. Over all kept rows an affine map z' ≈ A z + b is fitted by least squares; it takes a component to Aµ + b and
+ *    AΣAᵀ + C, with C the covariance of what the map leaves over (it cannot be exact: the embedding is not linear).
+ * 2. The rows that a component is responsible for say where it went better than a map for all: the component's new
+ *    moments are theirs, under the responsibilities of the old mixture in the old embedding, and what the map says
+ *    counts beside them as PRIOR_ROWS rows. A component of many kept rows is therefore an M-step, one of few is the
+ *    map's, and there is no rule about which.
+ *
+ * Masses stay as they are; a new dimension d' may differ from d (Nyström's rank may change). Afterwards EM goes on
+ * from there.
+ */
+import { createMatrix } from '@oddflow/core'
+import { choleskyInto } from '@oddflow/linalg'
+import type { WeightedPoints } from './incremental-em.js'
+import { createMixtureEvaluator, responsibilitiesInto } from './mixture-evaluator.js'
+import {
+  addComponent,
+  addPoint,
+  emptyStatistics,
+  type LearningMixture,
+  type MixtureStatistics,
+  totalMass,
+} from './mixture-statistics.js'
+
+/** Rows that the map counts as, plus the number of new dimensions. */
+const PRIOR_ROWS = 2
+
+/** Ridge of the least squares, as a share of the mean variance of the old coordinates. */
+const RIDGE = 1e-9
+
+/**
+ * `before` and `after` hold the same rows in d and in `dAfter` numbers each, with the same weights. `statistics` are
+ * those of `mixture`; they are not changed. Full covariances: it is embeddings that change.
+ */
+export function carryMixture(
+  mixture: LearningMixture,
+  statistics: MixtureStatistics,
+  before: WeightedPoints,
+  after: WeightedPoints,
+  dAfter: number,
+): MixtureStatistics {
+  const { d, masses } = statistics
+  const k = masses.length
+  const map = fitAffineMap(before, after, d, dAfter)
+  const evaluator = createMixtureEvaluator(mixture)
+  const responsibilities = new Float64Array(k)
+  const own = emptyStatistics('full', k, dAfter)
+  for (let i = 0; i < before.count; i++) {
+    responsibilitiesInto(evaluator, before.points, i * d, responsibilities, 0)
+    // each kept row is one piece of evidence, however many it stands for
+    addPoint(own, after.points, i * dAfter, responsibilities, 0, 1)
+  }
+  const out = emptyStatistics('full', k, dAfter)
+  for (let j = 0; j < k; j++) {
+    const prior = mappedComponent(statistics, j, map, dAfter)
+    scaleTo(prior, PRIOR_ROWS + dAfter)
+    addComponent(out, j, prior, 0)
+    addComponent(out, j, own, j)
+    scaleComponent(out, j, masses[j]! / out.masses[j]!)
+  }
+  return out
+}
+
+interface AffineMap {
+  /** dAfter × d, row-major. */
+  readonly a: Float64Array
+  readonly b: Float64Array
+  /** dAfter × dAfter, what is left over. */
+  readonly rest: Float64Array
+}
+
+function fitAffineMap(before: WeightedPoints, after: WeightedPoints, d: number, dAfter: number): AffineMap {
+  const centre = weightedMean(before, d)
+  const target = weightedMean(after, dAfter)
+  const normal = new Float64Array(d * d)
+  const cross = createMatrix(dAfter, d).data
+  const z = new Float64Array(d)
+  const y = new Float64Array(dAfter)
+  let mass = 0
+  const each = (visit: (weight: number) => void): void => {
+    for (let i = 0; i < before.count; i++) {
+      for (let c = 0; c < d; c++) z[c] = before.points[i * d + c]! - centre[c]!
+      for (let c = 0; c < dAfter; c++) y[c] = after.points[i * dAfter + c]! - target[c]!
+      visit(before.weights[i]!)
+    }
+  }
+  each((weight) => {
+    mass += weight
+    for (let c = 0; c < d; c++) for (let e = 0; e < d; e++) normal[c * d + e]! += weight * z[c]! * z[e]!
+    for (let r = 0; r < dAfter; r++) for (let c = 0; c < d; c++) cross[r * d + c]! += weight * y[r]! * z[c]!
+  })
+  let trace = 0
+  for (let c = 0; c < d; c++) trace += normal[c * d + c]!
+  const ridge = trace > 0 ? (RIDGE * trace) / d : 1
+  for (let c = 0; c < d; c++) normal[c * d + c]! += ridge
+  const factor = new Float64Array(d * d)
+  const a = choleskyInto(normal, 0, d, factor, 0) ? solveRows(factor, cross, d, dAfter) : cross.fill(0)
+  const rest = new Float64Array(dAfter * dAfter)
+  each((weight) => {
+    for (let r = 0; r < dAfter; r++) for (let c = 0; c < d; c++) y[r]! -= a[r * d + c]! * z[c]!
+    for (let r = 0; r < dAfter; r++) {
+      for (let c = 0; c < dAfter; c++) rest[r * dAfter + c]! += (weight * y[r]! * y[c]!) / mass
+    }
+  })
+  const b = target.map((value, r) => {
+    let sum = value
+    for (let c = 0; c < d; c++) sum -= a[r * d + c]! * centre[c]!
+    return sum
+  })
+  return { a, b, rest }
+}
+
+/** Rows of X with X·(LLᵀ) = rows. */
+function solveRows(l: Float64Array, rows: Float64Array, d: number, count: number): Float64Array {
+  const out = rows.slice()
+  for (let r = 0; r < count; r++) {
+    const at = r * d
+    for (let i = 0; i < d; i++) {
+      let sum = out[at + i]!
+      for (let t = 0; t < i; t++) sum -= l[i * d + t]! * out[at + t]!
+      out[at + i] = sum / l[i * d + i]!
+    }
+    for (let i = d - 1; i >= 0; i--) {
+      let sum = out[at + i]!
+      for (let t = i + 1; t < d; t++) sum -= l[t * d + i]! * out[at + t]!
+      out[at + i] = sum / l[i * d + i]!
+    }
+  }
+  return out
+}
+
+function weightedMean({ count, points, weights }: WeightedPoints, d: number): Float64Array {
+  const mean = new Float64Array(d)
+  let mass = 0
+  for (let i = 0; i < count; i++) {
+    mass += weights[i]!
+    for (let c = 0; c < d; c++) mean[c]! += (weights[i]! / mass) * (points[i * d + c]! - mean[c]!)
+  }
+  return mean
+}
+
+/** Component j as the map takes it, of mass 1. */
+function mappedComponent(
+  { d, masses, means, scatters }: MixtureStatistics,
+  j: number,
+  { a, b, rest }: AffineMap,
+  dAfter: number,
+): MixtureStatistics {
+  const out = emptyStatistics('full', 1, dAfter)
+  const covariance = (r: number, c: number): number =>
+    scatters[j * d * d + Math.max(r, c) * d + Math.min(r, c)]! / Math.max(masses[j]!, Number.MIN_VALUE)
+  out.masses[0] = 1
+  const half = new Float64Array(dAfter * d)
+  for (let r = 0; r < dAfter; r++) {
+    out.means[r] = b[r]!
+    for (let c = 0; c < d; c++) {
+      out.means[r]! += a[r * d + c]! * means[j * d + c]!
+      for (let e = 0; e < d; e++) half[r * d + c]! += a[r * d + e]! * covariance(e, c)
+    }
+  }
+  for (let r = 0; r < dAfter; r++) {
+    for (let c = 0; c <= r; c++) {
+      let sum = rest[r * dAfter + c]!
+      for (let e = 0; e < d; e++) sum += half[r * d + e]! * a[c * d + e]!
+      out.scatters[r * dAfter + c] = sum
+    }
+  }
+  return out
+}
+
+/** The single component as that of `mass` rows. */
+function scaleTo(single: MixtureStatistics, mass: number): void {
+  scaleComponent(single, 0, mass / totalMass(single))
+}
+
+function scaleComponent({ d, masses, scatters }: MixtureStatistics, j: number, factor: number): void {
+  masses[j] = masses[j]! * factor
+  for (let at = j * d * d; at < (j + 1) * d * d; at++) scatters[at] = scatters[at]! * factor
+}

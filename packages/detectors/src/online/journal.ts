@@ -1,0 +1,206 @@
+/**
+ * Journal: every step of a learner as a line of JSON, to be replayed, checked and undone.
+ *
+ * The first line says what learning began with: the model's checksum and the options. Each line after it is a step: the
+ * rows that came, how they were taken, what became of them, and after a round the checksum of the model file. A
+ * learner decides by these alone, so the same model and lines give the same bytes: `replayJournal` goes through them
+ * and throws where a checksum does not come out. To undo steps, replay fewer.
+ *
+ * Numbers are written as JavaScript prints them, which reads back as the same float64. A journal is as long as the rows
+ * that it holds; whoever runs for months begins a new one from a saved model and keeps as many as may have to be undone.
+ */
+import { FormatError, type Matrix, matrixFromRows, parseStrictJson } from '@oddflow/core'
+import { encodeModelFile } from '../model-file/encode.js'
+import { CHECKSUM_DIGITS, CHECKSUM_OFFSET } from '../model-file/layout.js'
+import type { SavedModel } from '../model-file/saved-model.js'
+import { type BeginLearnerOptions, createLearner, type Learner, type StepReport } from './learner.js'
+import type { LearningOptions } from './learning-options.js'
+import type { RoundReport } from './learning-round.js'
+
+export interface JournalHead {
+  readonly journal: 1
+  /** Of the model file that learning began with. */
+  readonly model: string
+  readonly learning: LearningOptions
+  readonly seed: number | null
+  /** n lists of D numbers, or null. */
+  readonly knownNovel: readonly (readonly number[])[] | null
+}
+
+export interface JournalStep {
+  /** From 1. */
+  readonly step: number
+  readonly action: 'arrive' | 'end-round'
+  readonly assumeNormal: boolean
+  readonly period: number | null
+  readonly rows: readonly (readonly number[])[]
+  readonly learnt: number
+  readonly heldBack: number
+  readonly held: number
+  readonly disregarded: number
+  readonly confirmed: number
+  readonly rounds: readonly RoundReport[]
+  /** Of the model file after the step's last round; null where none ended. */
+  readonly model: string | null
+}
+
+/** A learner whose steps are handed on, a line (without its end) at a time, from the head on. */
+export interface JournallingLearner {
+  arrive(rows: Matrix, options?: { assumeNormal?: boolean; period?: number }): StepReport
+  endRound(): RoundReport | null
+  saved(): SavedModel
+  readonly learner: Learner
+}
+
+/** Training rows cannot be given: they are not in the journal. Errors as `createLearner`. */
+export function createJournallingLearner(
+  saved: SavedModel,
+  options: Omit<BeginLearnerOptions, 'trainingRows' | 'knownNovel'> & { readonly knownNovel?: Matrix },
+  write: (line: string) => void,
+): JournallingLearner {
+  const learner = createLearner(saved, options)
+  const head: JournalHead = {
+    journal: 1,
+    model: checksumOf(saved),
+    learning: options.learning ?? {},
+    seed: options.seed ?? null,
+    knownNovel: options.knownNovel === undefined ? null : listsOf(options.knownNovel),
+  }
+  write(JSON.stringify(head))
+  let step = 0
+  const line = (
+    action: JournalStep['action'],
+    given: Pick<JournalStep, 'assumeNormal' | 'period' | 'rows'>,
+    report: Pick<JournalStep, 'learnt' | 'heldBack' | 'held' | 'disregarded' | 'confirmed' | 'rounds'>,
+  ): void => {
+    const { learnt, heldBack, held, disregarded, confirmed, rounds } = report
+    const entry: JournalStep = {
+      step: ++step,
+      action,
+      ...given,
+      learnt,
+      heldBack,
+      held,
+      disregarded,
+      confirmed,
+      rounds,
+      model: rounds.length === 0 ? null : checksumOf(learner.saved()),
+    }
+    write(JSON.stringify(entry))
+  }
+  return {
+    learner,
+    arrive(rows, given = {}) {
+      const report = learner.arrive(rows, given)
+      const { assumeNormal = false, period = null } = given
+      line('arrive', { assumeNormal, period, rows: listsOf(rows) }, report)
+      return report
+    },
+    endRound() {
+      const round = learner.endRound()
+      if (round !== null) {
+        const none = { learnt: 0, heldBack: 0, held: 0, disregarded: 0, confirmed: 0, rounds: [round] }
+        line('end-round', { assumeNormal: false, period: null, rows: [] }, none)
+      }
+      return round
+    },
+    saved: () => learner.saved(),
+  }
+}
+
+/**
+ * The model after the first `steps` steps (all by default) of a journal's lines, from the model that it began with.
+ * Throws FormatError for a line that is no journal's, and where the model or a checksum is another than the journal's.
+ */
+export function replayJournal(
+  saved: SavedModel,
+  lines: Iterable<string>,
+  steps: number = Number.POSITIVE_INFINITY,
+): SavedModel {
+  let learner: Learner | null = null
+  let number = 0
+  for (const text of lines) {
+    number++
+    if (text === '') continue
+    const entry = parseLine(text, number)
+    if (learner === null) {
+      const head = checkHead(entry, number)
+      if (head.model !== checksumOf(saved)) {
+        fail(number, 'model', `begins with the model ${head.model}, not with this one (${checksumOf(saved)})`)
+      }
+      learner = createLearner(saved, {
+        learning: head.learning,
+        ...(head.seed === null ? {} : { seed: head.seed }),
+        ...(head.knownNovel === null ? {} : { knownNovel: matrixAt(head.knownNovel, number, 'knownNovel') }),
+      })
+      continue
+    }
+    const step = checkStep(entry, number)
+    if (step.step > steps) break
+    if (step.action === 'arrive') {
+      learner.arrive(matrixAt(step.rows, number, 'rows'), {
+        assumeNormal: step.assumeNormal,
+        ...(step.period === null ? {} : { period: step.period }),
+      })
+    } else learner.endRound()
+    if (step.model !== null && step.model !== checksumOf(learner.saved())) {
+      fail(number, 'model', `step ${step.step} ended with the model ${step.model}, here with another`)
+    }
+  }
+  return learner === null ? saved : learner.saved()
+}
+
+/** The eight hexadecimal digits that stand in the model's file. */
+export function checksumOf(saved: SavedModel): string {
+  const digits = encodeModelFile(saved).subarray(CHECKSUM_OFFSET, CHECKSUM_OFFSET + CHECKSUM_DIGITS)
+  return Array.from(digits, (code) => String.fromCharCode(code)).join('')
+}
+
+function listsOf({ rows, cols, data }: Matrix): number[][] {
+  // JSON has no −0, and nothing here tells it from 0 but the sign of its logarithm, which is 0 too
+  return Array.from({ length: rows }, (_, i) => Array.from(data.subarray(i * cols, (i + 1) * cols)))
+}
+
+function parseLine(text: string, line: number): Record<string, unknown> {
+  const { value } = parseStrictJson(text, (message) => fail(line, 'line', `the text ${message}`))
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    return fail(line, 'line', 'expected an object')
+  }
+  return value as Record<string, unknown>
+}
+
+function checkHead(entry: Record<string, unknown>, line: number): JournalHead {
+  if (entry.journal !== 1) fail(line, 'journal', 'expected a journal of version 1: its head comes first')
+  const { model, learning, seed, knownNovel } = entry
+  if (typeof model !== 'string') fail(line, 'model', 'expected a checksum')
+  if (learning === null || typeof learning !== 'object') fail(line, 'learning', 'expected options')
+  if (seed !== null && typeof seed !== 'number') fail(line, 'seed', 'expected a number or null')
+  if (knownNovel !== null && !Array.isArray(knownNovel)) fail(line, 'knownNovel', 'expected rows or null')
+  return entry as unknown as JournalHead
+}
+
+function checkStep(entry: Record<string, unknown>, line: number): JournalStep {
+  const { step, action, assumeNormal, period, rows, model } = entry
+  if (!Number.isSafeInteger(step)) fail(line, 'step', 'expected a whole number')
+  if (action !== 'arrive' && action !== 'end-round') fail(line, 'action', 'expected arrive or end-round')
+  if (typeof assumeNormal !== 'boolean') fail(line, 'assumeNormal', 'expected true or false')
+  if (period !== null && typeof period !== 'number') fail(line, 'period', 'expected a number or null')
+  if (!Array.isArray(rows)) fail(line, 'rows', 'expected a list of rows')
+  if (model !== null && typeof model !== 'string') fail(line, 'model', 'expected a checksum or null')
+  return entry as unknown as JournalStep
+}
+
+function matrixAt(rows: readonly unknown[], line: number, field: string): Matrix {
+  for (const row of rows) {
+    if (!Array.isArray(row) || !row.every((value) => typeof value === 'number')) {
+      fail(line, field, 'expected lists of numbers')
+    }
+    if ((row as unknown[]).length !== (rows[0] as unknown[]).length)
+      fail(line, field, 'expected rows of one width')
+  }
+  return matrixFromRows(rows as readonly number[][])
+}
+
+function fail(line: number, field: string, message: string): never {
+  throw new FormatError('journal', `line ${line}, ${field}: ${message}`, { field })
+}

@@ -1,0 +1,176 @@
+/**
+ * Learner: a model that learns on from what arrives, and can be asked for itself at any time.
+ *
+ * Rows come in batches of any size; a round ends after so many (learning-round.ts), and only then is a state reached that
+ * is kept: a round that the guard refuses is undone, with all that its batches taught. Everything is decided by the
+ * rows, their order and batches, and the seed, so the same calls on the same model give the same bytes, on
+ * every machine, and a journal of the calls replays them (journal.ts).
+ *
+ * A learner is a mutable thing for one caller. What it gives out is plain and does not change afterwards.
+ */
+import { ArgumentError, asMatrix, checkFinite, createRng, type Matrix, type MatrixLike } from '@oddflow/core'
+import type { SavedModel } from '../model-file/saved-model.js'
+import { scaleRows } from '../scaler.js'
+import type { Threshold } from '../threshold.js'
+import { beginLearning, learningModel } from './begin-learning.js'
+import { type ArrivalReport, takeArrivals } from './learn-arrivals.js'
+import type { LearnedState, LearningCounters, LearningModel } from './learned-state.js'
+import { checkLearningOptions, type LearningOptions } from './learning-options.js'
+import { convergeRound, endRound, type RoundReport } from './learning-round.js'
+import { LearningWork } from './learning-work.js'
+
+export interface BeginLearnerOptions {
+  /** How to learn; a model that has learnt before goes on as it did, but for what is given here. */
+  readonly learning?: LearningOptions
+  /** Of all chance, for a model that has not learnt before; default 1. */
+  readonly seed?: number
+  /** n × D, the rows that the model was fitted to, for a model that has not learnt before. */
+  readonly trainingRows?: Matrix | MatrixLike
+  /** Rows (n × D) that must stay novel, for a model that has not learnt before. */
+  readonly knownNovel?: Matrix | MatrixLike
+}
+
+export interface ArriveOptions {
+  /** Every row is taken as normal, also where the model finds it new; default false. */
+  readonly assumeNormal?: boolean
+  /** A number for when the rows came (a day, a file); default the last one. */
+  readonly period?: number
+}
+
+export interface StepReport extends ArrivalReport {
+  /** Of the rounds that ended; the last one's model is in force. */
+  readonly rounds: readonly RoundReport[]
+}
+
+export interface Learner {
+  /** Takes n × D rows, unscaled. The report's scores are those before anything was learnt of them. */
+  arrive(rows: Matrix | MatrixLike, options?: ArriveOptions): StepReport
+  /** Ends the round that is under way; null when nothing has come since the last. */
+  endRound(): RoundReport | null
+  /** The model as of now, in the middle of a round too. */
+  readonly detector: LearningModel
+  readonly threshold: Threshold
+  readonly counters: LearningCounters
+  /** The model with all that it takes to go on, as of the end of the last round. */
+  saved(): SavedModel
+}
+
+/** Throws ArgumentError for a detector that cannot learn on, and for options that are not as they should be. */
+export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}): Learner {
+  const model = learningModel(saved.detector)
+  const before = saved.learned ?? null
+  if (before !== null) {
+    for (const key of ['seed', 'trainingRows', 'knownNovel'] as const) {
+      if (given[key] !== undefined) {
+        throw new ArgumentError(`${key}: the model has learnt before and has its own`, key)
+      }
+    }
+  }
+  const scaled = (rows: Matrix | MatrixLike, name: string): Matrix => {
+    const matrix = asMatrix(rows)
+    const { dimension } = model.fitReport
+    if (matrix.cols !== dimension && matrix.rows > 0) {
+      throw new ArgumentError(
+        `${name}: expected ${dimension} columns as in training, found ${matrix.cols}`,
+        name,
+      )
+    }
+    checkFinite(matrix, name)
+    return scaleRows(model.scaler, matrix)
+  }
+  const options = checkLearningOptions({ ...before?.options, ...given.learning })
+  const first: LearnedState =
+    before === null
+      ? beginLearning(saved, {
+          options,
+          seed: given.seed ?? 1,
+          trainingRows: given.trainingRows === undefined ? null : scaled(given.trainingRows, 'trainingRows'),
+          knownNovel: given.knownNovel === undefined ? null : scaled(given.knownNovel, 'knownNovel'),
+        })
+      : { ...before, options }
+  let committed: SavedModel = { ...saved, learned: first }
+  let work = new LearningWork(model, saved.threshold, first)
+
+  const finishRound = (): RoundReport => {
+    const rng = createRng(work.seed).fork(`round ${work.counters.rounds + 1} batch ${work.counters.batches}`)
+    const report = endRound(work, rng)
+    if (!report.refused) {
+      const learned = work.close()
+      committed = { ...committed, detector: work.model, threshold: work.threshold, learned }
+      return report
+    }
+    // the counters go on, everything else is as it was
+    const learned = committed.learned!
+    const counters: LearningCounters = {
+      ...work.counters,
+      refused: work.counters.refused + work.counters.learnt - learned.counters.learnt,
+      learnt: learned.counters.learnt,
+      componentsAdded: learned.counters.componentsAdded,
+      componentsRemoved: learned.counters.componentsRemoved,
+      componentsMerged: learned.counters.componentsMerged,
+      sketchUpdates: learned.counters.sketchUpdates,
+      refusedRounds: work.counters.refusedRounds + 1,
+    }
+    committed = { ...committed, learned: { ...learned, counters } }
+    work = new LearningWork(committed.detector as LearningModel, committed.threshold, committed.learned!)
+    return report
+  }
+
+  return {
+    arrive(rows, { assumeNormal = false, period } = {}) {
+      const matrix = scaled(rows, 'rows')
+      const when = period ?? work.counters.lastPeriod
+      if (!Number.isSafeInteger(when) || when < 0) {
+        throw new ArgumentError(`period: expected a whole number of 0 or more, found ${when}`, 'period')
+      }
+      const rng = createRng(work.seed).fork(`batch ${work.counters.batches}`)
+      work.counters.batches++
+      const total = emptyReport(matrix.rows)
+      const rounds: RoundReport[] = []
+      const { cols } = matrix
+      // no more at a time than a round has
+      for (let i = 0; i < matrix.rows; ) {
+        const count = Math.min(matrix.rows - i, options.roundRows - work.roundArrivals)
+        const data = matrix.data.slice(i * cols, (i + count) * cols)
+        const part = takeArrivals(work, data, count, { assumeNormal, period: when }, rng)
+        total.scores.set(part.scores, i)
+        total.novel.set(part.novel, i)
+        for (const key of COUNTED) total[key] += part[key]
+        i += count
+        if (work.roundArrivals >= options.roundRows) rounds.push(finishRound())
+        else if (options.method === 2) convergeRound(work)
+      }
+      return { ...total, rounds }
+    },
+    endRound() {
+      return work.roundArrivals === 0 ? null : finishRound()
+    },
+    get detector() {
+      return work.model
+    },
+    get threshold() {
+      return work.threshold
+    },
+    get counters() {
+      return { ...work.counters }
+    },
+    saved() {
+      return committed
+    },
+  }
+}
+
+const COUNTED = ['novelToFrozen', 'learnt', 'heldBack', 'held', 'disregarded', 'confirmed'] as const
+
+function emptyReport(rows: number) {
+  return {
+    scores: new Float64Array(rows),
+    novel: new Uint8Array(rows),
+    novelToFrozen: 0,
+    learnt: 0,
+    heldBack: 0,
+    held: 0,
+    disregarded: 0,
+    confirmed: 0,
+  }
+}

@@ -1,0 +1,214 @@
+/**
+ * LearningOptions: how a model learns on, as a caller writes it, and complete as `checkLearningOptions` makes it.
+ *
+ * The paper's source has two methods (EM to convergence after so many arrivals, or after each) and two sketches (a
+ * growing one, a fixed one); its loop keeps every row. All of that can be had; the defaults are what runs for
+ * months: a bounded reservoir, a cap on components and landmarks, and a guard.
+ */
+import { ArgumentError } from '@oddflow/core'
+import { describeValue } from '../model-fields.js'
+
+/** 1: one EM step for what arrives, to convergence each round. 2: to convergence after each arrival. */
+export type LearningMethod = 1 | 2
+
+export interface LearningOptions {
+  /** Default 1. */
+  readonly method?: LearningMethod
+  /** Arrivals after which a round ends: convergence, sketch, components, tables, threshold, guard; 1 … 100,000, default 100. */
+  readonly roundRows?: number
+  /** Rows kept for convergence, 10 … 1,000,000; default 1,000. `all`: every row, as the text's loop does. */
+  readonly reservoirRows?: number | 'all'
+  /** Default `none`: every row counts alike for ever. */
+  readonly forgetting?: Forgetting
+  /** Components that there may be, up to 1,000; default 20, or what the model has if that is more. */
+  readonly maximumComponents?: number
+  /** What becomes of novel rows; default `hold`. */
+  readonly novel?: NovelPolicy
+  /** Rows held at a time, 1 … 100,000; default 200; the oldest are dropped. */
+  readonly heldRows?: number
+  /** A novel row is confirmed when so many held rows are near it, 1 … 10,000, default 10, … */
+  readonly confirmRows?: number
+  /** … that came in so many periods, 1 … 10,000; null, the default: never by itself. */
+  readonly confirmPeriods?: number | null
+  /** Default `grow`: 10 landmarks when as many novel rows are to be learnt, to twice those the model has. */
+  readonly sketch?: SketchPolicy
+  /** Default `keep`. `re-estimate`: when landmarks change and the quantile has moved by more than a tenth. */
+  readonly bandwidth?: 'keep' | 're-estimate'
+  /** Share of arrivals kept from learning, to set the threshold; 0 (the threshold stays) to 0.5, default 0.2. */
+  readonly calibrationShare?: number
+  /** Rows kept for that, 10 … 100,000; default 500. */
+  readonly calibrationRows?: number
+  /** Bounds of what may be learnt; null: none. */
+  readonly guard?: GuardBounds | null
+}
+
+export type Forgetting =
+  | { readonly kind: 'none' }
+  /** A row counts half after so many more were learnt. */
+  | { readonly kind: 'exponential'; readonly halfLifeRows: number }
+  /** Only the last so many rows count. */
+  | { readonly kind: 'window'; readonly rows: number }
+
+/** `disregard`: dropped. `hold`: kept until confirmed. `learn`: becomes a component at once. */
+export type NovelPolicy = 'disregard' | 'hold' | 'learn'
+
+export type SketchPolicy =
+  | { readonly kind: 'keep' }
+  /** When so many novel rows are to be learnt, and each `everyRounds` unless that is null: `rows` landmarks more, up to
+   * the maximum; then in the places of landmarks drawn at random. */
+  | {
+      readonly kind: 'grow'
+      readonly rows: number
+      readonly everyRounds: number | null
+      readonly maximumLandmarks: number | null
+    }
+  /** The same in the places of landmarks drawn at random. */
+  | { readonly kind: 'replace'; readonly rows: number; readonly everyRounds: number | null }
+
+export interface GuardBounds {
+  /** Share of the known-novel rows that may come to pass for normal, in [0, 1]. */
+  readonly lifted: number
+  /** Share of the known-normal rows that may come to pass for novel, in [0, 1]. */
+  readonly moved: number
+  /** Whether rows that only the model as it was finds novel are held too, instead of learnt. */
+  readonly shadowAgrees: boolean
+}
+
+/** Complete and in range; plain data. */
+export type CheckedLearningOptions = Required<LearningOptions>
+
+export const DEFAULT_GUARD: GuardBounds = { lifted: 0.02, moved: 0.1, shadowAgrees: false }
+
+export const DEFAULT_LEARNING: CheckedLearningOptions = {
+  method: 1,
+  roundRows: 100,
+  reservoirRows: 1000,
+  forgetting: { kind: 'none' },
+  maximumComponents: 20,
+  novel: 'hold',
+  heldRows: 200,
+  confirmRows: 10,
+  confirmPeriods: null,
+  sketch: { kind: 'grow', rows: 10, everyRounds: null, maximumLandmarks: null },
+  bandwidth: 'keep',
+  calibrationShare: 0.2,
+  calibrationRows: 500,
+  guard: DEFAULT_GUARD,
+}
+
+/** Throws ArgumentError with `field` set to the path of the option at fault. Options that are undefined have their defaults. */
+export function checkLearningOptions(given: LearningOptions = {}): CheckedLearningOptions {
+  const known = DEFAULT_LEARNING as unknown as Record<string, unknown>
+  const options = { ...known }
+  for (const [key, value] of Object.entries(recordAt(given, 'learning'))) {
+    if (!Object.hasOwn(known, key)) refuse(`learning.${key}`, 'no such option', value)
+    if (value !== undefined) options[key] = value
+  }
+  const { guard } = options
+  return {
+    method: oneOf(options.method, 'method', [1, 2]),
+    roundRows: wholeIn(options.roundRows, 'roundRows', 1, 100_000),
+    reservoirRows:
+      options.reservoirRows === 'all'
+        ? 'all'
+        : wholeIn(options.reservoirRows, 'reservoirRows', 10, 1_000_000),
+    forgetting: checkForgetting(options.forgetting),
+    maximumComponents: wholeIn(options.maximumComponents, 'maximumComponents', 1, 1000),
+    novel: oneOf(options.novel, 'novel', ['disregard', 'hold', 'learn']),
+    heldRows: wholeIn(options.heldRows, 'heldRows', 1, 100_000),
+    confirmRows: wholeIn(options.confirmRows, 'confirmRows', 1, 10_000),
+    confirmPeriods:
+      options.confirmPeriods === null ? null : wholeIn(options.confirmPeriods, 'confirmPeriods', 1, 10_000),
+    sketch: checkSketch(options.sketch),
+    bandwidth: oneOf(options.bandwidth, 'bandwidth', ['keep', 're-estimate']),
+    calibrationShare: numberIn(options.calibrationShare, 'calibrationShare', 0, 0.5),
+    calibrationRows: wholeIn(options.calibrationRows, 'calibrationRows', 10, 100_000),
+    guard: guard === null ? null : checkGuard(guard),
+  }
+}
+
+function checkForgetting(value: unknown): Forgetting {
+  const fields = recordAt(value, 'learning.forgetting')
+  const kind = oneOf(fields.kind, 'forgetting.kind', ['none', 'exponential', 'window'])
+  switch (kind) {
+    case 'none':
+      exactly(fields, 'forgetting', ['kind'])
+      return { kind }
+    case 'exponential':
+      exactly(fields, 'forgetting', ['kind', 'halfLifeRows'])
+      return { kind, halfLifeRows: numberIn(fields.halfLifeRows, 'forgetting.halfLifeRows', 10, 1e9) }
+    case 'window':
+      exactly(fields, 'forgetting', ['kind', 'rows'])
+      return { kind, rows: wholeIn(fields.rows, 'forgetting.rows', 10, 1_000_000) }
+  }
+}
+
+function checkSketch(value: unknown): SketchPolicy {
+  const fields = recordAt(value, 'learning.sketch')
+  const kind = oneOf(fields.kind, 'sketch.kind', ['keep', 'grow', 'replace'])
+  if (kind === 'keep') {
+    exactly(fields, 'sketch', ['kind'])
+    return { kind }
+  }
+  const rows = wholeIn(fields.rows, 'sketch.rows', 1, 2000)
+  const everyRounds =
+    fields.everyRounds === null ? null : wholeIn(fields.everyRounds, 'sketch.everyRounds', 1, 1_000_000)
+  if (kind === 'replace') {
+    exactly(fields, 'sketch', ['kind', 'rows', 'everyRounds'])
+    return { kind, rows, everyRounds }
+  }
+  exactly(fields, 'sketch', ['kind', 'rows', 'everyRounds', 'maximumLandmarks'])
+  const { maximumLandmarks } = fields
+  return {
+    kind,
+    rows,
+    everyRounds,
+    maximumLandmarks:
+      maximumLandmarks === null ? null : wholeIn(maximumLandmarks, 'sketch.maximumLandmarks', 1, 2000),
+  }
+}
+
+function checkGuard(value: unknown): GuardBounds {
+  const fields = recordAt(value, 'learning.guard')
+  exactly(fields, 'guard', ['lifted', 'moved', 'shadowAgrees'])
+  const { shadowAgrees } = fields
+  if (typeof shadowAgrees !== 'boolean') refuse('learning.guard.shadowAgrees', 'true or false', shadowAgrees)
+  return {
+    lifted: numberIn(fields.lifted, 'guard.lifted', 0, 1),
+    moved: numberIn(fields.moved, 'guard.moved', 0, 1),
+    shadowAgrees: shadowAgrees as boolean,
+  }
+}
+
+function exactly(fields: Readonly<Record<string, unknown>>, of: string, keys: readonly string[]): void {
+  for (const key of Object.keys(fields)) {
+    if (!keys.includes(key)) refuse(`learning.${of}.${key}`, 'no such option', fields[key])
+  }
+}
+
+function recordAt(value: unknown, field: string): Readonly<Record<string, unknown>> {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    return refuse(field, 'an object', value)
+  }
+  return value as Readonly<Record<string, unknown>>
+}
+
+function oneOf<const T extends string | number>(value: unknown, field: string, known: readonly T[]): T {
+  return known.find((item) => item === value) ?? refuse(`learning.${field}`, known.join(', '), value)
+}
+
+function wholeIn(value: unknown, field: string, low: number, high: number): number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= low && value <= high
+    ? value
+    : refuse(`learning.${field}`, `a whole number from ${low} to ${high}`, value)
+}
+
+function numberIn(value: unknown, field: string, low: number, high: number): number {
+  return typeof value === 'number' && value >= low && value <= high
+    ? value
+    : refuse(`learning.${field}`, `a number from ${low} to ${high}`, value)
+}
+
+function refuse(field: string, expected: string, found: unknown): never {
+  throw new ArgumentError(`${field}: expected ${expected}, found ${describeValue(found)}`, field)
+}

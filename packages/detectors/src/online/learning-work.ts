@@ -1,0 +1,211 @@
+/**
+ * LearningWork: a model in the middle of learning, everything in it free to change.
+ *
+ * It is opened from the model and its learned state and closed into them again; between the two it keeps what would
+ * be wasteful to make anew with each arrival (points of the reservoir's rows, scorers). Nothing else is in it, so that
+ * closing and opening changes nothing: a refused round is undone by opening the last one that was closed.
+ */
+import { concatRows, type Matrix, matrixOf } from '@oddflow/core'
+import { gaussianKernel } from '@oddflow/linalg'
+import type { Threshold } from '../threshold.js'
+import {
+  createScaledRowScorer,
+  guardOfModel,
+  mixtureOfModel,
+  regularisationOf,
+  reservoirCapacity,
+  type ScaledRowScorer,
+  spaceOfModel,
+} from './begin-learning.js'
+import type { WeightedPoints } from './incremental-em.js'
+import type { LearnedState, LearningCounters, LearningModel } from './learned-state.js'
+import type { CheckedLearningOptions } from './learning-options.js'
+import { copyStatistics, type LearningMixture, type MixtureStatistics } from './mixture-statistics.js'
+import { createPointScorer, createPointSpace, type PointScorer, type PointSpace } from './point-space.js'
+import { RowBuffer } from './row-buffer.js'
+import type { Sketch } from './sketch-update.js'
+
+/** Rows waiting to become landmarks, for each that a sketch update takes. */
+const FRESH_ROWS = 16
+
+export type MutableCounters = { -readonly [Key in keyof LearningCounters]: LearningCounters[Key] }
+
+export interface ScoredRows {
+  readonly points: Float64Array
+  readonly scores: Float64Array
+  readonly densities: Float64Array
+}
+
+export class LearningWork {
+  readonly options: CheckedLearningOptions
+  readonly seed: number
+  readonly frozen: LearnedState['frozen']
+  readonly knownNormal: Matrix
+  readonly knownNovel: Matrix
+  readonly regularisation: number
+  readonly frozenScores: ScaledRowScorer
+
+  model: LearningModel
+  threshold: Threshold
+  counters: MutableCounters
+  statistics: MixtureStatistics
+  base: MixtureStatistics
+  unseenRows: number
+  densityShift: number
+  sketch: Sketch | null
+  origins: Int32Array
+  reservoirSeen: number
+  readonly reservoir: RowBuffer
+  readonly calibration: RowBuffer
+  readonly doubtful: RowBuffer
+  readonly fresh: RowBuffer
+  readonly held: RowBuffer
+  /** Novel rows that are to be learnt in this round. */
+  readonly pending: RowBuffer
+  /** Arrivals of this round. */
+  roundArrivals = 0
+  roundLearnt = 0
+  /** Whether all of them were said to be normal. */
+  roundAssumed = true
+  /** Points of the reservoir's rows, place by place. */
+  reservoirPoints: Float64Array
+
+  space: PointSpace
+  #scorer: PointScorer | null = null
+
+  constructor(model: LearningModel, threshold: Threshold, state: LearnedState) {
+    const { options } = state
+    this.model = model
+    this.threshold = threshold
+    this.options = options
+    this.seed = state.seed
+    this.frozen = state.frozen
+    this.knownNormal = state.knownNormal
+    this.knownNovel = state.knownNovel
+    this.regularisation = regularisationOf(state.frozen.detector)
+    this.frozenScores = createScaledRowScorer(state.frozen.detector)
+    this.counters = { ...state.counters }
+    this.statistics = copyStatistics(state.statistics)
+    this.base = copyStatistics(state.base)
+    this.unseenRows = state.unseenRows
+    this.densityShift = state.densityShift
+    this.origins = state.origins
+    this.reservoirSeen = state.reservoirSeen
+    this.sketch =
+      'embedding' in model
+        ? {
+            embedding: model.embedding,
+            gram: gaussianKernel(
+              model.embedding.landmarks,
+              model.embedding.landmarks,
+              model.embedding.bandwidth,
+            ),
+            random: state.random,
+          }
+        : null
+    const width = model.fitReport.dimension
+    const buffer = (capacity: number, rows: Matrix) =>
+      new RowBuffer(width, capacity, { rows, numbers: new Float64Array(rows.rows) })
+    this.reservoir = new RowBuffer(
+      width,
+      reservoirCapacity(options.reservoirRows, options.forgetting),
+      state.reservoir,
+    )
+    this.calibration = buffer(options.calibrationRows, state.calibration)
+    this.doubtful = buffer(options.calibrationRows, state.doubtful)
+    this.fresh = buffer(freshCapacity(options), state.fresh)
+    this.held = new RowBuffer(width, options.heldRows, state.held)
+    this.pending = buffer(4 * options.roundRows, matrixOf(0, width, new Float64Array(0)))
+    this.space = spaceOfModel(model)
+    this.reservoirPoints = new Float64Array(0)
+    this.locateReservoir()
+  }
+
+  get mixture(): LearningMixture {
+    return mixtureOfModel(this.model)
+  }
+
+  set mixture(mixture: LearningMixture) {
+    this.model = { ...this.model, mixture } as LearningModel
+    this.#scorer = null
+  }
+
+  /** After the embedding or the guard has changed. */
+  replaceModel(model: LearningModel): void {
+    this.model = model
+    const embedding = 'embedding' in model ? model.embedding : null
+    this.space = createPointSpace(model.fitReport.dimension, embedding, guardOfModel(model))
+    this.#scorer = null
+  }
+
+  /** Points of all rows in the reservoir, anew. */
+  locateReservoir(): void {
+    const { count, data } = this.reservoir
+    this.reservoirPoints = new Float64Array(count * this.space.d)
+    this.space.locate(data, 0, count, this.reservoirPoints, 0)
+  }
+
+  /** Puts a point at a place of the reservoir. */
+  setReservoirPoint(place: number, points: Float64Array, start: number): void {
+    const { d } = this.space
+    if ((place + 1) * d > this.reservoirPoints.length) {
+      const grown = new Float64Array(Math.max(16, 2 * (place + 1)) * d)
+      grown.set(this.reservoirPoints)
+      this.reservoirPoints = grown
+    }
+    for (let c = 0; c < d; c++) this.reservoirPoints[place * d + c] = points[start + c]!
+  }
+
+  get keptPoints(): WeightedPoints {
+    return { count: this.reservoir.count, points: this.reservoirPoints, weights: this.reservoir.numbers }
+  }
+
+  /** `count` scaled rows, located and scored as the model now is. */
+  scored(rows: Float64Array, count: number): ScoredRows {
+    const points = new Float64Array(count * this.space.d)
+    const supports = new Float64Array(count)
+    const scores = new Float64Array(count)
+    const densities = new Float64Array(count)
+    this.space.locate(rows, 0, count, points, 0, supports)
+    this.#scorer ??= createPointScorer(this.mixture, guardOfModel(this.model))
+    this.#scorer(points, supports, count, scores, densities)
+    return { points, scores, densities }
+  }
+
+  /** The learned state as it now is. Only between rounds. */
+  close(): LearnedState {
+    // in order first, so that points and rows stay together
+    const reservoir = this.reservoir.entries()
+    this.locateReservoir()
+    return {
+      version: 1,
+      options: this.options,
+      seed: this.seed,
+      counters: { ...this.counters },
+      statistics: copyStatistics(this.statistics),
+      base: copyStatistics(this.base),
+      unseenRows: this.unseenRows,
+      densityShift: this.densityShift,
+      random: this.sketch?.random ?? null,
+      origins: this.origins,
+      reservoir,
+      reservoirSeen: this.reservoirSeen,
+      calibration: this.calibration.entries().rows,
+      doubtful: this.doubtful.entries().rows,
+      fresh: this.fresh.entries().rows,
+      held: this.held.entries(),
+      knownNormal: this.knownNormal,
+      knownNovel: this.knownNovel,
+      frozen: this.frozen,
+    }
+  }
+
+  /** Rows that may become landmarks: those that wait first, then those learnt since the last change. */
+  landmarkCandidates(): Matrix {
+    return concatRows([this.pending.entries().rows, this.fresh.entries().rows])
+  }
+}
+
+export function freshCapacity({ sketch }: CheckedLearningOptions): number {
+  return sketch.kind === 'keep' ? 1 : FRESH_ROWS * sketch.rows
+}

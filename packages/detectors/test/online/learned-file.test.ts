@@ -1,0 +1,159 @@
+import { createRng, decodeSafetensors, encodeSafetensors, FormatError, type Tensor } from '@oddflow/core'
+import { describe, expect, it } from 'vitest'
+import { createLearner, decodeModelFile, encodeModelFile, type SavedModel } from '../../src/index.js'
+import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
+import { sampleModel, sampleRows } from '../model-file/sample.js'
+
+function learnt(options = {}): SavedModel {
+  const learner = createLearner(sampleModel({ detector: 'oc-kjl-qs', ...options }), {
+    learning: { roundRows: 20, guard: null, calibrationRows: 10 },
+  })
+  learner.arrive(sampleRows(5, 80))
+  learner.endRound()
+  return learner.saved()
+}
+
+const saved = learnt()
+const bytes = encodeModelFile(saved)
+const file = decodeSafetensors(bytes)
+
+function signed(forged: Uint8Array): Uint8Array {
+  forged.set(Buffer.from(modelFileChecksum(forged)), CHECKSUM_OFFSET)
+  return forged
+}
+
+/** What reading says of the file with some of it changed. */
+function refusal(change: {
+  tensors?: Record<string, Tensor | undefined>
+  head?: (head: Record<string, unknown>) => void
+}): FormatError | null {
+  const tensors = new Map(file.tensors)
+  for (const [name, tensor] of Object.entries(change.tensors ?? {})) {
+    if (tensor === undefined) tensors.delete(name)
+    else tensors.set(name, tensor)
+  }
+  const head = JSON.parse(file.metadata.get('learned')!) as Record<string, unknown>
+  change.head?.(head)
+  const metadata = new Map([...file.metadata, ['learned', JSON.stringify(head)]] as [string, string][])
+  try {
+    decodeModelFile(signed(encodeSafetensors({ tensors, metadata })))
+    return null
+  } catch (error) {
+    if (error instanceof FormatError) return error
+    throw error
+  }
+}
+
+const f64 = (shape: number[], ...data: number[]): Tensor => ({
+  dtype: 'F64',
+  shape,
+  data: Float64Array.from(data),
+})
+
+/** The tensor with one number put in. */
+const spoilt = (name: string, at: number, value: number): Record<string, Tensor> => {
+  const tensor = file.tensors.get(name)!
+  const data = tensor.data.slice()
+  data[at] = value
+  return { [name]: { ...tensor, data } as Tensor }
+}
+
+describe('a model file with learned state', () => {
+  it('reads back as it was, unchanged by reading', () => {
+    expect(refusal({})).toBeNull()
+    expect(decodeModelFile(bytes)).toEqual(saved)
+    expect(saved.learned!.counters.learnt).toBeGreaterThan(40)
+  })
+
+  it('adds nothing to the file of a model that has learnt nothing', () => {
+    const plain = encodeModelFile(sampleModel())
+    expect([...decodeSafetensors(plain).metadata.keys()]).not.toContain('learned')
+    expect([...decodeSafetensors(plain).tensors.keys()].filter((name) => name.startsWith('learned'))).toEqual(
+      [],
+    )
+    expect('learned' in decodeModelFile(plain)).toBe(false)
+  })
+
+  const tensors = [...file.tensors.keys()].filter((name) => name.startsWith('learned.'))
+
+  it.each(tensors)('is refused without %s, and with it of another shape', (name) => {
+    expect(refusal({ tensors: { [name]: undefined } })?.message).toMatch(/lacks this tensor|expected/)
+    const { shape } = file.tensors.get(name)!
+    const length = shape.reduce((product, size) => product * size, 1)
+    const wrong = refusal({
+      tensors: { [name]: f64([length + 1], ...new Array<number>(length + 1).fill(0)) },
+    })
+    expect(wrong?.field).toContain('learned')
+  })
+
+  it.each(
+    tensors.filter(
+      (name) => file.tensors.get(name)!.dtype === 'F64' && file.tensors.get(name)!.data.length > 0,
+    ),
+  )('is refused with a number in %s that is none', (name) => {
+    const error = refusal({ tensors: spoilt(name, 0, Number.NaN) })
+    expect(error?.field).toContain('learned')
+    expect(error?.offsetBytes).toBeGreaterThan(8)
+  })
+
+  it('is refused with impossible numbers', () => {
+    expect(refusal({ tensors: spoilt('learned.statistics.masses', 0, -1) })?.field).toBe(
+      'learned.statistics.masses',
+    )
+    expect(refusal({ tensors: spoilt('learned.statistics.scatters', 1, 0.5) })?.field).toBe(
+      'learned.statistics.scatters',
+    )
+    expect(refusal({ tensors: spoilt('learned.reservoirWeights', 0, 0) })?.field).toBe(
+      'learned.reservoirWeights',
+    )
+    expect(refusal({ tensors: spoilt('learned.origins', 0, 99) })?.field).toBe('learned.origins')
+    expect(refusal({ tensors: spoilt('learned.frozen.mixture.weights', 0, -1) })?.field).toContain(
+      'learned.frozen',
+    )
+    expect(refusal({ tensors: { 'learned.more': f64([1], 1) } })?.message).toContain('no such tensor')
+  })
+
+  it('is refused with a head that is not as it is written', () => {
+    expect(refusal({ head: (h) => Object.assign(h, { version: 2 }) })?.field).toBe('learned.version')
+    expect(refusal({ head: (h) => Object.assign(h, { zz: 1 }) })?.message).toContain('zz')
+    expect(refusal({ head: (h) => Object.assign(h, { unseenRows: -1 }) })?.field).toBe('learned.unseenRows')
+    expect(refusal({ head: (h) => Reflect.deleteProperty(h, 'seed') })?.field).toBe('learned.seed')
+    expect(refusal({ head: (h) => Reflect.deleteProperty(h.counters as object, 'learnt') })?.field).toContain(
+      'learnt',
+    )
+    expect(refusal({ head: (h) => Object.assign(h.options as object, { roundRows: 0 }) })?.field).toContain(
+      'roundRows',
+    )
+    expect(refusal({ head: (h) => Object.assign(h.options as object, { more: 1 }) })?.field).toContain('more')
+    expect(refusal({ head: (h) => Object.assign(h.frozen as object, { threshold: null }) })?.field).toContain(
+      'learned.frozen',
+    )
+    for (const value of [null, 1, 'x', [], { toString: 1 }]) {
+      for (const key of ['options', 'counters', 'frozen', 'seed', 'densityShift', 'reservoirSeen']) {
+        if (key === 'densityShift' && value === 1) continue
+        if ((key === 'seed' || key === 'reservoirSeen') && value === 1) continue
+        expect(refusal({ head: (h) => Object.assign(h, { [key]: value }) })?.field, key).toContain('learned')
+      }
+    }
+  })
+
+  it('is refused in words, or is a model, with any bytes changed', () => {
+    const rng = createRng(1)
+    for (let i = 0; i < 300; i++) {
+      const damaged = bytes.slice()
+      for (let j = 0; j < 3; j++) damaged[8 + rng.nextBelow(damaged.length - 8)] = rng.nextBelow(256)
+      try {
+        encodeModelFile(decodeModelFile(signed(damaged)))
+      } catch (error) {
+        expect(error).toBeInstanceOf(FormatError)
+      }
+    }
+  })
+
+  it('is refused on a detector that cannot learn on', () => {
+    const other = { ...sampleModel({ detector: 'nearest' }), learned: saved.learned! }
+    expect(() => encodeModelFile(other)).toThrow(/nearest cannot learn on/)
+    const unguarded = learnt({ supportGuard: false })
+    expect(() => encodeModelFile({ ...saved, learned: unguarded.learned! })).toThrow(/supportGuard/)
+  })
+})

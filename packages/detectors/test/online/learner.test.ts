@@ -1,0 +1,297 @@
+import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'
+import { describe, expect, it } from 'vitest'
+import type { LearningModel } from '../../src/index.js'
+import {
+  calibrateThreshold,
+  checkParameters,
+  createJournallingLearner,
+  createLearner,
+  createScoreWorkspace,
+  type DetectorOptions,
+  decodeModelFile,
+  encodeModelFile,
+  fitDetector,
+  isNovel,
+  type LearningOptions,
+  replayJournal,
+  type SavedModel,
+  scoreSamples,
+} from '../../src/index.js'
+import { scoreScaledRows } from '../../src/online/begin-learning.js'
+import { clusteredRows } from '../rows.js'
+
+const COLUMNS = 5
+const TRAINING = 150
+
+const scores = (saved: SavedModel, rows: Matrix) =>
+  scoreSamples(saved.detector, rows, new Float64Array(rows.rows), createScoreWorkspace(saved.detector))
+
+const novelShare = (saved: SavedModel, rows: Matrix) =>
+  scores(saved, rows).reduce((sum, score) => sum + (isNovel(score, saved.threshold) ? 1 : 0), 0) / rows.rows
+
+function train(options: DetectorOptions = {}, seed = 1): SavedModel {
+  const embeds = options.detector === undefined || options.detector.startsWith('oc-')
+  const parameters = checkParameters({ ...(embeds ? { m: 20, d: 3 } : {}), ...options })
+  const detector = fitDetector(clusteredRows(TRAINING, COLUMNS), parameters, createRng(seed).fork('fit'))
+  const calibration = scoreSamples(
+    detector,
+    clusteredRows(120, COLUMNS, 7),
+    new Float64Array(120),
+    createScoreWorkspace(detector),
+  )
+  return {
+    detector,
+    contract: { featureSet: 'rows', featureSetVersion: 1, dimension: COLUMNS, scaler: parameters.scaler },
+    threshold: calibrateThreshold(calibration, 0.02),
+    onePacketRule: null,
+    provenance: { oddflowVersion: '0.1.0', seed, dataSha256: 'ab'.repeat(32), rows: TRAINING + 120 },
+  }
+}
+
+/** A mode that training had nothing of. */
+function newMode(n: number, seed = 3): Matrix {
+  const rng = createRng(seed)
+  return matrixOf(
+    n,
+    COLUMNS,
+    Float64Array.from({ length: n * COLUMNS }, () => 60 + rng.nextNormal()),
+  )
+}
+
+const part = (rows: Matrix, from: number, to: number) =>
+  takeRows(
+    rows,
+    Array.from({ length: to - from }, (_, i) => from + i),
+  )
+
+const DETECTORS: [string, DetectorOptions][] = [
+  ['oc-kjl-qs', {}],
+  ['oc-kjl-qs, unguarded, standard', { supportGuard: false, scaler: 'standard' }],
+  ['oc-kjl, centred', { detector: 'oc-kjl', centre: true, k: 4 }],
+  ['oc-nystrom-qs', { detector: 'oc-nystrom-qs' }],
+  ['gmm, full', { detector: 'gmm', k: 4, scaler: 'standard' }],
+  ['gmm, diagonal', { detector: 'gmm', k: 4, covariance: 'diagonal' }],
+]
+
+describe.each(DETECTORS)('learning on with %s', (_, options) => {
+  const saved = train(options)
+  const learning: LearningOptions = { roundRows: 40, confirmPeriods: 3, confirmRows: 6, guard: null }
+  /** Normal rows, and one in ten of a new mode. */
+  const stream = concatRows(
+    Array.from({ length: 8 }, (_, i) => concatRows([clusteredRows(45, COLUMNS, 20 + i), newMode(5, 30 + i)])),
+  )
+
+  it('scores as the detector itself, bit for bit', () => {
+    const rows = stream
+    const plain = { ...saved.detector, scaler: { kind: 'none' } } as LearningModel
+    expect(scoreScaledRows(plain, rows)).toEqual(scores({ ...saved, detector: plain }, rows))
+  })
+
+  it('writes a file that reads back, and goes on from it as if it had not stopped', () => {
+    const whole = createLearner(saved, { learning, seed: 4 })
+    whole.arrive(part(stream, 0, 200), { period: 1 })
+    const middle = encodeModelFile(whole.saved())
+    expect(encodeModelFile(decodeModelFile(middle))).toEqual(middle)
+    expect(decodeModelFile(middle)).toEqual(whole.saved())
+    whole.arrive(part(stream, 200, 400), { period: 2 })
+    const again = createLearner(decodeModelFile(middle))
+    again.arrive(part(stream, 200, 400), { period: 2 })
+    expect(encodeModelFile(again.saved())).toEqual(encodeModelFile(whole.saved()))
+    expect(encodeModelFile(saved)).not.toEqual(
+      encodeModelFile({ ...saved, detector: whole.saved().detector }),
+    )
+  })
+
+  it('learns a mode that it is told is normal, and forgets nothing for it', () => {
+    const learner = createLearner(saved, { learning })
+    const mode = newMode(300)
+    // unguarded, what is far from every landmark may be normal, which is what the guard is for
+    if (options.supportGuard !== false) expect(novelShare(saved, newMode(100, 9))).toBe(1)
+    for (let i = 0; i < 300; i += 60) {
+      learner.arrive(concatRows([part(mode, i, i + 60), clusteredRows(60, COLUMNS, i)]), {
+        assumeNormal: true,
+      })
+    }
+    learner.endRound()
+    const updated = learner.saved()
+    expect(novelShare(updated, newMode(100, 9))).toBeLessThan(0.2)
+    expect(novelShare(updated, clusteredRows(200, COLUMNS, 50))).toBeLessThan(0.15)
+    // what is neither stays novel
+    const other = newMode(50, 8)
+    const far = matrixOf(
+      50,
+      COLUMNS,
+      other.data.map((value) => -value),
+    )
+    if (options.supportGuard !== false) expect(novelShare(updated, far)).toBe(1)
+  })
+
+  it('replays a journal to the same bytes, and undoes steps', () => {
+    const lines: string[] = []
+    const learner = createJournallingLearner(saved, { learning, seed: 2 }, (line) => lines.push(line))
+    const files: Uint8Array[] = []
+    for (let i = 0; i < 400; i += 50) {
+      learner.arrive(part(stream, i, i + 50), { period: i / 50 })
+      files.push(encodeModelFile(learner.saved()))
+    }
+    learner.endRound()
+    expect(encodeModelFile(replayJournal(saved, lines))).toEqual(encodeModelFile(learner.saved()))
+    expect(encodeModelFile(replayJournal(saved, lines, 3))).toEqual(files[2])
+    expect(encodeModelFile(replayJournal(saved, lines, 0)).length).toBeGreaterThan(0)
+    const forged = lines.map((line, i) =>
+      i === 1 ? line.replace('"rows":[[', '"rows":[[1e3,').replace(/,[^,]*\],/, '],') : line,
+    )
+    expect(() => replayJournal(saved, forged)).toThrow(/ended with the model/)
+    expect(() => replayJournal(train(options, 5), lines)).toThrow(/begins with the model/)
+  })
+})
+
+describe('the ways of a row', () => {
+  const saved = train()
+  const quiet: LearningOptions = { guard: null, calibrationShare: 0, roundRows: 50 }
+
+  it('learns nothing of novel rows that are disregarded or on hold', () => {
+    for (const novel of ['disregard', 'hold'] as const) {
+      const learner = createLearner(saved, { learning: { ...quiet, novel } })
+      const report = learner.arrive(newMode(50))
+      expect(report.learnt).toBe(0)
+      expect(novel === 'hold' ? report.held : report.disregarded).toBe(50)
+      const { weights } = (learner.saved().detector as LearningModel).mixture
+      expect(weights.length).toBe((saved.detector as LearningModel).mixture.weights.length)
+      expect(novelShare(learner.saved(), newMode(50, 6))).toBe(1)
+    }
+  })
+
+  it('confirms what comes back in other periods, and not what comes at once', () => {
+    const learning: LearningOptions = { ...quiet, confirmRows: 6, confirmPeriods: 3 }
+    const burst = createLearner(saved, { learning })
+    burst.arrive(newMode(200), { period: 1 })
+    expect(burst.counters.confirmed).toBe(0)
+    const steady = createLearner(saved, { learning })
+    for (let period = 1; period <= 4; period++) steady.arrive(newMode(10, period), { period })
+    expect(steady.counters.confirmed).toBeGreaterThanOrEqual(6)
+    steady.endRound()
+    expect(novelShare(steady.saved(), newMode(50, 77))).toBeLessThan(0.5)
+  })
+
+  it('counts every arrival once', () => {
+    const learner = createLearner(saved, { learning: { roundRows: 64, heldRows: 7 } })
+    let sum = 0
+    for (let i = 0; i < 5; i++) {
+      const report = learner.arrive(concatRows([clusteredRows(37, COLUMNS, i), newMode(4, i)]))
+      sum += report.learnt + report.held + report.disregarded + report.heldBack
+    }
+    expect(sum).toBe(5 * 41)
+    expect(learner.counters.arrived).toBe(5 * 41)
+  })
+
+  it('keeps to its caps', () => {
+    const learner = createLearner(saved, {
+      learning: {
+        guard: null,
+        roundRows: 30,
+        reservoirRows: 50,
+        maximumComponents: 6,
+        sketch: { kind: 'grow', rows: 4, everyRounds: 1, maximumLandmarks: 40 },
+      },
+    })
+    for (let i = 0; i < 12; i++) {
+      const rows = newMode(30, i)
+      learner.arrive(
+        matrixOf(
+          30,
+          COLUMNS,
+          rows.data.map((v) => v * (1 + i)),
+        ),
+        { assumeNormal: true },
+      )
+      const { detector, learned } = learner.saved()
+      const model = detector as LearningModel
+      expect(model.mixture.weights.length).toBeLessThanOrEqual(
+        Math.max(6, (saved.detector as LearningModel).mixture.weights.length),
+      )
+      expect('embedding' in model && model.embedding.landmarks.rows).toBeLessThanOrEqual(40)
+      expect(learned!.reservoir.rows.rows).toBeLessThanOrEqual(50)
+    }
+    expect(learner.counters.componentsMerged + learner.counters.componentsRemoved).toBeGreaterThan(0)
+  })
+
+  it.each([
+    ['exponential', { kind: 'exponential', halfLifeRows: 100 }],
+    ['window', { kind: 'window', rows: 150 }],
+  ] as const)('forgets: %s', (_, forgetting) => {
+    const learner = createLearner(saved, {
+      learning: {
+        guard: null,
+        forgetting,
+        roundRows: 50,
+        sketch: { kind: 'replace', rows: 10, everyRounds: 1 },
+      },
+    })
+    const stays = createLearner(saved, { learning: { guard: null, roundRows: 50 } })
+    for (let i = 0; i < 1500; i += 50) {
+      learner.arrive(newMode(50, i), { assumeNormal: true })
+      stays.arrive(newMode(50, i), { assumeNormal: true })
+    }
+    const mass = learner.saved().learned!.statistics.masses.reduce((a, b) => a + b, 0)
+    expect(mass).toBeLessThan(forgetting.kind === 'window' ? 151 : 190)
+    const old = clusteredRows(100, COLUMNS, 70)
+    expect(novelShare(learner.saved(), old)).toBeGreaterThan(0.5)
+    expect(novelShare(stays.saved(), old)).toBeLessThan(novelShare(learner.saved(), old))
+  })
+
+  it('keeps every row and begins from the training rows, as the loop of the text', () => {
+    const rows = clusteredRows(TRAINING, COLUMNS)
+    const learner = createLearner(saved, {
+      trainingRows: rows,
+      learning: {
+        method: 2,
+        reservoirRows: 'all',
+        calibrationShare: 0,
+        guard: null,
+        roundRows: 20,
+        novel: 'learn',
+      },
+    })
+    learner.arrive(clusteredRows(60, COLUMNS, 12))
+    const { learned } = learner.saved()
+    expect(learned!.reservoir.rows.rows).toBe(TRAINING + 60)
+    expect(learned!.base.masses.every((mass) => mass === 0)).toBe(true)
+    expect(learned!.statistics.masses.reduce((a, b) => a + b, 0)).toBeCloseTo(TRAINING + 60, 6)
+    expect(() => createLearner(saved, { learning: { reservoirRows: 'all' } })).toThrow(/training rows/)
+  })
+})
+
+describe('the guard against poisoning', () => {
+  it('undoes a round that would have known-novel rows pass, and counts it', () => {
+    const saved = train()
+    const target = newMode(60, 5)
+    const learning: LearningOptions = { roundRows: 60 }
+    const guarded = createLearner(saved, { learning, knownNovel: part(target, 0, 30) })
+    const open = createLearner(saved, { learning: { ...learning, guard: null } })
+    const before = encodeModelFile({ ...guarded.saved(), learned: undefined as never })
+    const report = guarded.arrive(target, { assumeNormal: true })
+    expect(report.rounds[0]!.refused).toBe(true)
+    expect(report.rounds[0]!.lifted).toBeGreaterThan(0.05)
+    expect(guarded.counters.refused).toBeGreaterThan(40)
+    expect(guarded.counters.learnt).toBe(0)
+    expect(encodeModelFile({ ...guarded.saved(), learned: undefined as never })).toEqual(before)
+    open.arrive(target, { assumeNormal: true })
+    expect(novelShare(open.saved(), newMode(50, 2))).toBeLessThan(0.5)
+    expect(novelShare(guarded.saved(), newMode(50, 2))).toBe(1)
+  })
+})
+
+describe('what cannot learn on', () => {
+  it('is refused by name', () => {
+    expect(() => createLearner(train({ detector: 'nearest' }))).toThrow(/nearest cannot learn on/)
+    expect(() => createLearner(train({ detector: 'gmm', covariance: 'tied' }))).toThrow(/tied/)
+    const saved = train()
+    expect(() => createLearner(saved, { learning: { roundRows: 0 } })).toThrow(/learning.roundRows/)
+    expect(() => createLearner(saved, { learning: { speed: 1 } as never })).toThrow(/learning.speed/)
+    expect(() => createLearner(saved).arrive(newMode(1), { period: -1 })).toThrow(/period/)
+    const learner = createLearner(saved)
+    learner.arrive(clusteredRows(120, COLUMNS, 2))
+    expect(() => createLearner(learner.saved(), { seed: 2 })).toThrow(/learnt before/)
+  })
+})
