@@ -192,7 +192,7 @@ function updateCommand(): Command {
     .option('--known-novel <rows>', 'feature rows that must stay novel, beside made ones')
     .option('--journal <file>', 'write every step, for oddflow replay')
     .option('--seed <number>', 'seed of all randomness, for a first update (default: 1)', whole)
-  return withFormat(withCapture(command), ['text', 'json'])
+  return withCaptureFlags(withFormat(command, ['text', 'json']), true)
     .addHelpText(
       'after',
       `
@@ -222,7 +222,7 @@ function driftCommand(): Command {
     .description('say whether and how a model has aged')
     .addArgument(new Argument('<model>', 'a model file'))
     .addArgument(inputs())
-  return withFormat(withCapture(command), ['text', 'json'])
+  return withCaptureFlags(withFormat(command, ['text', 'json']), true)
     .addHelpText(
       'after',
       `

@@ -1,7 +1,7 @@
 /** `oddflow drift MODEL CAPTURE…`: whether and how a model has aged. */
-import type { CaptureReaderName } from '@oddflow/capture/node'
 import { createDriftMonitor, type DriftReport } from '@oddflow/detectors'
 import { jsonLine, printable, readModel } from '@oddflow/program'
+import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { nothingToJudge } from '../input/name-inputs.js'
@@ -9,12 +9,10 @@ import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
 import { createLineWriter } from '../output/stdout.js'
-import { complaints, filterFrom } from '../pipeline/read-packets.js'
+import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
 import { streamRows } from '../pipeline/stream-rows.js'
 
-export interface DriftCommandOptions {
-  readonly filter?: string
-  readonly reader?: CaptureReaderName
+export interface DriftCommandOptions extends CaptureFlags {
   readonly format: 'text' | 'json'
 }
 
@@ -24,14 +22,18 @@ export async function drift(
   options: DriftCommandOptions,
 ): Promise<void> {
   const kind = inputKindOfAll(files)
-  if (kind === 'rows') refuseCaptureOptions({ ...options }, { filter: '--filter', reader: '--reader' })
+  if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
   const filter = filterFrom(options.filter)
   const saved = readModel(modelPath)
+  const view = viewOfModel(options, saved.contract)
   const monitor = createDriftMonitor(saved)
   const progress = createProgress()
   try {
-    const streamed = await streamRows(saved, files, { filter, reader: options.reader, progress }, (rows) =>
-      monitor.add(rows),
+    const streamed = await streamRows(
+      saved,
+      captureInputs(files, options.continuous),
+      { filter, reader: options.reader, view, progress },
+      (rows) => monitor.add(rows),
     )
     progress.stop()
     for (const line of streamed.reads.flatMap(complaints)) warn(line)
@@ -48,6 +50,8 @@ export async function drift(
     if (report.rows < FEW_ROWS)
       warn(`only ${report.rows} rows: signals of so few come and go; give more traffic`)
     if (streamed.counters !== null) note(describePackets(streamed.counters))
+    const seen = describeView(streamed.reads)
+    if (seen !== null) note(seen)
   } finally {
     progress.stop()
   }
@@ -65,7 +69,7 @@ function describe(path: string, r: DriftReport): string[] {
   ]
   if (r.distance !== null && r.medianP !== null) {
     lines.push(
-      `  scores           distance ${r.distance.toFixed(2)} from training, median p ${r.medianP.toFixed(2)} (0.50 without drift)`,
+      `  scores           ${percent(r.distance)} of the rows too many are low, median p ${r.medianP.toFixed(2)} (0.50 without drift)`,
     )
   }
   if (r.unseenShare !== null) lines.push(`  out of sight     ${percent(r.unseenShare)} (K ≈ 0)`)

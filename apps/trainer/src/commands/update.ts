@@ -1,6 +1,5 @@
 /** `oddflow update MODEL INPUT… -o MODEL`: a model learns on from more traffic. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
-import type { CaptureReaderName } from '@oddflow/capture/node'
 import { ArgumentError, type Matrix } from '@oddflow/core'
 import {
   createJournallingLearner,
@@ -13,6 +12,7 @@ import {
   type SavedModel,
 } from '@oddflow/detectors'
 import { fileError, jsonLine, printable, readModel, UsageError } from '@oddflow/program'
+import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { nothingToJudge } from '../input/name-inputs.js'
@@ -22,10 +22,10 @@ import { note, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
 import { createLineWriter } from '../output/stdout.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
-import { complaints, filterFrom } from '../pipeline/read-packets.js'
+import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
 import { streamRows } from '../pipeline/stream-rows.js'
 
-export interface UpdateCommandOptions {
+export interface UpdateCommandOptions extends CaptureFlags {
   readonly output: string
   readonly assumeNormal?: boolean
   readonly method?: string
@@ -48,8 +48,6 @@ export interface UpdateCommandOptions {
   readonly knownNovel?: string
   readonly journal?: string
   readonly seed?: number
-  readonly filter?: string
-  readonly reader?: CaptureReaderName
   readonly format: 'text' | 'json'
 }
 
@@ -59,12 +57,13 @@ export async function update(
   options: UpdateCommandOptions,
 ): Promise<void> {
   const kind = inputKindOfAll(files)
-  if (kind === 'rows') refuseCaptureOptions({ ...options }, { filter: '--filter', reader: '--reader' })
+  if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
   const filter = filterFrom(options.filter)
   // a model may learn in its own place: it is read whole before it is written
   checkWritable(options.output, files)
   if (options.journal !== undefined) checkWritable(options.journal, [...files, modelPath, options.output])
   const saved = readModel(modelPath)
+  const view = viewOfModel(options, saved.contract)
   const learning = learningFrom(options, saved)
   if (saved.learned !== undefined && options.seed !== undefined) {
     throw new UsageError('--seed: the model has learnt before and keeps the seed that it has')
@@ -91,8 +90,8 @@ export async function update(
     let novelToFrozen = 0
     const streamed = await streamRows(
       saved,
-      files,
-      { filter, reader: options.reader, progress },
+      captureInputs(files, options.continuous),
+      { filter, reader: options.reader, view, progress },
       (rows: Matrix, input: number) => {
         const report = learner.arrive(rows, {
           assumeNormal: options.assumeNormal === true,
@@ -150,6 +149,8 @@ export async function update(
     }
     if (summary.learnt === 0) warn('nothing was learnt; see --assume-normal and --confirm')
     if (streamed.counters !== null) note(describePackets(streamed.counters))
+    const seen = describeView(streamed.reads)
+    if (seen !== null) note(seen)
   } finally {
     journal?.close()
     progress.stop()

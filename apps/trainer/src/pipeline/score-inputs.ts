@@ -62,8 +62,19 @@ export async function scoreInputs(
     return { counters: null }
   }
   const { contract, ...judging } = createJudging(saved, inputs[0].name, options.keepRows)
+  return { counters: await readRecords(contract, inputs, options, judging, onInput) }
+}
+
+/** Hands the flow records of captures to `sink`, in the way that the contract asks for, and what comes of each on. */
+export function readRecords<Result>(
+  contract: FlowContract,
+  inputs: readonly CaptureInput[],
+  options: ReadOptions & { readonly view: PacketView },
+  sink: RecordSink<Result>,
+  onInput: (result: Result) => void,
+): Promise<FlowCounters> {
   const captures = contract.truncation.mode === 'idle-gap' ? collectCaptures : streamCaptures
-  return { counters: await captures(contract, inputs, options, judging, onInput) }
+  return captures(contract, inputs, options, sink, onInput)
 }
 
 function scoreRows(saved: SavedModel, path: string, keepRows: boolean): ScoredInput {
@@ -97,15 +108,18 @@ const SAMPLE_ROWS = 5_000
 /** A file is finite, so its open flows may take what a long-running watcher's may not. */
 const OPEN_FLOWS_BYTES = 512 * 1024 * 1024
 
-/** Records in, verdicts of the present input out. */
-interface Judging {
-  /** To which a streaming extractor writes its rows. */
+/** Records in, something of the present input out. */
+export interface RecordSink<Result> {
+  /** To which rows are written. */
   readonly row: Float64Array
   /** Starts an input. */
   begin(input: string): void
   onRecord(record: FlowRecord): void
-  end(read: CaptureRead): ScoredInput
+  end(read: CaptureRead): Result
 }
+
+/** Verdicts of the present input. */
+type Judging = RecordSink<ScoredInput>
 
 function createJudging(
   saved: SavedModel,
@@ -143,46 +157,46 @@ function captureJudge(saved: SavedModel, path: string): FlowJudge {
   }
 }
 
-async function streamCaptures(
+async function streamCaptures<Result>(
   contract: FlowContract,
   inputs: readonly CaptureInput[],
-  options: ScoreOptions,
-  judging: Judging,
-  onInput: (scored: ScoredInput) => void,
+  options: ReadOptions & { readonly view: PacketView },
+  sink: RecordSink<Result>,
+  onInput: (result: Result) => void,
 ): Promise<FlowCounters> {
   const extractor = createFlowExtractor({
     contract,
-    row: judging.row,
+    row: sink.row,
     hashSeed: hashSeed(),
     memoryBytes: OPEN_FLOWS_BYTES,
-    onRecord: (record) => judging.onRecord(record),
+    onRecord: (record) => sink.onRecord(record),
   })
   for (const input of inputs) {
-    judging.begin(input.name)
+    sink.begin(input.name)
     const read = await readPackets(input, options, (packets) => extractor.add(packets))
     extractor.endCapture()
-    onInput(judging.end(read))
+    onInput(sink.end(read))
   }
   return extractor.finish()
 }
 
-async function collectCaptures(
+async function collectCaptures<Result>(
   contract: FlowContract,
   inputs: readonly CaptureInput[],
-  options: ScoreOptions,
-  judging: Judging,
-  onInput: (scored: ScoredInput) => void,
+  options: ReadOptions & { readonly view: PacketView },
+  sink: RecordSink<Result>,
+  onInput: (result: Result) => void,
 ): Promise<FlowCounters> {
   const counters: FlowCounters[] = []
   for (const input of inputs) {
-    judging.begin(input.name)
+    sink.begin(input.name)
     const { flows, reads } = await collectFlows([input], gatheringOf(contract), options)
     const counts = extractRecords(flows, contract, (record) => {
-      if (record.row !== null) judging.row.set(record.row)
-      judging.onRecord(record)
+      if (record.row !== null) sink.row.set(record.row)
+      sink.onRecord(record)
     })
     counters.push(countersOf(flows, counts))
-    onInput(judging.end(reads[0]))
+    onInput(sink.end(reads[0]))
   }
   return sumCounters(counters)
 }

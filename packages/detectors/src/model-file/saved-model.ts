@@ -7,8 +7,8 @@
  */
 import { type FeatureContract, FormatError, type OnePacketRule } from '@oddflow/core'
 import type { DetectorModel } from '../model.js'
-import type { CheckedParameters } from '../parameters.js'
 import type { LearnedState } from '../online/learned-state.js'
+import type { CheckedParameters } from '../parameters.js'
 import type { Threshold } from '../threshold.js'
 import { checkParameterSelection, type ParameterSelection } from './parameter-selection.js'
 

@@ -2,9 +2,9 @@
  * Drift signals: how a model's traffic has moved away from what it was trained on, without a label.
  *
  * - *Scores*: with a support guard a score is made of two tail probabilities among the training rows, of the density
- *   and of the support, each of which is spread evenly over [0, 1] on traffic like the training's. The signal is the
- *   distance from evenness (Kolmogorov's D) of the one that is further from it, and whether the mean of both changes
- *   on the way (ADWIN, Page–Hinkley). Without a guard the verdicts, 0 or 1, stand for it.
+ *   and of the support, each of which is spread evenly over [0, 1] on traffic like the training's, or higher, as equal
+ *   rows share the highest of theirs. The signal is by how much too many are low (Kolmogorov's D⁺) of the one that
+ *   has more of them, and whether the mean of both changes on the way (ADWIN, Page–Hinkley). Without a guard the verdicts, 0 or 1, stand for it.
  * - *Novel*: share of rows below the threshold, against the bound that the calibration gives.
  * - *K ≈ 0*: share of rows of which no landmark sees anything: the largest kernel value is below 2⁻²⁰, so that
  *   φ′(x) is next to 0 and the mixture has nothing to go by.
@@ -30,7 +30,7 @@ import { createPointScorer } from './point-space.js'
 const ADWIN_DELTA = 0.002
 /** On tail probabilities: a change of the mean by less than 0.05 is let pass. */
 const PAGE_HINKLEY = { tolerance: 0.05, threshold: 15, leastCount: 30 }
-/** Bins of tail probabilities, for Kolmogorov's D. */
+/** Bins of tail probabilities, for Kolmogorov's D⁺. */
 const BINS = 200
 /** Changes that are named; more are counted. */
 const NAMED_CHANGES = 100
@@ -58,7 +58,7 @@ export interface DriftReport {
   readonly novelShare: number
   /** What the calibration promised. */
   readonly novelBound: number
-  /** Kolmogorov's D of the tail probabilities, the larger of two; null without a support guard. */
+  /** Kolmogorov's D⁺ of the tail probabilities, the larger of two; null without a support guard. */
   readonly distance: number | null
   /** Their median; 0.5 where nothing has changed; null without a support guard. */
   readonly medianP: number | null
@@ -180,7 +180,7 @@ function seesNothing(
   return exp(Math.max(-700, kernelExponentFactor(bandwidth) * nearest)) < UNSEEN_KERNEL
 }
 
-/** Largest distance between the share of probabilities up to a bin's end and that end, and the median by bins. */
+/** By how much the share of probabilities up to a bin's end exceeds that end at most, and the median by bins. */
 function spreadOf(bins: Float64Array, rows: number): { readonly distance: number; readonly median: number } {
   let below = 0
   let distance = 0
@@ -188,7 +188,7 @@ function spreadOf(bins: Float64Array, rows: number): { readonly distance: number
   for (let b = 0; b < BINS; b++) {
     below += bins[b]!
     const end = (b + 1) / BINS
-    distance = Math.max(distance, Math.abs(below / rows - end))
+    distance = Math.max(distance, below / rows - end)
     if (median === 1 && below >= rows / 2) median = end
   }
   return { distance, median }
@@ -205,9 +205,8 @@ function findingsOf(f: Omit<DriftReport, 'findings' | 'drifted'>): string[] {
     )
   }
   if (f.distance !== null && f.distance > distance) {
-    const side = f.medianP !== null && f.medianP < 0.5 ? 'less normal' : 'more alike'
     findings.push(
-      `the scores are ${side} than in training: distance ${f.distance.toFixed(2)}, median p ${f.medianP?.toFixed(2)}`,
+      `the scores are lower than in training: ${percent(f.distance)} of the rows too many are low, median p ${f.medianP?.toFixed(2)}`,
     )
   }
   if (f.unseenShare !== null && f.unseenShare > unseenShare) {
