@@ -67,8 +67,10 @@ export function mixtureOfModel(model: LearningModel): LearningMixture {
 
 /** The space of a model's points: over scaled rows. */
 export function spaceOfModel(model: LearningModel): PointSpace {
-  const embedding = 'embedding' in model ? model.embedding : null
-  return createPointSpace(model.fitReport.dimension, embedding, guardOfModel(model))
+  const width = model.fitReport.dimension
+  return 'embedding' in model
+    ? createPointSpace(width, model.embedding, model.supportGuard, model.parameters.precision)
+    : createPointSpace(width, null, null)
 }
 
 export function guardOfModel(model: LearningModel) {

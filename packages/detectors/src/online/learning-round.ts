@@ -13,7 +13,13 @@
  * densities; those are used here in step 2, which wants a threshold of its own between components.
  */
 import { type Matrix, matrixOf, type Rng, shuffleInPlace, takeRows } from '@oddflow/core'
-import { pairDistanceQuantiles, squaredDistance } from '@oddflow/linalg'
+import {
+  exponentFactor,
+  LARGEST_FLOAT32,
+  type Precision,
+  pairDistanceQuantiles,
+  squaredDistance,
+} from '@oddflow/linalg'
 import type { EmbeddedMixtureModel, EmbeddingModel, SupportGuardModel } from '../model.js'
 import type { Threshold } from '../threshold.js'
 import { mixtureOfModel } from './begin-learning.js'
@@ -167,6 +173,7 @@ function updateSketch(work: LearningWork, round: number, rng: Rng): RoundReport[
 function newLandmarks(work: LearningWork, wanted: number, rng: Rng): Matrix {
   const candidates = work.landmarkCandidates()
   const { landmarks } = work.sketch!.embedding
+  const { precision } = (work.model as EmbeddedMixtureModel).parameters
   const { cols } = candidates
   const waiting = work.pending.count
   const draw = rng.fork('candidates')
@@ -182,6 +189,9 @@ function newLandmarks(work: LearningWork, wanted: number, rng: Rng): Matrix {
   const order = [...first.slice(0, half), ...rest, ...first.slice(half)]
   const chosen: number[] = []
   const isNew = (row: number): boolean => {
+    for (let c = 0; c < cols; c++) {
+      if (precision === 'f32' && Math.abs(candidates.data[row * cols + c]!) > LARGEST_FLOAT32) return false
+    }
     for (let j = 0; j < landmarks.rows; j++) {
       if (squaredDistance(candidates.data, row * cols, landmarks.data, j * cols, cols) === 0) return false
     }
@@ -193,7 +203,12 @@ function newLandmarks(work: LearningWork, wanted: number, rng: Rng): Matrix {
     if (chosen.length === wanted) break
     if (isNew(row)) chosen.push(row)
   }
-  return takeRows(candidates, chosen)
+  return roundedTo(precision, takeRows(candidates, chosen))
+}
+
+/** As landmarks of that precision are kept. */
+function roundedTo(precision: Precision, rows: Matrix): Matrix {
+  return precision === 'f64' ? rows : { ...rows, data: rows.data.map(Math.fround) }
 }
 
 /** The quantile of pair distances that the fit took, over the rows kept now, where it has moved by over a tenth. */
@@ -208,8 +223,12 @@ function newBandwidth(work: LearningWork, frozen: EmbeddedMixtureModel, rng: Rng
   )
   const bandwidth = quantiles[0]!
   const old = work.sketch!.embedding.bandwidth
-  const inverse = 1 / (bandwidth * bandwidth)
-  if (!(bandwidth > 0 && inverse > 0 && Number.isFinite(inverse))) return null
+  try {
+    exponentFactor(bandwidth, frozen.parameters.precision)
+  } catch {
+    // no kernel can be made of it
+    return null
+  }
   return Math.abs(bandwidth - old) > 0.1 * old ? bandwidth : null
 }
 

@@ -21,7 +21,7 @@ import type { WeightedPoints } from './incremental-em.js'
 import type { LearnedState, LearningCounters, LearningModel } from './learned-state.js'
 import type { CheckedLearningOptions } from './learning-options.js'
 import { copyStatistics, type LearningMixture, type MixtureStatistics } from './mixture-statistics.js'
-import { createPointScorer, createPointSpace, type PointScorer, type PointSpace } from './point-space.js'
+import { createPointScorer, type PointScorer, type PointSpace } from './point-space.js'
 import { RowBuffer } from './row-buffer.js'
 import type { Sketch } from './sketch-update.js'
 
@@ -133,8 +133,7 @@ export class LearningWork {
   /** After the embedding or the guard has changed. */
   replaceModel(model: LearningModel): void {
     this.model = model
-    const embedding = 'embedding' in model ? model.embedding : null
-    this.space = createPointSpace(model.fitReport.dimension, embedding, guardOfModel(model))
+    this.space = spaceOfModel(model)
     this.#scorer = null
   }
 

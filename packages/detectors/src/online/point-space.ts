@@ -5,7 +5,7 @@
  * are the detector's own, bit for bit, put together from parts that change at different times: mixtures with each
  * arrival, embedding and guard with a round.
  */
-import { logSumExp } from '@oddflow/linalg'
+import { logSumExp, type Precision } from '@oddflow/linalg'
 import { createEmbeddingKernel } from '../embedding-kernel/create.js'
 import { EMBEDDING_TILE_ROWS } from '../embedding-kernel/embedding-kernel.js'
 import type { EmbeddingModel, SupportGuardModel } from '../model.js'
@@ -34,6 +34,7 @@ export function createPointSpace(
   width: number,
   embedding: EmbeddingModel | null,
   guard: SupportGuardModel | null,
+  precision: Precision = 'f64',
 ): PointSpace {
   if (embedding === null) {
     return {
@@ -46,7 +47,7 @@ export function createPointSpace(
   }
   // typed arrays: a kernel is made anew with each change of landmarks, and memories of WebAssembly are not for that
   const kernel = createEmbeddingKernel(embedding, {
-    precision: 'f64',
+    precision,
     simd: false,
     ...(guard === null ? {} : { nearestWeights: createSupportGuard(guard).weights }),
   })

@@ -68,7 +68,7 @@ const DETECTORS: [string, DetectorOptions][] = [
   ['oc-kjl-qs', {}],
   ['oc-kjl-qs, unguarded, standard', { supportGuard: false, scaler: 'standard' }],
   ['oc-kjl, centred', { detector: 'oc-kjl', centre: true, k: 4 }],
-  ['oc-nystrom-qs', { detector: 'oc-nystrom-qs' }],
+  ['oc-nystrom-qs, float32', { detector: 'oc-nystrom-qs', precision: 'f32' }],
   ['gmm, full', { detector: 'gmm', k: 4, scaler: 'standard' }],
   ['gmm, diagonal', { detector: 'gmm', k: 4, covariance: 'diagonal' }],
 ]
