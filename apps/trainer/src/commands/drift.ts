@@ -4,13 +4,12 @@ import { jsonLine, printable, readModel } from '@oddflow/program'
 import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
-import { nothingToJudge } from '../input/name-inputs.js'
 import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
 import { createLineWriter } from '../output/stdout.js'
 import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
-import { streamRows } from '../pipeline/stream-rows.js'
+import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
 
 export interface DriftCommandOptions extends CaptureFlags {
   readonly format: 'text' | 'json'
@@ -37,9 +36,7 @@ export async function drift(
     )
     progress.stop()
     for (const line of streamed.reads.flatMap(complaints)) warn(line)
-    if (streamed.rows === 0) {
-      throw nothingToJudge(files, streamed.counters === null ? 'no rows' : describePackets(streamed.counters))
-    }
+    refuseNoRows(files, streamed)
     warnOfBareRows(saved, kind)
     const report = monitor.report()
     const out = createLineWriter()

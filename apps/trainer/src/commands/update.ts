@@ -15,7 +15,6 @@ import { fileError, jsonLine, printable, readModel, UsageError } from '@oddflow/
 import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
-import { nothingToJudge } from '../input/name-inputs.js'
 import { readRows } from '../input/read-rows.js'
 import { describePackets, plural } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
@@ -23,7 +22,7 @@ import { createProgress } from '../output/progress.js'
 import { createLineWriter } from '../output/stdout.js'
 import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
-import { streamRows } from '../pipeline/stream-rows.js'
+import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
 
 export interface UpdateCommandOptions extends CaptureFlags {
   readonly output: string
@@ -106,9 +105,7 @@ export async function update(
     if (last !== null) rounds.push(last)
     progress.stop()
     for (const line of streamed.reads.flatMap(complaints)) warn(line)
-    if (streamed.rows === 0) {
-      throw nothingToJudge(files, streamed.counters === null ? 'no rows' : describePackets(streamed.counters))
-    }
+    refuseNoRows(files, streamed)
     warnOfBareRows(saved, kind)
     const updated = learner.saved()
     const bytes = encodeModelFile(updated)

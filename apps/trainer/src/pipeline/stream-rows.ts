@@ -5,11 +5,13 @@
  * A capture's flows give their rows as they end, so memory does not grow with the capture. Flows without a row (one
  * packet, too few in time) teach a mixture nothing and are counted alone.
  */
-import { ContractMismatchError, type Matrix, matrixOf, type PacketView } from '@oddflow/core'
+import { ContractMismatchError, DataError, type Matrix, matrixOf, type PacketView } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import type { FlowCounters } from '@oddflow/flows'
 import { inputKind } from '../input/input-kind.js'
+import { nameInputs, noFlowIn } from '../input/name-inputs.js'
 import { readRows } from '../input/read-rows.js'
+import { describePackets, plural } from '../output/describe-verdicts.js'
 import type { CaptureInput, CaptureRead, ReadOptions } from './read-packets.js'
 import { readRecords } from './score-inputs.js'
 
@@ -94,4 +96,13 @@ export async function streamRows(
     (read) => reads.push(read),
   )
   return { rows, withoutRow, counters, reads }
+}
+
+/** Throws DataError where the inputs gave no row, and says why. */
+export function refuseNoRows(paths: readonly string[], { rows, withoutRow, counters }: StreamedRows): void {
+  if (rows > 0) return
+  if (withoutRow === 0) throw noFlowIn(paths, counters === null ? 'no rows' : describePackets(counters))
+  throw new DataError(
+    `${nameInputs(paths)}: ${plural(withoutRow, 'flow record')} in it, but none with a row (of two packets and more): nothing that a mixture is of`,
+  )
 }
