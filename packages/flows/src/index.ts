@@ -14,7 +14,6 @@ export {
   type FlowExtractorOptions,
 } from './flow-extractor.js'
 export type { FlowIdentity } from './flow-identity.js'
-export { createFlowKeyCounter, type FlowKeyCounter, type FlowKeyCounts } from './flow-key-counter.js'
 export { type CommunityIdFlow, communityId } from './flow-log/community-id.js'
 export { type ConnectionState, connectionState } from './flow-log/connection-state.js'
 export {

@@ -4,11 +4,10 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { formatAddress, type PacketBatch } from '@oddflow/capture'
+import { createFlowKeySet, formatAddress, PACKET_OK, type PacketBatch } from '@oddflow/capture'
 import { describe, expect, it } from 'vitest'
 import {
   copyFlowRecord,
-  createFlowKeyCounter,
   END_REASONS,
   extractRecords,
   type FlowRecord,
@@ -66,13 +65,15 @@ describe.skipIf(sharedMissing)('distinct flows (expected.json, flows_outer)', ()
     const golden = expected[name]
     const outer = golden.flows_outer
     const batches = await readOrNothing(join(goldenCaptures, name))
-    const counter = createFlowKeyCounter()
-    for (const batch of batches) counter.add(batch)
+    const keys = createFlowKeySet()
+    for (const batch of batches) {
+      for (let i = 0; i < batch.count; i++) if (batch.status[i] === PACKET_OK) keys.add(batch, i)
+    }
     const { records, counters } = extract(batches, uncut)
     const timed = counters.packetsInFlows + (counters.dropped['no-timestamp'] ?? 0)
     const found = {
-      tcp: counter.counts.tcp,
-      udp: counter.counts.udp,
+      tcp: keys.counts.tcp,
+      udp: keys.counts.udp,
       packets: timed,
       twoOrMore: records.filter((r) => r.packets >= 2).length,
     }

@@ -4,11 +4,11 @@
  * zlib's own gunzip gives up at a wrong checksum or at bytes behind the last member with output still in its
  * buffer. Here the framing is read apart (gzip-framing.ts) and zlib sees the deflate data alone, whose end it
  * knows: all content is given before its checksum is looked at. Only where the deflate data themselves are
- * damaged is output lost, at most the piece that zlib was filling (LOST_BYTES), and it is said. A member small
- * enough to be unpacked in one call (SMALL_BYTES) is checked before it is given, and withheld when it is wrong:
- * what a checksum covers whole need not be trusted for a moment.
+ * damaged is output lost, at most the piece that zlib was filling (LOST_BYTES), and it is said. A member of at
+ * most SMALL_BYTES of content is held until its checksum has come, and withheld when it is wrong: what a
+ * checksum covers whole need not be trusted for a moment. All this is the same however the input is cut.
  *
- * Memory: one output buffer, and one inflater whatever the number of members. Starting a stream is dear, so a
+ * Memory: two output buffers, and one inflater whatever the number of members. Starting a stream is dear, so a
  * member at the start or behind a small one (BGZF, a member for each packet) is first tried in one call; what is not small or
  * not sound then goes through a stream after all. The shortest encoding of nothing (03 00, what gzip makes of
  * an empty input) needs neither, so that a file of a million empty members is no work.
@@ -21,7 +21,7 @@ import { createZlibPump, type ZlibPump } from './zlib-pump.js'
 /** Most output that is lost before damaged deflate data. */
 export const LOST_BYTES = 16_384
 const OUTPUT_BYTES = 262_144
-/** Largest content, and piece of input, of a member that is unpacked in one call: a block of BGZF. */
+/** Largest content of a member that is held, and piece of input that is unpacked in one call: a block of BGZF. */
 const SMALL_BYTES = 65_536
 
 /** How a compressed stream ended. */
@@ -43,6 +43,10 @@ export async function* gunzipBlocks(
   const framing = createGzipFraming()
   const output = new Uint8Array(OUTPUT_BYTES)
   let filled = 0
+  /** Content of a member of which it is not known yet that it is larger than this, or right. */
+  const held = new Uint8Array(SMALL_BYTES)
+  let heldBytes = 0
+  let isSmall = true
   let checksum = 0
   let contentBytes = 0
   let pump: ZlibPump | null = null
@@ -58,14 +62,11 @@ export async function* gunzipBlocks(
     pump?.destroy()
     pump = null
     framing.endData(checksum, contentBytes)
-    expectSmall = contentBytes <= SMALL_BYTES
     checksum = 0
     contentBytes = 0
   }
 
-  function* give(chunk: Uint8Array): Generator<Uint8Array> {
-    checksum = crc32(chunk, checksum)
-    contentBytes = (contentBytes + chunk.length) >>> 0
+  function* put(chunk: Uint8Array): Generator<Uint8Array> {
     for (let at = 0; at < chunk.length; ) {
       if (filled === output.length) yield take()
       const fits = Math.min(chunk.length - at, output.length - filled)
@@ -73,6 +74,36 @@ export async function* gunzipBlocks(
       filled += fits
       at += fits
     }
+  }
+
+  function* release(): Generator<Uint8Array> {
+    yield* put(held.subarray(0, heldBytes))
+    heldBytes = 0
+  }
+
+  function* give(chunk: Uint8Array): Generator<Uint8Array> {
+    checksum = crc32(chunk, checksum)
+    contentBytes = (contentBytes + chunk.length) >>> 0
+    if (isSmall && heldBytes + chunk.length <= SMALL_BYTES) {
+      held.set(chunk, heldBytes)
+      heldBytes += chunk.length
+      return
+    }
+    isSmall = false
+    yield* release()
+    yield* put(chunk)
+  }
+
+  /** The member's trailer has come: gives what is held of it, or withholds it. */
+  function* endMember(isRight: boolean): Generator<Uint8Array> {
+    if (isSmall && !isRight) {
+      state.damage = `damaged: ${framing.damage}; its ${heldBytes} bytes are withheld`
+      heldBytes = 0
+      return
+    }
+    yield* release()
+    expectSmall = isSmall
+    isSmall = true
   }
 
   /** Feeds the inflater and gives its output in large pieces; the last one stays in `output`. */
@@ -96,7 +127,9 @@ export async function* gunzipBlocks(
       while (at < block.length && state.damage === null) {
         if (!framing.inData) {
           at = framing.advance(block, at)
-          if (framing.isLost) state.damage = `damaged: ${framing.damage}`
+          const isRight = framing.takeVerdict()
+          if (isRight !== null) yield* endMember(isRight)
+          if (state.damage === null && framing.isLost) state.damage = `damaged: ${framing.damage}`
           continue
         }
         if (pump === null) {
@@ -108,10 +141,6 @@ export async function* gunzipBlocks(
           const small = expectSmall ? inflateSmall(block.subarray(at, at + SMALL_BYTES)) : null
           if (small !== null) {
             at += small.usedBytes
-            if (!agrees(small.content, block, at)) {
-              state.damage = `damaged: checksum or length of gzip member ${framing.members} is wrong; its ${small.content.length} bytes are withheld`
-              break
-            }
             yield* give(small.content)
             endData()
             continue
@@ -125,6 +154,7 @@ export async function* gunzipBlocks(
         if (inflater.outcome === 'ended') endData()
         else if (inflater.outcome === 'damaged') {
           state.damage = `damaged: ${inflater.message} in gzip member ${framing.members}; up to ${LOST_BYTES} bytes of content before it are lost`
+          yield* release()
         } else at = block.length
       }
       // what has come is given before more is waited for
@@ -134,22 +164,16 @@ export async function* gunzipBlocks(
     if (pump !== null) {
       const inflater: ZlibPump = pump
       yield* inflate(inflater, null)
-      if (filled > 0) yield take()
       if (inflater.outcome === 'ended') endData()
     }
+    yield* release()
+    if (filled > 0) yield take()
     state.truncated = !framing.atBoundary
     state.trailingBytes = framing.garbageBytes
     if (framing.damage !== null) state.damage = `damaged: ${framing.damage}`
   } finally {
     ;(pump as ZlibPump | null)?.destroy()
   }
-}
-
-/** Whether a trailer (RFC 1952, 2.3.1) that has come whole states the content's checksum and length; true while it has not. */
-function agrees(content: Uint8Array, block: Uint8Array, at: number): boolean {
-  if (at + 8 > block.length) return true
-  const trailer = new DataView(block.buffer, block.byteOffset + at, 8)
-  return trailer.getUint32(0, true) === crc32(content, 0) && trailer.getUint32(4, true) === content.length
 }
 
 /** A whole member's deflate data at the start of `input`, in one call; null where it is not that simple. */

@@ -52,6 +52,8 @@ export interface GzipFraming {
   readonly damage: string | null
   /** The headers make no sense: nothing that follows can be unpacked. */
   readonly isLost: boolean
+  /** Whether the trailer of the member that ended last was right, told once; null while it has not come. */
+  takeVerdict(): boolean | null
   /** Reads framing from block[at …) to the next deflate data or the end; returns the first byte not used. */
   advance(block: Uint8Array, at: number): number
   /**
@@ -73,6 +75,7 @@ export function createGzipFraming(): GzipFraming {
   let garbageBytes = 0
   let damage: string | null = null
   let isLost = false
+  let verdict: boolean | null = null
   let contentCrc = 0
   let contentLength = 0
 
@@ -141,6 +144,7 @@ export function createGzipFraming(): GzipFraming {
     } else if (toldLength !== contentLength) {
       damage ??= `checksum right, length of gzip member ${members} wrong: expected ${toldLength} bytes (modulo 2^32), found ${contentLength}`
     }
+    verdict = toldCrc === contentCrc && toldLength === contentLength
     begin('magic')
   }
 
@@ -162,6 +166,11 @@ export function createGzipFraming(): GzipFraming {
     },
     get isLost() {
       return isLost
+    },
+    takeVerdict() {
+      const told = verdict
+      verdict = null
+      return told
     },
     advance(block, from) {
       let at = from

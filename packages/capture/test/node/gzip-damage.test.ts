@@ -181,6 +181,33 @@ describe('gzip', () => {
     await expect(read(bent(2, 7))).rejects.toThrow(CaptureFileError)
   })
 
+  it('gives the same of a damaged file however it is cut', async () => {
+    const members = [
+      gzipSync(made.subarray(0, 20_000)),
+      gzipSync(Buffer.concat([made, made, made])),
+      gzipSync(''),
+    ]
+    const wrong = (k: number, byte: number): Buffer[] =>
+      members.map((member, m) => {
+        const copy = Buffer.from(member)
+        if (m === k) copy[copy.length - byte]! ^= 4
+        return copy
+      })
+    const files = [0, 1, 2].flatMap((k) => [Buffer.concat(wrong(k, 8)), Buffer.concat(wrong(k, 1))])
+    files.push(
+      Buffer.concat(members).subarray(0, -3),
+      Buffer.concat(members).subarray(0, members[0]!.length - 5),
+    )
+    for (const file of files) {
+      const whole = await unpack(file)
+      for (const pieceBytes of [97, 1009, 4096, file.length - 1]) {
+        const found = await unpack(file, pieceBytes)
+        expect(found.state).toEqual(whole.state)
+        expect(found.content.equals(whole.content)).toBe(true)
+      }
+    }
+  })
+
   it('takes small members one after another, among large ones and many empty ones', async () => {
     const records = Array.from({ length: 3000 }, (_, k) =>
       gzipSync(encodePcapRecord({ timestampMicros: k, bytes: new Uint8Array(k === 1500 ? 200_000 : 40) })),
