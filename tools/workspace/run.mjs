@@ -19,6 +19,7 @@ const tasks = {
   demo: async (args) => (await import('./app.mjs')).runApp('trainer', ['demo', ...args]),
   format: async () => (await import('./pnpm.mjs')).runPnpm(['exec', 'biome', 'check', '--write', '.']),
   pnpm: async (args) => (await import('./pnpm.mjs')).runPnpm(args),
+  slow: async ([job, ...args]) => (await import('./slow.mjs')).runSlowJob(job, args),
   'rehearse-release': async () => (await import('./pnpm.mjs')).rehearseRelease(),
 }
 
