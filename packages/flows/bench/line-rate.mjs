@@ -16,7 +16,7 @@
  *   pnpm --filter @oddflow/flows build && node packages/flows/bench/line-rate.mjs [ROUNDS] [ACTIVE_FLOWS]
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
