@@ -95,11 +95,12 @@ function startPeer(command, args, env = {}) {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, ...env } })
   const waiting = []
   const lines = []
+  const endAll = () => {
+    for (const done of waiting) done(null)
+  }
   const give = (line) => (waiting.length > 0 ? waiting.shift()(line) : lines.push(line))
-  createInterface({ input: child.stdout })
-    .on('line', give)
-    .on('close', () => waiting.forEach((f) => f(null)))
-  child.on('error', () => waiting.forEach((f) => f(null)))
+  createInterface({ input: child.stdout }).on('line', give).on('close', endAll)
+  child.on('error', endAll)
   const answer = async () => {
     const line = lines.shift() ?? (await new Promise((done) => waiting.push(done)))
     return line === null ? null : JSON.parse(line)

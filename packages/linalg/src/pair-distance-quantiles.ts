@@ -12,8 +12,9 @@
  * distances; the root is taken of the ranks found.
  */
 import { ArgumentError, type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
+import { forEachPairRun } from './pair-runs.js'
 import { RankBrackets } from './rank-brackets.js'
-import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from './squared-distances.js'
+import { squaredDistances } from './squared-distances.js'
 
 /** Unless asked otherwise, above so many rows the distances of a random sample of so many are ranked instead. */
 export const MAXIMUM_PAIR_ROWS = 5000
@@ -142,29 +143,3 @@ function samplePairs(rows: Matrix): Float64Array {
 }
 
 const SAMPLE_PAIRS = 32768
-
-/**
- * Visits the squared distances of all pairs of rows, each once, in runs of a scratch array that is valid
- * during the call: four rows against all that follow them, and the six pairs among the four.
- */
-function forEachPairRun(
-  { rows: n, cols, data }: Matrix,
-  visit: (values: Float64Array, start: number, count: number) => void,
-): void {
-  const tile = new Float64Array(DISTANCE_TILE_ROWS * n)
-  let i = 0
-  for (; i + DISTANCE_TILE_ROWS <= n; i += DISTANCE_TILE_ROWS) {
-    const after = i + DISTANCE_TILE_ROWS
-    const count = n - after
-    squaredDistancesOfFour(data, i * cols, data, after * cols, count, cols, tile, 0, count)
-    visit(tile, 0, DISTANCE_TILE_ROWS * count)
-    for (let a = i; a + 1 < after; a++) visitRow(a, after - a - 1)
-  }
-  for (; i + 1 < n; i++) visitRow(i, n - i - 1)
-
-  /** Row a against the `count` rows after it. */
-  function visitRow(a: number, count: number): void {
-    squaredDistances(data, a * cols, data, (a + 1) * cols, count, cols, tile, 0)
-    visit(tile, 0, count)
-  }
-}

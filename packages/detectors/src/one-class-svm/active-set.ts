@@ -8,6 +8,8 @@
 import type { Matrix } from '@oddflow/core'
 
 export interface ActiveSet {
+  /** Counts up whenever `vectors` change. */
+  version: number
   /** Active rows; the first `count` places of each array below are theirs. */
   count: number
   /** D. */
@@ -42,6 +44,7 @@ export function createActiveSet(
   diagonal: Float64Array,
 ): ActiveSet {
   return {
+    version: 0,
     count: rows.rows,
     dimension: rows.cols,
     ids: Int32Array.from({ length: rows.rows }, (_, i) => i),

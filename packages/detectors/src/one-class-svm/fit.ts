@@ -41,7 +41,7 @@ export function fitOneClassSvm(input: Matrix | MatrixLike, options: OneClassSvmO
   const diagonal = kernelDiagonal(kernel, rows)
   const cache = new KernelCache(rows.rows, limits.cacheBytes, precision)
   const alpha = initialCoefficients(rows.rows, nu)
-  const gradient = initialGradient(kernel, rows, alpha, cache)
+  const gradient = initialGradient(kernel, rows, alpha, cache, limits.simd)
   const { stop, ...figures } = solve(
     createActiveSet(rows, alpha, gradient, diagonal),
     kernel,
@@ -85,6 +85,7 @@ function checkOptions(options: OneClassSvmOptions, n: number) {
     cacheBytes = DEFAULT_SVM_CACHE_BYTES,
     precision = options.kernel?.kind === 'linear' ? 'float64' : 'float32',
     shrinking = true,
+    simd = true,
   } = options
   const check = (field: string, found: unknown, right: boolean, expected: string) => {
     if (!right) throw new ArgumentError(`${field}: expected ${expected}, found ${found}`, field)
@@ -100,5 +101,6 @@ function checkOptions(options: OneClassSvmOptions, n: number) {
   check('cacheBytes', cacheBytes, cacheBytes >= 0 && Number.isFinite(cacheBytes), 'a number of 0 or more')
   check('shrinking', shrinking, typeof shrinking === 'boolean', 'true or false')
   check('precision', precision, precision === 'float32' || precision === 'float64', 'float32 or float64')
-  return { tolerance, maximumSteps, cacheBytes, precision, shrinking }
+  check('simd', simd, typeof simd === 'boolean', 'true or false')
+  return { tolerance, maximumSteps, cacheBytes, precision, shrinking, simd }
 }

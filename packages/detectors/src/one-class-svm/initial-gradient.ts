@@ -11,8 +11,9 @@
  * mirrored block fills a good part of each memory page that it touches.
  */
 import type { Matrix } from '@oddflow/core'
-import { type PreparedKernel, svmKernelRows } from './kernel.js'
+import type { PreparedKernel } from './kernel.js'
 import type { KernelCache, KernelValues } from './kernel-cache.js'
+import { createKernelColumns } from './kernel-columns.js'
 
 const BLOCK_ROWS = 32
 const BLOCK_COLUMNS = 128
@@ -32,10 +33,12 @@ export function initialGradient(
   rows: Matrix,
   alpha: Float64Array,
   cache: KernelCache,
+  simd: boolean,
 ): Float64Array {
   const { rows: n, cols, data: x } = rows
   const gradient = new Float64Array(n)
-  const block = new Float64Array(BLOCK_ROWS * BLOCK_COLUMNS)
+  const shape = { columns: n, dimension: cols, rows: BLOCK_ROWS, width: BLOCK_COLUMNS }
+  const columns = createKernelColumns(kernel, x, shape, simd)
   let seeds = 0
   while (seeds < n && alpha[seeds]! > 0) seeds++
   const keep = seeds <= cache.capacity
@@ -46,12 +49,13 @@ export function initialGradient(
     const tile = Math.min(BLOCK_ROWS, seeds - i)
     for (let first = i; first < n; first += BLOCK_COLUMNS) {
       const width = Math.min(BLOCK_COLUMNS, n - first)
-      svmKernelRows(kernel, x, i * cols, tile, x, first * cols, width, cols, block)
+      columns.compute(x, i * cols, tile, first, width)
+      const { values: block, offset, stride } = columns
       // columns of the tile itself are there for each of its rows; those after it have a mirror image
       const mirrorStart = Math.max(0, i + tile - first)
       const seedEnd = Math.min(width, seeds - first)
       for (let r = 0; r < tile; r++) {
-        const from = r * width
+        const from = offset + r * stride
         addScaled(alpha[i + r]!, block, from, width, gradient, first)
         gradient[i + r]! += dotRange(
           block,
@@ -65,7 +69,7 @@ export function initialGradient(
       const mirrorEnd = Math.min(width, mirrored - first)
       for (let j = mirrorStart; j < mirrorEnd; j++) {
         const to = (first + j) * n + i
-        for (let r = 0; r < tile; r++) cache.data[to + r] = block[r * width + j]!
+        for (let r = 0; r < tile; r++) cache.data[to + r] = block[offset + r * stride + j]!
       }
     }
   }

@@ -42,6 +42,8 @@ export interface OneClassSvmOptions {
   readonly precision?: SvmPrecision
   /** Leave rows that will keep their bound out of the work in between; changes no result. Default true. */
   readonly shrinking?: boolean
+  /** False: typed arrays even where there is WebAssembly SIMD; the result has the same bits. Default true. */
+  readonly simd?: boolean
 }
 
 /**

@@ -11,8 +11,9 @@
  */
 import type { ActiveSet } from './active-set.js'
 import { copyRange } from './initial-gradient.js'
-import { KERNEL_BLOCK_COLUMNS, KERNEL_TILE_ROWS, type PreparedKernel, svmKernelRows } from './kernel.js'
+import { KERNEL_BLOCK_COLUMNS, KERNEL_TILE_ROWS, type PreparedKernel } from './kernel.js'
 import type { KernelCache } from './kernel-cache.js'
+import { createKernelColumns, type KernelColumns } from './kernel-columns.js'
 
 /** Which end of the gradients rows are taken from: least first among α < 1, or greatest first among α > 0. */
 export type Side = 'rising' | 'falling'
@@ -27,9 +28,12 @@ export class RowSource {
   readonly #keys = new Float64Array(KERNEL_TILE_ROWS)
   readonly #offsets = new Float64Array(KERNEL_TILE_ROWS)
   readonly #vectors: Float64Array
-  readonly #block = new Float64Array(KERNEL_TILE_ROWS * KERNEL_BLOCK_COLUMNS)
+  readonly #simd: boolean
+  #columns: KernelColumns | undefined
+  #version = -1
 
-  constructor(kernel: PreparedKernel, active: ActiveSet, cache: KernelCache) {
+  constructor(kernel: PreparedKernel, active: ActiveSet, cache: KernelCache, simd: boolean) {
+    this.#simd = simd
     this.#kernel = kernel
     this.#active = active
     this.#cache = cache
@@ -74,21 +78,37 @@ export class RowSource {
     return found
   }
 
+  /** Of the rows that are active now. */
+  #columnsNow(): KernelColumns {
+    const { vectors, dimension, count, version } = this.#active
+    if (this.#columns === undefined || this.#version !== version) {
+      const shape = { columns: count, dimension, rows: KERNEL_TILE_ROWS, width: KERNEL_BLOCK_COLUMNS }
+      this.#columns = createKernelColumns(this.#kernel, vectors, shape, this.#simd)
+      this.#version = version
+    }
+    return this.#columns
+  }
+
   #compute(tile: number): void {
     const { vectors, dimension, count } = this.#active
     const positions = this.#positions
     const { data } = this.#cache
-    const block = this.#block
+    const columns = this.#columnsNow()
     // companions first and the row asked for last: it is the last to be given up
     for (let r = tile - 1; r >= 0; r--) {
       const from = positions[r]! * dimension
       this.#vectors.set(vectors.subarray(from, from + dimension), r * dimension)
       this.#offsets[r] = this.#cache.claim(positions[r]!)
     }
-    for (let first = this.#cache.prefilled; first < count; first += KERNEL_BLOCK_COLUMNS) {
+    // columns are computed from a multiple of 4 on
+    const { prefilled } = this.#cache
+    for (let first = prefilled - (prefilled % 4); first < count; first += KERNEL_BLOCK_COLUMNS) {
       const width = Math.min(KERNEL_BLOCK_COLUMNS, count - first)
-      svmKernelRows(this.#kernel, this.#vectors, 0, tile, vectors, first * dimension, width, dimension, block)
-      for (let r = 0; r < tile; r++) copyRange(block, r * width, width, data, this.#offsets[r]! + first)
+      columns.compute(this.#vectors, 0, tile, first, width)
+      const { values, offset, stride } = columns
+      for (let r = 0; r < tile; r++) {
+        copyRange(values, offset + r * stride, width, data, this.#offsets[r]! + first)
+      }
     }
     this.computed += tile
   }

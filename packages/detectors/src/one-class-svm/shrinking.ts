@@ -58,6 +58,7 @@ export function shrink(active: ActiveSet, cache: KernelCache): boolean {
   }
   cache.keepOnly(kept, stay)
   active.count = stay
+  active.version++
   return true
 }
 
@@ -84,6 +85,7 @@ export function unshrink(active: ActiveSet, cache: KernelCache, kernel: Prepared
     gradientThen,
   )
   active.count = n
+  active.version++
   active.inactive = undefined
   ids.set(all)
   vectors.set(rows.data.subarray(0, n * cols))

@@ -22,6 +22,8 @@ export interface SolverLimits {
   readonly tolerance: number
   readonly maximumSteps: number
   readonly shrinking: boolean
+  /** Whether SIMD kernels may be used where there are any. */
+  readonly simd: boolean
 }
 
 export interface SolverOutcome {
@@ -41,12 +43,12 @@ export function solve(
   kernel: PreparedKernel,
   rows: Matrix,
   cache: KernelCache,
-  { tolerance, maximumSteps, shrinking }: SolverLimits,
+  { tolerance, maximumSteps, shrinking, simd }: SolverLimits,
 ): SolverOutcome {
   const interval = shrinkInterval(rows.rows, cache)
   const choice: FallingChoice = { position: -1, greatest: 0 }
   let iterations = 0
-  const source = new RowSource(kernel, active, cache)
+  const source = new RowSource(kernel, active, cache, simd)
   let shrinkings = 0
   let untilShrink = interval
   for (;;) {
