@@ -24,6 +24,8 @@ export interface FlowGathering {
   readonly flowKey: FlowKeyRule
   readonly idleTimeoutMicros: number
   readonly protocols: readonly FlowProtocol[]
+  /** Bytes that collected flows may take; the flow library's 1 GiB where it is left out. */
+  readonly memoryBytes?: number
 }
 
 export interface FlowPlan {
