@@ -66,7 +66,7 @@ describe('signals', () => {
   )
 
   it('one that comes within a write waits until the file is whole', async () => {
-    const module = pathToFileURL(join(root, 'apps/trainer/dist/output/write-file.js')).href
+    const module = pathToFileURL(join(root, 'packages/program/dist/write-file.js')).href
     const script = `
       const { writeFileWhole } = await import(${JSON.stringify(module)})
       writeFileWhole('first', 'x')

@@ -3,8 +3,8 @@
  * its own in commands/, loaded when it is called.
  */
 import { join } from 'node:path'
-import { Argument, Command, InvalidArgumentError, Option, type OutputConfiguration } from 'commander'
-import { printable } from './output/messages.js'
+import { oneLineErrors } from '@oddflow/program'
+import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import { SWEEP_DATASETS, SWEEP_NAMES, type SweepName } from './sweep/names.js'
 import { VERSION } from './version.js'
 
@@ -306,19 +306,5 @@ function oneOf(...allowed: readonly string[]): (value: string) => string {
   return (value) => {
     if (!allowed.includes(value)) throw new InvalidArgumentError(`expected ${allowed.join(' or ')}`)
     return value
-  }
-}
-
-/** commander's own complaints in one line, with what to try after it. */
-function oneLineErrors(help: string): OutputConfiguration {
-  return {
-    outputError: (text, write) => {
-      const message = text
-        .trim()
-        .replace(/^error: /, '')
-        .replace(/\.$/, '')
-        .replace(/\s*\n\s*/g, ' ')
-      write(`oddflow-bench: ${printable(message)}; try: ${help}\n`)
-    },
   }
 }

@@ -158,13 +158,13 @@ describe('the command line', () => {
       'trials that are not there',
       ['tables', '--trials', '/nowhere.jsonl'],
       1,
-      /^oddflow-bench: \/nowhere\.jsonl: no such file/,
+      /^oddflow-bench: \/nowhere\.jsonl: cannot read it: no such file/,
     ],
     [
       'manifests that are not there',
       ['data', 'list', '--manifests', '/nowhere'],
       1,
-      /^oddflow-bench: \/nowhere: no such file/,
+      /^oddflow-bench: \/nowhere: cannot read it: no such file/,
     ],
   ])('refuses %s in one line', async (_, args, code, message) => {
     const outcome = await runBench(args)

@@ -4,10 +4,9 @@
  * says so.
  */
 import { OddFlowError } from '@oddflow/core'
-import { UsageError } from '@oddflow/program'
+import { OutputClosed, UsageError } from '@oddflow/program'
 import { CommanderError } from 'commander'
 import { complain } from './output/messages.js'
-import { OutputClosed } from './output/stdout.js'
 import { createProgram } from './program.js'
 
 /** Runs `argv` (as process.argv has it) and leaves the exit code in process.exitCode. */

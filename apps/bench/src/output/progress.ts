@@ -1,6 +1,5 @@
-/** Progress on long work: one bar on standard error, to a terminal only, so that pipes and logs stay clean. */
-import { Presets, SingleBar } from 'cli-progress'
-import { printable } from './messages.js'
+/** One bar for a whole run, which says what was done last. */
+import { createProgress as createBar } from '@oddflow/program/progress'
 
 export interface Progress {
   start(total: number): void
@@ -8,22 +7,11 @@ export interface Progress {
   stop(): void
 }
 
-export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
-  if (!stream.isTTY) return { start() {}, update() {}, stop() {} }
-  const bar = new SingleBar(
-    {
-      format: '{bar} {value} of {total} | {eta_formatted} | {name}',
-      stream,
-      clearOnComplete: true,
-      // a signal ends the program at once, so the cursor must not be hidden then
-      hideCursor: false,
-      gracefulExit: false,
-    },
-    Presets.shades_classic,
-  )
+export function createProgress(): Progress {
+  const bar = createBar()
   return {
-    start: (total) => bar.start(Math.max(1, total), 0, { name: '' }),
-    update: (done, name) => bar.update(done, { name: printable(name) }),
+    start: (total) => bar.stage('', total),
+    update: (done, name) => bar.update(done, name),
     stop: () => bar.stop(),
   }
 }

@@ -5,12 +5,10 @@
  */
 
 import { resolve } from 'node:path'
-import { printable } from '@oddflow/program'
+import { checkWritable, createLineWriter, printable, writeFileWhole } from '@oddflow/program'
+import { createProgress } from '@oddflow/program/progress'
 import { viewFrom } from '../capture-flags.js'
 import { describeModel } from '../output/describe-model.js'
-import { createProgress } from '../output/progress.js'
-import { createLineWriter } from '../output/stdout.js'
-import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { type DemoCapture, demoCaptures } from '../pipeline/demo-captures.js'
 import { evaluateLabelled, type LabelledInput } from '../pipeline/evaluate-labelled.js'
 import { flowPlan } from '../pipeline/flow-plan.js'

@@ -1,13 +1,12 @@
 /** `oddflow drift MODEL CAPTURE…`: whether and how a model has aged. */
 import { createDriftMonitor, type DriftReport } from '@oddflow/detectors'
-import { jsonLine, printable, readModel } from '@oddflow/program'
+import { createLineWriter, jsonLine, printable, readModel } from '@oddflow/program'
+import { createProgress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
-import { createProgress } from '../output/progress.js'
-import { createLineWriter } from '../output/stdout.js'
 import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
 import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
 

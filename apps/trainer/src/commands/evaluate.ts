@@ -1,16 +1,21 @@
 /** `oddflow evaluate MODEL --normal … --novel …`: how well a model tells novel from normal. */
-import { jsonLine, printable, readModel, UsageError } from '@oddflow/program'
+import {
+  checkWritable,
+  createLineWriter,
+  jsonLine,
+  printable,
+  readModel,
+  UsageError,
+  writeFileWhole,
+} from '@oddflow/program'
+import { createProgress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { noFlowIn } from '../input/name-inputs.js'
-
 import { percent } from '../output/describe-model.js'
 import { plural } from '../output/describe-verdicts.js'
 import { complain, warn } from '../output/messages.js'
-import { createProgress } from '../output/progress.js'
-import { createLineWriter } from '../output/stdout.js'
-import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import {
   type Evaluation,
   evaluateLabelled,

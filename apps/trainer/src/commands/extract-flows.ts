@@ -4,14 +4,13 @@
  */
 import { FLOW_PROTOCOLS, type IatSizeContract, packetRules } from '@oddflow/core'
 import { createFlowExtractor } from '@oddflow/flows'
-import { UsageError } from '@oddflow/program'
+import { checkWritable, UsageError } from '@oddflow/program'
+import { createProgress } from '@oddflow/program/progress'
 import { viewFrom } from '../capture-flags.js'
 import { flowWriterFor, intoWholeFile } from '../flow-output/flow-writer.js'
 import { noFlowIn } from '../input/name-inputs.js'
 import { describePackets, plural } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
-import { createProgress } from '../output/progress.js'
-import { checkWritable } from '../output/write-file.js'
 import { activeTimeoutFrom, gatheringFrom } from '../pipeline/flow-plan.js'
 import { hashSeed } from '../pipeline/hash-seed.js'
 import {

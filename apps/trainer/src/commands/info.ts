@@ -1,11 +1,10 @@
 /** `oddflow info CAPTURE…`: what is in a capture, without learning anything from it. */
 
 import { CaptureFileError } from '@oddflow/capture/node'
-import { jsonLine, printable, UsageError } from '@oddflow/program'
+import { createLineWriter, jsonLine, type LineWriter, printable, UsageError } from '@oddflow/program'
 import { type CaptureFlags, viewFrom } from '../capture-flags.js'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { complain, warn } from '../output/messages.js'
-import { createLineWriter, type LineWriter } from '../output/stdout.js'
 import { timeText } from '../output/verdict-lines.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { type InputSummary, summariseInput } from '../pipeline/summarise-input.js'

@@ -1,7 +1,6 @@
 /** `oddflow inspect MODEL`: what a model file holds. */
-import { jsonLine, printable, readModel } from '@oddflow/program'
+import { createLineWriter, jsonLine, printable, readModel } from '@oddflow/program'
 import { describeModel, modelJson, settingsFact } from '../output/describe-model.js'
-import { createLineWriter } from '../output/stdout.js'
 
 export function inspect(path: string, options: { readonly format: 'text' | 'json' }): void {
   const saved = readModel(path)

@@ -1,9 +1,16 @@
 /** `oddflow replay MODEL JOURNAL -o MODEL`: the steps of a journal again, all or the first of them. */
 import { FormatError } from '@oddflow/core'
 import { encodeModelFile, replayJournal } from '@oddflow/detectors'
-import { inFile, jsonLine, printable, readFileBounded, readModel } from '@oddflow/program'
-import { createLineWriter } from '../output/stdout.js'
-import { checkWritable, writeFileWhole } from '../output/write-file.js'
+import {
+  checkWritable,
+  createLineWriter,
+  inFile,
+  jsonLine,
+  printable,
+  readFileBounded,
+  readModel,
+  writeFileWhole,
+} from '@oddflow/program'
 
 export interface ReplayCommandOptions {
   readonly output: string

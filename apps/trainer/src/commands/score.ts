@@ -1,14 +1,12 @@
 /** `oddflow score MODEL INPUT…`: a verdict on each flow or row. */
-import { readModel } from '@oddflow/program'
+import { createLineWriter, readModel } from '@oddflow/program'
+import { createProgress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { noFlowIn } from '../input/name-inputs.js'
-
 import { describePackets, describeVerdicts } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
-import { createProgress } from '../output/progress.js'
-import { createLineWriter } from '../output/stdout.js'
 import { createVerdictWriter } from '../output/verdict-lines.js'
 import {
   type CaptureRead,

@@ -10,7 +10,15 @@ import {
   isDetectorName,
   type OptionName,
 } from '@oddflow/detectors'
-import { jsonLine, printable, UsageError } from '@oddflow/program'
+import {
+  checkWritable,
+  createLineWriter,
+  jsonLine,
+  printable,
+  UsageError,
+  writeFileWhole,
+} from '@oddflow/program'
+import { createProgress, type Progress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, viewFrom } from '../capture-flags.js'
 import { DETECTOR_OPTION_NAMES } from '../detector-flags.js'
 import { flagOf } from '../flag-name.js'
@@ -20,9 +28,6 @@ import { namingInputs } from '../input/name-inputs.js'
 import { readRows } from '../input/read-rows.js'
 import { describeModel, modelJson } from '../output/describe-model.js'
 import { warn } from '../output/messages.js'
-import { createProgress, type Progress } from '../output/progress.js'
-import { createLineWriter } from '../output/stdout.js'
-import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { flowPlan } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { type TrainingSet, type TrainOptions, trainModel } from '../pipeline/train-model.js'

@@ -11,16 +11,23 @@ import {
   type RoundReport,
   type SavedModel,
 } from '@oddflow/detectors'
-import { fileError, jsonLine, printable, readModel, UsageError } from '@oddflow/program'
+import {
+  checkWritable,
+  createLineWriter,
+  fileError,
+  jsonLine,
+  printable,
+  readModel,
+  UsageError,
+  writeFileWhole,
+} from '@oddflow/program'
+import { createProgress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { readRows } from '../input/read-rows.js'
 import { describePackets, plural } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
-import { createProgress } from '../output/progress.js'
-import { createLineWriter } from '../output/stdout.js'
-import { checkWritable, writeFileWhole } from '../output/write-file.js'
 import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
 import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
 

@@ -4,8 +4,7 @@
  */
 import type { SizeMeasure } from '@oddflow/core'
 import type { FlowRecord } from '@oddflow/flows'
-import { UsageError } from '@oddflow/program'
-import { openWholeFile, type WholeFile } from '../output/whole-file.js'
+import { openWholeFile, UsageError, type WholeFile } from '@oddflow/program'
 import { createNpyFlowWriter } from './npy-flows.js'
 import { createParquetFlowWriter } from './parquet-flows.js'
 import { createTextFlowWriter } from './text-flows.js'

@@ -3,10 +3,10 @@
  * gives the same float64.
  */
 
+import type { LineWriter } from '@oddflow/program'
 import { jsonLine, printable } from '@oddflow/program'
 import type { InputKind } from '../input/input-kind.js'
 import { endpoint, type Verdict } from '../pipeline/verdict.js'
-import type { LineWriter } from './stdout.js'
 
 export interface VerdictWriter {
   write(verdict: Verdict): void

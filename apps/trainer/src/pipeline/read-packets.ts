@@ -23,9 +23,9 @@ import {
 } from '@oddflow/capture/node'
 import { ArgumentError, type PacketView } from '@oddflow/core'
 import { UsageError } from '@oddflow/program'
+import type { Progress } from '@oddflow/program/progress'
 import { nameInputs } from '../input/name-inputs.js'
 import { plural } from '../output/describe-verdicts.js'
-import type { Progress } from '../output/progress.js'
 
 import { hashSeed } from './hash-seed.js'
 

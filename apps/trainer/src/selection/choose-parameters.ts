@@ -1,8 +1,8 @@
 /** Training set and labelled inputs → the detector's options, with the parameters that did best among a grid. */
 import { createRng } from '@oddflow/core'
 import type { DetectorOptions, ParameterSelection } from '@oddflow/detectors'
+import type { Progress } from '@oddflow/program/progress'
 import { namedError } from '../input/name-inputs.js'
-import type { Progress } from '../output/progress.js'
 import { hashRows } from '../pipeline/hash-rows.js'
 import { FIT_STREAM, splitTrainingSet, type TrainingSet, type TrainOptions } from '../pipeline/train-model.js'
 import { type LabelledFiles, type ReadValidationOptions, readValidation } from './read-validation.js'

@@ -1,9 +1,8 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { FileError } from '@oddflow/program'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createLineWriter } from '../../src/output/stdout.js'
+import { createLineWriter, FileError } from '../src/index.js'
 
 describe('createLineWriter', () => {
   let folder = ''

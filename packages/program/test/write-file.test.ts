@@ -1,9 +1,8 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { FileError, UsageError } from '@oddflow/program'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { checkWritable, writeFileWhole } from '../../src/output/write-file.js'
+import { checkWritable, FileError, UsageError, writeFileWhole } from '../src/index.js'
 
 const failures = vi.hoisted(() => ({ call: '', code: '', writesBefore: 0, shortWrites: false }))
 

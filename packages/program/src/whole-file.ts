@@ -22,7 +22,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileError } from '@oddflow/program'
+import { fileError } from './file-error.js'
 import { holdSignals } from './signals.js'
 import { writeFully } from './stdout.js'
 

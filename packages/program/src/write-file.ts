@@ -4,7 +4,8 @@
  */
 import { accessSync, constants, realpathSync, type Stats } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { fileError, UsageError } from '@oddflow/program'
+import { fileError } from './file-error.js'
+import { UsageError } from './usage-error.js'
 import { isSpecial, openWholeFile, statOf } from './whole-file.js'
 
 /** Writes all of `content`, atomically for ordinary files. Throws FileError that names `path`. */

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
-import { createProgress } from '../../src/output/progress.js'
+import { createProgress } from '../src/progress.js'
 
 function terminal(isTTY: boolean): { stream: NodeJS.WriteStream; seen: () => string } {
   let text = ''
@@ -30,10 +30,12 @@ it('shows stage and share to a terminal, with the name as text and not as a form
   const { stream, seen } = terminal(true)
   const progress = createProgress(stream)
   progress.stage('reading {total}\u001b[31m.pcap', 777)
+  progress.update(770, 'reading b.pcap')
   progress.update(777)
   progress.stop()
   progress.stop()
   expect(seen()).toContain('reading {total}\\u001b[31m.pcap')
+  expect(seen()).toContain('reading b.pcap')
   expect(seen()).toContain('100%')
   expect(seen()).not.toContain('777')
 })

@@ -3,7 +3,7 @@
  * away early (`oddflow score … | head`) ends the program quietly instead of with a stack trace.
  */
 import { writeSync } from 'node:fs'
-import { fileError } from '@oddflow/program'
+import { fileError } from './file-error.js'
 
 export class OutputClosed extends Error {}
 

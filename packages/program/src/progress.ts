@@ -2,13 +2,14 @@
  * Progress on long work: one bar on standard error, to a terminal only, so that pipes and logs stay clean.
  */
 
-import { printable } from '@oddflow/program'
 import { Presets, SingleBar } from 'cli-progress'
+import { printable } from './printable.js'
 
 export interface Progress {
   /** Starts (or restarts) the bar for a named stage; `total` in any unit. */
   stage(name: string, total: number): void
-  update(done: number): void
+  /** `name` takes the place of the stage's. */
+  update(done: number, name?: string): void
   stop(): void
 }
 
@@ -35,8 +36,9 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
       )
       bar.start(Math.max(1, total), 0, { name: printable(name) })
     },
-    update(done) {
-      bar?.update(done)
+    update(done, name) {
+      if (name === undefined) bar?.update(done)
+      else bar?.update(done, { name: printable(name) })
     },
     stop,
   }
