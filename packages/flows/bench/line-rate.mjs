@@ -4,7 +4,8 @@
  * One generated capture (support/generate-traffic.mjs): 1 M packets, 20,000 flows. Every contestant is a
  * process of its own on one core, in turn, ROUNDS times; what counts is the processor time of the whole
  * process, start and compilation included (wall time stands beside it, but depends on what else the machine
- * does). Stages of OddFlow: `read` the file, `dissect` the headers, to `flows` (of two packets each), to
+ * does). For OddFlow it is told as well what a second reading of the file takes in a process that has read it
+ * once (`steady`: all is compiled, as in a program that runs for long). Stages of OddFlow: `read` the file, `dissect` the headers, to `flows` (of two packets each), to
  * `features` (iat-size, p = 12, windows of 10 s). Peers: softflowd, nfpcapd and argus make flows as well;
  * tshark and scapy give a line and a key for each packet, of the first 200,000 and 20,000 of them; the npm
  * package pcap-parser reads. What is not installed is named absent.
@@ -122,6 +123,14 @@ function timeOf(program, args) {
   return { wall, cpu: user + system }
 }
 
+function steadySeconds(args) {
+  const command = `${onOneCore}"$@"`
+  const run = execFileSync('bash', ['-c', command, 'bash', process.execPath, ...args, 'steady'], {
+    encoding: 'utf8',
+  })
+  return JSON.parse(run).cpuSeconds
+}
+
 function versionOf(program, args) {
   if (args === null || program === null) return ''
   const { stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' })
@@ -167,10 +176,12 @@ function race(folder) {
   )
   const runners = contestants(files)
   const times = runners.map(() => [])
+  const steady = runners.map(([name]) => (name.startsWith('oddflow') ? [] : null))
   for (let round = 0; round < ROUNDS; round++) {
     for (const [k, [, program, args]] of runners.entries()) {
       const time = timeOf(program, args)
       if (time !== null) times[k].push(time)
+      if (steady[k] !== null) steady[k].push(steadySeconds(args))
     }
   }
   const rates = runners.map(([, , , packets], k) =>
@@ -184,9 +195,10 @@ function race(folder) {
     }
     const best = packets / Math.min(...times[k].map(({ cpu }) => cpu))
     const wall = median(times[k].map((time) => time.wall))
+    const told = steady[k] === null ? '' : `, steady ${(packets / median(steady[k]) / 1e6).toFixed(3)}`
     console.log(
       `${name.padEnd(20)} ${(rates[k] / 1e6).toFixed(3).padStart(7)} M packets/s (best ${(best / 1e6).toFixed(3)}, ` +
-        `wall ${(packets / wall / 1e6).toFixed(3)}), OddFlow to features × ${(ours / rates[k]).toFixed(2)} ${versionOf(program, version)}`,
+        `wall ${(packets / wall / 1e6).toFixed(3)}${told}), OddFlow to features × ${(ours / rates[k]).toFixed(2)} ${versionOf(program, version)}`,
     )
   }
   console.log(`load ${loadavg()[0].toFixed(1)} at the end`)

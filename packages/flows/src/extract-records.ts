@@ -11,13 +11,14 @@ import {
 } from '@oddflow/core'
 import type { CollectedFlows } from './collected-flows.js'
 import { cutAtIdleGaps } from './cut-idle-gap.js'
+import type { CutRule } from './cut-rule.js'
 import { createRowMaker } from './feature-sets/registry.js'
 import type { RowMaker } from './feature-sets/row-maker.js'
 import { describeFlow, END_REASONS, type FlowRecord } from './flow-record.js'
 import { MemoryBudget } from './memory-budget.js'
 import { createPacketFields, IP_BYTES, META, NUMBER, type PacketFields, SIZE, TIME } from './packet-fields.js'
 import type { RecordCounts } from './record-counts.js'
-import { type CutRule, RecordCutter } from './record-cutter.js'
+import { RecordCutter } from './record-cutter.js'
 
 /**
  * Cuts flows into records under a contract: flow by flow in order of first packets, a flow's records in turn.

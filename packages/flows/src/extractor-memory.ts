@@ -7,9 +7,10 @@
  * copied while traffic grows, so the bytes are a bound at every moment, and what was never used takes no
  * memory. (The slots of the hash table alone grow; they are counted with those they replace.)
  */
+
+import { CUTTER_BYTES_PER_FLOW, cutterPoolBytes, longestRecordChunks } from './cutter-memory.js'
 import type { RowMaker } from './feature-sets/row-maker.js'
 import { trackerBytes } from './flow-tracker.js'
-import { CUTTER_BYTES_PER_FLOW, cutterPoolBytes, longestRecordChunks } from './record-cutter.js'
 
 const MINIMUM_CHUNKS_PER_FLOW = 2
 const MAXIMUM_CHUNKS_PER_FLOW = 8

@@ -14,13 +14,15 @@
  * given back; the record follows when it ends, without the row.
  */
 
+import { type CutRule, noRowReason } from './cut-rule.js'
+import { CUTTER_BYTES_PER_FLOW, cutterPoolBytes, longestRecordChunks, SPARE_CHUNKS } from './cutter-memory.js'
 import type { RowMaker } from './feature-sets/row-maker.js'
 import { grown } from './flow-identity.js'
-import type { EndReason, FlowRecord, NoRowReason } from './flow-record.js'
+import type { EndReason, FlowRecord } from './flow-record.js'
 import { createFlowRecord } from './flow-record.js'
 import type { MemoryBudget } from './memory-budget.js'
 import { IAT, NUMBER, type PacketFields, START as START_FIELD, TIME } from './packet-fields.js'
-import { ENTRIES_PER_CHUNK, type EntryLayout, PacketPool, packetPoolBytes } from './packet-pool.js'
+import { ENTRIES_PER_CHUNK, PacketPool, packetPoolBytes } from './packet-pool.js'
 import { countRecord, createRecordCounts, type RecordCounts } from './record-counts.js'
 import {
   addTotals,
@@ -45,33 +47,6 @@ import {
 } from './record-state.js'
 
 const NONE = -1
-
-/** Bytes of a cutter for one flow. */
-export const CUTTER_BYTES_PER_FLOW = 8 * STRIDE
-/** Chunks that a cutter has beside those for one whole row, if not told how many. */
-const SPARE_CHUNKS = 64
-
-/** Chunks that the longest record takes. */
-export function longestRecordChunks(maker: Pick<RowMaker, 'maximumEntries'>): number {
-  return Math.ceil(maker.maximumEntries / ENTRIES_PER_CHUNK)
-}
-
-/** Bytes of the pool of so many chunks beside those of one whole row. */
-export function cutterPoolBytes(
-  maker: EntryLayout & Pick<RowMaker, 'maximumEntries'>,
-  chunks: number,
-): number {
-  return packetPoolBytes(maker, chunks + longestRecordChunks(maker))
-}
-
-/** How a contract cuts; durationMicros may be Infinity here. */
-export interface CutRule {
-  /** Whether a record begins after durationMicros, or the rest is left out of the row. */
-  readonly split: boolean
-  readonly durationMicros: number
-  readonly activeTimeoutMicros: number | null
-  readonly minimumPackets: number
-}
 
 export interface RecordCutterOptions {
   readonly rule: CutRule
@@ -268,7 +243,7 @@ export class RecordCutter {
 
   #close(flow: number, reason: EndReason, goesOn: boolean, lastPiece: boolean): void {
     const record = this.#describeRecord(flow, reason)
-    record.noRowReason = lastPiece ? 'last-piece' : this.#noRowReason(record, goesOn)
+    record.noRowReason = lastPiece ? 'last-piece' : noRowReason(record, this.#rule.minimumPackets, goesOn)
     record.rowGivenEarly = this.#state[STRIDE * flow + GIVEN] === 1
     record.row = record.noRowReason === null && !record.rowGivenEarly ? this.#makeRow(flow, record) : null
     this.#release(flow)
@@ -305,13 +280,5 @@ export class RecordCutter {
     state[at + HEAD] = NONE
     state[at + TAIL] = NONE
     state[at + ENTRIES] = 0
-  }
-
-  #noRowReason(record: FlowRecord, goesOn: boolean): NoRowReason | null {
-    const minimum = this.#rule.minimumPackets
-    if (record.rowPackets >= minimum) return null
-    if (goesOn) return 'too-few-packets'
-    if (record.pieceIndex > 0 && record.packets < minimum) return 'remainder'
-    return record.packets === 1 ? 'one-packet' : 'too-few-packets'
   }
 }

@@ -1,5 +1,5 @@
 /**
- * One stage of line-rate.mjs in a process of its own: node line-rate-stage.mjs STAGE FILE [heap|memory]
+ * One stage of line-rate.mjs in a process of its own: node line-rate-stage.mjs STAGE FILE [heap|memory|steady]
  *
  * Prints one JSON line: packets, flows and rows, and what was to be measured.
  */
@@ -74,7 +74,13 @@ if (measure === 'heap') {
   const places = [...byPlace].map(([name, size]) => ({ name, bytes: size })).sort((a, b) => b.bytes - a.bytes)
   answer.allocatedBytes = places.reduce((sum, place) => sum + place.bytes, 0)
   answer.places = places.slice(0, 4)
-  answer.collections = collections
+  answer.collections = collections + observer.takeRecords().length
+} else if (measure === 'steady') {
+  await run()
+  const start = process.cpuUsage()
+  await run()
+  const { user, system } = process.cpuUsage(start)
+  answer.cpuSeconds = (user + system) / 1e6
 } else {
   const { packets: read, extractor } = await run()
   const counters = extractor?.finish()
