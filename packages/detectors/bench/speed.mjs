@@ -1,14 +1,14 @@
 /**
  * The speed table: scoring and training beside numpy, scikit-learn and C, on the paper authors' ctu rows.
  *
- *   npm run -s bench:speed [-- FOLDER]          (build first; FOLDER defaults to ../shared or ODDFLOW_SHARED)
+ *   npm run -s bench:speed -- [FOLDER] [--only-c]     (FOLDER defaults to ODDFLOW_SHARED, or ../shared)
  *
  * n = 5,000 training rows, D = 23, m = 100, d = 5, k = 20, h the 0.3-quantile of pair distances, ν = 0.5 (2,500
  * support vectors). All sides score the same models over the same 1,000 rows, one thread each, and take turns: nine
  * rounds, medians, CPU time, which a busy machine disturbs least. numpy and scikit-learn run in one Python process
  * with one thread (PYTHON names it, default /usr/bin/python3), C is compiled by `gcc -O3 -march=native` where there
  * is a gcc; a side that is absent is said to be. Sums of scores are compared, so that nobody is fast at something
- * else. Prints Markdown.
+ * else. Prints Markdown; with --only-c the second table alone, which takes a minute.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -25,7 +25,11 @@ import { readNpy } from './npy.mjs'
 const ROUNDS = 9
 const SCORED = 1000
 const here = dirname(fileURLToPath(import.meta.url))
-const shared = process.argv[2] ?? process.env.ODDFLOW_SHARED ?? resolve(here, '../../../../shared')
+const onlyC = process.argv.includes('--only-c')
+const shared =
+  process.argv.slice(2).find((argument) => !argument.startsWith('--')) ??
+  process.env.ODDFLOW_SHARED ??
+  resolve(here, '../../../../shared')
 const rowsFile = join(shared, 'data/paper/ctu/X_train_r0.npy')
 if (!existsSync(rowsFile)) {
   console.error(`no rows in ${shared}: give the folder that holds data/paper/ctu`)
@@ -120,7 +124,7 @@ const python = startPeer(
   [join(here, 'peers/scores.py'), folder, join(shared, 'reference')],
   { OMP_NUM_THREADS: '1', OPENBLAS_NUM_THREADS: '1', PYTHONDONTWRITEBYTECODE: '1' },
 )
-const pythonVersions = (await python.answer())?.versions
+const pythonVersions = onlyC ? undefined : (await python.answer())?.versions
 
 const C_KINDS = {
   'C f64': ['-DKERNEL=double', '-DSUM=double'],
@@ -206,6 +210,7 @@ for (let round = 0; round <= ROUNDS; round++) {
   for (const batch of [100, 1]) {
     const name = (text) => `${text}, ${batch}`
     for (const [what, [score, repeats]] of Object.entries(ours)) {
+      if (onlyC && !/^(kjl|svm) f\d\d$/.test(what)) continue
       note(name(what), timeScores(score, batch, repeats))
     }
     for (const [kind, peer] of Object.entries(c)) {
@@ -217,6 +222,7 @@ for (let round = 0; round <= ROUNDS; round++) {
     note(name('kjl numpy'), await python.ask(JSON.stringify({ what: 'kjl', batch, count })))
     note(name('svm numpy'), await python.ask(JSON.stringify({ what: 'svm', batch, count })))
   }
+  if (onlyC) continue
   note('OC-KJL-QS fit', { seconds: cpuSeconds(() => learn({ detector: 'oc-kjl-qs' })) })
   note('OCSVM fit', {
     seconds: cpuSeconds(() => fitOneClassSvm(train, { kernel: { kind: 'rbf', bandwidth }, nu: 0.5 })),
@@ -277,80 +283,84 @@ console.log(
 console.log(
   `n = ${train.rows}, D = ${train.cols}, m = ${embedding.landmarks.rows}, d = ${embedding.projection.rows}, k = ${mixture.weights.length}, ${svm.supportVectors.rows} support vectors; CPU time, medians of ${ROUNDS} rounds in turn.\n`,
 )
-print('what', 'OddFlow f64', 'f32', 'beside it', 'times faster: f64', 'f32', 'asked')
-print('---', '--:', '--:', '--:', '--:', '--:', '--:')
-const score = (title, what, batch, peer, asked) => {
-  const [a, b, other] = [`${what} f64, ${batch}`, `${what} f32, ${batch}`, `${peer}, ${batch}`]
+if (!onlyC) printPeers()
+
+function printPeers() {
+  print('what', 'OddFlow f64', 'f32', 'beside it', 'times faster: f64', 'f32', 'asked')
+  print('---', '--:', '--:', '--:', '--:', '--:', '--:')
+  const score = (title, what, batch, peer, asked) => {
+    const [a, b, other] = [`${what} f64, ${batch}`, `${what} f32, ${batch}`, `${peer}, ${batch}`]
+    print(
+      title,
+      nanos(a),
+      nanos(b),
+      `${nanos(other)} (${peer.split(' ').slice(1).join(' ')})`,
+      ratio(other, a),
+      ratio(other, b),
+      asked,
+    )
+  }
+  score('OC-KJL score, batches of 100', 'kjl', 100, 'kjl numpy', '2×')
+  score('OC-KJL score, one flow a call', 'kjl', 1, 'kjl numpy', '100×')
+  score('OCSVM score, batches of 100', 'svm', 100, 'svm numpy', '2×')
+  score('OCSVM score, batches of 100', 'svm', 100, 'svm scikit-learn', '')
+  score('OCSVM score, one flow a call', 'svm', 1, 'svm numpy', '')
+  score('OC-KJL against our typed arrays, batches of 100', 'kjl', 100, 'kjl f64 typed arrays', '1.5×')
+  score('OC-KJL against our typed arrays, one flow a call', 'kjl', 1, 'kjl f64 typed arrays', '1.5×')
+  score('OCSVM against our typed arrays, batches of 100', 'svm', 100, 'svm f64 typed arrays', '1.5×')
   print(
-    title,
-    nanos(a),
-    nanos(b),
-    `${nanos(other)} (${peer.split(' ').slice(1).join(' ')})`,
-    ratio(other, a),
-    ratio(other, b),
-    asked,
+    'OC-KJL with the support guard, batches of 100',
+    nanos('guarded kjl f64, 100'),
+    nanos('guarded kjl f32, 100'),
+    '',
+    '',
+    '',
+    '',
+  )
+  print(
+    'OC-KJL with the support guard, one flow a call',
+    nanos('guarded kjl f64, 1'),
+    nanos('guarded kjl f32, 1'),
+    '',
+    '',
+    '',
+    '',
+  )
+  for (const [batch, asked] of [
+    [100, '15×'],
+    [1, '8×'],
+  ]) {
+    const title = `OC-KJL against our own OCSVM, ${batch === 1 ? 'one flow a call' : 'batches of 100'}`
+    const [a, b] = ['f64', 'f32'].map((p) => ratio(`svm ${p}, ${batch}`, `kjl ${p}, ${batch}`))
+    print(
+      title,
+      nanos(`kjl f64, ${batch}`),
+      nanos(`kjl f32, ${batch}`),
+      `${nanos(`svm f64, ${batch}`)}, ${nanos(`svm f32, ${batch}`)}`,
+      a,
+      b,
+      asked,
+    )
+  }
+  print(
+    'OC-KJL-QS training',
+    seconds('OC-KJL-QS fit'),
+    '',
+    `${seconds('OneClassSVM.fit')} (OneClassSVM.fit)`,
+    ratio('OneClassSVM.fit', 'OC-KJL-QS fit'),
+    '',
+    '1.5×',
+  )
+  print(
+    'OCSVM training',
+    seconds('OCSVM fit'),
+    '',
+    `${seconds('OneClassSVM.fit')} (OneClassSVM.fit)`,
+    ratio('OneClassSVM.fit', 'OCSVM fit'),
+    '',
+    '1×',
   )
 }
-score('OC-KJL score, batches of 100', 'kjl', 100, 'kjl numpy', '2×')
-score('OC-KJL score, one flow a call', 'kjl', 1, 'kjl numpy', '100×')
-score('OCSVM score, batches of 100', 'svm', 100, 'svm numpy', '2×')
-score('OCSVM score, batches of 100', 'svm', 100, 'svm scikit-learn', '')
-score('OCSVM score, one flow a call', 'svm', 1, 'svm numpy', '')
-score('OC-KJL against our typed arrays, batches of 100', 'kjl', 100, 'kjl f64 typed arrays', '1.5×')
-score('OC-KJL against our typed arrays, one flow a call', 'kjl', 1, 'kjl f64 typed arrays', '1.5×')
-score('OCSVM against our typed arrays, batches of 100', 'svm', 100, 'svm f64 typed arrays', '1.5×')
-print(
-  'OC-KJL with the support guard, batches of 100',
-  nanos('guarded kjl f64, 100'),
-  nanos('guarded kjl f32, 100'),
-  '',
-  '',
-  '',
-  '',
-)
-print(
-  'OC-KJL with the support guard, one flow a call',
-  nanos('guarded kjl f64, 1'),
-  nanos('guarded kjl f32, 1'),
-  '',
-  '',
-  '',
-  '',
-)
-for (const [batch, asked] of [
-  [100, '15×'],
-  [1, '8×'],
-]) {
-  const title = `OC-KJL against our own OCSVM, ${batch === 1 ? 'one flow a call' : 'batches of 100'}`
-  const [a, b] = ['f64', 'f32'].map((p) => ratio(`svm ${p}, ${batch}`, `kjl ${p}, ${batch}`))
-  print(
-    title,
-    nanos(`kjl f64, ${batch}`),
-    nanos(`kjl f32, ${batch}`),
-    `${nanos(`svm f64, ${batch}`)}, ${nanos(`svm f32, ${batch}`)}`,
-    a,
-    b,
-    asked,
-  )
-}
-print(
-  'OC-KJL-QS training',
-  seconds('OC-KJL-QS fit'),
-  '',
-  `${seconds('OneClassSVM.fit')} (OneClassSVM.fit)`,
-  ratio('OneClassSVM.fit', 'OC-KJL-QS fit'),
-  '',
-  '1.5×',
-)
-print(
-  'OCSVM training',
-  seconds('OCSVM fit'),
-  '',
-  `${seconds('OneClassSVM.fit')} (OneClassSVM.fit)`,
-  ratio('OneClassSVM.fit', 'OCSVM fit'),
-  '',
-  '1×',
-)
 
 console.log('\nOur time as a multiple of that of C, at most 2.5 asked for f64 and 1.8 for f32:\n')
 print('what', 'ours', 'C', 'multiple', 'C without FMA', 'multiple', 'C all float32', 'multiple')

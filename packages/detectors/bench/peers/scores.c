@@ -5,8 +5,8 @@
  *   ./scores MODEL ROWS        then one line "kjl|svm ROWS-A-CALL REPEATS" on standard input for each measurement
  *
  * KERNEL is the type of rows, distances and kernel values, SUM that of everything that is summed out of them. The
- * loops have the shape of the SIMD kernels of linalg (panels of Y, four rows of X at a time, passes) with constant
- * trip counts, which is what gcc needs to make vectors of them. The answer is one JSON line: nanoseconds of CPU time
+ * loops have the shape of the SIMD kernels of linalg (panels of Y, four rows of X at a time, passes), in gcc's vectors of
+ * 32 bytes where it would not make them by itself. The answer is one JSON line: nanoseconds of CPU time
  * a row, and the sum of the scores, by which the caller sees that the same was computed.
  *
  * MODEL is little-endian float64 throughout: D m d k h, landmarks (m x D), projection (d x m), log-normalisers (k),
@@ -27,6 +27,8 @@
 
 typedef KERNEL K;
 typedef SUM S;
+typedef K VK __attribute__((vector_size(32)));
+typedef S VS __attribute__((vector_size(32)));
 
 static double *read_file(const char *path) {
   FILE *file = fopen(path, "rb");
@@ -54,67 +56,106 @@ static K *pack(const double *rows, int n, int D) {
   return out;
 }
 
-/* rows x panels, each `stride` apart */
+/* rows x panels, each `stride` apart; two vectors a panel, four rows at a time */
 static void distances(const K *restrict x, int rows, const K *restrict y, int panels, int D, K *restrict out, int stride) {
   int r = 0;
   for (; r + TILE <= rows; r += TILE)
     for (int p = 0; p < panels; p++) {
-      K sums[TILE][LANES] = {{0}};
-      const K *restrict q = y + p * D * LANES;
-      for (int t = 0; t < D; t++)
-        for (int a = 0; a < TILE; a++) {
-          const K v = x[(r + a) * D + t];
-          for (int l = 0; l < LANES; l++) {
-            const K e = v - q[t * LANES + l];
-            sums[a][l] += e * e;
-          }
-        }
-      for (int a = 0; a < TILE; a++) memcpy(out + (r + a) * stride + p * LANES, sums[a], sizeof sums[a]);
-    }
-  for (; r < rows; r++)
-    for (int p = 0; p < panels; p++) {
-      K sums[LANES] = {0};
-      const K *restrict q = y + p * D * LANES;
+      const VK *restrict q = (const VK *)(y + p * D * LANES);
+      const K *restrict x0 = x + r * D, *x1 = x0 + D, *x2 = x1 + D, *x3 = x2 + D;
+      VK a0 = {0}, a1 = {0}, b0 = {0}, b1 = {0}, c0 = {0}, c1 = {0}, e0 = {0}, e1 = {0};
       for (int t = 0; t < D; t++) {
-        const K v = x[r * D + t];
-        for (int l = 0; l < LANES; l++) {
-          const K e = v - q[t * LANES + l];
-          sums[l] += e * e;
-        }
+        const VK u = q[2 * t], w = q[2 * t + 1];
+        VK v = x0[t] - u; a0 += v * v;
+        v = x0[t] - w; a1 += v * v;
+        v = x1[t] - u; b0 += v * v;
+        v = x1[t] - w; b1 += v * v;
+        v = x2[t] - u; c0 += v * v;
+        v = x2[t] - w; c1 += v * v;
+        v = x3[t] - u; e0 += v * v;
+        v = x3[t] - w; e1 += v * v;
       }
-      memcpy(out + r * stride + p * LANES, sums, sizeof sums);
+      VK *o = (VK *)(out + r * stride + p * LANES);
+      o[0] = a0; o[1] = a1;
+      o = (VK *)(out + (r + 1) * stride + p * LANES);
+      o[0] = b0; o[1] = b1;
+      o = (VK *)(out + (r + 2) * stride + p * LANES);
+      o[0] = c0; o[1] = c1;
+      o = (VK *)(out + (r + 3) * stride + p * LANES);
+      o[0] = e0; o[1] = e1;
     }
+  for (; r < rows; r++) {
+    const K *restrict x0 = x + r * D;
+    int p = 0;
+    for (; p + 2 <= panels; p += 2) {
+      const VK *restrict q = (const VK *)(y + p * D * LANES), *s = q + 2 * D;
+      VK a0 = {0}, a1 = {0}, b0 = {0}, b1 = {0};
+      for (int t = 0; t < D; t++) {
+        VK v = x0[t] - q[2 * t]; a0 += v * v;
+        v = x0[t] - q[2 * t + 1]; a1 += v * v;
+        v = x0[t] - s[2 * t]; b0 += v * v;
+        v = x0[t] - s[2 * t + 1]; b1 += v * v;
+      }
+      VK *o = (VK *)(out + r * stride + p * LANES);
+      o[0] = a0; o[1] = a1; o[2] = b0; o[3] = b1;
+    }
+    for (; p < panels; p++) {
+      const VK *restrict q = (const VK *)(y + p * D * LANES);
+      VK a0 = {0}, a1 = {0};
+      for (int t = 0; t < D; t++) {
+        VK v = x0[t] - q[2 * t]; a0 += v * v;
+        v = x0[t] - q[2 * t + 1]; a1 += v * v;
+      }
+      VK *o = (VK *)(out + r * stride + p * LANES);
+      o[0] = a0; o[1] = a1;
+    }
+  }
 }
 
+/* gcc makes no vectors of floor() and of selections unless traps may be ignored, so these are written as vectors */
+typedef double V4 __attribute__((vector_size(32)));
+typedef float V8 __attribute__((vector_size(32)));
+typedef int64_t I4 __attribute__((vector_size(32)));
+typedef int32_t I8 __attribute__((vector_size(32)));
+
+#ifdef __AVX__
+#include <immintrin.h>
+#define FLOOR4(v) ((V4)_mm256_floor_pd((__m256d)(v)))
+#define FLOOR8(v) ((V8)_mm256_floor_ps((__m256)(v)))
+#else
+static V4 FLOOR4(V4 v) { for (int l = 0; l < 4; l++) v[l] = floor(v[l]); return v; }
+static V8 FLOOR8(V8 v) { for (int l = 0; l < 8; l++) v[l] = floorf(v[l]); return v; }
+#endif
+
 static void exp_double(double *restrict values, int count, double factor) {
-  for (int i = 0; i < count; i++) {
-    const double x = values[i] * factor;
-    const double k = floor(x * 1.4426950408889634 + 0.5);
-    const double high = x - k * 0.6931471803691238, low = k * 1.9082149292705877e-10, r = high - low, t = r * r;
-    const double c = r - t * (0.16666666666666602 + t * (-0.0027777777777015593 + t * (0.00006613756321437934 +
-                     t * (-0.0000016533902205465252 + t * 4.1381367970572385e-8))));
-    const double y = 1 - (low - (r * c) / (2 - c) - high);
-    const double lift = k < -1022 ? 54 : 0, drop = k < -1022 ? 5.551115123125783e-17 : 1;
-    union { double d; uint64_t u; } power = {.d = k + lift + 4503599627371519.0};
-    power.u <<= 52;
-    values[i] = x < -745.1332191019411 ? 0 : y * power.d * drop;
+  for (int i = 0; i < count; i += 4) {
+    const V4 x = *(V4 *)(values + i) * factor;
+    const V4 k = FLOOR4(x * 1.4426950408889634 + 0.5);
+    const V4 high = x - k * 0.6931471803691238, low = k * 1.9082149292705877e-10, r = high - low, t = r * r;
+    const V4 c = r - t * (0.16666666666666602 + t * (-0.0027777777777015593 + t * (0.00006613756321437934 +
+                 t * (-0.0000016533902205465252 + t * 4.1381367970572385e-8))));
+    const V4 y = 1 - (low - (r * c) / (2 - c) - high);
+    const I4 tiny = k < -1022;
+    const V4 lift = (V4)(tiny & (I4)((V4){} + 54));
+    const V4 drop = (V4)((tiny & (I4)((V4){} + 5.551115123125783e-17)) | (~tiny & (I4)((V4){} + 1)));
+    const V4 power = (V4)((I4)(k + lift + 4503599627371519.0) << 52);
+    *(V4 *)(values + i) = (V4)((I4)(y * power * drop) & ~(x < -745.1332191019411));
   }
 }
 
 static void exp_float(float *restrict values, int count, float factor) {
-  for (int i = 0; i < count; i++) {
-    const float x = values[i] * factor;
-    const float k = floorf(x * 1.44269504f + 0.5f);
-    const float r = x - k * 0.693359375f - k * -0.00021219444f;
-    float p = 0.00019875691f * r + 0.0013981999f;
+  for (int i = 0; i < count; i += 8) {
+    const V8 x = *(V8 *)(values + i) * factor;
+    const V8 k = FLOOR8(x * 1.44269504f + 0.5f);
+    const V8 r = x - k * 0.693359375f - k * -0.00021219444f;
+    V8 p = 0.00019875691f * r + 0.0013981999f;
     p = p * r + 0.0083334519f;
     p = p * r + 0.041665796f;
     p = p * r + 0.16666665f;
     p = p * r + 0.5f;
     p = p * (r * r) + r + 1;
-    union { float f; uint32_t u; } power = {.f = k + 8388735.0f};
-    power.u <<= 23;
-    values[i] = x >= -87 ? p * power.f : 0;
+    const V8 power = (V8)((I8)(k + 8388735.0f) << 23);
+    *(V8 *)(values + i) = (V8)((I8)(p * power) & (x >= -87));
   }
 }
 
@@ -131,14 +172,22 @@ static K *kernel;
 static S *z, *terms;
 
 static void project(int rows, int stride) {
-  for (int r = 0; r < rows; r++) {
-    S sums[64] = {0};
-    for (int j = 0; j < m; j++) {
-      const S v = kernel[r * stride + j];
-      for (int i = 0; i < width; i++) sums[i] += v * projection[j * width + i];
+  const int vectors = width / GROUP;
+  for (int r = 0; r < rows; r++)
+    for (int v = 0; v < vectors; v += 2) {
+      VS a = {0}, b = {0};
+      const VS *restrict p = (const VS *)projection + v;
+      if (v + 1 < vectors) {
+        for (int j = 0; j < m; j++) {
+          a += (S)kernel[r * stride + j] * p[j * vectors];
+          b += (S)kernel[r * stride + j] * p[j * vectors + 1];
+        }
+        ((VS *)(z + r * width))[v + 1] = b;
+      } else {
+        for (int j = 0; j < m; j++) a += (S)kernel[r * stride + j] * p[j * vectors];
+      }
+      ((VS *)(z + r * width))[v] = a;
     }
-    memcpy(z + r * width, sums, sizeof(S) * width);
-  }
 }
 
 static void score_kjl(const K *x, int rows, double *out) {
@@ -149,17 +198,15 @@ static void score_kjl(const K *x, int rows, double *out) {
   for (int r = 0; r < rows; r++) {
     S *restrict row = terms + r * groups * GROUP;
     for (int g = 0; g < groups; g++) {
-      S differences[16][GROUP], q[GROUP] = {0};
-      for (int i = 0; i < d; i++)
-        for (int l = 0; l < GROUP; l++) differences[i][l] = z[r * width + i] - means[(g * d + i) * GROUP + l];
-      const S *restrict f = factors + g * triangle * GROUP;
+      VS differences[16], q = {0};
+      const VS *restrict mu = (const VS *)means + g * d, *restrict f = (const VS *)factors + g * triangle;
+      for (int i = 0; i < d; i++) differences[i] = z[r * width + i] - mu[i];
       for (int i = 0; i < d; i++) {
-        S y[GROUP] = {0};
-        for (int t = 0; t <= i; t++, f += GROUP)
-          for (int l = 0; l < GROUP; l++) y[l] += f[l] * differences[t][l];
-        for (int l = 0; l < GROUP; l++) q[l] += y[l] * y[l];
+        VS y = {0};
+        for (int t = 0; t <= i; t++) y += *f++ * differences[t];
+        q += y * y;
       }
-      for (int l = 0; l < GROUP; l++) row[g * GROUP + l] = normalisers[g * GROUP + l] - (S)0.5 * q[l];
+      ((VS *)row)[g] = ((const VS *)normalisers)[g] - (S)0.5 * q;
     }
     S largest = row[0];
     for (int j = 1; j < groups * GROUP; j++) largest = row[j] > largest ? row[j] : largest;
@@ -176,7 +223,7 @@ static void score_kjl(const K *x, int rows, double *out) {
 
 static void score_svm(const K *x, int rows, double *out) {
   const int panels = (SV + LANES - 1) / LANES, padded = panels * LANES;
-  S sums[TILE][16] = {{0}};
+  S sums[TILE][8] __attribute__((aligned(32))) = {{0}};
   for (int first = 0; first < padded; first += BLOCK) {
     const int count = padded - first < BLOCK ? padded - first : BLOCK;
     distances(x, rows, vectors + first * D, count / LANES, D, kernel, count);
@@ -199,7 +246,7 @@ int main(int argc, char **argv) {
   const double h = *p++;
   factor = -1 / (h * h);
   landmarks = pack(p, m, D); p += m * D;
-  width = (d + 1) & ~1;
+  width = (d + GROUP - 1) / GROUP * GROUP;
   projection = aligned(sizeof(S) * m * width);
   for (int i = 0; i < d; i++) for (int j = 0; j < m; j++) projection[j * width + i] = p[i * m + j];
   p += d * m;
