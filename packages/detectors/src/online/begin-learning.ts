@@ -18,6 +18,7 @@ import {
 import { drawSketch } from '../kjl.js'
 import type { DetectorModel } from '../model.js'
 import type { SavedModel } from '../model-file/saved-model.js'
+import { createSupportGuard, type SupportGuard } from '../support-guard.js'
 import { addPoints } from './incremental-em.js'
 import { type FrozenModel, type LearnedState, type LearningModel, NO_COUNTERS } from './learned-state.js'
 import type { CheckedLearningOptions } from './learning-options.js'
@@ -77,6 +78,12 @@ export function guardOfModel(model: LearningModel) {
   return 'supportGuard' in model ? model.supportGuard : null
 }
 
+/** The guard as a scorer needs it. */
+export function tailsOfModel(model: LearningModel): SupportGuard | null {
+  const guard = guardOfModel(model)
+  return guard === null ? null : createSupportGuard(guard)
+}
+
 /** What was added to the diagonals of the covariances. */
 export function regularisationOf(model: LearningModel): number {
   return 'embedding' in model ? model.fitReport.regularisation : model.parameters.regularisation
@@ -87,7 +94,7 @@ export type ScaledRowScorer = (rows: Float64Array, count: number) => Float64Arra
 
 export function createScaledRowScorer(model: LearningModel): ScaledRowScorer {
   const space = spaceOfModel(model)
-  const score = createPointScorer(mixtureOfModel(model), guardOfModel(model))
+  const score = createPointScorer(createMixtureEvaluator(mixtureOfModel(model)), space.d, tailsOfModel(model))
   return (rows, count) => {
     const points = new Float64Array(count * space.d)
     const supports = new Float64Array(count)

@@ -17,11 +17,10 @@ import { exp, type Matrix } from '@oddflow/core'
 import { kernelExponentFactor, squaredDistances } from '@oddflow/linalg'
 import type { SavedModel } from '../model-file/saved-model.js'
 import { scaleRows } from '../scaler.js'
-import { createSupportGuard } from '../support-guard.js'
 import { logTail } from '../tail-probability.js'
 import { isNovel } from '../threshold.js'
 import { createAdwin } from './adwin.js'
-import { guardOfModel, learningModel, mixtureOfModel, spaceOfModel } from './begin-learning.js'
+import { learningModel, mixtureOfModel, spaceOfModel, tailsOfModel } from './begin-learning.js'
 import { createMixtureEvaluator } from './mixture-evaluator.js'
 import { createPageHinkley } from './page-hinkley.js'
 import { createPointScorer } from './point-space.js'
@@ -86,10 +85,9 @@ export function createDriftMonitor({ detector, threshold }: SavedModel): DriftMo
   const model = learningModel(detector)
   const space = spaceOfModel(model)
   const mixture = mixtureOfModel(model)
-  const guard = guardOfModel(model)
-  const tails = guard === null ? null : createSupportGuard(guard)
+  const tails = tailsOfModel(model)
   const evaluator = createMixtureEvaluator(mixture)
-  const score = createPointScorer(mixture, guard)
+  const score = createPointScorer(evaluator, space.d, tails)
   const embedding = 'embedding' in model ? model.embedding : null
   const adwin = createAdwin(ADWIN_DELTA)
   const pageHinkley = createPageHinkley(PAGE_HINKLEY)

@@ -16,7 +16,7 @@ import { exp, log, type Rng } from '@oddflow/core'
 import { squaredDistance } from '@oddflow/linalg'
 import { isNovel } from '../threshold.js'
 import type { LearningWork } from './learning-work.js'
-import { createMixtureEvaluator, responsibilitiesInto } from './mixture-evaluator.js'
+import { responsibilitiesInto } from './mixture-evaluator.js'
 import { addPoint, mixtureOfStatistics, scaleStatistics, totalMass } from './mixture-statistics.js'
 
 /** A verdict on each row as it came, and what was done. */
@@ -106,7 +106,7 @@ export function learn(
   if (chosen.length === 0) return
   const { d, width } = work.space
   forget(work, chosen.length)
-  const evaluator = createMixtureEvaluator(work.mixture)
+  const evaluator = work.evaluator
   const responsibilities = new Float64Array(evaluator.k)
   for (const i of chosen) {
     responsibilitiesInto(evaluator, points, i * d, responsibilities, 0)
@@ -188,7 +188,7 @@ export function replaceInReservoir(
 ): void {
   const { reservoir, base, space } = work
   if (work.options.forgetting.kind !== 'window') {
-    const evaluator = createMixtureEvaluator(work.mixture)
+    const evaluator = work.evaluator
     const leaving = new Float64Array(evaluator.k)
     responsibilitiesInto(evaluator, work.reservoirPoints, place * space.d, leaving, 0)
     addPoint(base, work.reservoirPoints, place * space.d, leaving, 0, reservoir.numbers[place]!)

@@ -7,19 +7,21 @@
  */
 import { concatRows, type Matrix, matrixOf } from '@oddflow/core'
 import { gaussianKernel } from '@oddflow/linalg'
+import type { SupportGuard } from '../support-guard.js'
 import type { Threshold } from '../threshold.js'
 import {
   createScaledRowScorer,
-  guardOfModel,
   mixtureOfModel,
   regularisationOf,
   reservoirCapacity,
   type ScaledRowScorer,
   spaceOfModel,
+  tailsOfModel,
 } from './begin-learning.js'
 import type { WeightedPoints } from './incremental-em.js'
 import type { LearnedState, LearningCounters, LearningModel } from './learned-state.js'
 import type { CheckedLearningOptions } from './learning-options.js'
+import { createMixtureEvaluator, type MixtureEvaluator } from './mixture-evaluator.js'
 import { copyStatistics, type LearningMixture, type MixtureStatistics } from './mixture-statistics.js'
 import { createPointScorer, type PointScorer, type PointSpace } from './point-space.js'
 import { RowBuffer } from './row-buffer.js'
@@ -72,6 +74,8 @@ export class LearningWork {
 
   space: PointSpace
   #scorer: PointScorer | null = null
+  #evaluator: MixtureEvaluator | null = null
+  #tails: SupportGuard | null = null
 
   constructor(model: LearningModel, threshold: Threshold, state: LearnedState) {
     const { options } = state
@@ -128,6 +132,13 @@ export class LearningWork {
   set mixture(mixture: LearningMixture) {
     this.model = { ...this.model, mixture } as LearningModel
     this.#scorer = null
+    this.#evaluator = null
+  }
+
+  /** Of the mixture as it now is; for one caller at a time. */
+  get evaluator(): MixtureEvaluator {
+    this.#evaluator ??= createMixtureEvaluator(this.mixture)
+    return this.#evaluator
   }
 
   /** After the embedding or the guard has changed. */
@@ -135,6 +146,8 @@ export class LearningWork {
     this.model = model
     this.space = spaceOfModel(model)
     this.#scorer = null
+    this.#evaluator = null
+    this.#tails = null
   }
 
   /** Points of all rows in the reservoir, anew. */
@@ -166,7 +179,8 @@ export class LearningWork {
     const scores = new Float64Array(count)
     const densities = new Float64Array(count)
     this.space.locate(rows, 0, count, points, 0, supports)
-    this.#scorer ??= createPointScorer(this.mixture, guardOfModel(this.model))
+    this.#tails ??= tailsOfModel(this.model)
+    this.#scorer ??= createPointScorer(this.evaluator, this.space.d, this.#tails)
     this.#scorer(points, supports, count, scores, densities)
     return { points, scores, densities }
   }

@@ -9,10 +9,9 @@ import { logSumExp, type Precision } from '@oddflow/linalg'
 import { createEmbeddingKernel } from '../embedding-kernel/create.js'
 import { EMBEDDING_TILE_ROWS } from '../embedding-kernel/embedding-kernel.js'
 import type { EmbeddingModel, SupportGuardModel } from '../model.js'
-import { createSupportGuard } from '../support-guard.js'
+import { createSupportGuard, type SupportGuard } from '../support-guard.js'
 import { logTail } from '../tail-probability.js'
-import { createMixtureEvaluator } from './mixture-evaluator.js'
-import type { LearningMixture } from './mixture-statistics.js'
+import type { MixtureEvaluator } from './mixture-evaluator.js'
 
 export interface PointSpace {
   /** Numbers of a point. */
@@ -77,19 +76,20 @@ export type PointScorer = (
   densities?: Float64Array,
 ) => void
 
-/** For one caller at a time. */
-export function createPointScorer(mixture: LearningMixture, guard: SupportGuardModel | null): PointScorer {
-  const evaluator = createMixtureEvaluator(mixture)
-  const d = mixture.means.cols
+/** For one caller at a time; `d` numbers are a point. The guard's part stays when the mixture changes. */
+export function createPointScorer(
+  evaluator: MixtureEvaluator,
+  d: number,
+  guard: SupportGuard | null,
+): PointScorer {
   const terms = new Float64Array(evaluator.k)
-  const tails = guard === null ? null : createSupportGuard(guard)
   return (points, supports, count, out, densities) => {
     for (let i = 0; i < count; i++) {
       evaluator.terms(points, i * d, terms, 0)
       const density = logSumExp(terms, 0, evaluator.k)
       if (densities !== undefined) densities[i] = density
       const score =
-        tails === null ? density : logTail(tails.density, density) + logTail(tails.support, supports[i]!)
+        guard === null ? density : logTail(guard.density, density) + logTail(guard.support, supports[i]!)
       // as scorers of plain rows have it: finite, however far away
       out[i] = Math.max(score, -Number.MAX_VALUE)
     }
