@@ -40,7 +40,15 @@ export function millionExperiment(data) {
     globalThis.gc?.()
     const { heapUsed, rss, arrayBuffers } = process.memoryUsage()
     const { componentsAdded, componentsRemoved, componentsMerged } = learner.counters
-    samples.push({ updates, heapUsed, arrayBuffers, rss, componentsAdded, componentsRemoved, componentsMerged })
+    samples.push({
+      updates,
+      heapUsed,
+      arrayBuffers,
+      rss,
+      componentsAdded,
+      componentsRemoved,
+      componentsMerged,
+    })
     console.log(JSON.stringify(samples.at(-1)))
   })
   const seconds = (performance.now() - begun) / 1000
@@ -68,7 +76,8 @@ function walk(saved, rows, updates, visit) {
     for (let b = 0; b < BATCH; b++) {
       const start = rng.nextBelow(rows.rows) * cols
       const far = rng.nextBelow(500) === 0 ? 1 + 20 * rng.nextFloat() : 1
-      for (let c = 0; c < cols; c++) batch[b * cols + c] = data[start + c] * far * (1 + 0.01 * rng.nextNormal())
+      for (let c = 0; c < cols; c++)
+        batch[b * cols + c] = data[start + c] * far * (1 + 0.01 * rng.nextNormal())
     }
     learner.arrive(matrixOf(BATCH, cols, batch), { assumeNormal: true })
     if (i % LEARNING.roundRows === 0) visit(learner, i)

@@ -63,7 +63,21 @@ ${rows.join('\n')}
 
 ${picture('auc', chart.lines(curves, { x: 'n', y: 'auc', series: 'way', facet: 'set', xLabel: 'rows', yLabel: 'AUC' }))}
 
-${picture('time', chart.lines(curves.filter(({ millis }) => millis > 0), { x: 'n', y: 'millis', series: 'way', facet: 'set', xLabel: 'rows', yLabel: 'ms per arrival (batch: per training)', log: true }))}
+${picture(
+  'time',
+  chart.lines(
+    curves.filter(({ millis }) => millis > 0),
+    {
+      x: 'n',
+      y: 'millis',
+      series: 'way',
+      facet: 'set',
+      xLabel: 'rows',
+      yLabel: 'ms per arrival (batch: per training)',
+      log: true,
+    },
+  ),
+)}
 ${madeBy(setting)}`
 }
 
@@ -82,7 +96,9 @@ function modePart({ setting, cases, seeds }) {
     return `| ${set}, ${mode} | ${percent(modeShare)} | ${fraction(auc('frozen'))} | ${fraction(auc('updated'))} | ${fraction(auc('byItself'))} | ${fraction(auc('whole'))} | ${percent(mean(group, 'frozen', 'modeNovel'))} | ${percent(mean(group, 'updated', 'modeNovel'))} | ${percent(mean(group, 'byItself', 'modeNovel'))} |`
   })
   const lost = groups.filter((group) => mean(group, 'whole', 'auc') - mean(group, 'frozen', 'auc') >= 0.05)
-  const regained = lost.filter((group) => mean(group, 'updated', 'auc') - mean(group, 'frozen', 'auc') >= 0.05)
+  const regained = lost.filter(
+    (group) => mean(group, 'updated', 'auc') - mean(group, 'frozen', 'auc') >= 0.05,
+  )
   return `## A mode that training lacked
 
 One of four clusters of the normal rows is taken out of training (1,250 rows) and comes later: 1,000 rows, half of them
@@ -194,13 +210,13 @@ async function chartMaker() {
           Plot.dot(data, { x, y, fill: series, fx: facet, r: 1.8 }),
         ],
       })
-      return withLegend(figure, [...new Set(data.map((d) => d[series]))], Plot, document)
+      return withLegend(figure, [...new Set(data.map((d) => d[series]))], document)
     },
   }
 }
 
 /** The names of the colours under the picture, in the same SVG. */
-function withLegend(figure, names, Plot, document) {
+function withLegend(figure, names, document) {
   const scale = figure.scale('color')
   const width = Number(figure.getAttribute('width'))
   const height = Number(figure.getAttribute('height'))
@@ -214,11 +230,23 @@ function withLegend(figure, names, Plot, document) {
     const left = 20 + (i % perRow) * 250
     const top = height + 14 + 18 * Math.floor(i / perRow)
     const swatch = document.createElementNS('http://www.w3.org/2000/svg', 'rect')
-    for (const [key, value] of Object.entries({ x: left, y: top - 8, width: 18, height: 4, fill: scale.apply(name) })) {
+    for (const [key, value] of Object.entries({
+      x: left,
+      y: top - 8,
+      width: 18,
+      height: 4,
+      fill: scale.apply(name),
+    })) {
       swatch.setAttribute(key, String(value))
     }
     const label = document.createElementNS('http://www.w3.org/2000/svg', 'text')
-    for (const [key, value] of Object.entries({ x: left + 26, y: top, 'text-anchor': 'start', 'font-size': 11, fill: '#222' })) {
+    for (const [key, value] of Object.entries({
+      x: left + 26,
+      y: top,
+      'text-anchor': 'start',
+      'font-size': 11,
+      fill: '#222',
+    })) {
       label.setAttribute(key, String(value))
     }
     label.textContent = name

@@ -49,7 +49,11 @@ describe.skipIf(absent)('a mode that training lacked', () => {
     const train = decodeNpyMatrix(readFileSync(join(folder, 'X_train_r0.npy')))
     const test = decodeNpyMatrix(readFileSync(join(folder, 'X_test.npy')))
     const labels = Array.from(decodeNpy(readFileSync(join(folder, 'y_test.npy'))).data, Number)
-    const of = (label: number) => takeRows(test, [...labels.keys()].filter((i) => labels[i] === label))
+    const of = (label: number) =>
+      takeRows(
+        test,
+        [...labels.keys()].filter((i) => labels[i] === label),
+      )
     const [normal, novel] = [of(0), of(1)]
     const { labels: clusters } = kMeans(scaleRows(fitScaler(train, 'standard'), train), 4, createRng(1))
     const rowsOf = (wanted: (cluster: number) => boolean) =>
@@ -59,11 +63,7 @@ describe.skipIf(absent)('a mode that training lacked', () => {
       const inside = rowsOf((cluster) => cluster === mode)
       const outside = rowsOf((cluster) => cluster !== mode)
       if (inside.length < 500 || outside.length < 1500) return []
-      const detector = fitDetector(
-        takeRows(train, outside.slice(0, 800)),
-        checkParameters({}),
-        createRng(1),
-      )
+      const detector = fitDetector(takeRows(train, outside.slice(0, 800)), checkParameters({}), createRng(1))
       const saved: SavedModel = {
         detector,
         contract: { featureSet: 'rows', featureSetVersion: 1, dimension: train.cols, scaler: 'none' },
