@@ -38,6 +38,7 @@ Exit codes: 0 done, 1 the data would not do or a trial failed, 2 the command lin
   program.addCommand(data)
   program.addCommand(reproduceCommand())
   program.addCommand(sweepCommand())
+  program.addCommand(peersCommand())
   program.addCommand(machinesCommand())
   program.addCommand(bundleCommand())
   program.addCommand(mergeCommand())
@@ -89,6 +90,7 @@ function reproduceCommand(): Command {
     .description('run trials; a run that was stopped goes on where it was')
     .option('--data <dir>', 'folder of the data sets', defaultData())
     .option('--datasets <names>', 'these alone, separated by commas (default: all that are there)', names)
+    .option('--features <names>', 'iat-size, stats-header, samp-size (default: all that are there)', names)
     .option('--detectors <names>', 'these alone, separated by commas (default: all)', names)
     .addOption(
       new Option('--tuning <which>', 'none, minimal, or both')
@@ -157,6 +159,27 @@ function sweepCommand(): Command {
       const { sweep } = await import('./commands/sweep.js')
       const trials = options.trials ?? `${RESULTS}/sweep-${what}.jsonl`
       process.exitCode = await sweep(what, { ...options, trials })
+    })
+}
+
+function peersCommand(): Command {
+  return withManifests(new Command('peers'))
+    .description(
+      "others' one-class SVMs on the same rows: scikit-learn, libsvm; what is there is not run again",
+    )
+    .option('--data <dir>', 'folder of the data sets', defaultData())
+    .option('--datasets <names>', 'these alone, separated by commas (default: all that are there)', names)
+    .option('--repeats <count>', 'training repeats, as far as a data set has them', whole(1, 1000), 3)
+    .option('--seed <number>', 'seed of all randomness', whole(0, Number.MAX_SAFE_INTEGER), 1)
+    .option('--test-runs <count>', 'timed passes over the test rows', whole(1, 1000), 20)
+    .option('--out <file>', 'where results are kept', `${RESULTS}/peers.jsonl`)
+    .addHelpText(
+      'after',
+      '\nExample:\n  oddflow-bench peers --datasets ctu-rows\n\nA peer that is not installed is reported as absent.',
+    )
+    .action(async (options) => {
+      const { peers } = await import('./commands/peers.js')
+      process.exitCode = await peers(options)
     })
 }
 

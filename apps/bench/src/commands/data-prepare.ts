@@ -2,7 +2,7 @@
 import { OddFlowError } from '@oddflow/core'
 import { datasetFolder } from '../datasets/load-repeat.js'
 import type { CapturesManifest } from '../datasets/manifest.js'
-import { preparePools } from '../datasets/prepare.js'
+import { type PoolReport, preparePools } from '../datasets/prepare.js'
 import { chooseManifests, OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
 import { UsageError } from '../errors.js'
 import { complain, note, print } from '../output/messages.js'
@@ -29,7 +29,9 @@ export async function dataPrepare(dir: string, options: DataPrepareOptions): Pro
         progress.update(i, file)
       })
       for (const warning of report.warnings) note(`${manifest.name}: ${warning}`)
-      print(`${manifest.name}: ${report.done}: ${describe(report, manifest)}`)
+      for (const pool of report.pools) {
+        print(`${manifest.name}, ${pool.features}: ${report.done}: ${describe(pool, manifest)}`)
+      }
     } catch (error) {
       if (!(error instanceof OddFlowError)) throw error
       failures++
@@ -40,10 +42,7 @@ export async function dataPrepare(dir: string, options: DataPrepareOptions): Pro
   return failures === 0 ? 0 : 1
 }
 
-function describe(
-  { normal, novel, dimension }: { normal: number; novel: number; dimension: number },
-  manifest: CapturesManifest,
-): string {
+function describe({ normal, novel, dimension }: PoolReport, manifest: CapturesManifest): string {
   const expected = (side: 'normal' | 'novel'): string => {
     const count = manifest[side].expectedFlows
     return count === null ? '' : ` (the appendix has ${count})`

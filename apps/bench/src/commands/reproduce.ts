@@ -1,7 +1,11 @@
 /** `oddflow-bench reproduce`: data sets × detectors × tuning, each a few repeats, into a file of trials. */
+
+import { DataError } from '@oddflow/core'
 import { DETECTOR_NAMES, type DetectorName, isDetectorName } from '@oddflow/detectors'
 import { type Tuning, trialKey } from '@oddflow/evaluation'
 import { availableManifests } from '../datasets/available.js'
+import { featuresOf } from '../datasets/load-repeat.js'
+import { FEATURES, type Manifest } from '../datasets/manifest.js'
 import { UsageError } from '../errors.js'
 import { jobKey, planJobs } from '../run/job.js'
 import { runIntoFile } from '../run/run-into-file.js'
@@ -10,6 +14,7 @@ export interface ReproduceOptions {
   readonly data: string
   readonly manifests?: string
   readonly datasets?: readonly string[]
+  readonly features?: readonly string[]
   readonly detectors?: readonly string[]
   readonly tuning: 'none' | 'minimal' | 'both'
   readonly repeats: number
@@ -23,9 +28,25 @@ export interface ReproduceOptions {
 /** Resolves to the exit code: 1 when a trial could not be made. */
 export async function reproduce(options: ReproduceOptions): Promise<number> {
   const detectors = (options.detectors ?? DETECTOR_NAMES).map(checkDetector)
+  for (const name of options.features ?? []) {
+    if ((FEATURES as readonly string[]).includes(name)) continue
+    throw new UsageError(`${name}: no such features; there are ${FEATURES.join(', ')}`)
+  }
   const tunings: Tuning[] = options.tuning === 'both' ? ['none', 'minimal'] : [options.tuning]
   const manifests = availableManifests(options)
-  const jobs = planJobs({ manifests, detectors, tunings, repeats: options.repeats, seed: options.seed })
+  const isAsked = (features: string): boolean => options.features?.includes(features) ?? true
+  const featuresFor = (manifest: Manifest): string[] => featuresOf(manifest, options.data).filter(isAsked)
+  if (!manifests.some((manifest) => featuresFor(manifest).length > 0)) {
+    throw new DataError(`${options.data}: holds no rows of ${options.features?.join(', ')}`)
+  }
+  const jobs = planJobs({
+    manifests,
+    featuresOf: featuresFor,
+    detectors,
+    tunings,
+    repeats: options.repeats,
+    seed: options.seed,
+  })
   return runIntoFile({ ...options, jobs, keyOf: trialKey, keyOfJob: jobKey })
 }
 

@@ -1,7 +1,7 @@
 /** `oddflow-bench sweep nu|scaler|rows`: untuned trials over a range of settings, into a file of their own. */
 import { checkParameters, type DetectorName } from '@oddflow/detectors'
 import { availableManifests } from '../datasets/available.js'
-import { repeatsOf } from '../datasets/load-repeat.js'
+import { featuresOf, repeatsOf } from '../datasets/load-repeat.js'
 import type { Job } from '../run/job.js'
 import { runIntoFile } from '../run/run-into-file.js'
 import { SWEEP_DATASETS, type SweepName } from '../sweep/names.js'
@@ -32,8 +32,10 @@ export function sweep(name: SweepName, options: SweepOptions): Promise<number> {
       .filter((manifest) => repeat < repeatsOf(manifest))
       .flatMap((manifest) =>
         settings.map((setting): Job => {
+          // IAT+SIZE where there are several
+          const features = featuresOf(manifest, options.data)[0]!
           const detector: DetectorName = setting.options.detector
-          return { manifest, detector, tuning: 'none', repeat, seed: options.seed, setting }
+          return { manifest, features, detector, tuning: 'none', repeat, seed: options.seed, setting }
         }),
       ),
   ).flat()

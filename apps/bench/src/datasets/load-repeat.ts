@@ -12,7 +12,7 @@ import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow
 import { drawLabelled, drawProtocol, PAPER_PROTOCOL, type TestSample } from '@oddflow/evaluation'
 import { hashMatrices } from './hash-rows.js'
 import type { CapturesManifest, Manifest, RowsManifest } from './manifest.js'
-import { readPools } from './pools.js'
+import { pooledFeatures, poolFolder, readPools } from './pools.js'
 import { readLabels, readRows } from './read-npy.js'
 
 export interface LabelledMatrix {
@@ -39,17 +39,28 @@ export function isAvailable(manifest: Manifest, data: string): boolean {
   return existsSync(join(folder, manifest.kind === 'rows' ? 'X_test.npy' : 'pool.json'))
 }
 
+/** The feature sets that there are rows of. */
+export function featuresOf(manifest: Manifest, data: string): string[] {
+  return manifest.kind === 'rows' ? [manifest.features] : pooledFeatures(datasetFolder(manifest, data))
+}
+
 export function repeatsOf(manifest: Manifest): number {
   return manifest.kind === 'rows' ? manifest.repeats : PAPER_PROTOCOL.repeats
 }
 
-/** Throws an error that begins with the file's name. */
-export function loadRepeat(manifest: Manifest, data: string, repeat: number, seed: number): LoadedRepeat {
+/** `features`: which pools, where a manifest is of captures. Throws an error that begins with the file's name. */
+export function loadRepeat(
+  manifest: Manifest,
+  data: string,
+  repeat: number,
+  seed: number,
+  features: string = 'iat-size',
+): LoadedRepeat {
   const folder = datasetFolder(manifest, data)
   const loaded =
     manifest.kind === 'rows'
       ? loadRows(manifest, folder, repeat, seed)
-      : loadFromPools(manifest, folder, repeat, seed)
+      : loadFromPools(manifest, poolFolder(folder, features), repeat, seed)
   const { train, validation, tests } = loaded
   const all = [train, validation, ...tests.map((test) => test.data)].flatMap((part) =>
     'isNovel' in part ? [part.rows, part.isNovel] : [part],

@@ -14,7 +14,10 @@ const line = z.string().min(1).max(600)
 /** A name in the folder of the data set: no way out of it. */
 const fileName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/, 'expected a file name')
 const count = z.number().int().min(1)
-const features = z.enum(['iat-size', 'stats-header', 'samp-size'])
+/** The paper's three. */
+export const FEATURES = ['iat-size', 'stats-header', 'samp-size'] as const
+export type Features = (typeof FEATURES)[number]
+const features = z.enum(FEATURES)
 /** Of the paper's tables; null for a data set that is not in them. */
 const paperDataset = z.enum(['UNB', 'CTU', 'MAWI', 'MACCDC', 'SFRIG', 'AECHO', 'DWSHR']).nullable()
 

@@ -1,6 +1,7 @@
 /**
  * Pools: the feature rows of all normal and all novel flows of a data set, as `data prepare` leaves them, and the
- * record of what they were made from. `pool.json` is written last: without it there is no pool.
+ * record of what they were made from. `pool.json` is written last: without it there is no pool. The pools of IAT+SIZE
+ * lie in the data set's folder, those of other feature sets in folders of their names there.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,13 +9,14 @@ import { DataError, FormatError, type Matrix, OddFlowError, parseStrictJson } fr
 import { z } from 'zod'
 import { inFile } from '../errors.js'
 import { hashMatrices } from './hash-rows.js'
+import { FEATURES, type Features } from './manifest.js'
 import { readRows } from './read-npy.js'
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
 
 const poolRecord = z.strictObject({
   format: z.literal(1),
-  features: z.literal('iat-size'),
+  features: z.enum(FEATURES),
   dimension: z.number().int().min(1).max(100_000),
   rows: z.strictObject({ normal: z.number().int().min(1), novel: z.number().int().min(1) }),
   /** Of both pools (hash-rows.ts). */
@@ -23,9 +25,21 @@ const poolRecord = z.strictObject({
   inputsSha256: digest,
   /** The feature contract that both pools were made under. */
   contract: z.record(z.string(), z.unknown()),
+  /** Of IAT+SIZE, which every data set has: why others could not be made, by feature set. */
+  notMade: z.partialRecord(z.enum(FEATURES), z.string().min(1).max(600)).optional(),
 })
 
 export type PoolRecord = z.infer<typeof poolRecord>
+
+/** `folder`: of the data set. */
+export function poolFolder(folder: string, features: string): string {
+  return features === 'iat-size' ? folder : join(folder, features)
+}
+
+/** The feature sets that pools are there of. */
+export function pooledFeatures(folder: string): Features[] {
+  return FEATURES.filter((features) => existsSync(join(poolFolder(folder, features), 'pool.json')))
+}
 
 /** Throws an error that begins with the file's name. */
 export function readPoolRecord(folder: string): PoolRecord {

@@ -1,6 +1,10 @@
 /**
  * Captures into pools: flows of the manifest's hosts, cut at what the normal flows teach, as rows of features.
  *
+ * IAT+SIZE, STATS+HEADER and SAMP-SIZE, each with a contract of its own; the windows of SAMP-SIZE are the 0.3-quantile of
+ * the durations of normal flows, or the first of the paper's larger quantiles that is not 0. One that cannot be made of
+ * these flows is left out with its reason, but IAT+SIZE must be.
+ *
  * The duration and the number of packets come from normal flows alone and serve both pools. Rules are the paper's
  * text: bidirectional flows, frame sizes, interarrival times in microseconds, truncation at the 90th percentile of
  * durations, 600 s of silence end a flow. Every capture is on its own: flows do not cross files.
@@ -9,34 +13,45 @@
  * way has no `pool.json` and starts anew.
  */
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { createReadStream, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { compileFilter, createPacketBatch, decodePackets, packetStatusCode } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
-import { createMatrix, DataError, encodeNpy, type IatSizeContract, type Matrix } from '@oddflow/core'
+import { DataError, encodeNpy, type FlowContract, type Matrix } from '@oddflow/core'
 import {
   type CollectedFlows,
   createFlowCollector,
-  extractRecords,
-  learnIatSizeContract,
+  extractMatrix,
+  learnFeatureContract,
+  SAMPLING_QUANTILES,
 } from '@oddflow/flows'
 import { writeFileWhole } from '../output/write-file.js'
 import { captureFiles } from './capture-files.js'
 import { hashMatrices } from './hash-rows.js'
-import type { CapturesManifest } from './manifest.js'
-import { type PoolRecord, poolMadeOf } from './pools.js'
+import { type CapturesManifest, FEATURES, type Features } from './manifest.js'
+import { type PoolRecord, poolFolder, poolMadeOf } from './pools.js'
 import { whereToGet } from './verify.js'
 
 const BATCH_FRAMES = 2048
 const FILTERED_OUT = packetStatusCode('filtered-out')
 /** Part of the inputs' hash: a change of the rules makes new pools. */
-const RULES = { truncation: 'truncate', iatUnit: 'microseconds', sizeMeasure: 'frame' } as const
+const RULES = {
+  truncation: 'truncate',
+  iatUnit: 'microseconds',
+  sizeMeasure: 'frame',
+  samplingQuantile: 0.3,
+} as const
 
-export interface PrepareReport {
-  readonly done: 'prepared' | 'was there'
+export interface PoolReport {
+  readonly features: Features
   readonly normal: number
   readonly novel: number
   readonly dimension: number
+}
+
+export interface PrepareReport {
+  readonly done: 'prepared' | 'was there'
+  readonly pools: readonly PoolReport[]
   /** What a reader of the captures had to say: damage, an early end. */
   readonly warnings: readonly string[]
 }
@@ -49,30 +64,73 @@ export async function preparePools(
 ): Promise<PrepareReport> {
   const sides = { normal: filesOf(manifest, folder, 'normal'), novel: filesOf(manifest, folder, 'novel') }
   const inputsSha256 = await hashInputs(manifest, [...sides.normal, ...sides.novel])
-  const known = poolMadeOf(folder, inputsSha256)
-  if (known !== null) {
-    const { normal, novel } = known.rows
-    return { done: 'was there', normal, novel, dimension: known.dimension, warnings: [] }
-  }
+  const known = knownPools(folder, inputsSha256)
+  if (known !== null) return known
   const warnings: string[] = []
   const normalFlows = await collect(manifest.normal, sides.normal, warnings, onCapture)
-  const contract = learnIatSizeContract(normalFlows, { mode: RULES.truncation, iatUnit: RULES.iatUnit })
-  const normal = rowsOf(normalFlows, contract, `${manifest.name}: normal`)
   const novelFlows = await collect(manifest.novel, sides.novel, warnings, onCapture)
-  const novel = rowsOf(novelFlows, contract, `${manifest.name}: novel`)
-  const record: PoolRecord = {
-    format: 1,
-    features: 'iat-size',
-    dimension: contract.dimension,
-    rows: { normal: normal.rows, novel: novel.rows },
-    rowsSha256: hashMatrices([normal, novel]),
-    inputsSha256,
-    contract: { ...contract },
+  const pools: PoolReport[] = []
+  const notMade: Partial<Record<Features, string>> = {}
+  // IAT+SIZE last: its record says that all is done
+  for (const features of [...FEATURES].reverse()) {
+    try {
+      const contract = learnContract(normalFlows, features)
+      const normal = rowsOf(normalFlows, contract, `${manifest.name}: normal`)
+      const novel = rowsOf(novelFlows, contract, `${manifest.name}: novel`)
+      const record: PoolRecord = {
+        format: 1,
+        features,
+        dimension: contract.dimension,
+        rows: { normal: normal.rows, novel: novel.rows },
+        rowsSha256: hashMatrices([normal, novel]),
+        inputsSha256,
+        contract: { ...contract },
+        ...(features === 'iat-size' ? { notMade } : {}),
+      }
+      const place = poolFolder(folder, features)
+      writeFileWhole(join(place, 'normal.npy'), encodeNpy(normal))
+      writeFileWhole(join(place, 'novel.npy'), encodeNpy(novel))
+      writeFileWhole(join(place, 'pool.json'), `${JSON.stringify(record, null, 2)}\n`)
+      pools.unshift({ features, ...record.rows, dimension: record.dimension })
+    } catch (error) {
+      if (features === 'iat-size' || !(error instanceof DataError)) throw error
+      notMade[features] = error.message.slice(0, 600)
+      rmSync(poolFolder(folder, features), { recursive: true, force: true })
+      warnings.push(`no rows of ${features}: ${error.message}`)
+    }
   }
-  writeFileWhole(join(folder, 'normal.npy'), encodeNpy(normal))
-  writeFileWhole(join(folder, 'novel.npy'), encodeNpy(novel))
-  writeFileWhole(join(folder, 'pool.json'), `${JSON.stringify(record, null, 2)}\n`)
-  return { done: 'prepared', ...record.rows, dimension: record.dimension, warnings }
+  return { done: 'prepared', pools, warnings }
+}
+
+/** All pools of these inputs, or null when one of them is not there and not known to be impossible. */
+function knownPools(folder: string, inputsSha256: string): PrepareReport | null {
+  const first = poolMadeOf(folder, inputsSha256)
+  if (first === null) return null
+  const pools: PoolReport[] = []
+  for (const features of FEATURES) {
+    if (first.notMade?.[features] !== undefined) continue
+    const record = poolMadeOf(poolFolder(folder, features), inputsSha256)
+    if (record === null) return null
+    pools.push({ features, ...record.rows, dimension: record.dimension })
+  }
+  return { done: 'was there', pools, warnings: [] }
+}
+
+function learnContract(flows: CollectedFlows, featureSet: Features): FlowContract {
+  const mode = RULES.truncation
+  if (featureSet !== 'samp-size') {
+    return learnFeatureContract(flows, { featureSet, mode, iatUnit: RULES.iatUnit })
+  }
+  let failure: unknown
+  for (const samplingQuantile of SAMPLING_QUANTILES.filter((q) => q >= RULES.samplingQuantile)) {
+    try {
+      return learnFeatureContract(flows, { featureSet, mode, samplingQuantile })
+    } catch (error) {
+      if (!(error instanceof DataError) || error.field !== 'samplingInterval') throw error
+      failure = error
+    }
+  }
+  throw failure
 }
 
 function filesOf(manifest: CapturesManifest, folder: string, side: 'normal' | 'novel'): readonly string[] {
@@ -126,14 +184,8 @@ async function collect(
   return collector.finish()
 }
 
-function rowsOf(flows: CollectedFlows, contract: IatSizeContract, name: string): Matrix {
-  const counts = extractRecords(flows, contract, () => {})
-  if (counts.rows === 0)
-    throw new DataError(`${name}: no flow of two or more packets of the manifest's hosts`)
-  const rows = createMatrix(counts.rows, contract.dimension)
-  let at = 0
-  extractRecords(flows, contract, ({ row }) => {
-    if (row !== null) rows.data.set(row, contract.dimension * at++)
-  })
+function rowsOf(flows: CollectedFlows, contract: FlowContract, name: string): Matrix {
+  const rows = extractMatrix(flows, contract)
+  if (rows.rows === 0) throw new DataError(`${name}: no flow of two or more packets of the manifest's hosts`)
   return rows
 }

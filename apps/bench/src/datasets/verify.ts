@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { OddFlowError } from '@oddflow/core'
 import { captureFiles } from './capture-files.js'
 import { datasetFolder, loadRepeat } from './load-repeat.js'
-import type { CapturesManifest, Manifest, RowsManifest } from './manifest.js'
-import { readPoolRecord, readPools } from './pools.js'
+import type { CapturesManifest, Features, Manifest, RowsManifest } from './manifest.js'
+import { pooledFeatures, poolFolder, readPoolRecord, readPools } from './pools.js'
 
 export interface Finding {
   readonly ok: boolean
@@ -66,18 +66,26 @@ function verifyCaptures(manifest: CapturesManifest, folder: string): Finding[] {
   }
   if (!existsSync(join(folder, 'pool.json')))
     return [...findings, bad('not prepared; run: oddflow-bench data prepare')]
-  const record = readPoolRecord(folder)
-  readPools(folder)
+  for (const features of pooledFeatures(folder)) findings.push(...verifyPool(manifest, folder, features))
+  return findings
+}
+
+function verifyPool(manifest: CapturesManifest, folder: string, features: Features): Finding[] {
+  const findings: Finding[] = []
+  const place = poolFolder(folder, features)
+  const record = readPoolRecord(place)
+  readPools(place)
   for (const side of ['normal', 'novel'] as const) {
     const expected = manifest[side].expectedFlows
     const found = record.rows[side]
-    if (expected === null) findings.push(ok(`${side} pool: ${found} rows`))
-    else if (found === expected) findings.push(ok(`${side} pool: ${found} rows, as in the appendix`))
-    else findings.push(bad(`${side} pool: ${found} rows, where the appendix has ${expected}`))
+    const name = `${side} pool of ${features}: ${found} rows`
+    if (expected === null) findings.push(ok(name))
+    else if (found === expected) findings.push(ok(`${name}, as in the appendix`))
+    else findings.push(bad(`${name}, where the appendix has ${expected}`))
   }
-  const width = manifest.dimension['iat-size']
+  const width = manifest.dimension[features]
   if (width !== undefined && width !== record.dimension) {
-    findings.push(bad(`D = ${record.dimension}, where the paper has ${width}`))
+    findings.push(bad(`${features}: D = ${record.dimension}, where the paper has ${width}`))
   }
   return findings
 }

@@ -8,6 +8,7 @@ import { isTunable } from './recipe.js'
 
 export interface Job {
   readonly manifest: Manifest
+  readonly features: string
   readonly detector: DetectorName
   readonly tuning: Tuning
   readonly repeat: number
@@ -18,6 +19,8 @@ export interface Job {
 
 export interface PlanOptions {
   readonly manifests: readonly Manifest[]
+  /** Of a manifest, those that are to be run. */
+  readonly featuresOf: (manifest: Manifest) => readonly string[]
   readonly detectors: readonly DetectorName[]
   readonly tunings: readonly Tuning[]
   /** At most so many repeats of each data set. */
@@ -26,15 +29,18 @@ export interface PlanOptions {
 }
 
 /** Repeats outermost: a run cut short has all methods side by side. A detector without choices is not tuned. */
-export function planJobs({ manifests, detectors, tunings, repeats, seed }: PlanOptions): Job[] {
+export function planJobs({ manifests, featuresOf, detectors, tunings, repeats, seed }: PlanOptions): Job[] {
   const jobs: Job[] = []
   for (const tuning of tunings) {
     for (let repeat = 0; repeat < repeats; repeat++) {
       for (const manifest of manifests) {
         if (repeat >= repeatsOf(manifest)) continue
-        for (const detector of detectors) {
-          if (tuning === 'none' || isTunable(detector))
-            jobs.push({ manifest, detector, tuning, repeat, seed })
+        for (const features of featuresOf(manifest)) {
+          for (const detector of detectors) {
+            if (tuning === 'none' || isTunable(detector)) {
+              jobs.push({ manifest, features, detector, tuning, repeat, seed })
+            }
+          }
         }
       }
     }
@@ -42,10 +48,7 @@ export function planJobs({ manifests, detectors, tunings, repeats, seed }: PlanO
   return jobs
 }
 
-export const featuresOf = (manifest: Manifest): string =>
-  manifest.kind === 'rows' ? manifest.features : 'iat-size'
-
 /** As `trialKey` of the trial that comes of it. */
 export function jobKey({ manifest, ...job }: Job, machine: string): string {
-  return `${workKey({ ...job, dataset: manifest.name, features: featuresOf(manifest) })} ${machine}`
+  return `${workKey({ ...job, dataset: manifest.name })} ${machine}`
 }

@@ -26,7 +26,7 @@ import {
 } from '@oddflow/evaluation'
 import { type LoadedRepeat, loadRepeat } from '../datasets/load-repeat.js'
 import { VERSION } from '../version.js'
-import { featuresOf, type Job } from './job.js'
+import type { Job } from './job.js'
 import { measureScores } from './measure-scores.js'
 import { candidatesOf } from './recipe.js'
 import { encodeTrialModel } from './trial-model.js'
@@ -45,7 +45,7 @@ const clock = (): number => performance.now()
 export function runTrial(job: Job, settings: RunSettings): Trial {
   // Windows keeps none, and says 0
   const loadAverage = platform() === 'win32' ? null : (loadavg()[0] ?? null)
-  const loaded = loadRepeat(job.manifest, settings.data, job.repeat, job.seed)
+  const loaded = loadRepeat(job.manifest, settings.data, job.repeat, job.seed, job.features)
   const train = firstRows(loaded.train, job.setting?.trainRows ?? null, job.manifest.name)
   const { dataSha256 } = loaded
   const rng = createRng(job.seed).fork(`repeat ${job.repeat}`)
@@ -71,7 +71,7 @@ export function runTrial(job: Job, settings: RunSettings): Trial {
     formatVersion: 1,
     dataset: job.manifest.name,
     dataSha256,
-    features: featuresOf(job.manifest),
+    features: job.features,
     dimension: train.cols,
     detector: job.detector,
     tuning: job.tuning,

@@ -6,10 +6,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Trial } from '@oddflow/evaluation'
 import { readReadings } from '../machines/reading.js'
+import { readPeerReadings } from '../peers/peer-reading.js'
 import { readTrials } from '../run/trials-file.js'
 import { SWEEP_NAMES, type SweepName } from '../sweep/names.js'
 import { sweepTrialKey } from '../sweep/sweep-key.js'
 import { renderMachinesPage } from './machines-page.js'
+import { renderPeersPage } from './peers-page.js'
 import { renderNuSweep } from './sweep-nu-page.js'
 import { renderRowsSweep } from './sweep-rows-page.js'
 import { renderScalerSweep } from './sweep-scaler-page.js'
@@ -25,6 +27,8 @@ export function renderPages(folder: string): ReadonlyMap<string, string> {
   const pages = new Map<string, string>()
   const readings = readReadings(join(folder, 'machines.jsonl'))
   if (readings.length > 0) pages.set('machines.md', renderMachinesPage(readings))
+  const peers = readPeerReadings(join(folder, 'peers.jsonl'))
+  if (peers.length > 0) pages.set('peers.md', renderPeersPage(peers))
   for (const name of SWEEP_NAMES) {
     const path = join(folder, `sweep-${name}.jsonl`)
     if (!existsSync(path)) continue

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { decodeNpyMatrix } from '@oddflow/core'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type CapturesManifest, checkManifest } from '../../src/datasets/manifest.js'
-import { readPools } from '../../src/datasets/pools.js'
+import { poolFolder, readPools } from '../../src/datasets/pools.js'
 import { preparePools } from '../../src/datasets/prepare.js'
 import { runBench } from '../support/run-bench.js'
 
@@ -63,11 +63,17 @@ describe('preparePools', () => {
     const first = await preparePools(manifestWith(), place, (file) => read.push(file))
     expect(first.done).toBe('prepared')
     expect(read.length).toBe(4)
-    const pools = readPools(place)
-    expect([pools.normal.rows, pools.novel.rows]).toEqual([first.normal, first.novel])
-    expect(first.normal).toBeGreaterThan(10)
-    expect(first.novel).toBeGreaterThan(10)
-    expect(first.dimension % 2).toBe(1)
+    expect(first.pools.map(({ features }) => features)).toEqual(['iat-size', 'stats-header', 'samp-size'])
+    for (const { features, normal, novel, dimension } of first.pools) {
+      const pools = readPools(poolFolder(place, features))
+      expect([pools.normal.rows, pools.novel.rows]).toEqual([normal, novel])
+      expect(normal).toBeGreaterThan(10)
+      expect(novel).toBeGreaterThan(10)
+      expect(pools.normal.cols).toBe(dimension)
+    }
+    // every flow has a row of every kind
+    expect(new Set(first.pools.map(({ normal }) => normal)).size).toBe(1)
+    expect(first.pools[0]!.dimension % 2).toBe(1)
     const again = await preparePools(manifestWith(), place, (file) => read.push(file))
     expect(again).toEqual({ ...first, done: 'was there', warnings: [] })
     expect(read.length).toBe(4)
@@ -84,9 +90,22 @@ describe('preparePools', () => {
     copyFileSync(join(lab, 'normal-2.pcapng'), join(place, 'normal', 'normal-2.pcapng'))
     const more = await preparePools(manifestWith(), place, () => {})
     expect(more.done).toBe('prepared')
-    expect(more.normal).toBeGreaterThan(whole.normal)
+    expect(more.pools[0]!.normal).toBeGreaterThan(whole.pools[0]!.normal)
     const fewer = manifestWith({ normal: { ...side, addresses: addresses.slice(0, 1) } })
     expect((await preparePools(fewer, place, () => {})).done).toBe('prepared')
+  })
+
+  it('makes a pool again that is gone, and leaves out one that cannot be made', async () => {
+    const place = laidOut()
+    const whole = await preparePools(manifestWith(), place, () => {})
+    rmSync(join(place, 'stats-header'), { recursive: true })
+    expect(await preparePools(manifestWith(), place, () => {})).toEqual(whole)
+    const record = JSON.parse(readFileSync(join(place, 'pool.json'), 'utf8'))
+    const notMade = { 'samp-size': 'windows need a length' }
+    writeFileSync(join(place, 'pool.json'), JSON.stringify({ ...record, notMade }))
+    const known = await preparePools(manifestWith(), place, () => {})
+    expect(known.done).toBe('was there')
+    expect(known.pools.map(({ features }) => features)).toEqual(['iat-size', 'stats-header'])
   })
 
   it('keeps to time windows', async () => {
@@ -97,7 +116,7 @@ describe('preparePools', () => {
     const all: [string, string][] = [['1990-01-01T00:00:00Z', '2090-01-01T00:00:00Z']]
     const wide = manifestWith({ novel: { ...side, addresses, timeWindows: all } })
     const there = await preparePools(wide, place, () => {})
-    expect(decodeNpyMatrix(readFileSync(join(place, 'novel.npy'))).rows).toBe(there.novel)
+    expect(decodeNpyMatrix(readFileSync(join(place, 'novel.npy'))).rows).toBe(there.pools[0]!.novel)
   })
 
   it('refuses pools that are not those of their record', async () => {

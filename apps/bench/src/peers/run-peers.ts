@@ -1,0 +1,151 @@
+/**
+ * The one-class SVM of others on the rows of a repeat, beside ours: the same kernel, nu and tolerance, one after the
+ * other in one run. A peer is a program that is there or not; AUC is measured here, of the scores that it gives.
+ *
+ * libsvm's programs read and write text files: its training time is that of the whole program. svm-predict gives
+ * labels of one-class models and no scores, so the scores are computed here from its model file, and it has no
+ * detection time.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { DataError, decodeNpyMatrix, encodeNpy, type Matrix } from '@oddflow/core'
+import { z } from 'zod'
+import { runProcess, whyFailed } from '../machines/reach/run-process.js'
+import type { Peer } from './peer-reading.js'
+
+const SKLEARN = fileURLToPath(new URL('../../peers/sklearn_ocsvm.py', import.meta.url))
+const LIMITS = { timeoutMillis: 600_000, maximumOutputBytes: 1_000_000 }
+
+export interface PeerWork {
+  /** Of its own, empty. */
+  readonly folder: string
+  readonly train: Matrix
+  readonly test: Matrix
+  readonly timed: Matrix
+  readonly bandwidth: number
+  readonly nu: number
+  readonly tolerance: number
+  readonly runs: number
+}
+
+export interface PeerResult {
+  readonly version: string
+  readonly scores: Float64Array
+  readonly supportVectors: number
+  readonly trainMillis: number
+  readonly testMillis: readonly number[] | null
+}
+
+/** null when the peer is not installed. Throws DataError when it is, and does not do it. */
+export function runPeer(peer: Peer, work: PeerWork): Promise<PeerResult | null> {
+  return peer === 'scikit-learn' ? runSklearn(work) : runLibsvm(work)
+}
+
+/** Debian's own Python has Debian's packages, whatever else is on the path. */
+const PYTHONS = ['/usr/bin/python3', 'python3']
+
+const sklearnAnswer = z.object({
+  version: z.string(),
+  trainMillis: z.number(),
+  testMillis: z.array(z.number()),
+  supportVectors: z.number().int(),
+})
+
+async function runSklearn(work: PeerWork): Promise<PeerResult | null> {
+  let python: string | null = null
+  for (const command of PYTHONS) {
+    const found = await runProcess(command, ['-c', 'import sklearn'], LIMITS)
+    if (found.code === 0) {
+      python = command
+      break
+    }
+  }
+  if (python === null) return null
+  for (const name of ['train', 'test', 'timed'] as const) {
+    writeFileSync(join(work.folder, `${name}.npy`), encodeNpy(work[name]))
+  }
+  const gamma = 1 / (work.bandwidth * work.bandwidth)
+  const args = [SKLEARN, work.folder, `${gamma}`, `${work.nu}`, `${work.tolerance}`, `${work.runs}`]
+  const outcome = await runProcess(python, args, LIMITS)
+  if (outcome.code !== 0) throw new DataError(`scikit-learn: ${whyFailed(outcome)}`)
+  const answer = sklearnAnswer.parse(JSON.parse(outcome.stdout))
+  const scores = decodeNpyMatrix(readFileSync(join(work.folder, 'scores.npy'))).data
+  return { ...answer, scores }
+}
+
+async function runLibsvm(work: PeerWork): Promise<PeerResult | null> {
+  // without arguments it prints its usage
+  const found = await runProcess('svm-train', [], LIMITS)
+  if (!found.stdout.includes('svm_type')) return null
+  const data = join(work.folder, 'train.txt')
+  const model = join(work.folder, 'libsvm.model')
+  writeFileSync(data, sparseText(work.train))
+  const gamma = 1 / (work.bandwidth * work.bandwidth)
+  const options = [
+    '-s',
+    '2',
+    '-t',
+    '2',
+    '-g',
+    `${gamma}`,
+    '-n',
+    `${work.nu}`,
+    '-e',
+    `${work.tolerance}`,
+    '-q',
+  ]
+  const started = performance.now()
+  const outcome = await runProcess('svm-train', [...options, data, model], LIMITS)
+  const trainMillis = performance.now() - started
+  if (outcome.code !== 0) throw new DataError(`libsvm: ${whyFailed(outcome)}`)
+  const { scores, supportVectors } = scoreByLibsvm(readFileSync(model, 'utf8'), work.test, gamma)
+  return { version: 'libsvm (svm-train)', scores, supportVectors, trainMillis, testMillis: null }
+}
+
+function sparseText({ rows, cols, data }: Matrix): string {
+  const lines: string[] = []
+  for (let i = 0; i < rows; i++) {
+    const entries: string[] = []
+    for (let j = 0; j < cols; j++) {
+      const value = data[i * cols + j]!
+      if (value !== 0) entries.push(`${j + 1}:${value}`)
+    }
+    lines.push(`1 ${entries.join(' ')}`)
+  }
+  return `${lines.join('\n')}\n`
+}
+
+/** Σ coefficient · exp(−gamma‖x − sv‖²) − rho. */
+function scoreByLibsvm(
+  text: string,
+  test: Matrix,
+  gamma: number,
+): { scores: Float64Array; supportVectors: number } {
+  const [head = '', body = ''] = text.split('\nSV\n')
+  const rho = Number(/^rho (.*)$/m.exec(head)?.[1])
+  const lines = body.trim().split('\n')
+  const vectors = new Float64Array(lines.length * test.cols)
+  const coefficients = lines.map((line, i) => {
+    const [coefficient, ...entries] = line.trim().split(' ')
+    for (const entry of entries) {
+      const [column, value] = entry.split(':').map(Number)
+      vectors[i * test.cols + column! - 1] = value!
+    }
+    return Number(coefficient)
+  })
+  const scores = new Float64Array(test.rows)
+  for (let r = 0; r < test.rows; r++) {
+    let sum = -rho
+    for (let i = 0; i < coefficients.length; i++) {
+      let squared = 0
+      for (let j = 0; j < test.cols; j++) {
+        const difference = test.data[r * test.cols + j]! - vectors[i * test.cols + j]!
+        squared += difference * difference
+      }
+      sum += coefficients[i]! * Math.exp(-gamma * squared)
+    }
+    scores[r] = sum
+  }
+  return { scores, supportVectors: coefficients.length }
+}
