@@ -4,8 +4,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { root } from '../../tools/workspace/layout.mjs'
 import { agent, agentMain, agentOnce, readEve } from './support/agent.js'
-import { lab, temporaryFolder, trainLabModel } from './support/oddflow.js'
+import { synFlood } from './support/captures.js'
+import { lab, runToEnd, temporaryFolder, trainLabModel } from './support/oddflow.js'
 
 const folder = temporaryFolder()
 const model = join(folder, 'home.oddflow')
@@ -130,6 +132,38 @@ describe('refusals are one line', () => {
     expect(run, run.stderr).toMatchObject({ code, stdout: '' })
     expect(run.stderr).toMatch(/^oddflow-agent: [^\n]*\n$/)
     expect(run.stderr).toMatch(says)
+  })
+})
+
+describe('a flood', () => {
+  it('of a hundred thousand SYNs of different flows stays under the memory ceiling, and is one story', async () => {
+    const path = inFolder('flood.pcap')
+    writeFileSync(path, synFlood(100_000))
+    const eve = inFolder('flood.json')
+    const counters = await agentOnce([
+      '--read',
+      path,
+      '--model',
+      model,
+      '--eve',
+      eve,
+      '--state',
+      inFolder('flood'),
+    ])
+    expect(counters).toMatchObject({ captured: 100_000, processed: 100_000, dropped: 0 })
+    expect(counters.evictedFlows).toBeGreaterThan(10_000)
+    expect(counters.verdicts.total).toBe(100_000)
+    expect(readEve(eve).length).toBeLessThan(3000)
+    expect(counters.peakResidentBytes).toBeLessThan(128 * 1_048_576)
+  })
+})
+
+describe('the unit of systemd', () => {
+  it('is one', async (context) => {
+    const unit = join(root, 'apps/agent/deploy/oddflow-agent.service')
+    const run = await runToEnd('systemd-analyze', ['verify', unit]).catch(() => null)
+    if (run === null) context.skip('systemd-analyze is not installed')
+    expect(run).toMatchObject({ code: 0, stderr: '' })
   })
 })
 

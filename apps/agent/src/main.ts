@@ -1,6 +1,11 @@
 #!/usr/bin/env node
 /** The `oddflow-agent` program: runs the command line that it was started with. */
+import { setFlagsFromString } from 'node:v8'
 import { run } from './run.js'
+
+// V8 lets its nursery grow to 48 MB where memory seems plenty; here a flood of alerts would fill it
+setFlagsFromString('--max-semi-space-size=2')
+setFlagsFromString('--semi-space-growth-factor=1')
 
 // a reader of help or messages that goes away early is no fault
 for (const stream of [process.stdout, process.stderr]) {

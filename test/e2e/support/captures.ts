@@ -31,3 +31,19 @@ export function udpFrame(sourcePort: number, sizeBytes = 60): Uint8Array {
 export function capture(frames: readonly Uint8Array[]): Uint8Array {
   return encodePcap(frames.map((bytes, i): PcapFrame => ({ timestampMicros: start + 1000 * i, bytes })))
 }
+
+/** SYNs of as many sources to a thousand ports of one host, 50 microseconds apart. */
+export function synFlood(count: number): Uint8Array {
+  const frames = Array.from({ length: count }, (_, i): PcapFrame => {
+    const payload = new Uint8Array(46)
+    const view = new DataView(payload.buffer)
+    payload.set([0x45, 0, 0, 46, 0, 1, 0, 0, 64, 6, 0, 0])
+    view.setUint32(12, 0x0a00_0000 + (Math.imul(i, 2_654_435_761) >>> 8))
+    view.setUint32(16, 0xc000_0201)
+    view.setUint16(20, 1024 + ((7919 * i) % 60_000))
+    view.setUint16(22, 1 + (i % 1000))
+    payload.set([0x50, 2], 32)
+    return { timestampMicros: start + 50 * i, bytes: frame(0x0800, payload) }
+  })
+  return encodePcap(frames)
+}

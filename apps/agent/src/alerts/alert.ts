@@ -35,7 +35,9 @@ export interface Alert {
   readonly id: string
   /** Equal for all records of a flow; below 2^53. */
   readonly flowId: number
-  readonly communityId: string
+  /** Four words each, as packets have them. */
+  readonly sourceWords: Uint32Array
+  readonly destinationWords: Uint32Array
   readonly ipVersion: number
   /** IANA number. */
   readonly protocol: number

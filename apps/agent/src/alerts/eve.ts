@@ -6,6 +6,7 @@
  * the one object `oddflow`. `src` is the flow's initiator. ICMP has a type and no ports. Suricata's flow bytes
  * are those of frames; ours are of the model's size measure.
  */
+import { communityId } from '@oddflow/flows'
 import { jsonLine } from '@oddflow/program'
 import type { Alert } from './alert.js'
 
@@ -42,7 +43,7 @@ export function eveEvent(alert: Alert, iface: string | null): Record<string, unk
     dest_ip: flow.destination,
     ...ports,
     proto: PROTOCOL_NAMES[protocol] ?? String(protocol),
-    community_id: alert.communityId,
+    community_id: communityIdOf(alert),
     alert: {
       action: 'allowed',
       gid: 1,
@@ -72,6 +73,18 @@ export function eveEvent(alert: Alert, iface: string | null): Record<string, unk
       ...(alert.folded === null ? {} : { folded: alert.folded }),
     },
   }
+}
+
+/** Here and not when the alert is made: most alerts of a flood are folded, and it takes longer than all the rest. */
+function communityIdOf({ ipVersion, protocol, sourceWords, destinationWords, flow }: Alert): string {
+  return communityId({
+    ipVersion,
+    protocol,
+    sourceAddress: sourceWords,
+    destinationAddress: destinationWords,
+    sourcePort: flow.sourcePort,
+    destinationPort: flow.destinationPort,
+  })
 }
 
 /** One line of JSON without its line feed. */

@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import { formatAddress, formatMac } from '@oddflow/capture'
-import { communityId, type FlowRecord, protocolName } from '@oddflow/flows'
+import { type FlowRecord, protocolName } from '@oddflow/flows'
 import type { Judgement } from '@oddflow/program'
 import type { Alert } from './alert.js'
 import { isInNetwork, type Network } from './local-networks.js'
@@ -37,14 +37,8 @@ export function makeAlert(
   return {
     id: recordHash.toString('hex', 0, 16),
     flowId: Number(flowHash.readBigUInt64BE(0) >> 11n),
-    communityId: communityId({
-      ipVersion,
-      protocol,
-      sourceAddress: initiatorAddress,
-      destinationAddress: responderAddress,
-      sourcePort: record.initiatorPort,
-      destinationPort: record.responderPort,
-    }),
+    sourceWords: initiatorAddress.slice(),
+    destinationWords: responderAddress.slice(),
     ipVersion,
     protocol,
     device: {

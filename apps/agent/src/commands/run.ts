@@ -28,7 +28,8 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     stop: stop.signal,
     onReopen: (reopen) => process.on('SIGHUP', reopen),
   })
-  const line = jsonLine(counters)
+  const peakResidentBytes = 1024 * process.resourceUsage().maxRSS
+  const line = jsonLine({ ...counters, peakResidentBytes })
   if (settings.once) process.stdout.write(`${line}\n`)
   else standardErrorLog.info(line)
   if (undelivered > 0) {

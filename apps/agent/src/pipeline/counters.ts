@@ -42,6 +42,8 @@ export interface AgentCounters {
   readonly notInFlows: FlowCounters['dropped']
   readonly timestampBackwards: number
   readonly flows: number
+  /** Open flows, of which no verdict has been given or not the last: none at the end of an input. */
+  readonly openFlows: number
   readonly evictedFlows: number
   readonly records: number
   readonly verdicts: {
@@ -67,6 +69,7 @@ export function agentCounters(
   interruptions: number,
   watcher: WatcherCounts,
   flows: FlowCounters,
+  openFlows: number,
   alerts: AlertTotals,
   log: AlertLog,
   deliveries: readonly Delivery[],
@@ -88,6 +91,7 @@ export function agentCounters(
     notInFlows,
     timestampBackwards: flows.timestampBackwards,
     flows: flows.flows,
+    openFlows,
     evictedFlows: flows.evictedFlows,
     records: flows.records,
     verdicts: {

@@ -8,7 +8,7 @@
 import { UsageError } from '@oddflow/program'
 
 const MEBIBYTE = 1_048_576
-const RUNTIME_BYTES = 76 * MEBIBYTE
+const RUNTIME_BYTES = 96 * MEBIBYTE
 const LEAST_FLOW_BYTES = 2 * MEBIBYTE
 const MOST_FLOW_BYTES = 256 * MEBIBYTE
 

@@ -28,7 +28,7 @@ import { type AgentCounters, agentCounters, type PacketTotals } from './counters
 import { type FrameInput, recordedInput } from './frame-input.js'
 import { liveInput } from './live-input.js'
 import { planMemory } from './memory-plan.js'
-import { createWatcher } from './watcher.js'
+import { createWatcher, type Watcher } from './watcher.js'
 
 export interface AgentEnvironment {
   readonly files: FileSystem
@@ -53,9 +53,10 @@ const FLOWS_AT_A_TIME = 512
 /** An output that fails for so long is given up when the input has ended. */
 const GIVE_UP_MILLIS = 10_000
 /** From the signal to the end of the process. */
-const STOP_MILLIS = 1000
+const STOP_MILLIS = 800
 /** Of that, before: what the recorder has still to hand over. */
 const DRAIN_MILLIS = 500
+const END_FLOWS_MILLIS = 400
 
 /** Rejects with an error of ours when the model, the input or an output cannot be opened. */
 export async function runAgent(settings: Settings, environment: AgentEnvironment): Promise<AgentResult> {
@@ -108,6 +109,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       input.interruptions(),
       watcher.counts,
       watcher.flowCounters(),
+      watcher.openFlows,
       path.totals(),
       alertLog,
       deliveries,
@@ -155,7 +157,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       log.info('the input has ended; waiting for a signal to stop')
       while (!stop.aborted) await clock.sleep(LONG_MILLIS, stop)
     }
-    while (watcher.finish(FLOWS_AT_A_TIME)) await room()
+    await endFlows(watcher, room, environment)
     path.flush()
     await bringOut(alertLog, deliveries, environment)
   } finally {
@@ -241,6 +243,27 @@ async function readFrames(
   next.catch(() => undefined)
   input.stop()
   if (input.drains) await withinMillis(clock, DRAIN_MILLIS, null, takeUntil)
+}
+
+/** Ends all flows; when the agent is to stop, as many as there is time for, and says how many are left. */
+async function endFlows(
+  watcher: Watcher,
+  room: () => Promise<void>,
+  { clock, log, stop }: AgentEnvironment,
+): Promise<void> {
+  let deadline = Number.POSITIVE_INFINITY
+  while (watcher.finish(FLOWS_AT_A_TIME)) {
+    await room()
+    if (!stop.aborted) continue
+    const now = clock.monotonicMillis()
+    deadline = Math.min(deadline, now + END_FLOWS_MILLIS)
+    if (now >= deadline) {
+      log.warn(`${watcher.openFlows} open flows were not judged: there was no time left`)
+      return
+    }
+    // outputs are given their turn
+    await clock.sleep(0)
+  }
 }
 
 /** Waits until all alerts are delivered, or no more can be within the time that there is. */

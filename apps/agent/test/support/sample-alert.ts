@@ -22,7 +22,8 @@ export function sampleAlert(
   return {
     id: String(count++).padStart(32, '0'),
     flowId: 123_456_789,
-    communityId: '1:LQU9qZlK+B5F3KDmev6m5PMibrg=',
+    sourceWords: Uint32Array.of(0, 0, 0, 0xc000020a),
+    destinationWords: Uint32Array.of(0, 0, 0, 0xc6336401),
     ipVersion: 4,
     protocol: 6,
     device: { mac: '02:00:00:00:00:0a', address: flow.source },
