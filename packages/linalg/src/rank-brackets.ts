@@ -7,6 +7,7 @@
  * to widen it. The result is exact whatever the sample was. Values equal to an edge are counted, not kept.
  * Ranks whose brackets overlap share one.
  */
+import { selectValue } from './select-value.js'
 
 interface Bracket {
   low: number
@@ -70,14 +71,17 @@ export class RankBrackets {
   endPass(): void {
     const missed: number[] = []
     for (const bracket of this.brackets) {
-      const { below, atLow, atHigh, keptCount } = bracket
-      const inside = bracket.kept.subarray(0, keptCount).sort()
+      const { below, atLow, atHigh, kept, keptCount } = bracket
+      // ranks ascend, and what is selected stays in its place: the next is sought behind it
+      let first = 0
       for (const rank of bracket.ranks) {
         const r = rank - below
         if (r < 0 || r >= atLow + keptCount + atHigh) missed.push(rank)
         else if (r < atLow) this.found.set(rank, bracket.low)
-        else if (r < atLow + keptCount) this.found.set(rank, inside[r - atLow]!)
-        else this.found.set(rank, bracket.high)
+        else if (r < atLow + keptCount) {
+          this.found.set(rank, selectValue(kept, first, keptCount - 1, r - atLow))
+          first = r - atLow
+        } else this.found.set(rank, bracket.high)
       }
     }
     this.brackets = []

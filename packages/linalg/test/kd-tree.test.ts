@@ -11,6 +11,7 @@ import {
   squaredReach,
 } from '../src/index.js'
 import { selectPairs } from '../src/select-pairs.js'
+import { selectValue } from '../src/select-value.js'
 
 /** Points with many ties, or with none, or spread over many orders of magnitude; d from 1 to 4. */
 const pointSets = fc
@@ -127,6 +128,28 @@ describe('neighbour radii', () => {
 })
 
 describe('selection', () => {
+  it('puts the value of a place where sorting would, and the next behind it', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(fc.integer({ min: 0, max: 9 }), fc.double({ noNaN: true })), {
+          minLength: 1,
+          maxLength: 90,
+        }),
+        fc.nat(),
+        (numbers, at) => {
+          const place = at % numbers.length
+          const values = Float64Array.from(numbers, (v) => v + 0)
+          const sorted = values.slice().sort()
+          expect(selectValue(values, 0, values.length - 1, place)).toBe(sorted[place])
+          if (place + 1 < values.length) {
+            expect(selectValue(values, place, values.length - 1, place + 1)).toBe(sorted[place + 1])
+          }
+          expect(values.sort()).toEqual(sorted)
+        },
+      ),
+    )
+  })
+
   it('puts the pair of a rank where sorting would', () => {
     type Pair = readonly [value: number, index: number]
     const compare = (a: Pair, b: Pair) => a[0] - b[0] || a[1] - b[1]
