@@ -22,7 +22,7 @@
  * landmarks. docs/decisions/0007-support-guard.md has the figures and what else was tried.
  */
 import type { Matrix } from '@oddflow/core'
-import { squaredDistances } from '@oddflow/linalg'
+import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from '@oddflow/linalg'
 import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from './check-parts.js'
 import type { EmbeddingModel, SupportGuardModel } from './model.js'
 import {
@@ -41,50 +41,78 @@ const SQUARED_REACH_RANGE = { low: 1e-300, high: 1e300 } as const
 
 /**
  * `rows` are the scaled training rows (n × D), `landmarkRows` the numbers of those that became landmarks,
- * `logDensities` (length n; changed) what the mixture gives them.
+ * `scores` (length n; changed) what the detector gives them without a guard.
  */
 export function fitSupportGuard(
   rows: Matrix,
   { landmarks, bandwidth }: EmbeddingModel,
   landmarkRows: Uint32Array,
-  logDensities: Float64Array,
+  scores: Float64Array,
 ): SupportGuardModel {
-  const own = new Int32Array(rows.rows).fill(-1)
-  for (let j = 0; j < landmarkRows.length; j++) own[landmarkRows[j]!] = j
-  const distances = new Float64Array(landmarks.rows)
-  /** Calls `visit` with each row's squared distances to all landmarks; to itself it is infinitely far. */
-  const forEachRow = (visit: (row: number) => void): void => {
-    for (let i = 0; i < rows.rows; i++) {
-      squaredDistances(rows.data, i * rows.cols, landmarks.data, 0, landmarks.rows, rows.cols, distances, 0)
-      if (own[i]! >= 0) distances[own[i]!] = Number.POSITIVE_INFINITY
-      visit(i)
-    }
-  }
-  const squaredReaches = fitSquaredReaches(distances, forEachRow, bandwidth)
+  const { nearest, distances } = nearestLandmarks(rows, landmarks, landmarkRows)
+  const squaredReaches = fitSquaredReaches(nearest, distances, landmarks.rows, bandwidth)
   const weights = inverses(squaredReaches)
-  const supports = new Float64Array(rows.rows)
-  forEachRow((i) => {
-    const j = nearestOf(distances)
+  const supports = distances.map((distance, i) =>
     // the only landmark has no other to be compared with
-    supports[i] = weights.length === 1 && own[i] === 0 ? 0 : -(weights[j]! * distances[j]!)
-  })
-  return { squaredReaches, density: fitTailTable(logDensities), support: fitTailTable(supports) }
+    weights.length === 1 && distance === Number.POSITIVE_INFINITY ? 0 : -(weights[nearest[i]!]! * distance),
+  )
+  return { squaredReaches, density: fitTailTable(scores), support: fitTailTable(supports) }
+}
+
+/** For each row the first of the nearest landmarks and the squared distance to it; to itself it is infinitely far. */
+function nearestLandmarks(
+  rows: Matrix,
+  landmarks: Matrix,
+  landmarkRows: Uint32Array,
+): { nearest: Uint32Array; distances: Float64Array } {
+  const { rows: n, cols, data } = rows
+  const m = landmarks.rows
+  const own = new Int32Array(n).fill(-1)
+  for (let j = 0; j < m; j++) own[landmarkRows[j]!] = j
+  const nearest = new Uint32Array(n)
+  const distances = new Float64Array(n)
+  const tile = new Float64Array(DISTANCE_TILE_ROWS * m)
+  for (let i = 0; i < n; i++) {
+    const start = (i % DISTANCE_TILE_ROWS) * m
+    if (start === 0) {
+      const at = i * cols
+      if (i + DISTANCE_TILE_ROWS <= n) {
+        squaredDistancesOfFour(data, at, landmarks.data, 0, m, cols, tile, 0, m)
+      } else {
+        for (let r = 0; i + r < n; r++) {
+          squaredDistances(data, at + r * cols, landmarks.data, 0, m, cols, tile, r * m)
+        }
+      }
+    }
+    if (own[i]! >= 0) tile[start + own[i]!] = Number.POSITIVE_INFINITY
+    let found = 0
+    let smallest = tile[start]!
+    for (let j = 1; j < m; j++) {
+      const distance = tile[start + j]!
+      if (distance < smallest) {
+        smallest = distance
+        found = j
+      }
+    }
+    nearest[i] = found
+    distances[i] = smallest
+  }
+  return { nearest, distances }
 }
 
 function fitSquaredReaches(
+  nearest: Uint32Array,
   distances: Float64Array,
-  forEachRow: (visit: (row: number) => void) => void,
+  m: number,
   bandwidth: number,
 ): Float64Array {
-  const m = distances.length
   const sums = new Float64Array(m)
   const counts = new Float64Array(m)
-  forEachRow(() => {
-    const nearest = nearestOf(distances)
-    const distance = distances[nearest]!
+  nearest.forEach((j, i) => {
+    const distance = distances[i]!
     if (m === 1 && distance === Number.POSITIVE_INFINITY) return
-    sums[nearest]! += Math.min(distance, SQUARED_REACH_RANGE.high / 1e9)
-    counts[nearest]!++
+    sums[j]! += Math.min(distance, SQUARED_REACH_RANGE.high / 1e9)
+    counts[j]!++
   })
   let sum = 0
   let count = 0
@@ -104,13 +132,6 @@ function fitSquaredReaches(
 export function clampReach(square: number): number {
   const { low, high } = SQUARED_REACH_RANGE
   return Math.min(high, Math.max(low, square))
-}
-
-/** The first of the smallest. */
-function nearestOf(distances: Float64Array): number {
-  let nearest = 0
-  for (let j = 1; j < distances.length; j++) if (distances[j]! < distances[nearest]!) nearest = j
-  return nearest
 }
 
 function inverses(values: Float64Array): Float64Array {
