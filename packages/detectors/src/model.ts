@@ -108,7 +108,7 @@ export interface SupportGuardModel {
   /** Length m, positive: r_j² of the support −‖x − landmark_j‖² / r_j², j the nearest, in squared units of the
    * scaled rows. */
   readonly squaredReaches: Float64Array
-  /** Of the mixture's log-density. */
+  /** Of what the detector scores without a guard: the mixture's log-density, or f of the linear SVM. */
   readonly density: Matrix
   /** Of the support. */
   readonly support: Matrix
@@ -159,6 +159,8 @@ export interface EmbeddedSvmModel {
   readonly embedding: EmbeddingModel
   /** With the linear kernel, over rows of d dimensions. */
   readonly svm: OneClassSvmModel
+  /** null: scores are f(φ′(x)), as in the paper. */
+  readonly supportGuard: SupportGuardModel | null
   readonly fitReport: FitReport
 }
 

@@ -38,8 +38,8 @@ export interface DetectorOptions {
   readonly k?: number
   /** KJL alone: subtract the column means of the gram matrix before sketching; default false (the paper). */
   readonly centre?: boolean
-  /** Whether a row far from every landmark is novel whatever the mixture says of it; default true. Without it
-   * the score is the log-density of the paper. */
+  /** Detectors that embed: whether a row far from every landmark is novel whatever the mixture or the SVM says of it;
+   * default true. Without it the score is the paper's. */
   readonly supportGuard?: boolean
   /** Default `none`. */
   readonly scaler?: ScalerName
@@ -154,6 +154,7 @@ export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName>, Bandwidt
   readonly embedding: EmbeddingParameters
   readonly nu: number
   readonly tolerance: number
+  readonly supportGuard: boolean
 }
 
 export interface OcsvmParameters extends Common<'ocsvm'> {

@@ -13,6 +13,8 @@
  * distances are there before exp is taken of them, so s costs a minimum and never underflows. It steps where the
  * nearest landmark changes.
  *
+ * What is said of densities here holds for the linear SVM's f as well: the origin has one value of it for all that is far.
+ *
  * The guarded score asks of both, log-density and support, how low they are among the training rows
  * (tail-probability.ts) and adds the logarithms, which is Fisher's way of combining probabilities ("Statistical
  * Methods for Research Workers", 4th ed., 1932, §21.1): log p_density(x) + log p_support(x) ≤ 0, higher = more

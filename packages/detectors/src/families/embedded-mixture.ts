@@ -13,7 +13,7 @@ import { fitMixture } from '../fit-mixture.js'
 import { mixtureLogDensities } from '../gaussian-mixture.js'
 import type { EmbeddedMixtureFitReport, EmbeddedMixtureModel, EmbeddingModel } from '../model.js'
 import type { Fields } from '../model-fields.js'
-import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
+import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
 import type { OptionReader } from '../option-reader.js'
 import type {
   EmbeddedMixtureParameters,
@@ -35,6 +35,7 @@ import {
   storedPrecision,
 } from './embedded.js'
 import { createEmbeddedMixtureScorer } from './embedded-mixture-scorer.js'
+import { decodeGuard, encodeGuard, guardFact, guardSpaceNumbers } from './guard-parts.js'
 import { decodeFullMixture, encodeFullMixture } from './mixture-parts.js'
 
 const OPTIONS = [
@@ -139,14 +140,7 @@ export function embeddedMixture(
 
     encode({ embedding, mixture, supportGuard, parameters }: EmbeddedMixtureModel): ModelFileParts {
       const { metadata, tensors } = encodeEmbedding(embedding, parameters.precision)
-      const guard =
-        supportGuard === null
-          ? {}
-          : {
-              'supportGuard.density': matrixTensor(supportGuard.density),
-              'supportGuard.squaredReaches': vectorTensor(supportGuard.squaredReaches),
-              'supportGuard.support': matrixTensor(supportGuard.support),
-            }
+      const guard = encodeGuard(supportGuard)
       return { metadata, tensors: { ...tensors, ...encodeFullMixture(mixture), ...guard } }
     },
 
@@ -154,27 +148,15 @@ export function embeddedMixture(
       return {
         embedding: decodeEmbedding(file, storedPrecision(parameters)),
         mixture: decodeFullMixture(file),
-        supportGuard:
-          parameters.supportGuard === true
-            ? {
-                density: file.matrix('supportGuard.density'),
-                squaredReaches: file.vector('supportGuard.squaredReaches'),
-                support: file.matrix('supportGuard.support'),
-              }
-            : null,
+        supportGuard: decodeGuard(file, parameters),
       }
     },
 
     spaceNumbers({ embedding, mixture, supportGuard, parameters }: EmbeddedMixtureModel): number {
       const d = embedding.projection.rows
-      const guard =
-        supportGuard === null
-          ? 0
-          : embedding.landmarks.rows + supportGuard.density.data.length + supportGuard.support.data.length
+      const components = mixture.weights.length * (1 + d + d * d)
       return (
-        embeddingSpaceNumbers(embedding, parameters.precision) +
-        mixture.weights.length * (1 + d + d * d) +
-        guard
+        embeddingSpaceNumbers(embedding, parameters.precision) + components + guardSpaceNumbers(supportGuard)
       )
     },
 
@@ -185,10 +167,7 @@ export function embeddedMixture(
           label: 'mixture',
           value: `${mixture.weights.length} Gaussians (${fitReport.clustersFound} clusters found), ${fitReport.iterations} EM steps${fitReport.converged ? '' : ', not converged'}`,
         },
-        {
-          label: 'support guard',
-          value: supportGuard === null ? 'none: scores are log-densities' : 'on',
-        },
+        guardFact(supportGuard, 'log-densities'),
       ]
     },
 

@@ -1,6 +1,7 @@
 /**
  * Embedding, then a linear one-class SVM (paper, figure "OC-KJL vs. OC-KJL-SVM"): what the paper compares its mixtures
- * with. A hyperplane can tell little where the embedded rows no longer lie on a sphere, and that is its point.
+ * with. A hyperplane can tell little where the embedded rows no longer lie on a sphere, and that is its point. With a
+ * support guard (support-guard.ts) the score is the sum of two logarithms of tail probabilities, without one f itself.
  */
 import type { Matrix } from '@oddflow/core'
 import { checkEmbedding } from '../check-parts.js'
@@ -10,10 +11,17 @@ import { EMBEDDING_TILE_ROWS } from '../embedding-kernel/embedding-kernel.js'
 import type { EmbeddedSvmModel } from '../model.js'
 import type { Fields } from '../model-fields.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
-import { createOneClassSvmWorkspace, fitOneClassSvm, scoreOneClassSvm } from '../one-class-svm/index.js'
+import {
+  createOneClassSvmWorkspace,
+  fitOneClassSvm,
+  type OneClassSvmModel,
+  scoreOneClassSvm,
+} from '../one-class-svm/index.js'
 import type { OptionReader } from '../option-reader.js'
 import type { EmbeddedSvmParameters, EmbeddingParameters } from '../parameters.js'
 import type { Scorer, ScorerOptions } from '../scorer.js'
+import { checkSupportGuard, createSupportGuard, fitSupportGuard } from '../support-guard.js'
+import { logTail } from '../tail-probability.js'
 import {
   checkEmbeddingOptions,
   createEmbedder,
@@ -27,6 +35,7 @@ import {
   fitEmbedded,
   storedPrecision,
 } from './embedded.js'
+import { decodeGuard, encodeGuard, guardFact, guardSpaceNumbers } from './guard-parts.js'
 import { checkSvm, decodeSvm, encodeSvm, svmFact, svmNotes, svmSpaceNumbers } from './svm-parts.js'
 
 export function embeddedSvm(
@@ -41,6 +50,7 @@ export function embeddedSvm(
       ...EMBEDDING_OPTIONS,
       'nu',
       'tolerance',
+      'supportGuard',
       ...(embeddingKind === 'kjl' ? (['centre'] as const) : []),
     ],
     stages: ['bandwidth', 'embedding', 'fit'],
@@ -52,21 +62,28 @@ export function embeddedSvm(
         ...checkEmbeddingOptions(given, embeddingKind),
         nu: given.share('nu'),
         tolerance: given.svmTolerance(),
+        supportGuard: given.flag('supportGuard'),
       }
     },
 
     fit(rows: Matrix, parameters: EmbeddedSvmParameters, context: FitContext): EmbeddedSvmModel {
-      const { scaler, embedding, embedded, notes } = fitEmbedded(rows, parameters, context)
+      const trained = fitEmbedded(rows, parameters, context)
+      const { scaler, scaled, landmarkRows, embedded, notes } = trained
+      const embedding = embeddingInPrecision(trained.embedding, parameters.precision)
       context.report('fit', 0)
       const { nu, tolerance } = parameters
       const svm = fitOneClassSvm(embedded, { kernel: { kind: 'linear' }, nu, tolerance })
+      const supportGuard = parameters.supportGuard
+        ? fitSupportGuard(scaled, embedding, landmarkRows, scoresOf(svm, embedded))
+        : null
       context.report('fit', 1)
       return {
         kind: name,
         parameters,
         scaler,
-        embedding: embeddingInPrecision(embedding, parameters.precision),
+        embedding,
         svm,
+        supportGuard,
         fitReport: {
           trainingRows: rows.rows,
           dimension: rows.cols,
@@ -75,9 +92,18 @@ export function embeddedSvm(
       }
     },
 
-    createScorer({ scaler, embedding, svm, parameters }: EmbeddedSvmModel, { simd }: ScorerOptions): Scorer {
+    createScorer(
+      { scaler, embedding, svm, supportGuard, parameters }: EmbeddedSvmModel,
+      { simd }: ScorerOptions,
+    ): Scorer {
       const { precision } = parameters
-      const embedder = createEmbedder(scaler, embedding, { precision, simd })
+      const guard = supportGuard === null ? null : createSupportGuard(supportGuard)
+      const embedder = createEmbedder(scaler, embedding, {
+        precision,
+        simd,
+        ...(guard === null ? {} : { nearestWeights: guard.weights }),
+      })
+      const nearest = guard === null ? undefined : new Float64Array(EMBEDDING_TILE_ROWS)
       const workspace = createOneClassSvmWorkspace(svm)
       const d = embedder.dimensions
       const data = new Float64Array(EMBEDDING_TILE_ROWS * d)
@@ -88,9 +114,14 @@ export function embeddedSvm(
         score(rows, out) {
           for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
             const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
-            embedder.tile(rows, i, count, data, 0)
+            embedder.tile(rows, i, count, data, 0, nearest)
             scoreOneClassSvm(svm, tile, scores, workspace)
-            for (let r = 0; r < count; r++) out[i + r] = scores[r]!
+            for (let r = 0; r < count; r++) {
+              out[i + r] =
+                guard === null || nearest === undefined
+                  ? scores[r]!
+                  : logTail(guard.density, scores[r]!) + logTail(guard.support, -nearest[r]!)
+            }
           }
         },
         embed(rows, out) {
@@ -102,28 +133,42 @@ export function embeddedSvm(
     checkModel(value: Fields, parameters: EmbeddedSvmParameters, head: ModelHead): EmbeddedSvmModel {
       const embedding = checkEmbedding(value.embedding, parameters, head.dimension)
       const svm = checkSvm(value.svm, 'linear', parameters.nu, embedding.projection.rows)
-      return { kind: name, parameters, scaler: head.scaler, embedding, svm, fitReport: head.fitReport }
+      const supportGuard = checkSupportGuard(value.supportGuard, embedding, parameters.supportGuard)
+      const { scaler, fitReport } = head
+      return { kind: name, parameters, scaler, embedding, svm, supportGuard, fitReport }
     },
 
-    encode({ embedding, svm, parameters }: EmbeddedSvmModel): ModelFileParts {
+    encode({ embedding, svm, supportGuard, parameters }: EmbeddedSvmModel): ModelFileParts {
       const a = encodeEmbedding(embedding, parameters.precision)
       const b = encodeSvm(svm)
       return {
         metadata: { ...a.metadata, ...b.metadata },
-        tensors: { ...a.tensors, ...b.tensors },
+        tensors: { ...a.tensors, ...b.tensors, ...encodeGuard(supportGuard) },
       }
     },
 
     decode(file: ModelFileReader, parameters: Fields): Fields {
-      return { embedding: decodeEmbedding(file, storedPrecision(parameters)), svm: decodeSvm(file) }
+      return {
+        embedding: decodeEmbedding(file, storedPrecision(parameters)),
+        svm: decodeSvm(file),
+        supportGuard: decodeGuard(file, parameters),
+      }
     },
 
-    spaceNumbers({ embedding, svm, parameters }: EmbeddedSvmModel): number {
-      return embeddingSpaceNumbers(embedding, parameters.precision) + svmSpaceNumbers(svm)
+    spaceNumbers({ embedding, svm, supportGuard, parameters }: EmbeddedSvmModel): number {
+      return (
+        embeddingSpaceNumbers(embedding, parameters.precision) +
+        svmSpaceNumbers(svm) +
+        guardSpaceNumbers(supportGuard)
+      )
     },
 
-    facts({ embedding, svm, parameters }: EmbeddedSvmModel): ModelFact[] {
-      return [...embeddingFacts(embedding, parameters), { label: 'linear SVM', value: svmFact(svm) }]
+    facts({ embedding, svm, supportGuard, parameters }: EmbeddedSvmModel): ModelFact[] {
+      return [
+        ...embeddingFacts(embedding, parameters),
+        { label: 'linear SVM', value: svmFact(svm) },
+        guardFact(supportGuard, 'distances from the hyperplane'),
+      ]
     },
 
     figures({ embedding, svm }: EmbeddedSvmModel) {
@@ -134,4 +179,8 @@ export function embeddedSvm(
       return { dimensions: embedding.projection.rows, mixture: null }
     },
   }
+}
+
+function scoresOf(svm: OneClassSvmModel, embedded: Matrix): Float64Array {
+  return scoreOneClassSvm(svm, embedded, new Float64Array(embedded.rows), createOneClassSvmWorkspace(svm))
 }

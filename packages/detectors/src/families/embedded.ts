@@ -98,7 +98,14 @@ export function fitEmbedded(
 export interface Embedder {
   readonly dimensions: number
   /** φ′; `nearest` as in EmbeddingKernel. */
-  tile(rows: Matrix, first: number, count: number, out: Float64Array, outStart: number): void
+  tile(
+    rows: Matrix,
+    first: number,
+    count: number,
+    out: Float64Array,
+    outStart: number,
+    nearest?: Float64Array,
+  ): void
   /** Log-densities; only for one that was made with a mixture. */
   logDensities(
     rows: Matrix,
@@ -120,9 +127,9 @@ export function createEmbedder(
   const scaled = new Float64Array(EMBEDDING_TILE_ROWS * cols)
   return {
     dimensions: kernel.dimensions,
-    tile(rows, first, count, out, outStart) {
+    tile(rows, first, count, out, outStart, nearest) {
       scaleInto(scaler, rows.data, first * cols, count, cols, scaled)
-      kernel.embed(scaled, 0, count, out, outStart)
+      kernel.embed(scaled, 0, count, out, outStart, nearest)
     },
     logDensities(rows, first, count, out, outStart, nearest) {
       scaleInto(scaler, rows.data, first * cols, count, cols, scaled)
