@@ -47,12 +47,24 @@ describe('update', () => {
     await succeeds(['score', at('a.oddflow'), normal, '--format', 'json'])
   })
 
-  it('gives the same bytes again, and goes on in its own place', async () => {
-    await succeeds(['update', model, normal, '-o', at('b.oddflow'), '--assume-normal', '--journal', at('b.jsonl')])
+  it('gives the same bytes again, from a journal too', async () => {
+    await succeeds([
+      'update',
+      model,
+      normal,
+      '-o',
+      at('b.oddflow'),
+      '--assume-normal',
+      '--journal',
+      at('b.jsonl'),
+    ])
     await succeeds(['update', model, normal, '-o', at('c.oddflow'), '--assume-normal'])
     expect(readFileSync(at('c.oddflow'))).toEqual(readFileSync(at('b.oddflow')))
     await succeeds(['replay', model, at('b.jsonl'), '-o', at('d.oddflow')])
     expect(readFileSync(at('d.oddflow'))).toEqual(readFileSync(at('b.oddflow')))
+  })
+
+  it('undoes by replaying less, and goes on in its own place', async () => {
     const none = await succeeds(['replay', model, at('b.jsonl'), '-o', at('e.oddflow'), '--steps', '0'])
     expect(none.stdout).toContain('after 0 steps')
     await succeeds(['update', at('c.oddflow'), normal, '-o', at('c.oddflow'), '--assume-normal'])
@@ -60,7 +72,17 @@ describe('update', () => {
   })
 
   it('learns nothing of novelties that nobody vouches for', async () => {
-    const run = await succeeds(['update', model, flood, '-o', at('f.oddflow'), '--novel', 'disregard', '--format', 'json'])
+    const run = await succeeds([
+      'update',
+      model,
+      flood,
+      '-o',
+      at('f.oddflow'),
+      '--novel',
+      'disregard',
+      '--format',
+      'json',
+    ])
     const [line] = jsonLines<UpdateLine>(run)
     expect(line!.disregarded).toBeGreaterThan(0)
     expect(line!.confirmed).toBe(0)

@@ -23,7 +23,9 @@ What \`oddflow update\` and \`createLearner\` do, on real rows. OC-KJL-QS with t
 n rows of which a fifth calibrates the threshold at \`--fpr 0.01\`; the numbers behind each table and picture are in
 [${name}.json](${name}.json).
 `,
-    figures.plan && planPart(figures.plan, chart, picture),
+    figures.plan
+      ? planPart(figures.plan, chart, picture)
+      : 'Online against batch, arrival by arrival, is not among these figures yet: `node tools/reproduce/learning-on.mjs plan`.\n',
     figures.mode && modePart(figures.mode),
     figures.drift && driftPart(figures.drift, chart, picture),
     figures.poison && poisonPart(figures.poison, chart, picture),
@@ -123,7 +125,7 @@ function driftPart({ setting, cases, periods, change, rows, bursts }, chart, pic
   )
   const lines = cases.map(
     (c) =>
-      `| ${c.name} | ${percent(c.before.frozen)}, ${percent(c.before.updating)} | ${percent(c.during.frozen)}, ${percent(c.during.updating)} | ${percent(c.after.frozen)}, ${percent(c.after.updating)} | ${c.recoveryPeriods ?? 'not within the time'} | ${c.alarmPeriod === null ? 'never' : c.alarmPeriod - change} | ${percent(c.detected.frozen)}, ${percent(c.detected.updating)} | ${c.auc === undefined ? '' : `${fraction(c.auc.frozen)}, ${fraction(c.auc.updating)}`} | ${c.counters.confirmed} of ${c.counters.held} |`,
+      `| ${c.name} | ${percent(c.before.frozen)}, ${percent(c.before.updating)} | ${percent(c.during.frozen)}, ${percent(c.during.updating)} | ${percent(c.after.frozen)}, ${percent(c.after.updating)} | ${c.recoveryPeriods ?? 'not within the time'} | ${c.alarmPeriod === null ? 'never' : c.alarmPeriod - change} | ${percent(c.detected.frozen)}, ${percent(c.detected.updating)} | ${c.auc === undefined ? 'not measured' : `${fraction(c.auc.frozen)}, ${fraction(c.auc.updating)}`} | ${c.counters.confirmed} of ${c.counters.held} |`,
   )
   return `## Drift
 
