@@ -48,7 +48,13 @@ export async function ensureBuilt(directory) {
   const wanted = directory === undefined ? all : withDependencies(directory, all)
   if (wanted.every(isFresh)) return
   await withLock(async () => {
-    const stale = wanted.filter((workspace) => !isFresh(workspace))
-    if (stale.length > 0) await build(stale)
+    const changed = new Set(
+      wanted.filter((workspace) => !isFresh(workspace)).map(({ directory }) => directory),
+    )
+    if (changed.size === 0) return
+    // A package's types may no longer fit those who use it, though none of their own files changed.
+    const touched = ({ directory }) =>
+      withDependencies(directory, all).some((workspace) => changed.has(workspace.directory))
+    await build(wanted.filter(touched))
   })
 }
