@@ -276,7 +276,7 @@ describe('transports', () => {
     expect(() => extractRecords(flows, contractOf(), () => {})).toThrow(
       'protocols: the contract says tcp,udp, the flows were collected with tcp,sctp',
     )
-    const unknown = ['gre'] as unknown as FlowContract['protocols']
+    const unknown = ['gre'] as unknown as NonNullable<FlowContract['protocols']>
     expect(() => collect(batchesOf(packets), { protocols: unknown })).toThrow(
       'protocols: expected some of tcp, udp, icmp, sctp, found gre',
     )
