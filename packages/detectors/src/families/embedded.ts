@@ -169,8 +169,9 @@ export function decodeEmbedding(file: ModelFileReader, precision: Precision): Fi
   }
 }
 
-/** The embedding as a model of that precision keeps it. Throws DataError as `rowsInPrecision`. */
+/** The embedding as a model of that precision keeps it: itself for f64. Throws DataError as `rowsInPrecision`. */
 export function embeddingInPrecision(embedding: EmbeddingModel, precision: Precision): EmbeddingModel {
+  if (precision === 'f64') return embedding
   const { landmarks, bandwidth } = embedding
   return { ...embedding, landmarks: rowsInPrecision(landmarks, bandwidth, precision) }
 }

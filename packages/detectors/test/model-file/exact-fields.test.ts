@@ -10,6 +10,7 @@ type Json = Record<string, unknown>
 /** Files from before there were these options do not speak of them (docs/model-file.md). */
 const MAY_BE_ABSENT = [
   'parameters.supportGuard',
+  'parameters.precision',
   'parameters.quantileCompat',
   'parameters.quantileRows',
   'parameters.components',
