@@ -38,9 +38,7 @@ function decided(trials: readonly Trial[]): Map<string, unknown> {
 describe('oddflow-bench reproduce', () => {
   it('makes the same trials when it is killed ten times at random points, and none twice', async () => {
     const undisturbed = join(folder, 'undisturbed.jsonl')
-    const started = performance.now()
     const whole = await runBench(command(undisturbed, '--workers', '2'))
-    const took = performance.now() - started
     expect(whole).toMatchObject({ code: 0, stdout: '' })
     const expected = readTrials(undisturbed)
     // 2 sets × 3 repeats × 4 detectors × 2 tunings
@@ -50,10 +48,18 @@ describe('oddflow-bench reproduce', () => {
     const rng = createRng(11)
     const counts: number[] = []
     for (let kill = 0; kill < 10; kill++) {
-      const delay = took * (0.05 + 0.3 * rng.nextFloat())
+      // some trials later, and then anywhere in the work on the next one
+      const enough = lineCount(killed) + Math.floor(6 * rng.nextFloat())
+      const delayMillis = 60 * rng.nextFloat()
+      let watch: NodeJS.Timeout | undefined
       const outcome = await runBench(command(killed, '--workers', '2'), (child) => {
-        setTimeout(() => child.kill('SIGKILL'), delay)
+        watch = setInterval(() => {
+          if (lineCount(killed) < enough) return
+          clearInterval(watch)
+          setTimeout(() => child.kill('SIGKILL'), delayMillis)
+        }, 5)
       })
+      clearInterval(watch)
       if (outcome.signal === null) expect(outcome).toMatchObject({ code: 0 })
       counts.push(lineCount(killed))
     }
