@@ -12,7 +12,7 @@
  * The rows are not part of the repository: FOLDER defaults to data/paper under ODDFLOW_SHARED, or ../shared beside the
  * checkout. Build the packages first.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -27,6 +27,7 @@ import {
   scoreSamples,
 } from '../../packages/detectors/dist/index.js'
 import { auc } from '../../packages/evaluation/dist/index.js'
+import { PAPER_ROWS, requireRows } from './paper-rows.mjs'
 import { readNpy } from './read-npy.mjs'
 import { runJobs } from './run-jobs.mjs'
 
@@ -66,10 +67,7 @@ if (!isMainThread) {
 async function main() {
   const { values } = parseArgs({
     options: {
-      data: {
-        type: 'string',
-        default: join(process.env.ODDFLOW_SHARED ?? join(checkout, '../shared'), 'data/paper'),
-      },
+      data: { type: 'string', default: PAPER_ROWS },
       out: { type: 'string', default: join(checkout, 'docs/results/mixture-starts') },
       workers: { type: 'string', default: '2' },
       figures: { type: 'string' },
@@ -80,10 +78,7 @@ async function main() {
     writeFileSync(`${values.out}.md`, report(setting, cells))
     return
   }
-  if (!existsSync(join(values.data, 'ctu'))) {
-    console.error(`no rows in ${values.data}: give --data the folder that holds ctu/X_train_r0.npy`)
-    process.exit(2)
-  }
+  requireRows(values.data)
   const jobs = SETTINGS.flatMap((_, setting) =>
     DETECTORS.flatMap((detector) =>
       SETS.flatMap((set) =>

@@ -11,7 +11,7 @@
  * stand beside, so read them again when those change. The rows are not part of the repository: FOLDER
  * defaults to data/paper under ODDFLOW_SHARED, or ../shared beside the checkout. Build the packages first.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -28,6 +28,7 @@ import {
   scoreSamples,
 } from '../../packages/detectors/dist/index.js'
 import { auc } from '../../packages/evaluation/dist/index.js'
+import { PAPER_ROWS, requireRows } from './paper-rows.mjs'
 import { readNpy } from './read-npy.mjs'
 import { runJobs } from './run-jobs.mjs'
 
@@ -119,10 +120,7 @@ if (!isMainThread) {
 async function main() {
   const { values } = parseArgs({
     options: {
-      data: {
-        type: 'string',
-        default: join(process.env.ODDFLOW_SHARED ?? join(checkout, '../shared'), 'data/paper'),
-      },
+      data: { type: 'string', default: PAPER_ROWS },
       out: { type: 'string', default: join(checkout, 'docs/results/support-guard') },
       workers: { type: 'string', default: '2' },
       figures: { type: 'string' },
@@ -134,10 +132,7 @@ async function main() {
     writeFileSync(`${values.out}.md`, report(setting, cost, cells))
     return
   }
-  if (!existsSync(join(values.data, 'ctu'))) {
-    console.error(`no rows in ${values.data}: give --data the folder that holds ctu/X_train_r0.npy`)
-    process.exit(2)
-  }
+  requireRows(values.data)
   const asked = values.detectors.split(',')
   const kept = asked.length < DETECTORS.length ? JSON.parse(readFileSync(`${values.out}.json`, 'utf8')) : null
   const cost = kept?.cost ?? scoringCost(values.data)

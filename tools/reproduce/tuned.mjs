@@ -29,6 +29,7 @@ import {
   validationRows,
 } from '../../packages/evaluation/dist/index.js'
 import { runInWorkers, serveJobs } from '../../packages/program/dist/index.js'
+import { PAPER_ROWS } from './paper-rows.mjs'
 import { readNpy } from './read-npy.mjs'
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
@@ -92,10 +93,7 @@ function runOne(data, { set, method, repeat }) {
 async function main() {
   const { values } = parseArgs({
     options: {
-      data: {
-        type: 'string',
-        default: join(process.env.ODDFLOW_SHARED ?? join(checkout, '../shared'), 'data/paper'),
-      },
+      data: { type: 'string', default: PAPER_ROWS },
       out: { type: 'string', default: join(checkout, 'docs/results/tuned-rows') },
       sets: { type: 'string', default: 'sfrig' },
       workers: { type: 'string', default: '2' },

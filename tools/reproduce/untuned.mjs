@@ -8,12 +8,12 @@
  * Writes OUT.md and OUT.json. The rows are not part of the repository: FOLDER defaults to data/paper under
  * ODDFLOW_SHARED, or ../shared beside the checkout. Build the packages first.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { isMainThread, parentPort, workerData } from 'node:worker_threads'
 import { createRng } from '../../packages/core/dist/index.js'
 import {
   checkParameters,
@@ -21,7 +21,9 @@ import {
   fitDetector,
   scoreSamples,
 } from '../../packages/detectors/dist/index.js'
+import { PAPER_ROWS, requireRows } from './paper-rows.mjs'
 import { readNpy } from './read-npy.mjs'
+import { runJobs } from './run-jobs.mjs'
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
 const SETS = ['aecho', 'ctu', 'unb', 'sfrig', 'dwshr']
@@ -120,44 +122,18 @@ if (!isMainThread) {
 async function main() {
   const { values } = parseArgs({
     options: {
-      data: {
-        type: 'string',
-        default: join(process.env.ODDFLOW_SHARED ?? join(checkout, '../shared'), 'data/paper'),
-      },
+      data: { type: 'string', default: PAPER_ROWS },
       out: { type: 'string', default: join(checkout, 'docs/results/untuned-rows') },
       workers: { type: 'string', default: '2' },
     },
   })
-  if (!existsSync(join(values.data, 'ctu'))) {
-    console.error(`no rows in ${values.data}: give --data the folder that holds ctu/X_train_r0.npy`)
-    process.exit(2)
-  }
+  requireRows(values.data)
   const jobs = SETS.flatMap((set) =>
     METHODS.flatMap((_, method) =>
       REPEATS.flatMap((repeat) => SEEDS.map((seed) => ({ set, method, repeat, seed }))),
     ),
   )
-  const total = jobs.length
-  const runs = []
-  await Promise.all(
-    Array.from({ length: Number(values.workers) }, () => {
-      const worker = new Worker(fileURLToPath(import.meta.url), { workerData: values.data })
-      return new Promise((done, failed) => {
-        const next = () => {
-          const job = jobs.shift()
-          if (job !== undefined) worker.postMessage(job)
-          else worker.terminate().then(done, failed)
-        }
-        worker.on('error', failed)
-        worker.on('message', (run) => {
-          runs.push(run)
-          if (process.stderr.isTTY) process.stderr.write(`\r${runs.length} of ${total}`)
-          next()
-        })
-        next()
-      })
-    }),
-  )
+  const runs = await runJobs(fileURLToPath(import.meta.url), jobs, values.data, Number(values.workers))
   const key = (r) => [SETS.indexOf(r.set), r.method, r.repeat, r.seed].join(' ')
   runs.sort((a, b) => (key(a) < key(b) ? -1 : 1))
   const cells = METHODS.flatMap(({ name, reference }) =>
