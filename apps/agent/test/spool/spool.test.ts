@@ -113,7 +113,10 @@ describe('a sound disk', () => {
       readdirSync(join(folder, 'spool'))
         .filter((name) => name.endsWith('.spool'))
         // the log removes delivered segments beside us: one that has just gone holds nothing
-        .reduce((sum, name) => sum + (statSync(join(folder, 'spool', name), { throwIfNoEntry: false })?.size ?? 0), 0)
+        .reduce(
+          (sum, name) => sum + (statSync(join(folder, 'spool', name), { throwIfNoEntry: false })?.size ?? 0),
+          0,
+        )
     const all = Array.from({ length: 400 }, (_, i) => `alert ${i}`)
     for (const name of all) {
       append(name, 500)
