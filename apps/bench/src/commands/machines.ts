@@ -2,10 +2,9 @@
  * `oddflow-bench machines`: the models of trials, tested on every target. Exit code 1 when a target could not do it,
  * or did not get the same bytes and scores.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { OddFlowError } from '@oddflow/core'
+import { openScratchFolder } from '@oddflow/program'
 import { UsageError } from '../errors.js'
 import type { Bundle } from '../machines/make-bundle.js'
 import { runEmulated } from '../machines/reach/emulated.js'
@@ -30,15 +29,15 @@ export interface MachinesOptions extends WorkOptions {
 
 export async function machines(options: MachinesOptions): Promise<number> {
   const targets = chooseTargets(readTargets(options.targets), options.only, options.targets)
-  const temporary = mkdtempSync(join(tmpdir(), 'oddflow-bench-'))
+  const temporary = openScratchFolder('oddflow-bench')
   try {
     note('making the bundle')
-    const bundle = bundleOfTrials(join(temporary, 'bundle'), options)
+    const bundle = bundleOfTrials(join(temporary.path, 'bundle'), options)
     const equal: boolean[] = []
     for (const target of targets) equal.push(await tryTarget(target, bundle, options))
     return equal.every(Boolean) ? 0 : 1
   } finally {
-    rmSync(temporary, { recursive: true, force: true })
+    temporary.remove()
   }
 }
 

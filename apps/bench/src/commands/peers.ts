@@ -1,9 +1,8 @@
 /** `oddflow-bench peers`: the one-class SVM of others beside ours on the same rows. Exit code 1 when one fails. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { cpus, loadavg, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { cpus, loadavg } from 'node:os'
 import { createRng, OddFlowError } from '@oddflow/core'
 import { checkParameters, createScoreWorkspace, fitDetector, scoreSamples } from '@oddflow/detectors'
+import { openScratchFolder } from '@oddflow/program'
 import { availableManifests } from '../datasets/available.js'
 import { loadRepeat, repeatsOf } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
@@ -89,10 +88,10 @@ async function compare(
   pass()
   const testMillis = Array.from({ length: testRuns }, pass)
   if (kernel.kind !== 'rbf') throw new RangeError('an rbf kernel was asked for')
-  const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-peer-'))
+  const folder = openScratchFolder('oddflow-bench-peer')
   try {
     const result = await runPeer(peer, {
-      folder,
+      folder: folder.path,
       train,
       test: test.rows,
       timed: timed.rows,
@@ -131,6 +130,6 @@ async function compare(
       loadAverage: loadavg()[0] ?? null,
     }
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    folder.remove()
   }
 }

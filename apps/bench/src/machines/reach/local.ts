@@ -1,7 +1,6 @@
 /** This very machine, by its own Node; with a ceiling, in a control group of its own, an item a process. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openScratchFolder } from '@oddflow/program'
 import type { ItemLine, MachineLine } from '../runner-line.js'
 import type { LocalTarget } from '../target.js'
 import { PROGRAM_FILE } from '../work.js'
@@ -37,10 +36,10 @@ async function runUnderCeiling(
   const items: (ItemLine & { peakMemoryBytes: number | null })[] = []
   let machine: MachineLine | null = null
   let last: string | null = null
-  const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-node-'))
+  const folder = openScratchFolder('oddflow-bench-node')
   const ceiling = createCeiling(bytes)
   try {
-    const node = join(folder, 'node')
+    const node = join(folder.path, 'node')
     const [copy, copyArgs] = ceiling.wrap('cp', ['--', process.execPath, node])
     const copied = await runProcess(copy, copyArgs, { timeoutMillis: COPY_MILLIS, maximumOutputBytes: 1000 })
     if (copied.code !== 0) throw new TargetError('target', `${name}: copying Node: ${whyFailed(copied)}`)
@@ -62,7 +61,7 @@ async function runUnderCeiling(
     }
   } finally {
     ceiling.remove()
-    rmSync(folder, { recursive: true, force: true })
+    folder.remove()
   }
   if (machine === null) {
     throw new TargetError('target', `${name}: no item could be started: ${last ?? 'there is none'}`)

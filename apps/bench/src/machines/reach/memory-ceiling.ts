@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { atEnd } from '@oddflow/program'
 import { TargetError } from './target-error.js'
 
 export interface Ceiling {
@@ -52,7 +53,7 @@ export function createCeiling(bytes: number): Ceiling {
       const events = readText(join(folder, second ? 'memory.events' : 'memory.oom_control'))
       return Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0)
     },
-    remove: () => removeFolder(folder),
+    remove: atEnd(() => removeFolder(folder)),
   }
 }
 

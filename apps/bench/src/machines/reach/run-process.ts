@@ -1,8 +1,9 @@
 /**
  * A child process whose output is not trusted: bounded in bytes and in time, and ended when it exceeds either.
- * Nothing is written to its standard input, whose end tells it that nobody waits for it any longer.
+ * It does not outlive this program. Nothing is written to its standard input, whose end tells it that nobody waits for it any longer.
  */
 import { spawn } from 'node:child_process'
+import { atEnd } from '@oddflow/program'
 
 export interface ProcessOptions {
   readonly timeoutMillis: number
@@ -34,6 +35,7 @@ export function runProcess(
 ): Promise<ProcessOutcome> {
   return new Promise((resolve) => {
     const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'] })
+    const forget = atEnd(() => child.kill('SIGKILL'))
     const chunks: Buffer[] = []
     let bytes = 0
     let stderrTail = ''
@@ -69,6 +71,7 @@ export function runProcess(
     })
     child.on('close', (code, signal) => {
       clearTimeout(timer)
+      forget()
       child.stdin.destroy()
       resolve({ stdout: Buffer.concat(chunks).toString('utf8'), stderrTail, code, signal, ended, timedOut })
     })
