@@ -1,8 +1,8 @@
 /**
  * One capture, hostile or not, through everything that reads captures: what must hold of any bytes.
  *
- * Reader, decompression, both decoders, filter, summary, flows, and rows of two feature sets under 2 MiB of flow
- * memory. Bad packets and bad files throw nothing here (openCapture throws its CaptureFileError from an end
+ * Reader, decompression, both decoders, filter, summary, flows, and rows of two feature sets under 256 KiB of
+ * flow memory. Bad packets and bad files throw nothing here (openCapture throws its CaptureFileError from an end
  * state such as this); every packet is accounted for, in every count; and the bytes cut into small pieces give
  * what they give in one.
  */
@@ -37,11 +37,17 @@ async function* cut(bytes, pieceBytes) {
   for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.slice(at, at + pieceBytes)
 }
 
+/** Little, so that flows are ended for want of room, and starting an extractor takes no time. */
+const FLOW_MEMORY_BYTES = 256 << 10
+const PACKETS_KEPT = 1000
+
 function accountsOf(featureSet) {
   const sums = { packets: 0, records: 0, rows: 0 }
+  const contract = contractFor(featureSet, 12)
+  if (contract.packetsKept !== undefined) contract.packetsKept = PACKETS_KEPT
   const extractor = createFlowExtractor({
-    contract: contractFor(featureSet, 12),
-    memoryBytes: 2 << 20,
+    contract,
+    memoryBytes: FLOW_MEMORY_BYTES,
     onRecord: (record) => {
       sums.packets += record.packets
       sums.records++
