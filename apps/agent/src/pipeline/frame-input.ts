@@ -24,11 +24,9 @@ export interface FrameInput {
   readonly drains: boolean
 }
 
-const BLOCK_BYTES = 262_144
-
 /** @param path - a capture file, or - for standard input. */
 export function recordedInput(path: string): FrameInput {
-  const source = openCapture(path, { batchFrames: BATCH_FRAMES, blockBytes: BLOCK_BYTES })
+  const source = openCapture(path, { batchFrames: BATCH_FRAMES })
   const name = path === '-' ? 'standard input' : path
   return {
     frames: source,

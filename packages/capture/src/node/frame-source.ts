@@ -7,17 +7,30 @@ export interface FrameSource<End extends CaptureEnd = CaptureEnd> extends AsyncI
   readonly end: End | null
 }
 
-/** Wraps a generator whose return value is the end state. */
+/**
+ * Wraps a generator whose return value is the end state. No generator of its own: each that a batch passes through
+ * costs a few turns of the queue of promises.
+ */
 export function frameSource<End extends CaptureEnd>(
   batches: AsyncGenerator<FrameBatch, End>,
 ): FrameSource<End> {
   let end: End | null = null
+  const taken = (step: IteratorResult<FrameBatch, End>): IteratorResult<FrameBatch, undefined> => {
+    if (step.done !== true) return step
+    // a generator that is asked again, or left early, has nothing to say
+    end = step.value ?? end
+    return { done: true, value: undefined }
+  }
   return {
     get end() {
       return end
     },
-    async *[Symbol.asyncIterator]() {
-      end = yield* batches
-    },
+    [Symbol.asyncIterator]: () => ({
+      next: () => batches.next().then(taken),
+      return: async () => {
+        await batches.return(undefined as unknown as End)
+        return { done: true, value: undefined }
+      },
+    }),
   }
 }

@@ -8,7 +8,6 @@
  */
 import { Readable } from 'node:stream'
 import { ArgumentError, FormatError } from '@oddflow/core'
-import { parse } from 'pcap-parser'
 import type { CaptureEnd } from '../capture-end.js'
 import { createCaptureReader, DEFAULT_BATCH_FRAMES } from '../capture-reader.js'
 import type { FrameBatch } from '../frame-batch.js'
@@ -21,7 +20,8 @@ import { createCompressionState, unpackBlocks } from './unpack-blocks.js'
 
 export const CAPTURE_READERS = ['oddflow', 'pcap-parser'] as const
 export type CaptureReaderName = (typeof CAPTURE_READERS)[number]
-export const DEFAULT_BLOCK_BYTES = 1_048_576
+/** In the second cache of small machines too, with what is made of it: see file-blocks.ts. */
+export const DEFAULT_BLOCK_BYTES = 131_072
 
 export interface OpenCaptureOptions {
   /** `oddflow` where it is left out. */
@@ -49,7 +49,14 @@ export function openCapture(file: string, options: OpenCaptureOptions = {}): Fra
     )
   }
   const batchFrames = options.batchFrames ?? DEFAULT_BATCH_FRAMES
-  return frameSource(readAll(file, reader, blockBytes, batchFrames))
+  const compression = createCompressionState()
+  const blocks = unpackBlocks(fileBlocks(file, blockBytes), compression)
+  const finish = (end: CaptureEnd): CaptureEnd => checkEnd(file, withCompression(end, compression))
+  return frameSource(
+    reader === 'oddflow'
+      ? readBlocks(blocks, batchFrames, finish)
+      : readThroughPcapParser(blocks, batchFrames, finish),
+  )
 }
 
 /** Calls `onFrames` for every batch, waiting for a promise that it returns. */
@@ -66,32 +73,20 @@ export async function readCapture(
   return source.end!
 }
 
-async function* readAll(
-  file: string,
-  reader: CaptureReaderName,
-  blockBytes: number,
-  batchFrames: number,
-): AsyncGenerator<FrameBatch, CaptureEnd> {
-  const compression = createCompressionState()
-  const blocks = unpackBlocks(fileBlocks(file, blockBytes), compression)
-  const end =
-    reader === 'oddflow'
-      ? yield* readBlocks(blocks, batchFrames)
-      : yield* readThroughPcapParser(blocks, batchFrames)
-  const whole = withCompression(end, compression)
-  if (whole.packets === 0 && whole.error !== null) {
-    const message = whole.error.message.replace(/^capture: /, '').replace(/ \(byte 0\)$/, '')
-    throw new CaptureFileError(file, 'not-a-capture', message, {
-      offsetBytes: whole.error.offsetBytes,
-      truncated: whole.truncated,
-    })
-  }
-  return whole
+/** Throws CaptureFileError where there is no packet and an error. */
+function checkEnd(file: string, end: CaptureEnd): CaptureEnd {
+  if (end.packets > 0 || end.error === null) return end
+  const message = end.error.message.replace(/^capture: /, '').replace(/ \(byte 0\)$/, '')
+  throw new CaptureFileError(file, 'not-a-capture', message, {
+    offsetBytes: end.error.offsetBytes,
+    truncated: end.truncated,
+  })
 }
 
 async function* readBlocks(
   blocks: AsyncGenerator<Uint8Array>,
   batchFrames: number,
+  finish: (end: CaptureEnd) => CaptureEnd,
 ): AsyncGenerator<FrameBatch, CaptureEnd> {
   const reader = createCaptureReader({ batchFrames })
   for await (const block of blocks) {
@@ -99,18 +94,21 @@ async function* readBlocks(
     for (let batch = reader.read(); batch !== null; batch = reader.read()) yield batch
     if (reader.finished) break
   }
-  return reader.end()
+  return finish(reader.end())
 }
 
 async function* readThroughPcapParser(
   blocks: AsyncGenerator<Uint8Array>,
   batchFrames: number,
+  finish: (end: CaptureEnd) => CaptureEnd,
 ): AsyncGenerator<FrameBatch, CaptureEnd> {
+  // loaded where it is wanted: it brings streams and events along
+  const { parse } = await import('pcap-parser')
   const source = framesFromPcapParser(parse(Readable.from(copies(blocks), { objectMode: false })), {
     batchFrames,
   })
   yield* source
-  return source.end!
+  return finish(source.end!)
 }
 
 /** pcap-parser keeps parts of what it is given, and a borrowed block is overwritten. */

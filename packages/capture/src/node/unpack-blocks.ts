@@ -35,15 +35,16 @@ export async function* unpackBlocks(
       // the block is borrowed
       if (head.length < 4 && !isGzip(head)) head = head.slice()
     }
-    const input = startingWith(head, source)
     if (isGzip(head)) {
       state.compression = 'gzip'
-      yield* gunzipBlocks(input, state)
+      yield* gunzipBlocks(startingWith(head, source), state)
     } else if (head.length >= 4 && isZstd(head)) {
       state.compression = 'zstd'
-      yield* unzstdBlocks(input, state)
+      yield* unzstdBlocks(startingWith(head, source), state)
     } else {
-      yield* input
+      // as startingWith, without a generator more for every block to pass through
+      if (head.length > 0) yield head
+      for (let next = await source.next(); next.done !== true; next = await source.next()) yield next.value
     }
   } finally {
     await source.return?.()

@@ -124,6 +124,25 @@ describe('readCapture', () => {
     expect(warnings.map((warning) => warning.message)).toEqual([])
   })
 
+  it('lets the event loop turn while it reads a file', async () => {
+    const frame = { timestampMicros: 0, bytes: new Uint8Array(60_000) }
+    const file = put('long.pcap', encodePcap(new Array(100).fill(frame)))
+    let turns = 0
+    let timer: NodeJS.Immediate | null = null
+    const count = (): void => {
+      turns++
+      timer = setImmediate(count)
+    }
+    let atTheLast = 0
+    const end = await readCapture(file, () => {
+      timer ??= setImmediate(count)
+      atTheLast = turns
+    })
+    clearImmediate(timer!)
+    expect(end.packets).toBe(100)
+    expect(atTheLast).toBeGreaterThanOrEqual(4)
+  })
+
   it('reports damage within gzip', async () => {
     const packed = gzipSync(Buffer.concat([small, Buffer.alloc(2_000_000)]))
     packed[packed.length - 6]! ^= 255
