@@ -39,6 +39,7 @@ Exit codes: 0 done, 1 the data would not do or a trial failed, 2 the command lin
   program.addCommand(reproduceCommand())
   program.addCommand(sweepCommand())
   program.addCommand(peersCommand())
+  program.addCommand(embeddingsCommand())
   program.addCommand(machinesCommand())
   program.addCommand(bundleCommand())
   program.addCommand(mergeCommand())
@@ -180,6 +181,23 @@ function peersCommand(): Command {
     .action(async (options) => {
       const { peers } = await import('./commands/peers.js')
       process.exitCode = await peers(options)
+    })
+}
+
+function embeddingsCommand(): Command {
+  return withManifests(new Command('embeddings'))
+    .description(
+      "what the paper's pictures of embeddings show: Cluster in Cluster, mixtures over embedded rows",
+    )
+    .option('--data <dir>', 'folder of the data sets', defaultData())
+    .option('--datasets <names>', 'of the mixtures, separated by commas', names, [...SWEEP_DATASETS])
+    .option('--draws <count>', 'draws of landmarks and sketch over Cluster in Cluster', whole(1, 1000), 20)
+    .option('--seed <number>', 'seed of all randomness', whole(0, Number.MAX_SAFE_INTEGER), 1)
+    .option('--out <file>', 'where the figures are kept', `${RESULTS}/embeddings.json`)
+    .addHelpText('after', '\nExample:\n  oddflow-bench embeddings\n  oddflow-bench tables    # draws them')
+    .action(async (options) => {
+      const { embeddings } = await import('./commands/embeddings.js')
+      embeddings(options)
     })
 }
 

@@ -119,9 +119,14 @@ export function decodeRunnerLine(line: string): RunnerLine {
 }
 
 /** A line of JSON of the given shape. Throws FormatError whose message begins with `format`. */
-export function checked<T>(shape: z.ZodType<T>, line: string, format: string): T {
-  if (line.length > MAXIMUM_LINE_LENGTH) {
-    throw new FormatError(format, `expected at most ${MAXIMUM_LINE_LENGTH} characters, found ${line.length}`)
+export function checked<T>(
+  shape: z.ZodType<T>,
+  line: string,
+  format: string,
+  maximumLength: number = MAXIMUM_LINE_LENGTH,
+): T {
+  if (line.length > maximumLength) {
+    throw new FormatError(format, `expected at most ${maximumLength} characters, found ${line.length}`)
   }
   const { value } = parseStrictJson(line, (message, position) => {
     throw new FormatError(format, message, { offsetBytes: position })

@@ -5,11 +5,13 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Trial } from '@oddflow/evaluation'
+import { readEmbeddings } from '../embeddings/embedding-reading.js'
 import { readReadings } from '../machines/reading.js'
 import { readPeerReadings } from '../peers/peer-reading.js'
 import { readTrials } from '../run/trials-file.js'
 import { SWEEP_NAMES, type SweepName } from '../sweep/names.js'
 import { sweepTrialKey } from '../sweep/sweep-key.js'
+import { renderEmbeddingsPage } from './embeddings-page.js'
 import { renderMachinesPage } from './machines-page.js'
 import { renderPeersPage } from './peers-page.js'
 import { renderNuSweep } from './sweep-nu-page.js'
@@ -29,6 +31,10 @@ export function renderPages(folder: string): ReadonlyMap<string, string> {
   if (readings.length > 0) pages.set('machines.md', renderMachinesPage(readings))
   const peers = readPeerReadings(join(folder, 'peers.jsonl'))
   if (peers.length > 0) pages.set('peers.md', renderPeersPage(peers))
+  const embeddings = readEmbeddings(join(folder, 'embeddings.json'))
+  if (embeddings !== null) {
+    for (const [file, content] of renderEmbeddingsPage(embeddings)) pages.set(file, content)
+  }
   for (const name of SWEEP_NAMES) {
     const path = join(folder, `sweep-${name}.jsonl`)
     if (!existsSync(path)) continue

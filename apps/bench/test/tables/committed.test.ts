@@ -16,8 +16,10 @@ it('the committed tables are what the committed trials give', () => {
   const report = buildReport([trials], readManifests(OWN_MANIFESTS), readPaperFigures(), readReferenceAuc())
   const pages = renderPages(results)
   // each file of measurements has its page
-  for (const file of readdirSync(results).filter((name) => /^(machines|peers|sweep-.*)\.jsonl$/.test(name))) {
-    expect([...pages.keys()]).toContain(file.replace('.jsonl', '.md'))
+  for (const file of readdirSync(results).filter((name) =>
+    /^(machines|peers|sweep-.*)\.jsonl$|^embeddings\.json$/.test(name),
+  )) {
+    expect([...pages.keys()]).toContain(file.replace(/\.jsonl?$/, '.md'))
   }
   for (const [name, content] of [...renderReport(report), ...pages]) {
     const committed = readFileSync(`${results}${name}`, 'utf8')
