@@ -9,7 +9,11 @@ const good = lab('novel-firmware.pcap').path
 const expectUsage = (args: readonly string[], says: RegExp): Promise<void> =>
   refuses(args, { code: 2, says, folder })
 
-beforeAll(() => writeFileSync(join(folder, 'rows.csv'), '1,2\n3,4\n'))
+beforeAll(() => {
+  writeFileSync(join(folder, 'rows.csv'), '1,2\n3,4\n')
+  const forty = Array.from({ length: 40 }, (_, i) => `${i},${(i * i) % 17},${(i * 7) % 11}`)
+  writeFileSync(join(folder, 'forty.csv'), `${forty.join('\n')}\n`)
+})
 
 describe('train', () => {
   it.each([
@@ -62,6 +66,35 @@ describe('train', () => {
   ])('--filter %j names the column', (filter, says) =>
     expectUsage(['train', good, '-o', 'x', '--filter', filter], says),
   )
+
+  it.each([
+    [
+      '--m 33',
+      /^oddflow: --m: expected at most 32, the number of training rows, found 33; .*--calibration-share/,
+    ],
+    ['--detector nearest --m 33', /--m: expected at most 32, the number of training rows, found 33/],
+    ['--d 101', /^oddflow: --d: expected at most 100, the number of landmarks, found 101\n$/],
+    ['--m 20 --d 21', /--d: expected at most 20, the number of landmarks, found 21/],
+    ['--detector oc-kjl --k 33', /--k: expected at most 32, the number of training rows, found 33/],
+    ['--detector gmm --k 33', /--k: expected at most 32/],
+    [
+      '--neighbours 33',
+      /--neighbours: expected at most 32, the number of rows that clusters are searched in/,
+    ],
+    ['--detector iforest --subsample-rows 33', /--subsample-rows: expected at most 32/],
+    ['--detector pca --components 3', /--components: expected at most 2, one fewer than there are columns/],
+  ])('%s is more than 40 rows of 3 columns allow', async (options, says) => {
+    await expectUsage(['train', 'forty.csv', '-o', 'x', ...options.split(' ')], says)
+  })
+
+  it('a default that 40 rows are too few for is lowered aloud, and not among the settings', async () => {
+    const args = ['train', 'forty.csv', '-o', join(folder, 'lowered')]
+    const { stderr } = await oddflow(args, { cwd: folder })
+    expect(stderr).toContain('m lowered from 100 to the 32 training rows')
+    const { stdout } = await oddflow(['inspect', join(folder, 'lowered')])
+    expect(stdout).toMatch(/settings .* --d 5/)
+    expect(stdout).not.toContain(' --m ')
+  })
 
   it('options for captures do not apply to rows', async () => {
     const of = (option: string): string[] => ['train', 'rows.csv', '-o', 'x', ...option.split(' ')]

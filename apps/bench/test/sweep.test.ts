@@ -16,7 +16,8 @@ import { writeSmallData } from './support/small-data.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-sweep-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-const { data, manifests } = writeSmallData(folder, ['blue'], 2)
+// as many rows as the most landmarks of a sweep
+const { data, manifests } = writeSmallData(folder, ['blue'], 2, 200)
 const results = join(folder, 'results')
 mkdirSync(results)
 
@@ -57,7 +58,7 @@ describe('sweeps', () => {
   it('rows: refuses more training rows than there are, by name', async () => {
     const outcome = await runBench(command('rows', 'nearest', '--repeats', '1'))
     expect(outcome.code).toBe(1)
-    expect(outcome.stderr).toContain('blue: expected 500 training rows, found 60')
+    expect(outcome.stderr).toContain('blue: expected 500 training rows, found 200')
   }, 60_000)
 
   it('scaler: a table and a picture of every scaler and quantile', async () => {

@@ -11,6 +11,7 @@ import { badOption, DEFAULT_OPTIONS, type GivenOptions, OptionReader } from './o
 import type { CheckedParameters, DetectorOptions, OptionName, ParametersOf } from './parameters.js'
 import { DETECTORS } from './registry.js'
 import { checkSameFields } from './same-fields.js'
+import { keptParameters, withStatedSizes } from './stated-sizes.js'
 
 export { DEFAULT_OPTIONS } from './option-reader.js'
 
@@ -44,11 +45,13 @@ const OPTION_NAMES: Readonly<Record<OptionName, true>> = {
   components: true,
 }
 
-/** Throws ArgumentError with `field` set to the option at fault. An option set to undefined counts as not given. */
+/** Throws ArgumentError with `field` set to the option at fault. An option set to undefined counts as not given. What is
+ * given of the sizes is held to by the fit, which throws where a default would be lowered. */
 export function checkParameters<Name extends DetectorName = typeof DEFAULT_OPTIONS.detector>(
   options: DetectorOptions & { readonly detector?: Name } = {},
 ): ParametersOf<Name> {
-  return checkGiven(options as GivenOptions) as ParametersOf<Name>
+  const given = options as GivenOptions
+  return withStatedSizes(checkGiven(given), given) as ParametersOf<Name>
 }
 
 function checkGiven(given: GivenOptions): CheckedParameters {
@@ -62,7 +65,7 @@ function checkGiven(given: GivenOptions): CheckedParameters {
 /** The options that `checkParameters` makes these parameters of, defaults written out; null ones are left away. */
 export function detectorOptionsOf(parameters: CheckedParameters): DetectorOptions {
   const options: Record<string, unknown> = {}
-  for (const [key, entry] of Object.entries(parameters)) {
+  for (const [key, entry] of Object.entries(keptParameters(parameters))) {
     if (!STAGES.includes(key)) options[key] = entry ?? undefined
     else {
       const { kind: _, ...stage } = entry as Record<string, unknown>

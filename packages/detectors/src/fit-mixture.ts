@@ -89,8 +89,12 @@ function clusterByQuickShift(
     clustered = takeRows(points, chosen.sort())
     notes.push(`clusters were searched in a random ${clusterSearchRows} of ${points.rows} rows`)
   }
-  const k = neighbours ?? defaultNeighbours(clustered.rows)
-  if (k > clustered.rows) notes.push(`neighbours lowered from ${k} to ${clustered.rows} rows`)
+  let k = neighbours ?? defaultNeighbours(clustered.rows)
+  // of a model's parameters, over fewer rows than they were stated for
+  if (k > clustered.rows) {
+    notes.push(`neighbours lowered from ${k} to ${clustered.rows} rows`)
+    k = clustered.rows
+  }
   const clustering = quickShiftPlusPlus(clustered, k, beta, onClusters)
   return { clustered, clustering, kept: keepLargestClusters(clustering, coverage, maximumClusters) }
 }

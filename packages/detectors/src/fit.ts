@@ -13,6 +13,7 @@ import type { CheckedParameters } from './parameters.js'
 import { DETECTORS } from './registry.js'
 import { constantColumns } from './scaler.js'
 import { createSharedWork, NOTHING_SHARED, type SharedWork } from './shared-work.js'
+import { holdToStatedSizes, keptParameters } from './stated-sizes.js'
 
 export type { FitStage } from './detector-definition.js'
 
@@ -29,8 +30,8 @@ export interface FitOptions {
 
 /**
  * Fits a detector to normal rows (n × D, n ≥ 2). `parameters` come from `checkParameters`. The rows are not
- * changed and not kept. Throws ArgumentError for rows that are not finite numbers of one width, DataError for
- * rows that nothing can be learnt from.
+ * changed and not kept. Throws ArgumentError for rows that are not finite numbers of one width and for stated sizes that
+ * there are too few rows for, DataError for rows that nothing can be learnt from.
  */
 export function fitDetector<Parameters extends CheckedParameters>(
   rows: Matrix | MatrixLike,
@@ -76,8 +77,14 @@ function fitChecked(
   rowNotes: readonly string[],
   shared: SharedWork,
 ): DetectorModel {
+  holdToStatedSizes(parameters, rows)
   const report = (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction })
-  return DETECTORS[parameters.detector].fit(rows, parameters, { rng, report, rowNotes, shared })
+  return DETECTORS[parameters.detector].fit(rows, keptParameters(parameters), {
+    rng,
+    report,
+    rowNotes,
+    shared,
+  })
 }
 
 function notesOn(rows: Matrix): string[] {

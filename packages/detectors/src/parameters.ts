@@ -30,11 +30,13 @@ export interface DetectorOptions {
   readonly kernel?: 'rbf' | 'linear'
   /** One-class SVMs: the share of training rows that may lie outside, in (0, 1]; default 0.5. */
   readonly nu?: number
-  /** Landmarks, 1 … 2,000; default 100. Lowered to the number of rows when there are fewer. */
+  /** Landmarks, 1 … 2,000, at most as many as there are training rows; default 100, or all rows when there are fewer. */
   readonly m?: number
-  /** Dimensions of the embedding, 1 … 256; default 5. Lowered to the rank of the landmarks' gram matrix. */
+  /** Dimensions of the embedding, 1 … 256, at most m; default 5. Lowered to what the landmarks span where several are
+   * equal. */
   readonly d?: number
-  /** Mixture components, 1 … 1,000, for oc-kjl, oc-nystrom and gmm alone; default 10. */
+  /** Mixture components, 1 … 1,000, at most as many as there are training rows, for oc-kjl, oc-nystrom and gmm alone;
+   * default 10. Lowered to the number of different rows. */
   readonly k?: number
   /** KJL alone: subtract the column means of the gram matrix before sketching; default false (the paper). */
   readonly centre?: boolean
@@ -49,7 +51,8 @@ export interface DetectorOptions {
   readonly precision?: Precision
   /** QuickShift++ (-qs alone): share of density by which a core may fall below its peak, in (0, 1); 0.9. */
   readonly beta?: number
-  /** QuickShift++ (-qs alone): neighbours, the point itself counted; default floor(n^(2/3)). */
+  /** QuickShift++ (-qs alone): neighbours, the point itself counted, at most as many as there are rows to search; default
+   * floor(n^(2/3)). */
   readonly neighbours?: number
   /** -qs alone: clusters are kept, largest first, until more than this share of rows is in them; 0.95. */
   readonly coverage?: number
@@ -75,11 +78,13 @@ export interface DetectorOptions {
   readonly maximumRows?: number
   /** iforest alone: trees, 1 … 10,000; default 100. */
   readonly trees?: number
-  /** iforest alone: rows that each tree is grown on, 2 … 65,536; default 256. */
+  /** iforest alone: rows that each tree is grown on, 2 … 65,536, at most as many as there are training rows; default 256,
+   * or all rows when there are fewer. */
   readonly subsampleRows?: number
   /** pca alone: share of the variance that the kept components exceed, in (0, 1); default 0.95. */
   readonly varianceShare?: number
-  /** pca alone, in place of `varianceShare`: components kept, 1 … 999, fewer than there are columns. */
+  /** pca alone, in place of `varianceShare`: components kept, 1 … 999, fewer than there are columns and no more than there
+   * are training rows. */
   readonly components?: number
 }
 
@@ -90,6 +95,9 @@ export type CovarianceType = 'full' | 'diagonal' | 'tied' | 'spherical'
 export type MixtureStart = 'clusters' | 'k-means++'
 
 export type OptionName = Exclude<keyof DetectorOptions, 'detector'>
+
+/** Options of which rows, landmarks or columns allow no more than there are of them (stated-sizes.ts). */
+export type SizeOption = 'm' | 'd' | 'k' | 'neighbours' | 'subsampleRows' | 'components'
 
 export interface KjlParameters {
   readonly kind: 'kjl'
@@ -128,6 +136,9 @@ export interface EmParameters {
 interface Common<Name extends DetectorName> {
   readonly detector: Name
   readonly scaler: ScalerName
+  /** Sizes that the caller asked for: a fit does all of it or throws, where a default may be lowered. Absent where none
+   * was, and from the parameters of models. */
+  readonly stated?: readonly SizeOption[]
 }
 
 /** h, the bandwidth. */

@@ -12,6 +12,7 @@
  */
 import { ArgumentError, checkFinite, type Matrix } from '@oddflow/core'
 import { createKdTree, neighbourRadii } from '@oddflow/linalg'
+import { checkWhole } from './checked-rows.js'
 import { createDenserSearch } from './denser-search.js'
 import { DisjointSets } from './disjoint-sets.js'
 import { findCores } from './quickshift-cores.js'
@@ -35,7 +36,7 @@ export function defaultNeighbours(n: number): number {
 }
 
 /**
- * Clusters `points` (n × d, n ≥ 1, finite). `neighbours` counts the point itself and is lowered to n; 0 < beta < 1.
+ * Clusters `points` (n × d, n ≥ 1, finite). `neighbours` counts the point itself, at most n; 0 < beta < 1.
  * Memory grows with n, time a little faster in few dimensions, and like n² where a tree is of no use. `onProgress`
  * gets the share done. Throws ArgumentError.
  */
@@ -48,15 +49,10 @@ export function quickShiftPlusPlus(
   if (!(beta > 0 && beta < 1)) {
     throw new ArgumentError(`beta: expected a number between 0 and 1, found ${beta}`, 'beta')
   }
-  if (!Number.isInteger(neighbours) || neighbours < 1) {
-    throw new ArgumentError(
-      `neighbours: expected a whole number of 1 or more, found ${neighbours}`,
-      'neighbours',
-    )
-  }
   const n = points.rows
   if (n === 0 || points.cols === 0) throw new ArgumentError('points: expected at least one', 'points')
   checkFinite(points, 'points')
+  checkWhole('neighbours', neighbours, 1, n)
   const tree = createKdTree(points)
   const nearest = neighbourRadii(
     tree,

@@ -6,6 +6,8 @@ import {
   DETECTOR_NAMES,
   type DetectorOptions,
   detectorOptionsOf,
+  exceedingSizes,
+  keptParameters,
   type QuickShiftStart,
 } from '../src/index.js'
 
@@ -80,7 +82,8 @@ describe('checkParameters', () => {
     const linear = checkParameters({ detector: 'ocsvm', kernel: 'linear' })
     expect(checkStoredParameters(JSON.parse(JSON.stringify(linear)))).toEqual(linear)
     for (const covariance of ['full', 'diagonal', 'tied', 'spherical'] as const) {
-      const mixture = checkParameters({ detector: 'gmm', covariance, k: 3, regularisation: 1e-4 })
+      const asked = checkParameters({ detector: 'gmm', covariance, k: 3, regularisation: 1e-4 })
+      const mixture = keptParameters(asked)
       expect(checkStoredParameters(JSON.parse(JSON.stringify(mixture)))).toEqual(mixture)
     }
   })
@@ -98,8 +101,40 @@ describe('checkParameters', () => {
       const checked = checkParameters(options)
       const written = detectorOptionsOf(checked)
       expect(written).toMatchObject(options)
-      expect(checkParameters(written)).toEqual(checked)
+      expect(keptParameters(checkParameters(written))).toEqual(keptParameters(checked))
     }
+  })
+
+  it('records the sizes that were stated, which a file cannot', () => {
+    expect(checkParameters({ k: undefined, beta: 0.8 } as unknown as DetectorOptions)).not.toHaveProperty(
+      'stated',
+    )
+    const checked = checkParameters({ detector: 'oc-kjl', m: 100, k: 10, scaler: 'log' })
+    expect(checked.stated).toEqual(['m', 'k'])
+    expect(keptParameters(checked)).toEqual(checkParameters({ detector: 'oc-kjl', scaler: 'log' }))
+    expect(() => checkStoredParameters(checked)).toThrow(/stated: there is no such option/)
+  })
+
+  it('refuses stated sizes that no number of rows makes room for', () => {
+    const refusal = (options: DetectorOptions, field: string, says: RegExp) => {
+      expect(() => checkParameters(options)).toThrow(ArgumentError)
+      expect(() => checkParameters(options)).toThrow(expect.objectContaining({ field }))
+      expect(() => checkParameters(options)).toThrow(says)
+    }
+    refusal({ d: 101 }, 'd', /^d: expected at most 100, the number of landmarks, found 101$/)
+    refusal({ detector: 'oc-nystrom-svm', m: 7, d: 8 }, 'd', /at most 7.*found 8/)
+    refusal({ neighbours: 10_001 }, 'neighbours', /at most 10000, .*searched in, found 10001/)
+    // the default d gives way
+    expect(checkParameters({ m: 3 })).toMatchObject({ m: 3, d: 5, stated: ['m'] })
+  })
+
+  it('takes stored parameters of models that were lowered', () => {
+    const { stated, ...older } = checkParameters({ m: 3 })
+    expect(stated).toEqual(['m'])
+    expect(checkStoredParameters(older)).toEqual(older)
+    expect(exceedingSizes(older, { rows: 2, cols: 9 })).toEqual(['m', 'd'])
+    expect(exceedingSizes(older, { rows: 3, cols: 9 })).toEqual(['d'])
+    expect(exceedingSizes(older, { rows: 5, cols: 9 })).toEqual(['d'])
   })
 
   it('takes stored parameters that do not speak of a support guard for having none', () => {

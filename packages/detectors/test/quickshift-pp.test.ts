@@ -15,7 +15,8 @@ describe('QuickShift++', () => {
         fc.array(fc.integer({ min: 0, max: 6 }), { minLength: 1, maxLength: 60 }),
         fc.integer({ min: 1, max: 70 }),
         fc.constantFrom(0.1, 0.5, 0.9),
-        (values, neighbours, beta) => {
+        (values, most, beta) => {
+          const neighbours = Math.min(most, values.length)
           const { labels, count, cores } = quickShiftPlusPlus(points(...values), neighbours, beta)
           expect(labels).toHaveLength(values.length)
           expect(cores).toHaveLength(values.length)
@@ -38,8 +39,9 @@ describe('QuickShift++', () => {
         fc.array(coordinate, { minLength: 3, maxLength: 180 }),
         fc.integer({ min: 1, max: 70 }),
         fc.constantFrom(0.1, 0.5, 0.9),
-        (d, values, neighbours, beta) => {
+        (d, values, most, beta) => {
           const n = Math.floor(values.length / d)
+          const neighbours = Math.min(most, n)
           const rows = matrixOf(n, d, Float64Array.from(values.slice(0, n * d)))
           expect(quickShiftPlusPlus(rows, neighbours, beta)).toEqual(
             quickShiftByLists(rows, neighbours, beta),
@@ -75,9 +77,9 @@ describe('QuickShift++', () => {
     expect(labels[0]).not.toBe(labels[60])
   })
 
-  it('puts all into one cluster when there are fewer points than neighbours', () => {
-    expect(quickShiftPlusPlus(points(0, 1, 2, 5), 100, 0.9).count).toBe(1)
-    expect(quickShiftPlusPlus(points(3), 100, 0.9).count).toBe(1)
+  it('puts all into one cluster when all are neighbours', () => {
+    expect(quickShiftPlusPlus(points(0, 1, 2, 5), 4, 0.9).count).toBe(1)
+    expect(quickShiftPlusPlus(points(3), 1, 0.9).count).toBe(1)
   })
 
   it('keeps equal points together when all radii are 0', () => {
@@ -93,11 +95,15 @@ describe('QuickShift++', () => {
       expect(() => quickShiftPlusPlus(points(1, 2), 2, beta)).toThrow(/beta/)
   })
 
-  it('refuses points that are not finite, and neighbours below 1', () => {
+  it('refuses points that are not finite, and neighbours below 1 or above all points', () => {
     for (const v of [Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(() => quickShiftPlusPlus(points(1, v, 2), 2, 0.5)).toThrow(/points: row 1/)
     }
-    expect(() => quickShiftPlusPlus(points(1, 2), 0, 0.5)).toThrow(/neighbours: expected/)
+    for (const neighbours of [0, 3, 1.5, Number.NaN]) {
+      expect(() => quickShiftPlusPlus(points(1, 2), neighbours, 0.5)).toThrow(
+        /^neighbours: expected a whole number from 1 to 2/,
+      )
+    }
   })
 })
 

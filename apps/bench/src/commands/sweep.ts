@@ -1,5 +1,5 @@
 /** `oddflow-bench sweep nu|scaler|rows`: untuned trials over a range of settings, into a file of their own. */
-import { checkParameters, type DetectorName } from '@oddflow/detectors'
+import { checkParameters, type DetectorName, keptParameters } from '@oddflow/detectors'
 import { availableManifests } from '../datasets/available.js'
 import { featuresOf, repeatsOf } from '../datasets/load-repeat.js'
 import type { Job } from '../run/job.js'
@@ -43,6 +43,7 @@ export function sweep(name: SweepName, options: SweepOptions): Promise<number> {
     ...options,
     jobs,
     keyOf: (trial) => sweepTrialKey(name, trial),
-    keyOfJob: (job, machine) => sweepJobKey(name, job, checkParameters(job.setting?.options ?? {}), machine),
+    keyOfJob: (job, machine) =>
+      sweepJobKey(name, job, keptParameters(checkParameters(job.setting?.options ?? {})), machine),
   })
 }

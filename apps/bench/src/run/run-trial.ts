@@ -79,7 +79,7 @@ export function runTrial(job: Job, settings: RunSettings): Trial {
     seed: job.seed,
     trainRows: train.rows,
     validationAuc: chosen.validationAuc,
-    parameters: chosen.parameters,
+    parameters: fitted.parameters,
     results,
     trainMillis,
     tuneMillis: chosen.tuneMillis,

@@ -8,8 +8,13 @@ export interface SmallData {
   readonly manifests: string
 }
 
-/** `names` sets of `repeats` × 60 training rows of 3 columns, 16 + 16 to validate on, 20 + 20 to test. */
-export function writeSmallData(folder: string, names: readonly string[], repeats: number): SmallData {
+/** `names` sets of `repeats` × `trainRows` training rows of 3 columns, 16 + 16 to validate on, 20 + 20 to test. */
+export function writeSmallData(
+  folder: string,
+  names: readonly string[],
+  repeats: number,
+  trainRows = 60,
+): SmallData {
   const data = join(folder, 'data')
   const manifests = join(folder, 'manifests')
   mkdirSync(manifests, { recursive: true })
@@ -23,7 +28,7 @@ export function writeSmallData(folder: string, names: readonly string[], repeats
       writeFileSync(join(place, `y_${stem}.npy`), encodeLabels(labels))
     }
     for (let r = 0; r < repeats; r++) {
-      writeFileSync(join(place, `X_train_r${r}.npy`), encodeNpy(blobs(60, 0, rng)))
+      writeFileSync(join(place, `X_train_r${r}.npy`), encodeNpy(blobs(trainRows, 0, rng)))
       labelled(`val_r${r}`, 16)
     }
     labelled('test', 20)

@@ -89,7 +89,7 @@ export async function train(files: readonly string[], options: TrainCommandOptio
     const trainOptions =
       chosen === null ? asked : { ...asked, detector: chosen.detector, selection: chosen.selection }
     const { saved, split } = namingInputs(files, () =>
-      trainModel(set, { ...trainOptions, onProgress: fitProgress(progress) }),
+      namingFlags(() => trainModel(set, { ...trainOptions, onProgress: fitProgress(progress) })),
     )
     progress.stop()
     const bytes = encodeModelFile(saved)
@@ -155,12 +155,7 @@ export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): 
     ]),
   )
   const detector = { detector: name, ...withoutUndefined(given) } as DetectorOptions
-  try {
-    checkParameters(detector)
-  } catch (error) {
-    if (error instanceof ArgumentError) throw new UsageError(flagged(error))
-    throw error
-  }
+  namingFlags(() => checkParameters(detector))
   return { detector, falsePositiveRate: fpr, calibrationShare, seed }
 }
 
@@ -174,6 +169,19 @@ function preset(
   const isOfBandwidth = option === 'bandwidthQuantile' || option === 'quantileCompat'
   if (!takes.includes(option) || (kernel === 'linear' && isOfBandwidth)) return undefined
   return recipe[option as keyof Recipe]
+}
+
+/** Runs `work`; an ArgumentError over an option is thrown as one over its flag. */
+function namingFlags<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    const { field = '' } = error instanceof ArgumentError ? error : {}
+    if (!(DETECTOR_OPTION_NAMES as readonly string[]).includes(field) && field !== 'detector') throw error
+    const message = flagged(error as ArgumentError)
+    const rows = message.includes('training rows') ? '; --calibration-share of the rows are kept back' : ''
+    throw new UsageError(message + rows)
+  }
 }
 
 /** "bandwidthQuantile: expected …" → "--bandwidth-quantile: expected …"; what else a detector takes, --help says. */

@@ -9,6 +9,7 @@ import {
   detectorFacts,
   detectorFigures,
   detectorOptionsOf,
+  exceedingSizes,
   type ModelFact,
   modelSpaceNumbers,
   type ParameterSelection,
@@ -76,11 +77,16 @@ function selectionFact(selection: ParameterSelection, { parameters }: DetectorMo
   }
 }
 
-/** `settings`: the flags of `train` that ask for the same detector, defaults written out. */
-export function settingsFact({ detector: { parameters } }: SavedModel): ModelFact {
+/** `settings`: the flags of `train` that ask for the same detector, defaults written out but for sizes that the rows were
+ * too few for, which would be refused if they were stated. */
+export function settingsFact({ detector: { parameters, fitReport } }: SavedModel): ModelFact {
   const { detector, ...options } = detectorOptionsOf(parameters)
+  const lowered: readonly string[] = exceedingSizes(parameters, {
+    rows: fitReport.trainingRows,
+    cols: fitReport.dimension,
+  })
   const flags = Object.entries(options).flatMap(([name, value]) => {
-    if (value === undefined) return []
+    if (value === undefined || lowered.includes(name)) return []
     if (typeof value === 'boolean') return [value ? flagOf(name) : flagOf(name).replace(/^--/, '--no-')]
     return [`${flagOf(name)} ${value}`]
   })
