@@ -5,7 +5,7 @@
  * seed alone, so that one that fails can be read again by itself, and a run that was stopped goes on where it
  * was. A thread reads; this one watches. The limits are a second of processor time and 256 MB of resident
  * memory; a file that throws, breaks an account or passes a limit is named, and the exit code is then 1. A file
- * that has not ended after 30 s, or that ends the thread, is named too, and a new thread goes on behind it.
+ * that has not ended after 30 s of processor time, or that ends the thread, is named too, and a new thread goes on behind it.
  *
  * How far it is goes to standard error, each second on a terminal and each ten otherwise. At --minutes, and at an
  * interrupt, it stops, sums up, and says with what numbers to go on.
@@ -25,6 +25,8 @@ import { tryCapture } from './try-capture.mjs'
 const LIMIT_SECONDS = 1
 const LIMIT_BYTES = 256e6
 const HANGS_SECONDS = 30
+/** By the clock, of which other work on the machine may take most. */
+const STANDS_SECONDS = 600
 const USUAL = { files: '100000', seed: '1', first: '0', minutes: 'Infinity' }
 /** Longer captures are cut: what is beyond repeats itself. */
 const SOURCE_BYTES = 65_536
@@ -143,6 +145,8 @@ async function watch({ files, seed, first, minutes }) {
   let sources = 0
   let worker = null
   let isStopped = false
+  /** Why the thread ended is said already. */
+  let isNamed = false
   sum[AT.done] = first
 
   const find = (number, failure) => {
@@ -162,18 +166,25 @@ async function watch({ files, seed, first, minutes }) {
         `${findings.length} findings${process.stderr.isTTY ? '   ' : '\n'}`,
     )
   }
-  let last = { number: -1, seconds: 0, told: 0 }
+  const cpuSeconds = () => {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1e6
+  }
+  let told = 0
+  let last = { number: -1, seconds: 0, cpu: 0 }
   const timer = setInterval(() => {
     const now = seconds()
-    if (sum[AT.done] !== last.number) last = { ...last, number: sum[AT.done], seconds: now }
-    else if (now - last.seconds > HANGS_SECONDS && worker !== null) {
-      find(last.number, `has not ended after ${HANGS_SECONDS} s`)
-      last.seconds = now
+    const cpu = cpuSeconds()
+    if (sum[AT.done] !== last.number) last = { number: sum[AT.done], seconds: now, cpu }
+    else if (worker !== null && (cpu - last.cpu > HANGS_SECONDS || now - last.seconds > STANDS_SECONDS)) {
+      last = { ...last, seconds: now, cpu }
+      isNamed = true
+      find(last.number, `has not ended after ${HANGS_SECONDS} s of processor time, or ${STANDS_SECONDS} s`)
       worker.terminate()
     }
     if (now > 60 * minutes) stop()
-    if (process.stderr.isTTY || now - last.told >= 10) {
-      last.told = now
+    if (process.stderr.isTTY || now - told >= 10) {
+      told = now
       tell()
     }
   }, 1000)
@@ -187,12 +198,19 @@ async function watch({ files, seed, first, minutes }) {
         if (message.sources !== undefined) sources = message.sources
         else find(message.number, message.failure)
       })
-      worker.on('error', (error) => find(sum[AT.done], error.stack))
+      worker.on('error', (error) => {
+        isNamed = true
+        find(sum[AT.done], error.stack)
+      })
       worker.on('exit', resolve)
     })
     worker = null
-    // behind the file that ended it
-    if (sum[AT.done] < end && !isStopped) sum[AT.done]++
+    if (sum[AT.done] < end && !isStopped) {
+      if (!isNamed) find(sum[AT.done], 'the thread that read it has ended')
+      isNamed = false
+      // behind the file that ended it
+      sum[AT.done]++
+    }
   }
   clearInterval(timer)
   process.removeListener('SIGINT', stop)
