@@ -33,6 +33,7 @@ export class ActivityLists {
   words!: Int32Array
   readonly #newest = new Int32Array(2).fill(NONE)
   readonly #oldest = new Int32Array(2).fill(NONE)
+  readonly #counts = new Int32Array(2)
 
   constructor(capacity: number) {
     this.#allocate(capacity)
@@ -41,6 +42,11 @@ export class ActivityLists {
   /** The least recently active flow of a kind, or -1. */
   oldest(kind: number): number {
     return this.#oldest[kind]
+  }
+
+  /** Flows of a kind. */
+  count(kind: number): number {
+    return this.#counts[kind]
   }
 
   /** The next more recently active flow of the same kind, or -1. */
@@ -64,6 +70,7 @@ export class ActivityLists {
     const { words } = this
     const at = WORD_STRIDE * flow
     const kind = words[at + KIND]
+    this.#counts[kind]--
     const newer = words[at + NEWER]
     const older = words[at + OLDER]
     if (newer === NONE) this.#newest[kind] = older
@@ -95,6 +102,7 @@ export class ActivityLists {
     const { words } = this
     const at = WORD_STRIDE * flow
     const newest = this.#newest[kind]
+    this.#counts[kind]++
     words[at + KIND] = kind
     words[at + OLDER] = newest
     words[at + NEWER] = NONE

@@ -2,8 +2,8 @@
  * FlowExtractor: packets in, records and rows out, under a contract. The scoring half of this package.
  *
  * Holds what the feature set keeps of each open record and nothing else of the traffic, within a stated number
- * of bytes. When they are full, idle flows are ended first, then half-open ones, then the least recently
- * active one; each kind is counted.
+ * of bytes. When they are full, a flow is ended for each that comes (flow-tracker.ts says which); each kind is
+ * counted.
  */
 import type { PacketBatch } from '@oddflow/capture'
 import { ArgumentError, contractProtocols, type FlowContract } from '@oddflow/core'
@@ -109,6 +109,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
     bytesPerFlow: cutter.bytesPerFlow,
     resize: (capacity) => cutter.resize(capacity),
     makeRoom: () => cutter.makeRoom(),
+    ripeness: (flow, forPackets) => cutter.ripeness(flow, forPackets),
     outOfMemory: () => {},
     begin: (flow, packet) => cutter.begin(flow, packet),
     append: (flow, packet) => cutter.append(flow, packet),

@@ -12,6 +12,11 @@ export interface FlowSink {
   resize(capacity: number): void
   /** Makes sure that one packet more can be kept; false if the budget forbids. */
   makeRoom(): boolean
+  /**
+   * How little is lost when this flow ends now to make room, for flows or for packets: 0 where it has no row, else
+   * more the more packets its row has. Only asked of a sink whose outOfMemory returns.
+   */
+  ripeness?(flow: number, forPackets: boolean): number
   /** Called when there is no room for another flow or packet; throws, or lets another flow be ended. */
   outOfMemory(): void
   /** The packet's first five fields are filled in; the array is used again for the next packet. */

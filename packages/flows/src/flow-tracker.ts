@@ -9,8 +9,12 @@
  * change nothing in what a flow holds. Time runs within a flow and never backwards: a packet stamped earlier
  * than the one before it in its flow counts as simultaneous with it, is counted, and ends nothing.
  *
- * When there is no room, a flow is ended for it: an idle one, else the least recently active half-open one
- * (one packet so far, or TCP with nothing but bare SYNs), else the least recently active one.
+ * When there is no room, a flow is ended for it. An idle one, if there is one. Else, while more than a quarter of
+ * the open flows are half-open (one packet so far, or TCP with nothing but bare SYNs), the least recently active
+ * of those: a flood ends its own flows. Else, of the sixteen least recently active others the one whose row has
+ * most packets: it loses least, it gives most room, and the flows that have just begun live to have a row. (To
+ * end half-open ones whatever their share starves them once the others fill the table: each new flow ends the
+ * one before it, which never sees its second packet.)
  *
  * Left out: TCP state. A connection on the same ports within the timeout continues the flow, FIN or not.
  */
@@ -49,6 +53,10 @@ export interface FlowTrackerOptions {
 const SYN = 2
 const SYN_ACK = 18
 const INITIAL_FLOWS = 64
+/** Half-open flows may hold one in so many of the open ones before they are ended for others. */
+const HALF_OPEN_SHARE = 4
+/** Least recently active flows that are compared. */
+const COMPARED_FLOWS = 16
 
 /** Bytes of tracker, table and sink for so many flows. */
 export function trackerBytes(flows: number, bytesPerFlow: number): number {
@@ -226,21 +234,37 @@ export class FlowTracker {
     this.table.remove(flow)
   }
 
-  /** Ends a flow other than `current` to make room for it. */
+  /** Ends a flow other than `current`, for a packet of that or, where it is NO_FLOW, for a new flow. */
   #evict(current: number): void {
     this.#sink.outOfMemory()
-    const { counts } = this
+    const { counts, table } = this
     const halfOpen = this.#oldestBut(HALF_OPEN, current)
     const established = this.#oldestBut(ESTABLISHED, current)
+    const isShareUsed = HALF_OPEN_SHARE * table.activity.count(HALF_OPEN) > table.count
     if (halfOpen >= 0 && this.#isIdle(halfOpen)) this.#evictIdle(halfOpen)
     else if (established >= 0 && this.#isIdle(established)) this.#evictIdle(established)
-    else if (halfOpen >= 0) {
+    else if (halfOpen >= 0 && (isShareUsed || established < 0)) {
       counts.evictedHalfOpenFlows++
       this.#remove(halfOpen, 'evicted')
     } else {
       counts.evictedActiveFlows++
-      this.#remove(established, 'evicted')
+      this.#remove(this.#ripestFrom(established, current), 'evicted')
     }
+  }
+
+  /** Of the COMPARED_FLOWS from `flow` on, the first of those whose end loses least. */
+  #ripestFrom(flow: number, current: number): number {
+    let ripest = flow
+    let most = -1
+    for (let k = 0; k < COMPARED_FLOWS && flow >= 0; k++) {
+      const ripeness = flow === current ? -1 : (this.#sink.ripeness?.(flow, current !== NO_FLOW) ?? 0)
+      if (ripeness > most) {
+        ripest = flow
+        most = ripeness
+      }
+      flow = this.table.activity.newer(flow)
+    }
+    return ripest
   }
 
   #evictIdle(flow: number): void {

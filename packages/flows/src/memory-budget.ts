@@ -2,7 +2,7 @@
  * MemoryBudget: how many bytes the columns of one extractor may take, and who decides what happens beyond.
  *
  * Columns grow by doubling while the budget allows it, then by an eighth, then not at all: the table is full
- * and its owner ends the least recently active flow (scoring) or refuses (training). While a column grows,
+ * and its owner ends a flow (scoring) or refuses (training). While a column grows,
  * its old half is still there: the peak is up to half as much again as the budget.
  */
 export class MemoryBudget {

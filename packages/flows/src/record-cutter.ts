@@ -161,6 +161,17 @@ export class RecordCutter {
     this.#close(flow, reason, !last, last)
   }
 
+  /**
+   * How ripe the flow's row is: the packets and windows that it keeps, 0 where it has too few packets for a row. A row
+   * that went out already is ripest where room for a flow is wanted, and frees none for packets.
+   */
+  ripeness(flow: number, forPackets: boolean): number {
+    const state = this.#state
+    const at = STRIDE * flow
+    if (state[at + GIVEN] === 1) return forPackets ? 0 : Number.POSITIVE_INFINITY
+    return state[at + ROW_PACKETS] < this.#rule.minimumPackets ? 0 : state[at + ENTRIES]
+  }
+
   /** Gives out the flow's row if no packet at `nowMicros` or later can be in it. */
   settle(flow: number, nowMicros: number): void {
     const state = this.#state

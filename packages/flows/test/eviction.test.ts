@@ -54,6 +54,58 @@ describe('a full table', () => {
     expect(counters).toMatchObject({ evictedIdleFlows: 1, evictedFlows: 0 })
     expect(records[0]).toMatchObject({ packets: 2, endReason: 'idle-timeout' })
   })
+  it('lets new flows live to have a row when established ones fill it', () => {
+    const { maximumFlows } = createFlowExtractor({ contract: contractOf(), onRecord: () => {}, ...small })
+    // established flows that go on for ever, one packet of each in turn, and new ones of two packets among them:
+    // whichever is ended comes back and ends the next
+    const old = Array.from(
+      { length: maximumFlows },
+      (_, k): Packet => ({ t: 0, from: [9, 1 + k], to: [8, 80] }),
+    )
+    const packets = [...old, ...old]
+    const begun = scan(400, 1)
+    begun.forEach((syn, k) => {
+      packets.push({ ...syn, flags: SYN })
+      for (let turn = 0; turn < 10; turn++) packets.push({ ...old[(10 * k + turn) % old.length]!, t: syn.t })
+      packets.push({ ...syn, t: syn.t, from: syn.to, to: syn.from, flags: SYN | ACK })
+    })
+    const { records, counters } = extract(batchesOf(packets), contractOf(), small)
+    expect(counters.evictedFlows).toBeGreaterThan(400)
+    const ofNew = records.filter(
+      ({ initiatorPort, responderPort }) => initiatorPort === 443 || responderPort === 443,
+    )
+    expect(ofNew.filter(({ row }) => row !== null).length).toBe(400)
+    expect(counters.packets).toBe(records.reduce((sum, record) => sum + record.packets, 0))
+  })
+  it('ends the longest row among the least recently active ones', () => {
+    const { maximumFlows } = createFlowExtractor({ contract: contractOf(), onRecord: () => {}, ...small })
+    const old = Array.from(
+      { length: maximumFlows },
+      (_, k): Packet => ({ t: 0, from: [9, 1 + k], to: [8, 80] }),
+    )
+    const twice = old.flatMap((p) => [p, p])
+    // the 16th from the oldest end, and one beyond those that are compared
+    for (const k of [15, 40]) twice.splice(2 * k, 0, old[k]!)
+    for (const k of [40]) twice.splice(2 * k, 0, old[k]!)
+    const { records } = extract(batchesOf([...twice, ...scan(2, 1)]), contractOf(), small)
+    const evicted = records.filter(({ endReason }) => endReason === 'evicted')
+    expect(evicted.map(({ initiatorPort, packets }) => [initiatorPort, packets])).toEqual([
+      [16, 3],
+      [1, 2],
+    ])
+    expect(evicted.every(({ row }) => row !== null)).toBe(true)
+  })
+  it('gives half-open flows no more than a quarter of it', () => {
+    const { maximumFlows } = createFlowExtractor({ contract: contractOf(), onRecord: () => {}, ...small })
+    const old = Array.from(
+      { length: maximumFlows },
+      (_, k): Packet => ({ t: 0, from: [9, 1 + k], to: [8, 80] }),
+    )
+    const { records, counters } = extract(batchesOf([...old, ...old, ...scan(3000, 1)]), contractOf(), small)
+    expect(counters.evictedActiveFlows).toBe(Math.floor(maximumFlows / 4) + 1)
+    expect(counters.evictedHalfOpenFlows).toBe(3000 - counters.evictedActiveFlows)
+    expect(records.reduce((sum, record) => sum + record.packets, 0)).toBe(counters.packets)
+  })
   it('keeps a flow of repeated SYNs half-open', () => {
     const again = scan(300).flatMap((p) => [p, p])
     const { counters } = extract(batchesOf([...again, ...scan(3000, 10)]), contractOf(), small)
