@@ -1,3 +1,11 @@
+export * from './alert-budget/alert-budget.js'
+export { type Interval, poissonInterval } from './alert-budget/count-intervals.js'
+export {
+  createTailScoreCollector,
+  TAIL_CAPACITY,
+  type TailScoreCollector,
+  type TailScores,
+} from './alert-budget/tail-scores.js'
 export * from './check-model.js'
 export * from './check-parameters.js'
 export * from './cluster-selection.js'

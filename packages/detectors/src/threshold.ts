@@ -143,7 +143,7 @@ function describeCalibration(rows: number, rank: number, rate: number): Threshol
 }
 
 /** The largest r with r / (n + 1) ≤ rate. The product alone would lose one to rounding: 0.29 · 100 < 29. */
-function conformalRank(rows: number, rate: number): number {
+export function conformalRank(rows: number, rate: number): number {
   let rank = Math.floor(rate * (rows + 1))
   if ((rank + 1) / (rows + 1) <= rate) rank++
   else if (rank / (rows + 1) > rate) rank--
@@ -151,7 +151,7 @@ function conformalRank(rows: number, rate: number): number {
 }
 
 /** The fewest n with 1 / (n + 1) ≤ rate. */
-function rowsNeeded(rate: number): number {
+export function rowsNeeded(rate: number): number {
   let rows = Math.max(1, Math.ceil(1 / rate) - 1)
   if (rows > 1 && 1 / rows <= rate) rows--
   else if (1 / (rows + 1) > rate) rows++
