@@ -97,6 +97,109 @@ describe('a configuration file', () => {
   })
 })
 
+describe('an alert budget', () => {
+  const calibration = join(folder, 'home.calibration')
+  const config = (name: string, budget: string): string => {
+    const path = inFolder(`${name}.yaml`)
+    writeFileSync(
+      path,
+      `read: ${scan}\nmodel: home.oddflow\neve: ${name}.json\nfold: false\nbudget: ${budget}\n`,
+    )
+    return path
+  }
+
+  it('is calibrated with captures, told about, and keeps its thresholds', async () => {
+    const normal = [lab('normal-3.pcap.gz').path, lab('normal-4.pcap.gz').path]
+    const made = await agent([
+      'calibrate',
+      ...normal,
+      '--model',
+      model,
+      '-o',
+      calibration,
+      '--format',
+      'json',
+    ])
+    expect(made, made.stderr).toMatchObject({ code: 0, stderr: '' })
+    const told = JSON.parse(made.stdout) as {
+      flows: number
+      devices: number
+      network: { flowsPerDay: number; refused: string }
+    }
+    expect(told.flows).toBeGreaterThan(300)
+    expect(told.devices).toBeGreaterThan(4)
+    // captures of minutes: a hundred thousand flows a day, of which one may alert
+    expect(told.network.refused).toMatch(/too few flows; \d+ normal flows are needed/)
+    const refused = await agent([
+      'run',
+      '-c',
+      config('refused', '{falseAlertsPerDay: 1, calibration: home.calibration}'),
+      '--once',
+    ])
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toMatch(
+      /^oddflow-agent: .*home\.calibration: the budget allows [^\n]* too few flows[^\n]*\n$/,
+    )
+
+    const bearable = told.network.flowsPerDay / 50
+    const wide = config(
+      'wide',
+      `{falseAlertsPerDay: ${bearable}, per: network, calibration: home.calibration}`,
+    )
+    const counters = await agentOnce(['-c', wide])
+    const events = readEve(inFolder('wide.json'))
+    expect(counters.budget).toMatchObject({
+      state: 'kept',
+      per: 'network',
+      calibration: { flows: told.flows, flowsNeeded: null },
+      threshold: { method: 'conformal' },
+      achieved: { alerts: counters.novel.score },
+    })
+    const thresholds = new Set(events.map(({ oddflow }) => oddflow.threshold))
+    const byScore = events.filter(({ oddflow }) => oddflow.score !== null)
+    expect(byScore).toHaveLength(counters.novel.score)
+    expect(byScore.length).toBeGreaterThan(0)
+    for (const { oddflow } of byScore) {
+      expect(oddflow.threshold).toBe(counters.budget?.threshold?.value)
+      expect(oddflow.score).toBeLessThanOrEqual(oddflow.threshold)
+    }
+    expect(thresholds.size).toBeLessThanOrEqual(2)
+    const check = await agent(['doctor', '-c', wide, '--format', 'json'])
+    expect(check.stdout).toMatch(/"what":"budget","state":"ok"/)
+  }, 60_000)
+
+  it('is for one model, and a file that is none is refused in a line', async () => {
+    for (const [file, says] of [
+      [model, /expected JSON/],
+      [inFolder('none'), /no such file/],
+    ] as const) {
+      const run = await agent([
+        'run',
+        '-c',
+        config('bad', `{falseAlertsPerDay: 1, calibration: ${file}}`),
+        '--once',
+      ])
+      expect(run.code).toBe(1)
+      expect(run.stderr).toMatch(says)
+      expect(run.stderr).toMatch(/^oddflow-agent: [^\n]*\n$/)
+    }
+    const alone = await agent(['run', '-c', config('alone', '{falseAlertsPerDay: 1}'), '--once'])
+    expect(JSON.parse(alone.stdout)).toMatchObject({ budget: { state: 'calibrating', achieved: null } })
+    const wrong = await agent([
+      'calibrate',
+      scan,
+      '--model',
+      model,
+      '-o',
+      inFolder('x'),
+      '--false-alerts-per-day',
+      '0',
+    ])
+    expect(wrong).toMatchObject({ code: 2, stdout: '' })
+    expect(wrong.stderr).toMatch(/--false-alerts-per-day 0: expected a number above 0/)
+  })
+})
+
 describe('refusals are one line', () => {
   const given = ['--model', model, '--eve', inFolder('refused.json')]
   it.each([

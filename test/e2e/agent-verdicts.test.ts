@@ -163,5 +163,6 @@ function settings(path: string, model: string, eve: string): Settings {
     listen: null,
     localNetworks: PRIVATE_NETWORKS.map(parseNetwork),
     suppress: [],
+    budget: null,
   }
 }

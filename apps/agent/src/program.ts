@@ -1,5 +1,5 @@
 /** The command line: which commands there are, what they take, and what their help says. */
-import { oneLineErrors } from '@oddflow/program'
+import { oneLineErrors, UsageError } from '@oddflow/program'
 import { Command, Option } from 'commander'
 import { VERSION } from './version.js'
 
@@ -16,10 +16,12 @@ export function createProgram(): Command {
 Examples:
   oddflow-agent run --read today.pcap --model home.oddflow --eve eve.json --once
   oddflow-agent run --interface eth0 --model home.oddflow --eve eve.json --state state
+  oddflow-agent calibrate week-2.pcap --model home.oddflow -o home.calibration
 
 Exit codes: 0 done, 1 an input, a model or an output would not do, 2 the command line was wrong.`,
     )
   program.addCommand(runCommand())
+  program.addCommand(calibrateCommand())
   program.addCommand(doctorCommand())
   for (const command of program.commands) {
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent ${command.name()} --help`))
@@ -64,6 +66,50 @@ Examples:
   oddflow-agent run -c agent.yaml --check-config`,
     )
     .action(async (options) => (await import('./commands/run.js')).run(options))
+}
+
+function calibrateCommand(): Command {
+  return new Command('calibrate')
+    .description("learn from captures of normal traffic what an alert budget's threshold has to be")
+    .argument('<captures...>', 'captures of normal traffic that the model was not trained on')
+    .requiredOption('--model <model>', 'the model that is to watch')
+    .requiredOption(
+      '-o, --output <file>',
+      'the file that "budget: { calibration: FILE }" of a configuration names',
+    )
+    .option('--filter <words>', "use the packets that match, in tcpdump's words, as the agent will")
+    .option(
+      '--local-network <networks...>',
+      'which end of a flow is the device, as localNetworks in a configuration',
+    )
+    .addOption(
+      new Option('--false-alerts-per-day <number>', 'the budget to tell about')
+        .default(1)
+        .argParser(positiveNumber('--false-alerts-per-day')),
+    )
+    .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
+    .addHelpText(
+      'after',
+      `
+With enough flows a threshold is conformal: it keeps the budget whatever the distribution of scores. With up to ten
+times too few it comes from a fit of their tail, where a test does not refuse it. Otherwise the budget is refused,
+and the number of flows that it needs is named.
+
+Examples:
+  oddflow-agent calibrate week-2.pcap week-3.pcap --model home.oddflow -o home.calibration
+  oddflow-agent calibrate week-2.pcap --model home.oddflow -o home.calibration --false-alerts-per-day 0.1`,
+    )
+    .action(async (captures, options) =>
+      (await import('./commands/calibrate.js')).calibrate(captures, options),
+    )
+}
+
+function positiveNumber(flag: string): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (text.trim() !== '' && value > 0 && value < Number.POSITIVE_INFINITY) return value
+    throw new UsageError(`${flag} ${text}: expected a number above 0`)
+  }
 }
 
 function doctorCommand(): Command {

@@ -28,10 +28,22 @@ export interface ListenSettings {
   readonly port: number
 }
 
+export interface BudgetSettings {
+  readonly falseAlertsPerDay: number
+  /** Whether so many of the whole network, or of each device. */
+  readonly per: 'device' | 'network'
+  /** A file that `oddflow-agent calibrate` made; null: the agent calibrates itself. */
+  readonly calibration: string | null
+  /** An agent that calibrates itself watches for so long before the budget's threshold counts. */
+  readonly calibrateHours: number
+}
+
 export interface Settings {
   readonly input: InputSettings
   readonly model: string
   readonly eve: string
+  /** null: the model's own threshold decides. */
+  readonly budget: BudgetSettings | null
   /** null: every alert is given out by itself. */
   readonly fold: FoldSettings | null
   /** End when the input ends. */
@@ -47,4 +59,5 @@ export interface Settings {
 }
 
 export const DEFAULT_FOLD: FoldSettings = { windowSeconds: 60, kindsPerDevice: 16 }
+export const DEFAULT_CALIBRATE_HOURS = 24
 export const DEFAULT_SPOOL_BYTES = 64 * 1_048_576

@@ -26,6 +26,7 @@ export interface Counters {
   notInFlows: Record<string, number>
   verdicts: { total: number; early: number }
   novel: { total: number; score: number; onePacket: number }
+  budget: { threshold: { value: number } | null } | null
   alerts: {
     raised: number
     suppressed: number
@@ -75,6 +76,7 @@ export interface EveEvent {
     rule: string
     score: number | null
     decision: number | null
+    threshold: number
     flow: {
       protocol: string
       source: string

@@ -1,37 +1,33 @@
 /**
  * A novel flow record → an alert.
  *
- * The device is the end of the flow in a local network, the initiator where both are or neither is. The id is a
+ * The id is a
  * hash of the model, the flow and the record's place in it: the same record under the same model has the same
  * id whenever it is judged, so whoever receives an alert twice can tell.
  */
 import { createHash } from 'node:crypto'
-import { formatAddress, formatMac } from '@oddflow/capture'
+import { formatAddress } from '@oddflow/capture'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
-import type { Judgement } from '@oddflow/program'
+import type { Verdict } from '../pipeline/watcher.js'
 import type { Alert } from './alert.js'
-import { isInNetwork, type Network } from './local-networks.js'
+import { isResponderDevice, macText } from './device-of.js'
+import type { Network } from './local-networks.js'
 
 export interface AlertContext {
   readonly model: string
-  readonly threshold: number
   readonly localNetworks: readonly Network[]
 }
 
-/** @param early - given out before the record ended. */
 export function makeAlert(
   record: FlowRecord,
-  judgement: Judgement,
-  early: boolean,
+  verdict: Verdict,
   lostPackets: number,
   context: AlertContext,
 ): Alert {
   const { ipVersion, protocol, initiatorAddress, responderAddress } = record
   const source = formatAddress(initiatorAddress, 0, ipVersion)
   const destination = formatAddress(responderAddress, 0, ipVersion)
-  const isLocal = (address: Uint32Array): boolean =>
-    context.localNetworks.some((network) => isInNetwork(network, address, ipVersion))
-  const isResponder = !isLocal(initiatorAddress) && isLocal(responderAddress)
+  const isResponder = isResponderDevice(record, context.localNetworks)
   const flowHash = hashOf([...keyNumbers(record), record.captureIndex, record.flowFirstPacketNumber], '')
   const recordHash = hashOf([...keyNumbers(record), record.startMicros, record.pieceIndex], context.model)
   return {
@@ -62,10 +58,10 @@ export function makeAlert(
     responderPackets: record.responderPackets,
     initiatorBytes: record.initiatorBytes,
     responderBytes: record.responderBytes,
-    rule: judgement.rule,
-    score: judgement.score,
-    threshold: context.threshold,
-    early,
+    rule: verdict.rule,
+    score: verdict.score,
+    threshold: verdict.threshold,
+    early: verdict.early,
     atMicros: record.startMicros + record.durationMicros,
     model: context.model,
     lostPackets,
@@ -89,8 +85,4 @@ function hashOf(numbers: readonly number[], text: string): Buffer {
   const bytes = new DataView(new ArrayBuffer(8 * numbers.length))
   for (const [i, number] of numbers.entries()) bytes.setFloat64(8 * i, number)
   return createHash('sha256').update(new Uint8Array(bytes.buffer)).update(text).digest()
-}
-
-function macText(mac: Uint8Array): string | null {
-  return mac.some((byte) => byte !== 0) ? formatMac(mac, 0) : null
 }

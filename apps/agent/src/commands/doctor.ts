@@ -13,6 +13,8 @@ import { promisify } from 'node:util'
 import { openLive } from '@oddflow/capture/node'
 import { OddFlowError } from '@oddflow/core'
 import { jsonLine, printable, readModelFile } from '@oddflow/program'
+import { budgetThresholds } from '../budget/budget-thresholds.js'
+import { readCalibrationFile } from '../budget/calibration-file.js'
 import type { RunOptions } from '../config/settings-from.js'
 import { planMemory } from '../pipeline/memory-plan.js'
 import type { Settings } from '../settings.js'
@@ -30,6 +32,7 @@ export async function doctor(options: DoctorOptions): Promise<void> {
   const settings = await readSettings(options)
   const findings = [nodeVersion(), memory(settings)]
   findings.push(model(settings))
+  findings.push(...budget(settings))
   if (settings.input.kind === 'live') {
     findings.push(await recorder(), await networkInterface(settings.input.interface))
     findings.push(await recording(settings.input.interface, settings.input.filter))
@@ -85,6 +88,31 @@ function model(settings: Settings): Finding {
     return { what: 'model', state: 'ok', detail }
   } catch (error) {
     return { what: 'model', state: 'missing', detail: messageOf(error) }
+  }
+}
+
+function budget({ budget: wanted, model: path, state }: Settings): Finding[] {
+  if (wanted === null) return []
+  const what = 'budget'
+  if (wanted.calibration === null) {
+    const kept = state === null ? 'anew at each start, as there is no --state' : 'once'
+    const detail = `the agent calibrates itself for ${wanted.calibrateHours} hours, ${kept}`
+    return [{ what, state: state === null ? 'note' : 'ok', detail }]
+  }
+  try {
+    const { sha256 } = readModelFile(path)
+    const calibration = readCalibrationFile(wanted.calibration, sha256.slice(0, 16))
+    const { thresholds, refusal } = budgetThresholds(wanted, calibration)
+    if (thresholds !== null) {
+      const { method } = thresholds.strictest
+      return [
+        { what, state: 'ok', detail: `${wanted.calibration}: ${calibration.scores.count} flows, ${method}` },
+      ]
+    }
+    const detail = `${wanted.calibration}: ${refusal.reason}; ${refusal.rowsNeeded} flows are needed`
+    return [{ what, state: 'missing', detail }]
+  } catch (error) {
+    return [{ what, state: 'missing', detail: messageOf(error) }]
   }
 }
 

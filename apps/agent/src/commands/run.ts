@@ -1,5 +1,6 @@
 /** `oddflow-agent run`: watches an input until it ends or a signal comes. */
 import { jsonLine, readModelFile } from '@oddflow/program'
+import { readCalibrationFile } from '../budget/calibration-file.js'
 import { systemClock } from '../clock.js'
 import type { RunOptions } from '../config/settings-from.js'
 import { nodeFileSystem } from '../files/file-system.js'
@@ -11,8 +12,10 @@ import { readSettings } from './read-settings.js'
 export async function run(options: RunOptions & { readonly checkConfig?: boolean }): Promise<void> {
   const settings = await readSettings(options)
   if (options.checkConfig === true) {
-    const { sizeBytes } = readModelFile(settings.model)
+    const { sizeBytes, sha256 } = readModelFile(settings.model)
     planMemory(settings.memoryLimitBytes, sizeBytes)
+    const calibration = settings.budget?.calibration ?? null
+    if (calibration !== null) readCalibrationFile(calibration, sha256.slice(0, 16))
     process.stdout.write('the configuration is as it should be\n')
     return
   }

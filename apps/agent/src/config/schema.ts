@@ -40,6 +40,28 @@ export const ConfigSchema = v.strictObject({
   spoolLimit: v.optional(bytes('Bytes that undelivered alerts may take in it, such as 64M.')),
   memoryLimit: v.optional(bytes('Ceiling on resident memory, such as 128M.')),
   listen: v.optional(text('HOST:PORT at which /metrics is served, such as 127.0.0.1:9477.')),
+  budget: v.optional(
+    v.strictObject({
+      falseAlertsPerDay: v.pipe(
+        v.number(),
+        v.minValue(1e-6),
+        v.maxValue(1e6),
+        v.description('False alerts that are bearable, in the mean of days; such as 1, or 0.1.'),
+      ),
+      per: v.optional(
+        v.pipe(
+          v.picklist(['device', 'network']),
+          v.description('Whether so many of each device (default) or of the whole network.'),
+        ),
+      ),
+      calibration: v.optional(
+        path('A file that oddflow-agent calibrate made; without it the agent calibrates itself.'),
+      ),
+      calibrateHours: v.optional(
+        whole(1, 8760, 'Hours that an agent watches before its own calibration counts (24).'),
+      ),
+    }),
+  ),
   fold: v.optional(
     v.union([
       v.literal(false),

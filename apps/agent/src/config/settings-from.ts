@@ -10,6 +10,8 @@ import { type Network, PRIVATE_NETWORKS, parseNetwork } from '../alerts/local-ne
 import { createSuppression } from '../alerts/suppress.js'
 import { DEFAULT_MEMORY_LIMIT_BYTES, parseBytes } from '../pipeline/memory-plan.js'
 import {
+  type BudgetSettings,
+  DEFAULT_CALIBRATE_HOURS,
   DEFAULT_FOLD,
   DEFAULT_SPOOL_BYTES,
   type FoldSettings,
@@ -53,6 +55,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     input: inputFrom(options, config, inFolder, located),
     model: required(options.model ?? inFolder(config.model), 'model', 'a model that oddflow train wrote'),
     eve: required(options.eve ?? inFolder(config.eve), 'eve', 'the file that alerts go to'),
+    budget: budgetFrom(config.budget, inFolder),
     fold: options.fold ? foldFrom(config.fold) : null,
     once: options.once === true,
     state: options.state ?? inFolder(config.state) ?? null,
@@ -136,6 +139,19 @@ function foldFrom(fold: Config['fold']): FoldSettings | null {
   return {
     windowSeconds: fold?.windowSeconds ?? DEFAULT_FOLD.windowSeconds,
     kindsPerDevice: fold?.kindsPerDevice ?? DEFAULT_FOLD.kindsPerDevice,
+  }
+}
+
+function budgetFrom(
+  budget: Config['budget'],
+  inFolder: (path: string | undefined) => string | undefined,
+): BudgetSettings | null {
+  if (budget === undefined) return null
+  return {
+    falseAlertsPerDay: budget.falseAlertsPerDay,
+    per: budget.per ?? 'device',
+    calibration: inFolder(budget.calibration) ?? null,
+    calibrateHours: budget.calibrateHours ?? DEFAULT_CALIBRATE_HOURS,
   }
 }
 

@@ -6,6 +6,7 @@
  * many series as there are devices and tell them to whoever may read metrics.
  */
 import { Counter, Gauge, Registry } from 'prom-client'
+import type { BudgetReport } from '../budget/alert-budget.js'
 import type { AgentCounters } from '../pipeline/counters.js'
 
 export interface AgentSnapshot {
@@ -104,6 +105,19 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   gauge('output_up', 'Whether the last delivery went well.', ['output'], ({ outputs }) =>
     outputs.map(({ name, works }) => [{ output: name }, works ? 1 : 0]),
   )
+  const budgetGauge = (name: string, help: string, of: (budget: BudgetReport) => number | null | undefined) =>
+    gauge(`budget_${name}`, help, [], ({ counters: { budget } }) => {
+      const value = budget === null ? null : of(budget)
+      return value === null || value === undefined ? [] : [[{}, value]]
+    })
+  budgetGauge('false_alerts_per_day', 'False alerts a day that are bearable.', (b) => b.falseAlertsPerDay)
+  budgetGauge('kept', "Whether the budget's thresholds stand.", (b) => (b.state === 'kept' ? 1 : 0))
+  budgetGauge('calibration_flows', 'Flows that it was calibrated with.', (b) => b.calibration.flows)
+  budgetGauge('flows_needed', 'Flows that a conformal threshold needs.', (b) => b.calibration.flowsNeeded)
+  budgetGauge('expected_rate', 'Share of normal flows that alert.', (b) => b.threshold?.expectedRate)
+  budgetGauge('achieved_per_day', 'Alerts a day by score, true ones too.', (b) => b.achieved?.perDay)
+  budgetGauge('achieved_per_day_low', 'Its 95 % interval begins.', (b) => b.achieved?.interval?.low)
+  budgetGauge('achieved_per_day_high', 'Its 95 % interval ends.', (b) => b.achieved?.interval?.high)
   gauge('spool_up', 'Whether alerts can be kept.', [], ({ spoolWorks }) => [[{}, spoolWorks ? 1 : 0]])
   gauge('memory_resident_bytes', 'Resident memory.', [], ({ residentBytes }) => [[{}, residentBytes]])
   gauge('memory_limit_bytes', 'The ceiling on it.', [], ({ memoryLimitBytes }) => [[{}, memoryLimitBytes]])

@@ -3,7 +3,6 @@
  * appended to the log. Each step counts what it takes.
  */
 import type { FlowRecord } from '@oddflow/flows'
-import type { Judgement } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
 import { encodeEve } from '../alerts/eve.js'
 import { createFold, type Fold } from '../alerts/fold.js'
@@ -12,6 +11,7 @@ import type { Suppression } from '../alerts/suppress.js'
 import type { FoldSettings } from '../settings.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import type { AlertTotals } from './counters.js'
+import type { Verdict } from './watcher.js'
 
 export interface AlertPathOptions {
   readonly context: AlertContext
@@ -24,7 +24,7 @@ export interface AlertPathOptions {
 }
 
 export interface AlertPath {
-  raise(record: FlowRecord, judgement: Judgement, early: boolean): void
+  raise(record: FlowRecord, verdict: Verdict): void
   advance(nowMicros: number): void
   flush(): void
   totals(): AlertTotals
@@ -52,9 +52,9 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
           emit,
         })
   return {
-    raise(record, judgement, early) {
+    raise(record, verdict) {
       raised++
-      const alert = makeAlert(record, judgement, early, options.lostPackets(), context)
+      const alert = makeAlert(record, verdict, options.lostPackets(), context)
       if (suppression.take(alert) !== null) suppressed++
       else if (fold === null) emit(alert)
       else fold.add(alert)

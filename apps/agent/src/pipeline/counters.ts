@@ -9,6 +9,7 @@
  * exactly, at any moment at which no batch is being worked on.
  */
 import type { FlowCounters } from '@oddflow/flows'
+import type { BudgetReport } from '../budget/alert-budget.js'
 import type { Delivery } from '../outputs/delivery.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import type { WatcherCounts } from './watcher.js'
@@ -53,6 +54,8 @@ export interface AgentCounters {
     readonly onePacket: number
     readonly notJudged: number
   }
+  /** null where no alert budget is configured. */
+  readonly budget: BudgetReport | null
   readonly novel: { readonly total: number; readonly score: number; readonly onePacket: number }
   readonly alerts: AlertTotals & {
     readonly accepted: number
@@ -71,6 +74,7 @@ export function agentCounters(
   flows: FlowCounters,
   openFlows: number,
   alerts: AlertTotals,
+  budget: BudgetReport | null,
   log: AlertLog,
   deliveries: readonly Delivery[],
 ): AgentCounters {
@@ -101,6 +105,7 @@ export function agentCounters(
       onePacket: judged['one-packet'],
       notJudged: judged['not-judged'],
     },
+    budget,
     novel: { total: novel.score + novel['one-packet'], score: novel.score, onePacket: novel['one-packet'] },
     alerts: {
       ...alerts,

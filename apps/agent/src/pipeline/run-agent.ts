@@ -7,8 +7,11 @@
  */
 import { randomInt } from 'node:crypto'
 import type { FrameBatch } from '@oddflow/capture'
-import { fileError, readModelFile } from '@oddflow/program'
+import { fileError, inFile, readModelFile } from '@oddflow/program'
 import { createSuppression } from '../alerts/suppress.js'
+import { createAlertBudget, readKeptCalibration, writeKeptCalibration } from '../budget/alert-budget.js'
+import { readCalibrationFile } from '../budget/calibration-file.js'
+import { modelThresholds, type Thresholds } from '../budget/thresholds.js'
 import type { Clock } from '../clock.js'
 import type { FileSystem } from '../files/file-system.js'
 import type { Log } from '../log.js'
@@ -65,6 +68,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const modelId = sha256.slice(0, 16)
   const memory = planMemory(settings.memoryLimitBytes, sizeBytes)
   const suppression = createSuppression(settings.suppress)
+  const thresholds = await openThresholds(settings, environment, modelId, saved.threshold.value)
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
   const eve = await openEve(environment.files, settings.eve)
@@ -73,7 +77,6 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const path = createAlertPath({
     context: {
       model: modelId,
-      threshold: saved.threshold.value,
       localNetworks: settings.localNetworks,
     },
     suppression,
@@ -84,6 +87,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   })
   const watcher = createWatcher({
     model: saved,
+    thresholds,
     filter: settings.input.kind === 'recorded' ? settings.input.filter : null,
     memoryBytes: memory.flowBytes,
     hashSeed: randomInt(2 ** 48 - 1),
@@ -111,6 +115,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       watcher.flowCounters(),
       watcher.openFlows,
       path.totals(),
+      thresholds.report(),
       alertLog,
       deliveries,
     )
@@ -143,6 +148,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     if (now === null) return
     watcher.expire(now)
     path.advance(now)
+    thresholds.advance(now)
   })
 
   try {
@@ -150,6 +156,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       packets.framesRead += frames.count
       watcher.add(frames)
       captureClock.note(watcher.counts.latestMicros)
+      thresholds.advance(watcher.counts.latestMicros)
       await room()
     })
     for (const line of input.complaints()) log.warn(line)
@@ -163,6 +170,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   } finally {
     stopTicking()
     await server?.close()
+    await thresholds.close()
     await alertLog.close()
     for (const each of deliveries) await each.stop().catch(() => undefined)
   }
@@ -182,6 +190,45 @@ async function openServer({ listen }: Settings, snapshot: () => AgentSnapshot): 
   return startServer(listen, createMetrics(snapshot), () => {
     const { outputs, spoolWorks } = snapshot()
     return spoolWorks && outputs.every(({ works }) => works)
+  })
+}
+
+/** The model's own threshold, or an alert budget's. */
+async function openThresholds(
+  { budget, localNetworks, state }: Settings,
+  { files, log }: AgentEnvironment,
+  model: string,
+  modelThreshold: number,
+): Promise<Thresholds> {
+  if (budget === null) return modelThresholds(modelThreshold)
+  const common = { settings: budget, model, modelThreshold, localNetworks, log }
+  if (budget.calibration !== null) {
+    const given = readCalibrationFile(budget.calibration, model)
+    try {
+      return createAlertBudget({ ...common, given, kept: null, save: null })
+    } catch (error) {
+      throw inFile(budget.calibration, error)
+    }
+  }
+  if (state === null) return createAlertBudget({ ...common, given: null, kept: null, save: null })
+  const kept = await readKeptCalibration(files, state, model).catch((error: unknown) => {
+    throw fileError('read', state, error)
+  })
+  let isTroubled = false
+  return createAlertBudget({
+    ...common,
+    given: null,
+    kept,
+    async save(calibration) {
+      try {
+        await files.makeFolder(state)
+        await writeKeptCalibration(files, state, calibration)
+        isTroubled = false
+      } catch (error) {
+        if (!isTroubled) log.warn(`${fileError('write', state, error).message}; the calibration is not kept`)
+        isTroubled = true
+      }
+    },
   })
 }
 

@@ -17,17 +17,27 @@ import { packetView } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { createFlowExtractor, type FlowCounters, type FlowRecord } from '@oddflow/flows'
 import { createFlowJudge, type Judgement, type VerdictRule } from '@oddflow/program'
+import type { Thresholds } from '../budget/thresholds.js'
 
 export const BATCH_FRAMES = 1024
 
 export interface WatcherOptions {
   readonly model: SavedModel
+  /** Decide on scores; the rule on flows of one packet is the model's. */
+  readonly thresholds: Thresholds
   readonly filter: PacketFilter | null
   /** Of open flows. */
   readonly memoryBytes: number
   readonly hashSeed: number
   /** The record is borrowed: it and its arrays are valid until the call returns. */
-  readonly onNovel: (record: FlowRecord, judgement: Judgement, early: boolean) => void
+  readonly onNovel: (record: FlowRecord, verdict: Verdict) => void
+}
+
+export interface Verdict extends Judgement {
+  /** That the score was compared with. */
+  readonly threshold: number
+  /** Given before the record ended. */
+  readonly early: boolean
 }
 
 export interface WatcherCounts {
@@ -59,6 +69,8 @@ const FILTERED_OUT = packetStatusCode('filtered-out')
 
 /** Throws ContractMismatchError for a model that knows nothing of flows. */
 export function createWatcher(options: WatcherOptions): Watcher {
+  const { thresholds } = options
+  const modelThreshold = options.model.threshold.value
   const { contract, row, judge } = createFlowJudge(options.model)
   const view = packetView(contract)
   const decoder = createPacketDecoder({
@@ -78,9 +90,13 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const judgement = judge(record)
     counts.judged[judgement.rule]++
     if (early) counts.early++
-    if (!judgement.novel) return
-    counts.novel[judgement.rule]++
-    options.onNovel(record, judgement, early)
+    const { score, rule } = judgement
+    const threshold = score === null ? modelThreshold : thresholds.judge(record, score)
+    const novel = score === null ? judgement.novel : !(score > threshold)
+    if (!novel) return
+    counts.novel[rule]++
+    if (rule === 'one-packet') thresholds.noteOnePacketNovel()
+    options.onNovel(record, { score, rule, novel, threshold, early })
   }
   const extractor = createFlowExtractor({
     contract,

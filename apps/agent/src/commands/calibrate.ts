@@ -1,0 +1,178 @@
+/**
+ * `oddflow-agent calibrate`: scores captures of normal traffic, and keeps what an alert budget's threshold needs.
+ *
+ * The captures must be normal and must not be those that the model was trained on: a model has seen those, and
+ * scores them higher than what is to come. Each capture's time counts from its first packet to its last.
+ */
+
+import { compileFilter } from '@oddflow/capture'
+import { openCapture } from '@oddflow/capture/node'
+import { ArgumentError, DataError } from '@oddflow/core'
+import type { BudgetThreshold } from '@oddflow/detectors'
+import {
+  checkWritable,
+  createMessages,
+  jsonLine,
+  printable,
+  readModelFile,
+  UsageError,
+} from '@oddflow/program'
+import { deviceKeyOf } from '../alerts/device-of.js'
+import { type Network, PRIVATE_NETWORKS, parseNetwork } from '../alerts/local-networks.js'
+import { budgetThresholds, refusalText } from '../budget/budget-thresholds.js'
+import { type Calibration, type Calibrator, createCalibrator, MICROS_PER_DAY } from '../budget/calibration.js'
+import { writeCalibrationFile } from '../budget/calibration-file.js'
+import type { Thresholds } from '../budget/thresholds.js'
+import { BATCH_FRAMES, createWatcher } from '../pipeline/watcher.js'
+
+export interface CalibrateOptions {
+  readonly model: string
+  readonly output: string
+  readonly filter?: string
+  readonly localNetwork?: readonly string[]
+  readonly falseAlertsPerDay: number
+  readonly format: 'text' | 'json'
+}
+
+const FLOW_BYTES = 64 * 1_048_576
+
+export async function calibrate(captures: readonly string[], options: CalibrateOptions): Promise<void> {
+  const networks = usage('--local-network', () =>
+    (options.localNetwork ?? PRIVATE_NETWORKS).map((text) => parseNetwork(text)),
+  )
+  const { filter: words } = options
+  const filter = words === undefined ? null : usage('--filter', () => compileFilter(words))
+  checkWritable(options.output, [options.model, ...captures])
+  const { saved, sha256 } = readModelFile(options.model)
+  const calibrator = createCalibrator(sha256.slice(0, 16))
+  const messages = createMessages('oddflow-agent')
+  for (const capture of captures) {
+    const source = openCapture(capture, { batchFrames: BATCH_FRAMES })
+    const span = { first: Number.POSITIVE_INFINITY, last: Number.NEGATIVE_INFINITY }
+    const watcher = createWatcher({
+      model: saved,
+      thresholds: collecting(calibrator, networks, saved.threshold.value),
+      filter,
+      memoryBytes: FLOW_BYTES,
+      hashSeed: 1,
+      onNovel() {},
+    })
+    for await (const frames of source) {
+      for (let i = 0; i < frames.count; i++) {
+        const micros = frames.timestampMicros[i]
+        if (micros < span.first) span.first = micros
+        if (micros > span.last) span.last = micros
+      }
+      watcher.add(frames)
+    }
+    while (watcher.finish(4096)) {
+      // flows end a few at a time
+    }
+    calibrator.addWatched(span.last - span.first)
+    const { end } = source
+    if (end !== null && (end.truncated || end.error !== null)) {
+      messages.warn(
+        `${capture}: ${end.detail ?? 'cut short'}; the ${end.packets} packets before it were used`,
+      )
+    }
+  }
+  const calibration = calibrator.snapshot()
+  if (calibration.scores.count === 0) {
+    throw new DataError('no flow with a score in these captures; give captures of normal traffic')
+  }
+  writeCalibrationFile(options.output, calibration)
+  const findings = describe(calibration, options.falseAlertsPerDay)
+  process.stdout.write(options.format === 'json' ? `${jsonLine(findings)}\n` : textOf(findings))
+}
+
+/** Takes every score as that of a normal flow; nothing is found by it. */
+function collecting(
+  calibrator: Calibrator,
+  networks: readonly Network[],
+  modelThreshold: number,
+): Thresholds {
+  return {
+    judge(record, score) {
+      calibrator.addScore(score, deviceKeyOf(record, networks))
+      return modelThreshold
+    },
+    noteOnePacketNovel: () => calibrator.addOnePacketNovel(),
+    advance() {},
+    report: () => null,
+    async close() {},
+  }
+}
+
+interface Findings {
+  readonly model: string
+  readonly flows: number
+  readonly days: number
+  readonly devices: number
+  readonly onePacketNovel: number
+  readonly falseAlertsPerDay: number
+  readonly device: Support
+  readonly network: Support
+}
+
+interface Support {
+  readonly flowsPerDay: number | null
+  readonly threshold: BudgetThreshold | null
+  /** Why there is none. */
+  readonly refused: string | null
+}
+
+function describe(calibration: Calibration, falseAlertsPerDay: number): Findings {
+  const support = (per: 'device' | 'network'): Support => {
+    try {
+      const decided = budgetThresholds({ falseAlertsPerDay, per }, calibration)
+      if (decided.thresholds !== null) {
+        const { flowsPerDay, strictest } = decided.thresholds
+        return { flowsPerDay, threshold: strictest, refused: null }
+      }
+      const { refusal, flowsPerDay } = decided
+      return {
+        flowsPerDay,
+        threshold: null,
+        refused: refusalText(refusal, calibration.scores.count, flowsPerDay, { per }),
+      }
+    } catch (error) {
+      if (!(error instanceof DataError)) throw error
+      return { flowsPerDay: null, threshold: null, refused: error.message }
+    }
+  }
+  return {
+    model: calibration.model,
+    flows: calibration.scores.count,
+    days: calibration.watchedMicros / MICROS_PER_DAY,
+    devices: calibration.flowsByDevice.size,
+    onePacketNovel: calibration.onePacketNovel,
+    falseAlertsPerDay,
+    device: support('device'),
+    network: support('network'),
+  }
+}
+
+function textOf(findings: Findings): string {
+  const { flows, days, devices, onePacketNovel, falseAlertsPerDay } = findings
+  const lines = [
+    `flows           ${flows} in ${days.toPrecision(3)} days, of ${devices} devices`,
+    `not covered     ${onePacketNovel} flows of one packet to a service that was new`,
+    ...(['device', 'network'] as const).map((per) => {
+      const { threshold, refused } = findings[per]
+      const budget = `${falseAlertsPerDay} a day${per === 'device' ? ' and device' : ''}`
+      if (threshold === null) return `per ${per.padEnd(11)} ${budget}: refused: ${refused}`
+      const { method, value, interval } = threshold
+      const rates = `${interval.low.toPrecision(2)} to ${interval.high.toPrecision(2)}`
+      return `per ${per.padEnd(11)} ${budget}: threshold ${value} (${method}; share of flows ${rates})`
+    }),
+  ]
+  return lines.map((line) => `${printable(line)}\n`).join('')
+}
+
+function usage<T>(flag: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw error instanceof ArgumentError ? new UsageError(`${flag}: ${error.message}`) : error
+  }
+}
