@@ -152,7 +152,7 @@ describe('an agent without one', () => {
     feed(budget, 0, 25, 100)
     // 4,799 flows are needed, 2,500 are there
     expect(budget.report()?.threshold?.method).toBe('tail')
-    feed(budget, 25, 25, 100)
+    feed(budget, 25, 30, 100)
     expect(budget.report()).toMatchObject({ threshold: { method: 'conformal' }, achieved: {} })
   })
 
