@@ -5,15 +5,21 @@
  * makes it established is the tracker's business. A flow never goes back.
  *
  * A flow's links stand beside the other few numbers that every packet needs, 32 bytes in all, so that one
- * packet touches one cache line for its flow and one for each of its two neighbours.
+ * packet touches one cache line for its flow and one for each of its two neighbours. Each list is a ring through
+ * a place behind the last flow, its end: no link is ever missing, so a packet takes the same few stores whatever
+ * its flow's neighbours are, and nothing is compiled anew when a list has its first end or middle.
  */
 
 export const HALF_OPEN = 0
 export const ESTABLISHED = 1
 const NONE = -1
 
-/** Bytes a flow. */
-export const ACTIVITY_BYTES = 32
+/** Bytes of the lists for so many flows. */
+export function activityBytes(capacity: number): number {
+  return ENTRY_BYTES * (capacity + KINDS)
+}
+const ENTRY_BYTES = 32
+const KINDS = 2
 
 /** Double `TIME_STRIDE · flow` of `times` is the time of the flow's last packet. */
 export const TIME_STRIDE = 4
@@ -31,17 +37,19 @@ export const HASH = 6
 export class ActivityLists {
   times!: Float64Array
   words!: Int32Array
-  readonly #newest = new Int32Array(2).fill(NONE)
-  readonly #oldest = new Int32Array(2).fill(NONE)
-  readonly #counts = new Int32Array(2)
+  #capacity = 0
+  readonly #counts = new Int32Array(KINDS)
 
   constructor(capacity: number) {
     this.#allocate(capacity)
+    for (let kind = 0; kind < KINDS; kind++) {
+      this.#link(capacity + kind, capacity + kind)
+    }
   }
 
   /** The least recently active flow of a kind, or -1. */
   oldest(kind: number): number {
-    return this.#oldest[kind]
+    return this.newer(this.#capacity + kind)
   }
 
   /** Flows of a kind. */
@@ -51,7 +59,8 @@ export class ActivityLists {
 
   /** The next more recently active flow of the same kind, or -1. */
   newer(flow: number): number {
-    return this.words[WORD_STRIDE * flow + NEWER]
+    const newer = this.words[WORD_STRIDE * flow + NEWER]
+    return newer >= this.#capacity ? NONE : newer
   }
 
   /** Adds a flow as the most recent half-open one. */
@@ -61,7 +70,7 @@ export class ActivityLists {
 
   /** Makes a flow the most recently active one of `kind`. */
   touch(flow: number, kind: number): void {
-    if (flow === this.#newest[kind]) return
+    if (this.words[WORD_STRIDE * flow + NEWER] === this.#capacity + kind) return
     this.remove(flow)
     this.#attach(flow, kind)
   }
@@ -69,45 +78,51 @@ export class ActivityLists {
   remove(flow: number): void {
     const { words } = this
     const at = WORD_STRIDE * flow
-    const kind = words[at + KIND]
-    this.#counts[kind]--
-    const newer = words[at + NEWER]
-    const older = words[at + OLDER]
-    if (newer === NONE) this.#newest[kind] = older
-    else words[WORD_STRIDE * newer + OLDER] = older
-    if (older === NONE) this.#oldest[kind] = newer
-    else words[WORD_STRIDE * older + NEWER] = newer
+    this.#counts[words[at + KIND]]--
+    this.#link(words[at + OLDER], words[at + NEWER])
   }
 
   /** Calls `visitor` for each flow; it must not change the lists. */
   visit(visitor: (flow: number) => void): void {
     for (let kind = HALF_OPEN; kind <= ESTABLISHED; kind++) {
-      for (let flow = this.#oldest[kind]; flow !== NONE; flow = this.newer(flow)) visitor(flow)
+      for (let flow = this.oldest(kind); flow !== NONE; flow = this.newer(flow)) visitor(flow)
     }
   }
 
   grow(capacity: number): void {
     const before = this.words
+    const previous = this.#capacity
     this.#allocate(capacity)
-    this.words.set(before)
+    const { words } = this
+    words.set(before.subarray(0, WORD_STRIDE * previous))
+    for (let kind = 0; kind < KINDS; kind++) {
+      const end = capacity + kind
+      const oldest = before[WORD_STRIDE * (previous + kind) + NEWER]
+      const newest = before[WORD_STRIDE * (previous + kind) + OLDER]
+      const isEmpty = oldest >= previous
+      this.#link(end, isEmpty ? end : oldest)
+      this.#link(isEmpty ? end : newest, end)
+    }
   }
 
   #allocate(capacity: number): void {
-    const buffer = new ArrayBuffer(ACTIVITY_BYTES * capacity)
+    const buffer = new ArrayBuffer(activityBytes(capacity))
     this.times = new Float64Array(buffer)
     this.words = new Int32Array(buffer)
+    this.#capacity = capacity
   }
 
   #attach(flow: number, kind: number): void {
     const { words } = this
-    const at = WORD_STRIDE * flow
-    const newest = this.#newest[kind]
+    const end = this.#capacity + kind
     this.#counts[kind]++
-    words[at + KIND] = kind
-    words[at + OLDER] = newest
-    words[at + NEWER] = NONE
-    if (newest === NONE) this.#oldest[kind] = flow
-    else words[WORD_STRIDE * newest + NEWER] = flow
-    this.#newest[kind] = flow
+    words[WORD_STRIDE * flow + KIND] = kind
+    this.#link(words[WORD_STRIDE * end + OLDER], flow)
+    this.#link(flow, end)
+  }
+
+  #link(older: number, newer: number): void {
+    this.words[WORD_STRIDE * older + NEWER] = newer
+    this.words[WORD_STRIDE * newer + OLDER] = older
   }
 }

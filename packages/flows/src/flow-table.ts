@@ -13,7 +13,7 @@
  */
 import type { PacketBatch } from '@oddflow/capture'
 import { halfSipHash13 } from '@oddflow/core'
-import { ACTIVITY_BYTES, ActivityLists, HASH, WORD_STRIDE } from './activity-lists.js'
+import { ActivityLists, activityBytes, HASH, WORD_STRIDE } from './activity-lists.js'
 import {
   createFlowIdentity,
   type FlowIdentity,
@@ -31,7 +31,7 @@ export const PREPARED_PACKETS = 64
 
 /** Bytes of a table for `capacity` flows, the smaller slots that its slots replaced one by one included. */
 export function flowTableBytes(capacity: number): number {
-  return capacity * (IDENTITY_BYTES + ACTIVITY_BYTES) + 16 * slotCountFor(capacity)
+  return capacity * IDENTITY_BYTES + activityBytes(capacity) + 16 * slotCountFor(capacity)
 }
 
 function slotCountFor(capacity: number): number {
