@@ -6,11 +6,12 @@
  * (RFC 5586), anything else is taken for an Ethernet pseudowire without control word (RFC 4448). Each label is
  * four captured bytes, so a stack without an end stops at the frame's. MAC addresses within are not shown.
  */
-import { decodeEtherType, MAXIMUM_LINK_NESTING } from './ethernet.js'
+import { checkLinkHeader, decodeEtherType } from './ethernet.js'
 import { decodeIpv4 } from './ipv4.js'
 import { decodeIpv6 } from './ipv6.js'
 import type { PacketBatch } from './packet-batch.js'
-import { LINK_HEADER_TRUNCATED, LINK_NESTING_EXCEEDED, MPLS, NOT_IP } from './status-codes.js'
+import { PACKET_OK } from './packet-status.js'
+import { LINK_HEADER_TRUNCATED, MPLS, NOT_IP } from './status-codes.js'
 
 /** @param frame where the frame begins. @param depth link headers before it */
 export function decodeMpls(
@@ -22,7 +23,8 @@ export function decodeMpls(
   i: number,
   depth: number,
 ): number {
-  if (depth > MAXIMUM_LINK_NESTING) return LINK_NESTING_EXCEEDED
+  const refusal = checkLinkHeader(depth, end - at, 4)
+  if (refusal !== PACKET_OK) return refusal
   let next = at
   let bottom = false
   while (!bottom) {

@@ -6,12 +6,13 @@
  * headers) carries no packet that could be keyed. Cisco HDLC (tcpdump.org, LINKTYPE_C_HDLC) is address 0f or
  * 8f, a zero and an EtherType.
  */
-import { decodeEtherType, MAXIMUM_LINK_NESTING } from './ethernet.js'
+import { checkLinkHeader, decodeEtherType } from './ethernet.js'
 import { decodeIpv4 } from './ipv4.js'
 import { decodeIpv6 } from './ipv6.js'
 import { decodeMpls } from './mpls.js'
 import type { PacketBatch } from './packet-batch.js'
-import { LINK_HEADER_TRUNCATED, LINK_NESTING_EXCEEDED, NOT_IP, PPPOE } from './status-codes.js'
+import { PACKET_OK } from './packet-status.js'
+import { LINK_HEADER_TRUNCATED, NOT_IP, PPPOE } from './status-codes.js'
 
 /** @param frame where the frame begins. @param depth link headers before it */
 export function decodePpp(
@@ -54,8 +55,8 @@ export function decodePppoe(
   i: number,
   depth: number,
 ): number {
-  if (depth > MAXIMUM_LINK_NESTING) return LINK_NESTING_EXCEEDED
-  if (end - at < 6) return LINK_HEADER_TRUNCATED
+  const refusal = checkLinkHeader(depth, end - at, 6)
+  if (refusal !== PACKET_OK) return refusal
   // version 1, type 1, code 0: session data
   if (data[at] !== 0x11 || data[at + 1] !== 0) return PPPOE
   const status = decodePpp(data, at + 6, end, frame, packets, i, depth)

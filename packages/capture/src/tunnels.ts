@@ -6,6 +6,7 @@
  * over UDP is told by its port alone, so a header that its protocol does not admit is no tunnel. Left out:
  * L2TP, VXLAN-GPE, GRE with source routes.
  */
+import { clearHeaders } from './clear-headers.js'
 import { openGre } from './gre.js'
 import { decodeIpv4 } from './ipv4.js'
 import { decodeIpv6 } from './ipv6.js'
@@ -52,7 +53,9 @@ export function openTunnel(
   const stop = Math.min(end, from.ipOffset[k]! + from.ipBytes[k]!)
   const destinationPort = from.destinationPort[k]!
   if (protocol === PROTOCOL_AH) return openAuthentication(data, at, stop, from, k, into)
-  clearFirst(into)
+  // an inner length of 0 reaches to the end of what carries it
+  into.frameBytes[0] = 0
+  clearHeaders(into, 0)
   switch (protocol) {
     case PROTOCOL_IPV4:
       return decodeIpv4(data, at, stop, at, into, 0)
@@ -63,25 +66,6 @@ export function openTunnel(
     default:
       return openUdpTunnel(data, at + 8, stop, destinationPort, into)
   }
-}
-
-/** Scalar stores, since filling one element through `fill` costs ten times as much; MACs are not looked at. */
-function clearFirst(into: PacketBatch): void {
-  // an inner length of 0 reaches to the end of what carries it
-  into.frameBytes[0] = 0
-  into.ipBytes[0] = 0
-  into.ipVersion[0] = 0
-  into.protocol[0] = 0
-  for (let w = 0; w < 4; w++) {
-    into.sourceAddress[w] = 0
-    into.destinationAddress[w] = 0
-  }
-  into.sourcePort[0] = 0
-  into.destinationPort[0] = 0
-  into.tcpFlags[0] = 0
-  into.hopLimit[0] = 0
-  into.ipOffset[0] = 0
-  into.transportOffset[0] = 0
 }
 
 function openAuthentication(
