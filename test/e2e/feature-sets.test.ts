@@ -134,6 +134,18 @@ it.for(paperFolders)("extract gives the paper's rows of %s", async (name, contex
   expect(byText(await extract(capture, ['--recipe', 'paper']))).toEqual(byText(theirs))
 })
 
+it('extract truncates where train splits, unless it is told the recipe or the model', async () => {
+  const normal = lab('normal-4.pcap.gz').path
+  const model = join(folder, 'split.oddflow')
+  await succeeds(['train', normal, '-o', model])
+  const split = await extract(normal, ['--model', model])
+  expect(await extract(normal, ['--recipe', 'default'])).toEqual(split)
+  expect(await extract(normal, ['--truncation', 'split'])).toEqual(split)
+  const truncated = await extract(normal, [])
+  expect(truncated.length).toBeLessThan(split.length)
+  expect(await extract(normal, ['--truncation', 'truncate'])).toEqual(truncated)
+})
+
 describe('every feature set, from training to the report', () => {
   const normal = lab('normal-4.pcap.gz').path
   const novel = lab('novel-bruteforce.pcap.gz').path

@@ -297,17 +297,22 @@ function extractCommand(): Command {
     .addOption(
       new Option(
         '--recipe <name>',
-        'preset that single options override (default: that of train, but truncate)',
+        'preset that single options override (default: that of train, but truncating as the paper does)',
       ).choices(Object.keys(RECIPES)),
     )
   return withFlowFlags(withCaptureFlags(command), 'truncate')
     .addHelpText(
       'after',
       `
+Without --model, the duration that flows are cut at and the packets of a row are learned from these captures, and
+a flow is truncated: one row of its beginning, the paper's with --iat-unit us. train splits long flows into rows;
+--recipe default makes the same rows here, and --model those of the model, learning nothing.
+
 Examples:
   oddflow extract normal.pcap -o rows.npy
   oddflow extract today.pcap -o rows.csv --model camera.oddflow
   oddflow extract normal.pcap -o rows.csv --features stats-header --iat-unit us
+  oddflow extract normal.pcap -o trained-on.npy --recipe default
   oddflow extract normal.pcap -o authors.npy --recipe authors
   oddflow extract --flows today.pcap -o flows.parquet
   oddflow extract --flows today.pcap -o - | jq -r .community_id`,
