@@ -5,6 +5,9 @@
  * recorder-messages.ts. Nothing queues up here: while the capture is not read, the pipe fills, the program
  * waits, and the kernel drops and counts what no longer fits into its buffer. The child ends with us: on our
  * exit it is killed, and should we be killed ourselves, it finds its pipe closed at the next packet.
+ *
+ * A program that has ended is noticed although a child of its own still holds its pipes open (a wrapper that was
+ * killed, a helper in the background): what it wrote is still read, and then the pipes are closed from here.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import process from 'node:process'
@@ -14,6 +17,12 @@ import { createRecorderMessages, type RecorderMessages } from './recorder-messag
 
 /** How long a recorder that was told to stop may take before it is killed. */
 export const STOP_MILLIS = 2000
+/** How long the pipes of a program that has ended may be silent before they are closed. */
+const SILENCE_MILLIS = 500
+/** What a pipe (at most 1 MiB on Linux) and our buffer can hold of a program that has ended; more is another's. */
+const LEFT_BYTES = 2 << 20
+/** How often that is looked at. */
+const LOOK_MILLIS = 50
 /** How long to wait for counts that were asked for. */
 const COUNTS_MILLIS = 1000
 
@@ -58,6 +67,11 @@ export function startRecorder(name: string, command: RecorderCommand): RecorderC
   const messages = createRecorderMessages()
   let stopping = false
   let hasEnded = false
+  let hasExited = false
+  /** When the reader of the output began to wait for more; NaN while it does not. */
+  let waitingSince = Number.NaN
+  let bytesAfterExit = 0
+  let looks: NodeJS.Timeout | undefined
   let timer: NodeJS.Timeout | undefined
   let onNews: () => void = () => undefined
   let onBegun: () => void = () => undefined
@@ -80,6 +94,7 @@ export function startRecorder(name: string, command: RecorderCommand): RecorderC
     const settle = (): void => {
       hasEnded = true
       clearTimeout(timer)
+      clearInterval(looks)
       children.delete(child)
       if (children.size === 0) process.removeListener('exit', killAll)
       messages.end()
@@ -92,6 +107,16 @@ export function startRecorder(name: string, command: RecorderCommand): RecorderC
       settle()
       reject(describeSpawnError(name, command.program, cause))
     })
+    child.once('exit', () => {
+      hasExited = true
+      const exitedAt = performance.now()
+      looks = setInterval(() => {
+        const now = performance.now()
+        if (now - exitedAt > SILENCE_MILLIS) child.stderr?.destroy()
+        const since = Math.max(waitingSince, exitedAt)
+        if (now - since > SILENCE_MILLIS || bytesAfterExit > LEFT_BYTES) child.stdout?.destroy()
+      }, LOOK_MILLIS)
+    })
     child.once('close', (code, signal) => {
       settle()
       resolve(signal === null ? `exit code ${code}` : `signal ${signal}`)
@@ -102,10 +127,23 @@ export function startRecorder(name: string, command: RecorderCommand): RecorderC
 
   return {
     async *output() {
+      const chunks = child.stdout?.[Symbol.asyncIterator]() as AsyncIterator<Uint8Array> | undefined
+      if (chunks === undefined) return
       try {
-        if (child.stdout) yield* child.stdout
+        for (;;) {
+          waitingSince = performance.now()
+          const next = await chunks.next()
+          waitingSince = Number.NaN
+          if (next.done === true) return
+          if (hasExited) bytesAfterExit += next.value.length
+          yield next.value
+        }
       } catch (cause) {
-        if (child.pid !== undefined) throw cause
+        // where the program did not start, or its pipe was closed from here
+        if (child.pid !== undefined && !hasExited) throw cause
+      } finally {
+        waitingSince = Number.NaN
+        await chunks.return?.()
       }
     },
     messages,

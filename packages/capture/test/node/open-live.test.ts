@@ -156,6 +156,19 @@ describe('openLive', () => {
     expect(() => process.kill(Number(readFileSync(pid, 'utf8')), 0)).toThrow('ESRCH')
   })
 
+  it.each([
+    ['nothing at all', ''],
+    ['half a file header', 'give(0, 11)'],
+  ])('waits for a recorder that has written %s, and stops in order', async (_, script) => {
+    const stop = new AbortController()
+    setTimeout(() => stop.abort(), 300)
+    const outcome = await run(recorder(`${script}; forever()`), { signal: stop.signal })
+    expect(outcome.error).toBeNull()
+    expect(outcome.source.end).toMatchObject({ packets: 0, error: null })
+    expect(outcome.millis).toBeGreaterThan(250)
+    expect(outcome.millis).toBeLessThan(4000)
+  })
+
   it('asks for the counts of a recorder that runs, and of none other', async () => {
     const program = recorder(
       `${STOPS_WELL}
@@ -193,6 +206,66 @@ describe('openLive', () => {
     // 67 kB each: a pipe and a stream's buffer hold a few, and not 200
     expect(written).toBeLessThan(20)
     expect(count).toBe(200 * 300)
+  })
+})
+
+describe('a recorder that has left a child behind', () => {
+  // it lives for as long as this test may take, holding the pipes named, and writes its number to a file
+  const pids: string[] = []
+  const leave = (stdout: string, stderr: string, script = 'setTimeout(() => {}, 20000)'): string => {
+    const pid = join(folder, `left-${pids.length}`)
+    pids.push(pid)
+    return `{
+      const { spawn } = require('node:child_process')
+      const left = spawn(process.execPath, ['-e', ${JSON.stringify(script)}],
+        { stdio: ['ignore', ${stdout}, ${stderr}], detached: true })
+      require('node:fs').writeFileSync(${JSON.stringify(pid)}, String(left.pid))
+      left.unref()
+    }`
+  }
+  afterAll(() => {
+    for (const pid of pids) {
+      try {
+        process.kill(Number(readFileSync(pid, 'utf8')), 'SIGKILL')
+      } catch {
+        // it has ended by itself
+      }
+    }
+  })
+  const flood = `process.stdout.on('error', () => process.exit()); setInterval(() => process.stdout.write(Buffer.alloc(8192)), 1); setTimeout(() => process.exit(), 20000)`
+
+  it.each([
+    ['its standard error', leave(`'ignore'`, '2')],
+    ['its standard output', leave('1', `'ignore'`)],
+    ['both', leave('1', '2')],
+  ])('which holds %s open, is noticed when it dies, after all that it wrote', async (_, script) => {
+    const program = recorder(`${script}; give(0); say('gone'); process.exit(3)`)
+    const outcome = await run(program)
+    expect(outcome.error).toBeInstanceOf(LiveCaptureError)
+    expect((outcome.error as Error).message).toContain('exit code 3) saying: gone')
+    expect(outcome.packets).toBe(300)
+    expect(outcome.millis).toBeLessThan(4000)
+  })
+
+  it('which goes on writing, is noticed all the same', async () => {
+    const program = recorder(`${leave('1', '2', flood)}; give(0, 24); process.kill(process.pid, 'SIGKILL')`)
+    const outcome = await run(program)
+    expect(outcome.error).toBeInstanceOf(LiveCaptureError)
+    expect((outcome.error as Error).message).toContain('signal SIGKILL')
+    expect(outcome.millis).toBeLessThan(8000)
+  })
+
+  it('is not hurried where the consumer is slow', async () => {
+    const program = recorder(
+      `${leave('1', '2')}; give(0, 24); for (let k = 0; k < 3; k++) give(24); process.exit(0)`,
+    )
+    let isFirst = true
+    const outcome = await run(program, {}, async () => {
+      if (isFirst) await new Promise((resolve) => setTimeout(resolve, 1500))
+      isFirst = false
+    })
+    expect(outcome.error).toBeNull()
+    expect(outcome.packets).toBe(900)
   })
 })
 
@@ -240,6 +313,13 @@ describe('what ends a recording that nobody ended', () => {
     ],
     ['ended', recorder(`writeSync(1, 'hello, hello'); forever()`), 0, 'is no capture'],
     ['ended', recorder(''), 0, 'found no bytes'],
+    ['ended', recorder('give(0, 11)'), 0, 'cut short: expected a file header'],
+    [
+      'ended',
+      recorder(`give(0, 11); say('out of paper'); process.exit(2)`),
+      0,
+      'exit code 2) saying: out of paper',
+    ],
   ])('%s: %s', async (problem, program, count, words) => {
     const outcome = await run(program)
     expect(outcome.error).toBeInstanceOf(LiveCaptureError)
