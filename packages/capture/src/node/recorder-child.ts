@@ -17,11 +17,11 @@ import { createRecorderMessages, type RecorderMessages } from './recorder-messag
 
 /** How long a recorder that was told to stop may take before it is killed. */
 export const STOP_MILLIS = 2000
-/** How long the pipes of a program that has ended may be silent before they are closed. */
-const SILENCE_MILLIS = 500
+/** Looks at the pipes of a program that has ended, all finding them silent, before they are closed: half a second. */
+const SILENT_LOOKS = 10
 /** What a pipe (at most 1 MiB on Linux) and our buffer can hold of a program that has ended; more is another's. */
 const LEFT_BYTES = 2 << 20
-/** How often that is looked at. */
+/** Time between two looks. */
 const LOOK_MILLIS = 50
 /** How long to wait for counts that were asked for. */
 const COUNTS_MILLIS = 1000
@@ -68,8 +68,9 @@ export function startRecorder(name: string, command: RecorderCommand): RecorderC
   let stopping = false
   let hasEnded = false
   let hasExited = false
-  /** When the reader of the output began to wait for more; NaN while it does not. */
-  let waitingSince = Number.NaN
+  /** The reader of the output waits for more, and has for so many looks. */
+  let isWaiting = false
+  let silentLooks = 0
   let bytesAfterExit = 0
   let looks: NodeJS.Timeout | undefined
   let timer: NodeJS.Timeout | undefined
@@ -109,12 +110,11 @@ export function startRecorder(name: string, command: RecorderCommand): RecorderC
     })
     child.once('exit', () => {
       hasExited = true
-      const exitedAt = performance.now()
+      let looksTaken = 0
       looks = setInterval(() => {
-        const now = performance.now()
-        if (now - exitedAt > SILENCE_MILLIS) child.stderr?.destroy()
-        const since = Math.max(waitingSince, exitedAt)
-        if (now - since > SILENCE_MILLIS || bytesAfterExit > LEFT_BYTES) child.stdout?.destroy()
+        if (++looksTaken > SILENT_LOOKS) child.stderr?.destroy()
+        silentLooks = isWaiting ? silentLooks + 1 : 0
+        if (silentLooks > SILENT_LOOKS || bytesAfterExit > LEFT_BYTES) child.stdout?.destroy()
       }, LOOK_MILLIS)
     })
     child.once('close', (code, signal) => {
@@ -131,9 +131,10 @@ export function startRecorder(name: string, command: RecorderCommand): RecorderC
       if (chunks === undefined) return
       try {
         for (;;) {
-          waitingSince = performance.now()
+          isWaiting = true
           const next = await chunks.next()
-          waitingSince = Number.NaN
+          isWaiting = false
+          silentLooks = 0
           if (next.done === true) return
           if (hasExited) bytesAfterExit += next.value.length
           yield next.value
@@ -142,7 +143,7 @@ export function startRecorder(name: string, command: RecorderCommand): RecorderC
         // where the program did not start, or its pipe was closed from here
         if (child.pid !== undefined && !hasExited) throw cause
       } finally {
-        waitingSince = Number.NaN
+        isWaiting = false
         await chunks.return?.()
       }
     },
