@@ -9,12 +9,7 @@
  * change nothing in what a flow holds. Time runs within a flow and never backwards: a packet stamped earlier
  * than the one before it in its flow counts as simultaneous with it, is counted, and ends nothing.
  *
- * When there is no room, a flow is ended for it. An idle one, if there is one. Else, while more than a quarter of
- * the open flows are half-open (one packet so far, or TCP with nothing but bare SYNs), the least recently active
- * of those: a flood ends its own flows. Else, of the sixteen least recently active others the one whose row has
- * most packets: it loses least, it gives most room, and the flows that have just begun live to have a row. (To
- * end half-open ones whatever their share starves them once the others fill the table: each new flow ends the
- * one before it, which never sees its second packet.)
+ * When there is no room, a flow is ended for it: flow-eviction.ts says which.
  *
  * Left out: TCP state. A connection on the same ports within the timeout continues the flow, FIN or not.
  */
@@ -22,6 +17,7 @@ import { PACKET_OK, type PacketBatch } from '@oddflow/capture'
 import { DEFAULT_FLOW_PROTOCOLS, type FlowProtocol, type SizeMeasure } from '@oddflow/core'
 import { ESTABLISHED, HALF_OPEN, KIND, SWAPPED, TIME_STRIDE, WORD_STRIDE } from './activity-lists.js'
 import { PacketCounts } from './flow-counters.js'
+import { FlowEviction, NO_FLOW } from './flow-eviction.js'
 import { flowProtocolTable } from './flow-protocols.js'
 import type { EndReason } from './flow-record.js'
 import type { FlowSink } from './flow-sink.js'
@@ -53,10 +49,6 @@ export interface FlowTrackerOptions {
 const SYN = 2
 const SYN_ACK = 18
 const INITIAL_FLOWS = 64
-/** Half-open flows may hold one in so many of the open ones before they are ended for others. */
-const HALF_OPEN_SHARE = 4
-/** Least recently active flows that are compared. */
-const COMPARED_FLOWS = 16
 
 /** Bytes of tracker, table and sink for so many flows. */
 export function trackerBytes(flows: number, bytesPerFlow: number): number {
@@ -69,6 +61,7 @@ export class FlowTracker {
   readonly #options: FlowTrackerOptions
   readonly #budget: MemoryBudget
   readonly #sink: FlowSink
+  readonly #eviction: FlowEviction
   readonly #packet: PacketFields = createPacketFields()
   /** One number: the latest time in the capture, of any packet. Tells at the end which flows had been idle. */
   readonly #clockMicros = new Float64Array(1).fill(Number.NEGATIVE_INFINITY)
@@ -82,6 +75,13 @@ export class FlowTracker {
     this.#makesFlows = flowProtocolTable(options.protocols ?? DEFAULT_FLOW_PROTOCOLS)
     const flows = options.initialFlows ?? INITIAL_FLOWS
     this.table = new FlowTable(flows, options.hashSeed, options.directional)
+    this.#eviction = new FlowEviction(
+      this.table,
+      sink,
+      this.counts,
+      (flow) => this.#isIdle(flow),
+      (flow, reason) => this.#remove(flow, reason),
+    )
     sink.resize(flows)
     budget.usedBytes += trackerBytes(flows, sink.bytesPerFlow)
   }
@@ -161,7 +161,7 @@ export class FlowTracker {
         hopLimit[i],
         table.lastSwapped !== (words[WORD_STRIDE * flow + SWAPPED] === 1),
       )
-      while (!sink.makeRoom()) this.#evict(flow)
+      while (!sink.makeRoom()) this.#eviction.evict(flow)
       activity.times[TIME_STRIDE * flow] = time
       sink.append(flow, packet)
     }
@@ -216,7 +216,7 @@ export class FlowTracker {
     packet[META] = packetMeta(batch.tcpFlags[i], batch.hopLimit[i], false)
     activity.times[TIME_STRIDE * flow] = packet[TIME]
     activity.words[WORD_STRIDE * flow + SWAPPED] = lastSwapped ? 1 : 0
-    while (!this.#sink.makeRoom()) this.#evict(flow)
+    while (!this.#sink.makeRoom()) this.#eviction.evict(flow)
     this.counts.flows++
     this.#sink.begin(flow, packet)
   }
@@ -234,65 +234,19 @@ export class FlowTracker {
     this.table.remove(flow)
   }
 
-  /** Ends a flow other than `current`, for a packet of that or, where it is NO_FLOW, for a new flow. */
-  #evict(current: number): void {
-    this.#sink.outOfMemory()
-    const { counts, table } = this
-    const halfOpen = this.#oldestBut(HALF_OPEN, current)
-    const established = this.#oldestBut(ESTABLISHED, current)
-    const isShareUsed = HALF_OPEN_SHARE * table.activity.count(HALF_OPEN) > table.count
-    if (halfOpen >= 0 && this.#isIdle(halfOpen)) this.#evictIdle(halfOpen)
-    else if (established >= 0 && this.#isIdle(established)) this.#evictIdle(established)
-    else if (halfOpen >= 0 && (isShareUsed || established < 0)) {
-      counts.evictedHalfOpenFlows++
-      this.#remove(halfOpen, 'evicted')
-    } else {
-      counts.evictedActiveFlows++
-      this.#remove(this.#ripestFrom(established, current), 'evicted')
-    }
-  }
-
-  /** Of the COMPARED_FLOWS from `flow` on, the first of those whose end loses least. */
-  #ripestFrom(flow: number, current: number): number {
-    let ripest = flow
-    let most = -1
-    for (let k = 0; k < COMPARED_FLOWS && flow >= 0; k++) {
-      const ripeness = flow === current ? -1 : (this.#sink.ripeness?.(flow, current !== NO_FLOW) ?? 0)
-      if (ripeness > most) {
-        ripest = flow
-        most = ripeness
-      }
-      flow = this.table.activity.newer(flow)
-    }
-    return ripest
-  }
-
-  #evictIdle(flow: number): void {
-    this.counts.evictedIdleFlows++
-    this.#remove(flow, 'idle-timeout')
-  }
-
-  #oldestBut(kind: number, current: number): number {
-    const { activity } = this.table
-    const flow = activity.oldest(kind)
-    return flow >= 0 && flow === current ? activity.newer(flow) : flow
-  }
-
   #growOrEvict(): void {
     const { bytesPerFlow } = this.#sink
     const capacity = this.#budget.reserveMore(this.table.capacity, (flows) =>
       trackerBytes(flows, bytesPerFlow),
     )
     if (capacity === this.table.capacity) {
-      this.#evict(NO_FLOW)
+      this.#eviction.evict(NO_FLOW)
       return
     }
     this.table.grow(capacity)
     this.#sink.resize(capacity)
   }
 }
-
-const NO_FLOW = -1
 
 function sizesOf(batch: PacketBatch, measure: SizeMeasure): Uint32Array {
   if (measure === 'ip') return batch.ipBytes

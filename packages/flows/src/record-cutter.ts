@@ -9,21 +9,21 @@
  * scoring of packets as they come and the cutting of collected flows, so their rows are equal to the bit.
  * (Idle-gap rules need the whole flow: cut-idle-gap.ts cuts, and gives each piece to a cutter that does not.)
  *
- * What is kept of a packet for the row is the feature set's business (feature-sets/row-maker.ts): entries in a
- * PacketPool. With `onEarlyRow`, a row goes out as soon as nothing can change it any more, and its entries are
- * given back; the record follows when it ends, without the row.
+ * What is kept of a packet for the row is the feature set's business (record-entries.ts). With `onEarlyRow`, a row
+ * goes out as soon as nothing can change it any more, and its entries are given back; the record follows when it
+ * ends, without the row.
  */
 
 import { type CutRule, noRowReason } from './cut-rule.js'
-import { CUTTER_BYTES_PER_FLOW, cutterPoolBytes, longestRecordChunks, SPARE_CHUNKS } from './cutter-memory.js'
+import { CUTTER_BYTES_PER_FLOW, SPARE_CHUNKS } from './cutter-memory.js'
 import type { RowMaker } from './feature-sets/row-maker.js'
 import { grown } from './flow-identity.js'
 import type { EndReason, FlowRecord } from './flow-record.js'
 import { createFlowRecord } from './flow-record.js'
 import type { MemoryBudget } from './memory-budget.js'
 import { IAT, NUMBER, type PacketFields, START as START_FIELD, TIME } from './packet-fields.js'
-import { ENTRIES_PER_CHUNK, PacketPool, packetPoolBytes } from './packet-pool.js'
 import { countRecord, createRecordCounts, type RecordCounts } from './record-counts.js'
+import { RecordEntries } from './record-entries.js'
 import {
   addTotals,
   BYTES,
@@ -32,7 +32,6 @@ import {
   FIRST,
   FLAGS,
   GIVEN,
-  HEAD,
   INITIATOR_BYTES,
   INITIATOR_IP,
   INITIATOR_PACKETS,
@@ -43,10 +42,7 @@ import {
   ROW_PACKETS,
   START,
   STRIDE,
-  TAIL,
 } from './record-state.js'
-
-const NONE = -1
 
 export interface RecordCutterOptions {
   readonly rule: CutRule
@@ -69,9 +65,7 @@ export class RecordCutter {
   /** Nobody reads it: it stands for what was read in advance. */
   warmth = 0
   readonly #rule: CutRule
-  readonly #maker: RowMaker
-  readonly #budget: MemoryBudget
-  readonly #pool: PacketPool
+  readonly #entries: RecordEntries
   readonly #record: FlowRecord = createFlowRecord()
   readonly #row: Float64Array
   readonly #describe: (flow: number, record: FlowRecord) => void
@@ -79,22 +73,14 @@ export class RecordCutter {
   readonly #onEarlyRow: ((record: FlowRecord) => void) | undefined
   /** STRIDE numbers a flow, two cache lines: every packet needs nearly all of them. */
   #state = new Float64Array(0)
-  /** A record's entries, while its row is made. */
-  #floats = new Float64Array(0)
-  #words = new Uint32Array(0)
 
   constructor(options: RecordCutterOptions) {
-    const { maker } = options
     this.#rule = options.rule
-    this.#maker = maker
-    this.#budget = options.budget
+    this.#entries = new RecordEntries(options.maker, options.budget, options.chunks ?? SPARE_CHUNKS)
     this.#row = options.row
     this.#describe = options.describe
     this.#onRecord = options.onRecord
     this.#onEarlyRow = options.onEarlyRow
-    const chunks = options.chunks ?? SPARE_CHUNKS
-    this.#pool = new PacketPool(maker, chunks + longestRecordChunks(maker))
-    options.budget.usedBytes += cutterPoolBytes(maker, chunks)
   }
 
   resize(capacity: number): void {
@@ -102,13 +88,7 @@ export class RecordCutter {
   }
 
   makeRoom(): boolean {
-    const pool = this.#pool
-    if (!pool.full) return true
-    const maker = this.#maker
-    const capacity = this.#budget.reserveMore(pool.capacity, (chunks) => packetPoolBytes(maker, chunks))
-    if (capacity === pool.capacity) return false
-    pool.grow(capacity)
-    return true
+    return this.#entries.makeRoom()
   }
 
   /** @param piece - number of the flow's record that begins. */
@@ -201,45 +181,21 @@ export class RecordCutter {
     state[at + INITIATOR_BYTES] = 0
     state[at + INITIATOR_IP] = 0
     state[at + FLAGS] = 0
-    state[at + ENTRIES] = 0
-    state[at + HEAD] = NONE
-    state[at + TAIL] = NONE
     state[at + GIVEN] = 0
+    this.#entries.clear(state, at)
     addTotals(state, at, packet)
     this.#keep(flow, packet)
   }
 
   #keep(flow: number, packet: PacketFields): void {
-    const state = this.#state
-    const at = STRIDE * flow
-    const pool = this.#pool
-    const maker = this.#maker
-    // Whole numbers out of doubles: as such they need no box where a call is not inlined.
-    const entries = state[at + ENTRIES] | 0
-    const tail = state[at + TAIL] | 0
-    const inChunk = entries & (ENTRIES_PER_CHUNK - 1)
-    const last = entries === 0 ? NONE : ENTRIES_PER_CHUNK * tail + ((entries - 1) & (ENTRIES_PER_CHUNK - 1))
-    if (maker.keeps(pool, last, entries, packet)) {
-      let chunk = tail
-      if (inChunk === 0) {
-        chunk = pool.take(tail)
-        state[at + TAIL] = chunk
-        if (entries === 0) state[at + HEAD] = chunk
-      }
-      const entry = ENTRIES_PER_CHUNK * chunk + inChunk
-      maker.write(pool, entry, packet)
-      state[at + ENTRIES] = entries + 1
-      if (this.#onEarlyRow !== undefined && this.#isSettled(at, entry)) this.#giveEarly(flow)
-    }
+    const entry = this.#entries.keep(this.#state, STRIDE * flow, packet)
+    if (entry >= 0 && this.#onEarlyRow !== undefined && this.#isSettled(flow, entry)) this.#giveEarly(flow)
   }
 
-  #isSettled(at: number, last: number): boolean {
+  #isSettled(flow: number, entry: number): boolean {
     const state = this.#state
-    const rowPackets = state[at + ROW_PACKETS] | 0
-    return (
-      rowPackets >= this.#rule.minimumPackets &&
-      this.#maker.settled(this.#pool, last, state[at + ENTRIES] | 0, rowPackets)
-    )
+    const at = STRIDE * flow
+    return state[at + ROW_PACKETS] >= this.#rule.minimumPackets && this.#entries.settled(state, at, entry)
   }
 
   #giveEarly(flow: number): void {
@@ -247,7 +203,7 @@ export class RecordCutter {
     record.noRowReason = null
     record.rowGivenEarly = true
     record.row = this.#makeRow(flow, record)
-    this.#release(flow)
+    this.#entries.release(this.#state, STRIDE * flow)
     this.#state[STRIDE * flow + GIVEN] = 1
     this.#onEarlyRow?.(record)
   }
@@ -257,7 +213,7 @@ export class RecordCutter {
     record.noRowReason = lastPiece ? 'last-piece' : noRowReason(record, this.#rule.minimumPackets, goesOn)
     record.rowGivenEarly = this.#state[STRIDE * flow + GIVEN] === 1
     record.row = record.noRowReason === null && !record.rowGivenEarly ? this.#makeRow(flow, record) : null
-    this.#release(flow)
+    this.#entries.release(this.#state, STRIDE * flow)
     countRecord(this.counts, record)
     this.#onRecord(record)
   }
@@ -271,25 +227,7 @@ export class RecordCutter {
   }
 
   #makeRow(flow: number, record: FlowRecord): Float64Array {
-    const maker = this.#maker
-    const entries = this.#state[STRIDE * flow + ENTRIES] | 0
-    if (maker.entryFloats * entries > this.#floats.length) {
-      this.#floats = new Float64Array(maker.entryFloats * Math.min(2 * entries, maker.maximumEntries))
-    }
-    if (maker.entryWords * entries > this.#words.length) {
-      this.#words = new Uint32Array(maker.entryWords * Math.min(2 * entries, maker.maximumEntries))
-    }
-    this.#pool.gather(this.#state[STRIDE * flow + HEAD] | 0, entries, this.#floats, this.#words)
-    maker.fill(this.#floats, this.#words, entries, record, this.#row)
+    this.#entries.fillRow(this.#state, STRIDE * flow, record, this.#row)
     return this.#row
-  }
-
-  #release(flow: number): void {
-    const state = this.#state
-    const at = STRIDE * flow
-    if (state[at + HEAD] !== NONE) this.#pool.release(state[at + HEAD] | 0, state[at + TAIL] | 0)
-    state[at + HEAD] = NONE
-    state[at + TAIL] = NONE
-    state[at + ENTRIES] = 0
   }
 }
