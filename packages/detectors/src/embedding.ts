@@ -1,11 +1,13 @@
 /**
  * Embedding: x → φ′(x) = P·K(x) in d dimensions, by KJL or Nyström over m landmarks.
  *
- * Landmarks are drawn from the training rows without replacement. d is lowered to what the landmarks can
- * span: the number of different ones for KJL, the numerical rank of their gram matrix for Nyström.
+ * Landmarks are drawn from the training rows without replacement. Where rows repeat, so may landmarks, and their gram
+ * matrix has null directions: d is lowered to its effective rank, so that none of them becomes a dimension. Nyström would
+ * divide by the root of an eigenvalue that is rounding, KJL sketch the same few directions twice.
  */
 import { createMatrix, type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
-import { gaussianKernel, squaredDistance } from '@oddflow/linalg'
+import { gaussianKernel } from '@oddflow/linalg'
+import { effectiveRank } from './effective-rank.js'
 import { createEmbeddingKernel } from './embedding-kernel/create.js'
 import { EMBEDDING_TILE_ROWS } from './embedding-kernel/embedding-kernel.js'
 import { drawSketch, kjlProjection } from './kjl.js'
@@ -27,7 +29,7 @@ export function fitEmbedding(
     const projection = nystromProjection(gram, d)
     return { embedding: { kind: 'nystrom', bandwidth, landmarks, projection }, landmarkRows }
   }
-  const z = drawSketch(Math.min(d, differentRows(landmarks, d)), landmarks.rows, rng.fork('sketch'))
+  const z = drawSketch(effectiveRank(gram, d), landmarks.rows, rng.fork('sketch'))
   const projection = kjlProjection(gram, z, embedding.centre)
   return { embedding: { kind: 'kjl', bandwidth, landmarks, projection }, landmarkRows }
 }
@@ -42,15 +44,4 @@ export function embedRows(embedding: EmbeddingModel, rows: Matrix): Matrix {
     kernel.embed(rows.data, i * rows.cols, count, out.data, i * d)
   }
   return out
-}
-
-/** How many of the rows differ from all rows before them, counted up to `enough`. */
-function differentRows(rows: Matrix, enough: number): number {
-  let count = 0
-  for (let i = 0; i < rows.rows && count < enough; i++) {
-    let j = 0
-    while (j < i && squaredDistance(rows.data, i * rows.cols, rows.data, j * rows.cols, rows.cols) > 0) j++
-    if (j === i) count++
-  }
-  return count
 }

@@ -89,7 +89,10 @@ export function fitEmbedded(
   notes.push(...rowNotes)
   if (landmarks.rows < m) notes.push(`m lowered from ${m} to the ${landmarks.rows} training rows`)
   if (projection.rows < d) {
-    notes.push(`d lowered from ${d} to ${projection.rows}, which is all that the landmarks span`)
+    const rank = projection.rows
+    notes.push(
+      `d lowered from ${d} to ${rank}: the gram matrix of the ${landmarks.rows} landmarks has effective rank ${rank}, and ${d - rank} null directions were dropped`,
+    )
   }
   return { scaler, scaled, embedding, landmarkRows, embedded, notes }
 }
