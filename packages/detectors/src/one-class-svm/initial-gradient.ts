@@ -7,6 +7,11 @@
  * for the seeds' rows they are left in it; when it has room for all rows, so are the leading columns of the
  * others.
  *
+ * Each gradient is summed in the order of the seeds, as libsvm sums it, whichever triangle a value comes from. Rows that
+ * are equal then have equal gradients to the last bit, and working-set selection, which breaks ties by place, takes the
+ * one that libsvm takes: with another order the last bits decide between copies, and another path ends at another
+ * point within the tolerance (docs/results/golden-svm.md).
+ *
  * Blocks are small enough to be still in the processor's cache when they are added up, and tall enough that a
  * mirrored block fills a good part of each memory page that it touches.
  */
@@ -57,14 +62,17 @@ export function initialGradient(
       for (let r = 0; r < tile; r++) {
         const from = offset + r * stride
         addScaled(alpha[i + r]!, block, from, width, gradient, first)
-        gradient[i + r]! += dotRange(
+        if (keep) copyRange(block, from, width, cache.data, (i + r) * n + first)
+      }
+      for (let r = 0; r < tile; r++) {
+        gradient[i + r] = addProducts(
+          gradient[i + r]!,
           block,
-          from + mirrorStart,
+          offset + r * stride + mirrorStart,
           alpha,
           first + mirrorStart,
           seedEnd - mirrorStart,
         )
-        if (keep) copyRange(block, from, width, cache.data, (i + r) * n + first)
       }
       const mirrorEnd = Math.min(width, mirrored - first)
       for (let j = mirrorStart; j < mirrorEnd; j++) {
@@ -88,8 +96,15 @@ export function addScaled(
   for (let j = 0; j < length; j++) target[targetStart + j]! += scale * source[sourceStart + j]!
 }
 
-function dotRange(a: Float64Array, aStart: number, b: Float64Array, bStart: number, length: number): number {
-  let sum = 0
+/** sum + Σ a[aStart + j] · b[bStart + j] for j < length, one after the other. */
+function addProducts(
+  sum: number,
+  a: Float64Array,
+  aStart: number,
+  b: Float64Array,
+  bStart: number,
+  length: number,
+): number {
   for (let j = 0; j < length; j++) sum += a[aStart + j]! * b[bStart + j]!
   return sum
 }
