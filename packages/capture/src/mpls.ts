@@ -3,7 +3,8 @@
  *
  * Nothing in a label says what follows the stack; as routers and analysers do, the first four bits tell: 4
  * and 6 are IP, 0 is a control word (RFC 4385) before an Ethernet pseudowire, 1 is an associated channel
- * (RFC 5586), anything else is taken for an Ethernet pseudowire without control word (RFC 4448). Each label is
+ * (RFC 5586), anything else is taken for an Ethernet pseudowire without control word (RFC 4448). Most makers'
+ * addresses begin with a 0 too: where nothing known lies behind a control word, there is none. Each label is
  * four captured bytes, so a stack without an end stops at the frame's. MAC addresses within are not shown.
  */
 import { checkLinkHeader, decodeEtherType } from './ethernet.js'
@@ -38,12 +39,15 @@ export function decodeMpls(
       return decodeIpv4(data, next, end, frame, packets, i)
     case 6:
       return decodeIpv6(data, next, end, frame, packets, i)
-    case 0:
-      return decodePseudowire(data, next + 4, end, frame, packets, i, depth)
+    case 0: {
+      const behind = decodePseudowire(data, next + 4, end, frame, packets, i, depth)
+      // a label stack behind it says MPLS, so that no more than one of two is followed down
+      return behind === NOT_IP ? orMpls(decodePseudowire(data, next, end, frame, packets, i, depth)) : behind
+    }
     case 1:
       return MPLS
     default:
-      return decodePseudowire(data, next, end, frame, packets, i, depth)
+      return orMpls(decodePseudowire(data, next, end, frame, packets, i, depth))
   }
 }
 
@@ -58,6 +62,10 @@ function decodePseudowire(
 ): number {
   if (end - at < 14) return LINK_HEADER_TRUNCATED
   const type = (data[at + 12]! << 8) | data[at + 13]!
-  const status = decodeEtherType(type, data, at + 14, end, frame, packets, i, depth)
+  return decodeEtherType(type, data, at + 14, end, frame, packets, i, depth)
+}
+
+/** What is not IP behind labels is MPLS. */
+function orMpls(status: number): number {
   return status === NOT_IP ? MPLS : status
 }

@@ -73,6 +73,13 @@ describe('decodePackets', () => {
       [...MACS, 0x88, 0x47, 0, 0, 1, 64, 0x22, ...MACS.slice(1), 0x86, 0xdd, ...ipv6(17, UDP)],
       'ok',
     ],
+    [
+      'MPLS, Ethernet without, from an address that looks like a control word',
+      1,
+      [...MACS, 0x88, 0x47, 0, 0, 1, 64, 0, 0x1b, 0x21, ...MACS.slice(3), 8, 0, ...ipv4(17, UDP)],
+      'ok',
+    ],
+    ['MPLS, Ethernet that holds no IP', 1, [...MACS, 0x88, 0x47, 0, 0, 1, 64, ...fill(40, 0)], 'mpls'],
     ['MPLS, an associated channel', 1, [...MACS, 0x88, 0x47, 0, 0, 1, 64, 0x10, 0, 0, 0x21], 'mpls'],
     ['MPLS in MPLS in …', 1, [...MACS, 0x88, 0x47, ...nestedMpls(12)], 'link-nesting-exceeded'],
     ['SNAP in SNAP in …', 1, [...MACS, 0x81, 0, ...nestedSnap(12)], 'link-nesting-exceeded'],
