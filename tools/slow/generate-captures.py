@@ -4,7 +4,7 @@
 Frames are made by scapy, randpkt makes more; each set of frames is written as pcap of four kinds and as pcapng of
 five, the latter by hand after draft-ietf-opsawg-pcapng: several sections of both byte orders, time resolutions
 of powers of two and ten, if_tsoffset, simple and obsolete packet blocks, name resolution, statistics,
-custom and unknown blocks, options. editcap writes a few formats more. The same files every time.
+custom and unknown blocks, options. editcap writes a few formats more. The same files every time, but for randpkt's.
 """
 import os
 import random
