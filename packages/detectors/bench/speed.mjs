@@ -126,18 +126,24 @@ const python = startPeer(
 )
 const pythonVersions = onlyC ? undefined : (await python.answer())?.versions
 
+const SUMS_F64 = { f64: ['-DKERNEL=double', '-DSUM=double'], f32: ['-DKERNEL=float', '-DSUM=double'] }
+const SAME_BITS = '-ffp-contract=off'
+/** Each in f64 and f32, but for the last. */
 const C_KINDS = {
-  'C f64': ['-DKERNEL=double', '-DSUM=double'],
-  'C f32': ['-DKERNEL=float', '-DSUM=double'],
-  'C f64 without FMA': ['-DKERNEL=double', '-DSUM=double', '-ffp-contract=off'],
-  'C f32 without FMA': ['-DKERNEL=float', '-DSUM=double', '-ffp-contract=off'],
-  'C all float32': ['-DKERNEL=float', '-DSUM=float'],
+  'C 32': ['-DVECTOR=32', SAME_BITS],
+  'C 16': ['-DVECTOR=16', SAME_BITS],
+  'C loops': ['-DVECTOR=0', SAME_BITS],
+  'C FMA': ['-DVECTOR=32'],
 }
+const C_BUILDS = Object.entries(C_KINDS).flatMap(([kind, flags]) =>
+  Object.entries(SUMS_F64).map(([precision, types]) => [`${kind} ${precision}`, [...flags, ...types]]),
+)
+C_BUILDS.push(['C all float32', ['-DVECTOR=32', SAME_BITS, '-DKERNEL=float', '-DSUM=float']])
 let gcc
 const c = {}
 try {
   gcc = execFileSync('gcc', ['--version'], { encoding: 'utf8' }).split('\n')[0]
-  for (const [name, flags] of Object.entries(C_KINDS)) {
+  for (const [name, flags] of C_BUILDS) {
     const binary = join(folder, name.replaceAll(' ', '-'))
     execFileSync('gcc', ['-O3', '-march=native', ...flags, join(here, 'peers/scores.c'), '-o', binary, '-lm'])
     c[name] = startPeer(binary, [join(folder, 'model.bin'), join(folder, 'rows.bin')])
@@ -246,11 +252,16 @@ const sumOf = (name) => measured.get(name)?.[0].sum
 
 for (const [mine, theirs, tolerance] of [
   ['kjl f64, 100', 'kjl numpy, 100', 1e-6],
-  ['kjl f64, 100', 'kjl C f64, 100', 1e-9],
+  ['kjl f64, 100', 'kjl C 32 f64, 100', 1e-9],
+  ['kjl f64, 100', 'kjl C 16 f64, 100', 1e-9],
+  ['kjl f64, 100', 'kjl C loops f64, 100', 1e-9],
   ['kjl f64, 100', 'kjl f32, 100', 1e-3],
-  ['kjl f32, 100', 'kjl C f32, 100', 1e-3],
+  ['kjl f32, 100', 'kjl C 32 f32, 100', 1e-9],
+  ['kjl f32, 100', 'kjl C 16 f32, 100', 1e-9],
+  ['kjl f32, 100', 'kjl C loops f32, 100', 1e-3],
   ['svm f64, 100', 'svm numpy, 100', 1e-6],
-  ['svm f64, 100', 'svm C f64, 100', 1e-9],
+  ['svm f64, 100', 'svm C 32 f64, 100', 1e-9],
+  ['svm f64, 100', 'svm C loops f64, 100', 1e-9],
   ['svm f64, 100', 'svm f32, 100', 1e-3],
 ]) {
   const [a, b] = [sumOf(mine), sumOf(theirs)]
@@ -362,9 +373,23 @@ function printPeers() {
   )
 }
 
-console.log('\nOur time as a multiple of that of C, at most 2.5 asked for f64 and 1.8 for f32:\n')
-print('what', 'ours', 'C', 'multiple', 'C without FMA', 'multiple', 'C all float32', 'multiple')
-print('---', '--:', '--:', '--:', '--:', '--:', '--:', '--:')
+console.log('\nOur time as a multiple of that of C with the same arithmetic:\n')
+print(
+  'what',
+  'ours',
+  'C, 32-byte vectors',
+  'multiple',
+  'C, 16-byte vectors',
+  'multiple',
+  'width',
+  'plain C',
+  'multiple',
+  'C, 32 bytes and FMA',
+  'multiple',
+  'C, all float32',
+  'multiple',
+)
+print('---', ...Array(12).fill('--:'))
 for (const [title, what] of [
   ['OC-KJL', 'kjl'],
   ['OCSVM', 'svm'],
@@ -372,19 +397,18 @@ for (const [title, what] of [
   for (const precision of ['f64', 'f32']) {
     for (const batch of [100, 1]) {
       const mine = `${what} ${precision}, ${batch}`
-      const plain = `${what} C ${precision}, ${batch}`
-      const apart = `${what} C ${precision} without FMA, ${batch}`
-      const all = `${what} C all float32, ${batch}`
-      const multiple = (peer) => ratio(mine, peer).replace('×', '')
+      const peer = (kind) => `${what} ${kind} ${precision}, ${batch}`
+      const plain = (text) => text.replace('×', '')
+      const cells = (name) => [nanos(name), plain(ratio(mine, name))]
       print(
         `${title} ${precision}, ${batch === 1 ? 'one flow a call' : 'batches of 100'}`,
         nanos(mine),
-        nanos(plain),
-        multiple(plain),
-        nanos(apart),
-        multiple(apart),
-        precision === 'f32' ? nanos(all) : '',
-        precision === 'f32' ? multiple(all) : '',
+        ...cells(peer('C 32')),
+        ...cells(peer('C 16')),
+        plain(ratio(peer('C 16'), peer('C 32'))),
+        ...cells(peer('C loops')),
+        ...cells(peer('C FMA')),
+        ...(precision === 'f32' ? cells(`${what} C all float32, ${batch}`) : ['', '']),
       )
     }
   }

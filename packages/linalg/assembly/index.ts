@@ -3,6 +3,7 @@
  * src/simd/module-bytes.ts. Nothing here allocates or keeps state; src/simd/simd-kernels.ts lays out the memory.
  */
 export { squaredDistancesF32, squaredDistancesF64 } from './distances'
+export { embedAndSumF32, embedAndSumF64, embedF32, embedF64 } from './embedding'
 export { expScaledF32, expScaledF64 } from './exponentials'
 export { mixtureTermsF64, rowSumsF64, subtractLargestF64 } from './mixture'
 export { nearestF32, nearestF64, projectF64, roundToF32, weightedSumsF64 } from './sums'

@@ -117,7 +117,13 @@ export function mixtureTermsF64(
   }
 }
 
-/** largest[r] = the largest of row r's `width` terms (a multiple of 4), which is then taken from each of them. */
+/** The lowest exponent of a log-sum-exp: that of src/log-sum-exp.ts. */
+const LOWEST_EXPONENT: f64 = -708
+
+/**
+ * largest[r] = the largest of row r's `width` terms (a multiple of 4), which is then taken from each of them; none
+ * is left below LOWEST_EXPONENT.
+ */
 export function subtractLargestF64(terms: usize, rows: i32, width: i32, largest: usize): void {
   const bytes: usize = usize(width) << 3
   for (let r = 0; r < rows; r++) {
@@ -132,7 +138,10 @@ export function subtractLargestF64(terms: usize, rows: i32, width: i32, largest:
     const top = max(f64x2.extract_lane(a, 0), f64x2.extract_lane(a, 1))
     store<f64>(largest + (usize(r) << 3), top)
     const all = f64x2.splat(top)
-    for (let j: usize = 0; j < bytes; j += 16) v128.store(row + j, f64x2.sub(v128.load(row + j), all))
+    const lowest = f64x2.splat(LOWEST_EXPONENT)
+    for (let j: usize = 0; j < bytes; j += 16) {
+      v128.store(row + j, f64x2.pmax(f64x2.sub(v128.load(row + j), all), lowest))
+    }
   }
 }
 

@@ -52,7 +52,6 @@ function createTypedRuns({ rows: n, cols, data }: Matrix): RunsOfFour {
 function createSimdRuns(kernels: SimdKernels, { rows: n, cols, data }: Matrix): RunsOfFour | null {
   const panels = panelCount(n, PANEL_LANES_F64)
   const layout = new MemoryLayout()
-  const xAt = layout.float64(DISTANCE_TILE_ROWS * cols)
   const panelsAt = layout.float64(panels * PANEL_LANES_F64 * cols)
   const outAt = layout.float64(DISTANCE_TILE_ROWS * PANEL_LANES_F64 * panels)
   const program: SimdProgram = {
@@ -66,9 +65,10 @@ function createSimdRuns(kernels: SimdKernels, { rows: n, cols, data }: Matrix): 
     const after = i + DISTANCE_TILE_ROWS
     const first = after / PANEL_LANES_F64
     const stride = PANEL_LANES_F64 * (panels - first)
-    for (let t = 0, x = xAt / 8; t < DISTANCE_TILE_ROWS * cols; t++) f64[x + t] = data[i * cols + t]!
-    const y = panelsAt + 8 * first * PANEL_LANES_F64 * cols
-    kernels.run.squaredDistancesF64(xAt, DISTANCE_TILE_ROWS, y, panels - first, cols, outAt, stride)
+    // a panel of four rows is what the kernel takes for X, too
+    const x = panelsAt + 8 * i * cols
+    const y = panelsAt + 8 * after * cols
+    kernels.run.squaredDistancesF64(x, DISTANCE_TILE_ROWS, y, panels - first, cols, outAt, stride)
     for (let r = 0; r < DISTANCE_TILE_ROWS; r++) visit(f64, outAt / 8 + r * stride, n - after)
   }
 }

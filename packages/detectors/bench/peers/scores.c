@@ -1,13 +1,15 @@
 /*
  * The scores of OC-KJL and of a one-class SVM in C: what the same arithmetic costs in native code.
  *
- *   gcc -O3 -march=native -DKERNEL=float -DSUM=double scores.c -o scores -lm
+ *   gcc -O3 -march=native -ffp-contract=off -DKERNEL=float -DSUM=double -DVECTOR=32 scores.c -o scores -lm
  *   ./scores MODEL ROWS        then one line "kjl|svm ROWS-A-CALL REPEATS" on standard input for each measurement
  *
- * KERNEL is the type of rows, distances and kernel values, SUM that of everything that is summed out of them. The
- * loops have the shape of the SIMD kernels of linalg (panels of Y, four rows of X at a time, passes), in gcc's vectors of
- * 32 bytes where it would not make them by itself. The answer is one JSON line: nanoseconds of CPU time
- * a row, and the sum of the scores, by which the caller sees that the same was computed.
+ * KERNEL is the type of rows, distances and kernel values, SUM that of everything that is summed out of them. VECTOR
+ * is 16 or 32, the bytes of gcc's vectors, in which the loops have the shape of the SIMD kernels of linalg (panels of
+ * Y, four rows of X at a time, passes); without contraction into fused multiply-adds the arithmetic is theirs,
+ * operation by operation. VECTOR=0 is C as one writes it down: a loop over rows, one over landmarks, one over columns,
+ * libm's exp, and what the compiler makes of that. The answer is one JSON line: nanoseconds of CPU time a row, and the
+ * sum of the scores, by which the caller sees that the same was computed.
  *
  * MODEL is little-endian float64 throughout: D m d k h, landmarks (m x D), projection (d x m), log-normalisers (k),
  * means (k x d), lower triangles (k x d(d+1)/2), SV rho, support vectors (SV x D), coefficients. ROWS: n, rows (n x D).
@@ -20,15 +22,18 @@
 #include <time.h>
 
 #define TILE 4
-#define LANES ((int)(64 / sizeof(KERNEL)))
 #define BLOCK 512
 #define BATCH_ROWS 8
-#define GROUP ((int)(32 / sizeof(SUM)))
+#if VECTOR
+#define LANES ((int)(2 * VECTOR / sizeof(KERNEL)))
+#define GROUP ((int)(VECTOR / sizeof(SUM)))
+#else
+#define LANES 1
+#define GROUP 1
+#endif
 
 typedef KERNEL K;
 typedef SUM S;
-typedef K VK __attribute__((vector_size(32)));
-typedef S VS __attribute__((vector_size(32)));
 
 static double *read_file(const char *path) {
   FILE *file = fopen(path, "rb");
@@ -55,6 +60,19 @@ static K *pack(const double *rows, int n, int D) {
     for (int t = 0; t < D; t++) out[((i / LANES) * D + t) * LANES + i % LANES] = (K)rows[i * D + t];
   return out;
 }
+
+static int D, m, d, k, SV;
+static double rho;
+static K factor;
+static K *landmarks, *vectors;
+static S *projection, *normalisers, *means, *factors, *alpha;
+static int groups, width, triangle;
+static K *kernel;
+static S *z, *terms;
+
+#if VECTOR
+typedef K VK __attribute__((vector_size(VECTOR)));
+typedef S VS __attribute__((vector_size(VECTOR)));
 
 /* rows x panels, each `stride` apart; two vectors a panel, four rows at a time */
 static void distances(const K *restrict x, int rows, const K *restrict y, int panels, int D, K *restrict out, int stride) {
@@ -113,63 +131,58 @@ static void distances(const K *restrict x, int rows, const K *restrict y, int pa
 }
 
 /* gcc makes no vectors of floor() and of selections unless traps may be ignored, so these are written as vectors */
-typedef double V4 __attribute__((vector_size(32)));
-typedef float V8 __attribute__((vector_size(32)));
-typedef int64_t I4 __attribute__((vector_size(32)));
-typedef int32_t I8 __attribute__((vector_size(32)));
+typedef double VD __attribute__((vector_size(VECTOR)));
+typedef float VF __attribute__((vector_size(VECTOR)));
+typedef int64_t ID __attribute__((vector_size(VECTOR)));
+typedef int32_t IF __attribute__((vector_size(VECTOR)));
 
-#ifdef __AVX__
+#if VECTOR == 32 && defined(__AVX__)
 #include <immintrin.h>
-#define FLOOR4(v) ((V4)_mm256_floor_pd((__m256d)(v)))
-#define FLOOR8(v) ((V8)_mm256_floor_ps((__m256)(v)))
+#define FLOOR_DOUBLE(v) ((VD)_mm256_floor_pd((__m256d)(v)))
+#define FLOOR_FLOAT(v) ((VF)_mm256_floor_ps((__m256)(v)))
+#elif VECTOR == 16 && defined(__SSE4_1__)
+#include <immintrin.h>
+#define FLOOR_DOUBLE(v) ((VD)_mm_floor_pd((__m128d)(v)))
+#define FLOOR_FLOAT(v) ((VF)_mm_floor_ps((__m128)(v)))
 #else
-static V4 FLOOR4(V4 v) { for (int l = 0; l < 4; l++) v[l] = floor(v[l]); return v; }
-static V8 FLOOR8(V8 v) { for (int l = 0; l < 8; l++) v[l] = floorf(v[l]); return v; }
+static VD FLOOR_DOUBLE(VD v) { for (int l = 0; l < VECTOR / 8; l++) v[l] = floor(v[l]); return v; }
+static VF FLOOR_FLOAT(VF v) { for (int l = 0; l < VECTOR / 4; l++) v[l] = floorf(v[l]); return v; }
 #endif
 
 static void exp_double(double *restrict values, int count, double factor) {
-  for (int i = 0; i < count; i += 4) {
-    const V4 x = *(V4 *)(values + i) * factor;
-    const V4 k = FLOOR4(x * 1.4426950408889634 + 0.5);
-    const V4 high = x - k * 0.6931471803691238, low = k * 1.9082149292705877e-10, r = high - low, t = r * r;
-    const V4 c = r - t * (0.16666666666666602 + t * (-0.0027777777777015593 + t * (0.00006613756321437934 +
+  for (int i = 0; i < count; i += VECTOR / 8) {
+    const VD x = *(VD *)(values + i) * factor;
+    const VD k = FLOOR_DOUBLE(x * 1.4426950408889634 + 0.5);
+    const VD high = x - k * 0.6931471803691238, low = k * 1.9082149292705877e-10, r = high - low, t = r * r;
+    const VD c = r - t * (0.16666666666666602 + t * (-0.0027777777777015593 + t * (0.00006613756321437934 +
                  t * (-0.0000016533902205465252 + t * 4.1381367970572385e-8))));
-    const V4 y = 1 - (low - (r * c) / (2 - c) - high);
-    const I4 tiny = k < -1022;
-    const V4 lift = (V4)(tiny & (I4)((V4){} + 54));
-    const V4 drop = (V4)((tiny & (I4)((V4){} + 5.551115123125783e-17)) | (~tiny & (I4)((V4){} + 1)));
-    const V4 power = (V4)((I4)(k + lift + 4503599627371519.0) << 52);
-    *(V4 *)(values + i) = (V4)((I4)(y * power * drop) & ~(x < -745.1332191019411));
+    const VD y = 1 - (low - (r * c) / (2 - c) - high);
+    const ID tiny = k < -1022;
+    const VD lift = (VD)(tiny & (ID)((VD){} + 54));
+    const VD drop = (VD)((tiny & (ID)((VD){} + 5.551115123125783e-17)) | (~tiny & (ID)((VD){} + 1)));
+    const VD power = (VD)((ID)(k + lift + 4503599627371519.0) << 52);
+    *(VD *)(values + i) = (VD)((ID)(y * power * drop) & ~(x < -745.1332191019411));
   }
 }
 
 static void exp_float(float *restrict values, int count, float factor) {
-  for (int i = 0; i < count; i += 8) {
-    const V8 x = *(V8 *)(values + i) * factor;
-    const V8 k = FLOOR8(x * 1.44269504f + 0.5f);
-    const V8 r = x - k * 0.693359375f - k * -0.00021219444f;
-    V8 p = 0.00019875691f * r + 0.0013981999f;
+  for (int i = 0; i < count; i += VECTOR / 4) {
+    const VF x = *(VF *)(values + i) * factor;
+    const VF k = FLOOR_FLOAT(x * 1.44269504f + 0.5f);
+    const VF r = x - k * 0.693359375f - k * -0.00021219444f;
+    VF p = 0.00019875691f * r + 0.0013981999f;
     p = p * r + 0.0083334519f;
     p = p * r + 0.041665796f;
     p = p * r + 0.16666665f;
     p = p * r + 0.5f;
     p = p * (r * r) + r + 1;
-    const V8 power = (V8)((I8)(k + 8388735.0f) << 23);
-    *(V8 *)(values + i) = (V8)((I8)(p * power) & (x >= -87));
+    const VF power = (VF)((IF)(k + 8388735.0f) << 23);
+    *(VF *)(values + i) = (VF)((IF)(p * power) & (x >= -87));
   }
 }
 
 #define EXP(values, count, factor) \
   _Generic((values), float *: exp_float, double *: exp_double)((void *)(values), count, factor)
-
-static int D, m, d, k, SV;
-static double rho;
-static K factor;
-static K *landmarks, *vectors;
-static S *projection, *normalisers, *means, *factors, *alpha;
-static int groups, width, triangle;
-static K *kernel;
-static S *z, *terms;
 
 static void project(int rows, int stride) {
   const int vectors = width / GROUP;
@@ -238,6 +251,48 @@ static void score_svm(const K *x, int rows, double *out) {
     out[r] = sum - rho;
   }
 }
+
+#else
+#define EXP(v) _Generic((v), float: expf, double: exp)(v)
+#define LOG(v) _Generic((v), float: logf, double: log)(v)
+
+static K kernel_value(const K *restrict x, const K *restrict y) {
+  K sum = 0;
+  for (int t = 0; t < D; t++) sum += (x[t] - y[t]) * (x[t] - y[t]);
+  return EXP(factor * sum);
+}
+
+static void score_kjl(const K *x, int rows, double *out) {
+  for (int r = 0; r < rows; r++) {
+    for (int j = 0; j < m; j++) kernel[j] = kernel_value(x + r * D, landmarks + j * D);
+    for (int i = 0; i < d; i++) z[i] = 0;
+    for (int j = 0; j < m; j++)
+      for (int i = 0; i < d; i++) z[i] += (S)kernel[j] * projection[j * d + i];
+    S largest = -INFINITY, sum = 0;
+    for (int j = 0; j < k; j++) {
+      const S *f = factors + j * triangle;
+      S q = 0;
+      for (int i = 0; i < d; i++) {
+        S y = 0;
+        for (int t = 0; t <= i; t++) y += *f++ * (z[t] - means[j * d + t]);
+        q += y * y;
+      }
+      terms[j] = normalisers[j] - (S)0.5 * q;
+      if (terms[j] > largest) largest = terms[j];
+    }
+    for (int j = 0; j < k; j++) sum += EXP(terms[j] - largest);
+    out[r] = largest + LOG(sum);
+  }
+}
+
+static void score_svm(const K *x, int rows, double *out) {
+  for (int r = 0; r < rows; r++) {
+    S sum = 0;
+    for (int i = 0; i < SV; i++) sum += alpha[i] * (S)kernel_value(x + r * D, vectors + i * D);
+    out[r] = sum - rho;
+  }
+}
+#endif
 
 int main(int argc, char **argv) {
   if (argc < 3) return 2;

@@ -3,21 +3,25 @@
  *
  * Landmarks stand in panels, the projection transposed and filled up to an even number of outputs, the mixture in
  * groups of four components filled up with components of weight 0 (log-normaliser −∞). A tile of rows goes
- * through all passes inside the kernels' memory; log alone is left to core. When the memory cannot be had, the
+ * through all passes in one call, inside the kernels' memory; log alone is left to core. When the memory cannot be had, the
  * typed-array kernel takes over.
  */
 import { log } from '@oddflow/core'
 import {
+  EMBEDDING_PLAN_NUMBERS,
+  type EmbeddingPlan,
   exponentFactor,
   type KernelMemory,
   MemoryLayout,
   PANEL_LANES_F32,
   PANEL_LANES_F64,
   packPanels,
+  packRows,
+  packRowsFloat32,
   panelCount,
   type SimdKernels,
   type SimdProgram,
-  toFloat32Into,
+  writeEmbeddingPlan,
 } from '@oddflow/linalg'
 import type { EmbeddingModel } from '../model.js'
 import { MIXTURE_GROUP, packMixture } from '../packed-mixture.js'
@@ -38,7 +42,6 @@ export function createSimdEmbeddingKernel(
   const { rows: m, cols } = landmarks
   const d = projection.rows
   const isSingle = precision === 'f32'
-  const factor = exponentFactor(bandwidth, precision)
   const lanes = isSingle ? PANEL_LANES_F32 : PANEL_LANES_F64
   const panels = panelCount(m, lanes)
   const stride = panels * lanes
@@ -50,69 +53,78 @@ export function createSimdEmbeddingKernel(
 
   const layout = new MemoryLayout()
   const tile = EMBEDDING_TILE_ROWS
-  const xAt = isSingle ? layout.float32(tile * cols) : layout.float64(tile * cols)
-  const panelsAt = isSingle ? layout.float32(stride * cols) : layout.float64(stride * cols)
-  const exactAt = isSingle ? layout.float64(tile * cols) : 0
-  const distancesAt = isSingle ? layout.float32(tile * stride) : 0
-  const kernelAt = layout.float64(tile * stride)
-  const projectionAt = layout.float64(m * width)
-  const weightsAt = layout.float64(m)
-  const nearestAt = layout.float64(tile)
-  const zAt = layout.float64(tile * width)
-  const meansAt = layout.float64(groups * d * MIXTURE_GROUP)
-  const factorsAt = layout.float64(packed?.factors.length ?? 0)
-  const normalisersAt = layout.float64(padded)
-  const differencesAt = layout.float64(2 * d * MIXTURE_GROUP)
-  const termsAt = layout.float64(tile * padded)
-  const largestAt = layout.float64(tile)
-  const sumsAt = layout.float64(tile)
-
+  const planAt = layout.float64(EMBEDDING_PLAN_NUMBERS)
+  const plan: EmbeddingPlan = {
+    factor: exponentFactor(bandwidth, precision),
+    x: isSingle ? layout.float32(tile * cols) : layout.float64(tile * cols),
+    exact: isSingle ? layout.float64(tile * cols) : 0,
+    landmarks: isSingle ? layout.float32(stride * cols) : layout.float64(stride * cols),
+    panels,
+    dimension: cols,
+    stride,
+    distances: isSingle ? layout.float32(tile * stride) : 0,
+    kernel: layout.float64(tile * stride),
+    projection: layout.float64(m * width),
+    m,
+    width,
+    z: layout.float64(tile * width),
+    weights: layout.float64(m),
+    nearest: layout.float64(tile),
+    means: layout.float64(groups * d * MIXTURE_GROUP),
+    factors: layout.float64(packed?.factors.length ?? 0),
+    logNormalisers: layout.float64(padded),
+    groups,
+    d,
+    k,
+    differences: layout.float64(2 * d * MIXTURE_GROUP),
+    terms: layout.float64(tile * padded),
+    largest: layout.float64(tile),
+    sums: layout.float64(tile),
+  }
   const program: SimdProgram = {
     bytes: layout.bytes,
-    load({ f64, f32 }) {
-      if (isSingle) packPanels(landmarks.data, 0, m, cols, lanes, f32, panelsAt / 4)
-      else packPanels(landmarks.data, 0, m, cols, lanes, f64, panelsAt / 8)
+    load(memory) {
+      const { f64, f32 } = memory
+      writeEmbeddingPlan(plan, memory, planAt)
+      if (isSingle) packPanels(landmarks.data, 0, m, cols, lanes, f32, plan.landmarks / 4)
+      else packPanels(landmarks.data, 0, m, cols, lanes, f64, plan.landmarks / 8)
       for (let j = 0; j < m; j++) {
-        const to = projectionAt / 8 + j * width
+        const to = plan.projection / 8 + j * width
         for (let i = 0; i < width; i++) f64[to + i] = i < d ? projection.data[i * m + j]! : 0
       }
-      if (nearestWeights !== undefined) f64.set(nearestWeights, weightsAt / 8)
+      if (nearestWeights !== undefined) f64.set(nearestWeights, plan.weights / 8)
       if (packed === null) return
-      f64.set(packed.means, meansAt / 8)
-      f64.set(packed.factors, factorsAt / 8)
+      f64.set(packed.means, plan.means / 8)
+      f64.set(packed.factors, plan.factors / 8)
       for (let j = 0; j < padded; j++) {
-        f64[normalisersAt / 8 + j] = j < k ? packed.logNormalisers[j]! : Number.NEGATIVE_INFINITY
+        f64[plan.logNormalisers / 8 + j] = j < k ? packed.logNormalisers[j]! : Number.NEGATIVE_INFINITY
       }
     },
   }
+  const xAt = plan.x / (isSingle ? 4 : 8)
+  const exactAt = plan.exact / 8
+  const zAt = plan.z / 8
+  const nearestAt = plan.nearest / 8
+  const largestAt = plan.largest / 8
+  const sumsAt = plan.sums / 8
+  const embedTile = isSingle ? run.embedF32 : run.embedF64
+  const embedAndSumTile = isSingle ? run.embedAndSumF32 : run.embedAndSumF64
   let fallback: EmbeddingKernel | undefined
 
-  /** Leaves kernel rows, projected, in the memory. */
-  function project(
+  function putRows(
     { f64, f32 }: KernelMemory,
     rows: Float64Array,
     start: number,
     count: number,
     nearest: Float64Array | undefined,
   ): void {
-    const length = count * cols
     if (isSingle) {
-      toFloat32Into(rows, start, length, f32, xAt / 4)
-      run.squaredDistancesF32(xAt, count, panelsAt, panels, cols, distancesAt, stride)
-      if (nearest !== undefined) {
-        for (let i = 0, x = exactAt / 8; i < length; i++) f64[x + i] = rows[start + i]!
-        run.nearestF32(distancesAt, count, stride, m, exactAt, panelsAt, cols, weightsAt, nearestAt)
-      }
-      run.expScaledF32(distancesAt, count * stride, factor, kernelAt)
+      packRowsFloat32(rows, start, count, cols, f32, xAt)
+      if (nearest === undefined) return
+      for (let i = 0, n = count * cols; i < n; i++) f64[exactAt + i] = rows[start + i]!
     } else {
-      const x = xAt / 8
-      for (let i = 0; i < length; i++) f64[x + i] = rows[start + i]!
-      run.squaredDistancesF64(xAt, count, panelsAt, panels, cols, kernelAt, stride)
-      if (nearest !== undefined) run.nearestF64(kernelAt, count, stride, m, weightsAt, nearestAt)
-      run.expScaledF64(kernelAt, count * stride, factor)
+      packRows(rows, start, count, cols, f64, xAt)
     }
-    if (nearest !== undefined) for (let r = 0; r < count; r++) nearest[r] = f64[nearestAt / 8 + r]!
-    run.projectF64(kernelAt, count, stride, projectionAt, m, width, zAt)
   }
 
   return {
@@ -124,10 +136,13 @@ export function createSimdEmbeddingKernel(
         fallback.embed(rows, start, count, out, outStart, nearest)
         return
       }
-      project(memory, rows, start, count, nearest)
+      putRows(memory, rows, start, count, nearest)
+      embedTile(planAt, count, nearest === undefined ? 0 : 1)
+      const { f64 } = memory
       for (let r = 0; r < count; r++) {
-        for (let i = 0; i < d; i++) out[outStart + r * d + i] = memory.f64[zAt / 8 + r * width + i]!
+        for (let i = 0; i < d; i++) out[outStart + r * d + i] = f64[zAt + r * width + i]!
       }
+      if (nearest !== undefined) for (let r = 0; r < count; r++) nearest[r] = f64[nearestAt + r]!
     },
     logDensities:
       packed === null
@@ -139,27 +154,14 @@ export function createSimdEmbeddingKernel(
               fallback.logDensities(rows, start, count, out, outStart, nearest)
               return
             }
-            project(memory, rows, start, count, nearest)
-            run.mixtureTermsF64(
-              zAt,
-              count,
-              width,
-              meansAt,
-              factorsAt,
-              normalisersAt,
-              groups,
-              d,
-              differencesAt,
-              termsAt,
-            )
-            run.subtractLargestF64(termsAt, count, padded, largestAt)
-            run.expScaledF64(termsAt, count * padded, 1)
-            run.rowSumsF64(termsAt, count, padded, k, sumsAt)
+            putRows(memory, rows, start, count, nearest)
+            embedAndSumTile(planAt, count, nearest === undefined ? 0 : 1)
             const { f64 } = memory
             for (let r = 0; r < count; r++) {
-              const largest = f64[largestAt / 8 + r]!
-              out[outStart + r] = Number.isFinite(largest) ? largest + log(f64[sumsAt / 8 + r]!) : largest
+              const largest = f64[largestAt + r]!
+              out[outStart + r] = Number.isFinite(largest) ? largest + log(f64[sumsAt + r]!) : largest
             }
+            if (nearest !== undefined) for (let r = 0; r < count; r++) nearest[r] = f64[nearestAt + r]!
           },
   }
 }

@@ -127,6 +127,15 @@ export function createEmbedder(
 ): Embedder {
   const { cols } = embedding.landmarks
   const kernel = createEmbeddingKernel(embedding, options)
+  if (scaler.kind === 'none') {
+    return {
+      dimensions: kernel.dimensions,
+      tile: (rows, first, count, out, outStart, nearest) =>
+        kernel.embed(rows.data, first * cols, count, out, outStart, nearest),
+      logDensities: (rows, first, count, out, outStart, nearest) =>
+        kernel.logDensities(rows.data, first * cols, count, out, outStart, nearest),
+    }
+  }
   const scaled = new Float64Array(EMBEDDING_TILE_ROWS * cols)
   return {
     dimensions: kernel.dimensions,

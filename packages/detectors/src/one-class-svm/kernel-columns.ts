@@ -9,6 +9,7 @@ import {
   MemoryLayout,
   PANEL_LANES_F64,
   packPanels,
+  packRows,
   panelCount,
   type SimdKernels,
   type SimdProgram,
@@ -103,8 +104,7 @@ function createSimdColumns(
         return
       }
       const { f64 } = memory
-      const length = count * dimension
-      for (let i = 0, x = xAt / 8; i < length; i++) f64[x + i] = rows[start + i]!
+      packRows(rows, start, count, dimension, f64, xAt / 8)
       const panels = panelCount(width, PANEL_LANES_F64)
       const stride = panels * PANEL_LANES_F64
       const y = panelsAt + 8 * first * dimension

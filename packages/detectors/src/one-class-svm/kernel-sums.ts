@@ -16,6 +16,8 @@ import {
   PANEL_LANES_F64,
   type Precision,
   packPanels,
+  packRows,
+  packRowsFloat32,
   panelCount,
   type SimdKernels,
   type SimdProgram,
@@ -99,9 +101,8 @@ function createSimdSums(
       return
     }
     const { f64, f32 } = memory
-    const length = count * cols
-    if (isSingle) toFloat32Into(rows, start, length, f32, xAt / 4)
-    else for (let i = 0, x = xAt / 8; i < length; i++) f64[x + i] = rows[start + i]!
+    if (isSingle) packRowsFloat32(rows, start, count, cols, f32, xAt / 4)
+    else packRows(rows, start, count, cols, f64, xAt / 8)
     const sums = sumsAt / 8
     for (let i = 0; i < PARTIAL_SUMS * count; i++) f64[sums + i] = 0
     for (let first = 0; first < padded; first += BLOCK_VECTORS) {

@@ -1,9 +1,12 @@
 /**
- * Panels: rows laid side by side for the distance kernels, four rows of float64 or eight of float32 at a time.
+ * Panels: rows laid side by side for the distance kernels, four rows of float64 or eight of float32 at a time; and
+ * the rows that are measured against them, four at a time.
  *
  * Element (panel · dimension + t) · lanes + lane is column t of row panel · lanes + lane; lanes without a row are
  * 0, and whoever reads results leaves them out.
  */
+
+import { LARGEST_FLOAT32, toFloat32Into } from '../precision.js'
 
 export const PANEL_LANES_F64 = 4
 export const PANEL_LANES_F32 = 8
@@ -30,4 +33,60 @@ export function packPanels(
     let to = outStart + (row - lane) * dimension + lane
     for (let t = 0; t < dimension; t++, to += lanes) out[to] = source[from++]!
   }
+}
+
+/** Rows of X that the distance kernels take at a time. */
+export const ROW_GROUP = 4
+
+/**
+ * Lays out `count` rows of `source` (row-major, `dimension` wide, from element `start` on) at `out[outStart]` as the
+ * distance kernels take X: groups of ROW_GROUP rows column after column, what is left row after row.
+ */
+export function packRows(
+  source: Float64Array,
+  start: number,
+  count: number,
+  dimension: number,
+  out: Float64Array,
+  outStart: number,
+): void {
+  let from = start
+  let to = outStart
+  for (let left = count; left >= ROW_GROUP; left -= ROW_GROUP) {
+    const second = from + dimension
+    const third = second + dimension
+    const fourth = third + dimension
+    for (let t = 0; t < dimension; t++, to += ROW_GROUP) {
+      out[to] = source[from + t]!
+      out[to + 1] = source[second + t]!
+      out[to + 2] = source[third + t]!
+      out[to + 3] = source[fourth + t]!
+    }
+    from = fourth + dimension
+  }
+  const end = outStart + count * dimension
+  while (to < end) out[to++] = source[from++]!
+}
+
+/** As `packRows`, each number as `toFloat32` has it. */
+export function packRowsFloat32(
+  source: Float64Array,
+  start: number,
+  count: number,
+  dimension: number,
+  out: Float32Array,
+  outStart: number,
+): void {
+  let from = start
+  let to = outStart
+  for (let left = count; left >= ROW_GROUP; left -= ROW_GROUP) {
+    for (let t = 0; t < dimension; t++) {
+      for (let r = 0; r < ROW_GROUP; r++) {
+        const value = source[from + r * dimension + t]!
+        out[to++] = Math.min(LARGEST_FLOAT32, Math.max(-LARGEST_FLOAT32, value))
+      }
+    }
+    from += ROW_GROUP * dimension
+  }
+  toFloat32Into(source, from, count * dimension - (to - outStart), out, to)
 }

@@ -35,6 +35,10 @@ export interface KernelFunctions {
     out: number,
     stride: number,
   ): void
+  embedF64(plan: number, rows: number, nearest: number): void
+  embedF32(plan: number, rows: number, nearest: number): void
+  embedAndSumF64(plan: number, rows: number, nearest: number): void
+  embedAndSumF32(plan: number, rows: number, nearest: number): void
   expScaledF64(values: number, count: number, factor: number): void
   expScaledF32(values: number, count: number, factor: number, out: number): void
   roundToF32(values: number, count: number): void
@@ -72,6 +76,7 @@ export interface KernelFunctions {
 export interface KernelMemory {
   readonly f64: Float64Array
   readonly f32: Float32Array
+  readonly i32: Int32Array
 }
 
 export interface SimdProgram {
@@ -174,7 +179,11 @@ function instantiate(wasm: WasmGlobal, module: object): SimdKernels {
 }
 
 function viewsOf({ buffer }: WasmMemory): KernelMemory {
-  return { f64: new Float64Array(buffer), f32: new Float32Array(buffer) }
+  return {
+    f64: new Float64Array(buffer),
+    f32: new Float32Array(buffer),
+    i32: new Int32Array(buffer),
+  }
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'

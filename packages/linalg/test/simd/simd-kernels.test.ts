@@ -18,6 +18,8 @@ import {
   PANEL_LANES_F32,
   PANEL_LANES_F64,
   packPanels,
+  packRows,
+  packRowsFloat32,
   panelCount,
   prepareSimdKernels,
   type SimdKernels,
@@ -91,7 +93,7 @@ describe('SIMD kernels', () => {
         const nearestAt = layout.float64(rows)
         const outAt = layout.float64(rows * stride)
         withMemory(layout.bytes, ({ f64 }) => {
-          f64.set(x, xAt / 8)
+          packRows(x, 0, rows, dimension, f64, xAt / 8)
           f64.set(weights, weightsAt / 8)
           packPanels(y, 0, m, dimension, PANEL_LANES_F64, f64, yAt / 8)
           kernels.run.squaredDistancesF64(xAt, rows, yAt, panels, dimension, outAt, stride)
@@ -139,7 +141,7 @@ describe('SIMD kernels', () => {
         const distancesAt = layout.float32(rows * stride)
         const outAt = layout.float64(rows * stride)
         withMemory(layout.bytes, ({ f64, f32 }) => {
-          f32.set(x32, xAt / 4)
+          packRowsFloat32(x, 0, rows, dimension, f32, xAt / 4)
           f64.set(weights, weightsAt / 8)
           packPanels(Float64Array.from(y32), 0, m, dimension, PANEL_LANES_F32, f32, yAt / 4)
           kernels.run.squaredDistancesF32(xAt, rows, yAt, panels, dimension, distancesAt, stride)
