@@ -8,7 +8,7 @@
  */
 import { squaredDistancesF32, squaredDistancesF64 } from './distances'
 import { expScaledF32, expScaledF64 } from './exponentials'
-import { mixtureTermsF64, rowSumsF64, subtractLargestF64 } from './mixture'
+import { keepTermsF64, mixtureTermsF64, sumTermsF64 } from './mixture'
 import { nearestF32, nearestF64, projectF64 } from './sums'
 
 @unmanaged
@@ -48,6 +48,8 @@ class Plan {
   differences: usize
   terms: usize
   largest: usize
+  /** Words for the rows' ends among the terms that are kept. */
+  ends: usize
   sums: usize
 }
 
@@ -82,11 +84,10 @@ function mixtureSumsF64(plan: usize, rows: i32): void {
   const p = changetype<Plan>(plan)
   const groups = p.groups
   const terms = p.terms
-  const padded = groups << 2
   mixtureTermsF64(p.z, rows, p.width, p.means, p.factors, p.logNormalisers, groups, p.d, p.differences, terms)
-  subtractLargestF64(terms, rows, padded, p.largest)
-  expScaledF64(terms, rows * padded, 1)
-  rowSumsF64(terms, rows, padded, p.k, p.sums)
+  const kept = keepTermsF64(terms, rows, groups << 2, p.k, p.largest, p.ends)
+  expScaledF64(terms, (kept + 3) & ~3, 1)
+  sumTermsF64(terms, rows, p.ends, p.sums)
 }
 
 export function embedAndSumF64(plan: usize, rows: i32, nearest: bool): void {

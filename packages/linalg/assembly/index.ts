@@ -5,7 +5,7 @@
 export { squaredDistancesF32, squaredDistancesF64 } from './distances'
 export { embedAndSumF32, embedAndSumF64, embedF32, embedF64 } from './embedding'
 export { expScaledF32, expScaledF64 } from './exponentials'
-export { mixtureTermsF64, rowSumsF64, subtractLargestF64 } from './mixture'
+export { keepTermsF64, mixtureTermsF64, sumTermsF64 } from './mixture'
 export { nearestF32, nearestF64, projectF64, roundToF32, weightedSumsF64 } from './sums'
 
 /** Constants of the kernels lie below this byte; what is above belongs to the caller. */

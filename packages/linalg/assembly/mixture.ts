@@ -117,15 +117,25 @@ export function mixtureTermsF64(
   }
 }
 
-/** The lowest exponent of a log-sum-exp: that of src/log-sum-exp.ts. */
-const LOWEST_EXPONENT: f64 = -708
+/** A term lower than the largest by more is left out: src/log-sum-exp.ts says why. */
+const LOWEST_EXPONENT: f64 = -60
 
 /**
- * largest[r] = the largest of row r's `width` terms (a multiple of 4), which is then taken from each of them; none
- * is left below LOWEST_EXPONENT.
+ * largest[r] = the largest of row r's terms (`width` of them, a multiple of 4, those beyond `count` being −∞). What
+ * the terms are below it is left in their place, without those that are left out and without gaps: in a mixture few
+ * components matter to a row, and exp is spared for the rest. Row r's end at ends[r]; returned is the number in all.
  */
-export function subtractLargestF64(terms: usize, rows: i32, width: i32, largest: usize): void {
+export function keepTermsF64(
+  terms: usize,
+  rows: i32,
+  width: i32,
+  count: i32,
+  largest: usize,
+  ends: usize,
+): i32 {
   const bytes: usize = usize(width) << 3
+  const countBytes: usize = usize(count) << 3
+  let to = terms
   for (let r = 0; r < rows; r++) {
     const row = terms + usize(r) * bytes
     let a = f64x2.splat(-Infinity)
@@ -137,44 +147,26 @@ export function subtractLargestF64(terms: usize, rows: i32, width: i32, largest:
     a = f64x2.pmax(a, b)
     const top = max(f64x2.extract_lane(a, 0), f64x2.extract_lane(a, 1))
     store<f64>(largest + (usize(r) << 3), top)
-    const all = f64x2.splat(top)
-    const lowest = f64x2.splat(LOWEST_EXPONENT)
-    for (let j: usize = 0; j < bytes; j += 16) {
-      v128.store(row + j, f64x2.pmax(f64x2.sub(v128.load(row + j), all), lowest))
+    const end = row + countBytes
+    for (let at = row; at < end; at += 8) {
+      const exponent = load<f64>(at) - top
+      store<f64>(to, exponent)
+      to += usize(!(exponent < LOWEST_EXPONENT)) << 3
     }
+    store<usize>(ends + (usize(r) << 2), to)
   }
+  // exp takes four at a time
+  for (let at = to; (at - terms) & 31; at += 8) store<f64>(at, 0)
+  return i32((to - terms) >> 3)
 }
 
-/** sums[r] = Σ values[r, j], j ascending below count; rows of `width`. */
-export function rowSumsF64(values: usize, rows: i32, width: i32, count: i32, sums: usize): void {
-  const bytes: usize = usize(width) << 3
-  const countBytes: usize = usize(count) << 3
-  let r = 0
-  for (; r + 4 <= rows; r += 4) {
-    const v0 = values + usize(r) * bytes
-    const v1 = v0 + bytes
-    const v2 = v1 + bytes
-    const v3 = v2 + bytes
-    let a: f64 = 0
-    let b: f64 = 0
-    let c: f64 = 0
-    let e: f64 = 0
-    for (let j: usize = 0; j < countBytes; j += 8) {
-      a += load<f64>(v0 + j)
-      b += load<f64>(v1 + j)
-      c += load<f64>(v2 + j)
-      e += load<f64>(v3 + j)
-    }
-    const s = sums + (usize(r) << 3)
-    store<f64>(s, a)
-    store<f64>(s, b, 8)
-    store<f64>(s, c, 16)
-    store<f64>(s, e, 24)
-  }
-  for (; r < rows; r++) {
-    const row = values + usize(r) * bytes
-    let a: f64 = 0
-    for (let j: usize = 0; j < countBytes; j += 8) a += load<f64>(row + j)
-    store<f64>(sums + (usize(r) << 3), a)
+/** sums[r] = Σ of the values that end at ends[r] and begin where the row before ends, in ascending order. */
+export function sumTermsF64(values: usize, rows: i32, ends: usize, sums: usize): void {
+  let at = values
+  for (let r = 0; r < rows; r++) {
+    const end = load<usize>(ends + (usize(r) << 2))
+    let sum: f64 = 0
+    for (; at < end; at += 8) sum += load<f64>(at)
+    store<f64>(sums + (usize(r) << 3), sum)
   }
 }

@@ -1,12 +1,12 @@
 /**
  * log Σ exp(v), without overflow and without losing what underflows beside nothing.
  *
- * The largest term is taken out first, so the largest exponential is 1. Sums run from low index to high. Exponents
- * below −708 count as that: beside 1 either is nothing, and exp need not go below the normal numbers.
+ * The largest term is taken out first, so the largest exponential is 1. Sums run from low index to high. Terms
+ * lower than the largest by more than 60 are left out: e^−60 is 2^−87, and a thousand million of them are lost beside 1.
  */
 import { exp, log } from '@oddflow/core'
 
-const LOWEST_EXPONENT = -708
+const LOWEST_EXPONENT = -60
 
 /** log Σ exp(values[i]) over start … start + length; −Infinity when all are, or when there are none. */
 export function logSumExp(values: Float64Array, start: number, length: number): number {
@@ -15,6 +15,9 @@ export function logSumExp(values: Float64Array, start: number, length: number): 
   for (let i = start; i < end; i++) if (values[i]! > largest) largest = values[i]!
   if (!Number.isFinite(largest)) return largest
   let sum = 0
-  for (let i = start; i < end; i++) sum += exp(Math.max(values[i]! - largest, LOWEST_EXPONENT))
+  for (let i = start; i < end; i++) {
+    const exponent = values[i]! - largest
+    if (!(exponent < LOWEST_EXPONENT)) sum += exp(exponent)
+  }
   return largest + log(sum)
 }

@@ -30,7 +30,7 @@ export function toFloat32Into(
 ): void {
   for (let i = 0; i < length; i++) {
     const value = values[start + i]!
-    out[outStart + i] = Math.min(LARGEST_FLOAT32, Math.max(-LARGEST_FLOAT32, value))
+    out[outStart + i] = Math.abs(value) <= LARGEST_FLOAT32 ? value : toFloat32(value)
   }
 }
 

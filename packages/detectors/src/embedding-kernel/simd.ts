@@ -79,6 +79,7 @@ export function createSimdEmbeddingKernel(
     differences: layout.float64(2 * d * MIXTURE_GROUP),
     terms: layout.float64(tile * padded),
     largest: layout.float64(tile),
+    ends: layout.float32(tile),
     sums: layout.float64(tile),
   }
   const program: SimdProgram = {

@@ -29,6 +29,7 @@ const WORDS = [
   'differences',
   'terms',
   'largest',
+  'ends',
   'sums',
 ] as const
 
@@ -38,7 +39,7 @@ export type EmbeddingPlan = Readonly<Record<(typeof WORDS)[number], number>> & {
 }
 
 /** Numbers of float64 that a plan takes. */
-export const EMBEDDING_PLAN_NUMBERS = 1 + WORDS.length / 2
+export const EMBEDDING_PLAN_NUMBERS = 1 + Math.ceil(WORDS.length / 2)
 
 export function writeEmbeddingPlan(plan: EmbeddingPlan, { f64, i32 }: KernelMemory, address: number): void {
   f64[address / 8] = plan.factor

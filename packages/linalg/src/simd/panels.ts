@@ -6,7 +6,7 @@
  * 0, and whoever reads results leaves them out.
  */
 
-import { LARGEST_FLOAT32, toFloat32Into } from '../precision.js'
+import { LARGEST_FLOAT32, toFloat32, toFloat32Into } from '../precision.js'
 
 export const PANEL_LANES_F64 = 4
 export const PANEL_LANES_F32 = 8
@@ -83,7 +83,7 @@ export function packRowsFloat32(
     for (let t = 0; t < dimension; t++) {
       for (let r = 0; r < ROW_GROUP; r++) {
         const value = source[from + r * dimension + t]!
-        out[to++] = Math.min(LARGEST_FLOAT32, Math.max(-LARGEST_FLOAT32, value))
+        out[to++] = Math.abs(value) <= LARGEST_FLOAT32 ? value : toFloat32(value)
       }
     }
     from += ROW_GROUP * dimension

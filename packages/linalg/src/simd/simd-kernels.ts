@@ -68,8 +68,15 @@ export interface KernelFunctions {
     differences: number,
     terms: number,
   ): void
-  subtractLargestF64(terms: number, rows: number, width: number, largest: number): void
-  rowSumsF64(values: number, rows: number, width: number, count: number, sums: number): void
+  keepTermsF64(
+    terms: number,
+    rows: number,
+    width: number,
+    count: number,
+    largest: number,
+    ends: number,
+  ): number
+  sumTermsF64(values: number, rows: number, ends: number, sums: number): void
 }
 
 /** The whole memory, as numbers; other objects after the memory has grown. */
