@@ -155,7 +155,7 @@ export function nearestF64(
  *
  * A float32 distance is off by the rounding of x, at most 2^-24·‖x‖, and by that of its sum, a share of
  * (dimension + 2)·2^-24 of the square; so the nearest row's is at most (√smallest + 2^-23·‖x‖)·(1 + that share).
- * The bound is drawn a little wider, and by what underflows.
+ * The bound is drawn a little wider, and by what underflows. Rows of `values` have whole panels.
  */
 export function nearestF32(
   values: usize,
@@ -188,28 +188,37 @@ export function nearestF32(
       min(f32x4.extract_lane(a, 2), f32x4.extract_lane(a, 3)),
     )
     for (; j < countBytes; j += 4) smallest = min(smallest, load<f32>(row + j))
-    let norm: f64 = 0
-    for (let t: usize = 0; t < xBytes; t += 8) {
-      const v = load<f64>(x0 + t)
-      norm += v * v
+    // only for the bound: the order of its terms does not matter
+    let squares = f64x2.splat(0)
+    let t: usize = 0
+    for (; t + 16 <= xBytes; t += 16) {
+      const v = v128.load(x0 + t)
+      squares = f64x2.add(squares, f64x2.mul(v, v))
     }
+    let norm = f64x2.extract_lane(squares, 0) + f64x2.extract_lane(squares, 1)
+    if (t < xBytes) norm += load<f64>(x0 + t) * load<f64>(x0 + t)
     const reach = (sqrt(f64(smallest)) + sqrt(norm) * 2.384185791015625e-7 + 1e-18) * share
     const bound = f32(reach * reach * 1.000001)
+    const bounds = f32x4.splat(bound)
     let found: usize = 0
     let nearest: f64 = Infinity
-    for (j = 0; j < countBytes; j += 4) {
-      if (!(load<f32>(row + j) <= bound)) continue
-      // lane j mod 8 of panel j / 8
-      let at = panels + (((j >> 5) * xBytes) << 2) + (j & 31)
-      let sum: f64 = 0
-      for (let t: usize = 0; t < xBytes; t += 8) {
-        const difference = load<f64>(x0 + t) - f64(load<f32>(at))
-        sum += difference * difference
-        at += 32
-      }
-      if (sum < nearest) {
-        nearest = sum
-        found = j
+    for (j = 0; j < countBytes; j += 16) {
+      let within = i32x4.bitmask(f32x4.le(v128.load(row + j), bounds))
+      for (; within !== 0; within &= within - 1) {
+        const element = j + (usize(ctz(within)) << 2)
+        if (element >= countBytes) break
+        // lane element / 4 mod 8 of panel element / 32
+        let at = panels + (((element >> 5) * xBytes) << 2) + (element & 31)
+        let sum: f64 = 0
+        for (t = 0; t < xBytes; t += 8) {
+          const difference = load<f64>(x0 + t) - f64(load<f32>(at))
+          sum += difference * difference
+          at += 32
+        }
+        if (sum < nearest) {
+          nearest = sum
+          found = element
+        }
       }
     }
     store<f64>(out + (usize(r) << 3), load<f64>(weights + (found << 1)) * nearest)

@@ -80,13 +80,20 @@ export function packRowsFloat32(
   let from = start
   let to = outStart
   for (let left = count; left >= ROW_GROUP; left -= ROW_GROUP) {
-    for (let t = 0; t < dimension; t++) {
-      for (let r = 0; r < ROW_GROUP; r++) {
-        const value = source[from + r * dimension + t]!
-        out[to++] = Math.abs(value) <= LARGEST_FLOAT32 ? value : toFloat32(value)
-      }
+    const second = from + dimension
+    const third = second + dimension
+    const fourth = third + dimension
+    for (let t = 0; t < dimension; t++, to += ROW_GROUP) {
+      const a = source[from + t]!
+      const b = source[second + t]!
+      const c = source[third + t]!
+      const d = source[fourth + t]!
+      out[to] = Math.abs(a) <= LARGEST_FLOAT32 ? a : toFloat32(a)
+      out[to + 1] = Math.abs(b) <= LARGEST_FLOAT32 ? b : toFloat32(b)
+      out[to + 2] = Math.abs(c) <= LARGEST_FLOAT32 ? c : toFloat32(c)
+      out[to + 3] = Math.abs(d) <= LARGEST_FLOAT32 ? d : toFloat32(d)
     }
-    from += ROW_GROUP * dimension
+    from = fourth + dimension
   }
   toFloat32Into(source, from, count * dimension - (to - outStart), out, to)
 }
