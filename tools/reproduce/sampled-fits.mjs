@@ -71,7 +71,7 @@ function runOne(data, { set, detector, seed }, say) {
       bandwidth: model.embedding.bandwidth,
       components: model.mixture.weights.length,
       auc: auc(guarded, novel).value,
-      density: auc(parts.logDensity, novel).value,
+      density: auc(parts.unguarded, novel).value,
       // shared with the fit before where only the search differs
       bandwidthMillis: at.embedding - at.bandwidth,
       searchMillis: at.mixture - at.clusters,

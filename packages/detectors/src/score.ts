@@ -69,16 +69,16 @@ export function embedSamples(
 
 export function createScoreParts(rows: number): ScoreParts {
   return {
-    logDensity: new Float64Array(rows),
+    unguarded: new Float64Array(rows),
     support: new Float64Array(rows),
     densityTerm: new Float64Array(rows),
     supportTerm: new Float64Array(rows),
   }
 }
 
-/** Whether `scoreParts` can take the scores of a model apart: the detectors of embedding and mixture. */
+/** Whether `scoreParts` can take the scores of a model apart: those of the detectors that embed. */
 export function hasScoreParts(model: DetectorModel): boolean {
-  return 'embedding' in model && 'mixture' in model
+  return 'embedding' in model
 }
 
 /** The parts of the scores of all rows, to explain them; returns `out`. Errors as `scoreSamples`. */
@@ -93,7 +93,7 @@ export function scoreParts(
   if (scorer.parts === undefined) {
     throw new ArgumentError(`model: a score of ${model.kind} has no parts`, 'model')
   }
-  for (const part of [out.logDensity, out.support, out.densityTerm, out.supportTerm]) {
+  for (const part of [out.unguarded, out.support, out.densityTerm, out.supportTerm]) {
     checkRoom(part, matrix.rows)
   }
   scorer.parts(matrix, out)

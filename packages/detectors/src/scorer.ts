@@ -9,11 +9,11 @@ import { scaleInto } from './scaler.js'
 
 /** Where a score comes from; each array has room for all rows. */
 export interface ScoreParts {
-  /** Log-density of φ′(x) under the mixture. */
-  readonly logDensity: Float64Array
+  /** What the detector scores without a guard: the mixture's log-density of φ′(x), or f(φ′(x)) of the linear SVM. */
+  readonly unguarded: Float64Array
   /** −‖x − l‖² / r² over the nearest landmark l, with h² for r² where the model has no guard; may be −Infinity. */
   readonly support: Float64Array
-  /** The score's two summands: logarithms of tail probabilities; without a guard the log-density, and 0. */
+  /** The score's two summands: logarithms of tail probabilities; without a guard the unguarded score, and 0. */
   readonly densityTerm: Float64Array
   readonly supportTerm: Float64Array
 }

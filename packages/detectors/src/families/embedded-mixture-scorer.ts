@@ -50,7 +50,7 @@ export function createEmbeddedMixtureScorer(
         for (let r = 0; r < count; r++) {
           const logDensity = logDensities[r]!
           const support = -nearest[r]!
-          out.logDensity[i + r] = logDensity
+          out.unguarded[i + r] = logDensity
           out.support[i + r] = support
           out.densityTerm[i + r] = guard === null ? logDensity : logTail(guard.density, logDensity)
           out.supportTerm[i + r] = guard === null ? 0 : logTail(guard.support, support)

@@ -4,6 +4,7 @@
  * support guard (support-guard.ts) the score is the sum of two logarithms of tail probabilities, without one f itself.
  */
 import type { Matrix } from '@oddflow/core'
+import { exponentFactor } from '@oddflow/linalg'
 import { checkEmbedding } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
 import type { EmbeddedSvmName } from '../detector-name.js'
@@ -98,12 +99,11 @@ export function embeddedSvm(
     ): Scorer {
       const { precision } = parameters
       const guard = supportGuard === null ? null : createSupportGuard(supportGuard)
-      const embedder = createEmbedder(scaler, embedding, {
-        precision,
-        simd,
-        ...(guard === null ? {} : { nearestWeights: guard.weights }),
-      })
-      const nearest = guard === null ? undefined : new Float64Array(EMBEDDING_TILE_ROWS)
+      const { bandwidth, landmarks } = embedding
+      const nearestWeights =
+        guard?.weights ?? new Float64Array(landmarks.rows).fill(-exponentFactor(bandwidth, precision))
+      const embedder = createEmbedder(scaler, embedding, { precision, simd, nearestWeights })
+      const nearest = new Float64Array(EMBEDDING_TILE_ROWS)
       const workspace = createOneClassSvmWorkspace(svm)
       const d = embedder.dimensions
       const data = new Float64Array(EMBEDDING_TILE_ROWS * d)
@@ -114,13 +114,28 @@ export function embeddedSvm(
         score(rows, out) {
           for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
             const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
-            embedder.tile(rows, i, count, data, 0, nearest)
+            embedder.tile(rows, i, count, data, 0, guard === null ? undefined : nearest)
             scoreOneClassSvm(svm, tile, scores, workspace)
             for (let r = 0; r < count; r++) {
               out[i + r] =
-                guard === null || nearest === undefined
+                guard === null
                   ? scores[r]!
                   : logTail(guard.density, scores[r]!) + logTail(guard.support, -nearest[r]!)
+            }
+          }
+        },
+        parts(rows, out) {
+          for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
+            const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
+            embedder.tile(rows, i, count, data, 0, nearest)
+            scoreOneClassSvm(svm, tile, scores, workspace)
+            for (let r = 0; r < count; r++) {
+              const f = scores[r]!
+              const support = -nearest[r]!
+              out.unguarded[i + r] = f
+              out.support[i + r] = support
+              out.densityTerm[i + r] = guard === null ? f : logTail(guard.density, f)
+              out.supportTerm[i + r] = guard === null ? 0 : logTail(guard.support, support)
             }
           }
         },

@@ -19,7 +19,7 @@ export const GUARD_CHECKS: ConformanceChecks = {
     expect(scores[0]!).toBeLessThan(lowest)
   },
 
-  'the parts of a score add up to it, and without a guard to the log-density': (detector) => {
+  'the parts of a score add up to it, and without a guard to what is scored then': (detector) => {
     for (const options of variantsFor(detector)) {
       const model = train(detector, clusteredRows(90, COLUMNS), options)
       const workspace = createScoreWorkspace(model)
@@ -38,7 +38,7 @@ export const GUARD_CHECKS: ConformanceChecks = {
       for (let i = 0; i < 40; i++) {
         expect(parts.densityTerm[i]! + parts.supportTerm[i]!).toBe(scores[i])
         expect(parts.support[i]!).toBeLessThanOrEqual(0)
-        if (options.supportGuard === false) expect(scores[i]).toBe(parts.logDensity[i])
+        if (options.supportGuard === false) expect(scores[i]).toBe(parts.unguarded[i])
         else expect(scores[i]!).toBeLessThan(0)
       }
       expect(() => scoreParts(model, rows, createScoreParts(39), workspace)).toThrow(/out: expected/)
