@@ -112,7 +112,7 @@ describe.skipIf(goldenAbsent)("golden 10: the authors' one-class SVMs", () => {
       expect(Math.abs(found.model.offset / stored.rho - 1)).toBeLessThan(1e-4)
       expect(areaUnderRoc(found.novelty, labels, 2e-3)).toBeGreaterThanOrEqual(stored.auc)
       expect(areaUnderRoc(found.novelty, labels, -2e-3)).toBeLessThanOrEqual(stored.auc)
-      const isLast = solved === paths.findLast((path) => (path.solved?.steps ?? 0) > MANY_STEPS)?.solved
+      const isLast = solved === paths.filter((path) => (path.solved?.steps ?? 0) > MANY_STEPS).at(-1)?.solved
       if (solved.steps <= MANY_STEPS || isLast)
         expectEnd(solve({ shrinking: false, tolerance: 1e-8 }), solved)
     }, 60_000)
