@@ -24,6 +24,7 @@
 #define TILE 4
 #define BLOCK 512
 #define BATCH_ROWS 8
+#define LOWEST_EXPONENT -60
 #if VECTOR
 #define LANES ((int)(2 * VECTOR / sizeof(KERNEL)))
 #define GROUP ((int)(VECTOR / sizeof(SUM)))
@@ -208,8 +209,9 @@ static void score_kjl(const K *x, int rows, double *out) {
   distances(x, rows, landmarks, panels, D, kernel, stride);
   EXP(kernel, rows * stride, factor);
   project(rows, stride);
+  int kept = 0, ends[BATCH_ROWS];
   for (int r = 0; r < rows; r++) {
-    S *restrict row = terms + r * groups * GROUP;
+    S *row = terms + r * groups * GROUP;
     for (int g = 0; g < groups; g++) {
       VS differences[16], q = {0};
       const VS *restrict mu = (const VS *)means + g * d, *restrict f = (const VS *)factors + g * triangle;
@@ -223,13 +225,21 @@ static void score_kjl(const K *x, int rows, double *out) {
     }
     S largest = row[0];
     for (int j = 1; j < groups * GROUP; j++) largest = row[j] > largest ? row[j] : largest;
-    for (int j = 0; j < groups * GROUP; j++) row[j] -= largest;
     out[r] = largest;
+    /* terms lost beside the largest are left out; the others of all rows move together, for one pass of exp */
+    for (int j = 0; j < k; j++) {
+      const S lower = row[j] - largest;
+      terms[kept] = lower;
+      kept += lower >= LOWEST_EXPONENT;
+    }
+    ends[r] = kept;
   }
-  EXP(terms, rows * groups * GROUP, 1);
-  for (int r = 0; r < rows; r++) {
+  const int filled = (kept + GROUP - 1) / GROUP * GROUP;
+  for (int j = kept; j < filled; j++) terms[j] = 0;
+  EXP(terms, filled, 1);
+  for (int r = 0, j = 0; r < rows; r++) {
     S sum = 0;
-    for (int j = 0; j < k; j++) sum += terms[r * groups * GROUP + j];
+    for (; j < ends[r]; j++) sum += terms[j];
     out[r] += log(sum);
   }
 }
@@ -280,7 +290,8 @@ static void score_kjl(const K *x, int rows, double *out) {
       terms[j] = normalisers[j] - (S)0.5 * q;
       if (terms[j] > largest) largest = terms[j];
     }
-    for (int j = 0; j < k; j++) sum += EXP(terms[j] - largest);
+    for (int j = 0; j < k; j++)
+      if (terms[j] - largest >= LOWEST_EXPONENT) sum += EXP(terms[j] - largest);
     out[r] = largest + LOG(sum);
   }
 }
