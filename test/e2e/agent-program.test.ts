@@ -30,6 +30,33 @@ describe('folding', () => {
   })
 })
 
+describe('an alert', () => {
+  it('says why: how rare, what is nearest, and which features are out', async () => {
+    const eve = inFolder('explained.json')
+    const firmware = lab('novel-firmware.pcap').path
+    await agentOnce(['--read', firmware, '--model', model, '--eve', eve, '--no-fold'])
+    const events = readEve(eve)
+    const scored = events.filter(({ oddflow }) => oddflow.rule === 'score')
+    expect(scored.length).toBeGreaterThan(0)
+    for (const { oddflow } of scored) {
+      expect(oddflow.rarity?.flows).toBeGreaterThan(100)
+      expect(oddflow.rarity?.atMost).toBeLessThan(0.02)
+      expect(oddflow.mode?.weight).toBeGreaterThan(0)
+      expect(oddflow.features.length).toBeGreaterThan(0)
+      expect(oddflow.features.length).toBeLessThanOrEqual(5)
+      for (const { name, value, nearest } of oddflow.features) {
+        expect(name).toMatch(/^(iat|size)\d+$/)
+        expect(value).not.toBe(nearest)
+      }
+      expect(oddflow.summary).toContain(`${oddflow.features[0]?.name} `)
+      expect(oddflow.lostInWindow).toBe(0)
+    }
+    for (const { oddflow } of events.filter(({ oddflow }) => oddflow.rule === 'one-packet')) {
+      expect(oddflow).toMatchObject({ rarity: null, mode: null, features: [] })
+    }
+  })
+})
+
 describe('a state folder', () => {
   it('is made, and what could not be delivered is delivered by the next run', async () => {
     const state = inFolder('states/one')

@@ -12,6 +12,13 @@ export * from './cluster-selection.js'
 export type { DetectorDefinition } from './detector-definition.js'
 export * from './detector-name.js'
 export { embedRows } from './embedding.js'
+export {
+  createExplainer,
+  type Explainer,
+  type FeatureShare,
+  type NearestMode,
+  type ScoreExplanation,
+} from './explain/explain-score.js'
 export * from './fit.js'
 export { createMixture, mixtureCovariances, mixtureLogDensities } from './gaussian-mixture.js'
 export * from './model.js'

@@ -77,6 +77,11 @@ export interface EveEvent {
     score: number | null
     decision: number | null
     threshold: number
+    rarity: { atMost: number; flows: number } | null
+    summary: string
+    mode: { component: number; weight: number } | null
+    features: { name: string; value: number; nearest: number; typical: number; gain: number }[]
+    lostInWindow: number
     flow: {
       protocol: string
       source: string

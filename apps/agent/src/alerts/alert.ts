@@ -6,6 +6,7 @@
  * give the same alert, with the same id.
  */
 import type { VerdictRule } from '@oddflow/program'
+import type { Rarity } from '../budget/thresholds.js'
 
 /** The field names of `oddflow score --format json`. */
 export interface AlertFlow {
@@ -61,6 +62,12 @@ export interface Alert {
   readonly model: string
   /** Packets that did not reach the agent up to now, from which an alert may be wrong. */
   readonly lostPackets: number
+  /** Of those, since the flow began: what it may miss. */
+  readonly lostInWindow: number
+  /** How rare such a score is among normal flows; null where there is no score. */
+  readonly rarity: Rarity | null
+  /** The features that were scored, D numbers; null where there is no score. */
+  readonly row: Float64Array | null
   /** Set on an alert that stands for several alike ones. */
   readonly folded: FoldedAlerts | null
 }

@@ -9,6 +9,7 @@
 import { communityId } from '@oddflow/flows'
 import { jsonLine } from '@oddflow/program'
 import type { Alert } from './alert.js'
+import type { AlertExplanation } from './explain-alert.js'
 
 const ICMP = 1
 const ICMPV6 = 58
@@ -28,7 +29,11 @@ const SIGNATURES = {
 } as const
 
 /** @param iface - the interface's name, null for a file. */
-export function eveEvent(alert: Alert, iface: string | null): Record<string, unknown> {
+export function eveEvent(
+  alert: Alert,
+  iface: string | null,
+  explanation: AlertExplanation,
+): Record<string, unknown> {
   const { flow, protocol } = alert
   const isIcmp = protocol === ICMP || protocol === ICMPV6
   const ports = isIcmp
@@ -69,7 +74,10 @@ export function eveEvent(alert: Alert, iface: string | null): Record<string, unk
       early: alert.early,
       device: alert.device,
       flow,
+      rarity: alert.rarity,
+      ...explanation,
       lostPackets: alert.lostPackets,
+      lostInWindow: alert.lostInWindow,
       ...(alert.folded === null ? {} : { folded: alert.folded }),
     },
   }
@@ -88,8 +96,8 @@ function communityIdOf({ ipVersion, protocol, sourceWords, destinationWords, flo
 }
 
 /** One line of JSON without its line feed. */
-export function encodeEve(alert: Alert, iface: string | null): Uint8Array {
-  return new TextEncoder().encode(jsonLine(eveEvent(alert, iface)))
+export function encodeEve(alert: Alert, iface: string | null, explanation: AlertExplanation): Uint8Array {
+  return new TextEncoder().encode(jsonLine(eveEvent(alert, iface, explanation)))
 }
 
 /** "2024-03-01T10:20:30.123456+0000". Packets' times are within 2^53 microseconds of 1970: years of four digits. */

@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto'
 import { formatAddress } from '@oddflow/capture'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
+import type { Rarity } from '../budget/thresholds.js'
 import type { Verdict } from '../pipeline/watcher.js'
 import type { Alert } from './alert.js'
 import { isResponderDevice, macText } from './device-of.js'
@@ -21,7 +22,8 @@ export interface AlertContext {
 export function makeAlert(
   record: FlowRecord,
   verdict: Verdict,
-  lostPackets: number,
+  losses: Pick<Alert, 'lostPackets' | 'lostInWindow'>,
+  rarity: Rarity | null,
   context: AlertContext,
 ): Alert {
   const { ipVersion, protocol, initiatorAddress, responderAddress } = record
@@ -64,7 +66,9 @@ export function makeAlert(
     early: verdict.early,
     atMicros: record.startMicros + record.durationMicros,
     model: context.model,
-    lostPackets,
+    ...losses,
+    rarity,
+    row: verdict.score === null ? null : (record.row?.slice() ?? null),
     folded: null,
   }
 }

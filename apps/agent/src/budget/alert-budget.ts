@@ -15,7 +15,13 @@
  */
 import { join } from 'node:path'
 import { DataError, FormatError } from '@oddflow/core'
-import { type BudgetThreshold, type Interval, poissonInterval } from '@oddflow/detectors'
+import {
+  type BudgetThreshold,
+  type Interval,
+  poissonInterval,
+  type TailScores,
+  type Threshold,
+} from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import { deviceKeyOf } from '../alerts/device-of.js'
 import type { Network } from '../alerts/local-networks.js'
@@ -32,7 +38,7 @@ import {
   MAXIMUM_DEVICES,
   MICROS_PER_DAY,
 } from './calibration.js'
-import type { Thresholds } from './thresholds.js'
+import { modelRarity, type Rarity, type Thresholds } from './thresholds.js'
 
 export interface BudgetReport {
   readonly state: 'calibrating' | 'kept'
@@ -61,7 +67,7 @@ export interface AlertBudgetOptions {
   readonly settings: BudgetSettings
   readonly model: string
   /** Decides while the agent calibrates itself. */
-  readonly modelThreshold: number
+  readonly modelThreshold: Threshold
   readonly localNetworks: readonly Network[]
   /** From a file: never changed. */
   readonly given: Calibration | null
@@ -86,6 +92,7 @@ export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
     watchedMicros: calibration?.watchedMicros ?? 0,
   }
   let current: BudgetThresholds | null = null
+  let scores: TailScores | null = given?.scores ?? null
   let flowsNeeded: number | null = null
   let lastReason = ''
   let latestMicros: number | null = null
@@ -112,6 +119,7 @@ export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
     }
     const isFirst = current === null
     current = thresholds
+    scores = snapshot.scores
     flowsNeeded = null
     const { method, value, expectedRate } = thresholds.strictest
     log.info(
@@ -152,7 +160,7 @@ export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
         calibrator.addScore(score, device)
         calibrated = { flows: calibrator.flows, watchedMicros: calibrator.watchedMicros }
       }
-      if (current === null) return options.modelThreshold
+      if (current === null) return options.modelThreshold.value
       if (score > current.highest && devices.size >= MAXIMUM_DEVICES) return current.highest
       device ??= deviceKeyOf(record, localNetworks)
       if (devices.size < MAXIMUM_DEVICES) devices.add(device)
@@ -160,6 +168,7 @@ export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
       if (!(score > threshold)) alerts++
       return threshold
     },
+    rarity: (score) => (scores === null ? modelRarity(options.modelThreshold) : rarityAmong(scores, score)),
     noteOnePacketNovel() {
       calibrator?.addOnePacketNovel()
     },
@@ -214,6 +223,19 @@ export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
       await saving
     },
   }
+}
+
+/** (1 + the scores that are as low) / (n + 1); above those that are kept nobody knows, and all count. */
+function rarityAmong({ count, lowest }: TailScores, score: number): Rarity {
+  let low = 0
+  let high = lowest.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (lowest[middle] <= score) low = middle + 1
+    else high = middle
+  }
+  const asLow = low === lowest.length ? count : low
+  return { atMost: (1 + asLow) / (count + 1), flows: count }
 }
 
 /** What an agent that calibrates itself has kept for this model; null where there is none, or none that can be used. */

@@ -8,7 +8,7 @@
 import { compileFilter } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
 import { ArgumentError, DataError } from '@oddflow/core'
-import type { BudgetThreshold } from '@oddflow/detectors'
+import type { BudgetThreshold, Threshold } from '@oddflow/detectors'
 import {
   checkWritable,
   createMessages,
@@ -22,7 +22,7 @@ import { type Network, PRIVATE_NETWORKS, parseNetwork } from '../alerts/local-ne
 import { budgetThresholds, refusalText } from '../budget/budget-thresholds.js'
 import { type Calibration, type Calibrator, createCalibrator, MICROS_PER_DAY } from '../budget/calibration.js'
 import { writeCalibrationFile } from '../budget/calibration-file.js'
-import type { Thresholds } from '../budget/thresholds.js'
+import { modelRarity, type Thresholds } from '../budget/thresholds.js'
 import { BATCH_FRAMES, createWatcher } from '../pipeline/watcher.js'
 
 export interface CalibrateOptions {
@@ -51,7 +51,7 @@ export async function calibrate(captures: readonly string[], options: CalibrateO
     const span = { first: Number.POSITIVE_INFINITY, last: Number.NEGATIVE_INFINITY }
     const watcher = createWatcher({
       model: saved,
-      thresholds: collecting(calibrator, networks, saved.threshold.value),
+      thresholds: collecting(calibrator, networks, saved.threshold),
       filter,
       memoryBytes: FLOW_BYTES,
       hashSeed: 1,
@@ -89,13 +89,14 @@ export async function calibrate(captures: readonly string[], options: CalibrateO
 function collecting(
   calibrator: Calibrator,
   networks: readonly Network[],
-  modelThreshold: number,
+  modelThreshold: Threshold,
 ): Thresholds {
   return {
     judge(record, score) {
       calibrator.addScore(score, deviceKeyOf(record, networks))
-      return modelThreshold
+      return modelThreshold.value
     },
+    rarity: () => modelRarity(modelThreshold),
     noteOnePacketNovel: () => calibrator.addOnePacketNovel(),
     advance() {},
     report: () => null,

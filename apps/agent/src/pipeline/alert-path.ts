@@ -5,12 +5,15 @@
 import type { FlowRecord } from '@oddflow/flows'
 import type { Alert } from '../alerts/alert.js'
 import { encodeEve } from '../alerts/eve.js'
+import type { AlertExplainer } from '../alerts/explain-alert.js'
 import { createFold, type Fold } from '../alerts/fold.js'
 import { type AlertContext, makeAlert } from '../alerts/make-alert.js'
 import type { Suppression } from '../alerts/suppress.js'
+import type { Thresholds } from '../budget/thresholds.js'
 import type { FoldSettings } from '../settings.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import type { AlertTotals } from './counters.js'
+import type { LossHistory } from './loss-history.js'
 import type { Verdict } from './watcher.js'
 
 export interface AlertPathOptions {
@@ -19,8 +22,13 @@ export interface AlertPathOptions {
   readonly fold: FoldSettings | null
   readonly log: AlertLog
   readonly interfaceName: string | null
+  /** D, the numbers of a row. */
+  readonly dimension: number
+  readonly explain: AlertExplainer
+  readonly thresholds: Thresholds
   /** Packets lost up to now. */
   readonly lostPackets: () => number
+  readonly losses: LossHistory
 }
 
 export interface AlertPath {
@@ -30,8 +38,10 @@ export interface AlertPath {
   totals(): AlertTotals
 }
 
-/** Kinds of alerts that are folded at the same time; about 1 kB each. */
+/** Kinds of alerts that are folded at the same time; about 1 kB each, and a row. */
 const MAXIMUM_KINDS = 2048
+const LEAST_KINDS = 128
+const ROW_BYTES = 2 * 1_048_576
 
 export function createAlertPath(options: AlertPathOptions): AlertPath {
   const { context, suppression, log, interfaceName } = options
@@ -40,7 +50,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
   let given = 0
   const emit = (alert: Alert): void => {
     given++
-    log.append(encodeEve(alert, interfaceName))
+    log.append(encodeEve(alert, interfaceName, options.explain(alert)))
   }
   const fold: Fold | null =
     options.fold === null
@@ -48,13 +58,21 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
       : createFold({
           windowMicros: options.fold.windowSeconds * 1_000_000,
           kindsPerDevice: options.fold.kindsPerDevice,
-          maximumKinds: MAXIMUM_KINDS,
+          maximumKinds: Math.max(
+            LEAST_KINDS,
+            Math.min(MAXIMUM_KINDS, Math.floor(ROW_BYTES / (8 * options.dimension))),
+          ),
           emit,
         })
   return {
     raise(record, verdict) {
       raised++
-      const alert = makeAlert(record, verdict, options.lostPackets(), context)
+      const lostPackets = options.lostPackets()
+      const endMicros = record.startMicros + record.durationMicros
+      options.losses.note(endMicros, lostPackets)
+      const losses = { lostPackets, lostInWindow: options.losses.since(record.startMicros) }
+      const rarity = verdict.score === null ? null : options.thresholds.rarity(verdict.score)
+      const alert = makeAlert(record, verdict, losses, rarity, context)
       if (suppression.take(alert) !== null) suppressed++
       else if (fold === null) emit(alert)
       else fold.add(alert)

@@ -25,10 +25,10 @@ export interface MemoryPlan {
 /** Throws UsageError when the ceiling leaves no room to work in. */
 export function planMemory(limitBytes: number, modelBytes: number): MemoryPlan {
   const queueBytes = Math.min(8 * MEBIBYTE, Math.max(MEBIBYTE, Math.floor(limitBytes / 32)))
-  // a model is in memory twice while it is read, and its scorer packs it anew
-  const room = limitBytes - RUNTIME_BYTES - 2 * queueBytes - 3 * modelBytes
+  // a model is in memory twice while it is read, and the scorers of verdicts and of explanations pack it anew
+  const room = limitBytes - RUNTIME_BYTES - 2 * queueBytes - 4 * modelBytes
   if (room < LEAST_FLOW_BYTES) {
-    const least = Math.ceil((RUNTIME_BYTES + 2 * MEBIBYTE + 3 * modelBytes + LEAST_FLOW_BYTES) / MEBIBYTE)
+    const least = Math.ceil((RUNTIME_BYTES + 2 * MEBIBYTE + 4 * modelBytes + LEAST_FLOW_BYTES) / MEBIBYTE)
     throw new UsageError(
       `--memory-limit ${Math.floor(limitBytes / MEBIBYTE)}M: too little for Node, this model and any flows; give ${least}M or more`,
     )

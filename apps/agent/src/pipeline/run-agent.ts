@@ -7,7 +7,9 @@
  */
 import { randomInt } from 'node:crypto'
 import type { FrameBatch } from '@oddflow/capture'
+import type { Threshold } from '@oddflow/detectors'
 import { fileError, inFile, readModelFile } from '@oddflow/program'
+import { createAlertExplainer } from '../alerts/explain-alert.js'
 import { createSuppression } from '../alerts/suppress.js'
 import { createAlertBudget, readKeptCalibration, writeKeptCalibration } from '../budget/alert-budget.js'
 import { readCalibrationFile } from '../budget/calibration-file.js'
@@ -30,6 +32,7 @@ import { CaptureClock } from './capture-clock.js'
 import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
 import { type FrameInput, recordedInput } from './frame-input.js'
 import { liveInput } from './live-input.js'
+import { createLossHistory } from './loss-history.js'
 import { planMemory } from './memory-plan.js'
 import { createWatcher, type Watcher } from './watcher.js'
 
@@ -68,12 +71,14 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const modelId = sha256.slice(0, 16)
   const memory = planMemory(settings.memoryLimitBytes, sizeBytes)
   const suppression = createSuppression(settings.suppress)
-  const thresholds = await openThresholds(settings, environment, modelId, saved.threshold.value)
+  const thresholds = await openThresholds(settings, environment, modelId, saved.threshold)
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
   const eve = await openEve(environment.files, settings.eve)
   environment.onReopen(() => eve.reopen())
   const packets: PacketTotals = { framesRead: 0, droppedKernel: 0, droppedAgent: 0 }
+  const lostPackets = (): number => input.kernelDrops() + packets.droppedAgent
+  const losses = createLossHistory()
   const path = createAlertPath({
     context: {
       model: modelId,
@@ -83,7 +88,11 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     fold: settings.fold,
     log: alertLog,
     interfaceName: input.interfaceName,
-    lostPackets: () => input.kernelDrops() + packets.droppedAgent,
+    dimension: saved.contract.dimension,
+    explain: createAlertExplainer(saved),
+    thresholds,
+    lostPackets,
+    losses,
   })
   const watcher = createWatcher({
     model: saved,
@@ -156,6 +165,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       packets.framesRead += frames.count
       watcher.add(frames)
       captureClock.note(watcher.counts.latestMicros)
+      losses.note(watcher.counts.latestMicros, lostPackets())
       thresholds.advance(watcher.counts.latestMicros)
       await room()
     })
@@ -198,7 +208,7 @@ async function openThresholds(
   { budget, localNetworks, state }: Settings,
   { files, log }: AgentEnvironment,
   model: string,
-  modelThreshold: number,
+  modelThreshold: Threshold,
 ): Promise<Thresholds> {
   if (budget === null) return modelThresholds(modelThreshold)
   const common = { settings: budget, model, modelThreshold, localNetworks, log }

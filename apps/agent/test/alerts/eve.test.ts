@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { encodeEve, eveEvent, eveTime } from '../../src/alerts/eve.js'
-import { sampleAlert } from '../support/sample-alert.js'
+import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
 
 type Shape = { readonly [field: string]: 'string' | 'integer' | RegExp | Shape }
 
@@ -65,7 +65,9 @@ describe('an event', () => {
     ],
   ])('%s has the shape of Suricata, and one object beside', (_, alert) => {
     for (const iface of [null, 'eth0']) {
-      const { oddflow, ...event } = JSON.parse(new TextDecoder().decode(encodeEve(alert, iface)))
+      const { oddflow, ...event } = JSON.parse(
+        new TextDecoder().decode(encodeEve(alert, iface, NO_EXPLANATION)),
+      )
       expect(complaints(event, SURICATA)).toEqual([])
       for (const field of ['timestamp', 'event_type', 'src_ip', 'dest_ip', 'proto', 'alert']) {
         expect(event).toHaveProperty(field)
@@ -76,23 +78,34 @@ describe('an event', () => {
   })
 
   it('says how far out the score is, and nothing where there is none', () => {
-    expect(eveEvent(sampleAlert(), null)).toMatchObject({
-      oddflow: { score: -12.5, threshold: -8, decision: -4.5 },
+    expect(eveEvent(sampleAlert(), null, NO_EXPLANATION)).toMatchObject({
+      oddflow: {
+        score: -12.5,
+        threshold: -8,
+        decision: -4.5,
+        rarity: { atMost: 0.001, flows: 2000 },
+        summary: 'unlike normal flows',
+        lostInWindow: 0,
+      },
     })
-    expect(eveEvent(sampleAlert({ score: null }), null)).toMatchObject({
+    expect(eveEvent(sampleAlert({ score: null }), null, NO_EXPLANATION)).toMatchObject({
       oddflow: { score: null, decision: null },
     })
   })
 
   it('has ports, or the type of ICMP', () => {
-    expect(eveEvent(sampleAlert(), null)).toMatchObject({ proto: 'TCP', src_port: 50_000, dest_port: 443 })
-    const icmp = eveEvent(sampleAlert({ protocol: 58, flow: { sourcePort: 128 } }), null)
+    expect(eveEvent(sampleAlert(), null, NO_EXPLANATION)).toMatchObject({
+      proto: 'TCP',
+      src_port: 50_000,
+      dest_port: 443,
+    })
+    const icmp = eveEvent(sampleAlert({ protocol: 58, flow: { sourcePort: 128 } }), null, NO_EXPLANATION)
     expect(icmp).toMatchObject({ proto: 'IPv6-ICMP', icmp_type: 128 })
     expect(icmp).not.toHaveProperty('src_port')
   })
 
   it('is one line without control characters', () => {
-    const line = new TextDecoder().decode(encodeEve(sampleAlert(), 'eth\n\u001b[2J\u202e'))
+    const line = new TextDecoder().decode(encodeEve(sampleAlert(), 'eth\n\u001b[2J\u202e', NO_EXPLANATION))
     expect(line).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
     expect(JSON.parse(line).in_iface).toBe('eth\n\u001b[2J\u202e')
   })

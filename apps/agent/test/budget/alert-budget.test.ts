@@ -1,5 +1,6 @@
 /** Thresholds of a budget, as traffic goes by: a fixed stream of scores, and a clock of packets. */
 import { createRng, DataError } from '@oddflow/core'
+import { calibrateThreshold } from '@oddflow/detectors'
 import { describe, expect, it } from 'vitest'
 import { parseNetwork } from '../../src/alerts/local-networks.js'
 import {
@@ -19,6 +20,11 @@ const MODEL = '0123456789abcdef'
 const HOUR = MICROS_PER_DAY / 24
 const localNetworks = [parseNetwork('192.168.0.0/16')]
 const folder = temporaryFolder()
+/** Of 99 scores from −4 down to −102, at a rate of 5 %. */
+const MODEL_THRESHOLD = calibrateThreshold(
+  Float64Array.from({ length: 99 }, (_, i) => -4 - i),
+  0.05,
+)
 
 const settings = (changes: Partial<BudgetSettings> = {}): BudgetSettings => ({
   falseAlertsPerDay: 1,
@@ -46,7 +52,7 @@ function budgetOf(changes: Partial<Parameters<typeof createAlertBudget>[0]> = {}
   const budget = createAlertBudget({
     settings: settings(),
     model: MODEL,
-    modelThreshold: -4.6,
+    modelThreshold: MODEL_THRESHOLD,
     localNetworks,
     given: null,
     kept: null,
@@ -68,6 +74,17 @@ describe('a calibration file', () => {
     expect(thresholds?.of(macOf(2))).toBeGreaterThan(-3.3)
     expect(thresholds?.of(macOf(2))).toBeLessThan(-2.7)
     expect(thresholds?.highest).toBe(thresholds?.of(macOf(2)))
+  })
+
+  it('tells how rare a score is: the share of the calibration that is as low', () => {
+    const given = calibrationOf([2000], 1)
+    const { budget } = budgetOf({ given })
+    const { lowest } = given.scores
+    expect(budget.rarity(lowest[0] - 1)).toEqual({ atMost: 1 / 2001, flows: 2000 })
+    expect(budget.rarity(lowest[9])).toEqual({ atMost: 11 / 2001, flows: 2000 })
+    expect(budget.rarity(lowest[9] - 1e-12)).toEqual({ atMost: 10 / 2001, flows: 2000 })
+    // before there is a calibration, what the model knows
+    expect(budgetOf().budget.rarity(-1e9)).toEqual({ atMost: 5 / 100, flows: 99 })
   })
 
   it('stands from the start, and the rate that was achieved is told with its interval', () => {
@@ -133,7 +150,7 @@ describe('an agent without one', () => {
 
   it('judges by the model, calibrates itself, and then keeps the budget; nothing moves it afterwards', () => {
     const { budget, log } = budgetOf()
-    expect(feed(budget, 0, 23, 100)).toBe(-4.6)
+    expect(feed(budget, 0, 23, 100)).toBe(MODEL_THRESHOLD.value)
     expect(budget.report()).toMatchObject({ state: 'calibrating', achieved: null, threshold: null })
     feed(budget, 23, 2, 100)
     const kept = budget.report()

@@ -1,5 +1,6 @@
 /** Alerts made up for tests; addresses from RFC 5737. */
 import type { Alert, AlertFlow } from '../../src/alerts/alert.js'
+import type { AlertExplanation } from '../../src/alerts/explain-alert.js'
 
 let count = 0
 
@@ -39,8 +40,14 @@ export function sampleAlert(
     atMicros: flow.startMicros + flow.durationMicros,
     model: '0123456789abcdef',
     lostPackets: 0,
+    lostInWindow: 0,
+    rarity: { atMost: 0.001, flows: 2000 },
+    row: null,
     folded: null,
     ...changes,
     flow,
   }
 }
+
+/** As of a detector that has nothing to explain by. */
+export const NO_EXPLANATION: AlertExplanation = { summary: 'unlike normal flows', mode: null, features: [] }

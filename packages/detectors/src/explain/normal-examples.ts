@@ -1,0 +1,104 @@
+/**
+ * NormalExamples: what a model remembers of normal rows, by which a new one can be explained.
+ *
+ * | detector | examples | modes |
+ * |---|---|---|
+ * | oc-kjl, oc-nystrom (-qs) | landmarks: training rows | components of the mixture |
+ * | oc-kjl-svm, oc-nystrom-svm, nearest | landmarks | none |
+ * | ocsvm | support vectors: training rows | none |
+ * | kde | centres: training rows | none |
+ * | gmm | component means: rows that nobody sent | components of the mixture |
+ * | pca | the mean row | none |
+ * | iforest | none: a forest remembers where it cut, not what it saw | none |
+ *
+ * An example belongs to the mode that is the most responsible for it, and the *typical* example of a mode is the one
+ * with the highest density under its component (in the embedding, where there is one).
+ */
+import { createMatrix, type Matrix } from '@oddflow/core'
+import { squaredDistances } from '@oddflow/linalg'
+import { embedRows } from '../embedding.js'
+import { componentLogDensities, type Mixture } from '../mixtures.js'
+import type { DetectorModel, EmbeddingModel } from '../model.js'
+
+export interface NormalExamples {
+  /** Scaled, N × D. */
+  readonly rows: Matrix
+  readonly modes: ExampleModes | null
+}
+
+export interface ExampleModes {
+  /** Length k. */
+  readonly weights: Float64Array
+  /** The mode of each example, length N. */
+  readonly modeOf: Uint32Array
+  /** The typical example of each mode, length k. */
+  readonly typical: Uint32Array
+}
+
+/** null for a detector that remembers none. */
+export function normalExamples(model: DetectorModel): NormalExamples | null {
+  switch (model.kind) {
+    case 'iforest':
+      return null
+    case 'pca': {
+      const { mean } = model.principalComponents
+      return { rows: { rows: 1, cols: mean.length, data: mean }, modes: null }
+    }
+    case 'gmm':
+      return { rows: model.mixture.means, modes: modesOf(model.mixture, model.mixture.means) }
+    case 'kde':
+      return { rows: model.kernelDensity.centres, modes: null }
+    case 'nearest':
+      return { rows: model.nearestLandmark.landmarks, modes: null }
+    case 'ocsvm':
+      return { rows: model.svm.supportVectors, modes: null }
+    case 'oc-kjl-svm':
+    case 'oc-nystrom-svm':
+      return { rows: model.embedding.landmarks, modes: null }
+    default:
+      return {
+        rows: model.embedding.landmarks,
+        modes: modesOf(model.mixture, embedLandmarks(model.embedding)),
+      }
+  }
+}
+
+/** The first of the examples nearest to a scaled row. */
+export function nearestExample({ rows }: NormalExamples, scaledRow: Float64Array): number {
+  const distance = new Float64Array(1)
+  let nearest = 0
+  let smallest = Number.POSITIVE_INFINITY
+  for (let i = 0; i < rows.rows; i++) {
+    squaredDistances(scaledRow, 0, rows.data, i * rows.cols, 1, rows.cols, distance, 0)
+    if (distance[0]! < smallest) {
+      smallest = distance[0]!
+      nearest = i
+    }
+  }
+  return nearest
+}
+
+function embedLandmarks(embedding: EmbeddingModel): Matrix {
+  return embedRows(embedding, embedding.landmarks)
+}
+
+/** `points` are where the mixture lives, one for each example. */
+function modesOf(mixture: Mixture, points: Matrix): ExampleModes {
+  const k = mixture.weights.length
+  const modeOf = new Uint32Array(points.rows)
+  const typical = new Uint32Array(k)
+  const highest = new Float64Array(k).fill(Number.NEGATIVE_INFINITY)
+  const densities = createMatrix(1, k).data
+  const into = componentLogDensities(mixture)
+  for (let i = 0; i < points.rows; i++) {
+    into(points.data, i * points.cols, densities, 0)
+    for (let j = 0; j < k; j++) {
+      if (densities[j]! > densities[modeOf[i]!]!) modeOf[i] = j
+      if (densities[j]! > highest[j]!) {
+        highest[j] = densities[j]!
+        typical[j] = i
+      }
+    }
+  }
+  return { weights: mixture.weights, modeOf, typical }
+}
