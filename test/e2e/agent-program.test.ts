@@ -426,3 +426,104 @@ describe('a running agent', () => {
     expect(millis).toBeLessThan(6000)
   })
 })
+
+describe('devices', () => {
+  const intruder = '02:50:00:00:00:42'
+  const state = inFolder('devices')
+  const config = (name: string, devices: string, more = `state: ${state}\n`): string => {
+    const path = inFolder(`${name}.yaml`)
+    writeFileSync(
+      path,
+      `read: ${scan}\nmodel: home.oddflow\neve: ${name}.json\nfold: false\n${more}devices: ${devices}\n`,
+    )
+    return path
+  }
+  const devices = (...args: string[]) => agent(['devices', ...args, '--state', state])
+
+  it('are learnt before they are watched, and watched when a person has said so', async () => {
+    const learn = config('learn', '{learnFlows: 100000}')
+    const first = await agentOnce(['-c', learn])
+    expect(first.novel.total).toBeGreaterThan(100)
+    expect(first.alerts).toMatchObject({ held: first.novel.total, announced: 0, raised: 0 })
+    expect(first.devices?.byState).toMatchObject({ ready: 0, watching: 0, paused: 0 })
+    expect(first.devices?.byState.learning).toBeGreaterThan(4)
+
+    const listed = await devices('list', '--format', 'json')
+    const known = listed.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { key: string; state: string })
+    expect(known).toHaveLength(first.devices?.byState.learning ?? 0)
+    expect(known).toContainEqual(
+      expect.objectContaining({ key: intruder, randomised: true, state: 'learning' }),
+    )
+    expect((await devices('list')).stdout).toMatch(
+      /^device +address +state .*\n(.*\n)*02:50:00:00:00:42 +[\da-f.:]+ +learning /,
+    )
+
+    expect(await devices('approve', intruder)).toMatchObject({ code: 0, stdout: `${intruder}: is watched\n` })
+    const second = await agentOnce(['-c', learn])
+    const events = readEve(inFolder('learn.json'))
+    expect(events).toHaveLength(second.alerts.given)
+    expect(events.length).toBeGreaterThan(50)
+    expect(new Set(events.map(({ oddflow }) => oddflow.device.mac))).toEqual(new Set([intruder]))
+
+    expect(await devices('pause', intruder.toUpperCase())).toMatchObject({ code: 0 })
+    expect((await agentOnce(['-c', learn])).alerts).toMatchObject({ held: second.novel.total, raised: 0 })
+    const refused = await devices('pause', intruder, '192.0.2.77')
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toBe(
+      `oddflow-agent: ${intruder} is paused already\noddflow-agent: there is no device 192.0.2.77\n`,
+    )
+    expect(await devices('resume')).toMatchObject({ code: 2 })
+  }, 60_000)
+
+  it('that are new are told of, and a flood of them once', async () => {
+    const path = config('new', '{approve: auto, inventoryMinutes: 0, floodPerMinute: 3}', '')
+    const counters = await agentOnce(['-c', path])
+    const events = readEve(inFolder('new.json'))
+    expect(events.map(({ oddflow }) => oddflow.rule)).toEqual([
+      'new-device',
+      'new-device',
+      'new-device',
+      'device-flood',
+    ])
+    expect(new Set(events.map(({ oddflow }) => oddflow.id)).size).toBe(4)
+    expect(counters.alerts).toMatchObject({ announced: 4, raised: 4, held: counters.novel.total })
+    expect(counters.devices?.untold).toBe((counters.devices?.found ?? 0) - 3)
+    expect(events[0]?.oddflow.summary).toMatch(/was not seen before; its first flow: /)
+  })
+
+  it('of a running agent are told by it and changed in it', async () => {
+    const plug = '02:50:00:00:00:16'
+    const live = inFolder('live-devices')
+    const path = inFolder('live.yaml')
+    writeFileSync(path, `model: home.oddflow\neve: live.json\nstate: ${live}\ndevices: {}\n`)
+    const { address, stop } = await running(['-c', path])
+    const ask = (...args: string[]) => agent(['devices', ...args, '--state', live])
+    let text = ''
+    for (let i = 0; i < 20 && !text.includes(plug); i++) text = (await ask('list')).stdout
+    expect(text).toContain(plug)
+    // another agent has no business there
+    const other = await agent(['run', '-c', path, '--read', scan, '--once'])
+    expect(other).toMatchObject({ code: 1, stdout: '' })
+    expect(other.stderr).toMatch(/another agent is at work there; give each its own --state\n$/)
+    expect(await ask('approve', plug)).toMatchObject({ code: 0 })
+    expect((await ask('list', '--format', 'json')).stdout).toMatch(
+      new RegExp(`"key":"${plug}"[^\\n]*"state":"watching"`),
+    )
+    // it was kept before the command ended
+    expect(readFileSync(join(live, 'devices.json'), 'utf8')).toContain('"watching"')
+    const metrics = (await get(`http://${address}/metrics`)).text
+    expect(metrics).toMatch(/^oddflow_devices\{state="watching"\} 1$/m)
+    expect((await stop()).code).toBe(0)
+    expect((await ask('approve', '--ready')).code).toBe(0)
+    expect((await ask('list')).stdout).toContain(plug)
+  }, 60_000)
+
+  it('cannot be approved where nothing is kept, which is said', async () => {
+    const run = await agent(['run', '-c', config('none', '{}', ''), '--once'])
+    expect(run).toMatchObject({ code: 2, stdout: '' })
+    expect(run.stderr).toMatch(/none\.yaml:5:1: devices: nobody could approve one without a state folder/)
+  })
+})

@@ -164,5 +164,6 @@ function settings(path: string, model: string, eve: string): Settings {
     localNetworks: PRIVATE_NETWORKS.map(parseNetwork),
     suppress: [],
     budget: null,
+    devices: null,
   }
 }

@@ -22,6 +22,7 @@ Exit codes: 0 done, 1 an input, a model or an output would not do, 2 the command
     )
   program.addCommand(runCommand())
   program.addCommand(calibrateCommand())
+  program.addCommand(devicesCommand())
   program.addCommand(doctorCommand())
   for (const command of program.commands) {
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent ${command.name()} --help`))
@@ -102,6 +103,49 @@ Examples:
     .action(async (captures, options) =>
       (await import('./commands/calibrate.js')).calibrate(captures, options),
     )
+}
+
+function devicesCommand(): Command {
+  const devices = new Command('devices').description(
+    "tell of the agent's devices, and say what is to be done with them",
+  )
+  const state = ['--state <folder>', "the agent's state folder, whether it runs or not"] as const
+  devices
+    .command('list')
+    .description('print the devices that are known, the last seen first')
+    .requiredOption(...state)
+    .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
+    .action(async (options) => (await import('./commands/devices.js')).listDevices(options))
+  const actions = [
+    ['approve', 'watch devices: their alerts are given from now on'],
+    ['pause', 'give no alerts of devices until they are resumed'],
+    ['resume', 'watch paused devices again'],
+    ['forget', 'take devices off the table; one that comes again is new'],
+  ] as const
+  for (const [action, description] of actions) {
+    const command = devices
+      .command(`${action} [devices...]`)
+      .description(description)
+      .requiredOption(...state)
+    if (action === 'approve') command.option('--ready', 'all devices that are ready')
+    command.action(async (given, options) =>
+      (await import('./commands/devices.js')).actOnDevices(action, given, options),
+    )
+  }
+  for (const command of devices.commands) {
+    command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent devices ${command.name()} --help`))
+  }
+  return devices.addHelpText(
+    'after',
+    `
+With "devices:" in its configuration an agent learns each device before it watches it:
+learning, ready (for approval), watching, paused.
+
+Examples:
+  oddflow-agent devices list --state /var/lib/oddflow-agent
+  oddflow-agent devices approve --ready --state /var/lib/oddflow-agent
+  oddflow-agent devices pause 02:00:5e:10:00:01 --state /var/lib/oddflow-agent`,
+  )
 }
 
 function positiveNumber(flag: string): (text: string) => number {

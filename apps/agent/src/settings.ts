@@ -38,12 +38,31 @@ export interface BudgetSettings {
   readonly calibrateHours: number
 }
 
+export interface DeviceSettings {
+  /** A device is ready when it was seen for so long, */
+  readonly learnHours: number
+  /** has had so many verdicts, */
+  readonly learnFlows: number
+  /** and at most so large a share of its recent ones was novel. */
+  readonly stableShare: number
+  /** `auto`: a device that is ready is watched without a person's word. */
+  readonly approve: 'manual' | 'auto'
+  /** Devices that are known at most. */
+  readonly maximum: number
+  /** New devices in a minute beyond which one alert stands for all. */
+  readonly floodPerMinute: number
+  /** An agent that knows no device raises no alerts of new ones for so long. */
+  readonly inventoryMinutes: number
+}
+
 export interface Settings {
   readonly input: InputSettings
   readonly model: string
   readonly eve: string
   /** null: the model's own threshold decides. */
   readonly budget: BudgetSettings | null
+  /** null: every device is watched from the start, and none is kept. */
+  readonly devices: DeviceSettings | null
   /** null: every alert is given out by itself. */
   readonly fold: FoldSettings | null
   /** End when the input ends. */
@@ -59,5 +78,14 @@ export interface Settings {
 }
 
 export const DEFAULT_FOLD: FoldSettings = { windowSeconds: 60, kindsPerDevice: 16 }
+export const DEFAULT_DEVICES: DeviceSettings = {
+  learnHours: 24,
+  learnFlows: 200,
+  stableShare: 0.05,
+  approve: 'manual',
+  maximum: 4096,
+  floodPerMinute: 16,
+  inventoryMinutes: 60,
+}
 export const DEFAULT_CALIBRATE_HOURS = 24
 export const DEFAULT_SPOOL_BYTES = 64 * 1_048_576

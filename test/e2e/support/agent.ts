@@ -26,9 +26,12 @@ export interface Counters {
   notInFlows: Record<string, number>
   verdicts: { total: number; early: number }
   novel: { total: number; score: number; onePacket: number }
+  devices: { byState: Record<string, number>; found: number; untold: number } | null
   budget: { threshold: { value: number } | null } | null
   alerts: {
     raised: number
+    held: number
+    announced: number
     suppressed: number
     folded: number
     summaries: number
@@ -59,7 +62,7 @@ export function expectSums(
   expect(counters.processed + counters.dropped + counters.filtered).toBe(counters.captured)
   expect(counters.droppedKernel + counters.droppedAgent).toBe(counters.dropped)
   expect(counters.packetsInFlows + notInFlows).toBe(counters.processed)
-  expect(alerts.raised).toBe(counters.novel.total)
+  expect(alerts.raised).toBe(counters.novel.total - alerts.held + alerts.announced)
   expect(alerts.suppressed + alerts.folded + alerts.given - alerts.summaries).toBe(alerts.raised)
   expect(alerts.accepted + alerts.refused).toBe(alerts.given)
 }
@@ -74,6 +77,7 @@ export interface EveEvent {
   oddflow: {
     id: string
     rule: string
+    device: { mac: string | null; address: string }
     score: number | null
     decision: number | null
     threshold: number

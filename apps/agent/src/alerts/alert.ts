@@ -8,6 +8,9 @@
 import type { VerdictRule } from '@oddflow/program'
 import type { Rarity } from '../budget/thresholds.js'
 
+/** What an alert is about: a verdict, or a device that nobody has seen. */
+export type AlertRule = VerdictRule | 'new-device' | 'device-flood'
+
 /** The field names of `oddflow score --format json`. */
 export interface AlertFlow {
   readonly protocol: string
@@ -50,7 +53,7 @@ export interface Alert {
   readonly responderPackets: number
   readonly initiatorBytes: number
   readonly responderBytes: number
-  readonly rule: VerdictRule
+  readonly rule: AlertRule
   /** null where another rule than the score decided. */
   readonly score: number | null
   readonly threshold: number

@@ -25,6 +25,8 @@ const PROTOCOL_NAMES: Readonly<Record<number, string>> = {
 const SIGNATURES = {
   score: { signature_id: 1_790_001, signature: 'OddFlow: flow unlike the normal ones' },
   'one-packet': { signature_id: 1_790_002, signature: 'OddFlow: one packet to a service that is new' },
+  'new-device': { signature_id: 1_790_004, signature: 'OddFlow: device that was not seen before' },
+  'device-flood': { signature_id: 1_790_005, signature: 'OddFlow: flood of new devices' },
   'not-judged': { signature_id: 1_790_003, signature: 'OddFlow: flow not judged' },
 } as const
 

@@ -62,6 +62,10 @@ function summaryOf(alert: Alert, features: readonly ExplainedFeature[]): string 
   const what = `${flow.protocol} between ${device.mac ?? device.address} and ${peer}, port ${servicePort(flow)}`
   const count = folded === null ? '' : ` (${folded.count} more alike)`
   if (rule === 'one-packet') return `one packet of ${what}: nothing went to this service before${count}`
+  if (rule === 'new-device')
+    return `${device.mac ?? device.address} was not seen before; its first flow: ${what}`
+  if (rule === 'device-flood')
+    return `many new devices within a minute, the last of them ${device.mac ?? device.address}`
   if (features.length === 0) return `${what}: unlike normal flows${count}`
   const named = features
     .slice(0, NAMED)

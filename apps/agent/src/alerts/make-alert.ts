@@ -10,7 +10,7 @@ import { formatAddress } from '@oddflow/capture'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
 import type { Rarity } from '../budget/thresholds.js'
 import type { Verdict } from '../pipeline/watcher.js'
-import type { Alert } from './alert.js'
+import type { Alert, AlertRule } from './alert.js'
 import { isResponderDevice, macText } from './device-of.js'
 import type { Network } from './local-networks.js'
 
@@ -19,9 +19,12 @@ export interface AlertContext {
   readonly localNetworks: readonly Network[]
 }
 
+/** A verdict, or what takes its place in an alert of a device. */
+export type AlertVerdict = Omit<Verdict, 'rule'> & { readonly rule: AlertRule }
+
 export function makeAlert(
   record: FlowRecord,
-  verdict: Verdict,
+  verdict: AlertVerdict,
   losses: Pick<Alert, 'lostPackets' | 'lostInWindow'>,
   rarity: Rarity | null,
   context: AlertContext,
@@ -30,8 +33,10 @@ export function makeAlert(
   const source = formatAddress(initiatorAddress, 0, ipVersion)
   const destination = formatAddress(responderAddress, 0, ipVersion)
   const isResponder = isResponderDevice(record, context.localNetworks)
+  const isOfDevice = verdict.rule === 'new-device' || verdict.rule === 'device-flood'
+  const idText = isOfDevice ? `${context.model} ${verdict.rule}` : context.model
   const flowHash = hashOf([...keyNumbers(record), record.captureIndex, record.flowFirstPacketNumber], '')
-  const recordHash = hashOf([...keyNumbers(record), record.startMicros, record.pieceIndex], context.model)
+  const recordHash = hashOf([...keyNumbers(record), record.startMicros, record.pieceIndex], idText)
   return {
     id: recordHash.toString('hex', 0, 16),
     flowId: Number(flowHash.readBigUInt64BE(0) >> 11n),

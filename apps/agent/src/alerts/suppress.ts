@@ -7,8 +7,7 @@
  */
 import { parseIpv4, parseIpv6, parseMac } from '@oddflow/capture'
 import { ArgumentError } from '@oddflow/core'
-import type { VerdictRule } from '@oddflow/program'
-import { type Alert, servicePort } from './alert.js'
+import { type Alert, type AlertRule, servicePort } from './alert.js'
 import { isInNetwork, type Network, parseNetwork } from './local-networks.js'
 
 export const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
@@ -23,7 +22,7 @@ export interface SuppressionRule {
   readonly protocol?: string | undefined
   /** The service's: the lower of the two. */
   readonly port?: number | undefined
-  readonly rule?: VerdictRule | undefined
+  readonly rule?: AlertRule | undefined
   readonly days?: readonly Day[] | undefined
   /** "HH:MM", both or neither; a range over midnight belongs to the day on which it begins. */
   readonly from?: string | undefined

@@ -22,7 +22,7 @@ const suppression = v.strictObject({
   peer: v.optional(text('The other end: an address or a network.')),
   protocol: v.optional(v.picklist(['tcp', 'udp', 'icmp', 'icmpv6', 'sctp'])),
   port: v.optional(whole(0, 65_535, "The service's port: the lower of the two.")),
-  rule: v.optional(v.picklist(['score', 'one-packet'])),
+  rule: v.optional(v.picklist(['score', 'one-packet', 'new-device', 'device-flood'])),
   days: v.optional(v.pipe(v.array(v.picklist(DAYS)), v.minLength(1), v.maxLength(7))),
   from: v.optional(time('Time of day, HH:MM, of the machine; with until.')),
   until: v.optional(time('Time of day, HH:MM, of the machine; with from.')),
@@ -59,6 +59,40 @@ export const ConfigSchema = v.strictObject({
       ),
       calibrateHours: v.optional(
         whole(1, 8760, 'Hours that an agent watches before its own calibration counts (24).'),
+      ),
+    }),
+  ),
+  devices: v.optional(
+    v.strictObject({
+      learnHours: v.optional(
+        v.pipe(
+          v.number(),
+          v.minValue(0),
+          v.maxValue(8760),
+          v.description('Hours for which a device is seen before it can be ready (24).'),
+        ),
+      ),
+      learnFlows: v.optional(whole(1, 1e9, 'Verdicts on its flows before it can be ready (200).')),
+      stableShare: v.optional(
+        v.pipe(
+          v.number(),
+          v.minValue(0),
+          v.maxValue(1),
+          v.description('Share of its recent flows that may be novel in one that is ready (0.05).'),
+        ),
+      ),
+      approve: v.optional(
+        v.pipe(
+          v.picklist(['manual', 'auto']),
+          v.description('Whether a person has to approve a device that is ready (manual), or nobody.'),
+        ),
+      ),
+      maximum: v.optional(whole(1, 65_536, 'Devices that are known at most (4096).')),
+      floodPerMinute: v.optional(
+        whole(1, 65_536, 'New devices in a minute beyond which one alert stands for all (16).'),
+      ),
+      inventoryMinutes: v.optional(
+        whole(0, 10_080, 'An agent that knows no device tells of no new ones for so long (60).'),
       ),
     }),
   ),

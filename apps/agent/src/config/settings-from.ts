@@ -12,8 +12,10 @@ import { DEFAULT_MEMORY_LIMIT_BYTES, parseBytes } from '../pipeline/memory-plan.
 import {
   type BudgetSettings,
   DEFAULT_CALIBRATE_HOURS,
+  DEFAULT_DEVICES,
   DEFAULT_FOLD,
   DEFAULT_SPOOL_BYTES,
+  type DeviceSettings,
   type FoldSettings,
   type InputSettings,
   type ListenSettings,
@@ -55,6 +57,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     input: inputFrom(options, config, inFolder, located),
     model: required(options.model ?? inFolder(config.model), 'model', 'a model that oddflow train wrote'),
     eve: required(options.eve ?? inFolder(config.eve), 'eve', 'the file that alerts go to'),
+    devices: devicesFrom(config.devices, options.state ?? config.state, located),
     budget: budgetFrom(config.budget, inFolder),
     fold: options.fold ? foldFrom(config.fold) : null,
     once: options.once === true,
@@ -140,6 +143,31 @@ function foldFrom(fold: Config['fold']): FoldSettings | null {
     windowSeconds: fold?.windowSeconds ?? DEFAULT_FOLD.windowSeconds,
     kindsPerDevice: fold?.kindsPerDevice ?? DEFAULT_FOLD.kindsPerDevice,
   }
+}
+
+function devicesFrom(
+  devices: Config['devices'],
+  state: string | undefined,
+  located: Located,
+): DeviceSettings | null {
+  if (devices === undefined) return null
+  const settings: DeviceSettings = {
+    learnHours: devices.learnHours ?? DEFAULT_DEVICES.learnHours,
+    learnFlows: devices.learnFlows ?? DEFAULT_DEVICES.learnFlows,
+    stableShare: devices.stableShare ?? DEFAULT_DEVICES.stableShare,
+    approve: devices.approve ?? DEFAULT_DEVICES.approve,
+    maximum: devices.maximum ?? DEFAULT_DEVICES.maximum,
+    floodPerMinute: devices.floodPerMinute ?? DEFAULT_DEVICES.floodPerMinute,
+    inventoryMinutes: devices.inventoryMinutes ?? DEFAULT_DEVICES.inventoryMinutes,
+  }
+  if (state === undefined && settings.approve === 'manual') {
+    located(['devices'], () => {
+      throw new ArgumentError(
+        'devices: nobody could approve one without a state folder, and none would be watched; give state, or approve: auto',
+      )
+    })
+  }
+  return settings
 }
 
 function budgetFrom(

@@ -90,6 +90,7 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
       given: alerts.given,
       suppressed: alerts.suppressed,
       folded: alerts.folded,
+      held: alerts.held,
       refused: alerts.refused,
     }),
   )
@@ -105,6 +106,15 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   gauge('output_up', 'Whether the last delivery went well.', ['output'], ({ outputs }) =>
     outputs.map(({ name, works }) => [{ output: name }, works ? 1 : 0]),
   )
+  gauge('devices', 'Known devices.', ['state'], ({ counters: { devices } }) =>
+    devices === null ? [] : by('state', devices.byState),
+  )
+  counter('devices_new_total', 'Devices found new by what became of them.', ['fate'], ({ counters }) => {
+    const { devices, alerts } = counters
+    if (devices === null) return []
+    const { found, evicted, refused, untold } = devices
+    return by('fate', { found, announced: alerts.announced, untold, evicted, refused })
+  })
   const budgetGauge = (name: string, help: string, of: (budget: BudgetReport) => number | null | undefined) =>
     gauge(`budget_${name}`, help, [], ({ counters: { budget } }) => {
       const value = budget === null ? null : of(budget)

@@ -7,7 +7,7 @@ import type { Alert } from '../alerts/alert.js'
 import { encodeEve } from '../alerts/eve.js'
 import type { AlertExplainer } from '../alerts/explain-alert.js'
 import { createFold, type Fold } from '../alerts/fold.js'
-import { type AlertContext, makeAlert } from '../alerts/make-alert.js'
+import { type AlertContext, type AlertVerdict, makeAlert } from '../alerts/make-alert.js'
 import type { Suppression } from '../alerts/suppress.js'
 import type { Thresholds } from '../budget/thresholds.js'
 import type { FoldSettings } from '../settings.js'
@@ -26,6 +26,8 @@ export interface AlertPathOptions {
   readonly dimension: number
   readonly explain: AlertExplainer
   readonly thresholds: Thresholds
+  /** For alerts that no score is about. */
+  readonly modelThreshold: number
   /** Packets lost up to now. */
   readonly lostPackets: () => number
   readonly losses: LossHistory
@@ -33,6 +35,10 @@ export interface AlertPathOptions {
 
 export interface AlertPath {
   raise(record: FlowRecord, verdict: Verdict): void
+  /** A novel verdict of which no alert is to be given. */
+  hold(): void
+  /** A new device, or a flood of them. */
+  announce(record: FlowRecord, rule: 'new-device' | 'device-flood'): void
   advance(nowMicros: number): void
   flush(): void
   totals(): AlertTotals
@@ -46,6 +52,8 @@ const ROW_BYTES = 2 * 1_048_576
 export function createAlertPath(options: AlertPathOptions): AlertPath {
   const { context, suppression, log, interfaceName } = options
   let raised = 0
+  let held = 0
+  let announced = 0
   let suppressed = 0
   let given = 0
   const emit = (alert: Alert): void => {
@@ -64,21 +72,37 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
           ),
           emit,
         })
+  const take = (record: FlowRecord, verdict: AlertVerdict): void => {
+    raised++
+    const lostPackets = options.lostPackets()
+    const endMicros = record.startMicros + record.durationMicros
+    options.losses.note(endMicros, lostPackets)
+    const losses = { lostPackets, lostInWindow: options.losses.since(record.startMicros) }
+    const rarity = verdict.score === null ? null : options.thresholds.rarity(verdict.score)
+    const alert = makeAlert(record, verdict, losses, rarity, context)
+    if (suppression.take(alert) !== null) suppressed++
+    else if (fold === null) emit(alert)
+    else fold.add(alert)
+  }
   return {
-    raise(record, verdict) {
-      raised++
-      const lostPackets = options.lostPackets()
-      const endMicros = record.startMicros + record.durationMicros
-      options.losses.note(endMicros, lostPackets)
-      const losses = { lostPackets, lostInWindow: options.losses.since(record.startMicros) }
-      const rarity = verdict.score === null ? null : options.thresholds.rarity(verdict.score)
-      const alert = makeAlert(record, verdict, losses, rarity, context)
-      if (suppression.take(alert) !== null) suppressed++
-      else if (fold === null) emit(alert)
-      else fold.add(alert)
+    raise: take,
+    hold() {
+      held++
+    },
+    announce(record, rule) {
+      announced++
+      take(record, { score: null, novel: true, rule, threshold: options.modelThreshold, early: false })
     },
     advance: (nowMicros) => fold?.advance(nowMicros),
     flush: () => fold?.flush(),
-    totals: () => ({ raised, suppressed, given, folded: fold?.folded ?? 0, summaries: fold?.summaries ?? 0 }),
+    totals: () => ({
+      raised,
+      held,
+      announced,
+      suppressed,
+      given,
+      folded: fold?.folded ?? 0,
+      summaries: fold?.summaries ?? 0,
+    }),
   }
 }

@@ -3,6 +3,7 @@
  *
  *     captured = processed + dropped + filtered        dropped = droppedKernel + droppedAgent
  *     processed = packets in flows + the sum of notInFlows
+ *     raised = novel − held + devices announced
  *     raised = suppressed + folded + given − summaries
  *     given = accepted + refused
  *
@@ -10,6 +11,7 @@
  */
 import type { FlowCounters } from '@oddflow/flows'
 import type { BudgetReport } from '../budget/alert-budget.js'
+import type { DeviceReport } from '../devices/device-watch.js'
 import type { Delivery } from '../outputs/delivery.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import type { WatcherCounts } from './watcher.js'
@@ -22,6 +24,10 @@ export interface PacketTotals {
 }
 
 export interface AlertTotals {
+  /** Novel verdicts on devices that are not watched. */
+  held: number
+  /** Alerts of new devices. */
+  announced: number
   raised: number
   suppressed: number
   folded: number
@@ -54,6 +60,8 @@ export interface AgentCounters {
     readonly onePacket: number
     readonly notJudged: number
   }
+  /** null where devices are not kept. */
+  readonly devices: DeviceReport | null
   /** null where no alert budget is configured. */
   readonly budget: BudgetReport | null
   readonly novel: { readonly total: number; readonly score: number; readonly onePacket: number }
@@ -74,6 +82,7 @@ export function agentCounters(
   flows: FlowCounters,
   openFlows: number,
   alerts: AlertTotals,
+  devices: DeviceReport | null,
   budget: BudgetReport | null,
   log: AlertLog,
   deliveries: readonly Delivery[],
@@ -105,6 +114,7 @@ export function agentCounters(
       onePacket: judged['one-packet'],
       notJudged: judged['not-judged'],
     },
+    devices,
     budget,
     novel: { total: novel.score + novel['one-packet'], score: novel.score, onePacket: novel['one-packet'] },
     alerts: {

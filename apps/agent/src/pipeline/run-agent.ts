@@ -15,6 +15,13 @@ import { createAlertBudget, readKeptCalibration, writeKeptCalibration } from '..
 import { readCalibrationFile } from '../budget/calibration-file.js'
 import { modelThresholds, type Thresholds } from '../budget/thresholds.js'
 import type { Clock } from '../clock.js'
+import { type ControlSocket, openControlSocket } from '../devices/control-socket.js'
+import {
+  createDeviceWatch,
+  type DeviceWatch,
+  readKnownDevices,
+  writeKnownDevices,
+} from '../devices/device-watch.js'
 import type { FileSystem } from '../files/file-system.js'
 import type { Log } from '../log.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
@@ -27,7 +34,7 @@ import { createMemoryLog } from '../spool/memory-log.js'
 import { openSpool } from '../spool/spool.js'
 import { VERSION } from '../version.js'
 import { ABORTED, orAborted, withinMillis } from './abortable.js'
-import { createAlertPath } from './alert-path.js'
+import { type AlertPath, createAlertPath } from './alert-path.js'
 import { CaptureClock } from './capture-clock.js'
 import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
 import { type FrameInput, recordedInput } from './frame-input.js'
@@ -91,16 +98,25 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     dimension: saved.contract.dimension,
     explain: createAlertExplainer(saved),
     thresholds,
+    modelThreshold: saved.threshold.value,
     lostPackets,
     losses,
   })
+  const devices = await openDevices(settings, environment, path)
+  let isWatched = true
   const watcher = createWatcher({
     model: saved,
     thresholds,
     filter: settings.input.kind === 'recorded' ? settings.input.filter : null,
     memoryBytes: memory.flowBytes,
     hashSeed: randomInt(2 ** 48 - 1),
-    onNovel: path.raise,
+    onVerdict(record, novel) {
+      isWatched = devices?.verdict(record, novel) ?? true
+    },
+    onNovel(record, verdict) {
+      if (isWatched) path.raise(record, verdict)
+      else path.hold()
+    },
   })
   const delivery = await startDelivery({
     log: alertLog,
@@ -124,6 +140,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       watcher.flowCounters(),
       watcher.openFlows,
       path.totals(),
+      devices?.report() ?? null,
       thresholds.report(),
       alertLog,
       deliveries,
@@ -145,6 +162,12 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     await alertLog.close()
     throw error
   })
+  const control = await openControl(settings, devices).catch(async (error: unknown) => {
+    await server?.close()
+    await delivery.stop()
+    await alertLog.close()
+    throw error
+  })
   if (server !== null) log.info(`metrics at http://${server.address}/metrics`)
   const room = async (): Promise<void> => {
     if (!input.waits) return
@@ -153,6 +176,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     }
   }
   const stopTicking = clock.every(TICK_MILLIS, () => {
+    devices?.tick()
     const now = captureClock.nowMicros()
     if (now === null) return
     watcher.expire(now)
@@ -181,6 +205,8 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     stopTicking()
     await server?.close()
     await thresholds.close()
+    await control?.close()
+    await devices?.save()
     await alertLog.close()
     for (const each of deliveries) await each.stop().catch(() => undefined)
   }
@@ -201,6 +227,36 @@ async function openServer({ listen }: Settings, snapshot: () => AgentSnapshot): 
     const { outputs, spoolWorks } = snapshot()
     return spoolWorks && outputs.every(({ works }) => works)
   })
+}
+
+/** null where devices are not kept. */
+async function openDevices(
+  { devices, localNetworks, state }: Settings,
+  { files, log }: AgentEnvironment,
+  path: AlertPath,
+): Promise<DeviceWatch | null> {
+  if (devices === null) return null
+  const common = { settings: devices, localNetworks, onNew: path.announce }
+  if (state === null) return createDeviceWatch({ ...common, known: [], write: null })
+  let isTroubled = false
+  return createDeviceWatch({
+    ...common,
+    known: await readKnownDevices(files, state),
+    async write(all) {
+      try {
+        await writeKnownDevices(files, state, all)
+        isTroubled = false
+      } catch (error) {
+        if (!isTroubled) log.warn(`${fileError('write', state, error).message}; devices are not kept`)
+        isTroubled = true
+      }
+    },
+  })
+}
+
+async function openControl({ state }: Settings, devices: DeviceWatch | null): Promise<ControlSocket | null> {
+  if (state === null || devices === null) return null
+  return openControlSocket(state, devices.table, devices.save)
 }
 
 /** The model's own threshold, or an alert budget's. */

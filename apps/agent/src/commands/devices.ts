@@ -1,0 +1,95 @@
+/**
+ * `oddflow-agent devices`: what the agent knows of the devices, and a person's word on them.
+ *
+ * A running agent is asked and told by its control socket. Where none is at work in the state folder, the command
+ * reads and changes what the last one has kept there.
+ */
+import { jsonLine, printable, UsageError } from '@oddflow/program'
+import { type ActionResult, act, askDevices, askToAct } from '../devices/control-socket.js'
+import type { Device } from '../devices/device.js'
+import { createDeviceTable, type DeviceAction } from '../devices/device-table.js'
+import { readKnownDevices, writeKnownDevices } from '../devices/device-watch.js'
+import { nodeFileSystem } from '../files/file-system.js'
+import { standardErrorLog } from '../log.js'
+import { DEFAULT_DEVICES } from '../settings.js'
+
+export interface ListOptions {
+  readonly state: string
+  readonly format: 'text' | 'json'
+}
+
+export async function listDevices({ state, format }: ListOptions): Promise<void> {
+  const devices = await knownDevices(state)
+  devices.sort((a, b) => b.lastSeenMicros - a.lastSeenMicros || (a.key < b.key ? -1 : 1))
+  if (format === 'json') {
+    for (const device of devices) process.stdout.write(`${jsonLine(device)}\n`)
+    return
+  }
+  const rows = devices.map((device) => [
+    device.key,
+    device.address,
+    device.state,
+    String(device.flows),
+    `${(100 * device.novelShare).toFixed(1)} %`,
+    `${((device.lastSeenMicros - device.firstSeenMicros) / 3_600_000_000).toFixed(1)} h`,
+    new Date(device.lastSeenMicros / 1000).toISOString().slice(0, 19),
+    device.randomised ? 'random address' : '',
+  ])
+  const table = [['device', 'address', 'state', 'flows', 'novel now', 'seen for', 'last seen', ''], ...rows]
+  const widths = table[0].map((_, column) => Math.max(...table.map((row) => row[column].length)))
+  for (const row of table) {
+    const line = row.map((cell, column) => cell.padEnd(widths[column])).join('  ')
+    process.stdout.write(`${printable(line.trimEnd())}\n`)
+  }
+}
+
+export interface ActOptions {
+  readonly state: string
+  /** All that are ready. */
+  readonly ready?: boolean
+}
+
+export async function actOnDevices(
+  action: DeviceAction,
+  given: readonly string[],
+  { state, ready }: ActOptions,
+): Promise<void> {
+  const devices =
+    ready === true
+      ? (await knownDevices(state)).filter((device) => device.state === 'ready').map(({ key }) => key)
+      : given.map((device) => device.toLowerCase())
+  if (ready !== true && devices.length === 0) {
+    throw new UsageError(`devices ${action}: name a device, as "oddflow-agent devices list" does`)
+  }
+  const results = (await askToAct(state, action, devices)) ?? (await actOnKept(state, action, devices))
+  for (const { device, refused } of results) {
+    if (refused === null) process.stdout.write(`${printable(`${device}: ${DONE[action]}`)}\n`)
+    else standardErrorLog.error(refused)
+  }
+  if (results.some(({ refused }) => refused !== null)) process.exitCode = 1
+}
+
+const DONE: Record<DeviceAction, string> = {
+  approve: 'is watched',
+  pause: 'is paused',
+  resume: 'is watched',
+  forget: 'is forgotten',
+}
+
+async function knownDevices(state: string): Promise<Device[]> {
+  return (await askDevices(state)) ?? (await readKnownDevices(nodeFileSystem, state))
+}
+
+async function actOnKept(
+  state: string,
+  action: DeviceAction,
+  devices: readonly string[],
+): Promise<ActionResult[]> {
+  const known = await readKnownDevices(nodeFileSystem, state)
+  const table = createDeviceTable({ ...DEFAULT_DEVICES, maximum: known.length }, known)
+  const results = act(table, { action, devices })
+  if (results.some(({ refused }) => refused === null)) {
+    await writeKnownDevices(nodeFileSystem, state, table.all())
+  }
+  return results
+}

@@ -1,0 +1,118 @@
+/**
+ * DeviceTable: the devices that are known, at most so many.
+ *
+ * When it is full a new device takes the place of a learning one, of those the one with the fewest flows, and of those
+ * the one that was not seen for the longest time: a flood of made-up addresses pushes itself out and no device that
+ * has a history. Devices that a person has spoken about (watching, paused) and ready ones are never put out; where the table holds
+ * nothing else the new one is not taken, and counted.
+ */
+import type { DeviceSettings } from '../settings.js'
+import { createDevice, type Device, type DeviceState, isReady, noteVerdict } from './device.js'
+
+/** What a person may ask for. */
+export const DEVICE_ACTIONS = ['approve', 'pause', 'resume', 'forget'] as const
+export type DeviceAction = (typeof DEVICE_ACTIONS)[number]
+
+export interface DeviceTable {
+  get(key: string): Device | undefined
+  /** Made where there is room; undefined where there is none. */
+  add(key: string, address: string, atMicros: number): Device | undefined
+  /** Counts a verdict and moves the device on to ready (or, where nobody has to approve, to watching). */
+  note(device: Device, novel: boolean, atMicros: number): void
+  /** Why it cannot be done, null where it was. */
+  act(action: DeviceAction, key: string): string | null
+  all(): Iterable<Device>
+  byState(): Record<DeviceState, number>
+  readonly size: number
+  /** Learning devices that went for new ones. */
+  readonly evicted: number
+  /** New devices that there was no room for; one that comes again counts again. */
+  readonly refused: number
+  /** Grows with every change of a state, so that it can be kept. */
+  readonly changes: number
+}
+
+export function createDeviceTable(settings: DeviceSettings, known: readonly Device[] = []): DeviceTable {
+  const devices = new Map<string, Device>()
+  let evicted = 0
+  let refused = 0
+  let changes = 0
+  for (const device of known.slice(0, settings.maximum)) devices.set(device.key, { ...device })
+
+  const makeRoom = (): boolean => {
+    if (devices.size < settings.maximum) return true
+    let least: Device | null = null
+    for (const device of devices.values()) {
+      if (device.state !== 'learning') continue
+      if (
+        least === null ||
+        device.flows < least.flows ||
+        (device.flows === least.flows && device.lastSeenMicros < least.lastSeenMicros)
+      ) {
+        least = device
+      }
+    }
+    if (least === null) return false
+    devices.delete(least.key)
+    evicted++
+    return true
+  }
+  const move = (device: Device, state: DeviceState): void => {
+    device.state = state
+    changes++
+  }
+
+  return {
+    get: (key) => devices.get(key),
+    add(key, address, atMicros) {
+      if (!makeRoom()) {
+        refused++
+        return undefined
+      }
+      const device = createDevice(key, address, atMicros)
+      devices.set(key, device)
+      return device
+    },
+    note(device, novel, atMicros) {
+      noteVerdict(device, novel)
+      if (atMicros > device.lastSeenMicros) device.lastSeenMicros = atMicros
+      if (device.state === 'learning' && isReady(device, settings)) {
+        move(device, settings.approve === 'auto' ? 'watching' : 'ready')
+      }
+    },
+    act(action, key) {
+      const device = devices.get(key)
+      if (device === undefined) return `there is no device ${key}`
+      if (action === 'forget') {
+        devices.delete(key)
+        changes++
+        return null
+      }
+      if (action === 'approve' && (device.state === 'watching' || device.state === 'paused')) {
+        return `${key} was approved before`
+      }
+      if (action === 'pause' && device.state === 'paused') return `${key} is paused already`
+      if (action === 'resume' && device.state !== 'paused') return `${key} is not paused`
+      move(device, action === 'pause' ? 'paused' : 'watching')
+      return null
+    },
+    all: () => devices.values(),
+    byState() {
+      const counts = { learning: 0, ready: 0, watching: 0, paused: 0 }
+      for (const { state } of devices.values()) counts[state]++
+      return counts
+    },
+    get size() {
+      return devices.size
+    },
+    get evicted() {
+      return evicted
+    },
+    get refused() {
+      return refused
+    },
+    get changes() {
+      return changes
+    },
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * DeviceWatch: the devices of a running agent: finds them by their flows, decides whose alerts are given, and keeps
+ * what it knows in the state folder (`devices.json`): within seconds when a state has changed, else every few minutes.
+ */
+import { join } from 'node:path'
+import { formatAddress } from '@oddflow/capture'
+import { FormatError } from '@oddflow/core'
+import type { FlowRecord } from '@oddflow/flows'
+import { isResponderDevice, macText } from '../alerts/device-of.js'
+import type { Network } from '../alerts/local-networks.js'
+import type { FileSystem } from '../files/file-system.js'
+import { readState, writeState } from '../files/state-file.js'
+import type { DeviceSettings } from '../settings.js'
+import { type Device, type DeviceState, decodeDevices, encodeDevices } from './device.js'
+import { createDeviceFlood } from './device-flood.js'
+import { createDeviceTable, type DeviceTable } from './device-table.js'
+
+export interface DeviceReport {
+  readonly byState: Readonly<Record<DeviceState, number>>
+  readonly maximum: number
+  /** Devices found new in this run. */
+  readonly found: number
+  readonly evicted: number
+  readonly refused: number
+  /** New devices without an alert of their own, in floods. */
+  readonly untold: number
+}
+
+export interface DeviceWatch {
+  readonly table: DeviceTable
+  /** A verdict on a record of a device; true where alerts of it are to be given. */
+  verdict(record: FlowRecord, novel: boolean): boolean
+  report(): DeviceReport
+  /** To be called every second or so. */
+  tick(): void
+  /** Keeps what it knows now. */
+  save(): Promise<void>
+}
+
+export interface DeviceWatchOptions {
+  readonly settings: DeviceSettings
+  readonly localNetworks: readonly Network[]
+  readonly known: readonly Device[]
+  /** Called with the record by which a device was found, or by which a flood of them was. */
+  readonly onNew: (record: FlowRecord, rule: 'new-device' | 'device-flood') => void
+  /** null: nothing is kept. Never rejects. */
+  readonly write: ((devices: Iterable<Device>) => Promise<void>) | null
+}
+
+/** Without a change of state, what is known is kept every so many ticks. */
+const TICKS_BETWEEN = 600
+
+export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
+  const { settings, localNetworks } = options
+  const table = createDeviceTable(settings, options.known)
+  const flood = createDeviceFlood(settings.floodPerMinute)
+  // where nothing was known all devices are new, which is no news
+  const inventoryMicros = options.known.length === 0 ? settings.inventoryMinutes * 60_000_000 : 0
+  let beganMicros: number | null = null
+  let found = 0
+  let savedChanges = 0
+  let ticks = 0
+  let saving: Promise<void> = Promise.resolve()
+
+  const save = (): Promise<void> => {
+    const { write } = options
+    savedChanges = table.changes
+    ticks = 0
+    if (write !== null) saving = saving.then(() => write(table.all()))
+    return saving
+  }
+  return {
+    table,
+    verdict(record, novel) {
+      const isResponder = isResponderDevice(record, localNetworks)
+      const words = isResponder ? record.responderAddress : record.initiatorAddress
+      const address = formatAddress(words, 0, record.ipVersion)
+      const key = macText(isResponder ? record.responderMac : record.initiatorMac) ?? address
+      const atMicros = record.startMicros + record.durationMicros
+      let device = table.get(key)
+      if (device === undefined) {
+        device = table.add(key, address, record.startMicros)
+        found++
+        beganMicros ??= atMicros
+        const isNews = atMicros - beganMicros >= inventoryMicros
+        const worth = isNews ? flood.take(atMicros) : 'none'
+        if (worth !== 'none') options.onNew(record, worth === 'device' ? 'new-device' : 'device-flood')
+        // a device that there is no room for is watched: nobody has learnt anything of it
+        if (device === undefined) return true
+      }
+      device.address = address
+      table.note(device, novel, atMicros)
+      return device.state === 'watching'
+    },
+    report: () => ({
+      byState: table.byState(),
+      maximum: settings.maximum,
+      found,
+      evicted: table.evicted,
+      refused: table.refused,
+      untold: flood.untold,
+    }),
+    tick() {
+      ticks++
+      if (table.changes !== savedChanges || ticks >= TICKS_BETWEEN) void save()
+    },
+    save,
+  }
+}
+
+/** Those that an earlier run has kept; throws FormatError where the file holds something else. */
+export async function readKnownDevices(files: FileSystem, folder: string): Promise<Device[]> {
+  const kept = await readState(files, pathIn(folder))
+  if (kept === null) return []
+  try {
+    return decodeDevices(kept)
+  } catch (error) {
+    if (!(error instanceof FormatError)) throw error
+    throw new FormatError('devices', `${pathIn(folder)}: ${error.message}; move it away to begin anew`)
+  }
+}
+
+export async function writeKnownDevices(
+  files: FileSystem,
+  folder: string,
+  devices: Iterable<Device>,
+): Promise<void> {
+  await files.makeFolder(folder)
+  await writeState(files, pathIn(folder), encodeDevices(devices))
+}
+
+function pathIn(folder: string): string {
+  return join(folder, 'devices.json')
+}

@@ -1,0 +1,125 @@
+/**
+ * Device: what the agent knows of one device of the local network, and where it stands in its life.
+ *
+ *     learning → ready → watching ⇄ paused
+ *
+ * A device that is new is *learning*: its flows are judged, and what is novel is counted and not alerted, since a
+ * device that nobody has seen is one story and not one for each of its flows. It is *ready* when it was seen long enough,
+ * has had enough flows, and the model finds few of its recent ones novel: three numbers that `isReady` compares.
+ * A person approves it (or the configuration does, for all), and it is *watching*: alerts are given. *Paused* is a
+ * person's word and ends by a person's word.
+ *
+ * `novelShare` is the exponentially weighted share of novel verdicts, over about the last SHARE_VERDICTS. It begins at
+ * 1, so a device is not stable before it has had some two hundred normal flows.
+ *
+ * Plain data, kept as JSON in the state folder; what is read back is checked.
+ */
+import { FormatError } from '@oddflow/core'
+import type { DeviceSettings } from '../settings.js'
+
+export const DEVICE_STATES = ['learning', 'ready', 'watching', 'paused'] as const
+export type DeviceState = (typeof DEVICE_STATES)[number]
+
+export interface Device {
+  /** Its MAC address; its address where the link has none. */
+  readonly key: string
+  /** That it was last seen with. */
+  address: string
+  /** The address was made up (IEEE 802 locally administered): phones do so, and it may be another one next week. */
+  readonly randomised: boolean
+  state: DeviceState
+  readonly firstSeenMicros: number
+  lastSeenMicros: number
+  /** Verdicts on its flows. */
+  flows: number
+  /** Of those, novel ones. */
+  novel: number
+  novelShare: number
+}
+
+const SHARE_VERDICTS = 64
+
+export function createDevice(key: string, address: string, atMicros: number): Device {
+  return {
+    key,
+    address,
+    randomised: isRandomised(key),
+    state: 'learning',
+    firstSeenMicros: atMicros,
+    lastSeenMicros: atMicros,
+    flows: 0,
+    novel: 0,
+    novelShare: 1,
+  }
+}
+
+export function noteVerdict(device: Device, novel: boolean): void {
+  device.flows++
+  if (novel) device.novel++
+  device.novelShare += ((novel ? 1 : 0) - device.novelShare) / SHARE_VERDICTS
+}
+
+export function isReady(device: Device, { learnHours, learnFlows, stableShare }: DeviceSettings): boolean {
+  return (
+    device.lastSeenMicros - device.firstSeenMicros >= learnHours * 3_600_000_000 &&
+    device.flows >= learnFlows &&
+    device.novelShare <= stableShare
+  )
+}
+
+/** The second-lowest bit of the first byte. */
+function isRandomised(key: string): boolean {
+  return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(key) && (Number.parseInt(key.slice(0, 2), 16) & 2) !== 0
+}
+
+const KIND = 'oddflow-devices'
+const VERSION = 1
+
+export function encodeDevices(devices: Iterable<Device>): Record<string, unknown> {
+  return { kind: KIND, version: VERSION, devices: [...devices] }
+}
+
+/** Throws FormatError that names the field. */
+export function decodeDevices(value: unknown): Device[] {
+  const fail = (field: string, expected: string): never => {
+    throw new FormatError('devices', `${field}: expected ${expected}`, { field })
+  }
+  const { kind, version, devices } = (value ?? {}) as Record<string, unknown>
+  if (kind !== KIND) return fail('kind', KIND)
+  if (version !== VERSION) return fail('version', String(VERSION))
+  if (!Array.isArray(devices)) return fail('devices', 'a list')
+  const seen = new Set<string>()
+  return devices.map((entry: unknown, i) => {
+    const device = (entry ?? {}) as Record<keyof Device, unknown>
+    const at = `devices[${i}]`
+    const { key, address, state, firstSeenMicros, lastSeenMicros, flows, novel, novelShare } = device
+    if (typeof key !== 'string' || !/^[0-9a-f:.]{1,45}$/.test(key) || seen.has(key)) {
+      return fail(`${at}.key`, 'an address of its own')
+    }
+    seen.add(key)
+    if (typeof address !== 'string' || !/^[0-9a-f:.]{1,45}$/.test(address))
+      return fail(`${at}.address`, 'an address')
+    if (!DEVICE_STATES.includes(state as DeviceState)) return fail(`${at}.state`, DEVICE_STATES.join(', '))
+    const times = [firstSeenMicros, lastSeenMicros]
+    if (!times.every((time) => Number.isSafeInteger(time))) return fail(`${at}.firstSeenMicros`, 'times')
+    if (!isCount(flows) || !isCount(novel) || novel > flows) return fail(`${at}.flows`, 'counts')
+    if (typeof novelShare !== 'number' || !(novelShare >= 0 && novelShare <= 1)) {
+      return fail(`${at}.novelShare`, 'a share')
+    }
+    return {
+      key,
+      address,
+      randomised: isRandomised(key),
+      state: state as DeviceState,
+      firstSeenMicros: firstSeenMicros as number,
+      lastSeenMicros: lastSeenMicros as number,
+      flows,
+      novel,
+      novelShare,
+    }
+  })
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}

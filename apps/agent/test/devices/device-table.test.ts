@@ -1,0 +1,198 @@
+import { FormatError } from '@oddflow/core'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { decodeDevices, encodeDevices } from '../../src/devices/device.js'
+import { createDeviceFlood } from '../../src/devices/device-flood.js'
+import { createDeviceTable, type DEVICE_ACTIONS } from '../../src/devices/device-table.js'
+import { DEFAULT_DEVICES, type DeviceSettings } from '../../src/settings.js'
+
+const HOUR = 3_600_000_000
+const macOf = (n: number): string =>
+  `00:00:${[24, 16, 8, 0].map((shift) => ((n >>> shift) & 255).toString(16).padStart(2, '0')).join(':')}`
+const settings = (changes: Partial<DeviceSettings> = {}): DeviceSettings => ({
+  ...DEFAULT_DEVICES,
+  ...changes,
+})
+
+describe('a device', () => {
+  /** So many verdicts, evenly over the hours, every `novelEvery`-th novel. */
+  const lived = (flows: number, hours: number, novelEvery: number, given = settings()) => {
+    const table = createDeviceTable(given)
+    const device = table.add(macOf(1), '192.0.2.1', 0)!
+    for (let i = 1; i <= flows; i++) {
+      table.note(device, i % novelEvery === 0, Math.round((i * hours * HOUR) / flows))
+    }
+    return device
+  }
+
+  it('is ready after the time, the flows and the stability that are asked for, and not without one of them', () => {
+    expect(lived(400, 25, 1000).state).toBe('ready')
+    expect(lived(400, 23, 1000).state).toBe('learning')
+    expect(lived(190, 25, 1000).state).toBe('learning')
+    expect(lived(4000, 25, 5).state).toBe('learning')
+    expect(lived(400, 25, 1000, settings({ approve: 'auto' })).state).toBe('watching')
+  })
+
+  it('has the share of its recent verdicts that were novel', () => {
+    expect(lived(4000, 25, 5).novelShare).toBeCloseTo(0.2, 1)
+    expect(lived(4000, 25, 1).novelShare).toBe(1)
+    expect(lived(4000, 25, 1e9).novelShare).toBeLessThan(1e-6)
+  })
+
+  it('says whether its address was made up', () => {
+    const table = createDeviceTable(settings())
+    expect(table.add('da:a1:19:00:00:01', '192.0.2.1', 0)?.randomised).toBe(true)
+    expect(table.add('b8:27:eb:00:00:01', '192.0.2.1', 0)?.randomised).toBe(false)
+    expect(table.add('192.0.2.1', '192.0.2.1', 0)?.randomised).toBe(false)
+  })
+})
+
+describe("a person's word", () => {
+  it('moves a device, and is refused where it makes no sense', () => {
+    const table = createDeviceTable(settings())
+    table.add(macOf(1), '192.0.2.1', 0)
+    const states: (string | undefined)[] = []
+    const act = (action: (typeof DEVICE_ACTIONS)[number]): string | null => {
+      const refused = table.act(action, macOf(1))
+      states.push(table.get(macOf(1))?.state)
+      return refused
+    }
+    expect(act('resume')).toMatch(/is not paused/)
+    expect(act('approve')).toBeNull()
+    expect(act('approve')).toMatch(/was approved before/)
+    expect(act('pause')).toBeNull()
+    expect(act('pause')).toMatch(/is paused already/)
+    expect(act('approve')).toMatch(/was approved before/)
+    expect(act('resume')).toBeNull()
+    expect(act('forget')).toBeNull()
+    expect(act('forget')).toMatch(/there is no device/)
+    expect(states).toEqual([
+      'learning',
+      'watching',
+      'watching',
+      'paused',
+      'paused',
+      'paused',
+      'watching',
+      undefined,
+      undefined,
+    ])
+    expect(table.changes).toBe(4)
+  })
+})
+
+describe('a table', () => {
+  it('never holds more than it may, counts what went, and keeps those that a person spoke about', () => {
+    const step = fc.tuple(
+      fc.integer({ min: 0, max: 30 }),
+      fc.constantFrom('flow', 'flow', 'flow', 'approve', 'pause'),
+    )
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), fc.integer({ min: 1, max: 8 }), (steps, maximum) => {
+        const table = createDeviceTable(settings({ maximum }))
+        const spoken = new Set<string>()
+        let added = 0
+        for (const [at, [n, what]] of steps.entries()) {
+          const key = macOf(n)
+          if (what === 'flow') {
+            let device = table.get(key)
+            if (device === undefined) {
+              device = table.add(key, '192.0.2.1', at)
+              if (device !== undefined) added++
+            }
+            if (device !== undefined) table.note(device, false, at)
+          } else if (table.act(what as 'approve' | 'pause', key) === null) spoken.add(key)
+          expect(table.size).toBeLessThanOrEqual(maximum)
+        }
+        for (const key of spoken) expect(table.get(key)).toBeDefined()
+        expect(added - table.evicted).toBe(table.size)
+      }),
+    )
+  })
+
+  it('is not emptied of its devices by a hundred thousand made-up ones', () => {
+    const table = createDeviceTable(settings({ maximum: 256 }))
+    for (let n = 0; n < 40; n++) {
+      const device = table.add(macOf(n), '192.0.2.1', 0)!
+      for (let i = 0; i < 5; i++) table.note(device, false, i)
+    }
+    for (let n = 1000; n < 101_000; n++) table.note(table.add(macOf(n), '192.0.2.2', n)!, true, n)
+    for (let n = 0; n < 40; n++) expect(table.get(macOf(n))?.flows).toBe(5)
+    expect(table).toMatchObject({ size: 256, evicted: 100_040 - 256, refused: 0 })
+  })
+
+  it('takes no new device where every one is spoken about', () => {
+    const table = createDeviceTable(settings({ maximum: 1 }))
+    table.add(macOf(1), '192.0.2.1', 0)
+    table.act('approve', macOf(1))
+    expect(table.add(macOf(2), '192.0.2.2', 1)).toBeUndefined()
+    expect(table).toMatchObject({ size: 1, evicted: 0, refused: 1 })
+  })
+
+  it('comes back from JSON as it was', () => {
+    const table = createDeviceTable(settings())
+    for (let n = 0; n < 5; n++) {
+      const device = table.add(macOf(n), `2001:db8::${n}`, n)!
+      for (let i = 0; i < n; i++) table.note(device, i % 2 === 0, 100 * n + i)
+    }
+    table.act('pause', macOf(3))
+    const back = decodeDevices(JSON.parse(JSON.stringify(encodeDevices(table.all()))))
+    expect(back).toEqual([...table.all()])
+    expect([...createDeviceTable(settings(), back).all()]).toEqual(back)
+    expect(createDeviceTable(settings({ maximum: 2 }), back).size).toBe(2)
+  })
+
+  it.each([
+    [null, 'kind'],
+    [{ kind: 'oddflow-devices', version: 9, devices: [] }, 'version'],
+    [{ kind: 'oddflow-devices', version: 1, devices: {} }, 'devices'],
+    [{ kind: 'oddflow-devices', version: 1, devices: [null] }, 'devices\\[0\\].key'],
+  ])('is refused: %j', (value, field) => {
+    expect(() => decodeDevices(value)).toThrow(FormatError)
+    expect(() => decodeDevices(value)).toThrow(new RegExp(`devices: ${field}: expected`))
+  })
+
+  it('is refused by each field that is none', () => {
+    const good = encodeDevices(
+      (() => {
+        const table = createDeviceTable(settings())
+        table.add(macOf(1), '192.0.2.1', 5)
+        return table.all()
+      })(),
+    ) as { devices: object[] }
+    for (const bad of [
+      { key: '\u001b[2J' },
+      { key: 7 },
+      { address: '<b>' },
+      { state: 'dead' },
+      { firstSeenMicros: 'now' },
+      { flows: -1 },
+      { novel: 3 },
+      { novelShare: 2 },
+      { novelShare: null },
+    ]) {
+      const value = { ...good, devices: [{ ...good.devices[0], ...bad }] }
+      expect(() => decodeDevices(value), JSON.stringify(bad)).toThrow(FormatError)
+    }
+    expect(() => decodeDevices({ ...good, devices: [good.devices[0], good.devices[0]] })).toThrow(
+      /of its own/,
+    )
+  })
+})
+
+describe('a flood of new devices', () => {
+  it('is one alert, until it is over', () => {
+    const flood = createDeviceFlood(3)
+    const worth = (seconds: number): string => flood.take(seconds * 1_000_000)
+    expect([0, 1, 2, 3, 4].map(worth)).toEqual(['device', 'device', 'device', 'flood', 'none'])
+    // it goes on into the next minute
+    expect([60, 61, 62, 63, 64].map(worth)).toEqual(['none', 'none', 'none', 'none', 'none'])
+    // two in a minute are none, but the flood was still on when it began
+    expect([120, 121].map(worth)).toEqual(['none', 'none'])
+    expect([180, 181, 182, 183].map(worth)).toEqual(['device', 'device', 'device', 'flood'])
+    expect(worth(900)).toBe('device')
+    expect(flood.untold).toBe(10)
+    // set back by an hour
+    expect(worth(-2700)).toBe('device')
+  })
+})
