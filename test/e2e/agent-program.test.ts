@@ -1,11 +1,12 @@
 /** The agent's command line: configuration, doctor, metrics, signals, and what is refused and how. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { request } from 'node:http'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { root } from '../../tools/workspace/layout.mjs'
-import { agent, agentMain, agentOnce, readEve } from './support/agent.js'
+import { agent, agentMain, agentOnce, type Counters, readEve } from './support/agent.js'
 import { synFlood } from './support/captures.js'
 import { lab, runToEnd, temporaryFolder, trainLabModel } from './support/oddflow.js'
 
@@ -93,6 +94,48 @@ describe('a state folder', () => {
     ])
     expect(counters.alerts.raised).toBe(0)
     expect(readEve(eve)).toHaveLength(waiting)
+  }, 60_000)
+})
+
+describe('further outputs', () => {
+  it('get every alert too, and one that is down holds up no other and loses nothing', async () => {
+    const bodies: { oddflow: { id: string } }[] = []
+    const server = createServer((request, response) => {
+      let body = ''
+      request.setEncoding('utf8').on('data', (piece: string) => {
+        body += piece
+      })
+      request.on('end', () => {
+        bodies.push(...(JSON.parse(body) as typeof bodies))
+        response.writeHead(204).end()
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const hook = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    const state = inFolder('outputs')
+    const config = inFolder('outputs.yaml')
+    // nobody listens at port 9
+    const written = (other: string): void =>
+      writeFileSync(
+        config,
+        `read: ${scan}\nmodel: home.oddflow\neve: outputs.json\nstate: ${state}\noutputs:\n  - {kind: webhook, name: hub, url: '${hook}'}\n  - {kind: webhook, name: other, url: '${other}'}\n`,
+      )
+    written('http://127.0.0.1:9/')
+    const run = await agent(['run', '-c', config, '--once'])
+    const events = readEve(inFolder('outputs.json'))
+    const { alerts } = JSON.parse(run.stdout) as Counters
+    expect(run.code).toBe(1)
+    expect(alerts.delivered).toEqual({ eve: events.length, hub: events.length, other: 0 })
+    expect(bodies.map(({ oddflow }) => oddflow.id)).toEqual(events.map(({ oddflow }) => oddflow.id))
+    expect(run.stderr).toContain(
+      `http://127.0.0.1:9/: ${events.length} alerts could not be written and wait in ${state}\n`,
+    )
+    // the next run, with the other one back, delivers what waited and not again what was delivered
+    bodies.length = 0
+    written(`${hook}other`)
+    await agentOnce(['-c', config, '--filter', 'port 1'])
+    expect(bodies.map(({ oddflow }) => oddflow.id)).toEqual(events.map(({ oddflow }) => oddflow.id))
+    await new Promise((resolve) => server.close(resolve))
   }, 60_000)
 })
 

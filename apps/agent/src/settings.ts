@@ -55,10 +55,62 @@ export interface DeviceSettings {
   readonly inventoryMinutes: number
 }
 
+export interface WebhookSettings {
+  readonly kind: 'webhook'
+  /** Of the output: letters, digits and "-". */
+  readonly name: string
+  /** http or https. */
+  readonly url: string
+  /** Whose first line is sent as a bearer token. */
+  readonly tokenFile: string | null
+}
+
+/** Names of RFC 5424, section 6.2.1, as daemons write them, in the order of their numbers. */
+export const FACILITIES = [
+  'kern',
+  'user',
+  'mail',
+  'daemon',
+  'auth',
+  'syslog',
+  'lpr',
+  'news',
+  'uucp',
+  'cron',
+  'authpriv',
+  'ftp',
+  'ntp',
+  'audit',
+  'alert',
+  'clock',
+  'local0',
+  'local1',
+  'local2',
+  'local3',
+  'local4',
+  'local5',
+  'local6',
+  'local7',
+] as const
+
+export interface SyslogSettings {
+  readonly kind: 'syslog'
+  readonly name: string
+  readonly protocol: 'udp' | 'tcp'
+  readonly host: string
+  readonly port: number
+  /** 0 … 23. */
+  readonly facility: number
+}
+
+export type OutputSettings = WebhookSettings | SyslogSettings
+
 export interface Settings {
   readonly input: InputSettings
   readonly model: string
   readonly eve: string
+  /** Where alerts go beside the EVE file. */
+  readonly outputs: readonly OutputSettings[]
   /** null: the model's own threshold decides. */
   readonly budget: BudgetSettings | null
   /** null: every device is watched from the start, and none is kept. */

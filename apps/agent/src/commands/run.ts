@@ -35,9 +35,9 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
   const line = jsonLine({ ...counters, peakResidentBytes })
   if (settings.once) process.stdout.write(`${line}\n`)
   else standardErrorLog.info(line)
-  if (undelivered > 0) {
+  for (const { target, alerts } of undelivered) {
     const where = settings.state === null ? 'are lost' : `wait in ${settings.state}`
-    standardErrorLog.error(`${settings.eve}: ${undelivered} alerts could not be written and ${where}`)
+    standardErrorLog.error(`${target}: ${alerts} alerts could not be written and ${where}`)
     process.exitCode = 1
   }
   // standard input, or what a stopped input still reads, must not keep the process

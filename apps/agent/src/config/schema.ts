@@ -6,6 +6,7 @@
  */
 import * as v from 'valibot'
 import { DAYS } from '../alerts/suppress.js'
+import { FACILITIES } from '../settings.js'
 
 const path = (what: string) => v.pipe(v.string(), v.minLength(1), v.maxLength(4096), v.description(what))
 const bytes = (what: string) =>
@@ -28,6 +29,36 @@ const suppression = v.strictObject({
   until: v.optional(time('Time of day, HH:MM, of the machine; with from.')),
 })
 
+const outputName = v.optional(
+  v.pipe(
+    v.string(),
+    v.regex(/^[a-z0-9][a-z0-9-]{0,31}$/),
+    v.description('What it is counted under; every output has its own. Its kind where there is none.'),
+  ),
+)
+
+const webhook = v.strictObject({
+  kind: v.literal('webhook'),
+  name: outputName,
+  url: v.pipe(
+    v.string(),
+    v.maxLength(4096),
+    v.url(),
+    v.regex(/^https?:/),
+    v.description('Where alerts are posted to, as a JSON array of EVE events.'),
+  ),
+  tokenFile: v.optional(path('A file whose first line is sent as a bearer token.')),
+})
+
+const syslog = v.strictObject({
+  kind: v.literal('syslog'),
+  name: outputName,
+  protocol: v.optional(v.picklist(['udp', 'tcp'])),
+  host: text('A name or an address.'),
+  port: v.optional(whole(1, 65_535, 'Port (514).')),
+  facility: v.optional(v.picklist(FACILITIES)),
+})
+
 export const ConfigSchema = v.strictObject({
   read: v.optional(path('A capture file, or - for standard input. Not together with interface.')),
   interface: v.optional(text('A network interface, recorded by tcpdump.')),
@@ -36,6 +67,13 @@ export const ConfigSchema = v.strictObject({
   ),
   model: v.optional(path('A model that oddflow train wrote from captures.')),
   eve: v.optional(path('Where alerts go: EVE JSON lines at the end of this file.')),
+  outputs: v.optional(
+    v.pipe(
+      v.array(v.variant('kind', [webhook, syslog])),
+      v.maxLength(16),
+      v.description('Where alerts go beside the EVE file.'),
+    ),
+  ),
   state: v.optional(path('A folder in which alerts are kept until they are delivered.')),
   spoolLimit: v.optional(bytes('Bytes that undelivered alerts may take in it, such as 64M.')),
   memoryLimit: v.optional(bytes('Ceiling on resident memory, such as 128M.')),

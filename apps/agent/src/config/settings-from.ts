@@ -16,9 +16,11 @@ import {
   DEFAULT_FOLD,
   DEFAULT_SPOOL_BYTES,
   type DeviceSettings,
+  FACILITIES,
   type FoldSettings,
   type InputSettings,
   type ListenSettings,
+  type OutputSettings,
   type Settings,
 } from '../settings.js'
 import type { ReadConfig } from './read-config.js'
@@ -59,6 +61,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     eve: required(options.eve ?? inFolder(config.eve), 'eve', 'the file that alerts go to'),
     devices: devicesFrom(config.devices, options.state ?? config.state, located),
     budget: budgetFrom(config.budget, inFolder),
+    outputs: outputsFrom(config.outputs, inFolder, located),
     fold: options.fold ? foldFrom(config.fold) : null,
     once: options.once === true,
     state: options.state ?? inFolder(config.state) ?? null,
@@ -143,6 +146,32 @@ function foldFrom(fold: Config['fold']): FoldSettings | null {
     windowSeconds: fold?.windowSeconds ?? DEFAULT_FOLD.windowSeconds,
     kindsPerDevice: fold?.kindsPerDevice ?? DEFAULT_FOLD.kindsPerDevice,
   }
+}
+
+const SYSLOG_PORT = 514
+
+function outputsFrom(
+  outputs: Config['outputs'],
+  inFolder: (path: string | undefined) => string | undefined,
+  located: Located,
+): OutputSettings[] {
+  const names = new Set(['eve'])
+  return (outputs ?? []).map((output, i) => {
+    const name = output.name ?? output.kind
+    if (names.has(name)) {
+      located(['outputs', i], () => {
+        throw new ArgumentError(
+          `outputs[${i}]: ${JSON.stringify(name)} is another output's; give each a name of its own`,
+        )
+      })
+    }
+    names.add(name)
+    if (output.kind === 'webhook') {
+      return { kind: 'webhook', name, url: output.url, tokenFile: inFolder(output.tokenFile) ?? null }
+    }
+    const { protocol = 'udp', host, port = SYSLOG_PORT, facility = 'daemon' } = output
+    return { kind: 'syslog', name, protocol, host, port, facility: FACILITIES.indexOf(facility) }
+  })
 }
 
 function devicesFrom(

@@ -19,6 +19,8 @@ export interface DeliveryOptions {
 
 export interface Delivery {
   readonly name: string
+  /** Where to. */
+  readonly target: string
   readonly delivered: number
   readonly dropped: number
   readonly backlog: number
@@ -52,7 +54,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
   }
   /** True if there was something to deliver. */
   const deliverSome = async (): Promise<boolean> => {
-    const batch = await reader.read(BATCH)
+    const batch = await reader.read(output.batch ?? BATCH)
     if (batch.lines.length === 0) return false
     await output.deliver(batch, stopping.signal)
     delivered += batch.lines.length
@@ -78,6 +80,7 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
 
   return {
     name: output.name,
+    target: output.target,
     get delivered() {
       return delivered
     },

@@ -48,6 +48,7 @@ export async function openEveFile(files: FileSystem, path: string): Promise<EveF
 
   return {
     name: 'eve',
+    target: path,
     async deliver({ lines }: AlertBatch) {
       const target = await current()
       const bytes = joinLines(lines)

@@ -28,7 +28,8 @@ import type { AgentSnapshot } from '../metrics/metrics.js'
 import type { AgentServer } from '../metrics/server.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
-import type { Settings } from '../settings.js'
+import type { Output } from '../outputs/output.js'
+import type { OutputSettings, Settings } from '../settings.js'
 import { type AlertLog, acknowledgedAll } from '../spool/alert-log.js'
 import { createMemoryLog } from '../spool/memory-log.js'
 import { openSpool } from '../spool/spool.js'
@@ -56,7 +57,7 @@ export interface AgentEnvironment {
 export interface AgentResult {
   readonly counters: AgentCounters
   /** Alerts that were accepted and not delivered; with a state folder they wait there. */
-  readonly undelivered: number
+  readonly undelivered: readonly { readonly target: string; readonly alerts: number }[]
 }
 
 const TICK_MILLIS = 1000
@@ -118,16 +119,20 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       else path.hold()
     },
   })
-  const delivery = await startDelivery({
-    log: alertLog,
-    output: eve,
-    clock,
-    onTrouble: (trouble) => {
-      if (trouble === null) log.info(`${settings.eve}: works again`)
-      else log.warn(`${fileError('write', settings.eve, trouble).message}; trying again`)
-    },
-  })
-  const deliveries: Delivery[] = [delivery]
+  const deliveries: Delivery[] = []
+  for (const output of [eve, ...(await openOutputs(settings.outputs))]) {
+    deliveries.push(
+      await startDelivery({
+        log: alertLog,
+        output,
+        clock,
+        onTrouble: (trouble) => {
+          if (trouble === null) log.info(`${output.target}: works again`)
+          else log.warn(`${troubleText(output, trouble)}; trying again`)
+        },
+      }),
+    )
+  }
   const captureClock = new CaptureClock(clock, input.liveness)
   const isTroubled = (): boolean =>
     alertLog.trouble !== null || deliveries.some(({ trouble }) => trouble !== null)
@@ -158,13 +163,13 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     model: modelId,
     version: VERSION,
   })).catch(async (error: unknown) => {
-    await delivery.stop()
+    for (const each of deliveries) await each.stop()
     await alertLog.close()
     throw error
   })
   const control = await openControl(settings, devices).catch(async (error: unknown) => {
     await server?.close()
-    await delivery.stop()
+    for (const each of deliveries) await each.stop()
     await alertLog.close()
     throw error
   })
@@ -212,7 +217,9 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   }
   return {
     counters: counters(),
-    undelivered: Math.max(...deliveries.map(({ backlog }) => backlog)) + alertLog.pending,
+    undelivered: deliveries
+      .map(({ target, backlog }) => ({ target, alerts: backlog + alertLog.pending }))
+      .filter(({ alerts }) => alerts > 0),
   }
 }
 
@@ -227,6 +234,26 @@ async function openServer({ listen }: Settings, snapshot: () => AgentSnapshot): 
     const { outputs, spoolWorks } = snapshot()
     return spoolWorks && outputs.every(({ works }) => works)
   })
+}
+
+/** Those beside the EVE file; each kind is loaded by who wants it. */
+async function openOutputs(outputs: readonly OutputSettings[]): Promise<Output[]> {
+  return Promise.all(
+    outputs.map(async (output) => {
+      switch (output.kind) {
+        case 'webhook':
+          return (await import('../outputs/webhook.js')).createWebhook({ ...output, version: VERSION })
+        case 'syslog':
+          return (await import('../outputs/syslog.js')).createSyslog(output)
+      }
+    }),
+  )
+}
+
+/** What keeps an output from taking alerts: of a file in the system's words, else in the output's own. */
+function troubleText({ name, target }: Output, trouble: Error): string {
+  if (name === 'eve') return fileError('write', target, trouble).message
+  return trouble.message.startsWith(target) ? trouble.message : `${target}: ${trouble.message}`
 }
 
 /** null where devices are not kept. */

@@ -35,6 +35,8 @@ describe('a configuration', () => {
       'suppress:\n  - name: x\n    days: [mon, noday]\n',
       [/^3:17: suppress\[0\]\.days\[1\]: expected .*"mon".*, found "noday"/],
     ],
+    ['outputs: [{kind: webhook, url: "file:///etc/passwd"}]\n', [/^1:27: outputs\[0\]\.url: /]],
+    ['outputs: [{kind: pigeon}]\n', [/^1:11|^1:12/]],
     ['model: a\nmodel: b\n', [/^2:1: Map keys must be unique/]],
     ['model: "a\n', [/^\d+:\d+: /]],
     ['- a\n', [/^1:1: expected keys with values/]],
@@ -97,6 +99,22 @@ describe('settings', () => {
     })
   })
 
+  it('say where alerts go beside the file', () => {
+    const { outputs } = settings(
+      `${base}outputs:\n  - {kind: webhook, url: 'https://hub.example/alerts', tokenFile: token}\n  - {kind: syslog, name: log-2, protocol: tcp, host: 192.0.2.1, port: 601, facility: local0}\n  - {kind: syslog, host: log.example}\n`,
+    )
+    expect(outputs).toEqual([
+      {
+        kind: 'webhook',
+        name: 'webhook',
+        url: 'https://hub.example/alerts',
+        tokenFile: '/etc/oddflow/token',
+      },
+      { kind: 'syslog', name: 'log-2', protocol: 'tcp', host: '192.0.2.1', port: 601, facility: 16 },
+      { kind: 'syslog', name: 'syslog', protocol: 'udp', host: 'log.example', port: 514, facility: 3 },
+    ])
+  })
+
   it.each([
     [`${base}read: a.pcap\n`, /agent\.yaml:1:1: read and interface: a recording or an interface/],
     [`read: a\nmodel: m\neve: e\nfilter: "hots 1"\n`, /agent\.yaml:4:1: .*hots/],
@@ -115,6 +133,15 @@ describe('settings', () => {
     ],
     [`${base}memoryLimit: much\n`, /agent\.yaml:4:1: memoryLimit much: expected bytes/],
     [`${base}listen: everywhere\n`, /agent\.yaml:4:1: listen everywhere: expected HOST:PORT/],
+    [
+      `${base}outputs:\n  - {kind: syslog, host: a}\n  - {kind: syslog, host: b}\n`,
+      /agent\.yaml:6:5: outputs\[1\]: "syslog" is another output's/,
+    ],
+    [
+      `${base}outputs: [{kind: webhook, name: eve, url: 'http://a/'}]\n`,
+      /outputs\[0\]: "eve" is another output's/,
+    ],
+    [`${base}devices: {}\n`, /agent\.yaml:4:1: devices: nobody could approve one without a state folder/],
     ['model: m\neve: e\n', /--read is missing/],
     ['read: r\neve: e\n', /--model is missing/],
     ['read: r\nmodel: m\n', /--eve is missing/],

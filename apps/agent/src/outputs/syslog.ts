@@ -1,0 +1,147 @@
+/**
+ * Syslog: alerts as messages of RFC 5424, whose text is the EVE event, over UDP (RFC 5426, a datagram each) or TCP
+ * (RFC 6587 section 3.4.1, each preceded by its length).
+ *
+ * Neither protocol has an answer, so delivered means handed to the network: what a server that goes down loses, nobody
+ * tells the agent. Over TCP a connection that breaks is noticed at the next message. The message's time is the
+ * alert's, its MSGID the rule. Priority: the facility that is asked for, severity 4 (warning).
+ *
+ * Left out: /dev/log, which is a datagram socket of the file system (Node has none), and TLS (RFC 5425): a log daemon on
+ * the gateway itself can take UDP on loopback and carry it on.
+ */
+import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
+import { connect, isIPv6, type Socket } from 'node:net'
+import { hostname } from 'node:os'
+import { ABORTED, orAborted } from '../pipeline/abortable.js'
+import type { SyslogSettings } from '../settings.js'
+import type { Output } from './output.js'
+
+const SEVERITY = 4
+const BATCH = 64
+const PATIENCE_MILLIS = 10_000
+/** The largest datagram of IPv4. */
+const MAXIMUM_DATAGRAM_BYTES = 65_507
+
+interface Transport {
+  send(messages: readonly Uint8Array[], signal: AbortSignal): Promise<void>
+  close(): void
+}
+
+export function createSyslog(settings: SyslogSettings): Output {
+  const transport = settings.protocol === 'udp' ? overUdp(settings) : overTcp(settings)
+  return {
+    name: settings.name,
+    target: `${settings.protocol}://${settings.host}:${settings.port}`,
+    batch: BATCH,
+    async deliver({ lines }, signal) {
+      const messages = lines.map((line) => syslogMessage(line, settings.facility))
+      // looking a name up, or a server that takes nothing, must not hold up the end
+      if ((await orAborted(transport.send(messages, signal), signal)) === ABORTED) throw new Error('stopped')
+    },
+    async close() {
+      transport.close()
+    },
+  }
+}
+
+/** `line` is one EVE event. */
+export function syslogMessage(line: Uint8Array, facility: number): Uint8Array {
+  const event = JSON.parse(new TextDecoder().decode(line)) as {
+    timestamp: string
+    oddflow: { rule: string }
+  }
+  // EVE's "+0000" is RFC 3339's "Z"
+  const time = event.timestamp.replace(/\+0000$/, 'Z')
+  const header = `<${8 * facility + SEVERITY}>1 ${time} ${hostName()} oddflow-agent ${process.pid} ${event.oddflow.rule} - `
+  return Buffer.concat([new TextEncoder().encode(header), line])
+}
+
+/** Printable ASCII without spaces, at most 255, or the nil value. */
+function hostName(): string {
+  return (
+    hostname()
+      .replace(/[^\x21-\x7e]/g, '')
+      .slice(0, 255) || '-'
+  )
+}
+
+function overUdp({ host, port }: SyslogSettings): Transport {
+  let socket: DatagramSocket | null = null
+  return {
+    async send(messages) {
+      if (socket === null) {
+        socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
+        // an error that comes between two messages (a port that nobody listens at) is of no message in particular
+        socket.on('error', () => undefined)
+        socket.unref()
+      }
+      const open = socket
+      for (const message of messages) {
+        const text = message.subarray(0, MAXIMUM_DATAGRAM_BYTES)
+        await new Promise<void>((resolve, reject) => {
+          open.send(text, port, host, (error) => (error === null ? resolve() : reject(error)))
+        })
+      }
+    },
+    close() {
+      socket?.close()
+      socket = null
+    },
+  }
+}
+
+function overTcp({ host, port }: SyslogSettings): Transport {
+  let socket: Socket | null = null
+  const open = (signal: AbortSignal): Promise<Socket> =>
+    new Promise((resolve, reject) => {
+      const opening = connect({ host, port })
+      const onAbort = (): void => {
+        opening.destroy(new Error('stopped'))
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      opening.setTimeout(PATIENCE_MILLIS, () => opening.destroy(new Error('does not take what is sent')))
+      opening.once('connect', () => {
+        opening.setTimeout(0)
+        resolve(opening)
+      })
+      opening.on('error', reject)
+      opening.on('close', () => {
+        signal.removeEventListener('abort', onAbort)
+        if (socket === opening) socket = null
+      })
+      // a server that talks is not listened to
+      opening.resume()
+      opening.unref()
+    })
+  return {
+    async send(messages, signal) {
+      socket ??= await open(signal)
+      const to = socket
+      const bytes = Buffer.concat(
+        messages.flatMap((message) => [Buffer.from(`${message.length} `, 'latin1'), message]),
+      )
+      await new Promise<void>((resolve, reject) => {
+        const done = (error?: Error | null): void => {
+          clearTimeout(timer)
+          to.off('error', done)
+          to.off('close', closed)
+          if (error === undefined || error === null) resolve()
+          else {
+            to.destroy()
+            reject(error)
+          }
+        }
+        const closed = (): void => done(new Error('the connection was closed'))
+        const timer = setTimeout(() => done(new Error('does not take what is sent')), PATIENCE_MILLIS)
+        to.once('error', done)
+        to.once('close', closed)
+        to.write(bytes, (error) => done(error))
+      })
+    },
+    close() {
+      socket?.end()
+      socket?.destroySoon()
+      socket = null
+    },
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Webhook: alerts to a web server, by POST, as a JSON array of EVE events.
+ *
+ * Delivered is what was answered with a status of 2xx. Everything else (another status, a redirect, silence for
+ * ten seconds, no connection) is a failure, and the same alerts come again later: a receiver that must not count
+ * one twice goes by `oddflow.id`. Redirects are not followed, as they would lead where no configuration points. A
+ * token is read from a file for every attempt, so it can be replaced while the agent runs, and is never part of a
+ * message or of an error; nor are the URL's query and credentials.
+ *
+ * A body has at most BATCH alerts. Responses are read to the end and thrown away, up to a bound.
+ */
+import { readFile } from 'node:fs/promises'
+import { request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import type { WebhookSettings } from '../settings.js'
+import type { Output } from './output.js'
+
+export interface WebhookOptions extends WebhookSettings {
+  readonly version: string
+  /** Silence after which an attempt has failed. */
+  readonly patienceMillis?: number
+}
+
+const BATCH = 64
+const PATIENCE_MILLIS = 10_000
+const MAXIMUM_ANSWER_BYTES = 65_536
+const MAXIMUM_TOKEN_BYTES = 8192
+
+export function createWebhook(options: WebhookOptions): Output {
+  const url = new URL(options.url)
+  const shown = `${url.origin}${url.pathname}`
+  const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+  const patience = options.patienceMillis ?? PATIENCE_MILLIS
+
+  const post = (body: Uint8Array, token: string | null, signal: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const fail = (what: string): void => reject(new Error(`${shown}: ${what}`))
+      const outgoing = send(
+        url,
+        {
+          method: 'POST',
+          signal,
+          headers: {
+            'content-type': 'application/json',
+            'content-length': body.length,
+            'user-agent': `oddflow-agent/${options.version}`,
+            ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+          },
+        },
+        (response) => {
+          let bytes = 0
+          response.on('data', (piece: Buffer) => {
+            bytes += piece.length
+            if (bytes > MAXIMUM_ANSWER_BYTES) outgoing.destroy(new Error('answers with too much'))
+          })
+          response.on('error', (error) => fail(error.message))
+          response.on('end', () => {
+            const { statusCode = 0 } = response
+            if (statusCode >= 200 && statusCode < 300) resolve()
+            else fail(`answered ${statusCode}`)
+          })
+        },
+      )
+      const timer = setTimeout(
+        () => outgoing.destroy(new Error(`no answer within ${patience / 1000} s`)),
+        patience,
+      )
+      outgoing.on('close', () => clearTimeout(timer))
+      outgoing.on('error', (error) => fail(error.message))
+      outgoing.end(body)
+    })
+
+  return {
+    name: options.name,
+    target: shown,
+    batch: BATCH,
+    async deliver({ lines }, signal) {
+      const token = options.tokenFile === null ? null : await readToken(options.tokenFile)
+      await post(jsonArray(lines), token, signal)
+    },
+    async close() {},
+  }
+}
+
+/** The file's first line. Rejects where it is no token; what it holds is not told. */
+async function readToken(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8')
+  const token = text.split('\n', 1)[0].trim()
+  if (token.length === 0 || token.length > MAXIMUM_TOKEN_BYTES || !/^[\x21-\x7e]+$/.test(token)) {
+    throw new Error(`${path}: expected a token of visible ASCII characters in its first line`)
+  }
+  return token
+}
+
+function jsonArray(lines: readonly Uint8Array[]): Uint8Array {
+  const parts: Uint8Array[] = [Uint8Array.of(0x5b)]
+  for (const [i, line] of lines.entries()) {
+    if (i > 0) parts.push(Uint8Array.of(0x2c))
+    parts.push(line)
+  }
+  parts.push(Uint8Array.of(0x5d))
+  return Buffer.concat(parts)
+}

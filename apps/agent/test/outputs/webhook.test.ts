@@ -1,0 +1,152 @@
+/** Alerts by POST, to a real server of this machine. */
+import { writeFileSync } from 'node:fs'
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { startDelivery } from '../../src/outputs/delivery.js'
+import { createWebhook } from '../../src/outputs/webhook.js'
+import { createMemoryLog } from '../../src/spool/memory-log.js'
+import { temporaryFolder } from '../support/folder.js'
+import { hastyClock } from '../support/hasty-clock.js'
+
+const folder = temporaryFolder()
+const linesOf = (...texts: string[]): Uint8Array[] => texts.map((text) => new TextEncoder().encode(text))
+const never = new AbortController().signal
+
+interface Seen {
+  readonly url: string
+  readonly method: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+/** A server that answers as it is told, in turn; the last answer is for all further ones. */
+async function serving(
+  answers: readonly ((response: ServerResponse) => void)[],
+  work: (url: string, seen: Seen[]) => Promise<void>,
+): Promise<void> {
+  const seen: Seen[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', (piece: string) => {
+      body += piece
+    })
+    request.on('end', () => {
+      seen.push({ url: request.url ?? '', method: request.method ?? '', headers: request.headers, body })
+      answers[Math.min(seen.length, answers.length) - 1](response)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  try {
+    await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen)
+  } finally {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+}
+
+const status =
+  (code: number, headers: Record<string, string> = {}) =>
+  (response: ServerResponse) => {
+    response.writeHead(code, headers).end('thanks')
+  }
+const webhook = (url: string, tokenFile: string | null = null, patienceMillis = 5000) =>
+  createWebhook({ kind: 'webhook', name: 'hook', url, tokenFile, version: '1.2.3', patienceMillis })
+
+describe('a webhook', () => {
+  it('gets a JSON array of events, with the token of the moment', async () => {
+    const tokenFile = join(folder, 'token')
+    await serving([status(204)], async (url, seen) => {
+      const output = webhook(`${url}/alerts?who=me`, tokenFile)
+      for (const token of ['first-secret', 'second-secret']) {
+        writeFileSync(tokenFile, `${token}\nnot this\n`)
+        await output.deliver({ first: 0, lines: linesOf('{"a":1}', '{"b":"ü"}') }, never)
+      }
+      expect(seen.map(({ headers }) => headers.authorization)).toEqual([
+        'Bearer first-secret',
+        'Bearer second-secret',
+      ])
+      expect(seen[0]).toMatchObject({
+        method: 'POST',
+        url: '/alerts?who=me',
+        headers: { 'content-type': 'application/json', 'user-agent': 'oddflow-agent/1.2.3' },
+      })
+      expect(JSON.parse(seen[0].body)).toEqual([{ a: 1 }, { b: 'ü' }])
+    })
+  })
+
+  it.each([
+    ['an error', status(500), /^http:\/\/127\.0\.0\.1:\d+\/x: answered 500$/],
+    ['a refusal', status(404), /answered 404$/],
+    ['silence', () => undefined, /no answer within 0\.2 s$/],
+    ['too much', (response: ServerResponse) => response.end('x'.repeat(200_000)), /answers with too much$/],
+    ['a broken connection', (response: ServerResponse) => response.destroy(), /\/x: /],
+  ])('that answers with %s has not got them', async (_, answer, says) => {
+    await serving([answer], async (url) => {
+      const output = webhook(`${url}/x?key=hidden`, null, 200)
+      const failed = output.deliver({ first: 0, lines: linesOf('{}') }, never)
+      await expect(failed).rejects.toThrow(says)
+      await expect(failed).rejects.not.toThrow(/hidden/)
+    })
+  })
+
+  it('that leads elsewhere is not followed', async () => {
+    await serving([status(204)], async (elsewhere, followed) => {
+      await serving([status(307, { location: elsewhere })], async (url) => {
+        await expect(webhook(url).deliver({ first: 0, lines: linesOf('{}') }, never)).rejects.toThrow(
+          /answered 307/,
+        )
+        expect(followed).toEqual([])
+      })
+    })
+  })
+
+  it('names the file of a token that is none, and not what is in it', async () => {
+    const tokenFile = join(folder, 'bad')
+    for (const text of ['', 'two words of a secret\n', 's\u0000cret']) {
+      writeFileSync(tokenFile, text)
+      const failed = webhook('http://127.0.0.1:9', tokenFile).deliver(
+        { first: 0, lines: linesOf('{}') },
+        never,
+      )
+      await expect(failed).rejects.toThrow(/bad: expected a token/)
+      await expect(failed).rejects.not.toThrow(/cret/)
+    }
+    await expect(
+      webhook('http://127.0.0.1:9', join(folder, 'none')).deliver({ first: 0, lines: linesOf('{}') }, never),
+    ).rejects.toThrow(/ENOENT/)
+  })
+
+  it('that is down for a while gets every alert once it is back, in order and in small posts', async () => {
+    const log = createMemoryLog({ maximumBytes: 1_000_000 })
+    await serving([status(503), status(503), status(200)], async (url, seen) => {
+      const troubles: (string | null)[] = []
+      const delivery = await startDelivery({
+        log,
+        output: webhook(url),
+        clock: hastyClock,
+        onTrouble: (trouble) => troubles.push(trouble?.message ?? null),
+      })
+      for (let i = 0; i < 200; i++) log.append(new TextEncoder().encode(`{"n":${i}}`))
+      await delivery.drained(never)
+      await delivery.stop()
+      const delivered = seen
+        .slice(2)
+        .map(({ body }) => (JSON.parse(body) as { n: number }[]).map(({ n }) => n))
+      expect(delivered.flat()).toEqual(Array.from({ length: 200 }, (_, i) => i))
+      expect(Math.max(...delivered.map(({ length }) => length))).toBe(64)
+      expect(troubles).toEqual([`${url}/: answered 503`, null])
+      expect(delivery).toMatchObject({ delivered: 200, dropped: 0, backlog: 0 })
+    })
+  })
+
+  it('is let go at once when the agent stops', async () => {
+    await serving([() => undefined], async (url) => {
+      const stop = new AbortController()
+      const failed = webhook(url).deliver({ first: 0, lines: linesOf('{}') }, stop.signal)
+      setTimeout(() => stop.abort(), 50)
+      await expect(failed).rejects.toThrow()
+    })
+  })
+})
