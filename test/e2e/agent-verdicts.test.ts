@@ -164,6 +164,7 @@ function settings(path: string, model: string, eve: string): Settings {
     localNetworks: PRIVATE_NETWORKS.map(parseNetwork),
     suppress: [],
     budget: null,
+    outputs: [],
     devices: null,
   }
 }

@@ -103,7 +103,21 @@ export interface SyslogSettings {
   readonly facility: number
 }
 
-export type OutputSettings = WebhookSettings | SyslogSettings
+export interface MqttSettings {
+  readonly kind: 'mqtt'
+  readonly name: string
+  /** mqtt or mqtts. */
+  readonly url: string
+  readonly username: string | null
+  /** Whose first line is the password. */
+  readonly passwordFile: string | null
+  /** Of the agent's topics; null: oddflow/ and the machine's name. */
+  readonly prefix: string | null
+  /** Prefix of Home Assistant's discovery; null: none. */
+  readonly homeAssistant: string | null
+}
+
+export type OutputSettings = WebhookSettings | SyslogSettings | MqttSettings
 
 export interface Settings {
   readonly input: InputSettings

@@ -83,7 +83,7 @@ function model(settings: Settings): Finding {
         detail: `${settings.model}: was trained on rows; train on captures`,
       }
     }
-    planMemory(settings.memoryLimitBytes, sizeBytes)
+    planMemory(settings.memoryLimitBytes, sizeBytes, settings.outputs)
     const detail = `${settings.model}: ${saved.detector.kind}, ${saved.contract.featureSet}, ${sizeBytes} bytes`
     return { what: 'model', state: 'ok', detail }
   } catch (error) {

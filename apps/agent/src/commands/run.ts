@@ -13,7 +13,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
   const settings = await readSettings(options)
   if (options.checkConfig === true) {
     const { sizeBytes, sha256 } = readModelFile(settings.model)
-    planMemory(settings.memoryLimitBytes, sizeBytes)
+    planMemory(settings.memoryLimitBytes, sizeBytes, settings.outputs)
     const calibration = settings.budget?.calibration ?? null
     if (calibration !== null) readCalibrationFile(calibration, sha256.slice(0, 16))
     process.stdout.write('the configuration is as it should be\n')

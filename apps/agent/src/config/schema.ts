@@ -59,6 +59,30 @@ const syslog = v.strictObject({
   facility: v.optional(v.picklist(FACILITIES)),
 })
 
+/** Levels of printable ASCII without spaces and wildcards. */
+const topic = (what: string) =>
+  v.pipe(v.string(), v.maxLength(200), v.regex(/^[!"$-*,-.0-~]+(\/[!"$-*,-.0-~]+)*$/), v.description(what))
+
+const mqtt = v.strictObject({
+  kind: v.literal('mqtt'),
+  name: outputName,
+  url: v.pipe(
+    v.string(),
+    v.maxLength(4096),
+    v.url(),
+    v.regex(/^mqtts?:/),
+    v.description('The broker, such as mqtt://192.0.2.5:1883; a password goes into passwordFile.'),
+  ),
+  username: v.optional(text('Name to log in with.')),
+  passwordFile: v.optional(path('A file whose first line is the password.')),
+  prefix: v.optional(
+    topic("Of the agent's topics (oddflow/ and the machine's name): PREFIX/alerts and PREFIX/status."),
+  ),
+  homeAssistant: v.optional(
+    v.union([v.literal(false), topic("Prefix of Home Assistant's discovery (homeassistant), or false.")]),
+  ),
+})
+
 export const ConfigSchema = v.strictObject({
   read: v.optional(path('A capture file, or - for standard input. Not together with interface.')),
   interface: v.optional(text('A network interface, recorded by tcpdump.')),
@@ -69,7 +93,7 @@ export const ConfigSchema = v.strictObject({
   eve: v.optional(path('Where alerts go: EVE JSON lines at the end of this file.')),
   outputs: v.optional(
     v.pipe(
-      v.array(v.variant('kind', [webhook, syslog])),
+      v.array(v.variant('kind', [webhook, syslog, mqtt])),
       v.maxLength(16),
       v.description('Where alerts go beside the EVE file.'),
     ),

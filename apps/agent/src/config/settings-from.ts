@@ -8,7 +8,7 @@ import { ArgumentError } from '@oddflow/core'
 import { UsageError } from '@oddflow/program'
 import { type Network, PRIVATE_NETWORKS, parseNetwork } from '../alerts/local-networks.js'
 import { createSuppression } from '../alerts/suppress.js'
-import { DEFAULT_MEMORY_LIMIT_BYTES, parseBytes } from '../pipeline/memory-plan.js'
+import { DEFAULT_MEMORY_LIMIT_BYTES, librariesBytes, parseBytes } from '../pipeline/memory-plan.js'
 import {
   type BudgetSettings,
   DEFAULT_CALIBRATE_HOURS,
@@ -53,6 +53,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     return value === undefined ? otherwise : located([key], () => parseBytes(String(value), key))
   }
   const suppress = config.suppress ?? []
+  const outputs = outputsFrom(config.outputs, inFolder, located)
   located(['suppress'], () => createSuppression(suppress))
   checkNames(suppress, located)
   return {
@@ -61,12 +62,16 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     eve: required(options.eve ?? inFolder(config.eve), 'eve', 'the file that alerts go to'),
     devices: devicesFrom(config.devices, options.state ?? config.state, located),
     budget: budgetFrom(config.budget, inFolder),
-    outputs: outputsFrom(config.outputs, inFolder, located),
+    outputs,
     fold: options.fold ? foldFrom(config.fold) : null,
     once: options.once === true,
     state: options.state ?? inFolder(config.state) ?? null,
     spoolBytes: bytes(undefined, 'spoolLimit', DEFAULT_SPOOL_BYTES),
-    memoryLimitBytes: bytes(options.memoryLimit, 'memoryLimit', DEFAULT_MEMORY_LIMIT_BYTES),
+    memoryLimitBytes: bytes(
+      options.memoryLimit,
+      'memoryLimit',
+      DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs),
+    ),
     listen: listenFrom(options, config, located),
     localNetworks: networksFrom(config.localNetworks, located),
     suppress,
@@ -168,6 +173,24 @@ function outputsFrom(
     names.add(name)
     if (output.kind === 'webhook') {
       return { kind: 'webhook', name, url: output.url, tokenFile: inFolder(output.tokenFile) ?? null }
+    }
+    if (output.kind === 'mqtt') {
+      const { url, username = null, prefix = null, homeAssistant = 'homeassistant' } = output
+      const { password } = new URL(url)
+      if (password !== '') {
+        located(['outputs', i, 'url'], () => {
+          throw new ArgumentError(`outputs[${i}].url: a password goes into a file; give passwordFile`)
+        })
+      }
+      return {
+        kind: 'mqtt',
+        name,
+        url,
+        username,
+        passwordFile: inFolder(output.passwordFile) ?? null,
+        prefix,
+        homeAssistant: homeAssistant === false ? null : homeAssistant,
+      }
     }
     const { protocol = 'udp', host, port = SYSLOG_PORT, facility = 'daemon' } = output
     return { kind: 'syslog', name, protocol, host, port, facility: FACILITIES.indexOf(facility) }

@@ -6,6 +6,7 @@
  * stays bounded and nothing is refused. While they fail it goes on, and what does not fit is counted.
  */
 import { randomInt } from 'node:crypto'
+import { hostname } from 'node:os'
 import type { FrameBatch } from '@oddflow/capture'
 import type { Threshold } from '@oddflow/detectors'
 import { fileError, inFile, readModelFile } from '@oddflow/program'
@@ -29,7 +30,7 @@ import type { AgentServer } from '../metrics/server.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
 import type { Output } from '../outputs/output.js'
-import type { OutputSettings, Settings } from '../settings.js'
+import type { Settings } from '../settings.js'
 import { type AlertLog, acknowledgedAll } from '../spool/alert-log.js'
 import { createMemoryLog } from '../spool/memory-log.js'
 import { openSpool } from '../spool/spool.js'
@@ -77,7 +78,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const { clock, log, stop } = environment
   const { saved, sha256, sizeBytes } = readModelFile(settings.model)
   const modelId = sha256.slice(0, 16)
-  const memory = planMemory(settings.memoryLimitBytes, sizeBytes)
+  const memory = planMemory(settings.memoryLimitBytes, sizeBytes, settings.outputs)
   const suppression = createSuppression(settings.suppress)
   const thresholds = await openThresholds(settings, environment, modelId, saved.threshold)
   const input = openInput(settings, environment)
@@ -120,7 +121,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     },
   })
   const deliveries: Delivery[] = []
-  for (const output of [eve, ...(await openOutputs(settings.outputs))]) {
+  for (const output of [eve, ...(await openOutputs(settings, environment))]) {
     deliveries.push(
       await startDelivery({
         log: alertLog,
@@ -237,7 +238,7 @@ async function openServer({ listen }: Settings, snapshot: () => AgentSnapshot): 
 }
 
 /** Those beside the EVE file; each kind is loaded by who wants it. */
-async function openOutputs(outputs: readonly OutputSettings[]): Promise<Output[]> {
+async function openOutputs({ outputs, eve }: Settings, { clock }: AgentEnvironment): Promise<Output[]> {
   return Promise.all(
     outputs.map(async (output) => {
       switch (output.kind) {
@@ -245,6 +246,14 @@ async function openOutputs(outputs: readonly OutputSettings[]): Promise<Output[]
           return (await import('../outputs/webhook.js')).createWebhook({ ...output, version: VERSION })
         case 'syslog':
           return (await import('../outputs/syslog.js')).createSyslog(output)
+        case 'mqtt':
+          return (await import('../outputs/mqtt.js')).createMqtt({
+            ...output,
+            version: VERSION,
+            hostname: hostname(),
+            alertFile: eve,
+            clock,
+          })
       }
     }),
   )
