@@ -133,7 +133,8 @@ function nobody(error: unknown): null {
 function ask(folder: string, method: string, path: string, body?: unknown): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const outgoing = request(
-      { socketPath: socketIn(folder), method, path, timeout: PATIENCE_MILLIS },
+      // a connection of its own: one that is kept may be to an agent that has ended
+      { agent: false, socketPath: socketIn(folder), method, path, timeout: PATIENCE_MILLIS },
       (response) => {
         readBody(response).then((value) => {
           if (response.statusCode === 200) resolve(value)

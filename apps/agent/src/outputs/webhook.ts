@@ -39,6 +39,8 @@ export function createWebhook(options: WebhookOptions): Output {
         url,
         {
           method: 'POST',
+          // alerts are rare: a connection that is kept would be closed by the time of the next
+          agent: false,
           signal,
           headers: {
             'content-type': 'application/json',

@@ -1,0 +1,106 @@
+/** The control socket: what a command may ask of a running agent, and whose socket it is. */
+import { spawn } from 'node:child_process'
+import { existsSync, statSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { askDevices, askToAct, openControlSocket } from '../../src/devices/control-socket.js'
+import { createDeviceTable, type DeviceTable } from '../../src/devices/device-table.js'
+import { DEFAULT_DEVICES } from '../../src/settings.js'
+import { temporaryFolder } from '../support/folder.js'
+
+const folder = temporaryFolder()
+const socketPath = join(folder, 'control.sock')
+const key = '02:00:00:00:00:01'
+let table: DeviceTable
+let saved = 0
+const save = async (): Promise<void> => {
+  saved++
+}
+
+beforeEach(() => {
+  table = createDeviceTable(DEFAULT_DEVICES)
+  table.add(key, '192.0.2.1', 5)
+  saved = 0
+})
+
+function raw(method: string, path: string, body = ''): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request({ agent: false, socketPath, method, path }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (piece: string) => {
+        text += piece
+      })
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    })
+    outgoing.on('error', reject)
+    outgoing.end(body)
+  })
+}
+
+describe('a running agent', () => {
+  it('tells of its devices, does what it is told, and has it on disk before it answers', async () => {
+    const control = await openControlSocket(folder, table, save)
+    expect(statSync(socketPath).mode & 0o777).toBe(0o600)
+    expect(await askDevices(folder)).toEqual([...table.all()])
+    expect(saved).toBe(0)
+    expect(await askToAct(folder, 'approve', [key, '02:00:00:00:00:02'])).toEqual([
+      { device: key, refused: null },
+      { device: '02:00:00:00:00:02', refused: 'there is no device 02:00:00:00:00:02' },
+    ])
+    expect(table.get(key)?.state).toBe('watching')
+    expect(saved).toBe(1)
+    await control.close()
+    expect(await askDevices(folder)).toBeNull()
+    expect(await askToAct(folder, 'pause', [key])).toBeNull()
+  })
+
+  it('refuses what is no request, and nothing has changed', async () => {
+    const control = await openControlSocket(folder, table, save)
+    const before = JSON.stringify([...table.all()])
+    for (const [method, path, body, status] of [
+      ['GET', '/', '', 404],
+      ['DELETE', '/devices', '', 405],
+      ['POST', '/devices', '', 400],
+      ['POST', '/devices', '{', 400],
+      ['POST', '/devices', 'null', 400],
+      ['POST', '/devices', '{"action":"destroy","devices":[]}', 400],
+      ['POST', '/devices', '{"action":"forget","devices":"all"}', 400],
+      ['POST', '/devices', '{"action":"forget","devices":[{}]}', 400],
+    ] as const) {
+      expect(await raw(method, path, body), `${method} ${path} ${body}`).toMatchObject({ status })
+    }
+    // a body without end is cut off, one way or the other
+    const long = await raw('POST', '/devices', 'x'.repeat(2_000_000)).catch(() => ({ status: 400 }))
+    expect(long).toMatchObject({ status: 400 })
+    expect(JSON.stringify([...table.all()])).toBe(before)
+    expect(saved).toBe(0)
+    await control.close()
+  })
+
+  it('keeps its folder to itself, and takes over what a killed one has left', async () => {
+    const control = await openControlSocket(folder, table, save)
+    await expect(openControlSocket(folder, table, save)).rejects.toThrow(/another agent is at work there/)
+    expect(await askDevices(folder)).not.toBeNull()
+    await control.close()
+
+    const child = spawn(process.execPath, [
+      '-e',
+      `require('net').createServer().listen(${JSON.stringify(socketPath)}, () => console.log('up'))`,
+    ])
+    await new Promise((resolve) => child.stdout.once('data', resolve))
+    child.kill('SIGKILL')
+    await new Promise((resolve) => child.once('close', resolve))
+    expect(existsSync(socketPath)).toBe(true)
+    expect(await askDevices(folder)).toBeNull()
+    const next = await openControlSocket(folder, table, save)
+    expect(await askDevices(folder)).toHaveLength(1)
+    await next.close()
+  })
+
+  it('says that a name is too long for a socket', async () => {
+    await expect(openControlSocket(join(folder, 'x'.repeat(120)), table, save)).rejects.toThrow(
+      /too long a name for a socket; give a shorter --state/,
+    )
+  })
+})
