@@ -387,6 +387,8 @@ describe('doctor', () => {
 
 interface Running {
   address: string
+  /** Sends SIGHUP, and waits until something of the kind is on standard error. */
+  hangUp(says: RegExp): Promise<void>
   stop(): Promise<{ code: number | null; stdout: string; stderr: string; millis: number }>
 }
 
@@ -415,6 +417,12 @@ async function running(args: readonly string[]): Promise<Running> {
   child.stdin.write(readFileSync(scan))
   return {
     address,
+    async hangUp(says) {
+      child.kill('SIGHUP')
+      for (let i = 0; i < 200 && !says.test(seen.stderr); i++)
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      expect(seen.stderr).toMatch(says)
+    },
     stop: () =>
       new Promise((resolve) => {
         const begun = performance.now()
@@ -437,6 +445,28 @@ function get(url: string, method = 'GET'): Promise<{ status: number; text: strin
       .end()
   })
 }
+
+describe('SIGHUP', () => {
+  it('takes over the rules of suppression, says what it does not, and keeps what it has where the file is wrong', async () => {
+    const config = inFolder('reload.yaml')
+    const base = 'model: home.oddflow\neve: reload.json\n'
+    writeFileSync(config, base)
+    const { hangUp, stop } = await running(['-c', config, '--no-fold', '--once'])
+    writeFileSync(config, `${base}supress: []\n`)
+    await hangUp(/reload\.yaml:3:1: supress: no such key; the configuration stays as it was\n/)
+    writeFileSync(config, `${base}spoolLimit: 1M\nsuppress: [{name: lone packets, rule: one-packet}]\n`)
+    await hangUp(
+      /read again: 1 rules of suppression\n.*spoolBytes: what changed there counts from the next start on\n/,
+    )
+    // flows of one packet end with the agent
+    const { code, stdout } = await stop()
+    expect(code).toBe(0)
+    const { novel, alerts } = JSON.parse(stdout) as Counters
+    expect(novel.onePacket).toBeGreaterThan(10)
+    expect(alerts.suppressed).toBe(novel.onePacket)
+    expect(readEve(inFolder('reload.json'))).toHaveLength(novel.score)
+  })
+})
 
 describe('a running agent', () => {
   it('tells its counts, names no address, and brings out what is there when it is stopped', async () => {

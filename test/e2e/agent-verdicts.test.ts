@@ -137,6 +137,7 @@ describe('every golden capture', () => {
           clock: systemClock,
           log: { info: () => undefined, warn: () => undefined, error: () => undefined },
           stop: new AbortController().signal,
+          readAgain: null,
           onReopen: () => undefined,
         })
         const events = readEve(eve)

@@ -58,7 +58,8 @@ function runCommand(): Command {
       'after',
       `
 Verdicts are those of "oddflow score", given as soon as no packet can change them. SIGTERM and SIGINT bring out
-what is there and end; SIGHUP opens the alert file anew (after log rotation).
+what is there and end; SIGHUP opens the alert file anew (after log rotation) and takes over the
+configuration's rules of suppression.
 
 Examples:
   oddflow-agent run --read today.pcap --model home.oddflow --eve eve.json --once

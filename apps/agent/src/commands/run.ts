@@ -29,6 +29,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     clock: systemClock,
     log: standardErrorLog,
     stop: stop.signal,
+    readAgain: options.config === undefined ? null : () => readSettings(options),
     onReopen: (reopen) => process.on('SIGHUP', reopen),
   })
   const peakResidentBytes = 1024 * process.resourceUsage().maxRSS

@@ -39,6 +39,8 @@ export interface AlertPath {
   hold(): void
   /** A new device, or a flood of them. */
   announce(record: FlowRecord, rule: 'new-device' | 'device-flood'): void
+  /** Other rules from now on. */
+  suppressBy(suppression: Suppression): void
   advance(nowMicros: number): void
   flush(): void
   totals(): AlertTotals
@@ -50,7 +52,8 @@ const LEAST_KINDS = 128
 const ROW_BYTES = 2 * 1_048_576
 
 export function createAlertPath(options: AlertPathOptions): AlertPath {
-  const { context, suppression, log, interfaceName } = options
+  const { context, log, interfaceName } = options
+  let { suppression } = options
   let raised = 0
   let held = 0
   let announced = 0
@@ -92,6 +95,9 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
     announce(record, rule) {
       announced++
       take(record, { score: null, novel: true, rule, threshold: options.modelThreshold, early: false })
+    },
+    suppressBy(next) {
+      suppression = next
     },
     advance: (nowMicros) => fold?.advance(nowMicros),
     flush: () => fold?.flush(),

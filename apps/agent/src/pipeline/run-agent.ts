@@ -51,7 +51,9 @@ export interface AgentEnvironment {
   readonly log: Log
   /** Aborted when the agent is to stop: what has come is brought to its end within two seconds. */
   readonly stop: AbortSignal
-  /** Calls its argument whenever files are to be opened anew. */
+  /** Reads the settings anew; null where there is no configuration file. Rejects where they will not do. */
+  readonly readAgain: (() => Promise<Settings>) | null
+  /** Calls its argument whenever files are to be opened anew, and the settings read. */
   readonly onReopen: (reopen: () => void) => void
 }
 
@@ -84,7 +86,6 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
   const eve = await openEve(environment.files, settings.eve)
-  environment.onReopen(() => eve.reopen())
   const packets: PacketTotals = { framesRead: 0, droppedKernel: 0, droppedAgent: 0 }
   const lostPackets = (): number => input.kernelDrops() + packets.droppedAgent
   const losses = createLossHistory()
@@ -106,6 +107,10 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   })
   const devices = await openDevices(settings, environment, path)
   let isWatched = true
+  environment.onReopen(() => {
+    eve.reopen()
+    void reload(settings, environment, path)
+  })
   const watcher = createWatcher({
     model: saved,
     thresholds,
@@ -221,6 +226,27 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     undelivered: deliveries
       .map(({ target, backlog }) => ({ target, alerts: backlog + alertLog.pending }))
       .filter(({ alerts }) => alerts > 0),
+  }
+}
+
+/** Takes over what may change while the agent runs, the rules of suppression, and says what does not. */
+async function reload(
+  settings: Settings,
+  { readAgain, log }: AgentEnvironment,
+  path: AlertPath,
+): Promise<void> {
+  if (readAgain === null) return
+  try {
+    const next = await readAgain()
+    path.suppressBy(createSuppression(next.suppress))
+    log.info(`the configuration was read again: ${next.suppress.length} rules of suppression`)
+    const changed = (Object.keys(settings) as (keyof Settings)[]).filter(
+      (key) => key !== 'suppress' && JSON.stringify(settings[key]) !== JSON.stringify(next[key]),
+    )
+    if (changed.length > 0)
+      log.warn(`${changed.join(', ')}: what changed there counts from the next start on`)
+  } catch (error) {
+    log.warn(`${error instanceof Error ? error.message : error}; the configuration stays as it was`)
   }
 }
 
