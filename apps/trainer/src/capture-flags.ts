@@ -8,7 +8,7 @@
 
 import type { CaptureReaderName } from '@oddflow/capture/node'
 import { type Decapsulation, type FeatureContract, type PacketView, packetView } from '@oddflow/core'
-import { UsageError } from '@oddflow/program'
+import { parseBytes, UsageError } from '@oddflow/program'
 import { type Command, Option } from 'commander'
 
 export interface CaptureFlags {
@@ -17,6 +17,8 @@ export interface CaptureFlags {
   readonly decap?: Decapsulation
   readonly joinFragments?: boolean
   readonly continuous?: boolean
+  /** Bytes. */
+  readonly flowMemory?: number
 }
 
 /** Each with its flag, for refusals by name. */
@@ -26,6 +28,7 @@ export const CAPTURE_FLAGS: Readonly<Record<keyof CaptureFlags, string>> = {
   decap: '--decap',
   joinFragments: '--join-fragments',
   continuous: '--continuous',
+  flowMemory: '--flow-memory',
 }
 
 /** @param underModel whether the view is a model's, and the option only says it aloud. */
@@ -53,6 +56,19 @@ export function withCaptureFlags(command: Command, underModel = false): Command 
   for (const option of options) command.addOption(option.helpGroup('Captures:'))
   return command
 }
+
+/** @param use what the memory is for, and how much of it there is where nothing is said. */
+export function withFlowMemory(command: Command, use: string): Command {
+  return command.addOption(
+    new Option('--flow-memory <bytes>', use)
+      .argParser((text) => parseBytes(text, '--flow-memory'))
+      .helpGroup('Captures:'),
+  )
+}
+
+/** Of open flows, which are ended early beyond it. */
+export const OPEN_FLOWS =
+  'memory for open flows; beyond it the least active are ended early, and counted (default: 32M)'
 
 const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 

@@ -7,7 +7,7 @@
 
 import { oneLineErrors } from '@oddflow/program'
 import { Argument, Command, Option } from 'commander'
-import { withCaptureFlags } from './capture-flags.js'
+import { OPEN_FLOWS, withCaptureFlags, withFlowMemory } from './capture-flags.js'
 import { withDetectorFlags } from './detector-flags.js'
 import { withFlowFlags } from './flow-flags.js'
 import { number, whole } from './option-values.js'
@@ -76,6 +76,10 @@ function trainCommand(): Command {
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
   withFlowFlags(withCaptureFlags(withFormat(command, ['text', 'json'])), 'split')
+  withFlowMemory(
+    command,
+    'memory for the packets of all flows; where it does not do, training stops (default: 1G)',
+  )
   return withSelectionFlags(withDetectorFlags(command))
     .addHelpText(
       'after',
@@ -100,7 +104,7 @@ function scoreCommand(): Command {
     .addArgument(new Argument('<model>', 'a model file'))
     .addArgument(inputs())
     .option('--novel-only', 'print only what is new')
-  return withCaptureFlags(withFormat(command, ['table', 'json', 'csv']), true)
+  return withFlowMemory(withCaptureFlags(withFormat(command, ['table', 'json', 'csv']), true), OPEN_FLOWS)
     .addHelpText(
       'after',
       `
@@ -128,7 +132,7 @@ function evaluateCommand(): Command {
     .option('--novel-filter <filter>', 'keep these packets of the novel captures')
     .option('--report <page>', 'write a report as one HTML page')
     .option('--roc <picture>', 'write the ROC curve as SVG')
-  return withCaptureFlags(withFormat(command, ['text', 'json']), true)
+  return withFlowMemory(withCaptureFlags(withFormat(command, ['text', 'json']), true), OPEN_FLOWS)
     .addHelpText(
       'after',
       `
@@ -192,7 +196,7 @@ function updateCommand(): Command {
     .option('--known-novel <rows>', 'feature rows that must stay novel, beside made ones')
     .option('--journal <file>', 'write every step, for oddflow replay')
     .option('--seed <number>', 'seed of all randomness, for a first update (default: 1)', whole)
-  return withCaptureFlags(withFormat(command, ['text', 'json']), true)
+  return withFlowMemory(withCaptureFlags(withFormat(command, ['text', 'json']), true), OPEN_FLOWS)
     .addHelpText(
       'after',
       `
@@ -222,7 +226,7 @@ function driftCommand(): Command {
     .description('say whether and how a model has aged')
     .addArgument(new Argument('<model>', 'a model file'))
     .addArgument(inputs())
-  return withCaptureFlags(withFormat(command, ['text', 'json']), true)
+  return withFlowMemory(withCaptureFlags(withFormat(command, ['text', 'json']), true), OPEN_FLOWS)
     .addHelpText(
       'after',
       `
@@ -300,6 +304,10 @@ function extractCommand(): Command {
         'preset that single options override (default: that of train, but truncating as the paper does)',
       ).choices(Object.keys(RECIPES)),
     )
+  withFlowMemory(
+    command,
+    'memory for flows: with --flows open ones, beyond it the least active are ended early (default: 32M); else the packets of all (default: 1G)',
+  )
   return withFlowFlags(withCaptureFlags(command), 'truncate')
     .addHelpText(
       'after',

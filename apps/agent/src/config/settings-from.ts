@@ -5,10 +5,10 @@
 import { dirname, isAbsolute, join } from 'node:path'
 import { compileFilter, type PacketFilter } from '@oddflow/capture'
 import { ArgumentError } from '@oddflow/core'
-import { UsageError } from '@oddflow/program'
+import { parseBytes, UsageError } from '@oddflow/program'
 import { type Network, PRIVATE_NETWORKS, parseNetwork } from '../alerts/local-networks.js'
 import { createSuppression } from '../alerts/suppress.js'
-import { DEFAULT_MEMORY_LIMIT_BYTES, librariesBytes, parseBytes } from '../pipeline/memory-plan.js'
+import { DEFAULT_MEMORY_LIMIT_BYTES, librariesBytes } from '../pipeline/memory-plan.js'
 import {
   type BudgetSettings,
   DEFAULT_CALIBRATE_HOURS,

@@ -49,14 +49,3 @@ export function planMemory(
 export function librariesBytes(outputs: readonly OutputSettings[]): number {
   return outputs.some(({ kind }) => kind === 'mqtt') ? MQTT_BYTES : 0
 }
-
-/** "128M", "1G", "134217728". Throws UsageError. */
-export function parseBytes(text: string, flag: string): number {
-  const match = /^(\d{1,15})([KMG]?)i?B?$/i.exec(text)
-  const unit = { '': 1, K: 1024, M: MEBIBYTE, G: 1024 * MEBIBYTE }[match?.[2].toUpperCase() ?? '']
-  const bytes = Number(match?.[1]) * (unit ?? 1)
-  if (match === null || !Number.isSafeInteger(bytes) || bytes === 0) {
-    throw new UsageError(`${flag} ${text}: expected bytes such as 128M or 1G`)
-  }
-  return bytes
-}

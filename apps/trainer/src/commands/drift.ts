@@ -30,7 +30,7 @@ export async function drift(
     const streamed = await streamRows(
       saved,
       captureInputs(files, options.continuous),
-      { filter, reader: options.reader, view, progress },
+      { filter, reader: options.reader, flowMemoryBytes: options.flowMemory, view, progress },
       (rows) => monitor.add(rows),
     )
     progress.stop()

@@ -56,7 +56,12 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
   const progress = createProgress()
   let evaluation: Evaluation
   try {
-    evaluation = await evaluateLabelled(saved, inputs, { reader: options.reader, view, progress })
+    evaluation = await evaluateLabelled(saved, inputs, {
+      reader: options.reader,
+      flowMemoryBytes: options.flowMemory,
+      view,
+      progress,
+    })
   } finally {
     progress.stop()
   }

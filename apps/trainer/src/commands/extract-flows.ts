@@ -11,6 +11,7 @@ import { flowWriterFor, intoWholeFile } from '../flow-output/flow-writer.js'
 import { noFlowIn } from '../input/name-inputs.js'
 import { describePackets, plural } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
+import { memoryOption, namingFlowMemory } from '../pipeline/flow-memory.js'
 import { activeTimeoutFrom, gatheringFrom } from '../pipeline/flow-plan.js'
 import { hashSeed } from '../pipeline/hash-seed.js'
 import {
@@ -35,9 +36,6 @@ const ROW_FLAGS = {
   headerPackets: '--header-packets',
 } as const
 
-/** Open flows may take so much; beyond it the least active are ended early, and counted. */
-const OPEN_FLOWS_BYTES = 512 * 1024 * 1024
-
 export async function extractFlows(files: readonly string[], options: ExtractCommandOptions): Promise<void> {
   for (const [key, flag] of Object.entries(ROW_FLAGS)) {
     if (options[key as keyof typeof ROW_FLAGS] !== undefined)
@@ -54,12 +52,14 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
   try {
     const counters = await intoWholeFile(options.output, async (file) => {
       const writer = createWriter(file, contract.sizeMeasure)
-      const extractor = createFlowExtractor({
-        contract,
-        hashSeed: hashSeed(),
-        memoryBytes: OPEN_FLOWS_BYTES,
-        onRecord: (record) => writer.write(record),
-      })
+      const extractor = namingFlowMemory(() =>
+        createFlowExtractor({
+          contract,
+          hashSeed: hashSeed(),
+          ...memoryOption({ flowMemoryBytes: options.flowMemory }),
+          onRecord: (record) => writer.write(record),
+        }),
+      )
       const reading = { filter, reader: options.reader, view: viewFrom(options), progress }
       for (const input of captureInputs(files, options.continuous)) {
         const read = await readPackets(input, reading, (packets) => extractor.add(packets))

@@ -16,7 +16,7 @@ import {
   filterFrom,
 } from '../pipeline/read-packets.js'
 import { scoreInputs } from '../pipeline/score-inputs.js'
-import { countVerdicts, type VerdictCounts } from '../pipeline/verdict.js'
+import type { VerdictCounts } from '../pipeline/verdict.js'
 
 export interface ScoreCommandOptions extends CaptureFlags {
   readonly novelOnly?: boolean
@@ -42,12 +42,20 @@ export async function score(
     const { counters } = await scoreInputs(
       saved,
       captureInputs(files, options.continuous),
-      { filter, reader: options.reader, view, progress, keepRows: false },
-      ({ verdicts, read }) => {
+      {
+        filter,
+        reader: options.reader,
+        flowMemoryBytes: options.flowMemory,
+        view,
+        progress,
+        keepRows: false,
+        novelOnly: options.novelOnly,
+      },
+      ({ verdicts, counts, read }) => {
         for (const line of read === null ? [] : complaints(read)) warn(line)
         if (read !== null) reads.push(read)
-        totals.push(countVerdicts(verdicts))
-        for (const verdict of verdicts) if (verdict.novel || options.novelOnly !== true) writer.write(verdict)
+        totals.push(counts)
+        for (const verdict of verdicts) writer.write(verdict)
         // what is known of one input is not lost if the next cannot be read
         out.flush()
       },

@@ -78,10 +78,16 @@ export async function train(files: readonly string[], options: TrainCommandOptio
             captureInputs(files, options.continuous),
             plan,
             asked.detector.scaler ?? 'none',
-            { filter, reader: options.reader, view: viewFrom(options), progress },
+            {
+              filter,
+              reader: options.reader,
+              flowMemoryBytes: options.flowMemory,
+              view: viewFrom(options),
+              progress,
+            },
           )
-    const { reader, continuous } = options
-    const read = { reader, continuous, progress }
+    const { reader, continuous, flowMemory } = options
+    const read = { reader, continuous, flowMemoryBytes: flowMemory, progress }
     const chosen =
       search === null
         ? null

@@ -97,7 +97,7 @@ export async function update(
     const streamed = await streamRows(
       saved,
       captureInputs(files, options.continuous),
-      { filter, reader: options.reader, view, progress },
+      { filter, reader: options.reader, flowMemoryBytes: options.flowMemory, view, progress },
       (rows: Matrix, input: number) => {
         const report = learner.arrive(rows, {
           assumeNormal: options.assumeNormal === true,

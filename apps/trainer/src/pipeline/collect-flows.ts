@@ -11,6 +11,7 @@ import {
   type FlowCounters,
   type RecordCounts,
 } from '@oddflow/flows'
+import { memoryOption, namingFlowMemory } from './flow-memory.js'
 import type { FlowGathering } from './flow-plan.js'
 import { hashSeed } from './hash-seed.js'
 import { type CaptureInput, type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
@@ -26,14 +27,16 @@ export async function collectFlows(
   gathering: FlowGathering,
   options: ReadOptions & { readonly view: PacketView },
 ): Promise<CollectedCaptures> {
-  const collector = createFlowCollector({ ...gathering, hashSeed: hashSeed() })
+  const collector = namingFlowMemory(() =>
+    createFlowCollector({ ...gathering, ...memoryOption(options), hashSeed: hashSeed() }),
+  )
   const reads: CaptureRead[] = []
   for (const input of inputs) {
     try {
       reads.push(await readPackets(input, options, (packets) => collector.add(packets)))
     } catch (error) {
       if (!(error instanceof DataError)) throw error
-      const message = error.message.replace(/, or allow more memory$/, ' (--filter)')
+      const message = error.message.replace(/, or allow more memory$/, ' (--filter, --flow-memory)')
       throw new DataError(`${input.name}: ${message}`, error.field)
     }
     collector.endCapture()

@@ -12,7 +12,7 @@ import type { SavedModel } from '@oddflow/detectors'
 import { auc, type RocCurve, rocCurve, tprAtFpr } from '@oddflow/evaluation'
 import { type CaptureInput, type CaptureRead, complaints, type ReadOptions } from './read-packets.js'
 import { scoreInputs } from './score-inputs.js'
-import { countVerdicts, type Verdict, type VerdictCounts } from './verdict.js'
+import type { Verdict, VerdictCounts } from './verdict.js'
 
 export type Label = 'normal' | 'novel'
 
@@ -69,7 +69,7 @@ export async function evaluateLabelled(
         label,
         read: scored.read,
         verdicts: scored.verdicts,
-        counts: countVerdicts(scored.verdicts),
+        counts: scored.counts,
       })
       if (scored.rows !== null) rows[label].push(scored.rows)
       // one capture may be read once a label: its oddities are told once

@@ -27,9 +27,10 @@ import type { Progress } from '@oddflow/program/progress'
 import { nameInputs } from '../input/name-inputs.js'
 import { plural } from '../output/describe-verdicts.js'
 
+import type { FlowMemory } from './flow-memory.js'
 import { hashSeed } from './hash-seed.js'
 
-export interface ReadOptions {
+export interface ReadOptions extends FlowMemory {
   readonly filter: PacketFilter | null
   /** `oddflow` where it is left out. */
   readonly reader?: CaptureReaderName | undefined

@@ -19,12 +19,13 @@ import { createFlowJudge, type FlowJudge, inFile } from '@oddflow/program'
 import { inputKind } from '../input/input-kind.js'
 import { readRows } from '../input/read-rows.js'
 import { collectFlows, countersOf } from './collect-flows.js'
+import { memoryOption, namingFlowMemory } from './flow-memory.js'
 import { gatheringOf } from './flow-plan.js'
 import { hashSeed } from './hash-seed.js'
 import { type CaptureInput, type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
 import { RowSample } from './row-sample.js'
 import { sumCounters } from './sum-counters.js'
-import type { Verdict } from './verdict.js'
+import { countVerdicts, type Verdict, type VerdictCounts } from './verdict.js'
 import { VerdictStore } from './verdict-store.js'
 
 /** Everything found in one input. */
@@ -32,6 +33,8 @@ export interface ScoredInput {
   readonly input: string
   /** In input order; may be gone through more than once. */
   readonly verdicts: Iterable<Verdict>
+  /** Of all verdicts, also of those that were not asked for. */
+  readonly counts: Readonly<VerdictCounts>
   /** A fair sample of the rows that were scored, when it was asked for. */
   readonly rows: Matrix | null
   /** null for feature rows. */
@@ -43,7 +46,11 @@ export interface ScoreOptions extends ReadOptions {
   readonly view: PacketView
   /** Keep a sample of the feature rows (for the embedding's picture). */
   readonly keepRows: boolean
+  /** Give only verdicts of what is novel. */
+  readonly novelOnly?: boolean | undefined
 }
+
+type Judged = Pick<ScoreOptions, 'keepRows' | 'novelOnly'>
 
 export interface ScoreSummary {
   /** Where the packets went; null for feature rows. */
@@ -58,10 +65,10 @@ export async function scoreInputs(
   onInput: (scored: ScoredInput) => void,
 ): Promise<ScoreSummary> {
   if (inputKind(inputs[0].files[0]) === 'rows') {
-    for (const { name } of inputs) onInput(scoreRows(saved, name, options.keepRows))
+    for (const { name } of inputs) onInput(scoreRows(saved, name, options))
     return { counters: null }
   }
-  const { contract, ...judging } = createJudging(saved, inputs[0].name, options.keepRows)
+  const { contract, ...judging } = createJudging(saved, inputs[0].name, options)
   return { counters: await readRecords(contract, inputs, options, judging, onInput) }
 }
 
@@ -77,7 +84,7 @@ export function readRecords<Result>(
   return captures(contract, inputs, options, sink, onInput)
 }
 
-function scoreRows(saved: SavedModel, path: string, keepRows: boolean): ScoredInput {
+function scoreRows(saved: SavedModel, path: string, { keepRows, novelOnly }: Judged): ScoredInput {
   const rows = readRows(path)
   const { dimension } = saved.contract
   if (rows.cols !== dimension) {
@@ -99,14 +106,17 @@ function scoreRows(saved: SavedModel, path: string, keepRows: boolean): ScoredIn
       flow: null,
     }),
   )
-  return { input: path, verdicts, rows: keepRows ? rows : null, read: null }
+  return {
+    input: path,
+    verdicts: novelOnly === true ? verdicts.filter(({ novel }) => novel) : verdicts,
+    counts: countVerdicts(verdicts),
+    rows: keepRows ? rows : null,
+    read: null,
+  }
 }
 
 /** Rows kept of one input. */
 const SAMPLE_ROWS = 5_000
-
-/** A file is finite, so its open flows may take what a long-running watcher's may not. */
-const OPEN_FLOWS_BYTES = 512 * 1024 * 1024
 
 /** Records in, something of the present input out. */
 export interface RecordSink<Result> {
@@ -124,7 +134,7 @@ type Judging = RecordSink<ScoredInput>
 function createJudging(
   saved: SavedModel,
   path: string,
-  keepRows: boolean,
+  { keepRows, novelOnly }: Judged,
 ): Judging & { readonly contract: FlowContract } {
   const { contract, row, judge } = captureJudge(saved, path)
   const threshold = saved.threshold.value
@@ -136,7 +146,7 @@ function createJudging(
     row,
     begin(input) {
       name = input
-      verdicts = new VerdictStore(input, threshold)
+      verdicts = new VerdictStore(input, threshold, novelOnly)
       sample = new RowSample(row.length, SAMPLE_ROWS)
     },
     onRecord(record) {
@@ -145,7 +155,13 @@ function createJudging(
       verdicts.add(record, judge(record))
       if (keepRows && record.row !== null) sample.add(record.row)
     },
-    end: (read) => ({ input: name, verdicts, rows: keepRows ? sample.matrix() : null, read }),
+    end: (read) => ({
+      input: name,
+      verdicts,
+      counts: verdicts.counts,
+      rows: keepRows ? sample.matrix() : null,
+      read,
+    }),
   }
 }
 
@@ -164,13 +180,15 @@ async function streamCaptures<Result>(
   sink: RecordSink<Result>,
   onInput: (result: Result) => void,
 ): Promise<FlowCounters> {
-  const extractor = createFlowExtractor({
-    contract,
-    row: sink.row,
-    hashSeed: hashSeed(),
-    memoryBytes: OPEN_FLOWS_BYTES,
-    onRecord: (record) => sink.onRecord(record),
-  })
+  const extractor = namingFlowMemory(() =>
+    createFlowExtractor({
+      contract,
+      row: sink.row,
+      hashSeed: hashSeed(),
+      ...memoryOption(options),
+      onRecord: (record) => sink.onRecord(record),
+    }),
+  )
   for (const input of inputs) {
     sink.begin(input.name)
     const read = await readPackets(input, options, (packets) => extractor.add(packets))

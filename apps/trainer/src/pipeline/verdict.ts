@@ -42,27 +42,26 @@ export interface VerdictCounts {
   notJudged: number
 }
 
+export function noVerdicts(): VerdictCounts {
+  return { total: 0, novel: 0, byScore: 0, novelByScore: 0, onePacket: 0, novelOnePacket: 0, notJudged: 0 }
+}
+
+/** Adds one verdict to `counts`. */
+export function countVerdict(counts: VerdictCounts, rule: VerdictRule, novel: boolean): void {
+  counts.total++
+  if (novel) counts.novel++
+  if (rule === 'score') {
+    counts.byScore++
+    if (novel) counts.novelByScore++
+  } else if (rule === 'one-packet') {
+    counts.onePacket++
+    if (novel) counts.novelOnePacket++
+  } else counts.notJudged++
+}
+
 export function countVerdicts(verdicts: Iterable<Verdict>): VerdictCounts {
-  const counts = {
-    total: 0,
-    novel: 0,
-    byScore: 0,
-    novelByScore: 0,
-    onePacket: 0,
-    novelOnePacket: 0,
-    notJudged: 0,
-  }
-  for (const { rule, novel } of verdicts) {
-    counts.total++
-    if (novel) counts.novel++
-    if (rule === 'score') {
-      counts.byScore++
-      if (novel) counts.novelByScore++
-    } else if (rule === 'one-packet') {
-      counts.onePacket++
-      if (novel) counts.novelOnePacket++
-    } else counts.notJudged++
-  }
+  const counts = noVerdicts()
+  for (const { rule, novel } of verdicts) countVerdict(counts, rule, novel)
   return counts
 }
 

@@ -50,7 +50,13 @@ async function readLabelled(
   const { flows, reads } = await collectFlows(
     captureInputs(files, options.continuous),
     gatheringOf(contract),
-    { filter, reader: options.reader, progress: options.progress, view: packetView(contract) },
+    {
+      filter,
+      reader: options.reader,
+      flowMemoryBytes: options.flowMemoryBytes,
+      progress: options.progress,
+      view: packetView(contract),
+    },
   )
   for (const line of reads.flatMap(complaints)) warn(line)
   const { rows } = rowsOfFlows(flows, contract)

@@ -40,7 +40,7 @@ describe('collecting a capture', () => {
     const collecting = collectFlows(captureInputs([file], false), gathering, options)
     await expect(collecting).rejects.toThrow(DataError)
     await expect(collecting).rejects.toThrow(
-      /large\.pcap: the capture does not fit into 4194304 bytes \(\d+ packets in \d+ flows do\): take fewer or shorter captures, filter packets \(--filter\)$/,
+      /large\.pcap: the capture does not fit into 4194304 bytes \(\d+ packets in \d+ flows do\): take fewer or shorter captures, filter packets \(--filter, --flow-memory\)$/,
     )
   })
 

@@ -77,7 +77,7 @@ describe('VerdictStore', () => {
   })
 
   it('stops at its bound and says what to do', () => {
-    const store = new VerdictStore('big.pcap', 0, 3)
+    const store = new VerdictStore('big.pcap', 0, false, 3)
     const add = (): void =>
       store.add({ ...record, firstPacketNumber: 1 } as FlowRecord, {
         score: null,
@@ -89,6 +89,38 @@ describe('VerdictStore', () => {
     add()
     expect(add).toThrow(/^big\.pcap: more than 3 flow records in one capture: split it/)
     expect([...store]).toHaveLength(3)
+  })
+})
+
+describe('VerdictStore of novel verdicts alone', () => {
+  it('counts all and keeps those, also beyond a block of its columns', () => {
+    const store = new VerdictStore('big.pcap', 0, true)
+    const records = 150_001
+    for (let i = 0; i < records; i++) {
+      store.add(
+        {
+          ...record,
+          ipVersion: i % 3 === 0 ? 6 : 4,
+          initiatorAddress: Uint32Array.of(0x20010db8, 0, 0, i),
+          firstPacketNumber: records - i,
+        } as FlowRecord,
+        { score: null, novel: i % 2 === 0, rule: 'one-packet' },
+      )
+    }
+    expect(store.counts).toEqual({
+      total: records,
+      novel: 75_001,
+      byScore: 0,
+      novelByScore: 0,
+      onePacket: records,
+      novelOnePacket: 75_001,
+      notJudged: 0,
+    })
+    const back = [...store]
+    expect(back).toHaveLength(75_001)
+    expect(back[0].flow?.source).toBe('2001:db8::2:49f0')
+    expect(back[75_000].flow?.source).toBe('2001:db8::')
+    expect(back[75_000 - 1].flow?.source).toBe('0.0.0.2')
   })
 })
 

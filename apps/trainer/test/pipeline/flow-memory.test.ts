@@ -1,0 +1,59 @@
+/** --flow-memory: what does not fit is ended early and told, and the default is a watcher's. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { encodePcap } from '@oddflow/capture'
+import { UsageError } from '@oddflow/program'
+import { afterAll, describe, expect, it, vi } from 'vitest'
+import { extractFlows } from '../../src/commands/extract-flows.js'
+
+const folder = mkdtempSync(join(tmpdir(), 'oddflow-flow-memory-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function writeFlood(flows: number): string {
+  const frames = Array.from({ length: flows }, (_, i) => {
+    const bytes = new Uint8Array(42)
+    bytes.set([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17])
+    bytes.set([10, i >> 16, (i >> 8) & 255, i & 255, 198, 51, 100, 1, 4, 0, 0, 53, 0, 8], 26)
+    return { timestampMicros: 1e15 + i, bytes }
+  })
+  const file = join(folder, `flood-${flows}.pcap`)
+  writeFileSync(file, encodePcap(frames))
+  return file
+}
+
+async function evicted(flows: number, flowMemory?: number): Promise<number> {
+  const file = writeFlood(flows)
+  const output = join(folder, 'flows.jsonl')
+  const told: string[] = []
+  const stderr = vi.spyOn(process.stderr, 'write').mockImplementation((text) => told.push(String(text)) > 0)
+  try {
+    await extractFlows([file], { output, flows: true, ...(flowMemory === undefined ? {} : { flowMemory }) })
+  } finally {
+    stderr.mockRestore()
+  }
+  const records = readFileSync(output, 'utf8').trimEnd().split('\n')
+  expect(records).toHaveLength(flows)
+  const count = records.filter((line) => line.includes('"evicted"')).length
+  const sentence = /(\d+) flows? ended early for lack of memory/.exec(told.join(''))
+  expect(Number(sentence?.[1] ?? 0)).toBe(count)
+  return count
+}
+
+describe('--flow-memory', () => {
+  it('bounds the open flows; more of it holds them all, and the default is 32 MiB', async () => {
+    // 32 MiB hold 89,240 flows of this contract
+    expect(await evicted(92_000)).toBe(92_000 - 89_240)
+    expect(await evicted(10_000, 64 * 1024 * 1024)).toBe(0)
+    expect(await evicted(10_000, 1024 * 1024)).toBeGreaterThan(5_000)
+  })
+
+  it('is refused by its name where not even the smallest table fits', async () => {
+    const file = writeFlood(1)
+    const options = { output: join(folder, 'none.jsonl'), flows: true, flowMemory: 100 }
+    await expect(extractFlows([file], options)).rejects.toThrow(UsageError)
+    await expect(extractFlows([file], options)).rejects.toThrow(
+      /^--flow-memory: expected at least \d+, found 100$/,
+    )
+  })
+})
