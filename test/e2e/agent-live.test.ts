@@ -96,6 +96,15 @@ describe('an interface', () => {
     expect(stopMillis).toBeLessThan(process.env.CI === undefined ? 6000 : 12_000)
   })
 
+  it('loses nothing while the recorder waits for a processor: the kernel keeps what comes', async (context) => {
+    if (reason !== null) context.skip(reason)
+    const { sent, copy, eve, counters } = await live('stalled', { STALL_RECORDER: '1' })
+    expectSums(counters)
+    expect(sent).toBeGreaterThan(1500)
+    expect(counters).toMatchObject({ captured: sent, dropped: 0, processed: sent })
+    expect(alertsOf(eve)).toEqual(await novelOf(copy))
+  })
+
   it('is recorded again when the recorder is killed, and says so', async (context) => {
     if (reason !== null) context.skip(reason)
     const { sent, copy, eve, counters, stderr } = await live('killed', { KILL_RECORDER: '1' })

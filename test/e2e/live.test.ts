@@ -30,7 +30,7 @@ function flowsOf({ records }: Records): string[] {
 
 describe('packets of an interface', () => {
   it.for([
-    ['tcpdump', 262_144],
+    ['tcpdump', 2048],
     ['dumpcap', 96],
   ] as const)(
     'by %s, %d bytes of each, are those of the file that was sent',

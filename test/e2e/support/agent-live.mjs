@@ -4,7 +4,8 @@
  *
  *   unshare --net node agent-live.mjs CAPTURE FOLDER AGENT ARGUMENT…
  *
- * Where KILL_RECORDER is set, the recorder is killed once before the capture is sent.
+ * Where KILL_RECORDER is set, the recorder is killed once before the capture is sent; where STALL_RECORDER is set, it gets
+ * no processor while the capture is sent, at 20,000 packets a second.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, statSync, symlinkSync } from 'node:fs'
@@ -49,19 +50,25 @@ try {
   child.kill()
   throw error
 }
+/** The copying recorder and the one that it runs. */
+const below = (pid) =>
+  run('sh', '-c', `pgrep -P ${pid} || true`)
+    .split('\n')
+    .filter(Boolean)
+    .flatMap((id) => [id, ...below(id)])
+const signalRecorder = (signal) => {
+  for (const pid of below(child.pid)) process.kill(Number(pid), signal)
+}
 if (process.env.KILL_RECORDER) {
-  // the copying recorder and the one that it runs
-  const below = (pid) =>
-    run('sh', '-c', `pgrep -P ${pid} || true`)
-      .split('\n')
-      .filter(Boolean)
-      .flatMap((id) => [id, ...below(id)])
-  for (const pid of below(child.pid)) process.kill(Number(pid), 'SIGKILL')
+  signalRecorder('SIGKILL')
   await pause(300)
   execFileSync('truncate', ['-s', '0', copy])
   await begun()
 }
-const told = run('tcpreplay', '-q', '-i', 'send0', '--pps', '4000', capture)
+if (process.env.STALL_RECORDER) signalRecorder('SIGSTOP')
+const pace = process.env.STALL_RECORDER ? '20000' : '4000'
+const told = run('tcpreplay', '-q', '-i', 'send0', '--pps', pace, capture)
+if (process.env.STALL_RECORDER) signalRecorder('SIGCONT')
 const sent = Number(/Successful packets:\s+(\d+)/.exec(told)?.[1])
 await pause(1500)
 const stopping = Date.now()

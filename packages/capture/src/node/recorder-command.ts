@@ -18,15 +18,23 @@ export type RecorderName = (typeof RECORDERS)[number]
 export const DIRECTIONS = ['in', 'out', 'inout'] as const
 export type CaptureDirection = (typeof DIRECTIONS)[number]
 
-/** Kernel buffer where none is asked for: half a second of a full gigabit, cut to 262,144 bytes a frame. */
+/** Kernel buffer where none is asked for: some 15,000 frames of the default length, whatever is in them. */
 export const DEFAULT_KERNEL_BUFFER_KIBIBYTES = 32_768
+
+/**
+ * Bytes of a frame that are kept where nothing is asked for: any frame of Ethernet's ordinary size whole, and every
+ * header of larger ones; their length on the wire is told anyhow. Not all of a frame, because in immediate mode the
+ * kernel gives each frame a place of the full length: with 262,144 bytes (65,536 on most interfaces) the buffer has 512
+ * places, which is 25 ms of 20,000 packets a second, and what comes while tcpdump waits for a processor is lost.
+ */
+export const DEFAULT_SNAP_LENGTH_BYTES = 2048
 
 export interface RecorderOptions {
   /** As the system names it, for instance eth0; `any` is all of them on Linux. */
   readonly interface: string
   /** In tcpdump's language; the kernel filters. */
   readonly filter?: string
-  /** Most bytes of a frame that are kept, 64 … 262,144 (all, where it is left out). */
+  /** Most bytes of a frame that are kept, 64 … 262,144 (2,048 where it is left out). */
   readonly snapLengthBytes?: number
   /** Seen from this machine; `inout` where it is left out. tcpdump alone. */
   readonly direction?: CaptureDirection
@@ -53,7 +61,7 @@ export function recorderCommand(options: RecorderOptions): RecorderCommand {
     throw new ArgumentError('interface: expected the name of an interface, found -', 'interface')
   }
   if (options.filter !== undefined) checkText('filter', options.filter, 65_536)
-  const snapLength = options.snapLengthBytes ?? MAXIMUM_CAPTURED_BYTES
+  const snapLength = options.snapLengthBytes ?? DEFAULT_SNAP_LENGTH_BYTES
   checkWhole('snapLengthBytes', snapLength, 64, MAXIMUM_CAPTURED_BYTES)
   const buffer = options.kernelBufferKibibytes ?? DEFAULT_KERNEL_BUFFER_KIBIBYTES
   checkWhole('kernelBufferKibibytes', buffer, 64, 2_097_152)

@@ -91,7 +91,7 @@ describe('openLive', () => {
     expect(count).toBe(300)
     expect(source.end).toMatchObject({ packets: 300, truncated: false, error: null })
     expect(JSON.parse(readFileSync(told, 'utf8'))).toEqual(
-      '-i test0 -Q inout -U --immediate-mode -n -s 262144 -B 32768 -w - --'.split(' ').concat(filter),
+      '-i test0 -Q inout -U --immediate-mode -n -s 2048 -B 32768 -w - --'.split(' ').concat(filter),
     )
     expect(existsSync(join(folder, 'shell'))).toBe(false)
   })

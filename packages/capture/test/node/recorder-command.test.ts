@@ -31,7 +31,7 @@ describe('recorderCommand', () => {
     expect(recorderCommand({ interface: 'eth0', recorder: 'dumpcap', program: '/opt/dumpcap' })).toEqual({
       recorder: 'dumpcap',
       program: '/opt/dumpcap',
-      args: '-q -P -i eth0 -s 262144 -B 32 -w -'.split(' '),
+      args: '-q -P -i eth0 -s 2048 -B 32 -w -'.split(' '),
     })
   })
 
