@@ -46,6 +46,40 @@ describe('a reader that goes away early', () => {
 })
 
 describe('signals', () => {
+  it.each([
+    ['SIGINT', 130, 'score'],
+    ['SIGTERM', 143, 'extract'],
+  ] as const)(
+    '%s on a pipe ends the reading with exit code %i, and %s writes what there is',
+    async (signal, code, command) => {
+      const args =
+        command === 'score'
+          ? ['score', model, '-', '--format', 'json']
+          : ['extract', '--flows', '-', '-o', '-']
+      const bytes = readFileSync(lab('normal-1.pcap').path)
+      const whole = await runToEnd(process.execPath, [main, ...args], { stdin: bytes })
+      const child = spawn(process.execPath, [main, ...args], { stdio: ['pipe', 'pipe', 'pipe'] })
+      let stdout = ''
+      let stderr = ''
+      child.stdout.on('data', (chunk: Buffer) => {
+        stdout += chunk.toString()
+      })
+      child.stderr.on('data', (chunk: Buffer) => {
+        stderr += chunk.toString()
+      })
+      // the pipe stays open; what it holds has been taken when the second write is
+      await new Promise<void>((resolve) => child.stdin.write(bytes, () => resolve()))
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      child.kill(signal)
+      expect(await new Promise((resolve) => child.on('close', resolve))).toBe(code)
+      expect(stdout).toBe(whole.stdout)
+      expect(stdout.length).toBeGreaterThan(1000)
+      expect(stderr).toMatch(
+        new RegExp(`standard input: stopped by ${signal} after \\d+ packets, which were used`),
+      )
+    },
+  )
+
   it.each(['SIGINT', 'SIGTERM'] as const)(
     '%s while reading ends it at once and leaves nothing',
     async (signal) => {

@@ -39,7 +39,8 @@ Examples:
   oddflow drift camera.oddflow today.pcap
   oddflow update camera.oddflow today.pcap -o camera.oddflow
 
-Exit codes: 0 done, 1 the input or the data would not do, 2 the command line was wrong.`,
+Exit codes: 0 done, 1 the input or the data would not do, 2 the command line was wrong, 130 and 143 stopped by
+Ctrl-C or SIGTERM. Both only end the reading where score or extract --flows reads a pipe: what was read is used.`,
     )
   program.addCommand(trainCommand())
   program.addCommand(scoreCommand())

@@ -1,10 +1,10 @@
 /**
  * One command line, from arguments to exit code: 0 done, 1 the input or the data would not do, 2 the command
- * line was wrong. An error is one line on standard error; a stack trace means a fault of OddFlow's own, and
+ * line was wrong, 128 + its number where a signal ended the reading. An error is one line on standard error; a stack trace means a fault of OddFlow's own, and
  * says so.
  */
 import { OddFlowError } from '@oddflow/core'
-import { OutputClosed, UsageError } from '@oddflow/program'
+import { OutputClosed, stoppedExitCode, UsageError } from '@oddflow/program'
 import { CommanderError } from 'commander'
 import { complain } from './output/messages.js'
 import { createProgram } from './program.js'
@@ -16,6 +16,9 @@ export async function run(argv: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = report(error)
   }
+  // what was stopped is done, and a pipe that is still open must not keep the process
+  const stopped = stoppedExitCode()
+  if (stopped !== null) process.exit(stopped)
 }
 
 function report(error: unknown): number {

@@ -21,6 +21,7 @@ import {
   describeView,
   filterFrom,
   readPackets,
+  stopForStreams,
 } from '../pipeline/read-packets.js'
 import { RECIPES } from '../recipes.js'
 import type { ExtractCommandOptions } from './extract.js'
@@ -60,12 +61,19 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
           onRecord: (record) => writer.write(record),
         }),
       )
-      const reading = { filter, reader: options.reader, view: viewFrom(options), progress }
+      const reading = {
+        filter,
+        reader: options.reader,
+        view: viewFrom(options),
+        progress,
+        stop: stopForStreams(files),
+      }
       for (const input of captureInputs(files, options.continuous)) {
         const read = await readPackets(input, reading, (packets) => extractor.add(packets))
         extractor.endCapture()
         reads.push(read)
         for (const line of complaints(read)) warn(line)
+        if (read.stoppedBy !== null) break
       }
       const total = extractor.finish()
       if (total.records === 0) throw noFlowIn(files, describePackets(total))

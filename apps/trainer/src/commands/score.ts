@@ -14,6 +14,7 @@ import {
   complaints,
   describeView,
   filterFrom,
+  stopForStreams,
 } from '../pipeline/read-packets.js'
 import { scoreInputs } from '../pipeline/score-inputs.js'
 import type { VerdictCounts } from '../pipeline/verdict.js'
@@ -50,6 +51,7 @@ export async function score(
         progress,
         keepRows: false,
         novelOnly: options.novelOnly,
+        stop: stopForStreams(files),
       },
       ({ verdicts, counts, read }) => {
         for (const line of read === null ? [] : complaints(read)) warn(line)

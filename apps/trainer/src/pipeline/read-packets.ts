@@ -22,7 +22,7 @@ import {
   openContinuous,
 } from '@oddflow/capture/node'
 import { ArgumentError, type PacketView } from '@oddflow/core'
-import { UsageError } from '@oddflow/program'
+import { stopOnSignals, UsageError } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
 import { nameInputs } from '../input/name-inputs.js'
 import { plural } from '../output/describe-verdicts.js'
@@ -35,6 +35,8 @@ export interface ReadOptions extends FlowMemory {
   /** `oddflow` where it is left out. */
   readonly reader?: CaptureReaderName | undefined
   readonly progress: Progress
+  /** Ends the reading where it is; what was read is used. */
+  readonly stop?: AbortSignal | undefined
 }
 
 /** One capture: a file, or several that a recorder rotated through. */
@@ -54,6 +56,8 @@ export interface CaptureRead {
   /** Packets of a continuous capture that came too late to be put in order. */
   readonly latePackets: number
   readonly decoded: Readonly<PacketDecoderCounters>
+  /** The signal that ended the reading. */
+  readonly stoppedBy: string | null
 }
 
 const BATCH_FRAMES = 2048
@@ -63,6 +67,20 @@ const FILTERED_OUT = packetStatusCode('filtered-out')
 export function captureInputs(files: readonly string[], continuous: boolean | undefined): CaptureInput[] {
   if (continuous === true) return [{ name: nameInputs(files), files, continuous }]
   return files.map((file) => ({ name: file, files: [file], continuous: false }))
+}
+
+/** Aborted by Ctrl-C or SIGTERM, where an input may have no end of its own; a file is read or the program ended. */
+export function stopForStreams(files: readonly string[]): AbortSignal | undefined {
+  return files.some(isStream) ? stopOnSignals() : undefined
+}
+
+function isStream(file: string): boolean {
+  if (file === '-') return true
+  try {
+    return !statSync(file).isFile()
+  } catch {
+    return false
+  }
 }
 
 /** Reads one capture. The batch is valid until `onPackets` returns. Throws CaptureFileError. */
@@ -77,7 +95,7 @@ export async function readPackets(
     joinFragments: options.view.joinFragments,
     hashSeed: hashSeed(),
   })
-  const source = open(input, options.reader ?? 'oddflow')
+  const source = open(input, options)
   const total = input.files.reduce((sum, file) => sum + sizeOf(file), 0)
   options.progress.stage(`reading ${input.name === '-' ? 'standard input' : input.name}`, total)
   let bytes = 0
@@ -94,14 +112,21 @@ export async function readPackets(
   const { end } = source
   if (end === null) throw new Error('a capture that was read has no end state')
   const latePackets = 'latePackets' in end ? end.latePackets : 0
-  return { name: input.name, packets: count, end, latePackets, decoded: { ...decoder.counters } }
+  return {
+    name: input.name,
+    packets: count,
+    end,
+    latePackets,
+    decoded: { ...decoder.counters },
+    stoppedBy: options.stop?.aborted === true ? String(options.stop.reason) : null,
+  }
 }
 
 function open(
   { files, continuous }: CaptureInput,
-  reader: CaptureReaderName,
+  { reader = 'oddflow', stop }: ReadOptions,
 ): FrameSource<CaptureEnd | ContinuousEnd> {
-  const options = { reader, batchFrames: BATCH_FRAMES }
+  const options = { reader, batchFrames: BATCH_FRAMES, stop }
   return continuous ? openContinuous(files, options) : openCapture(files[0], options)
 }
 
@@ -117,10 +142,19 @@ export function filterFrom(text: string | undefined, flag = '--filter'): PacketF
 }
 
 /** Oddities, damage and an early end, a line each; none for a capture that is whole. */
-export function complaints({ end, name: input, packets, latePackets, decoded }: CaptureRead): string[] {
+export function complaints({
+  end,
+  name: input,
+  packets,
+  latePackets,
+  decoded,
+  stoppedBy,
+}: CaptureRead): string[] {
   const name = input === '-' ? 'standard input' : input
   const lines = end.warnings.map((warning) => `${name}: ${warning}`)
-  if (end.truncated || end.error !== null) {
+  if (stoppedBy !== null)
+    lines.push(`${name}: stopped by ${stoppedBy} after ${plural(packets, 'packet')}, which were used`)
+  else if (end.truncated || end.error !== null) {
     lines.push(`${name}: ${end.detail ?? 'cut short'}; the ${packets} packets before it were used`)
   }
   if (latePackets > 0) {

@@ -194,6 +194,7 @@ async function streamCaptures<Result>(
     const read = await readPackets(input, options, (packets) => extractor.add(packets))
     extractor.endCapture()
     onInput(sink.end(read))
+    if (read.stoppedBy !== null) break
   }
   return extractor.finish()
 }
@@ -215,6 +216,7 @@ async function collectCaptures<Result>(
     })
     counters.push(countersOf(flows, counts))
     onInput(sink.end(reads[0]))
+    if (reads[0].stoppedBy !== null) break
   }
   return sumCounters(counters)
 }

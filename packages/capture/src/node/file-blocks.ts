@@ -23,20 +23,50 @@ const BYTES_A_TURN = 1_048_576
  */
 const BLOCK_START = 64
 
-/** Throws CaptureFileError. */
-export async function* fileBlocks(file: string, blockBytes: number): AsyncGenerator<Uint8Array> {
-  if (file === '-') {
-    try {
-      for await (const chunk of process.stdin) yield chunk as Uint8Array
-    } catch (cause) {
-      throw describeSystemError(file, cause)
-    }
-    return
+/** Ends as at the end of the input when `stop` is aborted. Throws CaptureFileError. */
+export async function* fileBlocks(
+  file: string,
+  blockBytes: number,
+  stop?: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const waiting = stop === undefined ? null : createWaiting(stop)
+  try {
+    if (file === '-') yield* standardInput(waiting)
+    else yield* blocksOf(file, blockBytes, waiting)
+  } finally {
+    waiting?.end()
   }
+}
+
+async function* standardInput(waiting: Waiting | null): AsyncGenerator<Uint8Array> {
+  const chunks = process.stdin[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const next = await orStopped(chunks.next(), waiting)
+      if (next === STOPPED) {
+        process.stdin.destroy()
+        return
+      }
+      if (next.done === true) return
+      yield next.value as Uint8Array
+    }
+  } catch (cause) {
+    throw describeSystemError('-', cause)
+  }
+}
+
+async function* blocksOf(
+  file: string,
+  blockBytes: number,
+  waiting: Waiting | null,
+): AsyncGenerator<Uint8Array> {
   const failed = (cause: unknown): never => {
     throw describeSystemError(file, cause)
   }
-  const handle = await open(file, 'r').catch(failed)
+  // a FIFO cannot be opened before somebody writes to it
+  const handle = await orStopped(open(file, 'r').catch(failed), waiting)
+  if (handle === STOPPED) return
+  let isWaitedFor = false
   try {
     const status = await handle.stat().catch(failed)
     if (status.isDirectory()) throw describeSystemError(file, Object.assign(new Error(), { code: 'EISDIR' }))
@@ -45,9 +75,18 @@ export async function* fileBlocks(file: string, blockBytes: number): AsyncGenera
     const buffer = new Uint8Array(BLOCK_START + size).subarray(BLOCK_START)
     let sinceTurn = 0
     for (;;) {
-      const bytes = isRegular
-        ? readNow(handle, buffer, failed)
-        : (await handle.read(buffer, 0, size, null).catch(failed)).bytesRead
+      let bytes: number
+      if (isRegular) {
+        if (waiting?.isStopped === true) return
+        bytes = readNow(handle, buffer, failed)
+      } else {
+        const read = await orStopped(handle.read(buffer, 0, size, null).catch(failed), waiting)
+        if (read === STOPPED) {
+          isWaitedFor = true
+          return
+        }
+        bytes = read.bytesRead
+      }
       if (bytes === 0) return
       yield bytes === size ? buffer : buffer.subarray(0, bytes)
       sinceTurn += bytes
@@ -57,8 +96,41 @@ export async function* fileBlocks(file: string, blockBytes: number): AsyncGenera
       }
     }
   } finally {
-    await handle.close()
+    // closing would wait for a read that may never end
+    if (!isWaitedFor) await handle.close()
   }
+}
+
+const STOPPED = Symbol('stopped')
+
+interface Waiting {
+  readonly isStopped: boolean
+  /** Called on abort: the end of what is waited for now. One at a time, so a long run gathers none. */
+  wake: () => void
+  end(): void
+}
+
+function createWaiting(stop: AbortSignal): Waiting {
+  const onAbort = (): void => waiting.wake()
+  const waiting: Waiting = {
+    get isStopped() {
+      return stop.aborted
+    },
+    wake: () => {},
+    end: () => stop.removeEventListener('abort', onAbort),
+  }
+  stop.addEventListener('abort', onAbort)
+  return waiting
+}
+
+/** What `work` gives, unless the signal is aborted before; what becomes of it then nobody asks. */
+function orStopped<T>(work: Promise<T>, waiting: Waiting | null): Promise<T | typeof STOPPED> {
+  if (waiting === null) return work
+  return new Promise((resolve, reject) => {
+    waiting.wake = () => resolve(STOPPED)
+    if (waiting.isStopped) waiting.wake()
+    work.then(resolve, reject)
+  })
 }
 
 function readNow(handle: FileHandle, buffer: Uint8Array, failed: (cause: unknown) => never): number {

@@ -30,6 +30,8 @@ export interface OpenCaptureOptions {
   readonly batchFrames?: number
   /** Bytes read from a file at a time, 4,096 … 16,777,216. */
   readonly blockBytes?: number
+  /** Ends the input where it is when it is aborted: of a pipe, also while its next bytes are waited for. */
+  readonly stop?: AbortSignal | undefined
 }
 
 /** @param file a path, or `-` for standard input. Errors come when it is iterated. */
@@ -50,7 +52,7 @@ export function openCapture(file: string, options: OpenCaptureOptions = {}): Fra
   }
   const batchFrames = options.batchFrames ?? DEFAULT_BATCH_FRAMES
   const compression = createCompressionState()
-  const blocks = unpackBlocks(fileBlocks(file, blockBytes), compression)
+  const blocks = unpackBlocks(fileBlocks(file, blockBytes, options.stop), compression)
   const finish = (end: CaptureEnd): CaptureEnd => checkEnd(file, withCompression(end, compression))
   return frameSource(
     reader === 'oddflow'
