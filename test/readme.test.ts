@@ -1,6 +1,6 @@
 /**
  * What README.md shows is what happens: its console blocks are run, in order, and their output compared with
- * what stands below each command. `UPDATE_README=1 npm test -- test/readme` writes the output in instead.
+ * what stands below each command, and its table has every package. `UPDATE_README=1 npm test -- test/readme` writes the output in instead.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect, it } from 'vitest'
+import { readWorkspaces } from '../tools/workspace/layout.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const readme = join(root, 'README.md')
@@ -29,6 +30,15 @@ it('shows true output', () => {
   if (process.env.UPDATE_README === '1') writeFileSync(readme, actual)
   expect(actual).toBe(process.env.UPDATE_README === '1' ? readFileSync(readme, 'utf8') : text)
 }, 120_000)
+
+it('has a row for every package, and leads to its README', () => {
+  const rows = readFileSync(readme, 'utf8').matchAll(
+    /^\| \[([^\]]+)\]\(((?:apps|packages)\/[^)]+)\/README\.md\) \|/gm,
+  )
+  const listed = [...rows].map(([, name, directory]) => `${name} in ${directory}`)
+  const workspaces = readWorkspaces() as { directory: string; manifest: { name: string } }[]
+  expect(listed.sort()).toEqual(workspaces.map((w) => `${w.manifest.name} in ${w.directory}`).sort())
+})
 
 /** Runs the program as a shell would for words and double quotes; gives both streams as a terminal shows them. */
 function run(words: string): string {

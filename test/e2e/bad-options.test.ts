@@ -87,6 +87,29 @@ describe('train', () => {
     await expectUsage(['train', 'forty.csv', '-o', 'x', ...options.split(' ')], says)
   })
 
+  it.each([
+    ['0.9999', /--calibration-share 0\.9999: leaves 1 of 40 rows to learn from, at least 2 are needed/],
+    ['0.0001', /--calibration-share 0\.0001: keeps none of 40 rows to set the threshold by/],
+  ])('--calibration-share %s leaves one side without rows', async (share, says) => {
+    await expectUsage(['train', 'forty.csv', '-o', 'x', '--calibration-share', share], says)
+  })
+
+  it('an input that is given twice is warned of, and the share that whole inputs came to is told', async () => {
+    const args = ['train', 'forty.csv', './forty.csv', '-o', join(folder, 'twice')]
+    const twice = await oddflow(args, { cwd: folder })
+    expect(twice.code).toBe(0)
+    expect(twice.stderr).toMatch(/warning: \.\/forty\.csv: is the same as forty\.csv; .*leave one out/)
+    expect(twice.stdout).toContain('rows drawn at random: 16 of 80 rows, 20 % (asked: 20 %)\n')
+    const six = Array.from({ length: 6 }, (_, i) => `six-${i}.csv`)
+    six.forEach((name, i) => {
+      const lines = Array.from({ length: 20 }, (_, j) => `${j + i},${(j * j) % (17 + i)},${(j * 7) % 11}`)
+      writeFileSync(join(folder, name), `${lines.join('\n')}\n`)
+    })
+    const whole = await oddflow(['train', ...six, '-o', join(folder, 'six')], { cwd: folder })
+    expect(whole.stderr).not.toContain('is the same as')
+    expect(whole.stdout).toContain('2 whole inputs: 40 of 120 rows, 33.3 % (asked: 20 %)\n')
+  })
+
   it('a default that 40 rows are too few for is lowered aloud, and not among the settings', async () => {
     const args = ['train', 'forty.csv', '-o', join(folder, 'lowered')]
     const { stderr } = await oddflow(args, { cwd: folder })

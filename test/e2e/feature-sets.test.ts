@@ -179,7 +179,7 @@ describe('every feature set, from training to the report', () => {
     // rows by way of a file score as the capture does
     expect(await run(['extract', novel, '-o', rows!, '--model', model!])).toMatchObject({ code: 0 })
     const head = readFileSync(rows!, 'utf8').split('\n', 1)[0]!.split(',')
-    expect(head.slice(0, 2).join(', ')).toBe(features === 'iat-size' ? 'x1, x2' : columns)
+    expect(head.slice(0, 2).join(', ')).toBe(columns)
     const scores = async (input: string): Promise<number[]> => {
       const { stdout } = await run(['score', model!, input, '--format', 'json'])
       const lines = stdout.trim().split('\n')

@@ -10,7 +10,18 @@ import { pipeline } from 'node:stream/promises'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readNpy } from './support/npy.js'
-import { can, filesOf, jsonLines, lab, succeeds, temporaryFolder, trainLabModel } from './support/oddflow.js'
+import {
+  can,
+  filesOf,
+  jsonLines,
+  lab,
+  main,
+  refuses,
+  runToEnd,
+  succeeds,
+  temporaryFolder,
+  trainLabModel,
+} from './support/oddflow.js'
 
 const hasEditcap = can('editcap')
 const hasMkfifo = can('mkfifo')
@@ -87,8 +98,8 @@ describe('rows in files', () => {
     await succeeds(['extract', plain, '-o', inFolder('rows.csv')])
     const [head, ...lines] = readFileSync(inFolder('rows.csv'), 'utf8').trimEnd().split('\n')
     const { rows, cols, data } = readNpy(readFileSync(expected))
-    expect(head!.split(',').slice(0, 3)).toEqual(['x1', 'x2', 'x3'])
-    expect(head!.split(',').at(-1)).toBe(`x${cols}`)
+    expect(head!.split(',').slice(0, 3)).toEqual(['iat1_s', 'size1_bytes', 'iat2_s'])
+    expect(head!.split(',').at(-1)).toBe(`size${(cols + 1) / 2}_bytes`)
     expect(lines).toHaveLength(rows)
     expect(lines.flatMap((line) => line.split(',').map(Number))).toEqual(data)
   })
@@ -108,6 +119,46 @@ describe('rows in files', () => {
       expect(ofRows!.length).toBeGreaterThan(400)
       expect([...ofRows!].sort()).toEqual([...ofCapture!].sort())
     }
+  })
+
+  it('are refused by name where a .csv names other features than the model has', async () => {
+    const model = inFolder('home.oddflow')
+    const [head, ...lines] = readFileSync(inFolder('scan.csv'), 'utf8').split('\n')
+    const headed = (name: string, names: string): string => {
+      writeFileSync(inFolder(name), [names, ...lines].join('\n'))
+      return inFolder(name)
+    }
+    const micros = headed('micros.csv', head!.replace('iat2_s', 'iat2_us'))
+    const says = /micros\.csv: column 3 is iat2_us, but the model's is iat2_s; use rows made under/
+    await refuses(['score', model, micros], { code: 1, says, folder })
+    await refuses(['drift', model, micros], { code: 1, says, folder })
+    await refuses(['update', model, micros, '-o', inFolder('no')], { code: 1, says, folder })
+    const known = ['update', model, inFolder('scan.csv'), '-o', inFolder('no'), '--known-novel', micros]
+    await refuses(known, { code: 2, says: /--known-novel .*column 3 is iat2_us/, folder })
+    const expectedScores = (await succeeds(['score', model, inFolder('scan.npy'), '--format', 'csv'])).stdout
+    const taken = [headed('own.csv', head!.replaceAll(/_\w+/g, '')), headed('bare.csv', lines[0]!)]
+    const runs = await Promise.all(taken.map((rows) => succeeds(['score', model, rows, '--format', 'csv'])))
+    const scores = (text: string): string[] => text.split('\n').map((line) => line.split(',', 1)[0]!)
+    expect(scores(runs[0]!.stdout)).toEqual(scores(expectedScores))
+    // its first row stands in the place of names, and so comes twice
+    expect(scores(runs[1]!.stdout)).toHaveLength(scores(expectedScores).length + 1)
+  })
+
+  it('and models go to standard output whole, with what is told beside them', async () => {
+    const rows = await succeeds(['extract', plain, '-o', '-'])
+    expect(rows.stdout).toBe(readFileSync(inFolder('rows.csv'), 'utf8'))
+    expect(rows.stderr).toMatch(/^standard output: \d+ rows of D = /)
+    const model = inFolder('to-stdout.oddflow')
+    await runToEnd(
+      'sh',
+      ['-c', '"$0" "$@" > to-stdout.oddflow 2> told', process.execPath, main, 'train', plain, '-o', '-'],
+      {
+        cwd: folder,
+      },
+    )
+    expect(readFileSync(inFolder('told'), 'utf8')).toContain('\n  detector ')
+    await succeeds(['train', plain, '-o', inFolder('to-file.oddflow')])
+    expect(readFileSync(model).equals(readFileSync(inFolder('to-file.oddflow')))).toBe(true)
   })
 
   it('leave nothing beside them', () => {

@@ -62,16 +62,19 @@ function trainCommand(): Command {
   const command = new Command('train')
     .description('learn normal behaviour and write a model file')
     .addArgument(inputs())
-    .requiredOption('-o, --output <model>', 'the model file to write')
+    .requiredOption('-o, --output <model>', 'the model file to write; - for standard output')
     .addOption(
-      new Option('--recipe <name>', 'preset that single options override')
+      new Option(
+        '--recipe <name>',
+        'preset that single options override; authors makes flows of one direction, of IPv4 alone',
+      )
         .choices(Object.keys(RECIPES))
         .default('default'),
     )
     .option('--fpr <rate>', 'false-positive tolerance that sets the threshold', number, 0.01)
     .option(
       '--calibration-share <share>',
-      'share of rows kept from the fit to set the threshold',
+      'share of rows kept from the fit to set the threshold; of five inputs and more, whole ones are kept, up to twice the share',
       number,
       0.2,
     )
@@ -295,14 +298,14 @@ function extractCommand(): Command {
     .addArgument(new Argument('<capture...>', 'captures; - is standard input'))
     .requiredOption(
       '-o, --output <file>',
-      'rows: .npy or .csv; flow records: .jsonl, .csv, .parquet, .npy, or - for standard output',
+      'rows: .npy, .csv, or - for .csv on standard output; flow records: .jsonl, .csv, .parquet, .npy, or - for .jsonl there',
     )
     .option('--flows', "write flow records, under the names of Zeek's conn.log, of all transports")
     .option('--model <model>', "use a model's feature contract instead of learning one from these captures")
     .addOption(
       new Option(
         '--recipe <name>',
-        'preset that single options override (default: that of train, but truncating as the paper does)',
+        'preset that single options override (default: that of train, but truncating as the paper does); authors makes flows of one direction, of IPv4 alone',
       ).choices(Object.keys(RECIPES)),
     )
   withFlowMemory(

@@ -57,7 +57,7 @@ export function featureColumns(contract: FeatureContract): FeatureColumn[] {
     }
     case 'stats-header':
       return [
-        ...FLAGS.map((flag) => ({ name: flag, unit: 'packets' })),
+        ...flags(),
         ...numbered('ttl', 'hops', dimension - HEADER_FLAG_COUNTS - FLOW_STATISTICS),
         ...statistics(timeUnit(contract.iatUnit)),
       ]
@@ -76,8 +76,22 @@ export function columnLabel({ name, unit }: FeatureColumn): string {
   return unit === '' ? name : `${name}_${unit}`
 }
 
+/** Whether `label` is the name and unit of a column that some contract has. Nothing is said of bare rows' x1, x2 …. */
+export function isFeatureLabel(label: string): boolean {
+  return NUMBERED_LABEL.test(label) || FIXED_LABELS.has(label) || HEADER_BIT_LABEL.test(label)
+}
+
+const NUMBERED_LABEL = /^(?:iat\d+_u?s|size\d+_bytes|window\d+_(?:bytes|packets)|ttl\d+_hops)$/
+const HEADER_BIT_LABEL = new RegExp(
+  `^p\\d+_(?:${HEADER_FIELDS.map(([field]) => field).join('|')})(?:_\\d+)?_bit$`,
+)
+
 function timeUnit(unit: IatUnit): 's' | 'us' {
   return unit === 'seconds' ? 's' : 'us'
+}
+
+function flags(): FeatureColumn[] {
+  return FLAGS.map((flag) => ({ name: flag, unit: 'packets' }))
 }
 
 function statistics(time: 's' | 'us'): FeatureColumn[] {
@@ -97,3 +111,7 @@ function headerBits(packet: number): FeatureColumn[] {
     })),
   )
 }
+
+const FIXED_LABELS: ReadonlySet<string> = new Set(
+  [...flags(), ...statistics('s'), ...statistics('us')].map(columnLabel),
+)

@@ -8,6 +8,7 @@ import {
   featureColumns,
   featureDimension,
   hasFixedColumns,
+  isFeatureLabel,
 } from '../src/index.js'
 
 function contractOf(featureSet: FlowFeatureSet, packetsPerFlow: number, extra: object = {}): FlowContract {
@@ -87,5 +88,30 @@ describe('featureColumns', () => {
     expect(hasFixedColumns(contract)).toBe(false)
     expect(hasFixedColumns(contractOf('iat-size', 3))).toBe(false)
     expect(hasFixedColumns(contractOf('stats-header', 3))).toBe(true)
+  })
+})
+
+describe('isFeatureLabel', () => {
+  it('knows every column of every feature set', () => {
+    for (const featureSet of FLOW_FEATURE_SETS) {
+      const all = labels(contractOf(featureSet, 3))
+      expect(all.filter((label) => !isFeatureLabel(label))).toEqual([])
+    }
+  })
+
+  it('and no other name', () => {
+    const others = [
+      'x1',
+      'iat1',
+      'size1',
+      'bytes',
+      'iat_s',
+      'iat1_ms',
+      'my_iat1_s',
+      'iat1_s2',
+      'constructor',
+      '',
+    ]
+    expect(others.filter(isFeatureLabel)).toEqual([])
   })
 })

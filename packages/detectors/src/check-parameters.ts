@@ -144,13 +144,15 @@ function isNotDefault([name, value]: [name: string, value: unknown]): boolean {
 
 function refuseForeignOptions(given: GivenOptions, { name: detector, options }: DetectorDefinition): void {
   for (const [name, value] of Object.entries(given)) {
-    if (name === 'detector' || value === undefined || value === null) continue
+    if (name === 'detector') continue
+    // a name that is misspelt asks for something, whatever its value
     if (!Object.hasOwn(OPTION_NAMES, name)) {
       throw new ArgumentError(
         `${name}: there is no such option; known: ${Object.keys(OPTION_NAMES).join(', ')}`,
         name,
       )
     }
+    if (value === undefined || value === null) continue
     if (!(options as readonly string[]).includes(name)) {
       throw new ArgumentError(
         `${name}: does not apply to ${detector}, which takes ${options.join(', ')}`,

@@ -4,7 +4,7 @@
  * A regularisation that proves too small (a covariance that is singular or out of range, a likelihood that is not
  * finite) is raised tenfold, start and EM run again, up to 1e-3. What was not done as asked is said in the notes.
  */
-import { DataError, type Matrix } from '@oddflow/core'
+import { DataError, type Matrix, plural } from '@oddflow/core'
 import { type EmResult, runEm } from './expectation-maximisation.js'
 import type { Mixture } from './mixtures.js'
 import type { EmParameters } from './parameters.js'
@@ -41,12 +41,12 @@ export function fitFromStart<M extends Mixture>(
       notes.push(`EM stopped after ${em.maximumSteps} steps, short of its tolerance ${em.tolerance}`)
     }
     if (result.removed > 0) {
-      notes.push(`${result.removed} components were removed: no rows belonged to them any more`)
+      notes.push(`${plural(result.removed, 'component')} removed, to which no rows belonged any more`)
     }
     return { ...result, regularisation, notes }
   }
   throw new DataError(
-    `a covariance of the mixture stays singular, or its densities out of range, with ${LARGEST_REGULARISATION} on the diagonal: the rows are too large or too alike; use a smaller d or k, or scale the rows`,
+    `a covariance of the mixture stays singular, or its densities out of range, with ${LARGEST_REGULARISATION} on the diagonal: the rows are too large or too alike; use a smaller d or k, or scale the rows in another way`,
     'regularisation',
   )
 }

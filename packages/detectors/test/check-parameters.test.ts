@@ -56,8 +56,8 @@ describe('checkParameters', () => {
     ['maximumSteps', [0, 1e6]],
     ['regularisation', [0, 0.01]],
     ['detector', ['oc-kjlqs', 3, 'constructor']],
-    ['quantile', [0.3]],
-    ['toString', [1]],
+    ['quantile', [0.3, null, undefined]],
+    ['toString', [1, null, undefined]],
   ]
   for (const [field, values] of refused) {
     it(`refuses ${field} out of range by name`, () => {

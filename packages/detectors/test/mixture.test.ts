@@ -134,7 +134,7 @@ describe('EM', () => {
     )
     const fitted = fitFromStart(rows, em, () => start)
     expect(fitted.mixture.weights).toEqual(Float64Array.of(1))
-    expect(fitted.notes).toEqual(['1 components were removed: no rows belonged to them any more'])
+    expect(fitted.notes).toEqual(['1 component removed, to which no rows belonged any more'])
   })
 
   it('gives an empty component a mean and a positive weight', () => {

@@ -6,12 +6,13 @@
  * symbolic link keeps its place: the file that it names is replaced. Special files such as /dev/stdout or a
  * named pipe cannot be renamed onto, so they are written to directly; "-" is standard output.
  *
- * Left out: a kill that cannot be caught (SIGKILL, power) may leave the temporary file, never half a target.
+ * A kill that cannot be caught (SIGKILL, power) may leave the temporary file, never half a target. The next write to
+ * the same target takes it away (stale-files.ts).
  */
-import { randomBytes } from 'node:crypto'
 import {
   closeSync,
   fchmodSync,
+  fstatSync,
   fsyncSync,
   openSync,
   realpathSync,
@@ -21,9 +22,9 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { fileError } from './file-error.js'
 import { holdSignals } from './signals.js'
+import { removeStaleFiles, temporaryName } from './stale-files.js'
 import { writeFully } from './stdout.js'
 
 /** A file that is being written, piece by piece. The methods throw FileError that names it. */
@@ -62,8 +63,7 @@ type Naming = <T>(work: () => T) => T
 
 /** @param mode that of the file replaced, which the new one keeps: a private model stays private. */
 function openBeside(path: string, target: string, mode: number | undefined, naming: Naming): WholeFile {
-  // a name that no other process takes, and short, since the target's own may be as long as names can be
-  const temporary = join(dirname(target), `.oddflow-${randomBytes(8).toString('hex')}.tmp`)
+  const temporary = temporaryName(target)
   holdSignals()
   const fd = openSync(temporary, 'wx', mode === undefined ? 0o666 : 0o600)
   let isOpen = true
@@ -79,6 +79,7 @@ function openBeside(path: string, target: string, mode: number | undefined, nami
   }
   // a signal ends the program between two writes
   process.once('exit', abandon)
+  removeStaleFiles(target, fstatSync(fd).mtimeMs)
   return {
     path,
     canPatch: true,

@@ -1,4 +1,5 @@
 /** `oddflow evaluate MODEL --normal … --novel …`: how well a model tells novel from normal. */
+import { plural } from '@oddflow/core'
 import {
   checkWritable,
   createLineWriter,
@@ -14,7 +15,6 @@ import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { noFlowIn } from '../input/name-inputs.js'
 import { percent } from '../output/describe-model.js'
-import { plural } from '../output/describe-verdicts.js'
 import { complain, warn } from '../output/messages.js'
 import {
   type Evaluation,

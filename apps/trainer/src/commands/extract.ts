@@ -10,8 +10,8 @@ import {
   encodeNpy,
   type FlowContract,
   featureColumns,
-  hasFixedColumns,
   type Matrix,
+  plural,
 } from '@oddflow/core'
 import { learnFeatureContract } from '@oddflow/flows'
 import { checkWritable, readModel, UsageError, writeFileWhole } from '@oddflow/program'
@@ -21,7 +21,7 @@ import { FLOW_FLAGS, type FlowFlags } from '../flow-flags.js'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { nameInputs, namingInputs } from '../input/name-inputs.js'
 import { featureText } from '../output/describe-contract.js'
-import { describePackets, plural } from '../output/describe-verdicts.js'
+import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { collectFlows, countersOf, rowsOfFlows } from '../pipeline/collect-flows.js'
 import { flowPlan, gatheringOf } from '../pipeline/flow-plan.js'
@@ -48,7 +48,8 @@ export async function extract(files: readonly string[], options: ExtractCommandO
       ? flowPlan(options, recipeFrom(options.recipe))
       : { gathering: gatheringOf(known), learning: null }
   const view = known === null ? viewFrom(options) : viewOfModel(options, known)
-  checkWritable(options.output, options.model === undefined ? files : [...files, options.model])
+  if (options.output !== '-')
+    checkWritable(options.output, options.model === undefined ? files : [...files, options.model])
   const inputs = captureInputs(files, options.continuous)
   const progress = createProgress()
   try {
@@ -61,9 +62,9 @@ export async function extract(files: readonly string[], options: ExtractCommandO
       throw new DataError(
         `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets, so there is no row to write; check what was captured, and the filter`,
       )
-    writeFileWhole(options.output, encode(rows, columnNames(contract)))
+    writeFileWhole(options.output, encode(rows, featureColumns(contract).map(columnLabel)))
     note(
-      `${options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols}: ${featureText(contract)}; ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s; ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
+      `${options.output === '-' ? 'standard output' : options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols}: ${featureText(contract)}; ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s; ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
     )
     note(describePackets(countersOf(flows, counts)))
     const seen = describeView(reads)
@@ -83,8 +84,10 @@ function recipeFrom(name: string | undefined) {
 
 function encoderFor(path: string): (rows: Matrix, names: string[]) => Uint8Array {
   if (/\.npy$/i.test(path)) return (rows) => encodeNpy(rows)
-  if (/\.csv$/i.test(path)) return (rows, names) => encodeCsvRows(rows, names)
-  throw new UsageError(`--output ${path}: expected a name that ends in .npy or .csv, or --flows`)
+  if (path === '-' || /\.csv$/i.test(path)) return (rows, names) => encodeCsvRows(rows, names)
+  throw new UsageError(
+    `--output ${path}: expected a name that ends in .npy or .csv, - for .csv on standard output, or --flows`,
+  )
 }
 
 function contractFrom(model: string, options: ExtractCommandOptions): FlowContract {
@@ -99,14 +102,4 @@ function contractFrom(model: string, options: ExtractCommandOptions): FlowContra
   if (contract.featureSet === 'rows')
     throw new UsageError(`${model}: was trained on rows and has no rule to make them`)
   return contract
-}
-
-/**
- * The columns of IAT+SIZE are numbered, not named: the row of a flow with fewer packets than places ends with its
- * last size in a column where longer flows have an interarrival time (docs/flows.md).
- */
-function columnNames(contract: FlowContract): string[] {
-  return hasFixedColumns(contract)
-    ? featureColumns(contract).map(columnLabel)
-    : Array.from({ length: contract.dimension }, (_, i) => `x${i + 1}`)
 }

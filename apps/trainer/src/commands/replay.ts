@@ -1,16 +1,8 @@
 /** `oddflow replay MODEL JOURNAL -o MODEL`: the steps of a journal again, all or the first of them. */
-import { FormatError } from '@oddflow/core'
+import { FormatError, plural } from '@oddflow/core'
 import { encodeModelFile, replayJournal } from '@oddflow/detectors'
-import {
-  checkWritable,
-  createLineWriter,
-  inFile,
-  jsonLine,
-  printable,
-  readFileBounded,
-  readModel,
-  writeFileWhole,
-} from '@oddflow/program'
+import { inFile, jsonLine, printable, readFileBounded, readModel, writeFileWhole } from '@oddflow/program'
+import { checkModelOutput, tellingWriter } from '../output/model-output.js'
 
 export interface ReplayCommandOptions {
   readonly output: string
@@ -23,7 +15,7 @@ const MAXIMUM_JOURNAL_BYTES = 2 ** 31 - 1
 const MAXIMUM_LINE_BYTES = 2 ** 28
 
 export function replay(modelPath: string, journalPath: string, options: ReplayCommandOptions): void {
-  checkWritable(options.output, [journalPath, modelPath])
+  checkModelOutput(options.output, [journalPath, modelPath])
   const saved = readModel(modelPath)
   const bytes = readFileBounded(journalPath, { maximumBytes: MAXIMUM_JOURNAL_BYTES })
   let steps = -1
@@ -37,10 +29,13 @@ export function replay(modelPath: string, journalPath: string, options: ReplayCo
     const replayed = replayJournal(saved, lines(), options.steps)
     const file = encodeModelFile(replayed)
     writeFileWhole(options.output, file)
-    const out = createLineWriter()
+    const out = tellingWriter(options.output)
     if (options.format === 'json') {
       out.line(jsonLine({ model: options.output, bytes: file.length, steps: Math.max(0, steps) }))
-    } else out.line(`${printable(options.output)}: ${file.length} bytes after ${Math.max(0, steps)} steps`)
+    } else
+      out.line(
+        `${printable(options.output)}: ${file.length} bytes after ${plural(Math.max(0, steps), 'step')}`,
+      )
     out.flush()
   } catch (error) {
     throw inFile(journalPath, error)

@@ -1,23 +1,17 @@
 /** `oddflow train INPUT… -o MODEL`: learns from normal traffic and writes a model file. */
 
 import type { PacketFilter } from '@oddflow/capture'
-import { ArgumentError, concatRows, type FeatureContract } from '@oddflow/core'
+import { ArgumentError, concatRows, type FeatureContract, plural } from '@oddflow/core'
 import {
   checkParameters,
   DETECTORS,
   type DetectorOptions,
   encodeModelFile,
   isDetectorName,
+  type ModelFact,
   type OptionName,
 } from '@oddflow/detectors'
-import {
-  checkWritable,
-  createLineWriter,
-  jsonLine,
-  printable,
-  UsageError,
-  writeFileWhole,
-} from '@oddflow/program'
+import { checkWritable, jsonLine, printable, UsageError, writeFileWhole } from '@oddflow/program'
 import { createProgress, type Progress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, viewFrom } from '../capture-flags.js'
 import { DETECTOR_OPTION_NAMES } from '../detector-flags.js'
@@ -26,8 +20,11 @@ import { FLOW_FLAGS, type FlowFlags } from '../flow-flags.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { namingInputs } from '../input/name-inputs.js'
 import { readRows } from '../input/read-rows.js'
-import { describeModel, modelJson } from '../output/describe-model.js'
+import { repeatedFiles } from '../input/repeated-files.js'
+import { describeModel, modelJson, percent } from '../output/describe-model.js'
 import { warn } from '../output/messages.js'
+import { checkModelOutput, tellingWriter } from '../output/model-output.js'
+import type { CalibrationSplit } from '../pipeline/calibration-split.js'
 import { flowPlan } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { type TrainingSet, type TrainOptions, trainModel } from '../pipeline/train-model.js'
@@ -64,8 +61,13 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   const normal = { files: selectNormal, filter: labelledFilter('normal', options) ?? filter }
   const novel = { files: selectNovel, filter: labelledFilter('novel', options) ?? filter }
   const taken = [...files, ...selectNormal, ...selectNovel]
-  checkWritable(options.output, taken)
+  checkModelOutput(options.output, taken)
   if (search?.report !== undefined) checkWritable(search.report, [...taken, options.output])
+  for (const [copy, first] of repeatedFiles(files)) {
+    warn(
+      `${copy}: is the same as ${first}; its rows count twice, and what is learnt from one copy can be calibrated by the other: leave one out`,
+    )
+  }
   for (const file of selectNormal.filter((path) => files.includes(path))) {
     warn(`${file}: is trained on as well, so it flatters every candidate; choose by other normal traffic`)
   }
@@ -108,23 +110,49 @@ export async function train(files: readonly string[], options: TrainCommandOptio
         `--fpr ${falsePositiveRate} needs ${calibration.rowsNeeded} calibration rows, there are ${calibration.rows}: expect up to ${(100 * calibration.bound).toFixed(1)} % false alarms; train on more, or raise --fpr or --calibration-share`,
       )
     }
-    const out = createLineWriter()
+    const out = tellingWriter(options.output)
     if (options.format === 'json') {
       out.line(
         jsonLine({
           model: options.output,
           bytes: bytes.length,
           calibrationBy: split.method,
+          ...keptInputs(split, set),
           ...modelJson(saved),
         }),
       )
     } else {
       out.line(`${printable(options.output)}: ${bytes.length} bytes`)
-      for (const line of describeModel(saved)) out.line(line)
+      for (const line of describeModel(saved, [calibrationFact(split, set, asked)])) out.line(line)
     }
     out.flush()
   } finally {
     progress.stop()
+  }
+}
+
+/** How many inputs were kept whole; nothing where rows were drawn instead. */
+function keptInputs(
+  { method, calibration }: CalibrationSplit,
+  { inputOfRow }: TrainingSet,
+): { readonly calibrationInputs?: number } {
+  if (method === 'rows') return {}
+  return { calibrationInputs: new Set(calibration.map((row) => inputOfRow[row])).size }
+}
+
+/** Whole captures seldom add up to the share that was asked for, so what was kept is said beside it. */
+function calibrationFact(
+  split: CalibrationSplit,
+  set: TrainingSet,
+  { calibrationShare }: TrainOptions,
+): ModelFact {
+  const { calibrationInputs } = keptInputs(split, set)
+  const by =
+    calibrationInputs === undefined ? 'rows drawn at random' : plural(calibrationInputs, 'whole input')
+  const share = split.calibration.length / set.rows.rows
+  return {
+    label: 'calibrated by',
+    value: `${by}: ${split.calibration.length} of ${plural(set.rows.rows, 'row')}, ${percent(share)} (asked: ${percent(calibrationShare)})`,
   }
 }
 

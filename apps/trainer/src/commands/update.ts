@@ -1,6 +1,6 @@
 /** `oddflow update MODEL INPUT… -o MODEL`: a model learns on from more traffic. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
-import { ArgumentError, type Matrix } from '@oddflow/core'
+import { ArgumentError, ContractMismatchError, type Matrix, plural } from '@oddflow/core'
 import {
   createJournallingLearner,
   createLearner,
@@ -13,7 +13,6 @@ import {
 } from '@oddflow/detectors'
 import {
   checkWritable,
-  createLineWriter,
   fileError,
   jsonLine,
   printable,
@@ -25,9 +24,10 @@ import { createProgress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
-import { readRows } from '../input/read-rows.js'
-import { describePackets, plural } from '../output/describe-verdicts.js'
+import { readRowsUnder } from '../input/read-rows.js'
+import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
+import { checkModelOutput, tellingWriter } from '../output/model-output.js'
 import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
 import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
 
@@ -66,7 +66,7 @@ export async function update(
   if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
   const filter = filterFrom(options.filter)
   // a model may learn in its own place: it is read whole before it is written
-  checkWritable(options.output, files)
+  checkModelOutput(options.output, files)
   if (options.journal !== undefined) checkWritable(options.journal, [...files, modelPath, options.output])
   const saved = readModel(modelPath)
   const view = viewOfModel(options, saved.contract)
@@ -142,7 +142,7 @@ export async function update(
       threshold: updated.threshold.value,
       thresholdBefore: saved.threshold.value,
     }
-    const out = createLineWriter()
+    const out = tellingWriter(options.output)
     if (options.format === 'json') out.line(jsonLine({ ...summary, roundReports: rounds }))
     else for (const line of describe(summary)) out.line(line)
     out.flush()
@@ -185,9 +185,9 @@ function describe(s: {
     `${printable(s.model)}: ${s.bytes} bytes`,
     `  rows        ${s.rows}: ${s.novel} novel as they came, ${s.novelToFrozen} to the model as it was trained`,
     `  learnt      ${s.learnt} in ${plural(s.rounds, 'round')}; ${s.heldBack} kept for the threshold, ${s.held} held, ${s.confirmed} confirmed, ${s.disregarded} disregarded, ${s.refused} refused`,
-    `  mixture     ${s.componentsBefore} → ${s.components} Gaussians`,
+    `  mixture     ${s.componentsBefore} → ${plural(s.components, 'Gaussian')}`,
   ]
-  if (s.landmarks > 0) lines.push(`  embedding   ${s.landmarksBefore} → ${s.landmarks} landmarks`)
+  if (s.landmarks > 0) lines.push(`  embedding   ${s.landmarksBefore} → ${plural(s.landmarks, 'landmark')}`)
   lines.push(`  threshold   ${s.thresholdBefore.toPrecision(8)} → ${s.threshold.toPrecision(8)}`)
   return lines
 }
@@ -308,13 +308,12 @@ function readKnownNovel(path: string, saved: SavedModel): Matrix {
       `--known-novel ${path}: expected feature rows (.npy or .csv; oddflow extract --model makes them)`,
     )
   }
-  const rows = readRows(path)
-  if (rows.cols !== saved.contract.dimension) {
-    throw new UsageError(
-      `--known-novel ${path}: rows of ${rows.cols} numbers, but the model was trained on rows of ${saved.contract.dimension}`,
-    )
+  try {
+    return readRowsUnder(saved.contract, path)
+  } catch (error) {
+    if (!(error instanceof ContractMismatchError)) throw error
+    throw new UsageError(`--known-novel ${error.message}`)
   }
-  return rows
 }
 
 /** A journal is written as learning goes on: what is in it when something breaks is what happened. */

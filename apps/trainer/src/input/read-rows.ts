@@ -1,7 +1,19 @@
 /**
  * Feature rows from a .npy or .csv file, checked to be finite.
  */
-import { checkFinite, DataError, decodeCsvRows, decodeNpyMatrix, type Matrix } from '@oddflow/core'
+import {
+  ContractMismatchError,
+  type CsvRows,
+  checkFinite,
+  columnLabel,
+  DataError,
+  decodeCsvRows,
+  decodeNpyMatrix,
+  type FeatureContract,
+  featureColumns,
+  isFeatureLabel,
+  type Matrix,
+} from '@oddflow/core'
 import { inFile, readFileBounded } from '@oddflow/program'
 
 /** One buffer's worth: 100 million numbers as text, more as .npy. */
@@ -9,16 +21,46 @@ const MAXIMUM_ROWS_BYTES = 2 ** 31 - 1
 
 /** Throws FileError, FormatError or DataError; each message begins with the file's name. */
 export function readRows(path: string): Matrix {
+  return readTable(path).matrix
+}
+
+/**
+ * The rows of a file, made under `contract` as far as can be seen: their width, and the names of a .csv's columns where
+ * its first line names features. Throws ContractMismatchError, and what `readRows` throws.
+ */
+export function readRowsUnder(contract: FeatureContract, path: string): Matrix {
+  const { matrix, columnNames } = readTable(path)
+  if (matrix.cols !== contract.dimension) {
+    throw new ContractMismatchError(
+      `${path}: rows of ${matrix.cols} numbers, but the model was trained on rows of ${contract.dimension}; ${ADVICE}`,
+    )
+  }
+  const names = columnNames ?? []
+  // a model of bare rows does not know what they were called, and other names are not ours to judge
+  if (contract.featureSet === 'rows' || names.length === 0 || !names.every(isFeatureLabel)) return matrix
+  const wanted = featureColumns(contract).map(columnLabel)
+  const at = names.findIndex((name, i) => name !== wanted[i])
+  if (at < 0) return matrix
+  throw new ContractMismatchError(
+    `${path}: column ${at + 1} is ${names[at]}, but the model's is ${wanted[at]}; ${ADVICE}`,
+  )
+}
+
+const ADVICE = 'use rows made under its feature contract (oddflow extract --model)'
+
+function readTable(path: string): CsvRows {
   const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_ROWS_BYTES })
-  let matrix: Matrix
+  let table: CsvRows
   try {
-    matrix = /\.npy$/i.test(path) ? decodeNpyMatrix(bytes) : decodeCsvRows(bytes).matrix
-    checkFinite(matrix, 'rows')
+    table = /\.npy$/i.test(path)
+      ? { columnNames: null, matrix: decodeNpyMatrix(bytes) }
+      : decodeCsvRows(bytes)
+    checkFinite(table.matrix, 'rows')
   } catch (error) {
     throw inFile(path, error)
   }
-  if (matrix.rows === 0 || matrix.cols === 0) {
+  if (table.matrix.rows === 0 || table.matrix.cols === 0) {
     throw new DataError(`${path}: no rows in it; expected at least one row of numbers`)
   }
-  return matrix
+  return table
 }

@@ -8,6 +8,7 @@ import {
   type FlowFeatureSet,
   featureColumns,
   packetView,
+  plural,
 } from '@oddflow/core'
 import type { ModelFact } from '@oddflow/detectors'
 
@@ -38,7 +39,7 @@ export function featureText(contract: FlowContract): string {
 }
 
 function rowBasis(contract: FlowContract): string {
-  const packets = `the first ${contract.packetsPerFlow} packets`
+  const packets = `the first ${plural(contract.packetsPerFlow, 'packet')}`
   const sizes = `${contract.sizeMeasure} bytes`
   switch (contract.featureSet) {
     case 'iat-size':
@@ -59,7 +60,7 @@ function rowBasis(contract: FlowContract): string {
 }
 
 function windows(contract: FlowContract & { readonly samplingIntervalMicros: number }): string {
-  return `${contract.dimension} windows of ${contract.samplingIntervalMicros / 1e6} s`
+  return `${plural(contract.dimension, 'window')} of ${contract.samplingIntervalMicros / 1e6} s`
 }
 
 /** "iat1_s, size1_bytes, …, size8_bytes". */

@@ -3,7 +3,7 @@
  * promises.
  */
 
-import { explicitContract, featureColumns } from '@oddflow/core'
+import { explicitContract, featureColumns, plural } from '@oddflow/core'
 import {
   type DetectorModel,
   detectorFacts,
@@ -30,7 +30,7 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
     { label: 'scaler', value: parameters.scaler },
     {
       label: 'trained on',
-      value: `${fitReport.trainingRows} of ${provenance.rows} rows of D = ${contract.dimension} numbers; ${calibration.rows} kept to calibrate`,
+      value: `${fitReport.trainingRows} of ${provenance.rows} rows of D = ${plural(contract.dimension, 'number')}; ${calibration.rows} kept to calibrate`,
     },
     {
       label: 'threshold',
@@ -44,7 +44,7 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
       value:
         onePacketRule.flows === 0
           ? 'none in training, so each is novel'
-          : `${onePacketRule.flows} in training, to ${onePacketRule.services.length} services; others are novel`,
+          : `${onePacketRule.flows} in training, to ${plural(onePacketRule.services.length, 'service')}; others are novel`,
     })
   }
   if (provenance.selection !== undefined) facts.push(selectionFact(provenance.selection, detector))
@@ -52,12 +52,12 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
     const { counters, reservoir, held } = saved.learned
     facts.push({
       label: 'learnt since',
-      value: `${counters.learnt} of ${counters.arrived} rows in ${counters.rounds} rounds (${counters.refusedRounds} undone by the guard); ${reservoir.rows.rows} kept, ${held.rows.rows} on hold`,
+      value: `${counters.learnt} of ${counters.arrived} rows in ${plural(counters.rounds, 'round')} (${counters.refusedRounds} undone by the guard); ${reservoir.rows.rows} kept, ${held.rows.rows} on hold`,
     })
   }
   const numbers = modelSpaceNumbers(detector)
   facts.push(
-    { label: 'space', value: `${numbers} numbers, ${numbers * 8} bytes for a scorer` },
+    { label: 'space', value: `${plural(numbers, 'number')}, ${numbers * 8} bytes for a scorer` },
     {
       label: 'made by',
       value: `oddflow ${provenance.oddflowVersion}, seed ${provenance.seed}, data ${provenance.dataSha256.slice(0, 16)}…`,
@@ -73,7 +73,7 @@ function selectionFact(selection: ParameterSelection, { parameters }: DetectorMo
   const failed = selection.failed === 0 ? '' : ` (${selection.failed} could not be fitted)`
   return {
     label: 'chosen',
-    value: `${choice.join(' ')} of ${selection.candidates} candidates${failed}: AUC ${selection.auc.toFixed(4)} on ${selection.normalRows} normal and ${selection.novelRows} novel rows`,
+    value: `${choice.join(' ')} of ${plural(selection.candidates, 'candidate')}${failed}: AUC ${selection.auc.toFixed(4)} on ${selection.normalRows} normal and ${selection.novelRows} novel rows`,
   }
 }
 

@@ -1,7 +1,10 @@
 /** What became of the flows and the packets, in a sentence each; every packet and record is in it. */
+import { plural } from '@oddflow/core'
 import type { FlowCounters } from '@oddflow/flows'
 import type { InputKind } from '../input/input-kind.js'
 import type { VerdictCounts } from '../pipeline/verdict.js'
+
+export { plural }
 
 export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKind): string {
   const sum = (key: keyof VerdictCounts): number => counts.reduce((total, c) => total + c[key], 0)
@@ -9,7 +12,7 @@ export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKi
   const what = kind === 'rows' ? plural(total, 'row') : plural(total, 'flow record')
   if (kind === 'rows') return `${what}: ${sum('novel')} novel`
   const parts = [`${sum('novelByScore')} of ${sum('byScore')} by score`]
-  parts.push(`${sum('novelOnePacket')} of ${sum('onePacket')} one-packet flows by service`)
+  parts.push(`${sum('novelOnePacket')} of ${plural(sum('onePacket'), 'one-packet flow')} by service`)
   const notJudged = sum('notJudged')
   return `${what}: ${sum('novel')} novel (${parts.join(', ')})${notJudged > 0 ? `; ${notJudged} not judged (no row is made of them)` : ''}`
 }
@@ -32,8 +35,4 @@ export function describePackets(counters: FlowCounters): string {
   if (counters.evictedFlows > 0)
     parts.push(`${plural(counters.evictedFlows, 'flow')} ended early for lack of memory`)
   return parts.join('; ')
-}
-
-export function plural(n: number, word: string): string {
-  return `${n} ${word}${n === 1 ? '' : 's'}`
 }

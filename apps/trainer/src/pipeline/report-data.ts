@@ -2,7 +2,7 @@
  * An evaluation → the data of the HTML report.
  */
 
-import type { Matrix } from '@oddflow/core'
+import { type Matrix, plural } from '@oddflow/core'
 import {
   createScoreWorkspace,
   embedSamples,
@@ -12,7 +12,6 @@ import {
   type SavedModel,
 } from '@oddflow/detectors'
 import { modelFacts, percent } from '../output/describe-model.js'
-import { plural } from '../output/describe-verdicts.js'
 import type { FlaggedFlow, ReportData, ReportEllipse, ReportEmbedding } from '../report/index.js'
 import { VERSION } from '../version.js'
 import type { Evaluation, Label } from './evaluate-labelled.js'

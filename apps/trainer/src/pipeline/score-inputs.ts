@@ -6,7 +6,7 @@
  * in memory bounded by the open flows. Idle-gap rules sort a flow's packets and ask which piece is its last, so a
  * capture under them is collected first, and one that is too long for that is refused.
  */
-import { ContractMismatchError, type FlowContract, type Matrix, type PacketView } from '@oddflow/core'
+import type { FlowContract, Matrix, PacketView } from '@oddflow/core'
 import {
   createScoreWorkspace,
   decisionFunction,
@@ -17,7 +17,7 @@ import {
 import { createFlowExtractor, extractRecords, type FlowCounters, type FlowRecord } from '@oddflow/flows'
 import { createFlowJudge, type FlowJudge, inFile } from '@oddflow/program'
 import { inputKind } from '../input/input-kind.js'
-import { readRows } from '../input/read-rows.js'
+import { readRowsUnder } from '../input/read-rows.js'
 import { collectFlows, countersOf } from './collect-flows.js'
 import { memoryOption, namingFlowMemory } from './flow-memory.js'
 import { gatheringOf } from './flow-plan.js'
@@ -85,13 +85,7 @@ export function readRecords<Result>(
 }
 
 function scoreRows(saved: SavedModel, path: string, { keepRows, novelOnly }: Judged): ScoredInput {
-  const rows = readRows(path)
-  const { dimension } = saved.contract
-  if (rows.cols !== dimension) {
-    throw new ContractMismatchError(
-      `${path}: rows of ${rows.cols} numbers, but the model was trained on rows of ${dimension}; use rows made under its feature contract (oddflow extract --model)`,
-    )
-  }
+  const rows = readRowsUnder(saved.contract, path)
   const scores = new Float64Array(rows.rows)
   scoreSamples(saved.detector, rows, scores, createScoreWorkspace(saved.detector))
   const verdicts = Array.from(

@@ -5,13 +5,20 @@
  * A capture's flows give their rows as they end, so memory does not grow with the capture. Flows without a row (one
  * packet, too few in time) teach a mixture nothing and are counted alone.
  */
-import { ContractMismatchError, DataError, type Matrix, matrixOf, type PacketView } from '@oddflow/core'
+import {
+  ContractMismatchError,
+  DataError,
+  type Matrix,
+  matrixOf,
+  type PacketView,
+  plural,
+} from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import type { FlowCounters } from '@oddflow/flows'
 import { inputKind } from '../input/input-kind.js'
 import { nameInputs, noFlowIn } from '../input/name-inputs.js'
-import { readRows } from '../input/read-rows.js'
-import { describePackets, plural } from '../output/describe-verdicts.js'
+import { readRowsUnder } from '../input/read-rows.js'
+import { describePackets } from '../output/describe-verdicts.js'
 import type { CaptureInput, CaptureRead, ReadOptions } from './read-packets.js'
 import { readRecords } from './score-inputs.js'
 
@@ -37,12 +44,7 @@ export async function streamRows(
   if (inputKind(inputs[0].files[0]) === 'rows') {
     let total = 0
     inputs.forEach(({ name }, input) => {
-      const { rows, cols, data } = readRows(name)
-      if (cols !== dimension) {
-        throw new ContractMismatchError(
-          `${name}: rows of ${cols} numbers, but the model was trained on rows of ${dimension}; use rows made under its feature contract (oddflow extract --model)`,
-        )
-      }
+      const { rows, cols, data } = readRowsUnder(contract, name)
       options.progress.stage(`reading ${name}`, rows)
       for (let i = 0; i < rows; i += BATCH_ROWS) {
         const count = Math.min(BATCH_ROWS, rows - i)

@@ -21,6 +21,7 @@ import {
   type SavedModel,
   scoreSamples,
 } from '@oddflow/detectors'
+import { UsageError } from '@oddflow/program'
 import { VERSION } from '../version.js'
 import { type CalibrationSplit, splitCalibration } from './calibration-split.js'
 import { hashRows } from './hash-rows.js'
@@ -60,7 +61,8 @@ export interface SplitTrainingSet {
   readonly calibration: Matrix
 }
 
-/** The rows to fit on and those to calibrate with, the same each time. Throws DataError where there are too few. */
+/** The rows to fit on and those to calibrate with, the same each time. Throws DataError where there are too few, and
+ * UsageError where the share leaves one side with too few. */
 export function splitTrainingSet(
   { rows, inputOfRow }: TrainingSet,
   { seed, calibrationShare }: TrainOptions,
@@ -71,6 +73,18 @@ export function splitTrainingSet(
     )
   }
   const split = splitCalibration(inputOfRow, calibrationShare, createRng(seed).fork('calibration'))
+  const { length: fitted } = split.fit
+  const { length: kept } = split.calibration
+  if (fitted < 2) {
+    throw new UsageError(
+      `--calibration-share ${calibrationShare}: leaves ${fitted} of ${rows.rows} rows to learn from, at least 2 are needed; give a smaller share`,
+    )
+  }
+  if (kept === 0) {
+    throw new UsageError(
+      `--calibration-share ${calibrationShare}: keeps none of ${rows.rows} rows to set the threshold by; give a larger share`,
+    )
+  }
   return { split, fit: takeRows(rows, split.fit), calibration: takeRows(rows, split.calibration) }
 }
 

@@ -15,6 +15,7 @@ describe('modelFacts', () => {
     expect(factOf(saved, 'trained on')).toBe(
       `${split.fit.length} of 120 rows of D = 3 numbers; ${split.calibration.length} kept to calibrate`,
     )
+    expect(factOf(saved, 'mixture')).toMatch(/^2 Gaussians \(started by k-means\+\+\), \d+ EM steps?/)
     expect(factOf(saved, 'flows')).toBe('bidirectional; idle timeout 600 s; split at 2.5 s')
   })
 
@@ -30,7 +31,7 @@ describe('modelFacts', () => {
       /each is novel/,
     )
     expect(factOf(smallModel(120, { flows: 9, services: ['udp/53'] }).saved, 'one-packet flows')).toMatch(
-      /^9 in training, to 1 service/,
+      /^9 in training, to 1 service;/,
     )
   })
 

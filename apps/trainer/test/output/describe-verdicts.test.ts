@@ -1,6 +1,6 @@
 import type { FlowCounters } from '@oddflow/flows'
 import { describe, expect, it } from 'vitest'
-import { describePackets, describeVerdicts, plural } from '../../src/output/describe-verdicts.js'
+import { describePackets, describeVerdicts } from '../../src/output/describe-verdicts.js'
 import { countVerdicts } from '../../src/pipeline/verdict.js'
 import { flowVerdict, rowVerdict } from '../small-model.js'
 
@@ -85,8 +85,4 @@ describe('describePackets', () => {
       expect(text).toContain(part)
     }
   })
-})
-
-it('plural', () => {
-  expect([0, 1, 2].map((n) => plural(n, 'flow'))).toEqual(['0 flows', '1 flow', '2 flows'])
 })

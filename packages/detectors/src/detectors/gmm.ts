@@ -2,7 +2,7 @@
  * gmm: a Gaussian mixture on the (scaled) rows themselves, started by k-means++: what the embeddings are to be
  * compared with.
  */
-import { DataError, type Matrix } from '@oddflow/core'
+import { DataError, type Matrix, plural } from '@oddflow/core'
 import { logSumExp } from '@oddflow/linalg'
 import { checkFullMixture, failField } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
@@ -127,7 +127,7 @@ export const gmm: DetectorDefinition = {
     return [
       {
         label: 'mixture',
-        value: `${mixture.weights.length} Gaussians, ${mixture.covarianceType} covariances`,
+        value: `${plural(mixture.weights.length, 'Gaussian')}, ${mixture.covarianceType} covariances`,
       },
     ]
   },

@@ -5,7 +5,7 @@
  * Training: scaler → bandwidth → landmarks and projection → embedded rows → clusters → mixture → support guard.
  * Scoring: embedded-mixture-scorer.ts.
  */
-import type { Matrix } from '@oddflow/core'
+import { type Matrix, plural } from '@oddflow/core'
 import { checkEmbedding, checkFullMixture, failField, fieldsAt, finiteAt, wholeAt } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
 import type { EmbeddedMixtureName } from '../detector-name.js'
@@ -165,7 +165,7 @@ export function embeddedMixture(
         ...embeddingFacts(embedding, parameters),
         {
           label: 'mixture',
-          value: `${mixture.weights.length} Gaussians (${fitReport.clustersFound} clusters found), ${fitReport.iterations} EM steps${fitReport.converged ? '' : ', not converged'}`,
+          value: `${plural(mixture.weights.length, 'Gaussian')} (${startOf(parameters, fitReport)}), ${plural(fitReport.iterations, 'EM step')}${fitReport.converged ? '' : ', not converged'}`,
         },
         guardFact(supportGuard, 'log-densities'),
       ]
@@ -179,6 +179,14 @@ export function embeddedMixture(
       return { dimensions: embedding.projection.rows, mixture }
     },
   }
+}
+
+/** Only a search finds clusters; k-means++ makes as many as it is told to. */
+function startOf(
+  { start }: EmbeddedMixtureModel['parameters'],
+  { clustersFound }: EmbeddedMixtureFitReport,
+): string {
+  return start.kind === 'k-means++' ? 'started by k-means++' : `${plural(clustersFound, 'cluster')} found`
 }
 
 function checkStart(given: OptionReader, kind: StartParameters['kind']): StartParameters {

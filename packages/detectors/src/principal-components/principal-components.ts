@@ -92,7 +92,7 @@ export function fitPrincipalComponents(
   for (let t = 0; t < dimension; t++) total += covariance.data[t * dimension + t]!
   if (!(total >= SMALLEST_VARIANCE && total < Number.POSITIVE_INFINITY)) {
     throw new DataError(
-      `the variances of the training rows sum to ${total}, outside what can be decomposed: rescale the rows (for example scaler standard)`,
+      `the variances of the training rows sum to ${total}, outside what can be decomposed: rescale the rows (scaler quantile takes numbers of any size)`,
       'rows',
     )
   }

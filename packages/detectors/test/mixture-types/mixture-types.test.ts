@@ -159,7 +159,7 @@ describe.each(TYPES)('%s mixtures', (type) => {
     const { mixture, notes } = fitFromStart(points, em, () => mixtureOf(type, start))
     expect(mixture.weights.length).toBe(2)
     expect(checkTypedMixture(mixture, 2, 2)).toEqual(mixture)
-    expect(notes).toEqual(['1 components were removed: no rows belonged to them any more'])
+    expect(notes).toEqual(['1 component removed, to which no rows belonged any more'])
   })
 
   it('raise a regularisation that leaves a covariance singular, and say so', () => {
