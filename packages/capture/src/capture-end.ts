@@ -15,6 +15,12 @@ export const MAXIMUM_CAPTURED_BYTES = 262_144
 /** Largest pcapng block of a kind that is read (others are skipped as they stream by): Wireshark's bound. */
 export const MAXIMUM_BLOCK_BYTES = 16_777_216
 
+/**
+ * Longest frame on the wire that raises no doubt: four times what any recorder keeps of one, and more than offloading
+ * puts together. A longer one is taken as it is told, and counted.
+ */
+export const MAXIMUM_WIRE_BYTES = 1_048_576
+
 /** Most interfaces that one pcapng section may describe. */
 export const MAXIMUM_INTERFACES = 262_144
 
@@ -38,7 +44,7 @@ export interface CaptureEnd {
   readonly detail: string | null
   /**
    * Oddities that did not stop the reading: at most MAXIMUM_WARNINGS lines as they were met, a line for those
-   * left out, and up to three that sum up the whole (times, counters, trailing garbage).
+   * left out, and up to five that sum up the whole (times, lengths, counters, trailing garbage).
    */
   readonly warnings: readonly string[]
   /** Comments in the capture (pcapng). */

@@ -10,7 +10,7 @@
  * It grows with the bytes that have arrived, never with a length that a file claims.
  */
 import { ArgumentError, FormatError } from '@oddflow/core'
-import { type CaptureEnd, createWarningList } from './capture-end.js'
+import { type CaptureEnd, createWarningList, MAXIMUM_WIRE_BYTES } from './capture-end.js'
 import { describeUnknownMagic } from './capture-magic.js'
 import { NO_DROPS, warnOfLargeCounters } from './capture-notes.js'
 import { createFrameBatch, type FrameBatch } from './frame-batch.js'
@@ -181,10 +181,13 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
                 )
         } else if (carryLength > 0 || records.skip > 0 || records.midRecord) {
           truncated = true
+          const blockBytes = records.skippedBlockBytes
+          // of a block that is passed over only the length at its end is read
+          const blockAt = position + records.skip + 4 - blockBytes
           detail =
-            carryLength > 0
-              ? `cut short: the record at byte ${position} needs at least ${records.need} bytes, the input holds ${carryLength}`
-              : `cut short within the block before byte ${position + records.skip + 4}`
+            blockBytes > 0
+              ? `cut short: the block at byte ${blockAt} has a length of ${blockBytes} bytes, the input holds ${position + carryLength - blockAt}`
+              : `cut short: the record at byte ${position} needs at least ${records.need} bytes, the input holds ${carryLength}`
         }
       }
       const drops = records?.drops ?? NO_DROPS
@@ -193,6 +196,18 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
       if (unusableTimes > 0) {
         closing.push(
           `${unusableTimes} packets with a time not within 2^53 - 1 microseconds of 1970, read as packets without a time`,
+        )
+      }
+      const overfull = records?.overfullFractions ?? 0
+      if (overfull > 0) {
+        closing.push(
+          `${overfull} packets with a fraction of a second that is a second or more, carried into the seconds`,
+        )
+      }
+      const implausible = records?.implausibleLengths ?? 0
+      if (implausible > 0) {
+        closing.push(
+          `${implausible} packets with a length on the wire of more than ${MAXIMUM_WIRE_BYTES} bytes, taken as told`,
         )
       }
       const largeCounters = warnOfLargeCounters(drops)

@@ -18,6 +18,8 @@ import { PACKET_OK, PACKET_STATUS_NAMES } from './packet-status.js'
 export interface CaptureSummary {
   /** Packets looked at (those that a filter kept, where there is one). */
   readonly packets: number
+  /** All packets of the capture, those that a filter took out too. */
+  readonly readPackets: number
   /** Of these, the ones that belong to a flow. */
   readonly keyedPackets: number
   readonly wireBytes: number
@@ -33,6 +35,8 @@ export interface CaptureSummary {
   readonly skipped: Readonly<Record<string, number>>
   readonly truncated: boolean
   readonly error: string | null
+  /** One line on an ending that is not clean. */
+  readonly detail: string | null
   readonly warnings: readonly string[]
   /** Comments in the capture. */
   readonly comments: number
@@ -44,7 +48,9 @@ export interface CaptureSummariser {
   /** Adds a batch and its decoded packets; with `keep`, only the packets for which it is true. */
   add(frames: FrameBatch, packets: PacketBatch, keep?: (packets: PacketBatch, i: number) => boolean): void
   finish(
-    end: Pick<CaptureEnd, 'truncated' | 'warnings' | 'commentCount' | 'drops'> & { error: Error | null },
+    end: Pick<CaptureEnd, 'truncated' | 'detail' | 'warnings' | 'commentCount' | 'drops'> & {
+      error: Error | null
+    },
   ): CaptureSummary
 }
 
@@ -54,6 +60,7 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
   const byStatus = new Float64Array(PACKET_STATUS_NAMES.length)
   const byLinkType = new Map<number, number>()
   let packetCount = 0
+  let readPackets = 0
   let wireBytes = 0
   let first = Number.NaN
   let last = Number.NaN
@@ -61,6 +68,7 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
     add(frames, packets, keep) {
       let runType = -1
       let run = 0
+      readPackets += packets.count
       for (let i = 0; i < packets.count; i++) {
         if (keep !== undefined && !keep(packets, i)) continue
         packetCount++
@@ -92,6 +100,7 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
       for (const [type, count] of byLinkType) linkTypes[linkTypeName(type)] = count
       return {
         packets: packetCount,
+        readPackets,
         keyedPackets: byStatus[PACKET_OK]!,
         wireBytes,
         firstTimestampMicros: Number.isNaN(first) ? null : first,
@@ -102,6 +111,7 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
         skipped,
         truncated: end.truncated,
         error: end.error === null ? null : end.error.message,
+        detail: end.detail,
         warnings: end.warnings,
         comments: end.commentCount,
         drops: { ...end.drops },

@@ -4,12 +4,13 @@
  * Source: draft-ietf-opsawg-pcap and libpcap's sf-pcap.c. Read here: microsecond (a1b2c3d4) and nanosecond
  * (a1b23c4d) files in both byte orders, and the modified format of Alexey Kuznetzov's patch (a1b2cd34,
  * 24-byte record headers). Files older than 2.3 hold the two lengths in the other order, and 2.3 may: as
- * libpcap does, they are swapped back. A fraction of a second or more is carried into the seconds. The
+ * libpcap does, they are swapped back. A fraction of a second or more is carried into the
+ * seconds and counted. The
  * upper bits of the link type field (FCS length) are dropped; its reserved bits must be zero, or the field
  * is no link type. Left out: the 1.0-era variants that share a magic number with the modified format.
  */
 import { FormatError } from '@oddflow/core'
-import { MAXIMUM_CAPTURED_BYTES, type WarningList } from './capture-end.js'
+import { MAXIMUM_CAPTURED_BYTES, MAXIMUM_WIRE_BYTES, type WarningList } from './capture-end.js'
 import { NO_DROPS } from './capture-notes.js'
 import type { FrameBatch } from './frame-batch.js'
 import { hex32, type RecordReader } from './record-reader.js'
@@ -53,6 +54,8 @@ export function createPcapRecords(littleEndian: boolean, warnings: WarningList):
   /** Lengths are in the old order: 0 no, 1 yes, 2 where the captured length is the larger. */
   let swapped = 0
   let warnedLength = false
+  let overfullFractions = 0
+  let implausibleLengths = 0
 
   const readFileHeader = (view: DataView, at: number): void => {
     const magic = view.getUint32(at, littleEndian)
@@ -75,8 +78,15 @@ export function createPcapRecords(littleEndian: boolean, warnings: WarningList):
     comments: [],
     // 32 bits of seconds are always in range
     unusableTimes: 0,
+    get overfullFractions() {
+      return overfullFractions
+    },
+    get implausibleLengths() {
+      return implausibleLengths
+    },
     drops: NO_DROPS,
     midRecord: false,
+    skippedBlockBytes: 0,
     get started() {
       return started
     },
@@ -105,6 +115,7 @@ export function createPcapRecords(littleEndian: boolean, warnings: WarningList):
       const { offset, capturedBytes, wireBytes, timestampMicros, timestampSubNanos, linkType: types } = batch
       const capacity = offset.length
       let n = batch.count
+      const second = nanos ? 1e9 : 1e6
       need = 0
       while (n < capacity) {
         if (end - at < recordHeaderBytes) {
@@ -136,6 +147,8 @@ export function createPcapRecords(littleEndian: boolean, warnings: WarningList):
           warnedLength = true
           warnings.add(`packet ${batch.firstFrame + n + 1}: captured ${captured} bytes of ${wire}`)
         }
+        if (wire > MAXIMUM_WIRE_BYTES) implausibleLengths++
+        if (fraction >= second) overfullFractions++
         const seconds = view.getUint32(at, littleEndian) * 1e6
         if (nanos) {
           const micros = Math.floor(fraction / 1000)

@@ -13,6 +13,7 @@ import {
   MAXIMUM_BLOCK_BYTES,
   MAXIMUM_CAPTURED_BYTES,
   MAXIMUM_INTERFACES,
+  MAXIMUM_WIRE_BYTES,
   type WarningList,
 } from './capture-end.js'
 import { createCaptureNotes } from './capture-notes.js'
@@ -47,6 +48,7 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
   let trailerOf = 0
   let warnedLength = false
   let unusableTimes = 0
+  let implausibleLengths = 0
   const notes = createCaptureNotes()
   let optionData: Uint8Array = new Uint8Array(0)
   let optionView = new DataView(optionData.buffer)
@@ -75,11 +77,19 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
     get unusableTimes() {
       return unusableTimes
     },
+    // times are single counts here
+    overfullFractions: 0,
+    get implausibleLengths() {
+      return implausibleLengths
+    },
     get drops() {
       return notes.drops(interfaces)
     },
     get midRecord() {
       return trailerOf !== 0
+    },
+    get skippedBlockBytes() {
+      return trailerOf
     },
     get started() {
       return started
@@ -230,6 +240,7 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
           warnedLength = true
           warnings.add(`packet ${batch.firstFrame + n + 1}: captured ${captured} bytes of ${wire}`)
         }
+        if (wire > MAXIMUM_WIRE_BYTES) implausibleLengths++
         if (simple) {
           timestampMicros[n] = Number.NaN
           timestampSubNanos[n] = 0

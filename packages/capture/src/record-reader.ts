@@ -31,10 +31,16 @@ export interface RecordReader {
   readonly comments: readonly string[]
   /** Packets whose time is not within ±(2^53 − 1) µs and was left out. */
   readonly unusableTimes: number
+  /** Packets whose fraction of a second is a second or more (pcap). */
+  readonly overfullFractions: number
+  /** Packets that claim more than MAXIMUM_WIRE_BYTES on the wire. */
+  readonly implausibleLengths: number
   /** What the recorder says it lost, so far. */
   readonly drops: CaptureDrops
   /** The capture ends here although the reader wants more only at a record boundary. */
   readonly midRecord: boolean
+  /** The length that the block being passed over claims; 0 where none is. */
+  readonly skippedBlockBytes: number
 }
 
 /** `0x` and eight digits. */

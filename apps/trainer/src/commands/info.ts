@@ -38,8 +38,13 @@ export async function info(files: readonly string[], options: InfoCommandOptions
     out.flush()
     const name = input.name === '-' ? 'standard input' : input.name
     for (const warning of summary.warnings) warn(`${name}: ${warning}`)
-    if (summary.error !== null) {
-      complain(summary.error.startsWith(`${name}: `) ? summary.error : `${name}: ${summary.error}`)
+    if (summary.error === null && !summary.truncated) continue
+    const detail = summary.error ?? summary.detail ?? 'cut short'
+    const text = detail.startsWith(`${name}: `) ? detail : `${name}: ${detail}`
+    // damage behind the first packet is a warning, as everywhere
+    if (summary.readPackets > 0) warn(text)
+    else {
+      complain(text)
       process.exitCode = 1
     }
   }
@@ -63,7 +68,8 @@ function describe(summary: InputSummary, out: LineWriter): void {
     out.line(`  files       ${printable(summary.files.join(', '))}`)
     out.line(`  late        ${summary.latePackets} packets that could not be put in order`)
   }
-  if (summary.truncated) out.line('  truncated   yes: the last record is not whole')
+  if (summary.truncated)
+    out.line(`  truncated   yes: ${printable(summary.detail ?? 'the last record is not whole')}`)
   if (summary.flowOverflowPackets > 0) {
     out.line(`  not counted ${summary.flowOverflowPackets} packets of flows beyond the most that are held`)
   }

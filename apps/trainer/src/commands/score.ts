@@ -6,7 +6,7 @@ import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { noFlowIn } from '../input/name-inputs.js'
 import { describePackets, describeVerdicts } from '../output/describe-verdicts.js'
-import { note, warn } from '../output/messages.js'
+import { complain, note, warn } from '../output/messages.js'
 import { createVerdictWriter } from '../output/verdict-lines.js'
 import {
   type CaptureRead,
@@ -52,6 +52,14 @@ export async function score(
         keepRows: false,
         novelOnly: options.novelOnly,
         stop: stopForStreams(files),
+        // one input that cannot be read takes nothing from the others
+        onUnreadable:
+          files.length === 1
+            ? undefined
+            : (error: Error) => {
+                complain(error.message)
+                process.exitCode = 1
+              },
       },
       ({ verdicts, counts, read }) => {
         for (const line of read === null ? [] : complaints(read)) warn(line)
@@ -64,7 +72,7 @@ export async function score(
     )
     out.flush()
     progress.stop()
-    if (counters !== null && totals.every(({ total }) => total === 0)) {
+    if (counters !== null && reads.length > 0 && totals.every(({ total }) => total === 0)) {
       throw noFlowIn(files, describePackets(counters))
     }
     warnOfBareRows(saved, kind)

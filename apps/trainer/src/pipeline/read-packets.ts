@@ -46,6 +46,8 @@ export interface CaptureInput {
   readonly files: readonly string[]
   /** Whether the files are read in the order of time, as one. */
   readonly continuous: boolean
+  /** Whether it is one of several, of which some may be empty. */
+  readonly amongSeveral?: boolean
 }
 
 export interface CaptureRead {
@@ -66,7 +68,12 @@ const FILTERED_OUT = packetStatusCode('filtered-out')
 /** Each file an input of its own, or all of them one. */
 export function captureInputs(files: readonly string[], continuous: boolean | undefined): CaptureInput[] {
   if (continuous === true) return [{ name: nameInputs(files), files, continuous }]
-  return files.map((file) => ({ name: file, files: [file], continuous: false }))
+  return files.map((file) => ({
+    name: file,
+    files: [file],
+    continuous: false,
+    amongSeveral: files.length > 1,
+  }))
 }
 
 /** Aborted by Ctrl-C or SIGTERM, where an input may have no end of its own; a file is read or the program ended. */
@@ -123,11 +130,13 @@ export async function readPackets(
 }
 
 function open(
-  { files, continuous }: CaptureInput,
+  { files, continuous, amongSeveral = false }: CaptureInput,
   { reader = 'oddflow', stop }: ReadOptions,
 ): FrameSource<CaptureEnd | ContinuousEnd> {
   const options = { reader, batchFrames: BATCH_FRAMES, stop }
-  return continuous ? openContinuous(files, options) : openCapture(files[0], options)
+  return continuous
+    ? openContinuous(files, options)
+    : openCapture(files[0], { ...options, emptyIsDamage: amongSeveral })
 }
 
 /** Throws UsageError that names the option, what was expected and where. */
@@ -154,8 +163,13 @@ export function complaints({
   const lines = end.warnings.map((warning) => `${name}: ${warning}`)
   if (stoppedBy !== null)
     lines.push(`${name}: stopped by ${stoppedBy} after ${plural(packets, 'packet')}, which were used`)
-  else if (end.truncated || end.error !== null) {
-    lines.push(`${name}: ${end.detail ?? 'cut short'}; the ${packets} packets before it were used`)
+  else {
+    const parts: readonly { readonly file: string; readonly end: CaptureEnd }[] =
+      'files' in end ? (end as ContinuousEnd).files : [{ file: name, end }]
+    for (const part of parts) {
+      if (!part.end.truncated && part.end.error === null) continue
+      lines.push(`${part.file}: ${part.end.detail ?? 'cut short'}; ${whatWasUsed(part.end.packets)}`)
+    }
   }
   if (latePackets > 0) {
     lines.push(`${name}: ${plural(latePackets, 'packet')} too late to be put in order; taken where they came`)
@@ -171,6 +185,11 @@ export function complaints({
     )
   }
   return lines
+}
+
+function whatWasUsed(packets: number): string {
+  if (packets === 0) return 'there is no packet before it'
+  return packets === 1 ? 'the packet before it was used' : `the ${packets} packets before it were used`
 }
 
 /** What the view made of the packets, in a sentence; null where it changed nothing. */

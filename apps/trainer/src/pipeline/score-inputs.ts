@@ -6,6 +6,7 @@
  * in memory bounded by the open flows. Idle-gap rules sort a flow's packets and ask which piece is its last, so a
  * capture under them is collected first, and one that is too long for that is refused.
  */
+import { CaptureFileError } from '@oddflow/capture/node'
 import type { FlowContract, Matrix, PacketView } from '@oddflow/core'
 import {
   createScoreWorkspace,
@@ -41,13 +42,19 @@ export interface ScoredInput {
   readonly read: CaptureRead | null
 }
 
-export interface ScoreOptions extends ReadOptions {
+export interface ScoreOptions extends ReadOptions, RecordOptions {
   /** The contract's. */
   readonly view: PacketView
   /** Keep a sample of the feature rows (for the embedding's picture). */
   readonly keepRows: boolean
   /** Give only verdicts of what is novel. */
   readonly novelOnly?: boolean | undefined
+}
+
+/** What else the reading of records may be told. */
+export interface RecordOptions {
+  /** Called with an input that cannot be read, which is then passed over; without it the error is thrown. */
+  readonly onUnreadable?: ((error: CaptureFileError) => void) | undefined
 }
 
 type Judged = Pick<ScoreOptions, 'keepRows' | 'novelOnly'>
@@ -76,7 +83,7 @@ export async function scoreInputs(
 export function readRecords<Result>(
   contract: FlowContract,
   inputs: readonly CaptureInput[],
-  options: ReadOptions & { readonly view: PacketView },
+  options: ReadOptions & RecordOptions & { readonly view: PacketView },
   sink: RecordSink<Result>,
   onInput: (result: Result) => void,
 ): Promise<FlowCounters> {
@@ -170,7 +177,7 @@ function captureJudge(saved: SavedModel, path: string): FlowJudge {
 async function streamCaptures<Result>(
   contract: FlowContract,
   inputs: readonly CaptureInput[],
-  options: ReadOptions & { readonly view: PacketView },
+  options: ReadOptions & RecordOptions & { readonly view: PacketView },
   sink: RecordSink<Result>,
   onInput: (result: Result) => void,
 ): Promise<FlowCounters> {
@@ -185,8 +192,12 @@ async function streamCaptures<Result>(
   )
   for (const input of inputs) {
     sink.begin(input.name)
-    const read = await readPackets(input, options, (packets) => extractor.add(packets))
+    const read = await unlessUnreadable(
+      readPackets(input, options, (packets) => extractor.add(packets)),
+      options,
+    )
     extractor.endCapture()
+    if (read === null) continue
     onInput(sink.end(read))
     if (read.stoppedBy !== null) break
   }
@@ -196,14 +207,16 @@ async function streamCaptures<Result>(
 async function collectCaptures<Result>(
   contract: FlowContract,
   inputs: readonly CaptureInput[],
-  options: ReadOptions & { readonly view: PacketView },
+  options: ReadOptions & RecordOptions & { readonly view: PacketView },
   sink: RecordSink<Result>,
   onInput: (result: Result) => void,
 ): Promise<FlowCounters> {
   const counters: FlowCounters[] = []
   for (const input of inputs) {
     sink.begin(input.name)
-    const { flows, reads } = await collectFlows([input], gatheringOf(contract), options)
+    const collected = await unlessUnreadable(collectFlows([input], gatheringOf(contract), options), options)
+    if (collected === null) continue
+    const { flows, reads } = collected
     const counts = extractRecords(flows, contract, (record) => {
       if (record.row !== null) sink.row.set(record.row)
       sink.onRecord(record)
@@ -213,4 +226,15 @@ async function collectCaptures<Result>(
     if (reads[0].stoppedBy !== null) break
   }
   return sumCounters(counters)
+}
+
+/** null where the input cannot be read and somebody was told. */
+async function unlessUnreadable<T>(reading: Promise<T>, { onUnreadable }: RecordOptions): Promise<T | null> {
+  try {
+    return await reading
+  } catch (error) {
+    if (onUnreadable === undefined || !(error instanceof CaptureFileError)) throw error
+    onUnreadable(error)
+    return null
+  }
 }

@@ -32,6 +32,8 @@ export interface OpenCaptureOptions {
   readonly blockBytes?: number
   /** Ends the input where it is when it is aborted: of a pipe, also while its next bytes are waited for. */
   readonly stop?: AbortSignal | undefined
+  /** An input without a byte is a capture without packets, with that as its `error`: one of several that is missing. */
+  readonly emptyIsDamage?: boolean
 }
 
 /** @param file a path, or `-` for standard input. Errors come when it is iterated. */
@@ -53,7 +55,8 @@ export function openCapture(file: string, options: OpenCaptureOptions = {}): Fra
   const batchFrames = options.batchFrames ?? DEFAULT_BATCH_FRAMES
   const compression = createCompressionState()
   const blocks = unpackBlocks(fileBlocks(file, blockBytes, options.stop), compression)
-  const finish = (end: CaptureEnd): CaptureEnd => checkEnd(file, withCompression(end, compression))
+  const finish = (end: CaptureEnd): CaptureEnd =>
+    checkEnd(file, withCompression(end, compression), options.emptyIsDamage === true)
   return frameSource(
     reader === 'oddflow'
       ? readBlocks(blocks, batchFrames, finish)
@@ -75,14 +78,19 @@ export async function readCapture(
   return source.end!
 }
 
-/** Throws CaptureFileError where there is no packet and an error. */
-function checkEnd(file: string, end: CaptureEnd): CaptureEnd {
-  if (end.packets > 0 || end.error === null) return end
+/** Throws CaptureFileError where there is no packet and an error, but for an empty input that is allowed. */
+function checkEnd(file: string, end: CaptureEnd, emptyIsDamage: boolean): CaptureEnd {
+  if (end.packets > 0 || end.error === null || (emptyIsDamage && isEmpty(end))) return end
   const message = end.error.message.replace(/^capture: /, '').replace(/ \(byte 0\)$/, '')
   throw new CaptureFileError(file, 'not-a-capture', message, {
     offsetBytes: end.error.offsetBytes,
     truncated: end.truncated,
   })
+}
+
+/** Not a byte: other errors before the first packet have a place. */
+function isEmpty({ bytes, truncated, error }: CaptureEnd): boolean {
+  return bytes === 0 && !truncated && error !== null && /^capture: empty: /.test(error.message)
 }
 
 async function* readBlocks(
@@ -130,6 +138,13 @@ function withCompression(end: CaptureEnd, state: CompressionState): CaptureEnd {
   // the reader's own word on a stream that zlib gave up on would only be that it is cut short
   if (state.damage !== null) {
     const error = new FormatError(state.compression ?? 'capture', state.damage)
+    return { ...end, warnings, truncated, error, detail: error.message }
+  }
+  if (state.truncated && isEmpty(end)) {
+    const error = new FormatError(
+      state.compression ?? 'capture',
+      'cut short: the stream ends before any content',
+    )
     return { ...end, warnings, truncated, error, detail: error.message }
   }
   if (state.truncated && !end.truncated) {

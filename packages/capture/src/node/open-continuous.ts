@@ -3,8 +3,8 @@
  *
  * The files may be named in any order: each is opened once for its first time, and then they are merged in the
  * order of time (merge-captures.ts). All must be regular files, since a pipe cannot be looked into beforehand;
- * one input alone may be anything. A file that is no capture throws CaptureFileError; one that is cut or damaged
- * gives what it holds, the others go on, and the end state tells which.
+ * one input alone may be anything. A file that is no capture throws CaptureFileError; one that is cut, damaged
+ * or empty gives what it holds, the others go on, and the end state tells which.
  */
 import { stat } from 'node:fs/promises'
 import { ArgumentError } from '@oddflow/core'
@@ -39,7 +39,13 @@ export function openContinuous(
   options: OpenContinuousOptions = {},
 ): FrameSource<ContinuousEnd> {
   if (files.length === 0) throw new ArgumentError('files: expected at least one file, found none', 'files')
-  return frameSource(readMerged(files, { blockBytes: BLOCK_BYTES, ...options }))
+  return frameSource(
+    readMerged(files, {
+      blockBytes: BLOCK_BYTES,
+      emptyIsDamage: files.length > 1,
+      ...options,
+    }),
+  )
 }
 
 async function* readMerged(

@@ -47,6 +47,9 @@ export async function summariseCaptureFile(
     return { file, ...summariser.finish(end) }
   } catch (error) {
     if (!(error instanceof CaptureFileError) || error.problem !== 'not-a-capture') throw error
-    return { file, ...summariser.finish({ ...NOTHING_READ, truncated: error.truncated, error }) }
+    return {
+      file,
+      ...summariser.finish({ ...NOTHING_READ, truncated: error.truncated, detail: error.message, error }),
+    }
   }
 }
