@@ -3,6 +3,7 @@
  *
  *   node tools/reproduce/support-guard.mjs [--data FOLDER] [--out docs/results/support-guard] [--workers 2]
  *   node tools/reproduce/support-guard.mjs --detectors oc-kjl-svm   (these alone; the rest stays as OUT.json has it)
+ *   node tools/reproduce/support-guard.mjs --cost    (the time of a score alone, anew)
  *   node tools/reproduce/support-guard.mjs --figures docs/results/support-guard.json   (the page alone, anew)
  *
  * Five sets, the mixtures behind QuickShift++ and the linear SVMs, bandwidth at four quantiles, 3 training repeats × 3
@@ -123,6 +124,7 @@ async function main() {
       out: { type: 'string', default: join(checkout, 'docs/results/support-guard') },
       workers: { type: 'string', default: '2' },
       figures: { type: 'string' },
+      cost: { type: 'boolean', default: false },
       detectors: { type: 'string', default: DETECTORS.join(',') },
     },
   })
@@ -132,6 +134,13 @@ async function main() {
     return
   }
   requireRows(values.data)
+  if (values.cost) {
+    const known = JSON.parse(readFileSync(`${values.out}.json`, 'utf8'))
+    const again = { ...known, cost: scoringCost(values.data) }
+    writeFileSync(`${values.out}.json`, `${JSON.stringify(again, null, 2)}\n`)
+    writeFileSync(`${values.out}.md`, report(again.setting, again.cost, again.cells))
+    return
+  }
   const asked = values.detectors.split(',')
   const kept = asked.length < DETECTORS.length ? JSON.parse(readFileSync(`${values.out}.json`, 'utf8')) : null
   const cost = kept?.cost ?? scoringCost(values.data)
