@@ -5,15 +5,8 @@ import { fixed, formatSpread } from './figures.js'
 import { markdownTable } from './markdown.js'
 import { paretoFront } from './pareto-front.js'
 import { PALETTE, renderFigure } from './svg-figure.js'
-import {
-  datasetsOf,
-  detectorsOf,
-  parameterOf,
-  type SweepPoint,
-  sweepFooter,
-  sweepPoints,
-} from './sweep-points.js'
-import { hashTrials } from './table.js'
+import { renderSweepPage } from './sweep-page.js'
+import { datasetsOf, detectorsOf, parameterOf, type SweepPoint, sweepPoints } from './sweep-points.js'
 
 const COSTS = {
   time: { label: 'detection, ms per 100 rows', of: (p: SweepPoint) => p.testMillisPer100.mean },
@@ -22,27 +15,20 @@ const COSTS = {
 
 export function renderNuSweep(trials: readonly Trial[]): ReadonlyMap<string, string> {
   const points = sweepPoints(trials)
-  const page = [
-    `# OCSVM over nu beside OC-KJL and OC-Nystrom
-
-Written by \`oddflow-bench tables\` from [sweep-nu.jsonl](sweep-nu.jsonl), which \`oddflow-bench sweep nu\` writes; nothing here is typed in by hand.
-
-The paper's OCSVM has nu = 0.5: at least half of the training rows are support vectors, and detection time and space are
+  const page = renderSweepPage('nu', trials, points, {
+    title: 'OCSVM over nu beside OC-KJL and OC-Nystrom',
+    about: `The paper's OCSVM has nu = 0.5: at least half of the training rows are support vectors, and detection time and space are
 in proportion to them. nu bounds their share from below, so a smaller one makes OCSVM cheaper. The question is what is
 left of the savings then, and what it does to the AUC. Times are those of the median pass of each trial. Untuned: bandwidth at the 0.3-quantile of pair distances, no
 scaler, no support guard. Mean ± standard deviation over training repeats, AUC over all test rows.`,
-    '![AUC against detection time](sweep-nu-time.svg)',
-    '![AUC against space](sweep-nu-space.svg)',
-    ...datasetsOf(points).flatMap((dataset) =>
-      section(
-        dataset,
-        points.filter((p) => p.dataset === dataset),
-      ),
-    ),
-    sweepFooter(trials, hashTrials(trials).trialsSha256),
-  ]
+    pictures: [
+      '![AUC against detection time](sweep-nu-time.svg)',
+      '![AUC against space](sweep-nu-space.svg)',
+    ],
+    sections: section,
+  })
   return new Map([
-    ['sweep-nu.md', `${page.join('\n\n')}\n`],
+    ['sweep-nu.md', page],
     ['sweep-nu-time.svg', chart(points, 'time')],
     ['sweep-nu-space.svg', chart(points, 'space')],
   ])

@@ -4,8 +4,8 @@ import type { Trial } from '@oddflow/evaluation'
 import { fixed, formatSpread } from './figures.js'
 import { markdownTable } from './markdown.js'
 import { PALETTE, renderFigure } from './svg-figure.js'
-import { datasetsOf, detectorsOf, type SweepPoint, sweepFooter, sweepPoints } from './sweep-points.js'
-import { hashTrials } from './table.js'
+import { renderSweepPage } from './sweep-page.js'
+import { datasetsOf, detectorsOf, type SweepPoint, sweepPoints } from './sweep-points.js'
 
 const MEASURES = {
   auc: { label: 'AUC', decimals: 3, log: false, of: (p: SweepPoint) => p.auc },
@@ -22,28 +22,18 @@ type Measure = keyof typeof MEASURES
 export function renderRowsSweep(trials: readonly Trial[]): ReadonlyMap<string, string> {
   const points = sweepPoints(trials)
   const measures = Object.keys(MEASURES) as Measure[]
-  const page = [
-    `# AUC, detection time and space against the number of training rows
-
-Written by \`oddflow-bench tables\` from [sweep-rows.jsonl](sweep-rows.jsonl), which \`oddflow-bench sweep rows\` writes; nothing here is typed in by hand.
-
-The first n training rows of each repeat. Untuned: bandwidth at the 0.3-quantile of pair distances, no scaler, no support guard,
+  const page = renderSweepPage('rows', trials, points, {
+    title: 'AUC, detection time and space against the number of training rows',
+    about: `The first n training rows of each repeat. Untuned: bandwidth at the 0.3-quantile of pair distances, no scaler, no support guard,
 OCSVM with nu = 0.5. Mean ± standard deviation over training repeats, AUC over all test rows. OCSVM's model and KDE's grow
 with n; an embedding with a mixture, landmarks, trees and components do not.`,
-    ...measures.map((measure) => `![${MEASURES[measure].label} against n](sweep-rows-${measure}.svg)`),
-    ...datasetsOf(points).flatMap((dataset) =>
-      measures.map((measure) =>
-        table(
-          dataset,
-          points.filter((p) => p.dataset === dataset),
-          measure,
-        ),
-      ),
-    ),
-    sweepFooter(trials, hashTrials(trials).trialsSha256),
-  ]
+    pictures: [
+      ...measures.map((measure) => `![${MEASURES[measure].label} against n](sweep-rows-${measure}.svg)`),
+    ],
+    sections: (dataset, own) => measures.map((measure) => table(dataset, own, measure)),
+  })
   return new Map([
-    ['sweep-rows.md', `${page.join('\n\n')}\n`],
+    ['sweep-rows.md', page],
     ...measures.map((measure) => [`sweep-rows-${measure}.svg`, chart(points, measure)] as const),
   ])
 }

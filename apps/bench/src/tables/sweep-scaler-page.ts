@@ -5,37 +5,21 @@ import type { Trial } from '@oddflow/evaluation'
 import { fixed } from './figures.js'
 import { markdownTable } from './markdown.js'
 import { renderFigure } from './svg-figure.js'
-import {
-  datasetsOf,
-  detectorsOf,
-  parameterOf,
-  type SweepPoint,
-  sweepFooter,
-  sweepPoints,
-} from './sweep-points.js'
-import { hashTrials } from './table.js'
+import { renderSweepPage } from './sweep-page.js'
+import { datasetsOf, detectorsOf, parameterOf, type SweepPoint, sweepPoints } from './sweep-points.js'
 
 export function renderScalerSweep(trials: readonly Trial[]): ReadonlyMap<string, string> {
   const points = sweepPoints(trials)
-  const page = [
-    `# AUC over scalers, bandwidths and detectors, untuned
-
-Written by \`oddflow-bench tables\` from [sweep-scaler.jsonl](sweep-scaler.jsonl), which \`oddflow-bench sweep scaler\` writes; nothing here is typed in by hand.
-
-No support guard, OCSVM with nu = 0.5, k = 10 where a detector takes it. q is the quantile of pair distances that the
+  const page = renderSweepPage('scaler', trials, points, {
+    title: 'AUC over scalers, bandwidths and detectors, untuned',
+    about: `No support guard, OCSVM with nu = 0.5, k = 10 where a detector takes it. q is the quantile of pair distances that the
 bandwidth is at; detectors without a bandwidth have one line. Mean over training repeats, AUC over all test rows; the
 largest of each line stands out.`,
-    '![AUC by scaler, quantile and detector](sweep-scaler.svg)',
-    ...datasetsOf(points).map((dataset) =>
-      table(
-        dataset,
-        points.filter((p) => p.dataset === dataset),
-      ),
-    ),
-    sweepFooter(trials, hashTrials(trials).trialsSha256),
-  ]
+    pictures: ['![AUC by scaler, quantile and detector](sweep-scaler.svg)'],
+    sections: (dataset, own) => [table(dataset, own)],
+  })
   return new Map([
-    ['sweep-scaler.md', `${page.join('\n\n')}\n`],
+    ['sweep-scaler.md', page],
     ['sweep-scaler.svg', chart(points)],
   ])
 }
