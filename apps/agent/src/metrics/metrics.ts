@@ -5,7 +5,7 @@
  * packet. Labels are words of the program's own: no address, name or port of the network, which would make as
  * many series as there are devices and tell them to whoever may read metrics.
  */
-import { Counter, Gauge, Registry } from 'prom-client'
+import { Counter, type CounterConfiguration, Gauge, Registry } from 'prom-client'
 import type { BudgetReport } from '../budget/alert-budget.js'
 import type { AgentCounters } from '../pipeline/counters.js'
 
@@ -32,28 +32,22 @@ type Series = readonly (readonly [labels: Record<string, string>, value: number]
 
 export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   const registry = new Registry()
-  const counter = (name: string, help: string, labelNames: string[], of: (now: AgentSnapshot) => Series) =>
-    new Counter({
-      name: `oddflow_${name}`,
-      help,
-      labelNames,
-      registers: [registry],
-      collect() {
-        this.reset()
-        for (const [labels, value] of of(snapshot())) this.inc(labels, value)
-      },
-    })
-  const gauge = (name: string, help: string, labelNames: string[], of: (now: AgentSnapshot) => Series) =>
-    new Gauge({
-      name: `oddflow_${name}`,
-      help,
-      labelNames,
-      registers: [registry],
-      collect() {
-        this.reset()
-        for (const [labels, value] of of(snapshot())) this.set(labels, value)
-      },
-    })
+  // after a reset to increment is to set, for a gauge too
+  const metric =
+    (Kind: new (configuration: CounterConfiguration<string>) => Counter) =>
+    (name: string, help: string, labelNames: string[], of: (now: AgentSnapshot) => Series) =>
+      new Kind({
+        name: `oddflow_${name}`,
+        help,
+        labelNames,
+        registers: [registry],
+        collect() {
+          this.reset()
+          for (const [labels, value] of of(snapshot())) this.inc(labels, value)
+        },
+      })
+  const counter = metric(Counter)
+  const gauge = metric(Gauge)
   const by = (label: string, values: Readonly<Record<string, number | undefined>>): Series =>
     Object.entries(values).map(([key, value]) => [{ [label]: key }, value ?? 0])
 
