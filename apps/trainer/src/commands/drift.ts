@@ -1,13 +1,13 @@
 /** `oddflow drift MODEL CAPTURE…`: whether and how a model has aged. */
 import { createDriftMonitor, type DriftReport } from '@oddflow/detectors'
-import { createLineWriter, jsonLine, printable, readModel } from '@oddflow/program'
+import { createLineWriter, jsonLine, printable } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
-import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
+import type { CaptureFlags } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
-import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
-import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
+import { inputsUnderModel } from '../pipeline/inputs-under-model.js'
+import { complaints, describeView } from '../pipeline/read-packets.js'
 import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
 
 export interface DriftCommandOptions extends CaptureFlags {
@@ -19,20 +19,11 @@ export async function drift(
   files: readonly string[],
   options: DriftCommandOptions,
 ): Promise<void> {
-  const kind = inputKindOfAll(files)
-  if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
-  const filter = filterFrom(options.filter)
-  const saved = readModel(modelPath)
-  const view = viewOfModel(options, saved.contract)
+  const { kind, saved, inputs, reading } = inputsUnderModel(modelPath, files, options)
   const monitor = createDriftMonitor(saved)
   const progress = createProgress()
   try {
-    const streamed = await streamRows(
-      saved,
-      captureInputs(files, options.continuous),
-      { filter, reader: options.reader, flowMemoryBytes: options.flowMemory, view, progress },
-      (rows) => monitor.add(rows),
-    )
+    const streamed = await streamRows(saved, inputs, { ...reading, progress }, (rows) => monitor.add(rows))
     progress.stop()
     for (const line of streamed.reads.flatMap(complaints)) warn(line)
     refuseNoRows(files, streamed)

@@ -2,14 +2,14 @@
  * `oddflow extract --flows CAPTURE… -o FILE`: flow records for people and their tools, a line or a row each, with no
  * model and nothing learned. Records are streamed as they end, so that memory is that of the open flows.
  */
-import { FLOW_PROTOCOLS, type IatSizeContract, packetRules } from '@oddflow/core'
+import { FLOW_PROTOCOLS, type IatSizeContract, packetRules, plural } from '@oddflow/core'
 import { createFlowExtractor } from '@oddflow/flows'
 import { checkWritable, UsageError } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import { viewFrom } from '../capture-flags.js'
 import { flowWriterFor, intoWholeFile } from '../flow-output/flow-writer.js'
 import { noFlowIn } from '../input/name-inputs.js'
-import { describePackets, plural } from '../output/describe-verdicts.js'
+import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { memoryOption, namingFlowMemory } from '../pipeline/flow-memory.js'
 import { activeTimeoutFrom, gatheringFrom } from '../pipeline/flow-plan.js'

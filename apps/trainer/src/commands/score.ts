@@ -1,21 +1,14 @@
 /** `oddflow score MODEL INPUT…`: a verdict on each flow or row. */
-import { createLineWriter, readModel } from '@oddflow/program'
+import { createLineWriter } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
-import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../capture-flags.js'
+import type { CaptureFlags } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
-import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { noFlowIn } from '../input/name-inputs.js'
 import { describePackets, describeVerdicts } from '../output/describe-verdicts.js'
 import { complain, note, warn } from '../output/messages.js'
 import { createVerdictWriter } from '../output/verdict-lines.js'
-import {
-  type CaptureRead,
-  captureInputs,
-  complaints,
-  describeView,
-  filterFrom,
-  stopForStreams,
-} from '../pipeline/read-packets.js'
+import { inputsUnderModel } from '../pipeline/inputs-under-model.js'
+import { type CaptureRead, complaints, describeView, stopForStreams } from '../pipeline/read-packets.js'
 import { scoreInputs } from '../pipeline/score-inputs.js'
 import type { VerdictCounts } from '../pipeline/verdict.js'
 
@@ -29,11 +22,7 @@ export async function score(
   files: readonly string[],
   options: ScoreCommandOptions,
 ): Promise<void> {
-  const kind = inputKindOfAll(files)
-  if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
-  const filter = filterFrom(options.filter)
-  const saved = readModel(modelPath)
-  const view = viewOfModel(options, saved.contract)
+  const { kind, saved, inputs, reading } = inputsUnderModel(modelPath, files, options)
   const progress = createProgress()
   const out = createLineWriter()
   const writer = createVerdictWriter(options.format, kind, out)
@@ -42,12 +31,9 @@ export async function score(
     const reads: CaptureRead[] = []
     const { counters } = await scoreInputs(
       saved,
-      captureInputs(files, options.continuous),
+      inputs,
       {
-        filter,
-        reader: options.reader,
-        flowMemoryBytes: options.flowMemory,
-        view,
+        ...reading,
         progress,
         keepRows: false,
         novelOnly: options.novelOnly,

@@ -4,8 +4,6 @@ import type { FlowCounters } from '@oddflow/flows'
 import type { InputKind } from '../input/input-kind.js'
 import type { VerdictCounts } from '../pipeline/verdict.js'
 
-export { plural }
-
 export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKind): string {
   const sum = (key: keyof VerdictCounts): number => counts.reduce((total, c) => total + c[key], 0)
   const total = sum('total')

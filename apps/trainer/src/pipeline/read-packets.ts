@@ -21,11 +21,10 @@ import {
   openCapture,
   openContinuous,
 } from '@oddflow/capture/node'
-import { ArgumentError, type PacketView } from '@oddflow/core'
+import { ArgumentError, type PacketView, plural } from '@oddflow/core'
 import { stopOnSignals, UsageError } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
 import { nameInputs } from '../input/name-inputs.js'
-import { plural } from '../output/describe-verdicts.js'
 
 import type { FlowMemory } from './flow-memory.js'
 import { hashSeed } from './hash-seed.js'
