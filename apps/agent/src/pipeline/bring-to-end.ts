@@ -1,0 +1,57 @@
+/** The end of a run: flows are ended and judged, and what was raised goes out, as far as there is time. */
+import type { Delivery } from '../outputs/delivery.js'
+import { type AlertLog, acknowledgedAll } from '../spool/alert-log.js'
+import { withinMillis } from './abortable.js'
+import type { AgentEnvironment } from './environment.js'
+import type { Watcher } from './watcher.js'
+
+/** Flows ended at a time when the input has ended. */
+const FLOWS_AT_A_TIME = 512
+/** An output that fails for so long is given up when the input has ended. */
+const GIVE_UP_MILLIS = 10_000
+/** From the signal to the end of the process. */
+const STOP_MILLIS = 800
+const END_FLOWS_MILLIS = 400
+
+/** Ends all flows; when the agent is to stop, as many as there is time for, and says how many are left. */
+export async function endFlows(
+  watcher: Watcher,
+  room: () => Promise<void>,
+  { clock, log, stop }: AgentEnvironment,
+): Promise<void> {
+  let deadline = Number.POSITIVE_INFINITY
+  while (watcher.finish(FLOWS_AT_A_TIME)) {
+    await room()
+    if (!stop.aborted) continue
+    const now = clock.monotonicMillis()
+    deadline = Math.min(deadline, now + END_FLOWS_MILLIS)
+    if (now >= deadline) {
+      log.warn(`${watcher.openFlows} open flows were not judged: there was no time left`)
+      return
+    }
+    // outputs are given their turn
+    await clock.sleep(0)
+  }
+}
+
+/** Waits until all alerts are delivered, or no more can be within the time that there is. */
+export async function bringOut(
+  alertLog: AlertLog,
+  deliveries: readonly Delivery[],
+  { clock, stop }: AgentEnvironment,
+): Promise<void> {
+  const delivered = (): number =>
+    deliveries.reduce((sum, each) => sum + each.delivered, alertLog.acknowledged)
+  for (;;) {
+    const before = delivered()
+    const isStopping = stop.aborted
+    const millis = isStopping ? STOP_MILLIS : GIVE_UP_MILLIS
+    const isOut = await withinMillis(clock, millis, isStopping ? null : stop, async (limit) => {
+      await acknowledgedAll(alertLog, limit)
+      for (const each of deliveries) await each.drained(limit)
+      return !limit.aborted
+    })
+    if (isOut || isStopping) return
+    if (!stop.aborted && delivered() === before) return
+  }
+}

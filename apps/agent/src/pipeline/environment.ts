@@ -1,0 +1,17 @@
+/** What a run is given from outside: files, time, messages and signals, so that a test can stand in for each. */
+import type { Clock } from '../clock.js'
+import type { FileSystem } from '../files/file-system.js'
+import type { Log } from '../log.js'
+import type { Settings } from '../settings.js'
+
+export interface AgentEnvironment {
+  readonly files: FileSystem
+  readonly clock: Clock
+  readonly log: Log
+  /** Aborted when the agent is to stop: what has come is brought to its end within two seconds. */
+  readonly stop: AbortSignal
+  /** Reads the settings anew; null where there is no configuration file. Rejects where they will not do. */
+  readonly readAgain: (() => Promise<Settings>) | null
+  /** Calls its argument whenever files are to be opened anew, and the settings read. */
+  readonly onReopen: (reopen: () => void) => void
+}

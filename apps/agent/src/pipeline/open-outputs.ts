@@ -1,0 +1,97 @@
+/** Where alerts go, opened from the settings: the log that keeps them, and a delivery for each output. */
+import { hostname } from 'node:os'
+import { fileError } from '@oddflow/program'
+import type { FileSystem } from '../files/file-system.js'
+import { type Delivery, startDelivery } from '../outputs/delivery.js'
+import { type EveFile, openEveFile } from '../outputs/eve-file.js'
+import type { Output } from '../outputs/output.js'
+import type { Settings } from '../settings.js'
+import type { AlertLog } from '../spool/alert-log.js'
+import { createMemoryLog } from '../spool/memory-log.js'
+import { openSpool } from '../spool/spool.js'
+import { VERSION } from '../version.js'
+import type { AgentEnvironment } from './environment.js'
+
+export async function openLog(
+  settings: Settings,
+  { files, clock, log }: AgentEnvironment,
+  queueBytes: number,
+): Promise<AlertLog> {
+  if (settings.state === null) return createMemoryLog({ maximumBytes: queueBytes })
+  try {
+    return await openSpool({
+      files,
+      clock,
+      folder: settings.state,
+      maximumBytes: settings.spoolBytes,
+      maximumPendingBytes: queueBytes,
+      onTrouble: (trouble) => {
+        if (trouble === null) log.info(`${settings.state}: works again`)
+        else log.warn(`${fileError('write', settings.state ?? '', trouble).message}; trying again`)
+      },
+    })
+  } catch (error) {
+    throw fileError('write', settings.state, error)
+  }
+}
+
+export async function openEve(files: FileSystem, path: string): Promise<EveFile> {
+  try {
+    return await openEveFile(files, path)
+  } catch (error) {
+    throw fileError('write', path, error)
+  }
+}
+
+/** A delivery for the EVE file and for each further output; what fails and works again is told. */
+export async function startDeliveries(
+  settings: Settings,
+  environment: AgentEnvironment,
+  alertLog: AlertLog,
+  eve: EveFile,
+): Promise<Delivery[]> {
+  const { clock, log } = environment
+  const deliveries: Delivery[] = []
+  for (const output of [eve, ...(await openOutputs(settings, environment))]) {
+    deliveries.push(
+      await startDelivery({
+        log: alertLog,
+        output,
+        clock,
+        onTrouble: (trouble) => {
+          if (trouble === null) log.info(`${output.target}: works again`)
+          else log.warn(`${troubleText(output, trouble)}; trying again`)
+        },
+      }),
+    )
+  }
+  return deliveries
+}
+
+/** Those beside the EVE file; each kind is loaded by who wants it. */
+async function openOutputs({ outputs, eve }: Settings, { clock }: AgentEnvironment): Promise<Output[]> {
+  return Promise.all(
+    outputs.map(async (output) => {
+      switch (output.kind) {
+        case 'webhook':
+          return (await import('../outputs/webhook.js')).createWebhook({ ...output, version: VERSION })
+        case 'syslog':
+          return (await import('../outputs/syslog.js')).createSyslog(output)
+        case 'mqtt':
+          return (await import('../outputs/mqtt.js')).createMqtt({
+            ...output,
+            version: VERSION,
+            hostname: hostname(),
+            alertFile: eve,
+            clock,
+          })
+      }
+    }),
+  )
+}
+
+/** What keeps an output from taking alerts: of a file in the system's words, else in the output's own. */
+function troubleText({ name, target }: Output, trouble: Error): string {
+  if (name === 'eve') return fileError('write', target, trouble).message
+  return trouble.message.startsWith(target) ? trouble.message : `${target}: ${trouble.message}`
+}

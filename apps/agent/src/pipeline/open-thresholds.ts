@@ -1,0 +1,47 @@
+/** The thresholds of a run, opened from the settings: the model's own, or those of an alert budget. */
+import type { Threshold } from '@oddflow/detectors'
+import { fileError, inFile } from '@oddflow/program'
+import { createAlertBudget, readKeptCalibration, writeKeptCalibration } from '../budget/alert-budget.js'
+import { readCalibrationFile } from '../budget/calibration-file.js'
+import { modelThresholds, type Thresholds } from '../budget/thresholds.js'
+import type { Settings } from '../settings.js'
+import type { AgentEnvironment } from './environment.js'
+
+/** The model's own threshold, or an alert budget's. */
+export async function openThresholds(
+  { budget, localNetworks, state }: Settings,
+  { files, log }: AgentEnvironment,
+  model: string,
+  modelThreshold: Threshold,
+): Promise<Thresholds> {
+  if (budget === null) return modelThresholds(modelThreshold)
+  const common = { settings: budget, model, modelThreshold, localNetworks, log }
+  if (budget.calibration !== null) {
+    const given = readCalibrationFile(budget.calibration, model)
+    try {
+      return createAlertBudget({ ...common, given, kept: null, save: null })
+    } catch (error) {
+      throw inFile(budget.calibration, error)
+    }
+  }
+  if (state === null) return createAlertBudget({ ...common, given: null, kept: null, save: null })
+  const kept = await readKeptCalibration(files, state, model).catch((error: unknown) => {
+    throw fileError('read', state, error)
+  })
+  let isTroubled = false
+  return createAlertBudget({
+    ...common,
+    given: null,
+    kept,
+    async save(calibration) {
+      try {
+        await files.makeFolder(state)
+        await writeKeptCalibration(files, state, calibration)
+        isTroubled = false
+      } catch (error) {
+        if (!isTroubled) log.warn(`${fileError('write', state, error).message}; the calibration is not kept`)
+        isTroubled = true
+      }
+    },
+  })
+}

@@ -1,0 +1,26 @@
+/** What a running agent takes over from its configuration when it is told to read it again. */
+import { createSuppression } from '../alerts/suppress.js'
+import type { Settings } from '../settings.js'
+import type { AlertPath } from './alert-path.js'
+import type { AgentEnvironment } from './environment.js'
+
+/** Takes over what may change while the agent runs, the rules of suppression, and says what does not. */
+export async function reload(
+  settings: Settings,
+  { readAgain, log }: AgentEnvironment,
+  path: AlertPath,
+): Promise<void> {
+  if (readAgain === null) return
+  try {
+    const next = await readAgain()
+    path.suppressBy(createSuppression(next.suppress))
+    log.info(`the configuration was read again: ${next.suppress.length} rules of suppression`)
+    const changed = (Object.keys(settings) as (keyof Settings)[]).filter(
+      (key) => key !== 'suppress' && JSON.stringify(settings[key]) !== JSON.stringify(next[key]),
+    )
+    if (changed.length > 0)
+      log.warn(`${changed.join(', ')}: what changed there counts from the next start on`)
+  } catch (error) {
+    log.warn(`${error instanceof Error ? error.message : error}; the configuration stays as it was`)
+  }
+}
