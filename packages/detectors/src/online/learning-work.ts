@@ -185,6 +185,12 @@ export class LearningWork {
     return { points, scores, densities }
   }
 
+  /** Log-densities of the reservoir's rows under the mixture as it now is. */
+  keptDensities(): Float64Array {
+    const { count, data } = this.reservoir
+    return this.scored(data, count).densities
+  }
+
   /** The learned state as it now is. Only between rounds. */
   close(): LearnedState {
     // in order first, so that points and rows stay together
