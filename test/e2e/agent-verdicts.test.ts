@@ -162,6 +162,7 @@ function settings(path: string, model: string, eve: string): Settings {
     spoolBytes: 0,
     memoryLimitBytes: 512 * 1_048_576,
     listen: null,
+    dashboard: null,
     localNetworks: PRIVATE_NETWORKS.map(parseNetwork),
     suppress: [],
     budget: null,

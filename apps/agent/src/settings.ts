@@ -28,6 +28,11 @@ export interface ListenSettings {
   readonly port: number
 }
 
+export interface DashboardSettings {
+  /** Names of the machine in browsers, beside its addresses and localhost. */
+  readonly hosts: readonly string[]
+}
+
 export interface BudgetSettings {
   readonly falseAlertsPerDay: number
   /** Whether so many of the whole network, or of each device. */
@@ -139,6 +144,8 @@ export interface Settings {
   readonly memoryLimitBytes: number
   /** Where metrics are served; null for nowhere. */
   readonly listen: ListenSettings | null
+  /** A page at `listen`; null for none. */
+  readonly dashboard: DashboardSettings | null
   readonly localNetworks: readonly Network[]
   readonly suppress: readonly SuppressionRule[]
 }

@@ -102,6 +102,23 @@ export const ConfigSchema = v.strictObject({
   spoolLimit: v.optional(bytes('Bytes that undelivered alerts may take in it, such as 64M.')),
   memoryLimit: v.optional(bytes('Ceiling on resident memory, such as 128M.')),
   listen: v.optional(text('HOST:PORT at which /metrics is served, such as 127.0.0.1:9477.')),
+  dashboard: v.optional(
+    v.strictObject({
+      hosts: v.optional(
+        v.pipe(
+          v.array(
+            v.pipe(
+              v.string(),
+              v.maxLength(253),
+              v.regex(/^[A-Za-z0-9._-]+$/),
+              v.description('A name by which browsers call this machine.'),
+            ),
+          ),
+          v.maxLength(16),
+        ),
+      ),
+    }),
+  ),
   budget: v.optional(
     v.strictObject({
       falseAlertsPerDay: v.pipe(

@@ -11,6 +11,7 @@ import { createSuppression } from '../alerts/suppress.js'
 import { DEFAULT_MEMORY_LIMIT_BYTES, librariesBytes } from '../pipeline/memory-plan.js'
 import {
   type BudgetSettings,
+  type DashboardSettings,
   DEFAULT_CALIBRATE_HOURS,
   DEFAULT_DEVICES,
   DEFAULT_FOLD,
@@ -73,6 +74,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
       DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs),
     ),
     listen: listenFrom(options, config, located),
+    dashboard: dashboardFrom(options, config, located),
     localNetworks: networksFrom(config.localNetworks, located),
     suppress,
   }
@@ -243,6 +245,23 @@ function listenFrom(options: RunOptions, config: Config, located: Located): List
   if (options.listen !== undefined) return parseListen(options.listen, '--listen')
   const text = config.listen
   return text === undefined ? null : located(['listen'], () => parseListen(text, 'listen'))
+}
+
+function dashboardFrom(options: RunOptions, config: Config, located: Located): DashboardSettings | null {
+  const { dashboard } = config
+  if (dashboard === undefined) return null
+  const missing =
+    (options.listen ?? config.listen) === undefined
+      ? 'listen, such as 127.0.0.1:9477: there it is served'
+      : (options.state ?? config.state) === undefined
+        ? 'state: its token is kept there'
+        : null
+  if (missing !== null) {
+    located(['dashboard'], () => {
+      throw new ArgumentError(`dashboard: give ${missing}`)
+    })
+  }
+  return { hosts: dashboard.hosts ?? [] }
 }
 
 /** "127.0.0.1:9477", "[::1]:9477". Throws UsageError. */

@@ -150,12 +150,16 @@ function ask(folder: string, method: string, path: string, body?: unknown): Prom
   })
 }
 
-async function readBody(message: IncomingMessage): Promise<unknown> {
+/** A request's JSON. Rejects with ControlError where it is longer than it may be, or something else. */
+export async function readBody(
+  message: IncomingMessage,
+  maximumBytes: number = MAXIMUM_BODY_BYTES,
+): Promise<unknown> {
   const pieces: Buffer[] = []
   let bytes = 0
   for await (const piece of message as AsyncIterable<Buffer>) {
     bytes += piece.length
-    if (bytes > MAXIMUM_BODY_BYTES) throw new ControlError('control.request', 'too long')
+    if (bytes > maximumBytes) throw new ControlError('control.request', 'too long')
     pieces.push(piece)
   }
   try {

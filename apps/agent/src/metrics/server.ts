@@ -1,10 +1,10 @@
 /**
  * The agent's HTTP server: /metrics for Prometheus, /healthz for whoever restarts what is ill (200 or 503).
  *
- * It only tells, and changes nothing. It listens where it is told to and nowhere else; connections, header bytes
+ * These two only tell, and change nothing; what else there is to be asked is the dashboard's. It listens where it is told to and nowhere else; connections, header bytes
  * and the time that a request may take are bounded, so a slow or hostile client costs little.
  */
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { OddFlowError } from '@oddflow/core'
 import type { ListenSettings } from '../settings.js'
@@ -28,6 +28,8 @@ export async function startServer(
   { host, port }: ListenSettings,
   metrics: Metrics,
   isHealthy: () => boolean,
+  /** Answers what it knows of; false where it does not. */
+  further: (request: IncomingMessage, response: ServerResponse) => boolean = () => false,
 ): Promise<AgentServer> {
   const server = createServer(
     { headersTimeout: PATIENCE_MILLIS, requestTimeout: PATIENCE_MILLIS },
@@ -42,8 +44,9 @@ export async function startServer(
       }
       const plain = 'text/plain; charset=utf-8'
       const path = request.url?.split('?', 1)[0]
-      if (path !== '/metrics' && path !== '/healthz') answer(404, plain, 'there are /metrics and /healthz\n')
-      else if (request.method !== 'GET' && request.method !== 'HEAD')
+      if (path !== '/metrics' && path !== '/healthz') {
+        if (!further(request, response)) answer(404, plain, 'there are /metrics and /healthz\n')
+      } else if (request.method !== 'GET' && request.method !== 'HEAD')
         answer(405, plain, 'it can only be read\n')
       else if (path === '/healthz') {
         const isWell = isHealthy()

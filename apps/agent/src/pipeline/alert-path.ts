@@ -19,6 +19,10 @@ import type { Verdict } from './watcher.js'
 export interface AlertPathOptions {
   readonly context: AlertContext
   readonly suppression: Suppression
+  /** Asked after `suppression`. */
+  readonly alsoSuppresses?: (alert: Alert) => boolean
+  /** Every alert that is given out, encoded. */
+  readonly onGiven?: (line: Uint8Array) => void
   readonly fold: FoldSettings | null
   readonly log: AlertLog
   readonly interfaceName: string | null
@@ -61,7 +65,9 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
   let given = 0
   const emit = (alert: Alert): void => {
     given++
-    log.append(encodeEve(alert, interfaceName, options.explain(alert)))
+    const line = encodeEve(alert, interfaceName, options.explain(alert))
+    log.append(line)
+    options.onGiven?.(line)
   }
   const fold: Fold | null =
     options.fold === null
@@ -83,7 +89,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
     const losses = { lostPackets, lostInWindow: options.losses.since(record.startMicros) }
     const rarity = verdict.score === null ? null : options.thresholds.rarity(verdict.score)
     const alert = makeAlert(record, verdict, losses, rarity, context)
-    if (suppression.take(alert) !== null) suppressed++
+    if (suppression.take(alert) !== null || options.alsoSuppresses?.(alert) === true) suppressed++
     else if (fold === null) emit(alert)
     else fold.add(alert)
   }

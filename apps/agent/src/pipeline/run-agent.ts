@@ -9,6 +9,7 @@ import { randomInt } from 'node:crypto'
 import { readModelFile } from '@oddflow/program'
 import { createAlertExplainer } from '../alerts/explain-alert.js'
 import { createSuppression } from '../alerts/suppress.js'
+import type { AgentSnapshot } from '../metrics/metrics.js'
 import type { Settings } from '../settings.js'
 import { VERSION } from '../version.js'
 import { createAlertPath } from './alert-path.js'
@@ -20,7 +21,7 @@ import { createLossHistory } from './loss-history.js'
 import { planMemory } from './memory-plan.js'
 import { openControl, openDevices } from './open-devices.js'
 import { openEve, openLog, startDeliveries } from './open-outputs.js'
-import { openServer } from './open-server.js'
+import { openDashboardRecords, openServer } from './open-server.js'
 import { openThresholds } from './open-thresholds.js'
 import { openInput, readFrames } from './read-frames.js'
 import { reload } from './reload.js'
@@ -49,12 +50,15 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const packets: PacketTotals = { framesRead: 0, droppedKernel: 0, droppedAgent: 0 }
   const lostPackets = (): number => input.kernelDrops() + packets.droppedAgent
   const losses = createLossHistory()
+  const records = await openDashboardRecords(settings, environment)
   const path = createAlertPath({
     context: {
       model: modelId,
       localNetworks: settings.localNetworks,
     },
     suppression,
+    alsoSuppresses: (alert) => (records?.suppressions.take(alert, clock.wallMicros()) ?? null) !== null,
+    onGiven: (line) => records?.feed.add(line),
     fold: settings.fold,
     log: alertLog,
     interfaceName: input.interfaceName,
@@ -77,7 +81,8 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     filter: settings.input.kind === 'recorded' ? settings.input.filter : null,
     memoryBytes: memory.flowBytes,
     hashSeed: randomInt(2 ** 48 - 1),
-    onVerdict(record, novel) {
+    onVerdict(record, novel, decision) {
+      records?.history.note(record.startMicros + record.durationMicros, novel, decision)
       isWatched = devices?.verdict(record, novel) ?? true
     },
     onNovel(record, verdict) {
@@ -104,7 +109,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       deliveries,
     )
   }
-  const server = await openServer(settings, () => ({
+  const snapshot = (): AgentSnapshot => ({
     counters: counters(),
     openFlows: watcher.openFlows,
     maximumFlows: watcher.maximumFlows,
@@ -115,18 +120,20 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     spoolWorks: alertLog.trouble === null,
     model: modelId,
     version: VERSION,
-  })).catch(async (error: unknown) => {
-    for (const each of deliveries) await each.stop()
-    await alertLog.close()
-    throw error
   })
+  const server = await openServer(settings, environment, snapshot, records, devices).catch(
+    async (error: unknown) => {
+      for (const each of deliveries) await each.stop()
+      await alertLog.close()
+      throw error
+    },
+  )
   const control = await openControl(settings, devices).catch(async (error: unknown) => {
     await server?.close()
     for (const each of deliveries) await each.stop()
     await alertLog.close()
     throw error
   })
-  if (server !== null) log.info(`metrics at http://${server.address}/metrics`)
   const room = async (): Promise<void> => {
     if (!input.waits) return
     while (alertLog.memoryBytes > memory.queueBytes / 4 && !isTroubled() && !stop.aborted) {

@@ -31,8 +31,8 @@ export interface WatcherOptions {
   readonly hashSeed: number
   /** The record is borrowed: it and its arrays are valid until the call returns. */
   readonly onNovel: (record: FlowRecord, verdict: Verdict) => void
-  /** Every verdict, before `onNovel`. */
-  readonly onVerdict?: (record: FlowRecord, novel: boolean) => void
+  /** Every verdict, before `onNovel`; `decision` is score − threshold, null where another rule decided. */
+  readonly onVerdict?: (record: FlowRecord, novel: boolean, decision: number | null) => void
 }
 
 export interface Verdict extends Judgement {
@@ -95,7 +95,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const { score, rule } = judgement
     const threshold = score === null ? modelThreshold : thresholds.judge(record, score)
     const novel = score === null ? judgement.novel : !(score > threshold)
-    options.onVerdict?.(record, novel)
+    options.onVerdict?.(record, novel, score === null ? null : score - threshold)
     if (!novel) return
     counts.novel[rule]++
     if (rule === 'one-packet') thresholds.noteOnePacketNovel()

@@ -1,0 +1,151 @@
+/**
+ * Temporary suppressions: rules that a person has made at the running agent, each with its end.
+ *
+ * They are kept in the state folder, tried after those of the configuration, and bounded in number and in length. A rule
+ * is told from others by its name, which it is given here.
+ */
+import { join } from 'node:path'
+import { ArgumentError } from '@oddflow/core'
+import type { FileSystem } from '../files/file-system.js'
+import { readState, writeState } from '../files/state-file.js'
+import type { Alert, AlertRule } from './alert.js'
+import { createSuppression, type Suppression, type SuppressionRule } from './suppress.js'
+
+export interface TemporaryRule extends SuppressionRule {
+  /** Of the wall clock. */
+  readonly endsMicros: number
+}
+
+export interface TemporarySuppressions {
+  take(alert: Alert, nowMicros: number): string | null
+  /** Throws ArgumentError for what is no rule. Resolves when it is kept. */
+  add(asked: unknown, nowMicros: number): Promise<TemporaryRule>
+  /** False where there is none of that name. */
+  remove(name: string): Promise<boolean>
+  list(nowMicros: number): readonly (TemporaryRule & { readonly suppressed: number })[]
+}
+
+const MAXIMUM_RULES = 64
+const MAXIMUM_MINUTES = 30 * 1440
+const TEXTS = ['device', 'peer', 'protocol', 'rule'] as const
+
+interface Kept {
+  readonly rule: TemporaryRule
+  readonly suppression: Suppression
+}
+
+/** @param write - keeps the rules; null where nothing is kept. */
+export function createTemporarySuppressions(
+  known: readonly TemporaryRule[],
+  write: ((rules: readonly TemporaryRule[]) => Promise<void>) | null,
+): TemporarySuppressions {
+  let kept: Kept[] = known.slice(0, MAXIMUM_RULES).map(keep)
+  let number = known.length
+  let writing: Promise<void> = Promise.resolve()
+
+  const save = (): Promise<void> => {
+    const rules = kept.map(({ rule }) => rule)
+    if (write !== null) writing = writing.catch(() => undefined).then(() => write(rules))
+    return writing
+  }
+  const forgetEnded = (nowMicros: number): void => {
+    if (kept.some(({ rule }) => rule.endsMicros <= nowMicros)) {
+      kept = kept.filter(({ rule }) => rule.endsMicros > nowMicros)
+    }
+  }
+  return {
+    take(alert, nowMicros) {
+      if (kept.length === 0) return null
+      forgetEnded(nowMicros)
+      for (const { suppression } of kept) {
+        const name = suppression.take(alert)
+        if (name !== null) return name
+      }
+      return null
+    },
+    async add(asked, nowMicros) {
+      forgetEnded(nowMicros)
+      if (kept.length >= MAXIMUM_RULES) {
+        throw new ArgumentError(`expected at most ${MAXIMUM_RULES} temporary rules; end one first`)
+      }
+      while (kept.some(({ rule }) => rule.name === `temporary ${number}`)) number++
+      const one = keep(checkRule(asked, `temporary ${number}`, nowMicros))
+      kept = [...kept, one]
+      await save()
+      return one.rule
+    },
+    async remove(name) {
+      const left = kept.filter(({ rule }) => rule.name !== name)
+      if (left.length === kept.length) return false
+      kept = left
+      await save()
+      return true
+    },
+    list(nowMicros) {
+      forgetEnded(nowMicros)
+      return kept.map(({ rule, suppression }) => ({ ...rule, suppressed: suppression.counts[rule.name] }))
+    },
+  }
+}
+
+function keep(rule: TemporaryRule): Kept {
+  return { rule, suppression: createSuppression([rule]) }
+}
+
+/** What came from outside as a rule; throws ArgumentError that names the field. */
+function checkRule(asked: unknown, name: string, nowMicros: number): TemporaryRule {
+  const { minutes, port, ...rest } = (asked ?? {}) as Record<string, unknown>
+  if (!isWholeWithin(minutes, 1, MAXIMUM_MINUTES)) {
+    throw new ArgumentError(`expected minutes from 1 to ${MAXIMUM_MINUTES}`, 'minutes')
+  }
+  if (port !== undefined && !isWholeWithin(port, 0, 65_535)) {
+    throw new ArgumentError('expected a port', 'port')
+  }
+  const texts: Partial<Record<(typeof TEXTS)[number], string>> = {}
+  for (const [key, value] of Object.entries(rest)) {
+    const field = TEXTS.find((text) => text === key)
+    if (field === undefined) throw new ArgumentError(`no such condition`, key.slice(0, 40))
+    if (typeof value !== 'string' || value.length > 64)
+      throw new ArgumentError('expected a short text', field)
+    texts[field] = value
+  }
+  const { rule, ...others } = texts
+  return {
+    name,
+    ...others,
+    ...(rule === undefined ? {} : { rule: rule as AlertRule }),
+    ...(port === undefined ? {} : { port }),
+    endsMicros: nowMicros + minutes * 60_000_000,
+  }
+}
+
+function isWholeWithin(value: unknown, least: number, most: number): value is number {
+  return Number.isInteger(value) && (value as number) >= least && (value as number) <= most
+}
+
+/** Those that an earlier run has kept and that are no rules any more are left out. */
+export async function readTemporaryRules(files: FileSystem, folder: string): Promise<TemporaryRule[]> {
+  const kept = (await readState(files, pathIn(folder))) as { rules?: unknown } | null
+  const rules = Array.isArray(kept?.rules) ? (kept.rules as TemporaryRule[]) : []
+  return rules.filter((rule) => {
+    try {
+      createSuppression([rule])
+      return typeof rule.name === 'string' && Number.isFinite(rule.endsMicros)
+    } catch {
+      return false
+    }
+  })
+}
+
+export async function writeTemporaryRules(
+  files: FileSystem,
+  folder: string,
+  rules: readonly TemporaryRule[],
+): Promise<void> {
+  await files.makeFolder(folder)
+  await writeState(files, pathIn(folder), { rules })
+}
+
+function pathIn(folder: string): string {
+  return join(folder, 'suppressions.json')
+}

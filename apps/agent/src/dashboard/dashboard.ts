@@ -1,0 +1,219 @@
+/**
+ * The dashboard's side of the HTTP server: the page, what it asks for, and what a person does on it.
+ *
+ *     GET    /  /page/*           the page itself: nothing in it is of this network
+ *     POST   /api/session         Authorization: Bearer TOKEN, for a cookie
+ *     DELETE /api/session         signs out
+ *     GET    /api/state?after=N   health, devices, score history, rules, and the alerts from number N on
+ *     POST   /api/devices         { action, devices }, as over the control socket
+ *     POST   /api/suppressions    { minutes, device?, peer?, protocol?, port?, rule? }
+ *     DELETE /api/suppressions    { name }
+ *
+ * GET changes nothing. All under /api takes the cookie or the token itself (same-site.ts, sessions.ts); bodies are
+ * bounded. The page is built of text nodes and may load nothing but its own files (Content-Security-Policy), so that
+ * what a device calls itself is never more than text.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ArgumentError } from '@oddflow/core'
+import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
+import type { Clock } from '../clock.js'
+import { act, ControlError, readBody } from '../devices/control-socket.js'
+import type { Device } from '../devices/device.js'
+import type { DeviceTable } from '../devices/device-table.js'
+import type { AgentSnapshot } from '../metrics/metrics.js'
+import type { AlertFeed } from './alert-feed.js'
+import { readPageFiles } from './page-files.js'
+import { isOwnHost, isOwnOrigin } from './same-site.js'
+import type { ScoreHistory } from './score-history.js'
+import { createSessions, SESSION_SECONDS } from './sessions.js'
+
+export interface DashboardOptions {
+  readonly token: string
+  /** By which the machine may be called in a browser, beside its addresses and localhost. */
+  readonly hosts: readonly string[]
+  readonly clock: Clock
+  readonly snapshot: () => AgentSnapshot
+  readonly feed: AlertFeed
+  readonly history: ScoreHistory
+  readonly suppressions: TemporarySuppressions
+  /** null where devices are not kept. */
+  readonly devices: { readonly table: DeviceTable; readonly save: () => Promise<void> } | null
+}
+
+/** Answers a request; false where it is not the dashboard's. */
+export type Dashboard = (request: IncomingMessage, response: ServerResponse) => boolean
+
+const MAXIMUM_BODY_BYTES = 65_536
+/** Devices that the page is told of, those that wait for a person first. */
+const MAXIMUM_DEVICES = 200
+const COOKIE = 'oddflow-session'
+
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+}
+
+export function createDashboard(options: DashboardOptions): Dashboard {
+  const { clock, feed, suppressions, devices } = options
+  const pages = readPageFiles()
+  const sessions = createSessions(options.token, clock)
+  const startedMicros = clock.wallMicros()
+
+  const send = (
+    response: ServerResponse,
+    status: number,
+    body: string | Buffer,
+    headers: Readonly<Record<string, string>>,
+  ): void => {
+    response.writeHead(status, { ...SECURITY_HEADERS, ...headers })
+    response.end(response.req.method === 'HEAD' ? undefined : body)
+  }
+  const json = (
+    response: ServerResponse,
+    status: number,
+    text: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): void => send(response, status, text, { 'content-type': 'application/json; charset=utf-8', ...headers })
+  const refuse = (
+    response: ServerResponse,
+    status: number,
+    error: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): void => json(response, status, JSON.stringify({ error }), headers)
+
+  const stateText = (after: number): string => {
+    const { counters, ...rest } = options.snapshot()
+    const { json: alerts, next } = feed.since(after)
+    const state = JSON.stringify({
+      ...rest,
+      nowMicros: clock.wallMicros(),
+      counters,
+      devices: devices === null ? null : shownDevices(devices.table),
+      minutes: options.history.minutes(),
+      suppressions: suppressions.list(clock.wallMicros()),
+      next,
+      startedMicros,
+    })
+    return `${state.slice(0, -1)},"alerts":${alerts}}`
+  }
+  /** What a person has asked for; resolves to the answer. Rejects where it will not do. */
+  const change = async (request: IncomingMessage, path: string): Promise<unknown> => {
+    const body = await readBody(request, MAXIMUM_BODY_BYTES)
+    if (path === '/api/devices' && request.method === 'POST') {
+      if (devices === null) throw new ControlError('control.request', 'devices are not kept: see "devices:"')
+      const results = act(devices.table, body)
+      await devices.save()
+      return { results }
+    }
+    if (path === '/api/suppressions' && request.method === 'POST') {
+      return suppressions.add(body, clock.wallMicros())
+    }
+    const { name } = (body ?? {}) as { name?: unknown }
+    const isRemoved = typeof name === 'string' && (await suppressions.remove(name))
+    if (!isRemoved) throw new ControlError('control.request', 'there is no such rule')
+    return { removed: name }
+  }
+
+  /** The answer to what is asked under /api. */
+  const answerApi = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    path: string,
+    query: string,
+  ): void => {
+    const { method = 'GET', headers } = request
+    const isReading = method === 'GET' || method === 'HEAD'
+    const address = request.socket.remoteAddress ?? ''
+    const shown = /^Bearer (\S{1,256})$/.exec(headers.authorization ?? '')?.[1] ?? null
+    const { origin } = headers
+    if (origin === undefined ? !isReading && shown === null : !isOwnOrigin(origin, headers.host)) {
+      refuse(response, 403, 'the request is another page’s')
+      return
+    }
+    if (shown !== null && sessions.isShutOut(address)) {
+      refuse(response, 429, 'too many wrong tokens; wait for a minute', { 'retry-after': '60' })
+      return
+    }
+    const port = request.socket.localPort ?? 0
+    const cookieOf = (value: string, seconds: number): Record<string, string> => ({
+      'set-cookie': `${COOKIE}-${port}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict`,
+    })
+    const session = shown === null ? null : sessions.signIn(shown, address)
+    if (session === null && !sessions.isSignedIn(cookieIn(headers.cookie, `${COOKIE}-${port}`))) {
+      refuse(response, 401, shown === null ? 'sign in with the token' : 'that is not the token')
+      return
+    }
+    if (path === '/api/session' && method === 'POST' && session !== null) {
+      json(response, 200, '{}', cookieOf(session, SESSION_SECONDS))
+    } else if (path === '/api/session' && method === 'DELETE') {
+      json(response, 200, '{}', cookieOf('', 0))
+    } else if (path === '/api/state' && isReading) {
+      const after = Number(new URLSearchParams(query).get('after') ?? 0)
+      json(response, 200, stateText(Number.isSafeInteger(after) && after >= 0 ? after : 0))
+    } else if (
+      (path === '/api/devices' && method === 'POST') ||
+      (path === '/api/suppressions' && (method === 'POST' || method === 'DELETE'))
+    ) {
+      change(request, path).then(
+        (value) => json(response, 200, JSON.stringify(value)),
+        (error: unknown) => refuse(response, statusOf(error), messageOf(error)),
+      )
+    } else
+      refuse(
+        response,
+        ['/api/state', '/api/session', '/api/devices', '/api/suppressions'].includes(path) ? 405 : 404,
+        'there is no such thing to do',
+      )
+  }
+
+  return (request, response) => {
+    const [path = '/', query = ''] = (request.url ?? '/').split('?', 2)
+    const page = pages.get(path)
+    if (page === undefined && !path.startsWith('/api/')) return false
+    if (!isOwnHost(request.headers.host, options.hosts)) {
+      refuse(
+        response,
+        421,
+        'not known by that name: call it by its address, or give the name in dashboard.hosts',
+      )
+    } else if (page === undefined) answerApi(request, response, path, query)
+    else if (request.method === 'GET' || request.method === 'HEAD') {
+      send(response, 200, page.body, { 'content-type': page.type })
+    } else refuse(response, 405, 'it can only be read')
+    return true
+  }
+}
+
+/** The value of a cookie, empty where there is none. */
+function cookieIn(header: string | undefined, name: string): string {
+  for (const part of (header ?? '').split(';')) {
+    const [key, value] = part.trim().split('=', 2)
+    if (key === name) return value ?? ''
+  }
+  return ''
+}
+
+const ORDER = { ready: 0, paused: 1, learning: 2, watching: 3 } as const
+
+function shownDevices(table: DeviceTable): { total: number; shown: Device[] } {
+  const all = [...table.all()].sort(
+    (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
+  )
+  return { total: all.length, shown: all.slice(0, MAXIMUM_DEVICES) }
+}
+
+function statusOf(error: unknown): number {
+  return error instanceof ControlError || error instanceof ArgumentError ? 400 : 500
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof ArgumentError)
+    return `${error.field === undefined ? '' : `${error.field}: `}${error.message}`
+  return error instanceof Error ? error.message : String(error)
+}

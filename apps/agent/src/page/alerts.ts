@@ -1,0 +1,104 @@
+/** The alerts, the latest first; the list is added to, so that what somebody reads stays where it is. */
+import type { AlertEvent } from './api.js'
+import { byId, element, numberText, timeOf } from './dom.js'
+
+const MAXIMUM_SHOWN = 100
+
+/** @param onSuppress - asked for by the button of an alert. */
+export function showAlerts(events: readonly AlertEvent[], onSuppress: (event: AlertEvent) => void): void {
+  const list = byId('alerts')
+  for (const event of events) list.prepend(element('li', { class: 'fresh' }, alertArticle(event, onSuppress)))
+  while (list.childElementCount > MAXIMUM_SHOWN) list.lastElementChild?.remove()
+  byId('no-alerts').hidden = list.childElementCount > 0
+}
+
+function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void): HTMLElement {
+  const { oddflow, alert, timestamp } = event
+  const { flow, device, rarity, folded, features, lostInWindow, evidence } = oddflow
+  const who = device.mac ?? device.address
+  return element(
+    'article',
+    { 'data-id': oddflow.id },
+    element('h3', {}, alert.signature.replace(/^OddFlow: /, '')),
+    element(
+      'p',
+      { class: 'faint' },
+      element('time', { datetime: timestamp }, timeOf(1000 * Date.parse(timestamp))),
+      ` ${who} (${device.address})`,
+    ),
+    element('p', {}, oddflow.summary),
+    folded === undefined
+      ? null
+      : element(
+          'p',
+          { class: 'faint' },
+          `stands for ${folded.count} alike, of ${folded.peers} peers and ${folded.services} services`,
+        ),
+    element(
+      'details',
+      {},
+      element('summary', {}, 'Why, and which flow'),
+      features.length === 0 ? null : featureTable(event),
+      oddflow.score === null
+        ? null
+        : element(
+            'p',
+            { class: 'faint' },
+            `score ${numberText(oddflow.score)}, threshold ${numberText(oddflow.threshold)}${
+              rarity === null
+                ? ''
+                : `; at most ${numberText(100 * rarity.atMost)} % of normal flows score so low (${numberText(rarity.flows)} were compared)`
+            }`,
+          ),
+      element(
+        'p',
+        { class: 'faint' },
+        `${flow.protocol} ${flow.source} port ${flow.sourcePort} → ${flow.destination} port ${flow.destinationPort}, ${numberText(flow.packets)} packets, ${numberText(flow.bytes)} bytes`,
+      ),
+      lostInWindow > 0
+        ? element('p', { class: 'notice' }, `${numberText(lostInWindow)} packets were lost meanwhile`)
+        : null,
+      evidence === undefined ? null : element('p', { class: 'faint' }, `packets kept in ${evidence}`),
+    ),
+    element(
+      'p',
+      { class: 'buttons' },
+      element(
+        'button',
+        {
+          type: 'button',
+          'aria-label': `Suppress alerts like this one of ${who}`,
+          click: () => onSuppress(event),
+        },
+        'Suppress…',
+      ),
+    ),
+  )
+}
+
+function featureTable({ oddflow: { features } }: AlertEvent): HTMLElement {
+  const cell = (tag: 'td' | 'th', text: string): HTMLElement =>
+    element(tag, tag === 'th' ? { scope: 'col' } : {}, text)
+  return element(
+    'table',
+    {},
+    element(
+      'thead',
+      {},
+      element('tr', {}, cell('th', 'feature'), cell('th', 'here'), cell('th', 'nearest normal')),
+    ),
+    element(
+      'tbody',
+      {},
+      ...features.map(({ name, unit, value, nearest }) =>
+        element(
+          'tr',
+          {},
+          cell('td', name),
+          cell('td', `${numberText(value)} ${unit}`),
+          cell('td', `${numberText(nearest)} ${unit}`),
+        ),
+      ),
+    ),
+  )
+}

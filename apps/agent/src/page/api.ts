@@ -1,0 +1,124 @@
+/** What the agent tells and takes, and how it is asked. The shapes are those of src/dashboard/dashboard.ts. */
+export interface Device {
+  readonly key: string
+  readonly address: string
+  readonly name?: string | null
+  readonly randomised: boolean
+  readonly state: 'learning' | 'ready' | 'watching' | 'paused'
+  readonly lastSeenMicros: number
+  readonly flows: number
+  readonly novelShare: number
+}
+
+export interface ScoreMinute {
+  readonly atMicros: number
+  readonly flows: number
+  readonly novel: number
+  readonly lowest: number | null
+  readonly median: number | null
+}
+
+export interface Rule {
+  readonly name: string
+  readonly device?: string
+  readonly peer?: string
+  readonly protocol?: string
+  readonly port?: number
+  readonly rule?: string
+  readonly endsMicros: number
+  readonly suppressed: number
+}
+
+/** An event of the EVE file, as far as the page looks into it. */
+export interface AlertEvent {
+  readonly timestamp: string
+  readonly alert: { readonly signature: string }
+  readonly oddflow: {
+    readonly id: string
+    readonly rule: string
+    readonly score: number | null
+    readonly threshold: number
+    readonly summary: string
+    readonly device: { readonly mac: string | null; readonly address: string }
+    readonly flow: {
+      readonly protocol: string
+      readonly source: string
+      readonly sourcePort: number
+      readonly destination: string
+      readonly destinationPort: number
+      readonly packets: number
+      readonly bytes: number
+    }
+    readonly rarity: { readonly atMost: number; readonly flows: number } | null
+    readonly features: readonly {
+      readonly name: string
+      readonly unit: string
+      readonly value: number
+      readonly nearest: number
+    }[]
+    readonly lostInWindow: number
+    readonly evidence?: string
+    readonly folded?: { readonly count: number; readonly peers: number; readonly services: number }
+  }
+}
+
+export interface AgentState {
+  readonly version: string
+  readonly model: string
+  readonly openFlows: number
+  readonly maximumFlows: number
+  readonly residentBytes: number
+  readonly memoryLimitBytes: number
+  readonly lagSeconds: number | null
+  readonly overloaded?: boolean
+  readonly spoolWorks: boolean
+  readonly outputs: readonly { readonly name: string; readonly works: boolean }[]
+  readonly counters: {
+    readonly captured: number
+    readonly processed: number
+    readonly droppedKernel: number
+    readonly droppedAgent: number
+    readonly filtered: number
+    readonly interruptions: number
+    readonly verdicts: { readonly total: number }
+    readonly alerts: {
+      readonly given: number
+      readonly suppressed: number
+      readonly folded: number
+      readonly held: number
+      readonly refused: number
+      readonly waiting: Readonly<Record<string, number>>
+      readonly dropped: Readonly<Record<string, number>>
+    }
+  }
+  readonly devices: { readonly total: number; readonly shown: readonly Device[] } | null
+  readonly minutes: readonly ScoreMinute[]
+  readonly suppressions: readonly Rule[]
+  readonly alerts: readonly AlertEvent[]
+  readonly next: number
+  /** Tells one run of the agent from another. */
+  readonly startedMicros: number
+}
+
+/** What the agent refused, in its words. */
+export class Refused extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+export async function ask<T>(method: string, path: string, body?: unknown, token?: string): Promise<T> {
+  const response = await fetch(path, {
+    method,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    headers: {
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+  })
+  const answer = (await response.json().catch(() => ({}))) as T & { error?: string }
+  if (!response.ok) throw new Refused(response.status, answer.error ?? response.statusText)
+  return answer
+}

@@ -1,0 +1,72 @@
+/** How the agent is: what it captured and lost, its memory, how far it is behind, and what waits for outputs. */
+import type { AgentState } from './api.js'
+import { byId, element, numberText, setText } from './dom.js'
+
+const MEBIBYTE = 1_048_576
+/** Beyond which the agent is said to be behind. */
+const LAG_SECONDS = 5
+
+interface Fact {
+  readonly name: string
+  readonly text: string
+  readonly isIll: boolean
+}
+
+export function showHealth(state: AgentState): void {
+  const list = byId('health')
+  const facts = factsOf(state)
+  if (list.childElementCount !== 2 * facts.length) {
+    list.replaceChildren(...facts.flatMap(() => [element('dt'), element('dd')]))
+  }
+  for (const [i, { name, text, isIll }] of facts.entries()) {
+    setText(list.children[2 * i], name)
+    setText(list.children[2 * i + 1], text)
+    list.children[2 * i + 1].classList.toggle('ill', isIll)
+  }
+}
+
+/** In a few words, for the head of the page. */
+export function standingOf(state: AgentState): { text: string; isIll: boolean } {
+  const silent = state.outputs.filter(({ works }) => !works).map(({ name }) => name)
+  if (state.overloaded === true) return { text: 'Overloaded: packets are left out', isIll: true }
+  if (!state.spoolWorks) return { text: 'Alerts cannot be kept: see the agent’s log', isIll: true }
+  if (silent.length > 0) return { text: `Alerts cannot be delivered to ${silent.join(', ')}`, isIll: true }
+  return { text: 'Watching', isIll: false }
+}
+
+function factsOf(state: AgentState): Fact[] {
+  const { counters, lagSeconds, outputs } = state
+  const { alerts } = counters
+  const fact = (name: string, text: string, isIll = false): Fact => ({ name, text, isIll })
+  const lost = (name: string, count: number): Fact => fact(name, numberText(count), count > 0)
+  return [
+    fact('Captured packets', numberText(counters.captured)),
+    lost('Dropped by the kernel', counters.droppedKernel),
+    lost('Dropped by the agent', counters.droppedAgent),
+    fact('Filtered', numberText(counters.filtered)),
+    lost('Interruptions', counters.interruptions),
+    fact('Verdicts', numberText(counters.verdicts.total)),
+    fact('Open flows', `${numberText(state.openFlows)} of ${numberText(state.maximumFlows)}`),
+    fact(
+      'Memory',
+      `${Math.round(state.residentBytes / MEBIBYTE)} of ${Math.round(state.memoryLimitBytes / MEBIBYTE)} MiB`,
+      state.residentBytes > state.memoryLimitBytes,
+    ),
+    fact(
+      'Behind',
+      lagSeconds === null ? 'the input is not live' : `${numberText(Math.round(10 * lagSeconds) / 10)} s`,
+      (lagSeconds ?? 0) > LAG_SECONDS,
+    ),
+    fact(
+      'Alerts',
+      `${numberText(alerts.given)} given, ${numberText(alerts.folded)} folded, ${numberText(alerts.suppressed)} suppressed, ${numberText(alerts.held)} held`,
+    ),
+    ...outputs.map(({ name, works }) => {
+      const [waiting, dropped] = [alerts.waiting[name] ?? 0, alerts.dropped[name] ?? 0]
+      const text = `${works ? 'works' : 'does not work'}, ${numberText(waiting)} waiting, ${numberText(dropped)} lost`
+      return fact(`Output ${name}`, text, !works || dropped > 0)
+    }),
+    fact('Model', state.model),
+    fact('Version', state.version),
+  ]
+}

@@ -1,0 +1,116 @@
+/**
+ * The dashboard's page: signs in, asks the agent how things are every two seconds as long as somebody looks, and
+ * shows it. A token in the address is used once and taken out of it.
+ */
+import { showAlerts } from './alerts.js'
+import { type AgentState, ask, Refused } from './api.js'
+import { scoreChart } from './chart.js'
+import { showDevices } from './devices.js'
+import { byId, setText } from './dom.js'
+import { showHealth, standingOf } from './health.js'
+import { openSuppress, prepareSuppress, showRules } from './suppress.js'
+
+const PAUSE_MILLIS = 2000
+
+let after = 0
+let startedMicros = 0
+let asking: Promise<void> | null = null
+let timer: number | undefined
+
+function show(which: 'sign-in' | 'watch'): void {
+  byId('sign-in').hidden = which !== 'sign-in'
+  byId('watch').hidden = which !== 'watch'
+  byId('sign-out').hidden = which !== 'watch'
+  if (which === 'sign-in') setText(byId('standing'), 'Not signed in')
+}
+
+function setStanding(text: string, isIll: boolean): void {
+  setText(byId('standing'), text)
+  byId('standing').classList.toggle('ill', isIll)
+}
+
+async function signIn(token: string): Promise<void> {
+  try {
+    await ask('POST', '/api/session', undefined, token)
+    setText(byId('sign-in-error'), '')
+    await refresh()
+  } catch (error) {
+    show('sign-in')
+    setText(byId('sign-in-error'), error instanceof Error ? error.message : String(error))
+  }
+}
+
+/** Does what a person asked for, says what was refused, and shows what came of it. */
+async function change(
+  work: () => Promise<{ results?: { device: string; refused: string | null }[] }>,
+): Promise<void> {
+  const message = byId('message')
+  try {
+    const { results = [] } = await work()
+    setText(message, results.flatMap(({ refused }) => refused ?? []).join('; '))
+  } catch (error) {
+    setText(message, error instanceof Error ? error.message : String(error))
+  }
+  await refresh()
+}
+
+function showState(state: AgentState): void {
+  show('watch')
+  const { text, isIll } = standingOf(state)
+  setStanding(text, isIll)
+  if (state.startedMicros !== startedMicros) {
+    // another run of the agent, which counts its alerts anew: those that were not asked for come with the next answer
+    if (startedMicros !== 0) byId('alerts').replaceChildren()
+    if (after > 0) state = { ...state, alerts: [], next: 0 }
+    startedMicros = state.startedMicros
+    after = 0
+  }
+  const first = state.next - state.alerts.length
+  showAlerts(state.alerts.slice(Math.max(0, after - first)), openSuppress)
+  after = state.next
+  showDevices(state.devices, (action, device) =>
+    change(() => ask('POST', '/api/devices', { action, devices: [device] })),
+  )
+  const chart = byId('scores')
+  chart.replaceChildren(scoreChart(state.minutes, chart.clientWidth))
+  showHealth(state)
+  showRules(state.suppressions, (name) => change(() => ask('DELETE', '/api/suppressions', { name })))
+}
+
+async function refresh(): Promise<void> {
+  window.clearTimeout(timer)
+  // the answer that is on its way may be from before a change
+  await asking
+  asking = ask<AgentState>('GET', `/api/state?after=${after}`)
+    .then(showState, (error: unknown) => {
+      if (error instanceof Refused && error.status === 401) show('sign-in')
+      else setStanding(error instanceof Refused ? error.message : 'The agent does not answer', true)
+    })
+    .finally(() => {
+      asking = null
+    })
+  await asking
+  window.clearTimeout(timer)
+  if (!document.hidden && byId('sign-in').hidden)
+    timer = window.setTimeout(() => void refresh(), PAUSE_MILLIS)
+}
+
+byId('sign-in-form').addEventListener('submit', (event) => {
+  event.preventDefault()
+  void signIn(byId<HTMLInputElement>('token').value.trim())
+})
+byId('sign-out').addEventListener('click', () => {
+  byId<HTMLInputElement>('token').value = ''
+  void ask('DELETE', '/api/session').finally(() => location.reload())
+})
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) void refresh()
+})
+prepareSuppress(refresh)
+
+const token = /^#token=([\w-]{1,256})/.exec(location.hash)?.[1]
+if (token === undefined) void refresh()
+else {
+  history.replaceState(null, '', location.pathname)
+  void signIn(token)
+}

@@ -1,0 +1,53 @@
+/** What a dashboard tells, made up for tests; addresses from RFC 5737. */
+import { eveEvent } from '../../src/alerts/eve.js'
+import type { AgentSnapshot } from '../../src/metrics/metrics.js'
+import { sampleAlert } from './sample-alert.js'
+
+export function sampleAlertEvent(summary: string): Record<string, unknown> {
+  const alert = sampleAlert({
+    device: { mac: '02:50:00:00:00:16', address: '192.168.7.16' },
+    peer: '198.51.100.7',
+    flow: { source: '192.168.7.16', destination: '198.51.100.7' },
+    lostInWindow: 3,
+  })
+  const features = [{ name: 'size3', unit: 'bytes', value: 1400, nearest: 60, typical: 62, gain: 9 }]
+  return eveEvent(alert, null, { summary, mode: null, features })
+}
+
+export function sampleSnapshot(): AgentSnapshot {
+  return {
+    counters: {
+      captured: 1_234_567,
+      processed: 1_234_560,
+      dropped: 7,
+      droppedKernel: 7,
+      droppedAgent: 0,
+      filtered: 0,
+      interruptions: 0,
+      verdicts: { total: 4321, early: 4000, score: 4300, onePacket: 21, notJudged: 0 },
+      alerts: {
+        held: 5,
+        announced: 1,
+        raised: 9,
+        suppressed: 2,
+        folded: 3,
+        summaries: 1,
+        given: 5,
+        accepted: 5,
+        refused: 0,
+        delivered: { eve: 5 },
+        dropped: { eve: 0 },
+        waiting: { eve: 0 },
+      },
+    } as unknown as AgentSnapshot['counters'],
+    openFlows: 12,
+    maximumFlows: 9000,
+    residentBytes: 98_000_000,
+    memoryLimitBytes: 134_217_728,
+    lagSeconds: 0.3,
+    outputs: [{ name: 'eve', works: true }],
+    spoolWorks: true,
+    model: '0123456789abcdef',
+    version: '0.0.0',
+  }
+}

@@ -1,0 +1,453 @@
+/// <reference lib="dom" />
+/**
+ * The agent's dashboard in a real browser and by bare requests: who is let in, what a hostile network can do to the
+ * page (nothing), and whether a person can work with it: by keyboard, on a phone, in the dark.
+ */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createTemporarySuppressions } from '../../apps/agent/dist/alerts/temporary-suppressions.js'
+import { systemClock } from '../../apps/agent/dist/clock.js'
+import { createAlertFeed } from '../../apps/agent/dist/dashboard/alert-feed.js'
+import { createDashboard } from '../../apps/agent/dist/dashboard/dashboard.js'
+import { createScoreHistory } from '../../apps/agent/dist/dashboard/score-history.js'
+import { createDeviceTable } from '../../apps/agent/dist/devices/device-table.js'
+import { type AgentServer, startServer } from '../../apps/agent/dist/metrics/server.js'
+import { DEFAULT_DEVICES } from '../../apps/agent/dist/settings.js'
+import { sampleAlertEvent, sampleSnapshot } from '../../apps/agent/test/support/sample-dashboard.js'
+import { agentMain } from '../e2e/support/agent.js'
+import { lab, trainLabModel } from '../e2e/support/oddflow.js'
+import { chromiumFlags, findChromium } from './chromium.js'
+import { contrastOf } from './contrast.js'
+
+const executablePath = findChromium()
+if (executablePath === null)
+  console.warn(
+    'SKIPPED: the dashboard was not opened in a browser: no chromium or google-chrome on the PATH.',
+  )
+
+const token = 'a'.repeat(21) + 'B'.repeat(22)
+const plug = '02:50:00:00:00:16'
+const hostile = '"><img src=x onerror="window.__pwned=1"><script>window.__pwned=1</script>'
+const nowMicros = Date.now() * 1000
+
+/** A dashboard with a few devices and alerts, served on loopback. */
+async function serve() {
+  const table = createDeviceTable({ ...DEFAULT_DEVICES, learnHours: 0, learnFlows: 1, stableShare: 1 })
+  const addDevice = (key: string, address: string): void => {
+    const device = table.add(key, address, nowMicros)
+    if (device !== undefined) table.note(device, false, nowMicros)
+  }
+  addDevice(plug, '192.168.7.16')
+  const feed = createAlertFeed()
+  const addAlert = (text: string): void =>
+    feed.add(new TextEncoder().encode(JSON.stringify(sampleAlertEvent(text))))
+  addAlert('tcp between a plug and 198.51.100.7, port 443: unlike normal flows in size3 1400 (normal 60)')
+  const history = createScoreHistory()
+  for (let i = 0; i < 90; i++) {
+    history.note(nowMicros - (90 - i) * 60_000_000, i === 70, i === 70 ? -40 : 5 + (i % 7))
+    history.note(nowMicros - (90 - i) * 60_000_000, false, 12)
+  }
+  const suppressions = createTemporarySuppressions([], null)
+  let saves = 0
+  const save = async (): Promise<void> => {
+    saves++
+  }
+  const dashboard = createDashboard({
+    token,
+    hosts: ['gateway.example'],
+    clock: systemClock,
+    snapshot: sampleSnapshot,
+    feed,
+    history,
+    suppressions,
+    devices: { table, save },
+  })
+  const metrics = { contentType: 'text/plain', text: async () => 'metrics\n' }
+  const server = await startServer({ host: '127.0.0.1', port: 0 }, metrics, () => true, dashboard)
+  return { server, table, addDevice, addAlert, suppressions, saves: () => saves }
+}
+
+interface Answer {
+  readonly status: number
+  readonly text: string
+  readonly headers: Record<string, string | string[] | undefined>
+}
+
+function ask(
+  server: AgentServer,
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+  body?: string,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    request(`http://${server.address}${path}`, { method, headers }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (piece: string) => {
+        text += piece
+      })
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text, headers: response.headers }))
+    })
+      .on('error', reject)
+      .end(body)
+  })
+}
+
+describe('the dashboard by bare requests', () => {
+  let at: Awaited<ReturnType<typeof serve>>
+  const bearer = { authorization: `Bearer ${token}` }
+
+  beforeEach(async () => {
+    at = await serve()
+  })
+  afterEach(() => at.server.close())
+
+  it('tells nothing without the token, and all with it', async () => {
+    expect(await ask(at.server, 'GET', '/api/state')).toMatchObject({ status: 401 })
+    const cookie = {
+      cookie: `oddflow-session-${at.server.address.split(':')[1]}=99999999999.${'a'.repeat(43)}`,
+    }
+    expect(await ask(at.server, 'GET', '/api/state', cookie)).toMatchObject({ status: 401 })
+    const answer = await ask(at.server, 'GET', '/api/state', bearer)
+    expect(answer.status).toBe(200)
+    expect(answer.text).toContain(plug)
+    expect(await ask(at.server, 'GET', '/metrics')).toMatchObject({ status: 200, text: 'metrics\n' })
+    expect(await ask(at.server, 'GET', '/none')).toMatchObject({ status: 404 })
+  })
+
+  it('gives a cookie that scripts do not see and other sites do not send', async () => {
+    const { status, headers } = await ask(at.server, 'POST', '/api/session', bearer)
+    expect(status).toBe(200)
+    const [cookie = ''] = headers['set-cookie'] ?? []
+    expect(cookie).toMatch(/; HttpOnly; SameSite=Strict$/)
+    expect(cookie).not.toContain(token)
+    const session = { cookie: cookie.split(';')[0]! }
+    expect(await ask(at.server, 'GET', '/api/state', session)).toMatchObject({ status: 200 })
+    // a cookie alone changes nothing without the page's own origin
+    const body = JSON.stringify({ action: 'approve', devices: [plug] })
+    expect(await ask(at.server, 'POST', '/api/devices', session, body)).toMatchObject({ status: 403 })
+    for (const origin of ['http://evil.example', 'null', `http://${at.server.address}.evil.example`]) {
+      const forged = { ...session, origin }
+      expect(await ask(at.server, 'POST', '/api/devices', forged, body)).toMatchObject({ status: 403 })
+    }
+    expect(at.table.get(plug)?.state).toBe('ready')
+    const own = { ...session, origin: `http://${at.server.address}` }
+    expect(await ask(at.server, 'POST', '/api/devices', own, body)).toMatchObject({ status: 200 })
+    expect(at.table.get(plug)?.state).toBe('watching')
+    expect(at.saves()).toBe(1)
+  })
+
+  it('is not found under a name that somebody else gave this address', async () => {
+    for (const path of ['/', '/api/state']) {
+      const rebound = await ask(at.server, 'GET', path, { ...bearer, host: 'evil.example' })
+      expect(rebound).toMatchObject({ status: 421 })
+      expect(await ask(at.server, 'GET', path, { ...bearer, host: 'Gateway.example:80' })).toMatchObject({
+        status: 200,
+      })
+    }
+  })
+
+  it('changes nothing by GET, and refuses what is no request of its page', async () => {
+    for (const [method, path, body, status] of [
+      ['GET', '/api/devices', undefined, 405],
+      ['PUT', '/api/state', '{}', 405],
+      ['POST', '/', '{}', 405],
+      ['POST', '/api/none', '{}', 404],
+      ['POST', '/api/devices', 'no JSON', 400],
+      ['POST', '/api/devices', '{"action":"explode","devices":[]}', 400],
+      ['POST', '/api/devices', `{"action":"approve","devices":["${'x'.repeat(70_000)}"]}`, 400],
+      ['POST', '/api/suppressions', '{"minutes":60}', 400],
+      ['POST', '/api/suppressions', '{"minutes":60,"device":"<b>"}', 400],
+      ['POST', '/api/suppressions', '{"minutes":1e9,"port":1}', 400],
+      ['POST', '/api/suppressions', '{"minutes":60,"color":"red"}', 400],
+      ['DELETE', '/api/suppressions', '{"name":"temporary 0"}', 400],
+    ] as const) {
+      const answer = await ask(at.server, method, path, bearer, body)
+      expect(answer.status, `${method} ${path} ${body?.slice(0, 60)}`).toBe(status)
+    }
+    expect(at.suppressions.list(0)).toEqual([])
+  })
+
+  it('does not listen to an address that has guessed ten times, but still to who is signed in', async () => {
+    const { headers } = await ask(at.server, 'POST', '/api/session', bearer)
+    const session = { cookie: (headers['set-cookie']?.[0] ?? '').split(';')[0]! }
+    for (let i = 0; i < 10; i++) {
+      const wrong = { authorization: `Bearer ${'x'.repeat(42)}${i}` }
+      expect(await ask(at.server, 'GET', '/api/state', wrong)).toMatchObject({ status: 401 })
+    }
+    expect(await ask(at.server, 'GET', '/api/state', bearer)).toMatchObject({ status: 429 })
+    expect(await ask(at.server, 'GET', '/api/state', session)).toMatchObject({ status: 200 })
+  })
+
+  it('is a page of at most 50 kB that may load nothing of elsewhere', async () => {
+    const { headers, text } = await ask(at.server, 'GET', '/')
+    const policy = String(headers['content-security-policy'])
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).not.toMatch(/unsafe|\*|http/)
+    expect(text).not.toMatch(/<script>|<style|style=|onclick/)
+    let bytes = text.length
+    for (const name of [
+      'style.css',
+      'main.js',
+      'api.js',
+      'dom.js',
+      'alerts.js',
+      'devices.js',
+      'health.js',
+      'chart.js',
+      'suppress.js',
+    ]) {
+      const part = await ask(at.server, 'GET', `/page/${name}`)
+      expect(part.status, name).toBe(200)
+      bytes += part.text.length
+    }
+    expect(bytes).toBeLessThan(50_000)
+  })
+})
+
+describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
+  let browser: Browser
+  let at: Awaited<ReturnType<typeof serve>>
+
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: executablePath!, args: chromiumFlags })
+  }, 60_000)
+  afterAll(() => browser?.close())
+  beforeEach(async () => {
+    at = await serve()
+  })
+  afterEach(() => at.server.close())
+
+  /** Opens the page, runs `check`, and holds that it asked nobody else and complained of nothing. */
+  async function open(
+    options: BrowserContextOptions,
+    fragment: string,
+    check: (page: Page) => Promise<void>,
+    server: AgentServer = at.server,
+  ): Promise<void> {
+    const context = await browser.newContext(options)
+    try {
+      const page = await context.newPage()
+      const complaints: string[] = []
+      page.on('console', (message) => {
+        if (!/status of 40[01]/.test(message.text())) complaints.push(message.text())
+      })
+      page.on('pageerror', (error) => complaints.push(error.message))
+      page.on('request', (asked) => {
+        if (!asked.url().startsWith(`http://${server.address}/`)) complaints.push(asked.url())
+      })
+      await page.goto(`http://${server.address}/${fragment}`)
+      await check(page)
+      expect(complaints).toEqual([])
+      expect(await page.evaluate(() => '__pwned' in window)).toBe(false)
+    } finally {
+      await context.close()
+    }
+  }
+
+  const signedIn = `#token=${token}`
+  const shot = async (page: Page, name: string): Promise<void> => {
+    const folder = process.env.ODDFLOW_SCREENSHOTS
+    if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+  }
+
+  it('lets in who has the token, takes it out of the address, and forgets who signs out', async () => {
+    await open({}, '#token=wrong', async (page) => {
+      await page.getByText('that is not the token').waitFor()
+      expect(page.url()).not.toContain('token')
+      expect(await page.locator('#watch').isVisible()).toBe(false)
+      // by keyboard
+      await page.getByLabel('Token').focus()
+      await page.keyboard.type(token)
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'Alerts' }).waitFor()
+      expect(await page.evaluate(() => document.cookie)).toBe('')
+      await page.reload()
+      await page.getByRole('heading', { name: 'Alerts' }).waitFor()
+      await page.getByRole('button', { name: 'Sign out' }).click()
+      await page.getByLabel('Token').waitFor()
+      await page.reload()
+      await page.getByLabel('Token').waitFor()
+    })
+  }, 60_000)
+
+  it('shows an alert as it comes, and only once', async () => {
+    await open({}, signedIn, async (page) => {
+      await page.getByText('size3 1400').waitFor()
+      at.addAlert('a second story')
+      await page.getByText('a second story').waitFor({ timeout: 10_000 })
+      await page.waitForTimeout(2500)
+      expect(await page.locator('#alerts article').count()).toBe(2)
+      expect(await page.locator('#alerts article').first().textContent()).toContain('a second story')
+      expect(await page.locator('#scores circle.novel').count()).toBe(1)
+      expect(await page.locator('#health').textContent()).toMatch(/Dropped by the kernel7/)
+    })
+  }, 60_000)
+
+  it('is text alone, whatever the network says', async () => {
+    at.addDevice(hostile, hostile)
+    at.addAlert(hostile)
+    // the policy is lifted here, so that it is the page itself that is tested
+    await open({ bypassCSP: true }, signedIn, async (page) => {
+      await page.getByRole('button', { name: `Approve ${hostile}` }).waitFor()
+      await page.locator('#alerts article').first().getByText('Why').click()
+      await page
+        .locator('#alerts article')
+        .first()
+        .getByRole('button', { name: /Suppress/ })
+        .click()
+      await page.waitForTimeout(300)
+      expect(await page.locator('img, body script').count()).toBe(0)
+    })
+  }, 60_000)
+
+  it('approves, pauses and suppresses by keyboard, and the focus stays', async () => {
+    await open({}, signedIn, async (page) => {
+      const approve = page.getByRole('button', { name: `Approve ${plug}` })
+      await approve.waitFor()
+      await approve.focus()
+      await page.keyboard.press('Enter')
+      const pause = page.getByRole('button', { name: `Pause ${plug}` })
+      await page.waitForFunction(() =>
+        document.querySelector('#devices tbody')?.textContent?.includes('watching'),
+      )
+      expect(at.table.get(plug)?.state).toBe('watching')
+      expect(await pause.evaluate((button) => button === document.activeElement)).toBe(true)
+      await page.keyboard.press('Enter')
+      await page.getByRole('button', { name: `Resume ${plug}` }).waitFor()
+      expect(at.table.get(plug)?.state).toBe('paused')
+
+      await page.getByRole('button', { name: /^Suppress alerts like this one/ }).focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('dialog').waitFor()
+      await page.getByLabel('For').selectOption('60')
+      await page.getByRole('button', { name: 'Suppress', exact: true }).focus()
+      await page.keyboard.press('Enter')
+      await page.getByRole('button', { name: /^End the rule for/ }).waitFor()
+      const [rule] = at.suppressions.list(Date.now() * 1000)
+      expect(rule).toMatchObject({ device: plug, protocol: 'tcp', port: 443, peer: '198.51.100.7' })
+      expect(rule!.endsMicros / 1000 - Date.now()).toBeGreaterThan(3_500_000)
+      await page.getByRole('button', { name: /^End the rule for/ }).press('Enter')
+      await page.getByText('None.').waitFor()
+      expect(at.suppressions.list(Date.now() * 1000)).toEqual([])
+    })
+  }, 60_000)
+
+  for (const [name, viewport] of [
+    ['phone', { width: 360, height: 740 }],
+    ['desk', { width: 1280, height: 900 }],
+  ] as const)
+    for (const colorScheme of ['light', 'dark'] as const)
+      it(`reads well on a ${name} in ${colorScheme} mode`, async () => {
+        at.addDevice('2001:db8:1234:5678:9abc:def0:1234:5678', '2001:db8:1234:5678:9abc:def0:1234:5678')
+        at.addAlert('x'.repeat(300))
+        await open({ viewport, colorScheme, reducedMotion: 'reduce' }, signedIn, async (page) => {
+          await page.getByRole('button', { name: `Approve ${plug}` }).waitFor()
+          await page.locator('summary').first().click()
+          expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
+            viewport.width,
+          )
+          const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+          expect(back).toBe(colorScheme === 'dark' ? 'rgb(20, 23, 26)' : 'rgb(251, 250, 247)')
+          for (const selector of [
+            'h1',
+            '#standing',
+            'article .faint',
+            'time',
+            'button',
+            '#devices td',
+            'figcaption',
+            '#health dt',
+            '#health .ill',
+            '#scores text',
+            'summary',
+          ])
+            expect(
+              await page.evaluate(contrastOf, selector),
+              `contrast of ${selector}`,
+            ).toBeGreaterThanOrEqual(4.5)
+          const heights = await page.evaluate(() =>
+            Array.from(
+              document.querySelectorAll('#watch button'),
+              (button) => button.getBoundingClientRect().height,
+            ),
+          )
+          expect(Math.min(...heights)).toBeGreaterThanOrEqual(44)
+          const moving = await page.evaluate(() => document.getAnimations().length)
+          expect(moving).toBe(0)
+          await shot(page, `dashboard-${name}-${colorScheme}`)
+          await page
+            .getByRole('button', { name: /^Suppress/ })
+            .first()
+            .click()
+          await shot(page, `dashboard-suppress-${name}-${colorScheme}`)
+        })
+      }, 60_000)
+
+  it('of a real agent is opened by the address that it tells once', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'oddflow-dashboard-'))
+    try {
+      await trainLabModel(join(folder, 'home.oddflow'))
+      const config = join(folder, 'agent.yaml')
+      writeFileSync(
+        config,
+        'model: home.oddflow\neve: eve.json\nstate: state\nlisten: 127.0.0.1:0\ndashboard: {}\ndevices: {approve: auto, learnHours: 0, learnFlows: 1, stableShare: 1, inventoryMinutes: 0}\n',
+      )
+      const first = await runningAgent(config)
+      const [, address = '', told = ''] =
+        /dashboard at http:\/\/([^/]+)\/#token=([\w-]{43})/.exec(first.said()) ?? []
+      expect(told).not.toBe('')
+      const file = join(folder, 'state/dashboard-token.json')
+      expect(statSync(file).mode & 0o777).toBe(0o600)
+      expect(readFileSync(file, 'utf8')).toContain(told)
+      const server = { address, close: async () => undefined }
+      const read = (page: Page) => page.locator('#alerts article').first().waitFor({ timeout: 30_000 })
+      await open(
+        {},
+        `#token=${told}`,
+        async (page) => {
+          first.child.stdin.write(readFileSync(lab('novel-scan.pcap').path))
+          await read(page)
+          expect(await page.locator('#alerts article').count()).toBeGreaterThan(3)
+          await page.locator('#devices').getByText(plug).waitFor()
+          await shot(page, 'dashboard-agent')
+        },
+        server,
+      )
+      await first.stop()
+      const second = await runningAgent(config)
+      expect(second.said()).toMatch(/dashboard at http:\/\/\S+ \(token in \S+dashboard-token\.json\)/)
+      expect(second.said()).not.toContain(told)
+      await second.stop()
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }, 120_000)
+})
+
+async function runningAgent(config: string) {
+  const child = spawn(process.execPath, [agentMain, 'run', '-c', config, '--read', '-'], { stdio: 'pipe' })
+  let said = ''
+  child.stdin.on('error', () => undefined)
+  await new Promise<void>((resolve, reject) => {
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+      if (/dashboard at .*\n/.test(said)) resolve()
+    })
+    child.on('close', () => reject(new Error(said)))
+  })
+  const closed = new Promise<void>((resolve) => child.on('close', () => resolve()))
+  return {
+    child,
+    said: () => said,
+    stop: async () => {
+      child.kill('SIGTERM')
+      await closed
+    },
+  }
+}
