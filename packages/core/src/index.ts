@@ -1,3 +1,4 @@
+export * from './base64.js'
 export * from './check-feature-contract.js'
 export * from './crc32.js'
 export * from './csv/read.js'

@@ -8,7 +8,7 @@
  * end half-open ones whatever their share starves them once the others fill the table: each new flow ends the
  * one before it, which never sees its second packet.)
  */
-import { ESTABLISHED, HALF_OPEN } from './activity-lists.js'
+import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import type { PacketCounts } from './flow-counters.js'
 import type { EndReason } from './flow-record.js'
 import type { FlowSink } from './flow-sink.js'

@@ -15,6 +15,7 @@ import { describeFlow, type FlowRecord } from './flow-record.js'
 import type { FlowSink } from './flow-sink.js'
 import { FlowTracker } from './flow-tracker.js'
 import { MemoryBudget } from './memory-budget.js'
+import { createPacketPass } from './packet-pass.js'
 import { RecordCutter } from './record-cutter.js'
 
 export interface FlowExtractorOptions {
@@ -93,10 +94,12 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       'memoryBytes',
     )
   }
+  const pass = maker.keepsFirstPackets === true ? createPacketPass(memory.bytes) : null
   // All is shared out at once; nothing grows beyond it.
   const budget = new MemoryBudget(memory.bytes)
+  const rule = cutRuleOf(contract)
   const cutter: RecordCutter = new RecordCutter({
-    rule: cutRuleOf(contract),
+    rule,
     maker,
     budget,
     row,
@@ -104,6 +107,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
     onRecord: options.onRecord,
     onEarlyRow: options.onEarlyRow,
     chunks: memory.chunks,
+    space: pass?.space,
   })
   const sink: FlowSink = {
     bytesPerFlow: cutter.bytesPerFlow,
@@ -123,10 +127,12 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       hashSeed: options.hashSeed ?? 0,
       protocols: contractProtocols(contract),
       initialFlows: memory.flows,
+      pass,
     },
     budget,
     sink,
   )
+  pass?.bind(tracker, cutter, maker, rule, contract.idleTimeoutMicros, options.onEarlyRow !== undefined)
   const counters = (): FlowCounters => {
     const { packets, packetsInFlows, timestampBackwards, flows } = tracker.counts
     const { evictedIdleFlows, evictedHalfOpenFlows, evictedActiveFlows } = tracker.counts

@@ -13,8 +13,9 @@ export const KEY_WORDS = 10
 export const IPV4_KEY_WORDS = 4
 
 export interface FlowIdentity {
-  /** KEY_WORDS a flow. */
+  /** Flow f's key begins at word keyStride · f. */
   keys: Uint32Array
+  readonly keyStride: number
   /** 1 where end b sent the first packet. */
   swapped: Uint8Array
   /** Twelve bytes a flow: the initiator's MAC, then the responder's, as in the first packet. */
@@ -25,11 +26,19 @@ export interface FlowIdentity {
   captureIndex: Uint32Array
 }
 
-export const IDENTITY_BYTES = 4 * KEY_WORDS + 1 + 12 + 8 + 4
+/** Bytes a flow of all but the keys. */
+export const IDENTITY_BYTES_BUT_KEYS = 1 + 12 + 8 + 4
+export const IDENTITY_BYTES = 4 * KEY_WORDS + IDENTITY_BYTES_BUT_KEYS
 
-export function createFlowIdentity(capacity: number): FlowIdentity {
+/** @param keys - where the keys stand, if they have a place already. */
+export function createFlowIdentity(
+  capacity: number,
+  keys: Uint32Array = new Uint32Array(KEY_WORDS * capacity),
+  keyStride = KEY_WORDS,
+): FlowIdentity {
   return {
-    keys: new Uint32Array(KEY_WORDS * capacity),
+    keys,
+    keyStride,
     swapped: new Uint8Array(capacity),
     macs: new Uint8Array(12 * capacity),
     firstPacketNumber: new Float64Array(capacity),
@@ -37,8 +46,9 @@ export function createFlowIdentity(capacity: number): FlowIdentity {
   }
 }
 
-export function growFlowIdentity(identity: FlowIdentity, capacity: number): void {
-  identity.keys = grown(identity.keys, new Uint32Array(KEY_WORDS * capacity))
+/** @param keys - the keys, if they have moved already. */
+export function growFlowIdentity(identity: FlowIdentity, capacity: number, keys?: Uint32Array): void {
+  identity.keys = keys ?? grown(identity.keys, new Uint32Array(identity.keyStride * capacity))
   identity.swapped = grown(identity.swapped, new Uint8Array(capacity))
   identity.macs = grown(identity.macs, new Uint8Array(12 * capacity))
   identity.firstPacketNumber = grown(identity.firstPacketNumber, new Float64Array(capacity))
@@ -46,7 +56,7 @@ export function growFlowIdentity(identity: FlowIdentity, capacity: number): void
 }
 
 export function copyIdentity(from: FlowIdentity, i: number, to: FlowIdentity, j: number): void {
-  for (let w = 0; w < KEY_WORDS; w++) to.keys[KEY_WORDS * j + w] = from.keys[KEY_WORDS * i + w]
+  for (let w = 0; w < KEY_WORDS; w++) to.keys[to.keyStride * j + w] = from.keys[from.keyStride * i + w]
   for (let b = 0; b < 12; b++) to.macs[12 * j + b] = from.macs[12 * i + b]
   to.swapped[j] = from.swapped[i]
   to.firstPacketNumber[j] = from.firstPacketNumber[i]

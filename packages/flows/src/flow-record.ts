@@ -6,7 +6,6 @@
  * goes by without a record.
  */
 import type { FlowIdentity } from './flow-identity.js'
-import { KEY_WORDS } from './flow-identity.js'
 
 /** Why a record ended. IPFIX flowEndReason (element 136): 1, 2, 2, 4 and 5 in this order. */
 export const END_REASONS = ['idle-timeout', 'active-timeout', 'window', 'end-of-capture', 'evicted'] as const
@@ -121,7 +120,7 @@ export function copyFlowRecord(record: FlowRecord): FlowRecord {
 /** Fills in who the flow is. */
 export function describeFlow(identity: FlowIdentity, flow: number, record: FlowRecord): void {
   const { keys } = identity
-  const at = KEY_WORDS * flow
+  const at = identity.keyStride * flow
   const swapped = identity.swapped[flow] === 1
   const a = swapped ? record.responderAddress : record.initiatorAddress
   const b = swapped ? record.initiatorAddress : record.responderAddress

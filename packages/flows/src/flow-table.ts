@@ -5,24 +5,26 @@
  * full. A removal shifts the following entries back (Knuth 6.4, algorithm R), so there are no tombstones and
  * a table that churns for months stays as fast as a new one. The hash is keyed (core's halfSipHash13): probe
  * lengths hold against whoever chooses the keys. Flows have small numbers, reused when they end, under which
- * everybody else keeps columns. They hang in two lists by last activity (activity-lists.ts), of which the
- * order, and so every result, does not depend on the hash key.
+ * everybody else keeps columns. Two logs hold them by last activity (activity-log.ts), in an order that, like
+ * every result, does not depend on the hash key.
  *
  * Columns have room for `capacity` flows from the start (pages never written take no memory); the slots grow
  * with the number of flows, so that few flows stay close together in memory.
  */
 import type { PacketBatch } from '@oddflow/capture'
 import { halfSipHash13 } from '@oddflow/core'
-import { ActivityLists, activityBytes, HASH, WORD_STRIDE } from './activity-lists.js'
+import { ActivityLog, activityBytes } from './activity-log.js'
 import {
   createFlowIdentity,
   type FlowIdentity,
   growFlowIdentity,
-  IDENTITY_BYTES,
+  IDENTITY_BYTES_BUT_KEYS,
   IPV4_KEY_WORDS,
   KEY_WORDS,
   writeKey,
 } from './flow-identity.js'
+import { FlowLines, HASH, LINE_BYTES, LINE_WORDS } from './flow-lines.js'
+import { HEAP, type Space } from './space.js'
 
 const NONE = -1
 const INITIAL_SLOTS = 128
@@ -31,7 +33,9 @@ export const PREPARED_PACKETS = 64
 
 /** Bytes of a table for `capacity` flows, the smaller slots that its slots replaced one by one included. */
 export function flowTableBytes(capacity: number): number {
-  return capacity * IDENTITY_BYTES + activityBytes(capacity) + 16 * slotCountFor(capacity)
+  return (
+    capacity * (LINE_BYTES + IDENTITY_BYTES_BUT_KEYS) + activityBytes(capacity) + 16 * slotCountFor(capacity)
+  )
 }
 
 function slotCountFor(capacity: number): number {
@@ -41,8 +45,9 @@ function slotCountFor(capacity: number): number {
 }
 
 export class FlowTable {
+  readonly lines: FlowLines
   readonly identity: FlowIdentity
-  readonly activity: ActivityLists
+  readonly activity: ActivityLog
   /** Flows there is room for. */
   capacity: number
   /** Flows in the table. */
@@ -54,9 +59,11 @@ export class FlowTable {
   /** Nobody reads it: it stands for what was read in advance. */
   warmth = 0
   readonly #preparedHash = new Int32Array(PREPARED_PACKETS)
+  readonly #space: Space
   readonly #directional: boolean
-  readonly #key0: number
-  readonly #key1: number
+  /** Key of the hash. */
+  readonly key0: number
+  readonly key1: number
   /** Keys of the prepared packets, and behind them that of a packet that was not prepared. */
   readonly #keys = new Uint32Array(KEY_WORDS * (PREPARED_PACKETS + 1))
   readonly #preparedSwapped = new Uint8Array(PREPARED_PACKETS)
@@ -64,7 +71,8 @@ export class FlowTable {
   #keyAt = 0
   #words = KEY_WORDS
   #hash = 0
-  #slots = new Int32Array(2 * INITIAL_SLOTS)
+  /** Pairs of hash and flow + 1, a power of two of them. */
+  slots: Int32Array
   #mask = INITIAL_SLOTS - 1
   /** First of the free flows that were in use before; each names the next one in HASH. */
   #free = NONE
@@ -75,13 +83,16 @@ export class FlowTable {
    * @param hashSeed - any number; tables of different seeds place the same keys differently.
    * @param directional - gives each direction a flow of its own.
    */
-  constructor(capacity: number, hashSeed: number, directional = false) {
+  constructor(capacity: number, hashSeed: number, directional = false, space: Space = HEAP) {
     this.capacity = capacity
-    this.identity = createFlowIdentity(capacity)
-    this.activity = new ActivityLists(capacity)
+    this.#space = space
+    this.lines = new FlowLines(capacity, space)
+    this.identity = createFlowIdentity(capacity, this.lines.keys, LINE_WORDS)
+    this.activity = new ActivityLog(capacity, this.lines, space)
+    this.slots = space.int32(2 * INITIAL_SLOTS)
     this.#directional = directional
-    this.#key0 = hashSeed | 0
-    this.#key1 = Math.floor(hashSeed / 4294967296) | 0
+    this.key0 = hashSeed | 0
+    this.key1 = Math.floor(hashSeed / 4294967296) | 0
   }
 
   /**
@@ -97,18 +108,17 @@ export class FlowTable {
       const at = KEY_WORDS * k
       swapped[k] = writeKey(batch, start + k, keys, at, this.#directional) ? 1 : 0
       const words = batch.ipVersion[start + k] === 4 ? IPV4_KEY_WORDS : KEY_WORDS
-      hashes[k] = halfSipHash13(keys, at, words, this.#key0, this.#key1)
+      hashes[k] = halfSipHash13(keys, at, words, this.key0, this.key1)
     }
-    const slots = this.#slots
+    const slots = this.slots
     const mask = this.#mask
     const flows = this.preparedFlow
     for (let k = 0; k < count; k++) flows[k] = slots[2 * (hashes[k] & mask) + 1] - 1
-    const held = this.identity.keys
-    const links = this.activity.words
+    const { words } = this.lines
     let read = 0
     for (let k = 0; k < count; k++) {
       const flow = flows[k]
-      if (flow >= 0) read ^= held[KEY_WORDS * flow] ^ links[WORD_STRIDE * flow + HASH]
+      if (flow >= 0) read ^= words[LINE_WORDS * flow]
     }
     this.warmth = read
   }
@@ -128,7 +138,7 @@ export class FlowTable {
     const words = batch.ipVersion[i] === 4 ? IPV4_KEY_WORDS : KEY_WORDS
     const at = KEY_WORDS * PREPARED_PACKETS
     this.lastSwapped = writeKey(batch, i, this.#keys, at, this.#directional)
-    return this.#search(at, words, halfSipHash13(this.#keys, at, words, this.#key0, this.#key1))
+    return this.#search(at, words, halfSipHash13(this.#keys, at, words, this.key0, this.key1))
   }
 
   #search(keyAt: number, words: number, hash: number): number {
@@ -136,15 +146,15 @@ export class FlowTable {
     this.#keyAt = keyAt
     this.#words = words
     this.#hash = hash
-    const slots = this.#slots
-    const keys = this.identity.keys
+    const slots = this.slots
+    const { keys } = this.lines
     const mask = this.#mask
     let slot = hash & mask
     for (;;) {
       const entry = slots[2 * slot + 1]
       if (entry === 0) return NONE
       if (slots[2 * slot] === hash) {
-        const at = KEY_WORDS * (entry - 1)
+        const at = LINE_WORDS * (entry - 1)
         let w = 0
         while (w < words && keys[at + w] === key[keyAt + w]) w++
         if (w === words) return entry - 1
@@ -161,12 +171,13 @@ export class FlowTable {
   insert(): number {
     let flow = this.#free
     if (flow === NONE) flow = this.#touched++
-    else this.#free = this.activity.words[WORD_STRIDE * flow + HASH]
+    else this.#free = this.lines.words[LINE_WORDS * flow + HASH]
+    const { keys } = this.lines
     const words = this.#words
     for (let w = 0; w < KEY_WORDS; w++) {
-      this.identity.keys[KEY_WORDS * flow + w] = w < words ? this.#keys[this.#keyAt + w] : 0
+      keys[LINE_WORDS * flow + w] = w < words ? this.#keys[this.#keyAt + w] : 0
     }
-    this.activity.words[WORD_STRIDE * flow + HASH] = this.#hash
+    this.lines.words[LINE_WORDS * flow + HASH] = this.#hash
     this.activity.add(flow)
     this.count++
     if (2 * this.count > this.#mask + 1) this.#growSlots()
@@ -176,9 +187,9 @@ export class FlowTable {
 
   /** Takes a flow out; its number may be given to another. */
   remove(flow: number): void {
-    const slots = this.#slots
+    const slots = this.slots
     const mask = this.#mask
-    let hole = this.activity.words[WORD_STRIDE * flow + HASH] & mask
+    let hole = this.lines.words[LINE_WORDS * flow + HASH] & mask
     while (slots[2 * hole + 1] !== flow + 1) hole = (hole + 1) & mask
     for (let slot = (hole + 1) & mask; slots[2 * slot + 1] !== 0; slot = (slot + 1) & mask) {
       // An entry may fill the hole unless its home lies behind the hole on the way to where it is.
@@ -191,27 +202,28 @@ export class FlowTable {
     }
     slots[2 * hole + 1] = 0
     this.activity.remove(flow)
-    this.activity.words[WORD_STRIDE * flow + HASH] = this.#free
+    this.lines.words[LINE_WORDS * flow + HASH] = this.#free
     this.#free = flow
     this.count--
   }
 
   /** Makes room for more flows; numbers stay. */
   grow(capacity: number): void {
-    growFlowIdentity(this.identity, capacity)
+    this.lines.grow(capacity)
+    growFlowIdentity(this.identity, capacity, this.lines.keys)
     this.activity.grow(capacity)
     this.capacity = capacity
   }
 
   #growSlots(): void {
     const slots = 2 * (this.#mask + 1)
-    this.#slots = new Int32Array(2 * slots)
+    this.slots = this.#space.int32(2 * slots)
     this.#mask = slots - 1
-    this.activity.visit((flow) => this.#place(flow, this.activity.words[WORD_STRIDE * flow + HASH]))
+    this.activity.visit((flow) => this.#place(flow, this.lines.words[LINE_WORDS * flow + HASH]))
   }
 
   #place(flow: number, hash: number): void {
-    const slots = this.#slots
+    const slots = this.slots
     const mask = this.#mask
     let slot = hash & mask
     while (slots[2 * slot + 1] !== 0) slot = (slot + 1) & mask

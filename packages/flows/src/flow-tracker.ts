@@ -15,9 +15,10 @@
  */
 import { PACKET_OK, type PacketBatch } from '@oddflow/capture'
 import { DEFAULT_FLOW_PROTOCOLS, type FlowProtocol, type SizeMeasure } from '@oddflow/core'
-import { ESTABLISHED, HALF_OPEN, KIND, SWAPPED, TIME_STRIDE, WORD_STRIDE } from './activity-lists.js'
+import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import { PacketCounts } from './flow-counters.js'
 import { FlowEviction, NO_FLOW } from './flow-eviction.js'
+import { KIND, LAST_MICROS, LINE_DOUBLES, LINE_WORDS, SWAPPED } from './flow-lines.js'
 import { flowProtocolTable } from './flow-protocols.js'
 import type { EndReason } from './flow-record.js'
 import type { FlowSink } from './flow-sink.js'
@@ -33,6 +34,8 @@ import {
   SIZE,
   TIME,
 } from './packet-fields.js'
+import { PASS_PACKETS, type PacketPass } from './packet-pass.js'
+import { HEAP } from './space.js'
 
 export interface FlowTrackerOptions {
   readonly idleTimeoutMicros: number
@@ -44,6 +47,8 @@ export interface FlowTrackerOptions {
   readonly protocols?: readonly FlowProtocol[]
   /** Flows that there is room for at first. */
   readonly initialFlows?: number
+  /** Takes runs of ordinary packets; the columns of table and sink are in its space. */
+  readonly pass?: PacketPass | null
 }
 
 const SYN = 2
@@ -64,17 +69,23 @@ export class FlowTracker {
   readonly #eviction: FlowEviction
   readonly #packet: PacketFields = createPacketFields()
   /** One number: the latest time in the capture, of any packet. Tells at the end which flows had been idle. */
-  readonly #clockMicros = new Float64Array(1).fill(Number.NEGATIVE_INFINITY)
-  readonly #makesFlows: Uint8Array
+  readonly clockMicros: Float64Array
+  /** A byte for each protocol: whether it makes flows. */
+  readonly makesFlows: Uint8Array
+  readonly #pass: PacketPass | null
   #captureIndex = 0
 
   constructor(options: FlowTrackerOptions, budget: MemoryBudget, sink: FlowSink) {
     this.#options = options
     this.#budget = budget
     this.#sink = sink
-    this.#makesFlows = flowProtocolTable(options.protocols ?? DEFAULT_FLOW_PROTOCOLS)
+    this.#pass = options.pass ?? null
+    const space = this.#pass?.space ?? HEAP
+    this.clockMicros = space.float64(1).fill(Number.NEGATIVE_INFINITY)
+    this.makesFlows = space.uint8(256)
+    this.makesFlows.set(flowProtocolTable(options.protocols ?? DEFAULT_FLOW_PROTOCOLS))
     const flows = options.initialFlows ?? INITIAL_FLOWS
-    this.table = new FlowTable(flows, options.hashSeed, options.directional)
+    this.table = new FlowTable(flows, options.hashSeed, options.directional, space)
     this.#eviction = new FlowEviction(
       this.table,
       sink,
@@ -87,20 +98,46 @@ export class FlowTracker {
   }
 
   add(batch: PacketBatch): void {
+    if (this.#pass === null) this.#addEach(batch, 0, batch.count)
+    else this.#addRuns(batch, this.#pass)
+  }
+
+  /** Gives runs of ordinary packets to the pass, and takes what stops it. */
+  #addRuns(batch: PacketBatch, pass: PacketPass): void {
+    const { counts } = this
+    const sizes = sizesOf(batch, this.#options.sizeMeasure)
+    for (let start = 0; start < batch.count; start += PASS_PACKETS) {
+      const count = Math.min(PASS_PACKETS, batch.count - start)
+      pass.load(batch, sizes, start, count)
+      // Where nothing is ordinary (a scan), more and more packets are taken at a time.
+      let together = 1
+      for (let at = 0; at < count; ) {
+        const reached = pass.run(this.table, at, count)
+        counts.packets += reached - at
+        counts.packetsInFlows += reached - at
+        if (reached === count) break
+        together = reached === at ? Math.min(PREPARED_PACKETS, 2 * together) : 1
+        at = Math.min(count, reached + together)
+        this.#addEach(batch, start + reached, start + at)
+      }
+    }
+  }
+
+  #addEach(batch: PacketBatch, from: number, to: number): void {
     const { counts, table } = this
-    const { activity } = table
+    const { activity, lines } = table
     const sink = this.#sink
     const packet = this.#packet
-    const clock = this.#clockMicros
+    const clock = this.clockMicros
     const idle = this.#options.idleTimeoutMicros
     const directional = this.#options.directional === true
-    const makesFlows = this.#makesFlows
+    const makesFlows = this.makesFlows
     const sizes = sizesOf(batch, this.#options.sizeMeasure)
     const { status, protocol, timestampMicros, ipVersion, ipBytes, tcpFlags, hopLimit } = batch
-    for (let i = 0; i < batch.count; i++) {
-      const prepared = i % PREPARED_PACKETS
+    for (let i = from; i < to; i++) {
+      const prepared = (i - from) % PREPARED_PACKETS
       if (prepared === 0) {
-        const count = Math.min(PREPARED_PACKETS, batch.count - i)
+        const count = Math.min(PREPARED_PACKETS, to - i)
         table.prepare(batch, i, count)
         sink.warm?.(table.preparedFlow, count)
       }
@@ -136,8 +173,8 @@ export class FlowTracker {
         this.#begin(flow, batch, i)
         continue
       }
-      const last = activity.times[TIME_STRIDE * flow]
-      const words = activity.words
+      const last = lines.times[LINE_DOUBLES * flow + LAST_MICROS]
+      const words = lines.words
       if (time - last > idle) {
         sink.end(flow, 'idle-timeout')
         activity.remove(flow)
@@ -147,7 +184,7 @@ export class FlowTracker {
       }
       // Bare SYNs keep a TCP flow half-open; anything else after the first packet makes it established.
       const flags = tcpFlags[i]
-      if ((flags & SYN_ACK) === SYN && words[WORD_STRIDE * flow + KIND] === HALF_OPEN)
+      if ((flags & SYN_ACK) === SYN && words[LINE_WORDS * flow + KIND] === HALF_OPEN)
         activity.touch(flow, HALF_OPEN)
       else activity.touch(flow, ESTABLISHED)
       if (time < last) {
@@ -159,17 +196,17 @@ export class FlowTracker {
       packet[META] = packetMeta(
         flags,
         hopLimit[i],
-        table.lastSwapped !== (words[WORD_STRIDE * flow + SWAPPED] === 1),
+        table.lastSwapped !== (words[LINE_WORDS * flow + SWAPPED] === 1),
       )
       while (!sink.makeRoom()) this.#eviction.evict(flow)
-      activity.times[TIME_STRIDE * flow] = time
+      lines.times[LINE_DOUBLES * flow + LAST_MICROS] = time
       sink.append(flow, packet)
     }
   }
 
   /** Ends the flows that are idle at `nowMicros`. */
   expire(nowMicros: number): void {
-    if (nowMicros > this.#clockMicros[0]) this.#clockMicros[0] = nowMicros
+    if (nowMicros > this.clockMicros[0]) this.clockMicros[0] = nowMicros
     for (let kind = HALF_OPEN; kind <= ESTABLISHED; kind++) {
       for (;;) {
         const flow = this.table.activity.oldest(kind)
@@ -182,7 +219,7 @@ export class FlowTracker {
   /** Ends all flows, the longest silent first; what comes next is another capture. */
   endCapture(): void {
     this.endOldest(Number.POSITIVE_INFINITY)
-    this.#clockMicros[0] = Number.NEGATIVE_INFINITY
+    this.clockMicros[0] = Number.NEGATIVE_INFINITY
     this.#captureIndex++
   }
 
@@ -203,7 +240,7 @@ export class FlowTracker {
   }
 
   #begin(flow: number, batch: PacketBatch, i: number): void {
-    const { activity, identity, lastSwapped } = this.table
+    const { lines, identity, lastSwapped } = this.table
     const packet = this.#packet
     identity.swapped[flow] = lastSwapped ? 1 : 0
     identity.captureIndex[flow] = this.#captureIndex
@@ -214,19 +251,19 @@ export class FlowTracker {
       identity.macs[at + 6 + b] = batch.destinationMac[6 * i + b]
     }
     packet[META] = packetMeta(batch.tcpFlags[i], batch.hopLimit[i], false)
-    activity.times[TIME_STRIDE * flow] = packet[TIME]
-    activity.words[WORD_STRIDE * flow + SWAPPED] = lastSwapped ? 1 : 0
+    lines.times[LINE_DOUBLES * flow + LAST_MICROS] = packet[TIME]
+    lines.words[LINE_WORDS * flow + SWAPPED] = lastSwapped ? 1 : 0
     while (!this.#sink.makeRoom()) this.#eviction.evict(flow)
     this.counts.flows++
     this.#sink.begin(flow, packet)
   }
 
   #lastMicros(flow: number): number {
-    return this.table.activity.times[TIME_STRIDE * flow]
+    return this.table.lines.times[LINE_DOUBLES * flow + LAST_MICROS]
   }
 
   #isIdle(flow: number): boolean {
-    return this.#clockMicros[0] - this.#lastMicros(flow) > this.#options.idleTimeoutMicros
+    return this.clockMicros[0] - this.#lastMicros(flow) > this.#options.idleTimeoutMicros
   }
 
   #remove(flow: number, reason: EndReason): void {

@@ -8,7 +8,6 @@
  */
 import type { OnePacketRule } from '@oddflow/core'
 import type { CollectedFlows } from './collected-flows.js'
-import { KEY_WORDS } from './flow-identity.js'
 import { ICMP, ICMPV6, protocolName } from './flow-protocols.js'
 import type { FlowRecord } from './flow-record.js'
 
@@ -28,8 +27,8 @@ export function learnOnePacketRule(flows: CollectedFlows): OnePacketRule {
   for (let f = 0; f < flows.count; f++) {
     if (flows.packetOffset[f + 1] - flows.packetOffset[f] !== 1) continue
     total++
-    const head = flows.identity.keys[KEY_WORDS * f]
-    const ports = flows.identity.keys[KEY_WORDS * f + 1]
+    const head = flows.identity.keys[flows.identity.keyStride * f]
+    const ports = flows.identity.keys[flows.identity.keyStride * f + 1]
     const swapped = flows.identity.swapped[f] === 1
     const [a, b] = [ports >>> 16, ports & 0xffff]
     const service = serviceName(head >>> 8, swapped ? b : a, swapped ? a : b)

@@ -9,10 +9,14 @@
  * Columns have their full length from the start in scoring; pages that were never written take no memory.
  */
 import { grown } from './flow-identity.js'
+import { HEAP, type Space } from './space.js'
 
 export const ENTRIES_PER_CHUNK = 4
 const CHUNK = ENTRIES_PER_CHUNK
 const NONE = -1
+/** In a pool's `state`: the first free chunk, or -1; chunks that were ever taken, those after them were never written. */
+const FREE = 0
+const TOUCHED = 1
 
 /** How much an entry holds. */
 export interface EntryLayout {
@@ -30,38 +34,43 @@ export class PacketPool {
   /** Entry `at` has floats[entryFloats · at …] and words[entryWords · at …]. */
   floats: Float64Array
   words: Uint32Array
+  /** Of each chunk that is taken, the one behind it in its record; of each free one, the next free one; -1 is none. */
+  next: Int32Array
+  /** FREE and TOUCHED. */
+  readonly state: Int32Array
   readonly #layout: EntryLayout
-  #next: Int32Array
-  #free = NONE
-  /** Chunks that were ever taken; those after it have never been written. */
-  #touched = 0
+  readonly #space: Space
 
-  constructor(layout: EntryLayout, capacity: number) {
+  constructor(layout: EntryLayout, capacity: number, space: Space = HEAP) {
     this.#layout = layout
+    this.#space = space
     this.capacity = capacity
-    this.floats = new Float64Array(CHUNK * layout.entryFloats * capacity)
-    this.words = new Uint32Array(CHUNK * layout.entryWords * capacity)
-    this.#next = new Int32Array(capacity)
+    this.floats = space.float64(CHUNK * layout.entryFloats * capacity)
+    this.words = space.uint32(CHUNK * layout.entryWords * capacity)
+    this.next = space.int32(capacity)
+    this.state = space.int32(2)
+    this.state[FREE] = NONE
   }
 
   get full(): boolean {
-    return this.#free === NONE && this.#touched === this.capacity
+    return this.state[FREE] === NONE && this.state[TOUCHED] === this.capacity
   }
 
   /** Takes a chunk, linked behind chunk `after` if that is not -1. The pool must not be full. */
   take(after: number): number {
-    let chunk = this.#free
-    if (chunk === NONE) chunk = this.#touched++
-    else this.#free = this.#next[chunk]
-    this.#next[chunk] = NONE
-    if (after !== NONE) this.#next[after] = chunk
+    const { next, state } = this
+    let chunk = state[FREE]
+    if (chunk === NONE) chunk = state[TOUCHED]++
+    else state[FREE] = next[chunk]
+    next[chunk] = NONE
+    if (after !== NONE) next[after] = chunk
     return chunk
   }
 
   /** Gives back the chunks from `head` to `tail`. */
   release(head: number, tail: number): void {
-    this.#next[tail] = this.#free
-    this.#free = head
+    this.next[tail] = this.state[FREE]
+    this.state[FREE] = head
   }
 
   /** Copies the `count` entries of the record that begins with chunk `head` into contiguous arrays. */
@@ -76,15 +85,15 @@ export class PacketPool {
       for (let k = 0; k < entries * entryWords; k++) {
         words[entryWords * done + k] = this.words[CHUNK * entryWords * chunk + k]
       }
-      chunk = this.#next[chunk]
+      chunk = this.next[chunk]
     }
   }
 
   grow(capacity: number): void {
     const { entryFloats, entryWords } = this.#layout
-    this.floats = grown(this.floats, new Float64Array(CHUNK * entryFloats * capacity))
-    this.words = grown(this.words, new Uint32Array(CHUNK * entryWords * capacity))
-    this.#next = grown(this.#next, new Int32Array(capacity))
+    this.floats = grown(this.floats, this.#space.float64(CHUNK * entryFloats * capacity))
+    this.words = grown(this.words, this.#space.uint32(CHUNK * entryWords * capacity))
+    this.next = grown(this.next, this.#space.int32(capacity))
     this.capacity = capacity
   }
 }

@@ -43,6 +43,7 @@ import {
   START,
   STRIDE,
 } from './record-state.js'
+import { HEAP, type Space } from './space.js'
 
 export interface RecordCutterOptions {
   readonly rule: CutRule
@@ -56,6 +57,8 @@ export interface RecordCutterOptions {
   readonly onEarlyRow?: ((record: FlowRecord) => void) | undefined
   /** Chunks beside those for one whole row. */
   readonly chunks?: number
+  /** Where its columns come from. Default the heap. */
+  readonly space?: Space | undefined
 }
 
 export class RecordCutter {
@@ -65,18 +68,25 @@ export class RecordCutter {
   /** Nobody reads it: it stands for what was read in advance. */
   warmth = 0
   readonly #rule: CutRule
-  readonly #entries: RecordEntries
+  readonly entries: RecordEntries
+  readonly #space: Space
   readonly #record: FlowRecord = createFlowRecord()
   readonly #row: Float64Array
   readonly #describe: (flow: number, record: FlowRecord) => void
   readonly #onRecord: (record: FlowRecord) => void
   readonly #onEarlyRow: ((record: FlowRecord) => void) | undefined
   /** STRIDE numbers a flow, two cache lines: every packet needs nearly all of them. */
-  #state = new Float64Array(0)
+  state: Float64Array = new Float64Array(0)
 
   constructor(options: RecordCutterOptions) {
     this.#rule = options.rule
-    this.#entries = new RecordEntries(options.maker, options.budget, options.chunks ?? SPARE_CHUNKS)
+    this.#space = options.space ?? HEAP
+    this.entries = new RecordEntries(
+      options.maker,
+      options.budget,
+      options.chunks ?? SPARE_CHUNKS,
+      this.#space,
+    )
     this.#row = options.row
     this.#describe = options.describe
     this.#onRecord = options.onRecord
@@ -84,22 +94,22 @@ export class RecordCutter {
   }
 
   resize(capacity: number): void {
-    this.#state = grown(this.#state, new Float64Array(STRIDE * capacity))
+    this.state = grown(this.state, this.#space.float64(STRIDE * capacity))
   }
 
   makeRoom(): boolean {
-    return this.#entries.makeRoom()
+    return this.entries.makeRoom()
   }
 
   /** @param piece - number of the flow's record that begins. */
   begin(flow: number, packet: PacketFields, piece = 0): void {
-    this.#state[STRIDE * flow + PIECE] = piece
+    this.state[STRIDE * flow + PIECE] = piece
     this.#open(flow, packet)
   }
 
   append(flow: number, packet: PacketFields): void {
     const rule = this.#rule
-    const state = this.#state
+    const state = this.state
     const at = STRIDE * flow
     const time = packet[TIME]
     const age = time - state[at + START]
@@ -123,7 +133,7 @@ export class RecordCutter {
 
   /** Reads the states of these flows, so that they are near when their packets come. */
   warm(flows: Int32Array, count: number): void {
-    const state = this.#state
+    const state = this.state
     let read = 0
     for (let k = 0; k < count; k++) {
       const at = STRIDE * flows[k]
@@ -146,7 +156,7 @@ export class RecordCutter {
    * that went out already is ripest where room for a flow is wanted, and frees none for packets.
    */
   ripeness(flow: number, forPackets: boolean): number {
-    const state = this.#state
+    const state = this.state
     const at = STRIDE * flow
     if (state[at + GIVEN] === 1) return forPackets ? 0 : Number.POSITIVE_INFINITY
     return state[at + ROW_PACKETS] < this.#rule.minimumPackets ? 0 : state[at + ENTRIES]
@@ -154,7 +164,7 @@ export class RecordCutter {
 
   /** Gives out the flow's row if no packet at `nowMicros` or later can be in it. */
   settle(flow: number, nowMicros: number): void {
-    const state = this.#state
+    const state = this.state
     const at = STRIDE * flow
     if (state[at + GIVEN] === 1) return
     const { split, durationMicros, activeTimeoutMicros, minimumPackets } = this.#rule
@@ -165,7 +175,7 @@ export class RecordCutter {
   }
 
   #open(flow: number, packet: PacketFields): void {
-    const state = this.#state
+    const state = this.state
     const at = STRIDE * flow
     const time = packet[TIME]
     packet[IAT] = 0
@@ -182,20 +192,20 @@ export class RecordCutter {
     state[at + INITIATOR_IP] = 0
     state[at + FLAGS] = 0
     state[at + GIVEN] = 0
-    this.#entries.clear(state, at)
+    this.entries.clear(state, at)
     addTotals(state, at, packet)
     this.#keep(flow, packet)
   }
 
   #keep(flow: number, packet: PacketFields): void {
-    const entry = this.#entries.keep(this.#state, STRIDE * flow, packet)
+    const entry = this.entries.keep(this.state, STRIDE * flow, packet)
     if (entry >= 0 && this.#onEarlyRow !== undefined && this.#isSettled(flow, entry)) this.#giveEarly(flow)
   }
 
   #isSettled(flow: number, entry: number): boolean {
-    const state = this.#state
+    const state = this.state
     const at = STRIDE * flow
-    return state[at + ROW_PACKETS] >= this.#rule.minimumPackets && this.#entries.settled(state, at, entry)
+    return state[at + ROW_PACKETS] >= this.#rule.minimumPackets && this.entries.settled(state, at, entry)
   }
 
   #giveEarly(flow: number): void {
@@ -203,17 +213,17 @@ export class RecordCutter {
     record.noRowReason = null
     record.rowGivenEarly = true
     record.row = this.#makeRow(flow, record)
-    this.#entries.release(this.#state, STRIDE * flow)
-    this.#state[STRIDE * flow + GIVEN] = 1
+    this.entries.release(this.state, STRIDE * flow)
+    this.state[STRIDE * flow + GIVEN] = 1
     this.#onEarlyRow?.(record)
   }
 
   #close(flow: number, reason: EndReason, goesOn: boolean, lastPiece: boolean): void {
     const record = this.#describeRecord(flow, reason)
     record.noRowReason = lastPiece ? 'last-piece' : noRowReason(record, this.#rule.minimumPackets, goesOn)
-    record.rowGivenEarly = this.#state[STRIDE * flow + GIVEN] === 1
+    record.rowGivenEarly = this.state[STRIDE * flow + GIVEN] === 1
     record.row = record.noRowReason === null && !record.rowGivenEarly ? this.#makeRow(flow, record) : null
-    this.#entries.release(this.#state, STRIDE * flow)
+    this.entries.release(this.state, STRIDE * flow)
     countRecord(this.counts, record)
     this.#onRecord(record)
   }
@@ -221,13 +231,13 @@ export class RecordCutter {
   #describeRecord(flow: number, reason: EndReason): FlowRecord {
     const record = this.#record
     this.#describe(flow, record)
-    describeState(this.#state, STRIDE * flow, record)
+    describeState(this.state, STRIDE * flow, record)
     record.endReason = reason
     return record
   }
 
   #makeRow(flow: number, record: FlowRecord): Float64Array {
-    this.#entries.fillRow(this.#state, STRIDE * flow, record, this.#row)
+    this.entries.fillRow(this.state, STRIDE * flow, record, this.#row)
     return this.#row
   }
 }

@@ -11,28 +11,29 @@ import type { MemoryBudget } from './memory-budget.js'
 import type { PacketFields } from './packet-fields.js'
 import { ENTRIES_PER_CHUNK, PacketPool, packetPoolBytes } from './packet-pool.js'
 import { ENTRIES, HEAD, ROW_PACKETS, TAIL } from './record-state.js'
+import { HEAP, type Space } from './space.js'
 
 const NONE = -1
 
 export class RecordEntries {
   readonly #maker: RowMaker
   readonly #budget: MemoryBudget
-  readonly #pool: PacketPool
+  readonly pool: PacketPool
   /** A record's entries, while its row is made. */
   #floats = new Float64Array(0)
   #words = new Uint32Array(0)
 
   /** @param chunks - beside those for one whole row. */
-  constructor(maker: RowMaker, budget: MemoryBudget, chunks: number) {
+  constructor(maker: RowMaker, budget: MemoryBudget, chunks: number, space: Space = HEAP) {
     this.#maker = maker
     this.#budget = budget
-    this.#pool = new PacketPool(maker, chunks + longestRecordChunks(maker))
+    this.pool = new PacketPool(maker, chunks + longestRecordChunks(maker), space)
     budget.usedBytes += cutterPoolBytes(maker, chunks)
   }
 
   /** Makes sure that one entry more can be kept; false if the budget forbids. */
   makeRoom(): boolean {
-    const pool = this.#pool
+    const pool = this.pool
     if (!pool.full) return true
     const maker = this.#maker
     const capacity = this.#budget.reserveMore(pool.capacity, (chunks) => packetPoolBytes(maker, chunks))
@@ -50,7 +51,7 @@ export class RecordEntries {
 
   /** Shows the feature set a packet of the record at `at`; the entry that it makes of it, -1 where it makes none. */
   keep(state: Float64Array, at: number, packet: PacketFields): number {
-    const pool = this.#pool
+    const pool = this.pool
     const maker = this.#maker
     // Whole numbers out of doubles: as such they need no box where a call is not inlined.
     const entries = state[at + ENTRIES] | 0
@@ -72,7 +73,7 @@ export class RecordEntries {
 
   /** Whether no further packet can change the row of the record at `at`, whose last entry is `last`. */
   settled(state: Float64Array, at: number, last: number): boolean {
-    return this.#maker.settled(this.#pool, last, state[at + ENTRIES] | 0, state[at + ROW_PACKETS] | 0)
+    return this.#maker.settled(this.pool, last, state[at + ENTRIES] | 0, state[at + ROW_PACKETS] | 0)
   }
 
   /** Writes the row of the record at `at`. */
@@ -85,13 +86,13 @@ export class RecordEntries {
     if (maker.entryWords * entries > this.#words.length) {
       this.#words = new Uint32Array(maker.entryWords * Math.min(2 * entries, maker.maximumEntries))
     }
-    this.#pool.gather(state[at + HEAD] | 0, entries, this.#floats, this.#words)
+    this.pool.gather(state[at + HEAD] | 0, entries, this.#floats, this.#words)
     maker.fill(this.#floats, this.#words, entries, record, row)
   }
 
   /** Gives back the entries of the record at `at`. */
   release(state: Float64Array, at: number): void {
-    if (state[at + HEAD] !== NONE) this.#pool.release(state[at + HEAD] | 0, state[at + TAIL] | 0)
+    if (state[at + HEAD] !== NONE) this.pool.release(state[at + HEAD] | 0, state[at + TAIL] | 0)
     this.clear(state, at)
   }
 }

@@ -1,7 +1,7 @@
 import { createPacketBatch } from '@oddflow/capture'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { HALF_OPEN } from '../src/activity-lists.js'
+import { HALF_OPEN } from '../src/activity-log.js'
 import { FlowTable } from '../src/index.js'
 import { batchesOf } from './support/packets.js'
 

@@ -17,6 +17,7 @@ export function createIatSizeRows(contract: FlowContract, timeUnit: number): Row
     entryFloats: 1,
     entryWords: 1,
     maximumEntries,
+    keepsFirstPackets: true,
     keeps: (_pool, _last, entries) => entries < maximumEntries,
     write: (pool, at, packet) => {
       pool.floats[at] = packet[IAT]

@@ -12,6 +12,7 @@ export function createIatRows(contract: FlowContract, timeUnit: number): RowMake
     entryFloats: 1,
     entryWords: 0,
     maximumEntries,
+    keepsFirstPackets: true,
     keeps: (_pool, _last, entries) => entries < maximumEntries,
     write: (pool, at, packet) => {
       pool.floats[at] = packet[IAT]

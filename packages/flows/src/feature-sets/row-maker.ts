@@ -17,6 +17,12 @@ export interface RowMaker extends EntryLayout {
   /** The most entries that a record has in the pool; at least 1. */
   readonly maximumEntries: number
   /**
+   * All it does with packets is to keep the time since the previous packet (if entryFloats is 1) and the size (if
+   * entryWords is 1) of the record's first `maximumEntries`, and the row is settled with the last of them: then the
+   * packet pass (packet-pass.ts) keeps them.
+   */
+  readonly keepsFirstPackets?: true
+  /**
    * Looks at a packet of the row. May change the record's last entry, at `last` (never that of another record;
    * -1 before the first), and says whether the packet makes a new one.
    * @param entries - entries that the record has so far.

@@ -12,6 +12,7 @@ export function createSizeRows(contract: FlowContract): RowMaker {
     entryFloats: 0,
     entryWords: 1,
     maximumEntries,
+    keepsFirstPackets: true,
     keeps: (_pool, _last, entries) => entries < maximumEntries,
     write: (pool, at, packet) => {
       pool.words[at] = packet[SIZE]

@@ -13,6 +13,7 @@
  * typed-array path, which gives the same bits. Old browsers compile only small modules at once on the page's
  * main thread: `prepareSimdKernels` compiles without blocking, ahead of the first use.
  */
+import { decodeBase64 } from '@oddflow/core'
 import { MODULE_BASE64 } from './module-bytes.js'
 
 /** All pointers are bytes, and multiples of 16; what the functions do, assembly/ says. */
@@ -191,18 +192,4 @@ function viewsOf({ buffer }: WasmMemory): KernelMemory {
     f32: new Float32Array(buffer),
     i32: new Int32Array(buffer),
   }
-}
-
-const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
-
-/** Own, because neither Node's Buffer nor the browser's atob is everywhere. */
-function decodeBase64(text: string): Uint8Array {
-  const length = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
-  const out = new Uint8Array((length * 3) >> 2)
-  let bits = 0
-  for (let i = 0, at = 0; i < length; i++) {
-    bits = (bits << 6) | ALPHABET.indexOf(text[i]!)
-    if ((i & 3) > 0) out[at++] = bits >> (6 - 2 * (i & 3))
-  }
-  return out
 }

@@ -1,0 +1,187 @@
+/**
+ * ActivityLog: flows by last activity, in two logs that are only ever written at their ends: half-open flows, and
+ * established ones.
+ *
+ * A packet writes the number of its flow behind the last entry, into the flow's line where that is, and that the
+ * flow's entry before it is dead. So it stores three words and waits for none of them, where a linked list would read
+ * and write the lines of four other flows. What is ended first is read off the front, past the dead; the order is
+ * exact.
+ *
+ * A log that is full, or four times as long as its flows are many, is packed: the living move to the front. At least
+ * half of the log is then free, so packing costs an entry or two a packet. Whoever walks along the log leaves a jump
+ * at the front of each run of dead entries, and nobody walks it twice.
+ *
+ * A new flow is half-open; what makes it established is the tracker's business. A flow never goes back.
+ */
+import { type FlowLines, KIND, LINE_WORDS, PLACE } from './flow-lines.js'
+import type { Space } from './space.js'
+
+export const HALF_OPEN = 0
+export const ESTABLISHED = 1
+const KINDS = 2
+const NONE = -1
+
+/** Entries of a log for each flow that there is room for. */
+const ENTRIES_PER_FLOW = 2
+/** No log is packed while it is shorter. */
+const SHORT_LOG = 1024
+/** A log of more entries than so many a flow is packed. */
+const LONG_LOG = 4
+
+/** Entries of each log. */
+export function logEntries(capacity: number): number {
+  return ENTRIES_PER_FLOW * capacity
+}
+
+/** Bytes of the logs for so many flows. */
+export function activityBytes(capacity: number): number {
+  return 4 * KINDS * logEntries(capacity)
+}
+
+/** Fields of a log in `state`, LOG_FIELDS numbers for each kind. */
+export const LOG_FIELDS = 4
+/** Entries so far. */
+export const USED = 0
+/** Entries at which it is to be packed. */
+export const LIMIT = 1
+/** Flows in it. */
+export const COUNT = 2
+/** Everything in front of it is dead. */
+export const FIRST = 3
+
+export class ActivityLog {
+  /** USED, LIMIT, COUNT and FIRST of each kind. */
+  readonly state: Int32Array
+  /** The entries of each kind: a flow, or, of a dead entry, -1 - the next that may live. */
+  entries!: readonly Int32Array[]
+  readonly #lines: FlowLines
+  readonly #space: Space
+  #capacity = 0
+
+  constructor(capacity: number, lines: FlowLines, space: Space) {
+    this.#lines = lines
+    this.#space = space
+    this.state = space.int32(KINDS * LOG_FIELDS)
+    this.#allocate(capacity)
+    for (let kind = 0; kind < KINDS; kind++) this.#setLimit(kind)
+  }
+
+  /** The least recently active flow of a kind, or -1. */
+  oldest(kind: number): number {
+    const { state } = this
+    const at = this.#living(kind, state[LOG_FIELDS * kind + FIRST])
+    state[LOG_FIELDS * kind + FIRST] = at
+    return at === state[LOG_FIELDS * kind + USED] ? NONE : this.entries[kind][at]
+  }
+
+  /** Flows of a kind. */
+  count(kind: number): number {
+    return this.state[LOG_FIELDS * kind + COUNT]
+  }
+
+  /** The next more recently active flow of the same kind, or -1. */
+  newer(flow: number): number {
+    const { words } = this.#lines
+    const kind = words[LINE_WORDS * flow + KIND]
+    const at = this.#living(kind, words[LINE_WORDS * flow + PLACE] + 1)
+    return at === this.state[LOG_FIELDS * kind + USED] ? NONE : this.entries[kind][at]
+  }
+
+  /** Adds a flow as the most recent half-open one. */
+  add(flow: number): void {
+    this.#lines.words[LINE_WORDS * flow + KIND] = HALF_OPEN
+    this.state[COUNT]++
+    this.#write(flow, HALF_OPEN)
+  }
+
+  /** Makes a flow the most recently active one of `kind`. */
+  touch(flow: number, kind: number): void {
+    const { words } = this.#lines
+    const { state } = this
+    const before = words[LINE_WORDS * flow + KIND]
+    this.#kill(flow, before)
+    if (before !== kind) {
+      state[LOG_FIELDS * before + COUNT]--
+      state[LOG_FIELDS * kind + COUNT]++
+      words[LINE_WORDS * flow + KIND] = kind
+    }
+    this.#write(flow, kind)
+  }
+
+  remove(flow: number): void {
+    const { words } = this.#lines
+    const kind = words[LINE_WORDS * flow + KIND]
+    this.state[LOG_FIELDS * kind + COUNT]--
+    this.#kill(flow, kind)
+  }
+
+  /** Calls `visitor` for each flow; it must not change the logs. */
+  visit(visitor: (flow: number) => void): void {
+    for (let kind = HALF_OPEN; kind <= ESTABLISHED; kind++) {
+      for (let flow = this.oldest(kind); flow !== NONE; flow = this.newer(flow)) visitor(flow)
+    }
+  }
+
+  /** Makes room for more flows. */
+  grow(capacity: number): void {
+    const before = this.entries
+    this.#allocate(capacity)
+    for (let kind = 0; kind < KINDS; kind++) {
+      this.entries[kind].set(before[kind])
+      this.#setLimit(kind)
+    }
+  }
+
+  #write(flow: number, kind: number): void {
+    const { state } = this
+    const at = LOG_FIELDS * kind
+    if (state[at + USED] === state[at + LIMIT]) this.#pack(kind)
+    const place = state[at + USED]++
+    this.entries[kind][place] = flow
+    this.#lines.words[LINE_WORDS * flow + PLACE] = place
+  }
+
+  #kill(flow: number, kind: number): void {
+    const place = this.#lines.words[LINE_WORDS * flow + PLACE]
+    this.entries[kind][place] = -2 - place
+  }
+
+  /** The first living entry of a kind from `from` on; the end of the log if there is none. */
+  #living(kind: number, from: number): number {
+    const entries = this.entries[kind]
+    const used = this.state[LOG_FIELDS * kind + USED]
+    let at = from
+    while (at < used && entries[at] < 0) at = -1 - entries[at]
+    if (at > from) entries[from] = -1 - at
+    return at
+  }
+
+  #pack(kind: number): void {
+    const { state } = this
+    const { words } = this.#lines
+    const entries = this.entries[kind]
+    const used = state[LOG_FIELDS * kind + USED]
+    let packed = 0
+    for (let at = 0; at < used; at++) {
+      const flow = entries[at]
+      if (flow < 0) continue
+      words[LINE_WORDS * flow + PLACE] = packed
+      entries[packed++] = flow
+    }
+    state[LOG_FIELDS * kind + USED] = packed
+    state[LOG_FIELDS * kind + FIRST] = 0
+    this.#setLimit(kind)
+  }
+
+  /** The log is packed when it has so many entries. */
+  #setLimit(kind: number): void {
+    const at = LOG_FIELDS * kind
+    const long = Math.max(SHORT_LOG, LONG_LOG * this.state[at + USED])
+    this.state[at + LIMIT] = Math.min(logEntries(this.#capacity), long)
+  }
+
+  #allocate(capacity: number): void {
+    this.#capacity = capacity
+    this.entries = [this.#space.int32(logEntries(capacity)), this.#space.int32(logEntries(capacity))]
+  }
+}

@@ -1,0 +1,245 @@
+/**
+ * PacketPass: runs of ordinary packets, taken by WebAssembly (assembly/packet-pass.ts says which, and how).
+ *
+ * Nine packets of ten begin and end nothing: they belong to a flow that is there, and add to it. For those the
+ * pass does what flow table, record cutter and packet pool do, in one function without a call or a check that
+ * the language asks for, which needs no warming up. All columns that it sees are in one WebAssembly memory that
+ * has its full size from the start, so that no view of it is ever lost; what was never used takes no memory.
+ *
+ * There is none where there is no WebAssembly (some content security policies, `--jitless`), where the memory is
+ * refused, and for feature sets that keep more of a packet than its time and size; then the columns are on the
+ * heap and each packet goes through the same functions as those that stop a run. The results are the same.
+ */
+import type { PacketBatch } from '@oddflow/capture'
+import { decodeBase64 } from '@oddflow/core'
+import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
+import type { CutRule } from './cut-rule.js'
+import type { RowMaker } from './feature-sets/row-maker.js'
+import { KEY_WORDS } from './flow-identity.js'
+import { type FlowTable, PREPARED_PACKETS } from './flow-table.js'
+import type { FlowTracker } from './flow-tracker.js'
+import { MODULE_BASE64 } from './packet-pass-module.js'
+import type { RecordCutter } from './record-cutter.js'
+import { type Space, spaceIn } from './space.js'
+
+/** Packets of a batch that the pass sees at a time: what is copied for them fits into the nearest caches. */
+export const PASS_PACKETS = 512
+
+/** Words of the pass's parameters, in the order of the class Pass of assembly/packet-pass.ts; then come its doubles. */
+const WORDS = [
+  ...['timestampMicros', 'sizes', 'ipBytes', 'sourceAddress', 'destinationAddress', 'sourcePort'],
+  ...['destinationPort', 'status', 'ipVersion', 'protocol', 'tcpFlags', 'keys', 'hashes', 'swapped'],
+  ...['preparedFrom', 'preparedTo', 'warmth', 'makesFlows', 'slots', 'mask', 'key0', 'key1', 'lines'],
+  ...['halfOpen', 'established', 'logs', 'state', 'poolFloats', 'poolWords', 'poolNext', 'pool'],
+  ...['poolChunks', 'maximumEntries', 'keepsTimes', 'keepsSizes', 'early', 'split', 'clock'],
+] as const
+type Word = (typeof WORDS)[number]
+const DOUBLES = ['idleMicros', 'durationMicros', 'activeTimeoutMicros'] as const
+const WORD_BYTES = 8 * Math.ceil(WORDS.length / 2)
+
+const PREPARED_TO = WORDS.indexOf('preparedTo')
+const SLOTS = WORDS.indexOf('slots')
+const MASK = WORDS.indexOf('mask')
+
+/** Bytes of the memory beside the columns of table and records: parameters, scratch and a part of a batch, rounded up. */
+const OWN_BYTES = 64 * 1024
+const PAGE_BYTES = 65536
+
+interface WasmMemory {
+  readonly buffer: ArrayBuffer
+}
+
+/** What is used of the global WebAssembly, which not every environment has. */
+interface WasmGlobal {
+  readonly Module: new (bytes: Uint8Array) => object
+  readonly Instance: new (module: object, imports: object) => { readonly exports: unknown }
+  readonly Memory: new (size: { readonly initial: number; readonly maximum: number }) => WasmMemory
+}
+
+type Run = (parameters: number, from: number, to: number) => number
+
+/** undefined: not compiled yet; null: it cannot be. */
+let compiled: object | null | undefined
+
+/**
+ * A pass whose memory has `columnBytes` for the columns of a table and its records; null where there can be none.
+ */
+export function createPacketPass(columnBytes: number): PacketPass | null {
+  const wasm = (globalThis as { readonly WebAssembly?: WasmGlobal }).WebAssembly
+  const isLittleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
+  if (wasm === undefined || compiled === null || !isLittleEndian) return null
+  try {
+    compiled ??= new wasm.Module(decodeBase64(MODULE_BASE64))
+  } catch {
+    compiled = null // refused by a policy: not an error, only slower
+    return null
+  }
+  try {
+    const pages = Math.ceil((columnBytes + OWN_BYTES) / PAGE_BYTES)
+    const memory = new wasm.Memory({ initial: pages, maximum: pages })
+    const { exports } = new wasm.Instance(compiled, { env: { memory } })
+    return new PacketPass(spaceIn(memory.buffer), (exports as { readonly run: Run }).run)
+  } catch {
+    return null // no address space for it
+  }
+}
+
+export class PacketPass {
+  readonly space: Space
+  readonly #run: Run
+  readonly #words: Int32Array
+  readonly #doubles: Float64Array
+  readonly #timestampMicros: Float64Array
+  readonly #sizes: Uint32Array
+  readonly #ipBytes: Uint32Array
+  readonly #sourceAddress: Uint32Array
+  readonly #destinationAddress: Uint32Array
+  readonly #ports: Uint8Array
+  readonly #sourcePort: Uint16Array
+  readonly #destinationPort: Uint16Array
+  readonly #status: Uint8Array
+  readonly #ipVersion: Uint8Array
+  readonly #protocol: Uint8Array
+  readonly #tcpFlags: Uint8Array
+
+  constructor(space: Space, run: Run) {
+    this.space = space
+    this.#run = run
+    const parameters = space.uint8(WORD_BYTES + 8 * DOUBLES.length)
+    this.#words = new Int32Array(parameters.buffer, parameters.byteOffset, WORDS.length)
+    this.#doubles = new Float64Array(parameters.buffer, parameters.byteOffset + WORD_BYTES, DOUBLES.length)
+    this.#timestampMicros = space.float64(PASS_PACKETS)
+    this.#sizes = space.uint32(PASS_PACKETS)
+    this.#ipBytes = space.uint32(PASS_PACKETS)
+    this.#sourceAddress = space.uint32(4 * PASS_PACKETS)
+    this.#destinationAddress = space.uint32(4 * PASS_PACKETS)
+    this.#ports = space.uint8(4 * PASS_PACKETS)
+    const { buffer, byteOffset } = this.#ports
+    this.#sourcePort = new Uint16Array(buffer, byteOffset, PASS_PACKETS)
+    this.#destinationPort = new Uint16Array(buffer, byteOffset + 2 * PASS_PACKETS, PASS_PACKETS)
+    this.#status = space.uint8(PASS_PACKETS)
+    this.#ipVersion = space.uint8(PASS_PACKETS)
+    this.#protocol = space.uint8(PASS_PACKETS)
+    this.#tcpFlags = space.uint8(PASS_PACKETS)
+  }
+
+  /** Says what the pass works for; all of it has its columns in this pass's space, at their full length. */
+  bind(
+    tracker: FlowTracker,
+    cutter: RecordCutter,
+    maker: RowMaker,
+    rule: CutRule,
+    idleTimeoutMicros: number,
+    givesEarlyRows: boolean,
+  ): void {
+    const { table } = tracker
+    const { pool } = cutter.entries
+    const at = (column: { readonly byteOffset: number }): number => column.byteOffset
+    const values: Record<Word, number> = {
+      timestampMicros: at(this.#timestampMicros),
+      sizes: at(this.#sizes),
+      ipBytes: at(this.#ipBytes),
+      sourceAddress: at(this.#sourceAddress),
+      destinationAddress: at(this.#destinationAddress),
+      sourcePort: at(this.#sourcePort),
+      destinationPort: at(this.#destinationPort),
+      status: at(this.#status),
+      ipVersion: at(this.#ipVersion),
+      protocol: at(this.#protocol),
+      tcpFlags: at(this.#tcpFlags),
+      keys: at(this.space.uint32(KEY_WORDS * PREPARED_PACKETS)),
+      hashes: at(this.space.uint32(PREPARED_PACKETS)),
+      // Behind the bytes, a word each for the flow that it probably is.
+      swapped: at(this.space.uint8(5 * PREPARED_PACKETS)),
+      preparedFrom: 0,
+      preparedTo: 0,
+      warmth: 0,
+      makesFlows: at(tracker.makesFlows),
+      slots: 0,
+      mask: 0,
+      key0: table.key0,
+      key1: table.key1,
+      lines: at(table.lines.words),
+      halfOpen: at(table.activity.entries[HALF_OPEN]),
+      established: at(table.activity.entries[ESTABLISHED]),
+      logs: at(table.activity.state),
+      state: at(cutter.state),
+      poolFloats: at(pool.floats),
+      poolWords: at(pool.words),
+      poolNext: at(pool.next),
+      pool: at(pool.state),
+      poolChunks: pool.capacity,
+      maximumEntries: maker.maximumEntries,
+      keepsTimes: maker.entryFloats,
+      keepsSizes: maker.entryWords,
+      early: givesEarlyRows ? 1 : 0,
+      split: rule.split ? 1 : 0,
+      clock: at(tracker.clockMicros),
+    }
+    WORDS.forEach((name, k) => {
+      this.#words[k] = values[name]
+    })
+    this.#doubles[0] = idleTimeoutMicros
+    this.#doubles[1] = rule.durationMicros
+    this.#doubles[2] = rule.activeTimeoutMicros ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Copies `count` packets of a batch, at most PASS_PACKETS, from `start` on. */
+  load(batch: PacketBatch, sizes: Uint32Array, start: number, count: number): void {
+    copyDoubles(batch.timestampMicros, this.#timestampMicros, start, count)
+    copyWords(sizes, this.#sizes, start, count)
+    copyWords(batch.ipBytes, this.#ipBytes, start, count)
+    copyAddresses(batch.sourceAddress, this.#sourceAddress, batch.ipVersion, start, count)
+    copyAddresses(batch.destinationAddress, this.#destinationAddress, batch.ipVersion, start, count)
+    copyShorts(batch.sourcePort, this.#sourcePort, start, count)
+    copyShorts(batch.destinationPort, this.#destinationPort, start, count)
+    copyBytes(batch.status, this.#status, start, count)
+    copyBytes(batch.ipVersion, this.#ipVersion, start, count)
+    copyBytes(batch.protocol, this.#protocol, start, count)
+    copyBytes(batch.tcpFlags, this.#tcpFlags, start, count)
+    this.#words[PREPARED_TO] = 0
+  }
+
+  /** Takes ordinary packets of those loaded, from `from` on and in front of `to`; the number of the first it does not take. */
+  run({ slots }: FlowTable, from: number, to: number): number {
+    this.#words[SLOTS] = slots.byteOffset
+    this.#words[MASK] = (slots.length >> 1) - 1
+    return this.#run(this.#words.byteOffset, from, to)
+  }
+}
+
+// Not `set`: that wants a view of each column, which is garbage. One function a type, which V8 then compiles for it.
+
+function copyBytes(from: Uint8Array, to: Uint8Array, start: number, count: number): void {
+  for (let k = 0; k < count; k++) to[k] = from[start + k]
+}
+
+function copyShorts(from: Uint16Array, to: Uint16Array, start: number, count: number): void {
+  for (let k = 0; k < count; k++) to[k] = from[start + k]
+}
+
+function copyWords(from: Uint32Array, to: Uint32Array, start: number, count: number): void {
+  for (let k = 0; k < count; k++) to[k] = from[start + k]
+}
+
+function copyDoubles(from: Float64Array, to: Float64Array, start: number, count: number): void {
+  for (let k = 0; k < count; k++) to[k] = from[start + k]
+}
+
+/** Of IPv4 the last word alone is looked at. */
+function copyAddresses(
+  from: Uint32Array,
+  to: Uint32Array,
+  ipVersion: Uint8Array,
+  start: number,
+  count: number,
+): void {
+  for (let k = 0; k < count; k++) {
+    const at = 4 * (start + k)
+    to[4 * k + 3] = from[at + 3]
+    if (ipVersion[start + k] === 4) continue
+    to[4 * k] = from[at]
+    to[4 * k + 1] = from[at + 1]
+    to[4 * k + 2] = from[at + 2]
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * Space: where the columns of a flow table come from: the heap, or the one memory of a packet pass (packet-pass.ts).
+ *
+ * Columns are zero at first.
+ */
+
+export interface Space {
+  uint8(count: number): Uint8Array
+  int32(count: number): Int32Array
+  uint32(count: number): Uint32Array
+  float64(count: number): Float64Array
+}
+
+export const HEAP: Space = {
+  uint8: (count) => new Uint8Array(count),
+  int32: (count) => new Int32Array(count),
+  uint32: (count) => new Uint32Array(count),
+  float64: (count) => new Float64Array(count),
+}
+
+/** Every column of a buffer begins at a multiple of it. */
+export const COLUMN_ALIGNMENT_BYTES = 64
+
+/** Columns one behind the other in a buffer that is large enough; nothing is given back. */
+export function spaceIn(buffer: ArrayBuffer): Space {
+  let used = 0
+  const take = (bytes: number): number => {
+    const at = used
+    used += COLUMN_ALIGNMENT_BYTES * Math.ceil(bytes / COLUMN_ALIGNMENT_BYTES)
+    return at
+  }
+  return {
+    uint8: (count) => new Uint8Array(buffer, take(count), count),
+    int32: (count) => new Int32Array(buffer, take(4 * count), count),
+    uint32: (count) => new Uint32Array(buffer, take(4 * count), count),
+    float64: (count) => new Float64Array(buffer, take(8 * count), count),
+  }
+}
