@@ -179,7 +179,7 @@ function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'held rows are learnt once their like came in so many inputs (default: never)',
+      'held rows are learnt once their like came in so many inputs, and every second one (default: never)',
       whole,
     )
     .option('--confirm-rows <count>', 'and were so many (default: 10)', whole)

@@ -5,7 +5,7 @@
  *
  *     every so many, blindly   kept from learning, for the threshold
  *     found normal             learnt: E-step, M-step, perhaps a place in the reservoir
- *     found novel              dropped, or held until more like it have come in other periods, or to be learnt
+ *     found novel              dropped, or held until more like it have come in other periods (held-rows.ts), or to be learnt
  *     said to be normal        learnt whatever it was found; the novel ones in the round, as components
  *
  * The reservoir is a uniform sample of all rows learnt (Vitter, "Random sampling with a reservoir", 1985, algorithm R).
@@ -13,8 +13,8 @@
  * at random; with a window it is the window.
  */
 import { exp, log, type Rng } from '@oddflow/core'
-import { squaredDistance } from '@oddflow/linalg'
 import { isNovel } from '../threshold.js'
+import { confirmHeld } from './held-rows.js'
 import type { LearningWork } from './learning-work.js'
 import { responsibilitiesInto } from './mixture-evaluator.js'
 import { addPoint, mixtureOfStatistics, scaleStatistics, totalMass } from './mixture-statistics.js'
@@ -82,7 +82,7 @@ export function takeArrivals(
   report.learnt = learnt.length
   learn(work, rows, points, learnt, rng)
   if (options.confirmPeriods !== null) {
-    for (const i of newlyHeld) report.confirmed += confirm(work, rows, i * width)
+    for (const i of newlyHeld) report.confirmed += confirmHeld(work, rows, i * width)
   }
   for (const value of novel) counters.novel += value
   counters.held += report.held
@@ -195,51 +195,4 @@ export function replaceInReservoir(
   }
   reservoir.replace(place, rows, start, 1)
   work.setReservoirPoint(place, points, pointStart)
-}
-
-/**
- * Whether the held row equal to the one at `start` has enough others near it from enough periods; if so they all go to be
- * learnt. Near is a kernel of ½ or more, or for gmm a tenth of the mean squared distance between held rows. Returns how
- * many went.
- */
-function confirm(work: LearningWork, rows: Float64Array, start: number): number {
-  const { held, options, space } = work
-  const { width } = space
-  const h = 'embedding' in work.model ? work.model.embedding.bandwidth : null
-  const reach = h === null ? heldReach(work) : LOG_2 * h * h
-  const near: number[] = []
-  const periods = new Set<number>()
-  for (let i = 0; i < held.count; i++) {
-    if (squaredDistance(held.data, i * width, rows, start, width) > reach) continue
-    near.push(i)
-    periods.add(held.numbers[i]!)
-  }
-  if (near.length < options.confirmRows || periods.size < (options.confirmPeriods ?? 0)) return 0
-  const going = new Uint8Array(held.count)
-  for (const i of near) {
-    if (work.pending.next >= 0) continue
-    work.pending.push(held.data, i * width, 0)
-    going[i] = 1
-  }
-  let gone = 0
-  for (const value of going) gone += value
-  keepInOrder(work, going)
-  return gone
-}
-
-/** Takes the rows marked by place off hold. */
-function keepInOrder(work: LearningWork, going: Uint8Array): void {
-  const { held } = work
-  // places count from the oldest once the buffer is in order, so the marks move with them
-  const first = Math.max(0, held.next)
-  held.filter((place) => going[(place + first) % going.length] === 0)
-}
-
-function heldReach({ held, space }: LearningWork): number {
-  const { width } = space
-  let sum = 0
-  for (let i = 1; i < held.count; i++) {
-    sum += squaredDistance(held.data, i * width, held.data, (i - 1) * width, width)
-  }
-  return held.count > 1 ? (0.1 * sum) / (held.count - 1) : 0
 }

@@ -28,7 +28,8 @@ export interface LearningOptions {
   readonly heldRows?: number
   /** A novel row is confirmed when so many held rows are near it, 1 … 10,000, default 10, … */
   readonly confirmRows?: number
-  /** … that came in so many periods, 1 … 10,000; null, the default: never by itself. */
+  /** … that came in so many periods, 1 … 10,000, and in at least every second one of the stretch; null, the default: never
+   * by itself. */
   readonly confirmPeriods?: number | null
   /** Default `grow`: 10 landmarks when as many novel rows are to be learnt, to twice those the model has. */
   readonly sketch?: SketchPolicy

@@ -174,6 +174,20 @@ describe('the ways of a row', () => {
     expect(novelShare(steady.saved(), newMode(50, 77))).toBeLessThan(0.5)
   })
 
+  it('adds up no bursts that have nothing to do with one another', () => {
+    const learning: LearningOptions = { ...quiet, confirmRows: 6, confirmPeriods: 3 }
+    const confirmedAfter = (periods: readonly number[]): number => {
+      const learner = createLearner(saved, { learning })
+      for (const period of periods) learner.arrive(newMode(8, period), { period })
+      return learner.counters.confirmed
+    }
+    expect(confirmedAfter([1, 2, 12, 13, 25, 40, 41])).toBe(0)
+    expect(confirmedAfter([1, 3, 5])).toBeGreaterThanOrEqual(6)
+    // what came long before does not stand in the way
+    expect(confirmedAfter([1, 2, 60, 61, 62])).toBeGreaterThanOrEqual(6)
+    expect(confirmedAfter([1, 2, 60, 61, 62])).toBeLessThanOrEqual(24)
+  })
+
   it('counts every arrival once', () => {
     const learner = createLearner(saved, { learning: { roundRows: 64, heldRows: 7 } })
     let sum = 0
