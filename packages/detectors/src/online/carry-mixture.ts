@@ -4,8 +4,11 @@
  * When the landmarks change, so does every coordinate, and means and covariances of the old ones mean nothing. Two
  * things are known: where the kept rows lie in both embeddings, and what the old mixture said of them.
  *
- * 1. Over all kept rows an affine map z' ≈ A z + b is fitted by least squares; it takes a component to Aµ + b and
- *    AΣAᵀ + C, with C the covariance of what the map leaves over (it cannot be exact: the embedding is not linear).
+ * 1. Over all kept rows an affine map z' ≈ A z + b is fitted by least squares; it takes a component to Aµ + b + c and
+ *    AΣAᵀ + C, with c and C the mean and covariance of what the map leaves over there (it cannot be exact: the embedding
+ *    is not linear). There: among the rows that the component is responsible for, and LEFTOVER_ROWS rows that have what
+ *    is left over everywhere. With that of all rows alone, small components take on the width of the whole traffic's
+ *    bend with every change of landmarks, and in the end let pass what lies between them.
  * 2. The rows that a component is responsible for say where it went better than a map for all: the component's new
  *    moments are theirs, under the responsibilities of the old mixture in the old embedding, and what the map says
  *    counts beside them as PRIOR_ROWS rows. A component of many kept rows is therefore an M-step, one of few is the
@@ -24,11 +27,15 @@ import {
   emptyStatistics,
   type LearningMixture,
   type MixtureStatistics,
+  takeComponents,
   totalMass,
 } from './mixture-statistics.js'
 
 /** Rows that the map counts as, plus the number of new dimensions. */
 const PRIOR_ROWS = 2
+
+/** Rows that what is left over everywhere counts as, beside what is left over at a component. */
+const LEFTOVER_ROWS = 1
 
 /** Ridge of the least squares, as a share of the mean variance of the old coordinates. */
 const RIDGE = 1e-9
@@ -50,14 +57,17 @@ export function carryMixture(
   const evaluator = createMixtureEvaluator(mixture)
   const responsibilities = new Float64Array(k)
   const own = emptyStatistics('full', k, dAfter)
+  const leftover = emptyStatistics('full', k, dAfter)
+  for (let j = 0; j < k; j++) addComponent(leftover, j, map.leftover, 0)
   for (let i = 0; i < before.count; i++) {
     responsibilitiesInto(evaluator, before.points, i * d, responsibilities, 0)
     // each kept row is one piece of evidence, however many it stands for
     addPoint(own, after.points, i * dAfter, responsibilities, 0, 1)
+    addPoint(leftover, map.leftovers, i * dAfter, responsibilities, 0, 1)
   }
   const out = emptyStatistics('full', k, dAfter)
   for (let j = 0; j < k; j++) {
-    const prior = mappedComponent(statistics, j, map, dAfter)
+    const prior = mappedComponent(statistics, j, map, takeComponents(leftover, [j]))
     scaleTo(prior, PRIOR_ROWS + dAfter)
     addComponent(out, j, prior, 0)
     addComponent(out, j, own, j)
@@ -70,8 +80,10 @@ interface AffineMap {
   /** dAfter × d, row-major. */
   readonly a: Float64Array
   readonly b: Float64Array
-  /** dAfter × dAfter, what is left over. */
-  readonly rest: Float64Array
+  /** count × dAfter, what is left over of each row, … */
+  readonly leftovers: Float64Array
+  /** … and of all, by weight, as LEFTOVER_ROWS rows. */
+  readonly leftover: MixtureStatistics
 }
 
 function fitAffineMap(before: WeightedPoints, after: WeightedPoints, d: number, dAfter: number): AffineMap {
@@ -100,20 +112,28 @@ function fitAffineMap(before: WeightedPoints, after: WeightedPoints, d: number, 
   for (let c = 0; c < d; c++) normal[c * d + c]! += ridge
   const factor = new Float64Array(d * d)
   const a = choleskyInto(normal, 0, d, factor, 0) ? solveRows(factor, cross, d, dAfter) : cross.fill(0)
-  const rest = new Float64Array(dAfter * dAfter)
+  const leftovers = new Float64Array(before.count * dAfter)
+  const leftover = emptyStatistics('full', 1, dAfter)
+  let row = 0
   each((weight) => {
-    for (let r = 0; r < dAfter; r++) for (let c = 0; c < d; c++) y[r]! -= a[r * d + c]! * z[c]!
+    const at = row++ * dAfter
     for (let r = 0; r < dAfter; r++) {
-      for (let c = 0; c < dAfter; c++) rest[r * dAfter + c]! += (weight * y[r]! * y[c]!) / mass
+      leftovers[at + r] = y[r]!
+      for (let c = 0; c < d; c++) leftovers[at + r]! -= a[r * d + c]! * z[c]!
     }
+    addPoint(leftover, leftovers, at, CERTAIN, 0, weight)
   })
+  if (mass > 0) scaleTo(leftover, LEFTOVER_ROWS)
   const b = target.map((value, r) => {
     let sum = value
     for (let c = 0; c < d; c++) sum -= a[r * d + c]! * centre[c]!
     return sum
   })
-  return { a, b, rest }
+  return { a, b, leftovers, leftover }
 }
+
+/** The responsibility of an only component. */
+const CERTAIN = Float64Array.of(1)
 
 /** Rows of X with X·(LLᵀ) = rows. */
 function solveRows(l: Float64Array, rows: Float64Array, d: number, count: number): Float64Array {
@@ -144,20 +164,22 @@ function weightedMean({ count, points, weights }: WeightedPoints, d: number): Fl
   return mean
 }
 
-/** Component j as the map takes it, of mass 1. */
+/** Component j as the map takes it, of mass 1; `leftover` is a single component, of what the map leaves over there. */
 function mappedComponent(
   { d, masses, means, scatters }: MixtureStatistics,
   j: number,
-  { a, b, rest }: AffineMap,
-  dAfter: number,
+  { a, b }: AffineMap,
+  leftover: MixtureStatistics,
 ): MixtureStatistics {
+  const dAfter = leftover.d
+  const rows = Math.max(leftover.masses[0]!, Number.MIN_VALUE)
   const out = emptyStatistics('full', 1, dAfter)
   const covariance = (r: number, c: number): number =>
     scatters[j * d * d + Math.max(r, c) * d + Math.min(r, c)]! / Math.max(masses[j]!, Number.MIN_VALUE)
   out.masses[0] = 1
   const half = new Float64Array(dAfter * d)
   for (let r = 0; r < dAfter; r++) {
-    out.means[r] = b[r]!
+    out.means[r] = b[r]! + leftover.means[r]!
     for (let c = 0; c < d; c++) {
       out.means[r]! += a[r * d + c]! * means[j * d + c]!
       for (let e = 0; e < d; e++) half[r * d + c]! += a[r * d + e]! * covariance(e, c)
@@ -165,7 +187,7 @@ function mappedComponent(
   }
   for (let r = 0; r < dAfter; r++) {
     for (let c = 0; c <= r; c++) {
-      let sum = rest[r * dAfter + c]!
+      let sum = leftover.scatters[r * dAfter + c]! / rows
       for (let e = 0; e < d; e++) sum += half[r * d + e]! * a[c * d + e]!
       out.scatters[r * dAfter + c] = sum
     }

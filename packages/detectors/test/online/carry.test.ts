@@ -109,6 +109,35 @@ describe.each(['kjl', 'centred', 'nystrom'] as const)('sketch updates: %s', (nam
 })
 
 describe('a carried mixture', () => {
+  it('stays as narrow as its rows where the embedding bends elsewhere, however often it is carried', () => {
+    const rng = createRng(2)
+    const n = 400
+    // one component of 8 rows beside one of many, which is bent anew each time
+    const points = createMatrix(n, 2)
+    for (let i = 0; i < n; i++) {
+      points.data.set(i < 8 ? [0.01 * rng.nextNormal(), 6] : [4 * rng.nextNormal(), rng.nextNormal()], 2 * i)
+    }
+    const bent = (times: number): Float64Array =>
+      points.data.map((value, at) => (at % 2 === 0 ? value : value + (times % 2) * points.data[at - 1]! ** 2))
+    let statistics = emptyStatistics('full', 2, 2)
+    for (let i = 0; i < n; i++) {
+      addPoint(statistics, points.data, 2 * i, Float64Array.of(Number(i < 8), Number(i >= 8)), 0, 1)
+    }
+    const weights = new Float64Array(n).fill(1)
+    const width = () => mixtureCovariances(mixtureOfStatistics(statistics, 1e-9) as MixtureModel)[3]!
+    for (let times = 0; times < 21; times++) {
+      statistics = carryMixture(
+        mixtureOfStatistics(statistics, 1e-9),
+        statistics,
+        { count: n, points: bent(times), weights },
+        { count: n, points: bent(times + 1), weights },
+        2,
+      )
+    }
+    // the bend leaves over hundreds; what is there of it in the small component is one row's in all
+    expect(width()).toBeLessThan(60)
+  })
+
   it('is exactly the affine image where the map is affine, with no row too few', () => {
     const rng = createRng(1)
     const n = 60
