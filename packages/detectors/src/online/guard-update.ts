@@ -33,19 +33,49 @@ export interface GuardUpdate {
   readonly shift: number
 }
 
-/** r² of each landmark: the mean squared distance of the rows that it is the nearest landmark of. */
+/** For each kept row the landmark nearest to it, and their squared distance. */
+export interface NearestLandmarks {
+  readonly landmarks: Int32Array
+  readonly squares: Float64Array
+}
+
+/** The first row that equals a landmark is the one that became it, and is compared with the others. */
+export function nearestLandmarks(landmarks: Matrix, { count, rows }: KeptRows): NearestLandmarks {
+  const m = landmarks.rows
+  const distances = new Float64Array(m)
+  const claimed = new Uint8Array(m)
+  const out = { landmarks: new Int32Array(count), squares: new Float64Array(count) }
+  for (let i = 0; i < count; i++) {
+    squaredDistances(rows, i * landmarks.cols, landmarks.data, 0, m, landmarks.cols, distances, 0)
+    let own = -1
+    let nearest = -1
+    for (let j = 0; j < m; j++) {
+      if (distances[j] === 0 && own < 0 && claimed[j] === 0) {
+        claimed[j] = 1
+        own = j
+      } else if (nearest < 0 || distances[j]! < distances[nearest]!) nearest = j
+    }
+    // the only landmark has no other to be compared with
+    if (nearest < 0) nearest = own
+    out.landmarks[i] = nearest
+    out.squares[i] = distances[nearest]!
+  }
+  return out
+}
+
+/** r² of each of m landmarks: the mean squared distance of the rows that it is the nearest landmark of. */
 export function updatedReaches(
-  landmarks: Matrix,
-  kept: KeptRows,
+  m: number,
+  nearest: NearestLandmarks,
+  weights: Float64Array,
   { start, origins, unseen }: GuardUpdate,
   bandwidth: number,
 ): Float64Array {
-  const m = landmarks.rows
   const sums = new Float64Array(m)
   const counts = new Float64Array(m)
-  forEachNearest(landmarks, kept, null, (i, j, square) => {
-    sums[j]! += kept.weights[i]! * square
-    counts[j]! += kept.weights[i]!
+  nearest.landmarks.forEach((j, i) => {
+    sums[j]! += weights[i]! * nearest.squares[i]!
+    counts[j]! += weights[i]!
   })
   let total = 0
   let mass = 0
@@ -66,42 +96,11 @@ export function updatedReaches(
 }
 
 /** −‖x − l‖² / r² of each kept row, l the nearest landmark. */
-export function supportsOf(landmarks: Matrix, kept: KeptRows, squaredReaches: Float64Array): Float64Array {
-  const out = new Float64Array(kept.count)
-  forEachNearest(landmarks, kept, squaredReaches, (i, _, support) => {
-    out[i] = -support
-  })
-  return out
-}
-
-/**
- * Calls `visit` with each row, the landmark nearest to it, and its squared distance, over the landmark's reach where
- * those are given. The first row that equals a landmark is the one that became it, and is compared with the others.
- */
-function forEachNearest(
-  landmarks: Matrix,
-  { count, rows }: KeptRows,
-  squaredReaches: Float64Array | null,
-  visit: (row: number, landmark: number, value: number) => void,
-): void {
-  const m = landmarks.rows
-  const distances = new Float64Array(m)
-  const claimed = new Uint8Array(m)
-  for (let i = 0; i < count; i++) {
-    squaredDistances(rows, i * landmarks.cols, landmarks.data, 0, m, landmarks.cols, distances, 0)
-    let own = -1
-    let nearest = -1
-    for (let j = 0; j < m; j++) {
-      if (distances[j] === 0 && own < 0 && claimed[j] === 0) {
-        claimed[j] = 1
-        own = j
-      } else if (nearest < 0 || distances[j]! < distances[nearest]!) nearest = j
-    }
-    // the only landmark has no other to be compared with
-    if (nearest < 0) nearest = own
-    const reach = squaredReaches === null ? 1 : squaredReaches[nearest]!
-    visit(i, nearest, distances[nearest]! / reach)
-  }
+export function supportsOf(
+  { landmarks, squares }: NearestLandmarks,
+  squaredReaches: Float64Array,
+): Float64Array {
+  return squares.map((square, i) => -(square / squaredReaches[landmarks[i]!]!))
 }
 
 /** The tail table of old knots, standing for `unseen` rows and moved by `shift`, and of values with weights. */

@@ -6,7 +6,13 @@
  */
 import type { EmbeddedMixtureModel } from '../model.js'
 import type { Threshold } from '../threshold.js'
-import { blendedTailTable, type KeptRows, supportsOf, updatedReaches } from './guard-update.js'
+import {
+  blendedTailTable,
+  type KeptRows,
+  nearestLandmarks,
+  supportsOf,
+  updatedReaches,
+} from './guard-update.js'
 import type { LearningWork } from './learning-work.js'
 import { totalMass } from './mixture-statistics.js'
 import { shareThatIs } from './poisoning-guard.js'
@@ -25,9 +31,10 @@ export function updateGuardTables(work: LearningWork): void {
   const kept: KeptRows = { count, rows: data, weights }
   const { landmarks, bandwidth } = model.embedding
   const update = { start: first, origins: work.origins, unseen: work.unseenRows, shift: work.densityShift }
-  const squaredReaches = updatedReaches(landmarks, kept, update, bandwidth)
+  const nearest = nearestLandmarks(landmarks, kept)
+  const squaredReaches = updatedReaches(landmarks.rows, nearest, weights, update, bandwidth)
   const densities = work.keptDensities()
-  const supports = supportsOf(landmarks, kept, squaredReaches)
+  const supports = supportsOf(nearest, squaredReaches)
   work.replaceModel({
     ...model,
     supportGuard: {
