@@ -136,7 +136,7 @@ async function main() {
   ).rows
   const cells = METHODS.flatMap(({ name, options }) =>
     sets.flatMap((set) => {
-      const row = reference.find((r) => r.tuning === 'minimal' && r.detector === options.detector)
+      const row = reference.find((r) => r.tuning === 'minimal' && r.detector === `${options.detector}${options.centre ? '-centred' : ''}`)
       const [referenceMean, referenceSd] = row.figures[`${set}-rows`]
       const { mean, sd } = spread(runs.filter((r) => r.set === set && r.method === name).map((r) => r.auc))
       const allowed = Math.max(

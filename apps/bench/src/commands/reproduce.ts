@@ -1,13 +1,13 @@
 /** `oddflow-bench reproduce`: data sets × detectors × tuning, each a few repeats, into a file of trials. */
 
 import { DataError } from '@oddflow/core'
-import { DETECTOR_NAMES, type DetectorName, isDetectorName } from '@oddflow/detectors'
 import { type Tuning, trialKey } from '@oddflow/evaluation'
 import { availableManifests } from '../datasets/available.js'
 import { featuresOf } from '../datasets/load-repeat.js'
 import { FEATURES, type Manifest } from '../datasets/manifest.js'
 import { UsageError } from '../errors.js'
 import { jobKey, planJobs } from '../run/job.js'
+import { isMethodName, METHOD_NAMES, type MethodName } from '../run/methods.js'
 import { runIntoFile } from '../run/run-into-file.js'
 
 export interface ReproduceOptions {
@@ -27,7 +27,7 @@ export interface ReproduceOptions {
 
 /** Resolves to the exit code: 1 when a trial could not be made. */
 export async function reproduce(options: ReproduceOptions): Promise<number> {
-  const detectors = (options.detectors ?? DETECTOR_NAMES).map(checkDetector)
+  const detectors = (options.detectors ?? METHOD_NAMES).map(checkMethod)
   for (const name of options.features ?? []) {
     if ((FEATURES as readonly string[]).includes(name)) continue
     throw new UsageError(`${name}: no such features; there are ${FEATURES.join(', ')}`)
@@ -50,7 +50,7 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
   return runIntoFile({ ...options, jobs, keyOf: trialKey, keyOfJob: jobKey })
 }
 
-function checkDetector(name: string): DetectorName {
-  if (isDetectorName(name)) return name
-  throw new UsageError(`${name}: no such detector; there are ${DETECTOR_NAMES.join(', ')}`)
+function checkMethod(name: string): MethodName {
+  if (isMethodName(name)) return name
+  throw new UsageError(`${name}: no such detector; there are ${METHOD_NAMES.join(', ')}`)
 }

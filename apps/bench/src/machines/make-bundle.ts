@@ -15,7 +15,6 @@ import {
   createScoreWorkspace,
   decodeModelFile,
   fitDetector,
-  isDetectorName,
   scoreSamples,
 } from '@oddflow/detectors'
 import { type Trial, workKey } from '@oddflow/evaluation'
@@ -25,6 +24,7 @@ import type { Manifest } from '../datasets/manifest.js'
 import { FileError } from '../errors.js'
 import { writeFileWhole } from '../output/write-file.js'
 import { measureScores } from '../run/measure-scores.js'
+import { isMethodName, type MethodName } from '../run/methods.js'
 import { encodeTrialModel } from '../run/trial-model.js'
 import { VERSION } from '../version.js'
 import { hashScores, sha256 } from './digest.js'
@@ -102,7 +102,7 @@ function load(
 function scoreItem(trial: Trial, { train, tests }: LoadedRepeat, write: Write): ScoreItem {
   const { dataset, features, tuning, repeat, seed, dataSha256 } = trial
   const parameters = checkStoredParameters(trial.parameters)
-  const detector = parameters.detector
+  const detector = methodOf(trial)
   const fitted = fitDetector(train, parameters, createRng(seed).fork(`repeat ${repeat}`))
   const bytes = encodeTrialModel(fitted, train, { oddflowVersion: VERSION, seed, dataSha256 })
   const { detector: model } = decodeModelFile(bytes)
@@ -123,6 +123,11 @@ function scoreItem(trial: Trial, { train, tests }: LoadedRepeat, write: Write): 
     ...writeTest(data, write),
     expected: { modelSha256: write(`models/${name}.model`, bytes), scoresSha256: hashScores(scores) },
   }
+}
+
+function methodOf(trial: Trial): MethodName {
+  if (isMethodName(trial.detector)) return trial.detector
+  throw new DataError(`${workKey(trial)}: there is no detector of that name`)
 }
 
 /** Test rows that several items share are one file. */
@@ -153,7 +158,7 @@ function fitItem(trial: Trial, all: Matrix, refitRows: number, write: Write): Fi
       kind: 'fit',
       dataset,
       features,
-      detector: parameters.detector,
+      detector: methodOf(trial),
       seed,
       trainRows: train.rows,
       dataSha256,
@@ -169,7 +174,7 @@ function firstOfEach(trials: readonly Trial[]): Trial[] {
   const found = new Map<string, Trial>()
   for (const trial of [...trials].sort((a, b) => (a.tuning < b.tuning ? 1 : -1))) {
     const key = [trial.dataset, trial.features, trial.detector, trial.seed].join(' ')
-    if (!found.has(key) && isDetectorName(trial.detector)) found.set(key, trial)
+    if (!found.has(key)) found.set(key, trial)
   }
   return [...found.values()].sort((a, b) => (workKey(a) < workKey(b) ? -1 : 1))
 }

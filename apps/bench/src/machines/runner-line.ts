@@ -5,8 +5,8 @@
  * each is taken field by field, of bounded length, with nothing in it but short printable text and finite numbers.
  */
 import { FormatError, parseStrictJson } from '@oddflow/core'
-import { DETECTOR_NAMES } from '@oddflow/detectors'
 import { z } from 'zod'
+import { METHOD_NAMES } from '../run/methods.js'
 
 /** UTF-16 units in a line. */
 export const MAXIMUM_LINE_LENGTH = 65_536
@@ -21,7 +21,7 @@ const amount = z.number().min(0)
 const share = z.number().min(0).max(1)
 const whole = z.number().int().min(0)
 const count = z.number().int().min(1)
-const detector = z.enum(DETECTOR_NAMES)
+const detector = z.enum(METHOD_NAMES)
 const sample = z.enum(['all', 'protocol'])
 
 export const machineShape = z.strictObject({

@@ -6,8 +6,9 @@
  * got, so that whatever comes back says for itself whether it is equal. `files` has the SHA-256 of everything else in
  * the bundle, the program included: the hash of `work.json` is the hash of the bundle.
  */
-import type { CheckedParameters, DetectorName } from '@oddflow/detectors'
+import type { CheckedParameters } from '@oddflow/detectors'
 import type { TestSample, Tuning } from '@oddflow/evaluation'
+import type { MethodName } from '../run/methods.js'
 
 export const WORK_FILE = 'work.json'
 export const PROGRAM_FILE = 'oddflow-bench.mjs'
@@ -17,7 +18,7 @@ export interface ScoreWork {
   readonly kind: 'score'
   readonly dataset: string
   readonly features: string
-  readonly detector: DetectorName
+  readonly detector: MethodName
   readonly tuning: Tuning
   readonly repeat: number
   readonly seed: number
@@ -29,7 +30,7 @@ export interface FitWork {
   readonly kind: 'fit'
   readonly dataset: string
   readonly features: string
-  readonly detector: DetectorName
+  readonly detector: MethodName
   readonly seed: number
   /** n. */
   readonly trainRows: number

@@ -1,15 +1,16 @@
 /** Jobs: the trials that a run is to make, in an order that does not depend on what is there already. */
-import type { DetectorName } from '@oddflow/detectors'
 import { type Tuning, workKey } from '@oddflow/evaluation'
 import { repeatsOf } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
 import type { SweepSetting } from '../sweep/plans.js'
+import type { MethodName } from './methods.js'
 import { isTunable } from './recipe.js'
 
 export interface Job {
   readonly manifest: Manifest
   readonly features: string
-  readonly detector: DetectorName
+  /** As the trial calls it. */
+  readonly detector: MethodName
   readonly tuning: Tuning
   readonly repeat: number
   readonly seed: number
@@ -21,7 +22,7 @@ export interface PlanOptions {
   readonly manifests: readonly Manifest[]
   /** Of a manifest, those that are to be run. */
   readonly featuresOf: (manifest: Manifest) => readonly string[]
-  readonly detectors: readonly DetectorName[]
+  readonly detectors: readonly MethodName[]
   readonly tunings: readonly Tuning[]
   /** At most so many repeats of each data set. */
   readonly repeats: number

@@ -8,6 +8,7 @@
  */
 import { DETECTORS, type DetectorName, type DetectorOptions } from '@oddflow/detectors'
 import { applicableGrid, type Candidate, gridCandidates, PAPER_GRID, type Tuning } from '@oddflow/evaluation'
+import { type MethodName, methodOptions } from './methods.js'
 
 export const UNTUNED_QUANTILE = 0.25
 
@@ -16,17 +17,18 @@ function applies(detector: DetectorName, option: string): boolean {
 }
 
 /** Every candidate, in the order in which ties go to the first; one without tuning. */
-export function candidatesOf(detector: DetectorName, tuning: Tuning): Candidate[] {
+export function candidatesOf(method: MethodName, tuning: Tuning): Candidate[] {
+  const own = methodOptions(method)
   const fixed: DetectorOptions = {
-    detector,
-    ...(applies(detector, 'centre') ? { centre: false } : {}),
-    ...(applies(detector, 'supportGuard') ? { supportGuard: false } : {}),
+    ...(applies(own.detector, 'centre') ? { centre: false } : {}),
+    ...(applies(own.detector, 'supportGuard') ? { supportGuard: false } : {}),
+    ...own,
   }
   const grid = tuning === 'minimal' ? PAPER_GRID : { bandwidthQuantile: [UNTUNED_QUANTILE] }
   return gridCandidates(fixed, applicableGrid(fixed, grid))
 }
 
 /** Whether there is anything to choose. */
-export function isTunable(detector: DetectorName): boolean {
-  return candidatesOf(detector, 'minimal').length > 1
+export function isTunable(method: MethodName): boolean {
+  return candidatesOf(method, 'minimal').length > 1
 }

@@ -49,9 +49,8 @@ const referenceAuc = z.strictObject({
   rows: z.array(
     z.strictObject({
       tuning,
+      /** As trials name it: the reference of a centred sketch is `…-centred`. */
       detector: z.string(),
-      /** KJL with centred columns, as in the authors' code; OddFlow's is not. */
-      centred: z.boolean(),
       runs: z.number().int().min(2),
       figures: z.record(z.string(), figure),
     }),

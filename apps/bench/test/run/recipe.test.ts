@@ -1,15 +1,15 @@
-import { DETECTOR_NAMES } from '@oddflow/detectors'
 import { describe, expect, it } from 'vitest'
+import { METHOD_NAMES, methodOptions } from '../../src/run/methods.js'
 import { candidatesOf, isTunable } from '../../src/run/recipe.js'
 
 describe('the recipe', () => {
-  it.each(DETECTOR_NAMES)('sets nothing that does not apply to %s', (detector) => {
+  it.each(METHOD_NAMES)('sets nothing that does not apply to %s', (method) => {
     for (const tuning of ['none', 'minimal'] as const) {
-      for (const { parameters } of candidatesOf(detector, tuning)) {
-        expect(parameters.detector).toBe(detector)
+      for (const { parameters } of candidatesOf(method, tuning)) {
+        expect(parameters.detector).toBe(methodOptions(method).detector)
       }
     }
-    expect(candidatesOf(detector, 'none').length).toBe(1)
+    expect(candidatesOf(method, 'none').length).toBe(1)
   })
 
   it("is the paper's", () => {
@@ -26,5 +26,15 @@ describe('the recipe', () => {
     expect(candidatesOf('oc-kjl-qs', 'minimal').length).toBe(10)
     expect(candidatesOf('oc-kjl', 'minimal').length).toBe(100)
     expect(isTunable('oc-nystrom-qs')).toBe(true)
+  })
+
+  it('tells a centred sketch from the one of the text by that alone', () => {
+    for (const detector of ['oc-kjl', 'oc-kjl-qs', 'oc-kjl-svm'] as const) {
+      const [text, centred] = [detector, `${detector}-centred` as const].map((method) =>
+        candidatesOf(method, 'minimal').map(({ parameters }) => parameters),
+      )
+      expect(text!.every((p) => 'embedding' in p && 'centre' in p.embedding && !p.embedding.centre)).toBe(true)
+      expect(centred).toEqual(text!.map((p) => ({ ...p, embedding: { kind: 'kjl', centre: true } })))
+    }
   })
 })
