@@ -1,0 +1,25 @@
+/** Values of options as the command line gives them: each parser takes one or says what was expected. */
+import { InvalidArgumentError } from 'commander'
+
+export function names(value: string): string[] {
+  const found = value.split(',').map((name) => name.trim())
+  if (found.includes('')) throw new InvalidArgumentError('expected names separated by commas')
+  return found
+}
+
+export function whole(least: number, most: number): (value: string) => number {
+  return (value) => {
+    const found = Number(value)
+    if (!/^\d+$/.test(value) || found < least || found > most) {
+      throw new InvalidArgumentError(`expected a whole number from ${least} to ${most}`)
+    }
+    return found
+  }
+}
+
+export function machineName(value: string): string {
+  if (!/^[a-z0-9][a-z0-9.+-]{0,63}$/.test(value)) {
+    throw new InvalidArgumentError('expected a short name of a-z, 0-9, hyphens')
+  }
+  return value
+}

@@ -1,0 +1,40 @@
+/** `reproduce`. */
+import { Command } from 'commander'
+import { names, whole } from './option-values.js'
+import {
+  TRIALS,
+  withData,
+  withDatasets,
+  withDetectors,
+  withMachine,
+  withRepeats,
+  withTestRuns,
+  withTuning,
+} from './shared-options.js'
+
+export function reproduceCommand(): Command {
+  const command = withDatasets(withData(new Command('reproduce')))
+    .description('run trials; a run that was stopped goes on where it was')
+    .option('--features <names>', 'iat-size, stats-header, samp-size (default: all that are there)', names)
+  withRepeats(withTuning(withDetectors(command)), 5).option(
+    '--workers <count>',
+    'trials at the same time (default: one CPU less than there are)',
+    whole(1, 256),
+  )
+  return withMachine(withTestRuns(command))
+    .option('--trials <file>', 'where trials are kept', TRIALS)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  oddflow-bench reproduce --tuning none
+  oddflow-bench reproduce --tuning minimal --datasets ctu-rows --detectors ocsvm,oc-kjl-qs --workers 1
+  oddflow-bench reproduce --machine rspi --trials rspi.jsonl
+
+Times are wall-clock times: for a speed table, run with --workers 1 on a machine that does nothing else.`,
+    )
+    .action(async (options) => {
+      const { reproduce } = await import('../commands/reproduce.js')
+      process.exitCode = await reproduce(options)
+    })
+}

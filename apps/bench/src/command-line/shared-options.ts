@@ -1,0 +1,69 @@
+/** Options that several commands have alike, and where files are when nothing is said. */
+import { join } from 'node:path'
+import { type Command, Option } from 'commander'
+import { machineName, names, whole } from './option-values.js'
+
+export const RESULTS = 'docs/results'
+export const TRIALS = `${RESULTS}/trials.jsonl`
+
+export function defaultData(): string {
+  return join(process.env.ODDFLOW_SHARED ?? join('..', 'shared'), 'data', 'paper')
+}
+
+export function withManifests(command: Command): Command {
+  return command.option('--manifests <dir>', 'folder of manifests (default: those of the paper)')
+}
+
+export function withData(command: Command): Command {
+  return withManifests(command).option('--data <dir>', 'folder of the data sets', defaultData())
+}
+
+export function withTuning(command: Command): Command {
+  return command.addOption(
+    new Option('--tuning <which>', 'none, minimal, or both')
+      .choices(['none', 'minimal', 'both'])
+      .default('both'),
+  )
+}
+
+/** `repeats`: how many, when nothing is said. */
+export function withRepeats(command: Command, repeats: number): Command {
+  return withSeed(
+    command.option(
+      '--repeats <count>',
+      'training repeats, as far as a data set has them',
+      whole(1, 1000),
+      repeats,
+    ),
+  )
+}
+
+export function withSeed(command: Command): Command {
+  return command.option('--seed <number>', 'seed of all randomness', whole(0, Number.MAX_SAFE_INTEGER), 1)
+}
+
+export function withTestRuns(command: Command): Command {
+  return command.option('--test-runs <count>', 'timed passes over the test rows', whole(1, 1000), 20)
+}
+
+export function withMachine(command: Command): Command {
+  return command.option(
+    '--machine <name>',
+    'name of this machine in the tables: server, rspi, nano, …',
+    machineName,
+    'server',
+  )
+}
+
+/** `otherwise`: which, when nothing is said. */
+export function withDatasets(command: Command, otherwise = 'all that are there'): Command {
+  return command.option(
+    '--datasets <names>',
+    `these alone, separated by commas (default: ${otherwise})`,
+    names,
+  )
+}
+
+export function withDetectors(command: Command): Command {
+  return command.option('--detectors <names>', 'these alone, separated by commas (default: all)', names)
+}

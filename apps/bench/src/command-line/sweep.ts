@@ -1,0 +1,41 @@
+/** `sweep nu`, `sweep scaler`, `sweep rows`. */
+import { Argument, Command } from 'commander'
+import { SWEEP_DATASETS, SWEEP_NAMES, type SweepName } from '../sweep/names.js'
+import { whole } from './option-values.js'
+import {
+  RESULTS,
+  withData,
+  withDatasets,
+  withDetectors,
+  withMachine,
+  withRepeats,
+  withTestRuns,
+} from './shared-options.js'
+
+export function sweepCommand(): Command {
+  const command = withDatasets(withData(new Command('sweep')), SWEEP_DATASETS.join(','))
+    .description('untuned trials over a range of settings; a sweep that was stopped goes on where it was')
+    .addArgument(
+      new Argument(
+        '<what>',
+        'nu: OCSVM over nu beside OC-KJL and OC-Nystrom over m, d, k; scaler: scalers × bandwidths × detectors; rows: training rows × detectors',
+      ).choices(SWEEP_NAMES),
+    )
+  withRepeats(withDetectors(command), 3).option(
+    '--workers <count>',
+    'trials at the same time; times are of a machine that does nothing else at 1',
+    whole(1, 256),
+    1,
+  )
+  return withMachine(withTestRuns(command))
+    .option('--trials <file>', 'where trials are kept (default: sweep-WHAT.jsonl in docs/results)')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  oddflow-bench sweep nu\n  oddflow-bench sweep rows --datasets unb-rows',
+    )
+    .action(async (what: SweepName, options) => {
+      const { sweep } = await import('../commands/sweep.js')
+      const trials = options.trials ?? `${RESULTS}/sweep-${what}.jsonl`
+      process.exitCode = await sweep(what, { ...options, trials })
+    })
+}

@@ -1,0 +1,20 @@
+/** `tables`. */
+import { Command } from 'commander'
+import { names } from './option-values.js'
+import { RESULTS, TRIALS, withManifests } from './shared-options.js'
+
+export function tablesCommand(): Command {
+  return withManifests(new Command('tables'))
+    .description("the paper's tables beside what was measured, from trials alone")
+    .option('--trials <files>', 'files of trials, separated by commas; machines merge', names, [TRIALS])
+    .option('--results <dir>', 'folder of machines.jsonl and sweep-*.jsonl, for their pages', RESULTS)
+    .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv, .html and the other pages', RESULTS)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  oddflow-bench tables\n  oddflow-bench tables --trials server.jsonl,rspi.jsonl --out results',
+    )
+    .action(async (options) => {
+      const { tables } = await import('../commands/tables.js')
+      tables(options)
+    })
+}
