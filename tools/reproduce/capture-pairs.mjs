@@ -11,11 +11,12 @@
  * data/pairs under ODDFLOW_SHARED, or ../shared beside the checkout. Build the packages first.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { CAPTURE_PAIRS, pairNames, readPair } from './pairs.mjs'
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '../..')
 const { values: args } = parseArgs({
@@ -26,9 +27,7 @@ const { values: args } = parseArgs({
     redraw: { type: 'boolean', default: false },
   },
 })
-const data = resolve(
-  args.data ?? join(process.env.ODDFLOW_SHARED ?? join(checkout, '../shared'), 'data/pairs'),
-)
+const data = resolve(args.data ?? CAPTURE_PAIRS)
 const out = resolve(args.out ?? join(checkout, 'docs/results/capture-pairs'))
 const SEEDS = Array.from({ length: Number(args.seeds) }, (_, i) => i + 1)
 const DETECTORS = ['oc-kjl-qs', 'oc-nystrom-qs']
@@ -64,7 +63,7 @@ function measure() {
   const results = []
   try {
     for (const setting of SETTINGS) {
-      for (const name of readdirSync(data).sort()) {
+      for (const name of pairNames(data)) {
         const result = runPair(setting, name)
         results.push(result)
         process.stderr.write(`${setting.name}  ${name}  ${JSON.stringify(result.auc)}\n`)
@@ -82,15 +81,7 @@ function measure() {
 }
 
 function runPair(setting, name) {
-  const manifest = JSON.parse(readFileSync(join(data, name, 'manifest.json'), 'utf8'))
-  const paths = (files) => files.map(({ file }) => join(data, name, file))
-  const numbered = (odd) =>
-    paths(
-      manifest.normal.files.filter(({ file }) => Number(/(\d+)(?:-STA)?\.pcap/.exec(file)[1]) % 2 === odd),
-    )
-  const captures = { train: numbered(1), normal: numbered(0), novel: paths(manifest.novel.files) }
-  const normalFilter = hosts(manifest.normal.filter)
-  const novelFilter = hosts(manifest.novel.filter)
+  const { captures, normalFilter, novelFilter, baseline } = readPair(data, name)
   const folder = join(scratch, setting.name.replace(/\W+/g, '-'), name)
   mkdirSync(folder, { recursive: true })
   const auc = {}
@@ -153,7 +144,6 @@ function runPair(setting, name) {
     ),
   )
   python = incumbent.versions
-  const baseline = manifest.baseline.auc_mean_std_by_quantile
   return {
     setting: setting.name,
     pair: name,
@@ -227,15 +217,6 @@ function page() {
     '',
   )
   return lines.join('\n')
-}
-
-function hosts({ ip }) {
-  return ip === undefined
-    ? null
-    : [ip]
-        .flat()
-        .map((address) => `host ${address}`)
-        .join(' or ')
 }
 
 function flag(name, value) {
