@@ -47,6 +47,7 @@ describe('oddflow-bench reproduce', () => {
     const killed = join(folder, 'killed.jsonl')
     const rng = createRng(11)
     const counts: number[] = []
+    let kills = 0
     for (let kill = 0; kill < 10; kill++) {
       // some trials later, and then anywhere in the work on the next one
       const enough = lineCount(killed) + Math.floor(6 * rng.nextFloat())
@@ -60,10 +61,12 @@ describe('oddflow-bench reproduce', () => {
         }, 5)
       })
       clearInterval(watch)
-      if (outcome.signal === null) expect(outcome).toMatchObject({ code: 0 })
+      if (outcome.signal === 'SIGKILL') kills++
+      else expect(outcome).toMatchObject({ code: 0, signal: null })
       counts.push(lineCount(killed))
     }
-    // some kills came in the middle of the work, or this would have shown nothing
+    // kills came, and in the middle of the work, or this would have shown nothing
+    expect(kills).toBeGreaterThanOrEqual(5)
     expect(counts.some((count) => count > 0 && count < 48)).toBe(true)
     expect(await runBench(command(killed, '--workers', '2'))).toMatchObject({ code: 0 })
     const found = readTrials(killed)
@@ -98,6 +101,18 @@ describe('oddflow-bench reproduce', () => {
       `oddflow-bench: blue: the rows are not those of the trials in ${trials}; give another --trials\n`,
     )
     expect(readFileSync(trials).equals(before)).toBe(true)
+  }, 60_000)
+
+  it('says once what fails every trial of a data set alike', async () => {
+    const damaged = writeSmallData(join(folder, 'damaged'), ['blue'], 3)
+    copyFileSync(join(damaged.manifests, 'blue.json'), join(damaged.data, 'blue', 'X_test.npy'))
+    const trials = join(folder, 'damaged.jsonl')
+    const args = command(trials, '--tuning', 'none', '--datasets', 'blue')
+    args[args.indexOf('--data') + 1] = damaged.data
+    const { code, stderr } = await runBench(args)
+    expect(code).toBe(1)
+    expect(stderr.match(/X_test\.npy/g)?.length).toBe(1)
+    expect(stderr).toContain('12 trials asked for, 0 were there, 0 made, 12 failed')
   }, 60_000)
 
   it('gives the same results whatever the number of workers', async () => {

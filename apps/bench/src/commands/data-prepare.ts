@@ -4,6 +4,7 @@ import { datasetFolder } from '../datasets/load-repeat.js'
 import type { CapturesManifest } from '../datasets/manifest.js'
 import { type PoolReport, preparePools } from '../datasets/prepare.js'
 import { chooseManifests, OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { requireFolder } from '../datasets/require-folder.js'
 import { UsageError } from '../errors.js'
 import { complain, note, print } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
@@ -20,6 +21,7 @@ export async function dataPrepare(dir: string, options: DataPrepareOptions): Pro
     throw new UsageError(`${rows.name}: is of feature rows, and there is nothing to prepare`)
   }
   const manifests = chosen.filter((manifest): manifest is CapturesManifest => manifest.kind === 'captures')
+  requireFolder(dir)
   const progress = createProgress()
   let failures = 0
   progress.start(manifests.length)

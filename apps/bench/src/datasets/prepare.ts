@@ -136,7 +136,7 @@ function learnContract(flows: CollectedFlows, featureSet: Features): FlowContrac
 function filesOf(manifest: CapturesManifest, folder: string, side: 'normal' | 'novel'): readonly string[] {
   const { found, missing } = captureFiles(folder, side, manifest[side])
   if (missing.length > 0) {
-    throw new DataError(`${missing.join(', ')}: is not there; ${whereToGet(manifest)}`)
+    throw new DataError(`no ${missing.join(', no ')}; ${whereToGet(manifest)}`)
   }
   return found
 }

@@ -1,7 +1,7 @@
 /** Whether a data set is there and is what its manifest says: findings, a line each. */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { OddFlowError } from '@oddflow/core'
 import { captureFiles } from './capture-files.js'
 import { datasetFolder, loadRepeat } from './load-repeat.js'
@@ -34,7 +34,12 @@ function verifyRows(manifest: RowsManifest, data: string, folder: string): Findi
     ...repeats.flatMap((r) => [`X_train_r${r}.npy`, `X_val_r${r}.npy`, `y_val_r${r}.npy`]),
   ]
   const missing = files.filter((file) => !existsSync(join(folder, file)))
-  if (missing.length > 0) return missing.map((file) => bad(`${join(folder, file)}: is not there`))
+  if (missing.length === files.length) {
+    return [bad(`no rows: expected in ${folder} ${files.join(', ')}`)]
+  }
+  if (missing.length > 0) {
+    return [bad(`${missing.length} of ${files.length} files are not in ${folder}: ${missing.join(', ')}`)]
+  }
   const changed = files.filter((file) => {
     const expected = manifest.sha256?.[file]
     if (expected === undefined) return false
@@ -59,13 +64,18 @@ function verifyRows(manifest: RowsManifest, data: string, folder: string): Findi
 
 function verifyCaptures(manifest: CapturesManifest, folder: string): Finding[] {
   const findings: Finding[] = []
+  const absent: string[] = []
   for (const side of ['normal', 'novel'] as const) {
     const { found, missing } = captureFiles(folder, side, manifest[side])
-    for (const file of missing) findings.push(bad(`${file}: is not there; ${whereToGet(manifest)}`))
+    absent.push(...missing)
     if (found.length > 0) findings.push(ok(`${side}: ${found.length} captures`))
   }
-  if (!existsSync(join(folder, 'pool.json')))
-    return [...findings, bad('not prepared; run: oddflow-bench data prepare')]
+  if (absent.length > 0) findings.push(bad(`no ${absent.join(', no ')}; ${whereToGet(manifest)}`))
+  if (!existsSync(join(folder, 'pool.json'))) {
+    if (absent.length > 0) return findings
+    const command = `oddflow-bench data prepare ${dirname(folder)} --datasets ${manifest.name}`
+    return [...findings, bad(`not prepared; run: ${command}`)]
+  }
   for (const features of pooledFeatures(folder)) findings.push(...verifyPool(manifest, folder, features))
   return findings
 }

@@ -32,6 +32,7 @@ export async function runIntoFile({ jobs, keyOf, keyOfJob, ...options }: RunOpti
   const machine = describeMachine(options.machine, workers)
   const file = openTrials(options.trials, keyOf)
   const progress = createProgress()
+  const said = new Set<string>()
   let failures = 0
   let made = 0
   try {
@@ -62,6 +63,10 @@ export async function runIntoFile({ jobs, keyOf, keyOfJob, ...options }: RunOpti
       },
       onFailure({ manifest, detector, tuning, repeat }, reason) {
         failures++
+        // a file that will not do fails every trial alike
+        const once = `${manifest.name}: ${reason}`
+        if (said.has(once)) return
+        said.add(once)
         complain(`${manifest.name}, ${detector}, tuning ${tuning}, repeat ${repeat}: ${reason}`)
       },
     })

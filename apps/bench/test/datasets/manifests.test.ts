@@ -8,6 +8,7 @@ import { type CapturesManifest, checkManifest } from '../../src/datasets/manifes
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
 import { verifyDataset } from '../../src/datasets/verify.js'
 import { sharedPath } from '../support/shared.js'
+import { writeSmallData } from '../support/small-data.js'
 
 const own = readManifests(OWN_MANIFESTS)
 const captures = own.filter((manifest): manifest is CapturesManifest => manifest.kind === 'captures')
@@ -80,9 +81,23 @@ describe('the manifests that come with the program', () => {
   it('say what is missing and who offers it', () => {
     const ctu = captures.find(({ name }) => name === 'ctu')!
     const texts = verifyDataset(ctu, join(folder, 'nothing')).map(({ text }) => text)
-    expect(texts.join('\n')).toMatch(/ctu.normal.*is not there; its publisher is Stratosphere Laboratory/)
+    expect(texts.join('\n')).toMatch(
+      /^no .*ctu.normal.*, no .*ctu.novel.*; its publisher is Stratosphere Laboratory/,
+    )
     const sfrig = captures.find(({ name }) => name === 'sfrig')!
     expect(verifyDataset(sfrig, folder)[0]?.text).toMatch(/the paper names no place that offers it/)
+  })
+
+  it('name the files of rows that are missing, all of them or some, in one line', () => {
+    const { data, manifests } = writeSmallData(join(folder, 'partial'), ['blue'], 2)
+    const [blue] = readManifests(manifests)
+    expect(verifyDataset(blue!, data)).toMatchObject([{ ok: true }])
+    rmSync(join(data, 'blue', 'X_val_r1.npy'))
+    expect(verifyDataset(blue!, data)).toEqual([
+      { ok: false, text: `1 of 8 files are not in ${join(data, 'blue')}: X_val_r1.npy` },
+    ])
+    const [none] = verifyDataset(blue!, join(folder, 'nothing'))
+    expect(none!.text).toMatch(/^no rows: expected in .*blue X_test\.npy, y_test\.npy, X_train_r0\.npy, /)
   })
 })
 

@@ -136,8 +136,14 @@ describe('oddflow-bench data prepare', () => {
     expect(stdout).toBe('')
     const lines = stderr.trimEnd().split('\n')
     expect(lines.length).toBe(2)
-    expect(lines[0]).toMatch(/^oddflow-bench: ctu: .*normal.*is not there; its publisher is Stratosphere/)
+    expect(lines[0]).toMatch(/^oddflow-bench: ctu: no .*normal.*; its publisher is Stratosphere/)
     expect(existsSync(join(folder, 'ctu'))).toBe(false)
+  })
+
+  it.each(['verify', 'prepare'])('%s tells a folder that is none from one without captures', async (name) => {
+    const outcome = await runBench(['data', name, join(folder, 'nowhere')])
+    expect(outcome).toMatchObject({ code: 1, stdout: '' })
+    expect(outcome.stderr).toMatch(/^oddflow-bench: .*nowhere: cannot read it: no such file or folder/)
   })
 
   it('has nothing to do for rows', async () => {
