@@ -85,7 +85,12 @@ function withWork(command: Command): Command {
     .option('--datasets <names>', 'trials of these alone, separated by commas', names)
     .option('--detectors <names>', 'trials of these alone, separated by commas', names)
   return withTestRuns(
-    withTuning(command).option('--repeats <count>', 'trials of the first so many repeats', whole(1, 1000), 1000),
+    withTuning(command).option(
+      '--repeats <count>',
+      'trials of the first so many repeats',
+      whole(1, 1000),
+      1000,
+    ),
   ).option(
     '--refit-rows <count>',
     'rows of the fits that are made there again, to compare bytes; 0: none',

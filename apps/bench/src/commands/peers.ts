@@ -1,135 +1,92 @@
 /** `oddflow-bench peers`: the one-class SVM of others beside ours on the same rows. Exit code 1 when one fails. */
-import { cpus, loadavg } from 'node:os'
-import { createRng, OddFlowError } from '@oddflow/core'
-import { checkParameters, createScoreWorkspace, fitDetector, scoreSamples } from '@oddflow/detectors'
-import { openScratchFolder } from '@oddflow/program'
+import { existsSync } from 'node:fs'
+import { OddFlowError } from '@oddflow/core'
+import { type Trial, type Tuning, workKey } from '@oddflow/evaluation'
 import { availableManifests } from '../datasets/available.js'
-import { loadRepeat, repeatsOf } from '../datasets/load-repeat.js'
+import { repeatsOf } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
 import { complain, note, print } from '../output/messages.js'
-import { median } from '../peers/median.js'
-import {
-  PEERS,
-  type Peer,
-  type PeerReading,
-  readPeerReadings,
-  writePeerReadings,
-} from '../peers/peer-reading.js'
-import { runPeer } from '../peers/run-peers.js'
-import { measureScores } from '../run/measure-scores.js'
-import { UNTUNED_QUANTILE } from '../run/recipe.js'
+import { compareSvm } from '../peers/compare-svm.js'
+import { PEERS, type Peer, peerKey, readPeerReadings, writePeerReadings } from '../peers/peer-reading.js'
+import { readTrials } from '../run/trials-file.js'
 
 export interface PeersOptions {
   readonly data: string
   readonly manifests?: string
   readonly datasets?: readonly string[]
+  readonly tuning: 'none' | 'minimal' | 'both'
   readonly repeats: number
   readonly seed: number
   readonly testRuns: number
+  readonly trials: string
   readonly out: string
+}
+
+interface Row {
+  readonly manifest: Manifest
+  readonly tuning: Tuning
+  readonly repeat: number
 }
 
 export async function peers(options: PeersOptions): Promise<number> {
   const readings = readPeerReadings(options.out)
+  const there = new Set(readings.map(peerKey))
+  const trials = existsSync(options.trials) ? readTrials(options.trials) : []
   const absent = new Set<Peer>()
   let failures = 0
-  for (const manifest of availableManifests(options)) {
-    for (let repeat = 0; repeat < Math.min(options.repeats, repeatsOf(manifest)); repeat++) {
-      for (const peer of PEERS) {
-        const isThere = readings.some(
-          (r) =>
-            r.dataset === manifest.name && r.repeat === repeat && r.seed === options.seed && r.peer === peer,
-        )
-        if (isThere || absent.has(peer)) continue
-        try {
-          const reading = await compare(manifest, repeat, peer, options)
-          if (reading === null) absent.add(peer)
-          else {
-            readings.push(reading)
-            writePeerReadings(options.out, readings)
-            print(
-              `${manifest.name}, repeat ${repeat}: AUC ${reading.ours.auc.toFixed(4)}, ${peer} ${reading.theirs.auc.toFixed(4)}`,
-            )
-          }
-        } catch (error) {
-          if (!(error instanceof OddFlowError)) throw error
-          failures++
-          complain(`${manifest.name}, repeat ${repeat}: ${error.message}`)
+  let untried = 0
+  for (const { manifest, tuning, repeat } of plan(options)) {
+    const work = { dataset: manifest.name, tuning, repeat, seed: options.seed }
+    const trial = trialOf(trials, work)
+    if (trial === null && tuning === 'minimal') {
+      untried++
+      continue
+    }
+    for (const peer of PEERS) {
+      if (absent.has(peer) || there.has(peerKey({ ...work, peer }))) continue
+      const what = `${manifest.name}, tuning ${tuning}, repeat ${repeat}`
+      try {
+        const reading = await compareSvm(peer, { ...options, manifest, tuning, repeat, trial })
+        if (reading === null) absent.add(peer)
+        else {
+          readings.push(reading)
+          writePeerReadings(options.out, readings)
+          print(`${what}: AUC ${reading.ours.auc.toFixed(4)}, ${peer} ${reading.theirs.auc.toFixed(4)}`)
         }
+      } catch (error) {
+        if (!(error instanceof OddFlowError)) throw error
+        failures++
+        complain(`${what}: ${error.message}`)
       }
     }
   }
   for (const peer of absent) note(`${peer}: absent: not installed here`)
+  if (untried > 0) {
+    note(
+      `${options.trials}: ${untried} tuned repeats left out, of which it has no trial of ocsvm: run oddflow-bench reproduce`,
+    )
+  }
   return failures === 0 ? 0 : 1
 }
 
-/** null when the peer is not installed. */
-async function compare(
-  manifest: Manifest,
-  repeat: number,
-  peer: Peer,
-  { data, seed, testRuns }: PeersOptions,
-): Promise<PeerReading | null> {
-  const { train, tests, dataSha256 } = loadRepeat(manifest, data, repeat, seed)
-  const [{ data: test }, { data: timed }] = [tests[0]!, tests[tests.length - 1]!]
-  const parameters = checkParameters({ detector: 'ocsvm', bandwidthQuantile: UNTUNED_QUANTILE })
-  const started = performance.now()
-  const model = fitDetector(train, parameters, createRng(seed).fork(`repeat ${repeat}`))
-  const trainMillis = performance.now() - started
-  const { kernel } = model.svm
-  const workspace = createScoreWorkspace(model)
-  const scores = scoreSamples(model, test.rows, new Float64Array(test.rows.rows), workspace)
-  const out = new Float64Array(timed.rows.rows)
-  const pass = (): number => {
-    const from = performance.now()
-    scoreSamples(model, timed.rows, out, workspace)
-    return performance.now() - from
-  }
-  pass()
-  const testMillis = Array.from({ length: testRuns }, pass)
-  if (kernel.kind !== 'rbf') throw new RangeError('an rbf kernel was asked for')
-  const folder = openScratchFolder('oddflow-bench-peer')
-  try {
-    const result = await runPeer(peer, {
-      folder: folder.path,
-      train,
-      test: test.rows,
-      timed: timed.rows,
-      bandwidth: kernel.bandwidth,
-      nu: parameters.nu,
-      tolerance: parameters.tolerance,
-      runs: testRuns,
-    })
-    if (result === null) return null
-    return {
-      format: 1,
-      dataset: manifest.name,
-      dataSha256,
-      repeat,
-      seed,
-      trainRows: train.rows,
-      testRows: timed.rows.rows,
-      peer,
-      version: result.version,
-      bandwidth: kernel.bandwidth,
-      nu: parameters.nu,
-      theirs: {
-        auc: measureScores(result.scores, test.isNovel.data).auc,
-        supportVectors: result.supportVectors,
-        trainMillis: result.trainMillis,
-        testMillis: result.testMillis === null ? null : median(result.testMillis),
-      },
-      ours: {
-        auc: measureScores(scores, test.isNovel.data).auc,
-        supportVectors: model.svm.dualCoefficients.length,
-        trainMillis,
-        testMillis: median(testMillis),
-      },
-      node: process.versions.node,
-      cpu: (cpus()[0]?.model ?? 'unknown').trim().slice(0, 200),
-      loadAverage: loadavg()[0] ?? null,
-    }
-  } finally {
-    folder.remove()
-  }
+function plan(options: PeersOptions): Row[] {
+  const tunings: Tuning[] = options.tuning === 'both' ? ['none', 'minimal'] : [options.tuning]
+  return availableManifests(options).flatMap((manifest) =>
+    tunings.flatMap((tuning) =>
+      Array.from({ length: Math.min(options.repeats, repeatsOf(manifest)) }, (_, repeat) => ({
+        manifest,
+        tuning,
+        repeat,
+      })),
+    ),
+  )
+}
+
+/** Of the machine that trained it. */
+function trialOf(
+  trials: readonly Trial[],
+  work: Pick<Trial, 'dataset' | 'tuning' | 'repeat' | 'seed'>,
+): Trial | null {
+  const key = workKey({ ...work, features: 'iat-size', detector: 'ocsvm' })
+  return trials.find((trial) => workKey(trial) === key && trial.trainMillis !== null) ?? null
 }

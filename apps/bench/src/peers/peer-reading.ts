@@ -24,15 +24,18 @@ const side = z.strictObject({
 })
 
 const shape = z.strictObject({
-  format: z.literal(1),
+  format: z.literal(2),
   dataset: z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/),
   dataSha256: z.string().regex(/^[0-9a-f]{64}$/),
+  tuning: z.enum(['none', 'minimal']),
   repeat: z.number().int().min(0),
   seed: z.number().int().min(0),
   trainRows: z.number().int().min(1),
   testRows: z.number().int().min(1),
   peer: z.enum(PEERS),
   version: text,
+  /** Of the pair distances, and what came of it; null where the bandwidth itself was given. */
+  bandwidthQuantile: z.number().min(0).max(1).nullable(),
   bandwidth: amount,
   nu: z.number().min(0).max(1),
   theirs: side,
@@ -44,8 +47,14 @@ const shape = z.strictObject({
 
 export type PeerReading = z.infer<typeof shape>
 
-export const peerKey = ({ dataset, repeat, seed, peer }: PeerReading): string =>
-  [dataset, repeat, seed, peer].join(' ')
+export const peerKey = ({
+  dataset,
+  tuning,
+  repeat,
+  seed,
+  peer,
+}: Pick<PeerReading, 'dataset' | 'tuning' | 'repeat' | 'seed' | 'peer'>): string =>
+  [dataset, tuning, repeat, seed, peer].join(' ')
 
 /** None when there is no file. Throws an error that begins with the path and names the line. */
 export function readPeerReadings(path: string): PeerReading[] {

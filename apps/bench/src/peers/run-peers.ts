@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url'
 import { DataError, decodeNpyMatrix, encodeNpy, type Matrix } from '@oddflow/core'
 import { z } from 'zod'
 import { runProcess, whyFailed } from '../machines/reach/run-process.js'
+import { findPython } from './find-python.js'
 import type { Peer } from './peer-reading.js'
 
 const SKLEARN = fileURLToPath(new URL('../../peers/sklearn_ocsvm.py', import.meta.url))
@@ -42,9 +43,6 @@ export function runPeer(peer: Peer, work: PeerWork): Promise<PeerResult | null> 
   return peer === 'scikit-learn' ? runSklearn(work) : runLibsvm(work)
 }
 
-/** Debian's own Python has Debian's packages, whatever else is on the path. */
-const PYTHONS = ['/usr/bin/python3', 'python3']
-
 const sklearnAnswer = z.object({
   version: z.string(),
   trainMillis: z.number(),
@@ -53,14 +51,7 @@ const sklearnAnswer = z.object({
 })
 
 async function runSklearn(work: PeerWork): Promise<PeerResult | null> {
-  let python: string | null = null
-  for (const command of PYTHONS) {
-    const found = await runProcess(command, ['-c', 'import sklearn'], LIMITS)
-    if (found.code === 0) {
-      python = command
-      break
-    }
-  }
+  const python = await findPython()
   if (python === null) return null
   for (const name of ['train', 'test', 'timed'] as const) {
     writeFileSync(join(work.folder, `${name}.npy`), encodeNpy(work[name]))

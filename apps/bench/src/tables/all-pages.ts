@@ -8,12 +8,14 @@ import type { Trial } from '@oddflow/evaluation'
 import { readEmbeddings } from '../embeddings/embedding-reading.js'
 import { readReadings } from '../machines/reading.js'
 import { readPeerReadings } from '../peers/peer-reading.js'
+import { readSpeedReadings } from '../peers/speed/speed-reading.js'
 import { readTrials } from '../run/trials-file.js'
 import { SWEEP_NAMES, type SweepName } from '../sweep/names.js'
 import { sweepTrialKey } from '../sweep/sweep-key.js'
 import { renderEmbeddingsPage } from './embeddings-page.js'
 import { renderMachinesPage } from './machines-page.js'
 import { renderPeersPage } from './peers-page.js'
+import { renderPeersSpeedPage } from './peers-speed-page.js'
 import { renderNuSweep } from './sweep-nu-page.js'
 import { renderRowsSweep } from './sweep-rows-page.js'
 import { renderScalerSweep } from './sweep-scaler-page.js'
@@ -31,6 +33,8 @@ export function renderPages(folder: string): ReadonlyMap<string, string> {
   if (readings.length > 0) pages.set('machines.md', renderMachinesPage(readings))
   const peers = readPeerReadings(join(folder, 'peers.jsonl'))
   if (peers.length > 0) pages.set('peers.md', renderPeersPage(peers))
+  const speed = readSpeedReadings(join(folder, 'peers-speed.jsonl'))
+  if (speed.length > 0) pages.set('peers-speed.md', renderPeersSpeedPage(speed))
   const embeddings = readEmbeddings(join(folder, 'embeddings.json'))
   if (embeddings !== null) {
     for (const [file, content] of renderEmbeddingsPage(embeddings)) pages.set(file, content)

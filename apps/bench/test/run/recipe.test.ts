@@ -33,7 +33,9 @@ describe('the recipe', () => {
       const [text, centred] = [detector, `${detector}-centred` as const].map((method) =>
         candidatesOf(method, 'minimal').map(({ parameters }) => parameters),
       )
-      expect(text!.every((p) => 'embedding' in p && 'centre' in p.embedding && !p.embedding.centre)).toBe(true)
+      expect(text!.every((p) => 'embedding' in p && 'centre' in p.embedding && !p.embedding.centre)).toBe(
+        true,
+      )
       expect(centred).toEqual(text!.map((p) => ({ ...p, embedding: { kind: 'kjl', centre: true } })))
     }
   })

@@ -17,11 +17,17 @@ it('the committed tables are what the committed trials give', () => {
   const pages = renderPages(results)
   // each file of measurements has its page
   for (const file of readdirSync(results).filter((name) =>
-    /^(machines|peers|sweep-.*)\.jsonl$|^embeddings\.json$/.test(name),
+    /^(machines|peers|peers-speed|sweep-.*)\.jsonl$|^embeddings\.json$/.test(name),
   )) {
     expect([...pages.keys()]).toContain(file.replace(/\.jsonl?$/, '.md'))
   }
-  for (const [name, content] of [...renderReport(report), ...pages]) {
+  const written = [...renderReport(report), ...pages]
+  // and each page that says it is generated is one of these
+  for (const file of readdirSync(results).filter((name) => name.endsWith('.md'))) {
+    if (!readFileSync(`${results}${file}`, 'utf8').includes('Written by `oddflow-bench tables`')) continue
+    expect(written.map(([name]) => name)).toContain(file)
+  }
+  for (const [name, content] of written) {
     const committed = readFileSync(`${results}${name}`, 'utf8')
     expect(committed === content, `${name}: run npm run -s oddflow-bench -- tables`).toBe(true)
   }
