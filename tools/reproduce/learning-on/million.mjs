@@ -1,5 +1,5 @@
 /**
- * A million rows, ten at a time: memory, positive-definiteness, time, and the same bytes when it is done again.
+ * A million rows, one by one: memory, positive-definiteness, time, and the same bytes when it is done again.
  *
  * Rows are drawn at random from real ones (sfrig) with a little noise, one in five hundred from far away, with
  * exponential forgetting, so that components are born and die. The heap is measured after garbage collection.
@@ -10,7 +10,7 @@ import { loadSet, part, trainModel } from './shared.mjs'
 
 const UPDATES = 1_000_000
 /** Rows of an arrival. */
-const BATCH = 10
+const BATCH = 1
 const SAMPLES = 10
 /** The rows are replayed in full a second time for this many of them. */
 const REPLAYED = 100_000

@@ -46,10 +46,15 @@ function planPart({ setting, sets, first, seeds }, chart, picture) {
     ),
   ])
   const last = (points) => points[points.length - 1]
+  /** Over the last 500 rows. */
+  const perArrival = (points) => {
+    const recent = points.filter(({ n }) => n > last(points).n - 500)
+    return recent.reduce((sum, { millis }) => sum + millis / recent.length, 0)
+  }
   const rows = sets.flatMap(({ set, batch, online, method2Millis }) => [
     ...online.map(
       ({ name, points, refusedRounds, rounds }) =>
-        `| ${set} | ${name} | ${fraction(points[0].auc)} | ${fraction(last(points).auc)} | ${fraction(last(batch).auc)} | ${signed(last(points).auc - last(batch).auc)} | ${last(points).millis.toFixed(2)} | ${last(batch).millis.toFixed(0)} | ${(last(batch).millis / last(points).millis).toFixed(0)} | ${refusedRounds} of ${rounds} |`,
+        `| ${set} | ${name} | ${fraction(points[0].auc)} | ${fraction(last(points).auc)} | ${fraction(last(batch).auc)} | ${signed(last(points).auc - last(batch).auc)} | ${perArrival(points).toFixed(2)} | ${last(batch).millis.toFixed(0)} | ${(last(batch).millis / perArrival(points)).toFixed(0)} | ${refusedRounds} of ${rounds} |`,
     ),
     `| ${set} | one by one, Method 2 (first 300) | | | | | ${method2Millis.toFixed(2)} | ${last(batch).millis.toFixed(0)} | ${(last(batch).millis / method2Millis).toFixed(0)} | |`,
   ])
@@ -57,13 +62,19 @@ function planPart({ setting, sets, first, seeds }, chart, picture) {
 
 The plan in the paper's source: both models begin with ${first} rows; the online one takes in what arrives, said to be
 normal, as training rows are; the batch one is trained anew, here at every 500 rows. AUC on the whole test set, mean of seeds
-${seeds.join(', ')}; time per arrival (the last 500) against one training at n = 5,000, medians.
+${seeds.join(', ')}; processor time per arrival (the last 500) against one training at n = 5,000, medians. The text's loop keeps every row,
+projects all of them again, and has no guard; the other ways are bounded. Where U grows, it is by ten rows a batch.
 
 | set | online | AUC at ${first} | AUC at 5,000 | batch | difference | ms per arrival | ms of a training | ratio | rounds refused |
 |---|---|--:|--:|--:|--:|--:|--:|--:|--:|
 ${rows.join('\n')}
 
 ${picture('auc', chart.lines(curves, { x: 'n', y: 'auc', series: 'way', facet: 'set', xLabel: 'rows', yLabel: 'AUC' }))}
+
+Where nothing but the mixture learns, AUC stays what it was; training anew changes landmarks too, and on these sets loses AUC with
+more rows. So does a sketch that grows each round. On sfrig it loses .2 with seed 1 in one round: the mixture alone moves by .05
+there, and the rest is the support guard's, for which a row drawn as a landmark vouches for the novelties around it.
+By default landmarks come only when something new is to be learnt.
 
 ${picture(
   'time',
@@ -125,22 +136,36 @@ function driftPart({ setting, cases, periods, change, rows, bursts }, chart, pic
   )
   const lines = cases.map(
     (c) =>
-      `| ${c.name} | ${percent(c.before.frozen)}, ${percent(c.before.updating)} | ${percent(c.during.frozen)}, ${percent(c.during.updating)} | ${percent(c.after.frozen)}, ${percent(c.after.updating)} | ${c.recoveryPeriods ?? 'not within the time'} | ${c.alarmPeriod === null ? 'never' : c.alarmPeriod - change} | ${percent(c.detected.frozen)}, ${percent(c.detected.updating)} | ${c.auc === undefined ? 'not measured' : `${fraction(c.auc.frozen)}, ${fraction(c.auc.updating)}`} | ${c.counters.confirmed} of ${c.counters.held} |`,
+      `| ${c.name} | ${percent(c.before.frozen)}, ${percent(c.before.updating)} | ${percent(c.during.frozen)}, ${percent(c.during.updating)} | ${percent(c.after.frozen)}, ${percent(c.after.updating)} | ${c.recoveryPeriods ?? 'not within the time'} | ${c.alarmPeriod === null ? 'never' : c.alarmPeriod - change} | ${fraction(c.auc.frozen)}, ${fraction(c.auc.updating)}, ${span(c.auc.anew, fraction)} | ${percent(c.detected.frozen)}, ${percent(c.detected.updating)}, ${span(c.detected.anew, percent)} | ${c.counters.confirmed} of ${c.counters.held} | ${c.novelties.learntAsNormal}, ${c.novelties.confirmed} of ${c.novelties.rows} |`,
   )
   return `## Drift
 
 ${periods} periods of ${rows} rows; the traffic changes at period ${change}. Shifted: interarrival times half as long again, packets a tenth
 longer, at once or over ten periods. Replaced: another device's captures under the first one's contract. True novelties
 (the test set's; a SYN flood for the devices) come five at a time in periods ${bursts.join(', ')}. The updating model holds
-novel rows until ten like them came in three periods, and forgets by half in 1,000 rows; nobody tells it anything.
-False positives: frozen, updating. Recovered: false positives of 5 % or less for three periods in a row.
+novel rows until ten like them came in three periods, at least every second one, and forgets by half in 1,000 rows; nobody
+tells it anything. False positives: frozen, updating. Recovered: false positives of 5 % or less for three periods in a row.
+Anew: trained on as many rows of the changed traffic, the span of three seeds. Novelties learnt: those that the model
+found normal as they came, and those that it confirmed after it had found them novel.
 
-| case | before | ten periods from the change | after | recovered after | first drift alarm after | novelties detected at the end | AUC on the changed traffic | rows confirmed of held |
-|---|---|---|---|--:|--:|---|---|--:|
+| case | before | ten periods from the change | after | recovered after | first drift alarm after | AUC on the changed traffic: frozen, updating, anew | novelties detected at the end: frozen, updating, anew | rows confirmed of held | novelties learnt |
+|---|---|---|---|--:|--:|---|---|--:|---|
 ${lines.join('\n')}
 
 ${picture('drift', chart.lines(curves, { x: 'period', y: 'share', series: 'way', facet: 'name', xLabel: 'period', yLabel: 'false positives, %' }))}
+
+The share of novelties that is detected at so few false positives is a step: these sets' novelties stand close together, all a
+little above the threshold or all a little below it, and models trained anew on the same rows differ in it by their seed alone. AUC
+says what is lost. Rows on hold were once confirmed by bursts of any periods: then 11 and 12 of the 30 novelties were learnt in the
+aecho cases, and AUC fell from .91 to .69 in the period that learnt them. A stretch with their like in every second period has
+to confirm them now. The price is in the gradual sfrig case, whose rarest new rows are too few to be confirmed: nothing
+new is added there, and AUC stays between the frozen model's and that of training anew.
 ${madeBy(setting)}`
+}
+
+function span(values, format) {
+  const [low, high] = [Math.min(...values), Math.max(...values)].map(format)
+  return low === high ? low : `${low} to ${high}`
 }
 
 function poisonPart({ setting, sets, days, flowsADay, poisonADay }, chart, picture) {
@@ -222,14 +247,14 @@ function withLegend(figure, names, document) {
   const scale = figure.scale('color')
   const width = Number(figure.getAttribute('width'))
   const height = Number(figure.getAttribute('height'))
-  const perRow = Math.max(1, Math.floor(width / 250))
+  const perRow = Math.max(1, Math.floor(width / 320))
   const rows = Math.ceil(names.length / perRow)
   const total = height + 8 + 18 * rows
   figure.setAttribute('height', String(total))
   figure.setAttribute('viewBox', `0 0 ${width} ${total}`)
   figure.setAttribute('xmlns', 'http://www.w3.org/2000/svg')
   names.forEach((name, i) => {
-    const left = 20 + (i % perRow) * 250
+    const left = 20 + (i % perRow) * 320
     const top = height + 14 + 18 * Math.floor(i / perRow)
     const swatch = document.createElementNS('http://www.w3.org/2000/svg', 'rect')
     for (const [key, value] of Object.entries({

@@ -20,7 +20,7 @@ export const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '../../
 
 export function setting(name, seconds) {
   return {
-    command: `node tools/reproduce/learning-on.mjs ${name}`,
+    command: `node ${name === 'million' ? '--expose-gc ' : ''}tools/reproduce/learning-on.mjs ${name}`,
     machine: `${cpus()[0].model}, ${cpus().length} logical CPUs, ${process.arch}`,
     node: process.version,
     loadAverage: loadavg()[0].toFixed(1),
