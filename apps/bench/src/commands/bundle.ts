@@ -22,11 +22,9 @@ export interface WorkOptions {
 
 export function bundle(folder: string, options: WorkOptions): void {
   const { work, sha256 } = bundleOfTrials(folder, options)
-  note(
-    `${folder}: ${work.items.length} items, SHA-256 ${sha256}
-Carry the folder to the machine; there: node ${PROGRAM_FILE} --name NAME > NAME.jsonl
-Bring NAME.jsonl back; here: oddflow-bench merge NAME.jsonl`,
-  )
+  note(`${folder}: ${work.items.length} items, SHA-256 ${sha256}`)
+  note(`Carry the folder to the machine; there: node ${PROGRAM_FILE} --name NAME > NAME.jsonl`)
+  note('Bring NAME.jsonl back; here: oddflow-bench merge NAME.jsonl')
 }
 
 /** Of trials of the machine that trains, as the options choose them. */

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,6 +30,13 @@ describe('the program of a bundle', () => {
     expect(run.failure).toContain(`${model}: is not the file that work.json names`)
     expect(run.items).toEqual([])
   }, 60_000)
+
+  it('has help', () => {
+    const program = join(bundle.folder, PROGRAM_FILE)
+    const help = execFileSync(process.execPath, [program, '--help'], { encoding: 'utf8' })
+    expect(help).toMatch(/^Usage: node oddflow-bench\.mjs .*\n/)
+    expect(help).toContain('--name <name>')
+  })
 
   it('refuses another bundle than expected, and items that there are not', async () => {
     const program = join(bundle.folder, PROGRAM_FILE)

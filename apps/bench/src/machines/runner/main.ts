@@ -20,6 +20,20 @@ import type { RunnerLine } from '../runner-line.js'
 import { describeWork, WORK_FILE, type Work } from '../work.js'
 import { runItem } from './run-item.js'
 
+const HELP = `Usage: node oddflow-bench.mjs [options] > NAME.jsonl
+
+tests the models beside it on this machine; results are JSON lines on standard output
+
+Options:
+  --name <name>      what tables call this machine (default: its host name)
+  --items <list>     these items alone, by number from 0, separated by commas
+  --expect <sha256>  refuse any other bundle
+  --end-with-stdin   stop as soon as standard input ends
+  -h, --help         print this help and end
+
+Bring NAME.jsonl back to the machine that made the bundle; there: oddflow-bench merge NAME.jsonl
+`
+
 const folder = dirname(fileURLToPath(import.meta.url))
 
 class Refusal extends Error {}
@@ -79,8 +93,13 @@ async function main(): Promise<void> {
       items: { type: 'string' },
       expect: { type: 'string' },
       'end-with-stdin': { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
     },
   })
+  if (values.help) {
+    process.stdout.write(HELP)
+    return
+  }
   if (values['end-with-stdin']) {
     process.stdin.on('end', () => process.exit(1)).on('error', () => process.exit(1))
     process.stdin.resume()
