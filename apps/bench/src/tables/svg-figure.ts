@@ -46,7 +46,7 @@ export function renderFigure({ title, description, width, height, legend, plot }
   let x = 12
   const entries = legend.map(([name, colour]) => {
     const at = x
-    x += 26 + 7 * name.length
+    x += 30 + 7 * name.length
     return `<circle cx="${at}" cy="34" r="5" fill="${colour}"/><text x="${at + 9}" y="38">${escapeHtml(name)}</text>`
   })
   const total = height + HEAD_HEIGHT
