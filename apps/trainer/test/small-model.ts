@@ -1,6 +1,6 @@
 /** A model fitted on seeded rows of two bunches, in a fraction of a second; and verdicts to write about. */
 import { createMatrix, createRng, type IatSizeContract, type OnePacketRule } from '@oddflow/core'
-import { type TrainedModel, trainModel } from '../src/pipeline/train-model.js'
+import { type TrainedModel, trainModel } from '@oddflow/program'
 import type { FlowFacts, Verdict } from '../src/pipeline/verdict.js'
 
 export const smallContract: IatSizeContract = {
@@ -31,6 +31,7 @@ export function smallModel(rows = 120, rule: OnePacketRule | null = null, fpr = 
       falsePositiveRate: fpr,
       calibrationShare: 0.25,
       seed: 1,
+      oddflowVersion: '0.0.0',
     },
   )
 }

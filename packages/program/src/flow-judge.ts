@@ -33,15 +33,21 @@ export interface FlowJudge {
   judge(record: FlowRecord): Judgement
 }
 
-/** Throws ContractMismatchError for a model that was trained on rows and knows nothing of flows. */
-export function createFlowJudge({ contract, detector, threshold, onePacketRule }: SavedModel): FlowJudge {
+/**
+ * Throws ContractMismatchError for a model that was trained on rows and knows nothing of flows.
+ * @param given - the row, of judges of one contract that share it; default one of its own.
+ */
+export function createFlowJudge(
+  { contract, detector, threshold, onePacketRule }: SavedModel,
+  given?: Float64Array,
+): FlowJudge {
   if (contract.featureSet === 'rows') {
     throw new ContractMismatchError(
       'the model was trained on feature rows, not on captures; train on captures, or extract rows in the way its own were made',
     )
   }
   const workspace = createScoreWorkspace(detector)
-  const row = new Float64Array(contract.dimension)
+  const row = given ?? new Float64Array(contract.dimension)
   const matrix = matrixOf(1, contract.dimension, row)
   const score = new Float64Array(1)
   return {

@@ -1,7 +1,9 @@
 export { atEnd } from './at-end.js'
+export type { CalibrationSplit } from './calibration-split.js'
 export { oneLineErrors } from './command-line-errors.js'
 export { FileError, fileError } from './file-error.js'
 export { createFlowJudge, type FlowJudge, type Judgement, type VerdictRule } from './flow-judge.js'
+export { hashRows } from './hash-rows.js'
 export { inFile } from './in-file.js'
 export { createMessages, type Messages } from './messages.js'
 export { parseBytes } from './parse-bytes.js'
@@ -11,6 +13,14 @@ export { type ModelFile, readModel, readModelFile } from './read-model.js'
 export { openScratchFolder, type ScratchFolder } from './scratch-folder.js'
 export { stopOnSignals, stoppedExitCode } from './signals.js'
 export { createLineWriter, type LineWriter, OutputClosed } from './stdout.js'
+export {
+  FIT_STREAM,
+  splitTrainingSet,
+  type TrainedModel,
+  type TrainingSet,
+  type TrainOptions,
+  trainModel,
+} from './train-model.js'
 export { UsageError } from './usage-error.js'
 export { openWholeFile, type WholeFile } from './whole-file.js'
 export { runInWorkers, serveJobs, type WorkerRun } from './worker-pool.js'

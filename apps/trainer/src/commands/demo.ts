@@ -5,7 +5,7 @@
  */
 
 import { resolve } from 'node:path'
-import { checkWritable, createLineWriter, printable, writeFileWhole } from '@oddflow/program'
+import { checkWritable, createLineWriter, printable, trainModel, writeFileWhole } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import { viewFrom } from '../capture-flags.js'
 import { describeModel } from '../output/describe-model.js'
@@ -14,9 +14,9 @@ import { evaluateLabelled, type LabelledInput } from '../pipeline/evaluate-label
 import { flowPlan } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { reportData } from '../pipeline/report-data.js'
-import { trainModel } from '../pipeline/train-model.js'
 import { readTrainingCaptures } from '../pipeline/training-captures.js'
 import { recipeNamed } from '../recipes.js'
+import { VERSION } from '../version.js'
 import { describeEvaluation } from './evaluate.js'
 
 export interface DemoCommandOptions {
@@ -56,6 +56,7 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
       falsePositiveRate: 0.01,
       calibrationShare: 0.2,
       seed: options.seed,
+      oddflowVersion: VERSION,
     })
     out.line(`Learned from ${training.map(({ file }) => file).join(', ')}:`)
     for (const line of describeModel(saved)) out.line(line)

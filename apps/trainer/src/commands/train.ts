@@ -11,7 +11,17 @@ import {
   type ModelFact,
   type OptionName,
 } from '@oddflow/detectors'
-import { checkWritable, jsonLine, printable, UsageError, writeFileWhole } from '@oddflow/program'
+import {
+  type CalibrationSplit,
+  checkWritable,
+  jsonLine,
+  printable,
+  type TrainingSet,
+  type TrainOptions,
+  trainModel,
+  UsageError,
+  writeFileWhole,
+} from '@oddflow/program'
 import { createProgress, type Progress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, viewFrom } from '../capture-flags.js'
 import { DETECTOR_OPTION_NAMES } from '../detector-flags.js'
@@ -24,14 +34,13 @@ import { repeatedFiles } from '../input/repeated-files.js'
 import { describeModel, modelJson, percent } from '../output/describe-model.js'
 import { warn } from '../output/messages.js'
 import { checkModelOutput, tellingWriter } from '../output/model-output.js'
-import type { CalibrationSplit } from '../pipeline/calibration-split.js'
 import { flowPlan } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
-import { type TrainingSet, type TrainOptions, trainModel } from '../pipeline/train-model.js'
 import { readTrainingCaptures } from '../pipeline/training-captures.js'
 import { type Recipe, recipeNamed } from '../recipes.js'
 import { chooseParameters } from '../selection/choose-parameters.js'
 import { type SelectionFlags, selectionFrom } from '../selection/selection-flags.js'
+import { VERSION } from '../version.js'
 
 export interface TrainCommandOptions
   extends Omit<DetectorOptions, 'detector'>,
@@ -190,7 +199,7 @@ export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): 
   )
   const detector = { detector: name, ...withoutUndefined(given) } as DetectorOptions
   namingFlags(() => checkParameters(detector))
-  return { detector, falsePositiveRate: fpr, calibrationShare, seed }
+  return { detector, falsePositiveRate: fpr, calibrationShare, seed, oddflowVersion: VERSION }
 }
 
 /** A recipe's setting is dropped where the detector has no such option; a given one is refused by name. */

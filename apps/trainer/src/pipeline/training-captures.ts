@@ -1,12 +1,12 @@
 /** Captures → a training set: flows, the contract learned from them, rows, and the rule for flows of one packet. */
 import { checkFinite, createMatrix, type PacketView } from '@oddflow/core'
 import { extractRecords, learnFeatureContract, learnOnePacketRule } from '@oddflow/flows'
+import type { TrainingSet } from '@oddflow/program'
 import { namingInputs } from '../input/name-inputs.js'
 import { warn } from '../output/messages.js'
 import { checkRowsFit, collectFlows } from './collect-flows.js'
 import type { FlowPlan } from './flow-plan.js'
 import { type CaptureInput, complaints, type ReadOptions } from './read-packets.js'
-import type { TrainingSet } from './train-model.js'
 
 export async function readTrainingCaptures(
   inputs: readonly CaptureInput[],

@@ -1,10 +1,9 @@
 /** Training set and labelled inputs → the detector's options, with the parameters that did best among a grid. */
 import { createRng } from '@oddflow/core'
 import type { DetectorOptions, ParameterSelection } from '@oddflow/detectors'
+import { FIT_STREAM, hashRows, splitTrainingSet, type TrainingSet, type TrainOptions } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
 import { namedError } from '../input/name-inputs.js'
-import { hashRows } from '../pipeline/hash-rows.js'
-import { FIT_STREAM, splitTrainingSet, type TrainingSet, type TrainOptions } from '../pipeline/train-model.js'
 import { type LabelledFiles, type ReadValidationOptions, readValidation } from './read-validation.js'
 import { selectInWorkers } from './select-in-workers.js'
 import type { SelectionRequest } from './selection-flags.js'

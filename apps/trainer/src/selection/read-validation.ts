@@ -1,13 +1,13 @@
 /** Labelled inputs → validation rows, made as the training rows were: under the contract just learnt. */
 import { concatRows, DataError, type Matrix, packetView, type Rng, takeRows } from '@oddflow/core'
 import { drawLabelled, type ValidationRows, validationRows } from '@oddflow/evaluation'
+import type { TrainingSet } from '@oddflow/program'
 import { nameInputs } from '../input/name-inputs.js'
 import { readRows } from '../input/read-rows.js'
 import { warn } from '../output/messages.js'
 import { collectFlows, rowsOfFlows } from '../pipeline/collect-flows.js'
 import { gatheringOf } from '../pipeline/flow-plan.js'
 import { captureInputs, complaints, type ReadOptions } from '../pipeline/read-packets.js'
-import type { TrainingSet } from '../pipeline/train-model.js'
 
 export interface LabelledFiles {
   readonly files: readonly string[]

@@ -1,6 +1,6 @@
 /**
  * Rows → a saved model: split off the calibration rows, fit on the others, set the threshold, put everything
- * that a scorer needs into one record. The path that `train` and `demo` share.
+ * that a scorer needs into one record. The path that `oddflow train`, its demo and an agent that trains on its gateway share.
  */
 import {
   createRng,
@@ -21,10 +21,9 @@ import {
   type SavedModel,
   scoreSamples,
 } from '@oddflow/detectors'
-import { UsageError } from '@oddflow/program'
-import { VERSION } from '../version.js'
 import { type CalibrationSplit, splitCalibration } from './calibration-split.js'
 import { hashRows } from './hash-rows.js'
+import { UsageError } from './usage-error.js'
 
 export interface TrainingSet {
   readonly rows: Matrix
@@ -39,6 +38,8 @@ export interface TrainOptions {
   readonly falsePositiveRate: number
   readonly calibrationShare: number
   readonly seed: number
+  /** Of the program that trains, for the model's provenance. */
+  readonly oddflowVersion: string
   /** How the detector's options were chosen, where they were. */
   readonly selection?: ParameterSelection
   readonly onProgress?: (progress: FitProgress) => void
@@ -107,7 +108,7 @@ export function trainModel(set: TrainingSet, options: TrainOptions): TrainedMode
       threshold: calibrateThreshold(scores, options.falsePositiveRate),
       onePacketRule: set.onePacketRule,
       provenance: {
-        oddflowVersion: VERSION,
+        oddflowVersion: options.oddflowVersion,
         seed: options.seed,
         rows: set.rows.rows,
         dataSha256: hashRows(set.rows),
