@@ -23,6 +23,7 @@ Exit codes: 0 done, 1 an input, a model or an output would not do, 2 the command
   program.addCommand(runCommand())
   program.addCommand(calibrateCommand())
   program.addCommand(devicesCommand())
+  program.addCommand(modelsCommand())
   program.addCommand(doctorCommand())
   for (const command of program.commands) {
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent ${command.name()} --help`))
@@ -38,6 +39,12 @@ function withSettings(command: Command): Command {
     .option('--interface <name>', 'a network interface, recorded by tcpdump, which alone needs the right to')
     .option('--filter <words>', "watch the packets that match, in tcpdump's words")
     .option('--model <model>', 'a model that oddflow train wrote from captures')
+    .addOption(
+      new Option(
+        '--models <owners>',
+        'learn models here, from what passes: one of each device, of each group of a configuration, or of all',
+      ).choices(['device', 'group', 'all']),
+    )
     .option('--eve <file>', 'where alerts go: EVE JSON lines at the end of this file')
     .option('--no-fold', 'give out every alert by itself, alike or not')
     .option('--state <folder>', 'keep alerts on disk until they are delivered, so that a kill loses none')
@@ -121,6 +128,7 @@ function devicesCommand(): Command {
     ['approve', 'watch devices: their alerts are given from now on'],
     ['pause', 'give no alerts of devices until they are resumed'],
     ['resume', 'watch paused devices again'],
+    ['relearn', 'learn devices anew: they are not watched until they are ready and approved again'],
     ['forget', 'take devices off the table; one that comes again is new'],
   ] as const
   for (const [action, description] of actions) {
@@ -145,7 +153,38 @@ learning, ready (for approval), watching, paused.
 Examples:
   oddflow-agent devices list --state /var/lib/oddflow-agent
   oddflow-agent devices approve --ready --state /var/lib/oddflow-agent
-  oddflow-agent devices pause 02:00:5e:10:00:01 --state /var/lib/oddflow-agent`,
+  oddflow-agent devices pause 02:00:5e:10:00:01 --state /var/lib/oddflow-agent
+  oddflow-agent devices relearn 02:00:5e:10:00:01 --state /var/lib/oddflow-agent`,
+  )
+}
+
+function modelsCommand(): Command {
+  const models = new Command('models').description(
+    'tell of the models that the agent makes, and take one back',
+  )
+  const state = ['--state <folder>', "the agent's state folder, whether it runs or not"] as const
+  models
+    .command('list')
+    .description('print whose models there are, what was learnt, and what the last training found')
+    .requiredOption(...state)
+    .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
+    .action(async (options) => (await import('./commands/models.js')).listModels(options))
+  models
+    .command('rollback <owners...>')
+    .description('put the model before the one in force in its place; once more undoes it')
+    .requiredOption(...state)
+    .action(async (owners, options) => (await import('./commands/models.js')).rollbackModels(owners, options))
+  for (const command of models.commands) {
+    command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent models ${command.name()} --help`))
+  }
+  return models.addHelpText(
+    'after',
+    `
+With "models:" in its configuration (or --models) an agent makes its models itself, of each device, group, or all.
+
+Examples:
+  oddflow-agent models list --state /var/lib/oddflow-agent
+  oddflow-agent models rollback 02:00:5e:10:00:01 --state /var/lib/oddflow-agent`,
   )
 }
 

@@ -2,6 +2,7 @@
 import type { PacketFilter } from '@oddflow/capture'
 import type { Network } from './alerts/local-networks.js'
 import type { SuppressionRule } from './alerts/suppress.js'
+import type { ModelsPer } from './training/model-owner.js'
 
 export interface FoldSettings {
   readonly windowSeconds: number
@@ -58,6 +59,33 @@ export interface DeviceSettings {
   readonly floodPerMinute: number
   /** An agent that knows no device raises no alerts of new ones for so long. */
   readonly inventoryMinutes: number
+}
+
+/** Of the rows of models that are made on the gateway, where no model says how. */
+export interface FeatureSettings {
+  /** p: packets that a row is about. */
+  readonly packetsPerFlow: number
+  /** A flow is cut into pieces of this length. */
+  readonly cutSeconds: number
+  /** A silence longer than this ends a flow; one of a single packet is judged then. */
+  readonly idleSeconds: number
+}
+
+export interface ModelsSettings {
+  readonly per: ModelsPer
+  /** Devices by the name of their group; empty but for `per: group`. */
+  readonly groups: Readonly<Record<string, readonly string[]>>
+  /** Files of models that were trained elsewhere, by owner: a device, a group, or `all`. */
+  readonly files: Readonly<Record<string, string>>
+  /** Where neither `model` nor `files` says how rows are made. */
+  readonly features: FeatureSettings
+  /** Rows of an owner that are kept to train with. */
+  readonly rowsPerOwner: number
+  /** Of the rows of all owners that learn. */
+  readonly memoryBytes: number
+  readonly trainWithinSeconds: number
+  /** Models in memory at most. */
+  readonly maximum: number
 }
 
 export interface WebhookSettings {
@@ -126,7 +154,10 @@ export type OutputSettings = WebhookSettings | SyslogSettings | MqttSettings
 
 export interface Settings {
   readonly input: InputSettings
-  readonly model: string
+  /** The model of all, or of those that have none of their own; null: there is none (with `models` alone). */
+  readonly model: string | null
+  /** null: nothing is trained on the gateway. */
+  readonly models: ModelsSettings | null
   readonly eve: string
   /** Where alerts go beside the EVE file. */
   readonly outputs: readonly OutputSettings[]
@@ -159,6 +190,16 @@ export const DEFAULT_DEVICES: DeviceSettings = {
   maximum: 4096,
   floodPerMinute: 16,
   inventoryMinutes: 60,
+}
+export const DEFAULT_MODELS: ModelsSettings = {
+  per: 'device',
+  groups: {},
+  files: {},
+  features: { packetsPerFlow: 10, cutSeconds: 60, idleSeconds: 60 },
+  rowsPerOwner: 1000,
+  memoryBytes: 4 * 1_048_576,
+  trainWithinSeconds: 60,
+  maximum: 64,
 }
 export const DEFAULT_CALIBRATE_HOURS = 24
 export const DEFAULT_SPOOL_BYTES = 64 * 1_048_576

@@ -100,7 +100,9 @@ describe('runInWorkers', () => {
         onSaid() {},
         ...options,
       })
-    await expect(once('endless', { signal: AbortSignal.timeout(300) })).rejects.toThrow('the work was stopped')
+    await expect(once('endless', { signal: AbortSignal.timeout(300) })).rejects.toThrow(
+      'the work was stopped',
+    )
     await expect(once('endless', { signal: AbortSignal.abort() })).rejects.toThrow('the work was stopped')
     await expect(once('greedy', { heapMebibytes: 16 })).rejects.toThrow('ran out of memory')
   })

@@ -56,13 +56,14 @@ export interface Alert {
   readonly rule: AlertRule
   /** null where another rule than the score decided. */
   readonly score: number | null
-  readonly threshold: number
+  /** null where there is no model, or none was asked. */
+  readonly threshold: number | null
   /** The verdict was given before the flow had ended. */
   readonly early: boolean
   /** Time of the last packet that the verdict knows of. */
   readonly atMicros: number
-  /** The first 16 hexadecimal digits of the model file's SHA-256. */
-  readonly model: string
+  /** The first 16 hexadecimal digits of the model file's SHA-256; null where no model judged. */
+  readonly model: string | null
   /** Packets that did not reach the agent up to now, from which an alert may be wrong. */
   readonly lostPackets: number
   /** Of those, since the flow began: what it may miss. */

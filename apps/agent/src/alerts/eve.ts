@@ -72,7 +72,7 @@ export function eveEvent(
       rule: alert.rule,
       score: alert.score,
       threshold: alert.threshold,
-      decision: alert.score === null ? null : alert.score - alert.threshold,
+      decision: alert.score === null || alert.threshold === null ? null : alert.score - alert.threshold,
       early: alert.early,
       device: alert.device,
       flow,

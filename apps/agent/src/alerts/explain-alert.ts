@@ -43,13 +43,17 @@ export function createAlertExplainer({ detector, contract }: SavedModel): AlertE
   const explainer = createExplainer(detector)
   return (alert) => {
     const { row, score, threshold } = alert
-    if (explainer === null || row === null || score === null) {
-      return { summary: summaryOf(alert, []), mode: null, features: [] }
-    }
+    if (explainer === null || row === null || score === null || threshold === null)
+      return explainNothing(alert)
     const { mode, features: shares } = explainer.explain(row, score, threshold)
     const features = shares.map(({ column, ...share }) => ({ ...nameOf(columns, column), ...share }))
     return { summary: summaryOf(alert, features), mode, features }
   }
+}
+
+/** Of what no model can be asked about. */
+export function explainNothing(alert: Alert): AlertExplanation {
+  return { summary: summaryOf(alert, []), mode: null, features: [] }
 }
 
 function nameOf(columns: readonly FeatureColumn[], column: number): { name: string; unit: string } {

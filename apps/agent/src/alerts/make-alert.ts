@@ -15,7 +15,6 @@ import { isResponderDevice, macText } from './device-of.js'
 import type { Network } from './local-networks.js'
 
 export interface AlertContext {
-  readonly model: string
   readonly localNetworks: readonly Network[]
 }
 
@@ -34,7 +33,8 @@ export function makeAlert(
   const destination = formatAddress(responderAddress, 0, ipVersion)
   const isResponder = isResponderDevice(record, context.localNetworks)
   const isOfDevice = verdict.rule === 'new-device' || verdict.rule === 'device-flood'
-  const idText = isOfDevice ? `${context.model} ${verdict.rule}` : context.model
+  const model = verdict.model ?? ''
+  const idText = isOfDevice ? `${model} ${verdict.rule}` : model
   const flowHash = hashOf([...keyNumbers(record), record.captureIndex, record.flowFirstPacketNumber], '')
   const recordHash = hashOf([...keyNumbers(record), record.startMicros, record.pieceIndex], idText)
   return {
@@ -70,7 +70,7 @@ export function makeAlert(
     threshold: verdict.threshold,
     early: verdict.early,
     atMicros: record.startMicros + record.durationMicros,
-    model: context.model,
+    model: verdict.model,
     ...losses,
     rarity,
     row: verdict.score === null ? null : (record.row?.slice() ?? null),

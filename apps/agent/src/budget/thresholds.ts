@@ -40,6 +40,16 @@ export function modelThresholds(threshold: Threshold): Thresholds {
   }
 }
 
+/** Of an agent whose models each bring their own: nothing here decides. */
+export const ownThresholds: Thresholds = {
+  judge: () => Number.NaN,
+  rarity: () => ({ atMost: 1, flows: 0 }),
+  noteOnePacketNovel() {},
+  advance() {},
+  report: () => null,
+  async close() {},
+}
+
 /** Of a model no more is kept than the threshold, so all that is not above it is as rare as that. */
 export function modelRarity({ calibration: { bound, rows } }: Threshold): Rarity {
   return { atMost: bound, flows: rows }

@@ -23,6 +23,7 @@ import { budgetThresholds, refusalText } from '../budget/budget-thresholds.js'
 import { type Calibration, type Calibrator, createCalibrator, MICROS_PER_DAY } from '../budget/calibration.js'
 import { writeCalibrationFile } from '../budget/calibration-file.js'
 import { modelRarity, type Thresholds } from '../budget/thresholds.js'
+import { createModelDecider } from '../pipeline/decider.js'
 import { BATCH_FRAMES, createWatcher } from '../pipeline/watcher.js'
 
 export interface CalibrateOptions {
@@ -50,8 +51,11 @@ export async function calibrate(captures: readonly string[], options: CalibrateO
     const source = openCapture(capture, { batchFrames: BATCH_FRAMES })
     const span = { first: Number.POSITIVE_INFINITY, last: Number.NEGATIVE_INFINITY }
     const watcher = createWatcher({
-      model: saved,
-      thresholds: collecting(calibrator, networks, saved.threshold),
+      decider: createModelDecider(
+        saved,
+        sha256.slice(0, 16),
+        collecting(calibrator, networks, saved.threshold),
+      ),
       filter,
       memoryBytes: FLOW_BYTES,
       hashSeed: 1,

@@ -12,6 +12,7 @@ import { readKnownDevices, writeKnownDevices } from '../devices/device-watch.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import { DEFAULT_DEVICES } from '../settings.js'
+import { printTable } from './print-table.js'
 
 export interface ListOptions {
   readonly state: string
@@ -35,12 +36,7 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
     new Date(device.lastSeenMicros / 1000).toISOString().slice(0, 19),
     device.randomised ? 'random address' : '',
   ])
-  const table = [['device', 'address', 'state', 'flows', 'novel now', 'seen for', 'last seen', ''], ...rows]
-  const widths = table[0].map((_, column) => Math.max(...table.map((row) => row[column].length)))
-  for (const row of table) {
-    const line = row.map((cell, column) => cell.padEnd(widths[column])).join('  ')
-    process.stdout.write(`${printable(line.trimEnd())}\n`)
-  }
+  printTable(['device', 'address', 'state', 'flows', 'novel now', 'seen for', 'last seen', ''], rows)
 }
 
 export interface ActOptions {
@@ -73,6 +69,7 @@ const DONE: Record<DeviceAction, string> = {
   approve: 'is watched',
   pause: 'is paused',
   resume: 'is watched',
+  relearn: 'learns anew',
   forget: 'is forgotten',
 }
 

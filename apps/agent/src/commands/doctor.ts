@@ -16,7 +16,7 @@ import { jsonLine, printable, readModelFile } from '@oddflow/program'
 import { budgetThresholds } from '../budget/budget-thresholds.js'
 import { readCalibrationFile } from '../budget/calibration-file.js'
 import type { RunOptions } from '../config/settings-from.js'
-import { planMemory } from '../pipeline/memory-plan.js'
+import { readModels } from '../pipeline/open-models.js'
 import type { Settings } from '../settings.js'
 import { readSettings } from './read-settings.js'
 
@@ -75,16 +75,12 @@ function memory({ memoryLimitBytes }: Settings): Finding {
 
 function model(settings: Settings): Finding {
   try {
-    const { saved, sizeBytes } = readModelFile(settings.model)
-    if (saved.contract.featureSet === 'rows') {
-      return {
-        what: 'model',
-        state: 'missing',
-        detail: `${settings.model}: was trained on rows; train on captures`,
-      }
-    }
-    planMemory(settings.memoryLimitBytes, sizeBytes, settings.outputs)
-    const detail = `${settings.model}: ${saved.detector.kind}, ${saved.contract.featureSet}, ${sizeBytes} bytes`
+    const { base, contract } = readModels(settings)
+    const made = settings.models === null ? '' : `; models per ${settings.models.per} are made here`
+    const detail =
+      base === null
+        ? `none that is given, ${contract.featureSet} of D = ${contract.dimension}${made}`
+        : `${settings.model}: ${base.saved.detector.kind}, ${contract.featureSet}, ${base.sizeBytes} bytes${made}`
     return { what: 'model', state: 'ok', detail }
   } catch (error) {
     return { what: 'model', state: 'missing', detail: messageOf(error) }
@@ -92,7 +88,7 @@ function model(settings: Settings): Finding {
 }
 
 function budget({ budget: wanted, model: path, state }: Settings): Finding[] {
-  if (wanted === null) return []
+  if (wanted === null || path === null) return []
   const what = 'budget'
   if (wanted.calibration === null) {
     const kept = state === null ? 'anew at each start, as there is no --state' : 'once'

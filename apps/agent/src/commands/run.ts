@@ -1,21 +1,20 @@
 /** `oddflow-agent run`: watches an input until it ends or a signal comes. */
-import { jsonLine, readModelFile } from '@oddflow/program'
+import { jsonLine } from '@oddflow/program'
 import { readCalibrationFile } from '../budget/calibration-file.js'
 import { systemClock } from '../clock.js'
 import type { RunOptions } from '../config/settings-from.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
-import { planMemory } from '../pipeline/memory-plan.js'
+import { readModels } from '../pipeline/open-models.js'
 import { runAgent } from '../pipeline/run-agent.js'
 import { readSettings } from './read-settings.js'
 
 export async function run(options: RunOptions & { readonly checkConfig?: boolean }): Promise<void> {
   const settings = await readSettings(options)
   if (options.checkConfig === true) {
-    const { sizeBytes, sha256 } = readModelFile(settings.model)
-    planMemory(settings.memoryLimitBytes, sizeBytes, settings.outputs)
+    const { base } = readModels(settings)
     const calibration = settings.budget?.calibration ?? null
-    if (calibration !== null) readCalibrationFile(calibration, sha256.slice(0, 16))
+    if (calibration !== null && base !== null) readCalibrationFile(calibration, base.sha256.slice(0, 16))
     process.stdout.write('the configuration is as it should be\n')
     return
   }

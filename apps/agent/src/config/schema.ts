@@ -83,6 +83,9 @@ const mqtt = v.strictObject({
   ),
 })
 
+/** A MAC address or an address in lower case, or a name. */
+const ownerName = v.pipe(v.string(), v.regex(/^[0-9a-z][0-9a-z:.-]{0,63}$/))
+
 export const ConfigSchema = v.strictObject({
   read: v.optional(path('A capture file, or - for standard input. Not together with interface.')),
   interface: v.optional(text('A network interface, recorded by tcpdump.')),
@@ -90,6 +93,63 @@ export const ConfigSchema = v.strictObject({
     v.pipe(v.string(), v.maxLength(65_536), v.description("What to watch, in tcpdump's words.")),
   ),
   model: v.optional(path('A model that oddflow train wrote from captures.')),
+  models: v.optional(
+    v.strictObject({
+      per: v.optional(
+        v.pipe(
+          v.picklist(['device', 'group', 'all']),
+          v.description('Whose models are made on the gateway: one of each device (default), group, or all.'),
+        ),
+      ),
+      groups: v.optional(
+        v.pipe(
+          v.record(ownerName, v.pipe(v.array(text('A MAC address, or an address.')), v.maxLength(4096))),
+          v.description(
+            'Devices by the name of their group, for per: group; those of none are the group other.',
+          ),
+        ),
+      ),
+      files: v.optional(
+        v.pipe(
+          v.record(ownerName, path('A model that oddflow train wrote.')),
+          v.description('Models that were trained elsewhere, by MAC address, by group, or under all.'),
+        ),
+      ),
+      features: v.optional(
+        v.strictObject({
+          packetsPerFlow: v.optional(
+            whole(
+              2,
+              500,
+              'Packets that a row is about, p (10); D = 2p − 1. Not with a model from elsewhere.',
+            ),
+          ),
+          cutSeconds: v.optional(
+            v.pipe(
+              v.number(),
+              v.minValue(0.000_001),
+              v.maxValue(86_400),
+              v.description('A flow is cut into pieces of so many seconds (60), and judged by then.'),
+            ),
+          ),
+          idleSeconds: v.optional(
+            v.pipe(
+              v.number(),
+              v.minValue(0.001),
+              v.maxValue(86_400),
+              v.description(
+                'A silence of more seconds (60) ends a flow; one of a single packet is judged then.',
+              ),
+            ),
+          ),
+        }),
+      ),
+      rowsPerDevice: v.optional(whole(20, 100_000, 'Rows kept to train with, a sample of all (1000).')),
+      memory: v.optional(bytes('Of the rows of all that learn at the same time, such as 4M.')),
+      trainWithinSeconds: v.optional(whole(1, 3600, 'A training that takes longer is ended (60).')),
+      maximum: v.optional(whole(1, 4096, 'Models in memory at most (64).')),
+    }),
+  ),
   eve: v.optional(path('Where alerts go: EVE JSON lines at the end of this file.')),
   outputs: v.optional(
     v.pipe(

@@ -15,15 +15,18 @@ import {
   DEFAULT_CALIBRATE_HOURS,
   DEFAULT_DEVICES,
   DEFAULT_FOLD,
+  DEFAULT_MODELS,
   DEFAULT_SPOOL_BYTES,
   type DeviceSettings,
   FACILITIES,
   type FoldSettings,
   type InputSettings,
   type ListenSettings,
+  type ModelsSettings,
   type OutputSettings,
   type Settings,
 } from '../settings.js'
+import { EVERYONE, type ModelsPer, NO_GROUP } from '../training/model-owner.js'
 import type { ReadConfig } from './read-config.js'
 import type { Config } from './schema.js'
 
@@ -34,6 +37,7 @@ export interface RunOptions {
   readonly interface?: string
   readonly filter?: string
   readonly model?: string
+  readonly models?: ModelsPer
   readonly eve?: string
   readonly fold: boolean
   readonly once?: boolean
@@ -57,11 +61,13 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
   const outputs = outputsFrom(config.outputs, inFolder, located)
   located(['suppress'], () => createSuppression(suppress))
   checkNames(suppress, located)
+  const models = modelsFrom(options, config, inFolder, located)
   return {
     input: inputFrom(options, config, inFolder, located),
-    model: required(options.model ?? inFolder(config.model), 'model', 'a model that oddflow train wrote'),
+    model: modelFrom(options.model ?? inFolder(config.model), models),
+    models,
     eve: required(options.eve ?? inFolder(config.eve), 'eve', 'the file that alerts go to'),
-    devices: devicesFrom(config.devices, options.state ?? config.state, located),
+    devices: devicesFrom(config.devices, options.state ?? config.state, models !== null, located),
     budget: budgetFrom(config.budget, inFolder),
     outputs,
     fold: options.fold ? foldFrom(config.fold) : null,
@@ -202,9 +208,11 @@ function outputsFrom(
 function devicesFrom(
   devices: Config['devices'],
   state: string | undefined,
+  /** Models are made on the gateway, of devices. */
+  isTraining: boolean,
   located: Located,
 ): DeviceSettings | null {
-  if (devices === undefined) return null
+  if (devices === undefined) return isTraining ? DEFAULT_DEVICES : null
   const settings: DeviceSettings = {
     learnHours: devices.learnHours ?? DEFAULT_DEVICES.learnHours,
     learnFlows: devices.learnFlows ?? DEFAULT_DEVICES.learnFlows,
@@ -222,6 +230,91 @@ function devicesFrom(
     })
   }
   return settings
+}
+
+function modelFrom(model: string | undefined, models: ModelsSettings | null): string | null {
+  return models !== null && model === undefined
+    ? null
+    : required(model, 'model', 'a model that oddflow train wrote, or --models to make them here')
+}
+
+function modelsFrom(
+  options: RunOptions,
+  config: Config,
+  inFolder: (path: string | undefined) => string | undefined,
+  located: Located,
+): ModelsSettings | null {
+  const given = config.models
+  if (given === undefined && options.models === undefined) return null
+  const refuse = (path: Path, message: string): never =>
+    located(path, () => {
+      throw new ArgumentError(message)
+    })
+  const per = options.models ?? given?.per ?? DEFAULT_MODELS.per
+  if ((options.state ?? config.state) === undefined) {
+    refuse(['models'], 'models: they are kept in a state folder; give state (--state)')
+  }
+  if (config.budget?.calibration !== undefined) {
+    refuse(
+      ['budget', 'calibration'],
+      'budget.calibration: is of one model, and models are made here; leave one out',
+    )
+  }
+  const groups = Object.fromEntries(
+    Object.entries(given?.groups ?? {}).map(([name, devices]) => [
+      name,
+      devices.map((key) => key.toLowerCase()),
+    ]),
+  )
+  if (per === 'group' && Object.keys(groups).length === 0) {
+    refuse(['models'], 'models.groups: per: group needs groups; name the devices of each')
+  }
+  if (per !== 'group' && given?.groups !== undefined) {
+    refuse(['models', 'groups'], 'models.groups: does nothing without per: group; leave one out')
+  }
+  const members = Object.values(groups).flat()
+  const twice = members.find((key, i) => members.indexOf(key) !== i)
+  if (twice !== undefined)
+    refuse(['models', 'groups'], `models.groups: ${twice} is in two groups; leave one out`)
+  const files: Record<string, string> = {}
+  for (const [owner, file] of Object.entries(given?.files ?? {})) {
+    const isOwner =
+      per === 'device'
+        ? /[:.]/.test(owner)
+        : per === 'all'
+          ? owner === EVERYONE
+          : owner === NO_GROUP || owner in groups
+    if (!isOwner) {
+      const expected =
+        per === 'device' ? 'the address of a device' : per === 'all' ? EVERYONE : 'the name of a group'
+      refuse(['models', 'files', owner], `models.files.${owner}: expected ${expected}, as per: ${per} has it`)
+    }
+    files[owner] = inFolder(file) as string
+  }
+  const isBrought = Object.keys(files).length > 0 || (options.model ?? config.model) !== undefined
+  if (given?.features !== undefined && isBrought) {
+    refuse(
+      ['models', 'features'],
+      'models.features: the models that are given say how rows are made; leave it out',
+    )
+  }
+  return {
+    per,
+    groups,
+    files,
+    features: {
+      packetsPerFlow: given?.features?.packetsPerFlow ?? DEFAULT_MODELS.features.packetsPerFlow,
+      cutSeconds: given?.features?.cutSeconds ?? DEFAULT_MODELS.features.cutSeconds,
+      idleSeconds: given?.features?.idleSeconds ?? DEFAULT_MODELS.features.idleSeconds,
+    },
+    rowsPerOwner: given?.rowsPerDevice ?? DEFAULT_MODELS.rowsPerOwner,
+    memoryBytes:
+      given?.memory === undefined
+        ? DEFAULT_MODELS.memoryBytes
+        : located(['models', 'memory'], () => parseBytes(String(given.memory), 'models.memory')),
+    trainWithinSeconds: given?.trainWithinSeconds ?? DEFAULT_MODELS.trainWithinSeconds,
+    maximum: given?.maximum ?? DEFAULT_MODELS.maximum,
+  }
 }
 
 function budgetFrom(

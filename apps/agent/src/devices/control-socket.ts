@@ -36,11 +36,15 @@ const PATIENCE_MILLIS = 5000
 /** What Linux and macOS have room for in the name of a socket. */
 const MAXIMUM_PATH_BYTES = 103
 
+/** What else a running agent can be asked: by path, GET without and POST with a body. */
+export type FurtherRoutes = Readonly<Record<string, (body: unknown) => Promise<unknown>>>
+
 /** @param save - keeps what was changed before the answer goes out. Rejects with ControlError. */
 export async function openControlSocket(
   folder: string,
   table: DeviceTable,
   save: () => Promise<void>,
+  further: FurtherRoutes = {},
 ): Promise<ControlSocket> {
   const path = socketIn(folder)
   if (Buffer.byteLength(path) > MAXIMUM_PATH_BYTES) {
@@ -61,7 +65,16 @@ export async function openControlSocket(
       const answer = (status: number, value: unknown): void => {
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
       }
-      if (message.url !== '/devices') answer(404, { error: 'there is /devices' })
+      const route = Object.hasOwn(further, message.url ?? '') ? further[message.url as string] : undefined
+      if (route !== undefined) {
+        const body = message.method === 'POST' ? readBody(message) : Promise.resolve(null)
+        body
+          .then(route)
+          .then((value) => answer(200, value))
+          .catch((error: unknown) =>
+            answer(400, { error: error instanceof Error ? error.message : String(error) }),
+          )
+      } else if (message.url !== '/devices') answer(404, { error: 'there is no such thing to ask for' })
       else if (message.method === 'GET') answer(200, { devices: [...table.all()] })
       else if (message.method !== 'POST') answer(405, { error: 'GET or POST' })
       else {
@@ -118,6 +131,11 @@ export async function askToAct(
 ): Promise<ActionResult[] | null> {
   const answer = await ask(folder, 'POST', '/devices', { action, devices }).catch(nobody)
   return answer === null ? null : (answer as { results: ActionResult[] }).results
+}
+
+/** The answer to one of the further routes; null where no agent is at work in the folder. */
+export async function askFurther(folder: string, path: string, body?: unknown): Promise<unknown> {
+  return ask(folder, body === undefined ? 'GET' : 'POST', path, body).catch(nobody)
 }
 
 function socketIn(folder: string): string {

@@ -7,10 +7,10 @@
  * nothing else the new one is not taken, and counted.
  */
 import type { DeviceSettings } from '../settings.js'
-import { createDevice, type Device, type DeviceState, isReady, noteVerdict } from './device.js'
+import { createDevice, type Device, type DeviceState, isReady, learnAnew, noteVerdict } from './device.js'
 
 /** What a person may ask for. */
-export const DEVICE_ACTIONS = ['approve', 'pause', 'resume', 'forget'] as const
+export const DEVICE_ACTIONS = ['approve', 'pause', 'resume', 'relearn', 'forget'] as const
 export type DeviceAction = (typeof DEVICE_ACTIONS)[number]
 
 export interface DeviceTable {
@@ -32,7 +32,12 @@ export interface DeviceTable {
   readonly changes: number
 }
 
-export function createDeviceTable(settings: DeviceSettings, known: readonly Device[] = []): DeviceTable {
+/** @param hasModel - whether a device has a model to be watched with; one that has none is not ready. */
+export function createDeviceTable(
+  settings: DeviceSettings,
+  known: readonly Device[] = [],
+  hasModel: (key: string) => boolean = () => true,
+): DeviceTable {
   const devices = new Map<string, Device>()
   let evicted = 0
   let refused = 0
@@ -76,7 +81,7 @@ export function createDeviceTable(settings: DeviceSettings, known: readonly Devi
     note(device, novel, atMicros) {
       noteVerdict(device, novel)
       if (atMicros > device.lastSeenMicros) device.lastSeenMicros = atMicros
-      if (device.state === 'learning' && isReady(device, settings)) {
+      if (device.state === 'learning' && isReady(device, settings) && hasModel(device.key)) {
         move(device, settings.approve === 'auto' ? 'watching' : 'ready')
       }
     },
@@ -85,6 +90,12 @@ export function createDeviceTable(settings: DeviceSettings, known: readonly Devi
       if (device === undefined) return `there is no device ${key}`
       if (action === 'forget') {
         devices.delete(key)
+        changes++
+        return null
+      }
+      if (action === 'relearn') {
+        // the latest that is known of time: a model that was made by then is an old one
+        learnAnew(device, Math.max(...[...devices.values()].map((each) => each.lastSeenMicros)))
         changes++
         return null
       }

@@ -29,6 +29,8 @@ export interface Device {
   readonly randomised: boolean
   state: DeviceState
   readonly firstSeenMicros: number
+  /** When it began to learn: as it was first seen, or when a person had it learn anew. */
+  learningSinceMicros: number
   lastSeenMicros: number
   /** Verdicts on its flows. */
   flows: number
@@ -46,6 +48,7 @@ export function createDevice(key: string, address: string, atMicros: number): De
     randomised: isRandomised(key),
     state: 'learning',
     firstSeenMicros: atMicros,
+    learningSinceMicros: atMicros,
     lastSeenMicros: atMicros,
     flows: 0,
     novel: 0,
@@ -61,10 +64,19 @@ export function noteVerdict(device: Device, novel: boolean): void {
 
 export function isReady(device: Device, { learnHours, learnFlows, stableShare }: DeviceSettings): boolean {
   return (
-    device.lastSeenMicros - device.firstSeenMicros >= learnHours * 3_600_000_000 &&
+    device.lastSeenMicros - device.learningSinceMicros >= learnHours * 3_600_000_000 &&
     device.flows >= learnFlows &&
     device.novelShare <= stableShare
   )
+}
+
+/** Back to the beginning. */
+export function learnAnew(device: Device, nowMicros: number): void {
+  device.state = 'learning'
+  device.learningSinceMicros = nowMicros
+  device.flows = 0
+  device.novel = 0
+  device.novelShare = 1
 }
 
 /** The second-lowest bit of the first byte. */
@@ -100,7 +112,9 @@ export function decodeDevices(value: unknown): Device[] {
     if (typeof address !== 'string' || !/^[0-9a-f:.]{1,45}$/.test(address))
       return fail(`${at}.address`, 'an address')
     if (!DEVICE_STATES.includes(state as DeviceState)) return fail(`${at}.state`, DEVICE_STATES.join(', '))
-    const times = [firstSeenMicros, lastSeenMicros]
+    // kept by a version that could not learn anew
+    const learningSinceMicros = device.learningSinceMicros ?? firstSeenMicros
+    const times = [firstSeenMicros, lastSeenMicros, learningSinceMicros]
     if (!times.every((time) => Number.isSafeInteger(time))) return fail(`${at}.firstSeenMicros`, 'times')
     if (!isCount(flows) || !isCount(novel) || novel > flows) return fail(`${at}.flows`, 'counts')
     if (typeof novelShare !== 'number' || !(novelShare >= 0 && novelShare <= 1)) {
@@ -112,6 +126,7 @@ export function decodeDevices(value: unknown): Device[] {
       randomised: isRandomised(key),
       state: state as DeviceState,
       firstSeenMicros: firstSeenMicros as number,
+      learningSinceMicros: learningSinceMicros as number,
       lastSeenMicros: lastSeenMicros as number,
       flows,
       novel,

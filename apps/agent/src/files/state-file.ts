@@ -5,10 +5,14 @@
 import { dirname } from 'node:path'
 import type { FileSystem } from './file-system.js'
 
-/** Rejects with the error of the step that failed; the state is then the old one (or, past the rename, the new). */
+/** `writeBytes` of a value as JSON. */
 export async function writeState(files: FileSystem, path: string, value: unknown): Promise<void> {
+  await writeBytes(files, path, new TextEncoder().encode(`${JSON.stringify(value)}\n`))
+}
+
+/** Rejects with the error of the step that failed; the state is then the old one (or, past the rename, the new). */
+export async function writeBytes(files: FileSystem, path: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${path}.new`
-  const bytes = new TextEncoder().encode(`${JSON.stringify(value)}\n`)
   await files.remove(temporary).catch(() => undefined)
   const file = await files.open(temporary, 'create')
   try {

@@ -19,7 +19,8 @@ export interface AgentSnapshot {
   readonly lagSeconds: number | null
   readonly outputs: readonly { readonly name: string; readonly works: boolean }[]
   readonly spoolWorks: boolean
-  readonly model: string
+  /** null where all models are made here and none is given. */
+  readonly model: string | null
   readonly version: string
 }
 
@@ -109,6 +110,21 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
     const { found, evicted, refused, untold } = devices
     return by('fate', { found, announced: alerts.announced, untold, evicted, refused })
   })
+  gauge('models', 'Owners of models that are made here, by state.', ['state'], ({ counters: { models } }) =>
+    models === null
+      ? []
+      : by('state', {
+          learning: models.owners.learning,
+          waiting: models.owners.waiting,
+          with_model: models.owners.withModel,
+        }),
+  )
+  counter('trainings_total', 'Trainings by what came of them.', ['result'], ({ counters: { models } }) =>
+    models === null ? [] : by('result', models.trainings),
+  )
+  gauge('learning_rows_bytes', 'Rows of those that learn.', [], ({ counters: { models } }) =>
+    models === null ? [] : [[{}, models.reservoirBytes]],
+  )
   const budgetGauge = (name: string, help: string, of: (budget: BudgetReport) => number | null | undefined) =>
     gauge(`budget_${name}`, help, [], ({ counters: { budget } }) => {
       const value = budget === null ? null : of(budget)
@@ -128,6 +144,8 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   gauge('capture_lag_seconds', 'From the latest packet to now.', [], ({ lagSeconds }) =>
     lagSeconds === null ? [] : [[{}, lagSeconds]],
   )
-  gauge('info', 'Version and model.', ['version', 'model'], ({ version, model }) => [[{ version, model }, 1]])
+  gauge('info', 'Version and model.', ['version', 'model'], ({ version, model }) => [
+    [{ version, model: model ?? '' }, 1],
+  ])
   return { contentType: registry.contentType, text: () => registry.metrics() }
 }

@@ -9,10 +9,10 @@ import type { AlertExplainer } from '../alerts/explain-alert.js'
 import { createFold, type Fold } from '../alerts/fold.js'
 import { type AlertContext, type AlertVerdict, makeAlert } from '../alerts/make-alert.js'
 import type { Suppression } from '../alerts/suppress.js'
-import type { Thresholds } from '../budget/thresholds.js'
 import type { FoldSettings } from '../settings.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import type { AlertTotals } from './counters.js'
+import type { Decider, Decision } from './decider.js'
 import type { LossHistory } from './loss-history.js'
 import type { Verdict } from './watcher.js'
 
@@ -29,9 +29,9 @@ export interface AlertPathOptions {
   /** D, the numbers of a row. */
   readonly dimension: number
   readonly explain: AlertExplainer
-  readonly thresholds: Thresholds
-  /** For alerts that no score is about. */
-  readonly modelThreshold: number
+  readonly rarity: Decider['rarity']
+  /** Told by alerts that no verdict is about: the model of all, where there is one. */
+  readonly model: Pick<Decision, 'model' | 'threshold'>
   /** Packets lost up to now. */
   readonly lostPackets: () => number
   readonly losses: LossHistory
@@ -87,7 +87,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
     const endMicros = record.startMicros + record.durationMicros
     options.losses.note(endMicros, lostPackets)
     const losses = { lostPackets, lostInWindow: options.losses.since(record.startMicros) }
-    const rarity = verdict.score === null ? null : options.thresholds.rarity(verdict.score)
+    const rarity = options.rarity(verdict)
     const alert = makeAlert(record, verdict, losses, rarity, context)
     if (suppression.take(alert) !== null || options.alsoSuppresses?.(alert) === true) suppressed++
     else if (fold === null) emit(alert)
@@ -100,7 +100,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
     },
     announce(record, rule) {
       announced++
-      take(record, { score: null, novel: true, rule, threshold: options.modelThreshold, early: false })
+      take(record, { score: null, novel: true, rule, early: false, ...options.model })
     },
     suppressBy(next) {
       suppression = next

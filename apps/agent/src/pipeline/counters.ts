@@ -14,6 +14,7 @@ import type { BudgetReport } from '../budget/alert-budget.js'
 import type { DeviceReport } from '../devices/device-watch.js'
 import type { Delivery } from '../outputs/delivery.js'
 import type { AlertLog } from '../spool/alert-log.js'
+import type { ModelsReport } from '../training/model-room.js'
 import type { WatcherCounts } from './watcher.js'
 
 export interface PacketTotals {
@@ -62,6 +63,8 @@ export interface AgentCounters {
   }
   /** null where devices are not kept. */
   readonly devices: DeviceReport | null
+  /** null where no models are made here. */
+  readonly models: ModelsReport | null
   /** null where no alert budget is configured. */
   readonly budget: BudgetReport | null
   readonly novel: { readonly total: number; readonly score: number; readonly onePacket: number }
@@ -83,6 +86,7 @@ export function agentCounters(
   openFlows: number,
   alerts: AlertTotals,
   devices: DeviceReport | null,
+  models: ModelsReport | null,
   budget: BudgetReport | null,
   log: AlertLog,
   deliveries: readonly Delivery[],
@@ -115,6 +119,7 @@ export function agentCounters(
       notJudged: judged['not-judged'],
     },
     devices,
+    models,
     budget,
     novel: { total: novel.score + novel['one-packet'], score: novel.score, onePacket: novel['one-packet'] },
     alerts: {

@@ -6,7 +6,7 @@
  * least would lose flows in a home network, more than the most was never of use.
  */
 import { UsageError } from '@oddflow/program'
-import type { OutputSettings } from '../settings.js'
+import type { ModelsSettings, OutputSettings } from '../settings.js'
 
 const MEBIBYTE = 1_048_576
 const RUNTIME_BYTES = 96 * MEBIBYTE
@@ -15,6 +15,12 @@ const MOST_FLOW_BYTES = 256 * MEBIBYTE
 
 /** Node's part grows by so much with the MQTT library loaded (measured). */
 const MQTT_BYTES = 24 * MEBIBYTE
+
+/**
+ * A training's thread, beside what Node's part has for garbage: the thread takes 22 to 27 MiB while it trains (rows of D = 19,
+ * 200 to 2,000 of them, measured), and the program without traffic's garbage some 20 MiB less than its part.
+ */
+const TRAINING_BYTES = 16 * MEBIBYTE
 
 export const DEFAULT_MEMORY_LIMIT_BYTES = 128 * MEBIBYTE
 
@@ -31,9 +37,14 @@ export function planMemory(
   limitBytes: number,
   modelBytes: number,
   outputs: readonly OutputSettings[] = [],
+  /** Models that are made here, of rows so wide; modelBytes is then of those that are given. */
+  learning: { readonly models: ModelsSettings; readonly dimension: number } | null = null,
 ): MemoryPlan {
-  const runtimeBytes = RUNTIME_BYTES + librariesBytes(outputs)
-  const queueBytes = Math.min(8 * MEBIBYTE, Math.max(MEBIBYTE, Math.floor(limitBytes / 32)))
+  const learningBytes = learning === null ? 0 : bytesOfLearning(learning.models, learning.dimension)
+  const runtimeBytes = RUNTIME_BYTES + librariesBytes(outputs) + learningBytes
+  // a gateway that trains needs its memory for that
+  const queueShare = learning === null ? 32 : 128
+  const queueBytes = Math.min(8 * MEBIBYTE, Math.max(MEBIBYTE, Math.floor(limitBytes / queueShare)))
   // a model is in memory twice while it is read, and the scorers of verdicts and of explanations pack it anew
   const room = limitBytes - runtimeBytes - 2 * queueBytes - 4 * modelBytes
   if (room < LEAST_FLOW_BYTES) {
@@ -43,6 +54,18 @@ export function planMemory(
     )
   }
   return { limitBytes, flowBytes: Math.min(room, MOST_FLOW_BYTES), queueBytes }
+}
+
+/** Rows of those that learn, models of the others, and one training. */
+function bytesOfLearning({ memoryBytes, maximum, rowsPerOwner }: ModelsSettings, dimension: number): number {
+  // each model and its scorer, the few explainers, and the rows of a training three times: copied, in the thread, scaled
+  const models = (2 * maximum + 4) * modelBytesOf(dimension)
+  return memoryBytes + models + TRAINING_BYTES + 24 * rowsPerOwner * dimension
+}
+
+/** Of a model with the default parameters: m = 100 landmarks, d = 5, k ≤ 20, and the guard's tables (docs/model-file.md). */
+function modelBytesOf(dimension: number): number {
+  return 8 * (100 * (dimension + 5) + 1000)
 }
 
 /** What libraries take that only some outputs need; the default ceiling is higher by as much. */

@@ -1,6 +1,7 @@
 /** The devices that are known and the socket by which they are asked for, opened from the settings. */
 import { fileError } from '@oddflow/program'
 import { type ControlSocket, openControlSocket } from '../devices/control-socket.js'
+import type { Device } from '../devices/device.js'
 import {
   createDeviceWatch,
   type DeviceWatch,
@@ -8,22 +9,39 @@ import {
   writeKnownDevices,
 } from '../devices/device-watch.js'
 import type { Settings } from '../settings.js'
+import type { ModelRoom } from '../training/model-room.js'
+import { modelRoutes } from '../training/model-routes.js'
 import type { AlertPath } from './alert-path.js'
 import type { AgentEnvironment } from './environment.js'
+
+/** Those of an earlier run. */
+export async function readDevices(
+  { devices, state }: Settings,
+  { files }: AgentEnvironment,
+): Promise<Device[]> {
+  return devices === null || state === null ? [] : readKnownDevices(files, state)
+}
 
 /** null where devices are not kept. */
 export async function openDevices(
   { devices, localNetworks, state }: Settings,
   { files, log }: AgentEnvironment,
   path: AlertPath,
+  known: readonly Device[],
+  models: ModelRoom | null,
 ): Promise<DeviceWatch | null> {
   if (devices === null) return null
-  const common = { settings: devices, localNetworks, onNew: path.announce }
-  if (state === null) return createDeviceWatch({ ...common, known: [], write: null })
+  const common = {
+    settings: devices,
+    localNetworks,
+    known,
+    onNew: path.announce,
+    ...(models === null ? {} : { hasModel: models.isTrained, onVerdict: models.note }),
+  }
+  if (state === null) return createDeviceWatch({ ...common, write: null })
   let isTroubled = false
   return createDeviceWatch({
     ...common,
-    known: await readKnownDevices(files, state),
     async write(all) {
       try {
         await writeKnownDevices(files, state, all)
@@ -40,7 +58,8 @@ export async function openDevices(
 export async function openControl(
   { state }: Settings,
   devices: DeviceWatch | null,
+  models: ModelRoom | null,
 ): Promise<ControlSocket | null> {
   if (state === null || devices === null) return null
-  return openControlSocket(state, devices.table, devices.save)
+  return openControlSocket(state, devices.table, devices.save, models === null ? {} : modelRoutes(models))
 }

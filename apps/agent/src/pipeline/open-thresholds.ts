@@ -1,19 +1,20 @@
 /** The thresholds of a run, opened from the settings: the model's own, or those of an alert budget. */
-import type { Threshold } from '@oddflow/detectors'
-import { fileError, inFile } from '@oddflow/program'
+import { fileError, inFile, type ModelFile } from '@oddflow/program'
 import { createAlertBudget, readKeptCalibration, writeKeptCalibration } from '../budget/alert-budget.js'
 import { readCalibrationFile } from '../budget/calibration-file.js'
-import { modelThresholds, type Thresholds } from '../budget/thresholds.js'
+import { modelThresholds, ownThresholds, type Thresholds } from '../budget/thresholds.js'
 import type { Settings } from '../settings.js'
 import type { AgentEnvironment } from './environment.js'
 
-/** The model's own threshold, or an alert budget's. */
+/** The model's own threshold, or an alert budget's. Models that are made here are made for the budget. */
 export async function openThresholds(
-  { budget, localNetworks, state }: Settings,
+  { budget, localNetworks, state, models }: Settings,
   { files, log }: AgentEnvironment,
-  model: string,
-  modelThreshold: Threshold,
+  base: ModelFile | null,
 ): Promise<Thresholds> {
+  if (base === null || models !== null) return ownThresholds
+  const modelThreshold = base.saved.threshold
+  const model = base.sha256.slice(0, 16)
   if (budget === null) return modelThresholds(modelThreshold)
   const common = { settings: budget, model, modelThreshold, localNetworks, log }
   if (budget.calibration !== null) {

@@ -6,8 +6,6 @@
  * stays bounded and nothing is refused. While they fail it goes on, and what does not fit is counted.
  */
 import { randomInt } from 'node:crypto'
-import { readModelFile } from '@oddflow/program'
-import { createAlertExplainer } from '../alerts/explain-alert.js'
 import { createSuppression } from '../alerts/suppress.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
 import type { Settings } from '../settings.js'
@@ -18,8 +16,8 @@ import { CaptureClock } from './capture-clock.js'
 import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
 import type { AgentEnvironment } from './environment.js'
 import { createLossHistory } from './loss-history.js'
-import { planMemory } from './memory-plan.js'
-import { openControl, openDevices } from './open-devices.js'
+import { openControl, openDevices, readDevices } from './open-devices.js'
+import { openModels, readModels } from './open-models.js'
 import { openEve, openLog, startDeliveries } from './open-outputs.js'
 import { openDashboardRecords, openServer } from './open-server.js'
 import { openThresholds } from './open-thresholds.js'
@@ -34,16 +32,25 @@ export interface AgentResult {
 }
 
 const TICK_MILLIS = 1000
+/** Packets of a recording that are later than this are of another flow, where models are made of it. */
+const RECORDED_SLACK_MICROS = 30_000_000
 const LONG_MILLIS = 2 ** 31 - 1
 
 /** Rejects with an error of ours when the model, the input or an output cannot be opened. */
 export async function runAgent(settings: Settings, environment: AgentEnvironment): Promise<AgentResult> {
   const { clock, log, stop } = environment
-  const { saved, sha256, sizeBytes } = readModelFile(settings.model)
-  const modelId = sha256.slice(0, 16)
-  const memory = planMemory(settings.memoryLimitBytes, sizeBytes, settings.outputs)
+  const given = readModels(settings)
+  const { memory, contract } = given
   const suppression = createSuppression(settings.suppress)
-  const thresholds = await openThresholds(settings, environment, modelId, saved.threshold)
+  const thresholds = await openThresholds(settings, environment, given.base)
+  const known = await readDevices(settings, environment)
+  const { decider, explain, room: models, forAnnouncements } = await openModels(
+    settings,
+    environment,
+    given,
+    thresholds,
+    known,
+  )
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
   const eve = await openEve(environment.files, settings.eve)
@@ -52,32 +59,28 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const losses = createLossHistory()
   const records = await openDashboardRecords(settings, environment)
   const path = createAlertPath({
-    context: {
-      model: modelId,
-      localNetworks: settings.localNetworks,
-    },
+    context: { localNetworks: settings.localNetworks },
     suppression,
     alsoSuppresses: (alert) => (records?.suppressions.take(alert, clock.wallMicros()) ?? null) !== null,
     onGiven: (line) => records?.feed.add(line),
     fold: settings.fold,
     log: alertLog,
     interfaceName: input.interfaceName,
-    dimension: saved.contract.dimension,
-    explain: createAlertExplainer(saved),
-    thresholds,
-    modelThreshold: saved.threshold.value,
+    dimension: contract.dimension,
+    explain,
+    rarity: decider.rarity,
+    model: forAnnouncements,
     lostPackets,
     losses,
   })
-  const devices = await openDevices(settings, environment, path)
+  const devices = await openDevices(settings, environment, path, known, models)
   let isWatched = true
   environment.onReopen(() => {
     eve.reopen()
     void reload(settings, environment, path)
   })
   const watcher = createWatcher({
-    model: saved,
-    thresholds,
+    decider,
     filter: settings.input.kind === 'recorded' ? settings.input.filter : null,
     memoryBytes: memory.flowBytes,
     hashSeed: randomInt(2 ** 48 - 1),
@@ -104,6 +107,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       watcher.openFlows,
       path.totals(),
       devices?.report() ?? null,
+      models?.report() ?? null,
       thresholds.report(),
       alertLog,
       deliveries,
@@ -118,7 +122,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     lagSeconds: captureClock.lagSeconds(),
     outputs: deliveries.map(({ name, trouble }) => ({ name, works: trouble === null })),
     spoolWorks: alertLog.trouble === null,
-    model: modelId,
+    model: forAnnouncements.model,
     version: VERSION,
   })
   const server = await openServer(settings, environment, snapshot, records, devices).catch(
@@ -128,7 +132,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       throw error
     },
   )
-  const control = await openControl(settings, devices).catch(async (error: unknown) => {
+  const control = await openControl(settings, devices, models).catch(async (error: unknown) => {
     await server?.close()
     for (const each of deliveries) await each.stop()
     await alertLog.close()
@@ -142,6 +146,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   }
   const stopTicking = clock.every(TICK_MILLIS, () => {
     devices?.tick()
+    models?.tick((key) => devices?.table.get(key) !== undefined)
     const now = captureClock.nowMicros()
     if (now === null) return
     watcher.expire(now)
@@ -156,6 +161,13 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       captureClock.note(watcher.counts.latestMicros)
       losses.note(watcher.counts.latestMicros, lostPackets())
       thresholds.advance(watcher.counts.latestMicros)
+      if (models !== null && input.waits) {
+        // short flows are judged within a minute of the packets' time, so that they are learnt with the others
+        watcher.expire(watcher.counts.latestMicros - RECORDED_SLACK_MICROS)
+        // a recording waits for its models, so that the same one always teaches the same
+        models.trainDue()
+        await models.idle()
+      }
       await room()
     })
     for (const line of input.complaints()) log.warn(line)
@@ -172,6 +184,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     await thresholds.close()
     await control?.close()
     await devices?.save()
+    await models?.save()
     await alertLog.close()
     for (const each of deliveries) await each.stop().catch(() => undefined)
   }

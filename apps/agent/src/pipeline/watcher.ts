@@ -1,5 +1,5 @@
 /**
- * Watcher: frames in, verdicts on flow records out, under one model. No files, no clock, no network.
+ * Watcher: frames in, verdicts on flow records out, under one contract. No files, no clock, no network.
  *
  * The same decoding, flows, rows and judging as `oddflow score`, by the same packages; what is added is that a
  * verdict does not wait for the end of a flow: a row goes out as soon as no packet can change it.
@@ -14,17 +14,14 @@ import {
   packetStatusCode,
 } from '@oddflow/capture'
 import { packetView } from '@oddflow/core'
-import type { SavedModel } from '@oddflow/detectors'
 import { createFlowExtractor, type FlowCounters, type FlowRecord } from '@oddflow/flows'
-import { createFlowJudge, type Judgement, type VerdictRule } from '@oddflow/program'
-import type { Thresholds } from '../budget/thresholds.js'
+import type { VerdictRule } from '@oddflow/program'
+import type { Decider, Decision } from './decider.js'
 
 export const BATCH_FRAMES = 1024
 
 export interface WatcherOptions {
-  readonly model: SavedModel
-  /** Decide on scores; the rule on flows of one packet is the model's. */
-  readonly thresholds: Thresholds
+  readonly decider: Decider
   readonly filter: PacketFilter | null
   /** Of open flows. */
   readonly memoryBytes: number
@@ -35,9 +32,7 @@ export interface WatcherOptions {
   readonly onVerdict?: (record: FlowRecord, novel: boolean, decision: number | null) => void
 }
 
-export interface Verdict extends Judgement {
-  /** That the score was compared with. */
-  readonly threshold: number
+export interface Verdict extends Decision {
   /** Given before the record ended. */
   readonly early: boolean
 }
@@ -69,11 +64,9 @@ export interface Watcher {
 
 const FILTERED_OUT = packetStatusCode('filtered-out')
 
-/** Throws ContractMismatchError for a model that knows nothing of flows. */
 export function createWatcher(options: WatcherOptions): Watcher {
-  const { thresholds } = options
-  const modelThreshold = options.model.threshold.value
-  const { contract, row, judge } = createFlowJudge(options.model)
+  const { decider } = options
+  const { contract, row } = decider
   const view = packetView(contract)
   const decoder = createPacketDecoder({
     decapsulate: view.decapsulation,
@@ -89,17 +82,15 @@ export function createWatcher(options: WatcherOptions): Watcher {
     latestMicros: Number.NEGATIVE_INFINITY,
   }
   const decide = (record: FlowRecord, early: boolean): void => {
-    const judgement = judge(record)
-    counts.judged[judgement.rule]++
+    const decision = decider.decide(record)
+    const { rule, novel } = decision
+    counts.judged[rule]++
     if (early) counts.early++
-    const { score, rule } = judgement
-    const threshold = score === null ? modelThreshold : thresholds.judge(record, score)
-    const novel = score === null ? judgement.novel : !(score > threshold)
-    options.onVerdict?.(record, novel, score === null ? null : score - threshold)
+    const { score, threshold } = decision
+    options.onVerdict?.(record, novel, score === null || threshold === null ? null : score - threshold)
     if (!novel) return
     counts.novel[rule]++
-    if (rule === 'one-packet') thresholds.noteOnePacketNovel()
-    options.onNovel(record, { score, rule, novel, threshold, early })
+    options.onNovel(record, { ...decision, early })
   }
   const extractor = createFlowExtractor({
     contract,

@@ -68,6 +68,57 @@ describe('settings', () => {
   const settings = (text: string, more: Partial<RunOptions> = {}) =>
     settingsFrom(options(more), parseConfig(text))
 
+  it('have models that are made here, with devices, and without one that is given', () => {
+    const text = 'interface: eth0\neve: eve.json\nstate: /var/lib/agent\n'
+    expect(settings(`${text}models: {}\n`)).toMatchObject({
+      model: null,
+      models: {
+        per: 'device',
+        files: {},
+        features: { packetsPerFlow: 10, cutSeconds: 60, idleSeconds: 60 },
+        maximum: 64,
+      },
+      devices: { approve: 'manual', learnFlows: 200 },
+    })
+    expect(settings(text, { models: 'all' }).models).toMatchObject({ per: 'all' })
+    expect(
+      settings(
+        `${text}models: { per: group, groups: { cams: ['02:AA:00:00:00:01'] }, files: { cams: c.oddflow } }\n`,
+      ).models,
+    ).toMatchObject({ groups: { cams: ['02:aa:00:00:00:01'] }, files: { cams: '/etc/oddflow/c.oddflow' } })
+    expect(settings(base).models).toBe(null)
+  })
+
+  it.each([
+    ['interface: eth0\neve: e\nmodels: {}\n', /:3:1: models: they are kept in a state folder/],
+    [
+      'interface: eth0\neve: e\nstate: s\nmodels: { per: group }\n',
+      /:4:1: models.groups: per: group needs groups/,
+    ],
+    [
+      'interface: eth0\neve: e\nstate: s\nmodels: { groups: { a: [] } }\n',
+      /:4:11: .*does nothing without per: group/,
+    ],
+    [
+      'interface: eth0\neve: e\nstate: s\nmodels: { per: group, groups: { a: [b8:27:eb:00:00:01], b: [b8:27:eb:00:00:01] } }\n',
+      /is in two groups/,
+    ],
+    [
+      'interface: eth0\neve: e\nstate: s\nmodels: { files: { all: x } }\n',
+      /models.files.all: expected the address of a device/,
+    ],
+    [
+      'interface: eth0\neve: e\nmodel: m\nstate: s\nmodels: { features: { cutSeconds: 5 } }\n',
+      /:5:11: models.features: the models that are given say how rows are made/,
+    ],
+    [
+      'interface: eth0\neve: e\nstate: s\nmodels: {}\nbudget: { falseAlertsPerDay: 1, calibration: c }\n',
+      /:5:\d+: budget.calibration: is of one model/,
+    ],
+  ])('%j is refused, since models are made here', (text, expected) => {
+    expect(() => settings(text)).toThrow(expected)
+  })
+
   it('have paths relative to the file, and defaults for the rest', () => {
     expect(settings(`${base}state: /var/lib/agent\n`)).toMatchObject({
       input: { kind: 'live', interface: 'eth0', filter: null },

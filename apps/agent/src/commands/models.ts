@@ -1,0 +1,113 @@
+/**
+ * `oddflow-agent models`: the models that an agent makes, and the way back to the one before.
+ *
+ * A running agent is asked by its control socket. Where none is at work in the state folder, the command reads and
+ * changes what the last one has kept there.
+ */
+import { OddFlowError } from '@oddflow/core'
+import { jsonLine } from '@oddflow/program'
+import { askFurther } from '../devices/control-socket.js'
+import { nodeFileSystem } from '../files/file-system.js'
+import { standardErrorLog } from '../log.js'
+import type { ModelsPer } from '../training/model-owner.js'
+import { ownerFileName } from '../training/model-owner.js'
+import type { OwnerReport } from '../training/model-room.js'
+import { createModelStore, type KeptModel, type ModelStore } from '../training/model-store.js'
+import { printTable } from './print-table.js'
+
+export async function listModels({
+  state,
+  format,
+}: {
+  readonly state: string
+  readonly format: 'text' | 'json'
+}): Promise<void> {
+  const answer = (await askFurther(state, '/models')) as { owners: OwnerReport[] } | null
+  const owners = answer?.owners ?? (await keptModels(state)).map(({ kept }) => reportOf(kept))
+  owners.sort((a, b) => (a.owner < b.owner ? -1 : 1))
+  if (format === 'json') {
+    for (const owner of owners) process.stdout.write(`${jsonLine(owner)}\n`)
+    return
+  }
+  printTable(
+    ['owner', 'state', 'model', 'before', 'rows', 'flows', 'unsettled'],
+    owners.map((of) => [
+      of.owner,
+      of.state,
+      of.model ?? '-',
+      of.previous ?? '-',
+      String(of.rows),
+      String(of.flows),
+      of.unsettledShare === null ? '-' : `${(100 * of.unsettledShare).toFixed(1)} %`,
+    ]),
+  )
+}
+
+export async function rollbackModels(
+  given: readonly string[],
+  { state }: { readonly state: string },
+): Promise<void> {
+  const names = given.map((owner) => owner.toLowerCase())
+  const answer = (await askFurther(state, '/models', { rollback: names })) as {
+    results: { owner: string; refused: string | null }[]
+  } | null
+  const results = answer?.results ?? (await rollbackKept(state, names))
+  for (const { owner, refused } of results) {
+    if (refused === null) process.stdout.write(`${owner}: the model before is in force\n`)
+    else standardErrorLog.error(refused)
+  }
+  if (results.some(({ refused }) => refused !== null)) process.exitCode = 1
+}
+
+interface Kept {
+  readonly store: ModelStore
+  readonly kept: KeptModel
+}
+
+/** Of all kinds of owners: the folder says which there are. */
+async function keptModels(state: string): Promise<Kept[]> {
+  const found: Kept[] = []
+  for (const per of ['device', 'group', 'all'] satisfies ModelsPer[]) {
+    const store = createModelStore(nodeFileSystem, state, (owner) => ownerFileName(per, owner))
+    const all = await store.readAll((message) => standardErrorLog.warn(message))
+    found.push(...all.map((kept) => ({ store, kept })))
+  }
+  return found
+}
+
+async function rollbackKept(
+  state: string,
+  names: readonly string[],
+): Promise<{ owner: string; refused: string | null }[]> {
+  const found = await keptModels(state)
+  const results: { owner: string; refused: string | null }[] = []
+  for (const owner of names) {
+    const of = found.find(({ kept }) => kept.record.owner === owner)
+    try {
+      const back = of === undefined ? null : await of.store.rollback(owner)
+      const refused =
+        of === undefined
+          ? `${owner} has no model that was made here`
+          : back === null
+            ? `${owner} has no model before the one in force`
+            : null
+      results.push({ owner, refused })
+    } catch (error) {
+      if (!(error instanceof OddFlowError)) throw error
+      results.push({ owner, refused: error.message })
+    }
+  }
+  return results
+}
+
+function reportOf({ record }: KeptModel): OwnerReport {
+  return {
+    owner: record.owner,
+    state: 'trained',
+    model: record.sha256.slice(0, 16),
+    previous: record.previous?.slice(0, 16) ?? null,
+    rows: record.rows,
+    flows: 0,
+    unsettledShare: record.unsettledShare,
+  }
+}

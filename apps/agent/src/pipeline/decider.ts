@@ -1,0 +1,51 @@
+/**
+ * Decider: the verdict on a flow record, and whose word it is: one model's for all, or that of the device's own.
+ *
+ * All models of an agent share a contract, so there is one flow table and one row.
+ */
+import type { FlowContract } from '@oddflow/core'
+import type { SavedModel } from '@oddflow/detectors'
+import type { FlowRecord } from '@oddflow/flows'
+import { createFlowJudge, type Judgement } from '@oddflow/program'
+import type { Rarity, Thresholds } from '../budget/thresholds.js'
+
+export interface Decision extends Judgement {
+  /** That the score was compared with; null where there is no model to ask. */
+  readonly threshold: number | null
+  /** The first 16 hexadecimal digits of the model file's SHA-256; null where there is none. */
+  readonly model: string | null
+}
+
+export interface Decider {
+  readonly contract: FlowContract
+  /** D numbers, to which an extractor writes its rows. */
+  readonly row: Float64Array
+  /** A record's row, where it has one, must be `row`. */
+  decide(record: FlowRecord): Decision
+  /** How rare the score of a decision is among normal flows; null where nobody knows. */
+  rarity(decision: Pick<Decision, 'score' | 'model'>): Rarity | null
+}
+
+/** Throws ContractMismatchError for a model that knows nothing of flows. */
+export function createModelDecider(
+  saved: SavedModel,
+  model: string,
+  /** Decide on scores; the rule on flows of one packet is the model's. */
+  thresholds: Thresholds,
+): Decider {
+  const { contract, row, judge } = createFlowJudge(saved)
+  return {
+    contract,
+    row,
+    decide(record) {
+      const { score, rule, novel } = judge(record)
+      if (score === null) {
+        if (novel && rule === 'one-packet') thresholds.noteOnePacketNovel()
+        return { score, rule, novel, threshold: saved.threshold.value, model }
+      }
+      const threshold = thresholds.judge(record, score)
+      return { score, rule, novel: !(score > threshold), threshold, model }
+    },
+    rarity: ({ score }) => (score === null ? null : thresholds.rarity(score)),
+  }
+}

@@ -1,0 +1,132 @@
+/** Whose word counts, opened from the settings: one model for all, or a room of models that are made here. */
+import type { FlowContract } from '@oddflow/core'
+import { ContractMismatchError, checkSameContract, featureDimension } from '@oddflow/core'
+import { inFile, type ModelFile, readModelFile } from '@oddflow/program'
+import { type AlertExplainer, createAlertExplainer } from '../alerts/explain-alert.js'
+import type { Thresholds } from '../budget/thresholds.js'
+import type { Device } from '../devices/device.js'
+import type { FeatureSettings, ModelsSettings, Settings } from '../settings.js'
+import { createOwnerOf, ownerFileName } from '../training/model-owner.js'
+import { type ModelRoom, openModelRoom } from '../training/model-room.js'
+import { createModelStore } from '../training/model-store.js'
+import { trainInThread } from '../training/train-in-thread.js'
+import { VERSION } from '../version.js'
+import { createModelDecider, type Decider, type Decision } from './decider.js'
+import type { AgentEnvironment } from './environment.js'
+import { type MemoryPlan, planMemory } from './memory-plan.js'
+
+/** The models of a run as they are read from disk, before anything is opened. */
+export interface GivenModels {
+  /** Of all, or of those without one of their own. */
+  readonly base: ModelFile | null
+  readonly byOwner: ReadonlyMap<string, ModelFile>
+  readonly contract: FlowContract
+  readonly memory: MemoryPlan
+}
+
+/** Throws FileError, FormatError, ContractMismatchError, or UsageError where there is too little memory. */
+export function readModels(settings: Settings): GivenModels {
+  const { model, models } = settings
+  const base = model === null ? null : readModelFile(model)
+  const byOwner = new Map(
+    Object.entries(models?.files ?? {}).map(([owner, file]) => [owner, readModelFile(file)]),
+  )
+  const [first] = [...(base === null ? [] : [base]), ...byOwner.values()]
+  const contract = first?.saved.contract ?? contractOf((models as ModelsSettings).features)
+  for (const [owner, file] of byOwner) {
+    const name = models?.files[owner] ?? ''
+    try {
+      checkSameContract(contract, file.saved.contract)
+    } catch (error) {
+      throw inFile(name, error, '; all models of an agent are made with the same features')
+    }
+  }
+  if (contract.featureSet === 'rows') {
+    throw inFile(
+      model ?? '',
+      new ContractMismatchError('was trained on feature rows, not on captures; train on captures'),
+    )
+  }
+  const bytes = [base, ...byOwner.values()].reduce((sum, file) => sum + (file?.sizeBytes ?? 0), 0)
+  const learning = models === null ? null : { models, dimension: contract.dimension }
+  return {
+    base,
+    byOwner,
+    contract,
+    memory: planMemory(settings.memoryLimitBytes, bytes, settings.outputs, learning),
+  }
+}
+
+/** As `oddflow train --recipe default` makes them, with p, the cut and the idle timeout given. */
+function contractOf({ packetsPerFlow, cutSeconds, idleSeconds }: FeatureSettings): FlowContract {
+  return {
+    featureSet: 'iat-size',
+    featureSetVersion: 1,
+    dimension: featureDimension('iat-size', packetsPerFlow, 'split'),
+    packetsPerFlow,
+    sizeMeasure: 'frame',
+    flowKey: 'bidirectional-5-tuple',
+    idleTimeoutMicros: Math.round(1e6 * idleSeconds),
+    activeTimeoutMicros: null,
+    truncation: { mode: 'split', durationMicros: Math.round(1e6 * cutSeconds) },
+    minimumPackets: 2,
+    scaler: 'none',
+    iatUnit: 'seconds',
+  }
+}
+
+export interface OpenedModels {
+  readonly decider: Decider
+  readonly explain: AlertExplainer
+  /** null where nothing is made here. */
+  readonly room: ModelRoom | null
+  readonly forAnnouncements: Pick<Decision, 'model' | 'threshold'>
+}
+
+export async function openModels(
+  settings: Settings,
+  { files, log, stop }: AgentEnvironment,
+  given: GivenModels,
+  thresholds: Thresholds,
+  known: readonly Device[],
+): Promise<OpenedModels> {
+  const { base, byOwner, contract } = given
+  const { models, state, devices } = settings
+  const forAnnouncements = {
+    model: base?.sha256.slice(0, 16) ?? null,
+    threshold: base?.saved.threshold.value ?? null,
+  }
+  if (models === null || state === null || devices === null) {
+    const { saved, sha256 } = base as ModelFile
+    return {
+      decider: createModelDecider(saved, sha256.slice(0, 16), thresholds),
+      explain: createAlertExplainer(saved),
+      room: null,
+      forAnnouncements,
+    }
+  }
+  const room = await openModelRoom(
+    {
+      contract,
+      ownerOf: createOwnerOf({ per: models.per, groups: new Map(Object.entries(models.groups)) }),
+      localNetworks: settings.localNetworks,
+      devices,
+      budget: settings.budget,
+      limits: {
+        rowsPerOwner: models.rowsPerOwner,
+        memoryBytes: models.memoryBytes,
+        trainWithinSeconds: models.trainWithinSeconds,
+        maximumModels: models.maximum,
+      },
+      base,
+      given: byOwner,
+      store: createModelStore(files, state, (owner) => ownerFileName(models.per, owner)),
+      train: (job) => trainInThread(job, models.trainWithinSeconds, stop),
+      seed: 1,
+      oddflowVersion: VERSION,
+      log,
+    },
+    known,
+  )
+  return { decider: room, explain: room.explain, room, forAnnouncements }
+}

@@ -1,0 +1,152 @@
+/**
+ * ModelStore: models and rows of owners in the state folder, each file whole or as it was.
+ *
+ *     models/OWNER.json              which model is in force, which one was before, and where they came from
+ *     models/OWNER-SHA256….oddflow   model files, named by the first 16 digits of their SHA-256
+ *     models/OWNER.rows              what a learning owner has shown (row-reservoir.ts)
+ *
+ * A model is written first and named by the record after, so a kill at any moment leaves the old model or the new one.
+ * What is read back is checked: the record field by field, the model by its SHA-256 and as any model file. A model that is
+ * damaged is none, which is told; its owner learns anew.
+ */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
+import type { FileSystem } from '../files/file-system.js'
+import { readState, writeBytes, writeState } from '../files/state-file.js'
+
+/** How a model came about, and the numbers that it was accepted by. */
+export interface ModelRecord {
+  readonly owner: string
+  /** SHA-256 of the file in force. */
+  readonly sha256: string
+  /** The model before it, to which `models rollback` goes back; null where there is none. */
+  readonly previous: string | null
+  readonly source: 'trained' | 'learnt-on'
+  /** Rows that it was trained with. */
+  readonly rows: number
+  readonly unsettledShare: number
+  /** Time of the packets then. */
+  readonly trainedAtMicros: number
+}
+
+export interface KeptModel {
+  readonly record: ModelRecord
+  readonly saved: SavedModel
+  readonly sizeBytes: number
+}
+
+export interface ModelStore {
+  /** Models that can be used; `onDamage` is told of the others. */
+  readAll(onDamage: (message: string) => void): Promise<KeptModel[]>
+  /** Writes the file, then the record, then removes files that no record names. */
+  write(record: ModelRecord, file: Uint8Array): Promise<void>
+  /** Puts the model before in force, and the one in force before it; null where there is none. */
+  rollback(owner: string): Promise<KeptModel | null>
+  remove(owner: string): Promise<void>
+  readRows(owner: string): Promise<Uint8Array | null>
+  writeRows(owner: string, bytes: Uint8Array): Promise<void>
+  removeRows(owner: string): Promise<void>
+}
+
+const KIND = 'oddflow-agent-model'
+const SHA256 = /^[0-9a-f]{64}$/
+
+/** @param nameOf - of an owner's files, without extension. */
+export function createModelStore(
+  files: FileSystem,
+  stateFolder: string,
+  nameOf: (owner: string) => string,
+): ModelStore {
+  const folder = join(stateFolder, 'models')
+  const recordPath = (owner: string): string => join(folder, `${nameOf(owner)}.json`)
+  const rowsPath = (owner: string): string => join(folder, `${nameOf(owner)}.rows`)
+  const modelName = (owner: string, sha256: string): string =>
+    `${nameOf(owner)}-${sha256.slice(0, 16)}.oddflow`
+  const names = async (): Promise<string[]> => files.list(folder).catch(() => [])
+  const removeIfThere = async (path: string): Promise<void> => files.remove(path).catch(() => undefined)
+
+  const readModel = async (record: ModelRecord): Promise<KeptModel> => {
+    const name = modelName(record.owner, record.sha256)
+    const bytes = await files.read(join(folder, name))
+    if (bytes === null) throw new Error(`${name}: is not there`)
+    if (createHash('sha256').update(bytes).digest('hex') !== record.sha256) {
+      throw new Error(`${name}: is damaged: its SHA-256 is another one`)
+    }
+    return { record, saved: decodeModelFile(bytes), sizeBytes: bytes.length }
+  }
+  const readRecord = async (path: string): Promise<ModelRecord | null> =>
+    decodeRecord(await readState(files, path))
+  const removeUnnamed = async ({ owner, sha256, previous }: ModelRecord): Promise<void> => {
+    const kept = [sha256, previous].map((sha) => (sha === null ? '' : modelName(owner, sha)))
+    const own = new RegExp(`^${nameOf(owner).replaceAll('.', '\\.')}-[0-9a-f]{16}\\.oddflow$`)
+    for (const name of await names()) {
+      if (own.test(name) && !kept.includes(name)) await removeIfThere(join(folder, name))
+    }
+  }
+  return {
+    async readAll(onDamage) {
+      const models: KeptModel[] = []
+      for (const name of (await names()).filter((each) => each.endsWith('.json')).sort()) {
+        const record = await readRecord(join(folder, name))
+        if (record === null) onDamage(`${join(folder, name)}: is no record of a model`)
+        // an owner of another kind: its models are kept for when they are asked for again
+        if (record === null || `${nameOf(record.owner)}.json` !== name) continue
+        try {
+          models.push(await readModel(record))
+        } catch (error) {
+          onDamage(`${join(folder, name)}: ${error instanceof Error ? error.message : error}`)
+        }
+      }
+      return models
+    },
+    async write(record, file) {
+      await files.makeFolder(folder)
+      await writeBytes(files, join(folder, modelName(record.owner, record.sha256)), file)
+      await writeState(files, recordPath(record.owner), { kind: KIND, version: 1, ...record })
+      await removeUnnamed(record)
+    },
+    async rollback(owner) {
+      const record = await readRecord(recordPath(owner))
+      if (record === null || record.previous === null) return null
+      const back: ModelRecord = { ...record, sha256: record.previous, previous: record.sha256 }
+      const kept = await readModel(back)
+      await writeState(files, recordPath(owner), { kind: KIND, version: 1, ...back })
+      return kept
+    },
+    async remove(owner) {
+      const record = await readRecord(recordPath(owner))
+      await removeIfThere(recordPath(owner))
+      await removeIfThere(rowsPath(owner))
+      for (const sha256 of [record?.sha256, record?.previous]) {
+        if (sha256) await removeIfThere(join(folder, modelName(owner, sha256)))
+      }
+    },
+    readRows: (owner) => files.read(rowsPath(owner)),
+    async writeRows(owner, bytes) {
+      await files.makeFolder(folder)
+      await writeBytes(files, rowsPath(owner), bytes)
+    },
+    removeRows: (owner) => removeIfThere(rowsPath(owner)),
+  }
+}
+
+/** null for what is no record of ours. */
+function decodeRecord(value: unknown): ModelRecord | null {
+  const { kind, version, owner, sha256, previous, source, rows, unsettledShare, trainedAtMicros } = (value ??
+    {}) as Record<string, unknown>
+  const isSound =
+    kind === KIND &&
+    version === 1 &&
+    typeof owner === 'string' &&
+    /^[0-9a-z:.-]{1,64}$/.test(owner) &&
+    typeof sha256 === 'string' &&
+    SHA256.test(sha256) &&
+    (previous === null || (typeof previous === 'string' && SHA256.test(previous))) &&
+    (source === 'trained' || source === 'learnt-on') &&
+    Number.isSafeInteger(rows) &&
+    typeof unsettledShare === 'number' &&
+    Number.isSafeInteger(trainedAtMicros)
+  if (!isSound) return null
+  return { owner, sha256, previous, source, rows, unsettledShare, trainedAtMicros } as ModelRecord
+}
