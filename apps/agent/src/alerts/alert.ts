@@ -32,6 +32,8 @@ export interface AlertDevice {
   /** null where the link has no addresses. */
   readonly mac: string | null
   readonly address: string
+  /** What it calls itself, where it is known: the words of whoever sent them. */
+  readonly name?: string
 }
 
 export interface Alert {

@@ -16,6 +16,8 @@ import type { Network } from './local-networks.js'
 
 export interface AlertContext {
   readonly localNetworks: readonly Network[]
+  /** What a device calls itself; null where it has not said. */
+  readonly nameOf?: (mac: string) => string | null
 }
 
 /** A verdict, or what takes its place in an alert of a device. */
@@ -34,6 +36,8 @@ export function makeAlert(
   const isResponder = isResponderDevice(record, context.localNetworks)
   const isOfDevice = verdict.rule === 'new-device' || verdict.rule === 'device-flood'
   const model = verdict.model ?? ''
+  const mac = macText(isResponder ? record.responderMac : record.initiatorMac)
+  const name = mac === null ? null : (context.nameOf?.(mac) ?? null)
   const idText = isOfDevice ? `${model} ${verdict.rule}` : model
   const flowHash = hashOf([...keyNumbers(record), record.captureIndex, record.flowFirstPacketNumber], '')
   const recordHash = hashOf([...keyNumbers(record), record.startMicros, record.pieceIndex], idText)
@@ -45,8 +49,9 @@ export function makeAlert(
     ipVersion,
     protocol,
     device: {
-      mac: macText(isResponder ? record.responderMac : record.initiatorMac),
+      mac,
       address: isResponder ? destination : source,
+      ...(name === null ? {} : { name }),
     },
     peer: isResponder ? source : destination,
     flow: {

@@ -29,6 +29,7 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
   const rows = devices.map((device) => [
     device.key,
     device.address,
+    device.name?.name ?? '',
     device.state,
     String(device.flows),
     `${(100 * device.novelShare).toFixed(1)} %`,
@@ -36,7 +37,7 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
     new Date(device.lastSeenMicros / 1000).toISOString().slice(0, 19),
     device.randomised ? 'random address' : '',
   ])
-  printTable(['device', 'address', 'state', 'flows', 'novel now', 'seen for', 'last seen', ''], rows)
+  printTable(['device', 'address', 'name', 'state', 'flows', 'novel now', 'seen for', 'last seen', ''], rows)
 }
 
 export interface ActOptions {

@@ -10,6 +10,7 @@ import { isResponderDevice, macText } from '../alerts/device-of.js'
 import type { Network } from '../alerts/local-networks.js'
 import type { FileSystem } from '../files/file-system.js'
 import { readState, writeState } from '../files/state-file.js'
+import { type ClaimedName, countsLess, createNameBook } from '../names/name-finder.js'
 import type { DeviceSettings } from '../settings.js'
 import { type Device, type DeviceState, decodeDevices, encodeDevices } from './device.js'
 import { createDeviceFlood } from './device-flood.js'
@@ -30,6 +31,8 @@ export interface DeviceWatch {
   readonly table: DeviceTable
   /** A verdict on a record of a device; true where alerts of it are to be given. */
   verdict(record: FlowRecord, novel: boolean): boolean
+  /** A device claims a name; one that is not known yet has it when it is. */
+  named(mac: string, claimed: ClaimedName): void
   report(): DeviceReport
   /** To be called every second or so. */
   tick(): void
@@ -60,6 +63,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   const flood = createDeviceFlood(settings.floodPerMinute)
   // where nothing was known all devices are new, which is no news
   const inventoryMicros = options.known.length === 0 ? settings.inventoryMinutes * 60_000_000 : 0
+  const names = createNameBook()
   let beganMicros: number | null = null
   let found = 0
   let savedChanges = 0
@@ -91,11 +95,19 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
         if (worth !== 'none') options.onNew(record, worth === 'device' ? 'new-device' : 'device-flood')
         // a device that there is no room for is watched: nobody has learnt anything of it
         if (device === undefined) return true
+        device.name = names.of(key) ?? null
       }
       device.address = address
       table.note(device, novel, atMicros)
       options.onVerdict?.(record, device)
       return device.state === 'watching'
+    },
+    named(mac, claimed) {
+      names.note(mac, claimed)
+      const device = table.get(mac)
+      if (device !== undefined && (device.name === null || !countsLess(claimed, device.name))) {
+        device.name = claimed
+      }
     },
     report: () => ({
       byState: table.byState(),

@@ -15,6 +15,8 @@
  * Plain data, kept as JSON in the state folder; what is read back is checked.
  */
 import { FormatError } from '@oddflow/core'
+import { MAXIMUM_NAME_CHARACTERS } from '../names/clean-name.js'
+import { type ClaimedName, NAME_SOURCES, type NameSource } from '../names/name-finder.js'
 import type { DeviceSettings } from '../settings.js'
 
 export const DEVICE_STATES = ['learning', 'ready', 'watching', 'paused'] as const
@@ -27,6 +29,8 @@ export interface Device {
   address: string
   /** The address was made up (IEEE 802 locally administered): phones do so, and it may be another one next week. */
   readonly randomised: boolean
+  /** What it calls itself (names/name-finder.ts); null where it has not said. */
+  name: ClaimedName | null
   state: DeviceState
   readonly firstSeenMicros: number
   /** When it began to learn: as it was first seen, or when a person had it learn anew. */
@@ -46,6 +50,7 @@ export function createDevice(key: string, address: string, atMicros: number): De
     key,
     address,
     randomised: isRandomised(key),
+    name: null,
     state: 'learning',
     firstSeenMicros: atMicros,
     learningSinceMicros: atMicros,
@@ -124,6 +129,7 @@ export function decodeDevices(value: unknown): Device[] {
       key,
       address,
       randomised: isRandomised(key),
+      name: nameIn(device.name) ?? null,
       state: state as DeviceState,
       firstSeenMicros: firstSeenMicros as number,
       learningSinceMicros: learningSinceMicros as number,
@@ -133,6 +139,15 @@ export function decodeDevices(value: unknown): Device[] {
       novelShare,
     }
   })
+}
+
+/** undefined for what is none. */
+function nameIn(value: unknown): ClaimedName | undefined {
+  const { name, source } = (value ?? {}) as Record<keyof ClaimedName, unknown>
+  const isName = typeof name === 'string' && name !== '' && [...name].length <= MAXIMUM_NAME_CHARACTERS
+  return isName && NAME_SOURCES.includes(source as NameSource)
+    ? { name, source: source as NameSource }
+    : undefined
 }
 
 function isCount(value: unknown): value is number {

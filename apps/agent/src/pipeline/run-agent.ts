@@ -7,7 +7,9 @@
  */
 import { randomInt } from 'node:crypto'
 import { createSuppression } from '../alerts/suppress.js'
+import type { DeviceWatch } from '../devices/device-watch.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
+import { findNames } from '../names/name-finder.js'
 import type { Settings } from '../settings.js'
 import { VERSION } from '../version.js'
 import { createAlertPath } from './alert-path.js'
@@ -32,6 +34,8 @@ export interface AgentResult {
 }
 
 const TICK_MILLIS = 1000
+/** Verdicts that time alone makes due are given within so long, and the slack of the capture's clock. */
+const EXPIRE_MILLIS = 250
 /** Packets of a recording that are later than this are of another flow, where models are made of it. */
 const RECORDED_SLACK_MICROS = 30_000_000
 const LONG_MILLIS = 2 ** 31 - 1
@@ -44,13 +48,12 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const suppression = createSuppression(settings.suppress)
   const thresholds = await openThresholds(settings, environment, given.base)
   const known = await readDevices(settings, environment)
-  const { decider, explain, room: models, forAnnouncements } = await openModels(
-    settings,
-    environment,
-    given,
-    thresholds,
-    known,
-  )
+  const {
+    decider,
+    explain,
+    room: models,
+    forAnnouncements,
+  } = await openModels(settings, environment, given, thresholds, known)
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
   const eve = await openEve(environment.files, settings.eve)
@@ -58,8 +61,9 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const lostPackets = (): number => input.kernelDrops() + packets.droppedAgent
   const losses = createLossHistory()
   const records = await openDashboardRecords(settings, environment)
+  const nameOf = (mac: string): string | null => devices?.table.get(mac)?.name?.name ?? null
   const path = createAlertPath({
-    context: { localNetworks: settings.localNetworks },
+    context: { localNetworks: settings.localNetworks, nameOf },
     suppression,
     alsoSuppresses: (alert) => (records?.suppressions.take(alert, clock.wallMicros()) ?? null) !== null,
     onGiven: (line) => records?.feed.add(line),
@@ -73,7 +77,8 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     lostPackets,
     losses,
   })
-  const devices = await openDevices(settings, environment, path, known, models)
+  let devices: DeviceWatch | null = null
+  devices = await openDevices(settings, environment, path, known, models)
   let isWatched = true
   environment.onReopen(() => {
     eve.reopen()
@@ -84,6 +89,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     filter: settings.input.kind === 'recorded' ? settings.input.filter : null,
     memoryBytes: memory.flowBytes,
     hashSeed: randomInt(2 ** 48 - 1),
+    ...(devices === null ? {} : { onPackets: (frames, of) => findNames(frames, of, devices.named) }),
     onVerdict(record, novel, decision) {
       records?.history.note(record.startMicros + record.durationMicros, novel, decision)
       isWatched = devices?.verdict(record, novel) ?? true
@@ -149,9 +155,12 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     models?.tick((key) => devices?.table.get(key) !== undefined)
     const now = captureClock.nowMicros()
     if (now === null) return
-    watcher.expire(now)
     path.advance(now)
     thresholds.advance(now)
+  })
+  const stopExpiring = clock.every(EXPIRE_MILLIS, () => {
+    const now = captureClock.nowMicros()
+    if (now !== null) watcher.expire(now)
   })
 
   try {
@@ -180,6 +189,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     await bringOut(alertLog, deliveries, environment)
   } finally {
     stopTicking()
+    stopExpiring()
     await server?.close()
     await thresholds.close()
     await control?.close()

@@ -10,6 +10,7 @@ import {
   createPacketBatch,
   createPacketDecoder,
   type FrameBatch,
+  type PacketBatch,
   type PacketFilter,
   packetStatusCode,
 } from '@oddflow/capture'
@@ -28,6 +29,8 @@ export interface WatcherOptions {
   readonly hashSeed: number
   /** The record is borrowed: it and its arrays are valid until the call returns. */
   readonly onNovel: (record: FlowRecord, verdict: Verdict) => void
+  /** Packets that came, before the filter; borrowed as records are. */
+  readonly onPackets?: (frames: FrameBatch, packets: PacketBatch) => void
   /** Every verdict, before `onNovel`; `decision` is score − threshold, null where another rule decided. */
   readonly onVerdict?: (record: FlowRecord, novel: boolean, decision: number | null) => void
 }
@@ -107,6 +110,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     counts,
     add(frames) {
       decoder.decode(frames, packets)
+      options.onPackets?.(frames, packets)
       const { filter } = options
       for (let i = 0; i < packets.count; i++) {
         if (packets.timestampMicros[i] > counts.latestMicros) counts.latestMicros = packets.timestampMicros[i]
