@@ -237,7 +237,7 @@ def main():
         for n in range(8):
             run(["ssh", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes", "-o", "ConnectTimeout=3", f"user{n}@192.168.50.22", "true"], cloud, check=False)
 
-    happening("scan", lambda: run(["python3", "-c", SCAN], cloud), lambda o: o["peer"] == "203.0.113.10" and 1000 <= o["flow"]["destinationPort"] < 1200)
+    happening("scan", lambda: run(["python3", "-c", SCAN], cloud), lambda o: o["flow"]["source"] == "203.0.113.10" and 1000 <= o["flow"]["destinationPort"] < 1200)
     happening("passwords", guess, lambda o: o["flow"]["destinationPort"] == 22)
     happening("download", lambda: run(["curl", "-s", "-o", "/dev/null", "http://203.0.113.10:8000/firmware"], plug), lambda o: o["device"]["address"] == "192.168.50.21" and o["flow"]["destinationPort"] == 8000)
     happening("onePacket", one_packet, lambda o: o["rule"] == "one-packet" and o["flow"]["destinationPort"] == 9999)
