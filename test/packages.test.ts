@@ -113,13 +113,32 @@ describe.each(apps)('the program $manifest.name', ({ manifest }) => {
     const ran = await runProgram('npx', ['--no-install', bin!, '--version'], together)
     expect(ran).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: '' })
   })
+})
+
+const bundled = apps.filter(({ manifest }) => manifest.dependencies === undefined)
+
+describe.each(bundled)('the bundled program $manifest.name', ({ manifest }) => {
+  const alone = join(folder, `alone-${manifest.name}`)
+  const [bin] = Object.keys(manifest.bin!)
+  beforeAll(() => installPacked(alone, [manifest.name], tarballs))
+
+  it('needs no other package, and says under what terms it brings what it is made of', async () => {
+    const names = readdirSync(join(alone, 'node_modules')).filter((name) => !name.startsWith('.'))
+    expect(names).toEqual([manifest.name])
+    const terms = readFileSync(join(alone, 'node_modules', manifest.name, 'dist/LICENSES.txt'), 'utf8')
+    for (const name of Object.keys(manifest.devDependencies!)) {
+      const isIn = !/^(?:@types\/|typescript$|vitest$|fast-check$|@valibot\/to-json-schema$)/.test(name)
+      expect(terms.includes(`\n${name} `) || terms.startsWith(`${name} `), name).toBe(isIn)
+    }
+    const ran = await runProgram('npx', ['--no-install', bin!, '--version'], alone)
+    expect(ran).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: '' })
+  })
 
   it.runIf(manifest.files.includes('demo'))('runs its demo on the captures that it brings', async () => {
-    const [bin] = Object.keys(manifest.bin!)
-    const ran = await runProgram('npx', ['--no-install', bin!, 'demo', '-o', 'demo.html'], together)
+    const ran = await runProgram('npx', ['--no-install', bin!, 'demo', '-o', 'demo.html'], alone)
     expect(ran, ran.stderr).toMatchObject({ code: 0, stderr: '' })
-    expect(ran.stdout).toContain(join(together, 'demo.html'))
-    expect(readFileSync(join(together, 'demo.html'), 'utf8')).toMatch(/^<!doctype html>/i)
+    expect(ran.stdout).toContain(join(alone, 'demo.html'))
+    expect(readFileSync(join(alone, 'demo.html'), 'utf8')).toMatch(/^<!doctype html>/i)
   })
 })
 

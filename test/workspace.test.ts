@@ -8,6 +8,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -174,6 +175,17 @@ describe('small helpers', () => {
       existsSync(join(folder, 'dist', p)),
     )
     expect(there).toEqual(['a.js', 'a.d.ts', 'sub/b.js'])
+  })
+
+  it('looks for them in build/ where a program is bundled, whose dist/ has other files', () => {
+    const bundled = join(folder, 'bundled')
+    for (const path of ['src/a.ts', 'build/a.js', 'build/old.js', 'dist/chunk.js']) {
+      mkdirSync(join(bundled, path, '..'), { recursive: true })
+      writeFileSync(join(bundled, path), '')
+    }
+    pruneOutputs(bundled)
+    expect(readdirSync(join(bundled, 'build'))).toEqual(['a.js'])
+    expect(readdirSync(join(bundled, 'dist'))).toEqual(['chunk.js'])
   })
 
   it('finds the sample of a README and what it prints', () => {

@@ -17,7 +17,14 @@ import { readWorkspaces, root } from '../../tools/workspace/layout.mjs'
 
 export interface Workspace {
   directory: string
-  manifest: { name: string; version: string; files: string[]; bin?: Record<string, string> }
+  manifest: {
+    name: string
+    version: string
+    files: string[]
+    bin?: Record<string, string>
+    dependencies?: Record<string, string>
+    devDependencies?: Record<string, string>
+  }
 }
 
 export const workspaces = readWorkspaces() as Workspace[]

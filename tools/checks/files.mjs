@@ -8,7 +8,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-const UNTRACKED = new Set(['node_modules', 'dist', '.turbo', '.git', 'coverage', 'oddflow-report'])
+const UNTRACKED = new Set(['node_modules', 'dist', 'build', '.turbo', '.git', 'coverage', 'oddflow-report'])
 
 function walk(root, at, found) {
   for (const entry of readdirSync(join(root, at), { withFileTypes: true })) {

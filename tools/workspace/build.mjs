@@ -14,9 +14,13 @@ import { withLock } from './lock.mjs'
 
 export const turbo = join(root, 'node_modules', '.bin', 'turbo')
 
-/** Removes from dist/ the .js and .d.ts files whose source is gone. */
+/**
+ * Removes what tsc made of a source that is gone. Where a program is bundled, tsc writes to build/, and dist/ is made
+ * anew each time (bundle-program.mjs); elsewhere tsc writes to dist/.
+ */
 export function pruneOutputs(directory, at = '') {
-  const output = join(directory, 'dist', at)
+  const folder = existsSync(join(directory, 'build')) ? 'build' : 'dist'
+  const output = join(directory, folder, at)
   if (!existsSync(output)) return
   for (const entry of readdirSync(output, { withFileTypes: true })) {
     const name = join(at, entry.name)

@@ -10,7 +10,16 @@ import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path'
 import { readJson, root, stateDirectory } from './layout.mjs'
 
-const SHARED_INPUTS = ['package.json', 'pnpm-lock.yaml', 'tsconfig.base.json', 'turbo.json']
+const SHARED_INPUTS = [
+  'package.json',
+  'pnpm-lock.yaml',
+  'tsconfig.base.json',
+  'turbo.json',
+  'tools/workspace/bundle-program.mjs',
+]
+
+/** `build` where a program is bundled from what tsc makes; else there is `dist` alone. */
+const OUTPUTS = ['build', 'dist']
 
 function addFile(signature, path) {
   const status = statSync(join(root, path), { throwIfNoEntry: false })
@@ -44,7 +53,7 @@ export function inputsOf(directory) {
 /** Time and size of everything that a build of `directory` writes. */
 export function outputsOf(directory) {
   const signature = {}
-  addTree(signature, `${directory}/dist`)
+  for (const folder of OUTPUTS) addTree(signature, `${directory}/${folder}`)
   return signature
 }
 

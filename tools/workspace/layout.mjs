@@ -33,12 +33,14 @@ export function readWorkspaces() {
   return found
 }
 
-/** `directory` and every workspace that it needs to run, dependencies first. */
+/** `directory` and every workspace that it is made with or needs to run, dependencies first. */
 export function withDependencies(directory, workspaces = readWorkspaces()) {
   const byName = new Map(workspaces.map((workspace) => [workspace.manifest.name, workspace]))
   const ordered = new Set()
   const visit = (workspace) => {
-    for (const name of Object.keys(workspace.manifest.dependencies ?? {})) {
+    const { dependencies, devDependencies } = workspace.manifest
+    // a program that is bundled has its libraries among what it is made with
+    for (const name of Object.keys({ ...dependencies, ...devDependencies })) {
       if (byName.has(name)) visit(byName.get(name))
     }
     ordered.add(workspace)

@@ -3,7 +3,7 @@
  * most of the time of a refusal. Standard output and error are the process's own; a mark on both ends a run.
  */
 import { writeSync } from 'node:fs'
-import { run } from '../../../apps/trainer/dist/run.js'
+import { run } from '../../../apps/trainer/build/run.js'
 
 process.on('message', async ({ args, cwd, mark }) => {
   process.chdir(cwd)

@@ -8,11 +8,11 @@
 import { writeSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
-import { systemClock } from '../../../apps/agent/dist/clock.js'
-import { nodeFileSystem } from '../../../apps/agent/dist/files/file-system.js'
-import { startDelivery } from '../../../apps/agent/dist/outputs/delivery.js'
-import { openEveFile } from '../../../apps/agent/dist/outputs/eve-file.js'
-import { openSpool } from '../../../apps/agent/dist/spool/spool.js'
+import { systemClock } from '../../../apps/agent/build/clock.js'
+import { nodeFileSystem } from '../../../apps/agent/build/files/file-system.js'
+import { startDelivery } from '../../../apps/agent/build/outputs/delivery.js'
+import { openEveFile } from '../../../apps/agent/build/outputs/eve-file.js'
+import { openSpool } from '../../../apps/agent/build/spool/spool.js'
 
 const [folder, first] = process.argv.slice(2)
 let number = Number(first)

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { FormatError } from '@oddflow/core'
 import { z } from 'zod'
+import { PACKAGE_FOLDER } from '../package-folder.js'
 
 const LABELS = z.object({
   captures: z.array(
@@ -22,8 +23,8 @@ const LABELS = z.object({
 export type DemoCapture = z.infer<typeof LABELS>['captures'][number] & { readonly path: string }
 
 export function demoCaptures(): DemoCapture[] {
-  const folder = ['../../demo', '../../../../test/fixtures/lab']
-    .map((relative) => fileURLToPath(new URL(relative, import.meta.url)))
+  const folder = ['demo', '../../test/fixtures/lab']
+    .map((relative) => fileURLToPath(new URL(relative, PACKAGE_FOLDER)))
     .find((path) => existsSync(join(path, 'labels.json')))
   if (folder === undefined) {
     throw new FormatError(

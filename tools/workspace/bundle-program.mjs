@@ -1,0 +1,70 @@
+/**
+ * Makes of a program, run in its folder as `node ../../tools/workspace/bundle-program.mjs ENTRY…`, the few files that
+ * are run and published: what tsc left in build/ with every package that it imports, by esbuild, into dist/.
+ *
+ * Why (docs/decisions/0013): Node takes longer to find and load some three hundred small modules than a short command
+ * takes for its work. What is imported when it is wanted (`await import`) stays a file of its own, so that
+ * `oddflow --version` reads neither the charts nor the detectors. dist/ is flat, and a sibling of build/: what a module
+ * finds by `new URL('../…', import.meta.url)` must be looked for from the top of src/, and a worker by its mere name.
+ *
+ * Nothing is minified, so that the text of an error shows the code. dist/LICENSES.txt holds the terms of all that was
+ * taken in. node: modules alone are left outside, and what linkedom asks for in vain (canvas).
+ */
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { build } from 'esbuild'
+
+/** Packages of CommonJS call `require` for modules of Node. */
+const REQUIRE =
+  "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);"
+
+/** The folder and manifest of the package that a file belongs to. */
+function packageOf(file) {
+  for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder)) {
+    const path = join(folder, 'package.json')
+    if (!existsSync(path)) continue
+    const manifest = JSON.parse(readFileSync(path, 'utf8'))
+    // a package.json that says nothing but the type of its modules
+    if (manifest.name !== undefined) return { folder, manifest }
+  }
+  throw new Error(`${file}: belongs to no package`)
+}
+
+function termsOf({ folder, manifest }) {
+  const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name))
+  const head = `${manifest.name} ${manifest.version} (${manifest.license})`
+  if (file === undefined) return `${head}\n\nNo text of the licence comes with this package.\n`
+  return `${head}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
+}
+
+function licences(inputs) {
+  const packages = new Map()
+  for (const input of Object.keys(inputs)) {
+    const found = packageOf(resolve(input))
+    if (found.folder !== process.cwd())
+      packages.set(`${found.manifest.name} ${found.manifest.version}`, found)
+  }
+  const names = [...packages.keys()].sort()
+  return names.map((name) => termsOf(packages.get(name))).join(`\n${'-'.repeat(80)}\n\n`)
+}
+
+const entries = process.argv.slice(2)
+if (entries.length === 0)
+  throw new Error('usage: bundle-program.mjs ENTRY…, each a module of build/ without .js')
+rmSync('dist', { recursive: true, force: true })
+const { metafile } = await build({
+  entryPoints: Object.fromEntries(entries.map((entry) => [basename(entry), `build/${entry}.js`])),
+  outdir: 'dist',
+  bundle: true,
+  splitting: true,
+  chunkNames: '[name]-[hash]',
+  format: 'esm',
+  platform: 'node',
+  target: 'node20',
+  external: ['canvas'],
+  banner: { js: REQUIRE },
+  legalComments: 'none',
+  metafile: true,
+  logLevel: 'warning',
+})
+writeFileSync('dist/LICENSES.txt', licences(metafile.inputs))
