@@ -4,12 +4,21 @@
  * MAC addresses as six pairs with colons.
  */
 
+/** Every value of a byte, in decimals and as a pair of hexadecimal digits. */
+const DECIMAL = Array.from({ length: 256 }, (_, byte) => String(byte))
+const PAIR = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/** The groups of the address at hand; nothing of it lasts between calls. */
+const groups = new Uint16Array(8)
+
 /** @param words four 32-bit words an address. @param at index of the first of them */
 export function formatAddress(words: ArrayLike<number>, at: number, ipVersion: number): string {
   if (ipVersion !== 6) return dotted(words[at + 3]!)
-  const groups: number[] = []
-  for (let k = 0; k < 4; k++) groups.push(words[at + k]! >>> 16, words[at + k]! & 0xffff)
-  if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) {
+  for (let k = 0; k < 4; k++) {
+    groups[2 * k] = words[at + k]! >>> 16
+    groups[2 * k + 1] = words[at + k]! & 0xffff
+  }
+  if (words[at] === 0 && words[at + 1] === 0 && words[at + 2] === 0xffff) {
     return `::ffff:${dotted(words[at + 3]!)}`
   }
   let best = -1
@@ -22,21 +31,22 @@ export function formatAddress(words: ArrayLike<number>, at: number, ipVersion: n
       bestLength = length
     }
   }
-  const text = (from: number, to: number): string =>
-    groups
-      .slice(from, to)
-      .map((group) => group.toString(16))
-      .join(':')
-  return best < 0 ? text(0, 8) : `${text(0, best)}::${text(best + bestLength, 8)}`
+  return best < 0 ? hexadecimal(0, 8) : `${hexadecimal(0, best)}::${hexadecimal(best + bestLength, 8)}`
+}
+
+function hexadecimal(from: number, to: number): string {
+  let text = ''
+  for (let k = from; k < to; k++) text += k === from ? groups[k]!.toString(16) : `:${groups[k]!.toString(16)}`
+  return text
 }
 
 function dotted(word: number): string {
-  return `${word >>> 24}.${(word >>> 16) & 255}.${(word >>> 8) & 255}.${word & 255}`
+  return `${DECIMAL[word >>> 24]}.${DECIMAL[(word >>> 16) & 255]}.${DECIMAL[(word >>> 8) & 255]}.${DECIMAL[word & 255]}`
 }
 
 /** @param at index of the first of six bytes */
 export function formatMac(bytes: ArrayLike<number>, at: number): string {
-  const pairs: string[] = []
-  for (let k = 0; k < 6; k++) pairs.push(bytes[at + k]!.toString(16).padStart(2, '0'))
-  return pairs.join(':')
+  let text = PAIR[bytes[at]!]!
+  for (let k = 1; k < 6; k++) text += `:${PAIR[bytes[at + k]!]}`
+  return text
 }

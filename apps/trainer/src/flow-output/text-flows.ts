@@ -2,25 +2,24 @@
 import { createFlowLogFormat } from '@oddflow/flows'
 import type { FlowWriterFactory } from './flow-writer.js'
 
-/** Text is gathered into writes of about this many characters. */
-const FLUSH_AT = 256 * 1024
+/** Lines are gathered into writes of at most this many bytes. */
+const BUFFER_BYTES = 256 * 1024
 
 export function createTextFlowWriter(format: 'json' | 'csv'): FlowWriterFactory {
   return (file, sizeMeasure) => {
     const { header, line } = createFlowLogFormat(format, { sizeMeasure })
-    let pending = [header]
-    let length = 0
+    const buffer = Buffer.allocUnsafe(BUFFER_BYTES)
+    // all of it is ASCII: a character is a byte
+    let held = buffer.write(header, 'latin1')
     const flush = (): void => {
-      file.write(Buffer.from(pending.join('')))
-      pending = []
-      length = 0
+      file.write(buffer.subarray(0, held))
+      held = 0
     }
     return {
       write(record) {
         const text = line(record)
-        pending.push(text)
-        length += text.length
-        if (length >= FLUSH_AT) flush()
+        if (held + text.length > BUFFER_BYTES) flush()
+        held += buffer.write(text, held, 'latin1')
       },
       finish: flush,
     }

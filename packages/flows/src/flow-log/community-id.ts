@@ -24,7 +24,7 @@ export interface CommunityIdFlow {
 
 const ICMP = 1
 const ICMPV6 = 58
-const WITH_PORTS = [ICMP, 6, 17, ICMPV6, 132]
+const WITH_PORTS: readonly number[] = [ICMP, 6, 17, ICMPV6, 132]
 
 /** Type to the type of its counterpart. */
 const ICMP_COUNTERPARTS = new Map([
@@ -72,33 +72,37 @@ export function communityId(flow: CommunityIdFlow, seed = 0): string {
   }
   if (order === 0) order = sourcePort - destinationPort
   const swapped = order > 0 && !oneWay
-  const message = new Uint8Array(2 + 8 * words + 2 + (ports ? 4 : 0))
-  const view = new DataView(message.buffer)
-  view.setUint16(0, seed)
   const first = swapped ? flow.destinationAddress : flow.sourceAddress
   const second = swapped ? flow.sourceAddress : flow.destinationAddress
+  view.setUint16(0, seed)
   for (let w = 0; w < words; w++) {
     view.setUint32(2 + 4 * w, first[4 - words + w])
     view.setUint32(2 + 4 * words + 4 * w, second[4 - words + w])
   }
   const at = 2 + 8 * words
-  view.setUint8(at, protocol)
+  message[at] = protocol
+  message[at + 1] = 0
   if (ports) {
     view.setUint16(at + 2, swapped ? destinationPort : sourcePort)
     view.setUint16(at + 4, swapped ? sourcePort : destinationPort)
   }
-  return `1:${encodeBase64(sha1(message))}`
+  return `1:${encodeBase64(sha1(message, at + (ports ? 6 : 2), digest))}`
 }
 
-const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+/** What is hashed and what comes of it; nothing of them lasts between calls. */
+const message = new Uint8Array(40)
+const view = new DataView(message.buffer)
+const digest = new Uint8Array(20)
 
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+/** Two characters for each twelve bits. */
+const PAIRS = Array.from({ length: 4096 }, (_, bits) => ALPHABET[bits >> 6] + ALPHABET[bits & 63])
+
+/** Of twenty bytes: 27 characters and a filler. */
 function encodeBase64(bytes: Uint8Array): string {
   let text = ''
-  for (let i = 0; i < bytes.length; i += 3) {
-    const group = (bytes[i] << 16) | ((bytes[i + 1] ?? 0) << 8) | (bytes[i + 2] ?? 0)
-    for (let k = 0; k < 4; k++) {
-      text += i + k > bytes.length ? '=' : ALPHABET[(group >>> (18 - 6 * k)) & 63]
-    }
+  for (let i = 0; i < 18; i += 3) {
+    text += PAIRS[(bytes[i] << 4) | (bytes[i + 1] >> 4)] + PAIRS[((bytes[i + 1] & 15) << 8) | bytes[i + 2]]
   }
-  return text
+  return `${text}${PAIRS[(bytes[18] << 4) | (bytes[19] >> 4)]}${ALPHABET[(bytes[19] & 15) << 2]}=`
 }

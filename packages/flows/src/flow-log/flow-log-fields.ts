@@ -106,22 +106,28 @@ function communityIdOf(record: FlowRecord, seed: number): string {
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
+/** A byte's remainder as a digit. */
+const DIGIT_OF = Array.from({ length: 256 }, (_, byte) => DIGITS[byte % 62])
+
+/** Scratch of uidOf; nothing of it lasts between calls. */
+const uidMessage = new Uint8Array(57)
+const uidView = new DataView(uidMessage.buffer)
+const uidDigest = new Uint8Array(20)
+
 /** "C" and 17 digits of base 62. */
 function uidOf(record: FlowRecord): string {
-  const message = new Uint8Array(57)
-  const view = new DataView(message.buffer)
-  view.setFloat64(0, record.startMicros)
-  view.setFloat64(8, record.firstPacketNumber)
-  view.setUint32(16, record.captureIndex)
+  uidView.setFloat64(0, record.startMicros)
+  uidView.setFloat64(8, record.firstPacketNumber)
+  uidView.setUint32(16, record.captureIndex)
   for (let w = 0; w < 4; w++) {
-    view.setUint32(20 + 4 * w, record.initiatorAddress[w])
-    view.setUint32(36 + 4 * w, record.responderAddress[w])
+    uidView.setUint32(20 + 4 * w, record.initiatorAddress[w])
+    uidView.setUint32(36 + 4 * w, record.responderAddress[w])
   }
-  view.setUint16(52, record.initiatorPort)
-  view.setUint16(54, record.responderPort)
-  view.setUint8(56, record.protocol)
-  const digest = sha1(message)
+  uidView.setUint16(52, record.initiatorPort)
+  uidView.setUint16(54, record.responderPort)
+  uidMessage[56] = record.protocol
+  sha1(uidMessage, 57, uidDigest)
   let uid = 'C'
-  for (let i = 0; i < 17; i++) uid += DIGITS[digest[i] % 62]
+  for (let i = 0; i < 17; i++) uid += DIGIT_OF[uidDigest[i]]
   return uid
 }

@@ -20,15 +20,40 @@ export interface FlowLogFormat {
   line(record: FlowRecord): string
 }
 
-/** Lines of many records; `json` is an object a line, `csv` is RFC 4180, in which no value needs quotes. */
+/**
+ * Lines of many records; `json` is an object a line, `csv` is RFC 4180. No text of a field needs quotes or escapes
+ * (flow-log-fields.ts), so a line is what stands before each value, and the values.
+ */
 export function createFlowLogFormat(format: 'json' | 'csv', options: FlowLogOptions = {}): FlowLogFormat {
   const fields = flowLogFields(options)
-  return format === 'json'
-    ? { header: '', line: (record) => `${JSON.stringify(entryOf(record, fields))}\n` }
-    : {
-        header: `${fields.map(({ name }) => name).join(',')}\n`,
-        line: (record) => `${fields.map((field) => valueIn(record, field)).join(',')}\n`,
+  const header = format === 'json' ? '' : `${fields.map(({ name }) => name).join(',')}\n`
+  const isJson = format === 'json'
+  const parts = fields.map((field, i): LinePart => {
+    const quote = isJson && field.kind === 'text' ? '"' : ''
+    const key = isJson ? `${JSON.stringify(field.name)}:` : ''
+    // the quote behind a text stands before what comes next
+    const closing = isJson && i > 0 && fields[i - 1].kind === 'text' ? '"' : ''
+    const separator = i > 0 ? ',' : isJson ? '{' : ''
+    return { before: `${closing}${separator}${key}${quote}`, seconds: isSeconds(field), read: field.read }
+  })
+  const end = isJson ? (fields[fields.length - 1].kind === 'text' ? '"}\n' : '}\n') : '\n'
+  return {
+    header,
+    line(record) {
+      let text = ''
+      for (const { before, seconds, read } of parts) {
+        const value = read(record)
+        text += before + (seconds ? (value as number) / 1_000_000 : value)
       }
+      return text + end
+    },
+  }
+}
+
+interface LinePart {
+  readonly before: string
+  readonly seconds: boolean
+  readonly read: FlowLogField['read']
 }
 
 /** A JSON line, with its line feed. */
@@ -52,7 +77,11 @@ function entryOf(record: FlowRecord, fields: readonly FlowLogField[]): FlowLogEn
   return entry
 }
 
-function valueIn(record: FlowRecord, { kind, read }: FlowLogField): string | number {
-  const value = read(record)
-  return kind === 'time' || kind === 'interval' ? (value as number) / 1_000_000 : value
+function valueIn(record: FlowRecord, field: FlowLogField): string | number {
+  const value = field.read(record)
+  return isSeconds(field) ? (value as number) / 1_000_000 : value
+}
+
+function isSeconds({ kind }: FlowLogField): boolean {
+  return kind === 'time' || kind === 'interval'
 }
