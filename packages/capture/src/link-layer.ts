@@ -1,13 +1,14 @@
 /**
  * Link headers other than Ethernet's, and the choice among all of them by LINKTYPE_ value.
  *
- * Source: tcpdump.org/linktypes. NULL (0) and LOOP (108) begin with an address family of four bytes: NULL
- * in the byte order of the recorder (both are tried, the smaller value is the family), LOOP in network
- * order (the same trial serves). 12 and 14 are the values that BSDs used for RAW. SLL (113) and SLL2 (276)
+ * Source: tcpdump.org/linktypes. 12 and 14 are the values that BSDs used for RAW. SLL (113) and SLL2 (276)
  * are the cooked headers of Linux: their protocol is an EtherType where the device has such, 4 for an LLC
- * header, and for netlink devices no EtherType at all. PPI (192) names the link type of what follows it.
+ * header, and for netlink devices no EtherType at all. PPI (192) names the link type of what follows it. Which others
+ * are read, the README lists; a link type that stands nowhere here is counted, under its name.
  */
+import { decodeEnc, decodeIpnet, decodeLoopback, decodePflog } from './address-families.js'
 import { decodeEthernet, decodeEtherType, decodeLlc } from './ethernet.js'
+import { decodeFrameRelay } from './frame-relay.js'
 import { decodeIpv4 } from './ipv4.js'
 import { decodeIpv6 } from './ipv6.js'
 import { decodeMpls } from './mpls.js'
@@ -15,6 +16,8 @@ import { decodeNflog } from './nflog.js'
 import type { PacketBatch } from './packet-batch.js'
 import { decodeCiscoHdlc, decodePpp, decodePppHdlc, decodePppoe } from './ppp.js'
 import { decodeAvs, decodePrism, decodeRadiotap } from './radio-headers.js'
+import { decodeEpon, decodeErf, decodeJuniper, decodePktap, decodeTzsp } from './recorder-headers.js'
+import { decodeArcnet, decodeFddi, decodeTokenRing } from './ring-networks.js'
 import {
   IEEE802154_UNSUPPORTED,
   IP_HEADER_TRUNCATED,
@@ -27,6 +30,7 @@ import { decodeWlan } from './wlan.js'
 const ARPHRD_NETLINK = 824
 const PROTOCOL_LLC = 4
 const LINKTYPE_PPI = 192
+const LINKTYPE_PKTAP = 258
 
 /** Fills the columns of packet i from data[at … end); returns its status. */
 export function decodeLinkLayer(
@@ -95,6 +99,70 @@ function decodeRareLink(
       return decodeMpls(data, at, end, at, packets, i, 0)
     case 239:
       return decodeNflog(data, at, end, packets, i)
+    case 107:
+      return decodeFrameRelay(data, at, end, packets, i)
+    case 109:
+      return decodeEnc(data, at, end, packets, i)
+    case 117:
+      return decodePflog(data, at, end, packets, i)
+    case 226:
+      return decodeIpnet(data, at, end, packets, i)
+    case LINKTYPE_PKTAP:
+      return decodePktap(data, at, end, packets, i, decodeLinkLayer)
+    default:
+      return decodeRarestLink(linkType, data, at, end, packets, i)
+  }
+}
+
+/** Those that are met in old captures and in special machines. */
+function decodeRarestLink(
+  linkType: number,
+  data: Uint8Array,
+  at: number,
+  end: number,
+  packets: PacketBatch,
+  i: number,
+): number {
+  switch (linkType) {
+    case 6:
+      return decodeTokenRing(data, at, end, packets, i)
+    case 7:
+      return decodeArcnet(data, at, end, 0, packets, i)
+    case 129:
+      return decodeArcnet(data, at, end, 2, packets, i)
+    case 10:
+      return decodeFddi(data, at, end, packets, i)
+    // LLC with nothing before it
+    case 100:
+      return decodeLlc(data, at, end, at, packets, i, 0)
+    // Classical IP over ATM, as Linux gives it
+    case 106:
+      return decodeRaw(data, at, end, packets, i)
+    // NetBSD's form of Cisco's HDLC
+    case 112:
+      return decodeCiscoHdlc(data, at, end, packets, i, 0)
+    case 122:
+      return decodeIpOverFibreChannel(data, at, end, packets, i)
+    case 123:
+      return decodeSunAtm(data, at, end, packets, i)
+    case 128:
+      return decodeTzsp(data, at, end, packets, i, decodeLinkLayer)
+    // IP over IEEE 1394: two addresses of eight bytes
+    case 138:
+      return decodeTyped(18, 16, data, at, end, packets, i)
+    case 167:
+    case 178:
+    case 179:
+    case 180:
+    case 181:
+      return decodeJuniper(linkType, data, at, end, packets, i)
+    case 197:
+      return decodeErf(data, at, end, packets, i)
+    // IP over InfiniBand: a global route of 40 bytes
+    case 242:
+      return decodeTyped(44, 40, data, at, end, packets, i)
+    case 259:
+      return decodeEpon(data, at, end, packets, i)
     case 191:
     case 195:
     case 215:
@@ -112,7 +180,8 @@ function decodePpi(data: Uint8Array, at: number, end: number, packets: PacketBat
   if (data[at]! !== 0 || length < 8) return NOT_IP
   if (length > end - at) return LINK_HEADER_TRUNCATED
   const linkType = data[at + 4]! | (data[at + 5]! << 8) | (data[at + 6]! << 16) | (data[at + 7]! << 24)
-  if (linkType === LINKTYPE_PPI) return LINK_TYPE_UNSUPPORTED
+  // neither is read within the other, so that headers cannot be stacked without end
+  if (linkType === LINKTYPE_PPI || linkType === LINKTYPE_PKTAP) return LINK_TYPE_UNSUPPORTED
   return decodeLinkLayer(linkType, data, at + length, end, packets, i)
 }
 
@@ -124,22 +193,39 @@ function decodeRaw(data: Uint8Array, at: number, end: number, packets: PacketBat
   return NOT_IP
 }
 
-function decodeLoopback(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
+/** An EtherType behind `headerBytes` that hold nothing else of use, at `typeAt` of them. */
+function decodeTyped(
+  headerBytes: number,
+  typeAt: number,
+  data: Uint8Array,
+  at: number,
+  end: number,
+  packets: PacketBatch,
+  i: number,
+): number {
+  if (end - at < headerBytes) return LINK_HEADER_TRUNCATED
+  const type = (data[at + typeAt]! << 8) | data[at + typeAt + 1]!
+  return type <= 1500 ? NOT_IP : decodeEtherType(type, data, at + headerBytes, end, at, packets, i, 0)
+}
+
+/** Destination and source of eight bytes, the last six of which are a MAC address's; LLC. */
+function decodeIpOverFibreChannel(
+  data: Uint8Array,
+  at: number,
+  end: number,
+  packets: PacketBatch,
+  i: number,
+): number {
+  if (end - at < 16) return LINK_HEADER_TRUNCATED
+  for (let b = 0; b < 6; b++) packets.destinationMac[6 * i + b] = data[at + 2 + b]!
+  copySourceMac(data, at + 10, packets, i)
+  return decodeLlc(data, at + 16, end, at, packets, i, 0)
+}
+
+/** Flags, of which four bits name the traffic (2 is LLC), a path and a channel. */
+function decodeSunAtm(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {
   if (end - at < 4) return LINK_HEADER_TRUNCATED
-  const big = ((data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!) >>> 0
-  const little = ((data[at + 3]! << 24) | (data[at + 2]! << 16) | (data[at + 1]! << 8) | data[at]!) >>> 0
-  switch (Math.min(big, little)) {
-    case 2:
-      return decodeIpv4(data, at + 4, end, at, packets, i)
-    // AF_INET6 of Linux, the BSDs, FreeBSD and Darwin
-    case 10:
-    case 24:
-    case 28:
-    case 30:
-      return decodeIpv6(data, at + 4, end, at, packets, i)
-    default:
-      return NOT_IP
-  }
+  return (data[at]! & 0x0f) === 2 ? decodeLlc(data, at + 4, end, at, packets, i, 0) : NOT_IP
 }
 
 function decodeCooked(data: Uint8Array, at: number, end: number, packets: PacketBatch, i: number): number {

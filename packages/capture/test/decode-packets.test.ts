@@ -187,7 +187,7 @@ describe('decodePackets', () => {
     ],
     ['NFLOG, a length that goes nowhere', 239, [2, 0, 0, 0, 0, 0, 0, 0, 0, 0], 'not-ip'],
     ['802.15.4', 195, [0x41, 0x88, 1], 'ieee802154-unsupported'],
-    ['Frame Relay', 107, [0x18, 0x41, 3, 0xcc], 'link-type-unsupported'],
+    ['LAPD', 177, [0x18, 0x41, 3, 0xcc], 'link-type-unsupported'],
     ['802.11, cut', 105, [8, 0, 0, 0], 'link-header-truncated'],
     ['a later IPv4 fragment', 101, ipv4(17, UDP, 28, 0x2001), 'ip-later-fragment'],
     ['a first IPv4 fragment', 101, ipv4(17, UDP, 28, 0x2000), 'ok'],
