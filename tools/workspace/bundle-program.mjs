@@ -8,9 +8,9 @@
  * finds by `new URL('../…', import.meta.url)` must be looked for from the top of src/, and a worker by its mere name.
  *
  * Nothing is minified, so that the text of an error shows the code. dist/LICENSES.txt holds the terms of all that was
- * taken in. node: modules alone are left outside, and what linkedom asks for in vain (canvas).
+ * taken in. An entry that is a folder is copied: what a browser is served. node: modules alone are left outside, and what linkedom asks for in vain (canvas).
  */
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { build } from 'esbuild'
 
@@ -49,11 +49,13 @@ function licences(inputs) {
 }
 
 const entries = process.argv.slice(2)
+const folders = entries.filter((entry) => existsSync(`build/${entry}`))
+const modules = entries.filter((entry) => !folders.includes(entry))
 if (entries.length === 0)
-  throw new Error('usage: bundle-program.mjs ENTRY…, each a module of build/ without .js')
+  throw new Error('usage: bundle-program.mjs ENTRY…, each a module of build/ without .js, or a folder')
 rmSync('dist', { recursive: true, force: true })
 const { metafile } = await build({
-  entryPoints: Object.fromEntries(entries.map((entry) => [basename(entry), `build/${entry}.js`])),
+  entryPoints: Object.fromEntries(modules.map((entry) => [basename(entry), `build/${entry}.js`])),
   outdir: 'dist',
   bundle: true,
   splitting: true,
@@ -67,4 +69,7 @@ const { metafile } = await build({
   metafile: true,
   logLevel: 'warning',
 })
+for (const folder of folders) {
+  cpSync(`build/${folder}`, `dist/${folder}`, { recursive: true, filter: (path) => !path.endsWith('.d.ts') })
+}
 writeFileSync('dist/LICENSES.txt', licences(metafile.inputs))

@@ -105,19 +105,7 @@ describe('link types', () => {
     try {
       const file = join(folder, 'links.pcapng')
       writeFileSync(file, Uint8Array.from([section(), ...interfaces, ...packets].flat()))
-      const args = [
-        '-n',
-        '-r',
-        file,
-        '-T',
-        'fields',
-        '-e',
-        'ip.version',
-        '-e',
-        'ipv6.version',
-        '-e',
-        'udp.dstport',
-      ]
+      const args = ['-n', '-r', file, '-T', 'fields', '-e', 'ip.version', '-e', 'udp.dstport']
       const lines = execFileSync('tshark', args, { stdio: ['ignore', 'pipe', 'ignore'] })
         .toString()
         .trimEnd()

@@ -1,5 +1,6 @@
 /** The page's files as they are served: read once, all of them this package's own. */
 import { readFileSync } from 'node:fs'
+import { CODE_FOLDER, PACKAGE_FOLDER } from '../package-folder.js'
 
 export interface PageFile {
   readonly type: string
@@ -30,12 +31,12 @@ const TYPES: Readonly<Record<string, string>> = {
 export function readPageFiles(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>()
   for (const [folder, names] of [
-    ['../../page/', WRITTEN],
-    ['../page/', BUILT],
+    [new URL('page/', PACKAGE_FOLDER), WRITTEN],
+    [new URL('page/', CODE_FOLDER), BUILT],
   ] as const) {
     for (const name of names) {
       const type = TYPES[name.slice(name.lastIndexOf('.') + 1)]
-      const body = readFileSync(new URL(folder + name, import.meta.url))
+      const body = readFileSync(new URL(name, folder))
       files.set(name === 'index.html' ? '/' : `/page/${name}`, { type, body })
     }
   }
