@@ -163,6 +163,8 @@ function settings(path: string, model: string, eve: string): Settings {
     memoryLimitBytes: 512 * 1_048_576,
     listen: null,
     dashboard: null,
+    models: null,
+    evidence: null,
     localNetworks: PRIVATE_NETWORKS.map(parseNetwork),
     suppress: [],
     budget: null,

@@ -29,6 +29,11 @@ export interface ListenSettings {
   readonly port: number
 }
 
+export interface EvidenceSettings {
+  readonly directory: string
+  readonly limitBytes: number
+}
+
 export interface DashboardSettings {
   /** Names of the machine in browsers, beside its addresses and localhost. */
   readonly hosts: readonly string[]
@@ -175,6 +180,8 @@ export interface Settings {
   readonly memoryLimitBytes: number
   /** Where metrics are served; null for nowhere. */
   readonly listen: ListenSettings | null
+  /** null: no packets are kept. */
+  readonly evidence: EvidenceSettings | null
   /** A page at `listen`; null for none. */
   readonly dashboard: DashboardSettings | null
   readonly localNetworks: readonly Network[]
@@ -202,4 +209,5 @@ export const DEFAULT_MODELS: ModelsSettings = {
   maximum: 64,
 }
 export const DEFAULT_CALIBRATE_HOURS = 24
+export const DEFAULT_EVIDENCE_BYTES = 16 * 1_048_576
 export const DEFAULT_SPOOL_BYTES = 64 * 1_048_576

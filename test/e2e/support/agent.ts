@@ -26,6 +26,7 @@ export interface Counters {
   notInFlows: Record<string, number>
   verdicts: { total: number; early: number }
   novel: { total: number; score: number; onePacket: number }
+  evidence: { written: number; skipped: number; failed: number; removed: number } | null
   devices: { byState: Record<string, number>; found: number; untold: number } | null
   budget: { threshold: { value: number } | null } | null
   alerts: {
@@ -86,6 +87,7 @@ export interface EveEvent {
     mode: { component: number; weight: number } | null
     features: { name: string; value: number; nearest: number; typical: number; gain: number }[]
     lostInWindow: number
+    evidence?: string
     flow: {
       protocol: string
       source: string

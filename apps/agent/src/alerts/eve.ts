@@ -30,11 +30,15 @@ const SIGNATURES = {
   'not-judged': { signature_id: 1_790_003, signature: 'OddFlow: flow not judged' },
 } as const
 
-/** @param iface - the interface's name, null for a file. */
+/**
+ * @param iface - the interface's name, null for a file.
+ * @param evidence - the file that holds the flow's packets, null where there is none.
+ */
 export function eveEvent(
   alert: Alert,
   iface: string | null,
   explanation: AlertExplanation,
+  evidence: string | null = null,
 ): Record<string, unknown> {
   const { flow, protocol } = alert
   const isIcmp = protocol === ICMP || protocol === ICMPV6
@@ -80,6 +84,7 @@ export function eveEvent(
       ...explanation,
       lostPackets: alert.lostPackets,
       lostInWindow: alert.lostInWindow,
+      ...(evidence === null ? {} : { evidence }),
       ...(alert.folded === null ? {} : { folded: alert.folded }),
     },
   }
@@ -98,8 +103,13 @@ function communityIdOf({ ipVersion, protocol, sourceWords, destinationWords, flo
 }
 
 /** One line of JSON without its line feed. */
-export function encodeEve(alert: Alert, iface: string | null, explanation: AlertExplanation): Uint8Array {
-  return new TextEncoder().encode(jsonLine(eveEvent(alert, iface, explanation)))
+export function encodeEve(
+  alert: Alert,
+  iface: string | null,
+  explanation: AlertExplanation,
+  evidence: string | null = null,
+): Uint8Array {
+  return new TextEncoder().encode(jsonLine(eveEvent(alert, iface, explanation, evidence)))
 }
 
 /** "2024-03-01T10:20:30.123456+0000". Packets' times are within 2^53 microseconds of 1970: years of four digits. */

@@ -7,6 +7,7 @@ import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import { readModels } from '../pipeline/open-models.js'
 import { runAgent } from '../pipeline/run-agent.js'
+import { serviceNotifier } from '../service/notifier.js'
 import { readSettings } from './read-settings.js'
 
 export async function run(options: RunOptions & { readonly checkConfig?: boolean }): Promise<void> {
@@ -23,11 +24,12 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     // the second one ends the program at once, as it would without a handler
     process.once(signal, () => stop.abort())
   }
-  const { counters, undelivered } = await runAgent(settings, {
+  const { counters, undelivered, nothingRead } = await runAgent(settings, {
     files: nodeFileSystem,
     clock: systemClock,
     log: standardErrorLog,
     stop: stop.signal,
+    service: serviceNotifier(process.env, process.pid, systemClock, standardErrorLog),
     readAgain: options.config === undefined ? null : () => readSettings(options),
     onReopen: (reopen) => process.on('SIGHUP', reopen),
   })
@@ -35,6 +37,12 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
   const line = jsonLine({ ...counters, peakResidentBytes })
   if (settings.once) process.stdout.write(`${line}\n`)
   else standardErrorLog.info(line)
+  if (nothingRead && settings.input.kind === 'recorded') {
+    // as the other programs: what a damaged capture has is used, and nothing at all is a failure
+    const name = settings.input.path === '-' ? 'standard input' : settings.input.path
+    standardErrorLog.error(`${name}: no packet in it; check what was captured`)
+    process.exitCode = 1
+  }
   for (const { target, alerts } of undelivered) {
     const where = settings.state === null ? 'are lost' : `wait in ${settings.state}`
     standardErrorLog.error(`${target}: ${alerts} alerts could not be written and ${where}`)

@@ -162,6 +162,12 @@ export const ConfigSchema = v.strictObject({
   spoolLimit: v.optional(bytes('Bytes that undelivered alerts may take in it, such as 64M.')),
   memoryLimit: v.optional(bytes('Ceiling on resident memory, such as 128M.')),
   listen: v.optional(text('HOST:PORT at which /metrics is served, such as 127.0.0.1:9477.')),
+  evidence: v.optional(
+    v.strictObject({
+      directory: path("A folder for small captures of alerts' flows; with nothing else in it."),
+      limit: v.optional(bytes('Bytes that they may take, such as 16M (the default).')),
+    }),
+  ),
   dashboard: v.optional(
     v.strictObject({
       hosts: v.optional(

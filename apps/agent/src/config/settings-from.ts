@@ -14,10 +14,12 @@ import {
   type DashboardSettings,
   DEFAULT_CALIBRATE_HOURS,
   DEFAULT_DEVICES,
+  DEFAULT_EVIDENCE_BYTES,
   DEFAULT_FOLD,
   DEFAULT_MODELS,
   DEFAULT_SPOOL_BYTES,
   type DeviceSettings,
+  type EvidenceSettings,
   FACILITIES,
   type FoldSettings,
   type InputSettings,
@@ -80,6 +82,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
       DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs),
     ),
     listen: listenFrom(options, config, located),
+    evidence: evidenceFrom(config, inFolder, located),
     dashboard: dashboardFrom(options, config, located),
     localNetworks: networksFrom(config.localNetworks, located),
     suppress,
@@ -338,6 +341,20 @@ function listenFrom(options: RunOptions, config: Config, located: Located): List
   if (options.listen !== undefined) return parseListen(options.listen, '--listen')
   const text = config.listen
   return text === undefined ? null : located(['listen'], () => parseListen(text, 'listen'))
+}
+
+function evidenceFrom(
+  { evidence }: Config,
+  inFolder: (path: string | undefined) => string | undefined,
+  located: Located,
+): EvidenceSettings | null {
+  if (evidence === undefined) return null
+  const { directory, limit } = evidence
+  const limitBytes =
+    limit === undefined
+      ? DEFAULT_EVIDENCE_BYTES
+      : located(['evidence', 'limit'], () => parseBytes(String(limit), 'evidence.limit'))
+  return { directory: inFolder(directory) ?? directory, limitBytes }
 }
 
 function dashboardFrom(options: RunOptions, config: Config, located: Located): DashboardSettings | null {

@@ -19,6 +19,8 @@ export interface AgentSnapshot {
   readonly lagSeconds: number | null
   readonly outputs: readonly { readonly name: string; readonly works: boolean }[]
   readonly spoolWorks: boolean
+  /** Packets are left out. */
+  readonly overloaded: boolean
   /** null where all models are made here and none is given. */
   readonly model: string | null
   readonly version: string
@@ -66,6 +68,10 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   counter('capture_interruptions_total', 'Times that the recording was interrupted.', [], ({ counters }) => [
     [{}, counters.interruptions],
   ])
+  counter('overloads_total', 'Times that packets were left out.', [], ({ counters }) => [
+    [{}, counters.overloads],
+  ])
+  gauge('overloaded', 'Whether packets are left out now.', [], ({ overloaded }) => [[{}, overloaded ? 1 : 0]])
   counter('flows_total', 'Flows begun.', [], ({ counters }) => [[{}, counters.flows]])
   counter('flows_evicted_total', 'Flows ended early for want of room.', [], ({ counters }) => [
     [{}, counters.evictedFlows],

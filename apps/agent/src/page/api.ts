@@ -70,7 +70,7 @@ export interface AgentState {
   readonly residentBytes: number
   readonly memoryLimitBytes: number
   readonly lagSeconds: number | null
-  readonly overloaded?: boolean
+  readonly overloaded: boolean
   readonly spoolWorks: boolean
   readonly outputs: readonly { readonly name: string; readonly works: boolean }[]
   readonly counters: {

@@ -28,7 +28,7 @@ export function showHealth(state: AgentState): void {
 /** In a few words, for the head of the page. */
 export function standingOf(state: AgentState): { text: string; isIll: boolean } {
   const silent = state.outputs.filter(({ works }) => !works).map(({ name }) => name)
-  if (state.overloaded === true) return { text: 'Overloaded: packets are left out', isIll: true }
+  if (state.overloaded) return { text: 'Overloaded: packets are left out', isIll: true }
   if (!state.spoolWorks) return { text: 'Alerts cannot be kept: see the agent’s log', isIll: true }
   if (silent.length > 0) return { text: `Alerts cannot be delivered to ${silent.join(', ')}`, isIll: true }
   return { text: 'Watching', isIll: false }

@@ -21,6 +21,8 @@ export interface AlertPathOptions {
   readonly suppression: Suppression
   /** Asked after `suppression`. */
   readonly alsoSuppresses?: (alert: Alert) => boolean
+  /** Keeps packets of an alert that is given out; the file's name, null where there is none. */
+  readonly keepEvidence?: (alert: Alert) => string | null
   /** Every alert that is given out, encoded. */
   readonly onGiven?: (line: Uint8Array) => void
   readonly fold: FoldSettings | null
@@ -65,7 +67,12 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
   let given = 0
   const emit = (alert: Alert): void => {
     given++
-    const line = encodeEve(alert, interfaceName, options.explain(alert))
+    const line = encodeEve(
+      alert,
+      interfaceName,
+      options.explain(alert),
+      options.keepEvidence?.(alert) ?? null,
+    )
     log.append(line)
     options.onGiven?.(line)
   }

@@ -12,6 +12,7 @@
 import type { FlowCounters } from '@oddflow/flows'
 import type { BudgetReport } from '../budget/alert-budget.js'
 import type { DeviceReport } from '../devices/device-watch.js'
+import type { EvidenceReport } from '../evidence/evidence.js'
 import type { Delivery } from '../outputs/delivery.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import type { ModelsReport } from '../training/model-room.js'
@@ -21,7 +22,6 @@ export interface PacketTotals {
   /** Frames that were read. */
   framesRead: number
   droppedKernel: number
-  droppedAgent: number
 }
 
 export interface AlertTotals {
@@ -45,6 +45,8 @@ export interface AgentCounters {
   readonly filtered: number
   /** Times that the recording of an interface was interrupted; what passed meanwhile nobody has counted. */
   readonly interruptions: number
+  /** Times that the agent was overloaded, in which it left packets out (droppedAgent). */
+  readonly overloads: number
   readonly packetsInFlows: number
   /** Processed packets that are in no flow, by reason. */
   readonly notInFlows: FlowCounters['dropped']
@@ -61,6 +63,8 @@ export interface AgentCounters {
     readonly onePacket: number
     readonly notJudged: number
   }
+  /** null where no packets of alerts are kept. */
+  readonly evidence: EvidenceReport | null
   /** null where devices are not kept. */
   readonly devices: DeviceReport | null
   /** null where no models are made here. */
@@ -81,6 +85,7 @@ export interface AgentCounters {
 export function agentCounters(
   packets: PacketTotals,
   interruptions: number,
+  overloads: number,
   watcher: WatcherCounts,
   flows: FlowCounters,
   openFlows: number,
@@ -88,22 +93,25 @@ export function agentCounters(
   devices: DeviceReport | null,
   models: ModelsReport | null,
   budget: BudgetReport | null,
+  evidence: EvidenceReport | null,
   log: AlertLog,
   deliveries: readonly Delivery[],
 ): AgentCounters {
   const { 'filtered-out': _, ...notInFlows } = flows.dropped
   const { judged, novel, filtered } = watcher
-  const { framesRead, droppedKernel, droppedAgent } = packets
+  const { framesRead, droppedKernel } = packets
+  const droppedAgent = watcher.shed
   const byOutput = (count: (delivery: Delivery) => number): Record<string, number> =>
     Object.fromEntries(deliveries.map((delivery) => [delivery.name, count(delivery)]))
   return {
     captured: framesRead + droppedKernel,
-    processed: flows.packets - filtered,
+    processed: flows.packets - filtered - droppedAgent,
     dropped: droppedKernel + droppedAgent,
     droppedKernel,
     droppedAgent,
     filtered,
     interruptions,
+    overloads,
     packetsInFlows: flows.packetsInFlows,
     notInFlows,
     timestampBackwards: flows.timestampBackwards,
@@ -118,6 +126,7 @@ export function agentCounters(
       onePacket: judged['one-packet'],
       notJudged: judged['not-judged'],
     },
+    evidence,
     devices,
     models,
     budget,

@@ -2,6 +2,7 @@
 import type { Clock } from '../clock.js'
 import type { FileSystem } from '../files/file-system.js'
 import type { Log } from '../log.js'
+import type { ServiceNotifier } from '../service/notifier.js'
 import type { Settings } from '../settings.js'
 
 export interface AgentEnvironment {
@@ -12,6 +13,8 @@ export interface AgentEnvironment {
   readonly stop: AbortSignal
   /** Reads the settings anew; null where there is no configuration file. Rejects where they will not do. */
   readonly readAgain: (() => Promise<Settings>) | null
+  /** Whom the agent is a service of; it is told how the agent is. */
+  readonly service?: ServiceNotifier | null
   /** Calls its argument whenever files are to be opened anew, and the settings read. */
   readonly onReopen: (reopen: () => void) => void
 }

@@ -39,9 +39,11 @@ export function planMemory(
   outputs: readonly OutputSettings[] = [],
   /** Models that are made here, of rows so wide; modelBytes is then of those that are given. */
   learning: { readonly models: ModelsSettings; readonly dimension: number } | null = null,
+  /** Set aside for what else the settings ask for. */
+  furtherBytes = 0,
 ): MemoryPlan {
   const learningBytes = learning === null ? 0 : bytesOfLearning(learning.models, learning.dimension)
-  const runtimeBytes = RUNTIME_BYTES + librariesBytes(outputs) + learningBytes
+  const runtimeBytes = RUNTIME_BYTES + librariesBytes(outputs) + learningBytes + furtherBytes
   // a gateway that trains needs its memory for that
   const queueShare = learning === null ? 32 : 128
   const queueBytes = Math.min(8 * MEBIBYTE, Math.max(MEBIBYTE, Math.floor(limitBytes / queueShare)))

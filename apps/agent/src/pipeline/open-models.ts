@@ -14,6 +14,7 @@ import { VERSION } from '../version.js'
 import { createModelDecider, type Decider, type Decision } from './decider.js'
 import type { AgentEnvironment } from './environment.js'
 import { type MemoryPlan, planMemory } from './memory-plan.js'
+import { keptPacketsBytes } from './open-evidence.js'
 
 /** The models of a run as they are read from disk, before anything is opened. */
 export interface GivenModels {
@@ -53,7 +54,13 @@ export function readModels(settings: Settings): GivenModels {
     base,
     byOwner,
     contract,
-    memory: planMemory(settings.memoryLimitBytes, bytes, settings.outputs, learning),
+    memory: planMemory(
+      settings.memoryLimitBytes,
+      bytes,
+      settings.outputs,
+      learning,
+      keptPacketsBytes(settings),
+    ),
   }
 }
 

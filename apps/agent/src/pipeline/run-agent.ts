@@ -6,10 +6,12 @@
  * stays bounded and nothing is refused. While they fail it goes on, and what does not fit is counted.
  */
 import { randomInt } from 'node:crypto'
+import type { FrameBatch } from '@oddflow/capture'
 import { createSuppression } from '../alerts/suppress.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
 import { findNames } from '../names/name-finder.js'
+import { createProgress } from '../service/progress.js'
 import type { Settings } from '../settings.js'
 import { VERSION } from '../version.js'
 import { createAlertPath } from './alert-path.js'
@@ -19,15 +21,19 @@ import { type AgentCounters, agentCounters, type PacketTotals } from './counters
 import type { AgentEnvironment } from './environment.js'
 import { createLossHistory } from './loss-history.js'
 import { openControl, openDevices, readDevices } from './open-devices.js'
+import { openKeptPackets } from './open-evidence.js'
 import { openModels, readModels } from './open-models.js'
 import { openEve, openLog, startDeliveries } from './open-outputs.js'
 import { openDashboardRecords, openServer } from './open-server.js'
 import { openThresholds } from './open-thresholds.js'
+import { createOverload } from './overload.js'
 import { openInput, readFrames } from './read-frames.js'
 import { reload } from './reload.js'
 import { createWatcher } from './watcher.js'
 
 export interface AgentResult {
+  /** A recording that was read to its end, and no packet in it. */
+  readonly nothingRead: boolean
   readonly counters: AgentCounters
   /** Alerts that were accepted and not delivered; with a state folder they wait there. */
   readonly undelivered: readonly { readonly target: string; readonly alerts: number }[]
@@ -42,7 +48,7 @@ const LONG_MILLIS = 2 ** 31 - 1
 
 /** Rejects with an error of ours when the model, the input or an output cannot be opened. */
 export async function runAgent(settings: Settings, environment: AgentEnvironment): Promise<AgentResult> {
-  const { clock, log, stop } = environment
+  const { clock, log, stop, service = null } = environment
   const given = readModels(settings)
   const { memory, contract } = given
   const suppression = createSuppression(settings.suppress)
@@ -57,15 +63,17 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
   const eve = await openEve(environment.files, settings.eve)
-  const packets: PacketTotals = { framesRead: 0, droppedKernel: 0, droppedAgent: 0 }
-  const lostPackets = (): number => input.kernelDrops() + packets.droppedAgent
+  const packets: PacketTotals = { framesRead: 0, droppedKernel: 0 }
+  const lostPackets = (): number => input.kernelDrops() + watcher.counts.shed
   const losses = createLossHistory()
+  const kept = await openKeptPackets(settings, environment)
   const records = await openDashboardRecords(settings, environment)
   const nameOf = (mac: string): string | null => devices?.table.get(mac)?.name?.name ?? null
   const path = createAlertPath({
     context: { localNetworks: settings.localNetworks, nameOf },
     suppression,
     alsoSuppresses: (alert) => (records?.suppressions.take(alert, clock.wallMicros()) ?? null) !== null,
+    keepEvidence: (alert) => kept?.evidence.take(alert) ?? null,
     onGiven: (line) => records?.feed.add(line),
     fold: settings.fold,
     log: alertLog,
@@ -82,14 +90,28 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   let isWatched = true
   environment.onReopen(() => {
     eve.reopen()
-    void reload(settings, environment, path)
+    service?.reloading()
+    void reload(settings, environment, path).then(() => service?.ready())
+  })
+  const hashSeed = randomInt(2 ** 48 - 1)
+  const overload = createOverload({
+    memoryLimitBytes: memory.limitBytes,
+    seed: randomInt(2 ** 31),
+    monotonicMillis: clock.monotonicMillis,
+    residentBytes: () => process.memoryUsage.rss(),
+    info: log.info,
+    warn: log.warn,
   })
   const watcher = createWatcher({
+    overload,
     decider,
     filter: settings.input.kind === 'recorded' ? settings.input.filter : null,
     memoryBytes: memory.flowBytes,
-    hashSeed: randomInt(2 ** 48 - 1),
-    ...(devices === null ? {} : { onPackets: (frames, of) => findNames(frames, of, devices.named) }),
+    hashSeed,
+    onPackets(frames, of) {
+      if (devices !== null) findNames(frames, of, devices.named)
+      kept?.ring.add(frames, of)
+    },
     onVerdict(record, novel, decision) {
       records?.history.note(record.startMicros + record.durationMicros, novel, decision)
       isWatched = devices?.verdict(record, novel) ?? true
@@ -108,6 +130,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     return agentCounters(
       packets,
       input.interruptions(),
+      overload.times,
       watcher.counts,
       watcher.flowCounters(),
       watcher.openFlows,
@@ -115,6 +138,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       devices?.report() ?? null,
       models?.report() ?? null,
       thresholds.report(),
+      kept?.evidence.report() ?? null,
       alertLog,
       deliveries,
     )
@@ -128,6 +152,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     lagSeconds: captureClock.lagSeconds(),
     outputs: deliveries.map(({ name, trouble }) => ({ name, works: trouble === null })),
     spoolWorks: alertLog.trouble === null,
+    overloaded: overload.isOverloaded,
     model: forAnnouncements.model,
     version: VERSION,
   })
@@ -150,9 +175,11 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       await clock.sleep(2)
     }
   }
+  const progress = createProgress(clock.monotonicMillis)
   const stopTicking = clock.every(TICK_MILLIS, () => {
     devices?.tick()
     models?.tick((key) => devices?.table.get(key) !== undefined)
+    overload.tick()
     const now = captureClock.nowMicros()
     if (now === null) return
     path.advance(now)
@@ -163,10 +190,19 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     if (now !== null) watcher.expire(now)
   })
 
-  try {
-    await readFrames(input, environment, async (frames) => {
+  const stopFeeding = service?.feed(progress.isStuck)
+  service?.ready()
+  stop.addEventListener('abort', () => service?.stopping(), { once: true })
+
+  const onFrames = (frames: FrameBatch): Promise<void> =>
+    progress.during(async () => {
       packets.framesRead += frames.count
+      const { shed } = watcher.counts
+      // what a file or a pipe holds back waits where it is, and its clock may be another
+      const newestMicros = frames.count === 0 ? Number.NaN : frames.timestampMicros[frames.count - 1]
+      const lagSeconds = input.waits ? null : Math.max(0, (clock.wallMicros() - newestMicros) / 1e6)
       watcher.add(frames)
+      overload.note(frames.count, watcher.counts.shed - shed, Number.isNaN(lagSeconds) ? null : lagSeconds)
       captureClock.note(watcher.counts.latestMicros)
       losses.note(watcher.counts.latestMicros, lostPackets())
       thresholds.advance(watcher.counts.latestMicros)
@@ -179,6 +215,8 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       }
       await room()
     })
+  try {
+    await readFrames(input, environment, onFrames)
     for (const line of input.complaints()) log.warn(line)
     if (!settings.once && !stop.aborted) {
       log.info('the input has ended; waiting for a signal to stop')
@@ -190,8 +228,10 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   } finally {
     stopTicking()
     stopExpiring()
+    stopFeeding?.()
     await server?.close()
     await thresholds.close()
+    await kept?.evidence.close()
     await control?.close()
     await devices?.save()
     await models?.save()
@@ -199,6 +239,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     for (const each of deliveries) await each.stop().catch(() => undefined)
   }
   return {
+    nothingRead: packets.framesRead === 0 && settings.input.kind === 'recorded' && !stop.aborted,
     counters: counters(),
     undelivered: deliveries
       .map(({ target, backlog }) => ({ target, alerts: backlog + alertLog.pending }))

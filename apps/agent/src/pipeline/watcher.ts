@@ -10,6 +10,7 @@ import {
   createPacketBatch,
   createPacketDecoder,
   type FrameBatch,
+  PACKET_OK,
   type PacketBatch,
   type PacketFilter,
   packetStatusCode,
@@ -19,6 +20,9 @@ import { createFlowExtractor, type FlowCounters, type FlowRecord } from '@oddflo
 import type { VerdictRule } from '@oddflow/program'
 import type { Decider, Decision } from './decider.js'
 
+import { endHash } from './end-hash.js'
+import type { Overload } from './overload.js'
+
 export const BATCH_FRAMES = 1024
 
 export interface WatcherOptions {
@@ -27,6 +31,8 @@ export interface WatcherOptions {
   /** Of open flows. */
   readonly memoryBytes: number
   readonly hashSeed: number
+  /** Says which packets are left out; none where there is none. */
+  readonly overload?: Overload
   /** The record is borrowed: it and its arrays are valid until the call returns. */
   readonly onNovel: (record: FlowRecord, verdict: Verdict) => void
   /** Packets that came, before the filter; borrowed as records are. */
@@ -48,6 +54,8 @@ export interface WatcherCounts {
   early: number
   /** Packets that the filter took out. */
   filtered: number
+  /** Packets that were left out in an overload. */
+  shed: number
   /** Time of the latest packet; −Infinity before the first. */
   latestMicros: number
 }
@@ -82,6 +90,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     novel: { score: 0, 'one-packet': 0, 'not-judged': 0 },
     early: 0,
     filtered: 0,
+    shed: 0,
     latestMicros: Number.NEGATIVE_INFINITY,
   }
   const decide = (record: FlowRecord, early: boolean): void => {
@@ -95,6 +104,11 @@ export function createWatcher(options: WatcherOptions): Watcher {
     counts.novel[rule]++
     options.onNovel(record, { ...decision, early })
   }
+  const isShed = (overload: Overload, i: number): boolean =>
+    overload.sheds(
+      endHash(packets.sourceAddress, 4 * i, packets.sourcePort[i], options.hashSeed),
+      endHash(packets.destinationAddress, 4 * i, packets.destinationPort[i], options.hashSeed),
+    )
   const extractor = createFlowExtractor({
     contract,
     row,
@@ -111,12 +125,15 @@ export function createWatcher(options: WatcherOptions): Watcher {
     add(frames) {
       decoder.decode(frames, packets)
       options.onPackets?.(frames, packets)
-      const { filter } = options
+      const { filter, overload } = options
       for (let i = 0; i < packets.count; i++) {
         if (packets.timestampMicros[i] > counts.latestMicros) counts.latestMicros = packets.timestampMicros[i]
         if (filter !== null && !filter(packets, i)) {
           packets.status[i] = FILTERED_OUT
           counts.filtered++
+        } else if (overload?.isOverloaded && packets.status[i] === PACKET_OK && isShed(overload, i)) {
+          packets.status[i] = FILTERED_OUT
+          counts.shed++
         }
       }
       extractor.add(packets)

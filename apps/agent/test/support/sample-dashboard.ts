@@ -47,6 +47,7 @@ export function sampleSnapshot(): AgentSnapshot {
     lagSeconds: 0.3,
     outputs: [{ name: 'eve', works: true }],
     spoolWorks: true,
+    overloaded: false,
     model: '0123456789abcdef',
     version: '0.0.0',
   }

@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest'
+import { createProgress } from '../../src/service/progress.js'
+
+it('progress is stuck while work goes on for too long, and not while there is none', async () => {
+  let now = 0
+  const progress = createProgress(() => now)
+  now = 1e9
+  expect(progress.isStuck(1000)).toBe(false)
+  let finish = (): void => undefined
+  const work = progress.during(() => new Promise<void>((resolve) => (finish = resolve)))
+  now += 1000
+  expect(progress.isStuck(1000)).toBe(false)
+  now += 1
+  expect(progress.isStuck(1000)).toBe(true)
+  finish()
+  await work
+  expect(progress.isStuck(1000)).toBe(false)
+  await expect(progress.during(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  now += 1e6
+  expect(progress.isStuck(1000)).toBe(false)
+})
