@@ -1,5 +1,5 @@
 /**
- * The packet pass in WebAssembly, written in AssemblyScript: this folder is compiled by build.mjs into
- * src/packet-pass-module.ts. It allocates nothing, and keeps no state but in the memory that it is given.
+ * The packet pass in WebAssembly, written in AssemblyScript: this folder is compiled by
+ * tools/wasm/build-module.mjs into src/packet-pass-module.ts. It allocates nothing, and keeps no state but in the memory that it is given.
  */
 export { run } from './packet-pass'

@@ -156,8 +156,9 @@ describe('the packet pass', () => {
   })
 
   it('is compiled from the sources beside it', () => {
-    const build = fileURLToPath(new URL('../assembly/build.mjs', import.meta.url))
-    expect(execFileSync(process.execPath, [build, '--check'], { encoding: 'utf8' })).toBe('')
+    const build = fileURLToPath(new URL('../../../tools/wasm/build-module.mjs', import.meta.url))
+    const folder = fileURLToPath(new URL('..', import.meta.url))
+    expect(execFileSync(process.execPath, [build, folder, '--check'], { encoding: 'utf8' })).toBe('')
   })
 })
 

@@ -1,6 +1,6 @@
 /**
- * The hot kernels in WebAssembly SIMD, written in AssemblyScript: this folder is compiled by build.mjs into
- * src/simd/module-bytes.ts. Nothing here allocates or keeps state; src/simd/simd-kernels.ts lays out the memory.
+ * The hot kernels in WebAssembly SIMD, written in AssemblyScript: this folder is compiled by
+ * tools/wasm/build-module.mjs into src/simd/module-bytes.ts. Nothing here allocates or keeps state; src/simd/simd-kernels.ts lays out the memory.
  */
 export { squaredDistancesF32, squaredDistancesF64 } from './distances'
 export { embedAndSumF32, embedAndSumF64, embedF32, embedF64 } from './embedding'

@@ -100,7 +100,7 @@ export interface SimdKernels {
   enter(program: SimdProgram): KernelMemory | null
 }
 
-/** What lies below belongs to the kernels; assembly/build.mjs makes sure that it is enough. */
+/** What lies below belongs to the kernels; assembly/module.json makes sure that it is enough. */
 export const RESERVED_BYTES = 1024
 
 /** Programs that need more take the typed-array path. */

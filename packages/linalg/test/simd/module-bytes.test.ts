@@ -17,8 +17,9 @@ declare const WebAssembly: {
 
 describe('the SIMD module', () => {
   it('is compiled from the sources beside it', () => {
-    const build = fileURLToPath(new URL('../../assembly/build.mjs', import.meta.url))
-    const output = execFileSync(process.execPath, [build, '--check'], { encoding: 'utf8' })
+    const build = fileURLToPath(new URL('../../../../tools/wasm/build-module.mjs', import.meta.url))
+    const folder = fileURLToPath(new URL('../..', import.meta.url))
+    const output = execFileSync(process.execPath, [build, folder, '--check'], { encoding: 'utf8' })
     expect(output).toBe('')
   })
 
