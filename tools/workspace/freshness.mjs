@@ -15,6 +15,7 @@ const SHARED_INPUTS = [
   'pnpm-lock.yaml',
   'tsconfig.base.json',
   'turbo.json',
+  'tools/wasm/build-module.mjs',
   'tools/workspace/bundle-program.mjs',
 ]
 
