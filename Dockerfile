@@ -21,11 +21,12 @@ FROM node:20-slim AS build
 WORKDIR /build
 RUN npm install --global pnpm@10.34.9
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml tsconfig.base.json ./
+COPY tools/workspace/ tools/workspace/
 COPY packages/ packages/
 COPY apps/agent/ apps/agent/
-RUN pnpm install --frozen-lockfile --ignore-scripts --filter oddflow-agent... \
- && pnpm --filter oddflow-agent exec tsc -b \
- && pnpm --filter oddflow-agent deploy --legacy --prod --ignore-scripts /agent
+# the program is a bundle: what it needs from npm is in it, by the lock file
+RUN pnpm install --frozen-lockfile --ignore-scripts --filter . --filter oddflow-agent... \
+ && cd apps/agent && pnpm exec tsc -b && node ../../tools/workspace/bundle-program.mjs main page
 
 FROM node:20-slim
 # NET_RAW as a capability of the file, for members of the group of the agent and nobody else
@@ -39,7 +40,9 @@ RUN apt-get update \
  && apt-get purge --yes --auto-remove libcap2-bin \
  && rm -rf /var/lib/apt/lists/* /usr/local/lib/node_modules/npm /usr/local/bin/npm /usr/local/bin/npx \
  && install -d -o oddflow -g oddflow -m 0700 /var/lib/oddflow-agent
-COPY --from=build /agent /opt/oddflow-agent
+COPY --from=build /build/apps/agent/package.json /opt/oddflow-agent/
+COPY --from=build /build/apps/agent/page /opt/oddflow-agent/page
+COPY --from=build /build/apps/agent/dist /opt/oddflow-agent/dist
 USER oddflow
 WORKDIR /var/lib/oddflow-agent
 VOLUME /var/lib/oddflow-agent
