@@ -45,26 +45,45 @@ export interface PacketBatch {
   readonly destinationMac: Uint8Array
 }
 
-export function createPacketBatch(capacity: number): PacketBatch {
+/** Where the columns of a batch come from. */
+export interface ColumnSource {
+  uint8(length: number): Uint8Array
+  uint16(length: number): Uint16Array
+  uint32(length: number): Uint32Array
+  float64(length: number): Float64Array
+}
+
+const HEAP: ColumnSource = {
+  uint8: (length) => new Uint8Array(length),
+  uint16: (length) => new Uint16Array(length),
+  uint32: (length) => new Uint32Array(length),
+  float64: (length) => new Float64Array(length),
+}
+
+/** Bytes of a batch for each packet that there is room for. */
+export const PACKET_BATCH_BYTES_PER_PACKET = 81
+
+/** @param columns - default new arrays; all of them zeros. */
+export function createPacketBatch(capacity: number, columns: ColumnSource = HEAP): PacketBatch {
   return {
     count: 0,
     firstFrame: 0,
-    status: new Uint8Array(capacity),
-    timestampMicros: new Float64Array(capacity),
-    frameBytes: new Uint32Array(capacity),
-    capturedBytes: new Uint32Array(capacity),
-    ipBytes: new Uint32Array(capacity),
-    ipVersion: new Uint8Array(capacity),
-    protocol: new Uint8Array(capacity),
-    sourceAddress: new Uint32Array(4 * capacity),
-    destinationAddress: new Uint32Array(4 * capacity),
-    sourcePort: new Uint16Array(capacity),
-    destinationPort: new Uint16Array(capacity),
-    tcpFlags: new Uint8Array(capacity),
-    hopLimit: new Uint8Array(capacity),
-    ipOffset: new Uint32Array(capacity),
-    transportOffset: new Uint32Array(capacity),
-    sourceMac: new Uint8Array(6 * capacity),
-    destinationMac: new Uint8Array(6 * capacity),
+    status: columns.uint8(capacity),
+    timestampMicros: columns.float64(capacity),
+    frameBytes: columns.uint32(capacity),
+    capturedBytes: columns.uint32(capacity),
+    ipBytes: columns.uint32(capacity),
+    ipVersion: columns.uint8(capacity),
+    protocol: columns.uint8(capacity),
+    sourceAddress: columns.uint32(4 * capacity),
+    destinationAddress: columns.uint32(4 * capacity),
+    sourcePort: columns.uint16(capacity),
+    destinationPort: columns.uint16(capacity),
+    tcpFlags: columns.uint8(capacity),
+    hopLimit: columns.uint8(capacity),
+    ipOffset: columns.uint32(capacity),
+    transportOffset: columns.uint32(capacity),
+    sourceMac: columns.uint8(6 * capacity),
+    destinationMac: columns.uint8(6 * capacity),
   }
 }

@@ -45,128 +45,136 @@ export function pcapVersionWarning(major: number, minor: number): string | null 
 }
 
 export function createPcapRecords(littleEndian: boolean, warnings: WarningList): RecordReader {
-  let started = false
-  let need = 0
-  let error: FormatError | null = null
-  let recordHeaderBytes = PCAP_RECORD_HEADER_BYTES
-  let linkType = 0
-  let nanos = false
-  /** Lengths are in the old order: 0 no, 1 yes, 2 where the captured length is the larger. */
-  let swapped = 0
-  let warnedLength = false
-  let overfullFractions = 0
-  let implausibleLengths = 0
+  return new PcapRecords(littleEndian, warnings)
+}
 
-  const readFileHeader = (view: DataView, at: number): void => {
+/** A class, not closures: then what V8 has compiled for one capture serves the next. */
+class PcapRecords implements RecordReader {
+  readonly format = 'pcap'
+  skip = 0
+  readonly commentCount = 0
+  readonly comments: readonly string[] = []
+  /** 32 bits of seconds are always in range. */
+  readonly unusableTimes = 0
+  readonly drops = NO_DROPS
+  readonly midRecord = false
+  readonly skippedBlockBytes = 0
+  started = false
+  need = 0
+  error: FormatError | null = null
+  overfullFractions = 0
+  implausibleLengths = 0
+  readonly #littleEndian: boolean
+  readonly #warnings: WarningList
+  #recordHeaderBytes = PCAP_RECORD_HEADER_BYTES
+  #linkType = 0
+  #nanos = false
+  /** Lengths are in the old order: 0 no, 1 yes, 2 where the captured length is the larger. */
+  #swapped = 0
+  #warnedLength = false
+
+  constructor(littleEndian: boolean, warnings: WarningList) {
+    this.#littleEndian = littleEndian
+    this.#warnings = warnings
+  }
+
+  read(
+    _data: Uint8Array,
+    view: DataView,
+    from: number,
+    end: number,
+    base: number,
+    batch: FrameBatch,
+  ): number {
+    let at = from
+    if (!this.started) {
+      if (end - at < PCAP_FILE_HEADER_BYTES) {
+        this.need = PCAP_FILE_HEADER_BYTES
+        return at
+      }
+      try {
+        this.#readFileHeader(view, at)
+      } catch (refusal) {
+        if (!(refusal instanceof FormatError)) throw refusal
+        this.error = refusal
+        return at
+      }
+      at += PCAP_FILE_HEADER_BYTES
+    }
+    const { offset, capturedBytes, wireBytes, timestampMicros, timestampSubNanos, linkType: types } = batch
+    const littleEndian = this.#littleEndian
+    const recordHeaderBytes = this.#recordHeaderBytes
+    const linkType = this.#linkType
+    const nanos = this.#nanos
+    const swapped = this.#swapped
+    const capacity = offset.length
+    let n = batch.count
+    const second = nanos ? 1e9 : 1e6
+    this.need = 0
+    while (n < capacity) {
+      if (end - at < recordHeaderBytes) {
+        this.need = recordHeaderBytes
+        break
+      }
+      const fraction = view.getUint32(at + 4, littleEndian)
+      let captured = view.getUint32(at + 8, littleEndian)
+      let wire = view.getUint32(at + 12, littleEndian)
+      if (swapped !== 0 && (swapped === 1 || captured > wire)) {
+        const t = captured
+        captured = wire
+        wire = t
+      }
+      if (captured > MAXIMUM_CAPTURED_BYTES) {
+        this.error = new FormatError(
+          'pcap',
+          `packet ${batch.firstFrame + n + 1}: expected a captured length of at most ${MAXIMUM_CAPTURED_BYTES}, found ${captured}`,
+          { offsetBytes: base + at + 8 },
+        )
+        break
+      }
+      const size = recordHeaderBytes + captured
+      if (end - at < size) {
+        this.need = size
+        break
+      }
+      if (captured > wire && !this.#warnedLength) {
+        this.#warnedLength = true
+        this.#warnings.add(`packet ${batch.firstFrame + n + 1}: captured ${captured} bytes of ${wire}`)
+      }
+      if (wire > MAXIMUM_WIRE_BYTES) this.implausibleLengths++
+      if (fraction >= second) this.overfullFractions++
+      const seconds = view.getUint32(at, littleEndian) * 1e6
+      if (nanos) {
+        const micros = Math.floor(fraction / 1000)
+        timestampMicros[n] = seconds + micros
+        timestampSubNanos[n] = fraction - 1000 * micros
+      } else {
+        timestampMicros[n] = seconds + fraction
+        timestampSubNanos[n] = 0
+      }
+      offset[n] = at + recordHeaderBytes
+      capturedBytes[n] = captured
+      wireBytes[n] = wire
+      types[n] = linkType
+      n++
+      at += size
+    }
+    batch.count = n
+    return at
+  }
+
+  #readFileHeader(view: DataView, at: number): void {
+    const littleEndian = this.#littleEndian
     const magic = view.getUint32(at, littleEndian)
-    nanos = magic === PCAP_MAGIC_NANOS
-    if (magic === PCAP_MAGIC_MODIFIED) recordHeaderBytes = MODIFIED_RECORD_HEADER_BYTES
+    this.#nanos = magic === PCAP_MAGIC_NANOS
+    if (magic === PCAP_MAGIC_MODIFIED) this.#recordHeaderBytes = MODIFIED_RECORD_HEADER_BYTES
     const major = view.getUint16(at + 4, littleEndian)
     const minor = view.getUint16(at + 6, littleEndian)
     const warning = pcapVersionWarning(major, minor)
-    if (warning !== null) warnings.add(warning)
-    else if (minor < 3) swapped = 1
-    else if (minor === 3) swapped = 2
-    linkType = pcapLinkType(view.getUint32(at + 20, littleEndian))
-    started = true
-  }
-
-  return {
-    format: 'pcap',
-    skip: 0,
-    commentCount: 0,
-    comments: [],
-    // 32 bits of seconds are always in range
-    unusableTimes: 0,
-    get overfullFractions() {
-      return overfullFractions
-    },
-    get implausibleLengths() {
-      return implausibleLengths
-    },
-    drops: NO_DROPS,
-    midRecord: false,
-    skippedBlockBytes: 0,
-    get started() {
-      return started
-    },
-    get need() {
-      return need
-    },
-    get error() {
-      return error
-    },
-    read(_data, view, from, end, base, batch: FrameBatch) {
-      let at = from
-      if (!started) {
-        if (end - at < PCAP_FILE_HEADER_BYTES) {
-          need = PCAP_FILE_HEADER_BYTES
-          return at
-        }
-        try {
-          readFileHeader(view, at)
-        } catch (refusal) {
-          if (!(refusal instanceof FormatError)) throw refusal
-          error = refusal
-          return at
-        }
-        at += PCAP_FILE_HEADER_BYTES
-      }
-      const { offset, capturedBytes, wireBytes, timestampMicros, timestampSubNanos, linkType: types } = batch
-      const capacity = offset.length
-      let n = batch.count
-      const second = nanos ? 1e9 : 1e6
-      need = 0
-      while (n < capacity) {
-        if (end - at < recordHeaderBytes) {
-          need = recordHeaderBytes
-          break
-        }
-        const fraction = view.getUint32(at + 4, littleEndian)
-        let captured = view.getUint32(at + 8, littleEndian)
-        let wire = view.getUint32(at + 12, littleEndian)
-        if (swapped !== 0 && (swapped === 1 || captured > wire)) {
-          const t = captured
-          captured = wire
-          wire = t
-        }
-        if (captured > MAXIMUM_CAPTURED_BYTES) {
-          error = new FormatError(
-            'pcap',
-            `packet ${batch.firstFrame + n + 1}: expected a captured length of at most ${MAXIMUM_CAPTURED_BYTES}, found ${captured}`,
-            { offsetBytes: base + at + 8 },
-          )
-          break
-        }
-        const size = recordHeaderBytes + captured
-        if (end - at < size) {
-          need = size
-          break
-        }
-        if (captured > wire && !warnedLength) {
-          warnedLength = true
-          warnings.add(`packet ${batch.firstFrame + n + 1}: captured ${captured} bytes of ${wire}`)
-        }
-        if (wire > MAXIMUM_WIRE_BYTES) implausibleLengths++
-        if (fraction >= second) overfullFractions++
-        const seconds = view.getUint32(at, littleEndian) * 1e6
-        if (nanos) {
-          const micros = Math.floor(fraction / 1000)
-          timestampMicros[n] = seconds + micros
-          timestampSubNanos[n] = fraction - 1000 * micros
-        } else {
-          timestampMicros[n] = seconds + fraction
-          timestampSubNanos[n] = 0
-        }
-        offset[n] = at + recordHeaderBytes
-        capturedBytes[n] = captured
-        wireBytes[n] = wire
-        types[n] = linkType
-        n++
-        at += size
-      }
-      batch.count = n
-      return at
-    },
+    if (warning !== null) this.#warnings.add(warning)
+    else if (minor < 3) this.#swapped = 1
+    else if (minor === 3) this.#swapped = 2
+    this.#linkType = pcapLinkType(view.getUint32(at + 20, littleEndian))
+    this.started = true
   }
 }

@@ -5,7 +5,7 @@
  * of bytes. When they are full, a flow is ended for each that comes (flow-tracker.ts says which); each kind is
  * counted.
  */
-import type { PacketBatch } from '@oddflow/capture'
+import { createPacketBatch, type PacketBatch } from '@oddflow/capture'
 import { ArgumentError, contractProtocols, type FlowContract } from '@oddflow/core'
 import { checkFlowContract, cutRuleOf } from './extract-records.js'
 import { extractorMemory } from './extractor-memory.js'
@@ -41,6 +41,11 @@ export interface FlowExtractorOptions {
 export interface FlowExtractor {
   /** Takes a batch; the batch may be used again after. */
   add(batch: PacketBatch): void
+  /**
+   * A batch for `add`, as createPacketBatch makes them. Any batch will do, but most extractors see the packets of the
+   * first that they made where they are, and have to copy those of others.
+   */
+  createBatch(capacity: number): PacketBatch
   /**
    * Ends every flow that is idle at `nowMicros`, and gives out early the rows that time has completed (a walk
    * over all open flows, only with onEarlyRow). For live traffic, where a verdict must not wait for the end:
@@ -151,6 +156,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
   }
   return {
     add: (batch) => tracker.add(batch),
+    createBatch: (capacity) => pass?.createBatch(capacity) ?? createPacketBatch(capacity),
     expire: (nowMicros) => {
       tracker.expire(nowMicros)
       if (options.onEarlyRow === undefined) return

@@ -34,7 +34,7 @@ import {
   SIZE,
   TIME,
 } from './packet-fields.js'
-import { PASS_PACKETS, type PacketPass } from './packet-pass.js'
+import type { PacketPass } from './packet-pass.js'
 import { HEAP } from './space.js'
 
 export interface FlowTrackerOptions {
@@ -106,8 +106,9 @@ export class FlowTracker {
   #addRuns(batch: PacketBatch, pass: PacketPass): void {
     const { counts } = this
     const sizes = sizesOf(batch, this.#options.sizeMeasure)
-    for (let start = 0; start < batch.count; start += PASS_PACKETS) {
-      const count = Math.min(PASS_PACKETS, batch.count - start)
+    const most = pass.loads(batch)
+    for (let start = 0; start < batch.count; start += most) {
+      const count = Math.min(most, batch.count - start)
       pass.load(batch, sizes, start, count)
       // Where nothing is ordinary (a scan), more and more packets are taken at a time.
       let together = 1

@@ -10,7 +10,7 @@
  * refused, and for feature sets that keep more of a packet than its time and size; then the columns are on the
  * heap and each packet goes through the same functions as those that stop a run. The results are the same.
  */
-import type { PacketBatch } from '@oddflow/capture'
+import { createPacketBatch, PACKET_BATCH_BYTES_PER_PACKET, type PacketBatch } from '@oddflow/capture'
 import { decodeBase64 } from '@oddflow/core'
 import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import type { CutRule } from './cut-rule.js'
@@ -25,15 +25,22 @@ import { type Space, spaceIn } from './space.js'
 /** Packets of a batch that the pass sees at a time: what is copied for them fits into the nearest caches. */
 export const PASS_PACKETS = 512
 
-/** Words of the pass's parameters, in the order of the class Pass of assembly/packet-pass.ts; then come its doubles. */
+/** The pass's parameters, in the order of the class Pass of assembly/packet-pass.ts: columns of a batch first, */
+const BATCH_WORDS = [
+  ...(['timestampMicros', 'sizes', 'ipBytes', 'sourceAddress', 'destinationAddress'] as const),
+  ...(['sourcePort', 'destinationPort', 'status', 'ipVersion', 'protocol', 'tcpFlags'] as const),
+] as const
+type BatchWord = (typeof BATCH_WORDS)[number]
+/** other words after them, */
 const WORDS = [
-  ...['timestampMicros', 'sizes', 'ipBytes', 'sourceAddress', 'destinationAddress', 'sourcePort'],
-  ...['destinationPort', 'status', 'ipVersion', 'protocol', 'tcpFlags', 'keys', 'hashes', 'swapped'],
-  ...['preparedFrom', 'preparedTo', 'warmth', 'makesFlows', 'slots', 'mask', 'key0', 'key1', 'lines'],
-  ...['halfOpen', 'established', 'logs', 'state', 'poolFloats', 'poolWords', 'poolNext', 'pool'],
-  ...['poolChunks', 'maximumEntries', 'keepsTimes', 'keepsSizes', 'early', 'split', 'clock'],
+  ...BATCH_WORDS,
+  ...(['keys', 'hashes', 'swapped', 'preparedFrom', 'preparedTo', 'warmth', 'makesFlows'] as const),
+  ...(['slots', 'mask', 'key0', 'key1', 'lines', 'halfOpen', 'established', 'logs', 'state'] as const),
+  ...(['poolFloats', 'poolWords', 'poolNext', 'pool', 'poolChunks', 'maximumEntries'] as const),
+  ...(['keepsTimes', 'keepsSizes', 'early', 'split', 'clock'] as const),
 ] as const
 type Word = (typeof WORDS)[number]
+/** and doubles. */
 const DOUBLES = ['idleMicros', 'durationMicros', 'activeTimeoutMicros'] as const
 const WORD_BYTES = 8 * Math.ceil(WORDS.length / 2)
 
@@ -41,8 +48,10 @@ const PREPARED_TO = WORDS.indexOf('preparedTo')
 const SLOTS = WORDS.indexOf('slots')
 const MASK = WORDS.indexOf('mask')
 
-/** Bytes of the memory beside the columns of table and records: parameters, scratch and a part of a batch, rounded up. */
-const OWN_BYTES = 64 * 1024
+/** The largest batch that has its columns in the pass's memory. */
+const MAXIMUM_OWN_BATCH = 4096
+/** Bytes of the memory beside the columns of table and records: a batch, parameters, scratch and a part of another batch. */
+const OWN_BYTES = MAXIMUM_OWN_BATCH * PACKET_BATCH_BYTES_PER_PACKET + 64 * 1024
 const PAGE_BYTES = 65536
 
 interface WasmMemory {
@@ -89,18 +98,12 @@ export class PacketPass {
   readonly #run: Run
   readonly #words: Int32Array
   readonly #doubles: Float64Array
-  readonly #timestampMicros: Float64Array
-  readonly #sizes: Uint32Array
-  readonly #ipBytes: Uint32Array
-  readonly #sourceAddress: Uint32Array
-  readonly #destinationAddress: Uint32Array
-  readonly #ports: Uint8Array
-  readonly #sourcePort: Uint16Array
-  readonly #destinationPort: Uint16Array
-  readonly #status: Uint8Array
-  readonly #ipVersion: Uint8Array
-  readonly #protocol: Uint8Array
-  readonly #tcpFlags: Uint8Array
+  /** A part of a batch whose columns are elsewhere; sizes are in its frameBytes. */
+  readonly #part: PacketBatch
+  /** The batch that has its columns in the pass's memory. */
+  #own: PacketBatch | null = null
+  /** The batch whose packets `run` takes. */
+  #loaded: PacketBatch | null = null
 
   constructor(space: Space, run: Run) {
     this.space = space
@@ -108,19 +111,14 @@ export class PacketPass {
     const parameters = space.uint8(WORD_BYTES + 8 * DOUBLES.length)
     this.#words = new Int32Array(parameters.buffer, parameters.byteOffset, WORDS.length)
     this.#doubles = new Float64Array(parameters.buffer, parameters.byteOffset + WORD_BYTES, DOUBLES.length)
-    this.#timestampMicros = space.float64(PASS_PACKETS)
-    this.#sizes = space.uint32(PASS_PACKETS)
-    this.#ipBytes = space.uint32(PASS_PACKETS)
-    this.#sourceAddress = space.uint32(4 * PASS_PACKETS)
-    this.#destinationAddress = space.uint32(4 * PASS_PACKETS)
-    this.#ports = space.uint8(4 * PASS_PACKETS)
-    const { buffer, byteOffset } = this.#ports
-    this.#sourcePort = new Uint16Array(buffer, byteOffset, PASS_PACKETS)
-    this.#destinationPort = new Uint16Array(buffer, byteOffset + 2 * PASS_PACKETS, PASS_PACKETS)
-    this.#status = space.uint8(PASS_PACKETS)
-    this.#ipVersion = space.uint8(PASS_PACKETS)
-    this.#protocol = space.uint8(PASS_PACKETS)
-    this.#tcpFlags = space.uint8(PASS_PACKETS)
+    this.#part = createPacketBatch(PASS_PACKETS, space)
+  }
+
+  /** A batch that need not be copied; the first of at most MAXIMUM_OWN_BATCH packets, all others are. */
+  createBatch(capacity: number): PacketBatch {
+    if (this.#own !== null || capacity > MAXIMUM_OWN_BATCH) return createPacketBatch(capacity)
+    this.#own = createPacketBatch(capacity, this.space)
+    return this.#own
   }
 
   /** Says what the pass works for; all of it has its columns in this pass's space, at their full length. */
@@ -134,19 +132,7 @@ export class PacketPass {
   ): void {
     const { table } = tracker
     const { pool } = cutter.entries
-    const at = (column: { readonly byteOffset: number }): number => column.byteOffset
-    const values: Record<Word, number> = {
-      timestampMicros: at(this.#timestampMicros),
-      sizes: at(this.#sizes),
-      ipBytes: at(this.#ipBytes),
-      sourceAddress: at(this.#sourceAddress),
-      destinationAddress: at(this.#destinationAddress),
-      sourcePort: at(this.#sourcePort),
-      destinationPort: at(this.#destinationPort),
-      status: at(this.#status),
-      ipVersion: at(this.#ipVersion),
-      protocol: at(this.#protocol),
-      tcpFlags: at(this.#tcpFlags),
+    const values: Record<Exclude<Word, BatchWord>, number> = {
       keys: at(this.space.uint32(KEY_WORDS * PREPARED_PACKETS)),
       hashes: at(this.space.uint32(PREPARED_PACKETS)),
       // Behind the bytes, a word each for the flow that it probably is.
@@ -176,28 +162,45 @@ export class PacketPass {
       split: rule.split ? 1 : 0,
       clock: at(tracker.clockMicros),
     }
-    WORDS.forEach((name, k) => {
-      this.#words[k] = values[name]
-    })
+    for (const [name, value] of Object.entries(values)) this.#words[WORDS.indexOf(name as Word)] = value
     this.#doubles[0] = idleTimeoutMicros
     this.#doubles[1] = rule.durationMicros
     this.#doubles[2] = rule.activeTimeoutMicros ?? Number.POSITIVE_INFINITY
   }
 
-  /** Copies `count` packets of a batch, at most PASS_PACKETS, from `start` on. */
+  /** How many packets of the batch `load` takes at a time. */
+  loads(batch: PacketBatch): number {
+    return batch === this.#own ? batch.count : PASS_PACKETS
+  }
+
+  /** Gets `count` packets of a batch, from `start` on, ready for `run`, which calls the first of them 0. */
   load(batch: PacketBatch, sizes: Uint32Array, start: number, count: number): void {
-    copyDoubles(batch.timestampMicros, this.#timestampMicros, start, count)
-    copyWords(sizes, this.#sizes, start, count)
-    copyWords(batch.ipBytes, this.#ipBytes, start, count)
-    copyAddresses(batch.sourceAddress, this.#sourceAddress, batch.ipVersion, start, count)
-    copyAddresses(batch.destinationAddress, this.#destinationAddress, batch.ipVersion, start, count)
-    copyShorts(batch.sourcePort, this.#sourcePort, start, count)
-    copyShorts(batch.destinationPort, this.#destinationPort, start, count)
-    copyBytes(batch.status, this.#status, start, count)
-    copyBytes(batch.ipVersion, this.#ipVersion, start, count)
-    copyBytes(batch.protocol, this.#protocol, start, count)
-    copyBytes(batch.tcpFlags, this.#tcpFlags, start, count)
     this.#words[PREPARED_TO] = 0
+    if (batch === this.#own) {
+      this.#pointTo(batch, sizes)
+      return
+    }
+    const part = this.#part
+    copyDoubles(batch.timestampMicros, part.timestampMicros, start, count)
+    copyWords(sizes, part.frameBytes, start, count)
+    copyWords(batch.ipBytes, part.ipBytes, start, count)
+    copyAddresses(batch.sourceAddress, part.sourceAddress, batch.ipVersion, start, count)
+    copyAddresses(batch.destinationAddress, part.destinationAddress, batch.ipVersion, start, count)
+    copyShorts(batch.sourcePort, part.sourcePort, start, count)
+    copyShorts(batch.destinationPort, part.destinationPort, start, count)
+    copyBytes(batch.status, part.status, start, count)
+    copyBytes(batch.ipVersion, part.ipVersion, start, count)
+    copyBytes(batch.protocol, part.protocol, start, count)
+    copyBytes(batch.tcpFlags, part.tcpFlags, start, count)
+    this.#pointTo(part, part.frameBytes)
+  }
+
+  #pointTo(batch: PacketBatch, sizes: Uint32Array): void {
+    if (this.#loaded === batch) return
+    this.#loaded = batch
+    BATCH_WORDS.forEach((name, k) => {
+      this.#words[k] = at(name === 'sizes' ? sizes : batch[name])
+    })
   }
 
   /** Takes ordinary packets of those loaded, from `from` on and in front of `to`; the number of the first it does not take. */
@@ -206,6 +209,11 @@ export class PacketPass {
     this.#words[MASK] = (slots.length >> 1) - 1
     return this.#run(this.#words.byteOffset, from, to)
   }
+}
+
+/** The address of a column of the pass's memory. */
+function at(column: { readonly byteOffset: number }): number {
+  return column.byteOffset
 }
 
 // Not `set`: that wants a view of each column, which is garbage. One function a type, which V8 then compiles for it.

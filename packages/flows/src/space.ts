@@ -3,16 +3,15 @@
  *
  * Columns are zero at first.
  */
+import type { ColumnSource } from '@oddflow/capture'
 
-export interface Space {
-  uint8(count: number): Uint8Array
+export interface Space extends ColumnSource {
   int32(count: number): Int32Array
-  uint32(count: number): Uint32Array
-  float64(count: number): Float64Array
 }
 
 export const HEAP: Space = {
   uint8: (count) => new Uint8Array(count),
+  uint16: (count) => new Uint16Array(count),
   int32: (count) => new Int32Array(count),
   uint32: (count) => new Uint32Array(count),
   float64: (count) => new Float64Array(count),
@@ -31,6 +30,7 @@ export function spaceIn(buffer: ArrayBuffer): Space {
   }
   return {
     uint8: (count) => new Uint8Array(buffer, take(count), count),
+    uint16: (count) => new Uint16Array(buffer, take(2 * count), count),
     int32: (count) => new Int32Array(buffer, take(4 * count), count),
     uint32: (count) => new Uint32Array(buffer, take(4 * count), count),
     float64: (count) => new Float64Array(buffer, take(8 * count), count),

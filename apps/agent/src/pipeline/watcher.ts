@@ -7,7 +7,6 @@
  * A record that is left over at the end of a long flow was part of a flow already judged, and is counted alone.
  */
 import {
-  createPacketBatch,
   createPacketDecoder,
   type FrameBatch,
   PACKET_OK,
@@ -84,7 +83,6 @@ export function createWatcher(options: WatcherOptions): Watcher {
     joinFragments: view.joinFragments,
     hashSeed: options.hashSeed,
   })
-  const packets = createPacketBatch(BATCH_FRAMES)
   const counts: WatcherCounts = {
     judged: { score: 0, 'one-packet': 0, 'not-judged': 0 },
     novel: { score: 0, 'one-packet': 0, 'not-judged': 0 },
@@ -120,6 +118,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
       decide(record, false)
     },
   })
+  const packets = extractor.createBatch(BATCH_FRAMES)
   return {
     counts,
     add(frames) {
