@@ -38,9 +38,11 @@ const nowMicros = Date.now() * 1000
 /** A dashboard with a few devices and alerts, served on loopback. */
 async function serve() {
   const table = createDeviceTable({ ...DEFAULT_DEVICES, learnHours: 0, learnFlows: 1, stableShare: 1 })
-  const addDevice = (key: string, address: string): void => {
+  const addDevice = (key: string, address: string, name?: string): void => {
     const device = table.add(key, address, nowMicros)
-    if (device !== undefined) table.note(device, false, nowMicros)
+    if (device === undefined) return
+    table.note(device, false, nowMicros)
+    if (name !== undefined) device.name = { name, source: 'dhcp' }
   }
   addDevice(plug, '192.168.7.16')
   const feed = createAlertFeed()
@@ -291,10 +293,12 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
 
   it('is text alone, whatever the network says', async () => {
     at.addDevice(hostile, hostile)
+    at.addDevice('02:50:00:00:00:17', '192.168.7.17', hostile.slice(0, 63))
     at.addAlert(hostile)
     // the policy is lifted here, so that it is the page itself that is tested
     await open({ bypassCSP: true }, signedIn, async (page) => {
-      await page.getByRole('button', { name: `Approve ${hostile}` }).waitFor()
+      await page.getByRole('button', { name: `Approve ${hostile}`, exact: true }).waitFor()
+      await page.getByRole('button', { name: `Approve ${hostile.slice(0, 63)}`, exact: true }).waitFor()
       await page.locator('#alerts article').first().getByText('Why').click()
       await page
         .locator('#alerts article')

@@ -2,7 +2,8 @@
 export interface Device {
   readonly key: string
   readonly address: string
-  readonly name?: string | null
+  /** What it calls itself, and where it said so. */
+  readonly name: { readonly name: string; readonly source: string } | null
   readonly randomised: boolean
   readonly state: 'learning' | 'ready' | 'watching' | 'paused'
   readonly lastSeenMicros: number
@@ -64,7 +65,8 @@ export interface AlertEvent {
 
 export interface AgentState {
   readonly version: string
-  readonly model: string
+  /** Null where every device has its own, or none yet. */
+  readonly model: string | null
   readonly openFlows: number
   readonly maximumFlows: number
   readonly residentBytes: number

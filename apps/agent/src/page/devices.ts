@@ -80,7 +80,7 @@ function makeRow({ key }: Device): Row {
 
 function fill(row: Row, device: Device, act: DeviceAct): void {
   const { key, address, randomised, state } = device
-  const name = device.name ?? key
+  const name = device.name?.name ?? key
   setText(row.name, name)
   const details = [
     name === key ? '' : key,
@@ -91,7 +91,8 @@ function fill(row: Row, device: Device, act: DeviceAct): void {
   setText(row.flows, numberText(device.flows))
   setText(row.share, `${numberText(Math.round(1000 * device.novelShare) / 10)} %`)
   setText(row.seen, timeOf(device.lastSeenMicros))
-  if (row.state.textContent === state) return
+  if (row.state.textContent === state && row.row.dataset.name === name) return
+  row.row.dataset.name = name
   const hadFocus = row.buttons.contains(document.activeElement)
   setText(row.state, state)
   row.buttons.replaceChildren(

@@ -66,7 +66,7 @@ function factsOf(state: AgentState): Fact[] {
       const text = `${works ? 'works' : 'does not work'}, ${numberText(waiting)} waiting, ${numberText(dropped)} lost`
       return fact(`Output ${name}`, text, !works || dropped > 0)
     }),
-    fact('Model', state.model),
+    fact('Model', state.model ?? 'one for each device'),
     fact('Version', state.version),
   ]
 }
