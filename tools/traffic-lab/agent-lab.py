@@ -166,6 +166,7 @@ def main():
     options.add_argument("--watch", type=float, default=6)
     options.add_argument("--learn-flows", type=int, default=100)
     options.add_argument("--learn-seconds", type=float, default=8)
+    options.add_argument("--false-alerts-per-day", type=float, help="what is bearable of each device; else 1 %% of flows")
     options.add_argument("--keep")
     given = options.parse_args()
     folder = given.keep or tempfile.mkdtemp(prefix="agent-lab-")
@@ -181,6 +182,7 @@ def main():
         "interface": "br0", "eve": eve, "state": state, "fold": False, "localNetworks": ["192.168.50.0/24"],
         "models": {"per": "device", "features": {"packetsPerFlow": PACKETS, "cutSeconds": CUT, "idleSeconds": IDLE}},
         "devices": {"learnHours": given.learn_seconds / 3600, "learnFlows": given.learn_flows, "stableShare": 0.1},
+        **({} if given.false_alerts_per_day is None else {"budget": {"falseAlertsPerDay": given.false_alerts_per_day}}),
     }, open(config, "w"))
     log = open(os.path.join(folder, "agent.log"), "w+")
     agent = start([*AGENT, "run", "-c", config], gateway, stderr=log)

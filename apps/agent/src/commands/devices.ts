@@ -12,6 +12,8 @@ import { readKnownDevices, writeKnownDevices } from '../devices/device-watch.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import { DEFAULT_DEVICES } from '../settings.js'
+import type { OwnerReport } from '../training/model-room.js'
+import { promiseText } from './models.js'
 import { printTable } from './print-table.js'
 
 export interface ListOptions {
@@ -35,9 +37,21 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
     `${(100 * device.novelShare).toFixed(1)} %`,
     `${((device.lastSeenMicros - device.firstSeenMicros) / 3_600_000_000).toFixed(1)} h`,
     new Date(device.lastSeenMicros / 1000).toISOString().slice(0, 19),
+    modelText(device),
     device.randomised ? 'random address' : '',
   ])
-  printTable(['device', 'address', 'name', 'state', 'flows', 'novel now', 'seen for', 'last seen', ''], rows)
+  printTable(
+    ['device', 'address', 'name', 'state', 'flows', 'novel now', 'seen for', 'last seen', 'model', ''],
+    rows,
+  )
+}
+
+/** Of an agent that makes its models: how far that is, or what the model promises. */
+function modelText({ model }: ListedDevice): string {
+  if (model === undefined || model === null) return '-'
+  if (model.state === 'waiting') return 'waits for room'
+  if (model.state === 'learning') return `${model.rows} of ${model.rowsNeeded ?? model.rows} rows`
+  return `false alarms ${promiseText(model)}`
 }
 
 export interface ActOptions {
@@ -74,7 +88,13 @@ const DONE: Record<DeviceAction, string> = {
   forget: 'is forgotten',
 }
 
-async function knownDevices(state: string): Promise<Device[]> {
+/** As a running agent tells of it. */
+interface ListedDevice extends Device {
+  /** What its model is of; null or absent where there is none. */
+  readonly model?: OwnerReport | null
+}
+
+async function knownDevices(state: string): Promise<ListedDevice[]> {
   return (await askDevices(state)) ?? (await readKnownDevices(nodeFileSystem, state))
 }
 

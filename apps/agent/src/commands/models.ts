@@ -30,17 +30,28 @@ export async function listModels({
     return
   }
   printTable(
-    ['owner', 'state', 'model', 'before', 'rows', 'flows', 'unsettled'],
+    ['owner', 'state', 'model', 'before', 'rows', 'flows', 'false alarms', 'unsettled'],
     owners.map((of) => [
       of.owner,
       of.state,
       of.model ?? '-',
       of.previous ?? '-',
-      String(of.rows),
+      of.state === 'learning' && of.rowsNeeded !== null ? `${of.rows} of ${of.rowsNeeded}` : String(of.rows),
       String(of.flows),
+      promiseText(of),
       of.unsettledShare === null ? '-' : `${(100 * of.unsettledShare).toFixed(1)} %`,
     ]),
   )
+}
+
+/** What share of normal flows a model flags at most, and whether that is more than was asked for. */
+export function promiseText({
+  falseAlarmShare,
+  keepsPromise,
+}: Pick<OwnerReport, 'falseAlarmShare' | 'keepsPromise'>): string {
+  if (falseAlarmShare === null) return '-'
+  const share = `up to ${(100 * falseAlarmShare).toPrecision(2)} %`
+  return keepsPromise === false ? `${share}, more than asked` : share
 }
 
 export async function rollbackModels(
@@ -100,13 +111,17 @@ async function rollbackKept(
   return results
 }
 
-function reportOf({ record }: KeptModel): OwnerReport {
+function reportOf({ record, saved }: KeptModel): OwnerReport {
+  const { calibration } = saved.threshold
   return {
     owner: record.owner,
     state: 'trained',
     model: record.sha256.slice(0, 16),
     previous: record.previous?.slice(0, 16) ?? null,
     rows: record.rows,
+    rowsNeeded: null,
+    falseAlarmShare: calibration.bound,
+    keepsPromise: calibration.guaranteed,
     flows: 0,
     unsettledShare: record.unsettledShare,
   }

@@ -39,12 +39,17 @@ const MAXIMUM_PATH_BYTES = 103
 /** What else a running agent can be asked: by path, GET without and POST with a body. */
 export type FurtherRoutes = Readonly<Record<string, (body: unknown) => Promise<unknown>>>
 
-/** @param save - keeps what was changed before the answer goes out. Rejects with ControlError. */
+/**
+ * @param save - keeps what was changed before the answer goes out.
+ * @param describe - what is told of a device beside what the table has.
+ * Rejects with ControlError.
+ */
 export async function openControlSocket(
   folder: string,
   table: DeviceTable,
   save: () => Promise<void>,
   further: FurtherRoutes = {},
+  describe: (key: string) => object = () => ({}),
 ): Promise<ControlSocket> {
   const path = socketIn(folder)
   if (Buffer.byteLength(path) > MAXIMUM_PATH_BYTES) {
@@ -75,8 +80,9 @@ export async function openControlSocket(
             answer(400, { error: error instanceof Error ? error.message : String(error) }),
           )
       } else if (message.url !== '/devices') answer(404, { error: 'there is no such thing to ask for' })
-      else if (message.method === 'GET') answer(200, { devices: [...table.all()] })
-      else if (message.method !== 'POST') answer(405, { error: 'GET or POST' })
+      else if (message.method === 'GET') {
+        answer(200, { devices: [...table.all()].map((device) => ({ ...device, ...describe(device.key) })) })
+      } else if (message.method !== 'POST') answer(405, { error: 'GET or POST' })
       else {
         readBody(message)
           .then(async (body) => {

@@ -61,5 +61,9 @@ export async function openControl(
   models: ModelRoom | null,
 ): Promise<ControlSocket | null> {
   if (state === null || devices === null) return null
-  return openControlSocket(state, devices.table, devices.save, models === null ? {} : modelRoutes(models))
+  return models === null
+    ? openControlSocket(state, devices.table, devices.save)
+    : openControlSocket(state, devices.table, devices.save, modelRoutes(models), (key) => ({
+        model: models.ownerReport(key),
+      }))
 }

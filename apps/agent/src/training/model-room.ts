@@ -3,6 +3,9 @@
  *
  *     rows of a learning device → reservoir → (enough, for long enough) → a thread trains → settled? → in force
  *
+ * Enough is what the threshold's promise takes: with half of the rows held out, 1/rate of them (or as many rows as there
+ * are places for: then the model says what it promises instead).
+ *
  * While a device is learning its rows go on being collected after that, and with twice the flows there is another training:
  * one that its first model does not know well gets a better one. What it showed is let go when it is ready.
  *
@@ -17,7 +20,7 @@
  */
 import { createHash } from 'node:crypto'
 import { type FlowContract, OddFlowError } from '@oddflow/core'
-import { budgetRate, decodeModelFile, type SavedModel } from '@oddflow/detectors'
+import { budgetRate, decodeModelFile, rowsNeeded, type SavedModel } from '@oddflow/detectors'
 import { type FlowRecord, serviceName } from '@oddflow/flows'
 import { createFlowJudge, type FlowJudge } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
@@ -74,6 +77,12 @@ export interface OwnerReport {
   readonly previous: string | null
   /** Rows in the reservoir of one that learns, rows that its model was trained with of one that does not. */
   readonly rows: number
+  /** Of one that learns: rows with which its threshold keeps what is asked for, as far as there is room; else null. */
+  readonly rowsNeeded: number | null
+  /** Share of normal flows that the model in force flags at most, on average; null without a model. */
+  readonly falseAlarmShare: number | null
+  /** Whether that is within what was asked for; null without a model. */
+  readonly keepsPromise: boolean | null
   /** Flows seen while learning. */
   readonly flows: number
   /** What the last training found; null before one. */
@@ -102,6 +111,8 @@ export interface ModelRoom extends Decider {
   /** The model before takes the place of the one in force. Why it cannot be done; null where it was. */
   rollback(owner: string): Promise<string | null>
   owners(): OwnerReport[]
+  /** Of the owner that a device has; null where nothing is known of it. */
+  ownerReport(device: string): OwnerReport | null
   report(): ModelsReport
   /** Keeps what was learnt; to be called now and then, and at the end. */
   save(): Promise<void>
@@ -254,13 +265,31 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     endLearning(of)
     saving = saving.then(() => store.removeRows(of.name))
   }
+  const rowsFor = (learning: Learning): number =>
+    Math.min(limits.rowsPerOwner, Math.max(LEAST_ROWS, 2 * rowsNeeded(rateFor(learning))))
   const isDue = ({ learning }: Owner): boolean => {
     if (learning === null || learning.reservoir.count < LEAST_ROWS) return false
     const { learnFlows, learnHours } = options.devices
     return (
       note(learning, 'flows') >= Math.max(learnFlows, note(learning, 'nextFlows')) &&
-      note(learning, 'lastMicros') - note(learning, 'firstMicros') >= learnHours * MICROS_PER_HOUR
+      note(learning, 'lastMicros') - note(learning, 'firstMicros') >= learnHours * MICROS_PER_HOUR &&
+      learning.reservoir.count >= rowsFor(learning)
     )
+  }
+  const reportOf = (of: Owner): OwnerReport => {
+    const calibration = of.model?.saved.threshold.calibration ?? null
+    return {
+      owner: of.name,
+      state: of.isWaiting ? 'waiting' : !isOfNow(of) ? 'learning' : of.record === null ? 'given' : 'trained',
+      model: of.model?.id ?? null,
+      previous: of.record?.previous?.slice(0, 16) ?? null,
+      rows: of.learning?.reservoir.count ?? of.record?.rows ?? 0,
+      rowsNeeded: of.learning === null ? null : rowsFor(of.learning),
+      falseAlarmShare: calibration?.bound ?? null,
+      keepsPromise: calibration?.guaranteed ?? null,
+      flows: of.learning === null ? 0 : note(of.learning, 'flows'),
+      unsettledShare: of.unsettledShare,
+    }
   }
   const trainFor = async (of: Owner, learning: Learning): Promise<void> => {
     const { reservoir } = learning
@@ -306,7 +335,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       const promise =
         calibration === null || calibration.guaranteed
           ? ''
-          : `; its threshold lets up to ${(100 * calibration.bound).toPrecision(2)} % of normal flows be flagged, ${calibration.rowsNeeded} held-out rows would keep what was asked for`
+          : `; its threshold lets up to ${(100 * calibration.bound).toPrecision(2)} % of normal flows be flagged; models.rowsPerDevice of ${2 * calibration.rowsNeeded} would keep what was asked for`
       log.info(`${of.name}: a model of ${trained.rows} rows is in force${promise}`)
     } catch (error) {
       counts.failed++
@@ -423,22 +452,11 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       putInForce(of, { saved: back.saved, sha256: back.record.sha256 }, back.record)
       return null
     },
-    owners: () =>
-      [...owners.values()].map((of) => ({
-        owner: of.name,
-        state: of.isWaiting
-          ? 'waiting'
-          : !isOfNow(of)
-            ? 'learning'
-            : of.record === null
-              ? 'given'
-              : 'trained',
-        model: of.model?.id ?? null,
-        previous: of.record?.previous?.slice(0, 16) ?? null,
-        rows: of.learning?.reservoir.count ?? of.record?.rows ?? 0,
-        flows: of.learning === null ? 0 : note(of.learning, 'flows'),
-        unsettledShare: of.unsettledShare,
-      })),
+    owners: () => [...owners.values()].map(reportOf),
+    ownerReport(device) {
+      const of = owners.get(ownerOf(device))
+      return of === undefined ? null : reportOf(of)
+    },
     report() {
       let waiting = 0
       let bytes = 0

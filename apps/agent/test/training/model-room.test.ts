@@ -42,7 +42,8 @@ async function gateway(
       ownerOf: createOwnerOf(rule),
       localNetworks: [parseNetwork('192.168.0.0/16')],
       devices: { ...DEFAULT_DEVICES, learnHours: 1, learnFlows: 100 },
-      budget: null,
+      // a flow a minute: 1,440 a day, so that 144 false alerts a day are a tenth of them, which 18 rows keep
+      budget: { falseAlertsPerDay: 144, per: 'device', calibration: null, calibrateHours: 24 },
       limits: { rowsPerOwner: 200, memoryBytes: 100_000, trainWithinSeconds: 10, maximumModels: 8 },
       base: null,
       given: new Map(),
@@ -113,10 +114,10 @@ describe('a room of models', () => {
   })
 
   it('gives no model of rows that had not settled, and tries again with more', async () => {
-    const { room } = await gateway()
+    const { room } = await gateway(temporaryFolder(), { budget: null })
     const a = device(1)
-    show(room, a, 55)
-    show(room, a, 55, 600)
+    show(room, a, 120)
+    show(room, a, 80, 600)
     await train(room)
     expect(room.isTrained(a.key)).toBe(false)
     expect(room.owners()[0]).toMatchObject({ state: 'learning' })
@@ -203,13 +204,39 @@ describe('a room of models', () => {
     expect(room.report()).toMatchObject({ owners: { waiting: 0, learning: 2, withModel: 1 } })
   })
 
+  it('learns until its rows keep what is asked for, and says how many that takes', async () => {
+    const { room } = await gateway(temporaryFolder(), { budget: null })
+    const a = device(1)
+    show(room, a, 190)
+    await train(room)
+    expect(room.ownerReport(a.key)).toMatchObject({ state: 'learning', rows: 190, rowsNeeded: 198 })
+    show(room, a, 8)
+    await train(room)
+    const told = room.ownerReport(a.key)
+    expect(told).toMatchObject({ state: 'trained', rows: 198, keepsPromise: true })
+    expect(told?.falseAlarmShare).toBeLessThanOrEqual(0.01)
+  })
+
+  it('says what it promises where there is no room for the rows that more would take', async () => {
+    const budget = { falseAlertsPerDay: 1, per: 'device', calibration: null, calibrateHours: 24 } as const
+    const { room, log } = await gateway(temporaryFolder(), { budget })
+    const a = device(1)
+    show(room, a, 199)
+    await train(room)
+    expect(room.ownerReport(a.key)).toMatchObject({ state: 'learning', rowsNeeded: 200 })
+    show(room, a, 1)
+    await train(room)
+    expect(room.ownerReport(a.key)).toMatchObject({ state: 'trained', keepsPromise: false })
+    expect(room.ownerReport(a.key)?.falseAlarmShare).toBeCloseTo(1 / 101, 3)
+    expect(log.lines.join()).toMatch(
+      /up to 0\.99 % of normal flows be flagged; models\.rowsPerDevice of 28\d\d/,
+    )
+  })
+
   it('makes the threshold for the budget', async () => {
     const a = device(1)
-    // a flow a minute: 1,440 a day, so that 144 false alerts a day are a tenth of them
-    const budget = { falseAlertsPerDay: 144, per: 'device', calibration: null, calibrateHours: 24 } as const
     const rates: number[] = []
     const { room } = await gateway(temporaryFolder(), {
-      budget,
       train: async (job) => {
         rates.push(job.falsePositiveRate)
         return trainRows(job)
