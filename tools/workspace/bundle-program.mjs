@@ -72,4 +72,11 @@ const { metafile } = await build({
 for (const folder of folders) {
   cpSync(`build/${folder}`, `dist/${folder}`, { recursive: true, filter: (path) => !path.endsWith('.d.ts') })
 }
+// a worker that is no entry would be missed only when it is wanted
+for (const name of readdirSync('dist').filter((each) => each.endsWith('.js'))) {
+  const text = readFileSync(`dist/${name}`, 'utf8')
+  for (const [, worker] of text.matchAll(/new URL\(['"]\.\/([\w-]+\.js)['"], import\.meta\.url\)/g)) {
+    if (!existsSync(`dist/${worker}`)) throw new Error(`dist/${name} runs ${worker}, which is no entry`)
+  }
+}
 writeFileSync('dist/LICENSES.txt', licences(metafile.inputs))
