@@ -93,6 +93,16 @@ export interface ModelsSettings {
   readonly maximum: number
 }
 
+/** How models that were made here learn on while they watch. */
+export interface LearningSettings {
+  /** Of one device, at most. */
+  readonly rowsPerHour: number
+  /** Rows of an owner after which its model learns from them. */
+  readonly everyRows: number
+  /** Learn only what the model as it was trained finds normal too. */
+  readonly shadowAgrees: boolean
+}
+
 export interface WebhookSettings {
   readonly kind: 'webhook'
   /** Of the output: letters, digits and "-". */
@@ -163,6 +173,8 @@ export interface Settings {
   readonly model: string | null
   /** null: nothing is trained on the gateway. */
   readonly models: ModelsSettings | null
+  /** null: models stay as they were trained. */
+  readonly learning: LearningSettings | null
   readonly eve: string
   /** Where alerts go beside the EVE file. */
   readonly outputs: readonly OutputSettings[]
@@ -208,6 +220,7 @@ export const DEFAULT_MODELS: ModelsSettings = {
   trainWithinSeconds: 60,
   maximum: 64,
 }
+export const DEFAULT_LEARNING: LearningSettings = { rowsPerHour: 60, everyRows: 100, shadowAgrees: true }
 export const DEFAULT_CALIBRATE_HOURS = 24
 export const DEFAULT_EVIDENCE_BYTES = 16 * 1_048_576
 export const DEFAULT_SPOOL_BYTES = 64 * 1_048_576

@@ -7,6 +7,7 @@
  */
 import type { VerdictRule } from '@oddflow/program'
 import type { Rarity } from '../budget/thresholds.js'
+import type { ShadowVerdict } from '../pipeline/decider.js'
 
 /** What an alert is about: a verdict, or a device that nobody has seen. */
 export type AlertRule = VerdictRule | 'new-device' | 'device-flood'
@@ -74,6 +75,8 @@ export interface Alert {
   readonly rarity: Rarity | null
   /** The features that were scored, D numbers; null where there is no score. */
   readonly row: Float64Array | null
+  /** What the model said as it was trained, where it has learnt on since. */
+  readonly shadow?: ShadowVerdict
   /** Set on an alert that stands for several alike ones. */
   readonly folded: FoldedAlerts | null
 }

@@ -77,6 +77,7 @@ export function eveEvent(
       score: alert.score,
       threshold: alert.threshold,
       decision: alert.score === null || alert.threshold === null ? null : alert.score - alert.threshold,
+      ...(alert.shadow === undefined ? {} : { shadow: alert.shadow }),
       early: alert.early,
       device: alert.device,
       flow,

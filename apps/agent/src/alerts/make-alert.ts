@@ -79,6 +79,7 @@ export function makeAlert(
     ...losses,
     rarity,
     row: verdict.score === null ? null : (record.row?.slice() ?? null),
+    ...(verdict.shadow === undefined ? {} : { shadow: verdict.shadow }),
     folded: null,
   }
 }

@@ -115,7 +115,7 @@ function reportOf({ record, saved }: KeptModel): OwnerReport {
   const { calibration } = saved.threshold
   return {
     owner: record.owner,
-    state: 'trained',
+    state: record.source,
     model: record.sha256.slice(0, 16),
     previous: record.previous?.slice(0, 16) ?? null,
     rows: record.rows,

@@ -150,6 +150,22 @@ export const ConfigSchema = v.strictObject({
       maximum: v.optional(whole(1, 4096, 'Models in memory at most (64).')),
     }),
   ),
+  learning: v.optional(
+    v.strictObject({
+      online: v.pipe(
+        v.boolean(),
+        v.description('Whether models that are made here learn on from the flows of watched devices.'),
+      ),
+      rowsPerHour: v.optional(whole(1, 100_000, 'Rows of a device that it learns from in an hour (60).')),
+      everyRows: v.optional(whole(20, 1000, 'A model learns when there are so many rows (100).')),
+      shadowAgrees: v.optional(
+        v.pipe(
+          v.boolean(),
+          v.description('Learn only what the model as it was trained finds normal too (true).'),
+        ),
+      ),
+    }),
+  ),
   eve: v.optional(path('Where alerts go: EVE JSON lines at the end of this file.')),
   outputs: v.optional(
     v.pipe(

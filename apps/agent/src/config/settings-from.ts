@@ -16,6 +16,7 @@ import {
   DEFAULT_DEVICES,
   DEFAULT_EVIDENCE_BYTES,
   DEFAULT_FOLD,
+  DEFAULT_LEARNING,
   DEFAULT_MODELS,
   DEFAULT_SPOOL_BYTES,
   type DeviceSettings,
@@ -23,6 +24,7 @@ import {
   FACILITIES,
   type FoldSettings,
   type InputSettings,
+  type LearningSettings,
   type ListenSettings,
   type ModelsSettings,
   type OutputSettings,
@@ -68,6 +70,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     input: inputFrom(options, config, inFolder, located),
     model: modelFrom(options.model ?? inFolder(config.model), models),
     models,
+    learning: learningFrom(config.learning, models !== null, located),
     eve: required(options.eve ?? inFolder(config.eve), 'eve', 'the file that alerts go to'),
     devices: devicesFrom(config.devices, options.state ?? config.state, models !== null, located),
     budget: budgetFrom(config.budget, inFolder),
@@ -317,6 +320,27 @@ function modelsFrom(
         : located(['models', 'memory'], () => parseBytes(String(given.memory), 'models.memory')),
     trainWithinSeconds: given?.trainWithinSeconds ?? DEFAULT_MODELS.trainWithinSeconds,
     maximum: given?.maximum ?? DEFAULT_MODELS.maximum,
+  }
+}
+
+function learningFrom(
+  learning: Config['learning'],
+  isTraining: boolean,
+  located: Located,
+): LearningSettings | null {
+  if (learning === undefined) return null
+  if (!isTraining) {
+    located(['learning'], () => {
+      throw new ArgumentError(
+        'learning: models that are made here learn on; give models, or let oddflow update do it',
+      )
+    })
+  }
+  if (!learning.online) return null
+  return {
+    rowsPerHour: learning.rowsPerHour ?? DEFAULT_LEARNING.rowsPerHour,
+    everyRows: learning.everyRows ?? DEFAULT_LEARNING.everyRows,
+    shadowAgrees: learning.shadowAgrees ?? DEFAULT_LEARNING.shadowAgrees,
   }
 }
 

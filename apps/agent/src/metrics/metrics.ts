@@ -128,6 +128,27 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   counter('trainings_total', 'Trainings by what came of them.', ['result'], ({ counters: { models } }) =>
     models === null ? [] : by('result', models.trainings),
   )
+  counter(
+    'online_rows_total',
+    'Rows of watched devices by what was learnt.',
+    ['fate'],
+    ({ counters: { models } }) =>
+      models === null || models.learning === null ? [] : by('fate', models.learning.rows),
+  )
+  counter(
+    'online_rounds_total',
+    'Rounds of learning on by result.',
+    ['result'],
+    ({ counters: { models } }) =>
+      models === null || models.learning === null ? [] : by('result', models.learning.rounds),
+  )
+  counter(
+    'shadow_verdicts_total',
+    'Scored flows, by whether the model and the one that was trained find them novel.',
+    ['verdict'],
+    ({ counters: { models } }) =>
+      models === null || models.learning === null ? [] : by('verdict', models.learning.shadow),
+  )
   gauge('learning_rows_bytes', 'Rows of those that learn.', [], ({ counters: { models } }) =>
     models === null ? [] : [[{}, models.reservoirBytes]],
   )

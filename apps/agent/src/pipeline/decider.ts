@@ -14,6 +14,16 @@ export interface Decision extends Judgement {
   readonly threshold: number | null
   /** The first 16 hexadecimal digits of the model file's SHA-256; null where there is none. */
   readonly model: string | null
+  /** What the model said as it was trained, where it has learnt on since. */
+  readonly shadow?: ShadowVerdict
+}
+
+export interface ShadowVerdict {
+  readonly score: number | null
+  readonly threshold: number
+  readonly novel: boolean
+  /** The first 16 digits of its file's SHA-256. */
+  readonly model: string
 }
 
 export interface Decider {

@@ -6,7 +6,7 @@
  * least would lose flows in a home network, more than the most was never of use.
  */
 import { UsageError } from '@oddflow/program'
-import type { ModelsSettings, OutputSettings } from '../settings.js'
+import type { LearningSettings, ModelsSettings, OutputSettings } from '../settings.js'
 
 const MEBIBYTE = 1_048_576
 const RUNTIME_BYTES = 96 * MEBIBYTE
@@ -38,11 +38,11 @@ export function planMemory(
   modelBytes: number,
   outputs: readonly OutputSettings[] = [],
   /** Models that are made here, of rows so wide; modelBytes is then of those that are given. */
-  learning: { readonly models: ModelsSettings; readonly dimension: number } | null = null,
+  learning: MadeHere | null = null,
   /** Set aside for what else the settings ask for. */
   furtherBytes = 0,
 ): MemoryPlan {
-  const learningBytes = learning === null ? 0 : bytesOfLearning(learning.models, learning.dimension)
+  const learningBytes = learning === null ? 0 : bytesOfLearning(learning)
   const runtimeBytes = RUNTIME_BYTES + librariesBytes(outputs) + learningBytes + furtherBytes
   // a gateway that trains needs its memory for that
   const queueShare = learning === null ? 32 : 128
@@ -58,11 +58,21 @@ export function planMemory(
   return { limitBytes, flowBytes: Math.min(room, MOST_FLOW_BYTES), queueBytes }
 }
 
+interface MadeHere {
+  readonly models: ModelsSettings
+  readonly online: LearningSettings | null
+  readonly dimension: number
+}
+
 /** Rows of those that learn, models of the others, and one training. */
-function bytesOfLearning({ memoryBytes, maximum, rowsPerOwner }: ModelsSettings, dimension: number): number {
+function bytesOfLearning({ models: settings, online, dimension }: MadeHere): number {
+  const { memoryBytes, maximum, rowsPerOwner } = settings
   // each model and its scorer, the few explainers, and the rows of a training three times: copied, in the thread, scaled
   const models = (2 * maximum + 4) * modelBytesOf(dimension)
-  return memoryBytes + models + TRAINING_BYTES + 24 * rowsPerOwner * dimension
+  // of those that learn on the model as it was trained too, and the rows of the next round
+  const learntOn =
+    online === null ? 0 : maximum * (2 * modelBytesOf(dimension) + 8 * online.everyRows * dimension)
+  return memoryBytes + models + learntOn + TRAINING_BYTES + 24 * rowsPerOwner * dimension
 }
 
 /** Of a model with the default parameters: m = 100 landmarks, d = 5, k ≤ 20, and the guard's tables (docs/model-file.md). */

@@ -9,7 +9,7 @@ import type { FeatureSettings, ModelsSettings, Settings } from '../settings.js'
 import { createOwnerOf, ownerFileName } from '../training/model-owner.js'
 import { type ModelRoom, openModelRoom } from '../training/model-room.js'
 import { createModelStore } from '../training/model-store.js'
-import { trainInThread } from '../training/train-in-thread.js'
+import { learnInThread, trainInThread } from '../training/train-in-thread.js'
 import { VERSION } from '../version.js'
 import { createModelDecider, type Decider, type Decision } from './decider.js'
 import type { AgentEnvironment } from './environment.js'
@@ -49,7 +49,8 @@ export function readModels(settings: Settings): GivenModels {
     )
   }
   const bytes = [base, ...byOwner.values()].reduce((sum, file) => sum + (file?.sizeBytes ?? 0), 0)
-  const learning = models === null ? null : { models, dimension: contract.dimension }
+  const learning =
+    models === null ? null : { models, online: settings.learning, dimension: contract.dimension }
   return {
     base,
     byOwner,
@@ -129,6 +130,8 @@ export async function openModels(
       given: byOwner,
       store: createModelStore(files, state, (owner) => ownerFileName(models.per, owner)),
       train: (job) => trainInThread(job, models.trainWithinSeconds, stop),
+      learning: settings.learning,
+      learnOn: (job) => learnInThread(job, models.trainWithinSeconds, stop),
       seed: 1,
       oddflowVersion: VERSION,
       log,

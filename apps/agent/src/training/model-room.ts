@@ -13,6 +13,10 @@
  * the later half of the rows unlike the earlier one (train-rows.ts) changes nothing and is tried again with a quarter
  * more flows; one that fails or takes too long, with twice as many. In force means written to disk, then used.
  *
+ * Where it is asked for (`learning`), models that were made here learn on from the rows of watched devices (online-rows.ts,
+ * learn-on.ts), a round in the same thread when there are rows enough. The model as it was trained goes on judging as the
+ * shadow: its score stands in the alert, and where the two differ is counted. It stays on disk, and a rollback goes to it.
+ *
  * Bounded: reservoirs by `memoryBytes`, whole places being reserved as an owner begins; owners that find none wait, and are
  * counted. Models by `maximumModels`. One training at a time.
  *
@@ -31,8 +35,10 @@ import { modelRarity } from '../budget/thresholds.js'
 import type { Device } from '../devices/device.js'
 import type { Log } from '../log.js'
 import type { Decider } from '../pipeline/decider.js'
-import type { BudgetSettings, DeviceSettings } from '../settings.js'
+import type { BudgetSettings, DeviceSettings, LearningSettings } from '../settings.js'
+import type { LearningJob, LearntRows } from './learn-on.js'
 import type { ModelRecord, ModelStore } from './model-store.js'
+import { createOnlineRows } from './online-rows.js'
 import { createRowReservoir, decodeRowReservoir, type RowReservoir, reservoirBytes } from './row-reservoir.js'
 import { LEAST_ROWS, type TrainedRows, type TrainingJob } from './train-rows.js'
 
@@ -63,6 +69,9 @@ export interface ModelRoomOptions {
   readonly given: ReadonlyMap<string, NamedModel>
   readonly store: ModelStore
   readonly train: (job: TrainingJob) => Promise<TrainedRows>
+  /** null: models stay as they were trained. */
+  readonly learning: LearningSettings | null
+  readonly learnOn: (job: LearningJob) => Promise<LearntRows>
   readonly seed: number
   readonly oddflowVersion: string
   readonly log: Log
@@ -71,7 +80,7 @@ export interface ModelRoomOptions {
 /** What is told of an owner. */
 export interface OwnerReport {
   readonly owner: string
-  readonly state: 'waiting' | 'learning' | 'trained' | 'given'
+  readonly state: 'waiting' | 'learning' | 'trained' | 'learnt-on' | 'given'
   /** Of the model in force. */
   readonly model: string | null
   readonly previous: string | null
@@ -92,10 +101,32 @@ export interface OwnerReport {
 export interface ModelsReport {
   readonly owners: { readonly waiting: number; readonly learning: number; readonly withModel: number }
   readonly trainings: { readonly accepted: number; readonly unsettled: number; readonly failed: number }
+  /** null where models do not learn on. */
+  readonly learning: OnlineReport | null
   readonly reservoirBytes: number
   readonly reservoirBytesMaximum: number
   /** Models found damaged at the start. */
   readonly damaged: number
+}
+
+export interface OnlineReport {
+  /** Of watched devices, by what became of them; `refused` were in rounds that the guard had undone. */
+  readonly rows: {
+    readonly learnt: number
+    readonly heldBack: number
+    readonly disregarded: number
+    readonly refused: number
+    readonly overBudget: number
+    readonly crowded: number
+  }
+  readonly rounds: { readonly accepted: number; readonly refused: number; readonly failed: number }
+  /** Scored flows of owners whose model has learnt on, by whether it and the model as it was trained find them novel. */
+  readonly shadow: {
+    readonly bothNormal: number
+    readonly bothNovel: number
+    readonly onlyNow: number
+    readonly onlyTrained: number
+  }
 }
 
 export interface ModelRoom extends Decider {
@@ -135,6 +166,8 @@ interface Learning {
 interface Owner {
   readonly name: string
   model: JudgingModel | null
+  /** As it was trained, of one that has learnt on. */
+  shadow: JudgingModel | null
   /** null where the model was given, or there is none. */
   record: ModelRecord | null
   learning: Learning | null
@@ -163,6 +196,17 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
   const byId = new Map<string, JudgingModel>()
   const explainers = new Map<string, AlertExplainer>()
   const counts = { accepted: 0, unsettled: 0, failed: 0, damaged: 0 }
+  const online =
+    options.learning === null
+      ? null
+      : createOnlineRows({
+          ...options.learning,
+          dimension: contract.dimension,
+          maximumDevices: options.devices.maximum,
+        })
+  const taught = { learnt: 0, heldBack: 0, disregarded: 0, refused: 0 }
+  const rounds = { accepted: 0, refused: 0, failed: 0 }
+  const shadow = { bothNormal: 0, bothNovel: 0, onlyNow: 0, onlyTrained: 0 }
   let learners = 0
   let ticks = 0
   let training: Promise<void> | null = null
@@ -170,17 +214,32 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
   let latestMicros = 0
   const network = { flows: 0, firstMicros: Number.POSITIVE_INFINITY }
 
-  const judging = ({ saved, sha256 }: NamedModel): JudgingModel => {
+  const judging = ({ saved: { learned: _, ...saved }, sha256 }: NamedModel): JudgingModel => {
+    // what it takes to learn on stays on disk: it is several times the model
     const model = { id: sha256.slice(0, 16), saved, judge: createFlowJudge(saved, row).judge }
     byId.set(model.id, model)
     return model
+  }
+  const shadowOf = ({ saved }: NamedModel, { previous }: ModelRecord): JudgingModel | null => {
+    if (saved.learned === undefined) return null
+    const { contract, onePacketRule, provenance, learned } = saved
+    const trained: SavedModel = { ...learned.frozen, contract, onePacketRule, provenance }
+    return { id: previous?.slice(0, 16) ?? '', saved: trained, judge: createFlowJudge(trained, row).judge }
   }
   const base = options.base === null ? null : judging(options.base)
 
   const owner = (name: string): Owner => {
     let found = owners.get(name)
     if (found === undefined) {
-      found = { name, model: null, record: null, learning: null, isWaiting: false, unsettledShare: null }
+      found = {
+        name,
+        model: null,
+        shadow: null,
+        record: null,
+        learning: null,
+        isWaiting: false,
+        unsettledShare: null,
+      }
       owners.set(name, found)
     }
     return found
@@ -191,6 +250,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       explainers.delete(of.model.id)
     }
     of.model = judging(named)
+    of.shadow = record === null ? null : shadowOf(named, record)
     of.record = record
     of.unsettledShare = record?.unsettledShare ?? null
   }
@@ -280,7 +340,13 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     const calibration = of.model?.saved.threshold.calibration ?? null
     return {
       owner: of.name,
-      state: of.isWaiting ? 'waiting' : !isOfNow(of) ? 'learning' : of.record === null ? 'given' : 'trained',
+      state: of.isWaiting
+        ? 'waiting'
+        : !isOfNow(of)
+          ? 'learning'
+          : of.record === null
+            ? 'given'
+            : of.record.source,
       model: of.model?.id ?? null,
       previous: of.record?.previous?.slice(0, 16) ?? null,
       rows: of.learning?.reservoir.count ?? of.record?.rows ?? 0,
@@ -321,6 +387,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
         sha256: createHash('sha256').update(trained.file).digest('hex'),
         previous: of.record?.sha256 ?? null,
         source: 'trained',
+        pinned: false,
         rows: trained.rows,
         unsettledShare: trained.unsettledShare,
         trainedAtMicros: latestMicros,
@@ -329,6 +396,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       if (of.learning !== learning) return
       reservoir.notes.set('hasModel', 1)
       again(2)
+      online?.drop(of.name)
       putInForce(of, { saved: decodeModelFile(trained.file), sha256: record.sha256 }, record)
       counts.accepted++
       const { calibration } = of.model?.saved.threshold ?? { calibration: null }
@@ -345,15 +413,53 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       )
     }
   }
+  /** A round of learning on; the model in force is then the one that follows. */
+  const learnOnFor = async (of: Owner, { shadowAgrees }: LearningSettings): Promise<void> => {
+    const { record } = of
+    const rows = online?.take(of.name)
+    if (record === null || rows === undefined) return
+    try {
+      const file = await store.readFile(record)
+      const learnt = await options.learnOn({ file, rows, shadowAgrees, seed: options.seed })
+      // trained anew, or forgotten, meanwhile
+      if (of.record !== record || owners.get(of.name) !== of) return
+      if (learnt.refused) {
+        rounds.refused++
+        taught.refused += rows.length / contract.dimension
+        return
+      }
+      const next: ModelRecord = {
+        ...record,
+        sha256: createHash('sha256').update(learnt.file).digest('hex'),
+        previous: record.source === 'trained' ? record.sha256 : record.previous,
+        source: 'learnt-on',
+        rows: record.rows + learnt.learnt,
+      }
+      await store.write(next, learnt.file)
+      putInForce(of, { saved: decodeModelFile(learnt.file), sha256: next.sha256 }, next)
+      rounds.accepted++
+      for (const key of ['learnt', 'heldBack', 'disregarded'] as const) taught[key] += learnt[key]
+    } catch (error) {
+      rounds.failed++
+      log.warn(`${of.name}: nothing was learnt on: ${error instanceof Error ? error.message : error}`)
+    }
+  }
   const trainDue = (): void => {
-    if (training !== null || learners === 0) return
-    for (const of of owners.values()) {
-      if (!isDue(of)) continue
-      training = trainFor(of, of.learning as Learning).finally(() => {
+    if (training !== null || (learners === 0 && online === null)) return
+    const begin = (work: Promise<void>): void => {
+      training = work.finally(() => {
         training = null
       })
+    }
+    const all = [...owners.values()]
+    const due = all.find(isDue)
+    if (due !== undefined) {
+      begin(trainFor(due, due.learning as Learning))
       return
     }
+    const { learning } = options
+    const full = online === null ? undefined : all.find(({ name }) => online.isFull(name))
+    if (full !== undefined && learning !== null) begin(learnOnFor(full, learning))
   }
   const save = async (): Promise<void> => {
     for (const { name, learning } of owners.values()) {
@@ -373,10 +479,20 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     contract,
     row,
     decide(record) {
-      const model = owners.get(ownerOf(deviceKeyOf(record, options.localNetworks)))?.model ?? base
+      const of = owners.get(ownerOf(deviceKeyOf(record, options.localNetworks)))
+      const model = of?.model ?? base
       if (model === null)
         return { score: null, rule: 'not-judged', novel: false, threshold: null, model: null }
-      return { ...model.judge(record), threshold: model.saved.threshold.value, model: model.id }
+      const decision = { ...model.judge(record), threshold: model.saved.threshold.value, model: model.id }
+      const trained = of?.shadow ?? null
+      if (trained === null || decision.score === null) return decision
+      const { score, novel } = trained.judge(record)
+      if (novel === decision.novel) shadow[novel ? 'bothNovel' : 'bothNormal']++
+      else shadow[novel ? 'onlyTrained' : 'onlyNow']++
+      return {
+        ...decision,
+        shadow: { score, threshold: trained.saved.threshold.value, novel, model: trained.id },
+      }
     },
     rarity({ score, model }) {
       const found = model === null ? undefined : byId.get(model)
@@ -401,6 +517,9 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       const of = owner(ownerOf(device.key))
       if (device.state !== 'learning') {
         endWith(of, device.key)
+        const isLearningOn =
+          device.state === 'watching' && of.learning === null && of.record?.pinned === false
+        if (isLearningOn && record.row !== null) online?.add(of.name, device.key, record.row, micros)
         return
       }
       if (of.learning === null) {
@@ -436,6 +555,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
           // owners by device go with their device; groups stay
           if (ownerOf(of.name) !== of.name || isKnown(of.name) || options.given.has(of.name)) continue
           endLearning(of)
+          online?.drop(of.name)
           owners.delete(of.name)
           if (of.model !== null) byId.delete(of.model.id)
           saving = saving.then(() => store.remove(of.name)).catch(() => undefined)
@@ -444,11 +564,14 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       if (ticks % TICKS_BETWEEN_SAVES === 0) void keep()
     },
     async rollback(name) {
+      // what is being written of it comes first
+      await training
       const of = owners.get(name)
       if (of?.record === undefined || of.record === null) return `${name} has no model that was made here`
       if (of.record.previous === null) return `${name} has no model before the one in force`
       const back = await store.rollback(name)
       if (back === null) return `${name} has no model before the one in force`
+      online?.drop(name)
       putInForce(of, { saved: back.saved, sha256: back.record.sha256 }, back.record)
       return null
     },
@@ -468,6 +591,14 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       return {
         owners: { waiting, learning: learners, withModel: modelCount() },
         trainings: { accepted, unsettled, failed },
+        learning:
+          online === null
+            ? null
+            : {
+                rows: { ...taught, overBudget: online.overBudget, crowded: online.crowded },
+                rounds: { ...rounds },
+                shadow: { ...shadow },
+              },
         reservoirBytes: bytes,
         reservoirBytesMaximum: places * reservoirBytes(shape),
         damaged,

@@ -20,10 +20,13 @@ export interface ModelRecord {
   readonly owner: string
   /** SHA-256 of the file in force. */
   readonly sha256: string
-  /** The model before it, to which `models rollback` goes back; null where there is none. */
+  /** To which `models rollback` goes: the model before, or of one that has learnt on the one that was trained; null where
+   * there is none. */
   readonly previous: string | null
   readonly source: 'trained' | 'learnt-on'
-  /** Rows that it was trained with. */
+  /** It learns on no more: a person went back to it over what was learnt. */
+  readonly pinned: boolean
+  /** Rows that it was trained with, and those that it has learnt since. */
   readonly rows: number
   readonly unsettledShare: number
   /** Time of the packets then. */
@@ -43,6 +46,8 @@ export interface ModelStore {
   write(record: ModelRecord, file: Uint8Array): Promise<void>
   /** Puts the model before in force, and the one in force before it; null where there is none. */
   rollback(owner: string): Promise<KeptModel | null>
+  /** The file that a record names. Rejects where it is not there or damaged. */
+  readFile(record: ModelRecord): Promise<Uint8Array>
   remove(owner: string): Promise<void>
   readRows(owner: string): Promise<Uint8Array | null>
   writeRows(owner: string, bytes: Uint8Array): Promise<void>
@@ -66,13 +71,17 @@ export function createModelStore(
   const names = async (): Promise<string[]> => files.list(folder).catch(() => [])
   const removeIfThere = async (path: string): Promise<void> => files.remove(path).catch(() => undefined)
 
-  const readModel = async (record: ModelRecord): Promise<KeptModel> => {
+  const readFile = async (record: ModelRecord): Promise<Uint8Array> => {
     const name = modelName(record.owner, record.sha256)
     const bytes = await files.read(join(folder, name))
     if (bytes === null) throw new Error(`${name}: is not there`)
     if (createHash('sha256').update(bytes).digest('hex') !== record.sha256) {
       throw new Error(`${name}: is damaged: its SHA-256 is another one`)
     }
+    return bytes
+  }
+  const readModel = async (record: ModelRecord): Promise<KeptModel> => {
+    const bytes = await readFile(record)
     return { record, saved: decodeModelFile(bytes), sizeBytes: bytes.length }
   }
   const readRecord = async (path: string): Promise<ModelRecord | null> =>
@@ -109,11 +118,15 @@ export function createModelStore(
     async rollback(owner) {
       const record = await readRecord(recordPath(owner))
       if (record === null || record.previous === null) return null
-      const back: ModelRecord = { ...record, sha256: record.previous, previous: record.sha256 }
-      const kept = await readModel(back)
+      const turned: ModelRecord = { ...record, sha256: record.previous, previous: record.sha256 }
+      const kept = await readModel(turned)
+      const source = kept.saved.learned === undefined ? 'trained' : 'learnt-on'
+      const pinned = source === 'trained' && record.source === 'learnt-on'
+      const back: ModelRecord = { ...turned, source, pinned }
       await writeState(files, recordPath(owner), { kind: KIND, version: 1, ...back })
-      return kept
+      return { ...kept, record: back }
     },
+    readFile,
     async remove(owner) {
       const record = await readRecord(recordPath(owner))
       await removeIfThere(recordPath(owner))
@@ -133,8 +146,19 @@ export function createModelStore(
 
 /** null for what is no record of ours. */
 function decodeRecord(value: unknown): ModelRecord | null {
-  const { kind, version, owner, sha256, previous, source, rows, unsettledShare, trainedAtMicros } = (value ??
-    {}) as Record<string, unknown>
+  const {
+    kind,
+    version,
+    owner,
+    sha256,
+    previous,
+    source,
+    // records of before there was such a thing have none
+    pinned = false,
+    rows,
+    unsettledShare,
+    trainedAtMicros,
+  } = (value ?? {}) as Record<string, unknown>
   const isSound =
     kind === KIND &&
     version === 1 &&
@@ -144,9 +168,10 @@ function decodeRecord(value: unknown): ModelRecord | null {
     SHA256.test(sha256) &&
     (previous === null || (typeof previous === 'string' && SHA256.test(previous))) &&
     (source === 'trained' || source === 'learnt-on') &&
+    typeof pinned === 'boolean' &&
     Number.isSafeInteger(rows) &&
     typeof unsettledShare === 'number' &&
     Number.isSafeInteger(trainedAtMicros)
   if (!isSound) return null
-  return { owner, sha256, previous, source, rows, unsettledShare, trainedAtMicros } as ModelRecord
+  return { owner, sha256, previous, source, pinned, rows, unsettledShare, trainedAtMicros } as ModelRecord
 }

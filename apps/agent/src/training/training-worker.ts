@@ -1,5 +1,8 @@
-/** The thread that trains: one job, then it ends, and its memory with it. */
+/** The thread that trains and learns on: one job, then it ends, and its memory with it. */
 import { serveJobs } from '@oddflow/program'
+import { type LearningJob, type LearntRows, learnOn } from './learn-on.js'
 import { type TrainedRows, type TrainingJob, trainRows } from './train-rows.js'
 
-serveJobs<TrainingJob, TrainedRows>(() => (job, say) => say(trainRows(job)))
+serveJobs<TrainingJob | LearningJob, TrainedRows | LearntRows>(
+  () => (job, say) => say('file' in job ? learnOn(job) : trainRows(job)),
+)

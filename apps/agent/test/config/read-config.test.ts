@@ -89,6 +89,20 @@ describe('settings', () => {
     expect(settings(base).models).toBe(null)
   })
 
+  it('learn on only where it is asked for', () => {
+    const text = 'interface: eth0\neve: eve.json\nstate: /var/lib/agent\nmodels: {}\n'
+    expect(settings(text).learning).toBe(null)
+    expect(settings(`${text}learning: { online: false, rowsPerHour: 5 }\n`).learning).toBe(null)
+    expect(settings(`${text}learning: { online: true, rowsPerHour: 5 }\n`).learning).toEqual({
+      rowsPerHour: 5,
+      everyRows: 100,
+      shadowAgrees: true,
+    })
+    expect(() => settings(`${base}learning: { online: true }\n`)).toThrow(
+      /:4:1: learning: models that are made here learn on/,
+    )
+  })
+
   it.each([
     ['interface: eth0\neve: e\nmodels: {}\n', /:3:1: models: they are kept in a state folder/],
     [

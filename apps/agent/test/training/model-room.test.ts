@@ -7,6 +7,7 @@ import { parseNetwork } from '../../src/alerts/local-networks.js'
 import { createDevice, type Device, learnAnew } from '../../src/devices/device.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { DEFAULT_DEVICES } from '../../src/settings.js'
+import { learnOn } from '../../src/training/learn-on.js'
 import { createOwnerOf, type OwnerRule, ownerFileName } from '../../src/training/model-owner.js'
 import { type ModelRoom, type ModelRoomOptions, openModelRoom } from '../../src/training/model-room.js'
 import { createModelStore } from '../../src/training/model-store.js'
@@ -49,6 +50,8 @@ async function gateway(
       given: new Map(),
       store: createModelStore(files, folder, (owner) => ownerFileName(rule.per, owner)),
       train: async (job) => trainRows(job),
+      learning: null,
+      learnOn: async (job) => learnOn(job),
       seed: 1,
       oddflowVersion: '0.0.0',
       log,
