@@ -4,7 +4,8 @@
  * Two windows' worth of frames are gathered, with copies of their bytes; then they are sorted by time (frames of
  * the same time keep their order) and the earlier half is given out. So a frame that comes at most
  * `windowFrames` places after its turn is put right. One that comes later than that is given out late, counted,
- * and never dropped. A frame without a time has its turn right behind the frame that came before it.
+ * and never dropped. A frame without a time, or with one that is not believed, has its turn right behind the frame
+ * that came before it.
  *
  * Memory: 2 × windowFrames frames and at most MAXIMUM_WINDOW_BYTES of their bytes (or a single frame, where
  * that is longer), twice, since what is given out stays where it is. Where the bytes run out first, the window
@@ -20,8 +21,12 @@ export const MAXIMUM_WINDOW_BYTES = 16_777_216
 export interface ReorderWindow {
   /** Whether something must be taken before a frame of this many captured bytes is added. */
   isFull(capturedBytes: number): boolean
-  /** Copies frame i of a batch. */
-  add(frames: FrameBatch, i: number): void
+  /**
+   * Copies frame i of a batch.
+   * @param source by which `onLate` names the frame; 0 where it is left out
+   * @param isTimed whether the frame's time, if it has one, is to be believed
+   */
+  add(frames: FrameBatch, i: number, source?: number, isTimed?: boolean): void
   /** The earlier half in order, valid until the next take; null where the window is empty. */
   take(): FrameBatch | null
   /** Everything in order, for the end of the input; valid until the next take. */
@@ -35,11 +40,18 @@ interface Store {
   /** The time by which a frame is sorted. */
   readonly micros: Float64Array
   readonly subNanos: Uint16Array
+  readonly source: Uint32Array
   bytes: number
 }
 
-/** @param windowFrames 1 … MAXIMUM_WINDOW_FRAMES */
-export function createReorderWindow(windowFrames: number = DEFAULT_WINDOW_FRAMES): ReorderWindow {
+/**
+ * @param windowFrames 1 … MAXIMUM_WINDOW_FRAMES
+ * @param onLate called with the source of each frame that is given out late
+ */
+export function createReorderWindow(
+  windowFrames: number = DEFAULT_WINDOW_FRAMES,
+  onLate: ((source: number) => void) | null = null,
+): ReorderWindow {
   if (!Number.isInteger(windowFrames) || windowFrames < 1 || windowFrames > MAXIMUM_WINDOW_FRAMES) {
     throw new ArgumentError(
       `windowFrames: expected a whole number from 1 to ${MAXIMUM_WINDOW_FRAMES}, found ${windowFrames}`,
@@ -83,6 +95,7 @@ export function createReorderWindow(windowFrames: number = DEFAULT_WINDOW_FRAMES
       const sub = held.subNanos[n]!
       if (micros < outMicros || (micros === outMicros && sub < outSubNanos)) {
         lateFrames++
+        onLate?.(held.source[n]!)
       } else {
         outMicros = micros
         outSubNanos = sub
@@ -97,7 +110,7 @@ export function createReorderWindow(windowFrames: number = DEFAULT_WINDOW_FRAMES
     // a reordered rest keeps its new order, so that frames of one time never change places again
     for (let r = count; r < total; r++) {
       const n = turns[r]!
-      append(spare, held.frames, n, held.micros[n]!, held.subNanos[n]!)
+      append(spare, held.frames, n, held.micros[n]!, held.subNanos[n]!, held.source[n]!)
     }
     const given = held
     held = spare
@@ -113,13 +126,13 @@ export function createReorderWindow(windowFrames: number = DEFAULT_WINDOW_FRAMES
       const { count } = held.frames
       return count === capacity || (count > 0 && held.bytes + capturedBytes > MAXIMUM_WINDOW_BYTES)
     },
-    add(frames, i) {
+    add(frames, i, source = 0, isTimed = true) {
       const micros = frames.timestampMicros[i]!
-      if (!Number.isNaN(micros)) {
+      if (isTimed && !Number.isNaN(micros)) {
         lastMicros = micros
         lastSubNanos = frames.timestampSubNanos[i]!
       }
-      append(held, frames, i, lastMicros, lastSubNanos)
+      append(held, frames, i, lastMicros, lastSubNanos, source)
     },
     take() {
       const { count } = held.frames
@@ -135,10 +148,23 @@ export function createReorderWindow(windowFrames: number = DEFAULT_WINDOW_FRAMES
 function createStore(capacity: number): Store {
   const frames = createFrameBatch(capacity)
   frames.data = new Uint8Array(65_536)
-  return { frames, micros: new Float64Array(capacity), subNanos: new Uint16Array(capacity), bytes: 0 }
+  return {
+    frames,
+    micros: new Float64Array(capacity),
+    subNanos: new Uint16Array(capacity),
+    source: new Uint32Array(capacity),
+    bytes: 0,
+  }
 }
 
-function append(store: Store, from: FrameBatch, i: number, micros: number, subNanos: number): void {
+function append(
+  store: Store,
+  from: FrameBatch,
+  i: number,
+  micros: number,
+  subNanos: number,
+  source: number,
+): void {
   const { frames } = store
   const length = from.capturedBytes[i]!
   if (store.bytes + length > frames.data.length) {
@@ -154,6 +180,7 @@ function append(store: Store, from: FrameBatch, i: number, micros: number, subNa
   store.bytes += length
   store.micros[n] = micros
   store.subNanos[n] = subNanos
+  store.source[n] = source
 }
 
 function copyColumns(from: FrameBatch, i: number, to: FrameBatch, n: number): void {

@@ -1,6 +1,7 @@
 /** `oddflow info CAPTURE…`: what is in a capture, without learning anything from it. */
 
 import { CaptureFileError } from '@oddflow/capture/node'
+import { plural } from '@oddflow/core'
 import { createLineWriter, jsonLine, type LineWriter, printable, UsageError } from '@oddflow/program'
 import { type CaptureFlags, viewFrom } from '../capture-flags.js'
 import { inputKindOfAll } from '../input/input-kind.js'
@@ -66,7 +67,7 @@ function describe(summary: InputSummary, out: LineWriter): void {
   out.line(`  skipped     ${counts(summary.skipped)}`)
   if (summary.files !== undefined) {
     out.line(`  files       ${printable(summary.files.join(', '))}`)
-    out.line(`  late        ${summary.latePackets} packets that could not be put in order`)
+    out.line(`  late        ${plural(summary.latePackets ?? 0, 'packet')} that could not be put in order`)
   }
   if (summary.truncated)
     out.line(`  truncated   yes: ${printable(summary.detail ?? 'the last record is not whole')}`)

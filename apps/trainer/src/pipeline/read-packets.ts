@@ -54,8 +54,6 @@ export interface CaptureRead {
   /** Packets in the capture, those that the filter took out included. */
   readonly packets: number
   readonly end: CaptureEnd
-  /** Packets of a continuous capture that came too late to be put in order. */
-  readonly latePackets: number
   readonly decoded: Readonly<PacketDecoderCounters>
   /** The signal that ended the reading. */
   readonly stoppedBy: string | null
@@ -117,12 +115,10 @@ export async function readPackets(
   options.progress.stop()
   const { end } = source
   if (end === null) throw new Error('a capture that was read has no end state')
-  const latePackets = 'latePackets' in end ? end.latePackets : 0
   return {
     name: input.name,
     packets: count,
     end,
-    latePackets,
     decoded: { ...decoder.counters },
     stoppedBy: options.stop?.aborted === true ? String(options.stop.reason) : null,
   }
@@ -150,14 +146,7 @@ export function filterFrom(text: string | undefined, flag = '--filter'): PacketF
 }
 
 /** Oddities, damage and an early end, a line each; none for a capture that is whole. */
-export function complaints({
-  end,
-  name: input,
-  packets,
-  latePackets,
-  decoded,
-  stoppedBy,
-}: CaptureRead): string[] {
+export function complaints({ end, name: input, packets, decoded, stoppedBy }: CaptureRead): string[] {
   const name = input === '-' ? 'standard input' : input
   const lines = end.warnings.map((warning) => `${name}: ${warning}`)
   if (stoppedBy !== null)
@@ -169,9 +158,6 @@ export function complaints({
       if (!part.end.truncated && part.end.error === null) continue
       lines.push(`${part.file}: ${part.end.detail ?? 'cut short'}; ${whatWasUsed(part.end.packets)}`)
     }
-  }
-  if (latePackets > 0) {
-    lines.push(`${name}: ${plural(latePackets, 'packet')} too late to be put in order; taken where they came`)
   }
   if (decoded.nestingExceededPackets > 0) {
     lines.push(

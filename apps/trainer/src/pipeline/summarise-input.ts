@@ -24,6 +24,8 @@ export interface InputSummary extends CaptureFileSummary {
   readonly files?: readonly string[]
   /** Packets that came too late to be put in order. */
   readonly latePackets?: number
+  /** Packets with a time far from those of their neighbours, taken where they stand. */
+  readonly wrongTimes?: number
 }
 
 export interface SummariseInputOptions {
@@ -64,5 +66,6 @@ export async function summariseInput(
     ...summary,
     files: end.files.map(({ file }) => file),
     latePackets: end.latePackets,
+    wrongTimes: end.wrongTimes,
   }
 }

@@ -2,7 +2,7 @@
  * openContinuous: several capture files that are one capture, as tcpdump -G or dumpcap -b leave them.
  *
  * The files may be named in any order: each is opened once for its first time, and then they are merged in the
- * order of time (merge-captures.ts). All must be regular files, since a pipe cannot be looked into beforehand;
+ * order of time (merge-captures.ts); what could not be put in order is counted by file and told. All must be regular files, since a pipe cannot be looked into beforehand;
  * one input alone may be anything. A file that is no capture throws CaptureFileError; one that is cut, damaged
  * or empty gives what it holds, the others go on, and the end state tells which.
  */
@@ -11,8 +11,10 @@ import { ArgumentError } from '@oddflow/core'
 import { type CaptureEnd, createWarningList } from '../capture-end.js'
 import { addDrops, MAXIMUM_COMMENTS, NO_DROPS, warnOfLargeCounters } from '../capture-notes.js'
 import type { FrameBatch } from '../frame-batch.js'
-import { type MergeInput, mergeCaptures } from '../merge-captures.js'
+import { type MergeCounters, type MergeInput, mergeCaptures } from '../merge-captures.js'
+import { FIRST_TIMES, firstTimeOf } from '../wrong-times.js'
 import { CaptureFileError, describeSystemError } from './capture-file-error.js'
+import { describeDisorder, type FileOrder } from './continuous-warnings.js'
 import { type FrameSource, frameSource } from './frame-source.js'
 import { type OpenCaptureOptions, openCapture } from './open-capture.js'
 
@@ -29,8 +31,14 @@ export interface OpenContinuousOptions extends OpenCaptureOptions {
 export interface ContinuousEnd extends CaptureEnd {
   /** Packets given out after one with a later time. */
   readonly latePackets: number
+  /** Packets whose time is wrong (more than a week from those before and behind), taken where they stand. */
+  readonly wrongTimes: number
   /** In the order of their first times. */
-  readonly files: readonly { readonly file: string; readonly end: CaptureEnd }[]
+  readonly files: readonly ContinuousFile[]
+}
+
+export interface ContinuousFile extends FileOrder {
+  readonly end: CaptureEnd
 }
 
 /** Errors come when it is iterated. */
@@ -67,9 +75,10 @@ async function* readMerged(
       },
     })
   }
-  const counters = { lateFrames: 0 }
+  const counters: MergeCounters = { lateFrames: 0 }
   yield* mergeCaptures(inputs, counters, options.windowFrames)
   const ends = opened
+    .map((entry, k) => ({ ...entry, counts: counters.inputs![k]! }))
     .sort((a, b) =>
       a.firstTimestampMicros === b.firstTimestampMicros
         ? 0
@@ -77,11 +86,20 @@ async function* readMerged(
           ? -1
           : 1,
     )
-    .map(({ file, source }) => ({ file, end: source!.end! }))
-  return { ...combine(ends), latePackets: counters.lateFrames, files: ends }
+    .map(
+      ({ file, source, counts: { lateFrames, wrongTimes, openedLate } }): ContinuousFile => ({
+        file,
+        latePackets: lateFrames,
+        wrongTimes,
+        openedLate,
+        end: source!.end!,
+      }),
+    )
+  const wrongTimes = ends.reduce((sum, each) => sum + each.wrongTimes, 0)
+  return { ...combine(ends), latePackets: counters.lateFrames, wrongTimes, files: ends }
 }
 
-/** Time of the first frame; −Infinity where there is none or where it has none. */
+/** The time at which the file begins (wrong-times.ts); −Infinity where it is not known. */
 async function firstTime(file: string, options: OpenContinuousOptions): Promise<number> {
   if (!(await isRegularFile(file))) {
     throw new CaptureFileError(
@@ -90,12 +108,13 @@ async function firstTime(file: string, options: OpenContinuousOptions): Promise<
       'is no regular file; where several files are read as one, each must be',
     )
   }
-  const source = openCapture(file, { ...options, batchFrames: 1, blockBytes: FIRST_BLOCK_BYTES })
+  const source = openCapture(file, { ...options, batchFrames: FIRST_TIMES, blockBytes: FIRST_BLOCK_BYTES })
+  const times: number[] = []
   for await (const batch of source) {
-    const micros = batch.timestampMicros[0]!
-    return Number.isNaN(micros) ? Number.NEGATIVE_INFINITY : micros
+    times.push(...batch.timestampMicros.subarray(0, batch.count))
+    if (times.length >= FIRST_TIMES) break
   }
-  return Number.NEGATIVE_INFINITY
+  return firstTimeOf(times)
 }
 
 async function isRegularFile(file: string): Promise<boolean> {
@@ -109,7 +128,7 @@ async function isRegularFile(file: string): Promise<boolean> {
   }
 }
 
-function combine(ends: readonly { readonly file: string; readonly end: CaptureEnd }[]): CaptureEnd {
+function combine(ends: readonly ContinuousFile[]): CaptureEnd {
   const warnings = createWarningList()
   let drops = NO_DROPS
   for (const { file, end } of ends) {
@@ -127,7 +146,7 @@ function combine(ends: readonly { readonly file: string; readonly end: CaptureEn
     truncated: ends.some(({ end }) => end.truncated),
     error: told?.end.error ?? null,
     detail: told === undefined ? null : `${told.file}: ${told.end.detail}`,
-    warnings: warnings.lines(),
+    warnings: [...warnings.lines(), ...describeDisorder(ends)],
     commentCount: sum((end) => end.commentCount),
     comments: ends.flatMap(({ end }) => end.comments).slice(0, MAXIMUM_COMMENTS),
     drops,

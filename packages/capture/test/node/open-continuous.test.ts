@@ -28,8 +28,12 @@ function write(name: string, bytes: Uint8Array): string {
 async function readAll(
   files: readonly string[],
   windowFrames?: number,
+  batchFrames?: number,
 ): Promise<{ numbers: number[]; micros: number[]; end: ContinuousEnd }> {
-  const source = openContinuous(files, windowFrames === undefined ? {} : { windowFrames })
+  const source = openContinuous(files, {
+    ...(windowFrames === undefined ? {} : { windowFrames }),
+    ...(batchFrames === undefined ? {} : { batchFrames }),
+  })
   const numbers: number[] = []
   const micros: number[] = []
   for await (const batch of source) {
@@ -100,6 +104,104 @@ describe('openContinuous', () => {
     const late = await readAll([file], 100)
     expect(late.end.latePackets).toBe(1)
     expect([...late.numbers].sort((a, b) => a - b)).toEqual(packets.map((_, k) => k))
+  })
+
+  it('says so where more files overlap than are read at once, and counts what comes late by it', async () => {
+    const packets = Array.from({ length: 70 * 60 }, (_, k) => packet(1e15 + k, k))
+    const files = Array.from({ length: 70 }, (_, f) =>
+      write(`wide-${f}.pcap`, encodePcap(packets.filter((_, k) => k % 70 === f))),
+    )
+    const { numbers, end } = await readAll(files, 100)
+    expect([...numbers].sort((a, b) => a - b)).toEqual(packets.map((_, k) => k))
+    const waited = end.files.filter(({ openedLate }) => openedLate)
+    expect(waited.map(({ file }) => file)).toEqual(files.slice(64))
+    // the 64 files ended before these were opened, but for the last packets of some
+    for (const { latePackets } of waited) expect(latePackets).toBeGreaterThan(50)
+    expect(end.files.reduce((sum, { latePackets }) => sum + latePackets, 0)).toBe(end.latePackets)
+    expect(end.warnings).toHaveLength(2)
+    expect(end.warnings[0]).toMatch(
+      new RegExp(
+        `^more than 64 files overlap in time, .*: 6 files opened late, with ${end.latePackets} late packets`,
+      ),
+    )
+    expect(end.warnings[1]).toMatch(
+      /too late to be put in order; taken where they came \(\d+ in .*wide-64\.pcap/,
+    )
+    // 64 are none too many, nor are any number that follow one another
+    expect((await readAll(files.slice(0, 64), 1)).end).toMatchObject({ latePackets: 0, warnings: [] })
+    const rotated = Array.from({ length: 100 }, (_, f) =>
+      write(`turn-${f}.pcap`, encodePcap(packets.slice(40 * f, 40 * f + 40))),
+    )
+    expect((await readAll(rotated, 1)).end).toMatchObject({ latePackets: 0, warnings: [] })
+  })
+
+  it('names so many files and no more', async () => {
+    const files = Array.from({ length: 12 }, (_, f) =>
+      write(
+        `named-${f}.pcap`,
+        encodePcap([91, 92, 93, 0].map((micros) => packet(1e15 + 100 * f + micros, f))),
+      ),
+    )
+    const { end } = await readAll(files, 1)
+    expect(end.latePackets).toBe(12)
+    expect(end.warnings).toHaveLength(1)
+    expect(end.warnings[0]).toMatch(/named-7\.pcap, others in 4 more files\)$/)
+  })
+
+  const year = 365 * 86_400_000_000
+  const wrongTimes = [0, 1e15 - 2 * year, 1e15 + 80 * year]
+  it.each(wrongTimes)('does not go by a single time that is wrong: %i', async (wrong) => {
+    const merge = async (
+      name: string,
+      count: number,
+      batchFrames: number,
+      belongs: (k: number) => number,
+    ) => {
+      // the wrong time first, within, and last
+      for (const at of [0, 9, 19]) {
+        const packets = Array.from({ length: 20 * count }, (_, k) => packet(1e15 + 1000 * k, k))
+        const files = Array.from({ length: count }, (_, f) => {
+          const own = packets.filter((_, k) => belongs(k) === f)
+          const isDamaged = count > 3 || f === 1
+          const damaged = isDamaged ? own.with(at, { ...own[at]!, timestampMicros: wrong }) : own
+          return write(`${name}-${at}-${f}.pcap`, encodePcap(damaged))
+        })
+        const { numbers, end } = await readAll(files, 1, batchFrames)
+        expect([...numbers].sort((a, b) => a - b)).toEqual(packets.map((_, k) => k))
+        // none is late, and those with a wrong time stand where they stood in their file
+        expect(end).toMatchObject({ wrongTimes: count > 3 ? count : 1, latePackets: 0 })
+        expect(Math.max(...numbers.map((number, k) => Math.abs(number - k)))).toBeLessThanOrEqual(3)
+        expect(end.warnings).toHaveLength(1)
+        expect(end.warnings[0]).toMatch(/with a time more than a week from those before and behind; taken/)
+      }
+    }
+    // side by side, and more behind one another than may be open
+    await merge('beside', 3, 1, (k) => k % 3)
+    await merge('beside', 3, 2048, (k) => k % 3)
+    await merge('behind', 70, 2048, (k) => Math.floor(k / 20))
+  })
+
+  it('has each side of a lasting step at its own time', async () => {
+    const booted = Array.from({ length: 5 }, (_, k) => packet(1000 + k, k))
+    const set = Array.from({ length: 5 }, (_, k) => packet(1e15 + 2 * k, 100 + 2 * k))
+    const other = Array.from({ length: 5 }, (_, k) => packet(1e15 + 2 * k + 1, 101 + 2 * k))
+    const step = write('step.pcap', encodePcap([...booted, ...set]))
+    for (const batchFrames of [1, 2, 5, 2048]) {
+      const { numbers, end } = await readAll([write('other.pcap', encodePcap(other)), step], 1, batchFrames)
+      expect(numbers).toEqual([0, 1, 2, 3, 4, ...Array.from({ length: 10 }, (_, k) => 100 + k)])
+      expect(end).toMatchObject({ latePackets: 0, wrongTimes: 0, warnings: [] })
+    }
+  })
+
+  it('takes packets weeks apart as they are told', async () => {
+    const week = 7 * 86_400_000_000
+    const packets = Array.from({ length: 20 }, (_, k) => packet(1e15 + 1.5 * week * k, k))
+    const files = [0, 1].map((f) =>
+      write(`quiet-${f}.pcap`, encodePcap(packets.filter((_, k) => k % 2 === f))),
+    )
+    const { numbers, end } = await readAll(files, 1, 2)
+    expect(numbers).toEqual(packets.map((_, k) => k))
+    expect(end).toMatchObject({ latePackets: 0, wrongTimes: 0, warnings: [] })
   })
 
   it('has files of different formats and nanoseconds in one order', async () => {
