@@ -77,10 +77,10 @@ describe('what is told of it', () => {
 
   it('counts fractions of a second that are none, and lengths that no frame has', async () => {
     expect(await warnings('late.pcap', withField(4, 0xffffffff))).toContain(
-      '1 packets with a fraction of a second that is a second or more, carried into the seconds',
+      '1 packet with a fraction of a second that is a second or more, carried into the seconds',
     )
     expect(await warnings('long.pcap', withField(12, 0xffffffff))).toContain(
-      '1 packets with a length on the wire of more than 1048576 bytes, taken as told',
+      '1 packet with a length on the wire of more than 1048576 bytes, taken as told',
     )
     expect(await warnings('good-2.pcap', whole)).toBe('')
   })

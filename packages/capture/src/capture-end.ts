@@ -55,6 +55,17 @@ export interface CaptureEnd {
   readonly drops: CaptureDrops
 }
 
+/** What is to be said of a capture that is cut or damaged, and of what came before that. */
+export function describeDamage(name: string, { detail, packets }: CaptureEnd): string {
+  const used =
+    packets === 0
+      ? 'there is no packet before it'
+      : packets === 1
+        ? 'the packet before it was used'
+        : `the ${packets} packets before it were used`
+  return `${name}: ${detail ?? 'cut short'}; ${used}`
+}
+
 /** A bounded list of lines; the last one says how many were left out. */
 export interface WarningList {
   add(line: string): void

@@ -9,7 +9,7 @@
  * Memory: the carry buffer, at most one record (MAXIMUM_CAPTURED_BYTES, MAXIMUM_BLOCK_BYTES), and one batch.
  * It grows with the bytes that have arrived, never with a length that a file claims.
  */
-import { ArgumentError, FormatError } from '@oddflow/core'
+import { ArgumentError, FormatError, plural } from '@oddflow/core'
 import { type CaptureEnd, createWarningList, MAXIMUM_WIRE_BYTES } from './capture-end.js'
 import { describeUnknownMagic } from './capture-magic.js'
 import { NO_DROPS, warnOfLargeCounters } from './capture-notes.js'
@@ -195,19 +195,19 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
       const unusableTimes = records?.unusableTimes ?? 0
       if (unusableTimes > 0) {
         closing.push(
-          `${unusableTimes} packets with a time not within 2^53 - 1 microseconds of 1970, read as packets without a time`,
+          `${plural(unusableTimes, 'packet')} with a time not within 2^53 - 1 microseconds of 1970, read as without a time`,
         )
       }
       const overfull = records?.overfullFractions ?? 0
       if (overfull > 0) {
         closing.push(
-          `${overfull} packets with a fraction of a second that is a second or more, carried into the seconds`,
+          `${plural(overfull, 'packet')} with a fraction of a second that is a second or more, carried into the seconds`,
         )
       }
       const implausible = records?.implausibleLengths ?? 0
       if (implausible > 0) {
         closing.push(
-          `${implausible} packets with a length on the wire of more than ${MAXIMUM_WIRE_BYTES} bytes, taken as told`,
+          `${plural(implausible, 'packet')} with a length on the wire of more than ${MAXIMUM_WIRE_BYTES} bytes, taken as told`,
         )
       }
       const largeCounters = warnOfLargeCounters(drops)

@@ -75,7 +75,7 @@ describe('a pcapng with times that cannot be', () => {
     expect(frames).toHaveLength(3)
     expect(end).toMatchObject({ error: null, packets: 3 })
     expect(end.warnings).toEqual([
-      '2 packets with a time not within 2^53 - 1 microseconds of 1970, read as packets without a time',
+      '2 packets with a time not within 2^53 - 1 microseconds of 1970, read as without a time',
     ])
   })
 })

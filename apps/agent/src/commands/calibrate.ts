@@ -5,7 +5,7 @@
  * scores them higher than what is to come. Each capture's time counts from its first packet to its last.
  */
 
-import { compileFilter } from '@oddflow/capture'
+import { compileFilter, describeDamage } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
 import { ArgumentError, DataError } from '@oddflow/core'
 import type { BudgetThreshold, Threshold } from '@oddflow/detectors'
@@ -75,9 +75,7 @@ export async function calibrate(captures: readonly string[], options: CalibrateO
     calibrator.addWatched(span.last - span.first)
     const { end } = source
     if (end !== null && (end.truncated || end.error !== null)) {
-      messages.warn(
-        `${capture}: ${end.detail ?? 'cut short'}; the ${end.packets} packets before it were used`,
-      )
+      messages.warn(describeDamage(capture, end))
     }
   }
   const calibration = calibrator.snapshot()

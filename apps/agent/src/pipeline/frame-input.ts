@@ -1,7 +1,7 @@
 /**
  * FrameInput: where frames come from, a recording or an interface, in one shape.
  */
-import type { FrameBatch } from '@oddflow/capture'
+import { describeDamage, type FrameBatch } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
 import type { Liveness } from './capture-clock.js'
 import { BATCH_FRAMES } from './watcher.js'
@@ -41,10 +41,7 @@ export function recordedInput(path: string): FrameInput {
       if (end === null) return []
       const lines = end.warnings.map((warning) => `${name}: ${warning}`)
       if (!end.truncated && end.error === null) return lines
-      return [
-        ...lines,
-        `${name}: ${end.detail ?? 'cut short'}; the ${end.packets} packets before it were used`,
-      ]
+      return [...lines, describeDamage(name, end)]
     },
     stop() {
       if (path === '-') process.stdin.destroy()

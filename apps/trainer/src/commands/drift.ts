@@ -1,4 +1,5 @@
 /** `oddflow drift MODEL CAPTURE…`: whether and how a model has aged. */
+import { plural } from '@oddflow/core'
 import { createDriftMonitor, type DriftReport } from '@oddflow/detectors'
 import { createLineWriter, jsonLine, printable } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
@@ -35,7 +36,7 @@ export async function drift(
     } else for (const line of describe(modelPath, report)) out.line(line)
     out.flush()
     if (report.rows < FEW_ROWS)
-      warn(`only ${report.rows} rows: signals of so few come and go; give more traffic`)
+      warn(`only ${plural(report.rows, 'row')}: signals of so few come and go; give more traffic`)
     if (streamed.counters !== null) note(describePackets(streamed.counters))
     const seen = describeView(streamed.reads)
     if (seen !== null) note(seen)

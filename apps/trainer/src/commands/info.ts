@@ -72,7 +72,9 @@ function describe(summary: InputSummary, out: LineWriter): void {
   if (summary.truncated)
     out.line(`  truncated   yes: ${printable(summary.detail ?? 'the last record is not whole')}`)
   if (summary.flowOverflowPackets > 0) {
-    out.line(`  not counted ${summary.flowOverflowPackets} packets of flows beyond the most that are held`)
+    out.line(
+      `  not counted ${plural(summary.flowOverflowPackets, 'packet')} of flows beyond the most that are held`,
+    )
   }
   if (summary.error !== null) out.line(`  error       ${printable(summary.error)}`)
 }

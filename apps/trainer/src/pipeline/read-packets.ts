@@ -9,6 +9,7 @@ import {
   compileFilter,
   createPacketBatch,
   createPacketDecoder,
+  describeDamage,
   type PacketBatch,
   type PacketDecoderCounters,
   type PacketFilter,
@@ -156,7 +157,7 @@ export function complaints({ end, name: input, packets, decoded, stoppedBy }: Ca
       'files' in end ? (end as ContinuousEnd).files : [{ file: name, end }]
     for (const part of parts) {
       if (!part.end.truncated && part.end.error === null) continue
-      lines.push(`${part.file}: ${part.end.detail ?? 'cut short'}; ${whatWasUsed(part.end.packets)}`)
+      lines.push(describeDamage(part.file, part.end))
     }
   }
   if (decoded.nestingExceededPackets > 0) {
@@ -170,11 +171,6 @@ export function complaints({ end, name: input, packets, decoded, stoppedBy }: Ca
     )
   }
   return lines
-}
-
-function whatWasUsed(packets: number): string {
-  if (packets === 0) return 'there is no packet before it'
-  return packets === 1 ? 'the packet before it was used' : `the ${packets} packets before it were used`
 }
 
 /** What the view made of the packets, in a sentence; null where it changed nothing. */

@@ -7,7 +7,7 @@
  * and stands in the end state, with everything before it delivered.
  */
 import { Readable } from 'node:stream'
-import { ArgumentError, FormatError } from '@oddflow/core'
+import { ArgumentError, FormatError, plural } from '@oddflow/core'
 import type { CaptureEnd } from '../capture-end.js'
 import { createCaptureReader, DEFAULT_BATCH_FRAMES } from '../capture-reader.js'
 import type { FrameBatch } from '../frame-batch.js'
@@ -132,7 +132,7 @@ function withCompression(end: CaptureEnd, state: CompressionState): CaptureEnd {
       ? end.warnings
       : [
           ...end.warnings,
-          `${state.compression}: ${state.trailingBytes} bytes of trailing garbage behind the last member ignored`,
+          `${state.compression}: ${plural(state.trailingBytes, 'byte')} of trailing garbage behind the last member ignored`,
         ]
   const truncated = end.truncated || state.truncated
   // the reader's own word on a stream that zlib gave up on would only be that it is cut short
