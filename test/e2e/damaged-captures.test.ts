@@ -106,3 +106,46 @@ describe('what is told of it', () => {
     )
   })
 })
+
+describe('a link type that nothing decodes', () => {
+  const bytes = whole.slice()
+  new DataView(bytes.buffer).setUint32(20, 189, true)
+  const usb = file('usb.pcap', bytes)
+
+  it('is told by name and count wherever packets are summed up', async () => {
+    for (const args of [
+      ['score', model, good, usb],
+      ['extract', '--flows', good, usb, '-o', '-'],
+      ['drift', model, good, usb],
+      ['update', model, good, usb, '--assume-normal', '-o', join(folder, 'updated.oddflow')],
+    ]) {
+      const run = await oddflow(args)
+      expect(run.stderr).toContain('not in flows: 3 link-type-unsupported (3 USB_LINUX)')
+    }
+    const alone = await oddflow(['score', model, usb])
+    expect(alone.code).toBe(1)
+    expect(alone.stderr).toContain('3 link-type-unsupported (3 USB_LINUX)')
+  })
+
+  it('is in the JSON of what has a summary in it', async () => {
+    const unsupportedLinkTypes = { USB_LINUX: 3 }
+    const drift = await oddflow(['drift', model, good, usb, '--format', 'json'])
+    expect(JSON.parse(drift.stdout)).toMatchObject({ unsupportedLinkTypes })
+    const update = await oddflow([
+      'update',
+      model,
+      good,
+      usb,
+      '-o',
+      join(folder, 'u2.oddflow'),
+      '--format',
+      'json',
+    ])
+    expect(JSON.parse(update.stdout)).toMatchObject({ unsupportedLinkTypes })
+    const evaluate = await oddflow(['evaluate', model, '--normal', good, '--novel', usb, '--format', 'json'])
+    expect(JSON.parse(evaluate.stdout).inputs).toMatchObject([
+      { unsupportedLinkTypes: {} },
+      { unsupportedLinkTypes },
+    ])
+  })
+})

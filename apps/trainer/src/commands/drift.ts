@@ -8,7 +8,7 @@ import { warnOfBareRows } from '../input/bare-rows.js'
 import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { inputsUnderModel } from '../pipeline/inputs-under-model.js'
-import { complaints, describeView } from '../pipeline/read-packets.js'
+import { complaints, describeView, sumUnsupported } from '../pipeline/read-packets.js'
 import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
 
 export interface DriftCommandOptions extends CaptureFlags {
@@ -32,12 +32,20 @@ export async function drift(
     const report = monitor.report()
     const out = createLineWriter()
     if (options.format === 'json') {
-      out.line(jsonLine({ model: modelPath, inputs: files, withoutRow: streamed.withoutRow, ...report }))
+      out.line(
+        jsonLine({
+          model: modelPath,
+          inputs: files,
+          withoutRow: streamed.withoutRow,
+          unsupportedLinkTypes: sumUnsupported(streamed.reads),
+          ...report,
+        }),
+      )
     } else for (const line of describe(modelPath, report)) out.line(line)
     out.flush()
     if (report.rows < FEW_ROWS)
       warn(`only ${plural(report.rows, 'row')}: signals of so few come and go; give more traffic`)
-    if (streamed.counters !== null) note(describePackets(streamed.counters))
+    if (streamed.counters !== null) note(describePackets(streamed.counters, streamed.reads))
     const seen = describeView(streamed.reads)
     if (seen !== null) note(seen)
   } finally {

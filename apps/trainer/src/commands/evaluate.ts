@@ -123,6 +123,7 @@ export function evaluationJson(evaluation: Evaluation): Record<string, unknown> 
       input: name,
       label,
       packets: read?.packets ?? null,
+      unsupportedLinkTypes: read?.unsupportedLinkTypes ?? {},
       ...counts,
     })),
   }

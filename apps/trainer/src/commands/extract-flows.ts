@@ -76,7 +76,7 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
         if (read.stoppedBy !== null) break
       }
       const total = extractor.finish()
-      if (total.records === 0) throw noFlowIn(files, describePackets(total))
+      if (total.records === 0) throw noFlowIn(files, describePackets(total, reads))
       writer.finish()
       return total
     })
@@ -84,7 +84,7 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
     note(
       `${options.output === '-' ? 'standard output' : options.output}: ${plural(counters.records, 'flow record')}`,
     )
-    note(describePackets(counters))
+    note(describePackets(counters, reads))
     const seen = describeView(reads)
     if (seen !== null) note(seen)
   } finally {

@@ -66,7 +66,7 @@ export async function extract(files: readonly string[], options: ExtractCommandO
     note(
       `${options.output === '-' ? 'standard output' : options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols}: ${featureText(contract)}; ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s; ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
     )
-    note(describePackets(countersOf(flows, counts)))
+    note(describePackets(countersOf(flows, counts), reads))
     const seen = describeView(reads)
     if (seen !== null) note(seen)
   } finally {

@@ -59,11 +59,11 @@ export async function score(
     out.flush()
     progress.stop()
     if (counters !== null && reads.length > 0 && totals.every(({ total }) => total === 0)) {
-      throw noFlowIn(files, describePackets(counters))
+      throw noFlowIn(files, describePackets(counters, reads))
     }
     warnOfBareRows(saved, kind)
     note(describeVerdicts(totals, kind))
-    if (counters !== null) note(describePackets(counters))
+    if (counters !== null) note(describePackets(counters, reads))
     const seen = describeView(reads)
     if (seen !== null) note(seen)
   } finally {

@@ -28,7 +28,13 @@ import { readRowsUnder } from '../input/read-rows.js'
 import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { checkModelOutput, tellingWriter } from '../output/model-output.js'
-import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
+import {
+  captureInputs,
+  complaints,
+  describeView,
+  filterFrom,
+  sumUnsupported,
+} from '../pipeline/read-packets.js'
 import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
 
 export interface UpdateCommandOptions extends CaptureFlags {
@@ -143,7 +149,10 @@ export async function update(
       thresholdBefore: saved.threshold.value,
     }
     const out = tellingWriter(options.output)
-    if (options.format === 'json') out.line(jsonLine({ ...summary, roundReports: rounds }))
+    if (options.format === 'json')
+      out.line(
+        jsonLine({ ...summary, unsupportedLinkTypes: sumUnsupported(streamed.reads), roundReports: rounds }),
+      )
     else for (const line of describe(summary)) out.line(line)
     out.flush()
     if (summary.refusedRounds > 0) {
@@ -152,7 +161,7 @@ export async function update(
       )
     }
     if (summary.learnt === 0) warn('nothing was learnt; see --assume-normal and --confirm')
-    if (streamed.counters !== null) note(describePackets(streamed.counters))
+    if (streamed.counters !== null) note(describePackets(streamed.counters, streamed.reads))
     const seen = describeView(streamed.reads)
     if (seen !== null) note(seen)
   } finally {

@@ -2,6 +2,7 @@
 import { plural } from '@oddflow/core'
 import type { FlowCounters } from '@oddflow/flows'
 import type { InputKind } from '../input/input-kind.js'
+import { type CaptureRead, sumUnsupported } from '../pipeline/read-packets.js'
 import type { VerdictCounts } from '../pipeline/verdict.js'
 
 export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKind): string {
@@ -15,9 +16,16 @@ export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKi
   return `${what}: ${sum('novel')} novel (${parts.join(', ')})${notJudged > 0 ? `; ${notJudged} not judged (no row is made of them)` : ''}`
 }
 
-export function describePackets(counters: FlowCounters): string {
+/** @param reads what was read, by which link types that are not supported are named */
+export function describePackets(counters: FlowCounters, reads: readonly CaptureRead[]): string {
   const dropped = Object.entries(counters.dropped) as [string, number][]
-  const lost = dropped.map(([reason, n]) => `${n} ${reason}`).join(', ')
+  const types = Object.entries(sumUnsupported(reads)).map(([name, n]) => `${n} ${name}`)
+  const lost = dropped
+    .map(
+      ([reason, n]) =>
+        `${n} ${reason}${reason === 'link-type-unsupported' && types.length > 0 ? ` (${types.join(', ')})` : ''}`,
+    )
+    .join(', ')
   const parts = [`${plural(counters.packets, 'packet')}: ${counters.packetsInFlows} in flows`]
   if (lost !== '') parts.push(`not in flows: ${lost}`)
   if (counters.remainders > 0) {

@@ -10,6 +10,8 @@ import {
   createPacketBatch,
   createPacketDecoder,
   describeDamage,
+  type FrameBatch,
+  linkTypeName,
   type PacketBatch,
   type PacketDecoderCounters,
   type PacketFilter,
@@ -56,12 +58,15 @@ export interface CaptureRead {
   readonly packets: number
   readonly end: CaptureEnd
   readonly decoded: Readonly<PacketDecoderCounters>
+  /** Packets of link types that nothing decodes, by the types' names. */
+  readonly unsupportedLinkTypes: Readonly<Record<string, number>>
   /** The signal that ended the reading. */
   readonly stoppedBy: string | null
 }
 
 const BATCH_FRAMES = 2048
 const FILTERED_OUT = packetStatusCode('filtered-out')
+const LINK_TYPE_UNSUPPORTED = packetStatusCode('link-type-unsupported')
 
 /** Each file an input of its own, or all of them one. */
 export function captureInputs(files: readonly string[], continuous: boolean | undefined): CaptureInput[] {
@@ -103,11 +108,13 @@ export async function readPackets(
   const source = open(input, options)
   const total = input.files.reduce((sum, file) => sum + sizeOf(file), 0)
   options.progress.stage(`reading ${input.name === '-' ? 'standard input' : input.name}`, total)
+  const unsupported = new Map<number, number>()
   let bytes = 0
   let count = 0
   for await (const frames of source) {
     decoder.decode(frames, packets)
     if (options.filter !== null) markFilteredOut(options.filter, packets)
+    countUnsupported(frames, packets, unsupported)
     onPackets(packets)
     count += frames.count
     for (let i = 0; i < frames.count; i++) bytes += frames.capturedBytes[i] + 16
@@ -121,6 +128,9 @@ export async function readPackets(
     packets: count,
     end,
     decoded: { ...decoder.counters },
+    unsupportedLinkTypes: Object.fromEntries(
+      Array.from(unsupported, ([type, packetsOfType]) => [linkTypeName(type), packetsOfType]),
+    ),
     stoppedBy: options.stop?.aborted === true ? String(options.stop.reason) : null,
   }
 }
@@ -198,6 +208,23 @@ function sizeOf(file: string): number {
   } catch {
     return 0
   }
+}
+
+function countUnsupported(frames: FrameBatch, packets: PacketBatch, into: Map<number, number>): void {
+  for (let i = 0; i < packets.count; i++) {
+    if (packets.status[i] !== LINK_TYPE_UNSUPPORTED) continue
+    const type = frames.linkType[i]
+    into.set(type, (into.get(type) ?? 0) + 1)
+  }
+}
+
+/** Of several captures. */
+export function sumUnsupported(reads: readonly CaptureRead[]): Record<string, number> {
+  const sum: Record<string, number> = {}
+  for (const { unsupportedLinkTypes } of reads) {
+    for (const [name, n] of Object.entries(unsupportedLinkTypes)) sum[name] = (sum[name] ?? 0) + n
+  }
+  return sum
 }
 
 function markFilteredOut(filter: PacketFilter, packets: PacketBatch): void {

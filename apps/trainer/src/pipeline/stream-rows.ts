@@ -101,9 +101,13 @@ export async function streamRows(
 }
 
 /** Throws DataError where the inputs gave no row, and says why. */
-export function refuseNoRows(paths: readonly string[], { rows, withoutRow, counters }: StreamedRows): void {
+export function refuseNoRows(
+  paths: readonly string[],
+  { rows, withoutRow, counters, reads }: StreamedRows,
+): void {
   if (rows > 0) return
-  if (withoutRow === 0) throw noFlowIn(paths, counters === null ? 'no rows' : describePackets(counters))
+  if (withoutRow === 0)
+    throw noFlowIn(paths, counters === null ? 'no rows' : describePackets(counters, reads))
   throw new DataError(
     `${nameInputs(paths)}: ${plural(withoutRow, 'flow record')} in it, but none with a row (of two packets and more): nothing that a mixture is of`,
   )
