@@ -120,15 +120,15 @@ describe('a link type that nothing decodes', () => {
       ['update', model, good, usb, '--assume-normal', '-o', join(folder, 'updated.oddflow')],
     ]) {
       const run = await oddflow(args)
-      expect(run.stderr).toContain('not in flows: 3 link-type-unsupported (3 USB_LINUX)')
+      expect(run.stderr).toContain('not in flows: 3 link-type-unsupported (3 LINKTYPE_USB_LINUX)')
     }
     const alone = await oddflow(['score', model, usb])
     expect(alone.code).toBe(1)
-    expect(alone.stderr).toContain('3 link-type-unsupported (3 USB_LINUX)')
+    expect(alone.stderr).toContain('3 link-type-unsupported (3 LINKTYPE_USB_LINUX)')
   })
 
   it('is in the JSON of what has a summary in it', async () => {
-    const unsupportedLinkTypes = { USB_LINUX: 3 }
+    const unsupportedLinkTypes = { LINKTYPE_USB_LINUX: 3 }
     const drift = await oddflow(['drift', model, good, usb, '--format', 'json'])
     expect(JSON.parse(drift.stdout)).toMatchObject({ unsupportedLinkTypes })
     const update = await oddflow([

@@ -47,11 +47,12 @@ export async function score(
                 process.exitCode = 1
               },
       },
-      ({ verdicts, counts, read }) => {
+      ({ verdicts, release, counts, read }) => {
         for (const line of read === null ? [] : complaints(read)) warn(line)
         if (read !== null) reads.push(read)
         totals.push(counts)
         for (const verdict of verdicts) writer.write(verdict)
+        release()
         // what is known of one input is not lost if the next cannot be read
         out.flush()
       },

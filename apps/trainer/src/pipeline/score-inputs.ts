@@ -32,8 +32,10 @@ import { VerdictStore } from './verdict-store.js'
 /** Everything found in one input. */
 export interface ScoredInput {
   readonly input: string
-  /** In input order; may be gone through more than once. */
+  /** In input order; may be gone through more than once, until they are released. */
   readonly verdicts: Iterable<Verdict>
+  /** Gives back the room that the verdicts take, which the end of the program does too. */
+  release(): void
   /** Of all verdicts, also of those that were not asked for. */
   readonly counts: Readonly<VerdictCounts>
   /** A fair sample of the rows that were scored, when it was asked for. */
@@ -110,6 +112,7 @@ function scoreRows(saved: SavedModel, path: string, { keepRows, novelOnly }: Jud
   return {
     input: path,
     verdicts: novelOnly === true ? verdicts.filter(({ novel }) => novel) : verdicts,
+    release() {},
     counts: countVerdicts(verdicts),
     rows: keepRows ? rows : null,
     read: null,
@@ -156,13 +159,17 @@ function createJudging(
       verdicts.add(record, judge(record))
       if (keepRows && record.row !== null) sample.add(record.row)
     },
-    end: (read) => ({
-      input: name,
-      verdicts,
-      counts: verdicts.counts,
-      rows: keepRows ? sample.matrix() : null,
-      read,
-    }),
+    end(read) {
+      const store = verdicts
+      return {
+        input: name,
+        verdicts: store,
+        release: () => store.release(),
+        counts: store.counts,
+        rows: keepRows ? sample.matrix() : null,
+        read,
+      }
+    },
   }
 }
 

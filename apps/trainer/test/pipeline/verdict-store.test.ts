@@ -2,6 +2,7 @@ import { copyFlowRecord, type FlowRecord } from '@oddflow/flows'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { RowSample } from '../../src/pipeline/row-sample.js'
+import { createScratchRuns } from '../../src/pipeline/scratch-runs.js'
 import { VerdictStore } from '../../src/pipeline/verdict-store.js'
 
 const record: FlowRecord = {
@@ -89,6 +90,55 @@ describe('VerdictStore', () => {
     add()
     expect(add).toThrow(/^big\.pcap: more than 3 flow records in one capture: split it/)
     expect([...store]).toHaveLength(3)
+  })
+})
+
+describe('VerdictStore of more than is held in memory', () => {
+  it('gives back all in order, from a scratch file that goes, in bounded memory', () => {
+    const store = new VerdictStore('big.pcap', 0)
+    const records = 1_000_003
+    const initiatorAddress = new Uint32Array(4)
+    const borrowed = { ...record, initiatorAddress, firstPacketNumber: 0, packets: 0 }
+    const before = process.memoryUsage().arrayBuffers
+    for (let i = 0; i < records; i++) {
+      // a permutation: the multiplier and the number of records have no divisor in common
+      borrowed.firstPacketNumber = (i * 7919) % records
+      borrowed.packets = i
+      initiatorAddress[3] = i
+      store.add(borrowed, { score: i, novel: i % 2 === 0, rule: 'score' })
+    }
+    expect(store.scratchBytes).toBeGreaterThan(60_000_000)
+    let packetNumber = 0
+    let misplaced = 0
+    let largest = 0
+    for (const verdict of store) {
+      const i = verdict.score!
+      if ((i * 7919) % records !== packetNumber) misplaced++
+      if (verdict.flow!.packets !== i || verdict.novel !== (i % 2 === 0)) misplaced++
+      if (packetNumber++ % 100_000 === 0) largest = Math.max(largest, process.memoryUsage().arrayBuffers)
+    }
+    expect([packetNumber, misplaced]).toEqual([records, 0])
+    expect(largest - before).toBeLessThan(64_000_000)
+    // once more from the middle of another round
+    const halfway = store[Symbol.iterator]()
+    for (let k = 0; k < 10; k++) halfway.next()
+    let again = 0
+    for (const _ of store) again++
+    expect(again).toBe(records)
+    expect((halfway.next().value!.score! * 7919) % records).toBe(10)
+    store.release()
+    expect([store.scratchBytes, [...store].length, store.counts.total]).toEqual([0, 0, records])
+  })
+
+  it('says so where there is no room for it', () => {
+    const { TMPDIR } = process.env
+    process.env.TMPDIR = '/nowhere/at/all'
+    try {
+      expect(() => createScratchRuns(16)).toThrow(/nowhere.*cannot write it: no such file/)
+    } finally {
+      if (TMPDIR === undefined) delete process.env.TMPDIR
+      else process.env.TMPDIR = TMPDIR
+    }
   })
 })
 

@@ -64,7 +64,7 @@ describe.each([
       expect(seen).toMatchObject({ packets: whole.packets, bytes: whole.bytes })
       expect(seen.end).toMatchObject({ error: whole.end.error, truncated: whole.end.truncated })
       expect(seen.end.warnings.at(-1)).toBe(
-        `gzip: ${length} bytes of trailing garbage behind the last member ignored`,
+        `gzip: ${length} byte${length === 1 ? '' : 's'} of trailing garbage behind the last member ignored`,
       )
       const found = await unpack(damaged, 997 + (length % 7) * 1000)
       expect(found.state).toMatchObject({ damage: null, truncated: false, trailingBytes: length })
