@@ -142,8 +142,14 @@ describe('a link type that nothing decodes', () => {
       'json',
     ])
     expect(JSON.parse(update.stdout)).toMatchObject({ unsupportedLinkTypes })
-    const evaluate = await oddflow(['evaluate', model, '--normal', good, '--novel', usb, '--format', 'json'])
+    const evaluate = await oddflow([
+      'evaluate',
+      model,
+      ...['--normal', good, '--novel', good, usb],
+      ...['--format', 'json'],
+    ])
     expect(JSON.parse(evaluate.stdout).inputs).toMatchObject([
+      { unsupportedLinkTypes: {} },
       { unsupportedLinkTypes: {} },
       { unsupportedLinkTypes },
     ])

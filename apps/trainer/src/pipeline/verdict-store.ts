@@ -2,10 +2,10 @@
  * VerdictStore: the verdicts of one capture, held until its end, since they are given in the order of first packets
  * and a long flow's verdict comes after those of later ones.
  *
- * A record takes 88 bytes (an object with its strings takes a thousand). They come in blocks of 65,536, each sorted
- * when it is full. Four blocks are held in memory, 23 MB; what comes after them goes into a scratch file, a sorted run a
+ * A record takes 88 bytes (an object with its strings takes a thousand). They come in blocks of 32,768, each sorted
+ * when it is full. Four blocks are held in memory, 12 MB; what comes after them goes into a scratch file, a sorted run a
  * block, and the runs are merged as the verdicts are asked for, through small buffers. So memory is bounded by about
- * 35 MB however many records there are, and the file by the bound on their number, beyond which reading stops with an
+ * 20 MB however many records there are, and the file by the bound on their number, beyond which reading stops with an
  * error that says what to do. Most captures need no file. Verdicts are made one at a time when they are asked for.
  * What is not to be given out is counted and not kept.
  */
@@ -20,10 +20,10 @@ import { countVerdict, noVerdicts, type Verdict, type VerdictCounts } from './ve
 export const MAXIMUM_RECORDS = 4_194_304
 
 const RULES: readonly VerdictRule[] = ['score', 'one-packet', 'not-judged']
-const BLOCK_RECORDS = 65_536
+const BLOCK_RECORDS = 32_768
 const BLOCKS_IN_MEMORY = 4
 /** Of a run in the file, held while runs are merged. */
-const BUFFER_RECORDS = 1024
+const BUFFER_RECORDS = 512
 
 /**
  * The bytes of a record, in views of several widths: doubles (score, first packet, start, duration, bytes), words
@@ -192,7 +192,7 @@ export class VerdictStore implements Iterable<Verdict> {
   #sortLast(length: number): void {
     const last = this.#blocks.length - 1
     const block = this.#blocks[last]
-    // sorted in its place, without a comparator's copies; exact for captures of up to 2^37 packets
+    // sorted in its place, without a comparator's copies; exact for captures of up to 2^38 packets
     const keys = new Float64Array(length)
     for (let i = 0; i < length; i++) keys[i] = block.doubles[DOUBLES * i + 1] * BLOCK_RECORDS + i
     keys.sort()
