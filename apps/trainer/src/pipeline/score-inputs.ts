@@ -82,15 +82,26 @@ export async function scoreInputs(
 }
 
 /** Hands the flow records of captures to `sink`, in the way that the contract asks for, and what comes of each on. */
-export function readRecords<Result>(
+export async function readRecords<Result>(
   contract: FlowContract,
   inputs: readonly CaptureInput[],
-  options: ReadOptions & RecordOptions & { readonly view: PacketView },
+  options: RecordReading,
   sink: RecordSink<Result>,
   onInput: (result: Result) => void,
 ): Promise<FlowCounters> {
-  const captures = contract.truncation.mode === 'idle-gap' ? collectCaptures : streamCaptures
-  return captures(contract, inputs, options, sink, onInput)
+  const source = (contract.truncation.mode === 'idle-gap' ? collectedRecords : streamedRecords)(
+    contract,
+    options,
+    sink,
+  )
+  for (const input of inputs) {
+    sink.begin(input.name)
+    const read = await source.read(input)
+    if (read === null) continue
+    onInput(sink.end(read))
+    if (read.stoppedBy !== null) break
+  }
+  return source.finish()
 }
 
 function scoreRows(saved: SavedModel, path: string, { keepRows, novelOnly }: Judged): ScoredInput {
@@ -181,13 +192,21 @@ function captureJudge(saved: SavedModel, path: string): FlowJudge {
   }
 }
 
-async function streamCaptures<Result>(
+type RecordReading = ReadOptions & RecordOptions & { readonly view: PacketView }
+
+/** Captures, one after another, as records. */
+interface RecordSource {
+  /** All records of one capture; null where it cannot be read and somebody was told. */
+  read(input: CaptureInput): Promise<CaptureRead | null>
+  finish(): FlowCounters
+}
+
+/** Records come as they end. */
+function streamedRecords(
   contract: FlowContract,
-  inputs: readonly CaptureInput[],
-  options: ReadOptions & RecordOptions & { readonly view: PacketView },
-  sink: RecordSink<Result>,
-  onInput: (result: Result) => void,
-): Promise<FlowCounters> {
+  options: RecordReading,
+  sink: Pick<RecordSink<unknown>, 'row' | 'onRecord'>,
+): RecordSource {
   const extractor = namingFlowMemory(() =>
     createFlowExtractor({
       contract,
@@ -197,42 +216,40 @@ async function streamCaptures<Result>(
       onRecord: (record) => sink.onRecord(record),
     }),
   )
-  for (const input of inputs) {
-    sink.begin(input.name)
-    const read = await unlessUnreadable(
-      readPackets(input, options, (packets) => extractor.add(packets)),
-      options,
-    )
-    extractor.endCapture()
-    if (read === null) continue
-    onInput(sink.end(read))
-    if (read.stoppedBy !== null) break
+  return {
+    async read(input) {
+      const read = await unlessUnreadable(
+        readPackets(input, options, (packets) => extractor.add(packets)),
+        options,
+      )
+      extractor.endCapture()
+      return read
+    },
+    finish: () => extractor.finish(),
   }
-  return extractor.finish()
 }
 
-async function collectCaptures<Result>(
+/** Records come once a capture's flows are whole. */
+function collectedRecords(
   contract: FlowContract,
-  inputs: readonly CaptureInput[],
-  options: ReadOptions & RecordOptions & { readonly view: PacketView },
-  sink: RecordSink<Result>,
-  onInput: (result: Result) => void,
-): Promise<FlowCounters> {
+  options: RecordReading,
+  sink: Pick<RecordSink<unknown>, 'row' | 'onRecord'>,
+): RecordSource {
   const counters: FlowCounters[] = []
-  for (const input of inputs) {
-    sink.begin(input.name)
-    const collected = await unlessUnreadable(collectFlows([input], gatheringOf(contract), options), options)
-    if (collected === null) continue
-    const { flows, reads } = collected
-    const counts = extractRecords(flows, contract, (record) => {
-      if (record.row !== null) sink.row.set(record.row)
-      sink.onRecord(record)
-    })
-    counters.push(countersOf(flows, counts))
-    onInput(sink.end(reads[0]))
-    if (reads[0].stoppedBy !== null) break
+  return {
+    async read(input) {
+      const collected = await unlessUnreadable(collectFlows([input], gatheringOf(contract), options), options)
+      if (collected === null) return null
+      const { flows, reads } = collected
+      const counts = extractRecords(flows, contract, (record) => {
+        if (record.row !== null) sink.row.set(record.row)
+        sink.onRecord(record)
+      })
+      counters.push(countersOf(flows, counts))
+      return reads[0]
+    },
+    finish: () => sumCounters(counters),
   }
-  return sumCounters(counters)
 }
 
 /** null where the input cannot be read and somebody was told. */

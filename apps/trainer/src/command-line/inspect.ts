@@ -1,0 +1,12 @@
+/** `inspect`. */
+import { Argument, Command } from 'commander'
+import { withFormat } from './shared-options.js'
+
+export function inspectCommand(): Command {
+  return withFormat(new Command('inspect').description('say what a model file holds'), ['text', 'json'])
+    .addArgument(new Argument('<model>', 'a model file'))
+    .addHelpText('after', '\nExample:\n  oddflow inspect camera.oddflow')
+    .action(async (model: string, options) =>
+      (await import('../commands/inspect.js')).inspect(model, options),
+    )
+}

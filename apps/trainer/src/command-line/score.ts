@@ -1,0 +1,28 @@
+/** `score`. */
+import { Argument, Command } from 'commander'
+import { OPEN_FLOWS, withCaptureFlags, withFlowMemory } from '../capture-flags.js'
+import { INPUT_HELP, inputs, withFormat } from './shared-options.js'
+
+export function scoreCommand(): Command {
+  const command = new Command('score')
+    .description('give a verdict on each flow or row')
+    .addArgument(new Argument('<model>', 'a model file'))
+    .addArgument(inputs())
+    .option('--novel-only', 'print only what is new')
+  return withFlowMemory(withCaptureFlags(withFormat(command, ['table', 'json', 'csv']), true), OPEN_FLOWS)
+    .addHelpText(
+      'after',
+      `
+${INPUT_HELP} JSON is one object a line. A flow of one packet has no score: it is new unless one-packet
+flows to the same service were seen in training.
+
+Examples:
+  oddflow score camera.oddflow today.pcap --novel-only
+  oddflow score camera.oddflow today.pcap --format json | jq 'select(.novel)'
+  oddflow score camera.oddflow ring-*.pcap --continuous
+  oddflow score rows.oddflow rows.csv --format csv`,
+    )
+    .action(async (model: string, files: string[], options) =>
+      (await import('../commands/score.js')).score(model, files, options),
+    )
+}

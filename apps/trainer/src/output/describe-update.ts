@@ -1,0 +1,53 @@
+/** What `update` did, in lines: what was learnt and what not, how the model grew, and why the guard refused. */
+import { plural } from '@oddflow/core'
+import type { LearningOptions, RoundReport, SavedModel } from '@oddflow/detectors'
+import { printable } from '@oddflow/program'
+
+export function describeUpdate(s: {
+  readonly model: string
+  readonly bytes: number
+  readonly rows: number
+  readonly novel: number
+  readonly novelToFrozen: number
+  readonly learnt: number
+  readonly heldBack: number
+  readonly held: number
+  readonly confirmed: number
+  readonly disregarded: number
+  readonly refused: number
+  readonly rounds: number
+  readonly components: number
+  readonly componentsBefore: number
+  readonly landmarks: number
+  readonly landmarksBefore: number
+  readonly threshold: number
+  readonly thresholdBefore: number
+}): string[] {
+  const lines = [
+    `${printable(s.model)}: ${s.bytes} bytes`,
+    `  rows        ${s.rows}: ${s.novel} novel as they came, ${s.novelToFrozen} to the model as it was trained`,
+    `  learnt      ${s.learnt} in ${plural(s.rounds, 'round')}; ${s.heldBack} kept for the threshold, ${s.held} held, ${s.confirmed} confirmed, ${s.disregarded} disregarded, ${s.refused} refused`,
+    `  mixture     ${s.componentsBefore} → ${plural(s.components, 'Gaussian')}`,
+  ]
+  if (s.landmarks > 0) lines.push(`  embedding   ${s.landmarksBefore} → ${plural(s.landmarks, 'landmark')}`)
+  lines.push(`  threshold   ${s.thresholdBefore.toPrecision(8)} → ${s.threshold.toPrecision(8)}`)
+  return lines
+}
+
+export function whyRefused(rounds: readonly RoundReport[], { guard }: LearningOptions): string {
+  const refused = rounds.filter((round) => round.refused)
+  const lifted = Math.max(...refused.map((round) => round.lifted))
+  const moved = Math.max(...refused.map((round) => round.moved))
+  const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
+  return lifted > (guard?.lifted ?? 1)
+    ? `up to ${percent(lifted)} of the rows that must stay novel would pass for normal`
+    : `up to ${percent(moved)} of the rows known to be normal would pass for novel`
+}
+
+export function componentsOf({ detector }: SavedModel): number {
+  return 'mixture' in detector ? detector.mixture.weights.length : 0
+}
+
+export function landmarksOf({ detector }: SavedModel): number {
+  return 'embedding' in detector ? detector.embedding.landmarks.rows : 0
+}
