@@ -29,6 +29,7 @@ import { checkFlowProtocols } from './flow-protocols.js'
 import { END_REASONS, type EndReason } from './flow-record.js'
 import type { FlowSink } from './flow-sink.js'
 import { FlowTracker } from './flow-tracker.js'
+import { checkCount, createGate } from './gate.js'
 import { MemoryBudget } from './memory-budget.js'
 import { PacketArena } from './packet-arena.js'
 import type { PacketFields } from './packet-fields.js'
@@ -50,7 +51,10 @@ export interface FlowCollectorOptions {
 }
 
 export interface FlowCollector {
-  /** Takes a batch; throws DataError when there is no memory left for it. */
+  /**
+   * Takes a batch; throws DataError when there is no memory left for it, ArgumentError where its count is not a number
+   * of packets that it has room for, and after `finish`.
+   */
   add(batch: PacketBatch): void
   /** Ends all flows; packets that follow are of another capture, which has its own flows. */
   endCapture(): void
@@ -96,11 +100,16 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
     sink,
   )
   sink.source = tracker.table.identity
+  const gate = createGate()
   return {
-    add: (batch) => tracker.add(batch),
-    endCapture: () => tracker.endCapture(),
+    add: (batch) => {
+      checkCount(batch)
+      gate.pass('add', () => tracker.add(batch))
+    },
+    endCapture: () => gate.pass('endCapture', () => tracker.endCapture()),
     finish: () => {
-      tracker.endCapture()
+      gate.pass('finish', () => tracker.endCapture())
+      gate.close()
       const { packets, packetsInFlows, timestampBackwards, flows } = tracker.counts
       const collected = {
         count: sink.count,

@@ -14,6 +14,7 @@ import type { FlowCounters } from './flow-counters.js'
 import { describeFlow, type FlowRecord } from './flow-record.js'
 import type { FlowSink } from './flow-sink.js'
 import { FlowTracker } from './flow-tracker.js'
+import { checkCount, createGate } from './gate.js'
 import { MemoryBudget } from './memory-budget.js'
 import { createPacketPass } from './packet-pass.js'
 import { RecordCutter } from './record-cutter.js'
@@ -39,7 +40,10 @@ export interface FlowExtractorOptions {
 }
 
 export interface FlowExtractor {
-  /** Takes a batch; the batch may be used again after. */
+  /**
+   * Takes a batch; the batch may be used again after. Throws ArgumentError where the batch's count is not a number of
+   * packets that it has room for, after `finish`, and out of onRecord or onEarlyRow.
+   */
   add(batch: PacketBatch): void
   /**
    * A batch for `add`, as createPacketBatch makes them. Any batch will do, but most extractors see the packets of the
@@ -49,7 +53,8 @@ export interface FlowExtractor {
   /**
    * Ends every flow that is idle at `nowMicros`, and gives out early the rows that time has completed (a walk
    * over all open flows, only with onEarlyRow). For live traffic, where a verdict must not wait for the end:
-   * the caller knows that no packet older than nowMicros is still to come. Files need no such call.
+   * the caller knows that no packet older than nowMicros is still to come. Files need no such call. Throws
+   * ArgumentError where nowMicros is not a number.
    */
   expire(nowMicros: number): void
   /**
@@ -154,18 +159,33 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       ...cutter.counts,
     }
   }
+  const gate = createGate()
   return {
-    add: (batch) => tracker.add(batch),
+    add: (batch) => {
+      checkCount(batch)
+      gate.pass('add', () => tracker.add(batch))
+    },
     createBatch: (capacity) => pass?.createBatch(capacity) ?? createPacketBatch(capacity),
     expire: (nowMicros) => {
-      tracker.expire(nowMicros)
-      if (options.onEarlyRow === undefined) return
-      tracker.table.activity.visit((flow) => cutter.settle(flow, nowMicros))
+      if (!(nowMicros <= Number.POSITIVE_INFINITY)) {
+        throw new ArgumentError(`nowMicros: expected a number, found ${String(nowMicros)}`, 'nowMicros')
+      }
+      gate.pass('expire', () => {
+        tracker.expire(nowMicros)
+        if (options.onEarlyRow === undefined) return
+        tracker.table.activity.visit((flow) => cutter.settle(flow, nowMicros))
+      })
     },
-    endFlows: (limit) => tracker.endOldest(limit),
-    endCapture: () => tracker.endCapture(),
+    endFlows: (limit) => {
+      if (!(limit >= 0)) {
+        throw new ArgumentError(`limit: expected a number of 0 or more, found ${String(limit)}`, 'limit')
+      }
+      return gate.pass('endFlows', () => tracker.endOldest(limit))
+    },
+    endCapture: () => gate.pass('endCapture', () => tracker.endCapture()),
     finish: () => {
-      tracker.endCapture()
+      if (!gate.isClosed) gate.pass('finish', () => tracker.endCapture())
+      gate.close()
       return counters()
     },
     counters,

@@ -66,7 +66,8 @@ function extractWith(
   batches.forEach((batch, k) => {
     extractor.add(way === 'own-batch' ? copyBatch(batch, own) : batch)
     // Live sources look for what is over now and then.
-    if (k % 3 === 2) extractor.expire(batch.timestampMicros[0])
+    const now = batch.timestampMicros[0]
+    if (k % 3 === 2 && !Number.isNaN(now)) extractor.expire(now)
   })
   return { records, early, counters: extractor.finish() }
 }
