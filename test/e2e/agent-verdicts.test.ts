@@ -164,6 +164,7 @@ function settings(path: string, model: string, eve: string): Settings {
     listen: null,
     dashboard: null,
     models: null,
+    learning: null,
     evidence: null,
     localNetworks: PRIVATE_NETWORKS.map(parseNetwork),
     suppress: [],

@@ -56,6 +56,14 @@ const IPV6_CHAIN_CUT =
 
 /** data/hostile: packets in flows and unassigned ones, where the file is read to its end. */
 export const HOSTILE_DIFFERENCES: Readonly<Record<string, ExplainedDifference>> = {
+  'real/tcpdump/icmp-icmp_print-oobr-2.pcap': {
+    fields: ['unassigned'],
+    reason: 'Frame Relay is read (RFC 2427, 4; so does tshark): ICMP and VRRP in IPv4, not non-ip',
+  },
+  'real/tcpdump/vrrp-vrrp_print-oobr.pcap': {
+    fields: ['unassigned'],
+    reason: 'Frame Relay is read (RFC 2427, 4; so does tshark): VRRP in IPv4, not non-ip',
+  },
   'packet/ihl_15_no_options.pcap': {
     fields: ['unassigned'],
     reason: 'the IP length is less than the header length (RFC 791, 3.1): ip-header-invalid, not short-l4',

@@ -59,20 +59,23 @@ describe('describePackets', () => {
   }
 
   it('is short where there is nothing to say', () => {
-    expect(describePackets(none)).toBe('1 packet: 1 in flows')
+    expect(describePackets(none, [])).toBe('1 packet: 1 in flows')
   })
 
   it('leaves no count unsaid', () => {
-    const text = describePackets({
-      ...none,
-      packets: 1000,
-      packetsInFlows: 700,
-      dropped: { arp: 201, 'protocol-icmp': 99 },
-      timestampBackwards: 31,
-      evictedFlows: 41,
-      remainders: 51,
-      remainderPackets: 61,
-    })
+    const text = describePackets(
+      {
+        ...none,
+        packets: 1000,
+        packetsInFlows: 700,
+        dropped: { arp: 201, 'protocol-icmp': 99 },
+        timestampBackwards: 31,
+        evictedFlows: 41,
+        remainders: 51,
+        remainderPackets: 61,
+      },
+      [],
+    )
     for (const part of [
       '1000 packets: 700 in flows',
       '201 arp',

@@ -163,7 +163,9 @@ describe('openContinuous', () => {
         const files = Array.from({ length: count }, (_, f) => {
           const own = packets.filter((_, k) => belongs(k) === f)
           const isDamaged = count > 3 || f === 1
-          const damaged = isDamaged ? own.with(at, { ...own[at]!, timestampMicros: wrong }) : own
+          const damaged = isDamaged
+            ? own.map((frame, k) => (k === at ? { ...frame, timestampMicros: wrong } : frame))
+            : own
           return write(`${name}-${at}-${f}.pcap`, encodePcap(damaged))
         })
         const { numbers, end } = await readAll(files, 1, batchFrames)
