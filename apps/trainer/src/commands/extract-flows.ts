@@ -15,6 +15,7 @@ import { memoryOption, namingFlowMemory } from '../pipeline/flow-memory.js'
 import { activeTimeoutFrom, gatheringFrom } from '../pipeline/flow-plan.js'
 import { hashSeed } from '../pipeline/hash-seed.js'
 import {
+  BATCH_FRAMES,
   type CaptureRead,
   captureInputs,
   complaints,
@@ -68,8 +69,9 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
         progress,
         stop: stopForStreams(files),
       }
+      const packets = extractor.createBatch(BATCH_FRAMES)
       for (const input of captureInputs(files, options.continuous)) {
-        const read = await readPackets(input, reading, (packets) => extractor.add(packets))
+        const read = await readPackets(input, reading, (batch) => extractor.add(batch), packets)
         extractor.endCapture()
         reads.push(read)
         for (const line of complaints(read)) warn(line)

@@ -64,7 +64,8 @@ export interface CaptureRead {
   readonly stoppedBy: string | null
 }
 
-const BATCH_FRAMES = 2048
+/** Most packets that are read at a time. */
+export const BATCH_FRAMES = 2048
 const FILTERED_OUT = packetStatusCode('filtered-out')
 const LINK_TYPE_UNSUPPORTED = packetStatusCode('link-type-unsupported')
 
@@ -93,13 +94,16 @@ function isStream(file: string): boolean {
   }
 }
 
-/** Reads one capture. The batch is valid until `onPackets` returns. Throws CaptureFileError. */
+/**
+ * Reads one capture. The batch is valid until `onPackets` returns. Throws CaptureFileError.
+ * @param packets - the batch, for BATCH_FRAMES packets: an extractor's own (createBatch) saves it a copy.
+ */
 export async function readPackets(
   input: CaptureInput,
   options: ReadOptions & { readonly view: PacketView },
   onPackets: (packets: PacketBatch) => void,
+  packets: PacketBatch = createPacketBatch(BATCH_FRAMES),
 ): Promise<CaptureRead> {
-  const packets = createPacketBatch(BATCH_FRAMES)
   const decoder = createPacketDecoder({
     decapsulate: options.view.decapsulation,
     joinFragments: options.view.joinFragments,

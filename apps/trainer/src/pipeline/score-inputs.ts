@@ -23,7 +23,13 @@ import { collectFlows, countersOf } from './collect-flows.js'
 import { memoryOption, namingFlowMemory } from './flow-memory.js'
 import { gatheringOf } from './flow-plan.js'
 import { hashSeed } from './hash-seed.js'
-import { type CaptureInput, type CaptureRead, type ReadOptions, readPackets } from './read-packets.js'
+import {
+  BATCH_FRAMES,
+  type CaptureInput,
+  type CaptureRead,
+  type ReadOptions,
+  readPackets,
+} from './read-packets.js'
 import { RowSample } from './row-sample.js'
 import { sumCounters } from './sum-counters.js'
 import { countVerdicts, type Verdict, type VerdictCounts } from './verdict.js'
@@ -216,10 +222,11 @@ function streamedRecords(
       onRecord: (record) => sink.onRecord(record),
     }),
   )
+  const packets = extractor.createBatch(BATCH_FRAMES)
   return {
     async read(input) {
       const read = await unlessUnreadable(
-        readPackets(input, options, (packets) => extractor.add(packets)),
+        readPackets(input, options, (batch) => extractor.add(batch), packets),
         options,
       )
       extractor.endCapture()
