@@ -216,7 +216,12 @@ export function createPcapngBlocks(warnings: WarningList): RecordReader {
             : view.getUint16(at + 8, littleEndian)
         const source = interfaces[id]
         if (source === undefined) {
-          fail(base + at + 8, `expected an interface number below ${interfaces.length}, found ${id}`)
+          fail(
+            base + at + 8,
+            interfaces.length === 0
+              ? 'expected a description of an interface before the first packet, found none'
+              : `expected an interface number below ${interfaces.length}, found ${id}`,
+          )
           break
         }
         const start = at + (simple ? 12 : 28)

@@ -189,7 +189,7 @@ function learnSampling(
   if (!(interval > 0)) {
     throw new DataError(
       `samplingInterval: the ${samplingQuantile}-quantile of flow durations is 0, and windows need a length: ` +
-        'take a larger samplingQuantile',
+        'take a larger sampling quantile',
       'samplingInterval',
     )
   }

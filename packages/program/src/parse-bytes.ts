@@ -8,7 +8,7 @@ export function parseBytes(text: string, flag: string): number {
   const match = /^(\d{1,15})([KMG]?)i?B?$/i.exec(text)
   const bytes = match === null ? 0 : Number(match[1]) * UNITS[match[2]!.toUpperCase()]!
   if (!Number.isSafeInteger(bytes) || bytes === 0) {
-    throw new UsageError(`${flag} ${text}: expected bytes such as 128M or 1G`)
+    throw new UsageError(`${flag} ${text}: expected a whole number of bytes such as 128M or 1G`)
   }
   return bytes
 }
