@@ -5,9 +5,10 @@
  * is told from others by its name, which it is given here.
  */
 import { join } from 'node:path'
-import { ArgumentError } from '@oddflow/core'
+import { ArgumentError, FormatError } from '@oddflow/core'
 import type { FileSystem } from '../files/file-system.js'
-import { readState, writeState } from '../files/state-file.js'
+import { readStateOrSetAside, writeState } from '../files/state-file.js'
+import type { Log } from '../log.js'
 import type { Alert, AlertRule } from './alert.js'
 import { createSuppression, type Suppression, type SuppressionRule } from './suppress.js'
 
@@ -123,11 +124,14 @@ function isWholeWithin(value: unknown, least: number, most: number): value is nu
   return Number.isInteger(value) && (value as number) >= least && (value as number) <= most
 }
 
-/** Those that an earlier run has kept and that are no rules any more are left out. */
-export async function readTemporaryRules(files: FileSystem, folder: string): Promise<TemporaryRule[]> {
-  const kept = (await readState(files, pathIn(folder))) as { rules?: unknown } | null
-  const rules = Array.isArray(kept?.rules) ? (kept.rules as TemporaryRule[]) : []
-  return rules.filter((rule) => {
+/** Those that an earlier run has kept and that are no rules any more are left out, which is told. */
+export async function readTemporaryRules(
+  files: FileSystem,
+  folder: string,
+  log: Log,
+): Promise<TemporaryRule[]> {
+  const rules = (await readStateOrSetAside(files, pathIn(folder), decodeRules, log)) ?? []
+  const sound = rules.filter((rule) => {
     try {
       createSuppression([rule])
       return typeof rule.name === 'string' && Number.isFinite(rule.endsMicros)
@@ -135,6 +139,15 @@ export async function readTemporaryRules(files: FileSystem, folder: string): Pro
       return false
     }
   })
+  const others = rules.length - sound.length
+  if (others > 0) log.warn(`${pathIn(folder)}: ${others} of ${rules.length} are no rules and are left out`)
+  return sound
+}
+
+function decodeRules(value: unknown): TemporaryRule[] {
+  const rules = (value as { rules?: unknown } | null)?.rules
+  if (Array.isArray(rules)) return rules as TemporaryRule[]
+  throw new FormatError('suppressions', 'expected a list of rules')
 }
 
 export async function writeTemporaryRules(

@@ -14,7 +14,7 @@
  * which have no score, are outside the budget.
  */
 import { join } from 'node:path'
-import { DataError, FormatError } from '@oddflow/core'
+import { DataError } from '@oddflow/core'
 import {
   type BudgetThreshold,
   type Interval,
@@ -26,7 +26,7 @@ import type { FlowRecord } from '@oddflow/flows'
 import { deviceKeyOf } from '../alerts/device-of.js'
 import type { Network } from '../alerts/local-networks.js'
 import type { FileSystem } from '../files/file-system.js'
-import { readState, writeState } from '../files/state-file.js'
+import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import type { BudgetSettings } from '../settings.js'
 import { type BudgetThresholds, budgetThresholds, refusalText } from './budget-thresholds.js'
@@ -243,16 +243,10 @@ export async function readKeptCalibration(
   files: FileSystem,
   folder: string,
   model: string,
+  log: Log,
 ): Promise<Calibration | null> {
-  const kept = await readState(files, pathIn(folder))
-  if (kept === null) return null
-  try {
-    const calibration = decodeCalibration(kept)
-    return calibration.model === model ? calibration : null
-  } catch (error) {
-    if (error instanceof FormatError) return null
-    throw error
-  }
+  const kept = await readStateOrSetAside(files, pathIn(folder), decodeCalibration, log)
+  return kept?.model === model ? kept : null
 }
 
 export async function writeKeptCalibration(

@@ -95,7 +95,7 @@ interface ListedDevice extends Device {
 }
 
 async function knownDevices(state: string): Promise<ListedDevice[]> {
-  return (await askDevices(state)) ?? (await readKnownDevices(nodeFileSystem, state))
+  return (await askDevices(state)) ?? (await readKnownDevices(nodeFileSystem, state, standardErrorLog))
 }
 
 async function actOnKept(
@@ -103,7 +103,7 @@ async function actOnKept(
   action: DeviceAction,
   devices: readonly string[],
 ): Promise<ActionResult[]> {
-  const known = await readKnownDevices(nodeFileSystem, state)
+  const known = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
   const table = createDeviceTable({ ...DEFAULT_DEVICES, maximum: known.length }, known)
   const results = act(table, { action, devices })
   if (results.some(({ refused }) => refused === null)) {

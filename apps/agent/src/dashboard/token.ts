@@ -8,7 +8,8 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { FormatError } from '@oddflow/core'
 import type { FileSystem } from '../files/file-system.js'
-import { readState, writeState } from '../files/state-file.js'
+import { readStateOrSetAside, writeState } from '../files/state-file.js'
+import type { Log } from '../log.js'
 
 export interface DashboardToken {
   /** 43 characters of base64url. */
@@ -20,17 +21,19 @@ export interface DashboardToken {
 const TOKEN_BYTES = 32
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
 
-/** Rejects with FormatError where the file holds something else, or with the error of the file system. */
-export async function openToken(files: FileSystem, folder: string): Promise<DashboardToken> {
+/** Where the file holds something else, a new one is made. Rejects with the error of the file system. */
+export async function openToken(files: FileSystem, folder: string, log: Log): Promise<DashboardToken> {
   const file = join(folder, 'dashboard-token.json')
-  const kept = await readState(files, file)
-  if (kept !== null) {
-    const { token } = kept as { token?: unknown }
-    if (typeof token === 'string' && TOKEN.test(token)) return { token, file, isNew: false }
-    throw new FormatError('dashboard', `${file}: expected a token; take the file away to have a new one made`)
-  }
+  const kept = await readStateOrSetAside(files, file, decodeToken, log)
+  if (kept !== null) return { token: kept, file, isNew: false }
   const token = randomBytes(TOKEN_BYTES).toString('base64url')
   await files.makeFolder(folder)
   await writeState(files, file, { token })
   return { token, file, isNew: true }
+}
+
+function decodeToken(value: unknown): string {
+  const token = (value as { token?: unknown } | null)?.token
+  if (typeof token === 'string' && TOKEN.test(token)) return token
+  throw new FormatError('dashboard', 'expected a token')
 }

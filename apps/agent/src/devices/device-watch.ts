@@ -4,12 +4,12 @@
  */
 import { join } from 'node:path'
 import { formatAddress } from '@oddflow/capture'
-import { FormatError } from '@oddflow/core'
 import type { FlowRecord } from '@oddflow/flows'
 import { isResponderDevice, macText } from '../alerts/device-of.js'
 import type { Network } from '../alerts/local-networks.js'
 import type { FileSystem } from '../files/file-system.js'
-import { readState, writeState } from '../files/state-file.js'
+import { readStateOrSetAside, writeState } from '../files/state-file.js'
+import type { Log } from '../log.js'
 import { type ClaimedName, countsLess, createNameBook } from '../names/name-finder.js'
 import type { DeviceSettings } from '../settings.js'
 import { type Device, type DeviceState, decodeDevices, encodeDevices } from './device.js'
@@ -125,16 +125,9 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   }
 }
 
-/** Those that an earlier run has kept; throws FormatError where the file holds something else. */
-export async function readKnownDevices(files: FileSystem, folder: string): Promise<Device[]> {
-  const kept = await readState(files, pathIn(folder))
-  if (kept === null) return []
-  try {
-    return decodeDevices(kept)
-  } catch (error) {
-    if (!(error instanceof FormatError)) throw error
-    throw new FormatError('devices', `${pathIn(folder)}: ${error.message}; move it away to begin anew`)
-  }
+/** Those that an earlier run has kept; none where the file holds something else, which is told. */
+export async function readKnownDevices(files: FileSystem, folder: string, log: Log): Promise<Device[]> {
+  return (await readStateOrSetAside(files, pathIn(folder), decodeDevices, log)) ?? []
 }
 
 export async function writeKnownDevices(

@@ -3,6 +3,8 @@
  * folder flushed, so that a kill or a power cut at any moment leaves the old state or the new one.
  */
 import { dirname } from 'node:path'
+import { FormatError } from '@oddflow/core'
+import type { Log } from '../log.js'
 import type { FileSystem } from './file-system.js'
 
 /** `writeBytes` of a value as JSON. */
@@ -32,6 +34,33 @@ export async function readState(files: FileSystem, path: string): Promise<unknow
   try {
     return JSON.parse(new TextDecoder().decode(bytes))
   } catch {
+    return null
+  }
+}
+
+/**
+ * What a state file holds, by `decode`, which throws for what it is not; null where there is none. One rule for
+ * a file that is damaged or of another shape: it is told of, kept aside under `.damaged` (the last such one),
+ * and its owner begins anew. Rejects with the error of the file system where it cannot be read.
+ */
+export async function readStateOrSetAside<T>(
+  files: FileSystem,
+  path: string,
+  decode: (value: unknown) => T,
+  log: Pick<Log, 'warn'>,
+): Promise<T | null> {
+  const bytes = await files.read(path)
+  if (bytes === null) return null
+  try {
+    return decode(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
+  } catch (error) {
+    const reason = error instanceof FormatError ? error.message : 'is no whole JSON of its kind'
+    const aside = `${path}.damaged`
+    const kept = await files.rename(path, aside).then(
+      () => `it is kept as ${aside}`,
+      (failure: unknown) => `it could not be kept as ${aside} (${(failure as Error).message})`,
+    )
+    log.warn(`${path}: ${reason}; ${kept}, and what it held begins anew`)
     return null
   }
 }

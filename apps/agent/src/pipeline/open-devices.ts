@@ -17,9 +17,9 @@ import type { AgentEnvironment } from './environment.js'
 /** Those of an earlier run. */
 export async function readDevices(
   { devices, state }: Settings,
-  { files }: AgentEnvironment,
+  { files, log }: AgentEnvironment,
 ): Promise<Device[]> {
-  return devices === null || state === null ? [] : readKnownDevices(files, state)
+  return devices === null || state === null ? [] : readKnownDevices(files, state, log)
 }
 
 /** null where devices are not kept. */

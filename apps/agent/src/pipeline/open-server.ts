@@ -20,7 +20,7 @@ export interface DashboardRecords {
 /** null where there is no dashboard. Rejects where what an earlier run has kept cannot be read. */
 export async function openDashboardRecords(
   { dashboard, state }: Settings,
-  { files }: AgentEnvironment,
+  { files, log }: AgentEnvironment,
 ): Promise<DashboardRecords | null> {
   if (dashboard === null || state === null) return null
   const [{ createAlertFeed }, { createScoreHistory }, suppressions] = await Promise.all([
@@ -29,7 +29,7 @@ export async function openDashboardRecords(
     import('../alerts/temporary-suppressions.js'),
   ])
   const { createTemporarySuppressions, readTemporaryRules, writeTemporaryRules } = suppressions
-  const known = await readTemporaryRules(files, state).catch((error: unknown) => {
+  const known = await readTemporaryRules(files, state, log).catch((error: unknown) => {
     throw fileError('read', state, error)
   })
   return {
@@ -67,7 +67,7 @@ export async function openServer(
 /** The dashboard, and what is told with its address: of a new token the token, once, else where it is kept. */
 async function openDashboard(
   { dashboard, state }: Settings,
-  { files, clock }: AgentEnvironment,
+  { files, clock, log }: AgentEnvironment,
   snapshot: () => AgentSnapshot,
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
@@ -77,7 +77,7 @@ async function openDashboard(
     import('../dashboard/token.js'),
     import('../dashboard/dashboard.js'),
   ])
-  const { token, file, isNew } = await openToken(files, state).catch((error: unknown) => {
+  const { token, file, isNew } = await openToken(files, state, log).catch((error: unknown) => {
     throw fileError('write', state, error)
   })
   return {

@@ -26,7 +26,7 @@ export async function openThresholds(
     }
   }
   if (state === null) return createAlertBudget({ ...common, given: null, kept: null, save: null })
-  const kept = await readKeptCalibration(files, state, model).catch((error: unknown) => {
+  const kept = await readKeptCalibration(files, state, model, log).catch((error: unknown) => {
     throw fileError('read', state, error)
   })
   let isTroubled = false

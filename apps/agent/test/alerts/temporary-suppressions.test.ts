@@ -7,6 +7,7 @@ import {
 } from '../../src/alerts/temporary-suppressions.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { temporaryFolder } from '../support/folder.js'
+import { keepingLog } from '../support/keeping-log.js'
 import { sampleAlert } from '../support/sample-alert.js'
 
 const now = 1_800_000_000_000_000
@@ -25,7 +26,7 @@ describe('temporary suppressions', () => {
   it('are kept, with names of their own, and gone when they are ended', async () => {
     const folder = temporaryFolder()
     const open = async () =>
-      createTemporarySuppressions(await readTemporaryRules(nodeFileSystem, folder), (all) =>
+      createTemporarySuppressions(await readTemporaryRules(nodeFileSystem, folder, keepingLog()), (all) =>
         writeTemporaryRules(nodeFileSystem, folder, all),
       )
     const first = await open()
