@@ -17,6 +17,8 @@ const MAXIMUM_CHUNKS_PER_FLOW = 8
 /** The smallest table. */
 const MINIMUM_FLOWS = 64
 const MAXIMUM_FLOWS = 16_777_216
+/** One part in so many is left for what code, batch and buffers take beside the columns. */
+const BESIDE_COLUMNS = 32
 
 export interface ExtractorMemory {
   readonly flows: number
@@ -26,11 +28,12 @@ export interface ExtractorMemory {
 
 /** The most flows that fit into `memoryBytes`; fewer than MINIMUM_FLOWS never, then `bytes` is more. */
 export function extractorMemory(maker: RowMaker, memoryBytes: number): ExtractorMemory {
+  const columnBytes = memoryBytes - memoryBytes / BESIDE_COLUMNS
   let low = MINIMUM_FLOWS
   let high = MAXIMUM_FLOWS
   while (low < high) {
     const middle = (low + high + 1) >>> 1
-    if (bytesOf(maker, middle) <= memoryBytes) low = middle
+    if (bytesOf(maker, middle) <= columnBytes) low = middle
     else high = middle - 1
   }
   return { flows: low, chunks: chunksPerFlow(maker) * low, bytes: bytesOf(maker, low) }

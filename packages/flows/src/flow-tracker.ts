@@ -68,6 +68,8 @@ export class FlowTracker {
   readonly #sink: FlowSink
   readonly #eviction: FlowEviction
   readonly #packet: PacketFields = createPacketFields()
+  /** Made once: each new flow of a full table asks for it. */
+  readonly #bytesOf = (flows: number): number => trackerBytes(flows, this.#sink.bytesPerFlow)
   /** One number: the latest time in the capture, of any packet. Tells at the end which flows had been idle. */
   readonly clockMicros: Float64Array
   /** A byte for each protocol: whether it makes flows. */
@@ -273,10 +275,7 @@ export class FlowTracker {
   }
 
   #growOrEvict(): void {
-    const { bytesPerFlow } = this.#sink
-    const capacity = this.#budget.reserveMore(this.table.capacity, (flows) =>
-      trackerBytes(flows, bytesPerFlow),
-    )
+    const capacity = this.#budget.reserveMore(this.table.capacity, this.#bytesOf)
     if (capacity === this.table.capacity) {
       this.#eviction.evict(NO_FLOW)
       return

@@ -65,7 +65,12 @@ export async function openControlSocket(
     if (!hasCode(error, 'ENOENT')) throw error
   })
   const server = createServer(
-    { headersTimeout: PATIENCE_MILLIS, requestTimeout: PATIENCE_MILLIS },
+    {
+      headersTimeout: PATIENCE_MILLIS,
+      requestTimeout: PATIENCE_MILLIS,
+      // Node looks whether they have passed every 30 s, if not told otherwise.
+      connectionsCheckingInterval: PATIENCE_MILLIS / 5,
+    },
     (message, response) => {
       const answer = (status: number, value: unknown): void => {
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))

@@ -32,7 +32,12 @@ export async function startServer(
   further: (request: IncomingMessage, response: ServerResponse) => boolean = () => false,
 ): Promise<AgentServer> {
   const server = createServer(
-    { headersTimeout: PATIENCE_MILLIS, requestTimeout: PATIENCE_MILLIS },
+    {
+      headersTimeout: PATIENCE_MILLIS,
+      requestTimeout: PATIENCE_MILLIS,
+      // Node looks whether they have passed every 30 s, if not told otherwise.
+      connectionsCheckingInterval: PATIENCE_MILLIS / 5,
+    },
     (request, response) => {
       const answer = (status: number, type: string, text: string): void => {
         response.writeHead(status, {

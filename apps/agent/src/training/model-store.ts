@@ -11,6 +11,7 @@
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
+import { DataError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import type { FileSystem } from '../files/file-system.js'
 import { readState, writeBytes, writeState } from '../files/state-file.js'
@@ -74,9 +75,9 @@ export function createModelStore(
   const readFile = async (record: ModelRecord): Promise<Uint8Array> => {
     const name = modelName(record.owner, record.sha256)
     const bytes = await files.read(join(folder, name))
-    if (bytes === null) throw new Error(`${name}: is not there`)
+    if (bytes === null) throw new DataError(`${name}: is not there`)
     if (createHash('sha256').update(bytes).digest('hex') !== record.sha256) {
-      throw new Error(`${name}: is damaged: its SHA-256 is another one`)
+      throw new DataError(`${name}: is damaged: its SHA-256 is another one`)
     }
     return bytes
   }
