@@ -33,7 +33,7 @@ export interface FlowExtractorOptions {
   readonly onEarlyRow?: (record: FlowRecord) => void
   /** D numbers that rows are written to; allocated if not given. */
   readonly row?: Float64Array
-  /** Bytes that open flows may take, about 300 for a short one. Default 32 MiB: about 100,000 flows. */
+  /** Bytes that open flows may take, about 300 for a short one. Default 32 MiB: about 84,000 flows. */
   readonly memoryBytes?: number
   /** Key of the flow table's hash. Results do not depend on it; where traffic may be hostile, pick it at random. */
   readonly hashSeed?: number
