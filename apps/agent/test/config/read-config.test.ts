@@ -196,7 +196,7 @@ describe('settings', () => {
       `${base}localNetworks: [10.0.0.0/8, lan]\n`,
       /agent\.yaml:4:29: expected an address or a network.*"lan"/,
     ],
-    [`${base}memoryLimit: much\n`, /agent\.yaml:4:1: memoryLimit much: expected bytes/],
+    [`${base}memoryLimit: much\n`, /agent\.yaml:4:1: memoryLimit much: expected a whole number of bytes/],
     [`${base}listen: everywhere\n`, /agent\.yaml:4:1: listen everywhere: expected HOST:PORT/],
     [
       `${base}outputs:\n  - {kind: syslog, host: a}\n  - {kind: syslog, host: b}\n`,
