@@ -277,7 +277,11 @@ describe('refusals are one line', () => {
     [['run', '--read', scan, '--interface', 'eth0', ...given], 2, /--read and --interface/],
     [['run', '--read', scan, ...given, '--filter', 'hots 1'], 2, /--filter: /],
     [['run', '--read', scan, ...given, '--memory-limit', '40M'], 2, /--memory-limit 40M: too little/],
-    [['run', '--read', scan, ...given, '--memory-limit', 'much'], 2, /--memory-limit much: expected a whole number of bytes/],
+    [
+      ['run', '--read', scan, ...given, '--memory-limit', 'much'],
+      2,
+      /--memory-limit much: expected a whole number of bytes/,
+    ],
     [['run', '--read', scan, ...given, '--listen', '9477'], 2, /--listen 9477: expected HOST:PORT/],
     [
       ['run', '--read', scan, ...given, '--listen', '192.0.2.1:9477'],
