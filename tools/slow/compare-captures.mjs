@@ -48,11 +48,6 @@ const EXPLAINED = [
     reason:
       'the ports are captured, the rest of the SCTP header (RFC 9260, 3.1) is not: a key all the same, as with TCP and UDP',
   },
-  {
-    files: /^randpkt-tcp/,
-    lines: /: (?:outer|inner) null, tshark /,
-    reason: 'Token Ring (LINKTYPE_IEEE802_5), whose frames are counted and not decoded',
-  },
 ]
 /** Between an IP header and its transport. */
 const PASSED = new Set(['ipv6.hopopts', 'ipv6.routing', 'ipv6.dstopts', 'ipv6.fraghdr', 'ah', 'ipv6.ah'])
