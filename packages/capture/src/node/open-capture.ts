@@ -113,7 +113,10 @@ async function* readThroughPcapParser(
   finish: (end: CaptureEnd) => CaptureEnd,
 ): AsyncGenerator<FrameBatch, CaptureEnd> {
   // loaded where it is wanted: it brings streams and events along
-  const { parse } = await import('pcap-parser')
+  // by its default, which is what module.exports is for Node and for a bundler; names Node alone finds
+  const {
+    default: { parse },
+  } = await import('pcap-parser')
   const source = framesFromPcapParser(parse(Readable.from(copies(blocks), { objectMode: false })), {
     batchFrames,
   })

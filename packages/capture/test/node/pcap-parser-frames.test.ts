@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
-import { parse } from 'pcap-parser'
+import pcapParser from 'pcap-parser'
 import { describe, expect, it } from 'vitest'
 import { framesFromPcapParser, openCapture, readCapture } from '../../src/node/index.js'
 import { type CaptureEnd, encodePcap, encodePcapRecord, readableMagic } from '../support/pcap-parser.js'
@@ -70,7 +70,7 @@ describe('framesFromPcapParser', () => {
   it('reads a parser that the caller has, and pauses its stream', async () => {
     const capture = encodePcap(frames)
     const stream = new PassThrough({ highWaterMark: 16_384 })
-    const source = framesFromPcapParser(parse(stream), { batchFrames: 50 })
+    const source = framesFromPcapParser(pcapParser.parse(stream), { batchFrames: 50 })
     let written = 0
     const write = (): void => {
       while (written < capture.length) {
@@ -111,7 +111,7 @@ describe('framesFromPcapParser', () => {
       })(),
       { objectMode: false },
     )
-    const source = framesFromPcapParser(parse(endless))
+    const source = framesFromPcapParser(pcapParser.parse(endless))
     let packets = 0
     for await (const batch of source) packets += batch.count
     expect(packets).toBe(10)
@@ -121,7 +121,7 @@ describe('framesFromPcapParser', () => {
 
   it('refuses nanosecond files and pcapng by name', async () => {
     const refusal = async (capture: Uint8Array): Promise<string> => {
-      const source = framesFromPcapParser(parse(Readable.from([Buffer.from(capture)])))
+      const source = framesFromPcapParser(pcapParser.parse(Readable.from([Buffer.from(capture)])))
       for await (const _ of source) throw new Error('it gave a batch')
       return source.end?.error?.message ?? ''
     }
@@ -134,14 +134,14 @@ describe('framesFromPcapParser', () => {
   it('warns of a version that the parser lets pass', async () => {
     const capture = encodePcap(frames.slice(0, 2))
     capture[4] = 9
-    const source = framesFromPcapParser(parse(Readable.from([Buffer.from(capture)])))
+    const source = framesFromPcapParser(pcapParser.parse(Readable.from([Buffer.from(capture)])))
     for await (const batch of source) expect(batch.count).toBe(2)
     expect(source.end?.warnings).toEqual(['file version 9.4, read as 2.4'])
   })
 
   it('passes on what its stream throws', async () => {
     const failing = new Readable({ read: () => undefined })
-    const source = framesFromPcapParser(parse(failing))
+    const source = framesFromPcapParser(pcapParser.parse(failing))
     setImmediate(() => failing.destroy(new Error('the disk is gone')))
     await expect(
       (async () => {
