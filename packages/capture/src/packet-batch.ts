@@ -53,18 +53,16 @@ export interface ColumnSource {
   float64(length: number): Float64Array
 }
 
-const HEAP: ColumnSource = {
+/** New arrays. */
+export const HEAP_COLUMNS: ColumnSource = {
   uint8: (length) => new Uint8Array(length),
   uint16: (length) => new Uint16Array(length),
   uint32: (length) => new Uint32Array(length),
   float64: (length) => new Float64Array(length),
 }
 
-/** Bytes of a batch for each packet that there is room for. */
-export const PACKET_BATCH_BYTES_PER_PACKET = 81
-
 /** @param columns - default new arrays; all of them zeros. */
-export function createPacketBatch(capacity: number, columns: ColumnSource = HEAP): PacketBatch {
+export function createPacketBatch(capacity: number, columns: ColumnSource = HEAP_COLUMNS): PacketBatch {
   return {
     count: 0,
     firstFrame: 0,

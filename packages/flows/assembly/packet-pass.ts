@@ -322,9 +322,10 @@ function halfSipHash13(words: usize, count: i32, key0: u32, key1: u32): u32 {
   let v2: u32 = key0 ^ 0x6c796765
   let v3: u32 = key1 ^ 0x74656462
   const end = words + (usize(count) << 2)
-  // The words, and the last block, which holds the length in bytes in its top byte.
-  for (let at = words; at <= end; at += 4) {
-    const word: u32 = at === end ? u32(count) << 26 : load<u32>(at)
+  // The words; the last block, which holds the length in bytes in its top byte; three rounds of nothing to finish.
+  for (let at = words; at <= end + 12; at += 4) {
+    const word: u32 = at < end ? load<u32>(at) : at === end ? u32(count) << 26 : 0
+    if (at === end + 4) v2 ^= 0xff
     v3 ^= word
     v0 += v1
     v1 = rotl<u32>(v1, 5) ^ v0
@@ -337,19 +338,6 @@ function halfSipHash13(words: usize, count: i32, key0: u32, key1: u32): u32 {
     v1 = rotl<u32>(v1, 13) ^ v2
     v2 = rotl<u32>(v2, 16)
     v0 ^= word
-  }
-  v2 ^= 0xff
-  for (let round = 0; round < 3; round++) {
-    v0 += v1
-    v1 = rotl<u32>(v1, 5) ^ v0
-    v0 = rotl<u32>(v0, 16)
-    v2 += v3
-    v3 = rotl<u32>(v3, 8) ^ v2
-    v0 += v3
-    v3 = rotl<u32>(v3, 7) ^ v0
-    v2 += v1
-    v1 = rotl<u32>(v1, 13) ^ v2
-    v2 = rotl<u32>(v2, 16)
   }
   return v1 ^ v3
 }

@@ -29,7 +29,7 @@ const SHORT_LOG = 1024
 const LONG_LOG = 4
 
 /** Entries of each log. */
-export function logEntries(capacity: number): number {
+function logEntries(capacity: number): number {
   return ENTRIES_PER_FLOW * capacity
 }
 
@@ -39,15 +39,15 @@ export function activityBytes(capacity: number): number {
 }
 
 /** Fields of a log in `state`, LOG_FIELDS numbers for each kind. */
-export const LOG_FIELDS = 4
+const LOG_FIELDS = 4
 /** Entries so far. */
-export const USED = 0
+const USED = 0
 /** Entries at which it is to be packed. */
-export const LIMIT = 1
+const LIMIT = 1
 /** Flows in it. */
-export const COUNT = 2
+const COUNT = 2
 /** Everything in front of it is dead. */
-export const FIRST = 3
+const FIRST = 3
 
 export class ActivityLog {
   /** USED, LIMIT, COUNT and FIRST of each kind. */

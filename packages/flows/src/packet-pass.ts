@@ -10,7 +10,7 @@
  * refused, and for feature sets that keep more of a packet than its time and size; then the columns are on the
  * heap and each packet goes through the same functions as those that stop a run. The results are the same.
  */
-import { createPacketBatch, PACKET_BATCH_BYTES_PER_PACKET, type PacketBatch } from '@oddflow/capture'
+import { createPacketBatch, type PacketBatch } from '@oddflow/capture'
 import { decodeBase64 } from '@oddflow/core'
 import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import type { CutRule } from './cut-rule.js'
@@ -51,7 +51,7 @@ const MASK = WORDS.indexOf('mask')
 /** The largest batch that has its columns in the pass's memory. */
 const MAXIMUM_OWN_BATCH = 4096
 /** Bytes of the memory beside the columns of table and records: a batch, parameters, scratch and a part of another batch. */
-const OWN_BYTES = MAXIMUM_OWN_BATCH * PACKET_BATCH_BYTES_PER_PACKET + 64 * 1024
+const OWN_BYTES = MAXIMUM_OWN_BATCH * bytesOf(createPacketBatch(1)) + 64 * 1024
 const PAGE_BYTES = 65536
 
 interface WasmMemory {
@@ -209,6 +209,13 @@ export class PacketPass {
     this.#words[MASK] = (slots.length >> 1) - 1
     return this.#run(this.#words.byteOffset, from, to)
   }
+}
+
+function bytesOf(batch: PacketBatch): number {
+  return Object.values(batch).reduce(
+    (sum, column) => sum + (ArrayBuffer.isView(column) ? column.byteLength : 0),
+    0,
+  )
 }
 
 /** The address of a column of the pass's memory. */

@@ -3,22 +3,16 @@
  *
  * Columns are zero at first.
  */
-import type { ColumnSource } from '@oddflow/capture'
+import { type ColumnSource, HEAP_COLUMNS } from '@oddflow/capture'
 
 export interface Space extends ColumnSource {
   int32(count: number): Int32Array
 }
 
-export const HEAP: Space = {
-  uint8: (count) => new Uint8Array(count),
-  uint16: (count) => new Uint16Array(count),
-  int32: (count) => new Int32Array(count),
-  uint32: (count) => new Uint32Array(count),
-  float64: (count) => new Float64Array(count),
-}
+export const HEAP: Space = { ...HEAP_COLUMNS, int32: (count) => new Int32Array(count) }
 
 /** Every column of a buffer begins at a multiple of it. */
-export const COLUMN_ALIGNMENT_BYTES = 64
+const COLUMN_ALIGNMENT_BYTES = 64
 
 /** Columns one behind the other in a buffer that is large enough; nothing is given back. */
 export function spaceIn(buffer: ArrayBuffer): Space {
