@@ -1,28 +1,24 @@
 /** What `update` did, in lines: what was learnt and what not, how the model grew, and why the guard refused. */
 import { plural } from '@oddflow/core'
-import type { LearningOptions, RoundReport, SavedModel } from '@oddflow/detectors'
+import type { LearningCounters, LearningOptions, RoundReport, SavedModel } from '@oddflow/detectors'
 import { printable } from '@oddflow/program'
 
-export function describeUpdate(s: {
+type Counted = 'novel' | 'learnt' | 'heldBack' | 'held' | 'confirmed' | 'disregarded' | 'refused' | 'rounds'
+
+interface UpdateSummary extends Pick<LearningCounters, Counted> {
   readonly model: string
   readonly bytes: number
   readonly rows: number
-  readonly novel: number
   readonly novelToFrozen: number
-  readonly learnt: number
-  readonly heldBack: number
-  readonly held: number
-  readonly confirmed: number
-  readonly disregarded: number
-  readonly refused: number
-  readonly rounds: number
   readonly components: number
   readonly componentsBefore: number
   readonly landmarks: number
   readonly landmarksBefore: number
   readonly threshold: number
   readonly thresholdBefore: number
-}): string[] {
+}
+
+export function describeUpdate(s: UpdateSummary): string[] {
   const lines = [
     `${printable(s.model)}: ${s.bytes} bytes`,
     `  rows        ${s.rows}: ${s.novel} novel as they came, ${s.novelToFrozen} to the model as it was trained`,
