@@ -18,9 +18,9 @@ import { ArgumentError } from '@oddflow/core'
 import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
 import type { Clock } from '../clock.js'
 import { act, ControlError, readBody } from '../devices/control-socket.js'
-import type { Device } from '../devices/device.js'
 import type { DeviceTable } from '../devices/device-table.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
+import type { Device as ShownDevice } from '../page/api.js'
 import type { AlertFeed } from './alert-feed.js'
 import { readPageFiles } from './page-files.js'
 import { isOwnHost, isOwnOrigin } from './same-site.js'
@@ -201,7 +201,7 @@ function cookieIn(header: string | undefined, name: string): string {
 
 const ORDER = { ready: 0, paused: 1, learning: 2, watching: 3 } as const
 
-function shownDevices(table: DeviceTable): { total: number; shown: Device[] } {
+function shownDevices(table: DeviceTable): { total: number; shown: readonly ShownDevice[] } {
   const all = [...table.all()].sort(
     (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
   )

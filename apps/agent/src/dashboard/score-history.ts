@@ -5,15 +5,7 @@
  * threshold), and a sample of SAMPLE decisions for their median: the first ones, then every second, every fourth and so on,
  * so that it spreads over the minute without chance. What is older than the window goes.
  */
-export interface ScoreMinute {
-  /** Start of the minute. */
-  readonly atMicros: number
-  readonly flows: number
-  readonly novel: number
-  /** null where no flow of the minute had a score. */
-  readonly lowest: number | null
-  readonly median: number | null
-}
+import type { ScoreMinute } from '../page/api.js'
 
 export interface ScoreHistory {
   /** @param decision - score − threshold; null where another rule decided. */

@@ -1,4 +1,4 @@
-/** What the agent tells and takes, and how it is asked. The shapes are those of src/dashboard/dashboard.ts. */
+/** What the agent tells and takes, and how it is asked. src/dashboard takes its types of devices and scores from here. */
 export interface Device {
   readonly key: string
   readonly address: string
@@ -12,9 +12,11 @@ export interface Device {
 }
 
 export interface ScoreMinute {
+  /** Start of the minute. */
   readonly atMicros: number
   readonly flows: number
   readonly novel: number
+  /** null where no flow of the minute had a score. */
   readonly lowest: number | null
   readonly median: number | null
 }
