@@ -1,6 +1,7 @@
 /** What the command line and the configuration file ask for, checked. */
 import { UsageError } from '@oddflow/program'
-import { type RunOptions, settingsFrom } from '../config/settings-from.js'
+import type { RunOptions } from '../config/given.js'
+import { settingsFrom } from '../config/settings-from.js'
 import { standardErrorLog } from '../log.js'
 import type { Settings } from '../settings.js'
 

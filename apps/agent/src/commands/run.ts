@@ -2,7 +2,7 @@
 import { jsonLine } from '@oddflow/program'
 import { readCalibrationFile } from '../budget/calibration-file.js'
 import { systemClock } from '../clock.js'
-import type { RunOptions } from '../config/settings-from.js'
+import type { RunOptions } from '../config/given.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import { readModels } from '../pipeline/open-models.js'

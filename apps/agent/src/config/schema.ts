@@ -2,7 +2,7 @@
  * The configuration file's shape. agent.schema.json, for editors, is made from it (test/config/schema.test.ts).
  *
  * Every object is strict: a key that is not known is an error, since a misspelt one would otherwise do nothing.
- * What depends on other keys or on the machine is checked behind it, in settings-from-config.ts.
+ * What depends on other keys or on the machine is checked behind it, in settings-from.ts.
  */
 import * as v from 'valibot'
 import { DAYS } from '../alerts/suppress.js'

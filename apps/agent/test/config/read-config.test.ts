@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { toJsonSchema } from '@valibot/to-json-schema'
 import { describe, expect, it } from 'vitest'
+import type { RunOptions } from '../../src/config/given.js'
 import { parseConfig, pathText } from '../../src/config/read-config.js'
 import { ConfigSchema } from '../../src/config/schema.js'
-import { parseListen, type RunOptions, settingsFrom } from '../../src/config/settings-from.js'
+import { parseListen } from '../../src/config/server-settings.js'
+import { settingsFrom } from '../../src/config/settings-from.js'
 
 const complaintsOf = (text: string): string[] =>
   parseConfig(text).complaints.map(({ line, column, message }) => `${line}:${column}: ${message}`)
