@@ -12,7 +12,7 @@ import { readKnownDevices, writeKnownDevices } from '../devices/device-watch.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import { DEFAULT_DEVICES } from '../settings.js'
-import type { OwnerReport } from '../training/model-room.js'
+import type { OwnerReport } from '../training/model-reports.js'
 import { promiseText } from './models.js'
 import { printTable } from './print-table.js'
 

@@ -11,7 +11,7 @@ import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import type { ModelsPer } from '../training/model-owner.js'
 import { ownerFileName } from '../training/model-owner.js'
-import type { OwnerReport } from '../training/model-room.js'
+import type { OwnerReport } from '../training/model-reports.js'
 import { createModelStore, type KeptModel, type ModelStore } from '../training/model-store.js'
 import { printTable } from './print-table.js'
 

@@ -15,7 +15,7 @@ import type { DeviceReport } from '../devices/device-watch.js'
 import type { EvidenceReport } from '../evidence/evidence.js'
 import type { Delivery } from '../outputs/delivery.js'
 import type { AlertLog } from '../spool/alert-log.js'
-import type { ModelsReport } from '../training/model-room.js'
+import type { ModelsReport } from '../training/model-reports.js'
 import type { WatcherCounts } from './watcher.js'
 
 export interface PacketTotals {

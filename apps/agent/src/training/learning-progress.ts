@@ -1,0 +1,86 @@
+/**
+ * How far the learning of an owner is: the rate that its threshold is to keep, the rows that this takes, and whether a
+ * training is due.
+ *
+ * The rate is the alert budget's over the owner's own flows a day (times its devices; of the whole network's flows where the
+ * budget is the network's), or 1 % without one. Enough is what the threshold's promise takes: with half of the rows held out,
+ * 1/rate of them, or as many rows as there are places for: then the model says what it promises instead.
+ *
+ * Time is the packets'.
+ */
+import { budgetRate, rowsNeeded } from '@oddflow/detectors'
+import type { FlowRecord } from '@oddflow/flows'
+import type { Device } from '../devices/device.js'
+import type { BudgetSettings, DeviceSettings } from '../settings.js'
+import { type Learning, noteOf, type Owner } from './owner-book.js'
+import { LEAST_ROWS } from './train-rows.js'
+
+export interface LearningProgress {
+  /** A verdict was given on this record. */
+  note(record: FlowRecord): void
+  /** Of the latest end of a flow. */
+  readonly latestMicros: number
+  rateFor(learning: Learning): number
+  rowsFor(learning: Learning): number
+  isDue(of: Owner): boolean
+}
+
+/** Where no budget says otherwise, as `oddflow train`. */
+const FALSE_POSITIVE_RATE = 0.01
+const MICROS_PER_HOUR = 3_600_000_000
+const MICROS_PER_DAY = 24 * MICROS_PER_HOUR
+
+export function createLearningProgress(
+  { learnFlows, learnHours }: DeviceSettings,
+  budget: BudgetSettings | null,
+  rowsPerOwner: number,
+): LearningProgress {
+  let latestMicros = 0
+  const network = { flows: 0, firstMicros: Number.POSITIVE_INFINITY }
+  const lastedMicros = (learning: Learning): number =>
+    noteOf(learning, 'lastMicros') - noteOf(learning, 'firstMicros')
+
+  const rateFor = (learning: Learning): number => {
+    if (budget === null) return FALSE_POSITIVE_RATE
+    const own = perDay(noteOf(learning, 'flows'), lastedMicros(learning))
+    if (budget.per === 'network') {
+      const all = perDay(network.flows, latestMicros - network.firstMicros)
+      return budgetRate(budget.falseAlertsPerDay, Math.max(own, all))
+    }
+    return budgetRate(budget.falseAlertsPerDay * Math.max(1, learning.devices.size), own)
+  }
+  const rowsFor = (learning: Learning): number =>
+    Math.min(rowsPerOwner, Math.max(LEAST_ROWS, 2 * rowsNeeded(rateFor(learning))))
+  return {
+    note(record) {
+      latestMicros = Math.max(latestMicros, record.startMicros + record.durationMicros)
+      network.flows++
+      network.firstMicros = Math.min(network.firstMicros, record.startMicros)
+    },
+    get latestMicros() {
+      return latestMicros
+    },
+    rateFor,
+    rowsFor,
+    isDue: ({ learning }) =>
+      learning !== null &&
+      learning.reservoir.count >= LEAST_ROWS &&
+      noteOf(learning, 'flows') >= Math.max(learnFlows, noteOf(learning, 'nextFlows')) &&
+      lastedMicros(learning) >= learnHours * MICROS_PER_HOUR &&
+      learning.reservoir.count >= rowsFor(learning),
+  }
+}
+
+/** Whether the rows of a device make its owner's model. */
+export function mustLearn({ name, model, record }: Owner, device: Device): boolean {
+  if (device.state !== 'learning') return false
+  // what a device shows until it is watched makes its model better
+  if (model === null || (record !== null && name === device.key)) return true
+  const { learningSinceMicros, firstSeenMicros } = device
+  const trainedAt = record?.trainedAtMicros ?? Number.NEGATIVE_INFINITY
+  return learningSinceMicros > firstSeenMicros && learningSinceMicros >= trainedAt
+}
+
+function perDay(flows: number, micros: number): number {
+  return (Math.max(1, flows) * MICROS_PER_DAY) / Math.max(1, micros)
+}

@@ -1,0 +1,74 @@
+/**
+ * What is told of the models that are made here: by `models list`, `devices list`, the counters and the metrics. Plain
+ * data of numbers and names; `reportOwner` makes the part on one owner.
+ */
+import type { LearningProgress } from './learning-progress.js'
+import { isOfNow, noteOf, type Owner } from './owner-book.js'
+
+/** What is told of an owner. */
+export interface OwnerReport {
+  readonly owner: string
+  readonly state: 'waiting' | 'learning' | 'trained' | 'learnt-on' | 'given'
+  /** Of the model in force. */
+  readonly model: string | null
+  readonly previous: string | null
+  /** Rows in the reservoir of one that learns, rows that its model was trained with of one that does not. */
+  readonly rows: number
+  /** Of one that learns: rows with which its threshold keeps what is asked for, as far as there is room; else null. */
+  readonly rowsNeeded: number | null
+  /** Share of normal flows that the model in force flags at most, on average; null without a model. */
+  readonly falseAlarmShare: number | null
+  /** Whether that is within what was asked for; null without a model. */
+  readonly keepsPromise: boolean | null
+  /** Flows seen while learning. */
+  readonly flows: number
+  /** What the last training found; null before one. */
+  readonly unsettledShare: number | null
+}
+
+export interface ModelsReport {
+  readonly owners: { readonly waiting: number; readonly learning: number; readonly withModel: number }
+  readonly trainings: TrainingCounts
+  /** null where models do not learn on. */
+  readonly learning: OnlineReport | null
+  readonly reservoirBytes: number
+  readonly reservoirBytesMaximum: number
+  /** Models found damaged at the start. */
+  readonly damaged: number
+}
+
+export type TrainingCounts = Readonly<Record<'accepted' | 'unsettled' | 'failed', number>>
+
+export interface OnlineReport {
+  /** Of watched devices, by what became of them; `refused` were in rounds that the guard had undone. */
+  readonly rows: {
+    readonly learnt: number
+    readonly heldBack: number
+    readonly disregarded: number
+    readonly refused: number
+    readonly overBudget: number
+    readonly crowded: number
+  }
+  readonly rounds: { readonly accepted: number; readonly refused: number; readonly failed: number }
+  readonly shadow: ShadowCounts
+}
+
+/** Scored flows of owners whose model has learnt on, by whether it and the model as it was trained find them novel. */
+export type ShadowCounts = Readonly<Record<'bothNormal' | 'bothNovel' | 'onlyNow' | 'onlyTrained', number>>
+
+export function reportOwner(of: Owner, progress: LearningProgress): OwnerReport {
+  const { learning, record } = of
+  const calibration = of.model?.saved.threshold.calibration ?? null
+  return {
+    owner: of.name,
+    state: of.isWaiting ? 'waiting' : !isOfNow(of) ? 'learning' : record === null ? 'given' : record.source,
+    model: of.model?.id ?? null,
+    previous: record?.previous?.slice(0, 16) ?? null,
+    rows: learning?.reservoir.count ?? record?.rows ?? 0,
+    rowsNeeded: learning === null ? null : progress.rowsFor(learning),
+    falseAlarmShare: calibration?.bound ?? null,
+    keepsPromise: calibration?.guaranteed ?? null,
+    flows: learning === null ? 0 : noteOf(learning, 'flows'),
+    unsettledShare: of.unsettledShare,
+  }
+}

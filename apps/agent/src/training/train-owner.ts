@@ -1,0 +1,104 @@
+/**
+ * A training of an owner: its rows go to a thread, and the model that comes back is written to disk, then used.
+ *
+ * One that finds the later half of the rows unlike the earlier one (train-rows.ts) changes nothing and is tried again with a
+ * quarter more flows; one that fails or takes too long, with twice as many. With twice the flows there is another training
+ * also after a good one, as long as rows are collected: a device that its first model does not know well gets a better one.
+ */
+import { createHash } from 'node:crypto'
+import type { FlowContract } from '@oddflow/core'
+import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
+import type { Log } from '../log.js'
+import type { LearningProgress } from './learning-progress.js'
+import type { ModelRecord, ModelStore } from './model-store.js'
+import { type Learning, noteOf, type Owner, type OwnerBook, setNote } from './owner-book.js'
+import type { TrainedRows, TrainingJob } from './train-rows.js'
+
+export interface OwnerTrainerOptions {
+  readonly contract: FlowContract
+  readonly book: OwnerBook
+  readonly progress: LearningProgress
+  readonly store: ModelStore
+  readonly train: (job: TrainingJob) => Promise<TrainedRows>
+  /** Of a latest half that is unlike the earlier one, beyond what the threshold promises. */
+  readonly stableShare: number
+  /** A new model is in force. */
+  readonly onTrained: (of: Owner) => void
+  readonly seed: number
+  readonly oddflowVersion: string
+  readonly log: Log
+}
+
+export interface OwnerTrainer {
+  /** Never rejects. */
+  train(of: Owner, learning: Learning): Promise<void>
+  readonly counts: { accepted: number; unsettled: number; failed: number }
+}
+
+export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
+  const { contract, book, progress, store, log, seed, oddflowVersion } = options
+  const counts = { accepted: 0, unsettled: 0, failed: 0 }
+  return {
+    counts,
+    async train(of, learning) {
+      const { reservoir } = learning
+      const flows = noteOf(learning, 'flows')
+      const falsePositiveRate = progress.rateFor(learning)
+      const again = (factor: number): void => {
+        setNote(learning, 'nextFlows', Math.ceil(factor * flows))
+        learning.isDirty = true
+      }
+      try {
+        const trained = await options.train({
+          rows: reservoir.rows().data,
+          contract,
+          onePacketRule: reservoir.onePacketRule(),
+          falsePositiveRate,
+          seed,
+          oddflowVersion,
+        })
+        // forgotten, or told to learn anew, meanwhile
+        if (of.learning !== learning) return
+        of.unsettledShare = trained.unsettledShare
+        if (trained.unsettledShare > options.stableShare) {
+          counts.unsettled++
+          again(1.25)
+          return
+        }
+        const record: ModelRecord = {
+          owner: of.name,
+          sha256: createHash('sha256').update(trained.file).digest('hex'),
+          previous: of.record?.sha256 ?? null,
+          source: 'trained',
+          pinned: false,
+          rows: trained.rows,
+          unsettledShare: trained.unsettledShare,
+          trainedAtMicros: progress.latestMicros,
+        }
+        await store.write(record, trained.file)
+        if (of.learning !== learning) return
+        setNote(learning, 'hasModel', 1)
+        again(2)
+        const saved = decodeModelFile(trained.file)
+        book.putInForce(of, { saved, sha256: record.sha256 }, record)
+        options.onTrained(of)
+        counts.accepted++
+        log.info(`${of.name}: a model of ${trained.rows} rows is in force${shortfall(saved)}`)
+      } catch (error) {
+        counts.failed++
+        again(2)
+        log.warn(
+          `${of.name}: no model was made: ${error instanceof Error ? error.message : error}; trying again`,
+        )
+      }
+    },
+  }
+}
+
+/** What a model promises that does not promise what was asked for. */
+function shortfall({ threshold: { calibration } }: SavedModel): string {
+  const { guaranteed, bound, rowsNeeded } = calibration
+  return guaranteed
+    ? ''
+    : `; its threshold lets up to ${(100 * bound).toPrecision(2)} % of normal flows be flagged; models.rowsPerDevice of ${2 * rowsNeeded} would keep what was asked for`
+}
