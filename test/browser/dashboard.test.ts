@@ -35,6 +35,17 @@ const plug = '02:50:00:00:00:16'
 const hostile = '"><img src=x onerror="window.__pwned=1"><script>window.__pwned=1</script>'
 const nowMicros = Date.now() * 1000
 
+const plugModel = {
+  owner: plug,
+  state: 'learnt-on' as const,
+  model: '89abcdef01234567',
+  previous: '0123456789abcdef',
+  rows: 740,
+  rowsNeeded: null,
+  falseAlarmShare: 0.0123,
+  keepsPromise: false,
+}
+
 /** A dashboard with a few devices and alerts, served on loopback. */
 async function serve() {
   const table = createDeviceTable({ ...DEFAULT_DEVICES, learnHours: 0, learnFlows: 1, stableShare: 1 })
@@ -59,6 +70,15 @@ async function serve() {
   const save = async (): Promise<void> => {
     saves++
   }
+  const rolledBack: unknown[] = []
+  const models = {
+    ownerReport: (key: string) =>
+      key === plug ? { ...plugModel, previous: rolledBack.length > 0 ? null : plugModel.previous } : null,
+    change: async (body: unknown) => {
+      rolledBack.push(body)
+      return { results: [{ owner: plug, refused: null }] }
+    },
+  }
   const dashboard = createDashboard({
     token,
     hosts: ['gateway.example'],
@@ -68,10 +88,11 @@ async function serve() {
     history,
     suppressions,
     devices: { table, save },
+    models,
   })
   const metrics = { contentType: 'text/plain', text: async () => 'metrics\n' }
   const server = await startServer({ host: '127.0.0.1', port: 0 }, metrics, () => true, dashboard)
-  return { server, table, addDevice, addAlert, suppressions, saves: () => saves }
+  return { server, table, addDevice, addAlert, suppressions, rolledBack, saves: () => saves }
 }
 
 interface Answer {
@@ -291,6 +312,31 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
     })
   }, 60_000)
 
+  it('tells of each model what it promises and where it comes from, and goes back by keyboard', async () => {
+    await open({}, signedIn, async (page) => {
+      const row = page.locator(`tr[data-device="${plug}"]`)
+      await row.getByText('trained here, learnt on since').waitFor()
+      expect(await row.textContent()).toContain('at most 1.2 % of normal flows, more than was asked')
+      expect(await page.locator('#health').textContent()).toMatch(
+        /Learnt on140 rows; 3 held back, 2 disregarded.*new only to the model of now 1, only to the trained one 4/,
+      )
+      await page.locator('#alerts article').first().getByText('Why').click()
+      await page.getByText('the model as it was trained finds it normal (score 3.5, threshold -7)').waitFor()
+      await row.getByRole('button', { name: `Approve ${plug}` }).focus()
+      await page.keyboard.press('Tab')
+      await page.keyboard.press('Tab')
+      await page.keyboard.press('Enter')
+      await expect.poll(() => at.rolledBack).toEqual([{ rollback: [plug] }])
+      await row.getByRole('button', { name: /^Roll back/ }).waitFor({ state: 'detached' })
+      expect(
+        await row
+          .getByRole('button')
+          .first()
+          .evaluate((button) => button === document.activeElement),
+      ).toBe(true)
+    })
+  }, 60_000)
+
   it('is text alone, whatever the network says', async () => {
     at.addDevice(hostile, hostile)
     at.addDevice('02:50:00:00:00:17', '192.168.7.17', hostile.slice(0, 63))
@@ -356,6 +402,13 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
           expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
             viewport.width,
           )
+          const tops = await page.evaluate(() =>
+            ['alerts-title', 'devices-title'].map(
+              (id) => document.getElementById(id)?.getBoundingClientRect().top,
+            ),
+          )
+          // beside each other where there is room
+          expect(tops[0] === tops[1]).toBe(name === 'desk')
           const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor)
           expect(back).toBe(colorScheme === 'dark' ? 'rgb(20, 23, 26)' : 'rgb(251, 250, 247)')
           for (const selector of [
@@ -425,6 +478,16 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       )
       await first.stop()
       const second = await runningAgent(config)
+      const [, again = ''] = /dashboard at http:\/\/([^/]+)\//.exec(second.said()) ?? []
+      await open(
+        {},
+        `#token=${told}`,
+        async (page) => {
+          await read(page)
+          expect(await page.locator('#alerts article').count()).toBeGreaterThan(3)
+        },
+        { address: again, close: async () => undefined },
+      )
       expect(second.said()).toMatch(/dashboard at http:\/\/\S+ \(token in \S+dashboard-token\.json\)/)
       expect(second.said()).not.toContain(told)
       await second.stop()

@@ -8,20 +8,23 @@ export interface AlertFeed {
 const MAXIMUM_ALERTS = 100
 const MAXIMUM_BYTES = 524_288
 
-export function createAlertFeed(): AlertFeed {
+/** @param known - those of an earlier run, the oldest first. */
+export function createAlertFeed(known: readonly Uint8Array[] = []): AlertFeed {
   const lines: Uint8Array[] = []
   let first = 0
   let bytes = 0
+  const add = (line: Uint8Array): void => {
+    lines.push(line)
+    bytes += line.length
+    while (lines.length > MAXIMUM_ALERTS || (bytes > MAXIMUM_BYTES && lines.length > 1)) {
+      bytes -= lines[0].length
+      lines.shift()
+      first++
+    }
+  }
+  for (const line of known) add(line)
   return {
-    add(line) {
-      lines.push(line)
-      bytes += line.length
-      while (lines.length > MAXIMUM_ALERTS || (bytes > MAXIMUM_BYTES && lines.length > 1)) {
-        bytes -= lines[0].length
-        lines.shift()
-        first++
-      }
-    },
+    add,
     since(from) {
       const next = first + lines.length
       // a page from before a restart has a larger number than there is, and begins anew

@@ -6,6 +6,7 @@
  *     DELETE /api/session         signs out
  *     GET    /api/state?after=N   health, devices, score history, rules, and the alerts from number N on
  *     POST   /api/devices         { action, devices }, as over the control socket
+ *     POST   /api/models          { rollback: [owner, …] }, as over the control socket
  *     POST   /api/suppressions    { minutes, device?, peer?, protocol?, port?, rule? }
  *     DELETE /api/suppressions    { name }
  *
@@ -20,7 +21,7 @@ import type { Clock } from '../clock.js'
 import { act, ControlError, readBody } from '../devices/control-socket.js'
 import type { DeviceTable } from '../devices/device-table.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
-import type { Device as ShownDevice } from '../page/api.js'
+import type { AgentState, OwnModel, Device as ShownDevice } from '../page/api.js'
 import type { AlertFeed } from './alert-feed.js'
 import { readPageFiles } from './page-files.js'
 import { isOwnHost, isOwnOrigin } from './same-site.js'
@@ -38,6 +39,15 @@ export interface DashboardOptions {
   readonly suppressions: TemporarySuppressions
   /** null where devices are not kept. */
   readonly devices: { readonly table: DeviceTable; readonly save: () => Promise<void> } | null
+  /** null where models are not made here. */
+  readonly models: DashboardModels | null
+}
+
+export interface DashboardModels {
+  /** The model that judges a device; null where nothing is known of its own. */
+  ownerReport(device: string): OwnModel | null
+  /** What a person asked for, as over the control socket. */
+  change(body: unknown): Promise<unknown>
 }
 
 /** Answers a request; false where it is not the dashboard's. */
@@ -46,6 +56,7 @@ export type Dashboard = (request: IncomingMessage, response: ServerResponse) => 
 const MAXIMUM_BODY_BYTES = 65_536
 /** Devices that the page is told of, those that wait for a person first. */
 const MAXIMUM_DEVICES = 200
+const PATHS = ['/api/state', '/api/session', '/api/devices', '/api/models', '/api/suppressions']
 const COOKIE = 'oddflow-session'
 
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
@@ -60,7 +71,7 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 }
 
 export function createDashboard(options: DashboardOptions): Dashboard {
-  const { clock, feed, suppressions, devices } = options
+  const { clock, feed, suppressions, devices, models } = options
   const pages = readPageFiles()
   const sessions = createSessions(options.token, clock)
   const startedMicros = clock.wallMicros()
@@ -90,17 +101,18 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   const stateText = (after: number): string => {
     const { counters, ...rest } = options.snapshot()
     const { json: alerts, next } = feed.since(after)
-    const state = JSON.stringify({
+    const state: Omit<AgentState, 'alerts'> = {
       ...rest,
       nowMicros: clock.wallMicros(),
       counters,
-      devices: devices === null ? null : shownDevices(devices.table),
+      devices: devices === null ? null : shownDevices(devices.table, models),
       minutes: options.history.minutes(),
       suppressions: suppressions.list(clock.wallMicros()),
       next,
       startedMicros,
-    })
-    return `${state.slice(0, -1)},"alerts":${alerts}}`
+    }
+    // alerts are as they were encoded for the outputs (AlertEvent)
+    return `${JSON.stringify(state).slice(0, -1)},"alerts":${alerts}}`
   }
   /** What a person has asked for; resolves to the answer. Rejects where it will not do. */
   const change = async (request: IncomingMessage, path: string): Promise<unknown> => {
@@ -110,6 +122,11 @@ export function createDashboard(options: DashboardOptions): Dashboard {
       const results = act(devices.table, body)
       await devices.save()
       return { results }
+    }
+    if (path === '/api/models') {
+      if (models === null)
+        throw new ControlError('control.request', 'models are not made here: see "models:"')
+      return models.change(body)
     }
     if (path === '/api/suppressions' && request.method === 'POST') {
       return suppressions.add(body, clock.wallMicros())
@@ -157,19 +174,14 @@ export function createDashboard(options: DashboardOptions): Dashboard {
       const after = Number(new URLSearchParams(query).get('after') ?? 0)
       json(response, 200, stateText(Number.isSafeInteger(after) && after >= 0 ? after : 0))
     } else if (
-      (path === '/api/devices' && method === 'POST') ||
+      ((path === '/api/devices' || path === '/api/models') && method === 'POST') ||
       (path === '/api/suppressions' && (method === 'POST' || method === 'DELETE'))
     ) {
       change(request, path).then(
         (value) => json(response, 200, JSON.stringify(value)),
         (error: unknown) => refuse(response, statusOf(error), messageOf(error)),
       )
-    } else
-      refuse(
-        response,
-        ['/api/state', '/api/session', '/api/devices', '/api/suppressions'].includes(path) ? 405 : 404,
-        'there is no such thing to do',
-      )
+    } else refuse(response, PATHS.includes(path) ? 405 : 404, 'there is no such thing to do')
   }
 
   return (request, response) => {
@@ -201,11 +213,17 @@ function cookieIn(header: string | undefined, name: string): string {
 
 const ORDER = { ready: 0, paused: 1, learning: 2, watching: 3 } as const
 
-function shownDevices(table: DeviceTable): { total: number; shown: readonly ShownDevice[] } {
+function shownDevices(
+  table: DeviceTable,
+  models: DashboardModels | null,
+): { total: number; shown: readonly ShownDevice[] } {
   const all = [...table.all()].sort(
     (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
   )
-  return { total: all.length, shown: all.slice(0, MAXIMUM_DEVICES) }
+  const shown = all
+    .slice(0, MAXIMUM_DEVICES)
+    .map((device) => ({ ...device, model: models?.ownerReport(device.key) ?? null }))
+  return { total: all.length, shown }
 }
 
 function statusOf(error: unknown): number {

@@ -14,7 +14,7 @@ export function showAlerts(events: readonly AlertEvent[], onSuppress: (event: Al
 
 function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void): HTMLElement {
   const { oddflow, alert, timestamp } = event
-  const { flow, device, rarity, folded, features, lostInWindow, evidence } = oddflow
+  const { flow, device, rarity, folded, features, shadow, lostInWindow, evidence } = oddflow
   const who = device.mac ?? device.address
   return element(
     'article',
@@ -44,12 +44,15 @@ function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void
         : element(
             'p',
             { class: 'faint' },
-            `score ${numberText(oddflow.score)}, threshold ${numberText(oddflow.threshold)}${
+            `score ${numberText(oddflow.score)}${
+              oddflow.threshold === null ? '' : `, threshold ${numberText(oddflow.threshold)}`
+            }${
               rarity === null
                 ? ''
                 : `; at most ${numberText(100 * rarity.atMost)} % of normal flows score so low (${numberText(rarity.flows)} were compared)`
             }`,
           ),
+      shadow === undefined ? null : element('p', { class: 'faint' }, shadowText(shadow)),
       element(
         'p',
         { class: 'faint' },
@@ -74,6 +77,13 @@ function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void
       ),
     ),
   )
+}
+
+/** What the model said before it learnt on: whether what was learnt made the difference. */
+function shadowText({ novel, score, threshold }: NonNullable<AlertEvent['oddflow']['shadow']>): string {
+  const verdict = novel ? 'finds it new too' : 'finds it normal'
+  const numbers = score === null ? '' : ` (score ${numberText(score)}, threshold ${numberText(threshold)})`
+  return `the model as it was trained ${verdict}${numbers}`
 }
 
 function featureTable({ oddflow: { features } }: AlertEvent): HTMLElement {

@@ -1,4 +1,26 @@
-/** What the agent tells and takes, and how it is asked. src/dashboard takes its types of devices and scores from here. */
+/**
+ * What the agent tells and takes, and how it is asked. These types are the only ones of it: what src/dashboard sends, and
+ * the alerts that src/alerts/eve.ts makes, are declared as them, so that a difference between agent and page does not compile.
+ */
+
+/** Of the model that judges a device: its own, or its group's. */
+export interface OwnModel {
+  /** Whose it is. */
+  readonly owner: string
+  /** Where it comes from (trained here, learnt on since, given by the configuration), or how far it is. */
+  readonly state: 'waiting' | 'learning' | 'trained' | 'learnt-on' | 'given'
+  /** Of the model in force. */
+  readonly model: string | null
+  /** To which a rollback goes. */
+  readonly previous: string | null
+  readonly rows: number
+  readonly rowsNeeded: number | null
+  /** What it promises: share of normal flows that it flags at most, on average. */
+  readonly falseAlarmShare: number | null
+  /** Whether that is within what was asked for. */
+  readonly keepsPromise: boolean | null
+}
+
 export interface Device {
   readonly key: string
   readonly address: string
@@ -9,6 +31,8 @@ export interface Device {
   readonly lastSeenMicros: number
   readonly flows: number
   readonly novelShare: number
+  /** null where models are not made here, or nothing is known of its own. */
+  readonly model: OwnModel | null
 }
 
 export interface ScoreMinute {
@@ -23,11 +47,11 @@ export interface ScoreMinute {
 
 export interface Rule {
   readonly name: string
-  readonly device?: string
-  readonly peer?: string
-  readonly protocol?: string
-  readonly port?: number
-  readonly rule?: string
+  readonly device?: string | undefined
+  readonly peer?: string | undefined
+  readonly protocol?: string | undefined
+  readonly port?: number | undefined
+  readonly rule?: string | undefined
   readonly endsMicros: number
   readonly suppressed: number
 }
@@ -40,7 +64,8 @@ export interface AlertEvent {
     readonly id: string
     readonly rule: string
     readonly score: number | null
-    readonly threshold: number
+    /** null where no model was asked. */
+    readonly threshold: number | null
     readonly summary: string
     readonly device: { readonly mac: string | null; readonly address: string }
     readonly flow: {
@@ -59,6 +84,8 @@ export interface AlertEvent {
       readonly value: number
       readonly nearest: number
     }[]
+    /** What the model said as it was trained, where it has learnt on since. */
+    readonly shadow?: { readonly score: number | null; readonly threshold: number; readonly novel: boolean }
     readonly lostInWindow: number
     readonly evidence?: string
     readonly folded?: { readonly count: number; readonly peers: number; readonly services: number }
@@ -66,6 +93,8 @@ export interface AlertEvent {
 }
 
 export interface AgentState {
+  /** Of the agent's clock. */
+  readonly nowMicros: number
   readonly version: string
   /** Null where every device has its own, or none yet. */
   readonly model: string | null
@@ -94,6 +123,19 @@ export interface AgentState {
       readonly waiting: Readonly<Record<string, number>>
       readonly dropped: Readonly<Record<string, number>>
     }
+    /** null where models are not made here. */
+    readonly models: {
+      /** null where they do not learn on. */
+      readonly learning: {
+        readonly rows: { readonly learnt: number; readonly heldBack: number; readonly disregarded: number }
+        readonly shadow: {
+          readonly bothNormal: number
+          readonly bothNovel: number
+          readonly onlyNow: number
+          readonly onlyTrained: number
+        }
+      } | null
+    } | null
   }
   readonly devices: { readonly total: number; readonly shown: readonly Device[] } | null
   readonly minutes: readonly ScoreMinute[]
@@ -102,6 +144,11 @@ export interface AgentState {
   readonly next: number
   /** Tells one run of the agent from another. */
   readonly startedMicros: number
+}
+
+/** What became of what a person asked for, for each device or owner; null where it was done. */
+export interface ChangeAnswer {
+  readonly results: readonly { readonly refused: string | null }[]
 }
 
 /** What the agent refused, in its words. */

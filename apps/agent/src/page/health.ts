@@ -34,6 +34,25 @@ export function standingOf(state: AgentState): { text: string; isIll: boolean } 
   return { text: 'Watching', isIll: false }
 }
 
+/** What models have learnt since they were trained, and whether that made a difference. */
+function learningFacts(learning: NonNullable<AgentState['counters']['models']>['learning']): Fact[] {
+  if (learning === null) return []
+  const { rows, shadow } = learning
+  const both = shadow.bothNormal + shadow.bothNovel
+  return [
+    {
+      name: 'Learnt on',
+      text: `${numberText(rows.learnt)} rows; ${numberText(rows.heldBack)} held back, ${numberText(rows.disregarded)} disregarded`,
+      isIll: false,
+    },
+    {
+      name: 'As it was trained',
+      text: `same verdict on ${numberText(both)} flows; new only to the model of now ${numberText(shadow.onlyNow)}, only to the trained one ${numberText(shadow.onlyTrained)}`,
+      isIll: false,
+    },
+  ]
+}
+
 function factsOf(state: AgentState): Fact[] {
   const { counters, lagSeconds, outputs } = state
   const { alerts } = counters
@@ -67,6 +86,7 @@ function factsOf(state: AgentState): Fact[] {
       return fact(`Output ${name}`, text, !works || dropped > 0)
     }),
     fact('Model', state.model ?? 'one for each device'),
+    ...learningFacts(counters.models?.learning ?? null),
     fact('Version', state.version),
   ]
 }

@@ -3,7 +3,7 @@
  * shows it. A token in the address is used once and taken out of it.
  */
 import { showAlerts } from './alerts.js'
-import { type AgentState, ask, Refused } from './api.js'
+import { type AgentState, ask, type ChangeAnswer, Refused } from './api.js'
 import { scoreChart } from './chart.js'
 import { showDevices } from './devices.js'
 import { byId, setText } from './dom.js'
@@ -41,9 +41,7 @@ async function signIn(token: string): Promise<void> {
 }
 
 /** Does what a person asked for, says what was refused, and shows what came of it. */
-async function change(
-  work: () => Promise<{ results?: { device: string; refused: string | null }[] }>,
-): Promise<void> {
+async function change(work: () => Promise<Partial<ChangeAnswer>>): Promise<void> {
   const message = byId('message')
   try {
     const { results = [] } = await work()
@@ -68,9 +66,10 @@ function showState(state: AgentState): void {
   const first = state.next - state.alerts.length
   showAlerts(state.alerts.slice(Math.max(0, after - first)), openSuppress)
   after = state.next
-  showDevices(state.devices, (action, device) =>
-    change(() => ask('POST', '/api/devices', { action, devices: [device] })),
-  )
+  showDevices(state.devices, {
+    act: (action, device) => change(() => ask('POST', '/api/devices', { action, devices: [device] })),
+    rollback: (owner) => change(() => ask('POST', '/api/models', { rollback: [owner] })),
+  })
   const chart = byId('scores')
   chart.replaceChildren(scoreChart(state.minutes, chart.clientWidth))
   showHealth(state)

@@ -3,16 +3,21 @@ import { fileError } from '@oddflow/program'
 import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
 import type { AlertFeed } from '../dashboard/alert-feed.js'
 import type { Dashboard } from '../dashboard/dashboard.js'
+import type { RecentAlerts } from '../dashboard/recent-alerts.js'
 import type { ScoreHistory } from '../dashboard/score-history.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
 import type { AgentServer } from '../metrics/server.js'
 import type { Settings } from '../settings.js'
+import type { ModelRoom } from '../training/model-room.js'
+import { modelRoutes } from '../training/model-routes.js'
 import type { AgentEnvironment } from './environment.js'
 
 /** What the dashboard is told while packets pass. */
 export interface DashboardRecords {
   readonly feed: AlertFeed
+  /** Keeps the feed over a restart. */
+  readonly recent: RecentAlerts
   readonly history: ScoreHistory
   readonly suppressions: TemporarySuppressions
 }
@@ -23,17 +28,26 @@ export async function openDashboardRecords(
   { files, log }: AgentEnvironment,
 ): Promise<DashboardRecords | null> {
   if (dashboard === null || state === null) return null
-  const [{ createAlertFeed }, { createScoreHistory }, suppressions] = await Promise.all([
+  const [
+    { createAlertFeed },
+    { createRecentAlerts, readRecentAlerts },
+    { createScoreHistory },
+    suppressions,
+  ] = await Promise.all([
     import('../dashboard/alert-feed.js'),
+    import('../dashboard/recent-alerts.js'),
     import('../dashboard/score-history.js'),
     import('../alerts/temporary-suppressions.js'),
   ])
   const { createTemporarySuppressions, readTemporaryRules, writeTemporaryRules } = suppressions
-  const known = await readTemporaryRules(files, state, log).catch((error: unknown) => {
+  const unreadable = (error: unknown): never => {
     throw fileError('read', state, error)
-  })
+  }
+  const known = await readTemporaryRules(files, state, log).catch(unreadable)
+  const feed = createAlertFeed(await readRecentAlerts(files, state, log).catch(unreadable))
   return {
-    feed: createAlertFeed(),
+    feed,
+    recent: createRecentAlerts(files, state, feed, log),
     history: createScoreHistory(),
     suppressions: createTemporarySuppressions(known, (rules) => writeTemporaryRules(files, state, rules)),
   }
@@ -46,6 +60,7 @@ export async function openServer(
   snapshot: () => AgentSnapshot,
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
+  models: ModelRoom | null,
 ): Promise<AgentServer | null> {
   const { listen } = settings
   if (listen === null) return null
@@ -53,7 +68,7 @@ export async function openServer(
     import('../metrics/metrics.js'),
     import('../metrics/server.js'),
   ])
-  const page = await openDashboard(settings, environment, snapshot, records, devices)
+  const page = await openDashboard(settings, environment, snapshot, records, devices, models)
   const isHealthy = (): boolean => {
     const { outputs, spoolWorks } = snapshot()
     return spoolWorks && outputs.every(({ works }) => works)
@@ -71,6 +86,7 @@ async function openDashboard(
   snapshot: () => AgentSnapshot,
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
+  room: ModelRoom | null,
 ): Promise<{ answer: Dashboard; invitation: string } | null> {
   if (dashboard === null || state === null || records === null) return null
   const [{ openToken }, { createDashboard }] = await Promise.all([
@@ -80,8 +96,10 @@ async function openDashboard(
   const { token, file, isNew } = await openToken(files, state, log).catch((error: unknown) => {
     throw fileError('write', state, error)
   })
+  const models =
+    room === null ? null : { ownerReport: room.ownerReport, change: modelRoutes(room)['/models'] }
   return {
-    answer: createDashboard({ token, hosts: dashboard.hosts, clock, snapshot, devices, ...records }),
+    answer: createDashboard({ token, hosts: dashboard.hosts, clock, snapshot, devices, models, ...records }),
     invitation: isNew ? `#token=${token} (told this once; it is kept in ${file})` : ` (token in ${file})`,
   }
 }

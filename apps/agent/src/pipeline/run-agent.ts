@@ -156,7 +156,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     model: forAnnouncements.model,
     version: VERSION,
   })
-  const server = await openServer(settings, environment, snapshot, records, devices).catch(
+  const server = await openServer(settings, environment, snapshot, records, devices, models).catch(
     async (error: unknown) => {
       for (const each of deliveries) await each.stop()
       await alertLog.close()
@@ -178,6 +178,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
   const progress = createProgress(clock.monotonicMillis)
   const stopTicking = clock.every(TICK_MILLIS, () => {
     devices?.tick()
+    records?.recent.tick()
     models?.tick((key) => devices?.table.get(key) !== undefined)
     overload.tick()
     const now = captureClock.nowMicros()
@@ -235,6 +236,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     await control?.close()
     await devices?.save()
     await models?.save()
+    await records?.recent.save()
     await alertLog.close()
     for (const each of deliveries) await each.stop().catch(() => undefined)
   }

@@ -9,6 +9,7 @@ export function sampleAlertEvent(summary: string): Record<string, unknown> {
     peer: '198.51.100.7',
     flow: { source: '192.168.7.16', destination: '198.51.100.7' },
     lostInWindow: 3,
+    shadow: { score: 3.5, threshold: -7, novel: false, model: '0123456789abcdef' },
   })
   const features = [{ name: 'size3', unit: 'bytes', value: 1400, nearest: 60, typical: 62, gain: 9 }]
   return eveEvent(alert, null, { summary, mode: null, features })
@@ -38,6 +39,13 @@ export function sampleSnapshot(): AgentSnapshot {
         delivered: { eve: 5 },
         dropped: { eve: 0 },
         waiting: { eve: 0 },
+      },
+      models: {
+        learning: {
+          rows: { learnt: 140, heldBack: 3, disregarded: 2, refused: 0, overBudget: 0, crowded: 0 },
+          rounds: { accepted: 2, refused: 0, failed: 0 },
+          shadow: { bothNormal: 900, bothNovel: 5, onlyNow: 1, onlyTrained: 4 },
+        },
       },
     } as unknown as AgentSnapshot['counters'],
     openFlows: 12,
