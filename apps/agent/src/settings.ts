@@ -64,6 +64,8 @@ export interface DeviceSettings {
   readonly floodPerMinute: number
   /** An agent that knows no device raises no alerts of new ones for so long. */
   readonly inventoryMinutes: number
+  /** A registry of MAC prefixes; null: one that is found on the machine, false: none. */
+  readonly vendors: string | false | null
 }
 
 /** Of the rows of models that are made on the gateway, where no model says how. */
@@ -209,6 +211,7 @@ export const DEFAULT_DEVICES: DeviceSettings = {
   maximum: 4096,
   floodPerMinute: 16,
   inventoryMinutes: 60,
+  vendors: null,
 }
 export const DEFAULT_MODELS: ModelsSettings = {
   per: 'device',

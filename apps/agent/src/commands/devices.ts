@@ -32,6 +32,7 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
     device.key,
     device.address,
     device.name?.name ?? '',
+    device.vendor ?? '',
     device.state,
     String(device.flows),
     `${(100 * device.novelShare).toFixed(1)} %`,
@@ -41,7 +42,19 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
     device.randomised ? 'random address' : '',
   ])
   printTable(
-    ['device', 'address', 'name', 'state', 'flows', 'novel now', 'seen for', 'last seen', 'model', ''],
+    [
+      'device',
+      'address',
+      'name',
+      'vendor',
+      'state',
+      'flows',
+      'novel now',
+      'seen for',
+      'last seen',
+      'model',
+      '',
+    ],
     rows,
   )
 }

@@ -5,7 +5,7 @@ import type { Given } from './given.js'
 
 /** Throws UsageError. */
 export function devicesFrom(
-  { options, config, refuse }: Given,
+  { options, config, inFolder, refuse }: Given,
   /** Models are made on the gateway, of devices. */
   isTraining: boolean,
 ): DeviceSettings | null {
@@ -19,6 +19,7 @@ export function devicesFrom(
     maximum: devices.maximum ?? DEFAULT_DEVICES.maximum,
     floodPerMinute: devices.floodPerMinute ?? DEFAULT_DEVICES.floodPerMinute,
     inventoryMinutes: devices.inventoryMinutes ?? DEFAULT_DEVICES.inventoryMinutes,
+    vendors: devices.vendors === false ? false : (inFolder(devices.vendors) ?? DEFAULT_DEVICES.vendors),
   }
   if ((options.state ?? config.state) === undefined && settings.approve === 'manual') {
     refuse(

@@ -255,6 +255,14 @@ export const ConfigSchema = v.strictObject({
       inventoryMinutes: v.optional(
         whole(0, 10_080, 'An agent that knows no device tells of no new ones for so long (60).'),
       ),
+      vendors: v.optional(
+        v.union([
+          v.literal(false),
+          path(
+            'A registry of MAC prefixes by which vendors are named: IEEE oui.txt, Wireshark manuf or nmap-mac-prefixes; found where their packages put them unless it is given. false: none is read.',
+          ),
+        ]),
+      ),
     }),
   ),
   fold: v.optional(

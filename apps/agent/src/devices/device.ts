@@ -31,6 +31,8 @@ export interface Device {
   readonly randomised: boolean
   /** What it calls itself (names/name-finder.ts); null where it has not said. */
   name: ClaimedName | null
+  /** Of its address, by a registry (names/vendor-registry.ts); null where that has none, absent before it was asked. */
+  vendor?: string | null
   state: DeviceState
   readonly firstSeenMicros: number
   /** When it began to learn: as it was first seen, or when a person had it learn anew. */
@@ -130,6 +132,8 @@ export function decodeDevices(value: unknown): Device[] {
       address,
       randomised: isRandomised(key),
       name: nameIn(device.name) ?? null,
+      // where there was none, a registry of now may have one
+      ...(isShortText(device.vendor) ? { vendor: device.vendor } : {}),
       state: state as DeviceState,
       firstSeenMicros: firstSeenMicros as number,
       learningSinceMicros: learningSinceMicros as number,
@@ -144,10 +148,13 @@ export function decodeDevices(value: unknown): Device[] {
 /** undefined for what is none. */
 function nameIn(value: unknown): ClaimedName | undefined {
   const { name, source } = (value ?? {}) as Record<keyof ClaimedName, unknown>
-  const isName = typeof name === 'string' && name !== '' && [...name].length <= MAXIMUM_NAME_CHARACTERS
-  return isName && NAME_SOURCES.includes(source as NameSource)
+  return isShortText(name) && NAME_SOURCES.includes(source as NameSource)
     ? { name, source: source as NameSource }
     : undefined
+}
+
+function isShortText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && [...value].length <= MAXIMUM_NAME_CHARACTERS
 }
 
 function isCount(value: unknown): value is number {

@@ -26,6 +26,8 @@ export interface Device {
   readonly address: string
   /** What it calls itself, and where it said so. */
   readonly name: { readonly name: string; readonly source: string } | null
+  /** By a registry of MAC prefixes; absent or null where there is none. */
+  readonly vendor?: string | null
   readonly randomised: boolean
   readonly state: 'learning' | 'ready' | 'watching' | 'paused'
   readonly lastSeenMicros: number

@@ -87,12 +87,13 @@ function makeRow({ key }: Device): Row {
 }
 
 function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
-  const { key, address, randomised, state, model } = device
+  const { key, address, vendor, randomised, state, model } = device
   const name = device.name?.name ?? key
   setText(row.name, name)
   const details = [
     name === key ? '' : key,
     address === key ? '' : address,
+    vendor ?? '',
     randomised ? 'made-up address' : '',
   ]
   setText(row.detail, details.filter((detail) => detail !== '').join(', '))

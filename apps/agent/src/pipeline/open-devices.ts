@@ -8,6 +8,7 @@ import {
   readKnownDevices,
   writeKnownDevices,
 } from '../devices/device-watch.js'
+import type { VendorSeeker } from '../names/vendor-seeker.js'
 import type { Settings } from '../settings.js'
 import type { ModelRoom } from '../training/model-room.js'
 import { modelRoutes } from '../training/model-routes.js'
@@ -52,6 +53,16 @@ export async function openDevices(
       }
     },
   })
+}
+
+/** null where devices are not kept, or their vendors not asked for. */
+export async function openVendors(
+  { devices }: Settings,
+  { files, log }: AgentEnvironment,
+): Promise<VendorSeeker | null> {
+  if (devices === null || devices.vendors === false) return null
+  const { createVendorSeeker } = await import('../names/vendor-seeker.js')
+  return createVendorSeeker(files, devices.vendors, log)
 }
 
 /** null where there is nobody to ask or nowhere to ask it. */

@@ -20,7 +20,7 @@ import { CaptureClock } from './capture-clock.js'
 import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
 import type { AgentEnvironment } from './environment.js'
 import { createLossHistory } from './loss-history.js'
-import { openControl, openDevices, readDevices } from './open-devices.js'
+import { openControl, openDevices, openVendors, readDevices } from './open-devices.js'
 import { openKeptPackets } from './open-evidence.js'
 import { openModels, readModels } from './open-models.js'
 import { openEve, openLog, startDeliveries } from './open-outputs.js'
@@ -175,9 +175,11 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       await clock.sleep(2)
     }
   }
+  const vendors = await openVendors(settings, environment)
   const progress = createProgress(clock.monotonicMillis)
   const stopTicking = clock.every(TICK_MILLIS, () => {
     devices?.tick()
+    if (devices !== null) vendors?.tick(devices.table.all())
     records?.recent.tick()
     models?.tick((key) => devices?.table.get(key) !== undefined)
     overload.tick()
