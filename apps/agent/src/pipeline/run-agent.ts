@@ -225,6 +225,8 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       log.info('the input has ended; waiting for a signal to stop')
       while (!stop.aborted) await clock.sleep(LONG_MILLIS, stop)
     }
+    // the end of all flows comes before the next time that some are due, and there is none after it
+    stopExpiring()
     await endFlows(watcher, room, environment)
     path.flush()
     await bringOut(alertLog, deliveries, environment)
