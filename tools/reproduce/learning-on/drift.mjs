@@ -8,11 +8,14 @@
  *
  * Updating: novel rows are held until their like came in three periods, ten of them; forgotten by half after 1,000 rows.
  * True novelties come in bursts of two periods, as scans and floods do, so that persistence tells them from drift. Each of
- * their rows is followed: found normal as it came, or confirmed later, or never learnt.
+ * their rows is followed: normal to the frozen model too, found normal as it came, or confirmed later. What they did to the
+ * model is another question, and only a counterfactual answers it: the same stream with the same seeds once more, without
+ * them. Any rows at all change something (a draw for the reservoir falls otherwise), so a third stream has as many normal
+ * rows in their place, and says how much that is.
  *
  * Anew: models trained on as many rows of the changed traffic, which is what there is to be had. The share of novelties
- * that a threshold at so few false positives detects is a step where they stand close together, so it is given for three
- * seeds; AUC is the steadier figure.
+ * that a threshold at so few false positives detects is a step where they stand close together, so AUC stands beside it.
+ * Both at the end, on rows that no model has seen.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -27,13 +30,14 @@ import { aucOf, checkout, loadSet, mean, novelShare, part, trainModel } from './
 const PERIODS = 40
 const CHANGE = 10
 const GRADUAL_PERIODS = 10
+/** Periods from the change on that are looked at by themselves. */
+const SETTLING = 10
 const ROWS = 100
 const TRAINING = 1500
+const SEEDS = [1, 2, 3]
 /** One row in so many is kept from learning, to set the threshold: the default. */
 const HELD_BACK = 5
-/** Seeds of the models that are trained anew. */
-const SEEDS = [1, 2, 3]
-const LEARNING = {
+export const LEARNING = {
   // a round is a period, with whatever novelties are in it
   roundRows: 1000,
   confirmPeriods: 3,
@@ -46,109 +50,156 @@ const BURSTS = [4, 5, 20, 21, 32, 33]
 const BURST_ROWS = 5
 
 export function driftExperiment(data) {
+  const cases = driftCases(data).map((one) => {
+    const runs = SEEDS.map((seed) => run(one, seed))
+    for (const { seed, ...figures } of runs) {
+      const { periods, ...rest } = figures
+      console.log(one.name, seed, JSON.stringify(rest))
+    }
+    return { name: one.name, runs }
+  })
+  return { periods: PERIODS, change: CHANGE, rows: ROWS, bursts: BURSTS, seeds: SEEDS, cases }
+}
+
+/** Rows to train on, those of each period, novelties, and unseen rows of the changed traffic. */
+export function driftCases(data) {
   const cases = []
   for (const set of ['sfrig', 'aecho']) {
-    const { train, novel } = loadSet(data, set)
-    const saved = trainModel(part(train, 0, TRAINING), 1)
+    const { train, normal, novel } = loadSet(data, set)
     const rest = part(train, TRAINING, train.rows)
     for (const kind of ['abrupt', 'gradual']) {
       const amountAt = (period) =>
         kind === 'abrupt'
           ? Number(period >= CHANGE)
           : Math.min(1, Math.max(0, (period - CHANGE + 1) / GRADUAL_PERIODS))
-      cases.push(
-        run({
-          name: `${set}, ${kind}`,
-          saved,
-          novel,
-          rowsAt: (period, rng) => shifted(draw(rest, rng), amountAt(period)),
-        }),
-      )
+      cases.push({
+        name: `${set}, ${kind}`,
+        training: part(train, 0, TRAINING),
+        novel,
+        unseen: shifted(normal, 1),
+        rowsAt: (period, rng, count) => shifted(draw(rest, rng, count), amountAt(period)),
+      })
     }
   }
   const pair = pairRows(data)
   if (pair !== null) {
     const { first, second, novel } = pair
-    const saved = trainModel(part(first, 0, TRAINING), 1)
+    const half = second.rows >> 1
     const rest = part(first, TRAINING, first.rows)
-    cases.push(
-      run({
-        name: 'huebridge, replaced by wemolink',
-        saved,
-        novel,
-        rowsAt: (period, rng) => draw(period < CHANGE ? rest : second, rng),
-      }),
-    )
+    const later = part(second, 0, half)
+    cases.push({
+      name: 'huebridge, replaced by wemolink',
+      training: part(first, 0, TRAINING),
+      novel,
+      unseen: part(second, half, second.rows),
+      rowsAt: (period, rng, count) => draw(period < CHANGE ? rest : later, rng, count),
+    })
   }
-  return { periods: PERIODS, change: CHANGE, rows: ROWS, bursts: BURSTS, cases }
+  return cases
 }
 
-function run({ name, saved, novel, rowsAt }) {
-  const learner = createLearner(saved, { learning: LEARNING, seed: 1 })
-  const rng = createRng(5)
+/** What comes in the periods of bursts, beside the normal rows. */
+const PLANTED = { novelties: 'novelties', nothing: 'nothing', normal: 'normal' }
+
+function run(one, seed) {
+  const { training, novel, unseen, rowsAt } = one
+  const saved = trainModel(training, seed)
+  const { learner, ...result } = walk(one, saved, seed, PLANTED.novelties)
+  const figures = (model) => ({
+    detected: novelShare(model, novel),
+    falsePositives: novelShare(model, unseen),
+    auc: aucOf(model.detector, unseen, novel),
+  })
+  const rng = createRng(100 + seed)
+  const anew = trainModel(
+    concatRows(Array.from({ length: TRAINING / ROWS }, () => rowsAt(PERIODS - 1, rng, ROWS))),
+    seed,
+  )
+  return {
+    seed,
+    ...result,
+    counters: learner.counters,
+    end: {
+      frozen: figures(saved),
+      updating: figures(learner),
+      anew: figures(anew),
+      withoutNovelties: figures(walk(one, saved, seed, PLANTED.nothing).learner),
+      withNormalRows: figures(walk(one, saved, seed, PLANTED.normal).learner),
+    },
+  }
+}
+
+/** The stream, with what is planted in it; the normal rows of it are the same whatever that is. */
+export function walk({ novel, unseen, rowsAt }, saved, seed, planted, { learning = LEARNING, visit = () => {} } = {}) {
+  const learner = createLearner(saved, { learning, seed })
+  const rng = createRng(4 + seed)
+  const plantedRng = createRng(54 + seed)
   const monitor = createDriftMonitor(saved)
-  const followed = followNovelties(learner)
+  const followed = followNovelties(learner, saved)
   const periods = []
   let alarm = null
   for (let period = 0; period < PERIODS; period++) {
-    const normal = rowsAt(period, rng)
-    const bursts = BURSTS.includes(period) ? draw(novel, rng, BURST_ROWS) : part(novel, 0, 0)
-    periods.push({
-      period,
-      frozen: novelShare(saved, normal),
-      updating: novelShare(learner, normal),
-      detectedFrozen: novelShare(saved, novel),
-      detectedUpdating: novelShare(learner, novel),
-    })
+    const normal = rowsAt(period, rng, ROWS)
+    let bursts = part(novel, 0, 0)
+    if (BURSTS.includes(period) && planted !== PLANTED.nothing) {
+      bursts =
+        planted === PLANTED.novelties
+          ? draw(novel, plantedRng, BURST_ROWS)
+          : rowsAt(period, plantedRng, BURST_ROWS)
+    }
+    if (planted === PLANTED.novelties) {
+      periods.push({
+        period,
+        frozen: novelShare(saved, normal),
+        updating: novelShare(learner, normal),
+        detectedFrozen: novelShare(saved, novel),
+        detectedUpdating: novelShare(learner, novel),
+        // one period's AUC is chance where a few hundred rows alike change places with as many novelties
+        auc: period >= CHANGE + SETTLING ? aucOf(learner.detector, unseen, novel) : null,
+      })
+    }
     learner.arrive(normal, { period: period + 1 })
     const report = learner.arrive(bursts, { period: period + 1 })
-    learner.endRound()
+    const round = learner.endRound()
+    visit({ period, learner, normal, bursts, round })
+    if (planted !== PLANTED.novelties) continue
     followed.after(bursts, report, period)
     monitor.add(concatRows([normal, bursts]))
     if (alarm === null && monitor.report().changesCounted > 0) alarm = period
   }
+  if (planted !== PLANTED.novelties) return { learner }
   const of = (key, from, to) => mean(periods.slice(from, to).map((p) => p[key]))
+  const spans = (from, to) => ({ frozen: of('frozen', from, to), updating: of('updating', from, to) })
   const recovered = periods.find(
     (p) => p.period > CHANGE && periods.slice(p.period, p.period + 3).every((q) => q.updating <= 0.05),
   )
-  const lastRows = concatRows([1, 2, 3].map(() => rowsAt(PERIODS - 1, rng)))
-  const trainingRows = concatRows(Array.from({ length: TRAINING / ROWS }, () => rowsAt(PERIODS - 1, rng)))
-  const anew = SEEDS.map((seed) => trainModel(trainingRows, seed))
-  const result = {
-    name,
+  return {
+    learner,
     periods,
-    before: { frozen: of('frozen', 0, CHANGE), updating: of('updating', 0, CHANGE) },
-    during: { frozen: of('frozen', CHANGE, CHANGE + 10), updating: of('updating', CHANGE, CHANGE + 10) },
-    after: { frozen: of('frozen', CHANGE + 10, PERIODS), updating: of('updating', CHANGE + 10, PERIODS) },
+    before: spans(0, CHANGE),
+    during: spans(CHANGE, CHANGE + SETTLING),
+    after: spans(CHANGE + SETTLING, PERIODS),
+    aucAfter: of('auc', CHANGE + SETTLING, PERIODS),
     recoveryPeriods: recovered === undefined ? null : recovered.period - CHANGE,
     alarmPeriod: alarm,
-    detected: {
-      frozen: novelShare(saved, novel),
-      updating: novelShare(learner, novel),
-      anew: anew.map((model) => novelShare(model, novel)),
-    },
-    auc: {
-      frozen: aucOf(saved.detector, lastRows, novel),
-      updating: aucOf(learner.detector, lastRows, novel),
-      anew: anew.map((model) => aucOf(model.detector, lastRows, novel)),
-    },
     novelties: followed.counts,
-    counters: learner.counters,
   }
-  console.log(name, JSON.stringify({ ...result, periods: undefined }))
-  return result
 }
 
-/** What became of the true novelties: a row of theirs that is on hold is gone from there when it is confirmed, unless it was pushed out. */
-function followNovelties(learner) {
-  const counts = { rows: 0, learntAsNormal: 0, confirmed: 0 }
+/**
+ * What became of the true novelties. A row of theirs that is on hold is gone from there when it is confirmed, unless it was
+ * pushed out.
+ */
+function followNovelties(learner, saved) {
+  const counts = { rows: 0, normalToFrozen: 0, learntAsNormal: 0, confirmed: 0 }
   let waiting = []
   return {
     counts,
-    after(bursts, { novel, learnt }, period) {
+    after(bursts, { novel, novelToFrozen, learnt }, period) {
       counts.rows += bursts.rows
+      counts.normalToFrozen += bursts.rows - novelToFrozen
       counts.learntAsNormal += learnt
-      const scaled = scaleRows(learner.detector.scaler, bursts)
+      const scaled = scaleRows(saved.detector.scaler, bursts)
       const key = (rows, i) => rows.data.slice(i * rows.cols, (i + 1) * rows.cols).join()
       const { rows, numbers } = learner.saved().learned.held
       const held = new Set(Array.from({ length: rows.rows }, (_, i) => key(rows, i)))
@@ -166,7 +217,7 @@ function followNovelties(learner) {
   }
 }
 
-function draw(rows, rng, count = ROWS) {
+function draw(rows, rng, count) {
   return takeRows(
     rows,
     Array.from({ length: count }, () => rng.nextBelow(rows.rows)),

@@ -11,7 +11,7 @@ import { createLearner } from '../../../packages/detectors/dist/index.js'
 import { aucOf, loadSet, novelShare, part, trainModel } from './shared.mjs'
 
 const SETS = ['aecho', 'sfrig']
-const SEEDS = [1, 2]
+const SEEDS = [1, 2, 3]
 const CLUSTERS = 4
 const TRAINING = 1250
 const PERIODS = 10

@@ -12,7 +12,7 @@ import { createLearner } from '../../../packages/detectors/dist/index.js'
 import { aucOf, loadSet, mean, median, part, trainModel } from './shared.mjs'
 
 const SETS = ['aecho', 'sfrig', 'ctu']
-const SEEDS = [1, 2]
+const SEEDS = [1, 2, 3]
 const FIRST = 500
 const LAST = 5000
 const STEP = 500

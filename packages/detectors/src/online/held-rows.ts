@@ -3,7 +3,9 @@
  *
  * What has become normal keeps coming; a scan or a flood comes, goes, and comes back another month. So a row is confirmed
  * by enough rows near it that came in enough periods, and in at least every second period of the stretch in which they
- * came, up to now. Without that bursts that have nothing to do with one another add up, however rare they are.
+ * came, up to now. Without that bursts that have nothing to do with one another add up, however rare they are. The rows
+ * near it go with it when each has enough near itself: like is not like's like, and what lies at the edge of something new
+ * is not new in the same way.
  *
  * Near is a kernel of ½ or more, or for gmm a tenth of the mean squared distance between held rows. The buffer is
  * bounded: the oldest give way. How many did is what was held less what was confirmed and what is still there.
@@ -17,24 +19,27 @@ const GAPS = 1
 
 const LOG_2 = log(2)
 
+/** The squared distance at which a kernel of this bandwidth is ½: up to there rows are alike. */
+export function likeReach(bandwidth: number): number {
+  return LOG_2 * bandwidth * bandwidth
+}
+
 /**
- * Whether the held row equal to the one at `start`, which has just come, is confirmed; if so it and the rows near it go to
- * be learnt. Returns how many went.
+ * Whether the held row equal to the one at `start`, which has just come, is confirmed; if so it and the rows near
+ * it that are too go to be learnt. Returns how many went.
  */
 export function confirmHeld(work: LearningWork, rows: Float64Array, start: number): number {
   const { held, space } = work
   const { width } = space
   const h = 'embedding' in work.model ? work.model.embedding.bandwidth : null
-  const reach = h === null ? heldReach(work) : LOG_2 * h * h
-  const near: number[] = []
-  for (let i = 0; i < held.count; i++) {
-    if (squaredDistance(held.data, i * width, rows, start, width) <= reach) near.push(i)
-  }
+  const reach = h === null ? heldReach(work) : likeReach(h)
+  const near = rowsNear(work, rows, start, reach)
   const first = firstPeriodOf(work, near)
   if (first === null) return 0
   const going = new Uint8Array(held.count)
   for (const i of near) {
     if (held.numbers[i]! < first || work.pending.next >= 0) continue
+    if (firstPeriodOf(work, rowsNear(work, held.data, i * width, reach)) === null) continue
     work.pending.push(held.data, i * width, 0)
     going[i] = 1
   }
@@ -42,6 +47,16 @@ export function confirmHeld(work: LearningWork, rows: Float64Array, start: numbe
   for (const value of going) gone += value
   keepInOrder(work, going)
   return gone
+}
+
+/** Places of the held rows near the row at `start`. */
+function rowsNear({ held, space }: LearningWork, rows: Float64Array, start: number, reach: number): number[] {
+  const { width } = space
+  const near: number[] = []
+  for (let i = 0; i < held.count; i++) {
+    if (squaredDistance(held.data, i * width, rows, start, width) <= reach) near.push(i)
+  }
+  return near
 }
 
 /** The period in which the stretch begins that confirms the rows at those places; null where none does. */

@@ -26,12 +26,14 @@ export interface LearningOptions {
   readonly novel?: NovelPolicy
   /** Rows held at a time, 1 … 100,000; default 200; the oldest are dropped. */
   readonly heldRows?: number
-  /** A novel row is confirmed when so many held rows are near it, 1 … 10,000, default 10, … */
+  /** A row becomes a landmark when so many rows are near it, and a novel row is confirmed when so many held ones are, 1 …
+   * 10,000, default 10, … */
   readonly confirmRows?: number
   /** … that came in so many periods, 1 … 10,000, and in at least every second one of the stretch; null, the default: never
    * by itself. */
   readonly confirmPeriods?: number | null
-  /** Default `grow`: 10 landmarks when as many novel rows are to be learnt, to twice those the model has. */
+  /** Default `grow`: 10 landmarks when as many novel rows are to be learnt or the rows learnt have moved, to twice those the
+   * model has. */
   readonly sketch?: SketchPolicy
   /** Default `keep`. `re-estimate`: when landmarks change and the quantile has moved by more than a tenth. */
   readonly bandwidth?: 'keep' | 're-estimate'
@@ -55,8 +57,9 @@ export type NovelPolicy = 'disregard' | 'hold' | 'learn'
 
 export type SketchPolicy =
   | { readonly kind: 'keep' }
-  /** When so many novel rows are to be learnt, and each `everyRounds` unless that is null: `rows` landmarks more, up to
-   * the maximum; then in the places of landmarks drawn at random. */
+  /** When so many novel rows are to be learnt, when the rows learnt have moved away from the landmarks, and each
+   * `everyRounds` unless that is null: `rows` landmarks more, up to the maximum; then in the places of landmarks drawn at
+   * random. */
   | {
       readonly kind: 'grow'
       readonly rows: number

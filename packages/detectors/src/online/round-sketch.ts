@@ -1,10 +1,11 @@
 /**
  * The sketch in a round: whether its landmarks change, to which, and what has to follow.
  *
- * It is time when enough novel rows are to be learnt, or so many rounds have passed. Then the sketch grows up to its
- * cap, or landmarks give way (sketch-update.ts), the bandwidth is taken anew where that is wanted, and all that is in
- * coordinates of the embedding is carried over: mixture and statistics (carry-mixture.ts), the reservoir's points, and
- * what is compared with log-densities.
+ * It is time when enough novel rows are to be learnt, when what was learnt as normal has moved away from the landmarks
+ * (moved-rows.ts), or so many rounds have passed. Then the sketch grows up to its cap, or landmarks give way
+ * (sketch-update.ts), the bandwidth is taken anew where that is wanted, and all that is in coordinates of the embedding
+ * is carried over: mixture and statistics (carry-mixture.ts), the reservoir's points, and what is compared with
+ * log-densities.
  */
 import { type Rng, takeRows } from '@oddflow/core'
 import { exponentFactor, pairDistanceQuantiles } from '@oddflow/linalg'
@@ -12,6 +13,7 @@ import type { EmbeddedMixtureModel, EmbeddingModel, SupportGuardModel } from '..
 import { carryMixture } from './carry-mixture.js'
 import type { LearningWork } from './learning-work.js'
 import { copyStatistics, mixtureOfStatistics, scaleStatistics, totalMass } from './mixture-statistics.js'
+import { rowsHaveMoved } from './moved-rows.js'
 import { newLandmarks } from './new-landmarks.js'
 import { growSketch, replaceLandmarks, type SketchUpdate, withBandwidth } from './sketch-update.js'
 
@@ -23,7 +25,7 @@ export function updateSketch(work: LearningWork, round: number, rng: Rng): Sketc
   const policy = options.sketch
   if (sketch === null || policy.kind === 'keep' || !('embedding' in model)) return 'kept'
   const isTime = policy.everyRounds !== null && round % policy.everyRounds === 0
-  if (work.pending.count < policy.rows && !isTime) return 'kept'
+  if (work.pending.count < policy.rows && !isTime && !rowsHaveMoved(work)) return 'kept'
   const rows = newLandmarks(work, policy.rows, rng)
   if (rows.rows === 0) return 'kept'
   const frozen = work.frozen.detector as EmbeddedMixtureModel
