@@ -130,7 +130,13 @@ function run(one, seed) {
 }
 
 /** The stream, with what is planted in it; the normal rows of it are the same whatever that is. */
-export function walk({ novel, unseen, rowsAt }, saved, seed, planted, { learning = LEARNING, visit = () => {} } = {}) {
+export function walk(
+  { novel, unseen, rowsAt },
+  saved,
+  seed,
+  planted,
+  { learning = LEARNING, visit = () => {} } = {},
+) {
   const learner = createLearner(saved, { learning, seed })
   const rng = createRng(4 + seed)
   const plantedRng = createRng(54 + seed)

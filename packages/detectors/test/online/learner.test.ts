@@ -1,5 +1,7 @@
 import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
+import { maximiseFull } from '../../src/full-covariances.js'
+import { mixtureCovariances } from '../../src/gaussian-mixture.js'
 import type { LearningModel } from '../../src/index.js'
 import {
   calibrateThreshold,
@@ -17,7 +19,10 @@ import {
   type SavedModel,
   scoreSamples,
 } from '../../src/index.js'
-import { scoreScaledRows } from '../../src/online/begin-learning.js'
+import { momentsOf, typedMixtureCovariances } from '../../src/mixture-types/by-covariance-type.js'
+import { regularisationOf, scoreScaledRows } from '../../src/online/begin-learning.js'
+import { createMixtureEvaluator, responsibilitiesInto } from '../../src/online/mixture-evaluator.js'
+import type { LearningMixture } from '../../src/online/mixture-statistics.js'
 import { clusteredRows } from '../rows.js'
 
 const COLUMNS = 5
@@ -273,6 +278,81 @@ describe('the ways of a row', () => {
     expect(learned!.base.masses.every((mass) => mass === 0)).toBe(true)
     expect(learned!.statistics.masses.reduce((a, b) => a + b, 0)).toBeCloseTo(TRAINING + 60, 6)
     expect(() => createLearner(saved, { learning: { reservoirRows: 'all' } })).toThrow(/training rows/)
+  })
+})
+
+describe.each(['full', 'diagonal'] as const)('an update of a gmm with %s covariances', (covariance) => {
+  it('is the batch M-step over training rows and arrivals, to 1e-8', () => {
+    const saved = train({ detector: 'gmm', k: 4, covariance })
+    const before = (saved.detector as LearningModel).mixture as LearningMixture
+    const training = clusteredRows(TRAINING, COLUMNS)
+    const arrivals = clusteredRows(80, COLUMNS, 12)
+    const learner = createLearner(saved, {
+      trainingRows: training,
+      // no round ends, so nothing but the step for what arrives has happened
+      learning: { calibrationShare: 0, guard: null, roundRows: 1000, novel: 'disregard' },
+    })
+    const { novel } = learner.arrive(arrivals)
+    const learnt = takeRows(
+      arrivals,
+      [...novel.keys()].filter((i) => novel[i] === 0),
+    )
+    expect(learnt.rows).toBeGreaterThan(70)
+    const all = concatRows([training, learnt])
+    const responsibilities = matrixOf(all.rows, 4, new Float64Array(all.rows * 4))
+    const evaluator = createMixtureEvaluator(before)
+    for (let i = 0; i < all.rows; i++) {
+      responsibilitiesInto(evaluator, all.data, i * COLUMNS, responsibilities.data, i * 4)
+    }
+    const regularisation = regularisationOf(saved.detector as LearningModel)
+    const full = maximiseFull(all, responsibilities, regularisation)!
+    const batch =
+      covariance === 'full'
+        ? { means: full.means, covariances: mixtureCovariances(full) }
+        : momentsOf(covariance, all, responsibilities, regularisation)
+    const after = (learner.detector as LearningModel).mixture as LearningMixture
+    const covariances =
+      after.covarianceType === 'full' ? mixtureCovariances(after) : typedMixtureCovariances(after)
+    const expectClose = (found: ArrayLike<number>, expected: ArrayLike<number>, scale = 0) => {
+      expect(found.length).toBe(expected.length)
+      for (let i = 0; i < found.length; i++) {
+        const bound = 1e-8 * Math.max(scale, Math.abs(expected[i]!))
+        expect(Math.abs(found[i]! - expected[i]!)).toBeLessThanOrEqual(bound)
+      }
+    }
+    expectClose(after.means.data, batch.means.data)
+    expectClose(covariances, batch.covariances, Math.max(...batch.covariances))
+  })
+})
+
+describe('the time of an arrival', () => {
+  it('is less than a tenth of that of a training', () => {
+    const parameters = checkParameters({})
+    const rows = clusteredRows(2000, COLUMNS)
+    const millisOf = (work: () => void): number => {
+      const begun = process.cpuUsage()
+      work()
+      const { user, system } = process.cpuUsage(begun)
+      return (user + system) / 1000
+    }
+    const middle = (values: number[]) => values.sort((a, b) => a - b)[values.length >> 1]!
+    const training = middle(
+      [1, 2, 3].map((seed) => millisOf(() => fitDetector(rows, parameters, createRng(seed)))),
+    )
+    const learner = createLearner({ ...train(), detector: fitDetector(rows, parameters, createRng(1)) })
+    const arrivals = clusteredRows(300, COLUMNS, 5)
+    const each = middle(
+      [0, 1, 2].map((third) =>
+        millisOf(() => {
+          for (let i = 0; i < 100; i++) {
+            const at = third * 100 + i
+            learner.arrive(part(arrivals, at, at + 1), { assumeNormal: true })
+          }
+        }),
+      ),
+    )
+    expect(learner.counters.rounds).toBe(3)
+    expect(training / (each / 100)).toBeGreaterThan(10)
   })
 })
 

@@ -251,6 +251,65 @@ describe('a new component', () => {
     }
   })
 
+  it.each(['full', 'diagonal'] as const)('is the text evaluated in its own order to 1e-8: %s', (type) => {
+    const [n, d, k] = [300, 3, 2]
+    const sums = incremental(type, rows, responsibilitiesOf(n, k, createRng(6)))
+    const before = mixtureOfStatistics(sums, REGULARISATION)
+    const found = addNewComponent(before, sums, x, 0)
+    const after = mixtureOfStatistics(found.statistics, REGULARISATION)
+    const covariance = (j: number, a: number, b: number): number => {
+      if (type === 'full') return covariancesOf(before)[(j * d + a) * d + b]!
+      return a === b ? covariancesOf(before)[j * d + a]! : 0
+    }
+    // let m = component that assigns highest probability to x: π_m times its density, from Σ by elimination
+    const probability = (j: number): number => {
+      const matrix = Array.from({ length: d }, (_, a) =>
+        Array.from({ length: d }, (_, b) => covariance(j, a, b)),
+      )
+      const rest = Array.from(x, (value, a) => value - before.means.data[j * d + a]!)
+      let determinant = 1
+      let distance = 0
+      for (let a = 0; a < d; a++) {
+        determinant *= matrix[a]![a]!
+        distance += rest[a]! ** 2 / matrix[a]![a]!
+        for (let b = a + 1; b < d; b++) {
+          const factor = matrix[b]![a]! / matrix[a]![a]!
+          rest[b]! -= factor * rest[a]!
+          for (let c = a; c < d; c++) matrix[b]![c]! -= factor * matrix[a]![c]!
+        }
+      }
+      return Math.log(before.weights[j]!) - 0.5 * (distance + Math.log(determinant))
+    }
+    const m = probability(0) >= probability(1) ? 0 : 1
+    expect(found.parent).toBe(m)
+    // v = normalize(x − µ_m), t = vᵀΣ_m v
+    const towards = Array.from(x, (value, a) => value - before.means.data[m * d + a]!)
+    const length = Math.hypot(...towards)
+    let t = 0
+    for (let a = 0; a < d; a++)
+      for (let b = 0; b < d; b++) t += (towards[a]! / length) * covariance(m, a, b) * (towards[b]! / length)
+    // both have the regularisation of an M-step in them once
+    const entries = type === 'full' ? d * d : d
+    const own = covariancesOf(after).subarray(k * entries)
+    const expected = Float64Array.from({ length: entries }, (_, at) =>
+      type === 'diagonal' || at % (d + 1) === 0 ? t : 0,
+    )
+    expectClose(own, expected, t)
+    expectClose(after.means.data.subarray(k * d), x, 0)
+    // π_i = n/(n + 1) π_i, π_{k+1} = 1/(n + 1)
+    expectClose(after.weights, [...Array.from(before.weights, (w) => (n / (n + 1)) * w), 1 / (n + 1)], 0)
+    // y[x] = n/(n + 1) y[x] + 1/(n + 1) f_{k+1}(x), of densities
+    const some = Float64Array.from({ length: 5 }, (_, i) => -2 - i)
+    const alone = Float64Array.from(some, (y) => y / 2)
+    const rescaled = some.slice()
+    rescaleLogDensities(rescaled, alone, n)
+    expectClose(
+      rescaled.map(Math.exp),
+      some.map((y, i) => (n / (n + 1)) * Math.exp(y) + Math.exp(alone[i]!) / (n + 1)),
+      0,
+    )
+  })
+
   it('rescales stored densities to what the grown mixture gives', () => {
     const stored = mixtureLogDensities(mixture, rows)
     const alone = mixtureOfStatistics(takeComponents(more, [2]), REGULARISATION) as MixtureModel

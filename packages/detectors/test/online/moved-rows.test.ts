@@ -1,4 +1,4 @@
-import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'
+import { concatRows, createRng, type Matrix, matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -65,7 +65,12 @@ describe('too few rows as near as landmarks are', () => {
     first.fill(4, 25)
     const second = Float64Array.from(first, (v) => v + 1e-12)
     expect(excessOf(first, second)).toBe(0)
-    expect(excessOf(first, Float64Array.from(first, (v) => v + 1))).toBe(0.5)
+    expect(
+      excessOf(
+        first,
+        Float64Array.from(first, (v) => v + 1),
+      ),
+    ).toBe(0.5)
   })
 })
 

@@ -1,6 +1,7 @@
 /**
- * A mode of behaviour that training lacked, on the paper authors' rows: the frozen model loses at least 0.05 of AUC to it,
- * and an update that has seen it regains as much, which one that changes nothing cannot.
+ * A mode of behaviour that training lacked, on the paper authors' rows: beside a model that had it from the beginning the
+ * frozen one loses at least 0.05 of AUC, and an update that has seen it regains half of that or more, which one that
+ * changes nothing cannot.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -45,7 +46,7 @@ function auc(model: DetectorModel, normal: Matrix, novel: Matrix): number {
 }
 
 describe.skipIf(absent)('a mode that training lacked', () => {
-  it('costs the frozen model 0.05 of AUC, and an update regains it', () => {
+  it('costs the frozen model 0.05 of AUC, and an update regains half of it or more', () => {
     const train = decodeNpyMatrix(readFileSync(join(folder, 'X_train_r0.npy')))
     const test = decodeNpyMatrix(readFileSync(join(folder, 'X_test.npy')))
     const labels = Array.from(decodeNpy(readFileSync(join(folder, 'y_test.npy'))).data, Number)
@@ -63,7 +64,10 @@ describe.skipIf(absent)('a mode that training lacked', () => {
       const inside = rowsOf((cluster) => cluster === mode)
       const outside = rowsOf((cluster) => cluster !== mode)
       if (inside.length < 500 || outside.length < 1500) return []
-      const detector = fitDetector(takeRows(train, outside.slice(0, 800)), checkParameters({}), createRng(1))
+      const trainOn = (rows: number[]) =>
+        fitDetector(takeRows(train, rows), checkParameters({}), createRng(1))
+      const detector = trainOn(outside.slice(0, 800))
+      const whole = trainOn(Array.from({ length: 800 }, (_, i) => i))
       const saved: SavedModel = {
         detector,
         contract: { featureSet: 'rows', featureSetVersion: 1, dimension: train.cols, scaler: 'none' },
@@ -79,14 +83,21 @@ describe.skipIf(absent)('a mode that training lacked', () => {
       learner.endRound()
       return [
         {
+          whole: auc(whole, normal, novel),
           frozen: auc(detector, normal, novel),
           updated: auc(learner.saved().detector, normal, novel),
         },
       ]
     })
+    const lacking = results.filter(({ whole, frozen }) => whole - frozen >= 0.05)
     expect(results.length).toBeGreaterThanOrEqual(2)
-    const regained = results.filter(({ frozen, updated }) => updated - frozen >= 0.05)
-    expect(regained.length).toBeGreaterThanOrEqual(1)
+    expect(lacking.length).toBeGreaterThanOrEqual(1)
+    const isRegained = ({ whole, frozen }: (typeof results)[number], after: number): boolean =>
+      after - frozen >= (whole - frozen) / 2
+    for (const one of lacking) {
+      expect(isRegained(one, one.updated)).toBe(true)
+      expect(isRegained(one, one.frozen)).toBe(false)
+    }
     // and nothing is lost where there was nothing to regain
     for (const { frozen, updated } of results) expect(updated).toBeGreaterThan(frozen - 0.05)
   })
