@@ -63,6 +63,7 @@ function throughAMillion(saved, train) {
     componentsRemoved,
     componentsMerged,
     notPositiveDefinite,
+    replayed: UPDATES,
     sameBytes: Buffer.compare(again, bytes) === 0,
     fileBytes: bytes.length,
   }

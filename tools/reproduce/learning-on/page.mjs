@@ -34,8 +34,9 @@ n rows of which a fifth calibrates the threshold at \`--fpr 0.01\`; the numbers 
   writeFileSync(`${out}.md`, parts.filter(Boolean).join('\n'))
 }
 
-function madeBy({ command, machine, node, loadAverage, seconds }) {
-  return `\n\`${command}\`: ${seconds} s at a load average of ${loadAverage} (${machine}; Node ${node}).\n`
+/** `note`: what has changed since, where figures were not measured again; a new measurement has none. */
+function madeBy({ command, machine, node, loadAverage, seconds, note }) {
+  return `${note === undefined ? '' : `\n${note}\n`}\n\`${command}\`: ${seconds} s at a load average of ${loadAverage} (${machine}; Node ${node}).\n`
 }
 
 function planPart({ setting, sets, first, seeds }, chart, picture) {
@@ -72,9 +73,11 @@ ${rows.join('\n')}
 ${picture('auc', chart.lines(curves, { x: 'n', y: 'auc', series: 'way', facet: 'set', xLabel: 'rows', yLabel: 'AUC' }))}
 
 Where nothing but the mixture learns, AUC stays what it was; training anew changes landmarks too, and on these sets loses AUC with
-more rows. So does a sketch that grows each round. On sfrig it loses .2 with seed 1 in one round: the mixture alone moves by .05
-there, and the rest is the support guard's, for which a row drawn as a landmark vouches for the novelties around it.
-By default landmarks come only when something new is to be learnt.
+more rows. A sketch that grows each round once lost .2 on sfrig in one round, the one in which a row came that was said to be
+normal and equals some 170 of the novelties to the last digit (three of the set's normal rows do): as a landmark it vouched for
+all of them. Now a row becomes one only where ten like it are there: sfrig at 5,000 with seeds 1, 2, 3: .958, .942, .957,
+and before .841, .948, .909.
+By default landmarks come only when something new is to be learnt or the rows learnt have moved.
 
 ${picture(
   'time',
@@ -175,6 +178,7 @@ A gradual change is learnt row by row, and nothing is ever novel enough to be co
 confirmed, they stayed where the traffic had been, and on sfrig novelties that were no farther from them passed with the normal
 rows: AUC .633, .876 and .774 over the same periods and seeds. Landmarks now follow when the rows that were learnt lie farther
 from them than landmarks lie from one another. The price is in the abrupt sfrig case, which had .876, .865 and .893.
+Weakest is the replaced device: its false positives stay above 5 % in some of any three periods, and AUC below that of training anew.
 
 ### Learnt from the true novelties
 
@@ -189,8 +193,20 @@ ${novelties.join('\n')}
 
 The share of novelties that is detected at so few false positives is a step: these sets' novelties stand close together, all a
 little above the threshold or all a little below it, so it moves by tens of points where AUC moves by hundredths.
-Nothing tells a novelty that the model finds normal from a normal row, without labels.
+In the mean of all cases and seeds the novelties change AUC by ${meanDifference(cases, 'updating')}, as many normal rows in their place by ${meanDifference(cases, 'withNormalRows')}.
+
+Nothing tells a novelty that the model finds normal from a normal row, without labels. Those confirmed in the aecho cases came in a
+stretch of normal rows of a rare kind, which lie as far from one another as from the novelties (0.4 to 0.8 of a bandwidth; most
+rows that are confirmed have their like within 0.1). A closer reach would be chosen for this case, so there is none.
+A row on hold goes only when it has enough near itself, which keeps out some of them.
 ${madeBy(setting)}`
+}
+
+function meanDifference(cases, way) {
+  const differences = cases.flatMap(({ runs }) =>
+    runs.map(({ end }) => end[way].auc - end.withoutNovelties.auc),
+  )
+  return signed(differences.reduce((sum, value) => sum + value / differences.length, 0))
 }
 
 function points(value) {
@@ -229,18 +245,22 @@ ${picture('poison', chart.lines(curves, { x: 'day', y: 'detected', series: 'way'
 ${madeBy(setting)}`
 }
 
-function millionPart(m) {
+function millionPart({ setting, updates, batch, models }) {
   const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`
-  const [first] = m.samples
-  const last = m.samples[m.samples.length - 1]
-  const largest = Math.max(...m.samples.map((s) => s.heapUsed + s.arrayBuffers))
+  const whole = (number) => number.toLocaleString('en')
+  const lines = models.map((m) => {
+    const memory = m.samples.map((s) => s.heapUsed + s.arrayBuffers)
+    return `| ${m.name} | ${m.microsPerUpdate.toFixed(0)} | ${megabytes(memory[0])}, ${megabytes(memory[memory.length - 1])}, ${megabytes(Math.max(...memory))} | ${m.componentsAdded}, ${m.componentsRemoved}, ${m.componentsMerged} | ${m.notPositiveDefinite} | ${m.sameBytes ? 'the same bytes' : 'OTHER BYTES'} (the first ${whole(m.replayed)}) | ${whole(m.fileBytes)} |`
+  })
   return `## A million rows
 
-${m.updates.toLocaleString('en')} rows, ${m.batch} an arrival (Method 1, a reservoir of 200, forgetting by half in 2,000 rows, components added for what is
-novel): ${m.microsPerUpdate.toFixed(0)} µs a row. Heap and buffers after garbage collection: ${megabytes(first.heapUsed + first.arrayBuffers)} after ${first.updates.toLocaleString('en')}, ${megabytes(last.heapUsed + last.arrayBuffers)} at the end, ${megabytes(largest)} at
-most. ${last.componentsAdded} components came, ${last.componentsRemoved} died and ${last.componentsMerged} were merged; ${m.notPositiveDefinite} covariances were found not positive definite
-after a round. The first ${m.replayed.toLocaleString('en')} rows once more give ${m.sameBytes ? 'the same bytes' : 'OTHER BYTES'} (${m.fileBytes} at the end).
-${madeBy(m.setting)}`
+${whole(updates)} rows, ${batch} an arrival (Method 1, a reservoir of 200, forgetting by half in 2,000 rows, components added for what is
+novel). Heap and buffers after garbage collection: after ${whole(models[0].samples[0].updates)}, at the end, at most.
+
+| model | µs a row | memory | components that came, died, were merged | covariances not positive definite | again | bytes of the file |
+|---|--:|---|---|--:|---|--:|
+${lines.join('\n')}
+${madeBy(setting)}`
 }
 
 /** Charts as SVG, drawn by the library that the report uses. */
