@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRng } from '@oddflow/core'
@@ -6,7 +6,7 @@ import { type Trial, trialKey } from '@oddflow/evaluation'
 import { afterAll, describe, expect, it } from 'vitest'
 import { readTrials } from '../src/run/trials-file.js'
 import { runBench } from './support/run-bench.js'
-import { writeSmallData } from './support/small-data.js'
+import { encodeLabels, writeSmallData } from './support/small-data.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -84,6 +84,37 @@ describe('oddflow-bench reproduce', () => {
     expect(readFileSync(trials).equals(before)).toBe(true)
     const other = await runBench([...few, '--machine', 'nano'])
     expect(other.stderr).toContain('8 trials asked for, 0 were there, 8 made')
+  }, 60_000)
+
+  it('makes a trial once when a name is given twice', async () => {
+    const trials = join(folder, 'twice.jsonl')
+    const args = command(trials, '--tuning', 'none', '--repeats', '1', '--datasets', 'blue,blue')
+    args[args.indexOf('--detectors') + 1] = 'pca,nearest,pca'
+    const twice = await runBench(args)
+    expect(twice).toMatchObject({ code: 0 })
+    expect(twice.stderr).toContain('2 trials asked for, 0 were there, 2 made')
+    expect((await runBench(args)).stderr).toContain('2 trials asked for, 2 were there, 0 made')
+  }, 60_000)
+
+  it('fails of a test set of one class that data set alone, and verify finds it', async () => {
+    const place = writeSmallData(join(folder, 'one-class'), ['blue', 'green'], 1)
+    const labels = join(place.data, 'blue', 'y_test.npy')
+    writeFileSync(labels, encodeLabels(Array(40).fill(0)))
+    const trials = join(folder, 'one-class.jsonl')
+    const args = command(trials, '--tuning', 'none', '--repeats', '1')
+    args[args.indexOf('--data') + 1] = place.data
+    const { code, stderr } = await runBench(args)
+    expect(code).toBe(1)
+    expect(stderr).toContain(`${labels}: expected normal rows (0) and novel ones (1), found no novel one\n`)
+    expect(stderr).toContain('8 trials asked for, 0 were there, 4 made, 4 failed')
+    expect(readTrials(trials).map(({ dataset }) => dataset)).toEqual(Array(4).fill('green'))
+    writeFileSync(join(place.data, 'green', 'y_val_r0.npy'), encodeLabels(Array(32).fill(1)))
+    const verified = await runBench(['data', 'verify', place.data, '--manifests', place.manifests])
+    expect(verified.code).toBe(1)
+    expect(verified.stdout.split('\n').slice(0, 2)).toEqual([
+      expect.stringMatching(/^blue: .*y_test\.npy: expected .* no novel one$/),
+      expect.stringMatching(/^green: .*y_val_r0\.npy: expected .* no normal one$/),
+    ])
   }, 60_000)
 
   it('refuses to add to trials of other rows', async () => {

@@ -11,6 +11,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { lstatSync, readdirSync, unlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import { isRunning } from './is-running.js'
 
 const STALE_AFTER_MILLIS = 3600 * 1000
 
@@ -47,16 +48,6 @@ function namesIn(folder: string): string[] {
     return readdirSync(folder)
   } catch {
     return [] // a folder may take files and not show them
-  }
-}
-
-/** Also where it is somebody else's, which may not be signalled. */
-function isRunning(id: number): boolean {
-  try {
-    process.kill(id, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH'
   }
 }
 

@@ -1,8 +1,9 @@
 /** Values of options as the command line gives them: each parser takes one or says what was expected. */
 import { InvalidArgumentError } from 'commander'
 
+/** Each once, in the order in which they first came: what is asked for twice is not done twice. */
 export function names(value: string): string[] {
-  const found = value.split(',').map((name) => name.trim())
+  const found = [...new Set(value.split(',').map((name) => name.trim()))]
   if (found.includes('')) throw new InvalidArgumentError('expected names separated by commas')
   return found
 }

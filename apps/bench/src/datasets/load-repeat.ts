@@ -13,7 +13,7 @@ import { drawLabelled, drawProtocol, PAPER_PROTOCOL, type TestSample } from '@od
 import { hashMatrices } from './hash-rows.js'
 import type { CapturesManifest, Manifest, RowsManifest } from './manifest.js'
 import { pooledFeatures, poolFolder, readPools } from './pools.js'
-import { readLabels, readRows } from './read-npy.js'
+import { readLabels, readRows, requireBothClasses } from './read-npy.js'
 
 export interface LabelledMatrix {
   readonly rows: Matrix
@@ -78,6 +78,7 @@ function loadRows(manifest: RowsManifest, folder: string, repeat: number, seed: 
   const train = readRows(join(folder, `X_train_r${repeat}.npy`), manifest.dimension)
   const validation = labelled(`X_val_r${repeat}.npy`, `y_val_r${repeat}.npy`)
   const test = labelled('X_test.npy', 'y_test.npy')
+  requireBothClasses(test.isNovel, join(folder, 'y_test.npy'))
   const rng = createRng(seed).fork(`protocol ${manifest.name}`)
   const sampled = sample(test, PAPER_PROTOCOL.test, rng.fork('test'))
   return {

@@ -15,6 +15,15 @@ export function readRows(path: string, dimension: number): Matrix {
   })
 }
 
+/** Throws DataError that begins with the path when `labels` are of one class alone. */
+export function requireBothClasses(labels: Matrix, path: string): void {
+  for (const [label, kind] of ['normal', 'novel'].entries()) {
+    if (!labels.data.includes(label)) {
+      throw new DataError(`${path}: expected normal rows (0) and novel ones (1), found no ${kind} one`)
+    }
+  }
+}
+
 /** One column of 0 (normal) and 1 (novel), as many as there are rows. */
 export function readLabels(path: string, rows: number): Matrix {
   return inFile(path, () => {

@@ -7,6 +7,7 @@ import { captureFiles } from './capture-files.js'
 import { datasetFolder, loadRepeat } from './load-repeat.js'
 import type { CapturesManifest, Features, Manifest, RowsManifest } from './manifest.js'
 import { pooledFeatures, poolFolder, readPoolRecord, readPools } from './pools.js'
+import { requireBothClasses } from './read-npy.js'
 
 export interface Finding {
   readonly ok: boolean
@@ -55,7 +56,8 @@ function verifyRows(manifest: RowsManifest, data: string, folder: string): Findi
     )
   }
   const sizes = repeats.map((repeat) => {
-    const { train, tests } = loadRepeat(manifest, data, repeat, 1)
+    const { train, validation, tests } = loadRepeat(manifest, data, repeat, 1)
+    requireBothClasses(validation.isNovel, join(folder, `y_val_r${repeat}.npy`))
     return `${train.rows} + ${tests[0]?.data.rows.rows}`
   })
   const hashed = manifest.sha256 === null ? 'no hashes to compare' : 'hashes agree'

@@ -3,26 +3,24 @@
  *
  * A run that is killed may leave a line without its end. Such a line was never a trial: it is cut off before the
  * next is written, and its work is done again. Anything else that is not a trial is an error with its line number,
- * because it would mean that the file is not what it was. A lock beside the file keeps a second run out; one left
- * behind by a run that is gone is taken over.
+ * because it would mean that the file is not what it was. A lock keeps a second run out (file-lock.ts).
  */
 import {
   closeSync,
   existsSync,
   fsyncSync,
   ftruncateSync,
-  mkdirSync,
   openSync,
   readFileSync,
-  rmSync,
   statSync,
-  writeFileSync,
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { FormatError } from '@oddflow/core'
 import { decodeTrial, encodeTrial, type Trial, trialKey } from '@oddflow/evaluation'
-import { FileError, inFile } from '../errors.js'
+import { inFile } from '../errors.js'
+import { makeFolder } from '../output/make-folder.js'
+import { realTarget, takeLock } from './file-lock.js'
 
 /** A quarter of a million trials. */
 const MAXIMUM_FILE_BYTES = 500_000_000
@@ -51,38 +49,48 @@ export function readTrials(path: string, keyOf: KeyOf = trialKey): Trial[] {
   })
 }
 
-/** Opens, or makes, a file to append to. Throws FileError when another run has it open. */
+/**
+ * Opens, or makes, a file to append to. Throws FileError when another run has it open. A trial whose key is there is
+ * refused by `append`, and the file stays as it was.
+ */
 export function openTrials(path: string, keyOf: KeyOf = trialKey): TrialsFile {
-  return inFile(path, () => {
-    mkdirSync(dirname(path), { recursive: true })
-    const lock = `${path}.lock`
-    takeLock(lock)
-    try {
-      if (existsSync(path)) checkSize(path)
-      const file = openSync(path, 'a+')
-      const bytes = readFileSync(path)
-      const whole = wholeLines(bytes)
-      const trials = parse(bytes.subarray(0, whole), keyOf)
-      if (whole < bytes.length) ftruncateSync(file, whole)
-      return {
-        trials,
-        tornBytes: bytes.length - whole,
-        append(trial) {
-          inFile(path, () => {
-            writeWhole(file, Buffer.from(`${encodeTrial(trial)}\n`))
-            fsyncSync(file)
-          })
-        },
-        close() {
-          closeSync(file)
-          rmSync(lock, { force: true })
-        },
-      }
-    } catch (error) {
-      rmSync(lock, { force: true })
-      throw error
+  return inFile(path, () => openLocked(path, keyOf), 'write')
+}
+
+function openLocked(path: string, keyOf: KeyOf): TrialsFile {
+  makeFolder(dirname(path))
+  const target = realTarget(path)
+  const release = takeLock(target)
+  try {
+    if (existsSync(target)) checkSize(target)
+    const file = openSync(target, 'a+')
+    const bytes = readFileSync(file)
+    const whole = wholeLines(bytes)
+    const trials = parse(bytes.subarray(0, whole), keyOf)
+    const keys = new Set(trials.map(keyOf))
+    if (whole < bytes.length) ftruncateSync(file, whole)
+    return {
+      trials,
+      tornBytes: bytes.length - whole,
+      append(trial) {
+        const write = (): void => {
+          const key = keyOf(trial)
+          if (keys.has(key)) throw new FormatError('trials', `there is a trial of ${key} already`)
+          writeWhole(file, Buffer.from(`${encodeTrial(trial)}\n`))
+          fsyncSync(file)
+          keys.add(key)
+        }
+        inFile(path, write, 'write')
+      },
+      close() {
+        closeSync(file)
+        release()
+      },
     }
-  })
+  } catch (error) {
+    release()
+    throw error
+  }
 }
 
 function writeWhole(file: number, bytes: Uint8Array): void {
@@ -101,7 +109,7 @@ function wholeLines(bytes: Uint8Array): number {
 }
 
 function parse(bytes: Uint8Array, keyOf: KeyOf): Trial[] {
-  const seen = new Set<string>()
+  const lineOf = new Map<string, number>()
   const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   return text
     .split('\n')
@@ -110,38 +118,18 @@ function parse(bytes: Uint8Array, keyOf: KeyOf): Trial[] {
       try {
         const trial = decodeTrial(line)
         const key = keyOf(trial)
-        if (seen.has(key)) throw new FormatError('trials', `there are two trials of ${key}`)
-        seen.add(key)
+        const before = lineOf.get(key)
+        if (before !== undefined) {
+          throw new FormatError(
+            'trials',
+            `there are two trials of ${key}: remove this line or line ${before}`,
+          )
+        }
+        lineOf.set(key, i + 1)
         return trial
       } catch (error) {
         if (error instanceof FormatError) throw new FormatError('trials', `line ${i + 1}: ${error.message}`)
         throw error
       }
     })
-}
-
-function takeLock(lock: string): void {
-  for (let attempt = 0; ; attempt++) {
-    try {
-      writeFileSync(lock, `${process.pid}\n`, { flag: 'wx' })
-      return
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt === 3) throw error
-    }
-    const owner = Number(readFileSync(lock, 'utf8'))
-    if (owner !== process.pid && isAlive(owner)) {
-      throw new FileError('file.locked', `another run (process ${owner}) has it open; if not, remove ${lock}`)
-    }
-    rmSync(lock, { force: true })
-  }
-}
-
-function isAlive(pid: number): boolean {
-  if (!Number.isSafeInteger(pid) || pid < 1) return false
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
 }

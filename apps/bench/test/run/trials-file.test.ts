@@ -53,9 +53,22 @@ describe('the trials file', () => {
     expect(() => openTrials(path)).toThrow(`${path}: trials: line 2: trial: dataset`)
     expect(existsSync(`${path}.lock`)).toBe(false)
     writeFileSync(path, `${encodeTrial(a)}\n${encodeTrial({ ...a, trainMillis: 1 })}\n`)
-    expect(() => readTrials(path)).toThrow(/line 2: .*two trials of ctu-rows/)
+    expect(() => readTrials(path)).toThrow(/line 2: .*two trials of ctu-rows.*or line 1/)
     writeFileSync(path, Buffer.from([0xff, 0xfe, 0x0a]))
     expect(() => readTrials(path)).toThrow(OddFlowError)
+  })
+
+  it('takes no trial that is there already, and stays as it was', () => {
+    const path = newPath()
+    writeFileSync(path, `${encodeTrial(a)}\n`)
+    const file = openTrials(path)
+    file.append(b)
+    for (const again of [a, { ...b, trainMillis: 1 }]) {
+      expect(() => file.append(again)).toThrow(`${path}: trials: there is a trial of ctu-rows`)
+    }
+    file.append(c)
+    file.close()
+    expect(readTrials(path)).toEqual([a, b, c])
   })
 
   it('keeps a second run out while the first lives, and takes over from one that is gone', () => {
