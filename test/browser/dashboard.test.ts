@@ -52,7 +52,7 @@ async function serve() {
   const addDevice = (key: string, address: string, name?: string): void => {
     const device = table.add(key, address, nowMicros)
     if (device === undefined) return
-    table.note(device, false, nowMicros)
+    table.note(device, false, nowMicros, true)
     if (name !== undefined) device.name = { name, source: 'dhcp' }
   }
   addDevice(plug, '192.168.7.16')

@@ -326,6 +326,48 @@ function normalCaptures() {
   return sets
 }
 
+function inOrder(captures, order) {
+  if (order === 'name') return captures
+  const timeOf = (capture) => {
+    const told = execFileSync(process.execPath, [
+      join(root, 'apps/trainer/dist/main.js'),
+      'info',
+      capture,
+      '--format',
+      'json',
+    ])
+    return JSON.parse(String(told)).firstTimestampMicros
+  }
+  const times = new Map(captures.map((capture) => [capture, timeOf(capture)]))
+  return [...captures].sort((a, b) => times.get(a) - times.get(b))
+}
+
+/** All captures in turn, each device watched as soon as its model has proved itself. */
+async function normalOfDevices(name, captures) {
+  const state = join(folder, `state-${name}`)
+  const config = join(folder, `${name}.json`)
+  const settings = { learnHours: 0, learnFlows: 200, approve: 'auto' }
+  writeFileSync(config, JSON.stringify({ models: { features: { cutSeconds: 5 } }, devices: settings, state }))
+  const all = { flows: 0, novel: 0 }
+  let counters
+  for (const capture of captures) {
+    counters = await startAgent(['-c', config, '--read', capture, '--eve', eve, '--no-fold']).end()
+    promise('sums', sums(counters))
+    all.flows += counters.verdicts.score
+    all.novel += counters.novel.score
+  }
+  const watched = { flows: 0, novel: 0 }
+  for (const device of JSON.parse(readFileSync(join(state, 'devices.json'), 'utf8')).devices) {
+    watched.flows += device.watchedFlows
+    watched.novel += device.watchedNovel
+  }
+  return {
+    learning: { flows: all.flows - watched.flows, novel: all.novel - watched.novel },
+    watched,
+    devices: counters.devices.byState,
+  }
+}
+
 async function normal() {
   const results = []
   for (const [name, captures] of Object.entries(normalCaptures())) {
@@ -342,22 +384,10 @@ async function normal() {
     results.push({ name, promised: 0.01, ...total })
   }
   const results2 = []
-  for (const [name, captures] of Object.entries(normalCaptures())) {
-    const state = join(folder, `state-${name}`)
-    const config = join(folder, `${name}.json`)
-    const devices = { learnHours: 0, learnFlows: 200, approve: 'auto' }
-    writeFileSync(config, JSON.stringify({ models: { features: { cutSeconds: 5 } }, devices, state }))
-    const total = { verdicts: 0, watchedAlerts: 0, trained: 0, learning: 0 }
-    for (const capture of captures) {
-      const counters = await startAgent(['-c', config, '--read', capture, '--eve', eve, '--no-fold']).end()
-      promise('sums', sums(counters))
-      total.verdicts += counters.verdicts.score
-      total.watchedAlerts += counters.novel.total - counters.alerts.held
-      total.trained = counters.models.owners.withModel
-      total.learning = counters.devices.byState.learning
-      total.watching = counters.devices.byState.watching
+  for (const order of ['name', 'time']) {
+    for (const [name, captures] of Object.entries(normalCaptures())) {
+      results2.push({ name, order, ...(await normalOfDevices(`${order}-${name}`, inOrder(captures, order))) })
     }
-    results2.push({ name, ...total })
   }
   tell({ oneModel: results, modelsOfDevices: results2 })
 }

@@ -1,5 +1,5 @@
 export * from './alert-budget/alert-budget.js'
-export { type Interval, poissonInterval } from './alert-budget/count-intervals.js'
+export { binomialInterval, type Interval, poissonInterval } from './alert-budget/count-intervals.js'
 export {
   createTailScoreCollector,
   TAIL_CAPACITY,

@@ -4,6 +4,7 @@
  * A running agent is asked and told by its control socket. Where none is at work in the state folder, the command
  * reads and changes what the last one has kept there.
  */
+import { binomialInterval } from '@oddflow/detectors'
 import { jsonLine, printable, UsageError } from '@oddflow/program'
 import { type ActionResult, act, askDevices, askToAct } from '../devices/control-socket.js'
 import type { Device } from '../devices/device.js'
@@ -36,6 +37,7 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
     device.state,
     String(device.flows),
     `${(100 * device.novelShare).toFixed(1)} %`,
+    achievedText(device),
     `${((device.lastSeenMicros - device.firstSeenMicros) / 3_600_000_000).toFixed(1)} h`,
     new Date(device.lastSeenMicros / 1000).toISOString().slice(0, 19),
     modelText(device),
@@ -50,6 +52,7 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
       'state',
       'flows',
       'novel now',
+      'since watched',
       'seen for',
       'last seen',
       'model',
@@ -59,12 +62,28 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
   )
 }
 
+/** What came of the promise: the share of its scored flows that was novel since it is watched, and a 95 % interval of that. */
+function achievedText({ watchedFlows = 0, watchedNovel = 0, model }: ListedDevice): string {
+  if (watchedFlows === 0) return '-'
+  const percent = (share: number): string => (100 * share).toFixed(1)
+  const { low, high } = binomialInterval(watchedNovel, watchedFlows)
+  const promised = model?.falseAlarmShare ?? null
+  const more = promised !== null && low > promised ? ', more than promised' : ''
+  return `${watchedNovel} of ${watchedFlows}: ${percent(watchedNovel / watchedFlows)} % (${percent(low)} to ${percent(high)} %)${more}`
+}
+
 /** Of an agent that makes its models: how far that is, or what the model promises. */
-function modelText({ model }: ListedDevice): string {
+function modelText(device: ListedDevice): string {
+  const { model } = device
   if (model === undefined || model === null) return '-'
   if (model.state === 'waiting') return 'waits for room'
   if (model.state === 'learning') return `${model.rows} of ${model.rowsNeeded ?? model.rows} rows`
-  return `false alarms ${promiseText(model)}`
+  const { proving, rowsNeeded } = model
+  const proof =
+    proving === null || rowsNeeded === null
+      ? ''
+      : `; proving: ${proving.novel} novel of ${Math.min(proving.flows, rowsNeeded)}, ${rowsNeeded} needed`
+  return `false alarms ${promiseText(model)}${device.state === 'learning' ? proof : ''}`
 }
 
 export interface ActOptions {

@@ -122,6 +122,7 @@ function reportOf({ record, saved }: KeptModel): OwnerReport {
     rowsNeeded: null,
     falseAlarmShare: calibration.bound,
     keepsPromise: calibration.guaranteed,
+    proving: null,
     flows: 0,
     unsettledShare: record.unsettledShare,
   }

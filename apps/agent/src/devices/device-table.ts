@@ -18,7 +18,7 @@ export interface DeviceTable {
   /** Made where there is room; undefined where there is none. */
   add(key: string, address: string, atMicros: number): Device | undefined
   /** Counts a verdict and moves the device on to ready (or, where nobody has to approve, to watching). */
-  note(device: Device, novel: boolean, atMicros: number): void
+  note(device: Device, novel: boolean, atMicros: number, isScored: boolean): void
   /** Why it cannot be done, null where it was. */
   act(action: DeviceAction, key: string): string | null
   all(): Iterable<Device>
@@ -32,11 +32,12 @@ export interface DeviceTable {
   readonly changes: number
 }
 
-/** @param hasModel - whether a device has a model to be watched with; one that has none is not ready. */
+/** @param isProven - whether a device has a model to be watched with, which is what its promise says; null where its share of
+ * novel flows decides. */
 export function createDeviceTable(
   settings: DeviceSettings,
   known: readonly Device[] = [],
-  hasModel: (key: string) => boolean = () => true,
+  isProven: (key: string) => boolean | null = () => null,
 ): DeviceTable {
   const devices = new Map<string, Device>()
   let evicted = 0
@@ -78,10 +79,10 @@ export function createDeviceTable(
       devices.set(key, device)
       return device
     },
-    note(device, novel, atMicros) {
-      noteVerdict(device, novel)
+    note(device, novel, atMicros, isScored) {
+      noteVerdict(device, novel, isScored)
       if (atMicros > device.lastSeenMicros) device.lastSeenMicros = atMicros
-      if (device.state === 'learning' && isReady(device, settings) && hasModel(device.key)) {
+      if (device.state === 'learning' && isReady(device, settings, isProven(device.key))) {
         move(device, settings.approve === 'auto' ? 'watching' : 'ready')
       }
     },

@@ -46,10 +46,10 @@ export interface DeviceWatchOptions {
   readonly known: readonly Device[]
   /** Called with the record by which a device was found, or by which a flood of them was. */
   readonly onNew: (record: FlowRecord, rule: 'new-device' | 'device-flood') => void
-  /** Whether a device has a model to be watched with. */
-  readonly hasModel?: (key: string) => boolean
+  /** As of createDeviceTable. */
+  readonly isProven?: (key: string) => boolean | null
   /** A verdict was counted. */
-  readonly onVerdict?: (record: FlowRecord, device: Device) => void
+  readonly onVerdict?: (record: FlowRecord, device: Device, novel: boolean) => void
   /** null: nothing is kept. Never rejects. */
   readonly write: ((devices: Iterable<Device>) => Promise<void>) | null
 }
@@ -59,7 +59,7 @@ const TICKS_BETWEEN = 600
 
 export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   const { settings, localNetworks } = options
-  const table = createDeviceTable(settings, options.known, options.hasModel)
+  const table = createDeviceTable(settings, options.known, options.isProven)
   const flood = createDeviceFlood(settings.floodPerMinute)
   // where nothing was known all devices are new, which is no news
   const inventoryMicros = options.known.length === 0 ? settings.inventoryMinutes * 60_000_000 : 0
@@ -98,8 +98,8 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
         device.name = names.of(key) ?? null
       }
       device.address = address
-      table.note(device, novel, atMicros)
-      options.onVerdict?.(record, device)
+      table.note(device, novel, atMicros, record.row !== null)
+      options.onVerdict?.(record, device, novel)
       return device.state === 'watching'
     },
     named(mac, claimed) {

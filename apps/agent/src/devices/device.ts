@@ -5,7 +5,8 @@
  *
  * A device that is new is *learning*: its flows are judged, and what is novel is counted and not alerted, since a
  * device that nobody has seen is one story and not one for each of its flows. It is *ready* when it was seen long enough,
- * has had enough flows, and the model finds few of its recent ones novel: three numbers that `isReady` compares.
+ * has had enough flows, and the model finds few of its recent ones novel: three numbers that `isReady` compares. A model of its own
+ * is asked for more: that it keeps its promise on flows that came after it (training/learning-progress.ts).
  * A person approves it (or the configuration does, for all), and it is *watching*: alerts are given. *Paused* is a
  * person's word and ends by a person's word.
  *
@@ -43,6 +44,10 @@ export interface Device {
   /** Of those, novel ones. */
   novel: number
   novelShare: number
+  /** Flows with a score since it is watched. */
+  watchedFlows: number
+  /** Of those, novel ones: what its promise came to. */
+  watchedNovel: number
 }
 
 const SHARE_VERDICTS = 64
@@ -60,20 +65,31 @@ export function createDevice(key: string, address: string, atMicros: number): De
     flows: 0,
     novel: 0,
     novelShare: 1,
+    watchedFlows: 0,
+    watchedNovel: 0,
   }
 }
 
-export function noteVerdict(device: Device, novel: boolean): void {
+export function noteVerdict(device: Device, novel: boolean, isScored: boolean): void {
   device.flows++
   if (novel) device.novel++
+  if (isScored && device.state === 'watching') {
+    device.watchedFlows++
+    if (novel) device.watchedNovel++
+  }
   device.novelShare += ((novel ? 1 : 0) - device.novelShare) / SHARE_VERDICTS
 }
 
-export function isReady(device: Device, { learnHours, learnFlows, stableShare }: DeviceSettings): boolean {
+/** @param isProven - whether a model of its own keeps its promise on it; null where the share of novel flows decides. */
+export function isReady(
+  device: Device,
+  { learnHours, learnFlows, stableShare }: DeviceSettings,
+  isProven: boolean | null,
+): boolean {
   return (
     device.lastSeenMicros - device.learningSinceMicros >= learnHours * 3_600_000_000 &&
     device.flows >= learnFlows &&
-    device.novelShare <= stableShare
+    (isProven ?? device.novelShare <= stableShare)
   )
 }
 
@@ -84,6 +100,8 @@ export function learnAnew(device: Device, nowMicros: number): void {
   device.flows = 0
   device.novel = 0
   device.novelShare = 1
+  device.watchedFlows = 0
+  device.watchedNovel = 0
 }
 
 /** The second-lowest bit of the first byte. */
@@ -127,6 +145,11 @@ export function decodeDevices(value: unknown): Device[] {
     if (typeof novelShare !== 'number' || !(novelShare >= 0 && novelShare <= 1)) {
       return fail(`${at}.novelShare`, 'a share')
     }
+    // kept by a version that did not count them
+    const { watchedFlows = 0, watchedNovel = 0 } = device
+    if (!isCount(watchedFlows) || !isCount(watchedNovel) || watchedNovel > watchedFlows) {
+      return fail(`${at}.watchedFlows`, 'counts')
+    }
     return {
       key,
       address,
@@ -141,6 +164,8 @@ export function decodeDevices(value: unknown): Device[] {
       flows,
       novel,
       novelShare,
+      watchedFlows,
+      watchedNovel,
     }
   })
 }

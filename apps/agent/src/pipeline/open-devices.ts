@@ -37,7 +37,7 @@ export async function openDevices(
     localNetworks,
     known,
     onNew: path.announce,
-    ...(models === null ? {} : { hasModel: models.isTrained, onVerdict: models.note }),
+    ...(models === null ? {} : { isProven: models.isProven, onVerdict: models.note }),
   }
   if (state === null) return createDeviceWatch({ ...common, write: null })
   let isTroubled = false

@@ -6,13 +6,17 @@
  * budget is the network's), or 1 % without one. Enough is what the threshold's promise takes: with half of the rows held out,
  * 1/rate of them, or as many rows as there are places for: then the model says what it promises instead.
  *
+ * Rows held out of a training come from the same minutes as those that it learns, and say nothing of what comes later. So a
+ * model proves itself: as many flows as were enough to train, all of them later than it, and among them no larger share of
+ * novel ones than it promises. Where there is, the model is broken, and another one is made of all rows, those of the proof too.
+ *
  * Time is the packets'.
  */
 import { budgetRate, rowsNeeded } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import type { Device } from '../devices/device.js'
 import type { BudgetSettings, DeviceSettings } from '../settings.js'
-import { type Learning, noteOf, type Owner } from './owner-book.js'
+import { isOfNow, type Learning, noteOf, type Owner } from './owner-book.js'
 import { LEAST_ROWS } from './train-rows.js'
 
 export interface LearningProgress {
@@ -23,7 +27,12 @@ export interface LearningProgress {
   rateFor(learning: Learning): number
   rowsFor(learning: Learning): number
   isDue(of: Owner): boolean
+  /** What the flows say that came after the model of one that learns. */
+  proof(of: Owner): Proof
 }
+
+/** `open`: more flows are needed. */
+export type Proof = 'open' | 'kept' | 'broken'
 
 /** Where no budget says otherwise, as `oddflow train`. */
 const FALSE_POSITIVE_RATE = 0.01
@@ -51,6 +60,18 @@ export function createLearningProgress(
   }
   const rowsFor = (learning: Learning): number =>
     Math.min(rowsPerOwner, Math.max(LEAST_ROWS, 2 * rowsNeeded(rateFor(learning))))
+  const isEnough = (learning: Learning): boolean =>
+    learning.reservoir.count >= LEAST_ROWS &&
+    noteOf(learning, 'flows') >= learnFlows &&
+    lastedMicros(learning) >= learnHours * MICROS_PER_HOUR &&
+    learning.reservoir.count >= rowsFor(learning)
+  const proof = ({ learning, model }: Owner): Proof => {
+    if (learning === null || model === null) return 'open'
+    const flows = noteOf(learning, 'provingFlows')
+    if (flows < rowsFor(learning)) return 'open'
+    const { bound } = model.saved.threshold.calibration
+    return noteOf(learning, 'provingNovel') <= bound * flows ? 'kept' : 'broken'
+  }
   return {
     note(record) {
       latestMicros = Math.max(latestMicros, record.startMicros + record.durationMicros)
@@ -62,12 +83,12 @@ export function createLearningProgress(
     },
     rateFor,
     rowsFor,
-    isDue: ({ learning }) =>
-      learning !== null &&
-      learning.reservoir.count >= LEAST_ROWS &&
-      noteOf(learning, 'flows') >= Math.max(learnFlows, noteOf(learning, 'nextFlows')) &&
-      lastedMicros(learning) >= learnHours * MICROS_PER_HOUR &&
-      learning.reservoir.count >= rowsFor(learning),
+    proof,
+    isDue(of) {
+      const { learning } = of
+      if (learning === null || noteOf(learning, 'flows') < noteOf(learning, 'nextFlows')) return false
+      return isOfNow(of) ? proof(of) === 'broken' : isEnough(learning)
+    },
   }
 }
 

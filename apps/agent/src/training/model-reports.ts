@@ -20,6 +20,8 @@ export interface OwnerReport {
   readonly falseAlarmShare: number | null
   /** Whether that is within what was asked for; null without a model. */
   readonly keepsPromise: boolean | null
+  /** Of one that learns, whose model is in force: flows that it has judged since, and novel ones among them; else null. */
+  readonly proving: { readonly flows: number; readonly novel: number } | null
   /** Flows seen while learning. */
   readonly flows: number
   /** What the last training found; null before one. */
@@ -68,6 +70,10 @@ export function reportOwner(of: Owner, progress: LearningProgress): OwnerReport 
     rowsNeeded: learning === null ? null : progress.rowsFor(learning),
     falseAlarmShare: calibration?.bound ?? null,
     keepsPromise: calibration?.guaranteed ?? null,
+    proving:
+      learning === null || !isOfNow(of)
+        ? null
+        : { flows: noteOf(learning, 'provingFlows'), novel: noteOf(learning, 'provingNovel') },
     flows: learning === null ? 0 : noteOf(learning, 'flows'),
     unsettledShare: of.unsettledShare,
   }

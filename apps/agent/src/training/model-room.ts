@@ -1,7 +1,7 @@
 /**
  * ModelRoom: models that are made on the gateway, one for each owner (a device, a group, or all).
  *
- *     rows of a learning device → reservoir → (enough, for long enough) → a thread trains → settled? → in force
+ *     rows of a learning device → reservoir → (enough, for long enough) → a thread trains → settled? → in force → proven?
  *
  * Here it is put together, and its one thread is given its work; each step is a file of its own:
  *
@@ -12,7 +12,7 @@
  *     room-decider       verdicts and their reasons
  *     recall-owners      what an earlier run has left
  *
- * While a device is learning its rows go on being collected; what it showed is let go when it is ready. Until an owner has a
+ * While a device is learning its rows go on being collected, also while its model proves itself; what it showed is let go when it is ready. Until an owner has a
  * model of its own the base model judges, where there is one, else nobody. In force means written to disk, then used.
  *
  * Bounded: reservoirs by `memoryBytes`, whole places being reserved as an owner begins; owners that find none wait, and are
@@ -74,9 +74,9 @@ export interface ModelRoomOptions {
 export interface ModelRoom extends Decider {
   readonly explain: AlertExplainer
   /** A verdict was given on a record of this device, which the table has counted. */
-  note(record: FlowRecord, device: Device): void
-  /** Whether the device's owner has a model and is not learning. */
-  isTrained(device: string): boolean
+  note(record: FlowRecord, device: Device, novel: boolean): void
+  /** Whether the device's model has shown that it keeps its promise; null where that is not asked of it. */
+  isProven(device: string): boolean | null
   /** Begins a training where one is due and none is under way. */
   trainDue(): void
   /** @param isKnown - whether a device is still on the table. */
@@ -145,15 +145,20 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     book.endLearning(of)
     saving = saving.then(() => store.removeRows(of.name))
   }
-  const noteLearning = (learning: Learning, record: FlowRecord, device: Device): void => {
+  const noteLearning = (learning: Learning, record: FlowRecord, device: Device, novel: boolean): void => {
     const { reservoir, devices } = learning
     const micros = record.startMicros + record.durationMicros
     setNote(learning, 'lastMicros', Math.max(noteOf(learning, 'lastMicros'), micros))
     setNote(learning, 'flows', noteOf(learning, 'flows') + 1)
     if (devices.size < MAXIMUM_COUNTED) devices.add(device.key)
     learning.isDirty = true
-    if (record.row !== null) reservoir.add(record.row)
-    else if (record.noRowReason === 'one-packet') {
+    if (record.row !== null) {
+      reservoir.add(record.row)
+      if (noteOf(learning, 'hasModel') === 1) {
+        setNote(learning, 'provingFlows', noteOf(learning, 'provingFlows') + 1)
+        if (novel) setNote(learning, 'provingNovel', noteOf(learning, 'provingNovel') + 1)
+      }
+    } else if (record.noRowReason === 'one-packet') {
       reservoir.addOnePacket(serviceName(record.protocol, record.initiatorPort, record.responderPort))
     }
   }
@@ -189,7 +194,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
 
   return {
     ...decider,
-    note(record, device) {
+    note(record, device, novel) {
       progress.note(record)
       const of = book.owner(ownerOf(device.key))
       if (device.state !== 'learning') {
@@ -207,11 +212,12 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
         if (of.isWaiting) return
         setNote(book.beginLearning(of, createRowReservoir(shape)), 'firstMicros', record.startMicros)
       }
-      noteLearning(of.learning as Learning, record, device)
+      noteLearning(of.learning as Learning, record, device, novel)
     },
-    isTrained(device) {
+    isProven(device) {
       const of = book.get(ownerOf(device))
-      return of !== undefined && isOfNow(of)
+      if (of === undefined || !isOfNow(of)) return false
+      return of.learning === null ? null : progress.proof(of) === 'kept'
     },
     trainDue,
     tick(isKnown) {

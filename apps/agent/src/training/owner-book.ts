@@ -31,7 +31,15 @@ export interface Owner {
 }
 
 /** Numbers of a learning owner that are kept with its rows. */
-export type LearningNote = 'firstMicros' | 'lastMicros' | 'flows' | 'nextFlows' | 'hasModel'
+export type LearningNote =
+  | 'firstMicros'
+  | 'lastMicros'
+  | 'flows'
+  | 'nextFlows'
+  | 'hasModel'
+  // since its model is in force: flows that it has scored, and novel ones among them
+  | 'provingFlows'
+  | 'provingNovel'
 
 /** 0 where there is none. */
 export function noteOf({ reservoir }: Learning, name: LearningNote): number {

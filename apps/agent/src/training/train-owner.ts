@@ -2,8 +2,8 @@
  * A training of an owner: its rows go to a thread, and the model that comes back is written to disk, then used.
  *
  * One that finds the later half of the rows unlike the earlier one (train-rows.ts) changes nothing and is tried again with a
- * quarter more flows; one that fails or takes too long, with twice as many. With twice the flows there is another training
- * also after a good one, as long as rows are collected: a device that its first model does not know well gets a better one.
+ * quarter more flows; one that fails or takes too long, with twice as many. After one that is in force there is another when
+ * the flows that came since do not bear it out (learning-progress.ts), of all rows, those flows too.
  */
 import { createHash } from 'node:crypto'
 import type { FlowContract } from '@oddflow/core'
@@ -78,7 +78,9 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         await store.write(record, trained.file)
         if (of.learning !== learning) return
         setNote(learning, 'hasModel', 1)
-        again(2)
+        setNote(learning, 'provingFlows', 0)
+        setNote(learning, 'provingNovel', 0)
+        again(1)
         const saved = decodeModelFile(trained.file)
         book.putInForce(of, { saved, sha256: record.sha256 }, record)
         options.onTrained(of)

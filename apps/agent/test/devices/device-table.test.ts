@@ -20,7 +20,7 @@ describe('a device', () => {
     const table = createDeviceTable(given)
     const device = table.add(macOf(1), '192.0.2.1', 0)!
     for (let i = 1; i <= flows; i++) {
-      table.note(device, i % novelEvery === 0, Math.round((i * hours * HOUR) / flows))
+      table.note(device, i % novelEvery === 0, Math.round((i * hours * HOUR) / flows), true)
     }
     return device
   }
@@ -100,7 +100,7 @@ describe('a table', () => {
               device = table.add(key, '192.0.2.1', at)
               if (device !== undefined) added++
             }
-            if (device !== undefined) table.note(device, false, at)
+            if (device !== undefined) table.note(device, false, at, true)
           } else if (table.act(what as 'approve' | 'pause', key) === null) spoken.add(key)
           expect(table.size).toBeLessThanOrEqual(maximum)
         }
@@ -114,9 +114,9 @@ describe('a table', () => {
     const table = createDeviceTable(settings({ maximum: 256 }))
     for (let n = 0; n < 40; n++) {
       const device = table.add(macOf(n), '192.0.2.1', 0)!
-      for (let i = 0; i < 5; i++) table.note(device, false, i)
+      for (let i = 0; i < 5; i++) table.note(device, false, i, true)
     }
-    for (let n = 1000; n < 101_000; n++) table.note(table.add(macOf(n), '192.0.2.2', n)!, true, n)
+    for (let n = 1000; n < 101_000; n++) table.note(table.add(macOf(n), '192.0.2.2', n)!, true, n, true)
     for (let n = 0; n < 40; n++) expect(table.get(macOf(n))?.flows).toBe(5)
     expect(table).toMatchObject({ size: 256, evicted: 100_040 - 256, refused: 0 })
   })
@@ -133,7 +133,7 @@ describe('a table', () => {
     const table = createDeviceTable(settings())
     for (let n = 0; n < 5; n++) {
       const device = table.add(macOf(n), `2001:db8::${n}`, n)!
-      for (let i = 0; i < n; i++) table.note(device, i % 2 === 0, 100 * n + i)
+      for (let i = 0; i < n; i++) table.note(device, i % 2 === 0, 100 * n + i, true)
     }
     table.act('pause', macOf(3))
     const back = decodeDevices(JSON.parse(JSON.stringify(encodeDevices(table.all()))))

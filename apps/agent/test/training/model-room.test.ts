@@ -71,12 +71,14 @@ function show(room: ModelRoom, device: Device, flows: number, change = 0): void 
     device.flows++
     device.lastSeenMicros = START + device.flows * MINUTE
     const record = sampleRecord(n, { startMicros: device.lastSeenMicros, row: room.row })
-    room.decide(record)
-    room.note(record, device)
+    room.note(record, device, room.decide(record).novel)
   }
 }
 
 const device = (n: number): Device => createDevice(keyOf(n), `192.168.0.${n}`, START)
+/** Whether a device has a model of its own, of what it shows now. */
+const isTrained = (room: ModelRoom, key: string): boolean =>
+  ['trained', 'learnt-on'].includes(room.ownerReport(key)?.state ?? '')
 const train = async (room: ModelRoom): Promise<void> => {
   room.trainDue()
   await room.idle()
@@ -92,14 +94,14 @@ describe('a room of models', () => {
     const [a, b] = [device(1), device(2)]
     show(room, a, 50)
     await train(room)
-    expect(room.isTrained(a.key)).toBe(false)
+    expect(isTrained(room, a.key)).toBe(false)
     expect(verdictOn(room, 1, 80)).toMatchObject({ rule: 'not-judged', novel: false, model: null })
     show(room, a, 60)
     show(room, b, 110, 1000)
     await train(room)
     await train(room)
     expect(log.lines.filter((line) => line.includes('is in force'))).toHaveLength(2)
-    expect([a, b].map(({ key }) => room.isTrained(key))).toEqual([true, true])
+    expect([a, b].map(({ key }) => isTrained(room, key))).toEqual([true, true])
     expect(verdictOn(room, 1, 80)).toMatchObject({ rule: 'score', novel: false })
     expect(verdictOn(room, 1, 1080).novel).toBe(true)
     expect(verdictOn(room, 2, 80).novel).toBe(true)
@@ -122,7 +124,7 @@ describe('a room of models', () => {
     show(room, a, 120)
     show(room, a, 80, 600)
     await train(room)
-    expect(room.isTrained(a.key)).toBe(false)
+    expect(isTrained(room, a.key)).toBe(false)
     expect(room.owners()[0]).toMatchObject({ state: 'learning' })
     expect(room.owners()[0].unsettledShare).toBeGreaterThan(0.5)
     show(room, a, 20, 600)
@@ -130,7 +132,7 @@ describe('a room of models', () => {
     expect(room.report().trainings).toMatchObject({ unsettled: 1 })
     show(room, a, 900, 600)
     await train(room)
-    expect(room.isTrained(a.key)).toBe(true)
+    expect(isTrained(room, a.key)).toBe(true)
   })
 
   it('goes on after a restart: rows, then models, with the same scores', async () => {
@@ -147,7 +149,7 @@ describe('a room of models', () => {
     show(second.room, a, 1)
     await second.room.save()
     const third = await gateway(first.folder, {}, [a])
-    expect(third.room.isTrained(a.key)).toBe(true)
+    expect(isTrained(third.room, a.key)).toBe(true)
     expect(verdictOn(third.room, 1, 81)).toEqual(verdict)
     expect(readdirSync(join(first.folder, 'models')).some((name) => name.endsWith('.rows'))).toBe(false)
   })
@@ -165,7 +167,7 @@ describe('a room of models', () => {
     learnAnew(a, a.lastSeenMicros + 20_000)
     a.flows = flows
     show(room, a, 110, 1000)
-    expect(room.isTrained(a.key)).toBe(false)
+    expect(isTrained(room, a.key)).toBe(false)
     expect(verdictOn(room, 1, 80).model).toBe(old)
     await train(room)
     expect(verdictOn(room, 1, 80)).toMatchObject({ novel: true })
@@ -205,6 +207,43 @@ describe('a room of models', () => {
     show(room, all[0], 1)
     show(room, all[2], 110)
     expect(room.report()).toMatchObject({ owners: { waiting: 0, learning: 2, withModel: 1 } })
+  })
+
+  it('has a model prove itself by flows that came after it, and makes another where it does not', async () => {
+    const { room } = await gateway(temporaryFolder(), { budget: null })
+    const a = device(1)
+    show(room, a, 200)
+    await train(room)
+    expect(isTrained(room, a.key)).toBe(true)
+    expect(room.isProven(a.key)).toBe(false)
+    const first = room.ownerReport(a.key)?.model
+    // from here on one of twenty-five is of another kind
+    const others = async (): Promise<void> => {
+      show(room, a, 24)
+      show(room, a, 1, 700)
+      await train(room)
+    }
+    for (let i = 0; i < 8; i++) await others()
+    expect(room.isProven(a.key)).toBe(false)
+    expect(room.ownerReport(a.key)?.model).not.toBe(first)
+    expect(room.report().trainings).toMatchObject({ accepted: 2 })
+    for (let i = 0; i < 24 && room.isProven(a.key) === false; i++) await others()
+    expect(room.isProven(a.key)).toBe(true)
+    const { proving, falseAlarmShare } = room.ownerReport(a.key)!
+    expect(proving!.flows).toBeGreaterThanOrEqual(198)
+    expect(proving!.novel / proving!.flows).toBeLessThanOrEqual(falseAlarmShare!)
+  })
+
+  it('goes on with its proof after a restart', async () => {
+    const first = await gateway(temporaryFolder(), { budget: null })
+    const a = device(1)
+    show(first.room, a, 200)
+    await train(first.room)
+    show(first.room, a, 120)
+    await first.room.save()
+    const second = await gateway(first.folder, { budget: null }, [a])
+    expect(second.room.ownerReport(a.key)?.proving).toEqual(first.room.ownerReport(a.key)?.proving)
+    expect(second.room.ownerReport(a.key)?.proving?.flows).toBe(120)
   })
 
   it('learns until its rows keep what is asked for, and says how many that takes', async () => {
@@ -265,10 +304,10 @@ describe('a room of models', () => {
     fails = false
     show(room, a, 20)
     await train(room)
-    expect(room.isTrained(a.key)).toBe(false)
+    expect(isTrained(room, a.key)).toBe(false)
     show(room, a, 100)
     await train(room)
-    expect(room.isTrained(a.key)).toBe(true)
+    expect(isTrained(room, a.key)).toBe(true)
   })
 
   it('has the old model or the new one after a disk that fails at any step', async () => {
@@ -311,6 +350,6 @@ describe('a room of models', () => {
     const again = await gateway(folder, {}, [a])
     expect(again.log.lines.join()).toMatch(/is damaged: its SHA-256 is another one; its owner learns anew/)
     expect(again.room.report()).toMatchObject({ damaged: 1, owners: { withModel: 0 } })
-    expect(again.room.isTrained(a.key)).toBe(false)
+    expect(isTrained(again.room, a.key)).toBe(false)
   })
 })

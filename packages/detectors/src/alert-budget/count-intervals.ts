@@ -6,6 +6,8 @@
  * has at least 2.5 % probability on either side. Above MAXIMUM_EXACT the gamma quantiles that these are come from
  * Wilson and Hilferty's cube root, there good to five digits.
  *
+ * `binomialInterval`: Clopper and Pearson (Biometrika 26, 1934), exact: the same for the share of so many trials.
+ *
  * `orderStatisticInterval`: the share of a continuous distribution below the r-th smallest of n draws is
  * Beta(r, n + 1 − r); its quantiles are found through P(Beta(r, n + 1 − r) ≤ x) = P(Binomial(n, x) ≥ r).
  */
@@ -29,6 +31,14 @@ export function poissonInterval(count: number): Interval {
     // P(X ≥ count) grows with the mean, P(X ≤ count) falls
     low: count === 0 ? 0 : solve(widest, (mean) => 1 - poissonBelow(count, mean) - SIDE),
     high: solve(widest, (mean) => SIDE - poissonBelow(count + 1, mean)),
+  }
+}
+
+/** 95 % interval for the share of which `count` in `trials` was observed; 1 trial or more. */
+export function binomialInterval(count: number, trials: number): Interval {
+  return {
+    low: count === 0 ? 0 : orderStatisticInterval(trials, count).low,
+    high: count === trials ? 1 : orderStatisticInterval(trials, count + 1).high,
   }
 }
 

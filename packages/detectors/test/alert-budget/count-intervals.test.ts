@@ -1,6 +1,10 @@
-/** Against scipy.stats: chi2.ppf of 2c and 2c + 2 degrees of freedom, halved; beta.ppf. */
+/** Against scipy.stats: chi2.ppf of 2c and 2c + 2 degrees of freedom, halved; beta.ppf; binomtest(k, n).proportion_ci(0.95, 'exact'). */
 import { describe, expect, it } from 'vitest'
-import { orderStatisticInterval, poissonInterval } from '../../src/alert-budget/count-intervals.js'
+import {
+  binomialInterval,
+  orderStatisticInterval,
+  poissonInterval,
+} from '../../src/alert-budget/count-intervals.js'
 
 describe('poissonInterval', () => {
   it.each([
@@ -25,6 +29,21 @@ describe('poissonInterval', () => {
     const interval = poissonInterval(count)
     expect(Math.abs(interval.low / low - 1)).toBeLessThan(1e-5)
     expect(Math.abs(interval.high / high - 1)).toBeLessThan(1e-5)
+  })
+})
+
+describe('binomialInterval', () => {
+  it.each([
+    [0, 1, 0.0, 0.975],
+    [1, 1, 0.025000000000000022, 1.0],
+    [0, 406, 0.0, 0.009044757834596346],
+    [3, 406, 0.001526422902866768, 0.021441368578706016],
+    [94, 882, 0.08698587815748896, 0.12883750780866554],
+    [882, 882, 0.9958263310574055, 1.0],
+  ])('is exact for %d of %d', (count, trials, low, high) => {
+    const interval = binomialInterval(count, trials)
+    expect(interval.low).toBeCloseTo(low, 10)
+    expect(interval.high).toBeCloseTo(high, 10)
   })
 })
 
