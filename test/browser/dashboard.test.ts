@@ -15,6 +15,7 @@ import { systemClock } from '../../apps/agent/build/clock.js'
 import { createAlertFeed } from '../../apps/agent/build/dashboard/alert-feed.js'
 import { createDashboard } from '../../apps/agent/build/dashboard/dashboard.js'
 import { createScoreHistory } from '../../apps/agent/build/dashboard/score-history.js'
+import { type ActionResult, act } from '../../apps/agent/build/devices/device-actions.js'
 import { createDeviceTable } from '../../apps/agent/build/devices/device-table.js'
 import { type AgentServer, startServer } from '../../apps/agent/build/metrics/server.js'
 import { DEFAULT_DEVICES } from '../../apps/agent/build/settings.js'
@@ -67,8 +68,10 @@ async function serve() {
   }
   const suppressions = createTemporarySuppressions([], null)
   let saves = 0
-  const save = async (): Promise<void> => {
+  const word = async (body: unknown): Promise<ActionResult[]> => {
+    const results = act(table, body)
     saves++
+    return results
   }
   const rolledBack: unknown[] = []
   const models = {
@@ -87,7 +90,7 @@ async function serve() {
     feed,
     history,
     suppressions,
-    devices: { table, save },
+    devices: { table, word },
     models,
   })
   const metrics = { contentType: 'text/plain', text: async () => 'metrics\n' }

@@ -19,9 +19,9 @@ export interface TemporaryRule extends SuppressionRule {
 
 export interface TemporarySuppressions {
   take(alert: Alert, nowMicros: number): string | null
-  /** Throws ArgumentError for what is no rule. Resolves when it is kept. */
+  /** Resolves when it is kept and in force. Rejects with ArgumentError for what is no rule, and as `write` does: then it is neither. */
   add(asked: unknown, nowMicros: number): Promise<TemporaryRule>
-  /** False where there is none of that name. */
+  /** False where there is none of that name. Rejects as `write` does: then the rule stays. */
   remove(name: string): Promise<boolean>
   list(nowMicros: number): readonly (TemporaryRule & { readonly suppressed: number })[]
 }
@@ -40,14 +40,27 @@ export function createTemporarySuppressions(
   known: readonly TemporaryRule[],
   write: ((rules: readonly TemporaryRule[]) => Promise<void>) | null,
 ): TemporarySuppressions {
-  let kept: Kept[] = known.slice(0, MAXIMUM_RULES).map(keep)
+  let kept: readonly Kept[] = known.slice(0, MAXIMUM_RULES).map(keep)
   let number = known.length
-  let writing: Promise<void> = Promise.resolve()
+  let last: Promise<unknown> = Promise.resolve()
 
-  const save = (): Promise<void> => {
-    const rules = kept.map(({ rule }) => rule)
-    if (write !== null) writing = writing.catch(() => undefined).then(() => write(rules))
-    return writing
+  /** One change after another. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = last.then(work)
+    last = done.catch(() => undefined)
+    return done
+  }
+  /** Kept first, then in force. */
+  const put = async (next: readonly Kept[]): Promise<void> => {
+    const rulesOf = (of: readonly Kept[]): TemporaryRule[] => of.map(({ rule }) => rule)
+    try {
+      await write?.(rulesOf(next))
+    } catch (error) {
+      // it may have got as far as its name; what is in force is what a restart should find
+      await write?.(rulesOf(kept)).catch(() => undefined)
+      throw error
+    }
+    kept = next
   }
   const forgetEnded = (nowMicros: number): void => {
     if (kept.some(({ rule }) => rule.endsMicros <= nowMicros)) {
@@ -64,24 +77,24 @@ export function createTemporarySuppressions(
       }
       return null
     },
-    async add(asked, nowMicros) {
-      forgetEnded(nowMicros)
-      if (kept.length >= MAXIMUM_RULES) {
-        throw new ArgumentError(`expected at most ${MAXIMUM_RULES} temporary rules; end one first`)
-      }
-      while (kept.some(({ rule }) => rule.name === `temporary ${number}`)) number++
-      const one = keep(checkRule(asked, `temporary ${number}`, nowMicros))
-      kept = [...kept, one]
-      await save()
-      return one.rule
-    },
-    async remove(name) {
-      const left = kept.filter(({ rule }) => rule.name !== name)
-      if (left.length === kept.length) return false
-      kept = left
-      await save()
-      return true
-    },
+    add: (asked, nowMicros) =>
+      inTurn(async () => {
+        forgetEnded(nowMicros)
+        if (kept.length >= MAXIMUM_RULES) {
+          throw new ArgumentError(`expected at most ${MAXIMUM_RULES} temporary rules; end one first`)
+        }
+        while (kept.some(({ rule }) => rule.name === `temporary ${number}`)) number++
+        const one = keep(checkRule(asked, `temporary ${number}`, nowMicros))
+        await put([...kept, one])
+        return one.rule
+      }),
+    remove: (name) =>
+      inTurn(async () => {
+        const left = kept.filter(({ rule }) => rule.name !== name)
+        if (left.length === kept.length) return false
+        await put(left)
+        return true
+      }),
     list(nowMicros) {
       forgetEnded(nowMicros)
       return kept.map(({ rule, suppression }) => ({ ...rule, suppressed: suppression.counts[rule.name] }))

@@ -5,9 +5,10 @@
  * reads and changes what the last one has kept there.
  */
 import { binomialInterval } from '@oddflow/detectors'
-import { jsonLine, printable, UsageError } from '@oddflow/program'
-import { type ActionResult, act, askDevices, askToAct } from '../devices/control-socket.js'
+import { fileError, jsonLine, printable, UsageError } from '@oddflow/program'
+import { askDevices, askToAct } from '../devices/control-socket.js'
 import type { Device } from '../devices/device.js'
+import { type ActionResult, actKept } from '../devices/device-actions.js'
 import { createDeviceTable, type DeviceAction } from '../devices/device-table.js'
 import { readKnownDevices, writeKnownDevices } from '../devices/device-watch.js'
 import { nodeFileSystem } from '../files/file-system.js'
@@ -137,9 +138,13 @@ async function actOnKept(
 ): Promise<ActionResult[]> {
   const known = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
   const table = createDeviceTable({ ...DEFAULT_DEVICES, maximum: known.length }, known)
-  const results = act(table, { action, devices })
-  if (results.some(({ refused }) => refused === null)) {
-    await writeKnownDevices(nodeFileSystem, state, table.all())
-  }
-  return results
+  return actKept(table, DEFAULT_DEVICES, { action, devices }, async (changed) => {
+    try {
+      await writeKnownDevices(nodeFileSystem, state, changed)
+    } catch (error) {
+      // it may have got as far as its name
+      await writeKnownDevices(nodeFileSystem, state, known).catch(() => undefined)
+      throw fileError('write', state, error)
+    }
+  })
 }

@@ -18,8 +18,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ArgumentError } from '@oddflow/core'
 import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
 import type { Clock } from '../clock.js'
-import { act, ControlError, readBody } from '../devices/control-socket.js'
+import { ControlError, readBody, statusOf } from '../devices/control-socket.js'
 import type { DeviceTable } from '../devices/device-table.js'
+import type { DeviceWatch } from '../devices/device-watch.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
 import type { AgentState, OwnModel, Device as ShownDevice } from '../page/api.js'
 import type { AlertFeed } from './alert-feed.js'
@@ -38,7 +39,7 @@ export interface DashboardOptions {
   readonly history: ScoreHistory
   readonly suppressions: TemporarySuppressions
   /** null where devices are not kept. */
-  readonly devices: { readonly table: DeviceTable; readonly save: () => Promise<void> } | null
+  readonly devices: Pick<DeviceWatch, 'table' | 'word'> | null
   /** null where models are not made here. */
   readonly models: DashboardModels | null
 }
@@ -119,9 +120,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     const body = await readBody(request, MAXIMUM_BODY_BYTES)
     if (path === '/api/devices' && request.method === 'POST') {
       if (devices === null) throw new ControlError('control.request', 'devices are not kept: see "devices:"')
-      const results = act(devices.table, body)
-      await devices.save()
-      return { results }
+      return { results: await devices.word(body) }
     }
     if (path === '/api/models') {
       if (models === null)
@@ -224,10 +223,6 @@ function shownDevices(
     .slice(0, MAXIMUM_DEVICES)
     .map((device) => ({ ...device, model: models?.ownerReport(device.key) ?? null }))
   return { total: all.length, shown }
-}
-
-function statusOf(error: unknown): number {
-  return error instanceof ControlError || error instanceof ArgumentError ? 400 : 500
 }
 
 function messageOf(error: unknown): string {

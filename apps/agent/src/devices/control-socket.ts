@@ -1,69 +1,67 @@
 /**
- * The control socket: by which a command asks a running agent about its devices and tells it what to do.
+ * The control socket: by which a command asks a running agent about its devices and tells it what to do, and by which a
+ * state folder belongs to one agent alone.
  *
  * HTTP over a socket in the state folder (`control.sock`), which only the agent's own user may open: the folder and
  * the socket have no rights for others, so there is no password. GET tells and changes nothing; POST changes. Connections, bytes
- * and time of a request are bounded. A socket that a killed agent left is taken over; one that answers is another
- * agent's, and two must not share a state folder.
+ * and time of a request are bounded.
+ *
+ * It is opened before anything else is read from the folder. The system lets one process alone bind the name. One
+ * that nobody listens at was left by a killed agent: it is moved away, looked at once more, and removed; one that
+ * can be connected to is another agent's, be it busy or stopped.
  */
-
-import { chmod, unlink } from 'node:fs/promises'
-import { createServer, type IncomingMessage, request } from 'node:http'
+import { randomBytes } from 'node:crypto'
+import { chmod, link, rename, unlink } from 'node:fs/promises'
+import { createServer, type IncomingMessage, request, type Server } from 'node:http'
+import { connect } from 'node:net'
 import { join } from 'node:path'
-import { OddFlowError } from '@oddflow/core'
+import { setTimeout as pause } from 'node:timers/promises'
+import { ArgumentError, OddFlowError } from '@oddflow/core'
+import { fileError } from '@oddflow/program'
 import { hasCode } from '../files/file-system.js'
 import type { Device } from './device.js'
-import { DEVICE_ACTIONS, type DeviceAction, type DeviceTable } from './device-table.js'
+import type { ActionResult } from './device-actions.js'
+import type { DeviceAction, DeviceTable } from './device-table.js'
+import { refusedPlace, socketIn } from './socket-place.js'
 
 export interface ControlSocket {
+  /** What is answered from now on; null: that the agent begins or ends. */
+  serve(told: ControlAnswers | null): void
   close(): Promise<void>
 }
+
+export interface ControlAnswers {
+  /** null where devices are not kept. */
+  readonly devices: {
+    readonly table: DeviceTable
+    /** Keeps what is asked for, does it, and tells what became of it. */
+    readonly word: (body: unknown) => Promise<ActionResult[]>
+    /** What is told of a device beside what the table has. */
+    readonly describe?: (key: string) => object
+  } | null
+  readonly further?: FurtherRoutes
+}
+
+/** What else a running agent can be asked: by path, GET without and POST with a body. */
+export type FurtherRoutes = Readonly<Record<string, (body: unknown) => Promise<unknown>>>
 
 export class ControlError extends OddFlowError {
   override readonly name = 'ControlError'
 }
 
-/** What a person asked for, device by device, and what became of it. */
-export interface ActionResult {
-  readonly device: string
-  /** null where it was done. */
-  readonly refused: string | null
-}
-
 const MAXIMUM_BODY_BYTES = 1_048_576
 const MAXIMUM_CONNECTIONS = 8
 const PATIENCE_MILLIS = 5000
-/** What Linux and macOS have room for in the name of a socket. */
-const MAXIMUM_PATH_BYTES = 103
+/** Between binding a name and listening at it nobody can be connected to. */
+const SECOND_LOOK_MILLIS = 50
+const ATTEMPTS = 5
 
-/** What else a running agent can be asked: by path, GET without and POST with a body. */
-export type FurtherRoutes = Readonly<Record<string, (body: unknown) => Promise<unknown>>>
-
-/**
- * @param save - keeps what was changed before the answer goes out.
- * @param describe - what is told of a device beside what the table has.
- * Rejects with ControlError.
- */
-export async function openControlSocket(
-  folder: string,
-  table: DeviceTable,
-  save: () => Promise<void>,
-  further: FurtherRoutes = {},
-  describe: (key: string) => object = () => ({}),
-): Promise<ControlSocket> {
+/** The folder is there. Rejects with ControlError where it is another agent's, or with FileError. */
+export async function openControlSocket(folder: string): Promise<ControlSocket> {
+  const refused = refusedPlace(folder)
+  if (refused !== null) throw new ControlError('control.path', refused)
   const path = socketIn(folder)
-  if (Buffer.byteLength(path) > MAXIMUM_PATH_BYTES) {
-    throw new ControlError('control.path', `${path}: too long a name for a socket; give a shorter --state`)
-  }
-  if ((await ask(folder, 'GET', '/devices').catch(nobody)) !== null) {
-    throw new ControlError(
-      'control.taken',
-      `${folder}: another agent is at work there; give each its own --state`,
-    )
-  }
-  await unlink(path).catch((error: unknown) => {
-    if (!hasCode(error, 'ENOENT')) throw error
-  })
+  let told: ControlAnswers | null = null
   const server = createServer(
     {
       headersTimeout: PATIENCE_MILLIS,
@@ -75,40 +73,21 @@ export async function openControlSocket(
       const answer = (status: number, value: unknown): void => {
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
       }
-      const route = Object.hasOwn(further, message.url ?? '') ? further[message.url as string] : undefined
-      if (route !== undefined) {
-        const body = message.method === 'POST' ? readBody(message) : Promise.resolve(null)
-        body
-          .then(route)
-          .then((value) => answer(200, value))
-          .catch((error: unknown) =>
-            answer(400, { error: error instanceof Error ? error.message : String(error) }),
-          )
-      } else if (message.url !== '/devices') answer(404, { error: 'there is no such thing to ask for' })
-      else if (message.method === 'GET') {
-        answer(200, { devices: [...table.all()].map((device) => ({ ...device, ...describe(device.key) })) })
-      } else if (message.method !== 'POST') answer(405, { error: 'GET or POST' })
-      else {
-        readBody(message)
-          .then(async (body) => {
-            const results = act(table, body)
-            await save()
-            answer(200, { results })
-          })
-          .catch((error: unknown) =>
-            answer(400, { error: error instanceof Error ? error.message : String(error) }),
-          )
-      }
+      answerOf(told, message).then(
+        ([status, value]) => answer(status, value),
+        (error: unknown) =>
+          answer(statusOf(error), { error: error instanceof Error ? error.message : String(error) }),
+      )
     },
   )
   server.maxConnections = MAXIMUM_CONNECTIONS
   server.setTimeout(PATIENCE_MILLIS)
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(new ControlError('control.listen', `${path}: ${error.message}`)))
-    server.listen(path, resolve)
-  })
+  await listenAlone(server, folder, path)
   await chmod(path, 0o600)
   return {
+    serve(answers) {
+      told = answers
+    },
     async close() {
       server.closeAllConnections()
       await new Promise<void>((resolve) => server.close(() => resolve()))
@@ -116,25 +95,89 @@ export async function openControlSocket(
   }
 }
 
-/** Throws ControlError for what is no request of ours. */
-export function act(table: DeviceTable, body: unknown): ActionResult[] {
-  const { action, devices } = (body ?? {}) as { action?: unknown; devices?: unknown }
-  if (!DEVICE_ACTIONS.includes(action as DeviceAction)) {
-    throw new ControlError('control.request', `action: expected ${DEVICE_ACTIONS.join(', ')}`)
+async function answerOf(told: ControlAnswers | null, message: IncomingMessage): Promise<[number, unknown]> {
+  const { url = '/', method } = message
+  if (told === null) return [503, { error: 'the agent is about to begin or to end; try again' }]
+  const further = told.further ?? {}
+  if (Object.hasOwn(further, url)) {
+    return [200, await further[url](method === 'POST' ? await readBody(message) : null)]
   }
-  if (!Array.isArray(devices) || !devices.every((device) => typeof device === 'string')) {
-    throw new ControlError('control.request', 'devices: expected a list of addresses')
+  const { devices } = told
+  if (url !== '/devices' || devices === null) return [404, { error: 'there is no such thing to ask for' }]
+  if (method === 'GET') {
+    const { table, describe = () => ({}) } = devices
+    return [200, { devices: [...table.all()].map((device) => ({ ...device, ...describe(device.key) })) }]
   }
-  return devices.map((device: string) => ({ device, refused: table.act(action as DeviceAction, device) }))
+  if (method !== 'POST') return [405, { error: 'GET or POST' }]
+  return [200, { results: await devices.word(await readBody(message)) }]
 }
 
-/** The devices of a running agent; null where none is at work in the folder. */
+/** How a request that failed is answered: 400 for a wrong one, 507 where the disk is full, else 500. */
+export function statusOf(error: unknown): number {
+  if (error instanceof ControlError || error instanceof ArgumentError) return 400
+  const { code = '' } = error instanceof OddFlowError ? error : {}
+  return code === 'file.ENOSPC' || code === 'file.EDQUOT' ? 507 : 500
+}
+
+async function listenAlone(server: Server, folder: string, path: string): Promise<void> {
+  const taken = (): ControlError =>
+    new ControlError(
+      'control.taken',
+      `${folder}: another agent is at work there; give each its own --state`,
+    )
+  for (let attempt = 0; ; attempt++) {
+    const error = await listen(server, path)
+    if (error === null) return
+    if (!hasCode(error, 'EADDRINUSE')) throw fileError('write', path, error)
+    if (attempt === ATTEMPTS || (await isListening(path))) throw taken()
+    await pause(SECOND_LOOK_MILLIS)
+    if (await isListening(path)) throw taken()
+    const aside = join(folder, `c-${randomBytes(4).toString('hex')}`)
+    try {
+      await rename(path, aside)
+      const isAnothers = await isListening(aside)
+      // one that began between the look and the move has its name back
+      if (isAnothers) await link(aside, path).catch(() => undefined)
+      await unlink(aside)
+      if (isAnothers) throw taken()
+    } catch (failure) {
+      // another that begins was faster
+      if (!hasCode(failure, 'ENOENT')) throw fileError('write', path, failure)
+    }
+  }
+}
+
+/** null where it listens. */
+function listen(server: Server, path: string): Promise<Error | null> {
+  return new Promise((resolve) => {
+    const onError = (error: Error): void => resolve(error)
+    server.once('error', onError)
+    server.listen(path, () => {
+      server.removeListener('error', onError)
+      resolve(null)
+    })
+  })
+}
+
+/** Whether somebody is at the other end, who need not answer. */
+function isListening(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', (error) => resolve(nobodyAt(error) === false))
+  })
+}
+
+/** The devices of a running agent; null where none that keeps devices is at work in the folder. */
 export async function askDevices(folder: string): Promise<Device[] | null> {
   const answer = await ask(folder, 'GET', '/devices').catch(nobody)
   return answer === null ? null : (answer as { devices: Device[] }).devices
 }
 
-/** null where no agent is at work in the folder. */
+/** null where no agent that keeps devices is at work in the folder. */
 export async function askToAct(
   folder: string,
   action: DeviceAction,
@@ -144,19 +187,19 @@ export async function askToAct(
   return answer === null ? null : (answer as { results: ActionResult[] }).results
 }
 
-/** The answer to one of the further routes; null where no agent is at work in the folder. */
+/** The answer to one of the further routes; null where no agent that has it is at work in the folder. */
 export async function askFurther(folder: string, path: string, body?: unknown): Promise<unknown> {
   return ask(folder, body === undefined ? 'GET' : 'POST', path, body).catch(nobody)
 }
 
-function socketIn(folder: string): string {
-  return join(folder, 'control.sock')
+/** No socket, one that nobody listens at, or an agent that has nothing to do with what is asked for. */
+function nobody(error: unknown): null {
+  if (nobodyAt(error) || (error instanceof ControlError && error.code === 'control.nothing')) return null
+  throw error
 }
 
-/** No socket, or one that nobody listens at. */
-function nobody(error: unknown): null {
-  if (hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED')) return null
-  throw error
+function nobodyAt(error: unknown): boolean {
+  return hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED')
 }
 
 function ask(folder: string, method: string, path: string, body?: unknown): Promise<unknown> {
@@ -167,7 +210,10 @@ function ask(folder: string, method: string, path: string, body?: unknown): Prom
       (response) => {
         readBody(response).then((value) => {
           if (response.statusCode === 200) resolve(value)
-          else reject(new ControlError('control.refused', String((value as { error?: unknown }).error)))
+          else {
+            const code = response.statusCode === 404 ? 'control.nothing' : 'control.refused'
+            reject(new ControlError(code, String((value as { error?: unknown }).error)))
+          }
         }, reject)
       },
     )

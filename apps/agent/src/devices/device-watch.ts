@@ -13,6 +13,7 @@ import type { Log } from '../log.js'
 import { type ClaimedName, countsLess, createNameBook } from '../names/name-finder.js'
 import type { DeviceSettings } from '../settings.js'
 import { type Device, type DeviceState, decodeDevices, encodeDevices } from './device.js'
+import { type ActionResult, actKept } from './device-actions.js'
 import { createDeviceFlood } from './device-flood.js'
 import { createDeviceTable, type DeviceTable } from './device-table.js'
 
@@ -36,7 +37,12 @@ export interface DeviceWatch {
   report(): DeviceReport
   /** To be called every second or so. */
   tick(): void
-  /** Keeps what it knows now. */
+  /**
+   * What a person asks for, kept and then done (device-actions.ts). Rejects with ArgumentError for what is no request,
+   * and as `write` does where it cannot be kept: then nothing has changed.
+   */
+  word(body: unknown): Promise<ActionResult[]>
+  /** Keeps what it knows now, as far as that can be written. */
   save(): Promise<void>
 }
 
@@ -50,8 +56,10 @@ export interface DeviceWatchOptions {
   readonly isProven?: (key: string) => boolean | null
   /** A verdict was counted. */
   readonly onVerdict?: (record: FlowRecord, device: Device, novel: boolean) => void
-  /** null: nothing is kept. Never rejects. */
+  /** null: nothing is kept. */
   readonly write: ((devices: Iterable<Device>) => Promise<void>) | null
+  /** Called when writing begins to fail and when it works again (null). */
+  readonly onTrouble?: (trouble: unknown) => void
 }
 
 /** Without a change of state, what is known is kept every so many ticks. */
@@ -68,14 +76,39 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   let found = 0
   let savedChanges = 0
   let ticks = 0
-  let saving: Promise<void> = Promise.resolve()
+  let last: Promise<unknown> = Promise.resolve()
+  let isWaiting = false
+  let isTroubled = false
 
-  const save = (): Promise<void> => {
-    const { write } = options
-    savedChanges = table.changes
-    ticks = 0
-    if (write !== null) saving = saving.then(() => write(table.all()))
-    return saving
+  /** One after another: what is written later is what was known later. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = last.then(work)
+    last = done.catch(() => undefined)
+    return done
+  }
+  const write = async (devices: Iterable<Device>): Promise<void> => {
+    const changes = table.changes
+    try {
+      await options.write?.(devices)
+      savedChanges = changes
+      ticks = 0
+      if (isTroubled) options.onTrouble?.(null)
+      isTroubled = false
+    } catch (error) {
+      // whatever the disk holds now, the next tick writes what is in force
+      savedChanges = -1
+      if (!isTroubled) options.onTrouble?.(error)
+      isTroubled = true
+      throw error
+    }
+  }
+  const save = async (): Promise<void> => {
+    isWaiting = true
+    const writeAll = (): Promise<void> => {
+      isWaiting = false
+      return write(table.all())
+    }
+    await inTurn(writeAll).catch(() => undefined)
   }
   return {
     table,
@@ -119,8 +152,9 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
     }),
     tick() {
       ticks++
-      if (table.changes !== savedChanges || ticks >= TICKS_BETWEEN) void save()
+      if (!isWaiting && (table.changes !== savedChanges || ticks >= TICKS_BETWEEN)) void save()
     },
+    word: (body) => inTurn(() => actKept(table, settings, body, write)),
     save,
   }
 }

@@ -1,6 +1,6 @@
-/** The devices that are known and the socket by which they are asked for, opened from the settings. */
+/** The devices that are known, opened from the settings, and what is told of them. */
 import { fileError } from '@oddflow/program'
-import { type ControlSocket, openControlSocket } from '../devices/control-socket.js'
+import type { ControlAnswers } from '../devices/control-socket.js'
 import type { Device } from '../devices/device.js'
 import {
   createDeviceWatch,
@@ -40,17 +40,18 @@ export async function openDevices(
     ...(models === null ? {} : { isProven: models.isProven, onVerdict: models.note }),
   }
   if (state === null) return createDeviceWatch({ ...common, write: null })
-  let isTroubled = false
   return createDeviceWatch({
     ...common,
     async write(all) {
       try {
         await writeKnownDevices(files, state, all)
-        isTroubled = false
       } catch (error) {
-        if (!isTroubled) log.warn(`${fileError('write', state, error).message}; devices are not kept`)
-        isTroubled = true
+        throw fileError('write', state, error)
       }
+    },
+    onTrouble(trouble) {
+      if (trouble === null) log.info(`${state}: devices are kept again`)
+      else log.warn(`${(trouble as Error).message}; devices are not kept, trying again`)
     },
   })
 }
@@ -65,16 +66,11 @@ export async function openVendors(
   return createVendorSeeker(files, devices.vendors, log)
 }
 
-/** null where there is nobody to ask or nowhere to ask it. */
-export async function openControl(
-  { state }: Settings,
-  devices: DeviceWatch | null,
-  models: ModelRoom | null,
-): Promise<ControlSocket | null> {
-  if (state === null || devices === null) return null
-  return models === null
-    ? openControlSocket(state, devices.table, devices.save)
-    : openControlSocket(state, devices.table, devices.save, modelRoutes(models), (key) => ({
-        model: models.ownerReport(key),
-      }))
+/** What a running agent tells by its control socket, and does. */
+export function controlAnswers(devices: DeviceWatch | null, models: ModelRoom | null): ControlAnswers {
+  if (devices === null) return { devices }
+  const { table, word } = devices
+  if (models === null) return { devices: { table, word } }
+  const describe = (key: string): object => ({ model: models.ownerReport(key) })
+  return { devices: { table, word, describe }, further: modelRoutes(models) }
 }

@@ -1,6 +1,7 @@
 /** Where alerts go, opened from the settings: the log that keeps them, and a delivery for each output. */
 import { hostname } from 'node:os'
 import { fileError } from '@oddflow/program'
+import type { ControlSocket } from '../devices/control-socket.js'
 import type { FileSystem } from '../files/file-system.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
@@ -11,6 +12,21 @@ import { createMemoryLog } from '../spool/memory-log.js'
 import { openSpool } from '../spool/spool.js'
 import { VERSION } from '../version.js'
 import type { AgentEnvironment } from './environment.js'
+
+/** Takes the state folder for this run: two agents must not share one. null where nothing is kept. */
+export async function openState(
+  { state }: Settings,
+  { files }: AgentEnvironment,
+): Promise<ControlSocket | null> {
+  if (state === null) return null
+  try {
+    await files.makeFolder(state)
+  } catch (error) {
+    throw fileError('write', state, error)
+  }
+  const { openControlSocket } = await import('../devices/control-socket.js')
+  return openControlSocket(state)
+}
 
 export async function openLog(
   settings: Settings,

@@ -49,7 +49,11 @@ export async function openDashboardRecords(
     feed,
     recent: createRecentAlerts(files, state, feed, log),
     history: createScoreHistory(),
-    suppressions: createTemporarySuppressions(known, (rules) => writeTemporaryRules(files, state, rules)),
+    suppressions: createTemporarySuppressions(known, (rules) =>
+      writeTemporaryRules(files, state, rules).catch((error: unknown) => {
+        throw fileError('write', state, error)
+      }),
+    ),
   }
 }
 

@@ -8,6 +8,7 @@
 import { randomInt } from 'node:crypto'
 import type { FrameBatch } from '@oddflow/capture'
 import { createSuppression } from '../alerts/suppress.js'
+import type { ControlSocket } from '../devices/control-socket.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
 import { findNames } from '../names/name-finder.js'
@@ -20,10 +21,10 @@ import { CaptureClock } from './capture-clock.js'
 import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
 import type { AgentEnvironment } from './environment.js'
 import { createLossHistory } from './loss-history.js'
-import { openControl, openDevices, openVendors, readDevices } from './open-devices.js'
+import { controlAnswers, openDevices, openVendors, readDevices } from './open-devices.js'
 import { openKeptPackets } from './open-evidence.js'
-import { openModels, readModels } from './open-models.js'
-import { openEve, openLog, startDeliveries } from './open-outputs.js'
+import { type GivenModels, openModels, readModels } from './open-models.js'
+import { openEve, openLog, openState, startDeliveries } from './open-outputs.js'
 import { openDashboardRecords, openServer } from './open-server.js'
 import { openThresholds } from './open-thresholds.js'
 import { createOverload } from './overload.js'
@@ -46,10 +47,25 @@ const EXPIRE_MILLIS = 250
 const RECORDED_SLACK_MICROS = 30_000_000
 const LONG_MILLIS = 2 ** 31 - 1
 
-/** Rejects with an error of ours when the model, the input or an output cannot be opened. */
+/** Rejects with an error of ours when the model, the state, the input or an output cannot be opened. */
 export async function runAgent(settings: Settings, environment: AgentEnvironment): Promise<AgentResult> {
-  const { clock, log, stop, service = null } = environment
   const given = readModels(settings)
+  const control = await openState(settings, environment)
+  try {
+    return await runWith(settings, environment, given, control)
+  } finally {
+    await control?.close()
+  }
+}
+
+/** `control`: holds the state folder for this run; null where there is none. */
+async function runWith(
+  settings: Settings,
+  environment: AgentEnvironment,
+  given: GivenModels,
+  control: ControlSocket | null,
+): Promise<AgentResult> {
+  const { clock, log, stop, service = null } = environment
   const { memory, contract } = given
   const suppression = createSuppression(settings.suppress)
   const thresholds = await openThresholds(settings, environment, given.base)
@@ -163,12 +179,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
       throw error
     },
   )
-  const control = await openControl(settings, devices, models).catch(async (error: unknown) => {
-    await server?.close()
-    for (const each of deliveries) await each.stop()
-    await alertLog.close()
-    throw error
-  })
+  control?.serve(controlAnswers(devices, models))
   const room = async (): Promise<void> => {
     if (!input.waits) return
     while (alertLog.memoryBytes > memory.queueBytes / 4 && !isTroubled() && !stop.aborted) {
@@ -237,7 +248,7 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
     await server?.close()
     await thresholds.close()
     await kept?.evidence.close()
-    await control?.close()
+    control?.serve(null)
     await devices?.save()
     await models?.save()
     await records?.recent.save()

@@ -178,6 +178,16 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     const full = teacher === null ? undefined : all.find(({ name }) => teacher.rows.isFull(name))
     if (full !== undefined && teacher !== null) begin(teacher.teach(full))
   }
+  const rollBack = async (name: string): Promise<string | null> => {
+    const of = book.get(name)
+    if (of?.record === undefined || of.record === null) return `${name} has no model that was made here`
+    if (of.record.previous === null) return `${name} has no model before the one in force`
+    const back = await store.rollback(name)
+    if (back === null) return `${name} has no model before the one in force`
+    teacher?.rows.drop(name)
+    book.putInForce(of, { saved: back.saved, sha256: back.record.sha256 }, back.record)
+    return null
+  }
   const save = async (): Promise<void> => {
     for (const { name, learning } of book.all()) {
       if (learning === null || !learning.isDirty) continue
@@ -235,16 +245,18 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       if (ticks % TICKS_BETWEEN_SAVES === 0) void keep()
     },
     async rollback(name) {
-      // what is being written of it comes first
-      await working
-      const of = book.get(name)
-      if (of?.record === undefined || of.record === null) return `${name} has no model that was made here`
-      if (of.record.previous === null) return `${name} has no model before the one in force`
-      const back = await store.rollback(name)
-      if (back === null) return `${name} has no model before the one in force`
-      teacher?.rows.drop(name)
-      book.putInForce(of, { saved: back.saved, sha256: back.record.sha256 }, back.record)
-      return null
+      // what is being written of it comes first, and nothing is while it goes back
+      while (working !== null) await working
+      let done: () => void = () => undefined
+      working = new Promise<void>((resolve) => {
+        done = resolve
+      })
+      try {
+        return await rollBack(name)
+      } finally {
+        working = null
+        done()
+      }
     },
     owners: () => [...book.all()].map((of) => reportOwner(of, progress)),
     ownerReport(device) {

@@ -13,6 +13,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { DataError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
+import { fileError } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
 import { readState, writeBytes, writeState } from '../files/state-file.js'
 
@@ -45,7 +46,8 @@ export interface ModelStore {
   readAll(onDamage: (message: string) => void): Promise<KeptModel[]>
   /** Writes the file, then the record, then removes files that no record names. */
   write(record: ModelRecord, file: Uint8Array): Promise<void>
-  /** Puts the model before in force, and the one in force before it; null where there is none. */
+  /** Puts the model before in force, and the one in force before it; null where there is none. Rejects where that cannot
+   * be kept: then the record is as it was. */
   rollback(owner: string): Promise<KeptModel | null>
   /** The file that a record names. Rejects where it is not there or damaged. */
   readFile(record: ModelRecord): Promise<Uint8Array>
@@ -85,6 +87,8 @@ export function createModelStore(
     const bytes = await readFile(record)
     return { record, saved: decodeModelFile(bytes), sizeBytes: bytes.length }
   }
+  const writeRecord = (record: ModelRecord): Promise<void> =>
+    writeState(files, recordPath(record.owner), { kind: KIND, version: 1, ...record })
   const readRecord = async (path: string): Promise<ModelRecord | null> =>
     decodeRecord(await readState(files, path))
   const removeUnnamed = async ({ owner, sha256, previous }: ModelRecord): Promise<void> => {
@@ -113,7 +117,7 @@ export function createModelStore(
     async write(record, file) {
       await files.makeFolder(folder)
       await writeBytes(files, join(folder, modelName(record.owner, record.sha256)), file)
-      await writeState(files, recordPath(record.owner), { kind: KIND, version: 1, ...record })
+      await writeRecord(record)
       await removeUnnamed(record)
     },
     async rollback(owner) {
@@ -124,7 +128,13 @@ export function createModelStore(
       const source = kept.saved.learned === undefined ? 'trained' : 'learnt-on'
       const pinned = source === 'trained' && record.source === 'learnt-on'
       const back: ModelRecord = { ...turned, source, pinned }
-      await writeState(files, recordPath(owner), { kind: KIND, version: 1, ...back })
+      try {
+        await writeRecord(back)
+      } catch (error) {
+        // it may have got as far as its name; what is in force is what a restart should find
+        await writeRecord(record).catch(() => undefined)
+        throw fileError('write', recordPath(owner), error)
+      }
       return { ...kept, record: back }
     },
     readFile,

@@ -1,10 +1,17 @@
 /** The control socket: what a command may ask of a running agent, and whose socket it is. */
 import { spawn } from 'node:child_process'
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { askDevices, askToAct, openControlSocket } from '../../src/devices/control-socket.js'
+import {
+  askDevices,
+  askFurther,
+  askToAct,
+  type ControlSocket,
+  openControlSocket,
+} from '../../src/devices/control-socket.js'
+import { act } from '../../src/devices/device-actions.js'
 import { createDeviceTable, type DeviceTable } from '../../src/devices/device-table.js'
 import { DEFAULT_DEVICES } from '../../src/settings.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -14,8 +21,20 @@ const socketPath = join(folder, 'control.sock')
 const key = '02:00:00:00:00:01'
 let table: DeviceTable
 let saved = 0
-const save = async (): Promise<void> => {
-  saved++
+/** As an agent serves them that keeps nothing. */
+async function open(): Promise<ControlSocket> {
+  const control = await openControlSocket(folder)
+  control.serve({
+    devices: {
+      table,
+      word: async (body) => {
+        const results = act(table, body)
+        saved++
+        return results
+      },
+    },
+  })
+  return control
 }
 
 beforeEach(() => {
@@ -40,7 +59,7 @@ function raw(method: string, path: string, body = ''): Promise<{ status: number;
 
 describe('a running agent', () => {
   it('tells of its devices, does what it is told, and has it on disk before it answers', async () => {
-    const control = await openControlSocket(folder, table, save)
+    const control = await open()
     expect(statSync(socketPath).mode & 0o777).toBe(0o600)
     expect(await askDevices(folder)).toEqual([...table.all()])
     expect(saved).toBe(0)
@@ -56,7 +75,7 @@ describe('a running agent', () => {
   })
 
   it('refuses what is no request, and nothing has changed', async () => {
-    const control = await openControlSocket(folder, table, save)
+    const control = await open()
     const before = JSON.stringify([...table.all()])
     for (const [method, path, body, status] of [
       ['GET', '/', '', 404],
@@ -79,8 +98,8 @@ describe('a running agent', () => {
   })
 
   it('keeps its folder to itself, and takes over what a killed one has left', async () => {
-    const control = await openControlSocket(folder, table, save)
-    await expect(openControlSocket(folder, table, save)).rejects.toThrow(/another agent is at work there/)
+    const control = await open()
+    await expect(openControlSocket(folder)).rejects.toThrow(/another agent is at work there/)
     expect(await askDevices(folder)).not.toBeNull()
     await control.close()
 
@@ -93,13 +112,51 @@ describe('a running agent', () => {
     await new Promise((resolve) => child.once('close', resolve))
     expect(existsSync(socketPath)).toBe(true)
     expect(await askDevices(folder)).toBeNull()
-    const next = await openControlSocket(folder, table, save)
+    const next = await open()
     expect(await askDevices(folder)).toHaveLength(1)
     await next.close()
   })
 
+  it('keeps its folder to itself while it says nothing, or is stopped', async () => {
+    const control = await openControlSocket(folder)
+    await expect(openControlSocket(folder)).rejects.toThrow(/another agent is at work there/)
+    await expect(askDevices(folder)).rejects.toThrow(/about to begin or to end/)
+    await control.close()
+
+    const child = spawn(process.execPath, [
+      '-e',
+      `require('net').createServer().listen(${JSON.stringify(socketPath)}, () => console.log('up'))`,
+    ])
+    await new Promise((resolve) => child.stdout.once('data', resolve))
+    child.kill('SIGSTOP')
+    await expect(openControlSocket(folder)).rejects.toThrow(/another agent is at work there/)
+    child.kill('SIGKILL')
+    await new Promise((resolve) => child.once('close', resolve))
+    await (await openControlSocket(folder)).close()
+  })
+
+  it('leaves what it does not keep to the command', async () => {
+    const control = await openControlSocket(folder)
+    control.serve({ devices: null })
+    expect(await askDevices(folder)).toBeNull()
+    expect(await askToAct(folder, 'pause', [key])).toBeNull()
+    expect(await askFurther(folder, '/models')).toBeNull()
+    await control.close()
+  })
+
+  it('has its folder alone when many begin at once over what a killed one has left', async () => {
+    for (let round = 0; round < 10; round++) {
+      writeFileSync(socketPath, '')
+      const begun = await Promise.allSettled(Array.from({ length: 8 }, () => openControlSocket(folder)))
+      const open = begun.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+      expect(open).toHaveLength(1)
+      expect(readdirSync(folder)).toEqual(['control.sock'])
+      await open[0].close()
+    }
+  })
+
   it('says that a name is too long for a socket', async () => {
-    await expect(openControlSocket(join(folder, 'x'.repeat(120)), table, save)).rejects.toThrow(
+    await expect(openControlSocket(join(folder, 'x'.repeat(120)))).rejects.toThrow(
       /too long a name for a socket; give a shorter --state/,
     )
   })

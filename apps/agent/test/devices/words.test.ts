@@ -1,0 +1,236 @@
+/**
+ * A person's word is kept before it is in force, and in force before it is acknowledged: each step of the disk fails in
+ * turn under each word, for once and for good, and a restart on a sound disk must find what was answered.
+ */
+import { join } from 'node:path'
+import { createHash } from 'node:crypto'
+import { createRng } from '@oddflow/core'
+import { fileError } from '@oddflow/program'
+import { describe, expect, it } from 'vitest'
+import {
+  createTemporarySuppressions,
+  readTemporaryRules,
+  writeTemporaryRules,
+} from '../../src/alerts/temporary-suppressions.js'
+import { askFurther, askToAct, openControlSocket, statusOf } from '../../src/devices/control-socket.js'
+import { readKnownDevices, writeKnownDevices } from '../../src/devices/device-watch.js'
+import { createDevice } from '../../src/devices/device.js'
+import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
+import { controlAnswers, openDevices } from '../../src/pipeline/open-devices.js'
+import type { AgentEnvironment } from '../../src/pipeline/environment.js'
+import { DEFAULT_DEVICES, type Settings } from '../../src/settings.js'
+import { modelRoutes } from '../../src/training/model-routes.js'
+import type { ModelRoom } from '../../src/training/model-room.js'
+import { createModelStore, type ModelStore } from '../../src/training/model-store.js'
+import { trainRows } from '../../src/training/train-rows.js'
+import { faultyFiles, noFaults } from '../support/faulty-files.js'
+import { temporaryFolder } from '../support/folder.js'
+import { keepingLog } from '../support/keeping-log.js'
+import { iatSizeContract, wanderingRows } from '../support/rows.js'
+
+const base = temporaryFolder()
+let folders = 0
+const newFolder = (): string => join(base, String(folders++))
+const key = '02:00:00:00:00:01'
+const now = 1_800_000_000_000_000
+
+interface Opened {
+  /** Rejects where it cannot be kept. */
+  say(): Promise<unknown>
+  /** What is in force. */
+  inForce(): Promise<string>
+  /** What goes on anyway, which may mend the disk. */
+  settle(): Promise<void>
+}
+interface Word {
+  prepare(folder: string): Promise<void>
+  open(folder: string, files: FileSystem): Promise<Opened>
+}
+
+const openWatch = async (folder: string, files: FileSystem, log = keepingLog()) => {
+  const environment = { files, log } as unknown as AgentEnvironment
+  const settings = { devices: DEFAULT_DEVICES, localNetworks: [], state: folder } as unknown as Settings
+  const known = await readKnownDevices(nodeFileSystem, folder, log)
+  const path = { announce() {} } as never
+  const devices = await openDevices(settings, environment, path, known, null)
+  if (devices === null) throw new Error('no devices')
+  return devices
+}
+const deviceWord = (action: string): Word => ({
+  async prepare(folder) {
+    const device = createDevice(key, '192.0.2.1', 5)
+    if (action === 'resume') device.state = 'paused'
+    device.flows = 7
+    await writeKnownDevices(nodeFileSystem, folder, [device])
+  },
+  async open(folder, files) {
+    const watch = await openWatch(folder, files)
+    return {
+      say: () => watch.word({ action, devices: [key] }),
+      inForce: async () => JSON.stringify([...watch.table.all()]),
+      async settle() {
+        watch.tick()
+        await watch.save()
+      },
+    }
+  },
+})
+
+const openRules = async (folder: string, files: FileSystem) =>
+  createTemporarySuppressions(await readTemporaryRules(nodeFileSystem, folder, keepingLog()), (rules) =>
+    writeTemporaryRules(files, folder, rules),
+  )
+const ruleWord = (say: (rules: Awaited<ReturnType<typeof openRules>>) => Promise<unknown>): Word => ({
+  async prepare(folder) {
+    await (await openRules(folder, nodeFileSystem)).add({ minutes: 5, port: 1 }, now)
+  },
+  async open(folder, files) {
+    const rules = await openRules(folder, files)
+    return {
+      say: () => say(rules),
+      inForce: async () => JSON.stringify(rules.list(now)),
+      settle: async () => undefined,
+    }
+  },
+})
+
+const models = [1, 2].map((seed) =>
+  trainRows({
+    rows: wanderingRows(60, 5, createRng(seed)),
+    contract: iatSizeContract(3),
+    onePacketRule: null,
+    falsePositiveRate: 0.1,
+    seed: 1,
+    oddflowVersion: '0.0.0',
+  } as never),
+)
+const storeIn = (folder: string, files: FileSystem): ModelStore =>
+  createModelStore(files, folder, (owner) => `device-${owner.replaceAll(':', '-')}`)
+const rollback: Word = {
+  async prepare(folder) {
+    let previous: string | null = null
+    for (const { file } of models) {
+      const sha256 = createHash('sha256').update(file).digest('hex')
+      const record = { owner: key, sha256, previous, source: 'trained', pinned: false } as const
+      const more = { rows: 60, unsettledShare: 0, trainedAtMicros: now }
+      await storeIn(folder, nodeFileSystem).write({ ...record, ...more }, file)
+      previous = sha256
+    }
+  },
+  async open(folder, files) {
+    const store = storeIn(folder, files)
+    let [{ record }] = await store.readAll(() => undefined)
+    return {
+      async say() {
+        record = (await store.rollback(key))?.record ?? record
+      },
+      inForce: async () => JSON.stringify(record),
+      settle: async () => undefined,
+    }
+  },
+}
+
+const words: Record<string, Word> = {
+  approve: deviceWord('approve'),
+  pause: deviceWord('pause'),
+  resume: deviceWord('resume'),
+  relearn: deviceWord('relearn'),
+  forget: deviceWord('forget'),
+  'a rule': ruleWord((rules) => rules.add({ minutes: 9, port: 2 }, now)),
+  'the end of a rule': ruleWord((rules) => rules.remove('temporary 0')),
+  rollback,
+}
+
+describe.each(Object.entries(words))('%s', (_name, word) => {
+  it('holds after a restart when it was acknowledged, and changes nothing when it was not', async () => {
+    const sound = newFolder()
+    await word.prepare(sound)
+    const counting = noFaults()
+    const faultless = await word.open(sound, faultyFiles(counting))
+    const before = await faultless.inForce()
+    await faultless.say()
+    const after = await faultless.inForce()
+    expect(after).not.toBe(before)
+    expect(counting.steps).toBeGreaterThanOrEqual(5)
+    let refused = 0
+    for (let step = 0; step < counting.steps; step++) {
+      for (const how of ['once', 'for good']) {
+        const where = `step ${step}, ${counting.seen[step]}, ${how}`
+        const folder = newFolder()
+        await word.prepare(folder)
+        const faults = noFaults()
+        const opened = await word.open(folder, faultyFiles(faults))
+        faults.fails = (at) => (how === 'once' ? at === step : at >= step)
+        const isKept = await opened.say().then(
+          () => true,
+          (error: unknown) => {
+            expect((error as Error).message, where).toMatch(/ENOSPC|no space left/)
+            return false
+          },
+        )
+        if (!isKept) refused++
+        expect(await opened.inForce(), where).toBe(isKept ? after : before)
+        // a disk that fails for good behind the new name has it, and nobody can take it back
+        if (!isKept && how === 'for good' && counting.seen[step] === 'syncFolder') continue
+        await opened.settle()
+        const restarted = await word.open(folder, nodeFileSystem)
+        expect(await restarted.inForce(), where).toBe(isKept ? after : before)
+      }
+    }
+    // every step but the removal of what an earlier attempt has left
+    expect(refused).toBeGreaterThanOrEqual(2 * 5 - 2)
+  })
+})
+
+describe('an answer', () => {
+  it('says 507 where the disk is full, over the control socket too, and tells of it once', async () => {
+    const folder = newFolder()
+    await deviceWord('pause').prepare(folder)
+    const faults = noFaults()
+    const log = keepingLog()
+    const watch = await openWatch(folder, faultyFiles(faults), log)
+    const control = await openControlSocket(folder)
+    control.serve(controlAnswers(watch, null))
+    faults.fails = () => true
+    for (let i = 0; i < 3; i++) {
+      await expect(askToAct(folder, 'pause', [key])).rejects.toThrow(/no space left/)
+      await expect(watch.word({ action: 'pause', devices: [key] })).rejects.toSatisfy(
+        (error) => statusOf(error) === 507,
+      )
+      watch.tick()
+      await watch.save()
+    }
+    expect(watch.table.get(key)?.state).toBe('learning')
+    expect(log.lines).toEqual([expect.stringContaining('devices are not kept')])
+    // what is refused anyway need not be kept
+    expect(await askToAct(folder, 'resume', [key])).toEqual([
+      { device: key, refused: `${key} is not paused` },
+    ])
+    faults.fails = () => false
+    expect(await askToAct(folder, 'pause', [key])).toEqual([{ device: key, refused: null }])
+    expect(log.lines).toHaveLength(2)
+    await control.close()
+  })
+
+  it('of models tells what could not be kept beside what was, and fails where nothing was', async () => {
+    const folder = newFolder()
+    const full = Object.assign(new Error('full'), { code: 'ENOSPC' })
+    const room = {
+      rollback: async (owner: string) => {
+        if (owner === 'b') throw fileError('write', 'b.json', full)
+        return null
+      },
+    } as unknown as ModelRoom
+    await nodeFileSystem.makeFolder(folder)
+    const control = await openControlSocket(folder)
+    control.serve({ devices: null, further: modelRoutes(room) })
+    expect(await askFurther(folder, '/models', { rollback: ['a', 'b'] })).toEqual({
+      results: [
+        { owner: 'a', refused: null },
+        { owner: 'b', refused: expect.stringContaining('no space left') },
+      ],
+    })
+    await expect(askFurther(folder, '/models', { rollback: ['b'] })).rejects.toThrow(/no space left/)
+    await control.close()
+  })
+})
