@@ -21,6 +21,7 @@ const started = performance.now()
 const log = await openSpool({
   files: nodeFileSystem,
   clock: systemClock,
+  log: { warn: (line) => process.stderr.write(`${line}\n`) },
   folder,
   maximumBytes: 1_048_576,
   maximumPendingBytes: 65_536,

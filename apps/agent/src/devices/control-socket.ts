@@ -121,10 +121,7 @@ export function statusOf(error: unknown): number {
 
 async function listenAlone(server: Server, folder: string, path: string): Promise<void> {
   const taken = (): ControlError =>
-    new ControlError(
-      'control.taken',
-      `${folder}: another agent is at work there; give each its own --state`,
-    )
+    new ControlError('control.taken', `${folder}: another agent is at work there; give each its own --state`)
   for (let attempt = 0; ; attempt++) {
     const error = await listen(server, path)
     if (error === null) return

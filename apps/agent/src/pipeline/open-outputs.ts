@@ -38,6 +38,7 @@ export async function openLog(
     return await openSpool({
       files,
       clock,
+      log,
       folder: settings.state,
       maximumBytes: settings.spoolBytes,
       maximumPendingBytes: queueBytes,

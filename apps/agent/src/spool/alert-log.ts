@@ -22,7 +22,8 @@ export interface AlertReader {
   read(limit: number): Promise<AlertBatch>
   /** Everything before `next` is delivered and is not read again (on disk: after a restart either). */
   commit(next: number): Promise<void>
-  /** Alerts that went for want of room before this output had delivered them (on disk: in earlier runs too). */
+  /** Alerts that went for want of room, or were damaged on disk, before this output had delivered them (on disk: in
+   * earlier runs too). */
   readonly dropped: number
   /** Alerts that wait for this output. */
   readonly backlog: number

@@ -1,26 +1,32 @@
 /**
- * How far an output has got, on disk: `NAME.place`, replaced as a whole. One that cannot be read (a disk gave
- * back something else) counts as none: what is left in the spool is then delivered again, under the same ids.
+ * How far an output has got, on disk: `NAME.place`, replaced as a whole, with a CRC-32 of its numbers. One that is
+ * damaged is told of and set aside; what is left in the spool is then delivered again, under the same ids.
+ *
+ * `end.mark` in the same form says how far the spool itself had got when it was last closed, so that a lost end can be counted.
  */
 import { join } from 'node:path'
+import { crc32, FormatError } from '@oddflow/core'
 import type { FileSystem } from '../files/file-system.js'
-import { readState, writeState } from '../files/state-file.js'
+import { readStateOrSetAside, writeState } from '../files/state-file.js'
+import type { Log } from '../log.js'
 
 export interface KeptPlace {
   /** Everything before is delivered. */
   readonly next: number
-  /** Alerts lost to the spool's bound before they were delivered. */
+  /** Alerts that were lost before they were delivered. */
   readonly dropped: number
 }
 
 const pathOf = (folder: string, name: string): string => join(folder, `${name}.place`)
+const endPath = (folder: string): string => join(folder, 'end.mark')
 
-export async function readPlace(files: FileSystem, folder: string, name: string): Promise<KeptPlace | null> {
-  const kept = (await readState(files, pathOf(folder, name))) as Partial<
-    Record<keyof KeptPlace, unknown>
-  > | null
-  const { next, dropped } = kept ?? {}
-  return isCount(next) && isCount(dropped) ? { next, dropped } : null
+export async function readPlace(
+  files: FileSystem,
+  folder: string,
+  name: string,
+  log: Pick<Log, 'warn'>,
+): Promise<KeptPlace | null> {
+  return readStateOrSetAside(files, pathOf(folder, name), decodePlace, log)
 }
 
 export async function writePlace(
@@ -29,7 +35,35 @@ export async function writePlace(
   name: string,
   place: KeptPlace,
 ): Promise<void> {
-  await writeState(files, pathOf(folder, name), place)
+  await writeState(files, pathOf(folder, name), encodePlace(place))
+}
+
+/** 0 where there is none. */
+export async function readEnd(files: FileSystem, folder: string, log: Pick<Log, 'warn'>): Promise<number> {
+  return (await readStateOrSetAside(files, endPath(folder), decodePlace, log))?.next ?? 0
+}
+
+export async function writeEnd(files: FileSystem, folder: string, end: number): Promise<void> {
+  await writeState(files, endPath(folder), encodePlace({ next: end, dropped: 0 }))
+}
+
+function encodePlace({ next, dropped }: KeptPlace): KeptPlace & { crc: number } {
+  return { next, dropped, crc: crcOf(next, dropped) }
+}
+
+/** Throws FormatError. */
+function decodePlace(value: unknown): KeptPlace {
+  const { next, dropped, crc } = (value ?? {}) as Record<string, unknown>
+  if (!isCount(next) || !isCount(dropped)) throw new FormatError('place', 'expected counts')
+  // an earlier version wrote none
+  if (crc !== undefined && crc !== crcOf(next, dropped)) {
+    throw new FormatError('place', 'is damaged: its numbers do not have their CRC-32')
+  }
+  return { next, dropped }
+}
+
+function crcOf(next: number, dropped: number): number {
+  return crc32(new TextEncoder().encode(`${next} ${dropped}`))
 }
 
 function isCount(value: unknown): value is number {

@@ -2,14 +2,17 @@
  * Segments: the files of a spool, found again after a restart.
  *
  * A segment's name is the sequence number of its first record, in sixteen digits, so names in order are
- * records in order. Only the last segment can end in a torn record (the one before was flushed before it was
- * begun); it is cut back to its last whole one. Where a write failed for good, the next segment begins with
- * the number that was to be written, and what the failed one may hold of it does not count.
+ * records in order, and a segment that is not there leaves a gap between the records of one and the name of the
+ * next. The name counts, and not the header, which says the same. Only the last segment can end in a torn record
+ * (the one before was flushed before it was begun); it is cut back to its last whole one. Where a write failed for
+ * good, the next segment begins with the number that was to be written, and what the failed one may hold of it does
+ * not count.
  */
 import { join } from 'node:path'
 import type { FileSystem } from '../files/file-system.js'
-import { type KeptPlace, readPlace } from './place-file.js'
-import { decodeRecords, decodeSegmentHeader, SEGMENT_HEADER_BYTES } from './record-format.js'
+import type { Log } from '../log.js'
+import { readEnd, readPlace } from './place-file.js'
+import { decodeRecords, endOfFrame, findRecord, isTorn, SEGMENT_HEADER_BYTES } from './record-format.js'
 
 export interface Segment {
   readonly path: string
@@ -26,66 +29,94 @@ export function segmentPath(folder: string, first: number): string {
 }
 
 export interface RecoveredSegments {
-  /** Every segment with at least one record, in order; others are removed. */
+  /** In order; of the last one with at least one record, or it is removed. */
   readonly segments: Segment[]
   /** A number that no alert has had yet. */
   readonly end: number
 }
 
-export async function recoverSegments(files: FileSystem, folder: string): Promise<RecoveredSegments> {
+export async function recoverSegments(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<RecoveredSegments> {
   const names = await files.list(folder)
   const firsts = names
     .flatMap((name) => NAME.exec(name)?.[1] ?? [])
     .map(Number)
     .sort((a, b) => a - b)
   const segments: Segment[] = []
-  // an output may have got further than what is left of the segments
-  let end = Math.max(0, ...firsts, ...(await places(files, folder, names)).map(({ next }) => next))
+  // an output, or the spool itself, may have got further than what is left of the segments
+  const ends = [0, await readEnd(files, folder, log), ...firsts]
+  for (const name of names) {
+    const output = /^(.+)\.place$/.exec(name)?.[1]
+    const place = output === undefined ? null : await readPlace(files, folder, output, log)
+    if (place !== null) ends.push(place.next)
+  }
   for (const [i, first] of firsts.entries()) {
     const path = segmentPath(folder, first)
     const isLast = i === firsts.length - 1
-    const found = isLast ? await scan(files, path, first) : await measure(files, path, first, firsts[i + 1])
-    if (found === null || found.end === first) await files.remove(path)
+    const found = isLast
+      ? await scan(files, path, first, log)
+      : await measure(files, path, first, firsts[i + 1])
+    if (found.end === first) await files.remove(path)
     else segments.push(found)
-    end = Math.max(end, found?.end ?? 0)
+    ends.push(found.end)
   }
-  return { segments, end }
+  return { segments, end: Math.max(...ends) }
 }
 
-async function places(files: FileSystem, folder: string, names: readonly string[]): Promise<KeptPlace[]> {
-  const found: KeptPlace[] = []
-  for (const name of names) {
-    const output = /^(.+)\.place$/.exec(name)?.[1]
-    const place = output === undefined ? null : await readPlace(files, folder, output)
-    if (place !== null) found.push(place)
-  }
-  return found
-}
-
-/** A segment that was finished: its records reach to the next one's first. */
-async function measure(files: FileSystem, path: string, first: number, end: number): Promise<Segment | null> {
+/** A segment that was finished: its records reach to the next one's first, as far as they can be read. */
+async function measure(files: FileSystem, path: string, first: number, end: number): Promise<Segment> {
   const file = await files.open(path, 'read')
   try {
-    if (decodeSegmentHeader(await file.read(0, SEGMENT_HEADER_BYTES)) !== first) return null
     return { path, first, end, bytes: await file.size() }
   } finally {
     await file.close()
   }
 }
 
-async function scan(files: FileSystem, path: string, first: number): Promise<Segment | null> {
+async function scan(
+  files: FileSystem,
+  path: string,
+  first: number,
+  log: Pick<Log, 'warn'>,
+): Promise<Segment> {
   const file = await files.open(path, 'read-write')
   try {
     const bytes = await file.read(0, await file.size())
-    if (decodeSegmentHeader(bytes) !== first) return null
-    const { payloads, end } = decodeRecords(bytes.subarray(SEGMENT_HEADER_BYTES), first)
-    const length = SEGMENT_HEADER_BYTES + end
-    if (length < bytes.length) {
-      await file.truncate(length)
+    const { at, sequence } = lastOf(bytes, first)
+    if (at < bytes.length && !isTorn(bytes, at)) {
+      log.warn(`${path}: ends in ${bytes.length - at} bytes that are no alerts; what they held is lost`)
+    }
+    if (at < bytes.length) {
+      await file.truncate(at)
       await file.sync()
     }
-    return { path, first, end: first + payloads.length, bytes: length }
+    return { path, first, end: sequence, bytes: at }
   } finally {
     await file.close()
+  }
+}
+
+/**
+ * How far a segment's records go. One that does not have its CRC and lies before a sound one, or has its whole length, is one
+ * that was damaged and counts; what is cut off behind was never acknowledged.
+ */
+function lastOf(bytes: Uint8Array, first: number): { at: number; sequence: number } {
+  let at = Math.min(SEGMENT_HEADER_BYTES, bytes.length)
+  let sequence = first
+  for (;;) {
+    const { payloads, end } = decodeRecords(bytes.subarray(at), sequence)
+    at += end
+    sequence += payloads.length
+    const next = findRecord(bytes, at, sequence, Number.MAX_SAFE_INTEGER)
+    if (next !== null) {
+      at = next.offset
+      sequence = next.sequence
+      continue
+    }
+    const behind = endOfFrame(bytes, at)
+    return behind === null ? { at, sequence } : { at: behind, sequence: sequence + 1 }
   }
 }

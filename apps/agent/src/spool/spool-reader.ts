@@ -4,11 +4,14 @@
  * the same id, and never not at all.
  */
 import type { FileSystem } from '../files/file-system.js'
+import type { Log } from '../log.js'
 import type { AlertBatch, AlertReader } from './alert-log.js'
 import { readPlace, writePlace } from './place-file.js'
 import { ReaderPlace } from './reader-place.js'
 import {
   decodeRecords,
+  type FoundRecord,
+  findRecord,
   MAXIMUM_PAYLOAD_BYTES,
   RECORD_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
@@ -19,12 +22,15 @@ import type { Segment } from './segments.js'
 export interface SpoolView {
   readonly files: FileSystem
   readonly folder: string
-  /** In order, without a gap. */
+  readonly log: Pick<Log, 'warn'>
+  /** In order; a gap between two counts to the first. */
   readonly segments: readonly Segment[]
   /** Sequence number behind the last acknowledged alert. */
   readonly end: number
   /** The place of the slowest reader has moved on. */
   released(): Promise<void>
+  /** Alerts from `first` to before `end` are not in the file any more, or damaged; told of once, whoever finds it. */
+  damaged(path: string, first: number, end: number): void
 }
 
 /** Bytes read at a time: some tens of alerts, and the longest record for certain. */
@@ -45,10 +51,14 @@ export class SpoolReader implements AlertReader {
 
   static async open(name: string, view: SpoolView): Promise<SpoolReader> {
     const start = view.segments[0]?.first ?? view.end
-    const kept = await readPlace(view.files, view.folder, name)
+    const kept = await readPlace(view.files, view.folder, name, view.log)
     const place = new ReaderPlace(kept?.next ?? start, kept?.dropped)
+    if (place.next < start) view.damaged(view.folder, place.next, start)
     place.forget(start)
-    return new SpoolReader(name, view, place)
+    const reader = new SpoolReader(name, view, place)
+    // so that what is gone at the next start is missed; where the disk fails the first commit does it
+    if (kept === null) await reader.#keep().catch(() => undefined)
+    return reader
   }
 
   get dropped(): number {
@@ -63,42 +73,69 @@ export class SpoolReader implements AlertReader {
     const { place } = this
     if (place.hand !== null) return place.hand
     for (;;) {
-      const segment = this.#view.segments.find(({ end }) => end > place.next)
-      if (segment === undefined || place.next >= this.#view.end) return { first: place.next, lines: [] }
-      place.forget(segment.first)
+      const { segments, end } = this.#view
+      if (place.next >= end) return { first: place.next, lines: [] }
+      const segment = segments.find((each) => each.end > place.next)
+      const found = segment?.first ?? end
+      if (place.next < found) {
+        this.#view.damaged(this.#view.folder, place.next, found)
+        place.forget(found)
+      }
+      if (segment === undefined) return { first: place.next, lines: [] }
       const lines = await this.#readFrom(segment, limit)
       // the file may have gone while it was read
       if (!this.#view.segments.includes(segment)) continue
       if (lines.length > 0) return place.take({ first: place.next, lines })
       // damaged: what cannot be read any more is lost, and counted
+      if (place.next < segment.end) this.#view.damaged(segment.path, place.next, segment.end)
       place.forget(segment.end)
     }
   }
 
   async commit(next: number): Promise<void> {
     this.place.commit(next)
-    const { committed, dropped } = this.place
-    await writePlace(this.#view.files, this.#view.folder, this.name, { next: committed, dropped })
+    await this.#keep()
     await this.#view.released()
   }
 
+  async #keep(): Promise<void> {
+    const { committed, dropped } = this.place
+    await writePlace(this.#view.files, this.#view.folder, this.name, { next: committed, dropped })
+  }
+
+  /** From place.next on, which moves over what is damaged; none where nothing behind can be read. */
   async #readFrom(segment: Segment, limit: number): Promise<Uint8Array[]> {
-    const wanted = this.place.next
+    const { place } = this
     let at = this.#position
-    if (at === null || at.segment !== segment || at.sequence !== wanted) {
+    if (at === null || at.segment !== segment || at.sequence > place.next) {
       at = { segment, sequence: segment.first, offset: SEGMENT_HEADER_BYTES }
     }
     const file = await this.#view.files.open(segment.path, 'read').catch(() => null)
     if (file === null) return []
     try {
-      for (;;) {
-        const count = Math.min(at.sequence < wanted ? wanted - at.sequence : limit, segment.end - at.sequence)
+      while (at.sequence < segment.end) {
+        const wanted = place.next
+        const count = at.sequence < wanted ? wanted - at.sequence : Math.min(limit, segment.end - at.sequence)
         const { payloads, end } = decodeRecords(await file.read(at.offset, CHUNK_BYTES), at.sequence, count)
         const isWanted: boolean = at.sequence === wanted
-        at = { segment, sequence: at.sequence + payloads.length, offset: at.offset + end }
-        this.#position = at
-        if (isWanted || payloads.length === 0) return isWanted ? payloads.map((line) => line.slice()) : []
+        if (payloads.length > 0) {
+          at = { segment, sequence: at.sequence + payloads.length, offset: at.offset + end }
+          this.#position = at
+          if (isWanted) return payloads.map((line) => line.slice())
+          continue
+        }
+        const next: FoundRecord | null = findRecord(
+          await file.read(0, segment.bytes),
+          at.offset,
+          at.sequence,
+          segment.end,
+        )
+        if (next === null) return []
+        if (place.next < next.sequence) this.#view.damaged(segment.path, place.next, next.sequence)
+        place.forget(next.sequence)
+        at = { segment, ...next }
       }
+      return []
     } finally {
       await file.close()
     }

@@ -9,8 +9,10 @@
 import { join } from 'node:path'
 import type { Clock } from '../clock.js'
 import type { FileSystem } from '../files/file-system.js'
+import type { Log } from '../log.js'
 import type { AlertLog } from './alert-log.js'
 import { Bell } from './bell.js'
+import { writeEnd } from './place-file.js'
 import { MAXIMUM_PAYLOAD_BYTES } from './record-format.js'
 import { SegmentWriter } from './segment-writer.js'
 import { recoverSegments, type Segment } from './segments.js'
@@ -25,6 +27,8 @@ export interface SpoolOptions {
   readonly maximumBytes: number
   /** Bytes that may wait in memory for the disk. */
   readonly maximumPendingBytes: number
+  /** Told of what is damaged. */
+  readonly log: Pick<Log, 'warn'>
   /** Called with the numbers of the alerts that survive from now on. */
   readonly onAcknowledged?: (first: number, end: number) => void
   /** Called when the disk begins to fail and when it works again (null). */
@@ -38,16 +42,18 @@ const MAXIMUM_SEGMENT_BYTES = 1_048_576
 
 /** Recovers what an earlier run left. Rejects with the error of the file system. */
 export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
-  const { files, clock, maximumBytes } = options
+  const { files, clock, maximumBytes, log } = options
   const folder = join(options.folder, 'spool')
   await files.makeFolder(folder)
-  const recovered = await recoverSegments(files, folder)
+  const recovered = await recoverSegments(files, folder, log)
   const segments: Segment[] = recovered.segments
   const segmentBytes = Math.min(MAXIMUM_SEGMENT_BYTES, Math.floor(maximumBytes / 8))
   const writer = new SegmentWriter(files, folder, segmentBytes)
   const acknowledgement = new Bell()
   const readers: SpoolReader[] = []
   const closing = new AbortController()
+  /** Ends of what is lost, so that one reader alone tells of it. */
+  const told = new Set<number>()
   let end = recovered.end
   let pending: Uint8Array[] = []
   let pendingBytes = 0
@@ -97,6 +103,15 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
     turn = null
   }
 
+  const damaged = (path: string, first: number, behind: number): void => {
+    if (told.has(behind)) return
+    told.add(behind)
+    const lost = behind - first
+    log.warn(
+      `${path}: ${lost === 1 ? 'an alert is' : `${lost} alerts are`} damaged or not there any more, and lost to who had not got ${lost === 1 ? 'it' : 'them'} yet`,
+    )
+  }
+
   return {
     acknowledgement,
     append(line) {
@@ -114,12 +129,15 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
       const reader = await SpoolReader.open(name, {
         files,
         folder,
+        log,
         segments,
+        damaged,
         get end() {
           return end
         },
         async released() {
           const slowest = Math.min(...readers.map(({ place }) => place.committed))
+          for (const behind of told) if (behind <= slowest) told.delete(behind)
           // the last one is being written to
           while (segments.length > 1 && segments[0].end <= slowest) await removeOldest()
         },
@@ -146,6 +164,8 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
       closing.abort()
       await turn
       await writer.close()
+      // what is missing at the next start is then counted, the last segment too
+      await writeEnd(files, folder, end).catch(() => undefined)
     },
   }
 }

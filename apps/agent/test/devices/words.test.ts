@@ -2,8 +2,9 @@
  * A person's word is kept before it is in force, and in force before it is acknowledged: each step of the disk fails in
  * turn under each word, for once and for good, and a restart on a sound disk must find what was answered.
  */
-import { join } from 'node:path'
+
 import { createHash } from 'node:crypto'
+import { join } from 'node:path'
 import { createRng } from '@oddflow/core'
 import { fileError } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
@@ -13,14 +14,14 @@ import {
   writeTemporaryRules,
 } from '../../src/alerts/temporary-suppressions.js'
 import { askFurther, askToAct, openControlSocket, statusOf } from '../../src/devices/control-socket.js'
-import { readKnownDevices, writeKnownDevices } from '../../src/devices/device-watch.js'
 import { createDevice } from '../../src/devices/device.js'
+import { readKnownDevices, writeKnownDevices } from '../../src/devices/device-watch.js'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
-import { controlAnswers, openDevices } from '../../src/pipeline/open-devices.js'
 import type { AgentEnvironment } from '../../src/pipeline/environment.js'
+import { controlAnswers, openDevices } from '../../src/pipeline/open-devices.js'
 import { DEFAULT_DEVICES, type Settings } from '../../src/settings.js'
-import { modelRoutes } from '../../src/training/model-routes.js'
 import type { ModelRoom } from '../../src/training/model-room.js'
+import { modelRoutes } from '../../src/training/model-routes.js'
 import { createModelStore, type ModelStore } from '../../src/training/model-store.js'
 import { trainRows } from '../../src/training/train-rows.js'
 import { faultyFiles, noFaults } from '../support/faulty-files.js'

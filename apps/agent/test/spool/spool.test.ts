@@ -2,8 +2,19 @@
  * What the spool acknowledges is delivered, whatever fails: each step of the file system in turn, for once and
  * for good, followed by a restart on a sound disk.
  */
-import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
+import { createRng } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
 import type { FileSystem } from '../../src/files/file-system.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
@@ -12,6 +23,7 @@ import { openSpool } from '../../src/spool/spool.js'
 import { faultyFiles, noFaults } from '../support/faulty-files.js'
 import { temporaryFolder } from '../support/folder.js'
 import { hastyClock } from '../support/hasty-clock.js'
+import { keepingLog } from '../support/keeping-log.js'
 
 const base = temporaryFolder()
 let folders = 0
@@ -30,6 +42,8 @@ interface Opened {
   log: AlertLog
   /** Lines acknowledged, in order. */
   acknowledged: string[]
+  /** What was told of damage. */
+  told: string[]
   append(name: string, sizeBytes?: number): boolean
 }
 
@@ -40,8 +54,10 @@ async function open(
 ): Promise<Opened> {
   const appended: string[] = []
   const acknowledged: string[] = []
+  const { lines: told, ...keeping } = keepingLog()
   const log = await openSpool({
     files,
+    log: keeping,
     clock: hastyClock,
     folder,
     maximumBytes,
@@ -51,6 +67,7 @@ async function open(
   return {
     log,
     acknowledged,
+    told,
     append(name, sizeBytes) {
       const taken = log.append(line(name, sizeBytes))
       if (taken) appended.push(name)
@@ -201,38 +218,142 @@ describe('damage', () => {
     await again.log.close()
   })
 
-  it('in the middle costs what lies behind it in that segment, counted', async () => {
+  /** Alerts in three segments, of which `half` has delivered seventeen, and `none` none. */
+  async function damageable(): Promise<{ folder: string; names: string[]; segments: string[] }> {
     const folder = newFolder()
     const { log, append } = await open(folder, nodeFileSystem, 64 * 1024)
-    for (let i = 0; i < 40; i++) {
-      append(`alert ${i}`, 500)
+    const half = await log.reader('half')
+    await log.reader('none')
+    const names = Array.from({ length: 46 }, (_, i) => `alert ${i}`)
+    for (const name of names) {
+      append(name, 500)
       await acknowledgedAll(log, never)
     }
+    const { first, lines } = await half.read(17)
+    await half.commit(first + lines.length)
     await log.close()
-    const path = join(folder, 'spool', readdirSync(join(folder, 'spool')).sort()[0]!)
-    const bytes = readFileSync(path)
-    bytes[16 + 3 * 508 + 20]! ^= 1
-    writeFileSync(path, bytes)
-    const again = await open(folder)
-    const reader = await again.log.reader('eve')
-    const got = await readAll(reader)
-    expect(got.slice(0, 4)).toEqual(['alert 0', 'alert 1', 'alert 2', 'alert 17'])
-    expect(got.length + reader.dropped).toBe(40)
+    const spool = join(folder, 'spool')
+    const segments = readdirSync(spool).filter((name) => name.endsWith('.spool'))
+    expect(segments).toHaveLength(3)
+    return { folder, names, segments: segments.sort().map((name) => join(spool, name)) }
+  }
+  /** Opens it again, with a further alert, and gives what comes; all is delivered or counted, and told of once. */
+  async function outcome(folder: string, names: readonly string[], where: string): Promise<number> {
+    const { log, append, told } = await open(folder, nodeFileSystem, 64 * 1024)
+    const [none, half] = [await log.reader('none'), await log.reader('half')]
+    append('after')
+    await acknowledgedAll(log, never)
+    const [all, rest] = [await readAll(none, 7), await readAll(half, 7)]
+    const lost = names.filter((name) => !all.includes(name))
+    expect(all, where).toEqual([...names.filter((name) => !lost.includes(name)), 'after'])
+    expect(none.dropped, where).toBe(lost.length)
+    expect(rest, where).toEqual(all.filter((name) => name === 'after' || names.indexOf(name) >= 17))
+    expect(half.dropped, where).toBe(lost.filter((name) => names.indexOf(name) >= 17).length)
+    expect([none.backlog, half.backlog], where).toEqual([0, 0])
+    if (lost.length > 0) expect(told.length, where).toBeGreaterThan(0)
+    expect(new Set(told).size, where).toBe(told.length)
+    const spans = told.flatMap((line) => /: (an|\d+) alerts? /.exec(line)?.[1] ?? [])
+    const counted = spans.reduce((sum, count) => sum + (count === 'an' ? 1 : Number(count)), 0)
+    expect(counted, where).toBe(lost.length)
+    await log.close()
+    const again = await open(folder, nodeFileSystem, 64 * 1024)
+    expect((await again.log.reader('none')).dropped, where).toBe(lost.length)
+    expect(again.told, where).toEqual([])
     await again.log.close()
+    return lost.length
+  }
+  const RECORD = 508
+
+  it('of a bit, whichever it is, costs one alert, counted and told of once', async () => {
+    const { folder, names, segments } = await damageable()
+    const sound = segments.map((path) => readFileSync(path))
+    const rng = createRng(1)
+    for (let trial = 0; trial < 36; trial++) {
+      const copy = newFolder()
+      cpSync(folder, copy, { recursive: true })
+      const which = trial % 3
+      const bytes = Buffer.from(sound[which]!)
+      // the header, a length, a CRC, and anywhere
+      const at = [
+        rng.nextBelow(16),
+        16 + RECORD * rng.nextBelow(5) + rng.nextBelow(8),
+        rng.nextBelow(bytes.length),
+      ]
+      const byte = at[Math.floor(trial / 3) % 3]!
+      const bit = rng.nextBelow(8)
+      bytes[byte]! ^= 1 << bit
+      const where = `segment ${which}, byte ${byte}, bit ${bit}`
+      writeFileSync(join(copy, 'spool', basename(segments[which]!)), bytes)
+      expect(await outcome(copy, names, where), where).toBe(byte < 16 ? 0 : 1)
+    }
   })
 
-  it('of a place file costs nothing: alerts come again', async () => {
-    const folder = newFolder()
-    const { log, append } = await open(folder)
-    const reader = await log.reader('eve')
-    append('a')
-    await acknowledgedAll(log, never)
-    await readAll(reader)
-    await log.close()
-    writeFileSync(join(folder, 'spool', 'eve.place'), '{"next":')
-    const again = await open(folder)
-    expect(await readAll(await again.log.reader('eve'))).toEqual(['a'])
-    await again.log.close()
+  it('of a piece or of the whole of a segment is counted to the alert', async () => {
+    const { folder, names, segments } = await damageable()
+    const rng = createRng(2)
+    for (const [which, path] of segments.entries()) {
+      const sound = readFileSync(path)
+      const records = Math.floor((sound.length - 16) / RECORD)
+      const kinds: Record<string, () => { bytes: Buffer | null; lost?: number }> = {
+        'is gone': () => ({ bytes: null, lost: records }),
+        'is empty': () => ({ bytes: Buffer.alloc(0), lost: records }),
+        'is zeros': () => ({ bytes: Buffer.alloc(sound.length), lost: records }),
+        'is noise': () => ({ bytes: Buffer.from(sound.map(() => rng.nextBelow(256))), lost: records }),
+        'has no header': () => ({ bytes: Buffer.concat([Buffer.alloc(16), sound.subarray(16)]), lost: 0 }),
+        'is cut': () => ({ bytes: sound.subarray(0, 16 + 4 * RECORD + 100), lost: records - 4 }),
+        'has a hole': () => {
+          const bytes = Buffer.from(sound)
+          bytes.fill(0, 16 + 2 * RECORD - 3, 16 + 5 * RECORD + 9)
+          return { bytes, lost: 5 }
+        },
+        'has a hole of letters': () => {
+          const bytes = Buffer.from(sound)
+          bytes.fill('x', 16 + 1 * RECORD + 30, 16 + 7 * RECORD + 30)
+          return { bytes, lost: 7 }
+        },
+        'lacks a piece': () => ({
+          bytes: Buffer.concat([sound.subarray(0, 16 + RECORD + 40), sound.subarray(16 + 3 * RECORD + 40)]),
+          lost: 3,
+        }),
+        'ends in zeros': () => {
+          const bytes = Buffer.from(sound)
+          bytes.fill(0, 16 + 6 * RECORD)
+          return { bytes, lost: records - 6 }
+        },
+      }
+      for (const [kind, make] of Object.entries(kinds)) {
+        const copy = newFolder()
+        cpSync(folder, copy, { recursive: true })
+        const { bytes, lost } = make()
+        const target = join(copy, 'spool', basename(path))
+        if (bytes === null) rmSync(target)
+        else writeFileSync(target, bytes)
+        const where = `segment ${which} ${kind}`
+        expect(await outcome(copy, names, where), where).toBe(lost)
+      }
+    }
+  })
+
+  it('of a place file, whichever bit it is, costs nothing: alerts come again', async () => {
+    const { folder, names } = await damageable()
+    const sound = readFileSync(join(folder, 'spool', 'half.place'))
+    for (let byte = 0; byte < sound.length; byte++) {
+      const copy = newFolder()
+      cpSync(folder, copy, { recursive: true })
+      const bytes = Buffer.from(sound)
+      bytes[byte]! ^= 1 << (byte % 7)
+      const path = join(copy, 'spool', 'half.place')
+      writeFileSync(path, bytes)
+      const { log, told } = await open(copy, nodeFileSystem, 64 * 1024)
+      const reader = await log.reader('half')
+      const got = await readAll(reader)
+      // a name of a number that is damaged is none, but for that of the CRC, whose numbers are whole
+      const isAside = existsSync(`${path}.damaged`)
+      expect(got, `byte ${byte}`).toEqual(isAside ? names : names.slice(17))
+      expect(told, `byte ${byte}`).toEqual(isAside ? [expect.stringContaining(path)] : [])
+      expect(reader.dropped).toBe(0)
+      await log.close()
+    }
   })
 })
 
