@@ -56,6 +56,7 @@ export function createSuppression(rules: readonly SuppressionRule[]): Suppressio
 function compile(rule: SuppressionRule, place: string): Test {
   const tests: Test[] = []
   const { device, peer, protocol, port, rule: verdictRule } = rule
+  refuseNever(rule, place)
   if (device !== undefined) tests.push(deviceTest(device, `${place}.device`))
   if (peer !== undefined) {
     const network = networkAt(peer, `${place}.peer`)
@@ -75,6 +76,43 @@ function compile(rule: SuppressionRule, place: string): Test {
   return (alert) => tests.every((test) => test(alert))
 }
 
+/** Conditions that no alert can meet together. */
+function refuseNever({ device, peer, protocol, port }: SuppressionRule, place: string): void {
+  const never = (field: string, why: string): never => {
+    throw new ArgumentError(`${why}, so the rule would never suppress anything`, `${place}.${field}`)
+  }
+  // with ICMP a type and a code stand in the place of ports
+  if (port !== undefined && port > 255 && (protocol === 'icmp' || protocol === 'icmpv6')) {
+    never('port', `types and codes of ${protocol} end at 255`)
+  }
+  const versions = {
+    device: versionOf(device, `${place}.device`),
+    peer: versionOf(peer, `${place}.peer`),
+    protocol: protocol === 'icmp' ? 4 : protocol === 'icmpv6' ? 6 : null,
+  }
+  const { device: ofDevice, peer: ofPeer, protocol: ofProtocol } = versions
+  if (ofDevice !== null && ofPeer !== null && ofDevice !== ofPeer) {
+    never('peer', 'the device is given by IPv4 and the peer by IPv6, or the other way round')
+  }
+  if (ofProtocol !== null && ofPeer !== null && ofPeer !== ofProtocol)
+    never('peer', `${protocol} is not of that IP version`)
+  if (ofProtocol !== null && ofDevice !== null && ofDevice !== ofProtocol)
+    never('device', `${protocol} is not of that IP version`)
+  if (device !== undefined && parseMac(device) !== null && isGroupAddress(device)) {
+    never('device', 'that is the address of a group, and no device has it')
+  }
+}
+
+/** null for a MAC address, and where nothing is asked for. */
+function versionOf(text: string | undefined, field: string): 4 | 6 | null {
+  return text === undefined || parseMac(text) !== null ? null : networkAt(text, field).ipVersion
+}
+
+/** The lowest bit of the first byte (IEEE 802). */
+function isGroupAddress(mac: string): boolean {
+  return ((parseMac(mac)?.[0] ?? 0) & 1) !== 0
+}
+
 function deviceTest(text: string, field: string): Test {
   const mac = parseMac(text)
   if (mac !== null) {
@@ -87,7 +125,9 @@ function deviceTest(text: string, field: string): Test {
 
 function networkAt(text: string, field: string): Network {
   try {
-    return parseNetwork(text)
+    const network = parseNetwork(text)
+    if (network.masks[network.ipVersion === 4 ? 3 : 0] !== 0) return network
+    throw new ArgumentError(`expected less than every address, found ${JSON.stringify(text)}; leave it out`)
   } catch (error) {
     throw error instanceof ArgumentError ? new ArgumentError(error.message, field) : error
   }
@@ -109,6 +149,19 @@ function scheduleTest({ days, from, until }: SuppressionRule, place: string): Te
   if (days === undefined && from === undefined) return null
   const begin = from === undefined ? 0 : minutesOf(from, `${place}.from`)
   const end = until === undefined ? 1440 : minutesOf(until, `${place}.until`)
+  const isAllDay = end === begin || end - begin === 1440
+  if (from !== undefined && isAllDay) {
+    throw new ArgumentError(
+      'expected a part of the day, found all of it; leave from and until out',
+      `${place}.from`,
+    )
+  }
+  if (from === undefined && DAYS.every((day) => days?.includes(day))) {
+    throw new ArgumentError(
+      'expected some days of the week, found all of them; leave days out',
+      `${place}.days`,
+    )
+  }
   return ({ atMicros }) => {
     const time = new Date(atMicros / 1000)
     const minute = 60 * time.getHours() + time.getMinutes()

@@ -5,7 +5,10 @@ import { settingsFrom } from '../config/settings-from.js'
 import { standardErrorLog } from '../log.js'
 import type { Settings } from '../settings.js'
 
-/** Throws UsageError with all that is wrong with the file, a line each. */
+/** Complaints about a file that are told; one that is no configuration at all would have thousands. */
+const MAXIMUM_COMPLAINTS = 8
+
+/** Throws UsageError with what is wrong with the file, a line each, the first few. */
 export async function readSettings(options: RunOptions): Promise<Settings> {
   if (options.config === undefined) return settingsFrom(options, null)
   const name = options.config
@@ -16,8 +19,11 @@ export async function readSettings(options: RunOptions): Promise<Settings> {
     ({ line, column, message }) => `${name}:${line}:${column}: ${message}`,
   )
   if (complaints.length > 0) {
-    for (const complaint of complaints.slice(0, -1)) standardErrorLog.error(complaint)
-    throw new UsageError(complaints.at(-1))
+    const told = complaints.slice(0, MAXIMUM_COMPLAINTS)
+    const more = complaints.length - told.length
+    if (more > 0) told.push(`${name}: and ${more} more like these`)
+    for (const complaint of told.slice(0, -1)) standardErrorLog.error(complaint)
+    throw new UsageError(told.at(-1))
   }
   return settingsFrom(options, file)
 }

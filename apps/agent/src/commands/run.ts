@@ -3,11 +3,15 @@ import { jsonLine } from '@oddflow/program'
 import { readCalibrationFile } from '../budget/calibration-file.js'
 import { systemClock } from '../clock.js'
 import type { RunOptions } from '../config/given.js'
+import { checkFileWritable, checkFolderWritable } from '../files/check-writable.js'
 import { nodeFileSystem } from '../files/file-system.js'
+import { readFirstLine } from '../files/first-line.js'
 import { standardErrorLog } from '../log.js'
+import { readToken } from '../outputs/read-token.js'
 import { readModels } from '../pipeline/open-models.js'
 import { runAgent } from '../pipeline/run-agent.js'
 import { serviceNotifier } from '../service/notifier.js'
+import type { Settings } from '../settings.js'
 import { readSettings } from './read-settings.js'
 
 export async function run(options: RunOptions & { readonly checkConfig?: boolean }): Promise<void> {
@@ -16,6 +20,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     const { base } = readModels(settings)
     const calibration = settings.budget?.calibration ?? null
     if (calibration !== null && base !== null) readCalibrationFile(calibration, base.sha256.slice(0, 16))
+    await checkFiles(settings)
     process.stdout.write('the configuration is as it should be\n')
     return
   }
@@ -51,4 +56,16 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
   // standard input, or what a stopped input still reads, must not keep the process
   if (stop.signal.aborted) setTimeout(() => process.exit(), 100).unref()
   process.stdin.unref?.()
+}
+
+/** What a run would open beside the models. Rejects with an error that names the file. */
+async function checkFiles({ eve, state, evidence, outputs }: Settings): Promise<void> {
+  await checkFileWritable(eve)
+  for (const folder of [state, evidence?.directory ?? null]) {
+    if (folder !== null) await checkFolderWritable(folder)
+  }
+  for (const output of outputs) {
+    if (output.kind === 'webhook' && output.tokenFile !== null) readToken(output.tokenFile)
+    if (output.kind === 'mqtt' && output.passwordFile !== null) readFirstLine(output.passwordFile)
+  }
 }

@@ -24,6 +24,13 @@ export function outputsFrom({ config: { outputs }, inFolder, refuse }: Given): O
     }
     names.add(name)
     if (output.kind === 'webhook') {
+      const { username, password } = new URL(output.url)
+      if (username !== '' || password !== '') {
+        refuse(
+          ['outputs', i, 'url'],
+          `outputs[${i}].url: a name and a password do not go into it; give tokenFile`,
+        )
+      }
       return { kind: 'webhook', name, url: output.url, tokenFile: inFolder(output.tokenFile) ?? null }
     }
     if (output.kind === 'mqtt') {

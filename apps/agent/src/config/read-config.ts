@@ -1,13 +1,14 @@
 /**
  * A configuration file: YAML 1.2, checked, with every complaint at its line and column.
  *
- * It may be a stranger's: its length and its aliases are bounded (yaml's own count of aliases guards against the
- * file that unfolds into gigabytes), and nothing in it is executed.
+ * It may be a stranger's: its length, its depth and its aliases are bounded before it is parsed (yaml's own count of what
+ * aliases unfold to guards against the file that unfolds into gigabytes), and nothing in it is executed.
  */
 import { inFile, readFileBounded } from '@oddflow/program'
 import { safeParse } from 'valibot'
 import { type Document, isCollection, isMap, isPair, isScalar, LineCounter, parseDocument } from 'yaml'
 import { type Config, ConfigSchema } from './schema.js'
+import { findExcess, MAXIMUM_ALIASES } from './yaml-bounds.js'
 
 /** One thing wrong: where, counted from 1, and what. */
 export interface ConfigComplaint {
@@ -25,7 +26,6 @@ export interface ReadConfig {
 }
 
 const MAXIMUM_BYTES = 1_048_576
-const MAXIMUM_ALIASES = 100
 
 /** Throws FileError when the file cannot be read. */
 export function readConfig(file: string): ReadConfig {
@@ -38,6 +38,11 @@ export function readConfig(file: string): ReadConfig {
 }
 
 export function parseConfig(text: string): ReadConfig {
+  const excess = findExcess(text)
+  if (excess !== null) {
+    const place = placeIn(text, excess.offset)
+    return { config: null, complaints: [{ ...place, message: excess.message }], placeOf: () => place }
+  }
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const at = (offset: number): { line: number; column: number } => {
@@ -112,6 +117,12 @@ function offsetOf(document: Document, path: readonly (string | number)[]): numbe
 
 function rangeOf(node: unknown): number {
   return (node as { range?: readonly number[] | null } | null)?.range?.[0] ?? 0
+}
+
+/** Line and column of an offset, from 1. */
+function placeIn(text: string, offset: number): { line: number; column: number } {
+  const before = text.slice(0, offset).split('\n')
+  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 }
 }
 
 function firstLine(text: string): string {

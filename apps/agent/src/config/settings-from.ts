@@ -1,9 +1,10 @@
 /** Settings from a configuration file and the command line (given.ts), each part by the file that knows it. */
-import { parseBytes } from '@oddflow/program'
+import { parseBytes, UsageError } from '@oddflow/program'
+import { refusedPlace } from '../devices/socket-place.js'
 import { DEFAULT_MEMORY_LIMIT_BYTES, librariesBytes } from '../pipeline/memory-plan.js'
 import { DEFAULT_SPOOL_BYTES, type Settings } from '../settings.js'
 import { devicesFrom, networksFrom } from './device-settings.js'
-import { createGiven, type RunOptions, required } from './given.js'
+import { createGiven, type Given, type RunOptions, required } from './given.js'
 import { inputFrom } from './input-settings.js'
 import { budgetFrom, learningFrom, modelFrom, modelsFrom } from './model-settings.js'
 import { evidenceFrom, foldFrom, outputsFrom } from './output-settings.js'
@@ -29,7 +30,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     outputs,
     fold: foldFrom(given),
     once: options.once === true,
-    state: options.state ?? inFolder(config.state) ?? null,
+    state: stateFrom(given),
     spoolBytes: bytes(['spoolLimit'], config.spoolLimit, DEFAULT_SPOOL_BYTES),
     memoryLimitBytes:
       options.memoryLimit === undefined
@@ -41,4 +42,14 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     localNetworks: networksFrom(given),
     suppress,
   }
+}
+
+function stateFrom({ options, config, inFolder, refuse }: Given): string | null {
+  const state = options.state ?? inFolder(config.state) ?? null
+  const refused = state === null ? null : refusedPlace(state)
+  if (refused !== null) {
+    if (options.state !== undefined) throw new UsageError(`--state ${refused}`)
+    refuse(['state'], `state: ${refused}`)
+  }
+  return state
 }

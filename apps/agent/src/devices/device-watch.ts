@@ -12,7 +12,7 @@ import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { type ClaimedName, countsLess, createNameBook } from '../names/name-finder.js'
 import type { DeviceSettings } from '../settings.js'
-import { type Device, type DeviceState, decodeDevices, encodeDevices } from './device.js'
+import { type Device, type DeviceState, decodeDevices, encodeDevices, noteAddress } from './device.js'
 import { type ActionResult, actKept } from './device-actions.js'
 import { createDeviceFlood } from './device-flood.js'
 import { createDeviceTable, type DeviceTable } from './device-table.js'
@@ -130,7 +130,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
         if (device === undefined) return true
         device.name = names.of(key) ?? null
       }
-      device.address = address
+      noteAddress(device, address)
       table.note(device, novel, atMicros, record.row !== null)
       options.onVerdict?.(record, device, novel)
       return device.state === 'watching'

@@ -93,6 +93,26 @@ export function isReady(
   )
 }
 
+/**
+ * Notes the address that a device was seen with, where it says as much as the one that is known: not the unspecified one of
+ * a device that asks for an address, not one of a group, and a link-local one only where no other is known.
+ */
+export function noteAddress(device: Device, address: string): void {
+  if (address !== device.address && worthOf(address) >= worthOf(device.address)) device.address = address
+}
+
+/** 0: none of a device's own; 1: link-local (RFC 3927, RFC 4291); 2: any other. */
+function worthOf(address: string): 0 | 1 | 2 {
+  if (address.includes(':')) {
+    if (address === '::' || /^ff/.test(address)) return 0
+    return /^fe[89ab]/.test(address) ? 1 : 2
+  }
+  // this network (RFC 1122), groups, and all that is reserved behind them with the broadcast address (RFC 1112)
+  const first = Number(address.split('.', 1)[0])
+  if (first === 0 || first >= 224) return 0
+  return address.startsWith('169.254.') ? 1 : 2
+}
+
 /** Back to the beginning. */
 export function learnAnew(device: Device, nowMicros: number): void {
   device.state = 'learning'

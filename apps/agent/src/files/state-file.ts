@@ -3,7 +3,7 @@
  * folder flushed, so that a kill or a power cut at any moment leaves the old state or the new one.
  */
 import { dirname } from 'node:path'
-import { FormatError } from '@oddflow/core'
+import { OddFlowError } from '@oddflow/core'
 import type { Log } from '../log.js'
 import type { FileSystem } from './file-system.js'
 
@@ -27,35 +27,24 @@ export async function writeBytes(files: FileSystem, path: string, bytes: Uint8Ar
   await files.syncFolder(dirname(path))
 }
 
-/** null where there is none, or where it is not JSON: what was never acknowledged is no state. */
-export async function readState(files: FileSystem, path: string): Promise<unknown> {
-  const bytes = await files.read(path)
-  if (bytes === null) return null
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes))
-  } catch {
-    return null
-  }
-}
-
 /**
  * What a state file holds, by `decode`, which throws for what it is not; null where there is none. One rule for
  * a file that is damaged or of another shape: it is told of, kept aside under `.damaged` (the last such one),
  * and its owner begins anew. Rejects with the error of the file system where it cannot be read.
  */
-export async function readStateOrSetAside<T>(
+export async function readBytesOrSetAside<T>(
   files: FileSystem,
   path: string,
-  decode: (value: unknown) => T,
+  decode: (bytes: Uint8Array) => T,
   log: Pick<Log, 'warn'>,
 ): Promise<T | null> {
   const bytes = await files.read(path)
   if (bytes === null) return null
   try {
-    return decode(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
+    return decode(bytes)
   } catch (error) {
-    const reason = error instanceof FormatError ? error.message : 'is no whole JSON of its kind'
-    const aside = `${path}.damaged`
+    const reason = error instanceof OddFlowError ? error.message : 'is no whole JSON of its kind'
+    const aside = asideOf(path)
     const kept = await files.rename(path, aside).then(
       () => `it is kept as ${aside}`,
       (failure: unknown) => `it could not be kept as ${aside} (${(failure as Error).message})`,
@@ -63,4 +52,21 @@ export async function readStateOrSetAside<T>(
     log.warn(`${path}: ${reason}; ${kept}, and what it held begins anew`)
     return null
   }
+}
+
+/** `readBytesOrSetAside` of JSON. */
+export async function readStateOrSetAside<T>(
+  files: FileSystem,
+  path: string,
+  decode: (value: unknown) => T,
+  log: Pick<Log, 'warn'>,
+): Promise<T | null> {
+  const decodeText = (bytes: Uint8Array): T =>
+    decode(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
+  return readBytesOrSetAside(files, path, decodeText, log)
+}
+
+/** Where a damaged file is kept. */
+export function asideOf(path: string): string {
+  return `${path}.damaged`
 }

@@ -13,11 +13,10 @@
  * memory knows of it (memory-plan.ts).
  */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { fileError } from '@oddflow/program'
 import { connect, type MqttClient } from 'mqtt'
 import type { Clock } from '../clock.js'
+import { readFirstLine } from '../files/first-line.js'
 import { withinMillis } from '../pipeline/abortable.js'
 import type { MqttSettings } from '../settings.js'
 import type { Output } from './output.js'
@@ -55,7 +54,7 @@ export function createMqtt(options: MqttOptions): Output {
     queueQoSZero: false,
     resubscribe: false,
     ...(options.username === null ? {} : { username: options.username }),
-    ...(options.passwordFile === null ? {} : { password: readPassword(options.passwordFile) }),
+    ...(options.passwordFile === null ? {} : { password: readFirstLine(options.passwordFile) }),
     will: { topic: status, payload: Buffer.from('offline'), qos: 1, retain: true },
   })
   client.on('error', (error) => {
@@ -184,14 +183,6 @@ export function discovery(options: MqttOptions): [topic: string, payload: Record
 }
 
 /** The first line. Throws FileError. */
-function readPassword(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').split('\n', 1)[0].replace(/\r$/, '')
-  } catch (error) {
-    throw fileError('read', path, error)
-  }
-}
-
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal, says: string): Promise<T> {
   return new Promise((done, reject) => {
     signal.addEventListener('abort', () => reject(new Error(says)), { once: true })

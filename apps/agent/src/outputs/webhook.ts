@@ -9,11 +9,11 @@
  *
  * A body has at most BATCH alerts. Responses are read to the end and thrown away, up to a bound.
  */
-import { readFile } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { WebhookSettings } from '../settings.js'
 import type { Output } from './output.js'
+import { readToken } from './read-token.js'
 
 export interface WebhookOptions extends WebhookSettings {
   readonly version: string
@@ -24,7 +24,6 @@ export interface WebhookOptions extends WebhookSettings {
 const BATCH = 64
 const PATIENCE_MILLIS = 10_000
 const MAXIMUM_ANSWER_BYTES = 65_536
-const MAXIMUM_TOKEN_BYTES = 8192
 
 export function createWebhook(options: WebhookOptions): Output {
   const url = new URL(options.url)
@@ -77,21 +76,11 @@ export function createWebhook(options: WebhookOptions): Output {
     target: shown,
     batch: BATCH,
     async deliver({ lines }, signal) {
-      const token = options.tokenFile === null ? null : await readToken(options.tokenFile)
+      const token = options.tokenFile === null ? null : readToken(options.tokenFile)
       await post(jsonArray(lines), token, signal)
     },
     async close() {},
   }
-}
-
-/** The file's first line. Rejects where it is no token; what it holds is not told. */
-async function readToken(path: string): Promise<string> {
-  const text = await readFile(path, 'utf8')
-  const token = text.split('\n', 1)[0].trim()
-  if (token.length === 0 || token.length > MAXIMUM_TOKEN_BYTES || !/^[\x21-\x7e]+$/.test(token)) {
-    throw new Error(`${path}: expected a token of visible ASCII characters in its first line`)
-  }
-  return token
 }
 
 function jsonArray(lines: readonly Uint8Array[]): Uint8Array {

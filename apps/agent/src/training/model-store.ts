@@ -7,15 +7,21 @@
  *
  * A model is written first and named by the record after, so a kill at any moment leaves the old model or the new one.
  * What is read back is checked: the record field by field, the model by its SHA-256 and as any model file. A model that is
- * damaged is none, which is told; its owner learns anew.
+ * damaged is none, which is told; its owner learns anew. Records and rows that are damaged are set aside (state-file.ts).
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { DataError } from '@oddflow/core'
+import { DataError, FormatError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { fileError } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
-import { readState, writeBytes, writeState } from '../files/state-file.js'
+import {
+  asideOf,
+  readBytesOrSetAside,
+  readStateOrSetAside,
+  writeBytes,
+  writeState,
+} from '../files/state-file.js'
 
 /** How a model came about, and the numbers that it was accepted by. */
 export interface ModelRecord {
@@ -52,7 +58,12 @@ export interface ModelStore {
   /** The file that a record names. Rejects where it is not there or damaged. */
   readFile(record: ModelRecord): Promise<Uint8Array>
   remove(owner: string): Promise<void>
-  readRows(owner: string): Promise<Uint8Array | null>
+  /** null where there are none; `onDamage` is told of those that `decode` throws for. */
+  readRows<T>(
+    owner: string,
+    decode: (bytes: Uint8Array) => T,
+    onDamage: (message: string) => void,
+  ): Promise<T | null>
   writeRows(owner: string, bytes: Uint8Array): Promise<void>
   removeRows(owner: string): Promise<void>
 }
@@ -89,8 +100,15 @@ export function createModelStore(
   }
   const writeRecord = (record: ModelRecord): Promise<void> =>
     writeState(files, recordPath(record.owner), { kind: KIND, version: 1, ...record })
-  const readRecord = async (path: string): Promise<ModelRecord | null> =>
-    decodeRecord(await readState(files, path))
+  /** null for one that is damaged too: the start tells of those. */
+  const readRecord = async (owner: string): Promise<ModelRecord | null> => {
+    const bytes = await files.read(recordPath(owner))
+    try {
+      return bytes === null ? null : decodeRecord(JSON.parse(new TextDecoder().decode(bytes)))
+    } catch {
+      return null
+    }
+  }
   const removeUnnamed = async ({ owner, sha256, previous }: ModelRecord): Promise<void> => {
     const kept = [sha256, previous].map((sha) => (sha === null ? '' : modelName(owner, sha)))
     const own = new RegExp(`^${nameOf(owner).replaceAll('.', '\\.')}-[0-9a-f]{16}\\.oddflow$`)
@@ -102,8 +120,7 @@ export function createModelStore(
     async readAll(onDamage) {
       const models: KeptModel[] = []
       for (const name of (await names()).filter((each) => each.endsWith('.json')).sort()) {
-        const record = await readRecord(join(folder, name))
-        if (record === null) onDamage(`${join(folder, name)}: is no record of a model`)
+        const record = await readStateOrSetAside(files, join(folder, name), decodeRecord, { warn: onDamage })
         // an owner of another kind: its models are kept for when they are asked for again
         if (record === null || `${nameOf(record.owner)}.json` !== name) continue
         try {
@@ -121,7 +138,7 @@ export function createModelStore(
       await removeUnnamed(record)
     },
     async rollback(owner) {
-      const record = await readRecord(recordPath(owner))
+      const record = await readRecord(owner)
       if (record === null || record.previous === null) return null
       const turned: ModelRecord = { ...record, sha256: record.previous, previous: record.sha256 }
       const kept = await readModel(turned)
@@ -139,14 +156,17 @@ export function createModelStore(
     },
     readFile,
     async remove(owner) {
-      const record = await readRecord(recordPath(owner))
-      await removeIfThere(recordPath(owner))
-      await removeIfThere(rowsPath(owner))
+      const record = await readRecord(owner)
+      for (const path of [recordPath(owner), rowsPath(owner)]) {
+        await removeIfThere(path)
+        await removeIfThere(asideOf(path))
+      }
       for (const sha256 of [record?.sha256, record?.previous]) {
         if (sha256) await removeIfThere(join(folder, modelName(owner, sha256)))
       }
     },
-    readRows: (owner) => files.read(rowsPath(owner)),
+    readRows: (owner, decode, onDamage) =>
+      readBytesOrSetAside(files, rowsPath(owner), decode, { warn: onDamage }),
     async writeRows(owner, bytes) {
       await files.makeFolder(folder)
       await writeBytes(files, rowsPath(owner), bytes)
@@ -155,8 +175,8 @@ export function createModelStore(
   }
 }
 
-/** null for what is no record of ours. */
-function decodeRecord(value: unknown): ModelRecord | null {
+/** Throws FormatError for what is no record of ours. */
+function decodeRecord(value: unknown): ModelRecord {
   const {
     kind,
     version,
@@ -183,6 +203,6 @@ function decodeRecord(value: unknown): ModelRecord | null {
     Number.isSafeInteger(rows) &&
     typeof unsettledShare === 'number' &&
     Number.isSafeInteger(trainedAtMicros)
-  if (!isSound) return null
+  if (!isSound) throw new FormatError('model', 'is no record of a model')
   return { owner, sha256, previous, source, pinned, rows, unsettledShare, trainedAtMicros } as ModelRecord
 }

@@ -2,13 +2,13 @@
  * What an earlier run has left in the state folder, taken up again: models that are in force, and rows of those that were
  * learning. Whatever is damaged or of another feature contract is told, and its owner learns anew.
  */
-import { type FlowContract, OddFlowError } from '@oddflow/core'
+import type { FlowContract } from '@oddflow/core'
 import type { Device } from '../devices/device.js'
 import type { Log } from '../log.js'
 import { mustLearn } from './learning-progress.js'
 import type { ModelStore } from './model-store.js'
 import type { OwnerBook } from './owner-book.js'
-import { decodeRowReservoir, type ReservoirShape } from './row-reservoir.js'
+import { decodeRowReservoir, type ReservoirShape, type RowReservoir } from './row-reservoir.js'
 
 /** Of owners that have no model yet. How many were damaged; rejects as the store does. */
 export async function recallModels(
@@ -46,13 +46,8 @@ export async function recallRows(
   for (const device of known) {
     const of = book.owner(ownerOf(device.key))
     if (of.learning !== null || !book.hasPlace() || !mustLearn(of, device)) continue
-    const bytes = await store.readRows(of.name)
-    if (bytes === null) continue
-    try {
-      book.beginLearning(of, decodeRowReservoir(bytes, shape))
-    } catch (error) {
-      if (!(error instanceof OddFlowError)) throw error
-      log.warn(`rows of ${of.name}: ${error.message}; it learns anew`)
-    }
+    const decode = (bytes: Uint8Array): RowReservoir => decodeRowReservoir(bytes, shape)
+    const reservoir = await store.readRows(of.name, decode, log.warn)
+    if (reservoir !== null) book.beginLearning(of, reservoir)
   }
 }

@@ -1,7 +1,7 @@
 import { FormatError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeDevices, encodeDevices } from '../../src/devices/device.js'
+import { createDevice, decodeDevices, encodeDevices, noteAddress } from '../../src/devices/device.js'
 import { createDeviceFlood } from '../../src/devices/device-flood.js'
 import { createDeviceTable, type DEVICE_ACTIONS } from '../../src/devices/device-table.js'
 import { DEFAULT_DEVICES, type DeviceSettings } from '../../src/settings.js'
@@ -195,4 +195,25 @@ describe('a flood of new devices', () => {
     // set back by an hour
     expect(worth(-2700)).toBe('device')
   })
+})
+
+it('an address is noted where it says as much as the one that is known', () => {
+  const seen = (...addresses: string[]): string => {
+    const device = createDevice('02:00:00:00:00:01', addresses[0]!, 1)
+    for (const address of addresses.slice(1)) noteAddress(device, address)
+    return device.address
+  }
+  for (const none of ['0.0.0.0', '::', '224.0.0.251', '239.255.255.250', '255.255.255.255', 'ff02::fb']) {
+    expect(seen('192.168.7.5', none)).toBe('192.168.7.5')
+    expect(seen('169.254.3.4', none)).toBe('169.254.3.4')
+    expect(seen(none, '169.254.3.4')).toBe('169.254.3.4')
+    expect(seen(none, '192.168.7.5')).toBe('192.168.7.5')
+  }
+  for (const local of ['169.254.3.4', 'fe80::1']) {
+    expect(seen('192.168.7.5', local)).toBe('192.168.7.5')
+    expect(seen(local, '192.168.7.5')).toBe('192.168.7.5')
+    expect(seen(local, 'fd00::5')).toBe('fd00::5')
+  }
+  expect(seen('fe80::1', '169.254.3.4')).toBe('169.254.3.4')
+  expect(seen('192.168.7.5', '192.168.7.6', '2001:db8::6')).toBe('2001:db8::6')
 })

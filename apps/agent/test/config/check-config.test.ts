@@ -1,0 +1,154 @@
+/** `--check-config` refuses what a run would stumble over: files, folders, depth, rules that take everything or nothing. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it, vi } from 'vitest'
+import { run } from '../../src/commands/run.js'
+import { parseConfig } from '../../src/config/read-config.js'
+import { findExcess } from '../../src/config/yaml-bounds.js'
+import { readFirstLine } from '../../src/files/first-line.js'
+import { temporaryFolder } from '../support/folder.js'
+
+const folder = temporaryFolder()
+const config = join(folder, 'agent.yaml')
+const base = { interface: 'eth0', eve: 'eve.json', state: 'state', models: '{}' }
+writeFileSync(join(folder, 'token'), 'secret\n')
+writeFileSync(join(folder, 'long'), 'x'.repeat(65_537))
+mkdirSync(join(folder, 'a-folder'))
+execFileSync('mkfifo', [join(folder, 'pipe')])
+writeFileSync(join(folder, 'a-file'), '')
+
+async function check(keys: Readonly<Record<string, string>>): Promise<string> {
+  const all = { ...base, ...keys }
+  writeFileSync(
+    config,
+    Object.entries(all)
+      .map(([key, value]) => `${key}: ${value}\n`)
+      .join(''),
+  )
+  const out = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+  try {
+    await run({ config, fold: true, checkConfig: true })
+    return 'ok'
+  } catch (error) {
+    return (error as Error).message
+  } finally {
+    out.mockRestore()
+  }
+}
+const webhook = (more: string): Record<string, string> => ({
+  outputs: `[{ kind: webhook, url: 'http://hub.example/', ${more} }]`,
+})
+const rule = (more: string): Record<string, string> => ({ suppress: `[{ name: x, ${more} }]` })
+
+describe('--check-config', () => {
+  it('passes what will do, and makes nothing', async () => {
+    const before = readdirSync(folder).length
+    expect(await check({ ...webhook('tokenFile: token'), ...rule('peer: 192.0.2.0/24') })).toBe('ok')
+    expect(readdirSync(folder).length - before).toBeLessThanOrEqual(1)
+    expect(existsSync(join(folder, 'eve.json'))).toBe(false)
+    expect(await check({ eve: '/dev/null' })).toBe('ok')
+  })
+
+  it.each<[Record<string, string>, RegExp]>([
+    [{ eve: 'a-folder' }, /a-folder: cannot write it: is a directory/],
+    [{ eve: 'none/eve.json' }, /none\/eve\.json: cannot write it: no such file or folder/],
+    [{ eve: 'a-file/eve.json' }, /cannot write it: a part of the path is not a folder/],
+    [{ eve: '/proc/version' }, /\/proc\/version: cannot write it|ok/],
+    [{ eve: '/proc/eve.json' }, /\/proc\/eve\.json: cannot write it|ok/],
+    [{ state: 'a-file' }, /a-file: cannot write it: a part of the path is not a folder/],
+    [{ state: 's'.repeat(100) }, /agent\.yaml:3:1: state: .*too long a name for a socket/],
+    [{ evidence: '{ directory: a-file }' }, /a-file: cannot write it/],
+    [webhook('tokenFile: none'), /none: cannot read it: no such file/],
+    [webhook('tokenFile: a-folder'), /a-folder: cannot read it: is a directory/],
+    [webhook('tokenFile: pipe'), /pipe: is no regular file/],
+    [webhook('tokenFile: /dev/zero'), /\/dev\/zero: is no regular file/],
+    [webhook('tokenFile: long'), /long: is longer than 65536 bytes/],
+    [webhook('tokenFile: a-file'), /a-file: expected a token/],
+    [{ outputs: `[{ kind: mqtt, url: 'mqtt://b', passwordFile: none }]` }, /none: cannot read it/],
+    [{ outputs: `[{ kind: mqtt, url: 'mqtt://b', passwordFile: pipe }]` }, /pipe: is no regular file/],
+    [
+      { outputs: `[{ kind: webhook, url: 'http://me:secret@hub.example/' }]` },
+      /agent\.yaml:5:28: outputs\[0\]\.url: a name and a password do not go into it; give tokenFile/,
+    ],
+    [{ outputs: `[{ kind: webhook, url: 'http://me@hub.example/' }]` }, /:5:28: outputs\[0\]\.url/],
+    [rule('peer: 0.0.0.0/0'), /agent\.yaml:5:23: expected less than every address, found "0\.0\.0\.0\/0"/],
+    [rule('peer: 203.0.113.7/00'), /:5:23: expected less than every address/],
+    [rule("peer: '::/0'"), /:5:23: expected less than every address/],
+    [rule("port: 1, device: '::/0'"), /:5:32: expected less than every address/],
+    [rule('days: [sun, mon, tue, wed, thu, fri, sat]'), /:5:23: expected some days of the week/],
+    [rule("from: '00:00', until: '24:00'"), /:5:23: expected a part of the day/],
+    [rule("port: 1, from: '08:00', until: '08:00'"), /:5:32: expected a part of the day/],
+    [rule("device: 192.0.2.1, peer: '2001:db8::1'"), /:5:42: .*would never suppress anything/],
+    [rule("protocol: icmp, peer: '2001:db8::1'"), /:5:39: icmp is not of that IP version/],
+    [rule('protocol: icmpv6, device: 192.0.2.1'), /:5:41: icmpv6 is not of that IP version/],
+    [rule('protocol: icmp, port: 443'), /:5:39: types and codes of icmp end at 255/],
+    [rule("device: '01:00:5e:00:00:01'"), /:5:23: that is the address of a group/],
+    [{ read: '-' }, /agent\.yaml:5:7: /],
+  ])('refuses %j', async (keys, says) => {
+    expect(await check(keys)).toMatch(says)
+  })
+
+  it('takes a hyphen in quotes for standard input', async () => {
+    writeFileSync(config, `read: '-'\neve: eve.json\nstate: state\nmodels: {}\n`)
+    const out = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+    await run({ config, fold: true, checkConfig: true })
+    out.mockRestore()
+  })
+
+  it('tells the first complaints, and how many there are', async () => {
+    const told: string[] = []
+    const error = vi.spyOn(process.stderr, 'write').mockImplementation((line) => told.push(String(line)) > 0)
+    const rules = Array.from({ length: 40 }, (_, i) => `{ name: r${i}, port: -1 }`).join(', ')
+    expect(await check({ suppress: `[${rules}]` })).toMatch(/agent\.yaml: and 32 more like these/)
+    error.mockRestore()
+    expect(told).toHaveLength(8)
+  })
+})
+
+it('a first line is that of a regular file, without its end', () => {
+  writeFileSync(join(folder, 'crlf'), 'one\r\ntwo')
+  expect(readFirstLine(join(folder, 'crlf'))).toBe('one')
+  expect(readFirstLine(join(folder, 'a-file'))).toBe('')
+})
+
+describe('depth and aliases', () => {
+  const nested = (open: string, depth: number): string => `a: ${open.repeat(depth)}`
+  const block = (depth: number): string =>
+    Array.from({ length: depth }, (_, i) => `${' '.repeat(i)}a:`).join('\n')
+
+  it('are refused at their place, however much of them there is', () => {
+    const started = performance.now()
+    expect(parseConfig(nested('[', 500_000)).complaints).toEqual([
+      { line: 1, column: 19, message: 'is nested deeper than 16 levels, the most that is read' },
+    ])
+    for (const text of [
+      nested('{a: ', 200_000),
+      block(1400),
+      `a:\n  ${'- '.repeat(400_000)}b`,
+      '? '.repeat(400_000),
+    ]) {
+      const [complaint] = parseConfig(text).complaints
+      expect(complaint?.message, text.slice(0, 20)).toMatch(/deeper than 16 levels/)
+    }
+    const aliases = parseConfig(`a: &a 1\nb: [${'*a,'.repeat(300_000)}]`)
+    expect(aliases.complaints).toEqual([
+      { line: 2, column: 305, message: 'more than 100 aliases, the most that is read' },
+    ])
+    expect(performance.now() - started).toBeLessThan(10_000)
+  })
+
+  it('are counted as they are, and not by what a text says', () => {
+    const sixteen = `${block(15)} 1\n`
+    expect(findExcess(sixteen)).toBe(null)
+    expect(findExcess(`${'[]\n'.repeat(50)}`)).toBe(null)
+    expect(findExcess(`a: "${'['.repeat(50)}"\nb: ${'x['.repeat(50)}\n# ${'['.repeat(50)}\n`)).toBe(null)
+    expect(
+      findExcess(`a: |\n${Array.from({ length: 40 }, (_, i) => `${' '.repeat(2 + i)}- x`).join('\n')}\n`),
+    ).toBe(null)
+    expect(findExcess(Array.from({ length: 200 }, (_, i) => `k${i}:\n  - a:\n      b: 1`).join('\n'))).toBe(
+      null,
+    )
+    expect(findExcess(block(17))).not.toBe(null)
+  })
+})
