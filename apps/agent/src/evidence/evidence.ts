@@ -8,7 +8,7 @@
 import { join } from 'node:path'
 import { encodePcap } from '@oddflow/capture'
 import type { Alert } from '../alerts/alert.js'
-import type { FileSystem } from '../files/file-system.js'
+import { type FileSystem, hasCode } from '../files/file-system.js'
 import type { FrameRing } from './frame-ring.js'
 
 export interface EvidenceReport {
@@ -40,13 +40,19 @@ export interface EvidenceOptions {
 const PACKETS = 64
 const WAITING = 64
 const NAME = /^[0-9a-f]{32}\.pcap$/
+const UNFINISHED = /^[0-9a-f]{32}\.pcap\.new$/
 
 /** Makes the folder and counts what is there. Rejects with the error of the file system. */
 export async function openEvidence(options: EvidenceOptions): Promise<Evidence> {
   const { files, directory, limitBytes, ring } = options
   await files.makeFolder(directory)
   const kept: { name: string; bytes: number }[] = []
-  for (const name of (await files.list(directory)).filter((each) => NAME.test(each))) {
+  const names = await files.list(directory)
+  // what a kill in the middle of a file has left
+  for (const name of names.filter((each) => UNFINISHED.test(each))) {
+    await files.remove(join(directory, name)).catch(() => undefined)
+  }
+  for (const name of names.filter((each) => NAME.test(each))) {
     const file = await files.open(join(directory, name), 'read')
     try {
       kept.push({ name, bytes: await file.size() })
@@ -61,9 +67,13 @@ export async function openEvidence(options: EvidenceOptions): Promise<Evidence> 
   const keepWithinBounds = async (more: number): Promise<void> => {
     let total = kept.reduce((sum, { bytes }) => sum + bytes, more)
     while (total > limitBytes && kept.length > 0) {
-      const [oldest] = kept.splice(0, 1)
+      const [oldest] = kept
+      // one that cannot be removed still takes its room
+      await files.remove(join(directory, oldest.name)).catch((error: unknown) => {
+        if (!hasCode(error, 'ENOENT')) throw error
+      })
+      kept.shift()
       total -= oldest.bytes
-      await files.remove(join(directory, oldest.name)).catch(() => undefined)
       removed++
     }
   }
@@ -71,13 +81,19 @@ export async function openEvidence(options: EvidenceOptions): Promise<Evidence> 
     await keepWithinBounds(bytes.length)
     const path = join(directory, name)
     await files.remove(`${path}.new`).catch(() => undefined)
-    const file = await files.open(`${path}.new`, 'create')
     try {
-      await file.write(bytes, 0)
-    } finally {
-      await file.close()
+      const file = await files.open(`${path}.new`, 'create')
+      try {
+        await file.write(bytes, 0)
+      } finally {
+        await file.close()
+      }
+      await files.rename(`${path}.new`, path)
+    } catch (error) {
+      // half a file would take room that nobody counts
+      await files.remove(`${path}.new`).catch(() => undefined)
+      throw error
     }
-    await files.rename(`${path}.new`, path)
     const earlier = kept.findIndex((each) => each.name === name)
     if (earlier !== -1) kept.splice(earlier, 1)
     kept.push({ name, bytes: bytes.length })

@@ -192,7 +192,13 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     for (const { name, learning } of book.all()) {
       if (learning === null || !learning.isDirty) continue
       learning.isDirty = false
-      await store.writeRows(name, learning.reservoir.encode())
+      try {
+        await store.writeRows(name, learning.reservoir.encode())
+      } catch (error) {
+        // to be kept the next time, whether more comes or not
+        learning.isDirty = true
+        throw error
+      }
     }
   }
   const keep = (): Promise<void> => {

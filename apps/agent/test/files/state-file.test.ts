@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readTemporaryRules } from '../../src/alerts/temporary-suppressions.js'
@@ -6,10 +6,12 @@ import { readKeptCalibration } from '../../src/budget/alert-budget.js'
 import { openToken } from '../../src/dashboard/token.js'
 import { readKnownDevices } from '../../src/devices/device-watch.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
+import { writeState } from '../../src/files/state-file.js'
 import type { Log } from '../../src/log.js'
 import { readEnd, readPlace } from '../../src/spool/place-file.js'
 import { createModelStore } from '../../src/training/model-store.js'
 import { decodeRowReservoir } from '../../src/training/row-reservoir.js'
+import { type Faults, faultyFiles, noFaults } from '../support/faulty-files.js'
 import { temporaryFolder } from '../support/folder.js'
 import { keepingLog } from '../support/keeping-log.js'
 
@@ -58,4 +60,46 @@ describe.each(Object.entries(readers))('a damaged %s', (name, read) => {
     expect(log.lines).toEqual([])
     expect(existsSync(join(folder, `${name}.damaged`))).toBe(false)
   })
+})
+
+describe('each step of writing a state file in turn', async () => {
+  const write = async (path: string, faults: Faults): Promise<boolean> =>
+    writeState(faultyFiles(faults), path, 'new').then(
+      () => true,
+      () => false,
+    )
+  const counting = noFaults()
+  await write(join(temporaryFolder(), 'a.json'), counting)
+
+  it.each(counting.seen.map((kind, step) => [kind, step] as const))(
+    '%s: it is the old one or the new one',
+    async (kind, step) => {
+      for (const isForGood of [false, true]) {
+        const folder = temporaryFolder()
+        const path = join(folder, 'a.json')
+        await writeState(nodeFileSystem, path, 'old')
+        const faults = noFaults()
+        faults.fails = (at) => (isForGood ? at >= step : at === step)
+        const isKept = await write(path, faults)
+        const found = JSON.parse(readFileSync(path, 'utf8'))
+        expect(found).toBe(isKept || kind === 'syncFolder' ? 'new' : 'old')
+        expect(isKept).toBe(kind === 'remove' && !isForGood)
+        // what it left half done is no hindrance
+        await writeState(nodeFileSystem, path, 'next')
+        expect(JSON.parse(readFileSync(path, 'utf8'))).toBe('next')
+        expect(readdirSync(folder)).toEqual(['a.json'])
+      }
+    },
+  )
+})
+
+it('a token that was told is there after a restart, whichever step fails', async () => {
+  for (let step = 0; step < 6; step++) {
+    const folder = temporaryFolder()
+    const faults = noFaults()
+    faults.fails = (at) => at === step
+    const told = await openToken(faultyFiles(faults), folder, keepingLog()).catch(() => null)
+    const next = await openToken(nodeFileSystem, folder, keepingLog())
+    if (told !== null) expect(next).toMatchObject({ token: told.token, isNew: false })
+  }
 })

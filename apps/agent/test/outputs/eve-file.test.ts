@@ -6,7 +6,7 @@ import { nodeFileSystem } from '../../src/files/file-system.js'
 import { startDelivery } from '../../src/outputs/delivery.js'
 import { openEveFile } from '../../src/outputs/eve-file.js'
 import { createMemoryLog } from '../../src/spool/memory-log.js'
-import { faultyFiles, noFaults } from '../support/faulty-files.js'
+import { type Faults, faultyFiles, noFaults } from '../support/faulty-files.js'
 import { temporaryFolder } from '../support/folder.js'
 import { hastyClock } from '../support/hasty-clock.js'
 
@@ -62,6 +62,56 @@ describe('an EVE file', () => {
     await file.deliver(batch('second', 'third'), never)
     expect(readFileSync(path, 'utf8')).toBe('first\nsecond\nthird\n')
     await file.close()
+  })
+
+  it('has whole lines and all that was delivered, whichever step fails', async () => {
+    /** Three batches onto a torn line, each tried again until it is taken; then rotated, and two more. */
+    const scenario = async (path: string, faults: Faults): Promise<string[]> => {
+      writeFileSync(path, '{"a":1}\n{"b":')
+      const file = await openEveFile(faultyFiles(faults), path)
+      const taken: string[] = []
+      for (const name of ['one', 'two', 'three', 'four', 'five']) {
+        if (name === 'four') {
+          renameSync(path, `${path}.1`)
+          file.reopen()
+        }
+        for (let attempt = 0; attempt < 4; attempt++) {
+          const isTaken = await file.deliver(batch(`${name} a`, `${name} b`), never).then(
+            () => true,
+            () => false,
+          )
+          if (isTaken) taken.push(name)
+          if (isTaken) break
+        }
+      }
+      await file.close()
+      return taken
+    }
+    const counting = noFaults()
+    await scenario(newPath(), counting)
+    expect(new Set(counting.seen)).toEqual(new Set(['truncate', 'write', 'sync']))
+    for (let step = 0; step < counting.steps; step++) {
+      for (const isForGood of [false, true]) {
+        const where = `step ${step}, ${counting.seen[step]}, ${isForGood ? 'for good' : 'once'}`
+        const path = newPath()
+        const faults = noFaults()
+        faults.fails = (at) => (isForGood ? at >= step : at === step)
+        const taken = await scenario(path, faults)
+        if (!isForGood) expect(taken, where).toHaveLength(5)
+        // what a disk that fails for good has cut off is taken away by the next start
+        for (const each of [`${path}.1`, path]) {
+          const next = await openEveFile(nodeFileSystem, each)
+          await next.deliver(batch('end'), never)
+          await next.close()
+        }
+        const text = readFileSync(`${path}.1`, 'utf8') + readFileSync(path, 'utf8')
+        const lines = text.trimEnd().split('\n')
+        for (const line of lines)
+          expect(line, where).toMatch(/^(\{"a":1\}|(one|two|three|four|five) [ab]|end)$/)
+        for (const name of taken)
+          for (const part of ['a', 'b']) expect(lines, where).toContain(`${name} ${part}`)
+      }
+    }
   })
 
   it('is opened anew after log rotation', async () => {

@@ -337,6 +337,21 @@ describe('a room of models', () => {
     }
   })
 
+  it('keeps what devices have shown at the next attempt, whichever step of the disk fails', async () => {
+    for (let step = 0; step < 6; step++) {
+      const faults = noFaults()
+      const folder = temporaryFolder()
+      const { room } = await gateway(folder, {}, [], undefined, faultyFiles(faults))
+      const a = device(1)
+      show(room, a, 50)
+      faults.fails = (at) => at === step
+      await room.save()
+      await room.save()
+      const again = await gateway(folder, {}, [a])
+      expect(again.room.owners(), `step ${step}`).toMatchObject([{ state: 'learning', rows: 50, flows: 50 }])
+    }
+  })
+
   it('takes no model that was changed, says so, and learns anew', async () => {
     const { room, folder } = await gateway()
     const a = device(1)
