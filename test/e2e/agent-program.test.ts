@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { root } from '../../tools/workspace/layout.mjs'
 import { agent, agentMain, agentOnce, type Counters, readEve } from './support/agent.js'
@@ -59,6 +60,33 @@ describe('an alert', () => {
 })
 
 describe('a state folder', () => {
+  it('belongs to one agent, without devices too, and to the next one after a kill -9', async () => {
+    const state = inFolder('states/taken')
+    const options = ['run', '--once', '--model', model, '--state', state]
+    const first = spawn(process.execPath, [
+      agentMain,
+      ...options,
+      '--read',
+      '-',
+      '--eve',
+      inFolder('taken.json'),
+    ])
+    try {
+      for (let i = 0; i < 200 && !existsSync(join(state, 'control.sock')); i++) await pause(50)
+      const second = await agent([...options, '--read', scan, '--eve', inFolder('second.json')])
+      expect(second).toMatchObject({ code: 1 })
+      expect(second.stderr).toMatch(/^oddflow-agent: .*taken: another agent is at work there/)
+    } finally {
+      first.kill('SIGKILL')
+      await new Promise((resolve) => first.once('close', resolve))
+    }
+    expect(existsSync(join(state, 'control.sock'))).toBe(true)
+    expect(await agent([...options, '--read', scan, '--eve', inFolder('third.json')])).toMatchObject({
+      code: 0,
+    })
+    expect(existsSync(join(state, 'control.sock'))).toBe(false)
+  })
+
   it('is made, and what could not be delivered is delivered by the next run', async () => {
     const state = inFolder('states/one')
     const eve = inFolder('late.json')
