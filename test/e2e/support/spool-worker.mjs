@@ -23,7 +23,8 @@ const log = await openSpool({
   clock: systemClock,
   log: { warn: (line) => process.stderr.write(`${line}\n`) },
   folder,
-  maximumBytes: 1_048_576,
+  // as by default: lives that are killed before they deliver anything fill a small one, and its oldest go
+  maximumBytes: 67_108_864,
   maximumPendingBytes: 65_536,
   onAcknowledged(from, to) {
     writeSync(1, `${acknowledged} ${acknowledged + to - from}\n`)
