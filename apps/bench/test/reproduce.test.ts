@@ -134,6 +134,33 @@ describe('oddflow-bench reproduce', () => {
     expect(readFileSync(trials).equals(before)).toBe(true)
   }, 60_000)
 
+  it('trains on fewer rows when told to, and keeps those trials to a file of their own', async () => {
+    const trials = join(folder, 'fewer.jsonl')
+    const args = (...more: string[]): string[] => {
+      const all = command(trials, '--tuning', 'none', '--repeats', '1', ...more)
+      all[all.indexOf('--detectors') + 1] = 'nearest'
+      return all
+    }
+    expect(await runBench(args('--train-rows', '40'))).toMatchObject({ code: 0 })
+    expect(readTrials(trials).map(({ trainRows }) => trainRows)).toEqual([40, 40])
+    expect((await runBench(args('--train-rows', '40'))).stderr).toContain('2 were there, 0 made')
+    const before = readFileSync(trials)
+    for (const [more, asked] of [
+      [['--train-rows', '30'], 30],
+      [[], 60],
+    ] as const) {
+      const outcome = await runBench(args(...more))
+      expect(outcome.code).toBe(1)
+      expect(outcome.stderr).toBe(
+        `oddflow-bench: ${trials}: has trials of blue with 40 training rows, and ${asked} are asked for; give another --trials\n`,
+      )
+    }
+    expect(readFileSync(trials).equals(before)).toBe(true)
+    const many = await runBench([...args('--train-rows', '61'), '--trials', join(folder, 'many.jsonl')])
+    expect(many.code).toBe(1)
+    expect(many.stderr).toMatch(/blue\/X_train_r0\.npy: expected 61 training rows, found 60\n/)
+  }, 60_000)
+
   it('says once what fails every trial of a data set alike', async () => {
     const damaged = writeSmallData(join(folder, 'damaged'), ['blue'], 3)
     copyFileSync(join(damaged.manifests, 'blue.json'), join(damaged.data, 'blue', 'X_test.npy'))

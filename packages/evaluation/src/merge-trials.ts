@@ -3,7 +3,7 @@
  *
  * The same line twice is one trial. Two different records of one key cannot both be right, and which one is
  * cannot be known here: an error that names the key. Trials of one data set under one seed must have seen the same
- * rows, whatever the machine.
+ * rows, whatever the machine, and all trials of one repeat as many: nothing in a table tells trials of two n apart.
  */
 import { DataError } from '@oddflow/core'
 import { dataKey, type TestResult, type TestSample, type Trial, trialKey, workKey } from './trial.js'
@@ -20,6 +20,7 @@ export function mergeTrials(...runs: readonly (readonly Trial[])[]): Trial[] {
       throw new DataError(`two different trials of ${key}: keep one of them`, 'trials')
     }
   }
+  checkTrainRows(byKey.values())
   const dataOf = new Map<string, string>()
   for (const trial of byKey.values()) {
     const key = dataKey(trial)
@@ -30,6 +31,23 @@ export function mergeTrials(...runs: readonly (readonly Trial[])[]): Trial[] {
     dataOf.set(key, known)
   }
   return [...byKey.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, trial]) => trial)
+}
+
+/** Each repeat of a data set has one n, whatever the seed. */
+function checkTrainRows(trials: Iterable<Trial>): void {
+  const rowsOf = new Map<string, number>()
+  for (const { dataset, features, repeat, trainRows } of trials) {
+    const key = `${dataset} ${features}, repeat ${repeat}`
+    const known = rowsOf.get(key) ?? trainRows
+    if (known !== trainRows) {
+      const sizes = [known, trainRows].sort((a, b) => a - b)
+      throw new DataError(
+        `trials of ${key} were trained on ${sizes.join(' and on ')} rows: they belong into tables of their own`,
+        'trainRows',
+      )
+    }
+    rowsOf.set(key, known)
+  }
 }
 
 /** A result that two machines do not agree on, though the work was the same. */

@@ -96,6 +96,10 @@ describe('mergeTrials', () => {
     expect(() => mergeTrials(server, [trial('ocsvm', 0, 0.61, 40)])).toThrow(DataError)
     const otherRows = { ...trial('ocsvm', 0, 0.6, 40, 'nano'), dataSha256: 'b'.repeat(64) }
     expect(() => mergeTrials(server, [otherRows])).toThrow(/different rows/)
+    const fewer = { ...trial('ocsvm', 0, 0.6, 40), seed: 2, trainRows: 500 }
+    expect(() => mergeTrials([fewer], server)).toThrow(
+      /ctu-rows iat-size, repeat 0 .* on 500 and on 5000 rows/,
+    )
   })
 })
 

@@ -1,7 +1,7 @@
 /** `data list`, `data verify`, `data prepare`: the data sets, before anything is measured. */
 import { Command, Option } from 'commander'
 import { names } from './option-values.js'
-import { defaultData, withManifests } from './shared-options.js'
+import { defaultData, withManifests, withTrainRows } from './shared-options.js'
 
 export function dataCommand(): Command {
   return new Command('data')
@@ -25,7 +25,7 @@ function listCommand(): Command {
 }
 
 function verifyCommand(): Command {
-  return withManifests(new Command('verify'))
+  return withTrainRows(withManifests(new Command('verify')))
     .description('whether each data set is there and as its manifest says')
     .argument('[dir]', 'folder of the data sets', defaultData())
     .option('--datasets <names>', 'these alone, separated by commas', names)
@@ -37,7 +37,7 @@ function verifyCommand(): Command {
 }
 
 function prepareCommand(): Command {
-  return withManifests(new Command('prepare'))
+  return withTrainRows(withManifests(new Command('prepare')))
     .description('captures into pools of feature rows; what is prepared already is left as it is')
     .argument('<dir>', 'folder of the data sets: DIR/NAME/normal/*.pcap and DIR/NAME/novel/*.pcap')
     .option('--datasets <names>', 'these alone, separated by commas', names)

@@ -9,6 +9,7 @@ import {
   withMachine,
   withRepeats,
   withTestRuns,
+  withTrainRows,
   withTuning,
 } from './shared-options.js'
 
@@ -16,7 +17,7 @@ export function reproduceCommand(): Command {
   const command = withDatasets(withData(new Command('reproduce')))
     .description('run trials; a run that was stopped goes on where it was')
     .option('--features <names>', 'iat-size, stats-header, samp-size (default: all that are there)', names)
-  withRepeats(withTuning(withDetectors(command)), 5).option(
+  withTrainRows(withRepeats(withTuning(withDetectors(command)), 5)).option(
     '--workers <count>',
     'trials at the same time (default: one CPU less than there are)',
     whole(1, 256),
@@ -30,6 +31,7 @@ Examples:
   oddflow-bench reproduce --tuning none
   oddflow-bench reproduce --tuning minimal --datasets ctu-rows --detectors ocsvm,oc-kjl-qs --workers 1
   oddflow-bench reproduce --machine rspi --trials rspi.jsonl
+  oddflow-bench reproduce --datasets ctu --train-rows 500 --trials ctu-500.jsonl
 
 Times are wall-clock times: for a speed table, run with --workers 1 on a machine that does nothing else.`,
     )

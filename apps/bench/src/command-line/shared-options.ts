@@ -38,6 +38,15 @@ export function withRepeats(command: Command, repeats: number): Command {
   )
 }
 
+/** Of manifests of rows: the first so many of each repeat's. */
+export function withTrainRows(command: Command): Command {
+  return command.option(
+    '--train-rows <count>',
+    "training rows of each repeat, in the place of the paper's 5000 (pools need 375 normal rows more, and more than 300 novel ones)",
+    whole(1, 1_000_000),
+  )
+}
+
 export function withSeed(command: Command): Command {
   return command.option('--seed <number>', 'seed of all randomness', whole(0, Number.MAX_SAFE_INTEGER), 1)
 }

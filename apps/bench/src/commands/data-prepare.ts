@@ -2,7 +2,8 @@
 import { OddFlowError } from '@oddflow/core'
 import { datasetFolder } from '../datasets/load-repeat.js'
 import type { CapturesManifest } from '../datasets/manifest.js'
-import { type PoolReport, preparePools } from '../datasets/prepare.js'
+import { trainRowsOf, whatIsMissing } from '../datasets/pool-protocol.js'
+import { bytesToPrepare, type PoolReport, preparePools } from '../datasets/prepare.js'
 import { chooseManifests, OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
 import { requireFolder } from '../datasets/require-folder.js'
 import { UsageError } from '../errors.js'
@@ -12,6 +13,7 @@ import { createProgress } from '../output/progress.js'
 export interface DataPrepareOptions {
   readonly manifests?: string
   readonly datasets?: readonly string[]
+  readonly trainRows?: number
 }
 
 export async function dataPrepare(dir: string, options: DataPrepareOptions): Promise<number> {
@@ -24,21 +26,36 @@ export async function dataPrepare(dir: string, options: DataPrepareOptions): Pro
   requireFolder(dir)
   const progress = createProgress()
   let failures = 0
-  progress.start(manifests.length)
-  for (const [i, manifest] of manifests.entries()) {
+  let last = ''
+  let done = 0
+  progress.start(manifests.reduce((sum, one) => sum + bytesToPrepare(one, datasetFolder(one, dir)), 0))
+  for (const manifest of manifests) {
+    const end = done + bytesToPrepare(manifest, datasetFolder(manifest, dir))
+    last = `${manifest.name}: looking for changes`
     try {
-      const report = await preparePools(manifest, datasetFolder(manifest, dir), (file) => {
-        progress.update(i, file)
-      })
+      const report = await preparePools(
+        manifest,
+        datasetFolder(manifest, dir),
+        (file) => {
+          last = file
+        },
+        (bytes) => {
+          done += bytes
+          progress.update(done, last)
+        },
+      )
       for (const warning of report.warnings) note(`${manifest.name}: ${warning}`)
       for (const pool of report.pools) {
         print(`${manifest.name}, ${pool.features}: ${report.done}: ${describe(pool, manifest)}`)
+        const missing = whatIsMissing(pool, trainRowsOf(manifest, options.trainRows))
+        if (missing !== null) note(`${manifest.name}, ${pool.features}: ${missing}`)
       }
     } catch (error) {
       if (!(error instanceof OddFlowError)) throw error
       failures++
       complain(`${manifest.name}: ${error.message}`)
     }
+    done = end
   }
   progress.stop()
   return failures === 0 ? 0 : 1

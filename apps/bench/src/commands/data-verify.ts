@@ -7,6 +7,7 @@ import { print } from '../output/messages.js'
 export interface DataVerifyOptions {
   readonly manifests?: string
   readonly datasets?: readonly string[]
+  readonly trainRows?: number
 }
 
 export async function dataVerify(dir: string, options: DataVerifyOptions): Promise<number> {
@@ -14,7 +15,7 @@ export async function dataVerify(dir: string, options: DataVerifyOptions): Promi
   requireFolder(dir)
   let faults = 0
   for (const manifest of manifests) {
-    for (const { ok, text } of verifyDataset(manifest, dir)) {
+    for (const { ok, text } of verifyDataset(manifest, dir, options.trainRows)) {
       print(`${manifest.name}: ${ok ? 'ok: ' : ''}${text}`)
       if (!ok) faults++
     }

@@ -1,11 +1,12 @@
 /** `oddflow-bench reproduce`: data sets × detectors × tuning, each a few repeats, into a file of trials. */
 
 import { DataError } from '@oddflow/core'
-import { type Tuning, trialKey } from '@oddflow/evaluation'
+import { type Trial, type Tuning, trialKey } from '@oddflow/evaluation'
 import { availableManifests } from '../datasets/available.js'
 import { featuresOf } from '../datasets/load-repeat.js'
 import { FEATURES, type Manifest } from '../datasets/manifest.js'
 import { UsageError } from '../errors.js'
+import { checkTrainRows } from '../run/check-train-rows.js'
 import { jobKey, planJobs } from '../run/job.js'
 import { isMethodName, METHOD_NAMES, type MethodName } from '../run/methods.js'
 import { runIntoFile } from '../run/run-into-file.js'
@@ -21,6 +22,7 @@ export interface ReproduceOptions {
   readonly seed: number
   readonly workers?: number
   readonly testRuns: number
+  readonly trainRows?: number
   readonly machine: string
   readonly trials: string
 }
@@ -46,8 +48,11 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
     tunings,
     repeats: options.repeats,
     seed: options.seed,
+    ...(options.trainRows === undefined ? {} : { trainRows: options.trainRows }),
   })
-  return runIntoFile({ ...options, jobs, keyOf: trialKey, keyOfJob: jobKey })
+  const checkThere = (trials: readonly Trial[]): void =>
+    checkTrainRows(trials, { ...options, manifests, path: options.trials })
+  return runIntoFile({ ...options, jobs, keyOf: trialKey, keyOfJob: jobKey, checkThere })
 }
 
 function checkMethod(name: string): MethodName {

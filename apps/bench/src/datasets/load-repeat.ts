@@ -3,16 +3,17 @@
  *
  * From rows that are split already: their training rows; 75 + 75 of the validation rows (all, where there are
  * fewer), drawn anew each repeat; every test row, and as a second sample 300 + 300 of them, drawn once for all repeats.
- * From pools: the paper's protocol, whose 300 + 300 are the only test sample. A pool with fewer than 375 novel rows
- * (the paper's DWSHR has 335) leaves fewer than 75 to validate on, and those are taken.
+ * From pools: the paper's protocol (pool-protocol.ts), whose 300 + 300 are the only test sample.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'
+import { concatRows, createRng, DataError, type Matrix, matrixOf, takeRows } from '@oddflow/core'
 import { drawLabelled, drawProtocol, PAPER_PROTOCOL, type TestSample } from '@oddflow/evaluation'
+import { firstRows } from './first-rows.js'
 import { hashMatrices } from './hash-rows.js'
 import type { CapturesManifest, Manifest, RowsManifest } from './manifest.js'
-import { pooledFeatures, poolFolder, readPools } from './pools.js'
+import { countsFor, trainRowsOf, whatIsMissing } from './pool-protocol.js'
+import { pooledFeatures, poolFolder, readPools, requirePoolsOf } from './pools.js'
 import { readLabels, readRows, requireBothClasses } from './read-npy.js'
 
 export interface LabelledMatrix {
@@ -48,19 +49,30 @@ export function repeatsOf(manifest: Manifest): number {
   return manifest.kind === 'rows' ? manifest.repeats : PAPER_PROTOCOL.repeats
 }
 
-/** `features`: which pools, where a manifest is of captures. Throws an error that begins with the file's name. */
+/** n where nothing is stated on the command line. Throws an error that begins with the file's name. */
+export function trainRowsThere(manifest: Manifest, data: string, repeat: number): number | null {
+  if (manifest.kind === 'captures') return trainRowsOf(manifest)
+  if (repeat >= manifest.repeats) return null
+  return readRows(join(datasetFolder(manifest, data), `X_train_r${repeat}.npy`), manifest.dimension).rows
+}
+
+/**
+ * `features`: which pools, where a manifest is of captures. `trainRows`: how many are trained on, where that is stated.
+ * Throws an error that begins with the file's name.
+ */
 export function loadRepeat(
   manifest: Manifest,
   data: string,
   repeat: number,
   seed: number,
   features: string = 'iat-size',
+  trainRows?: number,
 ): LoadedRepeat {
   const folder = datasetFolder(manifest, data)
   const loaded =
     manifest.kind === 'rows'
-      ? loadRows(manifest, folder, repeat, seed)
-      : loadFromPools(manifest, poolFolder(folder, features), repeat, seed)
+      ? loadRows(manifest, folder, repeat, seed, trainRows)
+      : loadFromPools(manifest, poolFolder(folder, features), repeat, seed, trainRows)
   const { train, validation, tests } = loaded
   const all = [train, validation, ...tests.map((test) => test.data)].flatMap((part) =>
     'isNovel' in part ? [part.rows, part.isNovel] : [part],
@@ -70,12 +82,19 @@ export function loadRepeat(
 
 type Unhashed = Omit<LoadedRepeat, 'dataSha256'>
 
-function loadRows(manifest: RowsManifest, folder: string, repeat: number, seed: number): Unhashed {
+function loadRows(
+  manifest: RowsManifest,
+  folder: string,
+  repeat: number,
+  seed: number,
+  trainRows: number | undefined,
+): Unhashed {
   const labelled = (rowsFile: string, labelsFile: string): LabelledMatrix => {
     const rows = readRows(join(folder, rowsFile), manifest.dimension)
     return { rows, isNovel: readLabels(join(folder, labelsFile), rows.rows) }
   }
-  const train = readRows(join(folder, `X_train_r${repeat}.npy`), manifest.dimension)
+  const file = join(folder, `X_train_r${repeat}.npy`)
+  const train = firstRows(readRows(file, manifest.dimension), trainRows ?? null, file)
   const validation = labelled(`X_val_r${repeat}.npy`, `y_val_r${repeat}.npy`)
   const test = labelled('X_test.npy', 'y_test.npy')
   requireBothClasses(test.isNovel, join(folder, 'y_test.npy'))
@@ -114,13 +133,21 @@ function sample(
   )
 }
 
-function loadFromPools(manifest: CapturesManifest, folder: string, repeat: number, seed: number): Unhashed {
+function loadFromPools(
+  manifest: CapturesManifest,
+  folder: string,
+  repeat: number,
+  seed: number,
+  stated: number | undefined,
+): Unhashed {
   const { normal, novel } = readPools(folder)
+  requirePoolsOf(manifest, folder)
+  const pool = { normal: normal.rows, novel: novel.rows }
+  const trainRows = trainRowsOf(manifest, stated)
+  const missing = whatIsMissing(pool, trainRows)
+  if (missing !== null) throw new DataError(`${folder}: ${missing}`)
   const rng = createRng(seed).fork(`protocol ${manifest.name}`)
-  const { test, validation: full } = PAPER_PROTOCOL
-  const left = Math.max(0, novel.rows - test.novel)
-  const counts = { ...PAPER_PROTOCOL, validation: { ...full, novel: Math.min(full.novel, left) } }
-  const drawn = drawProtocol({ normal: normal.rows, novel: novel.rows }, counts, rng)
+  const drawn = drawProtocol(pool, countsFor(pool, trainRows), rng)
   const rows = drawn.repeats[repeat]
   if (rows === undefined) throw new RangeError(`repeat ${repeat} is not drawn`)
   const { validation, train } = rows

@@ -37,14 +37,23 @@ const rowsManifest = z.strictObject({
   sha256: z.record(fileName, z.string().regex(/^[0-9a-f]{64}$/)).nullable(),
 })
 
+/** An instant after another. */
+const timeWindow = z
+  .tuple([z.iso.datetime(), z.iso.datetime()])
+  .refine(([from, to]) => Date.parse(from) < Date.parse(to), 'expected an end after the beginning')
+const fileNames = z
+  .array(fileName)
+  .min(1)
+  .refine((names) => new Set(names).size === names.length, 'expected each file once')
+
 const address = z.union([z.ipv4(), z.ipv6()])
 const side = z.strictObject({
   /** Hosts whose traffic this is. */
   addresses: z.array(address).min(1),
   /** [from, to) in ISO 8601, in UTC; null: all of each capture. */
-  timeWindows: z.array(z.tuple([z.iso.datetime(), z.iso.datetime()])).nullable(),
+  timeWindows: z.array(timeWindow).min(1, 'expected a window, or null for all').nullable(),
   /** Names of captures; null: every capture in the folder. */
-  files: z.array(fileName).min(1).nullable(),
+  files: fileNames.nullable(),
   /** Flows in the pool after truncation, as the appendix counts them; null: not known. */
   expectedFlows: count.nullable(),
 })
@@ -69,6 +78,8 @@ const capturesManifest = z.strictObject({
   novel: side,
   /** D by feature set, where it is known. */
   dimension: z.partialRecord(features, count),
+  /** n, where it is not the paper's 5,000: for captures that do not have as many flows. */
+  trainRows: count.max(1_000_000).optional(),
 })
 
 const manifest = z.discriminatedUnion('kind', [rowsManifest, capturesManifest])

@@ -9,7 +9,8 @@ import { DataError, FormatError, type Matrix, OddFlowError, parseStrictJson } fr
 import { z } from 'zod'
 import { inFile } from '../errors.js'
 import { hashMatrices } from './hash-rows.js'
-import { FEATURES, type Features } from './manifest.js'
+import { type CapturesManifest, FEATURES, type Features } from './manifest.js'
+import { hashManifest } from './pool-inputs.js'
 import { readRows } from './read-npy.js'
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
@@ -23,6 +24,8 @@ const poolRecord = z.strictObject({
   rowsSha256: digest,
   /** Of the captures' names, sizes and contents, the hosts and the rules: equal, and nothing is to be done. */
   inputsSha256: digest,
+  /** Of the manifest's part of it (pool-inputs.ts). Pools of earlier versions say nothing, and are made again. */
+  manifestSha256: digest.optional(),
   /** The feature contract that both pools were made under. */
   contract: z.record(z.string(), z.unknown()),
   /** Of IAT+SIZE, which every data set has: why others could not be made, by feature set. */
@@ -66,13 +69,24 @@ export function readPools(folder: string): { readonly normal: Matrix; readonly n
   return { normal, novel }
 }
 
+/**
+ * That the pools were made for what the manifest says now. Throws DataError that says what to do; whether the captures
+ * are still the same, `data prepare` looks.
+ */
+export function requirePoolsOf(manifest: CapturesManifest, folder: string): void {
+  if (readPoolRecord(folder).manifestSha256 === hashManifest(manifest)) return
+  throw new DataError(
+    `${folder}: the pools were made for other hosts, time windows, files or label rule than the manifest has, or by another version; prepare it again: oddflow-bench data prepare DIR --datasets ${manifest.name}`,
+  )
+}
+
 /** The record of pools made of these very inputs, with both files as it says; null when there are none. */
 export function poolMadeOf(folder: string, inputsSha256: string): PoolRecord | null {
   if (!['pool.json', 'normal.npy', 'novel.npy'].every((name) => existsSync(join(folder, name)))) return null
   try {
     const record = readPoolRecord(folder)
     readPools(folder)
-    return record.inputsSha256 === inputsSha256 ? record : null
+    return record.inputsSha256 === inputsSha256 && record.manifestSha256 !== undefined ? record : null
   } catch (error) {
     if (error instanceof OddFlowError) return null
     throw error

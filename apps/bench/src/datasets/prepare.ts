@@ -12,9 +12,8 @@
  * A data set whose captures, hosts and rules hash to what `pool.json` says is done already. One that was stopped half
  * way has no `pool.json` and starts anew.
  */
-import { createHash } from 'node:crypto'
-import { createReadStream, rmSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { compileFilter, createPacketBatch, decodePackets, packetStatusCode } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
 import { DataError, encodeNpy, type FlowContract, type Matrix } from '@oddflow/core'
@@ -29,19 +28,12 @@ import { writeFileWhole } from '../output/write-file.js'
 import { captureFiles } from './capture-files.js'
 import { hashMatrices } from './hash-rows.js'
 import { type CapturesManifest, FEATURES, type Features } from './manifest.js'
+import { hashInputs, hashManifest, RULES } from './pool-inputs.js'
 import { type PoolRecord, poolFolder, poolMadeOf } from './pools.js'
 import { whereToGet } from './verify.js'
 
 const BATCH_FRAMES = 2048
 const FILTERED_OUT = packetStatusCode('filtered-out')
-/** Part of the inputs' hash: a change of the rules makes new pools. */
-const RULES = {
-  truncation: 'truncate',
-  iatUnit: 'microseconds',
-  sizeMeasure: 'frame',
-  samplingQuantile: 0.3,
-} as const
-
 export interface PoolReport {
   readonly features: Features
   readonly normal: number
@@ -56,27 +48,32 @@ export interface PrepareReport {
   readonly warnings: readonly string[]
 }
 
-/** `onCapture`: called before each capture is read. Throws DataError naming what is missing and where to get it. */
+/**
+ * `onCapture`: called before each capture is read; `onBytes`: with what has been done of `bytesToPrepare`. Throws
+ * DataError naming what is missing and where to get it.
+ */
 export async function preparePools(
   manifest: CapturesManifest,
   folder: string,
   onCapture: (file: string) => void,
+  onBytes: (bytes: number) => void = () => {},
 ): Promise<PrepareReport> {
   const sides = { normal: filesOf(manifest, folder, 'normal'), novel: filesOf(manifest, folder, 'novel') }
-  const inputsSha256 = await hashInputs(manifest, [...sides.normal, ...sides.novel])
+  const inputsSha256 = await hashInputs(manifest, sides, onBytes)
   const known = knownPools(folder, inputsSha256)
   if (known !== null) return known
   const warnings: string[] = []
-  const normalFlows = await collect(manifest.normal, sides.normal, warnings, onCapture)
-  const novelFlows = await collect(manifest.novel, sides.novel, warnings, onCapture)
+  const watch = { warnings, onCapture, onBytes }
+  const normalFlows = await collect(manifest, 'normal', sides.normal, watch)
+  const novelFlows = await collect(manifest, 'novel', sides.novel, watch)
   const pools: PoolReport[] = []
   const notMade: Partial<Record<Features, string>> = {}
   // IAT+SIZE last: its record says that all is done
   for (const features of [...FEATURES].reverse()) {
     try {
       const contract = learnContract(normalFlows, features)
-      const normal = rowsOf(normalFlows, contract, `${manifest.name}: normal`)
-      const novel = rowsOf(novelFlows, contract, `${manifest.name}: novel`)
+      const normal = rowsOf(normalFlows, contract, 'normal')
+      const novel = rowsOf(novelFlows, contract, 'novel')
       const record: PoolRecord = {
         format: 1,
         features,
@@ -84,6 +81,7 @@ export async function preparePools(
         rows: { normal: normal.rows, novel: novel.rows },
         rowsSha256: hashMatrices([normal, novel]),
         inputsSha256,
+        manifestSha256: hashManifest(manifest),
         contract: { ...contract },
         ...(features === 'iat-size' ? { notMade } : {}),
       }
@@ -141,23 +139,27 @@ function filesOf(manifest: CapturesManifest, folder: string, side: 'normal' | 'n
   return found
 }
 
-async function hashInputs(manifest: CapturesManifest, files: readonly string[]): Promise<string> {
-  const hash = createHash('sha256')
-  hash.update(JSON.stringify([RULES, manifest.normal, manifest.novel]))
-  for (const file of files) {
-    const content = createHash('sha256')
-    for await (const chunk of createReadStream(file)) content.update(chunk as Uint8Array)
-    hash.update(JSON.stringify([basename(file), content.digest('hex')]))
-  }
-  return hash.digest('hex')
+/** On disk: what `onBytes` comes to, once for the hash and once for the flows. */
+export function bytesToPrepare(manifest: CapturesManifest, folder: string): number {
+  const files = (['normal', 'novel'] as const).flatMap(
+    (side) => captureFiles(folder, side, manifest[side]).found,
+  )
+  return 2 * files.reduce((sum, file) => sum + statSync(file).size, 0)
+}
+
+interface Watch {
+  readonly warnings: string[]
+  readonly onCapture: (file: string) => void
+  readonly onBytes: (bytes: number) => void
 }
 
 async function collect(
-  { addresses, timeWindows }: CapturesManifest['normal'],
+  manifest: CapturesManifest,
+  side: 'normal' | 'novel',
   files: readonly string[],
-  warnings: string[],
-  onCapture: (file: string) => void,
+  { warnings, onCapture, onBytes }: Watch,
 ): Promise<CollectedFlows> {
+  const { addresses, timeWindows } = manifest[side]
   const keeps = compileFilter(addresses.map((address) => `host ${address}`).join(' or '))
   const windows = timeWindows?.map(([from, to]) => [Date.parse(from) * 1000, Date.parse(to) * 1000] as const)
   const inWindow = (micros: number): boolean =>
@@ -166,14 +168,26 @@ async function collect(
   const packets = createPacketBatch(BATCH_FRAMES)
   for (const file of files) {
     onCapture(file)
+    const { size } = statSync(file)
+    let read = 0
+    /** Frames of a packed capture are more than its bytes, and headers are not among them. */
+    const advance = (bytes: number): void => {
+      const step = Math.min(bytes, size - read)
+      read += step
+      onBytes(step)
+    }
     const source = openCapture(file, { batchFrames: BATCH_FRAMES })
     for await (const frames of source) {
       decodePackets(frames, packets)
+      let bytes = 0
       for (let i = 0; i < packets.count; i++) {
+        bytes += frames.capturedBytes[i] ?? 0
         if (!keeps(packets, i) || !inWindow(packets.timestampMicros[i] ?? 0)) packets.status[i] = FILTERED_OUT
       }
       collector.add(packets)
+      advance(bytes)
     }
+    advance(size)
     collector.endCapture()
     const { end } = source
     for (const warning of end?.warnings ?? []) warnings.push(`${file}: ${warning}`)
@@ -181,11 +195,25 @@ async function collect(
       warnings.push(`${file}: ${end.detail ?? 'cut short'}; what came before was used`)
     }
   }
-  return collector.finish()
+  const flows = collector.finish()
+  requireFlows(manifest, side, flows)
+  return flows
 }
 
-function rowsOf(flows: CollectedFlows, contract: FlowContract, name: string): Matrix {
+/** Throws DataError that says which side is empty, and what the manifest wants of it. */
+function requireFlows(manifest: CapturesManifest, side: 'normal' | 'novel', flows: CollectedFlows): void {
+  for (let i = 0; i < flows.count; i++) {
+    if ((flows.packetOffset[i + 1] ?? 0) - (flows.packetOffset[i] ?? 0) >= 2) return
+  }
+  const { addresses, timeWindows } = manifest[side]
+  const windows = timeWindows?.map(([from, to]) => `${from} to ${to}`).join(', ')
+  throw new DataError(
+    `${side}: no flow of two or more packets of ${addresses.join(', ')}${windows === undefined ? '' : ` from ${windows}`} in its captures; compare addresses and timeWindows of the manifest with them`,
+  )
+}
+
+function rowsOf(flows: CollectedFlows, contract: FlowContract, side: 'normal' | 'novel'): Matrix {
   const rows = extractMatrix(flows, contract)
-  if (rows.rows === 0) throw new DataError(`${name}: no flow of two or more packets of the manifest's hosts`)
+  if (rows.rows === 0) throw new DataError(`${side}: no flow makes a row of ${contract.featureSet}`)
   return rows
 }

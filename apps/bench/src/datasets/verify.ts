@@ -6,7 +6,8 @@ import { OddFlowError } from '@oddflow/core'
 import { captureFiles } from './capture-files.js'
 import { datasetFolder, loadRepeat } from './load-repeat.js'
 import type { CapturesManifest, Features, Manifest, RowsManifest } from './manifest.js'
-import { pooledFeatures, poolFolder, readPoolRecord, readPools } from './pools.js'
+import { trainRowsOf, whatIsMissing } from './pool-protocol.js'
+import { pooledFeatures, poolFolder, readPoolRecord, readPools, requirePoolsOf } from './pools.js'
 import { requireBothClasses } from './read-npy.js'
 
 export interface Finding {
@@ -17,17 +18,25 @@ export interface Finding {
 const ok = (text: string): Finding => ({ ok: true, text })
 const bad = (text: string): Finding => ({ ok: false, text })
 
-export function verifyDataset(manifest: Manifest, data: string): Finding[] {
+/** `trainRows`: how many are to be trained on, where that is stated. */
+export function verifyDataset(manifest: Manifest, data: string, trainRows?: number): Finding[] {
   const folder = datasetFolder(manifest, data)
   try {
-    return manifest.kind === 'rows' ? verifyRows(manifest, data, folder) : verifyCaptures(manifest, folder)
+    return manifest.kind === 'rows'
+      ? verifyRows(manifest, data, folder, trainRows)
+      : verifyCaptures(manifest, folder, trainRows)
   } catch (error) {
     if (error instanceof OddFlowError) return [bad(error.message)]
     throw error
   }
 }
 
-function verifyRows(manifest: RowsManifest, data: string, folder: string): Finding[] {
+function verifyRows(
+  manifest: RowsManifest,
+  data: string,
+  folder: string,
+  trainRows: number | undefined,
+): Finding[] {
   const repeats = Array.from({ length: manifest.repeats }, (_, r) => r)
   const files = [
     'X_test.npy',
@@ -56,7 +65,7 @@ function verifyRows(manifest: RowsManifest, data: string, folder: string): Findi
     )
   }
   const sizes = repeats.map((repeat) => {
-    const { train, validation, tests } = loadRepeat(manifest, data, repeat, 1)
+    const { train, validation, tests } = loadRepeat(manifest, data, repeat, 1, manifest.features, trainRows)
     requireBothClasses(validation.isNovel, join(folder, `y_val_r${repeat}.npy`))
     return `${train.rows} + ${tests[0]?.data.rows.rows}`
   })
@@ -64,7 +73,11 @@ function verifyRows(manifest: RowsManifest, data: string, folder: string): Findi
   return [ok(`${files.length} files, ${hashed}; rows to train on and to test: ${sizes.join(', ')}`)]
 }
 
-function verifyCaptures(manifest: CapturesManifest, folder: string): Finding[] {
+function verifyCaptures(
+  manifest: CapturesManifest,
+  folder: string,
+  trainRows: number | undefined,
+): Finding[] {
   const findings: Finding[] = []
   const absent: string[] = []
   for (const side of ['normal', 'novel'] as const) {
@@ -78,15 +91,23 @@ function verifyCaptures(manifest: CapturesManifest, folder: string): Finding[] {
     const command = `oddflow-bench data prepare ${dirname(folder)} --datasets ${manifest.name}`
     return [...findings, bad(`not prepared; run: ${command}`)]
   }
-  for (const features of pooledFeatures(folder)) findings.push(...verifyPool(manifest, folder, features))
+  for (const features of pooledFeatures(folder)) {
+    findings.push(...verifyPool(manifest, folder, features, trainRows))
+  }
   return findings
 }
 
-function verifyPool(manifest: CapturesManifest, folder: string, features: Features): Finding[] {
+function verifyPool(
+  manifest: CapturesManifest,
+  folder: string,
+  features: Features,
+  trainRows: number | undefined,
+): Finding[] {
   const findings: Finding[] = []
   const place = poolFolder(folder, features)
   const record = readPoolRecord(place)
   readPools(place)
+  requirePoolsOf(manifest, place)
   for (const side of ['normal', 'novel'] as const) {
     const expected = manifest[side].expectedFlows
     const found = record.rows[side]
@@ -99,6 +120,8 @@ function verifyPool(manifest: CapturesManifest, folder: string, features: Featur
   if (width !== undefined && width !== record.dimension) {
     findings.push(bad(`${features}: D = ${record.dimension}, where the paper has ${width}`))
   }
+  const missing = whatIsMissing(record.rows, trainRowsOf(manifest, trainRows))
+  if (missing !== null) findings.push(bad(`${features}: ${missing}`))
   return findings
 }
 

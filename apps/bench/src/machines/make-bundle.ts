@@ -87,12 +87,12 @@ export function makeBundle(options: BundleOptions): Bundle {
 type Write = (path: string, bytes: Uint8Array) => string
 
 function load(
-  { dataset, features, repeat, seed, dataSha256 }: Trial,
+  { dataset, features, repeat, seed, trainRows, dataSha256 }: Trial,
   { manifests, data }: BundleOptions,
 ): LoadedRepeat {
   const manifest = manifests.find(({ name }) => name === dataset)
   if (manifest === undefined) throw new DataError(`${dataset}: there is no manifest of that name`)
-  const loaded = loadRepeat(manifest, data, repeat, seed, features)
+  const loaded = loadRepeat(manifest, data, repeat, seed, features, trainRows)
   if (loaded.dataSha256 !== dataSha256) {
     throw new DataError(`${dataset}, repeat ${repeat}: the rows are not those of the trial (hashes differ)`)
   }

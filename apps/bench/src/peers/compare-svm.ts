@@ -38,7 +38,7 @@ export interface SvmWork {
 /** null when the peer is not installed. Throws DataError where the trial is not what this program gives. */
 export async function compareSvm(peer: Peer, work: SvmWork): Promise<PeerReading | null> {
   const { manifest, data, tuning, repeat, seed, testRuns, trial } = work
-  const { train, tests, dataSha256 } = loadRepeat(manifest, data, repeat, seed)
+  const { train, tests, dataSha256 } = loadRepeat(manifest, data, repeat, seed, 'iat-size', trial?.trainRows)
   const [{ sample, data: test }, { data: timed }] = [tests[0]!, tests[tests.length - 1]!]
   const parameters = parametersOf(work)
   const started = performance.now()

@@ -14,6 +14,8 @@ export interface Job {
   readonly tuning: Tuning
   readonly repeat: number
   readonly seed: number
+  /** n, where it is stated. */
+  readonly trainRows?: number
   /** Of a sweep: in the place of what the tuning says. */
   readonly setting?: SweepSetting
 }
@@ -27,10 +29,21 @@ export interface PlanOptions {
   /** At most so many repeats of each data set. */
   readonly repeats: number
   readonly seed: number
+  /** n, where it is stated. */
+  readonly trainRows?: number
 }
 
 /** Repeats outermost: a run cut short has all methods side by side. A detector without choices is not tuned. */
-export function planJobs({ manifests, featuresOf, detectors, tunings, repeats, seed }: PlanOptions): Job[] {
+export function planJobs({
+  manifests,
+  featuresOf,
+  detectors,
+  tunings,
+  repeats,
+  seed,
+  trainRows,
+}: PlanOptions): Job[] {
+  const stated = trainRows === undefined ? {} : { trainRows }
   const jobs: Job[] = []
   for (const tuning of tunings) {
     for (let repeat = 0; repeat < repeats; repeat++) {
@@ -39,7 +52,7 @@ export function planJobs({ manifests, featuresOf, detectors, tunings, repeats, s
         for (const features of featuresOf(manifest)) {
           for (const detector of detectors) {
             if (tuning === 'none' || isTunable(detector)) {
-              jobs.push({ manifest, features, detector, tuning, repeat, seed })
+              jobs.push({ manifest, features, detector, tuning, repeat, seed, ...stated })
             }
           }
         }

@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { DataError } from '@oddflow/core'
-import { dataKey } from '@oddflow/evaluation'
+import { dataKey, type Trial } from '@oddflow/evaluation'
 import { complain, note } from '../output/messages.js'
 import { createProgress } from '../output/progress.js'
 import type { Job } from './job.js'
@@ -24,10 +24,18 @@ export interface RunOptions {
   /** Trials at the same time; one CPU less than there are when it is not given. */
   readonly workers?: number
   readonly testRuns: number
+  /** Throws where the trials that are there are not of the kind that is asked for. */
+  readonly checkThere?: (trials: readonly Trial[]) => void
 }
 
 /** Resolves to the exit code: 1 when a trial could not be made. */
-export async function runIntoFile({ jobs, keyOf, keyOfJob, ...options }: RunOptions): Promise<number> {
+export async function runIntoFile({
+  jobs,
+  keyOf,
+  keyOfJob,
+  checkThere,
+  ...options
+}: RunOptions): Promise<number> {
   const workers = options.workers ?? Math.max(1, availableParallelism() - 1)
   const machine = describeMachine(options.machine, workers)
   const file = openTrials(options.trials, keyOf)
@@ -37,6 +45,7 @@ export async function runIntoFile({ jobs, keyOf, keyOfJob, ...options }: RunOpti
   let made = 0
   try {
     if (file.tornBytes > 0) note(`${options.trials}: a line of a run that was stopped is done again`)
+    checkThere?.(file.trials)
     const dataOf = new Map(file.trials.map((trial) => [dataKey(trial), trial.dataSha256]))
     const there = new Set(file.trials.map(keyOf))
     const missing = jobs.filter((job) => !there.has(keyOfJob(job, machine.name)))

@@ -6,7 +6,7 @@
  * candidates differ in what is being chosen and in nothing else.
  */
 import { loadavg, platform } from 'node:os'
-import { createRng, DataError, type Matrix, matrixOf, type Rng } from '@oddflow/core'
+import { createRng, type Rng } from '@oddflow/core'
 import {
   type CheckedParameters,
   checkParameters,
@@ -24,6 +24,7 @@ import {
   type TrialMachine,
   timeRuns,
 } from '@oddflow/evaluation'
+import { firstRows } from '../datasets/first-rows.js'
 import { type LoadedRepeat, loadRepeat } from '../datasets/load-repeat.js'
 import { VERSION } from '../version.js'
 import type { Job } from './job.js'
@@ -45,7 +46,7 @@ const clock = (): number => performance.now()
 export function runTrial(job: Job, settings: RunSettings): Trial {
   // Windows keeps none, and says 0
   const loadAverage = platform() === 'win32' ? null : (loadavg()[0] ?? null)
-  const loaded = loadRepeat(job.manifest, settings.data, job.repeat, job.seed, job.features)
+  const loaded = loadRepeat(job.manifest, settings.data, job.repeat, job.seed, job.features, job.trainRows)
   const train = firstRows(loaded.train, job.setting?.trainRows ?? null, job.manifest.name)
   const { dataSha256 } = loaded
   const rng = createRng(job.seed).fork(`repeat ${job.repeat}`)
@@ -96,12 +97,6 @@ interface Choice {
   readonly parameters: CheckedParameters
   readonly validationAuc: number | null
   readonly tuneMillis: number | null
-}
-
-function firstRows(rows: Matrix, count: number | null, name: string): Matrix {
-  if (count === null || count === rows.rows) return rows
-  if (count > rows.rows) throw new DataError(`${name}: expected ${count} training rows, found ${rows.rows}`)
-  return matrixOf(count, rows.cols, rows.data.slice(0, count * rows.cols))
 }
 
 function choose({ detector, tuning, setting }: Job, { train, validation }: LoadedRepeat, rng: Rng): Choice {

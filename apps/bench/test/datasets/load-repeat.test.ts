@@ -5,8 +5,10 @@ import { createMatrix, encodeNpy, type Matrix } from '@oddflow/core'
 import { afterAll, describe, expect, it } from 'vitest'
 import { hashMatrices } from '../../src/datasets/hash-rows.js'
 import { loadRepeat, repeatsOf } from '../../src/datasets/load-repeat.js'
-import { checkManifest } from '../../src/datasets/manifest.js'
+import { type CapturesManifest, checkManifest } from '../../src/datasets/manifest.js'
+import { hashManifest } from '../../src/datasets/pool-inputs.js'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
+import { verifyDataset } from '../../src/datasets/verify.js'
 import { sharedPath } from '../support/shared.js'
 import { encodeLabels, writeSmallData } from '../support/small-data.js'
 
@@ -19,6 +21,12 @@ function numbered(count: number, first: number): Matrix {
   const rows = createMatrix(count, 1)
   for (let i = 0; i < count; i++) rows.data[i] = first + i
   return rows
+}
+
+function manifestOf(name: string, changes: Partial<CapturesManifest> = {}): CapturesManifest {
+  const manifest = own.find((one) => one.name === name)
+  if (manifest?.kind !== 'captures') throw new Error('a manifest of captures')
+  return { ...manifest, ...changes }
 }
 
 function writePools(name: string, normalRows: number, novelRows: number): void {
@@ -34,6 +42,7 @@ function writePools(name: string, normalRows: number, novelRows: number): void {
     rows: { normal: normalRows, novel: novelRows },
     rowsSha256: hashMatrices([normal, novel]),
     inputsSha256: 'a'.repeat(64),
+    manifestSha256: hashManifest(manifestOf(name)),
     contract: {},
   }
   writeFileSync(join(place, 'pool.json'), JSON.stringify(record))
@@ -42,7 +51,7 @@ function writePools(name: string, normalRows: number, novelRows: number): void {
 describe('a repeat from pools', () => {
   it('is drawn as the paper draws it, and labelled right', () => {
     writePools('ctu', 5600, 400)
-    const ctu = own.find(({ name }) => name === 'ctu')!
+    const ctu = manifestOf('ctu')
     const first = loadRepeat(ctu, folder, 0, 1)
     const second = loadRepeat(ctu, folder, 1, 1)
     expect(repeatsOf(ctu)).toBe(5)
@@ -63,11 +72,61 @@ describe('a repeat from pools', () => {
 
   it("validates on what is left where that is less than 75 (the paper's DWSHR), and refuses too few to test", () => {
     writePools('dwshr', 5500, 335)
-    const dwshr = own.find(({ name }) => name === 'dwshr')!
+    const dwshr = manifestOf('dwshr')
     const { isNovel } = loadRepeat(dwshr, folder, 0, 1).validation
     expect([isNovel.rows, isNovel.data.reduce((sum, label) => sum + label, 0)]).toEqual([110, 35])
-    writePools('dwshr', 5500, 299)
-    expect(() => loadRepeat(dwshr, folder, 0, 1)).toThrow('novel rows: the protocol needs 300, found 299')
+    writePools('dwshr', 5500, 300)
+    expect(() => loadRepeat(dwshr, folder, 0, 1)).toThrow(
+      'dwshr: too few novel rows: the protocol needs more than 300, found 300, 1 too few',
+    )
+  })
+
+  it('trains on fewer rows where that is stated, and says how many there are where it is not', () => {
+    writePools('ctu', 3542, 400)
+    const ctu = manifestOf('ctu')
+    expect(() => loadRepeat(ctu, folder, 0, 1)).toThrow(
+      'ctu: too few normal rows: the protocol needs 5375 (5000 to train on, 300 + 75), found 3542, 1833 too few; to train on fewer: --train-rows 3167, or trainRows in the manifest',
+    )
+    const stated = loadRepeat(ctu, folder, 0, 1, 'iat-size', 3167)
+    expect(stated.train.rows).toBe(3167)
+    expect(loadRepeat({ ...ctu, trainRows: 3167 }, folder, 0, 1)).toEqual(stated)
+    expect(() => loadRepeat(ctu, folder, 0, 1, 'iat-size', 3168)).toThrow(/needs 3543 .* 1 too few/)
+    expect(verifyDataset(ctu, folder).filter(({ ok }) => !ok)).toMatchObject([
+      {},
+      {},
+      {},
+      {},
+      { text: expect.stringMatching(/^iat-size: too few normal rows: .* 1833 too few/) },
+    ])
+    const texts = verifyDataset(ctu, folder, 3167).map(({ text }) => text)
+    expect(texts.join('\n')).not.toContain('too few')
+  })
+
+  it.each<[string, Partial<CapturesManifest>]>([
+    ['other hosts', { normal: { ...manifestOf('ctu').normal, addresses: ['10.0.0.1'] } }],
+    [
+      'other windows',
+      {
+        novel: {
+          ...manifestOf('ctu').novel,
+          timeWindows: [['2020-01-01T00:00:00Z', '2020-01-02T00:00:00Z']],
+        },
+      },
+    ],
+    ['another label rule', { labelRule: 'By another rule' }],
+  ])('is refused from pools that were made for %s, by verify too', (_, changes) => {
+    writePools('ctu', 5600, 400)
+    const manifest = manifestOf('ctu', changes)
+    const message = /ctu: the pools were made for other .*; prepare it again: .* --datasets ctu$/
+    expect(() => loadRepeat(manifest, folder, 0, 1)).toThrow(message)
+    const faults = verifyDataset(manifest, folder).filter(({ ok }) => !ok)
+    expect(faults.at(-1)?.text).toMatch(message)
+  })
+
+  it('takes pools whatever the flows are that the manifest expects', () => {
+    writePools('ctu', 5600, 400)
+    const normal = { ...manifestOf('ctu').normal, expectedFlows: 7 }
+    expect(loadRepeat(manifestOf('ctu', { normal }), folder, 0, 1).train.rows).toBe(5000)
   })
 })
 

@@ -118,6 +118,35 @@ describe('checkManifest', () => {
     expect(() => checkManifest({ ...sample, ...changes })).toThrow(message)
   })
 
+  const side = { addresses: ['10.0.0.1'], timeWindows: null, files: null, expectedFlows: null }
+  const ctu = JSON.parse(readFileSync(join(OWN_MANIFESTS, 'ctu.json'), 'utf8')) as object
+  const window = ['2020-01-01T00:00:00Z', '2020-01-02T00:00:00Z']
+
+  it.each<[string, object, RegExp]>([
+    [
+      'a file twice',
+      { normal: { ...side, files: ['a.pcap', 'b.pcap', 'a.pcap'] } },
+      /normal\.files: .* once/,
+    ],
+    ['a file spelt as a path', { novel: { ...side, files: ['a.pcap', './a.pcap'] } }, /novel\.files\.1/],
+    [
+      'a window that ends before it begins',
+      { normal: { ...side, timeWindows: [window, [...window].reverse()] } },
+      /normal\.timeWindows\.1: expected an end after the beginning/,
+    ],
+    [
+      'a window of no length',
+      { novel: { ...side, timeWindows: [[window[0], window[0]]] } },
+      /novel\.timeWindows\.0/,
+    ],
+    ['no window', { novel: { ...side, timeWindows: [] } }, /novel\.timeWindows: .* null for all/],
+    ['no rows to train on', { trainRows: 0 }, /trainRows/],
+  ])('of captures refuses %s, by name', (_, changes, message) => {
+    expect(checkManifest({ ...ctu, trainRows: 500, normal: { ...side, timeWindows: [window] } })).toBeTruthy()
+    expect(() => checkManifest({ ...ctu, ...changes })).toThrow(FormatError)
+    expect(() => checkManifest({ ...ctu, ...changes })).toThrow(message)
+  })
+
   it('refuses any other JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {

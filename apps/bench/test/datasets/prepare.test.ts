@@ -4,7 +4,9 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,7 +16,7 @@ import { decodeNpyMatrix } from '@oddflow/core'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type CapturesManifest, checkManifest } from '../../src/datasets/manifest.js'
 import { poolFolder, readPools } from '../../src/datasets/pools.js'
-import { preparePools } from '../../src/datasets/prepare.js'
+import { bytesToPrepare, preparePools } from '../../src/datasets/prepare.js'
 import { runBench } from '../support/run-bench.js'
 
 const lab = fileURLToPath(new URL('../../../../test/fixtures/lab/', import.meta.url))
@@ -108,11 +110,55 @@ describe('preparePools', () => {
     expect(known.pools.map(({ features }) => features)).toEqual(['iat-size', 'stats-header'])
   })
 
+  it('refuses a capture that is there twice: a copy, a link', async () => {
+    const place = laidOut()
+    copyFileSync(join(lab, 'normal-1.pcap'), join(place, 'normal', 'again.pcap'))
+    const message = /again\.pcap and .*normal-1\.pcap are the same capture/
+    await expect(preparePools(manifestWith(), place, () => {})).rejects.toThrow(message)
+    rmSync(join(place, 'normal', 'again.pcap'))
+    symlinkSync('normal-1.pcap', join(place, 'normal', 'again.pcap'))
+    await expect(preparePools(manifestWith(), place, () => {})).rejects.toThrow(message)
+    rmSync(join(place, 'normal', 'again.pcap'))
+    // captures without a packet are equal and count for nothing
+    const header = readFileSync(join(lab, 'normal-1.pcap')).subarray(0, 24)
+    for (const name of ['none-1.pcap', 'none-2.pcap']) writeFileSync(join(place, 'normal', name), header)
+    expect((await preparePools(manifestWith(), place, () => {})).done).toBe('prepared')
+  })
+
+  it('tells how far it is, from nothing to all', async () => {
+    const place = laidOut()
+    const total = bytesToPrepare(manifestWith(), place)
+    const steps: number[] = []
+    await preparePools(
+      manifestWith(),
+      place,
+      () => {},
+      (bytes) => steps.push(bytes),
+    )
+    expect(steps.reduce((sum, step) => sum + step, 0)).toBe(total)
+    expect(steps.every((step) => step >= 0)).toBe(true)
+  })
+
+  it('makes pools again that do not say which manifest they are of', async () => {
+    const place = laidOut()
+    const whole = await preparePools(manifestWith(), place, () => {})
+    const { manifestSha256, ...record } = JSON.parse(readFileSync(join(place, 'pool.json'), 'utf8'))
+    expect(manifestSha256).toMatch(/^[0-9a-f]{64}$/)
+    writeFileSync(join(place, 'pool.json'), JSON.stringify(record))
+    expect(await preparePools(manifestWith(), place, () => {})).toEqual(whole)
+  })
+
   it('keeps to time windows', async () => {
     const place = laidOut()
     const none: [string, string][] = [['1990-01-01T00:00:00Z', '1990-01-02T00:00:00Z']]
     const manifest = manifestWith({ novel: { ...side, addresses, timeWindows: none } })
-    await expect(preparePools(manifest, place, () => {})).rejects.toThrow(/novel: no flow/)
+    await expect(preparePools(manifest, place, () => {})).rejects.toThrow(
+      /^novel: no flow of two or more packets of [\d., ]+ from 1990-01-01T00:00:00Z to 1990-01-02T00:00:00Z in/,
+    )
+    const elsewhere = manifestWith({ normal: { ...side, addresses: ['192.0.2.77'] } })
+    await expect(preparePools(elsewhere, place, () => {})).rejects.toThrow(
+      /^normal: no flow of two or more packets of 192\.0\.2\.77 in its captures; compare addresses/,
+    )
     const all: [string, string][] = [['1990-01-01T00:00:00Z', '2090-01-01T00:00:00Z']]
     const wide = manifestWith({ novel: { ...side, addresses, timeWindows: all } })
     const there = await preparePools(wide, place, () => {})
@@ -145,6 +191,38 @@ describe('oddflow-bench data prepare', () => {
     expect(outcome).toMatchObject({ code: 1, stdout: '' })
     expect(outcome.stderr).toMatch(/^oddflow-bench: .*nowhere: cannot read it: no such file or folder/)
   })
+
+  it('says at once by how much pools are too small, and verify and a smaller n agree', async () => {
+    const data = mkdtempSync(join(folder, 'small-'))
+    const manifests = mkdtempSync(join(folder, 'manifests-'))
+    renameSync(laidOut(), join(data, 'lab'))
+    writeFileSync(join(manifests, 'lab.json'), JSON.stringify(manifestWith()))
+    const args = (command: string, ...more: string[]): string[] =>
+      ['data', command, data, '--manifests', manifests].concat(more)
+    const prepared = await runBench(args('prepare'))
+    expect(prepared.code).toBe(0)
+    expect(prepared.stderr).toMatch(
+      /^lab, iat-size: too few normal rows: the protocol needs 5375 \(5000 .*, found \d+, \d+ too few/,
+    )
+    const verified = await runBench(args('verify'))
+    expect(verified.code).toBe(1)
+    expect(verified.stdout).toMatch(/^lab: iat-size: too few normal rows: /m)
+    const few = await runBench(args('verify', '--train-rows', '1'))
+    expect(few.stdout).not.toMatch(/too few normal rows: the protocol needs 5375/)
+  }, 60_000)
+
+  it('says a name once of a data set that fails', async () => {
+    const data = mkdtempSync(join(folder, 'fails-'))
+    const manifests = mkdtempSync(join(folder, 'manifests-'))
+    renameSync(laidOut(), join(data, 'lab'))
+    const manifest = manifestWith({ novel: { ...side, addresses: ['192.0.2.77'] } })
+    writeFileSync(join(manifests, 'lab.json'), JSON.stringify(manifest))
+    const outcome = await runBench(['data', 'prepare', data, '--manifests', manifests])
+    expect(outcome).toMatchObject({ code: 1, stdout: '' })
+    expect(outcome.stderr).toMatch(
+      /^oddflow-bench: lab: novel: no flow of two or more packets of 192\.0\.2\.77 /,
+    )
+  }, 60_000)
 
   it('has nothing to do for rows', async () => {
     const { code, stderr } = await runBench(['data', 'prepare', folder, '--datasets', 'ctu-rows'])
