@@ -1,16 +1,23 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createRng } from '@oddflow/core'
-import { type Trial, trialKey } from '@oddflow/evaluation'
+import { encodeTrial, type Trial, trialKey } from '@oddflow/evaluation'
 import { afterAll, describe, expect, it } from 'vitest'
 import { readTrials } from '../src/run/trials-file.js'
 import { runBench } from './support/run-bench.js'
+import { sampleTrial } from './support/sample-trial.js'
 import { encodeLabels, writeSmallData } from './support/small-data.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const { data, manifests } = writeSmallData(folder, ['blue', 'green'], 3)
+const oneTrial = join(folder, 'one.jsonl')
+writeFileSync(oneTrial, `${encodeTrial(sampleTrial())}\n`)
+const emptyTrials = join(folder, 'empty.jsonl')
+writeFileSync(emptyTrials, '')
+const noManifests = join(folder, 'no-manifests')
+mkdirSync(noManifests)
 
 const command = (trials: string, ...more: string[]): string[] =>
   ['reproduce', '--data', data, '--manifests', manifests, '--trials', trials, '--test-runs', '2'].concat(
@@ -227,6 +234,56 @@ describe('the command line', () => {
       /expected a whole number from 1 to 256/,
     ],
     ['a machine with a strange name', ['reproduce', '--machine', 'My PC'], 2, /expected a short name/],
+    [
+      'tuning a detector that has nothing to tune',
+      ['reproduce', '--detectors', 'ocsvm,pca', '--tuning', 'minimal'],
+      2,
+      /^oddflow-bench: pca: nothing to tune; /,
+    ],
+    [
+      'features that no data set has',
+      command(join(folder, 'none.jsonl'), '--features', 'iat-size,samp-size'),
+      1,
+      /^oddflow-bench: .*data: holds no rows of samp-size for blue, green\n/,
+    ],
+    [
+      'a detector that is not in the sweep',
+      ['sweep', 'nu', '--data', data, '--manifests', manifests, '--datasets', 'blue', '--detectors', 'pca'],
+      2,
+      /^oddflow-bench: pca: is not in sweep nu; there are ocsvm, oc-kjl, oc-nystrom\n/,
+    ],
+    [
+      'a bundle of a data set that no trial is of',
+      ['bundle', join(folder, 'work'), '--trials', oneTrial, '--datasets', 'ctu-rows,typo'],
+      2,
+      /^oddflow-bench: typo: no trial in .* is of it \(--datasets\); there are ctu-rows\n/,
+    ],
+    [
+      'a bundle of a detector that no trial is of',
+      ['bundle', join(folder, 'work'), '--trials', oneTrial, '--detectors', 'nope'],
+      2,
+      /^oddflow-bench: nope: no trial in .* is of it \(--detectors\); there are oc-kjl-qs\n/,
+    ],
+    ['an option of another comparison', ['peers', 'svm', '--rounds', '3'], 2, /--rounds: does not apply to/],
+    ['options of the other way', ['peers', 'speed', '--repeats', '1'], 2, /--repeats: does not apply to/],
+    ...['list', 'verify', 'prepare'].map((name): [string, string[], number, RegExp] => [
+      `manifests in a folder without one, data ${name}`,
+      ['data', name, ...(name === 'list' ? [] : [folder]), '--manifests', noManifests],
+      2,
+      /^oddflow-bench: .*no-manifests: holds no manifests \(NAME\.json\)\n/,
+    ]),
+    [
+      'data sets of which none is to be prepared',
+      ['data', 'prepare', folder, '--manifests', manifests],
+      2,
+      /^oddflow-bench: every data set is of feature rows/,
+    ],
+    [
+      'trials of which there are none',
+      ['tables', '--trials', emptyTrials, '--out', join(folder, 'out')],
+      1,
+      /^oddflow-bench: .*empty\.jsonl: holds no trials/,
+    ],
     [
       'a folder without data',
       ['reproduce', '--data', '/nowhere', '--datasets', 'ctu-rows'],

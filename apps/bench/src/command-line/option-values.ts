@@ -1,5 +1,6 @@
 /** Values of options as the command line gives them: each parser takes one or says what was expected. */
 import { InvalidArgumentError } from 'commander'
+import { EXPECTED_NAME, SHORT_NAME } from '../machines/short-name.js'
 
 /** Each once, in the order in which they first came: what is asked for twice is not done twice. */
 export function names(value: string): string[] {
@@ -19,8 +20,6 @@ export function whole(least: number, most: number): (value: string) => number {
 }
 
 export function machineName(value: string): string {
-  if (!/^[a-z0-9][a-z0-9.+-]{0,63}$/.test(value)) {
-    throw new InvalidArgumentError('expected a short name of a-z, 0-9, hyphens')
-  }
+  if (!SHORT_NAME.test(value)) throw new InvalidArgumentError(EXPECTED_NAME)
   return value
 }

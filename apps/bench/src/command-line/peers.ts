@@ -1,6 +1,7 @@
 /** `peers svm` and `peers speed`; without either, both. */
 import { Argument, Command } from 'commander'
 import { names, whole } from './option-values.js'
+import { refuseOptions } from './refuse-options.js'
 import { RESULTS, TRIALS, withData, withRepeats, withTestRuns, withTuning } from './shared-options.js'
 
 const COMPARISONS = ['svm', 'speed'] as const
@@ -38,7 +39,12 @@ Examples:
 
 A peer that is not installed is reported as absent. C is compiled with cc from a source that comes with this program.`,
     )
-    .action(async (what: (typeof COMPARISONS)[number] | undefined, options) => {
+    .action(async (what: (typeof COMPARISONS)[number] | undefined, options, command: Command) => {
+      if (what === 'svm') refuseOptions(command, ['dataset', 'rounds'], 'peers svm')
+      if (what === 'speed') {
+        const ofSvm = ['datasets', 'tuning', 'repeats', 'testRuns', 'trials']
+        refuseOptions(command, ofSvm, 'peers speed')
+      }
       if (what !== 'speed') {
         const { peers } = await import('../commands/peers.js')
         process.exitCode = await peers({ ...options, out: `${options.out}/peers.jsonl` })

@@ -2,6 +2,7 @@
 import { DataError } from '@oddflow/core'
 import type { Trial } from '@oddflow/evaluation'
 import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { UsageError } from '../errors.js'
 import { type Bundle, makeBundle } from '../machines/make-bundle.js'
 import { PROGRAM_FILE } from '../machines/work.js'
 import { note } from '../output/messages.js'
@@ -36,7 +37,10 @@ export function bundleOfTrials(folder: string, options: WorkOptions): Bundle {
     (detectors === undefined || detectors.includes(trial.detector)) &&
     (tuning === 'both' || trial.tuning === tuning) &&
     trial.repeat < repeats
-  const trials = readTrials(options.trials).filter(isChosen)
+  const all = readTrials(options.trials)
+  requireNames(options, 'datasets', all, 'dataset')
+  requireNames(options, 'detectors', all, 'detector')
+  const trials = all.filter(isChosen)
   if (trials.length === 0) {
     throw new DataError(`${options.trials}: holds none of the trials asked for; run oddflow-bench reproduce`)
   }
@@ -54,5 +58,20 @@ export function bundleOfTrials(folder: string, options: WorkOptions): Bundle {
     })
   } finally {
     progress.stop()
+  }
+}
+
+/** Throws UsageError for a name that no trial has. */
+function requireNames(
+  options: WorkOptions,
+  option: 'datasets' | 'detectors',
+  trials: readonly Trial[],
+  field: 'dataset' | 'detector',
+): void {
+  const known = [...new Set(trials.map((trial) => trial[field]))]
+  for (const name of options[option] ?? []) {
+    if (known.includes(name)) continue
+    const there = known.length === 0 ? 'it has no trials' : `there are ${known.join(', ')}`
+    throw new UsageError(`${name}: no trial in ${options.trials} is of it (--${option}); ${there}`)
   }
 }

@@ -23,6 +23,9 @@ export async function dataPrepare(dir: string, options: DataPrepareOptions): Pro
     throw new UsageError(`${rows.name}: is of feature rows, and there is nothing to prepare`)
   }
   const manifests = chosen.filter((manifest): manifest is CapturesManifest => manifest.kind === 'captures')
+  if (manifests.length === 0) {
+    throw new UsageError('every data set is of feature rows, and there is nothing to prepare')
+  }
   requireFolder(dir)
   const progress = createProgress()
   let failures = 0

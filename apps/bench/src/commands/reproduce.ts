@@ -9,6 +9,7 @@ import { UsageError } from '../errors.js'
 import { checkTrainRows } from '../run/check-train-rows.js'
 import { jobKey, planJobs } from '../run/job.js'
 import { isMethodName, METHOD_NAMES, type MethodName } from '../run/methods.js'
+import { isTunable } from '../run/recipe.js'
 import { runIntoFile } from '../run/run-into-file.js'
 
 export interface ReproduceOptions {
@@ -35,11 +36,22 @@ export async function reproduce(options: ReproduceOptions): Promise<number> {
     throw new UsageError(`${name}: no such features; there are ${FEATURES.join(', ')}`)
   }
   const tunings: Tuning[] = options.tuning === 'both' ? ['none', 'minimal'] : [options.tuning]
+  if (options.tuning === 'minimal') {
+    const fixed = options.detectors === undefined ? [] : detectors.filter((detector) => !isTunable(detector))
+    if (fixed.length > 0) {
+      throw new UsageError(
+        `${fixed.join(', ')}: nothing to tune; leave it out, or take --tuning none or both`,
+      )
+    }
+  }
   const manifests = availableManifests(options)
   const isAsked = (features: string): boolean => options.features?.includes(features) ?? true
   const featuresFor = (manifest: Manifest): string[] => featuresOf(manifest, options.data).filter(isAsked)
-  if (!manifests.some((manifest) => featuresFor(manifest).length > 0)) {
-    throw new DataError(`${options.data}: holds no rows of ${options.features?.join(', ')}`)
+  const there = new Set(manifests.flatMap(featuresFor))
+  const absent = options.features?.filter((features) => !there.has(features)) ?? []
+  if (absent.length > 0) {
+    const of = manifests.map(({ name }) => name).join(', ')
+    throw new DataError(`${options.data}: holds no rows of ${absent.join(', ')} for ${of}`)
   }
   const jobs = planJobs({
     manifests,

@@ -2,6 +2,7 @@
 import { checkParameters, type DetectorName, keptParameters } from '@oddflow/detectors'
 import { availableManifests } from '../datasets/available.js'
 import { featuresOf, repeatsOf } from '../datasets/load-repeat.js'
+import { UsageError } from '../errors.js'
 import type { Job } from '../run/job.js'
 import { runIntoFile } from '../run/run-into-file.js'
 import { SWEEP_DATASETS, type SweepName } from '../sweep/names.js'
@@ -22,11 +23,17 @@ export interface SweepOptions {
 }
 
 /** Resolves to the exit code: 1 when a trial could not be made. */
-export function sweep(name: SweepName, options: SweepOptions): Promise<number> {
+export async function sweep(name: SweepName, options: SweepOptions): Promise<number> {
   const manifests = availableManifests({ ...options, datasets: options.datasets ?? SWEEP_DATASETS })
   const settings = sweepSettings(name).filter(
     ({ options: { detector } }) => options.detectors?.includes(detector) ?? true,
   )
+  const swept = new Set(sweepSettings(name).map(({ options: { detector } }) => detector as string))
+  for (const detector of options.detectors ?? []) {
+    if (!swept.has(detector)) {
+      throw new UsageError(`${detector}: is not in sweep ${name}; there are ${[...swept].join(', ')}`)
+    }
+  }
   const jobs = Array.from({ length: options.repeats }, (_, repeat) =>
     manifests
       .filter((manifest) => repeat < repeatsOf(manifest))

@@ -1,5 +1,6 @@
 /** `oddflow-bench tables`: trials and readings in, every generated page of the results out. */
 import { join } from 'node:path'
+import { DataError } from '@oddflow/core'
 import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
 import { note } from '../output/messages.js'
 import { writeFileWhole } from '../output/write-file.js'
@@ -18,8 +19,13 @@ export interface TablesOptions {
 }
 
 export function tables(options: TablesOptions): void {
+  const runs = options.trials.map((path) => {
+    const trials = readTrials(path)
+    if (trials.length === 0) throw new DataError(`${path}: holds no trials; run oddflow-bench reproduce`)
+    return trials
+  })
   const report = buildReport(
-    options.trials.map((path) => readTrials(path)),
+    runs,
     readManifests(options.manifests ?? OWN_MANIFESTS),
     readPaperFigures(),
     readReferenceAuc(),

@@ -10,11 +10,12 @@ import { inFile } from '../errors.js'
 import { writeFileWhole } from '../output/write-file.js'
 import { isComplete } from './reach/run-program.js'
 import { checked, expectedShape, failureShape, machineShape, outcomeShape, workShape } from './runner-line.js'
+import { SHORT_NAME } from './short-name.js'
 import { workItemKey } from './work.js'
 
 const readingShape = z.strictObject({
   format: z.literal(1),
-  target: z.string().regex(/^[a-z0-9][a-z0-9.+-]{0,63}$/),
+  target: z.string().regex(SHORT_NAME),
   /** `carried`: the bundle and its results went by hand. */
   reach: z.enum(['local', 'ssh', 'emulated', 'carried']),
   memoryCeilingBytes: z.number().int().min(1).nullable(),

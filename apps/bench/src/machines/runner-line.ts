@@ -7,12 +7,13 @@
 import { FormatError, parseStrictJson } from '@oddflow/core'
 import { z } from 'zod'
 import { METHOD_NAMES } from '../run/methods.js'
+import { SHORT_NAME } from './short-name.js'
 
 /** UTF-16 units in a line. */
 export const MAXIMUM_LINE_LENGTH = 65_536
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
-const shortName = z.string().regex(/^[a-z0-9][a-z0-9.+-]{0,63}$/)
+const shortName = z.string().regex(SHORT_NAME)
 const text = z
   .string()
   .max(200)

@@ -7,9 +7,10 @@
  */
 import { FormatError } from '@oddflow/core'
 import { z } from 'zod'
+import { EXPECTED_NAME, SHORT_NAME } from './short-name.js'
 
 /** As trials and tables name machines. */
-const name = z.string().regex(/^[a-z0-9][a-z0-9.+-]{0,63}$/, 'expected a short name of a-z, 0-9, hyphens')
+const name = z.string().regex(SHORT_NAME, EXPECTED_NAME)
 const path = z
   .string()
   .min(1)

@@ -49,6 +49,27 @@ describe('the program of a bundle', () => {
     expect(unknown.process.code).toBe(2)
   })
 
+  it.each([
+    ['RSPI', '; try: --name rspi'],
+    ['-my pi', '; try: --name my-pi'],
+    ['', ''],
+  ])('refuses a name that merge would not take, before anything is run: %j', async (name, advice) => {
+    const program = join(bundle.folder, PROGRAM_FILE)
+    const run = await runProgram(process.execPath, [program, `--name=${name}`], options())
+    expect(run.process.code).toBe(2)
+    expect(run.process.stdout).toBe('')
+    expect(run.failure).toBe(
+      `oddflow-bench: --name: expected a short name of a-z, 0-9, dots, hyphens, plus signs, found ${JSON.stringify(name)}${advice}`,
+    )
+  })
+
+  it('does an item once that is asked for twice', async () => {
+    const program = join(bundle.folder, PROGRAM_FILE)
+    const asked = { ...options(), items: [0] }
+    const run = await runProgram(process.execPath, [program, '--items', '0,0'], asked)
+    expect(run).toMatchObject({ failure: null, items: [{ index: 0 }] })
+  })
+
   it('ends when its standard input does, if it is told to', async () => {
     const program = join(bundle.folder, PROGRAM_FILE)
     const shell = `exec "$0" "$1" --end-with-stdin < /dev/null`

@@ -17,6 +17,7 @@ import { parseArgs } from 'node:util'
 import { sha256 } from '../digest.js'
 import { describeMachineFully } from '../machine-description.js'
 import type { RunnerLine } from '../runner-line.js'
+import { EXPECTED_NAME, SHORT_NAME, toShortName } from '../short-name.js'
 import { describeWork, WORK_FILE, type Work } from '../work.js'
 import { runItem } from './run-item.js'
 
@@ -25,7 +26,7 @@ const HELP = `Usage: node oddflow-bench.mjs [options] > NAME.jsonl
 tests the models beside it on this machine; results are JSON lines on standard output
 
 Options:
-  --name <name>      what tables call this machine (default: its host name)
+  --name <name>      what tables call this machine: a-z, 0-9, dots, hyphens (default: its host name)
   --items <list>     these items alone, by number from 0, separated by commas
   --expect <sha256>  refuse any other bundle
   --end-with-stdin   stop as soon as standard input ends
@@ -36,7 +37,11 @@ Bring NAME.jsonl back to the machine that made the bundle; there: oddflow-bench 
 
 const folder = dirname(fileURLToPath(import.meta.url))
 
+/** Of the bundle. */
 class Refusal extends Error {}
+
+/** Of the command line. */
+class Misuse extends Error {}
 
 function print(line: RunnerLine): void {
   const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
@@ -68,28 +73,30 @@ function readWork(expected: string | undefined): { work: Work; bundleSha256: str
 
 function chosenItems(list: string | undefined, total: number): number[] {
   if (list === undefined) return Array.from({ length: total }, (_, i) => i)
-  return list.split(',').map((entry) => {
+  const indices = list.split(',').map((entry) => {
     const index = Number(entry)
     if (!/^\d+$/.test(entry) || index >= total) {
       throw new Refusal(`--items: expected numbers below ${total}, found ${entry}`)
     }
     return index
   })
+  // an item that is asked for twice is not done twice
+  return [...new Set(indices)]
 }
 
-/** A short name, as trials have it. */
-function ownName(): string {
-  return hostname()
-    .toLowerCase()
-    .replace(/[^a-z0-9.+-]/g, '-')
-    .replace(/^[^a-z0-9]+/, '')
-    .slice(0, 64)
+/** Asked before anything is run: `merge` takes no other, and by then the work is done. */
+function checkName(name: string): string {
+  if (SHORT_NAME.test(name)) return name
+  const near = toShortName(name)
+  throw new Misuse(
+    `--name: ${EXPECTED_NAME}, found ${JSON.stringify(name)}${near === '' ? '' : `; try: --name ${near}`}`,
+  )
 }
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
-      name: { type: 'string', default: ownName() || 'machine' },
+      name: { type: 'string', default: toShortName(hostname()) || 'machine' },
       items: { type: 'string' },
       expect: { type: 'string' },
       'end-with-stdin': { type: 'boolean', default: false },
@@ -100,6 +107,7 @@ async function main(): Promise<void> {
     process.stdout.write(HELP)
     return
   }
+  const name = checkName(values.name)
   if (values['end-with-stdin']) {
     process.stdin.on('end', () => process.exit(1)).on('error', () => process.exit(1))
     process.stdin.resume()
@@ -109,7 +117,7 @@ async function main(): Promise<void> {
   print({
     kind: 'machine',
     format: 1,
-    name: values.name,
+    name,
     bundleSha256,
     machine: describeMachineFully(),
     loadAverage: platform() === 'win32' ? null : (loadavg()[0] ?? null),
@@ -157,7 +165,8 @@ function tryItem<T>(run: () => T): T | { failure: string } {
 try {
   await main()
 } catch (error) {
-  const isOption = (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS') === true
+  const isOption =
+    error instanceof Misuse || (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS') === true
   process.stderr.write(`oddflow-bench: ${error instanceof Error ? error.message : String(error)}\n`)
   process.exit(isOption ? 2 : 1)
 }
