@@ -563,7 +563,7 @@ describe('devices', () => {
       expect.objectContaining({ key: intruder, randomised: true, state: 'learning' }),
     )
     expect((await devices('list')).stdout).toMatch(
-      /^device +address +name +state .*\n(.*\n)*02:50:00:00:00:42 +[\da-f.:]+ +learning /,
+      /^device +address +name +vendor +state .*\n(.*\n)*02:50:00:00:00:42 +[\da-f.:]+ +learning /,
     )
 
     expect(await devices('approve', intruder)).toMatchObject({ code: 0, stdout: `${intruder}: is watched\n` })
