@@ -60,6 +60,18 @@ describe('what a program made for itself goes with it', () => {
     })
   }
 
+  it('at SIGKILL, with the next program that needs a folder; a folder in use stays', async () => {
+    const killed = await run('', 'SIGKILL')
+    process.kill(killed.child, 'SIGKILL')
+    expect(existsSync(killed.path)).toBe(true)
+    const own = openScratchFolder('oddflow-test')
+    const other = await run('process.exit(0)')
+    expect(existsSync(killed.path)).toBe(false)
+    expect(existsSync(own.path)).toBe(true)
+    expect(other.code).toBe(0)
+    own.remove()
+  })
+
   it('when its work is done, once', () => {
     const folder = openScratchFolder('oddflow-test')
     writeFileSync(join(folder.path, 'rows'), 'some')

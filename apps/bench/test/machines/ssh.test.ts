@@ -182,6 +182,52 @@ it.for<[string, string, RegExp]>([
   },
 )
 
+it.for<[string, string]>([
+  ['that is busy without end', `exec '${process.execPath}' -e 'for (;;) {}'`],
+  ['and what it started', `'${process.execPath}' -e 'for (;;) {}'`],
+])(
+  'ends a hung Node over there %s, when the time is over',
+  { timeout: 60_000 },
+  async ([name, busy], context) => {
+    const pids = join(folder, `hung-${name.length}`)
+    const node = strangeNode(`busy-${name.length}`, `echo $$ > '${pids}'\n${busy}`)
+    const { start } = machines(`busy-${name.length}`, { node, timeoutSeconds: 3 }, context)
+    const before = countBusy()
+    const outcome = await start()
+    expect(outcome.code).toBe(1)
+    expect(outcome.stderr).toContain('rspi: took longer than 3 s')
+    const pid = readFileSync(pids, 'utf8').trim()
+    await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 5000 }).toBe(false)
+    await expect.poll(countBusy, { timeout: 5000 }).toBe(before)
+    expect(readdirSync(there)).toEqual([])
+  },
+)
+
+it('ends a hung Node over there when it is killed itself', async (context) => {
+  const pids = join(folder, 'hung-killed')
+  const node = strangeNode('busy-killed', `echo $$ > '${pids}'\nexec '${process.execPath}' -e 'for (;;) {}'`)
+  const { start } = machines('busy-killed', { node }, context)
+  await start(async (child) => {
+    for (let i = 0; i < 300 && !existsSync(pids); i++) await sleep(50)
+    await sleep(300)
+    child.kill('SIGKILL')
+  })
+  const pid = readFileSync(pids, 'utf8').trim()
+  await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 5000 }).toBe(false)
+  await expect.poll(() => readdirSync(there), { timeout: 5000 }).toEqual([])
+}, 60_000)
+
+/** Processes of this test that are busy without end. */
+function countBusy(): number {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('\0-e\0for (;;) {}\0')
+    } catch {
+      return false
+    }
+  }).length
+}
+
 it('leaves nothing behind when it is killed itself: the far end sees its input end', async (context) => {
   const node = strangeNode('waiting', 'cat > /dev/null')
   const { start } = machines('killed', { node }, context)

@@ -2,8 +2,11 @@
  * A machine behind ssh: the bundle is copied into a folder of its own there, its hash is checked by the Node that is
  * to run it, its results come back over the connection, and the folder goes, whatever happened.
  *
- * The folder belongs to a connection of its own, whose far end makes it, says its name, and removes it as soon as its
- * input ends: when the work is done, and also when this process dies. The program ends when its own connection does.
+ * The folder belongs to a connection of its own, whose far end, the keeper, makes it, says its name, and removes it as
+ * soon as its input ends: when the work is done, and also when this process dies. The program ends when its own
+ * connection does, between two items; the keeper ends one that does not, with all that it started, before the folder
+ * goes. Should no end of a connection ever be seen there (a cable was pulled), both have a limit of time of their own,
+ * where that machine has `timeout`.
  * Should the keeper fail, the folder is removed from here, and an error says where it stands if that fails too. Host
  * keys are always checked, nothing is forwarded, nothing is asked for on a terminal. A remote command is a string for a
  * shell, so its words are quoted one by one and its scripts are constants.
@@ -21,16 +24,38 @@ import { completeRun, type TargetRun } from './target-run.js'
 const CONNECT_SECONDS = 20
 const HOUSEKEEPING_MILLIS = 60_000
 const HOUSEKEEPING_BYTES = 10_000
+/** What is given to the far end above the time that is waited for here. */
+const GRACE_SECONDS = 60
 
-/** $0: where the folder is to be made. */
+/**
+ * $0: where the folder is to be made; $1: seconds. The process that the folder's `pid` names leads a group where
+ * `timeout` started it, or where sshd did. A number that the system has given to another program since is left alone.
+ */
 const KEEP_FOLDER = `umask 077
 d=$(mktemp -d "$0/oddflow-bench.XXXXXXXXXX") || exit 1
-trap 'rm -rf -- "$d"' EXIT
+finish() {
+  p=$(cat "$d/pid" 2>/dev/null)
+  case $p in
+    ''|*[!0-9]*) ;;
+    *)
+      if [ ! -r "/proc/$p/cmdline" ] || grep -qF -- "$d" "/proc/$p/cmdline"; then
+        kill -9 "-$p" 2>/dev/null || kill -9 "$p" 2>/dev/null
+      fi ;;
+  esac
+  rm -rf -- "$d"
+}
+trap finish EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 printf '%s\\n' "$d"
-cat > /dev/null`
+if timeout -s KILL 5 true 2>/dev/null; then timeout -s KILL "$1" cat > /dev/null; else cat > /dev/null; fi`
+/** $0: the folder; $1: seconds; then the program. Busybox of old has a `timeout` that takes no such words. */
+const RUN_PROGRAM = `echo $$ > "$0/pid" || exit 1
+s=$1
+shift
+if timeout -s KILL 5 true 2>/dev/null; then exec timeout -s KILL "$s" "$@"; fi
+exec "$@"`
 const HASHES =
   'const{createHash}=require("node:crypto"),{readFileSync}=require("node:fs");for(const f of process.argv.slice(1))console.log(createHash("sha256").update(readFileSync(f)).digest("hex"))'
 const BROUGHT_NODE = 'node'
@@ -60,7 +85,9 @@ async function runInFolder(target: SshTarget, options: ProgramOptions, folder: s
   await copy(target, options, folder)
   const node = bringNode === undefined ? (target.node ?? 'node') : `${folder}/${BROUGHT_NODE}`
   await checkHashes(target, options, folder, node)
-  const words = [node, `${folder}/${PROGRAM_FILE}`, ...programArguments(options, name)]
+  const seconds = `${target.timeoutSeconds + GRACE_SECONDS}`
+  const program = [node, `${folder}/${PROGRAM_FILE}`, ...programArguments(options, name)]
+  const words = ['sh', '-c', RUN_PROGRAM, folder, seconds, ...program]
   const [command, args] = sshCommand(target, words)
   return completeRun(name, await runProgram(command, args, options))
 }
@@ -80,9 +107,12 @@ async function keepFolder(target: SshTarget): Promise<Keeper> {
   const said = new Promise<string>((resolve) => {
     say = resolve
   })
-  const [command, args] = sshCommand(target, ['sh', '-c', KEEP_FOLDER, target.directory])
+  // as long as copying and running may take
+  const seconds = 2 * target.timeoutSeconds + (4 * HOUSEKEEPING_MILLIS) / 1000
+  const words = ['sh', '-c', KEEP_FOLDER, target.directory, `${seconds + GRACE_SECONDS}`]
+  const [command, args] = sshCommand(target, words)
   const ended = runProcess(command, args, {
-    timeoutMillis: 2 * target.timeoutSeconds * 1000 + 4 * HOUSEKEEPING_MILLIS,
+    timeoutMillis: seconds * 1000,
     maximumOutputBytes: HOUSEKEEPING_BYTES,
     onLine: say,
     until,
