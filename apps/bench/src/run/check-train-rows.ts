@@ -24,8 +24,8 @@ export function checkTrainRows(trials: readonly Trial[], options: CheckTrainRows
     const manifest = manifests.find(({ name }) => name === dataset)
     if (manifest === undefined) continue
     const key = `${dataset} ${repeat}`
-    const expected = asked.get(key) ?? trainRows ?? rowsThere(manifest, data, repeat)
-    asked.set(key, expected)
+    if (!asked.has(key)) asked.set(key, trainRows ?? rowsThere(manifest, data, repeat))
+    const expected = asked.get(key) ?? null
     if (expected !== null && expected !== found) {
       throw new DataError(
         `${path}: has trials of ${dataset} with ${found} training rows, and ${expected} are asked for; give another --trials`,
