@@ -95,9 +95,7 @@ const AlertSchema: v.GenericSchema<unknown, AlertEvent> = v.looseObject({
       bytes: count,
     }),
     rarity: v.nullable(v.looseObject({ atMost: v.number(), flows: count })),
-    features: v.array(
-      v.looseObject({ name: v.string(), unit: v.string(), value: v.number(), nearest: v.number() }),
-    ),
+    features: v.array(v.looseObject({ name: v.string(), unit: v.string(), value: number, nearest: number })),
     shadow: v.exactOptional(v.looseObject({ score: number, threshold: v.number(), novel: v.boolean() })),
     lostInWindow: count,
     evidence: v.exactOptional(v.string()),

@@ -83,8 +83,9 @@ export interface AlertEvent {
     readonly features: readonly {
       readonly name: string
       readonly unit: string
-      readonly value: number
-      readonly nearest: number
+      /** null where the flow, or the nearest normal one, has no such feature. */
+      readonly value: number | null
+      readonly nearest: number | null
     }[]
     /** What the model said as it was trained, where it has learnt on since. */
     readonly shadow?: { readonly score: number | null; readonly threshold: number; readonly novel: boolean }

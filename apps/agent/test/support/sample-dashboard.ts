@@ -11,7 +11,11 @@ export function sampleAlertEvent(summary: string): Record<string, unknown> {
     lostInWindow: 3,
     shadow: { score: 3.5, threshold: -7, novel: false, model: '0123456789abcdef' },
   })
-  const features = [{ name: 'size3', unit: 'bytes', value: 1400, nearest: 60, typical: 62, gain: 9 }]
+  const features = [
+    { name: 'size3', unit: 'bytes', value: 1400, nearest: 60, typical: 62, gain: 9 },
+    { name: 'iat3', unit: 's', value: 0.5, nearest: null, typical: null, gain: 2 },
+    { name: 'size5', unit: 'bytes', value: null, nearest: 80, typical: 80, gain: 1 },
+  ]
   return eveEvent(alert, null, { summary, mode: null, features })
 }
 

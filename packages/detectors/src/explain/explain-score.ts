@@ -44,6 +44,10 @@ export interface ScoreExplanation {
   readonly mode: NearestMode | null
   /** In the order in which they were replaced. */
   readonly features: readonly FeatureShare[]
+  /** The nearest normal example, D numbers, unscaled. */
+  readonly nearestRow: Float64Array
+  /** The typical example of the mode; null where the detector has no modes. */
+  readonly typicalRow: Float64Array | null
   /** With those features replaced. */
   readonly explainedScore: number
 }
@@ -129,7 +133,13 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
         })
         current = next
       }
-      return { mode, features: shares, explainedScore: current }
+      return {
+        mode,
+        features: shares,
+        nearestRow: nearestRow.slice(),
+        typicalRow: mode === null ? null : typicalRow.slice(),
+        explainedScore: current,
+      }
     },
   }
 }
