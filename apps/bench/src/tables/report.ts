@@ -2,6 +2,7 @@
 import { findDisagreements, mergeTrials, type Trial } from '@oddflow/evaluation'
 import type { Manifest } from '../datasets/manifest.js'
 import { aucTables, referenceTables } from './auc-tables.js'
+import { disturbance } from './disturbance.js'
 import { paperTables } from './paper-tables.js'
 import type { PaperFigures, ReferenceAuc } from './published.js'
 import { hashTrials, type Table } from './table.js'
@@ -48,14 +49,8 @@ function describeMachines(trials: readonly Trial[]): string[] {
           .join(', '),
       ),
     )
-    const together = Math.max(...own.map(({ machine }) => machine.concurrency))
-    const loads = own.flatMap(({ loadAverage }) => loadAverage ?? [])
-    const cpus = Math.min(...own.map(({ machine }) => machine.logicalCpus))
-    const busy =
-      together > 1 || (loads.length > 0 && Math.max(...loads) > cpus)
-        ? ` Up to ${together} trials at the same time and a load average of up to ${Math.max(0, ...loads).toFixed(1)}: its times are those of a busy machine, and no speed table should be read from them.`
-        : ''
-    return `Machine ${name}: ${machines.join('; ')}. Versions: ${versions.join('; ')}.${busy}`
+    const busy = disturbance(own)
+    return `Machine ${name}: ${machines.join('; ')}. Versions: ${versions.join('; ')}.${busy === '' ? '' : ` ${busy}`}`
   })
 }
 

@@ -2,6 +2,7 @@
 import { millisPer100, type Spread, spread, type Trial } from '@oddflow/evaluation'
 
 import { median } from '../peers/median.js'
+import { disturbance } from './disturbance.js'
 
 export interface SweepPoint {
   readonly dataset: string
@@ -73,13 +74,7 @@ export function sweepFooter(trials: readonly Trial[], hash: string | null): stri
       ),
     ),
   ].sort()
-  const loads = trials.flatMap(({ loadAverage }) => loadAverage ?? [])
   const repeats = new Set(trials.map(({ repeat }) => repeat)).size
-  const load = loads.length === 0 ? '' : ` Load average up to ${Math.max(...loads).toFixed(1)}.`
-  const busy = trials.some(
-    ({ loadAverage, machine }) => machine.concurrency > 1 || (loadAverage ?? 0) > machine.logicalCpus,
-  )
-    ? ' Other work shared the machine: AUC and space do not depend on that, times do, and only far differences between them mean anything.'
-    : ''
-  return `${trials.length} trials, ${repeats} training repeats; ${machines.join('; ')}.${load}${busy} SHA-256 of the trials ${hash ?? 'none'}.`
+  const busy = disturbance(trials)
+  return `${trials.length} trials, ${repeats} training repeats; ${machines.join('; ')}.${busy === '' ? '' : ` ${busy}`} SHA-256 of the trials ${hash ?? 'none'}.`
 }

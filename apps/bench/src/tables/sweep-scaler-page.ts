@@ -67,7 +67,7 @@ function chart(points: readonly SweepPoint[]): string {
     height: 60 + 19 * lines.length,
     legend: [],
     plot: {
-      marginLeft: 140,
+      marginLeft: 150,
       marginTop: 40,
       padding: 0.04,
       x: { type: 'band', domain: [...SCALER_NAMES], label: null, axis: 'bottom' },

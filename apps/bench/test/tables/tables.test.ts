@@ -115,11 +115,14 @@ describe('tables', () => {
   })
 
   it('say when the machine was busy', () => {
-    expect(report(trials).about[0]).not.toContain('busy')
-    const busy = trials.map((t) => ({ ...t, loadAverage: 7.5 }))
-    expect(report(busy).about[0]).toContain(
-      'a load average of up to 7.5: its times are those of a busy machine',
-    )
+    expect(report(trials).about[0]).not.toContain('Other work')
+    // one trial whose passes take 1, 1 and 4: mean twice the fastest, the middle one as long as it
+    const busy = trials.map((t) => ({ ...t, loadAverage: 7.5, testMillis: [1, 4, 1] }))
+    expect(report(busy).about[0]).toContain('load average up to 7.5, 1 trial at a time')
+    expect(report(busy).about[0]).toContain('its mean pass was 2.00 times as long in half of the trials')
+    expect(report(busy).about[0]).toContain('its middle one 1.00 times as long in half')
+    const once = trials.map((t) => ({ ...t, loadAverage: 7.5, testMillis: [1] }))
+    expect(report(once).about[0]).toMatch(/load average up to 7\.5.*times do\./)
   })
 
   it('hold the reference to its own rule', () => {
