@@ -5,8 +5,9 @@
  * or divides, the baseline's mean µ over its repeats: AUC retained is a_i / µ, a speed-up or reduction µ / t_i, and
  * the figure is the mean of these ratios ± their standard deviation.
  *
- * AUC and space belong to the work, so a trial that ran on several machines counts once; times belong to a machine
- * and are only compared with the baseline's on the same one.
+ * AUC and space belong to the work, so a trial that ran on several machines counts once, as the machine that trained
+ * it has it: what others measured is a check of that, not a second opinion. Times belong to a machine and are only
+ * compared with the baseline's on the same one.
  */
 import { type Spread, spread } from './spread.js'
 import { millisPer100 } from './timing.js'
@@ -29,7 +30,7 @@ export type Metric =
   | { readonly kind: 'train-millis-per-100' | 'train-speedup'; readonly machine: string }
   | { readonly kind: 'test-millis-per-100' | 'test-speedup'; readonly machine: string }
 
-/** null where there is no trial of the setting, of the machine, or of the baseline that a ratio needs. */
+/** null where there is no trial of the setting, of the machine, or of the baseline that a ratio needs, and where a ratio would be to 0. */
 export function summarise(trials: readonly Trial[], setting: Setting, metric: Metric): Spread | null {
   const values = valuesOf(trials, setting, metric)
   switch (metric.kind) {
@@ -40,7 +41,9 @@ export function summarise(trials: readonly Trial[], setting: Setting, metric: Me
       const baseline = spread(valuesOf(trials, { ...setting, detector: BASELINE }, metric))
       if (baseline === null) return null
       const retained = metric.kind === 'auc-retained'
-      return spread(values.map((value) => (retained ? value / baseline.mean : baseline.mean / value)))
+      const ratios = values.map((value) => (retained ? value / baseline.mean : baseline.mean / value))
+      // a clock too coarse to see a pass gives times of 0, and nothing is a ratio to those
+      return ratios.every(Number.isFinite) ? spread(ratios) : null
     }
     default:
       return spread(values)
@@ -78,7 +81,14 @@ function valuesOf(trials: readonly Trial[], setting: Setting, metric: Metric): n
 }
 
 function oncePerWork(trials: readonly Trial[]): Trial[] {
-  return [...new Map(trials.map((trial) => [workKey(trial), trial])).values()]
+  const byWork = new Map<string, Trial>()
+  for (const trial of trials) {
+    const known = byWork.get(workKey(trial))
+    if (known === undefined || (known.trainMillis === null && trial.trainMillis !== null)) {
+      byWork.set(workKey(trial), trial)
+    }
+  }
+  return [...byWork.values()]
 }
 
 function isOf(trial: Trial, setting: Setting): boolean {

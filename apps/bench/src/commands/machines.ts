@@ -14,7 +14,7 @@ import { runSsh } from '../machines/reach/ssh.js'
 import type { TargetRun } from '../machines/reach/target-run.js'
 import { readTargets } from '../machines/read-targets.js'
 import { type Reading, readReadings } from '../machines/reading.js'
-import { describeReadings, recordReadings } from '../machines/record-readings.js'
+import { describeReadings, describeRecorded, recordReadings } from '../machines/record-readings.js'
 import type { Target } from '../machines/target.js'
 import { workItemKey } from '../machines/work.js'
 import { complain, note, print } from '../output/messages.js'
@@ -62,10 +62,10 @@ async function tryTarget(target: Target, bundle: Bundle, options: MachinesOption
     })
     progress.stop()
     const readings = readingsOf(target, bundle, run)
-    const { trials } = recordReadings(readings, { readings: options.readings, trials: options.trials })
+    const recorded = recordReadings(readings, { readings: options.readings, trials: options.trials })
     const { text, equal } = describeReadings(readings)
-    print(`${name}: ${text}; ${trials} trials added`)
-    return equal
+    print(`${name}: ${text}; ${describeRecorded(recorded)}`)
+    return equal && recorded.unlike === 0
   } catch (error) {
     progress.stop()
     if (!(error instanceof OddFlowError)) throw error

@@ -5,6 +5,7 @@ import { inFile } from '../errors.js'
 import { isComplete } from './reach/run-program.js'
 import type { Reading } from './reading.js'
 import { decodeRunnerLine, type RunnerLine } from './runner-line.js'
+import { workItemKey } from './work.js'
 
 const MAXIMUM_BYTES = 100_000_000
 
@@ -34,8 +35,12 @@ function readingsOf(lines: readonly RunnerLine[]): Reading[] {
   if (last?.kind !== 'end' || last.items !== rest.length) {
     throw new FormatError('result', 'the run did not come to its end: run it again')
   }
+  const seen = new Set<string>()
   return rest.map((line): Reading => {
     if (line.kind !== 'item') throw new FormatError('result', `expected an item, found ${line.kind}`)
+    const key = workItemKey(line.work)
+    if (seen.has(key)) throw new FormatError('result', `item ${line.index}: ${key} stands there twice`)
+    seen.add(key)
     if (!isComplete(line)) throw new FormatError('result', `item ${line.index}: is not what such work gives`)
     return {
       format: 1,

@@ -1,12 +1,16 @@
 /** Readings into their file, and those that may be timed into the trials: the end of `machines` and of `merge`. */
-import { trialKey } from '@oddflow/evaluation'
+import { encodeTrial, type Trial, trialKey, workKey } from '@oddflow/evaluation'
 import { openTrials } from '../run/trials-file.js'
 import { mergeReadings, type Reading, readReadings, writeReadings } from './reading.js'
-import { trialsOfReadings } from './trials-of-readings.js'
+import { isResultOf, trialsOfReadings } from './trials-of-readings.js'
 
 export interface Recorded {
-  /** Trials that were added; those that were there already are left as they are. */
+  /** Trials that were added. */
   readonly trials: number
+  /** Trials of the same machine and work, measured before, that these took the place of. */
+  readonly replaced: number
+  /** Readings whose hashes are right and whose AUC is not the trial's: they made no trial. */
+  readonly unlike: number
 }
 
 /** Throws before anything is written when a reading belongs to no trial. */
@@ -18,14 +22,42 @@ export function recordReadings(
   const file = openTrials(paths.trials)
   try {
     const made = trialsOfReadings(readings, file.trials)
-    const there = new Set(file.trials.map(trialKey))
+    const there = new Map(file.trials.map((trial) => [trialKey(trial), trial]))
     const added = made.filter((trial) => !there.has(trialKey(trial)))
+    // what a machine trained itself is never replaced by what it only tested
+    const newer = new Map(
+      made.filter((trial) => isOlder(there.get(trialKey(trial)), trial)).map((t) => [trialKey(t), t]),
+    )
     writeReadings(paths.readings, mergeReadings(known, readings))
+    if (newer.size > 0) file.rewrite(file.trials.map((trial) => newer.get(trialKey(trial)) ?? trial))
     for (const trial of added) file.append(trial)
-    return { trials: added.length }
+    return { trials: added.length, replaced: newer.size, unlike: countUnlike(readings, file.trials) }
   } finally {
     file.close()
   }
+}
+
+function isOlder(known: Trial | undefined, made: Trial): boolean {
+  return known !== undefined && known.trainMillis === null && encodeTrial(known) !== encodeTrial(made)
+}
+
+function countUnlike(readings: readonly Reading[], trials: readonly Trial[]): number {
+  const trained = new Map(trials.filter((t) => t.trainMillis !== null).map((t) => [workKey(t), t]))
+  return readings.filter((reading) => {
+    const { work, outcome } = reading
+    if (work.kind === 'fit' || 'failure' in outcome || outcome.result === null) return false
+    const trial = trained.get(workKey(work))
+    return trial !== undefined && !isResultOf(trial, outcome.result)
+  }).length
+}
+
+/** How the trials fared, for the end of a line: `2 trials added, 1 replaced`. */
+export function describeRecorded({ trials, replaced, unlike }: Recorded): string {
+  return [
+    `${trials} trials added`,
+    ...(replaced === 0 ? [] : [`${replaced} replaced`]),
+    ...(unlike === 0 ? [] : [`${unlike} with another AUC than the trial: left out`]),
+  ].join(', ')
 }
 
 /** `12 of 12 models byte-equal, 12 of 12 scores equal`, and what failed. */

@@ -1,5 +1,6 @@
 /**
- * The trials file: JSON lines, only ever appended to, each line written in one piece and flushed.
+ * The trials file: JSON lines, appended to by runs, each line written in one piece and flushed; it is written anew only
+ * when what another machine measured takes the place of what it measured before.
  *
  * A run that is killed may leave a line without its end. Such a line was never a trial: it is cut off before the
  * next is written, and its work is done again. Anything else that is not a trial is an error with its line number,
@@ -20,6 +21,7 @@ import { FormatError } from '@oddflow/core'
 import { decodeTrial, encodeTrial, type Trial, trialKey } from '@oddflow/evaluation'
 import { inFile } from '../errors.js'
 import { makeFolder } from '../output/make-folder.js'
+import { writeFileWhole } from '../output/write-file.js'
 import { realTarget, takeLock } from './file-lock.js'
 
 /** A quarter of a million trials. */
@@ -34,6 +36,8 @@ export interface TrialsFile {
   /** Bytes of a last line without its end that were cut off. */
   readonly tornBytes: number
   append(trial: Trial): void
+  /** All of the file anew, whole or not at all: for trials that newer ones take the place of. */
+  rewrite(trials: readonly Trial[]): void
   close(): void
 }
 
@@ -63,7 +67,7 @@ function openLocked(path: string, keyOf: KeyOf): TrialsFile {
   const release = takeLock(target)
   try {
     if (existsSync(target)) checkSize(target)
-    const file = openSync(target, 'a+')
+    let file = openSync(target, 'a+')
     const bytes = readFileSync(file)
     const whole = wholeLines(bytes)
     const trials = parse(bytes.subarray(0, whole), keyOf)
@@ -81,6 +85,13 @@ function openLocked(path: string, keyOf: KeyOf): TrialsFile {
           keys.add(key)
         }
         inFile(path, write, 'write')
+      },
+      rewrite(all) {
+        writeFileWhole(target, all.map((trial) => `${encodeTrial(trial)}\n`).join(''))
+        closeSync(file)
+        file = openSync(target, 'a+')
+        keys.clear()
+        for (const trial of all) keys.add(keyOf(trial))
       },
       close() {
         closeSync(file)

@@ -12,10 +12,8 @@ const TUNING_NAMES: Readonly<Record<Tuning, string>> = { none: 'no tuning', mini
 
 /** One table for each tuning and feature set that has trials. */
 export function aucTables(trials: readonly Trial[]): Table[] {
-  return groups(trials).map(({ tuning, features }) => {
-    const same = trials.filter((trial) => trial.tuning === tuning && trial.features === features)
-    const columns = sorted(same.map(({ dataset }) => dataset))
-    const rows = sorted(same.map(({ detector }) => detector)).flatMap((detector) =>
+  return detectorGroups(trials).map(({ tuning, features, tuningName, same, columns, detectors }) => {
+    const rows = detectors.flatMap((detector) =>
       (['all', 'protocol'] as const).map((sample) => ({
         label: `${detector}, ${SAMPLE_NAMES[sample]}`,
         decimals: 3,
@@ -29,7 +27,7 @@ export function aucTables(trials: readonly Trial[]): Table[] {
     )
     return {
       id: `auc-${features}-${tuning}`,
-      caption: `AUC of every detector, ${features}, ${TUNING_NAMES[tuning]}`,
+      caption: `AUC of every detector, ${features}, ${tuningName}`,
       source: null,
       columns,
       rows,
@@ -112,12 +110,25 @@ function allowedFor(published: Published, runs: number, measured: Spread): numbe
   return Math.max(0.02, 2.5 * error)
 }
 
-function groups(trials: readonly Trial[]): { tuning: Tuning; features: string }[] {
-  const features = sorted(trials.map((trial) => trial.features))
-  return features.flatMap((name) =>
-    (['none', 'minimal'] as const)
-      .filter((tuning) => trials.some((trial) => trial.tuning === tuning && trial.features === name))
-      .map((tuning) => ({ tuning, features: name })),
+/** Trials of one tuning and feature set, with the data sets and detectors among them. */
+export interface DetectorGroup {
+  readonly tuning: Tuning
+  readonly tuningName: string
+  readonly features: string
+  readonly same: readonly Trial[]
+  readonly columns: readonly string[]
+  readonly detectors: readonly string[]
+}
+
+export function detectorGroups(trials: readonly Trial[]): DetectorGroup[] {
+  return sorted(trials.map((trial) => trial.features)).flatMap((features) =>
+    (['none', 'minimal'] as const).flatMap((tuning): DetectorGroup[] => {
+      const same = trials.filter((trial) => trial.tuning === tuning && trial.features === features)
+      if (same.length === 0) return []
+      const columns = sorted(same.map(({ dataset }) => dataset))
+      const detectors = sorted(same.map(({ detector }) => detector))
+      return [{ tuning, tuningName: TUNING_NAMES[tuning], features, same, columns, detectors }]
+    }),
   )
 }
 

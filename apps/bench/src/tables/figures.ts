@@ -13,14 +13,20 @@ export function formatMeasured({ measured, missing }: Cell, decimals: number): s
   return measured === null ? (missing ?? '') : formatSpread(measured, decimals)
 }
 
-export function formatRatio({ ratio, agrees }: Cell): string {
+export function formatRatio(cell: Cell): string {
+  const { ratio, agrees } = cell
   if (ratio === null) return ''
-  return `${fixed(ratio, 2)}${agrees === null ? '' : agrees ? ' ✓' : ' ✗'}`
+  return `${fixed(ratio, 2)}${isSpreadTooWide(cell) ? ' ~' : agrees === null ? '' : agrees ? ' ✓' : ' ✗'}`
 }
 
 export function fixed(value: number, decimals: number): string {
   const text = value.toFixed(decimals)
   return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−')
+}
+
+/** Both figures have a standard deviation, and the rule of the table would not judge by it. */
+export function isSpreadTooWide({ published, measured, allowed }: Cell): boolean {
+  return published !== null && measured !== null && measured.sd !== null && allowed === null
 }
 
 export interface Disagreement {
@@ -54,7 +60,9 @@ export function tally({ rows, source }: Table): string | null {
   const agree = judged.filter(({ agrees }) => agrees === true).length
   const empty = cells.filter(({ measured }) => measured === null).length
   const first = judged.length === 0 ? 'No cell to compare' : `${agree} of ${judged.length} cells agree`
-  return `${first}; ${empty} of ${cells.length} cells have no measured figure.`
+  const wide = cells.filter(isSpreadTooWide).length
+  const unjudged = wide === 0 ? '' : `; ${wide} spread too far to be judged`
+  return `${first}${unjudged}; ${empty} of ${cells.length} cells have no measured figure.`
 }
 
 export function provenance({ trials, trialsSha256 }: Table): string {

@@ -40,7 +40,7 @@ function chartSection(table: Table, tables: readonly Table[]): string {
   const tuning = table.id.slice(table.id.lastIndexOf('-') + 1)
   const reference = tables.find(({ id }) => id === `reference-${tuning}`)
   const ring = reference === undefined ? '' : ' Ring: an independent implementation on the same rows.'
-  return `<figure>${aucChart(table, reference)}<figcaption>${e(table.caption)}, over all test rows. Dot and line: mean and one standard deviation.${ring} The line at 0.5 is guessing.</figcaption></figure>`
+  return `<figure><div class="scroll">${aucChart(table, reference)}</div><figcaption>${e(table.caption)}, over all test rows. Dot and line: mean and one standard deviation.${ring} The line at 0.5 is guessing.</figcaption></figure>`
 }
 
 function tableSection(table: Table): string {
@@ -83,7 +83,7 @@ th, td { padding: .4rem .75rem .4rem 0; border-bottom: 1px solid var(--line); te
 th[scope=row] { text-align: left; font-weight: 600; white-space: normal; min-width: 11rem; }
 td span { display: block; } .published, .missing, .ratio, .hash { color: var(--soft); }
 .measured { font-weight: 600; } .off .ratio { color: var(--off); } .hash { font-size: .8125rem; }
-figure { margin: 1.5rem 0; } .chart { width: 100%; height: auto; max-width: 60rem; display: block; fill: currentColor; text-anchor: middle; font: 12px system-ui, sans-serif; }
+figure { margin: 1.5rem 0; } .chart { width: 100%; height: auto; min-width: 40rem; max-width: 60rem; display: block; fill: currentColor; text-anchor: middle; font: 12px system-ui, sans-serif; }
 .chart .chance { stroke: var(--soft); stroke-dasharray: 4 4; } .chart .spread { stroke: var(--mark); stroke-width: 2; }
 .chart .measured { fill: var(--mark); stroke: none; } .chart .reference { fill: none; stroke: var(--off); stroke-width: 1.5; }
 figcaption { color: var(--soft); max-width: 80ch; }

@@ -7,7 +7,7 @@ import { sha256 } from '../machines/digest.js'
 import { isEqualReading, isTimed, type Reading } from '../machines/reading.js'
 import { describeWork } from '../machines/work.js'
 import { fixed, formatSpread } from './figures.js'
-import { markdownTable } from './markdown.js'
+import { markdownTable, plainText } from './markdown.js'
 
 const HEAD = `# The same models on other machines
 
@@ -57,7 +57,7 @@ function machineTable(readings: readonly Reading[]): string {
       own.some(({ loadAverage }) => loadAverage !== null)
         ? fixed(Math.max(...own.map(({ loadAverage }) => loadAverage ?? 0)), 1)
         : unknown,
-    ]
+    ].map(plainText)
   })
   const head = ['target', 'reached', 'CPU', 'memory', 'system', 'Node', 'governor', 'throttling', 'vectors']
   return markdownTable([...head, 'load'], rows, 0)
@@ -107,7 +107,7 @@ function differences(readings: readonly Reading[]): string[] {
     ...odd.map(({ target, work }) => `- ${target}: ${describeWork(work)}: not equal`),
     ...failed.map(
       ({ target, work, outcome }) =>
-        `- ${target}: ${describeWork(work)}: ${'failure' in outcome ? outcome.failure : ''}`,
+        `- ${target}: ${describeWork(work)}: ${'failure' in outcome ? plainText(outcome.failure) : ''}`,
     ),
   ]
   return lines.length === 0 ? ['Nothing differs.'] : [`Differences and failures:\n\n${lines.join('\n')}`]

@@ -11,7 +11,7 @@ against the mean of OCSVM (each repeat's ratio; their mean ± standard deviation
 what is missing: *no data*, *not run*, *no ocsvm*, or the machine that was not at hand. A ratio is measured ÷ published.`
 
 export function renderMarkdown({ tables, about }: Report): string {
-  return `${[HEAD, list(about), ...tables.map(tableText)].join('\n\n')}\n`
+  return `${[HEAD, list(about.map(plainText)), ...tables.map(tableText)].join('\n\n')}\n`
 }
 
 function tableText(table: Table): string {
@@ -55,6 +55,14 @@ export function markdownTable(
   return [header, rule, ...rows]
     .map((cells) => line(cells.map((cell) => cell.replaceAll('|', '\\|'))))
     .join('\n')
+}
+
+/**
+ * Words that came from a machine, as Markdown that shows them and does nothing else: names of processors and systems
+ * are told by whoever runs a trial there.
+ */
+export function plainText(text: string): string {
+  return text.replace(/[\\`*<>[\]]/g, (sign) => (sign === '<' ? '&lt;' : sign === '>' ? '&gt;' : `\\${sign}`))
 }
 
 const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`

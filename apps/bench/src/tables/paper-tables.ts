@@ -19,7 +19,7 @@ const METRIC_NAMES: Readonly<Record<PaperRow['metric'], string>> = {
 }
 
 export const AGREEMENT =
-  'Agrees (✓): the figures differ by no more than their two standard deviations together; otherwise ✗.'
+  'Agrees (✓): the figures differ by no more than their two standard deviations together; otherwise ✗. A time or speed-up whose standard deviation is above half of its mean is not judged (~): with such a spread nearly everything would agree.'
 
 /** The data set that stands for a column: one with trials, captures before rows. */
 export function measuredDataset(
@@ -84,7 +84,14 @@ function cellOf(
   const setting = { ...row, dataset: manifest.name }
   const measured = summarise(trials, setting, metricOf(row))
   const scaled = row.metric === 'space-kilobytes' && measured !== null ? kilobytes(measured) : measured
-  return compare(published, scaled, missingFor(row, manifest, trials), allow)
+  return compare(published, scaled, missingFor(row, manifest, trials), isTime(row) ? allowTime : allow)
+}
+
+const isTime = ({ metric }: PaperRow): boolean => metric.startsWith('train-') || metric.startsWith('test-')
+
+/** Times are those of a machine that other work may have shared: too wide a spread judges nothing. */
+function allowTime(published: Published, measured: Spread): number | null {
+  return measured.sd !== null && measured.sd > measured.mean / 2 ? null : allow(published, measured)
 }
 
 function allow(published: Published, measured: Spread): number | null {

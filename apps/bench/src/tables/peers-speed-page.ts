@@ -2,7 +2,7 @@
 import { sha256 } from '../machines/digest.js'
 import type { SpeedReading } from '../peers/speed/speed-reading.js'
 import { fixed } from './figures.js'
-import { markdownTable } from './markdown.js'
+import { markdownTable, plainText } from './markdown.js'
 
 const SCORES = [
   ['oc-kjl', 'OC-KJL'],
@@ -24,7 +24,7 @@ export function renderPeersSpeedPage(readings: readonly SpeedReading[]): string 
 Written by \`oddflow-bench tables\` from [peers-speed.jsonl](peers-speed.jsonl), which \`oddflow-bench peers speed\` writes; nothing here
 is typed in by hand. What the figures mean, and an earlier run, stand in [speed.md](speed.md).
 
-${about.dataset}: n = ${about.trainRows}, D = ${about.dimension}, m = ${about.m}, d = ${about.d}, k = ${about.k}, ${about.supportVectors} support vectors. ${about.cpu}, Node ${about.node}; ${about.python ?? 'no Python with scikit-learn'}; ${about.compiler ?? 'no C compiler'}.
+${about.dataset}: n = ${about.trainRows}, D = ${about.dimension}, m = ${about.m}, d = ${about.d}, k = ${about.k}, ${about.supportVectors} support vectors. ${plainText(about.cpu)}, Node ${about.node}; ${about.python ?? 'no Python with scikit-learn'}; ${about.compiler ?? 'no C compiler'}.
 One thread a side; sides take turns, CPU time, medians of ${about.rounds} rounds; load average ${fixed(about.loadBefore, 1)} before, ${fixed(about.loadAfter, 1)} after: other work makes single times too long, ratios suffer less.${about.absent.length === 0 ? '' : ` Absent: ${about.absent.join(', ')}.`}
 
 ${besidePython(nanosOf)}

@@ -2,6 +2,7 @@
 import { findDisagreements, mergeTrials, type Trial } from '@oddflow/evaluation'
 import type { Manifest } from '../datasets/manifest.js'
 import { aucTables, referenceTables } from './auc-tables.js'
+import { costTables } from './cost-tables.js'
 import { disturbance } from './disturbance.js'
 import { paperTables } from './paper-tables.js'
 import type { PaperFigures, ReferenceAuc } from './published.js'
@@ -27,6 +28,7 @@ export function buildReport(
       ...aucTables(trials),
       ...referenceTables(reference, trials),
       ...paperTables(paper, manifests, trials),
+      ...costTables(trials),
     ],
     about: [...describeMachines(trials), ...differences(trials), total(trials)],
   }

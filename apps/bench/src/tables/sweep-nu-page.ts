@@ -151,7 +151,13 @@ function chart(points: readonly SweepPoint[], cost: 'time' | 'space'): string {
         }),
         Plot.dot(rows, { x: 'cost', y: 'auc', fx: 'dataset', fill: 'detector', r: 3 }),
         Plot.dot(front, { x: 'cost', y: 'auc', fx: 'dataset', stroke: 'black', r: 5 }),
-        Plot.text(svms, { x: 'cost', y: 'auc', fx: 'dataset', text: 'nu', dy: -9, fontSize: 9 }),
+        // above and below in turn: the smallest nu stand close together
+        ...([0, 1] as const).map((odd) =>
+          Plot.text(
+            svms.filter((_, i) => i % 2 === odd),
+            { x: 'cost', y: 'auc', fx: 'dataset', text: 'nu', dy: odd === 0 ? -9 : 12, fontSize: 9 },
+          ),
+        ),
       ],
     },
   })

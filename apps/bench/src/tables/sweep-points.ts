@@ -1,6 +1,7 @@
 /** The trials of a sweep as points: a data set and a setting each, with the mean and spread over training repeats. */
 import { millisPer100, type Spread, spread, type Trial } from '@oddflow/evaluation'
 
+import { plainText } from './markdown.js'
 import { median } from '../peers/median.js'
 import { disturbance } from './disturbance.js'
 
@@ -70,7 +71,8 @@ export function sweepFooter(trials: readonly Trial[], hash: string | null): stri
   const machines = [
     ...new Set(
       trials.map(
-        ({ machine: m, versions }) => `${m.cpu}, ${m.logicalCpus} logical CPUs, Node ${versions.node ?? '?'}`,
+        ({ machine: m, versions }) =>
+          plainText(`${m.cpu}, ${m.logicalCpus} logical CPUs, Node ${versions.node ?? '?'}`),
       ),
     ),
   ].sort()

@@ -20,7 +20,7 @@ export interface Cell {
   readonly missing: string | null
   /** measured ÷ published. */
   readonly ratio: number | null
-  /** How far apart the two may be; null without both, or where one has no standard deviation. */
+  /** How far apart the two may be; null without both, where one has no standard deviation, or too wide a one. */
   readonly allowed: number | null
   readonly agrees: boolean | null
 }
@@ -64,11 +64,13 @@ export function compare(
     published,
     measured,
     missing: null,
-    ratio: published.mean === 0 ? null : measured.mean / published.mean,
+    ratio: finite(measured.mean / published.mean),
     allowed,
     agrees: allowed === null ? null : Math.abs(measured.mean - published.mean) <= allowed,
   }
 }
+
+const finite = (value: number): number | null => (Number.isFinite(value) ? value : null)
 
 /** Of a collection of trials, in whatever order and however often each stands in it. */
 export function hashTrials(trials: readonly Trial[]): { trials: number; trialsSha256: string | null } {

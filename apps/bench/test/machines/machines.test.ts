@@ -157,6 +157,36 @@ describe('a bundle carried by hand', () => {
     ])
     expect((await runBench(mergeArgs)).stdout).toContain('0 trials added')
 
+    // measured again on that machine: both files have the newer times
+    writeFileSync(file, run.stdout.replace(/"testMillis":\[[^\]]+\]/, '"testMillis":[7,7]'))
+    expect((await runBench(mergeArgs)).stdout).toContain('0 trials added, 1 replaced')
+    expect(readFileSync(trials, 'utf8')).toContain('"testMillis":[7,7]')
+    expect(readFileSync(readings, 'utf8')).toContain('"testMillis":[7,7]')
+
+    // a machine whose results are not the trial's, hashes or not, says so and puts nothing into the tables
+    const kept = readFileSync(trials)
+    const told = /"auc":[^,]+/
+    for (const [lie, words] of [
+      [(text: string) => text.replace(told, '"auc":0.999'), '1 with another AUC than the trial: left out'],
+      [
+        (text: string) =>
+          text.replace(told, '"auc":0.999').replace(/"scoresSha256":"[0-9a-f]+"/g, `"scoresSha256":"${'1'.repeat(64)}"`),
+        'with another AUC than the trial: left out',
+      ],
+    ] as const) {
+      writeFileSync(file, lie(run.stdout).replaceAll('"rspi"', '"zlie"'))
+      const lied = await runBench(mergeArgs)
+      expect(lied.code).toBe(1)
+      expect(lied.stdout).toContain(words)
+      expect(readTrials(trials).filter(({ machine, results }) => machine.name === 'zlie' && results[0]!.auc === 0.999)).toEqual([])
+    }
+    writeFileSync(trials, kept)
+    writeFileSync(file, run.stdout.replaceAll('"rspi"', '"server"'))
+    expect((await runBench(mergeArgs)).stderr).toContain('server: is the name of the machine that trained')
+    const lines = run.stdout.trimEnd().split('\n')
+    writeFileSync(file, `${[lines[0], lines[1], lines[1], ...lines.slice(3)].join('\n')}\n`)
+    expect((await runBench(mergeArgs)).stderr).toContain('stands there twice')
+
     const before = readFileSync(readings)
     writeFileSync(file, run.stdout.slice(0, -20))
     const torn = await runBench(mergeArgs)

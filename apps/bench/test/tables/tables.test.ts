@@ -114,6 +114,41 @@ describe('tables', () => {
     expect(table('stats-header-best-retained').trialsSha256).toBeNull()
   })
 
+  it('take AUC and space from the machine that trained, whatever others are called and say', () => {
+    for (const name of ['aaa', 'zzz']) {
+      const liar = trials.map((t) => ({
+        ...t,
+        trainMillis: null,
+        spaceNumbers: 1,
+        results: t.results.map((r) => ({ ...r, auc: 0.999 })),
+        machine: { ...t.machine, name },
+      }))
+      const row = [/^AUC$/, 'CTU'] as const
+      expect(cell('iat-size-default-ocsvm-baseline', ...row, report(trials, liar))).toEqual(
+        cell('iat-size-default-ocsvm-baseline', ...row),
+      )
+    }
+  })
+
+  it('do not judge times that spread over more than half their mean, nor print what is no number', () => {
+    const id = 'iat-size-default-oc-kjl-qs'
+    const wild = trials.map((t) => ({ ...t, testMillis: [t.repeat === 0 ? 1 : 1000] }))
+    const found = cell(id, /server/, 'CTU', report(wild))
+    expect(found.measured).not.toBeNull()
+    expect(found.agrees).toBeNull()
+    expect(renderReport(report(wild)).get('paper-tables.md')).toMatch(/spread too far to be judged/)
+    const still = trials.map((t) => ({ ...t, testMillis: [0], trainMillis: t.trainMillis === null ? null : 0 }))
+    for (const page of renderReport(report(still)).values()) expect(page).not.toMatch(/NaN|Infinity/)
+  })
+
+  it('show time and space of every detector, the baselines among them', () => {
+    const labels = table('costs-iat-size-none').rows.map((row) => row.label)
+    for (const detector of new Set(trials.filter((t) => t.tuning === 'none').map((t) => t.detector))) {
+      expect(labels).toContain(`${detector}: detection, ms per 100 rows`)
+      expect(labels).toContain(`${detector}: space reduction`)
+    }
+  })
+
   it('say when the machine was busy', () => {
     expect(report(trials).about[0]).not.toContain('Other work')
     // one trial whose passes take 1, 1 and 4: mean twice the fastest, the middle one as long as it
@@ -146,6 +181,14 @@ describe('formats', () => {
     expect(page).toMatch(/<svg class="chart"[^>]*role="img"/)
     const ids = page.match(/ id="([^"]+)"/g)!
     expect(new Set(ids).size).toBe(ids.length)
+  })
+
+  it('Markdown shows what trials say of a machine, and does nothing else with it', () => {
+    const page = renderMarkdown(
+      report(trials.map((t) => ({ ...t, machine: { ...t.machine, cpu: '<img src=x> [l](javascript:1) **b**' } }))),
+    )
+    expect(page).not.toMatch(/<img|\[l\]\(/)
+    expect(page).toContain('&lt;img src=x&gt; \\[l\\](javascript:1) \\*\\*b\\*\\*')
   })
 
   it('LaTeX escapes what it must, and has as many columns in each line as it says', () => {
