@@ -33,7 +33,12 @@ export function costTables(trials: readonly Trial[]): Table[] {
         cells: columns.map((dataset) => {
           const metric = of(machine)
           const found = summarise(same, { dataset, features, tuning, detector }, metric)
-          return compare(null, metric.kind === 'space-bytes' ? thousands(found) : found, 'not run', () => null)
+          return compare(
+            null,
+            metric.kind === 'space-bytes' ? thousands(found) : found,
+            'not run',
+            () => null,
+          )
         }),
       })),
     ),

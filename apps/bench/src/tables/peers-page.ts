@@ -14,7 +14,9 @@ const agrees = (reading: PeerReading): boolean => Math.abs(differenceOf(reading)
 export function renderPeersPage(readings: readonly PeerReading[]): string {
   const absent = PEERS.filter((peer) => readings.every((reading) => reading.peer !== peer))
   const agree = readings.filter(agrees).length
-  const machines = [...new Set(readings.map(({ cpu, node }) => plainText(`${cpu}, Node ${node}`)))].sort().join('; ')
+  const machines = [...new Set(readings.map(({ cpu, node }) => plainText(`${cpu}, Node ${node}`)))]
+    .sort()
+    .join('; ')
   return `# The one-class SVMs of others on the same rows
 
 Written by \`oddflow-bench tables\` from [peers.jsonl](peers.jsonl), which \`oddflow-bench peers\` writes; nothing here is typed in by hand.

@@ -1,9 +1,8 @@
 /** The trials of a sweep as points: a data set and a setting each, with the mean and spread over training repeats. */
 import { millisPer100, type Spread, spread, type Trial } from '@oddflow/evaluation'
-
-import { plainText } from './markdown.js'
 import { median } from '../peers/median.js'
 import { disturbance } from './disturbance.js'
+import { plainText } from './markdown.js'
 
 export interface SweepPoint {
   readonly dataset: string
@@ -70,9 +69,8 @@ export const detectorsOf = (points: readonly SweepPoint[]): string[] =>
 export function sweepFooter(trials: readonly Trial[], hash: string | null): string {
   const machines = [
     ...new Set(
-      trials.map(
-        ({ machine: m, versions }) =>
-          plainText(`${m.cpu}, ${m.logicalCpus} logical CPUs, Node ${versions.node ?? '?'}`),
+      trials.map(({ machine: m, versions }) =>
+        plainText(`${m.cpu}, ${m.logicalCpus} logical CPUs, Node ${versions.node ?? '?'}`),
       ),
     ),
   ].sort()

@@ -170,7 +170,9 @@ describe('a bundle carried by hand', () => {
       [(text: string) => text.replace(told, '"auc":0.999'), '1 with another AUC than the trial: left out'],
       [
         (text: string) =>
-          text.replace(told, '"auc":0.999').replace(/"scoresSha256":"[0-9a-f]+"/g, `"scoresSha256":"${'1'.repeat(64)}"`),
+          text
+            .replace(told, '"auc":0.999')
+            .replace(/"scoresSha256":"[0-9a-f]+"/g, `"scoresSha256":"${'1'.repeat(64)}"`),
         'with another AUC than the trial: left out',
       ],
     ] as const) {
@@ -178,7 +180,11 @@ describe('a bundle carried by hand', () => {
       const lied = await runBench(mergeArgs)
       expect(lied.code).toBe(1)
       expect(lied.stdout).toContain(words)
-      expect(readTrials(trials).filter(({ machine, results }) => machine.name === 'zlie' && results[0]!.auc === 0.999)).toEqual([])
+      expect(
+        readTrials(trials).filter(
+          ({ machine, results }) => machine.name === 'zlie' && results[0]!.auc === 0.999,
+        ),
+      ).toEqual([])
     }
     writeFileSync(trials, kept)
     writeFileSync(file, run.stdout.replaceAll('"rspi"', '"server"'))

@@ -137,7 +137,11 @@ describe('tables', () => {
     expect(found.measured).not.toBeNull()
     expect(found.agrees).toBeNull()
     expect(renderReport(report(wild)).get('paper-tables.md')).toMatch(/spread too far to be judged/)
-    const still = trials.map((t) => ({ ...t, testMillis: [0], trainMillis: t.trainMillis === null ? null : 0 }))
+    const still = trials.map((t) => ({
+      ...t,
+      testMillis: [0],
+      trainMillis: t.trainMillis === null ? null : 0,
+    }))
     for (const page of renderReport(report(still)).values()) expect(page).not.toMatch(/NaN|Infinity/)
   })
 
@@ -185,7 +189,9 @@ describe('formats', () => {
 
   it('Markdown shows what trials say of a machine, and does nothing else with it', () => {
     const page = renderMarkdown(
-      report(trials.map((t) => ({ ...t, machine: { ...t.machine, cpu: '<img src=x> [l](javascript:1) **b**' } }))),
+      report(
+        trials.map((t) => ({ ...t, machine: { ...t.machine, cpu: '<img src=x> [l](javascript:1) **b**' } })),
+      ),
     )
     expect(page).not.toMatch(/<img|\[l\]\(/)
     expect(page).toContain('&lt;img src=x&gt; \\[l\\](javascript:1) \\*\\*b\\*\\*')
