@@ -46,8 +46,8 @@ const DETECTOR_FLAGS: Readonly<Record<OptionName, DetectorFlag>> = {
   quantileCompat: {
     group: 'Detector',
     value: 'rule',
-    choices: ['pairs', 'authors'],
-    help: "distances between different rows (the paper's text), or the whole matrix with its zero diagonal (the authors' program)",
+    choices: ['pairs', 'authors', 'positive-pairs'],
+    help: "distances between different rows (the paper's text), the whole matrix with its zero diagonal (the authors' program), or, where rows repeat so that the first is 0, those above 0",
   },
   quantileRows: {
     group: 'Detector',

@@ -1,7 +1,7 @@
 /**
  * The public edge of a detector: what is asked of rows once, before anything trusts them.
  *
- * Training rows: at least two, of one width, finite, and not all the same. Rows to score: finite and as wide
+ * Training rows: at least two, of one width, finite, and not all the same (unless one point is to be learnt). Rows to score: finite and as wide
  * as in training, a workspace of the same model, room for the scores.
  */
 import {
@@ -20,8 +20,9 @@ export interface Fitted<Model> {
   readonly notes: readonly string[]
 }
 
-/** Throws ArgumentError for rows that are not finite numbers, DataError for rows that teach nothing. */
-export function checkedTrainingRows(rows: Matrix | MatrixLike): Matrix {
+/** Throws ArgumentError for rows that are not finite numbers, DataError for rows that teach nothing, which equal ones do
+ * unless `mayBeEqual`. */
+export function checkedTrainingRows(rows: Matrix | MatrixLike, mayBeEqual = false): Matrix {
   const matrix = asMatrix(rows)
   if (matrix.rows < 2) {
     throw new DataError(`rows: at least 2 are needed to learn from, found ${matrix.rows}`, 'rows')
@@ -33,7 +34,7 @@ export function checkedTrainingRows(rows: Matrix | MatrixLike): Matrix {
     )
   }
   checkFinite(matrix, 'rows')
-  if (areRowsEqual(matrix)) {
+  if (!mayBeEqual && areRowsEqual(matrix)) {
     throw new DataError(
       'all training rows are equal, and one point is nothing to learn from: train on rows that differ',
       'rows',

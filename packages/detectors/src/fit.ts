@@ -39,7 +39,7 @@ export function fitDetector<Parameters extends CheckedParameters>(
   rng: Rng,
   options: FitOptions = {},
 ): ModelOf<Parameters['detector']> {
-  const matrix = checkedTrainingRows(rows)
+  const matrix = checkedTrainingRows(rows, learnsEqualRows(parameters))
   const model = fitChecked(matrix, parameters, options, rng, notesOn(matrix), NOTHING_SHARED)
   return model as ModelOf<Parameters['detector']>
 }
@@ -57,7 +57,7 @@ export function createFitter(
   rng: Rng,
   candidates: readonly CheckedParameters[],
 ): Fitter {
-  const matrix = checkedTrainingRows(rows)
+  const matrix = checkedTrainingRows(rows, candidates.every(learnsEqualRows))
   const rowNotes = notesOn(matrix)
   const quantiles = new Set<number>()
   for (const candidate of candidates) {
@@ -85,6 +85,11 @@ function fitChecked(
     rowNotes,
     shared,
   })
+}
+
+/** Whether rows that are all equal have a bandwidth (bandwidth.ts). */
+function learnsEqualRows(parameters: CheckedParameters): boolean {
+  return 'quantileCompat' in parameters && parameters.quantileCompat === 'positive-pairs'
 }
 
 function notesOn(rows: Matrix): string[] {

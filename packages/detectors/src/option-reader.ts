@@ -105,7 +105,7 @@ export class OptionReader {
   bandwidth(): BandwidthParameters {
     return {
       bandwidthQuantile: this.share('bandwidthQuantile'),
-      quantileCompat: this.oneOf('quantileCompat', ['pairs', 'authors']),
+      quantileCompat: this.oneOf('quantileCompat', ['pairs', 'authors', 'positive-pairs']),
       quantileRows: this.whole('quantileRows', 2, 1_000_000),
     }
   }

@@ -21,7 +21,8 @@ export interface DetectorOptions {
   /** Kernel bandwidth h as a quantile of the pair distances of training rows, in (0, 1]; default 0.3. */
   readonly bandwidthQuantile?: number
   /** Whose distances that is a quantile of: `pairs` (default), those between different rows, as in the paper's text, or
-   * `authors`, the whole n × n matrix with its diagonal of zeros, as in their program. */
+   * `authors`, the whole n × n matrix with its diagonal of zeros, as in their program, or `positive-pairs`: as `pairs`, but
+   * where rows repeat so often that it is 0, of the positive distances alone, and 1 where all rows are equal. */
   readonly quantileCompat?: QuantileCompat
   /** Above so many training rows, the distances within a random sample of so many are ranked; 2 … 1,000,000, default
    * 5,000. Time grows with its square. */
@@ -88,7 +89,7 @@ export interface DetectorOptions {
   readonly components?: number
 }
 
-export type QuantileCompat = 'pairs' | 'authors'
+export type QuantileCompat = 'pairs' | 'authors' | 'positive-pairs'
 
 export type CovarianceType = 'full' | 'diagonal' | 'tied' | 'spherical'
 

@@ -3,6 +3,7 @@ import { createRng, DataError, type Matrix, matrixOf, SCALER_NAMES } from '@oddf
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { chooseBandwidth } from '../src/bandwidth.js'
+import { checkParameters, createScoreWorkspace, fitDetector, scoreSamples } from '../src/index.js'
 import { fitScaler, scaleRows } from '../src/scaler.js'
 import { sampleRows } from './model-file/sample.js'
 
@@ -66,6 +67,85 @@ describe('the rule of the authors’ program', () => {
       quantileRows: 7,
     })
     expect(rowsUsed).toBe(7)
+  })
+})
+
+describe('rows that repeat', () => {
+  const rule = { quantileCompat: 'positive-pairs', quantileRows: 5000 } as const
+  const positive = (rows: Matrix, q = 0.3) => chooseBandwidth(rows, q, createRng(1), rule)
+
+  it('have the quantile of their positive distances, by brute force', () => {
+    for (const [n, others] of [
+      [10, 3],
+      [40, 5],
+      [200, 1],
+    ] as const) {
+      const rows = repeated(n, others)
+      const distances: number[] = []
+      for (let i = 0; i < n; i++) {
+        for (let j = 0; j < i; j++) distances.push(Math.abs(rows.data[i]! - rows.data[j]!))
+      }
+      const above = distances.filter((distance) => distance > 0).sort((a, b) => a - b)
+      for (const q of [0.05, 0.3, 0.4]) {
+        const at = q * (above.length - 1)
+        const low = above[Math.floor(at)]!
+        const wanted = low + (above[Math.min(above.length - 1, Math.floor(at) + 1)]! - low) * (at % 1)
+        const { bandwidth, note } = positive(rows, q)
+        expect(bandwidth).toBeCloseTo(wanted, 6)
+        expect(note).toMatch(/^\d\d\.\d % of the pairs of rows are equal: /)
+      }
+    }
+  })
+
+  it('have that of all pairs where it is above 0, to the bit', () => {
+    for (const [rows, q] of [
+      [times(1), 0.3],
+      [repeated(10, 3), 0.48],
+    ] as const) {
+      expect(positive(rows, q)).toEqual(chooseBandwidth(rows, q, createRng(1)))
+      expect(positive(rows, q).note).toBeNull()
+    }
+  })
+
+  it('and are all equal have a unit, or what rounding leaves of large numbers', () => {
+    const equal = (value: number) => matrixOf(30, 2, new Float64Array(60).fill(value))
+    expect(positive(equal(0))).toMatchObject({ bandwidth: 1, note: 'all rows are equal: the bandwidth is 1' })
+    expect(positive(equal(-1500)).bandwidth).toBe(1)
+    expect(positive(equal(-(2 ** 24))).bandwidth).toBe(16)
+    expect(positive(matrixOf(2, 1, Float64Array.of(7, 7))).bandwidth).toBe(1)
+  })
+
+  it('are learnt by every detector with a bandwidth, and refused without the rule', () => {
+    const equal = matrixOf(40, 3, new Float64Array(120).fill(60))
+    for (const detector of [
+      'oc-kjl',
+      'oc-kjl-qs',
+      'oc-nystrom',
+      'oc-nystrom-qs',
+      'oc-kjl-svm',
+      'oc-nystrom-svm',
+      'ocsvm',
+      'kde',
+    ] as const) {
+      const options = { detector, quantileCompat: 'positive-pairs' } as const
+      const model = fitDetector(equal, checkParameters(options), createRng(1))
+      expect(model.fitReport.notes.join()).toMatch(/all rows are equal: the bandwidth is 1/)
+      const both = matrixOf(2, 3, Float64Array.of(60, 60, 60, 60, 61, 60))
+      const scores = scoreSamples(model, both, new Float64Array(2), createScoreWorkspace(model))
+      expect(scores[0], detector).toBeGreaterThan(scores[1]!)
+      expect(() => fitDetector(equal, checkParameters({ detector }), createRng(1))).toThrow(/one point/)
+    }
+  })
+
+  it('in a sample of them alone are told of as such', () => {
+    // one of 20,000 differs, and the sample has missed it
+    const { bandwidth, note } = positive(repeated(20_000, 1))
+    expect(bandwidth).toBeGreaterThan(0)
+    expect(note).toMatch(/equal/)
+  })
+
+  it('are refused still where they differ by what has no square', () => {
+    expect(() => positive(times(1e-200))).toThrow(/small differences/)
   })
 })
 

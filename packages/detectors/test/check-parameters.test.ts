@@ -96,6 +96,7 @@ describe('checkParameters', () => {
       { detector: 'gmm', covariance: 'tied', k: 3 },
       { detector: 'pca', components: 2 },
       { detector: 'kde', quantileCompat: 'authors', quantileRows: 20 },
+      { quantileCompat: 'positive-pairs' },
     ]
     for (const options of asked) {
       const checked = checkParameters(options)

@@ -39,8 +39,12 @@ export interface TrainedRows {
   readonly unsettledShare: number
 }
 
-/** Of `--recipe default` (docs/recipes.md). */
-const DETECTOR: DetectorOptions = { detector: 'oc-kjl-qs', bandwidthQuantile: 0.3 }
+/** Of `--recipe default` (docs/recipes.md); a device whose rows repeat, as heartbeats do, gets its model all the same. */
+const DETECTOR: DetectorOptions = {
+  detector: 'oc-kjl-qs',
+  bandwidthQuantile: 0.3,
+  quantileCompat: 'positive-pairs',
+}
 /** Rows kept from the fit for the threshold: a fifth, or up to half where it takes so many to keep its promise. */
 const LEAST_SHARE = 0.2
 const MOST_SHARE = 0.5

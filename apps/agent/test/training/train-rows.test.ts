@@ -46,6 +46,45 @@ describe('training of rows', () => {
     expect(trainRows(job(wanderingRows(100, 5, createRng(4)))).file).toEqual(once.file)
   })
 
+  it.each([
+    ['one flow of one packet, and no other', 1, 0],
+    ['one flow of three packets, and no other', 3, 0],
+    ['nine in ten that are one flow, and others', 3, 0.1],
+  ])('learns a device of %s: flags what differs and not what repeats', (_, packets, share) => {
+    const heartbeat = packets === 1 ? [90, 0, 0, 0, 0] : [0.02, 90, 0.01, 120, 60]
+    const others = wanderingRows(400, 5, createRng(5))
+    const rows = Float64Array.from({ length: 400 * 5 }, (_value, at) =>
+      Math.floor(at / 5) % 10 < 10 * share ? others[at] : heartbeat[at % 5],
+    )
+    const { file, unsettledShare } = trainRows(job(rows))
+    expect(unsettledShare).toBeLessThan(0.03)
+    const saved = decodeModelFile(file)
+    const notes = saved.detector.fitReport.notes.join('; ')
+    if (share === 0) expect(notes).toMatch(/all rows are equal: the bandwidth is 1/)
+    else expect(notes).toMatch(/8\d\.\d % of the pairs of rows are equal/)
+    const isNovelRow = (row: readonly number[]): boolean =>
+      isNovel(
+        scoreSamples(
+          saved.detector,
+          { rows: 1, cols: 5, data: Float64Array.from(row) },
+          new Float64Array(1),
+          createScoreWorkspace(saved.detector),
+        )[0],
+        saved.threshold,
+      )
+    expect(isNovelRow(heartbeat)).toBe(false)
+    for (const change of [
+      heartbeat.map((value, at) => (at === 1 || (packets === 1 && at === 0) ? 1400 : value)),
+      heartbeat.map((value) => value * 3),
+      [2, 90, 0.01, 1400, 60],
+      [0.5, 1400, 0.5, 1400, 1400],
+    ]) {
+      expect(isNovelRow(change), String(change)).toBe(true)
+    }
+    // a byte more where all were the same
+    if (share === 0) expect(isNovelRow(heartbeat.map((value) => (value === 90 ? 91 : value)))).toBe(true)
+  })
+
   it('says that there is too little to learn from', () => {
     expect(() => trainRows(job(new Float64Array(5 * 12)))).toThrow(DataError)
   })

@@ -59,10 +59,11 @@ export const ocsvm: DetectorDefinition = {
     let kernel: SvmKernel = { kind: 'linear' }
     if (bandwidthQuantile !== null && quantileCompat !== null && quantileRows !== null) {
       const rule = { quantileCompat, quantileRows }
-      const { bandwidth, rowsUsed } = chooseBandwidth(scaled, bandwidthQuantile, rng, rule, shared)
+      const { bandwidth, rowsUsed, note } = chooseBandwidth(scaled, bandwidthQuantile, rng, rule, shared)
       if (rowsUsed < rows.rows) {
         notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${rows.rows} rows`)
       }
+      if (note !== null) notes.push(note)
       kernel = { kind: 'rbf', bandwidth }
     }
     report('fit', 0)

@@ -62,7 +62,7 @@ export function fitEmbedded(
 ): EmbeddedTraining {
   report('bandwidth', 0)
   const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, shared)
-  const { bandwidth, rowsUsed } = chooseBandwidth(
+  const { bandwidth, rowsUsed, note } = chooseBandwidth(
     scaled,
     parameters.bandwidthQuantile,
     rng,
@@ -86,6 +86,7 @@ export function fitEmbedded(
   if (rowsUsed < rows.rows) {
     notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${rows.rows} rows`)
   }
+  if (note !== null) notes.push(note)
   notes.push(...rowNotes)
   if (landmarks.rows < m) notes.push(`m lowered from ${m} to the ${landmarks.rows} training rows`)
   if (projection.rows < d) {

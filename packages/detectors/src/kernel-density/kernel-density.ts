@@ -81,10 +81,10 @@ export function fitKernelDensity(
     )
   }
   checkWhole('maximumRows', maximumRows, 1, MAXIMUM_CENTRES)
-  const matrix = checkedTrainingRows(rows)
+  const matrix = checkedTrainingRows(rows, rule.quantileCompat === 'positive-pairs')
   const n = matrix.rows
   const { quantileCompat, quantileRows } = { ...DEFAULT_OPTIONS, ...rule }
-  const { bandwidth, rowsUsed } = chooseBandwidth(
+  const { bandwidth, rowsUsed, note } = chooseBandwidth(
     matrix,
     bandwidthQuantile,
     rng,
@@ -93,6 +93,7 @@ export function fitKernelDensity(
   )
   const notes: string[] = []
   if (rowsUsed < n) notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${n} rows`)
+  if (note !== null) notes.push(note)
   let centres: Matrix
   if (n > maximumRows) {
     centres = takeRows(matrix, sampleWithoutReplacement(n, maximumRows, rng.fork('centres')).sort())
