@@ -38,6 +38,11 @@ describe('evidence', () => {
         .split('\n')
       expect(lines.length).toBeGreaterThanOrEqual(1)
       expect(lines.length).toBeLessThanOrEqual(64)
+      const { kept, of, later } = oddflow.evidencePackets!
+      expect(kept + later).toBe(lines.length)
+      expect(of).toBe(oddflow.flow.packets)
+      // the recording is shorter than what is kept of it
+      expect(kept).toBe(Math.min(64, of))
       for (const line of lines) {
         expect(line).toContain(src_ip)
         expect(line).toContain(dest_ip)

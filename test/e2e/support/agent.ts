@@ -85,9 +85,16 @@ export interface EveEvent {
     rarity: { atMost: number; flows: number } | null
     summary: string
     mode: { component: number; weight: number } | null
-    features: { name: string; value: number; nearest: number; typical: number; gain: number }[]
+    features: {
+      name: string
+      value: number | null
+      nearest: number | null
+      typical: number | null
+      gain: number
+    }[]
     lostInWindow: number
     evidence?: string
+    evidencePackets?: { kept: number; of: number; later: number }
     flow: {
       protocol: string
       source: string
@@ -95,6 +102,7 @@ export interface EveEvent {
       destination: string
       destinationPort: number
       startMicros: number
+      packets: number
       piece: number
     }
     folded?: { count: number }

@@ -8,6 +8,7 @@
  */
 import { communityId } from '@oddflow/flows'
 import { jsonLine } from '@oddflow/program'
+import type { KeptEvidence } from '../evidence/evidence.js'
 import type { AlertEvent } from '../page/api.js'
 import type { Alert } from './alert.js'
 import type { AlertExplanation } from './explain-alert.js'
@@ -33,13 +34,13 @@ const SIGNATURES = {
 
 /**
  * @param iface - the interface's name, null for a file.
- * @param evidence - the file that holds the flow's packets, null where there is none.
+ * @param evidence - the file that holds packets of the flow, and how many; null where there is none.
  */
 export function eveEvent(
   alert: Alert,
   iface: string | null,
   explanation: AlertExplanation,
-  evidence: string | null = null,
+  evidence: KeptEvidence | null = null,
 ): AlertEvent & Record<string, unknown> {
   const { flow, protocol } = alert
   const isIcmp = protocol === ICMP || protocol === ICMPV6
@@ -86,7 +87,7 @@ export function eveEvent(
       ...explanation,
       lostPackets: alert.lostPackets,
       lostInWindow: alert.lostInWindow,
-      ...(evidence === null ? {} : { evidence }),
+      ...(evidence === null ? {} : { evidence: evidence.file, evidencePackets: evidence.packets }),
       ...(alert.folded === null ? {} : { folded: alert.folded }),
     },
   }
@@ -111,7 +112,7 @@ export function encodeEve(
   alert: Alert,
   iface: string | null,
   explanation: AlertExplanation,
-  evidence: string | null = null,
+  evidence: KeptEvidence | null = null,
 ): Uint8Array {
   return new TextEncoder().encode(jsonLine(eveEvent(alert, iface, explanation, evidence)))
 }

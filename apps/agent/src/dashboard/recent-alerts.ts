@@ -99,6 +99,7 @@ const AlertSchema: v.GenericSchema<unknown, AlertEvent> = v.looseObject({
     shadow: v.exactOptional(v.looseObject({ score: number, threshold: v.number(), novel: v.boolean() })),
     lostInWindow: count,
     evidence: v.exactOptional(v.string()),
+    evidencePackets: v.exactOptional(v.looseObject({ kept: count, of: count, later: count })),
     folded: v.exactOptional(v.looseObject({ count, peers: count, services: count })),
   }),
 })

@@ -3,7 +3,8 @@
  * disk space: the oldest file goes for a new one.
  *
  * It never holds up an alert: files are written beside the pipeline, a few wait at most, and what does not fit or
- * cannot be written is counted. A file is whole or not there. An alert that stands for others has none of its own.
+ * cannot be written is counted. A file is whole or not there. What was kept of the last packets reaches back only so far, so
+ * the alert says how many of its flow's packets the file holds. An alert that stands for others has none of its own.
  */
 import { join } from 'node:path'
 import { encodePcap } from '@oddflow/capture'
@@ -20,9 +21,24 @@ export interface EvidenceReport {
   readonly removed: number
 }
 
+export interface KeptEvidence {
+  /** The file's name. */
+  readonly file: string
+  readonly packets: EvidencePackets
+}
+
+export interface EvidencePackets {
+  /** Packets in the file that the verdict knew of. */
+  readonly kept: number
+  /** Packets that the flow had at the verdict. */
+  readonly of: number
+  /** Packets in the file that came after the verdict. */
+  readonly later: number
+}
+
 export interface Evidence {
-  /** The file's name; null where there will be none. */
-  take(alert: Alert): string | null
+  /** null where there will be none. */
+  take(alert: Alert): KeptEvidence | null
   report(): EvidenceReport
   /** Resolves when nothing waits to be written. */
   close(): Promise<void>
@@ -134,7 +150,8 @@ export async function openEvidence(options: EvidenceOptions): Promise<Evidence> 
         .finally(() => {
           waiting--
         })
-      return name
+      const kept = frames.filter(({ timestampMicros }) => timestampMicros <= alert.atMicros).length
+      return { file: name, packets: { kept, of: flow.packets, later: frames.length - kept } }
     },
     report: () => ({ written, skipped, failed, removed }),
     close: () => writing,

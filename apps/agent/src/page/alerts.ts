@@ -14,7 +14,7 @@ export function showAlerts(events: readonly AlertEvent[], onSuppress: (event: Al
 
 function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void): HTMLElement {
   const { oddflow, alert, timestamp } = event
-  const { flow, device, rarity, folded, features, shadow, lostInWindow, evidence } = oddflow
+  const { flow, device, rarity, folded, features, shadow, lostInWindow, evidence, evidencePackets } = oddflow
   const who = device.mac ?? device.address
   return element(
     'article',
@@ -61,7 +61,9 @@ function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void
       lostInWindow > 0
         ? element('p', { class: 'notice' }, `${numberText(lostInWindow)} packets were lost meanwhile`)
         : null,
-      evidence === undefined ? null : element('p', { class: 'faint' }, `packets kept in ${evidence}`),
+      evidence === undefined
+        ? null
+        : element('p', { class: 'faint' }, `packets kept in ${evidence}${keptText(evidencePackets)}`),
     ),
     element(
       'p',
@@ -84,6 +86,13 @@ function shadowText({ novel, score, threshold }: NonNullable<AlertEvent['oddflow
   const verdict = novel ? 'finds it new too' : 'finds it normal'
   const numbers = score === null ? '' : ` (score ${numberText(score)}, threshold ${numberText(threshold)})`
   return `the model as it was trained ${verdict}${numbers}`
+}
+
+function keptText(packets: AlertEvent['oddflow']['evidencePackets']): string {
+  if (packets === undefined) return ''
+  const { kept, of, later } = packets
+  const more = later === 0 ? '' : `, and ${numberText(later)} later`
+  return `: ${numberText(kept)} of ${numberText(of)} up to the verdict${more}`
 }
 
 function featureTable({ oddflow: { features } }: AlertEvent): HTMLElement {

@@ -91,6 +91,8 @@ export interface AlertEvent {
     readonly shadow?: { readonly score: number | null; readonly threshold: number; readonly novel: boolean }
     readonly lostInWindow: number
     readonly evidence?: string
+    /** Packets in that file up to the verdict, of those that the flow had then, and later ones. */
+    readonly evidencePackets?: { readonly kept: number; readonly of: number; readonly later: number }
     readonly folded?: { readonly count: number; readonly peers: number; readonly services: number }
   }
 }

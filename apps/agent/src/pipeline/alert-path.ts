@@ -9,6 +9,7 @@ import type { AlertExplainer } from '../alerts/explain-alert.js'
 import { createFold, type Fold } from '../alerts/fold.js'
 import { type AlertContext, type AlertVerdict, makeAlert } from '../alerts/make-alert.js'
 import type { Suppression } from '../alerts/suppress.js'
+import type { KeptEvidence } from '../evidence/evidence.js'
 import type { FoldSettings } from '../settings.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import type { AlertTotals } from './counters.js'
@@ -21,8 +22,8 @@ export interface AlertPathOptions {
   readonly suppression: Suppression
   /** Asked after `suppression`. */
   readonly alsoSuppresses?: (alert: Alert) => boolean
-  /** Keeps packets of an alert that is given out; the file's name, null where there is none. */
-  readonly keepEvidence?: (alert: Alert) => string | null
+  /** Keeps packets of an alert that is given out; null where there are none. */
+  readonly keepEvidence?: (alert: Alert) => KeptEvidence | null
   /** Every alert that is given out, encoded. */
   readonly onGiven?: (line: Uint8Array) => void
   readonly fold: FoldSettings | null

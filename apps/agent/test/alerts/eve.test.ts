@@ -93,6 +93,17 @@ describe('an event', () => {
     })
   })
 
+  it('names its evidence and what is in it, where there is some', () => {
+    const packets = { kept: 3, of: 12, later: 2 }
+    expect(eveEvent(sampleAlert(), null, NO_EXPLANATION, { file: 'a.pcap', packets }).oddflow).toMatchObject({
+      evidence: 'a.pcap',
+      evidencePackets: packets,
+    })
+    const { oddflow } = eveEvent(sampleAlert(), null, NO_EXPLANATION)
+    expect(oddflow).not.toHaveProperty('evidence')
+    expect(oddflow).not.toHaveProperty('evidencePackets')
+  })
+
   it('has ports, or the type of ICMP', () => {
     expect(eveEvent(sampleAlert(), null, NO_EXPLANATION)).toMatchObject({
       proto: 'TCP',

@@ -79,6 +79,27 @@ describe('each step in turn', async () => {
   })
 })
 
+it('an alert is told how many of its flow are in the file, of how many, and what came later', async () => {
+  const onTrouble = (): void => undefined
+  const at = (timestampMicros: number) => ({ ...frames[0], timestampMicros })
+  const { startMicros } = sampleAlert().flow
+  const times = [0, 100, 250_001, 250_002, 400_000].map((after) => at(startMicros + after))
+  const some = { add() {}, packetsOf: () => ({ frames: times, linkType: 1 }) }
+  const evidence = await openEvidence({
+    files: nodeFileSystem,
+    directory: newFolder(),
+    limitBytes: 10_000,
+    ring: some,
+    onTrouble,
+  })
+  const alert = sampleAlert({ flow: { packets: 12 } })
+  expect(evidence.take(alert)).toEqual({
+    file: `${alert.id}.pcap`,
+    packets: { kept: 3, of: 12, later: 2 },
+  })
+  await evidence.close()
+})
+
 it('what a kill has left half done goes at the next start, and nothing else', async () => {
   const folder = newFolder()
   writeFileSync(join(folder, `${'a'.repeat(32)}.pcap.new`), 'x')
