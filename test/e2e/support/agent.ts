@@ -84,6 +84,7 @@ export interface EveEvent {
     threshold: number
     rarity: { atMost: number; flows: number } | null
     summary: string
+    shadow?: { score: number; threshold: number; novel: boolean; model: string }
     mode: { component: number; weight: number } | null
     features: {
       name: string
