@@ -84,7 +84,8 @@ function positiveBandwidth(
   if (share === 1) {
     const largest = rows.data.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
     const bandwidth = Math.max(1, LEAST_BANDWIDTH_SHARE * largest)
-    return { bandwidth, note: `all rows are equal: the bandwidth is ${bandwidth}` }
+    const which = quantileRows < rows.rows ? `all of a random ${quantileRows} rows` : 'all rows'
+    return { bandwidth, note: `${which} are equal: the bandwidth is ${bandwidth}` }
   }
   const ranked = Math.min(rows.rows, quantileRows)
   const pairs = (ranked * (ranked - 1)) / 2
