@@ -157,7 +157,7 @@ export function checksumOf(saved: SavedModel): string {
 }
 
 function listsOf({ rows, cols, data }: Matrix): number[][] {
-  // JSON has no −0, and nothing here tells it from 0 but the sign of its logarithm, which is 0 too
+  // JSON writes −0 as 0; a learner takes it for 0 too, so what it keeps is what the lines say
   return Array.from({ length: rows }, (_, i) => Array.from(data.subarray(i * cols, (i + 1) * cols)))
 }
 

@@ -3,6 +3,7 @@
  *
  * Each row takes one of these ways:
  *
+ *     too large to learn       disregarded (learnable.ts)
  *     every so many, blindly   kept from learning, for the threshold
  *     found normal             learnt: E-step, M-step, perhaps a place in the reservoir
  *     found novel              dropped, or held until more like it have come in other periods (held-rows.ts), or to be learnt
@@ -15,6 +16,7 @@
 import { exp, log, type Rng } from '@oddflow/core'
 import { isNovel } from '../threshold.js'
 import { confirmHeld } from './held-rows.js'
+import { areUpTo, LARGEST_LEARNABLE } from './learnable.js'
 import type { LearningWork } from './learning-work.js'
 import { responsibilitiesInto } from './mixture-evaluator.js'
 import { addPoint, mixtureOfStatistics, scaleStatistics, totalMass } from './mixture-statistics.js'
@@ -47,7 +49,7 @@ export function takeArrivals(
   rng: Rng,
 ): ArrivalReport {
   const { options, counters, threshold, space } = work
-  const { width } = space
+  const { d, width } = space
   const { scores, points } = work.scored(rows, count)
   const frozenScores = work.frozenScores(rows, count)
   const novel = new Uint8Array(count)
@@ -61,13 +63,17 @@ export function takeArrivals(
     const frozenNovel = isNovel(frozenScores[i]!, work.frozen.threshold)
     if (frozenNovel) report.novelToFrozen++
     const normal = assumeNormal || novel[i] === 0
-    if (step > 0 && counters.arrived++ % step === step - 1) {
+    const isTurn = counters.arrived++ % step === step - 1
+    if (!isLearnable(rows, start, width) || !isLearnable(points, i * d, d)) {
+      report.disregarded++
+      continue
+    }
+    if (isTurn) {
       report.heldBack++
       if (normal) work.calibration.push(rows, start, 0)
       else work.doubtful.push(rows, start, 0)
       continue
     }
-    if (step === 0) counters.arrived++
     const wanted = normal && (assumeNormal || !frozenNovel || options.guard?.shadowAgrees !== true)
     if (wanted && novel[i] === 0) learnt.push(i)
     else if (wanted || options.novel === 'learn') {
@@ -80,7 +86,8 @@ export function takeArrivals(
   }
   report.held = newlyHeld.length
   report.learnt = learnt.length
-  learn(work, rows, points, learnt, rng)
+  if (work.overflowed) work.roundLearnt += learnt.length
+  else work.attempt(() => learn(work, rows, points, learnt, rng))
   if (options.confirmPeriods !== null) {
     for (const i of newlyHeld) report.confirmed += confirmHeld(work, rows, i * width)
   }
@@ -95,7 +102,11 @@ export function takeArrivals(
   return { scores, novel, ...report }
 }
 
-/** The update step for the rows numbered in `chosen`. */
+function isLearnable(numbers: Float64Array, start: number, count: number): boolean {
+  return areUpTo(LARGEST_LEARNABLE, numbers, start, count)
+}
+
+/** The update step for the rows numbered in `chosen`. Throws StatisticsError, the mixture as it was. */
 export function learn(
   work: LearningWork,
   rows: Float64Array,

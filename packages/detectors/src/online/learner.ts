@@ -2,7 +2,7 @@
  * Learner: a model that learns on from what arrives, and can be asked for itself at any time.
  *
  * Rows come in batches of any size; a round ends after so many (learning-round.ts), and only then is a state reached that
- * is kept: a round that the guard refuses is undone, with all that its batches taught. Everything is decided by the
+ * is kept: a round that the guard refuses, or whose sums overflow, is undone, with all that its batches taught. Everything is decided by the
  * rows, their order and batches, and the seed, so the same calls on the same model give the same bytes, on
  * every machine, and a journal of the calls replays them (journal.ts).
  *
@@ -14,10 +14,12 @@ import { scaleRows } from '../scaler.js'
 import type { Threshold } from '../threshold.js'
 import { beginLearning, learningModel } from './begin-learning.js'
 import { type ArrivalReport, takeArrivals } from './learn-arrivals.js'
+import { checkLearnable, checkLearnableModel } from './learnable.js'
 import type { LearnedState, LearningCounters, LearningModel } from './learned-state.js'
 import { checkLearningOptions, type LearningOptions } from './learning-options.js'
 import { convergeRound, endRound, type RoundReport } from './learning-round.js'
 import { LearningWork } from './learning-work.js'
+import { reopenLearning } from './reopen-learning.js'
 
 export interface BeginLearnerOptions {
   /** How to learn; a model that has learnt before goes on as it did, but for what is given here. */
@@ -43,7 +45,10 @@ export interface StepReport extends ArrivalReport {
 }
 
 export interface Learner {
-  /** Takes n × D rows, unscaled. The report's scores are those before anything was learnt of them. */
+  /**
+   * Takes n × D rows, unscaled. The report's scores are those before anything was learnt of them. Rows too large to learn
+   * from (learnable.ts) are disregarded.
+   */
   arrive(rows: Matrix | MatrixLike, options?: ArriveOptions): StepReport
   /** Ends the round that is under way; null when nothing has come since the last. */
   endRound(): RoundReport | null
@@ -55,7 +60,10 @@ export interface Learner {
   saved(): SavedModel
 }
 
-/** Throws ArgumentError for a detector that cannot learn on, and for options that are not as they should be. */
+/**
+ * Throws ArgumentError for a detector that cannot learn on or whose numbers are too large for it, for options that are not
+ * as they should be, and for training or known-novel rows too large to learn from.
+ */
 export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}): Learner {
   const model = learningModel(saved.detector)
   const before = saved.learned ?? null
@@ -76,7 +84,15 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
       )
     }
     checkFinite(matrix, name)
-    return scaleRows(model.scaler, matrix)
+    // −0 is 0 in a journal's line, and a reservoir would keep it
+    return scaleRows(model.scaler, { ...matrix, data: matrix.data.map((value) => value + 0) })
+  }
+  checkLearnableModel(model)
+  const learnable = (rows: Matrix | MatrixLike | undefined, name: string): Matrix | null => {
+    if (rows === undefined) return null
+    const matrix = scaled(rows, name)
+    checkLearnable(matrix, name)
+    return matrix
   }
   const options = checkLearningOptions({ ...before?.options, ...given.learning })
   const first: LearnedState =
@@ -84,10 +100,10 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
       ? beginLearning(saved, {
           options,
           seed: given.seed ?? 1,
-          trainingRows: given.trainingRows === undefined ? null : scaled(given.trainingRows, 'trainingRows'),
-          knownNovel: given.knownNovel === undefined ? null : scaled(given.knownNovel, 'knownNovel'),
+          trainingRows: learnable(given.trainingRows, 'trainingRows'),
+          knownNovel: learnable(given.knownNovel, 'knownNovel'),
         })
-      : { ...before, options }
+      : reopenLearning(before, model, options)
   let committed: SavedModel = { ...saved, learned: first }
   let work = new LearningWork(model, saved.threshold, first)
 
@@ -138,7 +154,7 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
         for (const key of COUNTED) total[key] += part[key]
         i += count
         if (work.roundArrivals >= options.roundRows) rounds.push(finishRound())
-        else if (options.method === 2) convergeRound(work)
+        else if (options.method === 2) work.attempt(() => convergeRound(work))
       }
       return { ...total, rounds }
     },

@@ -34,38 +34,48 @@ export interface RoundReport {
   readonly landmarks: number
   readonly bandwidth: number | null
   readonly threshold: number
-  /** Share of the known-novel rows that pass for normal, and of the known-normal ones that pass for novel. */
+  /** Share of the known-novel rows that pass for normal, and of the known-normal ones that pass for novel; 0 after an overflow. */
   readonly lifted: number
   readonly moved: number
-  /** Whether the guard had it undone. */
+  /** Whether it is undone, … */
   readonly refused: boolean
+  /** … and why: what the guard says, or sums that have left the finite numbers; null otherwise. */
+  readonly reason: 'guard' | 'overflow' | null
 }
 
-/** Everything but what the guard says; `work` is changed. */
+/** Everything but the undoing; `work` is changed. */
 export function endRound(work: LearningWork, rng: Rng): RoundReport {
   const { counters, options } = work
   const counts: ComponentCounts = { added: 0, removed: 0, merged: 0 }
   const round = counters.rounds + 1
-  const sketch = updateSketch(work, round, rng)
-  const added = learnPending(work, counts, rng)
-  const { steps, converged } = convergeRound(work)
-  removeDead(work, counts)
-  updateGuardTables(work)
-  updateThreshold(work)
+  let sketch: SketchChange = 'kept'
+  let added = 0
+  let convergence = { steps: 0, converged: false }
+  const taught = work.roundLearnt + work.pending.count
+  work.attempt(() => {
+    sketch = updateSketch(work, round, rng)
+    added = learnPending(work, counts, rng)
+    convergence = convergeRound(work)
+    removeDead(work, counts)
+    updateGuardTables(work)
+    updateThreshold(work)
+  })
+  const { steps, converged } = convergence
   counters.rounds = round
-  counters.learnt += work.roundLearnt
+  // what was to be learnt in a round that is undone is refused, however far it came
+  counters.learnt += work.overflowed ? taught : work.roundLearnt
   counters.componentsAdded += counts.added
   counters.componentsRemoved += counts.removed
   counters.componentsMerged += counts.merged
-  if (sketch !== 'kept') counters.sketchUpdates++
+  if ((sketch as SketchChange) !== 'kept') counters.sketchUpdates++
   work.roundArrivals = 0
   work.roundAssumed = true
   work.roundLearnt = 0
-  const normal = knownScores(work, work.knownNormal)
-  const lifted = shareThatIs(true, knownScores(work, work.knownNovel), passingScore(normal))
-  const moved = shareThatIs(false, normal, work.threshold.value)
+  const { lifted, moved } = work.overflowed ? { lifted: 0, moved: 0 } : knownShares(work)
   const { guard } = options
   const embedding = 'embedding' in work.model ? work.model.embedding : null
+  const isAgainst = guard !== null && (lifted > guard.lifted || moved > guard.moved)
+  const reason = work.overflowed ? 'overflow' : isAgainst ? 'guard' : null
   return {
     round,
     emSteps: steps,
@@ -80,11 +90,12 @@ export function endRound(work: LearningWork, rng: Rng): RoundReport {
     threshold: work.threshold.value,
     lifted,
     moved,
-    refused: guard !== null && (lifted > guard.lifted || moved > guard.moved),
+    refused: reason !== null,
+    reason,
   }
 }
 
-/** EM to convergence: Method 1 once a round, Method 2 after each arrival too. */
+/** EM to convergence: Method 1 once a round, Method 2 after each arrival too. Throws StatisticsError, `work` as it was. */
 export function convergeRound(work: LearningWork): { readonly steps: number; readonly converged: boolean } {
   const { model, regularisation } = work
   const em = 'embedding' in model ? model.parameters.em : model.parameters
@@ -102,6 +113,14 @@ export function convergeRound(work: LearningWork): { readonly steps: number; rea
   work.statistics = copyStatistics(statistics)
   work.mixture = mixture
   return { steps, converged }
+}
+
+function knownShares(work: LearningWork): Pick<RoundReport, 'lifted' | 'moved'> {
+  const normal = knownScores(work, work.knownNormal)
+  return {
+    lifted: shareThatIs(true, knownScores(work, work.knownNovel), passingScore(normal)),
+    moved: shareThatIs(false, normal, work.threshold.value),
+  }
 }
 
 function knownScores(work: LearningWork, rows: Matrix): Float64Array {

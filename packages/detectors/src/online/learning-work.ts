@@ -22,7 +22,12 @@ import type { WeightedPoints } from './incremental-em.js'
 import type { LearnedState, LearningCounters, LearningModel } from './learned-state.js'
 import type { CheckedLearningOptions } from './learning-options.js'
 import { createMixtureEvaluator, type MixtureEvaluator } from './mixture-evaluator.js'
-import { copyStatistics, type LearningMixture, type MixtureStatistics } from './mixture-statistics.js'
+import {
+  copyStatistics,
+  type LearningMixture,
+  type MixtureStatistics,
+  StatisticsError,
+} from './mixture-statistics.js'
 import { createPointScorer, type PointScorer, type PointSpace } from './point-space.js'
 import { RowBuffer } from './row-buffer.js'
 import type { Sketch } from './sketch-update.js'
@@ -69,6 +74,8 @@ export class LearningWork {
   roundLearnt = 0
   /** Whether all of them were said to be normal. */
   roundAssumed = true
+  /** Whether sums have left the finite numbers in this round, which is undone at its end; until then nothing more is learnt. */
+  overflowed = false
   /** Points of the reservoir's rows, place by place. */
   reservoirPoints: Float64Array
 
@@ -139,6 +146,19 @@ export class LearningWork {
   get evaluator(): MixtureEvaluator {
     this.#evaluator ??= createMixtureEvaluator(this.mixture)
     return this.#evaluator
+  }
+
+  /** Does what may change the mixture. false, and `overflowed`, where its statistics are not finite, now or before. */
+  attempt(change: () => void): boolean {
+    if (this.overflowed) return false
+    try {
+      change()
+      return true
+    } catch (error) {
+      if (!(error instanceof StatisticsError)) throw error
+      this.overflowed = true
+      return false
+    }
   }
 
   /** After the embedding or the guard has changed. */

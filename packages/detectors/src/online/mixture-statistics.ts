@@ -226,9 +226,14 @@ export function withComponent(
   return out
 }
 
+/** Sums that have left the finite numbers: no mixture can be made of them. */
+export class StatisticsError extends Error {
+  override readonly name = 'StatisticsError'
+}
+
 /**
  * The mixture that the statistics make: the M-step. Every covariance is positive definite: one that rounding has
- * spoilt gets as little more on its diagonal as it takes.
+ * spoilt gets as little more on its diagonal as it takes. Throws StatisticsError for statistics that are not finite.
  */
 export function mixtureOfStatistics(
   { covarianceType, d, masses, means, scatters }: MixtureStatistics,
@@ -237,6 +242,7 @@ export function mixtureOfStatistics(
   const k = masses.length
   let total = 0
   for (let j = 0; j < k; j++) total += masses[j]! + EMPTY_MASS
+  for (const numbers of [masses, means, scatters]) checkAllFinite(numbers)
   const weights = Float64Array.from(masses, (mass) => (mass + EMPTY_MASS) / total)
   const centres: Matrix = matrixOf(k, d, means.slice())
   if (covarianceType === 'diagonal') {
@@ -244,6 +250,9 @@ export function mixtureOfStatistics(
       const mass = masses[Math.floor(at / d)]! + EMPTY_MASS
       return 1 / Math.sqrt(scatter / mass + regularisation)
     })
+    for (const factor of precisionCholesky) {
+      if (!(factor > 0)) throw new StatisticsError('statistics of a mixture: not finite')
+    }
     return { covarianceType, weights, means: centres, precisionCholesky }
   }
   const precisionCholesky = new Float64Array(k * d * d)
@@ -254,11 +263,19 @@ export function mixtureOfStatistics(
     do {
       for (let at = 0; at < d * d; at++) covariance[at] = scatters[j * d * d + at]! / mass
       for (let a = 0; a < d; a++) covariance[a * d + a]! += extra
+      // more on the diagonal makes everything positive definite but what is not finite
+      checkAllFinite(covariance)
       extra = raised(extra, covariance, d)
     } while (!choleskyInto(covariance, 0, d, precisionCholesky, j * d * d))
     invertLowerInPlace(precisionCholesky, j * d * d, d)
   }
   return { covarianceType, weights, means: centres, precisionCholesky }
+}
+
+function checkAllFinite(numbers: Float64Array): void {
+  for (let i = 0; i < numbers.length; i++) {
+    if (!Number.isFinite(numbers[i]!)) throw new StatisticsError('statistics of a mixture: not finite')
+  }
 }
 
 /** The next that is tried, from a few units in the last place of the largest variance on. */

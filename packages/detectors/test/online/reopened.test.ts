@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import type { LearnedState, LearningOptions, SavedModel } from '../../src/index.js'
+import { createLearner, decodeModelFile, encodeModelFile } from '../../src/index.js'
+import { totalMass } from '../../src/online/mixture-statistics.js'
+import { sampleModel, sampleRows } from '../model-file/sample.js'
+
+const KINDS = [
+  { detector: 'oc-kjl-qs' },
+  { detector: 'oc-nystrom' },
+  { detector: 'gmm' },
+  { detector: 'gmm', covariance: 'diagonal' },
+] as const
+
+/** All mass there is: of the base, and what the reservoir's rows weigh. */
+const known = ({ base, reservoir }: LearnedState) =>
+  totalMass(base) + reservoir.numbers.reduce((sum, weight) => sum + weight, 0)
+
+function learnt(saved: SavedModel, learning: LearningOptions, seed: number, rows: number) {
+  const learner = createLearner(saved, { learning })
+  const before = totalMass(learner.saved().learned!.statistics)
+  const report = learner.arrive(sampleRows(seed, rows), { assumeNormal: true })
+  learner.endRound()
+  const after = learner.saved()
+  expect(report.rounds.every(({ refused }) => !refused)).toBe(true)
+  const { learnt: counted, componentsRemoved: removed } = learner.counters
+  return { after, before, mass: totalMass(after.learned!.statistics), counted, removed }
+}
+
+describe.each(KINDS)('a learned state under other options, %o', (options) => {
+  const first = learnt(
+    sampleModel(options),
+    { roundRows: 50, reservoirRows: 300, guard: null, calibrationRows: 100 },
+    5,
+    500,
+  )
+
+  it('forgets no row for a smaller reservoir', () => {
+    const smaller = { reservoirRows: 10, calibrationRows: 10, heldRows: 1 }
+    const opened = createLearner(first.after, { learning: smaller })
+    const reopened = opened.saved().learned!
+    expect(reopened.reservoir.rows.rows).toBe(10)
+    expect(reopened.calibration.rows).toBe(10)
+    expect(known(reopened)).toBeCloseTo(known(first.after.learned!), 6)
+    // what it begins with is a file that reads back
+    expect(decodeModelFile(encodeModelFile(opened.saved()))).toEqual(opened.saved())
+    const second = learnt(first.after, smaller, 6, 300)
+    expect(second.before).toBe(first.mass)
+    expect(second.counted).toBeGreaterThan(first.counted)
+    // less than a row goes with each component that dies
+    const expected = first.mass + second.counted - first.counted
+    expect(Math.abs(second.mass - expected)).toBeLessThanOrEqual(second.removed + first.removed + 1e-3)
+  })
+
+  it('is the same for the same options', () => {
+    expect(encodeModelFile(createLearner(first.after).saved())).toEqual(encodeModelFile(first.after))
+  })
+
+  it('keeps the last rows alone for a window', () => {
+    const { mass } = learnt(first.after, { forgetting: { kind: 'window', rows: 40 } }, 7, 200)
+    expect(mass).toBeLessThanOrEqual(40 + 1e-6)
+  })
+})
