@@ -2,14 +2,15 @@
  * The learned state in a model file: one more piece of metadata, `learned`, and tensors whose names begin so.
  *
  * Files of models that do not learn on have neither and are what they were. What is read is checked like everything
- * else: shapes against the model's, finite numbers, masses that are not negative, counters that are whole, and the
- * frozen model within by its own detector's check.
+ * else: shapes against the model's, numbers that learning can go on with (learnable.ts), statistics that rows could have
+ * made (learned-statistics.ts), counters that are whole, and the frozen model within by its own detector's check.
  */
 import { ArgumentError, FormatError, type Matrix, type Tensor } from '@oddflow/core'
 import { checkModel } from '../check-model.js'
 import { failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from '../check-parts.js'
 import type { Fields } from '../model-fields.js'
 import { learningModel, mixtureOfModel, reservoirCapacity } from '../online/begin-learning.js'
+import { checkLearnableModel, LARGEST_KEPT } from '../online/learnable.js'
 import {
   type LearnedState,
   type LearningCounters,
@@ -18,12 +19,13 @@ import {
 } from '../online/learned-state.js'
 import { checkLearningOptions } from '../online/learning-options.js'
 import { freshCapacity } from '../online/learning-work.js'
-import { type MixtureStatistics, scatterSize } from '../online/mixture-statistics.js'
+import type { MixtureStatistics } from '../online/mixture-statistics.js'
 import { MAXIMUM_REFERENCE_ROWS } from '../online/poisoning-guard.js'
 import type { RowEntries } from '../online/row-buffer.js'
 import { DETECTORS } from '../registry.js'
 import { checkSameFields } from '../same-fields.js'
 import { checkThreshold } from '../threshold.js'
+import { checkStatistics, numbersUpTo, rowsAt } from './learned-statistics.js'
 import {
   int32Tensor,
   type ModelFileParts,
@@ -33,6 +35,13 @@ import {
 } from './parts.js'
 
 const FROZEN = 'learned.frozen.'
+
+/** Of things that are counted one by one, with room to go on counting. */
+const MOST_COUNTED = 2 ** 52
+/** Of a shift of log-densities. */
+const LARGEST_SHIFT = 1e150
+/** Of a number drawn from N(0, 1); beyond 40 there is none in float64. */
+const LARGEST_NORMAL = 100
 
 export function encodeLearned(state: LearnedState): ModelFileParts {
   const { frozen, statistics, base } = state
@@ -149,22 +158,33 @@ export function decodeLearned(file: ModelFileReader, model: LearningModel): Lear
 /** Throws ArgumentError or FormatError whose field begins with `learned`. */
 export function checkLearned(value: unknown, model: LearningModel): LearnedState {
   const s = fieldsAt(value, 'learned')
+  checkLearnableModel(model)
   if (s.version !== 1) failField('learned.version', '1', s.version)
   const options = checkOptions(s.options)
   checkSameFields(s.options, options, 'learned.options')
   const frozen = checkFrozen(s.frozen, model)
   const D = model.fitReport.dimension
-  const reservoirSeen = wholeAt(s.reservoirSeen, 'learned.reservoirSeen')
+  const reservoirSeen = countAt(s.reservoirSeen, 'learned.reservoirSeen')
   const capacity = reservoirCapacity(options.reservoirRows, options.forgetting)
   const reservoir = checkEntries(s.reservoir, 'learned.reservoir', 'learned.reservoirWeights', D, capacity)
   for (const weight of reservoir.numbers) {
     if (!(weight > 0)) failField('learned.reservoirWeights', 'positive numbers', weight)
+    rowsAt(weight, 'learned.reservoirWeights')
   }
   const held = checkEntries(s.held, 'learned.held', 'learned.heldPeriods', D, options.heldRows)
   for (const period of held.numbers) wholeAt(period, 'learned.heldPeriods')
   const rows = (name: 'calibration' | 'doubtful' | 'fresh' | 'knownNormal' | 'knownNovel', most: number) =>
     checkRows(s[name], `learned.${name}`, D, most)
   const seed = wholeAt(s.seed, 'learned.seed')
+  const densityShift = finiteAt(s.densityShift, 'learned.densityShift')
+  if (Math.abs(densityShift) > LARGEST_SHIFT) {
+    failField('learned.densityShift', `a size of up to ${LARGEST_SHIFT}`, densityShift)
+  }
+  const knownNormal = rows('knownNormal', MAXIMUM_REFERENCE_ROWS)
+  const knownNovel = rows('knownNovel', MAXIMUM_REFERENCE_ROWS)
+  if (options.guard !== null && knownNormal.rows + knownNovel.rows === 0) {
+    failField('learned.knownNormal', 'known rows, normal or novel, where there is a guard', 'none')
+  }
   return {
     version: 1,
     options,
@@ -172,8 +192,8 @@ export function checkLearned(value: unknown, model: LearningModel): LearnedState
     counters: checkCounters(s.counters),
     statistics: checkStatistics(s.statistics, 'learned.statistics', model, true),
     base: checkStatistics(s.base, 'learned.base', model, false),
-    unseenRows: notNegative(s.unseenRows, 'learned.unseenRows'),
-    densityShift: finiteAt(s.densityShift, 'learned.densityShift'),
+    unseenRows: rowsAt(s.unseenRows, 'learned.unseenRows'),
+    densityShift,
     random: checkRandom(s.random, model),
     origins: checkOrigins(s.origins, model, frozen.detector),
     reservoir,
@@ -182,8 +202,8 @@ export function checkLearned(value: unknown, model: LearningModel): LearnedState
     doubtful: rows('doubtful', options.calibrationRows),
     fresh: rows('fresh', freshCapacity(options)),
     held,
-    knownNormal: rows('knownNormal', MAXIMUM_REFERENCE_ROWS),
-    knownNovel: rows('knownNovel', MAXIMUM_REFERENCE_ROWS),
+    knownNormal,
+    knownNovel,
     frozen,
   }
 }
@@ -203,6 +223,7 @@ function checkFrozen(value: unknown, model: LearningModel): LearnedState['frozen
   let detector: LearningModel
   try {
     detector = learningModel(checkModel(f.detector))
+    checkLearnableModel(detector)
   } catch (error) {
     throw prefixed(error)
   }
@@ -241,34 +262,6 @@ function prefixed(error: unknown): unknown {
   return new ArgumentError(`learned.frozen: ${error.message.replace(/^model(-file)?: /, '')}`, field)
 }
 
-function checkStatistics(
-  value: unknown,
-  field: string,
-  model: LearningModel,
-  filled: boolean,
-): MixtureStatistics {
-  const s = fieldsAt(value, field)
-  const { covarianceType, means: centres } = mixtureOfModel(model)
-  const { rows: k, cols: d } = centres
-  const size = scatterSize(covarianceType, d)
-  const masses = numbersAt(s.masses, `${field}.masses`)
-  const means = numbersAt(s.means, `${field}.means`)
-  const scatters = numbersAt(s.scatters, `${field}.scatters`)
-  if (masses.length !== k) failField(`${field}.masses`, `${k} numbers, one per component`, masses.length)
-  if (means.length !== k * d) failField(`${field}.means`, `${k * d} numbers`, means.length)
-  if (scatters.length !== k * size) failField(`${field}.scatters`, `${k * size} numbers`, scatters.length)
-  let total = 0
-  for (const mass of masses) total += notNegative(mass, `${field}.masses`)
-  if (filled && !(total > 0 && Number.isFinite(total))) failField(`${field}.masses`, 'a positive sum', total)
-  scatters.forEach((scatter, at) => {
-    const row = Math.floor((at % size) / d)
-    const col = at % d
-    if (size === d || row === col) notNegative(scatter, `${field}.scatters`)
-    else if (col > row && scatter !== 0) failField(`${field}.scatters`, 'zeros above the diagonal', scatter)
-  })
-  return { covarianceType, d, masses, means, scatters }
-}
-
 function checkRandom(value: unknown, model: LearningModel): Matrix | null {
   if (!('embedding' in model) || model.embedding.kind !== 'kjl') {
     if (value !== null) failField('learned.random', 'none without KJL', value)
@@ -278,6 +271,12 @@ function checkRandom(value: unknown, model: LearningModel): Matrix | null {
   const { projection } = model.embedding
   if (random.rows !== projection.rows || random.cols !== projection.cols) {
     failField('learned.random', `${projection.rows} × ${projection.cols}`, `${random.rows} × ${random.cols}`)
+  }
+  numbersUpTo(LARGEST_NORMAL, random.data, 'learned.random')
+  for (let r = 0; r < random.rows; r++) {
+    const row = random.data.subarray(r * random.cols, (r + 1) * random.cols)
+    if (row.every((number) => number === 0))
+      failField('learned.random', 'rows that are not all 0', `row ${r}`)
   }
   return random
 }
@@ -319,18 +318,23 @@ function checkRows(value: unknown, field: string, width: number, most: number): 
   const rows = matrixAt(value, field)
   if (rows.cols !== width) failField(field, `${width} columns`, rows.cols)
   if (rows.rows > most) failField(field, `at most ${most} rows`, rows.rows)
+  numbersUpTo(LARGEST_KEPT, rows.data, field)
   return rows
 }
 
 function checkCounters(value: unknown): LearningCounters {
   const given = fieldsAt(value, 'learned.counters')
   const counters = Object.fromEntries(
-    Object.keys(NO_COUNTERS).map((key) => [key, wholeAt(given[key], `learned.counters.${key}`)]),
+    Object.keys(NO_COUNTERS).map((key) => {
+      // a period is whatever number the caller has for it
+      const countOf = key === 'lastPeriod' ? wholeAt : countAt
+      return [key, countOf(given[key], `learned.counters.${key}`)]
+    }),
   )
   return counters as unknown as LearningCounters
 }
 
-function notNegative(value: unknown, field: string): number {
-  const number = finiteAt(value, field)
-  return number >= 0 ? number : failField(field, 'numbers of 0 or more', number)
+function countAt(value: unknown, field: string): number {
+  const count = wholeAt(value, field)
+  return count <= MOST_COUNTED ? count : failField(field, `at most ${MOST_COUNTED}`, count)
 }

@@ -19,7 +19,13 @@ import { confirmHeld } from './held-rows.js'
 import { areUpTo, LARGEST_LEARNABLE } from './learnable.js'
 import type { LearningWork } from './learning-work.js'
 import { responsibilitiesInto } from './mixture-evaluator.js'
-import { addPoint, mixtureOfStatistics, scaleStatistics, totalMass } from './mixture-statistics.js'
+import {
+  addPoint,
+  LEAST_SCALED_MASS,
+  mixtureOfStatistics,
+  scaleStatistics,
+  totalMass,
+} from './mixture-statistics.js'
 
 /** A verdict on each row as it came, and what was done. */
 export interface ArrivalReport {
@@ -155,7 +161,8 @@ function forget(work: LearningWork, count: number): void {
   scaleStatistics(work.base, factor)
   work.unseenRows *= factor
   const { numbers, count: kept } = work.reservoir
-  for (let i = 0; i < kept; i++) numbers[i] = numbers[i]! * factor
+  // a weight of 0 would be no row's
+  for (let i = 0; i < kept; i++) numbers[i] = Math.max(LEAST_SCALED_MASS, numbers[i]! * factor)
 }
 
 const LOG_2 = log(2)

@@ -104,6 +104,12 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
           knownNovel: learnable(given.knownNovel, 'knownNovel'),
         })
       : reopenLearning(before, model, options)
+  if (options.guard !== null && first.knownNormal.rows + first.knownNovel.rows === 0) {
+    throw new ArgumentError(
+      'learning.guard: no rows are known that a round could be judged by; give knownNovel, or guard: null',
+      'learning.guard',
+    )
+  }
   let committed: SavedModel = { ...saved, learned: first }
   let work = new LearningWork(model, saved.threshold, first)
 

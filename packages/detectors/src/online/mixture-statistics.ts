@@ -183,10 +183,19 @@ export function addComponent(
   }
 }
 
+/** What a mass may be scaled down to; below it is none, lest digits of the scatter be left when those of the mass are gone. */
+export const LEAST_SCALED_MASS = 1e-200
+
 /** Every row counts `factor` times what it counted: forgetting, where that is below 1. */
 export function scaleStatistics({ masses, scatters }: MixtureStatistics, factor: number): void {
   for (let j = 0; j < masses.length; j++) masses[j] = masses[j]! * factor
   for (let i = 0; i < scatters.length; i++) scatters[i] = scatters[i]! * factor
+  const size = scatters.length / masses.length
+  for (let j = 0; j < masses.length; j++) {
+    if (masses[j]! >= LEAST_SCALED_MASS) continue
+    masses[j] = 0
+    scatters.fill(0, j * size, (j + 1) * size)
+  }
 }
 
 /** The components whose numbers stand in `kept`, in that order. */

@@ -113,6 +113,89 @@ describe('a model file with learned state', () => {
     expect(refusal({ tensors: { 'learned.more': f64([1], 1) } })?.message).toContain('no such tensor')
   })
 
+  it.each([
+    ['base.means', 0, 1e200],
+    ['statistics.means', 1, -1e150],
+    ['statistics.masses', 0, 1e308],
+    ['base.masses', 0, 1e16],
+    ['base.scatters', 0, 1e308],
+    ['statistics.scatters', 2, 1e12],
+    ['statistics.scatters', 2, -1e308],
+    ['reservoirWeights', 0, 1e308],
+    ['reservoir', 0, 1e200],
+    ['fresh', 0, 1e308],
+    ['knownNovel', 0, -1e308],
+    ['knownNormal', 0, 1e160],
+    ['random', 0, 1e308],
+    ['frozen.mixture.means', 0, 1e200],
+    ['frozen.mixture.precisionCholesky', 0, 1e-200],
+    ['frozen.embedding.projection', 0, 1e300],
+    ['frozen.embedding.landmarks', 0, 1e200],
+  ])('is refused with learned.%s[%d] = %d', (name, at, value) => {
+    const said = refusal({ tensors: spoilt(`learned.${name}`, at, value) })
+    expect(said?.field).toContain(`learned.${name}`)
+    expect(said?.message).toContain(name.replace('frozen.', ''))
+  })
+
+  it('is refused with a scatter of no mass', () => {
+    expect(refusal({ tensors: spoilt('learned.base.masses', 0, 0) })?.field).toBe('learned.base.scatters')
+  })
+
+  it('is refused with a random matrix of zeros', () => {
+    const tensor = file.tensors.get('learned.random')!
+    const zeros = { ...tensor, data: new Float64Array(tensor.data.length) } as Tensor
+    expect(refusal({ tensors: { 'learned.random': zeros } })?.field).toBe('learned.random')
+  })
+
+  it('is refused with a guard that knows of no rows', () => {
+    const empty = f64([0, 3])
+    const tensors = { 'learned.knownNormal': empty, 'learned.knownNovel': empty }
+    const guard = { lifted: 0.02, moved: 0.1, shadowAgrees: false }
+    const change = (h: Record<string, unknown>) => Object.assign(h.options as object, { guard })
+    expect(refusal({ tensors, head: change })?.field).toBe('learned.knownNormal')
+    expect(refusal({ tensors })).toBeNull()
+    const matrix = { rows: 0, cols: 3, data: new Float64Array(0) }
+    const without = { ...saved, learned: { ...saved.learned!, knownNormal: matrix, knownNovel: matrix } }
+    expect(() => createLearner(without, { learning: { guard } })).toThrow(/learning.guard: no rows are known/)
+  })
+
+  it.each([
+    ['unseenRows', 1e308],
+    ['densityShift', 1e308],
+    ['densityShift', -1e200],
+    ['reservoirSeen', Number.MAX_SAFE_INTEGER],
+  ])('is refused with %s = %d', (key, value) => {
+    expect(refusal({ head: (h) => Object.assign(h, { [key]: value }) })?.field).toBe(`learned.${key}`)
+  })
+
+  it('is refused with a counter that is near its end, not with a late period', () => {
+    const last = Number.MAX_SAFE_INTEGER
+    const change = (key: string) => (h: Record<string, unknown>) =>
+      Object.assign(h.counters as object, { [key]: last })
+    expect(refusal({ head: change('arrived') })?.field).toBe('learned.counters.arrived')
+    expect(refusal({ head: change('lastPeriod') })).toBeNull()
+  })
+
+  it('reads back after long forgetting, when next to nothing is left of old rows', () => {
+    const learner = createLearner(sampleModel({ detector: 'gmm' }), {
+      learning: {
+        roundRows: 7000,
+        guard: null,
+        calibrationShare: 0,
+        reservoirRows: 1500,
+        forgetting: { kind: 'exponential', halfLifeRows: 10 },
+      },
+    })
+    for (const rows of [1500, 7000]) {
+      learner.arrive(sampleRows(4, rows), { assumeNormal: true })
+      learner.endRound()
+    }
+    const { reservoir } = learner.saved().learned!
+    expect(Math.min(...reservoir.numbers)).toBe(1e-200)
+    const long = encodeModelFile(learner.saved())
+    expect(encodeModelFile(decodeModelFile(long))).toEqual(long)
+  })
+
   it('is refused with a head that is not as it is written', () => {
     expect(refusal({ head: (h) => Object.assign(h, { version: 2 }) })?.field).toBe('learned.version')
     expect(refusal({ head: (h) => Object.assign(h, { zz: 1 }) })?.message).toContain('zz')
