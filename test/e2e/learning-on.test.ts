@@ -67,6 +67,7 @@ describe('update', () => {
   it('undoes by replaying less, and goes on in its own place', async () => {
     const none = await succeeds(['replay', model, at('b.jsonl'), '-o', at('e.oddflow'), '--steps', '0'])
     expect(none.stdout).toContain('after 0 steps')
+    expect(readFileSync(at('e.oddflow'))).toEqual(readFileSync(model))
     await succeeds(['update', at('c.oddflow'), normal, '-o', at('c.oddflow'), '--assume-normal'])
     expect(readFileSync(at('c.oddflow'))).not.toEqual(readFileSync(at('b.oddflow')))
   })
@@ -97,12 +98,67 @@ describe('update', () => {
     ['--round-rows 0', /--round-rows: expected a whole number from 1/],
     ['--guard-lifted 2', /--guard-lifted: expected a number from 0 to 1/],
     ['--no-guard --guard-moved 0.5', /--guard-moved: does not apply with --no-guard/],
+    ['--no-guard --known-novel novel.npy', /--known-novel: does not apply with --no-guard/],
+    ['--assume-normal --shadow-agrees', /--shadow-agrees: does not apply with --assume-normal/],
+    ['--window 100 --reservoir-rows 50', /--reservoir-rows: with --window/],
     ['--sketch keep --sketch-rows 3', /--sketch-rows: with --sketch keep/],
     ['--method 3', /--method.*1, 2/],
     ['--known-novel novel.pcap', /--known-novel novel.pcap: expected feature rows/],
   ])('refuses %s', async (flags, says) => {
     const args = ['update', model, normal, '-o', at('never.oddflow'), ...flags.split(' ')]
     await refuses(args, { code: 2, says, folder })
+  })
+
+  it('says that the guard stays off, and turns it on again', async () => {
+    await succeeds(['update', model, normal, '-o', at('off.oddflow'), '--no-guard'])
+    const again = await succeeds(['update', at('off.oddflow'), normal, '-o', at('off2.oddflow')])
+    expect(again.stderr).toContain('the guard is off')
+    expect((await succeeds(['inspect', at('off2.oddflow')])).stdout).toContain('the guard, which is off')
+    const on = await succeeds(['update', at('off2.oddflow'), normal, '-o', at('on.oddflow'), '--defaults'])
+    expect(on.stderr).not.toContain('the guard is off')
+  })
+
+  it('gives the reason of what its bounds are, given or not, when it undoes a round', async () => {
+    await succeeds(['extract', flood, '--model', model, '-o', at('novel.npy')])
+    for (const flags of [[], ['--guard-lifted', '0.02']]) {
+      const out = at(`why${flags.length}.oddflow`)
+      const known = ['--assume-normal', '--known-novel', at('novel.npy'), '--format', 'json']
+      const run = await succeeds(['update', model, flood, '-o', out, ...known, ...flags])
+      const [line] = jsonLines<{ roundReports: { refused: boolean; lifted: number; moved: number }[] }>(run)
+      const refused = line!.roundReports.filter((round) => round.refused)
+      expect(refused.length).toBeGreaterThan(0)
+      expect(run.stderr.includes('rows that must stay novel')).toBe(
+        refused.some(({ lifted }) => lifted > 0.02),
+      )
+      expect(run.stderr.includes('rows known to be normal')).toBe(refused.some(({ moved }) => moved > 0.1))
+    }
+  })
+
+  it('leaves a journal that is there alone', async () => {
+    const args = ['update', model, normal, '-o', at('never.oddflow'), '--journal', at('b.jsonl')]
+    await refuses(args, { code: 2, says: /--journal .*b\.jsonl: is there already/, folder })
+  })
+
+  it.each([
+    ['an empty journal', () => '', [], /empty/],
+    ['more steps than there are', (text: string) => text, ['--steps', '99'], /expected 99 steps or more/],
+    ['a missing step', (text: string) => lineGone(text, 1), [], /line 2, step: expected step 1, found 2/],
+    [
+      'a count that is not so',
+      (text: string) => text.replace(/"learnt":(\d+)/, '"learnt":1$1'),
+      [],
+      /line 2, learnt/,
+    ],
+    [
+      'checksums taken out',
+      (text: string) => text.replace(/"model":"[0-9a-f]+"}$/gm, '"model":null}'),
+      [],
+      /checksum/,
+    ],
+  ] as const)('refuses %s', async (_, change, flags, says) => {
+    writeFileSync(at('changed.jsonl'), change(readFileSync(at('b.jsonl'), 'utf8')))
+    const args = ['replay', model, at('changed.jsonl'), '-o', at('never.oddflow'), ...flags]
+    await refuses(args, { code: 1, says, folder })
   })
 
   it('refuses a journal of another model, and one that is none', async () => {
@@ -126,3 +182,10 @@ describe('drift', () => {
     expect(jsonLines<DriftLine>(same)[0]!.novelShare).toBeLessThan(aged!.novelShare)
   })
 })
+
+function lineGone(text: string, line: number): string {
+  return text
+    .split('\n')
+    .filter((_, i) => i !== line)
+    .join('\n')
+}

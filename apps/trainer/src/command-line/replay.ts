@@ -15,8 +15,8 @@ export function replayCommand(): Command {
       'after',
       `
 Examples:
-  oddflow replay camera.oddflow may.jsonl -o again.oddflow
-  oddflow replay camera.oddflow may.jsonl -o undone.oddflow --steps 12`,
+  oddflow replay camera.oddflow may-3.jsonl -o again.oddflow
+  oddflow replay camera.oddflow may-3.jsonl -o undone.oddflow --steps 12`,
     )
     .action(async (model: string, journal: string, options) =>
       (await import('../commands/replay.js')).replay(model, journal, options),

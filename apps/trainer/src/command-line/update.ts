@@ -34,7 +34,11 @@ export function updateCommand(): Command {
       whole,
     )
     .option('--confirm-rows <count>', 'and were so many (default: 10)', whole)
-    .option('--maximum-components <count>', 'Gaussians that there may be (default: 20)', whole)
+    .option(
+      '--maximum-components <count>',
+      'Gaussians that there may be, those that there are aside (default: 20)',
+      whole,
+    )
     .addOption(
       new Option('--sketch <policy>', 'landmarks when something new is learnt (default: grow)').choices([
         'keep',
@@ -48,8 +52,9 @@ export function updateCommand(): Command {
     .option('--guard-lifted <share>', 'known-novel rows that may come to pass (default: 0.02)', number)
     .option('--guard-moved <share>', 'known-normal rows that may come to be novel (default: 0.1)', number)
     .option('--shadow-agrees', 'learn only what the model as it was trained finds normal too')
+    .option('--defaults', 'take the defaults where the model remembers options of earlier updates')
     .option('--known-novel <rows>', 'feature rows that must stay novel, beside made ones')
-    .option('--journal <file>', 'write every step, for oddflow replay')
+    .option('--journal <file>', 'write every step, for oddflow replay; a new file each time')
     .option('--seed <number>', 'seed of all randomness, for a first update (default: 1)', whole)
   return withFlowMemory(withCaptureFlags(withFormat(command, ['text', 'json']), true), OPEN_FLOWS)
     .addHelpText(
@@ -59,12 +64,13 @@ ${INPUT_HELP}
 
 Rows that the model finds normal are learnt. Novel ones are held: they are learnt when their like comes back in
 other inputs (--confirm), or when you say that all is normal (--assume-normal). An update that would have rows
-pass that must stay novel is undone. What learning needs is kept in the model, so updates can follow each other.
+pass that must stay novel is undone. What learning needs is kept in the model, so updates can follow each other,
+and so are the options but --assume-normal, --known-novel and --journal: --no-guard too, until --defaults.
 
 Examples:
   oddflow update camera.oddflow today.pcap -o camera.oddflow
   oddflow update camera.oddflow after-upgrade.pcap -o camera-2.oddflow --assume-normal
-  oddflow update camera.oddflow day-*.pcap -o camera.oddflow --confirm 3 --half-life 20000 --journal may.jsonl`,
+  oddflow update camera.oddflow day-*.pcap -o camera.oddflow --confirm 3 --half-life 20000 --journal may-3.jsonl`,
     )
     .action(async (model: string, files: string[], options) =>
       (await import('../commands/update.js')).update(model, files, givenGuard(options)),

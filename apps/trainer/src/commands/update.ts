@@ -1,5 +1,6 @@
 /** `oddflow update MODEL INPUT… -o MODEL`: a model learns on from more traffic. */
-import { ContractMismatchError, type Matrix, plural } from '@oddflow/core'
+import { statSync } from 'node:fs'
+import { ContractMismatchError, DataError, type Matrix, plural } from '@oddflow/core'
 import {
   createJournallingLearner,
   createLearner,
@@ -7,7 +8,7 @@ import {
   type RoundReport,
   type SavedModel,
 } from '@oddflow/detectors'
-import { checkWritable, jsonLine, UsageError, writeFileWhole } from '@oddflow/program'
+import { checkWritable, jsonLine, readModel, UsageError, writeFileWhole } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import type { CaptureFlags } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
@@ -53,6 +54,7 @@ export async function update(
     ...(options.seed === undefined ? {} : { seed: options.seed }),
     ...(knownNovel === null ? {} : { knownNovel }),
   }
+  const begun = encodeModelFile(saved)
   const journal = options.journal === undefined ? null : openJournal(options.journal)
   const progress = createProgress()
   try {
@@ -87,6 +89,14 @@ export async function update(
     const updated = learner.saved()
     const bytes = encodeModelFile(updated)
     journal?.close()
+    if (
+      isSameFile(options.output, modelPath) &&
+      !Buffer.from(begun).equals(encodeModelFile(readModel(modelPath)))
+    ) {
+      throw new DataError(
+        `${modelPath}: was changed by another program since it was read; nothing was written, update it again`,
+      )
+    }
     writeFileWhole(options.output, bytes)
     const after = updated.learned!.counters
     const since = (key: keyof typeof after): number => after[key] - (before?.[key] ?? 0)
@@ -121,7 +131,12 @@ export async function update(
     out.flush()
     if (summary.refusedRounds > 0) {
       warn(
-        `the guard undid ${plural(summary.refusedRounds, 'round')} of ${plural(summary.refused, 'row')}: ${whyRefused(rounds, learning)}; look at what was fed, and see --guard-lifted, --guard-moved and --no-guard`,
+        `the guard undid ${plural(summary.refusedRounds, 'round')} of ${plural(summary.refused, 'row')}: ${whyRefused(rounds, updated.learned!.options.guard)}; look at what was fed, and see --guard-lifted, --guard-moved and --no-guard`,
+      )
+    }
+    if (updated.learned!.options.guard === null && options.guard !== false) {
+      warn(
+        'the guard is off: the model remembers --no-guard of an earlier update; --defaults turns it on again',
       )
     }
     if (summary.learnt === 0) warn('nothing was learnt; see --assume-normal and --confirm')
@@ -132,6 +147,11 @@ export async function update(
     journal?.close()
     progress.stop()
   }
+}
+
+function isSameFile(a: string, b: string): boolean {
+  const [first, second] = [a, b].map((path) => statSync(path, { throwIfNoEntry: false }))
+  return first !== undefined && second !== undefined && first.dev === second.dev && first.ino === second.ino
 }
 
 function readKnownNovel(path: string, saved: SavedModel): Matrix {

@@ -52,7 +52,7 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
     const { counters, reservoir, held } = saved.learned
     facts.push({
       label: 'learnt since',
-      value: `${counters.learnt} of ${counters.arrived} rows in ${plural(counters.rounds, 'round')} (${counters.refusedRounds} undone by the guard); ${reservoir.rows.rows} kept, ${held.rows.rows} on hold`,
+      value: `${counters.learnt} of ${counters.arrived} rows in ${plural(counters.rounds, 'round')} (${counters.refusedRounds} undone by the guard${saved.learned.options.guard === null ? ', which is off' : ''}); ${reservoir.rows.rows} kept, ${held.rows.rows} on hold`,
     })
   }
   const numbers = modelSpaceNumbers(detector)

@@ -1,6 +1,6 @@
 /** What `update` did, in lines: what was learnt and what not, how the model grew, and why the guard refused. */
 import { plural } from '@oddflow/core'
-import type { LearningCounters, LearningOptions, RoundReport, SavedModel } from '@oddflow/detectors'
+import type { GuardBounds, LearningCounters, RoundReport, SavedModel } from '@oddflow/detectors'
 import { printable } from '@oddflow/program'
 
 type Counted = 'novel' | 'learnt' | 'heldBack' | 'held' | 'confirmed' | 'disregarded' | 'refused' | 'rounds'
@@ -30,14 +30,24 @@ export function describeUpdate(s: UpdateSummary): string[] {
   return lines
 }
 
-export function whyRefused(rounds: readonly RoundReport[], { guard }: LearningOptions): string {
-  const refused = rounds.filter((round) => round.refused)
+/** `guard`: the bounds that the model learns within, given now or remembered. */
+export function whyRefused(rounds: readonly RoundReport[], guard: GuardBounds | null): string {
+  const refused = rounds.filter((round) => round.refused && round.reason !== 'overflow')
   const lifted = Math.max(...refused.map((round) => round.lifted))
   const moved = Math.max(...refused.map((round) => round.moved))
   const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
-  return lifted > (guard?.lifted ?? 1)
-    ? `up to ${percent(lifted)} of the rows that must stay novel would pass for normal`
-    : `up to ${percent(moved)} of the rows known to be normal would pass for novel`
+  const reasons = [
+    ...(guard !== null && lifted > guard.lifted
+      ? [`up to ${percent(lifted)} of the rows that must stay novel would pass for normal`]
+      : []),
+    ...(guard !== null && moved > guard.moved
+      ? [`up to ${percent(moved)} of the rows known to be normal would pass for novel`]
+      : []),
+  ]
+  if (refused.length < rounds.filter((round) => round.refused).length) {
+    reasons.push('sums of what it would have learnt are not finite')
+  }
+  return reasons.join(', and ')
 }
 
 export function componentsOf({ detector }: SavedModel): number {

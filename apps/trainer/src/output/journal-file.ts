@@ -1,15 +1,23 @@
 /** The file of `update --journal`. */
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
-import { fileError } from '@oddflow/program'
+import { closeSync, fsyncSync, openSync, statSync, writeSync } from 'node:fs'
+import { fileError, UsageError } from '@oddflow/program'
 
-/** A journal is written as learning goes on: what is in it when something breaks is what happened. */
+/**
+ * A journal is written as learning goes on: what is in it when something breaks is what happened, though no model came of
+ * it. One that is there already is what an earlier update can be undone by, or another's that runs now: it is not touched.
+ */
 export function openJournal(path: string): {
   readonly write: (line: string) => void
   readonly close: () => void
 } {
   let fd: number | null = null
+  const found = statSync(path, { throwIfNoEntry: false })
+  const isOther = found !== undefined && !found.isFile()
+  if (found?.isFile() === true) {
+    throw new UsageError(`--journal ${path}: is there already, for undoing another update; name a new file`)
+  }
   try {
-    fd = openSync(path, 'w')
+    fd = openSync(path, isOther ? 'w' : 'wx')
   } catch (error) {
     throw fileError('write', path, error)
   }

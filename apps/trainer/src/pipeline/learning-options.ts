@@ -21,10 +21,13 @@ export interface LearningFlags {
   readonly guard?: boolean
   readonly guardLifted?: number
   readonly guardMoved?: number
+  readonly knownNovel?: string
   readonly shadowAgrees?: boolean
+  /** What the model remembers of earlier updates is not taken. */
+  readonly defaults?: boolean
 }
 
-/** Only what was given, over what the model learnt with before. Throws UsageError for flags that do not go together. */
+/** Only what was given, over what the model learnt with before, or over the defaults where that is asked for. Throws UsageError for flags that do not go together. */
 export function learningFrom(options: LearningFlags, saved: SavedModel): LearningOptions {
   const { assumeNormal, novel, confirm, halfLife, window, sketch, sketchRows } = options
   if (halfLife !== undefined && window !== undefined) {
@@ -34,6 +37,12 @@ export function learningFrom(options: LearningFlags, saved: SavedModel): Learnin
     throw new UsageError(
       `${novel === undefined ? '--confirm' : '--novel'}: with --assume-normal no row is novel`,
     )
+  }
+  if (assumeNormal === true && options.shadowAgrees === true) {
+    throw new UsageError('--shadow-agrees: does not apply with --assume-normal, which learns every row')
+  }
+  if (window !== undefined && options.reservoirRows !== undefined) {
+    throw new UsageError('--reservoir-rows: with --window its rows are what is kept')
   }
   if (confirm !== undefined && novel !== undefined && novel !== 'hold') {
     throw new UsageError(`--confirm: only rows on hold are confirmed, and --novel is ${novel}`)
@@ -51,13 +60,15 @@ export function learningFrom(options: LearningFlags, saved: SavedModel): Learnin
       ['--guard-lifted', options.guardLifted],
       ['--guard-moved', options.guardMoved],
       ['--shadow-agrees', options.shadowAgrees],
+      ['--known-novel', options.knownNovel],
     ] as const) {
       if (value !== undefined) throw new UsageError(`${flag}: does not apply with --no-guard`)
     }
   }
-  const known = { ...DEFAULT_LEARNING, ...saved.learned?.options }
+  const known = { ...DEFAULT_LEARNING, ...(options.defaults === true ? {} : saved.learned?.options) }
   const guard = known.guard ?? DEFAULT_GUARD
-  const learning: { -readonly [Key in keyof LearningOptions]: LearningOptions[Key] } = {}
+  const learning: { -readonly [Key in keyof LearningOptions]: LearningOptions[Key] } =
+    options.defaults === true ? { ...DEFAULT_LEARNING } : {}
   if (options.method !== undefined) learning.method = options.method === '2' ? 2 : 1
   if (options.roundRows !== undefined) learning.roundRows = options.roundRows
   if (options.reservoirRows !== undefined) learning.reservoirRows = options.reservoirRows

@@ -4,7 +4,9 @@
  * The first line says what learning began with: the model's checksum and the options. Each line after it is a step: the
  * rows that came, how they were taken, what became of them, and after a round the checksum of the model file. A
  * learner decides by these alone, so the same model and lines give the same bytes: `replayJournal` goes through them
- * and throws where a checksum does not come out. To undo steps, replay fewer.
+ * and throws where a checksum or a count does not come out. To undo steps, replay fewer; of none the model comes back as it
+ * was. The checksum has 32 bits and stands beside what it is of: it tells an accident, not a forger. What follows the
+ * last round has no checksum, only the counts.
  *
  * Numbers are written as JavaScript prints them, which reads back as the same float64. A journal is as long as the rows
  * that it holds; whoever runs for months begins a new one from a saved model and keeps as many as may have to be undone.
@@ -110,7 +112,8 @@ export function createJournallingLearner(
 
 /**
  * The model after the first `steps` steps (all by default) of a journal's lines, from the model that it began with.
- * Throws FormatError for a line that is no journal's, and where the model or a checksum is another than the journal's.
+ * Throws FormatError for a line that is no journal's, a step that is missing, fewer steps than asked for, and where the model,
+ * a count or a checksum is another than the journal's.
  */
 export function replayJournal(
   saved: SavedModel,
@@ -119,6 +122,7 @@ export function replayJournal(
 ): SavedModel {
   let learner: Learner | null = null
   let number = 0
+  let last = 0
   for (const text of lines) {
     number++
     if (text === '') continue
@@ -136,18 +140,36 @@ export function replayJournal(
       continue
     }
     const step = checkStep(entry, number)
+    if (step.step !== last + 1) {
+      fail(number, 'step', `expected step ${last + 1}, found ${step.step}: a line is missing or stands twice`)
+    }
     if (step.step > steps) break
+    last = step.step
+    let rounds = 1
     if (step.action === 'arrive') {
-      learner.arrive(matrixAt(step.rows, number, 'rows'), {
+      const report = learner.arrive(matrixAt(step.rows, number, 'rows'), {
         assumeNormal: step.assumeNormal,
         ...(step.period === null ? {} : { period: step.period }),
       })
+      rounds = report.rounds.length
+      for (const what of ['learnt', 'heldBack', 'held', 'disregarded', 'confirmed'] as const) {
+        if (step[what] !== report[what]) {
+          fail(number, what, `step ${step.step} has ${step[what]} rows, here there are ${report[what]}`)
+        }
+      }
     } else learner.endRound()
+    if ((step.model === null) !== (rounds === 0)) {
+      fail(number, 'model', `expected a checksum after a round and none elsewhere, found ${step.model}`)
+    }
     if (step.model !== null && step.model !== checksumOf(learner.saved())) {
       fail(number, 'model', `step ${step.step} ended with the model ${step.model}, here with another`)
     }
   }
-  return learner === null ? saved : learner.saved()
+  if (learner === null) return fail(number, 'journal', 'expected a journal of version 1: it is empty')
+  if (Number.isFinite(steps) && steps > last) {
+    return fail(number, 'steps', `expected ${steps} steps or more, found ${last}`)
+  }
+  return last === 0 ? saved : learner.saved()
 }
 
 /** The eight hexadecimal digits that stand in the model's file. */

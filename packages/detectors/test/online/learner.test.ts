@@ -146,7 +146,8 @@ describe.each(DETECTORS)('learning on with %s', (_, options) => {
     const forged = lines.map((line, i) =>
       i === 1 ? line.replace('"rows":[[', '"rows":[[1e3,').replace(/,[^,]*\],/, '],') : line,
     )
-    expect(() => replayJournal(saved, forged)).toThrow(/ended with the model/)
+    // another row: another count already, or the checksum
+    expect(() => replayJournal(saved, forged)).toThrow(/ended with the model|rows, here there are/)
     expect(() => replayJournal(train(options, 5), lines)).toThrow(/begins with the model/)
   })
 })
