@@ -16,6 +16,9 @@ const MINUTE = 60_000_000
 /** As many flows as learn, prove and are watched (docs/gateway-models.md): 198 rows, and as many again. */
 const LEARNING = 600
 const MORE = 700
+/** Minutes after these, which are judged when a round has been learnt. */
+const LATER = 30
+const PCAP_HEADER_BYTES = 24
 const ROWS_PER_HOUR = 20
 const EVERY = 100
 /** The sender in udpFrame. */
@@ -164,13 +167,22 @@ describe('learning on', () => {
     await expect
       .poll(() => metric(port, 'oddflow_online_rounds_total{result="accepted"}'), { timeout: 60_000 })
       .toBeGreaterThan(0)
-    expect(await metric(port, 'oddflow_shadow_verdicts_total{verdict="bothNormal"}')).toBeGreaterThan(0)
+    // all that was written may have been judged before that round ended: the shadow speaks of what comes after it
+    child.stdin!.write(encodePcap(flows(LEARNING + MORE, LEARNING + MORE + LATER)).subarray(PCAP_HEADER_BYTES))
+    await expect
+      .poll(() => metric(port, 'oddflow_shadow_verdicts_total{verdict="bothNormal"}'), { timeout: 60_000 })
+      .toBeGreaterThan(0)
     expect(await metric(port, 'oddflow_online_rows_total{fate="learnt"}')).toBeGreaterThan(0)
+    // a change of state is on disk within a second; what takes hours on a network took less than that here
+    await expect
+      .poll(() => readFileSync(join(folder, 'state', 'devices.json'), 'utf8'), { timeout: 20_000 })
+      .toContain('"watching"')
     child.kill('SIGKILL')
     await closed
     const killed = await modelOf(folder)
     expect(killed).toMatchObject({ owner: DEVICE, state: 'learnt-on' })
-    const learning = (await watch(folder, true, flows(LEARNING + MORE, LEARNING + 2 * MORE)))!
+    const next = LEARNING + MORE + LATER
+    const learning = (await watch(folder, true, flows(next, next + MORE)))!
     expect(learning.rounds.accepted).toBeGreaterThan(0)
     const after = await modelOf(folder)
     expect(after).toMatchObject({ state: 'learnt-on', previous: killed.previous })
