@@ -168,7 +168,9 @@ describe('learning on', () => {
       .poll(() => metric(port, 'oddflow_online_rounds_total{result="accepted"}'), { timeout: 60_000 })
       .toBeGreaterThan(0)
     // all that was written may have been judged before that round ended: the shadow speaks of what comes after it
-    child.stdin!.write(encodePcap(flows(LEARNING + MORE, LEARNING + MORE + LATER)).subarray(PCAP_HEADER_BYTES))
+    child.stdin!.write(
+      encodePcap(flows(LEARNING + MORE, LEARNING + MORE + LATER)).subarray(PCAP_HEADER_BYTES),
+    )
     await expect
       .poll(() => metric(port, 'oddflow_shadow_verdicts_total{verdict="bothNormal"}'), { timeout: 60_000 })
       .toBeGreaterThan(0)
