@@ -2,24 +2,17 @@
  * What is told of the models that are made here: by `models list`, `devices list`, the counters and the metrics. Plain
  * data of numbers and names; `reportOwner` makes the part on one owner.
  */
+import type { OwnModel } from '../page/api.js'
 import type { LearningProgress } from './learning-progress.js'
 import { isOfNow, noteOf, type Owner } from './owner-book.js'
 
-/** What is told of an owner. */
-export interface OwnerReport {
-  readonly owner: string
-  readonly state: 'waiting' | 'learning' | 'trained' | 'learnt-on' | 'given'
-  /** Of the model in force. */
-  readonly model: string | null
-  readonly previous: string | null
-  /** Rows in the reservoir of one that learns, rows that its model was trained with of one that does not. */
-  readonly rows: number
-  /** Of one that learns: rows with which its threshold keeps what is asked for, as far as there is room; else null. */
-  readonly rowsNeeded: number | null
-  /** Share of normal flows that the model in force flags at most, on average; null without a model. */
-  readonly falseAlarmShare: number | null
-  /** Whether that is within what was asked for; null without a model. */
-  readonly keepsPromise: boolean | null
+/**
+ * What is told of an owner: what the page shows (page/api.ts), and how far its learning is. Of one that learns, `rows` are
+ * those in its reservoir and `rowsNeeded` those with which its threshold keeps what is asked for, as far as there is room; of
+ * one that does not, `rows` are those that its model was trained with and `rowsNeeded` is null. What is said of a promise is
+ * null without a model.
+ */
+export interface OwnerReport extends OwnModel {
   /** Of one that learns, whose model is in force: flows that it has judged since, and novel ones among them; else null. */
   readonly proving: { readonly flows: number; readonly novel: number } | null
   /** Flows seen while learning. */

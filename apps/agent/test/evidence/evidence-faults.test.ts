@@ -1,21 +1,15 @@
 /** Files of evidence are whole or not there, and within their bytes, whichever step of the disk fails. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodePcap } from '@oddflow/capture'
 import { describe, expect, it } from 'vitest'
 import { openEvidence } from '../../src/evidence/evidence.js'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
 import { faultyFiles, noFaults } from '../support/faulty-files.js'
-import { temporaryFolder } from '../support/folder.js'
+import { temporaryFolders } from '../support/folder.js'
 import { sampleAlert } from '../support/sample-alert.js'
 
-const base = temporaryFolder()
-let folders = 0
-function newFolder(): string {
-  const folder = join(base, String(folders++))
-  mkdirSync(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
 const frames = [
   { timestampMicros: 1_700_000_000_000_000, bytes: new Uint8Array(200).fill(7), wireBytes: 200 },
 ]

@@ -5,7 +5,6 @@
 import {
   cpSync,
   existsSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -21,17 +20,11 @@ import { nodeFileSystem } from '../../src/files/file-system.js'
 import { type AlertLog, type AlertReader, acknowledgedAll } from '../../src/spool/alert-log.js'
 import { openSpool } from '../../src/spool/spool.js'
 import { faultyFiles, noFaults } from '../support/faulty-files.js'
-import { temporaryFolder } from '../support/folder.js'
+import { temporaryFolders } from '../support/folder.js'
 import { hastyClock } from '../support/hasty-clock.js'
 import { keepingLog } from '../support/keeping-log.js'
 
-const base = temporaryFolder()
-let folders = 0
-function newFolder(): string {
-  const folder = join(base, String(folders++))
-  mkdirSync(folder)
-  return folder
-}
+const newFolder = temporaryFolders()
 
 const never = new AbortController().signal
 const text = (line: Uint8Array): string => new TextDecoder().decode(line)

@@ -2,7 +2,7 @@
 import { encodeTrial, type Trial, trialKey, workKey } from '@oddflow/evaluation'
 import { openTrials } from '../run/trials-file.js'
 import { mergeReadings, type Reading, readReadings, writeReadings } from './reading.js'
-import { isResultOf, trialsOfReadings } from './trials-of-readings.js'
+import { isResultOf, trainedByWork, trialsOfReadings } from './trials-of-readings.js'
 
 export interface Recorded {
   /** Trials that were added. */
@@ -42,7 +42,7 @@ function isOlder(known: Trial | undefined, made: Trial): boolean {
 }
 
 function countUnlike(readings: readonly Reading[], trials: readonly Trial[]): number {
-  const trained = new Map(trials.filter((t) => t.trainMillis !== null).map((t) => [workKey(t), t]))
+  const trained = trainedByWork(trials)
   return readings.filter((reading) => {
     const { work, outcome } = reading
     if (work.kind === 'fit' || 'failure' in outcome || outcome.result === null) return false

@@ -10,9 +10,7 @@ import { isEqualReading, isTimed, type Reading } from './reading.js'
 
 /** `trials`: of the machine that trained, by which readings are told apart. Throws DataError for a reading of none. */
 export function trialsOfReadings(readings: readonly Reading[], trials: readonly Trial[]): Trial[] {
-  const trained = new Map(
-    trials.filter(({ trainMillis }) => trainMillis !== null).map((trial) => [workKey(trial), trial]),
-  )
+  const trained = trainedByWork(trials)
   return readings.flatMap((reading): Trial[] => {
     const { work, outcome, machine } = reading
     if (work.kind === 'fit' || 'failure' in outcome || !isTimed(reading)) return []
@@ -48,6 +46,13 @@ export function trialsOfReadings(readings: readonly Reading[], trials: readonly 
       }),
     ]
   })
+}
+
+/** The trials of machines that trained, by their work. */
+export function trainedByWork(trials: readonly Trial[]): ReadonlyMap<string, Trial> {
+  return new Map(
+    trials.filter(({ trainMillis }) => trainMillis !== null).map((trial) => [workKey(trial), trial]),
+  )
 }
 
 /** Whether a result is the trial's own of that test sample, to the last bit; a trial may have been given another. */

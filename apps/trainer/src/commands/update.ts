@@ -54,7 +54,6 @@ export async function update(
     ...(options.seed === undefined ? {} : { seed: options.seed }),
     ...(knownNovel === null ? {} : { knownNovel }),
   }
-  const begun = encodeModelFile(saved)
   const journal = options.journal === undefined ? null : openJournal(options.journal)
   const progress = createProgress()
   try {
@@ -91,7 +90,7 @@ export async function update(
     journal?.close()
     if (
       isSameFile(options.output, modelPath) &&
-      !Buffer.from(begun).equals(encodeModelFile(readModel(modelPath)))
+      !Buffer.from(encodeModelFile(saved)).equals(encodeModelFile(readModel(modelPath)))
     ) {
       throw new DataError(
         `${modelPath}: was changed by another program since it was read; nothing was written, update it again`,

@@ -12,12 +12,11 @@ export function openJournal(path: string): {
 } {
   let fd: number | null = null
   const found = statSync(path, { throwIfNoEntry: false })
-  const isOther = found !== undefined && !found.isFile()
   if (found?.isFile() === true) {
     throw new UsageError(`--journal ${path}: is there already, for undoing another update; name a new file`)
   }
   try {
-    fd = openSync(path, isOther ? 'w' : 'wx')
+    fd = openSync(path, found === undefined ? 'wx' : 'w')
   } catch (error) {
     throw fileError('write', path, error)
   }
