@@ -6,22 +6,14 @@
  * the socket have no rights for others, so there is no password. GET tells and changes nothing; POST changes. Connections, bytes
  * and time of a request are bounded.
  *
- * It is opened before anything else is read from the folder. The system lets one process alone bind the name. One
- * that nobody listens at was left by a killed agent: it is moved away, looked at once more, and removed; one that
- * can be connected to is another agent's, be it busy or stopped.
+ * It is opened before anything else is read from the folder, and has its name alone there (listen-alone.ts).
  */
-import { randomBytes } from 'node:crypto'
-import { chmod, link, rename, unlink } from 'node:fs/promises'
-import { createServer, type IncomingMessage, request, type Server } from 'node:http'
-import { connect } from 'node:net'
-import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
+import { createServer, type IncomingMessage, request } from 'node:http'
 import { ArgumentError, OddFlowError } from '@oddflow/core'
-import { fileError } from '@oddflow/program'
-import { hasCode } from '../files/file-system.js'
 import type { Device } from './device.js'
 import type { ActionResult } from './device-actions.js'
 import type { DeviceAction, DeviceTable } from './device-table.js'
+import { listenAlone, nobodyAt } from './listen-alone.js'
 import { refusedPlace, socketIn } from './socket-place.js'
 
 export interface ControlSocket {
@@ -52,15 +44,11 @@ export class ControlError extends OddFlowError {
 const MAXIMUM_BODY_BYTES = 1_048_576
 const MAXIMUM_CONNECTIONS = 8
 const PATIENCE_MILLIS = 5000
-/** Between binding a name and listening at it nobody can be connected to. */
-const SECOND_LOOK_MILLIS = 50
-const ATTEMPTS = 5
 
 /** The folder is there. Rejects with ControlError where it is another agent's, or with FileError. */
 export async function openControlSocket(folder: string): Promise<ControlSocket> {
   const refused = refusedPlace(folder)
   if (refused !== null) throw new ControlError('control.path', refused)
-  const path = socketIn(folder)
   let told: ControlAnswers | null = null
   const server = createServer(
     {
@@ -82,13 +70,19 @@ export async function openControlSocket(folder: string): Promise<ControlSocket> 
   )
   server.maxConnections = MAXIMUM_CONNECTIONS
   server.setTimeout(PATIENCE_MILLIS)
-  await listenAlone(server, folder, path)
-  await chmod(path, 0o600)
+  const giveUpName = await listenAlone(server, folder)
+  if (giveUpName === null) {
+    throw new ControlError(
+      'control.taken',
+      `${folder}: another agent is at work there; give each its own --state`,
+    )
+  }
   return {
     serve(answers) {
       told = answers
     },
     async close() {
+      await giveUpName()
       server.closeAllConnections()
       await new Promise<void>((resolve) => server.close(() => resolve()))
     },
@@ -119,55 +113,6 @@ export function statusOf(error: unknown): number {
   return code === 'file.ENOSPC' || code === 'file.EDQUOT' ? 507 : 500
 }
 
-async function listenAlone(server: Server, folder: string, path: string): Promise<void> {
-  const taken = (): ControlError =>
-    new ControlError('control.taken', `${folder}: another agent is at work there; give each its own --state`)
-  for (let attempt = 0; ; attempt++) {
-    const error = await listen(server, path)
-    if (error === null) return
-    if (!hasCode(error, 'EADDRINUSE')) throw fileError('write', path, error)
-    if (attempt === ATTEMPTS || (await isListening(path))) throw taken()
-    await pause(SECOND_LOOK_MILLIS)
-    if (await isListening(path)) throw taken()
-    const aside = join(folder, `c-${randomBytes(4).toString('hex')}`)
-    try {
-      await rename(path, aside)
-      const isAnothers = await isListening(aside)
-      // one that began between the look and the move has its name back
-      if (isAnothers) await link(aside, path).catch(() => undefined)
-      await unlink(aside)
-      if (isAnothers) throw taken()
-    } catch (failure) {
-      // another that begins was faster
-      if (!hasCode(failure, 'ENOENT')) throw fileError('write', path, failure)
-    }
-  }
-}
-
-/** null where it listens. */
-function listen(server: Server, path: string): Promise<Error | null> {
-  return new Promise((resolve) => {
-    const onError = (error: Error): void => resolve(error)
-    server.once('error', onError)
-    server.listen(path, () => {
-      server.removeListener('error', onError)
-      resolve(null)
-    })
-  })
-}
-
-/** Whether somebody is at the other end, who need not answer. */
-function isListening(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(path)
-    socket.once('connect', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', (error) => resolve(nobodyAt(error) === false))
-  })
-}
-
 /** The devices of a running agent; null where none that keeps devices is at work in the folder. */
 export async function askDevices(folder: string): Promise<Device[] | null> {
   const answer = await ask(folder, 'GET', '/devices').catch(nobody)
@@ -193,10 +138,6 @@ export async function askFurther(folder: string, path: string, body?: unknown): 
 function nobody(error: unknown): null {
   if (nobodyAt(error) || (error instanceof ControlError && error.code === 'control.nothing')) return null
   throw error
-}
-
-function nobodyAt(error: unknown): boolean {
-  return hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED')
 }
 
 function ask(folder: string, method: string, path: string, body?: unknown): Promise<unknown> {

@@ -145,7 +145,7 @@ describe('a running agent', () => {
   })
 
   it('has its folder alone when many begin at once over what a killed one has left', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < 20; round++) {
       writeFileSync(socketPath, '')
       const begun = await Promise.allSettled(Array.from({ length: 8 }, () => openControlSocket(folder)))
       const open = begun.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
