@@ -31,6 +31,13 @@ export interface FlowExtractorOptions {
    * `rowGivenEarly` and without the row, so that nothing is judged twice. Rows are those of a run without.
    */
   readonly onEarlyRow?: (record: FlowRecord) => void
+  /**
+   * Asked for each packet that would begin a flow, where none of its key is open; where it answers false the packet is
+   * in no flow, and dropped as `not-admitted`. For a caller that must leave something out (an overload, a quota), and
+   * wants flows that have begun to go on. A flow that resumes after its idle timeout is not asked about. It must
+   * not call the extractor.
+   */
+  readonly admitsFlow?: (batch: PacketBatch, i: number) => boolean
   /** D numbers that rows are written to; allocated if not given. */
   readonly row?: Float64Array
   /** Bytes that open flows may take, about 300 for a short one. Default 32 MiB: about 84,000 flows. */
@@ -69,6 +76,8 @@ export interface FlowExtractor {
   finish(): FlowCounters
   /** Counts so far, of records that have ended. */
   counters(): FlowCounters
+  /** Flows that have begun so far, as in `counters`, for a caller that asks often. */
+  readonly flows: number
   /** Flows that are open now. */
   readonly openFlows: number
   /** Flows that fit into memoryBytes. */
@@ -137,6 +146,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       hashSeed: options.hashSeed ?? 0,
       protocols: contractProtocols(contract),
       initialFlows: memory.flows,
+      admitsFlow: options.admitsFlow,
       pass,
     },
     budget,
@@ -189,6 +199,9 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       return counters()
     },
     counters,
+    get flows() {
+      return tracker.counts.flows
+    },
     get openFlows() {
       return tracker.table.count
     },

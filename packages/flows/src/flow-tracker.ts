@@ -47,6 +47,8 @@ export interface FlowTrackerOptions {
   readonly protocols?: readonly FlowProtocol[]
   /** Flows that there is room for at first. */
   readonly initialFlows?: number
+  /** Asked for a packet that would begin a flow of no open key; false: it is in no flow. */
+  readonly admitsFlow?: ((batch: PacketBatch, i: number) => boolean) | undefined
   /** Takes runs of ordinary packets; the columns of table and sink are in its space. */
   readonly pass?: PacketPass | null
 }
@@ -135,6 +137,7 @@ export class FlowTracker {
     const idle = this.#options.idleTimeoutMicros
     const directional = this.#options.directional === true
     const makesFlows = this.makesFlows
+    const { admitsFlow } = this.#options
     const sizes = sizesOf(batch, this.#options.sizeMeasure)
     const { status, protocol, timestampMicros, ipVersion, ipBytes, tcpFlags, hopLimit } = batch
     for (let i = from; i < to; i++) {
@@ -164,12 +167,16 @@ export class FlowTracker {
         counts.noTimestamp++
         continue
       }
+      let flow = table.findPrepared(batch, i, prepared)
+      if (flow < 0 && admitsFlow?.(batch, i) === false) {
+        counts.notAdmitted++
+        continue
+      }
       counts.packetsInFlows++
       packet[NUMBER] = batch.firstFrame + i
       packet[TIME] = time
       packet[SIZE] = sizes[i]
       packet[IP_BYTES] = ipBytes[i]
-      let flow = table.findPrepared(batch, i, prepared)
       if (flow < 0) {
         if (table.full) this.#growOrEvict()
         flow = table.insert()

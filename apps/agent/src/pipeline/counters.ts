@@ -97,7 +97,7 @@ export function agentCounters(
   log: AlertLog,
   deliveries: readonly Delivery[],
 ): AgentCounters {
-  const { 'filtered-out': _, ...notInFlows } = flows.dropped
+  const { 'filtered-out': _, 'not-admitted': __, ...notInFlows } = flows.dropped
   const { judged, novel, filtered } = watcher
   const { framesRead, droppedKernel } = packets
   const droppedAgent = watcher.shed

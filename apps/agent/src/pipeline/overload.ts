@@ -1,20 +1,25 @@
 /**
  * Overload: what is left out when packets come faster than they can be judged, by rule and counted.
  *
- * *Pressure* is measured a second at a time. Frames of an interface that were waiting LAG_SECONDS or longer when
- * they were read, all of a second's, are pressure: soon the kernel's buffer is full, and then it is chance what is lost. So is
- * resident memory at MEMORY_SHARE of its ceiling. Silence is none, and a file or a pipe waits by itself.
+ * *What goes* are first packets that would begin a flow: flows that are open go on, and get their verdict. Of new ones
+ * one in two by a keyed hash of their ends and ports is let in, then one in four and so on. To begin a flow, judge it and tell of it is most of the work in a
+ * flood; a packet of an open flow costs a hundredth of that. Only when nearly none is let in and packets still wait, open flows are left
+ * out as well, whole ones by the same hash. Nobody without the key can choose to be left out, every packet is
+ * counted as dropped by the agent, and alerts tell of it.
  *
- * *What goes* is whole flows: one in two by a keyed hash of their ends and ports, then three in four and so on, a
- * step for every second of pressure. Flows that are kept stay whole, and nobody without the key can choose to
- * be left out. Every packet that is left out is counted as dropped by the agent, and alerts tell of it.
+ * *How far* follows from what was measured where it is entered, and goes a step further with every window in which
+ * pressure (pressure.ts) goes on.
  *
- * *It ends* a step at a time, when for CALM_SECONDS nothing waited and the traffic of the step before would be
- * within CAPACITY_SHARE of what was judged in a second under pressure: a flood that goes on is one overload and not
- * many. Packets of flows with a verdict are not told apart: to find their flow is most of the work.
+ * *It ends* a step at a time, when for CALM_SECONDS nothing waited and twice the flows of now would be within CAPACITY_SHARE of
+ * those that were begun in a second under pressure. Where little was let in by then, that says little: the longer nothing waits, the more is
+ * tried, but for the last step, so that a flood that goes on is one overload and not many.
  */
+import { createPressure, type Filling } from './pressure.js'
+
 export interface OverloadOptions {
   readonly memoryLimitBytes: number
+  /** Frames that the kernel keeps for us. */
+  readonly bufferFrames: number
   readonly seed: number
   readonly monotonicMillis: () => number
   readonly residentBytes: () => number
@@ -23,116 +28,189 @@ export interface OverloadOptions {
 }
 
 export interface Overload {
-  /** A batch was judged. @param lagSeconds - age of its latest packet when it was read; null where that says nothing. */
-  note(packets: number, shed: number, lagSeconds: number | null): void
+  /**
+   * A batch has come, and is about to be judged.
+   * @param lagSeconds - age of its latest frame now; null where that says nothing
+   * @param newestSeconds - time of its latest frame
+   */
+  arrived(frames: number, lagSeconds: number | null, newestSeconds: number): void
+  /** It was judged: packets that were left out, and flows that were begun. */
+  judged(frames: number, shed: number, flows: number): void
   /** To be called about every second, packets or none. */
   tick(): void
-  /** Whether packets between these ends are left out; the same for both directions. */
+  /** Whether a flow between these ends may begin; the same for both directions. */
+  admits(sourceHash: number, destinationHash: number): boolean
+  /** Whether packets between these ends are left out whatever they belong to. */
   sheds(sourceHash: number, destinationHash: number): boolean
   readonly isOverloaded: boolean
+  /** So far that open flows are left out, too. */
+  readonly shedsOpenFlows: boolean
   /** Times that it was entered. */
   readonly times: number
 }
 
-const LAG_SECONDS = 0.5
-const CALM_LAG_SECONDS = 0.1
+const WINDOW_MILLIS = 250
+/** From one answer to a filling buffer to the next: what was left out shows by then. */
+const FILLING_SECONDS = 0.1
+/** What comes is so much less than what is done where the buffer empties. */
+const DRAINED_SHARE = 0.9
 const CALM_SECONDS = 3
 const CAPACITY_SHARE = 0.8
-const MEMORY_SHARE = 0.97
-const CALM_MEMORY_SHARE = 0.95
-/** One flow in 64 is kept at least; for want of memory, which may not come back, one in 4. */
-const MOST_STEPS = 6
+const TRUST_GROWTH = 1.25
+/** So few new flows beside packets of open ones cost nothing that matters: to leave them out does not help. */
+const FEW_FLOWS_SHARE = 0.05
+/** One new flow in 64 is let in at least, then of all flows as many; for want of memory, which may not come back, one in 4. */
+const STEPS_OF_NEW = 6
+const MOST_STEPS = 12
 const MOST_STEPS_FOR_MEMORY = 2
-const SECOND_MILLIS = 1000
+
+interface Done {
+  judged: number
+  shed: number
+  flows: number
+  workMillis: number
+}
+
+function nothingDone(): Done {
+  return { judged: 0, shed: 0, flows: 0, workMillis: 0 }
+}
 
 export function createOverload(options: OverloadOptions): Overload {
-  const { memoryLimitBytes, monotonicMillis } = options
+  const { monotonicMillis } = options
+  const pressure = createPressure(options)
   let steps = 0
   let times = 0
   let enteredMillis = 0
   let leftOut = 0
   let calmSeconds = 0
-  /** Packets that were judged in a second under pressure. */
-  let capacity = 0
   let beganMillis = monotonicMillis()
-  let offered = 0
-  let shedPackets = 0
-  let leastLag = Number.POSITIVE_INFINITY
-  let mostLag = 0
+  let arrivedMillis = beganMillis
+  let since = nothingDone()
+  let before = nothingDone()
+  /** What was done in a second under pressure, */
+  let capacity = { flows: 0, packets: 0 }
+  /** and how many times as much is tried by now. */
+  let trust = 1
 
-  const enter = (why: string): void => {
-    times++
-    enteredMillis = monotonicMillis()
-    leftOut = 0
-    options.warn(
-      `overload entered: ${why}; flows are left out, and their packets counted as dropped by the agent`,
-    )
+  const startWindow = (now: number): void => {
+    beganMillis = now
+    leftOut += since.shed
+    before = since
+    since = nothingDone()
   }
-  const leave = (): void => {
-    const seconds = Math.round((monotonicMillis() - enteredMillis) / 1000)
-    options.info(`overload left after ${seconds} s: ${leftOut} packets were left out`)
-  }
-  const closeSecond = (seconds: number): void => {
-    const residentShare = options.residentBytes() / memoryLimitBytes
-    const lags = leastLag >= LAG_SECONDS && leastLag !== Number.POSITIVE_INFINITY
-    const most = lags ? MOST_STEPS : MOST_STEPS_FOR_MEMORY
-    leftOut += shedPackets
-    if (lags || residentShare >= MEMORY_SHARE) {
-      if (steps === 0) {
-        enter(
-          lags
-            ? `packets wait for ${leastLag.toFixed(1)} s`
-            : `resident memory is ${Math.round(100 * residentShare)} % of its ceiling`,
-        )
-      }
-      capacity = (offered - shedPackets) / seconds
-      if (steps < most) steps++
-      calmSeconds = 0
-    } else if (steps > 0) {
-      const before = offered / seconds / 2 ** (steps - 1)
-      const isCalm =
-        mostLag < CALM_LAG_SECONDS && residentShare < CALM_MEMORY_SHARE && before <= CAPACITY_SHARE * capacity
-      calmSeconds = isCalm ? calmSeconds + seconds : 0
-      if (calmSeconds >= CALM_SECONDS) {
-        calmSeconds = 0
-        steps--
-        if (steps === 0) leave()
-      }
+  const raise = (by: number, why: string, most: number): void => {
+    if (steps === 0) {
+      times++
+      enteredMillis = monotonicMillis()
+      leftOut = -since.shed
+      options.warn(
+        `overload entered: ${why}; flows are left out, and their packets counted as dropped by the agent`,
+      )
     }
-    offered = 0
-    shedPackets = 0
-    leastLag = Number.POSITIVE_INFINITY
-    mostLag = 0
+    steps = Math.max(steps, Math.min(most, steps + by))
+    calmSeconds = 0
+    trust = 1
+  }
+  const lower = (): void => {
+    trust = 1
+    steps--
+    if (steps > 0) return
+    const seconds = Math.round((monotonicMillis() - enteredMillis) / 1000)
+    options.info(`overload left after ${seconds} s: ${leftOut + since.shed} packets were left out`)
+  }
+  /**
+   * The buffer fills: so many steps at once that no more comes than can be done, since a step at a time would come too late. None
+   * where what waits is worked off anyhow, or where to let in fewer flows would not help.
+   */
+  const answerFilling = ({ framesPerSecond, why }: Filling, now: number): void => {
+    if (steps === 0) {
+      const judged = before.judged + since.judged
+      const flows = before.flows + since.flows
+      const seconds = (before.workMillis + since.workMillis) / 1000
+      const isOfFlows = flows > FEW_FLOWS_SHARE * judged
+      if (!isOfFlows || !(framesPerSecond > judged / seconds)) return
+      capacity = { flows: flows / seconds, packets: judged / seconds }
+      raise(stepsBetween(framesPerSecond, judged / seconds), why, STEPS_OF_NEW)
+    } else {
+      const seconds = (now - beganMillis) / 1000
+      const done = (since.judged + since.shed) / seconds
+      // a buffer that is full gives as many as are taken out of it
+      if (seconds < FILLING_SECONDS || !(framesPerSecond > DRAINED_SHARE * done)) return
+      capacity = { flows: since.flows / seconds, packets: since.judged / seconds }
+      raise(stepsBetween(framesPerSecond, done), why, MOST_STEPS)
+    }
+    startWindow(now)
+  }
+  const couldLetMoreIn = (seconds: number): boolean => {
+    const packets = since.judged / seconds
+    const flows = since.flows / seconds
+    const share = CAPACITY_SHARE * (steps > 1 ? trust : 1)
+    if (steps > STEPS_OF_NEW) return 2 * packets <= share * capacity.packets
+    return flows <= FEW_FLOWS_SHARE * packets || 2 * flows <= share * capacity.flows
+  }
+  const noteCalm = (seconds: number): void => {
+    const could = couldLetMoreIn(seconds)
+    calmSeconds += seconds
+    if (calmSeconds < CALM_SECONDS) return
+    calmSeconds = 0
+    if (could) lower()
+    else trust *= TRUST_GROWTH
   }
   const tick = (): void => {
     const now = monotonicMillis()
-    if (now - beganMillis < SECOND_MILLIS) return
+    if (now - beganMillis < WINDOW_MILLIS) return
     const seconds = (now - beganMillis) / 1000
-    beganMillis = now
-    closeSecond(seconds)
+    const { level, why, of } = pressure.ofWindow(seconds, steps > 0)
+    if (level === 'high') {
+      capacity = { flows: since.flows / seconds, packets: since.judged / seconds }
+      raise(1, why, of === 'memory' ? MOST_STEPS_FOR_MEMORY : MOST_STEPS)
+      startWindow(now)
+      return
+    }
+    if (steps === 0 || level !== 'none') calmSeconds = 0
+    else noteCalm(seconds)
+    startWindow(now)
+  }
+  const hashOf = (sourceHash: number, destinationHash: number): number => {
+    const sum = (sourceHash + destinationHash + options.seed) | 0
+    const mixed = Math.imul(sum ^ (sum >>> 15), 0x2c1b3c6d)
+    return mixed ^ (mixed >>> 13)
   }
   return {
-    note(packets, shed, lagSeconds) {
-      offered += packets
-      shedPackets += shed
-      if (lagSeconds !== null) {
-        leastLag = Math.min(leastLag, lagSeconds)
-        mostLag = Math.max(mostLag, lagSeconds)
-      }
+    arrived(frames, lagSeconds, newestSeconds) {
+      arrivedMillis = monotonicMillis()
+      const filling = pressure.note(frames, lagSeconds, newestSeconds)
+      if (filling !== null) answerFilling(filling, arrivedMillis)
+    },
+    judged(frames, shed, flows) {
+      since.judged += frames - shed
+      since.shed += shed
+      since.flows += flows
+      since.workMillis += monotonicMillis() - arrivedMillis
       tick()
     },
     tick,
+    admits(sourceHash, destinationHash) {
+      const mask = (1 << Math.min(steps, STEPS_OF_NEW)) - 1
+      return (hashOf(sourceHash, destinationHash) & mask) === 0
+    },
     sheds(sourceHash, destinationHash) {
-      if (steps === 0) return false
-      const sum = (sourceHash + destinationHash + options.seed) | 0
-      const mixed = Math.imul(sum ^ (sum >>> 15), 0x2c1b3c6d)
-      return ((mixed ^ (mixed >>> 13)) & ((1 << steps) - 1)) !== 0
+      const mask = (1 << Math.max(0, steps - STEPS_OF_NEW)) - 1
+      return ((hashOf(sourceHash, destinationHash) >>> STEPS_OF_NEW) & mask) !== 0
     },
     get isOverloaded() {
       return steps > 0
+    },
+    get shedsOpenFlows() {
+      return steps > STEPS_OF_NEW
     },
     get times() {
       return times
     },
   }
+}
+
+/** Halvings after which `coming` is no more than `done`. */
+function stepsBetween(coming: number, done: number): number {
+  return Math.max(1, Math.ceil(Math.log2(coming / done)))
 }

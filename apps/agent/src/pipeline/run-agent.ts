@@ -7,6 +7,7 @@
  */
 import { randomInt } from 'node:crypto'
 import type { FrameBatch } from '@oddflow/capture'
+import { DEFAULT_KERNEL_BUFFER_FRAMES } from '@oddflow/capture/node'
 import { createSuppression } from '../alerts/suppress.js'
 import type { ControlSocket } from '../devices/control-socket.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
@@ -112,6 +113,7 @@ async function runWith(
   const hashSeed = randomInt(2 ** 48 - 1)
   const overload = createOverload({
     memoryLimitBytes: memory.limitBytes,
+    bufferFrames: DEFAULT_KERNEL_BUFFER_FRAMES,
     seed: randomInt(2 ** 31),
     monotonicMillis: clock.monotonicMillis,
     residentBytes: () => process.memoryUsage.rss(),
@@ -212,11 +214,13 @@ async function runWith(
     progress.during(async () => {
       packets.framesRead += frames.count
       const { shed } = watcher.counts
+      const { flows } = watcher
       // what a file or a pipe holds back waits where it is, and its clock may be another
       const newestMicros = frames.count === 0 ? Number.NaN : frames.timestampMicros[frames.count - 1]
       const lagSeconds = input.waits ? null : Math.max(0, (clock.wallMicros() - newestMicros) / 1e6)
+      overload.arrived(frames.count, Number.isNaN(lagSeconds) ? null : lagSeconds, newestMicros / 1e6)
       watcher.add(frames)
-      overload.note(frames.count, watcher.counts.shed - shed, Number.isNaN(lagSeconds) ? null : lagSeconds)
+      overload.judged(frames.count, watcher.counts.shed - shed, watcher.flows - flows)
       captureClock.note(watcher.counts.latestMicros)
       losses.note(watcher.counts.latestMicros, lostPackets())
       thresholds.advance(watcher.counts.latestMicros)

@@ -68,6 +68,8 @@ export interface Watcher {
   finish(limit: number): boolean
   readonly counts: WatcherCounts
   flowCounters(): FlowCounters
+  /** Flows that have begun. */
+  readonly flows: number
   readonly openFlows: number
   readonly maximumFlows: number
 }
@@ -102,16 +104,21 @@ export function createWatcher(options: WatcherOptions): Watcher {
     counts.novel[rule]++
     options.onNovel(record, { ...decision, early })
   }
-  const isShed = (overload: Overload, i: number): boolean =>
-    overload.sheds(
-      endHash(packets.sourceAddress, 4 * i, packets.sourcePort[i], options.hashSeed),
-      endHash(packets.destinationAddress, 4 * i, packets.destinationPort[i], options.hashSeed),
-    )
+  const sourceHash = (i: number): number =>
+    endHash(packets.sourceAddress, 4 * i, packets.sourcePort[i], options.hashSeed)
+  const destinationHash = (i: number): number =>
+    endHash(packets.destinationAddress, 4 * i, packets.destinationPort[i], options.hashSeed)
+  const admitsFlow = (overload: Overload) => (_: PacketBatch, i: number) => {
+    if (!overload.isOverloaded || overload.admits(sourceHash(i), destinationHash(i))) return true
+    counts.shed++
+    return false
+  }
   const extractor = createFlowExtractor({
     contract,
     row,
     hashSeed: options.hashSeed,
     memoryBytes: options.memoryBytes,
+    ...(options.overload === undefined ? {} : { admitsFlow: admitsFlow(options.overload) }),
     onEarlyRow: (record) => decide(record, true),
     onRecord: (record) => {
       if (record.rowGivenEarly || record.noRowReason === 'remainder') return
@@ -130,7 +137,11 @@ export function createWatcher(options: WatcherOptions): Watcher {
         if (filter !== null && !filter(packets, i)) {
           packets.status[i] = FILTERED_OUT
           counts.filtered++
-        } else if (overload?.isOverloaded && packets.status[i] === PACKET_OK && isShed(overload, i)) {
+        } else if (
+          overload?.shedsOpenFlows &&
+          packets.status[i] === PACKET_OK &&
+          overload.sheds(sourceHash(i), destinationHash(i))
+        ) {
           packets.status[i] = FILTERED_OUT
           counts.shed++
         }
@@ -144,6 +155,9 @@ export function createWatcher(options: WatcherOptions): Watcher {
       return false
     },
     flowCounters: () => extractor.counters(),
+    get flows() {
+      return extractor.flows
+    },
     get openFlows() {
       return extractor.openFlows
     },

@@ -18,8 +18,11 @@ export type RecorderName = (typeof RECORDERS)[number]
 export const DIRECTIONS = ['in', 'out', 'inout'] as const
 export type CaptureDirection = (typeof DIRECTIONS)[number]
 
-/** Kernel buffer where none is asked for: some 15,000 frames of the default length, whatever is in them. */
+/** Kernel buffer where none is asked for. */
 export const DEFAULT_KERNEL_BUFFER_KIBIBYTES = 32_768
+
+/** Frames of the default length that the default buffer has room for, whatever is in them (tcpdump on Linux). */
+export const DEFAULT_KERNEL_BUFFER_FRAMES = 15_000
 
 /**
  * Bytes of a frame that are kept where nothing is asked for: any frame of Ethernet's ordinary size whole, and every
