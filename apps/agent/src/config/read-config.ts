@@ -6,7 +6,7 @@
  */
 import { inFile, readFileBounded } from '@oddflow/program'
 import { safeParse } from 'valibot'
-import { type Document, isCollection, isMap, isPair, isScalar, LineCounter, parseDocument } from 'yaml'
+import { type Document, isCollection, isMap, isPair, isScalar, LineCounter, parseDocument, visit } from 'yaml'
 import { type Config, ConfigSchema } from './schema.js'
 import { findExcess, MAXIMUM_ALIASES } from './yaml-bounds.js'
 
@@ -26,6 +26,7 @@ export interface ReadConfig {
 }
 
 const MAXIMUM_BYTES = 1_048_576
+const REPEATED = 'a key that stands here already'
 
 /** Throws FileError when the file cannot be read. */
 export function readConfig(file: string): ReadConfig {
@@ -44,7 +45,7 @@ export function parseConfig(text: string): ReadConfig {
     return { config: null, complaints: [{ ...place, message: excess.message }], placeOf: () => place }
   }
   const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false })
   const at = (offset: number): { line: number; column: number } => {
     const { line, col } = lines.linePos(offset)
     return { line: Math.max(1, line), column: Math.max(1, col) }
@@ -56,6 +57,8 @@ export function parseConfig(text: string): ReadConfig {
       document.errors.map(({ pos, message }) => ({ ...at(pos[0]), message: firstLine(message) })),
     )
   }
+  const repeated = repeatedKeys(document)
+  if (repeated.length > 0) return refused(repeated.map((offset) => ({ ...at(offset), message: REPEATED })))
   if (document.contents !== null && !isMap(document.contents)) {
     return refused([{ ...placeOf([]), message: 'expected keys with values, such as "interface: eth0"' }])
   }
@@ -95,6 +98,22 @@ export function pathText(path: readonly (string | number)[]): string {
     (text, key) => (typeof key === 'number' ? `${text}[${key}]` : text === '' ? key : `${text}.${key}`),
     '',
   )
+}
+
+/** Offsets of keys that their map has already: the parser's own search looks at each key for each. */
+function repeatedKeys(document: Document): number[] {
+  const offsets: number[] = []
+  visit(document, {
+    Map(_, { items }) {
+      const seen = new Set<unknown>()
+      for (const { key } of items) {
+        if (!isScalar(key)) continue
+        if (seen.has(key.value)) offsets.push(rangeOf(key))
+        seen.add(key.value)
+      }
+    },
+  })
+  return offsets
 }
 
 /** Offset of the key, or of the item, at a path; of the nearest thing above it where it is not there. */

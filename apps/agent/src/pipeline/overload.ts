@@ -10,9 +10,9 @@
  * *How far* follows from what was measured where it is entered, and goes a step further with every window in which
  * pressure (pressure.ts) goes on.
  *
- * *It ends* a step at a time, when for CALM_SECONDS nothing waited and twice the flows of now would be within CAPACITY_SHARE of
- * those that were begun in a second under pressure. Where little was let in by then, that says little: the longer nothing waits, the more is
- * tried, but for the last step, so that a flood that goes on is one overload and not many.
+ * *It ends* a step at a time, tried when nothing has waited for a second; after a step that was too much, for twice as long as
+ * before, and after one that did no harm half as long. It is over when all are let in and nothing has waited for LAST_CALM_SECONDS: a flood that goes on is one overload
+ * and not many.
  */
 import { createPressure, type Filling } from './pressure.js'
 
@@ -54,9 +54,11 @@ const WINDOW_MILLIS = 250
 const FILLING_SECONDS = 0.1
 /** What comes is so much less than what is done where the buffer empties. */
 const DRAINED_SHARE = 0.9
-const CALM_SECONDS = 3
-const CAPACITY_SHARE = 0.8
-const TRUST_GROWTH = 1.25
+const LEAST_PATIENCE_SECONDS = 1
+const MOST_PATIENCE_SECONDS = 16
+const LAST_CALM_SECONDS = 3
+/** Pressure that comes so soon after a step back comes of it. */
+const TRIED_MILLIS = 2000
 /** So few new flows beside packets of open ones cost nothing that matters: to leave them out does not help. */
 const FEW_FLOWS_SHARE = 0.05
 /** One new flow in 64 is let in at least, then of all flows as many; for want of memory, which may not come back, one in 4. */
@@ -78,6 +80,7 @@ function nothingDone(): Done {
 export function createOverload(options: OverloadOptions): Overload {
   const { monotonicMillis } = options
   const pressure = createPressure(options)
+  let isOverloaded = false
   let steps = 0
   let times = 0
   let enteredMillis = 0
@@ -87,10 +90,8 @@ export function createOverload(options: OverloadOptions): Overload {
   let arrivedMillis = beganMillis
   let since = nothingDone()
   let before = nothingDone()
-  /** What was done in a second under pressure, */
-  let capacity = { flows: 0, packets: 0 }
-  /** and how many times as much is tried by now. */
-  let trust = 1
+  let loweredMillis = Number.NEGATIVE_INFINITY
+  let patienceSeconds = LEAST_PATIENCE_SECONDS
 
   const startWindow = (now: number): void => {
     beganMillis = now
@@ -99,24 +100,39 @@ export function createOverload(options: OverloadOptions): Overload {
     since = nothingDone()
   }
   const raise = (by: number, why: string, most: number): void => {
-    if (steps === 0) {
+    if (!isOverloaded) {
+      isOverloaded = true
       times++
       enteredMillis = monotonicMillis()
       leftOut = -since.shed
+      patienceSeconds = LEAST_PATIENCE_SECONDS
       options.warn(
         `overload entered: ${why}; flows are left out, and their packets counted as dropped by the agent`,
       )
     }
     steps = Math.max(steps, Math.min(most, steps + by))
     calmSeconds = 0
-    trust = 1
+    if (monotonicMillis() - loweredMillis < TRIED_MILLIS) {
+      patienceSeconds = Math.min(MOST_PATIENCE_SECONDS, 2 * patienceSeconds)
+    }
+    loweredMillis = Number.NEGATIVE_INFINITY
   }
-  const lower = (): void => {
-    trust = 1
-    steps--
-    if (steps > 0) return
-    const seconds = Math.round((monotonicMillis() - enteredMillis) / 1000)
-    options.info(`overload left after ${seconds} s: ${leftOut + since.shed} packets were left out`)
+  const noteCalm = (seconds: number): void => {
+    calmSeconds += seconds
+    if (calmSeconds < (steps === 0 ? LAST_CALM_SECONDS : patienceSeconds)) return
+    calmSeconds = 0
+    if (steps > 0) {
+      // the step before did no harm
+      if (loweredMillis !== Number.NEGATIVE_INFINITY) {
+        patienceSeconds = Math.max(LEAST_PATIENCE_SECONDS, patienceSeconds / 2)
+      }
+      loweredMillis = monotonicMillis()
+      steps--
+      return
+    }
+    isOverloaded = false
+    const lasted = Math.round((monotonicMillis() - enteredMillis) / 1000)
+    options.info(`overload left after ${lasted} s: ${leftOut + since.shed} packets were left out`)
   }
   /**
    * The buffer fills: so many steps at once that no more comes than can be done, since a step at a time would come too late. None
@@ -129,45 +145,27 @@ export function createOverload(options: OverloadOptions): Overload {
       const seconds = (before.workMillis + since.workMillis) / 1000
       const isOfFlows = flows > FEW_FLOWS_SHARE * judged
       if (!isOfFlows || !(framesPerSecond > judged / seconds)) return
-      capacity = { flows: flows / seconds, packets: judged / seconds }
       raise(stepsBetween(framesPerSecond, judged / seconds), why, STEPS_OF_NEW)
     } else {
       const seconds = (now - beganMillis) / 1000
       const done = (since.judged + since.shed) / seconds
       // a buffer that is full gives as many as are taken out of it
       if (seconds < FILLING_SECONDS || !(framesPerSecond > DRAINED_SHARE * done)) return
-      capacity = { flows: since.flows / seconds, packets: since.judged / seconds }
       raise(stepsBetween(framesPerSecond, done), why, MOST_STEPS)
     }
     startWindow(now)
-  }
-  const couldLetMoreIn = (seconds: number): boolean => {
-    const packets = since.judged / seconds
-    const flows = since.flows / seconds
-    const share = CAPACITY_SHARE * (steps > 1 ? trust : 1)
-    if (steps > STEPS_OF_NEW) return 2 * packets <= share * capacity.packets
-    return flows <= FEW_FLOWS_SHARE * packets || 2 * flows <= share * capacity.flows
-  }
-  const noteCalm = (seconds: number): void => {
-    const could = couldLetMoreIn(seconds)
-    calmSeconds += seconds
-    if (calmSeconds < CALM_SECONDS) return
-    calmSeconds = 0
-    if (could) lower()
-    else trust *= TRUST_GROWTH
   }
   const tick = (): void => {
     const now = monotonicMillis()
     if (now - beganMillis < WINDOW_MILLIS) return
     const seconds = (now - beganMillis) / 1000
-    const { level, why, of } = pressure.ofWindow(seconds, steps > 0)
+    const { level, why, of } = pressure.ofWindow(seconds, isOverloaded)
     if (level === 'high') {
-      capacity = { flows: since.flows / seconds, packets: since.judged / seconds }
       raise(1, why, of === 'memory' ? MOST_STEPS_FOR_MEMORY : MOST_STEPS)
       startWindow(now)
       return
     }
-    if (steps === 0 || level !== 'none') calmSeconds = 0
+    if (!isOverloaded || level !== 'none') calmSeconds = 0
     else noteCalm(seconds)
     startWindow(now)
   }
@@ -199,7 +197,7 @@ export function createOverload(options: OverloadOptions): Overload {
       return ((hashOf(sourceHash, destinationHash) >>> STEPS_OF_NEW) & mask) !== 0
     },
     get isOverloaded() {
-      return steps > 0
+      return isOverloaded
     },
     get shedsOpenFlows() {
       return steps > STEPS_OF_NEW

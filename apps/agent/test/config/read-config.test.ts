@@ -39,7 +39,8 @@ describe('a configuration', () => {
     ],
     ['outputs: [{kind: webhook, url: "file:///etc/passwd"}]\n', [/^1:27: outputs\[0\]\.url: /]],
     ['outputs: [{kind: pigeon}]\n', [/^1:11|^1:12/]],
-    ['model: a\nmodel: b\n', [/^2:1: Map keys must be unique/]],
+    ['model: a\nmodel: b\n', [/^2:1: a key that stands here already$/]],
+    ['fold: { seconds: 1, seconds: 2 }\n', [/^1:21: a key that stands here already$/]],
     ['model: "a\n', [/^\d+:\d+: /]],
     ['- a\n', [/^1:1: expected keys with values/]],
     ['a\n', [/^1:1: expected keys with values/]],
@@ -53,6 +54,14 @@ describe('a configuration', () => {
     for (const [i, wanted] of expected.entries()) {
       expect(found[i]).toEqual(typeof wanted === 'string' ? wanted : expect.stringMatching(wanted))
     }
+  })
+
+  it('is looked through in time that grows with its length alone', () => {
+    const text = Array.from({ length: 100_000 }, (_, i) => `k${i}: 1\n`).join('')
+    const began = performance.now()
+    expect(complaintsOf(text)).toEqual(['1:1: k0: no such key'])
+    // the search for repeated keys of the parser itself takes a minute
+    expect(performance.now() - began).toBeLessThan(15_000)
   })
 
   it('is refused with every wrong value and the first unknown key at once', () => {
