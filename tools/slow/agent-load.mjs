@@ -7,7 +7,9 @@
  *     normal         every second capture of normal traffic (the repository's, and the evidence folder's pairs) is learnt, the
  *                    others are watched: alerts beside those that the threshold promises; one model of all, and one of each device
  *     flood          over a veth pair: SYNs of 1 M different ends from 100,000 made-up MAC addresses, every one an alert
- *     flood-devices  the same with alike alerts folded, and a table of devices
+ *     flood-beside   over a veth pair: four seconds of a flood beside traffic that the model knows: alerts of that by the
+ *                    time at which their flows began
+ *     flood-devices  the same as flood with alike alerts folded, and a table of devices
  *
  * One line of JSON each; exit code 1 where a promise is broken. What needs a veth pair needs root: it lives in a network
  * namespace of its own, and ends with the job.
@@ -484,10 +486,62 @@ async function flood(configuration, ...options) {
   })
 }
 
+/** Traffic that the model knows, and four seconds of a flood beside it. */
+async function floodBeside() {
+  train([writeTraffic('normal.pcap', 600_000, 12_000, 11_600)])
+  const capture = writeTraffic('mixed.pcap', 660_000, 13_200, 4000)
+  const attack = join(folder, 'flood.pcap')
+  writeFlood(attack, 200_000)
+  veth()
+  const agent = startAgent([
+    ...['--interface', 'take0', '--model', model, '--eve', eve, '--no-fold'],
+    ...['--state', join(folder, 'state')],
+  ])
+  await recording(agent)
+  const others = { before: 0, during: 0, after: 0 }
+  let ofFlood = 0
+  let began = Number.POSITIVE_INFINITY
+  let ended = Number.POSITIVE_INFINITY
+  const stop = followEve((line) => {
+    const alert = JSON.parse(line)
+    if (alert.dest_ip === '192.0.2.1') ofFlood++
+    else {
+      const start = alert.oddflow.flow.startMicros / 1000
+      others[start < began ? 'before' : start < ended ? 'during' : 'after']++
+    }
+  })
+  const background = replay(capture, '--mbps', '51')
+  await pause(10_000)
+  began = Date.now()
+  const flooded = await replay(attack, '--pps', '50000')
+  ended = Date.now()
+  const { sent } = await background
+  await pause(5000)
+  const said = agent.said()
+  agent.child.kill('SIGTERM')
+  const counters = await agent.end()
+  stop()
+  promise('sums', sums(counters))
+  promise('every packet is accounted for', counters.captured === sent + flooded.sent)
+  promise('overload entered once and left', counters.overloads === 1 && said.includes('overload left'))
+  const { captured, processed, droppedKernel, droppedAgent, verdicts } = counters
+  tell({
+    sent: sent + flooded.sent,
+    captured,
+    processed,
+    droppedKernel,
+    droppedAgent,
+    verdicts,
+    alertsOfFlood: ofFlood,
+    alertsOfOthers: others,
+  })
+}
+
 const jobs = {
   paced,
   long,
   normal,
+  'flood-beside': floodBeside,
   flood: () => flood({}, '--no-fold'),
   'flood-devices': () => flood({ devices: {} }),
 }

@@ -5,7 +5,7 @@
  * one in two by a keyed hash of their ends and ports is let in, then one in four and so on. To begin a flow, judge it and tell of it is most of the work in a
  * flood; a packet of an open flow costs a hundredth of that. Only when nearly none is let in and packets still wait, open flows are left
  * out as well, whole ones by the same hash. Nobody without the key can choose to be left out, every packet is
- * counted as dropped by the agent, and alerts tell of it.
+ * counted as dropped by the agent, and alerts tell of it. A flow that was left out stays out as long as it goes on (refused-flows.ts).
  *
  * *How far* follows from what was measured where it is entered, and goes a step further with every window in which
  * pressure (pressure.ts) goes on.
@@ -15,6 +15,7 @@
  * and not many.
  */
 import { createPressure, type Filling } from './pressure.js'
+import { createRefusedFlows } from './refused-flows.js'
 
 export interface OverloadOptions {
   readonly memoryLimitBytes: number
@@ -38,6 +39,8 @@ export interface Overload {
   judged(frames: number, shed: number, flows: number): void
   /** To be called about every second, packets or none. */
   tick(): void
+  /** Any flow may begin: `admits` need not be asked. */
+  readonly admitsAll: boolean
   /** Whether a flow between these ends may begin; the same for both directions. */
   admits(sourceHash: number, destinationHash: number): boolean
   /** Whether packets between these ends are left out whatever they belong to. */
@@ -80,6 +83,8 @@ function nothingDone(): Done {
 export function createOverload(options: OverloadOptions): Overload {
   const { monotonicMillis } = options
   const pressure = createPressure(options)
+  const refused = createRefusedFlows()
+  let nowSeconds = 0
   let isOverloaded = false
   let steps = 0
   let times = 0
@@ -177,6 +182,7 @@ export function createOverload(options: OverloadOptions): Overload {
   return {
     arrived(frames, lagSeconds, newestSeconds) {
       arrivedMillis = monotonicMillis()
+      nowSeconds = arrivedMillis / 1000
       const filling = pressure.note(frames, lagSeconds, newestSeconds)
       if (filling !== null) answerFilling(filling, arrivedMillis)
     },
@@ -188,9 +194,15 @@ export function createOverload(options: OverloadOptions): Overload {
       tick()
     },
     tick,
+    get admitsAll() {
+      return steps === 0 && !refused.any(nowSeconds)
+    },
     admits(sourceHash, destinationHash) {
       const mask = (1 << Math.min(steps, STEPS_OF_NEW)) - 1
-      return (hashOf(sourceHash, destinationHash) & mask) === 0
+      const hash = hashOf(sourceHash, destinationHash)
+      if ((hash & mask) === 0) return !refused.holds(hash, nowSeconds)
+      refused.refuse(hash, nowSeconds)
+      return false
     },
     sheds(sourceHash, destinationHash) {
       const mask = (1 << Math.max(0, steps - STEPS_OF_NEW)) - 1

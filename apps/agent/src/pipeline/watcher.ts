@@ -109,7 +109,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
   const destinationHash = (i: number): number =>
     endHash(packets.destinationAddress, 4 * i, packets.destinationPort[i], options.hashSeed)
   const admitsFlow = (overload: Overload) => (_: PacketBatch, i: number) => {
-    if (!overload.isOverloaded || overload.admits(sourceHash(i), destinationHash(i))) return true
+    if (overload.admitsAll || overload.admits(sourceHash(i), destinationHash(i))) return true
     counts.shed++
     return false
   }
