@@ -3,7 +3,7 @@
  *
  * *What goes* are first packets that would begin a flow: flows that are open go on, and get their verdict. Of new ones
  * one in two by a keyed hash of their ends and ports is let in, then one in four and so on. To begin a flow, judge it and tell of it is most of the work in a
- * flood; a packet of an open flow costs a hundredth of that. Only when nearly none is let in and packets still wait, open flows are left
+ * flood; a packet of an open flow costs little beside that. Only when nearly none is let in and packets still wait, open flows are left
  * out as well, whole ones by the same hash. Nobody without the key can choose to be left out, every packet is
  * counted as dropped by the agent, and alerts tell of it. A flow that was left out stays out as long as it goes on (refused-flows.ts).
  *
