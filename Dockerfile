@@ -47,7 +47,8 @@ USER oddflow
 WORKDIR /var/lib/oddflow-agent
 VOLUME /var/lib/oddflow-agent
 STOPSIGNAL SIGTERM
-# well: alerts can be kept and delivered. Another port than that of listen is given by ODDFLOW_HEALTH.
+# well: alerts can be kept and delivered. It asks at `listen`, which the configuration must have: without one start with --no-healthcheck.
+# Another port is given by ODDFLOW_HEALTH.
 ENV ODDFLOW_HEALTH=http://127.0.0.1:9477/healthz
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
   CMD ["node", "-e", "fetch(process.env.ODDFLOW_HEALTH).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]

@@ -5,7 +5,8 @@
  *                    time from the moment at which no packet can change a verdict to the line in the EVE file, memory
  *     long           20 M packets through a pipe: resident memory, and what it gains in the later half
  *     normal         every second capture of normal traffic (the repository's, and the evidence folder's pairs) is learnt, the
- *                    others are watched: alerts beside those that the threshold promises; one model of all, and one of each device
+ *                    others are watched: alerts beside those that the threshold promises, and what it finds of captures of
+ *                    another kind; one model of all, and one of each device
  *     flood          over a veth pair: SYNs of 1 M different ends from 100,000 made-up MAC addresses, every one an alert
  *     flood-beside   over a veth pair: four seconds of a flood beside traffic that the model knows: alerts of that by the
  *                    time at which their flows began
@@ -315,17 +316,28 @@ async function long() {
   })
 }
 
+const pairsFolder = join(process.env.ODDFLOW_SHARED ?? join(root, '../shared'), 'data/pairs')
+
 /** Normal captures by where they come from; the first is of the repository. */
 function normalCaptures() {
   const sets = { lab: LAB.map((name) => join(root, 'test/fixtures/lab', name)) }
-  const pairs = join(process.env.ODDFLOW_SHARED ?? join(root, '../shared'), 'data/pairs')
-  for (const name of existsSync(pairs) ? readdirSync(pairs).sort() : []) {
-    const captures = join(pairs, name, 'normal')
+  for (const name of existsSync(pairsFolder) ? readdirSync(pairsFolder).sort() : []) {
+    const captures = join(pairsFolder, name, 'normal')
     sets[name] = readdirSync(captures)
       .sort()
       .map((file) => join(captures, file))
   }
   return sets
+}
+
+/** What a model of those has never seen: another device, another state, an attack. */
+function novelCaptures(name) {
+  const novel = join(pairsFolder, name, 'novel')
+  if (name !== 'lab') return readdirSync(novel).map((file) => join(novel, file))
+  const lab = join(root, 'test/fixtures/lab')
+  return readdirSync(lab)
+    .filter((file) => /^novel-.*\.pcap/.test(file))
+    .map((file) => join(lab, file))
 }
 
 function inOrder(captures, order) {
@@ -370,20 +382,25 @@ async function normalOfDevices(name, captures) {
   }
 }
 
+async function verdictsOn(captures) {
+  const total = { flows: 0, novel: 0, onePacketNovel: 0 }
+  for (const capture of captures) {
+    const counters = await startAgent(['--read', capture, '--model', model, '--eve', eve]).end()
+    promise('sums', sums(counters))
+    total.flows += counters.verdicts.score
+    total.novel += counters.novel.score
+    total.onePacketNovel += counters.novel.onePacket
+  }
+  return total
+}
+
 async function normal() {
   const results = []
   for (const [name, captures] of Object.entries(normalCaptures())) {
     train(captures.filter((_, i) => i % 2 === 0))
-    const total = { flows: 0, novel: 0, onePacketNovel: 0 }
-    for (const capture of captures.filter((_, i) => i % 2 === 1)) {
-      const args = ['--read', capture, '--model', model, '--eve', eve]
-      const counters = await startAgent(args).end()
-      promise('sums', sums(counters))
-      total.flows += counters.verdicts.score
-      total.novel += counters.novel.score
-      total.onePacketNovel += counters.novel.onePacket
-    }
-    results.push({ name, promised: 0.01, ...total })
+    const unseen = await verdictsOn(captures.filter((_, i) => i % 2 === 1))
+    const ofOthers = await verdictsOn(novelCaptures(name))
+    results.push({ name, promised: 0.01, ...unseen, ofOthers })
   }
   const results2 = []
   for (const order of ['name', 'time']) {

@@ -6,25 +6,20 @@
  */
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readdir, stat, unlink, writeFile } from 'node:fs/promises'
+import { readFile, stat, unlink, writeFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { openLive } from '@oddflow/capture/node'
-import { OddFlowError } from '@oddflow/core'
 import { jsonLine, printable, readModelFile } from '@oddflow/program'
 import { budgetThresholds } from '../budget/budget-thresholds.js'
 import { readCalibrationFile } from '../budget/calibration-file.js'
 import type { RunOptions } from '../config/given.js'
 import { readModels } from '../pipeline/open-models.js'
 import type { Settings } from '../settings.js'
+import { listenFinding, outputFinding } from './check-ends.js'
+import { type Finding, messageOf } from './finding.js'
 import { readSettings } from './read-settings.js'
-
-export interface Finding {
-  readonly what: string
-  readonly state: 'ok' | 'missing' | 'note'
-  readonly detail: string
-}
 
 type DoctorOptions = RunOptions & { readonly format: 'text' | 'json' }
 
@@ -37,14 +32,21 @@ export async function doctor(options: DoctorOptions): Promise<void> {
     findings.push(await recorder(), await networkInterface(settings.input.interface))
     findings.push(await recording(settings.input.interface, settings.input.filter))
   } else if (settings.input.path !== '-') findings.push(await readable(settings.input.path))
-  findings.push(await writable('alerts', dirname(settings.eve)))
-  if (settings.state !== null) findings.push(await writable('state', await nearest(settings.state)))
+  findings.push(await writable('alerts', dirname(settings.eve), settings.eve))
+  if (settings.state !== null)
+    findings.push(await writable('state', await nearest(settings.state), settings.state))
   else
     findings.push({
       what: 'state',
       state: 'note',
       detail: 'no --state: alerts that are not delivered die with the process',
     })
+  if (settings.evidence !== null) {
+    const { directory } = settings.evidence
+    findings.push(await writable('evidence', await nearest(directory), directory))
+  }
+  findings.push(...settings.outputs.map(outputFinding))
+  if (settings.listen !== null) findings.push(await listenFinding(settings.listen))
   for (const finding of findings) {
     process.stdout.write(options.format === 'json' ? `${jsonLine(finding)}\n` : `${textLine(finding)}\n`)
   }
@@ -122,12 +124,18 @@ async function recorder(): Promise<Finding> {
 }
 
 async function networkInterface(name: string): Promise<Finding> {
-  const there = await readdir('/sys/class/net').catch(() => null)
+  const there = await interfaceNames()
   if (there === null)
     return { what: 'interface', state: 'note', detail: 'this system does not list its interfaces' }
   const isThere = name === 'any' || there.includes(name)
   const detail = isThere ? name : `there is no ${name}; there are ${there.join(', ')}`
   return { what: 'interface', state: isThere ? 'ok' : 'missing', detail }
+}
+
+/** Of this process's network namespace, which /sys need not show; null where the system has no such list. */
+async function interfaceNames(): Promise<string[] | null> {
+  const table = await readFile('/proc/self/net/dev', 'utf8').catch(() => null)
+  return table === null ? null : [...table.matchAll(/^\s*([^\s:|]+):/gm)].map(([, name]) => name)
 }
 
 /** Starts the recorder and stops it as soon as it has begun. */
@@ -152,14 +160,14 @@ async function readable(path: string): Promise<Finding> {
   return { what: 'capture', state: 'ok', detail: `${path}: ${found.size} bytes` }
 }
 
-async function writable(what: string, folder: string): Promise<Finding> {
+async function writable(what: string, folder: string, wanted: string): Promise<Finding> {
   const probe = join(folder, `.oddflow-agent-${randomBytes(8).toString('hex')}`)
   try {
     await writeFile(probe, '', { flag: 'wx' })
     await unlink(probe)
-    return { what, state: 'ok', detail: `${folder} can be written to` }
+    return { what, state: 'ok', detail: `${wanted} can be written` }
   } catch (error) {
-    return { what, state: 'missing', detail: `${folder}: cannot be written to: ${messageOf(error)}` }
+    return { what, state: 'missing', detail: `${wanted}: cannot be written: ${messageOf(error)}` }
   }
 }
 
@@ -168,9 +176,4 @@ async function nearest(folder: string): Promise<string> {
   for (let at = folder; ; at = dirname(at)) {
     if ((await stat(at).catch(() => null)) !== null || dirname(at) === at) return at
   }
-}
-
-function messageOf(error: unknown): string {
-  if (error instanceof OddFlowError || error instanceof Error) return error.message.split('\n', 1)[0]
-  return String(error)
 }

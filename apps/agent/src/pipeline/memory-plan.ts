@@ -44,18 +44,29 @@ export function planMemory(
 ): MemoryPlan {
   const learningBytes = learning === null ? 0 : bytesOfLearning(learning)
   const runtimeBytes = RUNTIME_BYTES + librariesBytes(outputs) + learningBytes + furtherBytes
-  // a gateway that trains needs its memory for that
-  const queueShare = learning === null ? 32 : 128
-  const queueBytes = Math.min(8 * MEBIBYTE, Math.max(MEBIBYTE, Math.floor(limitBytes / queueShare)))
   // a model is in memory twice while it is read, and the scorers of verdicts and of explanations pack it anew
-  const room = limitBytes - runtimeBytes - 2 * queueBytes - 4 * modelBytes
+  const fixedBytes = runtimeBytes + 4 * modelBytes
+  const queueBytes = queueBytesOf(limitBytes, learning !== null)
+  const room = limitBytes - fixedBytes - 2 * queueBytes
   if (room < LEAST_FLOW_BYTES) {
-    const least = Math.ceil((runtimeBytes + 2 * MEBIBYTE + 4 * modelBytes + LEAST_FLOW_BYTES) / MEBIBYTE)
+    let least = Math.ceil((fixedBytes + LEAST_FLOW_BYTES) / MEBIBYTE)
+    // queues grow with the ceiling
+    while (
+      least * MEBIBYTE - fixedBytes - 2 * queueBytesOf(least * MEBIBYTE, learning !== null) <
+      LEAST_FLOW_BYTES
+    ) {
+      least++
+    }
     throw new UsageError(
       `--memory-limit ${Math.floor(limitBytes / MEBIBYTE)}M: too little for Node, this model and any flows; give ${least}M or more`,
     )
   }
   return { limitBytes, flowBytes: Math.min(room, MOST_FLOW_BYTES), queueBytes }
+}
+
+function queueBytesOf(limitBytes: number, trains: boolean): number {
+  // a gateway that trains needs its memory for that
+  return Math.min(8 * MEBIBYTE, Math.max(MEBIBYTE, Math.floor(limitBytes / (trains ? 128 : 32))))
 }
 
 interface MadeHere {

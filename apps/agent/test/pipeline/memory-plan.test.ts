@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../../src/config/read-config.js'
+import { settingsFrom } from '../../src/config/settings-from.js'
+import { planMemory } from '../../src/pipeline/memory-plan.js'
+import type { OutputSettings } from '../../src/settings.js'
+
+const MEBIBYTE = 1_048_576
+
+function outputsOf(text: string): readonly OutputSettings[] {
+  const config = `interface: eth0\nmodel: a.oddflow\neve: eve.json\noutputs: [${text}]\n`
+  return settingsFrom({ fold: true, config: '/etc/oddflow/agent.yaml' }, parseConfig(config)).outputs
+}
+
+describe('a ceiling that is too low', () => {
+  const mqtt = outputsOf("{ kind: mqtt, url: 'mqtt://192.0.2.5:1883' }")
+  it.each([
+    ['a small model', 20_000, []],
+    ['a large one', 3_000_000, []],
+    ['an MQTT broker', 20_000, mqtt],
+    ['all of it', 9_000_000, mqtt],
+  ] as const)('with %s is refused with the least that will do', (_, modelBytes, outputs) => {
+    const plan = (mebibytes: number) => planMemory(mebibytes * MEBIBYTE, modelBytes, outputs)
+    let told = 0
+    try {
+      plan(64)
+    } catch (error) {
+      told = Number(/give (\d+)M or more$/.exec((error as Error).message)?.[1])
+    }
+    expect(() => plan(told - 1)).toThrow(`give ${told}M or more`)
+    expect(plan(told).flowBytes).toBeGreaterThanOrEqual(2 * MEBIBYTE)
+  })
+})
