@@ -29,7 +29,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     // the second one ends the program at once, as it would without a handler
     process.once(signal, () => stop.abort())
   }
-  const { counters, undelivered, nothingRead } = await runAgent(settings, {
+  const { counters, lost, undelivered, nothingRead } = await runAgent(settings, {
     files: nodeFileSystem,
     clock: systemClock,
     log: standardErrorLog,
@@ -46,6 +46,10 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     // as the other programs: what a damaged capture has is used, and nothing at all is a failure
     const name = settings.input.path === '-' ? 'standard input' : settings.input.path
     standardErrorLog.error(`${name}: no packet in it; check what was captured`)
+    process.exitCode = 1
+  }
+  if (lost > 0) {
+    standardErrorLog.error(`${settings.state}: ${lost} alerts could not be written there and are lost`)
     process.exitCode = 1
   }
   for (const { target, alerts } of undelivered) {

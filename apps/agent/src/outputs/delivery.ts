@@ -2,7 +2,8 @@
  * Delivery: carries alerts from the log to one output, in order, each at least once.
  *
  * An output that fails is tried again with the same alerts, after half a second, then after twice as long each
- * time, up to a minute. Each output has a delivery of its own, so none waits for another.
+ * time, up to a minute. Each output has a delivery of its own, so none waits for another. How far it has got is kept
+ * by the log; where that fails the output goes on, and the place is written again with the next alerts, or each second.
  */
 import type { Clock } from '../clock.js'
 import type { AlertLog, AlertReader } from '../spool/alert-log.js'
@@ -15,6 +16,8 @@ export interface DeliveryOptions {
   readonly clock: Clock
   /** Called when the output begins to fail and when it works again (null). */
   readonly onTrouble?: (trouble: Error | null) => void
+  /** Called when how far it has got cannot be kept any more, and when it can again (null). */
+  readonly onUnkept?: (trouble: Error | null) => void
 }
 
 export interface Delivery {
@@ -24,6 +27,10 @@ export interface Delivery {
   readonly delivered: number
   readonly dropped: number
   readonly backlog: number
+  /** Bytes of alerts that are held in memory for it. */
+  readonly memoryBytes: number
+  /** Why how far it has got could not be kept; null while it is. */
+  readonly unkept: Error | null
   /** Why the last attempt failed; null while all is well. */
   readonly trouble: Error | null
   /** Resolves when nothing is left to deliver, or the signal is aborted. */
@@ -35,6 +42,7 @@ export interface Delivery {
 const BATCH = 512
 const FIRST_PAUSE_MILLIS = 500
 const LONGEST_PAUSE_MILLIS = 60_000
+const KEEP_AGAIN_MILLIS = 1000
 
 export async function startDelivery(options: DeliveryOptions): Promise<Delivery> {
   const { log, output, clock } = options
@@ -43,14 +51,22 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
   const progress = new Bell()
   let delivered = 0
   let trouble: Error | null = null
+  let unkept: Error | null = null
+  let next = 0
   let pause = FIRST_PAUSE_MILLIS
 
   const setTrouble = (error: unknown): void => {
-    const next = error === null || error instanceof Error ? error : new Error(String(error))
-    const isNews = (next === null) !== (trouble === null)
-    trouble = next
-    if (isNews) options.onTrouble?.(next)
+    const now = error === null ? null : asError(error)
+    const isNews = (now === null) !== (trouble === null)
+    trouble = now
+    if (isNews) options.onTrouble?.(now)
     progress.ring()
+  }
+  const keepPlace = async (): Promise<void> => {
+    const error = await reader.commit(next).then(() => null, asError)
+    const isNews = (error === null) !== (unkept === null)
+    unkept = error
+    if (isNews) options.onUnkept?.(error)
   }
   /** True if there was something to deliver. */
   const deliverSome = async (): Promise<boolean> => {
@@ -58,7 +74,8 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     if (batch.lines.length === 0) return false
     await output.deliver(batch, stopping.signal)
     delivered += batch.lines.length
-    await reader.commit(batch.first + batch.lines.length)
+    next = batch.first + batch.lines.length
+    await keepPlace()
     return true
   }
   const run = async (): Promise<void> => {
@@ -68,7 +85,12 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
         const some = await deliverSome()
         pause = FIRST_PAUSE_MILLIS
         setTrouble(null)
-        if (!some) await log.acknowledgement.wait(rings, stopping.signal)
+        if (some) continue
+        if (unkept === null) await log.acknowledgement.wait(rings, stopping.signal)
+        else {
+          await clock.sleep(KEEP_AGAIN_MILLIS, stopping.signal)
+          await keepPlace()
+        }
       } catch (error) {
         setTrouble(error)
         await clock.sleep(pause, stopping.signal)
@@ -90,6 +112,12 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     get backlog() {
       return reader.backlog
     },
+    get memoryBytes() {
+      return reader.memoryBytes
+    },
+    get unkept() {
+      return unkept
+    },
     get trouble() {
       return trouble
     },
@@ -104,4 +132,8 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
       await output.close()
     },
   }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
 }

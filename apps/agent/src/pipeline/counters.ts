@@ -6,6 +6,7 @@
  *     raised = novel − held + devices announced
  *     raised = suppressed + folded + given − summaries
  *     given = accepted + refused
+ *     accepted = delivered + dropped + waiting, for each output (of a state folder with what earlier runs left waiting)
  *
  * exactly, at any moment at which no batch is being worked on.
  */
@@ -133,11 +134,11 @@ export function agentCounters(
     novel: { total: novel.score + novel['one-packet'], score: novel.score, onePacket: novel['one-packet'] },
     alerts: {
       ...alerts,
-      accepted: log.acknowledged + log.pending,
+      accepted: log.acknowledged + log.pending + log.lost,
       refused: log.refused,
       delivered: byOutput(({ delivered }) => delivered),
-      dropped: byOutput(({ dropped }) => dropped),
-      waiting: byOutput(({ backlog }) => backlog),
+      dropped: byOutput(({ dropped }) => dropped + log.lost),
+      waiting: byOutput(({ backlog }) => backlog + log.pending),
     },
   }
 }

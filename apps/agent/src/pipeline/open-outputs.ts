@@ -79,6 +79,11 @@ export async function startDeliveries(
           if (trouble === null) log.info(`${output.target}: works again`)
           else log.warn(`${troubleText(output, trouble)}; trying again`)
         },
+        onUnkept: (trouble) => {
+          const how = `how far ${output.name} has got`
+          if (trouble === null) log.info(`${settings.state}: ${how} is kept again`)
+          else log.warn(`${trouble.message}; ${how} is not kept, trying again`)
+        },
       }),
     )
   }

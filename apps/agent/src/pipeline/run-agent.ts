@@ -2,8 +2,9 @@
  * One run of the agent: opens everything, moves packets through, and closes everything in the order in which
  * nothing gets lost: input, flows, folds, log, outputs.
  *
- * An input that can wait does so while alerts wait for a disk or an output, as long as these work: memory
- * stays bounded and nothing is refused. While they fail it goes on, and what does not fit is counted.
+ * An input that can wait does so while alerts in memory wait for the disk, or without a state folder for an output, as long
+ * as these work (room.ts): memory stays bounded and nothing is refused. While they fail it goes on, and what does not fit
+ * is counted.
  */
 import { randomInt } from 'node:crypto'
 import type { FrameBatch } from '@oddflow/capture'
@@ -31,12 +32,15 @@ import { openThresholds } from './open-thresholds.js'
 import { createOverload } from './overload.js'
 import { openInput, readFrames } from './read-frames.js'
 import { reload } from './reload.js'
+import { isWorthWaiting } from './room.js'
 import { createWatcher } from './watcher.js'
 
 export interface AgentResult {
   /** A recording that was read to its end, and no packet in it. */
   readonly nothingRead: boolean
   readonly counters: AgentCounters
+  /** Alerts that were accepted and that the state folder could not take in: they are lost. */
+  readonly lost: number
   /** Alerts that were accepted and not delivered; with a state folder they wait there. */
   readonly undelivered: readonly { readonly target: string; readonly alerts: number }[]
 }
@@ -141,8 +145,6 @@ async function runWith(
   })
   const deliveries = await startDeliveries(settings, environment, alertLog, eve)
   const captureClock = new CaptureClock(clock, input.liveness)
-  const isTroubled = (): boolean =>
-    alertLog.trouble !== null || deliveries.some(({ trouble }) => trouble !== null)
   const counters = (): AgentCounters => {
     packets.droppedKernel = input.kernelDrops()
     return agentCounters(
@@ -169,7 +171,7 @@ async function runWith(
     memoryLimitBytes: memory.limitBytes,
     lagSeconds: captureClock.lagSeconds(),
     outputs: deliveries.map(({ name, trouble }) => ({ name, works: trouble === null })),
-    spoolWorks: alertLog.trouble === null,
+    spoolWorks: alertLog.trouble === null && deliveries.every(({ unkept }) => unkept === null),
     overloaded: overload.isOverloaded,
     model: forAnnouncements.model,
     version: VERSION,
@@ -184,9 +186,7 @@ async function runWith(
   control?.serve(controlAnswers(devices, models))
   const room = async (): Promise<void> => {
     if (!input.waits) return
-    while (alertLog.memoryBytes > memory.queueBytes / 4 && !isTroubled() && !stop.aborted) {
-      await clock.sleep(2)
-    }
+    while (isWorthWaiting(alertLog, deliveries, memory.queueBytes / 4) && !stop.aborted) await clock.sleep(2)
   }
   const vendors = await openVendors(settings, environment)
   const progress = createProgress(clock.monotonicMillis)
@@ -262,8 +262,9 @@ async function runWith(
   return {
     nothingRead: packets.framesRead === 0 && settings.input.kind === 'recorded' && !stop.aborted,
     counters: counters(),
+    lost: alertLog.lost,
     undelivered: deliveries
-      .map(({ target, backlog }) => ({ target, alerts: backlog + alertLog.pending }))
+      .map(({ target, backlog }) => ({ target, alerts: backlog }))
       .filter(({ alerts }) => alerts > 0),
   }
 }

@@ -20,13 +20,18 @@ export interface AlertReader {
   readonly name: string
   /** Alerts from the last commit on, at most so many; none where there is nothing new. Again gives the same. */
   read(limit: number): Promise<AlertBatch>
-  /** Everything before `next` is delivered and is not read again (on disk: after a restart either). */
+  /**
+   * Everything before `next` is delivered and is not read again (on disk: after a restart either). Rejects with FileError where
+   * the place could not be written; the same call again tries it again.
+   */
   commit(next: number): Promise<void>
   /** Alerts that went for want of room, or were damaged on disk, before this output had delivered them (on disk: in
    * earlier runs too). */
   readonly dropped: number
   /** Alerts that wait for this output. */
   readonly backlog: number
+  /** Bytes of alerts that are held in memory for this output. */
+  readonly memoryBytes: number
 }
 
 export interface AlertLog {
@@ -42,8 +47,10 @@ export interface AlertLog {
   readonly refused: number
   /** Alerts that are appended and not acknowledged yet. */
   readonly pending: number
-  /** Bytes of alerts that it holds in memory. */
-  readonly memoryBytes: number
+  /** Bytes of those. */
+  readonly pendingBytes: number
+  /** Alerts that were appended and never acknowledged: what was pending when the log was closed. */
+  readonly lost: number
   /** What keeps alerts from being acknowledged; null where nothing does. */
   readonly trouble: Error | null
   close(): Promise<void>

@@ -14,13 +14,17 @@ export function createMemoryLog({ maximumBytes }: MemoryLogOptions): AlertLog {
   const acknowledgement = new Bell()
   const places: ReaderPlace[] = []
   const lines: Uint8Array[] = []
+  /** Bytes of all alerts up to and with each of `lines`, from the first one ever. */
+  const ends: number[] = []
   /** Sequence number of lines[0]. */
   let first = 0
   let bytes = 0
+  let everBytes = 0
   let acknowledged = 0
 
   const forgetBefore = (next: number): void => {
     const gone = lines.splice(0, next - first)
+    ends.splice(0, gone.length)
     for (const line of gone) bytes -= line.length
     first += gone.length
   }
@@ -39,6 +43,8 @@ export function createMemoryLog({ maximumBytes }: MemoryLogOptions): AlertLog {
     append(line) {
       lines.push(line)
       bytes += line.length
+      everBytes += line.length
+      ends.push(everBytes)
       acknowledged++
       makeRoom()
       acknowledgement.ring()
@@ -64,6 +70,10 @@ export function createMemoryLog({ maximumBytes }: MemoryLogOptions): AlertLog {
         get backlog() {
           return place.backlog(first + lines.length)
         },
+        get memoryBytes() {
+          const at = place.committed - first
+          return at <= 0 ? bytes : everBytes - ends[at - 1]
+        },
       }
     },
     get acknowledged() {
@@ -71,9 +81,8 @@ export function createMemoryLog({ maximumBytes }: MemoryLogOptions): AlertLog {
     },
     refused: 0,
     pending: 0,
-    get memoryBytes() {
-      return bytes
-    },
+    pendingBytes: 0,
+    lost: 0,
     trouble: null,
     async close() {},
   }

@@ -17,7 +17,7 @@ export interface KeptPlace {
   readonly dropped: number
 }
 
-const pathOf = (folder: string, name: string): string => join(folder, `${name}.place`)
+export const placePath = (folder: string, name: string): string => join(folder, `${name}.place`)
 const endPath = (folder: string): string => join(folder, 'end.mark')
 
 export async function readPlace(
@@ -26,7 +26,7 @@ export async function readPlace(
   name: string,
   log: Pick<Log, 'warn'>,
 ): Promise<KeptPlace | null> {
-  return readStateOrSetAside(files, pathOf(folder, name), decodePlace, log)
+  return readStateOrSetAside(files, placePath(folder, name), decodePlace, log)
 }
 
 export async function writePlace(
@@ -35,7 +35,7 @@ export async function writePlace(
   name: string,
   place: KeptPlace,
 ): Promise<void> {
-  await writeState(files, pathOf(folder, name), encodePlace(place))
+  await writeState(files, placePath(folder, name), encodePlace(place))
 }
 
 /** 0 where there is none. */

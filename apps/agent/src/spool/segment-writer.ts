@@ -32,6 +32,8 @@ export class SegmentWriter {
       await target.file.write(bytes, target.segment.bytes)
       await target.file.sync()
     } catch (error) {
+      // whole records among what it took would pass at the next start for such as were acknowledged
+      await target.file.truncate(target.segment.bytes).catch(() => undefined)
       await this.close()
       throw error
     }

@@ -3,10 +3,11 @@
  * is replaced as a whole. After a kill it begins where it last committed, so an alert may come twice, under
  * the same id, and never not at all.
  */
+import { fileError } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
 import type { Log } from '../log.js'
 import type { AlertBatch, AlertReader } from './alert-log.js'
-import { readPlace, writePlace } from './place-file.js'
+import { placePath, readPlace, writePlace } from './place-file.js'
 import { ReaderPlace } from './reader-place.js'
 import {
   decodeRecords,
@@ -69,6 +70,9 @@ export class SpoolReader implements AlertReader {
     return this.place.backlog(this.#view.end)
   }
 
+  /** They are on disk. */
+  readonly memoryBytes = 0
+
   async read(limit: number): Promise<AlertBatch> {
     const { place } = this
     if (place.hand !== null) return place.hand
@@ -100,7 +104,12 @@ export class SpoolReader implements AlertReader {
 
   async #keep(): Promise<void> {
     const { committed, dropped } = this.place
-    await writePlace(this.#view.files, this.#view.folder, this.name, { next: committed, dropped })
+    const { files, folder } = this.#view
+    try {
+      await writePlace(files, folder, this.name, { next: committed, dropped })
+    } catch (error) {
+      throw fileError('write', placePath(folder, this.name), error)
+    }
   }
 
   /** From place.next on, which moves over what is damaged; none where nothing behind can be read. */

@@ -4,7 +4,7 @@
  * Appended alerts gather in memory while the disk is busy; each turn writes all that have gathered and flushes
  * them with one fsync, then acknowledges them. A disk that fails (full, read-only, worn out) is tried again
  * after a second for as long as the agent runs; meanwhile alerts gather up to a bound, and beyond it are
- * refused and counted. On disk, the oldest segment goes when all are larger than they may be.
+ * refused, counted and told of. What has not got to the disk when the log is closed is lost, and counted. On disk, the oldest segment goes when all are larger than they may be.
  */
 import { join } from 'node:path'
 import type { Clock } from '../clock.js'
@@ -14,6 +14,7 @@ import type { AlertLog } from './alert-log.js'
 import { Bell } from './bell.js'
 import { writeEnd } from './place-file.js'
 import { MAXIMUM_PAYLOAD_BYTES } from './record-format.js'
+import { createRefusals } from './refusals.js'
 import { SegmentWriter } from './segment-writer.js'
 import { recoverSegments, type Segment } from './segments.js'
 import { SpoolReader } from './spool-reader.js'
@@ -58,7 +59,8 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   let pending: Uint8Array[] = []
   let pendingBytes = 0
   let acknowledged = 0
-  let refused = 0
+  let lost = 0
+  const refusals = createRefusals(options.folder, clock.monotonicMillis, log)
   let trouble: Error | null = null
   let turn: Promise<void> | null = null
 
@@ -117,9 +119,10 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
     append(line) {
       const tooMuch = pendingBytes + line.length > options.maximumPendingBytes
       if (tooMuch || line.length > MAXIMUM_PAYLOAD_BYTES || closing.signal.aborted) {
-        refused++
+        refusals.refuse()
         return false
       }
+      refusals.accept()
       pending.push(line)
       pendingBytes += line.length
       turn ??= Promise.resolve().then(writeAll)
@@ -149,13 +152,16 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
       return acknowledged
     },
     get refused() {
-      return refused
+      return refusals.count
     },
     get pending() {
       return pending.length
     },
-    get memoryBytes() {
+    get pendingBytes() {
       return pendingBytes
+    },
+    get lost() {
+      return lost
     },
     get trouble() {
       return trouble
@@ -163,6 +169,10 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
     async close() {
       closing.abort()
       await turn
+      lost += pending.length
+      pending = []
+      pendingBytes = 0
+      refusals.end()
       await writer.close()
       // what is missing at the next start is then counted, the last segment too
       await writeEnd(files, folder, end).catch(() => undefined)

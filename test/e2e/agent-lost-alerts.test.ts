@@ -1,0 +1,113 @@
+/**
+ * What a run says of alerts when a disk or an output fails: nothing is lost while what it waits for works, and what
+ * is lost is counted and said to be.
+ */
+import { writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { systemClock } from '../../apps/agent/src/clock.js'
+import { settingsFrom } from '../../apps/agent/src/config/settings-from.js'
+import type { FileSystem } from '../../apps/agent/src/files/file-system.js'
+import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
+import { type AgentResult, runAgent } from '../../apps/agent/src/pipeline/run-agent.js'
+import type { Settings } from '../../apps/agent/src/settings.js'
+import { faultyFiles, noFaults } from '../../apps/agent/test/support/faulty-files.js'
+import { keepingLog } from '../../apps/agent/test/support/keeping-log.js'
+import { expectSums } from './support/agent.js'
+import { synFlood } from './support/captures.js'
+import { temporaryFolder, trainLabModel } from './support/oddflow.js'
+
+const FLOWS = 6000
+const folder = temporaryFolder()
+const model = join(folder, 'home.oddflow')
+const flood = join(folder, 'flood.pcap')
+/** Gives up and tries again sooner. */
+const clock = {
+  ...systemClock,
+  sleep: (millis: number, signal?: AbortSignal) => systemClock.sleep(Math.min(millis, 300), signal),
+}
+
+beforeAll(async () => {
+  await trainLabModel(model)
+  writeFileSync(flood, synFlood(FLOWS))
+})
+
+async function run(
+  name: string,
+  state: boolean,
+  more: Partial<Settings>,
+  files: FileSystem = nodeFileSystem,
+): Promise<AgentResult & { told: string }> {
+  const { lines, ...log } = keepingLog()
+  const given = settingsFrom(
+    { read: flood, model, eve: join(folder, `${name}.json`), fold: false, once: true },
+    null,
+  )
+  const settings = { ...given, state: state ? join(folder, name) : null, ...more }
+  const result = await runAgent(settings, {
+    files,
+    clock,
+    log,
+    stop: new AbortController().signal,
+    readAgain: null,
+    onReopen: () => undefined,
+  })
+  const { alerts } = result.counters
+  expectSums(result.counters)
+  for (const output of Object.keys(alerts.delivered)) {
+    const { [output]: delivered } = alerts.delivered
+    expect(delivered! + alerts.dropped[output]! + alerts.waiting[output]!, output).toBe(alerts.accepted)
+  }
+  return { ...result, told: lines.join('\n') }
+}
+
+/** A port at which nobody listens. */
+async function closedPort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+describe('an output that is down', () => {
+  it.each([true, false])('takes no alert from one that works (state folder: %s)', async (state) => {
+    const url = `http://127.0.0.1:${await closedPort()}/`
+    const { counters, lost, undelivered, told } = await run(`webhook-${state}`, state, {
+      outputs: [{ kind: 'webhook', name: 'hub', url, tokenFile: null }],
+    })
+    const { accepted, refused, delivered, dropped, waiting } = counters.alerts
+    expect({ accepted, refused, lost }).toEqual({ accepted: FLOWS, refused: 0, lost: 0 })
+    expect(delivered).toEqual({ eve: FLOWS, hub: 0 })
+    expect(dropped.eve).toBe(0)
+    if (state) expect(dropped.hub).toBe(0)
+    expect(undelivered).toEqual([{ target: url, alerts: waiting.hub }])
+    expect(told).not.toMatch(/refused;|were refused/)
+  })
+})
+
+describe('a state disk that is full', () => {
+  it('loses what it did not take, counts it, and blames no output', async () => {
+    const faults = noFaults()
+    const failing = faultyFiles(faults)
+    const files: FileSystem = {
+      ...nodeFileSystem,
+      open: (path, mode) => (path.endsWith('.json') ? nodeFileSystem : failing).open(path, mode),
+    }
+    let writes = 0
+    faults.fails = (_, kind) => (kind === 'write' || kind === 'create') && writes++ > 20
+    const { counters, lost, undelivered, told } = await run('full', true, {}, files)
+    const { accepted, refused, delivered, dropped, given } = counters.alerts
+    expect(lost).toBeGreaterThan(0)
+    expect(refused).toBeGreaterThan(0)
+    expect(accepted + refused).toBe(given)
+    expect(delivered).toEqual({ eve: accepted - lost })
+    expect(dropped).toEqual({ eve: lost })
+    expect(undelivered).toEqual([])
+    expect(told).toContain(`${refused} alerts were refused`)
+    expect(told).toMatch(/spool\/eve\.place: cannot write it: no space left/)
+    expect(told).not.toContain('full.json')
+  })
+})
