@@ -82,7 +82,8 @@ export async function openControlSocket(folder: string): Promise<ControlSocket> 
       told = answers
     },
     async close() {
-      await giveUpName()
+      // a name that stays is a dead one, as after a kill: the disk may be read-only by now
+      await giveUpName().catch(() => undefined)
       server.closeAllConnections()
       await new Promise<void>((resolve) => server.close(() => resolve()))
     },

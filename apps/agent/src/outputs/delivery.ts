@@ -6,6 +6,7 @@
  * by the log; where that fails the output goes on, and the place is written again with the next alerts, or each second.
  */
 import type { Clock } from '../clock.js'
+import { orAborted } from '../pipeline/abortable.js'
 import type { AlertLog, AlertReader } from '../spool/alert-log.js'
 import { Bell } from '../spool/bell.js'
 import type { Output } from './output.js'
@@ -35,7 +36,7 @@ export interface Delivery {
   readonly trouble: Error | null
   /** Resolves when nothing is left to deliver, or the signal is aborted. */
   drained(signal: AbortSignal): Promise<void>
-  /** Ends after the attempt that is being made, and closes the output. */
+  /** Ends after the attempt that is being made, if that ends soon, and closes the output. */
   stop(): Promise<void>
 }
 
@@ -43,6 +44,7 @@ const BATCH = 512
 const FIRST_PAUSE_MILLIS = 500
 const LONGEST_PAUSE_MILLIS = 60_000
 const KEEP_AGAIN_MILLIS = 1000
+const STOP_MILLIS = 500
 
 export async function startDelivery(options: DeliveryOptions): Promise<Delivery> {
   const { log, output, clock } = options
@@ -128,8 +130,9 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     },
     async stop() {
       stopping.abort()
-      await running
-      await output.close()
+      // an output that does not come to an end must not keep the agent from its own
+      await orAborted(running, AbortSignal.timeout(STOP_MILLIS))
+      await orAborted(output.close(), AbortSignal.timeout(STOP_MILLIS))
     },
   }
 }

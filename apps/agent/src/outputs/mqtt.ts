@@ -19,6 +19,7 @@ import type { Clock } from '../clock.js'
 import { readFirstLine } from '../files/first-line.js'
 import { withinMillis } from '../pipeline/abortable.js'
 import type { MqttSettings } from '../settings.js'
+import { guardBroker } from './mqtt-guard.js'
 import type { Output } from './output.js'
 
 export interface MqttOptions extends MqttSettings {
@@ -53,9 +54,18 @@ export function createMqtt(options: MqttOptions): Output {
     reconnectPeriod: RECONNECT_MILLIS,
     queueQoSZero: false,
     resubscribe: false,
+    // not before there is somebody to hear of it
+    manualConnect: true,
     ...(options.username === null ? {} : { username: options.username }),
     ...(options.passwordFile === null ? {} : { password: readFirstLine(options.passwordFile) }),
     will: { topic: status, payload: Buffer.from('offline'), qos: 1, retain: true },
+  })
+  client.on('packetsend', (packet) => {
+    // the first packet on every connection; nothing has been read from it yet
+    if (packet.cmd !== 'connect' || client === null) return
+    guardBroker(client.stream, (why) => {
+      lastTrouble = why
+    })
   })
   client.on('error', (error) => {
     lastTrouble = error.message
@@ -68,6 +78,8 @@ export function createMqtt(options: MqttOptions): Output {
       open.publish(topic, JSON.stringify(payload), { qos: 1, retain: true })
     }
   })
+
+  client.connect()
 
   return {
     name,

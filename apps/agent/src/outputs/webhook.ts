@@ -66,7 +66,11 @@ export function createWebhook(options: WebhookOptions): Output {
         () => outgoing.destroy(new Error(`no answer within ${patience / 1000} s`)),
         patience,
       )
-      outgoing.on('close', () => clearTimeout(timer))
+      // also what neither answers nor fails, such as a change of protocol
+      outgoing.on('close', () => {
+        clearTimeout(timer)
+        fail('ended the connection without an answer')
+      })
       outgoing.on('error', (error) => fail(error.message))
       outgoing.end(body)
     })

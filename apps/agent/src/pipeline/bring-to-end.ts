@@ -6,12 +6,12 @@ import type { AgentEnvironment } from './environment.js'
 import type { Watcher } from './watcher.js'
 
 /** Flows ended at a time when the input has ended. */
-const FLOWS_AT_A_TIME = 512
+const FLOWS_AT_A_TIME = 256
 /** An output that fails for so long is given up when the input has ended. */
 const GIVE_UP_MILLIS = 10_000
 /** From the signal to the end of the process. */
-const STOP_MILLIS = 800
-const END_FLOWS_MILLIS = 400
+const STOP_MILLIS = 700
+const END_FLOWS_MILLIS = 250
 
 /** Ends all flows; when the agent is to stop, as many as there is time for, and says how many are left. */
 export async function endFlows(
@@ -31,6 +31,16 @@ export async function endFlows(
     }
     // outputs are given their turn
     await clock.sleep(0)
+  }
+}
+
+/** Ends one after the other; one that fails (a disk that is read-only by now) is told of and keeps no other from its end. */
+export async function endEach(
+  log: Pick<AgentEnvironment['log'], 'warn'>,
+  steps: readonly (() => Promise<unknown>)[],
+): Promise<void> {
+  for (const step of steps) {
+    await step().catch((error: unknown) => log.warn(error instanceof Error ? error.message : String(error)))
   }
 }
 

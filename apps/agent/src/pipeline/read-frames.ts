@@ -7,7 +7,7 @@ import { type FrameInput, recordedInput } from './frame-input.js'
 import { liveInput } from './live-input.js'
 
 /** What the recorder has still to hand over when the agent is to stop. */
-const DRAIN_MILLIS = 500
+const DRAIN_MILLIS = 300
 
 export function openInput(settings: Settings, { clock, log }: AgentEnvironment): FrameInput {
   const { input } = settings

@@ -18,7 +18,7 @@ import { createProgress } from '../service/progress.js'
 import type { Settings } from '../settings.js'
 import { VERSION } from '../version.js'
 import { createAlertPath } from './alert-path.js'
-import { bringOut, endFlows } from './bring-to-end.js'
+import { bringOut, endEach, endFlows } from './bring-to-end.js'
 import { CaptureClock } from './capture-clock.js'
 import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
 import type { AgentEnvironment } from './environment.js'
@@ -249,15 +249,17 @@ async function runWith(
     stopTicking()
     stopExpiring()
     stopFeeding?.()
-    await server?.close()
-    await thresholds.close()
-    await kept?.evidence.close()
     control?.serve(null)
-    await devices?.save()
-    await models?.save()
-    await records?.recent.save()
-    await alertLog.close()
-    for (const each of deliveries) await each.stop().catch(() => undefined)
+    await endEach(log, [
+      async () => server?.close(),
+      () => thresholds.close(),
+      async () => kept?.evidence.close(),
+      async () => devices?.save(),
+      async () => models?.save(),
+      async () => records?.recent.save(),
+      () => alertLog.close(),
+      ...deliveries.map((each) => () => each.stop()),
+    ])
   }
   return {
     nothingRead: packets.framesRead === 0 && settings.input.kind === 'recorded' && !stop.aborted,

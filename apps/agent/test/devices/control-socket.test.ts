@@ -1,6 +1,6 @@
 /** The control socket: what a command may ask of a running agent, and whose socket it is. */
 import { spawn } from 'node:child_process'
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -153,6 +153,16 @@ describe('a running agent', () => {
       expect(readdirSync(folder)).toEqual(['control.sock'])
       await open[0].close()
     }
+  })
+
+  it('is closed though its name cannot be given up', async () => {
+    const control = await openControlSocket(folder)
+    renameSync(socketPath, join(folder, 'moved'))
+    mkdirSync(socketPath)
+    await control.close()
+    rmSync(socketPath, { recursive: true })
+    rmSync(join(folder, 'moved'), { force: true })
+    await (await openControlSocket(folder)).close()
   })
 
   it('says that a name is too long for a socket', async () => {

@@ -1,7 +1,7 @@
 /** Alerts by POST, to a real server of this machine. */
 import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { startDelivery } from '../../src/outputs/delivery.js'
@@ -148,5 +148,28 @@ describe('a webhook', () => {
       setTimeout(() => stop.abort(), 50)
       await expect(failed).rejects.toThrow()
     })
+  })
+})
+
+describe('whatever a server does with the connection', () => {
+  it.each([
+    ['another protocol', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
+    ['nothing', ''],
+    ['half an answer', 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n12'],
+    ['an endless number of early answers', 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(1000)],
+    ['noise', '\u0000\u0001\u0002\r\n\r\n'],
+  ])('%s is a failure, and soon', async (_, answer) => {
+    for (const ends of [true, false]) {
+      const server = createSocketServer((socket) => {
+        socket.on('error', () => undefined)
+        socket.once('data', () => (ends ? socket.end(answer) : socket.write(answer)))
+      })
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const { port } = server.address() as AddressInfo
+      const output = webhook(`http://127.0.0.1:${port}/a`, null, 300)
+      const batch = { first: 0, lines: linesOf('{}') }
+      await expect(output.deliver(batch as never, never)).rejects.toThrow(/^http:\/\/127\.0\.0\.1/)
+      server.close()
+    }
   })
 })
