@@ -168,7 +168,8 @@ function page() {
     'captures give under the same feature contract, at the same bandwidth quantile and at the best of',
     `${OCSVM_QUANTILES.join(', ')} (chosen on the test data, so it flatters). The baseline columns are OCSVM figures made elsewhere`,
     'on another split of the same captures. One list of options serves all pairs of a table; a fifth of the training',
-    'rows is kept from the fit to set the threshold at `--fpr 0.01`, whole captures where there are five or more.',
+    'rows is kept from the fit to set the threshold at `--fpr 0.01`, whole captures where there are five or more. How much of the novel flows passes that',
+    "threshold is another matter than the AUC: nothing on two of the three pairs ([the agent's page](agent.md) has the figures).",
     '',
   ]
   for (const setting of SETTINGS) {
