@@ -26,7 +26,10 @@ const PROTOCOL_NAMES: Readonly<Record<number, string>> = {
 /** signature_id and text for each rule; ids are of the range that Suricata leaves to local rules (from 1,000,000). */
 const SIGNATURES = {
   score: { signature_id: 1_790_001, signature: 'OddFlow: flow unlike the normal ones' },
-  'one-packet': { signature_id: 1_790_002, signature: 'OddFlow: one packet to a service that is new' },
+  'one-packet': {
+    signature_id: 1_790_002,
+    signature: 'OddFlow: flow of one packet, to a service that had none',
+  },
   'new-device': { signature_id: 1_790_004, signature: 'OddFlow: device that was not seen before' },
   'device-flood': { signature_id: 1_790_005, signature: 'OddFlow: flood of new devices' },
   'not-judged': { signature_id: 1_790_003, signature: 'OddFlow: flow not judged' },

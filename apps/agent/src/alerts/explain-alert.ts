@@ -6,7 +6,7 @@
  * some hundred scores, so it is made as an alert is given out and not for those that are folded.
  *
  * Nothing is said of features that gain the score nothing, or next to nothing of what it lacks: then the flow is unlike
- * normal ones as a whole. Features are told by name, wherever they stand in the two rows (row-columns.ts), and one that
+ * normal ones as a whole, and the sentence says so; where the detector remembers no flow to compare with it says that. Features are told by name, wherever they stand in the two rows (row-columns.ts), and one that
  * only one of the two flows has, since that is longer, as such.
  *
  * The sentence holds words of the program's own, numbers, and addresses as packets have them: nothing that a device
@@ -30,7 +30,14 @@ export interface ExplainedFeature {
   readonly gain: number
 }
 
+/**
+ * What the sentence is about: features by name; the flow as a whole, since no feature gains anything; another rule than the
+ * score; or that there is nothing to compare with: no model, or one that remembers no normal flow.
+ */
+export type AlertReason = 'features' | 'whole' | 'rule' | 'no-comparison'
+
 export interface AlertExplanation {
+  readonly reason: AlertReason
   /** A sentence for people. */
   readonly summary: string
   /** null where the detector has no modes, or another rule than the score decided. */
@@ -84,7 +91,8 @@ export function createAlertExplainer({ detector, contract }: SavedModel): AlertE
         typical: typical === null ? null : featureOf(typical, name),
         gain,
       }))
-    return { summary: summaryOf(alert, features), mode, features }
+    const reason = features.length === 0 ? 'whole' : 'features'
+    return { reason, summary: summaryOf(alert, features, reason), mode, features }
   }
 }
 
@@ -118,19 +126,25 @@ function whatDiffers(own: NamedRow, nearest: NamedRow, at: number): FeatureColum
 
 /** Of what no model can be asked about. */
 export function explainNothing(alert: Alert): AlertExplanation {
-  return { summary: summaryOf(alert, []), mode: null, features: [] }
+  const reason = alert.rule === 'score' ? 'no-comparison' : 'rule'
+  return { reason, summary: summaryOf(alert, [], reason), mode: null, features: [] }
 }
 
-function summaryOf(alert: Alert, features: readonly ExplainedFeature[]): string {
+function summaryOf(alert: Alert, features: readonly ExplainedFeature[], reason: AlertReason): string {
   const { flow, device, peer, rule, folded } = alert
   const what = `${flow.protocol} between ${device.mac ?? device.address} and ${peer}, port ${servicePort(flow)}`
   const count = folded === null ? '' : ` (${folded.count} more alike)`
-  if (rule === 'one-packet') return `one packet of ${what}: nothing went to this service before${count}`
+  // flows of more packets may have gone there: the rule knows of none but those of one (flows: one-packet-rule.ts)
+  if (rule === 'one-packet')
+    return `one packet of ${what}: no flow of a single packet to this service was seen in training${count}`
   if (rule === 'new-device')
     return `${device.mac ?? device.address} was not seen before; its first flow: ${what}`
   if (rule === 'device-flood')
     return `many new devices within a minute, the last of them ${device.mac ?? device.address}`
-  if (features.length === 0) return `${what}: unlike normal flows${count}`
+  if (reason === 'whole')
+    return `${what}: unlike normal flows as a whole, no single feature makes the difference${count}`
+  if (features.length === 0)
+    return `${what}: unlike normal flows, with none of which it could be compared${count}`
   const named = features
     .slice(0, NAMED)
     .map(({ name, unit, value, nearest }) => {

@@ -93,7 +93,8 @@ describe('an explanation', () => {
     expect(createAlertExplainer(forest)(alertOf(forest))).toMatchObject({
       mode: null,
       features: [],
-      summary: expect.stringMatching(/: unlike normal flows$/),
+      reason: 'no-comparison',
+      summary: expect.stringMatching(/: unlike normal flows, with none of which it could be compared$/),
     })
     const saved = modelOf({ detector: 'nearest', m: 30 })
     const one = alertOf(saved, {
@@ -105,8 +106,9 @@ describe('an explanation', () => {
     expect(createAlertExplainer(saved)(one)).toEqual({
       mode: null,
       features: [],
+      reason: 'rule',
       summary:
-        'one packet of tcp between 02:00:00:00:00:0a and 198.51.100.1, port 443: nothing went to this service before (7 more alike)',
+        'one packet of tcp between 02:00:00:00:00:0a and 198.51.100.1, port 443: no flow of a single packet to this service was seen in training (7 more alike)',
     })
   })
 
@@ -247,9 +249,10 @@ it('nothing is said of features that gain nothing: the flow is unlike normal one
     detector,
     contract: { ...contract, dimension: cols, packetsPerFlow: 4 },
   }
-  const { features, summary } = createAlertExplainer(saved)(
+  const { reason, features, summary } = createAlertExplainer(saved)(
     sampleAlert({ row, score, threshold: score + 1, flow: { packets: 4 } }),
   )
   expect(features).toEqual([])
-  expect(summary).toMatch(/: unlike normal flows$/)
+  expect(reason).toBe('whole')
+  expect(summary).toMatch(/: unlike normal flows as a whole, no single feature makes the difference$/)
 })

@@ -50,4 +50,9 @@ export function sampleAlert(
 }
 
 /** As of a detector that has nothing to explain by. */
-export const NO_EXPLANATION: AlertExplanation = { summary: 'unlike normal flows', mode: null, features: [] }
+export const NO_EXPLANATION: AlertExplanation = {
+  reason: 'whole',
+  summary: 'unlike normal flows',
+  mode: null,
+  features: [],
+}
