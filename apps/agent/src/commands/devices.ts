@@ -13,9 +13,12 @@ import { createDeviceTable, type DeviceAction } from '../devices/device-table.js
 import { readKnownDevices, writeKnownDevices } from '../devices/device-watch.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
+import { promiseText, proofText, refusedText } from '../page/model-text.js'
 import { DEFAULT_DEVICES } from '../settings.js'
+import { EVERYONE } from '../training/model-owner.js'
 import type { OwnerReport } from '../training/model-reports.js'
-import { promiseText } from './models.js'
+import { checkStateFolder } from './check-state-folder.js'
+import { keptReports } from './models.js'
 import { printTable } from './print-table.js'
 
 export interface ListOptions {
@@ -24,7 +27,7 @@ export interface ListOptions {
 }
 
 export async function listDevices({ state, format }: ListOptions): Promise<void> {
-  const devices = await knownDevices(state)
+  const { devices, isRunning } = await knownDevices(state)
   devices.sort((a, b) => b.lastSeenMicros - a.lastSeenMicros || (a.key < b.key ? -1 : 1))
   if (format === 'json') {
     for (const device of devices) process.stdout.write(`${jsonLine(device)}\n`)
@@ -61,6 +64,7 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
     ],
     rows,
   )
+  if (!isRunning) standardErrorLog.info('no agent is running here: this is what the last one has kept')
 }
 
 /** What came of the promise: the share of its scored flows that was novel since it is watched, and a 95 % interval of that. */
@@ -74,17 +78,14 @@ function achievedText({ watchedFlows = 0, watchedNovel = 0, model }: ListedDevic
 }
 
 /** Of an agent that makes its models: how far that is, or what the model promises. */
-function modelText(device: ListedDevice): string {
-  const { model } = device
+function modelText({ model, state }: ListedDevice): string {
   if (model === undefined || model === null) return '-'
   if (model.state === 'waiting') return 'waits for room'
-  if (model.state === 'learning') return `${model.rows} of ${model.rowsNeeded ?? model.rows} rows`
-  const { proving, rowsNeeded } = model
-  const proof =
-    proving === null || rowsNeeded === null
-      ? ''
-      : `; proving: ${proving.novel} novel of ${Math.min(proving.flows, rowsNeeded)}, ${rowsNeeded} needed`
-  return `false alarms ${promiseText(model)}${device.state === 'learning' ? proof : ''}`
+  const texts =
+    model.state === 'learning'
+      ? [`${model.rows} of ${model.rowsNeeded ?? model.rows} rows`]
+      : [`false alarms ${promiseText(model) || '-'}`, state === 'learning' ? proofText(model) : '']
+  return [...texts, refusedText(model)].filter((text) => text !== '').join('; ')
 }
 
 export interface ActOptions {
@@ -98,12 +99,17 @@ export async function actOnDevices(
   given: readonly string[],
   { state, ready }: ActOptions,
 ): Promise<void> {
+  await checkStateFolder(state)
   const devices =
     ready === true
-      ? (await knownDevices(state)).filter((device) => device.state === 'ready').map(({ key }) => key)
+      ? (await knownDevices(state)).devices.filter((device) => device.state === 'ready').map(({ key }) => key)
       : given.map((device) => device.toLowerCase())
-  if (ready !== true && devices.length === 0) {
+  if (ready !== true && given.length === 0) {
     throw new UsageError(`devices ${action}: name a device, as "oddflow-agent devices list" does`)
+  }
+  if (devices.length === 0) {
+    process.stdout.write('no device is ready\n')
+    return
   }
   const results = (await askToAct(state, action, devices)) ?? (await actOnKept(state, action, devices))
   for (const { device, refused } of results) {
@@ -127,8 +133,23 @@ interface ListedDevice extends Device {
   readonly model?: OwnerReport | null
 }
 
-async function knownDevices(state: string): Promise<ListedDevice[]> {
-  return (await askDevices(state)) ?? (await readKnownDevices(nodeFileSystem, state, standardErrorLog))
+interface KnownDevices {
+  readonly devices: ListedDevice[]
+  readonly isRunning: boolean
+}
+
+async function knownDevices(state: string): Promise<KnownDevices> {
+  await checkStateFolder(state)
+  const told = await askDevices(state)
+  if (told !== null) return { devices: told, isRunning: true }
+  const known = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
+  const models = new Map((await keptReports(state)).map((of) => [of.owner, of]))
+  // which group a device is of stands in the configuration alone
+  const devices = known.map((device) => ({
+    ...device,
+    model: models.get(device.key) ?? models.get(EVERYONE) ?? null,
+  }))
+  return { devices, isRunning: false }
 }
 
 async function actOnKept(

@@ -9,11 +9,21 @@ import { jsonLine } from '@oddflow/program'
 import { askFurther } from '../devices/control-socket.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
+import { promiseText, proofText } from '../page/model-text.js'
 import type { ModelsPer } from '../training/model-owner.js'
 import { ownerFileName } from '../training/model-owner.js'
 import type { OwnerReport } from '../training/model-reports.js'
 import { createModelStore, type KeptModel, type ModelStore } from '../training/model-store.js'
+import { checkStateFolder } from './check-state-folder.js'
 import { printTable } from './print-table.js'
+
+/** Of a state folder in which no agent is at work. */
+export async function keptReports(state: string): Promise<OwnerReport[]> {
+  const kept = await keptModels(state)
+  return Promise.all(
+    kept.map(async (each) => reportOf(each.kept, await each.store.hasRows(each.kept.record.owner))),
+  )
+}
 
 export async function listModels({
   state,
@@ -22,42 +32,55 @@ export async function listModels({
   readonly state: string
   readonly format: 'text' | 'json'
 }): Promise<void> {
+  await checkStateFolder(state)
   const answer = (await askFurther(state, '/models')) as { owners: OwnerReport[] } | null
-  const owners = answer?.owners ?? (await keptModels(state)).map(({ kept }) => reportOf(kept))
+  const owners = answer?.owners ?? (await keptReports(state))
   owners.sort((a, b) => (a.owner < b.owner ? -1 : 1))
   if (format === 'json') {
     for (const owner of owners) process.stdout.write(`${jsonLine(owner)}\n`)
     return
   }
   printTable(
-    ['owner', 'state', 'model', 'before', 'rows', 'flows', 'false alarms', 'unsettled'],
+    [
+      'owner',
+      'state',
+      'model',
+      'before',
+      'of rows',
+      'unsettled',
+      'false alarms',
+      'proof',
+      'learning',
+      'flows',
+      'last training',
+    ],
     owners.map((of) => [
       of.owner,
       of.state,
       of.model ?? '-',
       of.previous ?? '-',
-      of.state === 'learning' && of.rowsNeeded !== null ? `${of.rows} of ${of.rowsNeeded}` : String(of.rows),
+      of.modelRows === null ? '-' : String(of.modelRows),
+      percentText(of.unsettledShare),
+      promiseText(of) || '-',
+      proofText(of) || '-',
+      of.rowsNeeded === null ? '-' : `${of.rows} rows, ${of.rowsNeeded} needed`,
       String(of.flows),
-      promiseText(of),
-      of.unsettledShare === null ? '-' : `${(100 * of.unsettledShare).toFixed(1)} %`,
+      of.refused === null
+        ? '-'
+        : `refused: ${percentText(of.refused.unsettledShare)} of ${of.refused.rows} rows unsettled`,
     ]),
   )
 }
 
-/** What share of normal flows a model flags at most, and whether that is more than was asked for. */
-export function promiseText({
-  falseAlarmShare,
-  keepsPromise,
-}: Pick<OwnerReport, 'falseAlarmShare' | 'keepsPromise'>): string {
-  if (falseAlarmShare === null) return '-'
-  const share = `up to ${(100 * falseAlarmShare).toPrecision(2)} %`
-  return keepsPromise === false ? `${share}, more than asked` : share
+function percentText(share: number | null): string {
+  return share === null ? '-' : `${(100 * share).toFixed(1)} %`
 }
 
 export async function rollbackModels(
   given: readonly string[],
   { state }: { readonly state: string },
 ): Promise<void> {
+  await checkStateFolder(state)
   const names = given.map((owner) => owner.toLowerCase())
   const answer = (await askFurther(state, '/models', { rollback: names })) as {
     results: { owner: string; refused: string | null }[]
@@ -111,7 +134,8 @@ async function rollbackKept(
   return results
 }
 
-function reportOf({ record, saved }: KeptModel): OwnerReport {
+/** @param isLearning - there are rows of it: then only its proof says whether it keeps its promise, and only an agent knows that. */
+function reportOf({ record, saved }: KeptModel, isLearning: boolean): OwnerReport {
   const { calibration } = saved.threshold
   return {
     owner: record.owner,
@@ -120,9 +144,11 @@ function reportOf({ record, saved }: KeptModel): OwnerReport {
     previous: record.previous?.slice(0, 16) ?? null,
     rows: record.rows,
     rowsNeeded: null,
+    modelRows: record.rows,
     falseAlarmShare: calibration.bound,
-    keepsPromise: calibration.guaranteed,
+    keepsPromise: calibration.guaranteed && isLearning ? null : calibration.guaranteed,
     proving: null,
+    refused: null,
     flows: 0,
     unsettledShare: record.unsettledShare,
   }

@@ -15,10 +15,25 @@ export interface OwnModel {
   readonly previous: string | null
   readonly rows: number
   readonly rowsNeeded: number | null
+  /** With which the model in force was trained; null of one that was given, and without one. */
+  readonly modelRows: number | null
   /** What it promises: share of normal flows that it flags at most, on average. */
   readonly falseAlarmShare: number | null
-  /** Whether that is within what was asked for. */
+  /** Whether that is within what was asked for, and no proof is broken; null where no one knows. */
   readonly keepsPromise: boolean | null
+  /** Of one that learns, whose model is in force: what the flows since say of its promise; else null. */
+  readonly proving: Proving | null
+  /** The last training, where its model was refused since the rows had not settled; null after one that was accepted. */
+  readonly refused: { readonly rows: number; readonly unsettledShare: number } | null
+}
+
+export interface Proving {
+  /** `open`: more flows are needed; `broken`: more of them were novel than is promised, and another model is learnt. */
+  readonly state: 'open' | 'kept' | 'broken'
+  /** Scored since the model is in force, and how many it takes. */
+  readonly flows: number
+  readonly needed: number
+  readonly novel: number
 }
 
 export interface Device {
@@ -69,7 +84,10 @@ export interface AlertEvent {
     /** null where no model was asked. */
     readonly threshold: number | null
     readonly summary: string
-    readonly device: { readonly mac: string | null; readonly address: string }
+    /** What the sentence is about; absent from alerts that an earlier version has kept. */
+    readonly reason?: 'features' | 'whole' | 'rule' | 'no-comparison'
+    /** `name`: what it calls itself. */
+    readonly device: { readonly mac: string | null; readonly address: string; readonly name?: string }
     readonly flow: {
       readonly protocol: string
       readonly source: string

@@ -7,8 +7,8 @@
  * 1/rate of them, or as many rows as there are places for: then the model says what it promises instead.
  *
  * Rows held out of a training come from the same minutes as those that it learns, and say nothing of what comes later. So a
- * model proves itself: as many flows as were enough to train, all of them later than it, and among them no larger share of
- * novel ones than it promises. Where there is, the model is broken, and another one is made of all rows, those of the proof too.
+ * model proves itself: as many scored flows as were enough to train (`learnFlows`, and the rows), all of them later than it, and
+ * among them no larger share of novel ones than it promises. Where there is, the model is broken, and another one is made of all rows, those of the proof too.
  *
  * Time is the packets'.
  */
@@ -27,6 +27,8 @@ export interface LearningProgress {
   rateFor(learning: Learning): number
   rowsFor(learning: Learning): number
   isDue(of: Owner): boolean
+  /** Flows of a proof. */
+  provesAfter(learning: Learning): number
   /** What the flows say that came after the model of one that learns. */
   proof(of: Owner): Proof
 }
@@ -65,10 +67,11 @@ export function createLearningProgress(
     noteOf(learning, 'flows') >= learnFlows &&
     lastedMicros(learning) >= learnHours * MICROS_PER_HOUR &&
     learning.reservoir.count >= rowsFor(learning)
+  const provesAfter = (learning: Learning): number => Math.max(learnFlows, rowsFor(learning))
   const proof = ({ learning, model }: Owner): Proof => {
     if (learning === null || model === null) return 'open'
     const flows = noteOf(learning, 'provingFlows')
-    if (flows < rowsFor(learning)) return 'open'
+    if (flows < provesAfter(learning)) return 'open'
     const { bound } = model.saved.threshold.calibration
     return noteOf(learning, 'provingNovel') <= bound * flows ? 'kept' : 'broken'
   }
@@ -83,6 +86,7 @@ export function createLearningProgress(
     },
     rateFor,
     rowsFor,
+    provesAfter,
     proof,
     isDue(of) {
       const { learning } = of

@@ -13,11 +13,9 @@ import { isOfNow, noteOf, type Owner } from './owner-book.js'
  * null without a model.
  */
 export interface OwnerReport extends OwnModel {
-  /** Of one that learns, whose model is in force: flows that it has judged since, and novel ones among them; else null. */
-  readonly proving: { readonly flows: number; readonly novel: number } | null
   /** Flows seen while learning. */
   readonly flows: number
-  /** What the last training found; null before one. */
+  /** What its training found of the model in force; null without one. What one found that was refused is in `refused`. */
   readonly unsettledShare: number | null
 }
 
@@ -54,6 +52,15 @@ export type ShadowCounts = Readonly<Record<'bothNormal' | 'bothNovel' | 'onlyNow
 export function reportOwner(of: Owner, progress: LearningProgress): OwnerReport {
   const { learning, record } = of
   const calibration = of.model?.saved.threshold.calibration ?? null
+  const proving =
+    learning === null || !isOfNow(of)
+      ? null
+      : {
+          state: progress.proof(of),
+          flows: noteOf(learning, 'provingFlows'),
+          needed: progress.provesAfter(learning),
+          novel: noteOf(learning, 'provingNovel'),
+        }
   return {
     owner: of.name,
     state: of.isWaiting ? 'waiting' : !isOfNow(of) ? 'learning' : record === null ? 'given' : record.source,
@@ -61,13 +68,12 @@ export function reportOwner(of: Owner, progress: LearningProgress): OwnerReport 
     previous: record?.previous?.slice(0, 16) ?? null,
     rows: learning?.reservoir.count ?? record?.rows ?? 0,
     rowsNeeded: learning === null ? null : progress.rowsFor(learning),
+    modelRows: record?.rows ?? null,
     falseAlarmShare: calibration?.bound ?? null,
-    keepsPromise: calibration?.guaranteed ?? null,
-    proving:
-      learning === null || !isOfNow(of)
-        ? null
-        : { flows: noteOf(learning, 'provingFlows'), novel: noteOf(learning, 'provingNovel') },
+    keepsPromise: calibration === null ? null : calibration.guaranteed && proving?.state !== 'broken',
+    proving,
+    refused: of.refused,
     flows: learning === null ? 0 : noteOf(learning, 'flows'),
-    unsettledShare: of.unsettledShare,
+    unsettledShare: record?.unsettledShare ?? null,
   }
 }

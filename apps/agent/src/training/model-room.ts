@@ -145,7 +145,22 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     book.endLearning(of)
     saving = saving.then(() => store.removeRows(of.name))
   }
-  const noteLearning = (learning: Learning, record: FlowRecord, device: Device, novel: boolean): void => {
+  /** Once of each proof. */
+  const tellOfProof = (of: Owner): void => {
+    if (of.isBrokenTold || progress.proof(of) !== 'broken') return
+    of.isBrokenTold = true
+    const { proving, falseAlarmShare } = reportOwner(of, progress)
+    log.warn(
+      `${of.name}: its model does not keep its promise: ${proving?.novel} of ${proving?.flows} later flows are novel, ${(100 * (falseAlarmShare ?? 0)).toPrecision(2)} % were promised; learning anew`,
+    )
+  }
+  const noteLearning = (
+    of: Owner,
+    learning: Learning,
+    record: FlowRecord,
+    device: Device,
+    novel: boolean,
+  ): void => {
     const { reservoir, devices } = learning
     const micros = record.startMicros + record.durationMicros
     setNote(learning, 'lastMicros', Math.max(noteOf(learning, 'lastMicros'), micros))
@@ -157,6 +172,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       if (noteOf(learning, 'hasModel') === 1) {
         setNote(learning, 'provingFlows', noteOf(learning, 'provingFlows') + 1)
         if (novel) setNote(learning, 'provingNovel', noteOf(learning, 'provingNovel') + 1)
+        tellOfProof(of)
       }
     } else if (record.noRowReason === 'one-packet') {
       reservoir.addOnePacket(serviceName(record.protocol, record.initiatorPort, record.responderPort))
@@ -228,7 +244,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
         if (of.isWaiting) return
         setNote(book.beginLearning(of, createRowReservoir(shape)), 'firstMicros', record.startMicros)
       }
-      noteLearning(of.learning as Learning, record, device, novel)
+      noteLearning(of, of.learning as Learning, record, device, novel)
     },
     isProven(device) {
       const of = book.get(ownerOf(device))

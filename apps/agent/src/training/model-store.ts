@@ -64,6 +64,8 @@ export interface ModelStore {
     decode: (bytes: Uint8Array) => T,
     onDamage: (message: string) => void,
   ): Promise<T | null>
+  /** Whether there are rows of an owner: it was learning when they were last kept. */
+  hasRows(owner: string): Promise<boolean>
   writeRows(owner: string, bytes: Uint8Array): Promise<void>
   removeRows(owner: string): Promise<void>
 }
@@ -167,6 +169,7 @@ export function createModelStore(
     },
     readRows: (owner, decode, onDamage) =>
       readBytesOrSetAside(files, rowsPath(owner), decode, { warn: onDamage }),
+    hasRows: async (owner) => (await files.isRegular(rowsPath(owner))) === true,
     async writeRows(owner, bytes) {
       await files.makeFolder(folder)
       await writeBytes(files, rowsPath(owner), bytes)

@@ -27,7 +27,10 @@ export interface Owner {
   record: ModelRecord | null
   learning: Learning | null
   isWaiting: boolean
-  unsettledShare: number | null
+  /** The last training, where it was refused; null after one that was accepted. */
+  refused: { readonly rows: number; readonly unsettledShare: number } | null
+  /** It was told that the proof of the model in force is broken. */
+  isBrokenTold: boolean
 }
 
 /** Numbers of a learning owner that are kept with its rows. */
@@ -91,6 +94,8 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
     if (of.learning !== null) learners--
     of.learning = null
     of.isWaiting = false
+    of.refused = null
+    of.isBrokenTold = false
   }
   return {
     get: (name) => owners.get(name),
@@ -104,7 +109,8 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
           record: null,
           learning: null,
           isWaiting: false,
-          unsettledShare: null,
+          refused: null,
+          isBrokenTold: false,
         }
         owners.set(name, found)
       }
@@ -122,7 +128,6 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
       byId.set(of.model.id, of.model)
       of.shadow = record === null ? null : createShadow(named, record, row)
       of.record = record
-      of.unsettledShare = record?.unsettledShare ?? null
     },
     modelBy: (id) => byId.get(id),
     hasPlace,

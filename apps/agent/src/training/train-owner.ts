@@ -59,20 +59,24 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         })
         // forgotten, or told to learn anew, meanwhile
         if (of.learning !== learning) return
-        of.unsettledShare = trained.unsettledShare
-        if (trained.unsettledShare > options.stableShare) {
+        const { rows, unsettledShare } = trained
+        if (unsettledShare > options.stableShare) {
           counts.unsettled++
           again(1.25)
+          // once until a training is accepted: there may be many
+          if (of.refused === null) log.warn(refusalText(of, trained, options.stableShare))
+          of.refused = { rows, unsettledShare }
           return
         }
+        of.refused = null
         const record: ModelRecord = {
           owner: of.name,
           sha256: createHash('sha256').update(trained.file).digest('hex'),
           previous: of.record?.sha256 ?? null,
           source: 'trained',
           pinned: false,
-          rows: trained.rows,
-          unsettledShare: trained.unsettledShare,
+          rows,
+          unsettledShare,
           trainedAtMicros: progress.latestMicros,
         }
         await store.write(record, trained.file)
@@ -80,6 +84,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         setNote(learning, 'hasModel', 1)
         setNote(learning, 'provingFlows', 0)
         setNote(learning, 'provingNovel', 0)
+        of.isBrokenTold = false
         again(1)
         const saved = decodeModelFile(trained.file)
         book.putInForce(of, { saved, sha256: record.sha256 }, record)
@@ -95,6 +100,16 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
       }
     },
   }
+}
+
+function refusalText(
+  { name, model }: Owner,
+  { rows, unsettledShare }: TrainedRows,
+  stableShare: number,
+): string {
+  const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
+  const meanwhile = model === null ? 'it has no model yet' : 'its model stays as it was'
+  return `${name}: a model of ${rows} rows is refused as unsettled: ${percent(unsettledShare)} of the later half is unlike the earlier, ${percent(stableShare)} are allowed; ${meanwhile}, trying again as more flows come`
 }
 
 /** What a model promises that does not promise what was asked for. */

@@ -119,20 +119,32 @@ describe('a room of models', () => {
   })
 
   it('gives no model of rows that had not settled, and tries again with more', async () => {
-    const { room } = await gateway(temporaryFolder(), { budget: null })
+    const { room, log } = await gateway(temporaryFolder(), { budget: null })
     const a = device(1)
     show(room, a, 120)
     show(room, a, 80, 600)
     await train(room)
     expect(isTrained(room, a.key)).toBe(false)
     expect(room.owners()[0]).toMatchObject({ state: 'learning' })
-    expect(room.owners()[0].unsettledShare).toBeGreaterThan(0.5)
+    expect(room.owners()[0]).toMatchObject({ modelRows: null, unsettledShare: null, refused: { rows: 200 } })
+    expect(room.owners()[0].refused?.unsettledShare).toBeGreaterThan(0.5)
     show(room, a, 20, 600)
     await train(room)
     expect(room.report().trainings).toMatchObject({ unsettled: 1 })
+    show(room, a, 40, 3000)
+    await train(room)
+    expect(room.report().trainings).toMatchObject({ unsettled: 2 })
+    // told once
+    expect(log.lines.filter((line) => line.includes('refused as unsettled'))).toEqual([
+      expect.stringMatching(
+        /02:00:00:00:00:01: a model of 200 rows is refused as unsettled: \d\d\.\d % of the later half .*, 5\.0 % are allowed; it has no model yet/,
+      ),
+    ])
     show(room, a, 900, 600)
     await train(room)
     expect(isTrained(room, a.key)).toBe(true)
+    expect(room.owners()[0].refused).toBe(null)
+    expect(room.owners()[0].unsettledShare).toBeLessThan(0.05)
   })
 
   it('goes on after a restart: rows, then models, with the same scores', async () => {
@@ -232,6 +244,51 @@ describe('a room of models', () => {
     const { proving, falseAlarmShare } = room.ownerReport(a.key)!
     expect(proving!.flows).toBeGreaterThanOrEqual(198)
     expect(proving!.novel / proving!.flows).toBeLessThanOrEqual(falseAlarmShare!)
+  })
+
+  it('says of a broken proof what it found, once, while the model in force keeps its own numbers', async () => {
+    const { room, log } = await gateway(temporaryFolder(), { budget: null })
+    const a = device(1)
+    show(room, a, 200)
+    await train(room)
+    expect(room.ownerReport(a.key)).toMatchObject({
+      keepsPromise: true,
+      modelRows: 200,
+      proving: { state: 'open', flows: 0, needed: 198, novel: 0 },
+    })
+    show(room, a, 197, 600)
+    expect(room.ownerReport(a.key)?.proving?.state).toBe('open')
+    show(room, a, 23, 600)
+    const inForce = room.ownerReport(a.key)
+    await train(room)
+    // half of the rows are unlike the other half, so that no other model takes its place
+    expect(room.ownerReport(a.key)).toMatchObject({
+      state: 'trained',
+      model: inForce?.model,
+      modelRows: 200,
+      unsettledShare: inForce?.unsettledShare,
+      keepsPromise: false,
+      proving: { state: 'broken', flows: 220, needed: 198 },
+      refused: { rows: 200 },
+    })
+    expect(room.ownerReport(a.key)?.proving?.novel).toBeGreaterThan(200)
+    expect(log.lines.filter((line) => line.includes('does not keep its promise'))).toEqual([
+      expect.stringMatching(/of 198 later flows are novel, 1\.0 % were promised; learning anew/),
+    ])
+    expect(log.lines.filter((line) => line.includes('its model stays as it was'))).toHaveLength(1)
+  })
+
+  it('takes as many flows for a proof as were enough to learn, where the budget is loose too', async () => {
+    const { room } = await gateway()
+    const a = device(1)
+    show(room, a, 110)
+    await train(room)
+    expect(room.ownerReport(a.key)).toMatchObject({ rowsNeeded: 20, proving: { needed: 100 } })
+    // twenty would do for the budget alone
+    show(room, a, 99)
+    expect(room.ownerReport(a.key)?.proving).toMatchObject({ state: 'open', flows: 99 })
+    show(room, a, 1)
+    expect(room.ownerReport(a.key)?.proving?.state).not.toBe('open')
   })
 
   it('goes on with its proof after a restart', async () => {

@@ -1,0 +1,174 @@
+/** What `devices` and `models` print: of a running agent by its socket, of one that is not from its folder. */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { createRng } from '@oddflow/core'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { actOnDevices, listDevices } from '../../src/commands/devices.js'
+import { listModels, rollbackModels } from '../../src/commands/models.js'
+import { openControlSocket } from '../../src/devices/control-socket.js'
+import { createDevice, type Device } from '../../src/devices/device.js'
+import { createDeviceTable } from '../../src/devices/device-table.js'
+import { writeKnownDevices } from '../../src/devices/device-watch.js'
+import { nodeFileSystem } from '../../src/files/file-system.js'
+import { DEFAULT_DEVICES } from '../../src/settings.js'
+import { ownerFileName } from '../../src/training/model-owner.js'
+import type { OwnerReport } from '../../src/training/model-reports.js'
+import { createModelStore } from '../../src/training/model-store.js'
+import { trainRows } from '../../src/training/train-rows.js'
+import { temporaryFolder } from '../support/folder.js'
+import { iatSizeContract, wanderingRows } from '../support/rows.js'
+
+const key = '02:00:00:00:00:01'
+const now = 1_800_000_000_000_000
+const broken: OwnerReport = {
+  owner: key,
+  state: 'trained',
+  model: '0123456789abcdef',
+  previous: null,
+  rows: 1000,
+  rowsNeeded: 20,
+  modelRows: 596,
+  falseAlarmShare: 0.098,
+  keepsPromise: false,
+  proving: { state: 'broken', flows: 896, needed: 20, novel: 398 },
+  refused: { rows: 1000, unsettledShare: 0.365 },
+  flows: 1500,
+  unsettledShare: 0.012,
+}
+
+let said = ''
+let told = ''
+beforeEach(() => {
+  said = ''
+  told = ''
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    said += text
+    return true
+  })
+  vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    told += text
+    return true
+  })
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  process.exitCode = undefined
+})
+
+const device = (changes: Partial<Device> = {}): Device => ({
+  ...createDevice(key, '192.168.0.1', now),
+  ...changes,
+})
+
+async function running(report: OwnerReport, work: (state: string) => Promise<void>): Promise<void> {
+  const state = temporaryFolder()
+  const socket = await openControlSocket(state)
+  const table = createDeviceTable(DEFAULT_DEVICES, [device()])
+  socket.serve({
+    devices: { table, word: async () => [], describe: () => ({ model: report }) },
+    further: { '/models': async () => ({ owners: [report] }) },
+  })
+  try {
+    await work(state)
+  } finally {
+    await socket.close()
+  }
+}
+
+describe('of a running agent', () => {
+  it('devices list tells how a proof is, and that one is broken', () =>
+    running(broken, async (state) => {
+      await listDevices({ state, format: 'text' })
+      expect(said).toContain(
+        'false alarms up to 9.8 %; 398 of 896 novel: does not keep its promise; learning anew; the last training, of 1000 rows, was refused: 36.5 % unsettled',
+      )
+      expect(told).toBe('')
+    }))
+
+  it('devices list tells of a proof that is open how many flows it takes', async () => {
+    const proving = { state: 'open', flows: 12, needed: 200, novel: 1 } as const
+    const report = { ...broken, proving, keepsPromise: false, refused: null }
+    await running(report, (state) => listDevices({ state, format: 'text' }))
+    expect(said).toContain('false alarms up to 9.8 %, more than asked; proving: 1 novel of 12, 200 needed')
+  })
+
+  it('models list keeps apart the model in force and the training that was refused', () =>
+    running(broken, async (state) => {
+      await listModels({ state, format: 'text' })
+      const [head = '', row = ''] = said.split('\n')
+      const cellOf = (name: string): string => row.slice(head.indexOf(name)).split(/ {2,}/)[0]!.trim()
+      expect(cellOf('of rows')).toBe('596')
+      expect(cellOf('unsettled')).toBe('1.2 %')
+      expect(cellOf('learning')).toBe('1000 rows, 20 needed')
+      expect(cellOf('last training')).toBe('refused: 36.5 % of 1000 rows unsettled')
+    }))
+})
+
+describe('of a state folder alone', () => {
+  it('a folder that is not there is an error with its name, and is not made', async () => {
+    const state = join(temporaryFolder(), 'typo')
+    const works = [
+      () => listDevices({ state, format: 'text' }),
+      () => listModels({ state, format: 'json' }),
+      () => actOnDevices('forget', [key], { state }),
+      () => actOnDevices('approve', [], { state, ready: true }),
+      () => rollbackModels([key], { state }),
+    ]
+    for (const work of works) {
+      await expect(work()).rejects.toMatchObject({
+        code: 'file.ENOENT',
+        message: expect.stringContaining(`${state}: cannot read it: no such file or folder`),
+      })
+    }
+    expect(said).toBe('')
+  })
+
+  it('approve --ready says where none is ready', async () => {
+    const state = temporaryFolder()
+    await writeKnownDevices(nodeFileSystem, state, [device()])
+    await actOnDevices('approve', [], { state, ready: true })
+    expect(said).toBe('no device is ready\n')
+    await writeKnownDevices(nodeFileSystem, state, [device({ state: 'ready' })])
+    await actOnDevices('approve', [], { state, ready: true })
+    expect(said).toBe(`no device is ready\n${key}: is watched\n`)
+  })
+
+  it('devices list tells of kept models, and promises nothing of one whose proof had not ended', async () => {
+    const state = temporaryFolder()
+    await writeKnownDevices(nodeFileSystem, state, [device()])
+    const store = createModelStore(nodeFileSystem, state, (owner) => ownerFileName('device', owner))
+    const { file, rows, unsettledShare } = trainRows({
+      rows: wanderingRows(200, 5, createRng(1)),
+      contract: iatSizeContract(3),
+      onePacketRule: { flows: 0, services: [] },
+      falsePositiveRate: 0.02,
+      seed: 1,
+      oddflowVersion: '0.0.0',
+    })
+    await store.write(
+      {
+        owner: key,
+        sha256: createHash('sha256').update(file).digest('hex'),
+        previous: null,
+        source: 'trained',
+        pinned: false,
+        rows,
+        unsettledShare,
+        trainedAtMicros: now,
+      },
+      file,
+    )
+    const listed = async (): Promise<{ model: OwnerReport }> => {
+      said = ''
+      await listDevices({ state, format: 'json' })
+      return JSON.parse(said)
+    }
+    expect((await listed()).model).toMatchObject({ state: 'trained', modelRows: 200, keepsPromise: true })
+    await store.writeRows(key, new Uint8Array(8))
+    expect((await listed()).model.keepsPromise).toBe(null)
+    said = ''
+    await listDevices({ state, format: 'text' })
+    expect(said).toMatch(/false alarms up to (1\.\d|2) %, not proven/)
+    expect(told).toBe('oddflow-agent: no agent is running here: this is what the last one has kept\n')
+  })
+})
