@@ -15,6 +15,7 @@ const BUILT = [
   'dom.js',
   'alerts.js',
   'devices.js',
+  'model-text.js',
   'health.js',
   'chart.js',
   'suppress.js',

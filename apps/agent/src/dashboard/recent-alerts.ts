@@ -84,7 +84,12 @@ const AlertSchema: v.GenericSchema<unknown, AlertEvent> = v.looseObject({
     score: number,
     threshold: number,
     summary: v.string(),
-    device: v.looseObject({ mac: v.nullable(v.string()), address: v.string() }),
+    reason: v.exactOptional(v.picklist(['features', 'whole', 'rule', 'no-comparison'])),
+    device: v.looseObject({
+      mac: v.nullable(v.string()),
+      address: v.string(),
+      name: v.exactOptional(v.string()),
+    }),
     flow: v.looseObject({
       protocol: v.string(),
       source: v.string(),

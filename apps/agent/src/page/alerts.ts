@@ -1,21 +1,43 @@
-/** The alerts, the latest first; the list is added to, so that what somebody reads stays where it is. */
+/**
+ * The alerts in the order of their times, the newest first; the list is added to, so that what somebody reads stays where it is.
+ *
+ * A time is that of the packets, and alerts do not come in its order: one that stands for several is given when these have
+ * ended. Of more than MAXIMUM_SHOWN those go that came first.
+ */
 import type { AlertEvent } from './api.js'
-import { byId, element, numberText, timeOf } from './dom.js'
+import { byId, countText, element, numberText, timeOf } from './dom.js'
 
 const MAXIMUM_SHOWN = 100
+
+/** As they came. */
+let shown: HTMLElement[] = []
+
+export function clearAlerts(): void {
+  shown = []
+  byId('alerts').replaceChildren()
+}
 
 /** @param onSuppress - asked for by the button of an alert. */
 export function showAlerts(events: readonly AlertEvent[], onSuppress: (event: AlertEvent) => void): void {
   const list = byId('alerts')
-  for (const event of events) list.prepend(element('li', { class: 'fresh' }, alertArticle(event, onSuppress)))
-  while (list.childElementCount > MAXIMUM_SHOWN) list.lastElementChild?.remove()
+  for (const event of events) {
+    const { timestamp } = event
+    const item = element('li', { class: 'fresh', 'data-time': timestamp }, alertArticle(event, onSuppress))
+    // all are written alike, in universal time, so that their order is that of their texts
+    const next = [...list.children].find((child) => (child.getAttribute('data-time') ?? '') <= timestamp)
+    list.insertBefore(item, next ?? null)
+    shown.push(item)
+  }
+  while (shown.length > MAXIMUM_SHOWN) shown.shift()?.remove()
   byId('no-alerts').hidden = list.childElementCount > 0
+  byId('alerts-order').hidden = list.childElementCount === 0
 }
 
 function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void): HTMLElement {
   const { oddflow, alert, timestamp } = event
   const { flow, device, rarity, folded, features, shadow, lostInWindow, evidence, evidencePackets } = oddflow
-  const who = device.mac ?? device.address
+  const who = nameOf(device)
+  const addresses = [device.mac, device.address].filter((address) => address !== null && address !== who)
   return element(
     'article',
     { 'data-id': oddflow.id },
@@ -24,7 +46,7 @@ function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void
       'p',
       { class: 'faint' },
       element('time', { datetime: timestamp }, timeOf(1000 * Date.parse(timestamp))),
-      ` ${who} (${device.address})`,
+      ` ${who}${addresses.length === 0 ? '' : ` (${addresses.join(', ')})`}`,
     ),
     element('p', {}, oddflow.summary),
     folded === undefined
@@ -32,13 +54,13 @@ function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void
       : element(
           'p',
           { class: 'faint' },
-          `stands for ${folded.count} alike, of ${folded.peers} peers and ${folded.services} services`,
+          `alike ones: ${countText(folded.peers, 'peer')}, ${countText(folded.services, 'service')}`,
         ),
     element(
       'details',
       {},
       element('summary', {}, 'Why, and which flow'),
-      features.length === 0 ? null : featureTable(event),
+      features.length === 0 ? whyText(event) : featureTable(event),
       oddflow.score === null
         ? null
         : element(
@@ -79,6 +101,24 @@ function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void
       ),
     ),
   )
+}
+
+/** What a device calls itself, or its address. */
+export function nameOf({ name, mac, address }: AlertEvent['oddflow']['device']): string {
+  return name ?? mac ?? address
+}
+
+/** Why, where there are no features to show; null where the sentence of the alert says it all. */
+function whyText({ oddflow: { reason } }: AlertEvent): HTMLElement | null {
+  if (reason === 'whole')
+    return element(
+      'p',
+      {},
+      'The flow is unlike the normal ones as a whole: no single feature makes the difference.',
+    )
+  if (reason === 'no-comparison')
+    return element('p', {}, 'There is no normal flow to compare it with, feature by feature.')
+  return null
 }
 
 /** What the model said before it learnt on: whether what was learnt made the difference. */

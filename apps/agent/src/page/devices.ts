@@ -1,6 +1,7 @@
 /** The devices and what a person may do with each; rows stay where the focus is and only their texts change. */
 import type { AgentState, Device, OwnModel } from './api.js'
 import { byId, element, numberText, setText, timeOf } from './dom.js'
+import { promiseText, proofText, refusedText } from './model-text.js'
 
 export interface DeviceDeeds {
   act(action: string, device: string): Promise<void>
@@ -28,6 +29,9 @@ interface Row {
 }
 
 const rows = new Map<string, Row>()
+/** As they were told last. */
+let latest: ReadonlyMap<string, Device> = new Map()
+let approveAsked: (() => Promise<void>) | null = null
 
 export function showDevices(devices: AgentState['devices'], deeds: DeviceDeeds): void {
   const note = byId('devices-note')
@@ -37,6 +41,7 @@ export function showDevices(devices: AgentState['devices'], deeds: DeviceDeeds):
     return
   }
   const { total, shown } = devices
+  latest = new Map(shown.map((device) => [device.key, device]))
   const more = total - shown.length
   setText(
     note,
@@ -112,8 +117,16 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
     ...ACTIONS[state].map((action) =>
       element(
         'button',
-        { type: 'button', 'aria-label': `${capital(action)} ${name}`, click: () => void act(action, key) },
-        capital(action),
+        {
+          type: 'button',
+          'aria-label': `${capital(action)} ${name}`,
+          click: () => {
+            const now = latest.get(key)
+            if (action === 'approve' && now?.state === 'learning') askToApprove(now, () => act(action, key))
+            else void act(action, key)
+          },
+        },
+        action === 'approve' && state === 'learning' ? 'Approve…' : capital(action),
       ),
     ),
     ...(back === ''
@@ -142,16 +155,55 @@ const SOURCES: Readonly<Record<OwnModel['state'], string>> = {
   given: 'given',
 }
 
-/** Where the model comes from, of whom it is where not of the device alone, and what it promises. */
+/** Where the model comes from, what it promises, and what came of its proof and of the last training. */
 function modelText(model: OwnModel | null): string {
   if (model === null) return '–'
-  const { state, rows, rowsNeeded, falseAlarmShare, keepsPromise } = model
-  if (state === 'learning' && rowsNeeded !== null) {
-    return `${SOURCES.learning}: ${numberText(rows)} of ${numberText(rowsNeeded)} rows`
-  }
-  if (falseAlarmShare === null) return SOURCES[state]
-  const promise = `promises at most ${String(Number((100 * falseAlarmShare).toPrecision(2)))} % of normal flows`
-  return `${SOURCES[state]}; ${promise}${keepsPromise === false ? ', more than was asked' : ''}`
+  const { state, rows, rowsNeeded, falseAlarmShare } = model
+  const progress = rowsNeeded === null ? '' : `: ${numberText(rows)} of ${numberText(rowsNeeded)} rows`
+  const texts =
+    state === 'learning'
+      ? [`${SOURCES.learning}${progress}`]
+      : [
+          SOURCES[state],
+          falseAlarmShare === null ? '' : `false alarms ${promiseText(model)}`,
+          proofText(model),
+        ]
+  return [...texts, refusedText(model)].filter((text) => text !== '').join('; ')
+}
+
+/** The second step of approving a device that is not ready: what one takes upon oneself. */
+function askToApprove(device: Device, approve: () => Promise<void>): void {
+  const { key, model, novelShare } = device
+  const name = device.name?.name ?? key
+  setText(byId('approve-title'), `${name} is not ready`)
+  setText(byId('approve-reason'), notReadyText(device))
+  const share = `${numberText(Math.round(1000 * novelShare) / 10)} %`
+  setText(
+    byId('approve-notice'),
+    model !== null && model.model === null
+      ? 'It has no model of its own yet, and learning ends: it is judged by the model given for all, where there is one, else by nobody until it is told to learn anew (oddflow-agent devices relearn).'
+      : `If it goes on as lately, about ${share} of its flows are novel, and each of them may be an alert. Learning ends.`,
+  )
+  approveAsked = approve
+  byId<HTMLDialogElement>('approve').showModal()
+}
+
+function notReadyText({ model, flows }: Device): string {
+  const proof = model === null ? '' : proofText(model)
+  if (model?.proving?.state === 'broken') return `Its model was tried on later flows: ${proof}.`
+  if (proof !== '') return `Its model has not shown yet that it keeps its promise (${proof}).`
+  return `It has been learning for ${numberText(flows)} flows, which is not enough yet.`
+}
+
+export function prepareApprove(): void {
+  const dialog = byId<HTMLDialogElement>('approve')
+  byId('approve-cancel').addEventListener('click', () => dialog.close())
+  byId('approve-form').addEventListener('submit', (event) => {
+    event.preventDefault()
+    dialog.close()
+    void approveAsked?.()
+    approveAsked = null
+  })
 }
 
 function capital(word: string): string {

@@ -49,3 +49,8 @@ export function timeOf(micros: number): string {
 export function numberText(value: number): string {
   return Number.isInteger(value) ? value.toLocaleString() : String(Number(value.toPrecision(4)))
 }
+
+/** "1 peer", "2 peers". */
+export function countText(count: number, one: string): string {
+  return `${numberText(count)} ${one}${count === 1 ? '' : 's'}`
+}

@@ -2,10 +2,10 @@
  * The dashboard's page: signs in, asks the agent how things are every two seconds as long as somebody looks, and
  * shows it. A token in the address is used once and taken out of it.
  */
-import { showAlerts } from './alerts.js'
+import { clearAlerts, showAlerts } from './alerts.js'
 import { type AgentState, ask, type ChangeAnswer, Refused } from './api.js'
 import { scoreChart } from './chart.js'
-import { showDevices } from './devices.js'
+import { prepareApprove, showDevices } from './devices.js'
 import { byId, setText } from './dom.js'
 import { showHealth, standingOf } from './health.js'
 import { openSuppress, prepareSuppress, showRules } from './suppress.js'
@@ -58,7 +58,7 @@ function showState(state: AgentState): void {
   setStanding(text, isIll)
   if (state.startedMicros !== startedMicros) {
     // another run of the agent, which counts its alerts anew: those that were not asked for come with the next answer
-    if (startedMicros !== 0) byId('alerts').replaceChildren()
+    if (startedMicros !== 0) clearAlerts()
     if (after > 0) state = { ...state, alerts: [], next: 0 }
     startedMicros = state.startedMicros
     after = 0
@@ -106,6 +106,7 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()
 })
 prepareSuppress(refresh)
+prepareApprove()
 
 const token = /^#token=([\w-]{1,256})/.exec(location.hash)?.[1]
 if (token === undefined) void refresh()

@@ -1,4 +1,5 @@
 /** The dialogue that makes a temporary rule of an alert, and the list of such rules. */
+import { nameOf } from './alerts.js'
 import { type AlertEvent, ask, type Rule } from './api.js'
 import { byId, element, timeOf } from './dom.js'
 
@@ -13,9 +14,10 @@ export function openSuppress(event: AlertEvent): void {
   const isSource = flow.source === device.address
   const peer = isSource ? flow.destination : flow.source
   const who = device.mac ?? device.address
+  const name = nameOf(device)
   const port = Math.min(flow.sourcePort, flow.destinationPort)
   conditions = [
-    { name: `device ${who}`, value: { device: who }, isChosen: true },
+    { name: `device ${name === who ? who : `${name} (${who})`}`, value: { device: who }, isChosen: true },
     { name: `peer ${peer}`, value: { peer }, isChosen: rule === 'score' || rule === 'one-packet' },
     { name: `${flow.protocol} port ${port}`, value: { protocol: flow.protocol, port }, isChosen: true },
     { name: `rule ${rule}`, value: { rule }, isChosen: false },
