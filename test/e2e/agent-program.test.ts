@@ -520,6 +520,33 @@ describe('SIGHUP', () => {
   })
 })
 
+describe('SIGHUP while the agent starts', () => {
+  it('does not end it, and counts once it is ready', async () => {
+    const config = inFolder('early.yaml')
+    writeFileSync(config, `model: home.oddflow\neve: early.json\nread: ${scan}\n`)
+    // before anything is opened
+    const early = inFolder('early.mjs')
+    writeFileSync(
+      early,
+      "process.on('newListener', (name) => name === 'SIGTERM' && process.kill(process.pid, 'SIGHUP'))\n",
+    )
+    const child = spawn(process.execPath, ['--import', early, agentMain, 'run', '-c', config], {
+      stdio: 'pipe',
+    })
+    let told = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      told += text
+    })
+    const ended = new Promise<unknown[]>((resolve) => child.once('close', (...how) => resolve(how)))
+    for (let i = 0; i < 400 && !told.includes('was read again') && child.exitCode === null; i++) {
+      await pause(50)
+    }
+    child.kill('SIGTERM')
+    expect(await ended, told).toEqual([0, null])
+    expect(told.match(/the configuration was read again/g)).toHaveLength(1)
+  })
+})
+
 describe('a running agent', () => {
   it('tells its counts, names no address, and brings out what is there when it is stopped', async () => {
     const eve = inFolder('running.json')

@@ -66,7 +66,7 @@ function runCommand(): Command {
       `
 Verdicts are those of "oddflow score", given as soon as no packet can change them. SIGTERM and SIGINT bring out
 what is there and end; SIGHUP opens the alert file anew (after log rotation) and takes over the
-configuration's rules of suppression.
+configuration's rules of suppression; one that comes early counts once the agent is ready.
 
 Examples:
   oddflow-agent run --read today.pcap --model home.oddflow --eve eve.json --once

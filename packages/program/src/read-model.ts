@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { FormatError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { inFile } from './in-file.js'
-import { readFileBounded } from './read-file.js'
+import { type ReadFileOptions, readFileBounded } from './read-file.js'
 
 /** A model of the most landmarks and the widest rows is smaller; more is no model of ours. */
 const MAXIMUM_MODEL_BYTES = 2 ** 31 - 1
@@ -22,8 +22,9 @@ export function readModel(path: string): SavedModel {
   return readModelFile(path).saved
 }
 
-export function readModelFile(path: string): ModelFile {
+export function readModelFile(path: string, options: Pick<ReadFileOptions, 'onlyRegular'> = {}): ModelFile {
   const bytes = readFileBounded(path, {
+    ...options,
     maximumBytes: MAXIMUM_MODEL_BYTES,
     checkHead: (head, size) => checkHead(path, head, size),
   })

@@ -8,7 +8,7 @@ const MAXIMUM_BYTES = 4 * 1_048_576
 
 /** Throws FileError, or FormatError where it is none, or of another model than `model`. */
 export function readCalibrationFile(path: string, model: string): Calibration {
-  const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_BYTES })
+  const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_BYTES, onlyRegular: true })
   try {
     const calibration = decodeCalibration(parseJson(bytes))
     if (calibration.model === model) return calibration

@@ -98,7 +98,7 @@ function budget({ budget: wanted, model: path, state }: Settings): Finding[] {
     return [{ what, state: state === null ? 'note' : 'ok', detail }]
   }
   try {
-    const { sha256 } = readModelFile(path)
+    const { sha256 } = readModelFile(path, { onlyRegular: true })
     const calibration = readCalibrationFile(wanted.calibration, sha256.slice(0, 16))
     const { thresholds, refusal } = budgetThresholds(wanted, calibration)
     if (thresholds !== null) {

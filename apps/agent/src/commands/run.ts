@@ -10,6 +10,7 @@ import { standardErrorLog } from '../log.js'
 import { readToken } from '../outputs/read-token.js'
 import { readModels } from '../pipeline/open-models.js'
 import { runAgent } from '../pipeline/run-agent.js'
+import { hangUps } from '../service/hang-up.js'
 import { serviceNotifier } from '../service/notifier.js'
 import type { Settings } from '../settings.js'
 import { readSettings } from './read-settings.js'
@@ -36,7 +37,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     stop: stop.signal,
     service: serviceNotifier(process.env, process.pid, systemClock, standardErrorLog),
     readAgain: options.config === undefined ? null : () => readSettings(options),
-    onReopen: (reopen) => process.on('SIGHUP', reopen),
+    onReopen: hangUps.listen,
   })
   const peakResidentBytes = 1024 * process.resourceUsage().maxRSS
   const line = jsonLine({ ...counters, peakResidentBytes })

@@ -30,7 +30,7 @@ const REPEATED = 'a key that stands here already'
 
 /** Throws FileError when the file cannot be read. */
 export function readConfig(file: string): ReadConfig {
-  const bytes = readFileBounded(file, { maximumBytes: MAXIMUM_BYTES })
+  const bytes = readFileBounded(file, { maximumBytes: MAXIMUM_BYTES, onlyRegular: true })
   try {
     return parseConfig(new TextDecoder().decode(bytes))
   } catch (error) {

@@ -3,9 +3,12 @@
  * flush and rename fail in turn.
  *
  * A write is whole or an error. Nothing counts as kept before `sync` (of the file) and `syncFolder` (of a new
- * or renamed name) have come back. Errors are those of node:fs, with their code.
+ * or renamed name) have come back. Errors are those of node:fs, with their code; but what is opened to be read
+ * is a regular file, or there is a FileError that names it: a pipe would be waited for without end, and a device has none.
  */
-import { mkdir, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { FileError, fileError } from '@oddflow/program'
 
 export interface OpenFile {
   /** Writes all bytes at a position. */
@@ -23,7 +26,7 @@ export type OpenMode = 'read' | 'read-write' | 'create' | 'append'
 
 export interface FileSystem {
   open(path: string, mode: OpenMode): Promise<OpenFile>
-  /** A small file; null where there is none. */
+  /** A small file, whole; null where there is none. */
   read(path: string): Promise<Uint8Array | null>
   /** Names in a folder. */
   list(folder: string): Promise<string[]>
@@ -35,13 +38,41 @@ export interface FileSystem {
   isRegular(path: string): Promise<boolean | null>
 }
 
-const FLAGS: Record<OpenMode, string> = { read: 'r', 'read-write': 'r+', create: 'wx+', append: 'a+' }
+const FLAGS: Record<'read' | 'read-write', number> = {
+  read: constants.O_RDONLY,
+  'read-write': constants.O_RDWR,
+}
+/** Of a file that `read` reads whole; models and rows of one owner are the longest. */
+const MAXIMUM_WHOLE_BYTES = 268_435_456
+
+/** Rejects with the error of node:fs where there is none, else with FileError where it is none to be read. */
+async function openRegular(path: string, mode: 'read' | 'read-write'): Promise<FileHandle> {
+  let handle: FileHandle | null = null
+  try {
+    handle = await open(path, FLAGS[mode] | constants.O_NONBLOCK)
+    const found = await handle.stat()
+    if (found.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
+    if (!found.isFile()) throw Object.assign(new Error('is no file'), { code: 'ENXIO' })
+    return handle
+  } catch (error) {
+    await handle?.close()
+    if (hasCode(error, 'ENOENT')) throw error
+    // what the system says of a socket
+    if (hasCode(error, 'ENXIO')) throw new FileError('file.special', `${path}: is no regular file; give one`)
+    throw fileError('read', path, error)
+  }
+}
+
+/** To be written to: a new file, or the end of one, of a pipe or of a terminal, which cannot be opened for reading too. */
+async function openToWrite(path: string, mode: 'create' | 'append'): Promise<FileHandle> {
+  if (mode === 'create') return open(path, 'wx+', 0o600)
+  return open(path, (await nodeFileSystem.isRegular(path)) === false ? 'a' : 'a+', 0o640)
+}
 
 export const nodeFileSystem: FileSystem = {
   async open(path, mode) {
-    // a pipe or a terminal cannot be opened for reading too
-    const special = mode === 'append' && (await this.isRegular(path)) === false
-    const handle = await open(path, special ? 'a' : FLAGS[mode], mode === 'create' ? 0o600 : 0o640)
+    const handle =
+      mode === 'read' || mode === 'read-write' ? await openRegular(path, mode) : await openToWrite(path, mode)
     return {
       async write(bytes, position) {
         for (let done = 0; done < bytes.length; ) {
@@ -66,11 +97,18 @@ export const nodeFileSystem: FileSystem = {
     }
   },
   async read(path) {
+    let handle: FileHandle | null = null
     try {
-      return await readFile(path)
+      handle = await openRegular(path, 'read')
+      if ((await handle.stat()).size > MAXIMUM_WHOLE_BYTES) {
+        throw new FileError('file.too-long', `${path}: is longer than ${MAXIMUM_WHOLE_BYTES} bytes`)
+      }
+      return await handle.readFile()
     } catch (error) {
       if (hasCode(error, 'ENOENT')) return null
       throw error
+    } finally {
+      await handle?.close()
     }
   },
   list: (folder) => readdir(folder),

@@ -15,6 +15,9 @@ export interface AgentEnvironment {
   readonly readAgain: (() => Promise<Settings>) | null
   /** Whom the agent is a service of; it is told how the agent is. */
   readonly service?: ServiceNotifier | null
-  /** Calls its argument whenever files are to be opened anew, and the settings read. */
+  /**
+   * Calls its argument whenever files are to be opened anew, and the settings read; at once where that was asked for before. It is
+   * given when the agent is ready.
+   */
   readonly onReopen: (reopen: () => void) => void
 }

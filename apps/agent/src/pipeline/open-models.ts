@@ -28,9 +28,12 @@ export interface GivenModels {
 /** Throws FileError, FormatError, ContractMismatchError, or UsageError where there is too little memory. */
 export function readModels(settings: Settings): GivenModels {
   const { model, models } = settings
-  const base = model === null ? null : readModelFile(model)
+  const base = model === null ? null : readModelFile(model, { onlyRegular: true })
   const byOwner = new Map(
-    Object.entries(models?.files ?? {}).map(([owner, file]) => [owner, readModelFile(file)]),
+    Object.entries(models?.files ?? {}).map(([owner, file]) => [
+      owner,
+      readModelFile(file, { onlyRegular: true }),
+    ]),
   )
   const [first] = [...(base === null ? [] : [base]), ...byOwner.values()]
   const contract = first?.saved.contract ?? contractOf((models as ModelsSettings).features)

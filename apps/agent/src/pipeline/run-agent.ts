@@ -109,11 +109,6 @@ async function runWith(
   let devices: DeviceWatch | null = null
   devices = await openDevices(settings, environment, path, known, models)
   let isWatched = true
-  environment.onReopen(() => {
-    eve.reopen()
-    service?.reloading()
-    void reload(settings, environment, path).then(() => service?.ready())
-  })
   const hashSeed = randomInt(2 ** 48 - 1)
   const overload = createOverload({
     memoryLimitBytes: memory.limitBytes,
@@ -208,6 +203,11 @@ async function runWith(
 
   const stopFeeding = service?.feed(progress.isStuck)
   service?.ready()
+  environment.onReopen(() => {
+    eve.reopen()
+    service?.reloading()
+    void reload(settings, environment, path).then(() => service?.ready())
+  })
   stop.addEventListener('abort', () => service?.stopping(), { once: true })
 
   const onFrames = (frames: FrameBatch): Promise<void> =>

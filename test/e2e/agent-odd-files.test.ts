@@ -1,0 +1,148 @@
+/**
+ * What the agent reads is a regular file, or there is one clear line that names it: each file that it reads as a folder, a pipe that
+ * nobody writes to, a socket, a link to a device without end and a link to itself. None is waited for.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { basename, dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { run as runCommand } from '../../apps/agent/src/commands/run.js'
+import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
+import { createModelStore } from '../../apps/agent/src/training/model-store.js'
+import { agent } from './support/agent.js'
+import { synFlood } from './support/captures.js'
+import { temporaryFolder, trainLabModel } from './support/oddflow.js'
+
+const folder = temporaryFolder()
+const inFolder = (name: string): string => join(folder, name)
+const sockets: Server[] = []
+
+/** Each makes something at a path that is no regular file. */
+const kinds: Record<string, (path: string) => void | Promise<void>> = {
+  'a folder': (path) => mkdirSync(path),
+  'a pipe': (path) => {
+    execFileSync('mkfifo', [path])
+  },
+  'a socket': (path) =>
+    new Promise<void>((resolve) => {
+      sockets.push(createServer().listen(path, resolve))
+    }),
+  'a device': (path) => symlinkSync('/dev/zero', path),
+  'a circle': (path) => symlinkSync(basename(path), path),
+}
+const SAYS: Record<string, RegExp> = {
+  'a folder': /cannot read it: is a directory; name a file$/,
+  'a pipe': /is no regular file; give one$/,
+  'a socket': /is no regular file; give one$/,
+  'a device': /is no regular file; give one$/,
+  'a circle': /cannot read it: symbolic links go round in a circle; check the path$/,
+}
+
+beforeAll(async () => {
+  await trainLabModel(inFolder('home.oddflow'))
+  writeFileSync(inFolder('some.pcap'), synFlood(3))
+})
+afterAll(() => {
+  for (const socket of sockets) socket.close()
+})
+
+const STATE = 'read: some.pcap\neve: eve.json\nstate: st\n'
+const GIVEN = `model: home.oddflow\n${STATE}`
+const RICH = `models: {per: all}\n${STATE}listen: '127.0.0.1:0'\ndashboard: {}\ndevices: {vendors: false}\n`
+const HOOK = "kind: webhook, url: 'http://127.0.0.1:9/'"
+
+/** Where it lies, and the configuration under which it is read. */
+const files: [path: string, config: string][] = [
+  ['st/devices.json', RICH],
+  ['st/suppressions.json', RICH],
+  ['st/recent-alerts.json', RICH],
+  ['st/models/all.json', RICH],
+  ['st/calibration.json', `${GIVEN}budget: {falseAlertsPerDay: 1}\n`],
+  ['st/spool/0000000000000000.spool', GIVEN],
+  ['st/spool/eve.place', GIVEN],
+  ['st/spool/end.mark', GIVEN],
+  ['odd.oddflow', `model: odd.oddflow\n${STATE}`],
+  ['odd.oddflow', `models: {per: all, files: {all: odd.oddflow}}\n${STATE}`],
+  ['odd.calibration', `${GIVEN}budget: {falseAlertsPerDay: 1, calibration: odd.calibration}\n`],
+  ['odd.token', `${GIVEN}outputs: [{${HOOK}, tokenFile: odd.token}]\n`],
+  [
+    'odd.password',
+    `${GIVEN}outputs: [{kind: mqtt, url: 'mqtt://127.0.0.1:9', passwordFile: odd.password}]\n`,
+  ],
+  ['agent.yaml', ''],
+]
+
+describe.each(Object.keys(kinds))('%s', (kind) => {
+  it.each(files)('in place of %s', async (name, config) => {
+    rmSync(inFolder('st'), { recursive: true, force: true })
+    rmSync(inFolder('agent.yaml'), { recursive: true, force: true })
+    const path = inFolder(name)
+    mkdirSync(dirname(path), { recursive: true })
+    if (config !== '') writeFileSync(inFolder('agent.yaml'), config)
+    await kinds[kind]!(path)
+    const told: string[] = []
+    const error = vi.spyOn(process.stderr, 'write').mockImplementation((line) => told.push(String(line)) > 0)
+    const out = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+    const checkConfig = /token|password/.test(name)
+    const begun = performance.now()
+    let failure: unknown = null
+    try {
+      await runCommand({ config: inFolder('agent.yaml'), fold: true, once: true, checkConfig })
+    } catch (thrown) {
+      failure = thrown
+    } finally {
+      error.mockRestore()
+      out.mockRestore()
+      process.exitCode = 0
+      rmSync(path, { recursive: true, force: true })
+    }
+    expect((failure as { code?: string } | null)?.code, `${failure} ${told.join('')}`).toMatch(/^file\./)
+    const { message } = failure as Error
+    expect(message).toMatch(SAYS[kind]!)
+    expect(message.startsWith(path), message).toBe(true)
+    expect(performance.now() - begun).toBeLessThan(5000)
+  })
+
+  it('in place of a model or rows that were made here, or of a finished segment', async () => {
+    const state = inFolder(`store-${kind.replace(' ', '-')}`)
+    mkdirSync(join(state, 'models'), { recursive: true })
+    const store = createModelStore(nodeFileSystem, state, (owner) => owner)
+    const record = {
+      owner: 'all',
+      sha256: 'a'.repeat(64),
+      previous: null,
+      source: 'trained',
+      pinned: false,
+      rows: 1,
+      unsettledShare: 0,
+      trainedAtMicros: 0,
+    } as const
+    await kinds[kind]!(join(state, 'models', `all-${'a'.repeat(16)}.oddflow`))
+    await kinds[kind]!(join(state, 'models', 'all.rows'))
+    await expect(store.readFile(record)).rejects.toThrow(SAYS[kind])
+    await expect(store.readRows('all', () => 0, String)).rejects.toThrow(SAYS[kind])
+    const segment = join(state, 'x.spool')
+    await kinds[kind]!(segment)
+    for (const mode of ['read', 'read-write'] as const) {
+      await expect(nodeFileSystem.open(segment, mode)).rejects.toThrow(SAYS[kind])
+    }
+  })
+})
+
+describe('the program', () => {
+  it.each(['st2/devices.json', 'st2/spool/eve.place', 'odd.yaml'])(
+    'ends where %s is a pipe',
+    async (name) => {
+      rmSync(inFolder('st2'), { recursive: true, force: true })
+      const path = inFolder(name)
+      mkdirSync(dirname(path), { recursive: true })
+      execFileSync('mkfifo', [path])
+      writeFileSync(inFolder('agent.yaml'), `${RICH}`.replace('state: st', 'state: st2'))
+      const config = name.endsWith('.yaml') ? path : inFolder('agent.yaml')
+      const { code, stderr } = await agent(['run', '-c', config, '--once'])
+      expect(code).toBe(1)
+      expect(stderr).toBe(`oddflow-agent: ${path}: is no regular file; give one\n`)
+    },
+  )
+})
