@@ -27,6 +27,7 @@ export interface ReadConfig {
 
 const MAXIMUM_BYTES = 1_048_576
 const REPEATED = 'a key that stands here already'
+const NUL = 'expected a text without NUL characters, which no path or name has'
 
 /** Throws FileError when the file cannot be read. */
 export function readConfig(file: string): ReadConfig {
@@ -59,6 +60,8 @@ export function parseConfig(text: string): ReadConfig {
   }
   const repeated = repeatedKeys(document)
   if (repeated.length > 0) return refused(repeated.map((offset) => ({ ...at(offset), message: REPEATED })))
+  const nuls = withNul(document)
+  if (nuls.length > 0) return refused(nuls.map((offset) => ({ ...at(offset), message: NUL })))
   if (document.contents !== null && !isMap(document.contents)) {
     return refused([{ ...placeOf([]), message: 'expected keys with values, such as "interface: eth0"' }])
   }
@@ -111,6 +114,17 @@ function repeatedKeys(document: Document): number[] {
         if (seen.has(key.value)) offsets.push(rangeOf(key))
         seen.add(key.value)
       }
+    },
+  })
+  return offsets
+}
+
+/** Offsets of keys and values that hold a NUL: the system would take what stands before it for the whole, or nothing. */
+function withNul(document: Document): number[] {
+  const offsets: number[] = []
+  visit(document, {
+    Scalar(_, node) {
+      if (typeof node.value === 'string' && node.value.includes('\0')) offsets.push(rangeOf(node))
     },
   })
   return offsets

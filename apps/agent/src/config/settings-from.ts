@@ -3,6 +3,7 @@ import { parseBytes, UsageError } from '@oddflow/program'
 import { refusedPlace } from '../devices/socket-place.js'
 import { DEFAULT_MEMORY_LIMIT_BYTES, librariesBytes } from '../pipeline/memory-plan.js'
 import { DEFAULT_SPOOL_BYTES, type Settings } from '../settings.js'
+import { checkAlertFile } from './alert-file.js'
 import { devicesFrom, networksFrom } from './device-settings.js'
 import { createGiven, type Given, type RunOptions, required } from './given.js'
 import { inputFrom } from './input-settings.js'
@@ -19,7 +20,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
   const outputs = outputsFrom(given)
   const suppress = suppressFrom(given)
   const models = modelsFrom(given)
-  return {
+  const settings: Settings = {
     input: inputFrom(given),
     model: modelFrom(given, models),
     models,
@@ -42,6 +43,8 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     localNetworks: networksFrom(given),
     suppress,
   }
+  checkAlertFile(given, settings)
+  return settings
 }
 
 function stateFrom({ options, config, inFolder, refuse }: Given): string | null {
