@@ -20,6 +20,7 @@ import { createDeviceTable } from '../../apps/agent/build/devices/device-table.j
 import { type AgentServer, startServer } from '../../apps/agent/build/metrics/server.js'
 import type { AlertEvent } from '../../apps/agent/build/page/api.js'
 import { DEFAULT_DEVICES } from '../../apps/agent/build/settings.js'
+import { brokenProof } from '../../apps/agent/test/support/broken-proof.js'
 import { sampleAlertEvent, sampleSnapshot } from '../../apps/agent/test/support/sample-dashboard.js'
 import { agentMain } from '../e2e/support/agent.js'
 import { lab, trainLabModel } from '../e2e/support/oddflow.js'
@@ -54,16 +55,8 @@ const plugModel = {
 const lamp = '02:50:00:00:00:18'
 const lampModel = {
   owner: lamp,
-  state: 'trained' as const,
   model: '76543210fedcba98',
-  previous: null,
-  rows: 1000,
-  rowsNeeded: 20,
-  modelRows: 596,
-  falseAlarmShare: 0.098,
-  keepsPromise: false,
-  proving: { state: 'broken' as const, flows: 896, needed: 20, novel: 398 },
-  refused: { rows: 1000, unsettledShare: 0.365 },
+  ...brokenProof,
 }
 
 /** A dashboard with a few devices and alerts, served on loopback. */

@@ -376,17 +376,23 @@ describe('doctor', () => {
   it('says where alerts go and where the agent listens, and no secret', async () => {
     const config = inFolder('doctor-ends.yaml')
     writeFileSync(inFolder('doctor-token'), 'hush\n')
+    // a password may have what a token may not
+    writeFileSync(inFolder('doctor-password'), 'hush hush\n')
     writeFileSync(
       config,
       `read: ${scan}\nmodel: ${model}\neve: ${inFolder('doctor-ends.json')}\nlisten: 127.0.0.1:0\n` +
         `evidence: { directory: ${inFolder('doctor-evidence')}, limit: 1M }\noutputs:\n` +
         `  - { kind: webhook, url: 'https://hub.example/a?key=hush', tokenFile: doctor-token }\n` +
-        `  - { kind: syslog, host: 192.0.2.9 }\n  - { kind: mqtt, url: 'mqtt://192.0.2.5:1883', username: gateway, passwordFile: none }\n`,
+        `  - { kind: syslog, host: 192.0.2.9 }\n  - { kind: mqtt, url: 'mqtt://192.0.2.5:1883', username: gateway, passwordFile: none }\n` +
+        `  - { kind: mqtt, name: second, url: 'mqtt://192.0.2.6:1883', username: gateway, passwordFile: doctor-password }\n`,
     )
     const said = await agent(['doctor', '-c', config])
     expect(said.stdout).toMatch(/^ok {7}output {5}webhook: to https:\/\/hub\.example, which was not tried$/m)
     expect(said.stdout).toMatch(/^ok {7}output {5}syslog: to udp:\/\/192\.0\.2\.9:514, which was not tried$/m)
     expect(said.stdout).toMatch(/^missing {2}output {5}mqtt: .*none/m)
+    expect(said.stdout).toMatch(
+      /^ok {7}output {5}second: to mqtt:\/\/192\.0\.2\.6:1883, which was not tried$/m,
+    )
     expect(said.stdout).toMatch(/^ok {7}listen {5}127\.0\.0\.1:0$/m)
     expect(said.stdout).toMatch(/^ok {7}evidence {3}.*doctor-evidence can be written$/m)
     expect(said.stdout + said.stderr).not.toContain('hush')

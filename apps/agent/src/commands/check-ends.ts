@@ -1,14 +1,13 @@
 /** What doctor says of where alerts go beside the EVE file, and of the address at which the agent listens. Nobody is contacted. */
 import { createServer } from 'node:net'
-import { readToken } from '../outputs/read-token.js'
+import { checkSecret } from '../outputs/secret-file.js'
 import type { ListenSettings, OutputSettings } from '../settings.js'
 import { type Finding, messageOf } from './finding.js'
 
 export function outputFinding(output: OutputSettings): Finding {
   const what = 'output'
-  const secret = secretOf(output)
   try {
-    if (secret !== null) readToken(secret)
+    checkSecret(output)
   } catch (error) {
     return { what, state: 'missing', detail: `${output.name}: ${messageOf(error)}` }
   }
@@ -20,11 +19,6 @@ function endOf(output: OutputSettings): string {
   if (output.kind === 'syslog') return `${output.protocol}://${output.host}:${output.port}`
   const { protocol, host } = new URL(output.url)
   return `${protocol}//${host}`
-}
-
-function secretOf(output: OutputSettings): string | null {
-  if (output.kind === 'webhook') return output.tokenFile
-  return output.kind === 'mqtt' ? output.passwordFile : null
 }
 
 /** Listens for a moment. A running agent has its address, which is no fault. */

@@ -5,9 +5,8 @@ import { systemClock } from '../clock.js'
 import type { RunOptions } from '../config/given.js'
 import { checkFileWritable, checkFolderWritable } from '../files/check-writable.js'
 import { nodeFileSystem } from '../files/file-system.js'
-import { readFirstLine } from '../files/first-line.js'
 import { standardErrorLog } from '../log.js'
-import { readToken } from '../outputs/read-token.js'
+import { checkSecret } from '../outputs/secret-file.js'
 import { readModels } from '../pipeline/open-models.js'
 import { runAgent } from '../pipeline/run-agent.js'
 import { hangUps } from '../service/hang-up.js'
@@ -69,8 +68,5 @@ async function checkFiles({ eve, state, evidence, outputs }: Settings): Promise<
   for (const folder of [state, evidence?.directory ?? null]) {
     if (folder !== null) await checkFolderWritable(folder)
   }
-  for (const output of outputs) {
-    if (output.kind === 'webhook' && output.tokenFile !== null) readToken(output.tokenFile)
-    if (output.kind === 'mqtt' && output.passwordFile !== null) readFirstLine(output.passwordFile)
-  }
+  for (const output of outputs) checkSecret(output)
 }

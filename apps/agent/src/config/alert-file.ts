@@ -6,6 +6,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '@oddflow/program'
+import { secretFileOf } from '../outputs/secret-file.js'
 import type { Settings } from '../settings.js'
 import type { Given } from './given.js'
 
@@ -56,8 +57,8 @@ function filesOf(settings: Settings, config: string | null): [string, string][] 
   ]
   for (const [owner, file] of Object.entries(models?.files ?? {})) files.push([`the model of ${owner}`, file])
   for (const output of outputs) {
-    if (output.kind === 'webhook') files.push([`the token of ${output.name}`, output.tokenFile])
-    if (output.kind === 'mqtt') files.push([`the password of ${output.name}`, output.passwordFile])
+    const secret = output.kind === 'mqtt' ? 'password' : 'token'
+    files.push([`the ${secret} of ${output.name}`, secretFileOf(output)])
   }
   for (const name of state === null ? [] : STATE_FILES) {
     files.push([`${name} of the state folder`, join(state ?? '', name)])

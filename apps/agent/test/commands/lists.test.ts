@@ -15,6 +15,7 @@ import { ownerFileName } from '../../src/training/model-owner.js'
 import type { OwnerReport } from '../../src/training/model-reports.js'
 import { createModelStore } from '../../src/training/model-store.js'
 import { trainRows } from '../../src/training/train-rows.js'
+import { brokenProof } from '../support/broken-proof.js'
 import { temporaryFolder } from '../support/folder.js'
 import { iatSizeContract, wanderingRows } from '../support/rows.js'
 
@@ -22,16 +23,8 @@ const key = '02:00:00:00:00:01'
 const now = 1_800_000_000_000_000
 const broken: OwnerReport = {
   owner: key,
-  state: 'trained',
   model: '0123456789abcdef',
-  previous: null,
-  rows: 1000,
-  rowsNeeded: 20,
-  modelRows: 596,
-  falseAlarmShare: 0.098,
-  keepsPromise: false,
-  proving: { state: 'broken', flows: 896, needed: 20, novel: 398 },
-  refused: { rows: 1000, unsettledShare: 0.365 },
+  ...brokenProof,
   flows: 1500,
   unsettledShare: 0.012,
 }

@@ -1,0 +1,14 @@
+/** What is told of a model whose proof is broken, and whose next training was refused. */
+import type { OwnerReport } from '../../src/training/model-reports.js'
+
+export const brokenProof = {
+  state: 'trained',
+  previous: null,
+  rows: 1000,
+  rowsNeeded: 20,
+  modelRows: 596,
+  falseAlarmShare: 0.098,
+  keepsPromise: false,
+  proving: { state: 'broken', flows: 896, needed: 20, novel: 398 },
+  refused: { rows: 1000, unsettledShare: 0.365 },
+} as const satisfies Partial<OwnerReport>
