@@ -115,7 +115,13 @@ async function serve() {
     models,
   })
   const metrics = { contentType: 'text/plain', text: async () => 'metrics\n' }
-  const server = await startServer({ host: '127.0.0.1', port: 0 }, metrics, () => true, dashboard)
+  const server = await startServer(
+    { host: '127.0.0.1', port: 0 },
+    metrics,
+    () => ({ isWell: true, reasons: [] }),
+    [],
+    dashboard,
+  )
   return { server, table, addDevice, addAlert, suppressions, rolledBack, saves: () => saves }
 }
 

@@ -46,6 +46,8 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
         registers: [registry],
         collect() {
           this.reset()
+          // a metric without labels is 0 after a reset; one without a value has no sample
+          if (labelNames.length === 0) this.remove()
           for (const [labels, value] of of(snapshot())) this.inc(labels, value)
         },
       })
@@ -97,6 +99,12 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   )
   counter('output_delivered_total', 'Alerts delivered.', ['output'], ({ counters: { alerts } }) =>
     by('output', alerts.delivered),
+  )
+  counter(
+    'output_set_aside_total',
+    'Alerts that the receiver refused, each alone.',
+    ['output'],
+    ({ counters: { alerts } }) => by('output', alerts.setAside),
   )
   counter('output_dropped_total', 'Alerts lost to a bound.', ['output'], ({ counters: { alerts } }) =>
     by('output', alerts.dropped),

@@ -1,13 +1,16 @@
 /**
  * The agent's HTTP server: /metrics for Prometheus, /healthz for whoever restarts what is ill (200 or 503).
  *
- * These two only tell, and change nothing; what else there is to be asked is the dashboard's. It listens where it is told to and nowhere else; connections, header bytes
- * and the time that a request may take are bounded, so a slow or hostile client costs little.
+ * Both only tell and change nothing; the dashboard answers everything else. The server listens where the settings
+ * say and nowhere else. Connections, header bytes and the time of a request are bounded. One connection too many ends the
+ * oldest of the address that has the most, so slow clients keep nobody from /healthz.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { OddFlowError } from '@oddflow/core'
+import { isOwnHost } from '../dashboard/same-site.js'
 import type { ListenSettings } from '../settings.js'
+import type { Health } from './health.js'
 import type { Metrics } from './metrics.js'
 
 export interface AgentServer {
@@ -27,7 +30,9 @@ const PATIENCE_MILLIS = 5000
 export async function startServer(
   { host, port }: ListenSettings,
   metrics: Metrics,
-  isHealthy: () => boolean,
+  health: () => Health,
+  /** Names of the machine beside its addresses (same-site.ts). */
+  names: readonly string[] = [],
   /** Answers what it knows of; false where it does not. */
   further: (request: IncomingMessage, response: ServerResponse) => boolean = () => false,
 ): Promise<AgentServer> {
@@ -54,12 +59,10 @@ export async function startServer(
       } else if (request.method !== 'GET' && request.method !== 'HEAD')
         answer(405, plain, 'it can only be read\n')
       else if (path === '/healthz') {
-        const isWell = isHealthy()
-        answer(
-          isWell ? 200 : 503,
-          plain,
-          isWell ? 'well\n' : 'alerts cannot be kept or delivered: see the log\n',
-        )
+        const { isWell, reasons } = health()
+        answer(isWell ? 200 : 503, plain, `${[isWell ? 'well' : 'ill', ...reasons].join('\n')}\n`)
+      } else if (!isOwnHost(request.headers.host, names)) {
+        answer(421, plain, 'unknown host name: use the address, or add the name to dashboard.hosts\n')
       } else {
         metrics.text().then(
           (text) => answer(200, metrics.contentType, text),
@@ -68,7 +71,13 @@ export async function startServer(
       }
     },
   )
-  server.maxConnections = MAXIMUM_CONNECTIONS
+  /** The oldest first. */
+  const open = new Set<Socket>()
+  server.on('connection', (socket) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+    if (open.size > MAXIMUM_CONNECTIONS) oldestOfMost(open).destroy()
+  })
   server.setTimeout(PATIENCE_MILLIS)
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
@@ -86,6 +95,16 @@ export async function startServer(
       await new Promise<void>((resolve) => server.close(() => resolve()))
     },
   }
+}
+
+/** The oldest connection of the address that has the most. */
+function oldestOfMost(sockets: ReadonlySet<Socket>): Socket {
+  const byAddress = new Map<string | undefined, Socket[]>()
+  for (const socket of sockets) {
+    const { remoteAddress } = socket
+    byAddress.set(remoteAddress, [...(byAddress.get(remoteAddress) ?? []), socket])
+  }
+  return [...byAddress.values()].reduce((most, each) => (each.length > most.length ? each : most))[0]
 }
 
 function adviceOn({ code, message }: NodeJS.ErrnoException): string {

@@ -1,15 +1,21 @@
 /**
  * Delivery: carries alerts from the log to one output, in order, each at least once.
  *
- * An output that fails is tried again with the same alerts, after half a second, then after twice as long each
- * time, up to a minute. Each output has a delivery of its own, so none waits for another. How far it has got is kept
- * by the log; where that fails the output goes on, and the place is written again with the next alerts, or each second.
+ * An output that fails is tried again, after half a second, then after twice as long each time, up to a minute. Each
+ * failure halves the number of alerts that are sent together, each success doubles it up to the output's own. Each output has
+ * a delivery of its own, so none waits for another. How far it has got is kept by the log; where that fails the
+ * output goes on, and the place is written again with the next alerts, or each second.
+ *
+ * An alert that the receiver refuses by itself (RefusedError) is set aside and counted, so that it does not hold up those behind
+ * it. A receiver may also refuse everything, by a fault that somebody mends. So an alert is set aside at once only
+ * where the receiver has taken another one since the last that was set aside; otherwise after the pauses have grown to a
+ * minute, one alert a minute.
  */
 import type { Clock } from '../clock.js'
 import { orAborted } from '../pipeline/abortable.js'
-import type { AlertLog, AlertReader } from '../spool/alert-log.js'
+import type { AlertBatch, AlertLog, AlertReader } from '../spool/alert-log.js'
 import { Bell } from '../spool/bell.js'
-import type { Output } from './output.js'
+import { type Output, RefusedError } from './output.js'
 
 export interface DeliveryOptions {
   readonly log: AlertLog
@@ -17,6 +23,8 @@ export interface DeliveryOptions {
   readonly clock: Clock
   /** Called when the output begins to fail and when it works again (null). */
   readonly onTrouble?: (trouble: Error | null) => void
+  /** Called when alerts were refused and are set aside. */
+  readonly onSetAside?: (lines: readonly Uint8Array[], refusal: RefusedError) => void
   /** Called when how far it has got cannot be kept any more, and when it can again (null). */
   readonly onUnkept?: (trouble: Error | null) => void
 }
@@ -26,6 +34,8 @@ export interface Delivery {
   /** Where to. */
   readonly target: string
   readonly delivered: number
+  /** Alerts that the receiver refused, and that are not sent again. */
+  readonly setAside: number
   readonly dropped: number
   readonly backlog: number
   /** Bytes of alerts that are held in memory for it. */
@@ -41,6 +51,8 @@ export interface Delivery {
 }
 
 const BATCH = 512
+/** A receiver that refuses so many alerts in a row, each alone, is not sent more of them for now. */
+const REFUSALS_IN_A_ROW = 8
 const FIRST_PAUSE_MILLIS = 500
 const LONGEST_PAUSE_MILLIS = 60_000
 const KEEP_AGAIN_MILLIS = 1000
@@ -51,7 +63,16 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
   const reader: AlertReader = await log.reader(output.name)
   const stopping = new AbortController()
   const progress = new Bell()
+  const limit = output.batch ?? BATCH
   let delivered = 0
+  let setAside = 0
+  /** Of the batch in hand, in order: whether the receiver took the alert or refused it. Kept when an attempt fails midway. */
+  let said: boolean[] = []
+  let refusal: RefusedError | null = null
+  /** It took an alert since the last one that was set aside. */
+  let takesOthers = false
+  /** Alerts that are sent together. */
+  let size = limit
   let trouble: Error | null = null
   let unkept: Error | null = null
   let next = 0
@@ -70,14 +91,52 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     unkept = error
     if (isNews) options.onUnkept?.(error)
   }
+  /** Settles the first alerts of a batch: true is taken, false refused. */
+  const settle = async ({ first, lines }: AlertBatch, outcomes: readonly boolean[]): Promise<void> => {
+    const refused = lines.filter((_, i) => outcomes[i] === false)
+    delivered += outcomes.length - refused.length
+    setAside += refused.length
+    if (refused.length > 0 && refusal !== null) options.onSetAside?.(refused, refusal)
+    next = first + outcomes.length
+    said = []
+    await keepPlace()
+  }
+  /** Sends the batch in parts, and notes in `said` what became of each alert. */
+  const send = async ({ first, lines }: AlertBatch): Promise<void> => {
+    let inARow = 0
+    while (said.length < lines.length && inARow < REFUSALS_IN_A_ROW) {
+      const part = lines.slice(said.length, said.length + size)
+      try {
+        await output.deliver({ first: first + said.length, lines: part }, stopping.signal)
+        size = Math.min(2 * size, limit)
+        said.push(...part.map(() => true))
+        inARow = 0
+      } catch (error) {
+        size = Math.max(1, Math.ceil(part.length / 2))
+        if (!(error instanceof RefusedError)) throw error
+        if (part.length > 1) continue
+        refusal = error
+        said.push(false)
+        inARow++
+      }
+    }
+  }
   /** True if there was something to deliver. */
   const deliverSome = async (): Promise<boolean> => {
-    const batch = await reader.read(output.batch ?? BATCH)
+    const batch = await reader.read(limit)
     if (batch.lines.length === 0) return false
-    await output.deliver(batch, stopping.signal)
-    delivered += batch.lines.length
-    next = batch.first + batch.lines.length
-    await keepPlace()
+    await send(batch)
+    const isTaking = said.includes(true)
+    const endsWell = said.at(-1) === true
+    if (isTaking) await settle(batch, said)
+    else if (takesOthers) await settle(batch, [false])
+    else {
+      const isPatienceOver = pause >= LONGEST_PAUSE_MILLIS
+      said = []
+      if (isPatienceOver) await settle(batch, [false])
+      throw refusal
+    }
+    takesOthers = endsWell
     return true
   }
   const run = async (): Promise<void> => {
@@ -107,6 +166,9 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     target: output.target,
     get delivered() {
       return delivered
+    },
+    get setAside() {
+      return setAside
     },
     get dropped() {
       return reader.dropped

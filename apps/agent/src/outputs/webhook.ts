@@ -1,7 +1,8 @@
 /**
  * Webhook: alerts to a web server, by POST, as a JSON array of EVE events.
  *
- * Delivered is what was answered with a status of 2xx. Everything else (another status, a redirect, silence for
+ * Delivered is what was answered with a status of 2xx. 400, 413 and 422 refuse what was sent (delivery.ts sends fewer at a
+ * time, and sets aside what is refused alone). Everything else (another status, a redirect, silence for
  * ten seconds, no connection) is a failure, and the same alerts come again later: a receiver that must not count
  * one twice goes by `oddflow.id`. Redirects are not followed, as they would lead where no configuration points. A
  * token is read from a file for every attempt, so it can be replaced while the agent runs, and is never part of a
@@ -12,7 +13,7 @@
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { WebhookSettings } from '../settings.js'
-import type { Output } from './output.js'
+import { type Output, RefusedError } from './output.js'
 import { readToken } from './read-token.js'
 
 export interface WebhookOptions extends WebhookSettings {
@@ -24,6 +25,8 @@ export interface WebhookOptions extends WebhookSettings {
 const BATCH = 64
 const PATIENCE_MILLIS = 10_000
 const MAXIMUM_ANSWER_BYTES = 65_536
+/** Bad Request, Content Too Large, Unprocessable Content (RFC 9110): the fault is in what was sent. */
+const REFUSALS = [400, 413, 422]
 
 export function createWebhook(options: WebhookOptions): Output {
   const url = new URL(options.url)
@@ -49,6 +52,9 @@ export function createWebhook(options: WebhookOptions): Output {
           },
         },
         (response) => {
+          const { statusCode = 0 } = response
+          // now: a server may close the connection before it has read all
+          if (REFUSALS.includes(statusCode)) reject(new RefusedError(`${shown}: answered ${statusCode}`))
           let bytes = 0
           response.on('data', (piece: Buffer) => {
             bytes += piece.length
@@ -56,7 +62,6 @@ export function createWebhook(options: WebhookOptions): Output {
           })
           response.on('error', (error) => fail(error.message))
           response.on('end', () => {
-            const { statusCode = 0 } = response
             if (statusCode >= 200 && statusCode < 300) resolve()
             else fail(`answered ${statusCode}`)
           })

@@ -145,6 +145,7 @@ export interface AgentState {
       readonly refused: number
       readonly waiting: Readonly<Record<string, number>>
       readonly dropped: Readonly<Record<string, number>>
+      readonly setAside: Readonly<Record<string, number>>
     }
     /** null where models are not made here. */
     readonly models: {

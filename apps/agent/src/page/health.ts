@@ -82,8 +82,10 @@ function factsOf(state: AgentState): Fact[] {
     ),
     ...outputs.map(({ name, works }) => {
       const [waiting, dropped] = [alerts.waiting[name] ?? 0, alerts.dropped[name] ?? 0]
-      const text = `${works ? 'works' : 'does not work'}, ${numberText(waiting)} waiting, ${numberText(dropped)} lost`
-      return fact(`Output ${name}`, text, !works || dropped > 0)
+      const refused = alerts.setAside[name] ?? 0
+      const refusedText = refused > 0 ? `, ${numberText(refused)} refused by the receiver` : ''
+      const text = `${works ? 'works' : 'does not work'}, ${numberText(waiting)} waiting, ${numberText(dropped)} lost${refusedText}`
+      return fact(`Output ${name}`, text, !works || dropped > 0 || refused > 0)
     }),
     fact('Model', state.model ?? 'one for each device'),
     ...learningFacts(counters.models?.learning ?? null),

@@ -6,7 +6,7 @@
  *     raised = novel − held + devices announced
  *     raised = suppressed + folded + given − summaries
  *     given = accepted + refused
- *     accepted = delivered + dropped + waiting, for each output (of a state folder with what earlier runs left waiting)
+ *     accepted = delivered + setAside + dropped + waiting, for each output (of a state folder with what earlier runs left waiting)
  *
  * exactly, at any moment at which no batch is being worked on.
  */
@@ -78,6 +78,8 @@ export interface AgentCounters {
     readonly refused: number
     /** By output. */
     readonly delivered: Readonly<Record<string, number>>
+    /** Refused by the receiver, each alone, and not sent again. */
+    readonly setAside: Readonly<Record<string, number>>
     readonly dropped: Readonly<Record<string, number>>
     readonly waiting: Readonly<Record<string, number>>
   }
@@ -137,6 +139,7 @@ export function agentCounters(
       accepted: log.acknowledged + log.pending + log.lost,
       refused: log.refused,
       delivered: byOutput(({ delivered }) => delivered),
+      setAside: byOutput(({ setAside }) => setAside),
       dropped: byOutput(({ dropped }) => dropped + log.lost),
       waiting: byOutput(({ backlog }) => backlog + log.pending),
     },

@@ -79,6 +79,10 @@ export async function startDeliveries(
           if (trouble === null) log.info(`${output.target}: works again`)
           else log.warn(`${troubleText(output, trouble)}; trying again`)
         },
+        onSetAside: (lines, { message }) =>
+          log.warn(
+            `${message}: refuses ${lines.length === 1 ? 'an alert' : `${lines.length} alerts`} (${idsOf(lines)}); set aside and not sent again, see ${settings.eve}`,
+          ),
         onUnkept: (trouble) => {
           const how = `how far ${output.name} has got`
           if (trouble === null) log.info(`${settings.state}: ${how} is kept again`)
@@ -110,6 +114,15 @@ async function openOutputs({ outputs, eve }: Settings, { clock }: AgentEnvironme
       }
     }),
   )
+}
+
+/** The first few. */
+function idsOf(lines: readonly Uint8Array[]): string {
+  const ids = lines.slice(0, 4).map((line) => {
+    const { oddflow } = JSON.parse(new TextDecoder().decode(line)) as { oddflow: { id: string } }
+    return oddflow.id
+  })
+  return `${ids.join(', ')}${lines.length > ids.length ? ', …' : ''}`
 }
 
 /** What keeps an output from taking alerts: of a file in the system's words, else in the output's own. */

@@ -68,16 +68,20 @@ export async function openServer(
 ): Promise<AgentServer | null> {
   const { listen } = settings
   if (listen === null) return null
-  const [{ createMetrics }, { startServer }] = await Promise.all([
+  const [{ healthOf }, { createMetrics }, { startServer }] = await Promise.all([
+    import('../metrics/health.js'),
     import('../metrics/metrics.js'),
     import('../metrics/server.js'),
   ])
   const page = await openDashboard(settings, environment, snapshot, records, devices, models)
-  const isHealthy = (): boolean => {
-    const { outputs, spoolWorks } = snapshot()
-    return spoolWorks && outputs.every(({ works }) => works)
-  }
-  const server = await startServer(listen, createMetrics(snapshot), isHealthy, page?.answer)
+  const names = settings.dashboard?.hosts ?? []
+  const server = await startServer(
+    listen,
+    createMetrics(snapshot),
+    () => healthOf(snapshot()),
+    names,
+    page?.answer,
+  )
   environment.log.info(`metrics at http://${server.address}/metrics`)
   if (page !== null) environment.log.info(`dashboard at http://${server.address}/${page.invitation}`)
   return server

@@ -3,8 +3,10 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { startDelivery } from '../../src/outputs/delivery.js'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/clock.js'
+import { type Delivery, startDelivery } from '../../src/outputs/delivery.js'
 import { createWebhook } from '../../src/outputs/webhook.js'
 import { createMemoryLog } from '../../src/spool/memory-log.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -147,6 +149,135 @@ describe('a webhook', () => {
       const failed = webhook(url).deliver({ first: 0, lines: linesOf('{}') }, stop.signal)
       setTimeout(() => stop.abort(), 50)
       await expect(failed).rejects.toThrow()
+    })
+  })
+})
+
+/** Numbered alerts to a receiver; its answer to each post is `answer`'s. */
+async function deliverTo(
+  count: number,
+  answer: (numbers: readonly number[], posts: number) => number,
+  enough: (delivery: Delivery, posts: number) => boolean = ({ backlog }) => backlog === 0,
+  patienceMillis = 5000,
+): Promise<{ delivery: Delivery; got: number[]; posts: number; told: string[]; trouble: Error | null }> {
+  const got: number[] = []
+  const told: string[] = []
+  let posts = 0
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', (piece: string) => {
+      body += piece
+    })
+    request.on('end', () => {
+      const numbers = (JSON.parse(body) as { n: number }[]).map(({ n }) => n)
+      const code = answer(numbers, posts++)
+      if (code < 300) got.push(...numbers)
+      // 0: silence
+      if (code > 0) response.writeHead(code).end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const log = createMemoryLog({ maximumBytes: 1_000_000 })
+  const delivery = await startDelivery({
+    log,
+    output: webhook(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, null, patienceMillis),
+    clock: hastyClock,
+    onSetAside: (lines) => told.push(...lines.map((line) => new TextDecoder().decode(line))),
+  })
+  for (let i = 0; i < count; i++) log.append(new TextEncoder().encode(`{"n":${i}}`))
+  try {
+    for (let i = 0; i < 4000 && !enough(delivery, posts); i++) {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    const { trouble } = delivery
+    await delivery.stop()
+    expect(delivery.delivered + delivery.setAside + delivery.backlog).toBe(count)
+    return { delivery, got, posts, told, trouble }
+  } finally {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+}
+
+describe('a receiver that refuses', () => {
+  it.each([400, 413, 422])(
+    'some alerts by %i gets all others in order; those are set aside and told',
+    async (code) => {
+      const bad = [0, 1, 5, 16]
+      const { delivery, got, told } = await deliverTo(17, (numbers) =>
+        numbers.some((n) => bad.includes(n)) ? code : 204,
+      )
+      expect(got).toEqual(Array.from({ length: 17 }, (_, i) => i).filter((n) => !bad.includes(n)))
+      expect(told).toEqual(bad.map((n) => `{"n":${n}}`))
+      expect(delivery).toMatchObject({ delivered: 13, setAside: 4, backlog: 0, trouble: null })
+    },
+  )
+
+  it.each([413, 503])('more than a few at a time by %i gets all of them, a few at a time', async (code) => {
+    const { delivery, got, posts } = await deliverTo(100, ({ length }) => (length > 3 ? code : 204))
+    expect(got).toEqual(Array.from({ length: 100 }, (_, i) => i))
+    expect(delivery.setAside).toBe(0)
+    expect(posts).toBeLessThan(150)
+  })
+
+  it('more than a few at a time by silence gets all of them too', async () => {
+    const answer = ({ length }: readonly number[]): number => (length > 3 ? 0 : 204)
+    const { delivery, got } = await deliverTo(20, answer, undefined, 200)
+    // a slow machine may have been silent for so long once more
+    expect([...new Set(got)]).toEqual(Array.from({ length: 20 }, (_, i) => i))
+    expect(delivery.setAside).toBe(0)
+  })
+
+  it('whatever alerts, of whatever number at a time: each is delivered once or set aside', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 150 }),
+        fc.integer({ min: 1, max: 64 }),
+        fc.integer({ min: 2, max: 9 }),
+        async (count, most, every) => {
+          const isBad = (n: number): boolean => (n * 7919) % every === 1
+          const { got, told } = await deliverTo(count, (numbers) =>
+            numbers.length > most ? 413 : numbers.some(isBad) ? 400 : 200,
+          )
+          const all = Array.from({ length: count }, (_, i) => i)
+          expect(got).toEqual(all.filter((n) => !isBad(n)))
+          expect(told).toHaveLength(count - got.length)
+        },
+      ),
+      { numRuns: 15 },
+    )
+  })
+
+  describe('everything', () => {
+    let pauses: number[] = []
+    beforeEach(() => {
+      pauses = []
+      vi.spyOn(hastyClock, 'sleep').mockImplementation((millis, signal) => {
+        if (millis >= 500) pauses.push(millis)
+        return systemClock.sleep(1, signal)
+      })
+    })
+    afterEach(() => {
+      vi.restoreAllMocks()
+    })
+
+    it('and is mended before the pauses have grown to a minute, gets all', async () => {
+      const { got, delivery } = await deliverTo(50, () => (pauses.length < 7 ? 400 : 200))
+      expect(got).toEqual(Array.from({ length: 50 }, (_, i) => i))
+      expect(delivery.setAside).toBe(0)
+    })
+
+    it('for good is in trouble, and costs an alert a minute at most', async () => {
+      const { delivery, trouble } = await deliverTo(
+        50,
+        () => 400,
+        ({ setAside }) => setAside >= 3,
+      )
+      // before the first that is set aside, then before each
+      expect(pauses.slice(0, 9)).toEqual([500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000])
+      expect(delivery.setAside).toBeLessThanOrEqual(pauses.filter((millis) => millis === 60_000).length + 1)
+      expect(trouble?.message).toMatch(/answered 400$/)
+      expect(delivery.delivered).toBe(0)
     })
   })
 })

@@ -1,0 +1,58 @@
+/** Every sample is a value that the agent has: what it does not have is no sample, and never 0. */
+import { expect, it } from 'vitest'
+import { type AgentSnapshot, createMetrics } from '../../src/metrics/metrics.js'
+import { sampleSnapshot } from '../support/sample-dashboard.js'
+
+const samplesOf = async (snapshot: AgentSnapshot): Promise<Map<string, string>> => {
+  const lines = (await createMetrics(() => snapshot).text()).split('\n')
+  return new Map(
+    lines
+      .filter((line) => line !== '' && !line.startsWith('#'))
+      .map((line) => line.split(' ') as [string, string]),
+  )
+}
+const snapshotWith = (changes: object, counters: object = {}): AgentSnapshot => {
+  const snapshot = sampleSnapshot()
+  return {
+    ...snapshot,
+    ...changes,
+    counters: { ...snapshot.counters, budget: null, devices: null, models: null, ...counters },
+  }
+}
+const budget = {
+  falseAlertsPerDay: 1,
+  state: 'refused',
+  calibration: { flows: 0, flowsNeeded: 500 },
+  threshold: null,
+  achieved: null,
+}
+
+it('a gauge without a value is absent, one that is 0 is 0', async () => {
+  const bare = await samplesOf(snapshotWith({ lagSeconds: null }))
+  for (const name of bare.keys())
+    expect(name).not.toMatch(/^oddflow_(budget|capture_lag|learning_rows|devices)/)
+  const idle = await samplesOf(snapshotWith({ lagSeconds: 0 }, { budget }))
+  expect(idle.get('oddflow_capture_lag_seconds')).toBe('0')
+  expect(idle.get('oddflow_budget_kept')).toBe('0')
+  expect(idle.get('oddflow_budget_calibration_flows')).toBe('0')
+  expect(idle.get('oddflow_overloaded')).toBe('0')
+  for (const name of ['expected_rate', 'achieved_per_day', 'achieved_per_day_low', 'achieved_per_day_high'])
+    expect(idle.has(`oddflow_budget_${name}`)).toBe(false)
+})
+
+it('a value that goes away takes its sample with it', async () => {
+  let lagSeconds: number | null = 2.5
+  const metrics = createMetrics(() => snapshotWith({ lagSeconds }))
+  expect(await metrics.text()).toMatch(/^oddflow_capture_lag_seconds 2\.5$/m)
+  lagSeconds = null
+  expect(await metrics.text()).not.toMatch(/^oddflow_capture_lag_seconds /m)
+})
+
+it('alerts that a receiver refused are counted by output', async () => {
+  const { counters } = sampleSnapshot()
+  const samples = await samplesOf(
+    snapshotWith({}, { alerts: { ...counters.alerts, setAside: { eve: 0, hub: 3 } } }),
+  )
+  expect(samples.get('oddflow_output_set_aside_total{output="hub"}')).toBe('3')
+  expect(samples.get('oddflow_output_set_aside_total{output="eve"}')).toBe('0')
+})
