@@ -1,3 +1,1 @@
-import { defineConfig } from 'vitest/config'
-
-export default defineConfig({ test: { include: ['test/**/*.test.ts'], testTimeout: 60_000 } })
+export { default } from '../../tools/workspace/vitest.package.config.mjs'

@@ -4,12 +4,15 @@
  * It is not called vitest.config at the root, because a root configuration with `projects` would be found
  * by `vitest run` inside a package too, and break it.
  */
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { root } from './layout.mjs'
 
 export default defineConfig({
   root,
   test: {
+    // every core: vitest would leave one of two to itself
+    maxWorkers: Math.max(2, availableParallelism()),
     projects: [
       'packages/*/vitest.config.ts',
       'apps/*/vitest.config.ts',
