@@ -1,1 +1,5 @@
-export { default } from '../../tools/workspace/vitest.package.config.mjs'
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: { include: ['test/**/*.test.ts'], testTimeout: 60_000, isolate: false },
+})
