@@ -30,11 +30,16 @@ interface ScoredFlow {
 }
 
 const folder = temporaryFolder()
-const models = { split: join(folder, 'split.oddflow'), truncate: join(folder, 'truncate.oddflow') }
+const models = {
+  split: join(folder, 'split.oddflow'),
+  truncate: join(folder, 'truncate.oddflow'),
+  summary: join(folder, 'summary.oddflow'),
+}
 
 beforeAll(async () => {
   await trainLabModel(models.split)
   await trainLabModel(models.truncate, ['--truncation', 'truncate', '--iat-unit', 'us', '--size', 'ip'])
+  await trainLabModel(models.summary, ['--features', 'flow-summary', '--active-timeout', '60'])
 })
 
 type Verdict = Pick<ScoredFlow, 'score' | 'decision' | 'rule'>
@@ -125,7 +130,7 @@ const goldenCaptures = existsSync(golden)
 
 describe('every golden capture', () => {
   it.for(Object.entries(models))(
-    'gives the same novel flows under a model that cuts by %s',
+    'gives the same novel flows under the model %s',
     async ([mode, model], context) => {
       if (goldenCaptures.length === 0) context.skip('no evidence folder: set ODDFLOW_SHARED')
       let novel = 0

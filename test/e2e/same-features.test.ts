@@ -78,6 +78,7 @@ describe('features of one capture are byte-equal', () => {
     ['--features', 'stats-header', '--protocols', 'tcp,udp,icmp'],
     ['--recipe', 'authors', '--features', 'samp-size'],
     ['--decap', 'inner', '--join-fragments', '--features', 'header-bits'],
+    ['--features', 'flow-summary', '--active-timeout', '60'],
   ])('in other ways too: %s %s %s %s', async (...options) => {
     const [file, stdin] = ['other-file.npy', 'other-stdin.npy'].map(inFolder)
     await succeeds(['extract', plain, '-o', file!, ...options])

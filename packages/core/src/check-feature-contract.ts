@@ -11,12 +11,14 @@ import {
   type FeatureContract,
   FLOW_FEATURE_SETS,
   FLOW_PROTOCOLS,
-  type FlowFeatureSet,
+  FLOW_SUMMARY_DIMENSION,
   type FlowRules,
   featureDimension,
+  type GatheringRules,
   MAXIMUM_DIMENSION,
   MAXIMUM_PACKETS_KEPT,
   maximumPacketsPerFlow,
+  type PacketFeatureSet,
   packetRules,
   packetView,
   SCALER_NAMES,
@@ -62,22 +64,21 @@ export function checkSameContract(expected: FeatureContract, found: FeatureContr
 }
 
 const ROWS_FIELDS = ['featureSet', 'featureSetVersion', 'dimension', 'scaler']
-const FLOW_FIELDS = [
+const GATHERING_FIELDS = [
   ...ROWS_FIELDS,
-  'packetsPerFlow',
   'sizeMeasure',
   'flowKey',
   'idleTimeoutMicros',
   'activeTimeoutMicros',
-  'truncation',
   'minimumPackets',
   'decapsulation',
   'joinFragments',
   'protocols',
 ]
+const FLOW_FIELDS = [...GATHERING_FIELDS, 'packetsPerFlow', 'truncation']
 const SAMP_FIELDS = ['samplingIntervalMicros', 'samplingIntervalSeconds']
 /** Fields that a feature set has beside FLOW_FIELDS. */
-const OWN_FIELDS: Readonly<Record<FlowFeatureSet, readonly string[]>> = {
+const OWN_FIELDS: Readonly<Record<PacketFeatureSet, readonly string[]>> = {
   'iat-size': ['iatUnit'],
   iat: ['iatUnit'],
   size: [],
@@ -96,6 +97,22 @@ export function checkFeatureContract(value: unknown): FeatureContract {
   if (featureSet === 'rows') {
     fields.known(ROWS_FIELDS)
     return { featureSet, featureSetVersion: 1, dimension, scaler: checkScaler(fields) }
+  }
+  if (featureSet === 'flow-summary') {
+    fields.known(GATHERING_FIELDS)
+    fields.whole('dimension', FLOW_SUMMARY_DIMENSION, FLOW_SUMMARY_DIMENSION)
+    fields.whole('minimumPackets', 1, 1)
+    return {
+      featureSet,
+      featureSetVersion: 1,
+      dimension,
+      sizeMeasure: fields.one('sizeMeasure', ['ip']),
+      flowKey: fields.one('flowKey', ['bidirectional-5-tuple']),
+      ...checkTimeouts(fields),
+      minimumPackets: 1,
+      scaler: checkScaler(fields),
+      ...checkPacketRules(fields),
+    }
   }
   fields.known([...FLOW_FIELDS, ...OWN_FIELDS[featureSet]])
   const rules = checkFlowRules(fields, featureSet, dimension)
@@ -124,7 +141,7 @@ export function checkFeatureContract(value: unknown): FeatureContract {
   }
 }
 
-function checkFlowRules(fields: ContractFields, featureSet: FlowFeatureSet, dimension: number): FlowRules {
+function checkFlowRules(fields: ContractFields, featureSet: PacketFeatureSet, dimension: number): FlowRules {
   const packetsPerFlow = fields.whole('packetsPerFlow', 2, maximumPacketsPerFlow(featureSet))
   const truncation = checkTruncation(fields)
   const expected = featureDimension(featureSet, packetsPerFlow, truncation.mode)
@@ -144,9 +161,7 @@ function checkFlowRules(fields: ContractFields, featureSet: FlowFeatureSet, dime
     packetsPerFlow,
     sizeMeasure: fields.one('sizeMeasure', ['frame', 'ip', 'captured']),
     flowKey,
-    idleTimeoutMicros: fields.whole('idleTimeoutMicros', 1, Number.MAX_SAFE_INTEGER),
-    activeTimeoutMicros:
-      active === null ? null : fields.whole('activeTimeoutMicros', 1, Number.MAX_SAFE_INTEGER),
+    ...checkTimeouts(fields),
     truncation,
     minimumPackets: fields.whole('minimumPackets', 2, packetsPerFlow),
     scaler: checkScaler(fields),
@@ -154,9 +169,20 @@ function checkFlowRules(fields: ContractFields, featureSet: FlowFeatureSet, dime
   }
 }
 
+function checkTimeouts(
+  fields: ContractFields,
+): Pick<GatheringRules, 'idleTimeoutMicros' | 'activeTimeoutMicros'> {
+  const active = fields.record.activeTimeoutMicros
+  return {
+    idleTimeoutMicros: fields.whole('idleTimeoutMicros', 1, Number.MAX_SAFE_INTEGER),
+    activeTimeoutMicros:
+      active === null ? null : fields.whole('activeTimeoutMicros', 1, Number.MAX_SAFE_INTEGER),
+  }
+}
+
 function checkPacketRules(
   fields: ContractFields,
-): Pick<FlowRules, 'decapsulation' | 'joinFragments' | 'protocols'> {
+): Pick<GatheringRules, 'decapsulation' | 'joinFragments' | 'protocols'> {
   const { decapsulation, joinFragments, protocols } = fields.record
   if (decapsulation !== undefined) fields.one('decapsulation', ['outer', 'inner'])
   if (joinFragments !== undefined && typeof joinFragments !== 'boolean') {
@@ -169,7 +195,7 @@ function checkPacketRules(
       fields.fail('protocols', `some of ${FLOW_PROTOCOLS.join(', ')}, in this order, each once`)
     }
   }
-  const given = fields.record as Pick<FlowRules, 'decapsulation' | 'joinFragments' | 'protocols'>
+  const given = fields.record as Pick<GatheringRules, 'decapsulation' | 'joinFragments' | 'protocols'>
   return packetRules(packetView(given), contractProtocols(given))
 }
 

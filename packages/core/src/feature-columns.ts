@@ -11,6 +11,7 @@ import {
   FLOW_STATISTICS,
   HEADER_FLAG_COUNTS,
   type IatUnit,
+  SUMMARY_TCP_FLAGS,
 } from './feature-contract.js'
 
 export interface FeatureColumn {
@@ -32,6 +33,24 @@ const HEADER_FIELDS: readonly (readonly [string, number])[] = [
   ['source_port', 16],
   ['destination_port', 16],
   ['tcp_flags', 8],
+]
+
+/** In front of the TCP flags of a flow summary, as feature-sets/flow-summary.ts of the flows computes them. */
+const SUMMARY_COLUMNS: readonly FeatureColumn[] = [
+  ...['initiator', 'responder'].flatMap((end) =>
+    ['bytes', 'packets', 'size_max', 'size_mean', 'size_sd'].map((name) => ({
+      name: `${end}_${name}`,
+      unit: 'log1p',
+    })),
+  ),
+  { name: 'duration', unit: 'log10_s' },
+  { name: 'iat_mean', unit: 'log10_s' },
+  { name: 'iat_max', unit: 'log10_s' },
+  { name: 'first_size', unit: 'log1p' },
+  { name: 'second_size', unit: 'signed_log1p' },
+  { name: 'first_iat', unit: 'log10_s' },
+  { name: 'transport', unit: '' },
+  { name: 'multicast', unit: '' },
 ]
 
 /** D of them, in the order of the row. */
@@ -63,7 +82,17 @@ export function featureColumns(contract: FeatureContract): FeatureColumn[] {
       ]
     case 'header-bits':
       return Array.from({ length: contract.packetsPerFlow }, (_, i) => headerBits(i + 1)).flat()
+    case 'flow-summary':
+      return summaryColumns()
   }
+}
+
+/**
+ * The column whose numbers are names: they are equal or different, and nothing else. In a flow summary that is the
+ * service, the last column; null for other feature sets.
+ */
+export function categoryColumn(contract: FeatureContract): number | null {
+  return contract.featureSet === 'flow-summary' ? contract.dimension - 1 : null
 }
 
 /** Whether every column always holds what its name says. */
@@ -90,6 +119,11 @@ function timeUnit(unit: IatUnit): 's' | 'us' {
   return unit === 'seconds' ? 's' : 'us'
 }
 
+function summaryColumns(): FeatureColumn[] {
+  const tcpFlags = SUMMARY_TCP_FLAGS.map(({ name }) => ({ name, unit: '' }))
+  return [...SUMMARY_COLUMNS, ...tcpFlags, { name: 'service', unit: '' }]
+}
+
 function flags(): FeatureColumn[] {
   return FLAGS.map((flag) => ({ name: flag, unit: 'packets' }))
 }
@@ -113,5 +147,5 @@ function headerBits(packet: number): FeatureColumn[] {
 }
 
 const FIXED_LABELS: ReadonlySet<string> = new Set(
-  [...flags(), ...statistics('s'), ...statistics('us')].map(columnLabel),
+  [...flags(), ...statistics('s'), ...statistics('us'), ...summaryColumns()].map(columnLabel),
 )

@@ -6,8 +6,9 @@
  * file and for live traffic, bit-equal), and a model refuses rows made under another one.
  *
  * Rows that come from a file of numbers carry no rules for flows, so they get the short form, featureSet
- * `rows`, whose only promise is the width D. All other feature sets share the rules of flows (FlowRules) and
- * add what they alone need. Checks stand in check-feature-contract.ts.
+ * `rows`, whose only promise is the width D. All other feature sets share the rules that make flows of packets
+ * (GatheringRules). Those whose rows are made of single packets add where a flow is cut (FlowRules); a flow summary
+ * covers the whole flow. Checks stand in check-feature-contract.ts.
  */
 
 export type IatUnit = 'seconds' | 'microseconds'
@@ -40,13 +41,11 @@ export interface RowsContract {
   readonly scaler: ScalerName
 }
 
-/** How packets become records, whatever the features. */
-export interface FlowRules {
+/** How packets become flows, whatever the features. */
+export interface GatheringRules {
   readonly featureSetVersion: 1
   /** D; `featureDimension` says what it must be. */
   readonly dimension: number
-  /** p, the 90th percentile of packets per flow record in the training data, at least 2. */
-  readonly packetsPerFlow: number
   readonly sizeMeasure: SizeMeasure
   /** directional-5-tuple and truncation mode idle-gap go together: the authors' rules. */
   readonly flowKey: FlowKeyRule
@@ -54,17 +53,6 @@ export interface FlowRules {
   readonly idleTimeoutMicros: number
   /** A flow older than this is ended by its next packet; null for no such limit. */
   readonly activeTimeoutMicros: number | null
-  readonly truncation: {
-    /**
-     * `truncate` drops what comes after the duration (the paper), `split` starts the next record there,
-     * `idle-gap` starts one after a gap longer than the duration and drops a cut flow's last (the authors).
-     */
-    readonly mode: TruncationMode
-    /** The 90th percentile of flow durations in the training data. */
-    readonly durationMicros: number
-    /** In idle-gap, and there alone, the duration that cuts: authors' times are floats of seconds. */
-    readonly durationSeconds?: number
-  }
   /** Records of fewer packets make no row. */
   readonly minimumPackets: number
   readonly scaler: ScalerName
@@ -80,6 +68,23 @@ export interface FlowRules {
   readonly protocols?: readonly FlowProtocol[]
 }
 
+/** How packets become records whose rows are made of the records' single packets. */
+export interface FlowRules extends GatheringRules {
+  /** p, the 90th percentile of packets per flow record in the training data, at least 2. */
+  readonly packetsPerFlow: number
+  readonly truncation: {
+    /**
+     * `truncate` drops what comes after the duration (the paper), `split` starts the next record there,
+     * `idle-gap` starts one after a gap longer than the duration and drops a cut flow's last (the authors).
+     */
+    readonly mode: TruncationMode
+    /** The 90th percentile of flow durations in the training data. */
+    readonly durationMicros: number
+    /** In idle-gap, and there alone, the duration that cuts: authors' times are floats of seconds. */
+    readonly durationSeconds?: number
+  }
+}
+
 /** How frames were decoded, in a contract's words. */
 export interface PacketView {
   readonly decapsulation: Decapsulation
@@ -87,12 +92,12 @@ export interface PacketView {
 }
 
 /** The view of a contract: the outer headers, and fragments not joined, unless it says otherwise. */
-export function packetView(rules: Pick<FlowRules, 'decapsulation' | 'joinFragments'>): PacketView {
+export function packetView(rules: Pick<GatheringRules, 'decapsulation' | 'joinFragments'>): PacketView {
   return { decapsulation: rules.decapsulation ?? 'outer', joinFragments: rules.joinFragments ?? false }
 }
 
 /** The transports whose flows make rows under a contract. */
-export function contractProtocols(rules: Pick<FlowRules, 'protocols'>): readonly FlowProtocol[] {
+export function contractProtocols(rules: Pick<GatheringRules, 'protocols'>): readonly FlowProtocol[] {
   return rules.protocols ?? DEFAULT_FLOW_PROTOCOLS
 }
 
@@ -100,7 +105,7 @@ export function contractProtocols(rules: Pick<FlowRules, 'protocols'>): readonly
 export function packetRules(
   view: PacketView,
   protocols: readonly FlowProtocol[],
-): Pick<FlowRules, 'decapsulation' | 'joinFragments' | 'protocols'> {
+): Pick<GatheringRules, 'decapsulation' | 'joinFragments' | 'protocols'> {
   const ordered = FLOW_PROTOCOLS.filter((name) => protocols.includes(name))
   return {
     ...(view.decapsulation === 'outer' ? {} : { decapsulation: view.decapsulation }),
@@ -158,8 +163,20 @@ export interface HeaderBitsContract extends FlowRules {
   readonly featureSet: 'header-bits'
 }
 
-/** A contract whose rows are made from flows. */
-export type FlowContract =
+/**
+ * One row of fixed size a record, from running sums: sizes and times of the whole record as logarithms, first packets,
+ * transport, TCP flags, and the service. Sizes are IP lengths, so that rows do not depend on the capture point. A
+ * record of one packet has a row too.
+ */
+export interface FlowSummaryContract extends GatheringRules {
+  readonly featureSet: 'flow-summary'
+  readonly sizeMeasure: 'ip'
+  readonly flowKey: 'bidirectional-5-tuple'
+  readonly minimumPackets: 1
+}
+
+/** A contract whose rows are made of a record's single packets. */
+export type PacketContract =
   | IatSizeContract
   | IatContract
   | SizeContract
@@ -167,10 +184,14 @@ export type FlowContract =
   | SampContract
   | HeaderBitsContract
 
+/** A contract whose rows are made from flows. */
+export type FlowContract = PacketContract | FlowSummaryContract
+
 export type FeatureContract = RowsContract | FlowContract
+export type PacketFeatureSet = PacketContract['featureSet']
 export type FlowFeatureSet = FlowContract['featureSet']
 
-export const FLOW_FEATURE_SETS: readonly FlowFeatureSet[] = [
+export const PACKET_FEATURE_SETS: readonly PacketFeatureSet[] = [
   'iat-size',
   'iat',
   'size',
@@ -179,6 +200,27 @@ export const FLOW_FEATURE_SETS: readonly FlowFeatureSet[] = [
   'samp-num',
   'header-bits',
 ]
+export const FLOW_FEATURE_SETS: readonly FlowFeatureSet[] = [...PACKET_FEATURE_SETS, 'flow-summary']
+
+/** TCP flags as they stand in a header. */
+const [FIN, SYN, RST] = [1, 2, 4]
+
+/** Columns of a flow summary for TCP flags: 1 if either end sent one of its flags, else 0. */
+export const SUMMARY_TCP_FLAGS: readonly {
+  readonly name: string
+  readonly initiator: number
+  readonly responder: number
+}[] = [
+  { name: 'initiator_syn', initiator: SYN, responder: 0 },
+  { name: 'responder_syn', initiator: 0, responder: SYN },
+  { name: 'fin', initiator: FIN, responder: FIN },
+  { name: 'initiator_rst', initiator: RST, responder: 0 },
+  { name: 'responder_rst', initiator: 0, responder: RST },
+]
+
+/** Columns of a flow summary: those in front of the TCP flags, the flags, and the service. */
+export const SUMMARY_NUMBERS = 18
+export const FLOW_SUMMARY_DIMENSION = SUMMARY_NUMBERS + SUMMARY_TCP_FLAGS.length + 1
 
 /** Widest row that a model may have: bounds what a hostile file can make a reader allocate. */
 export const MAXIMUM_DIMENSION = 65_535
@@ -194,7 +236,7 @@ export const MAXIMUM_PACKETS_KEPT = 1_048_576
 
 /** D of a feature set whose rows hold p = `packetsPerFlow` packets. */
 export function featureDimension(
-  featureSet: FlowFeatureSet,
+  featureSet: PacketFeatureSet,
   packetsPerFlow: number,
   mode: TruncationMode,
 ): number {
@@ -216,7 +258,7 @@ export function featureDimension(
 }
 
 /** The largest p whose rows are no wider than a model may have. */
-export function maximumPacketsPerFlow(featureSet: FlowFeatureSet): number {
+export function maximumPacketsPerFlow(featureSet: PacketFeatureSet): number {
   switch (featureSet) {
     case 'iat-size':
       return (MAXIMUM_DIMENSION + 1) / 2

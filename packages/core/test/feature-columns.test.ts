@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import {
+  categoryColumn,
   columnLabel,
   type FeatureContract,
   FLOW_FEATURE_SETS,
+  FLOW_SUMMARY_DIMENSION,
   type FlowContract,
   type FlowFeatureSet,
   featureColumns,
@@ -15,7 +17,10 @@ function contractOf(featureSet: FlowFeatureSet, packetsPerFlow: number, extra: o
   return {
     featureSet,
     featureSetVersion: 1,
-    dimension: featureDimension(featureSet, packetsPerFlow, 'split'),
+    dimension:
+      featureSet === 'flow-summary'
+        ? FLOW_SUMMARY_DIMENSION
+        : featureDimension(featureSet, packetsPerFlow, 'split'),
     packetsPerFlow,
     sizeMeasure: 'frame',
     flowKey: 'bidirectional-5-tuple',
@@ -75,6 +80,23 @@ describe('featureColumns', () => {
       'p1_tcp_flags_0_bit',
       'p2_direction_bit',
     ])
+  })
+
+  it('of a flow summary end with the service, its one category', () => {
+    const summary = contractOf('flow-summary', 2)
+    expect(labels(summary)).toEqual([
+      ...['initiator', 'responder'].flatMap((end) =>
+        ['bytes', 'packets', 'size_max', 'size_mean', 'size_sd'].map((name) => `${end}_${name}_log1p`),
+      ),
+      ...['duration_log10_s', 'iat_mean_log10_s', 'iat_max_log10_s', 'first_size_log1p'],
+      ...['second_size_signed_log1p', 'first_iat_log10_s', 'transport', 'multicast'],
+      ...['initiator_syn', 'responder_syn', 'fin', 'initiator_rst', 'responder_rst', 'service'],
+    ])
+    expect(labels(summary)[categoryColumn(summary) as number]).toBe('service')
+    expect(hasFixedColumns(summary)).toBe(true)
+    for (const featureSet of FLOW_FEATURE_SETS) {
+      if (featureSet !== 'flow-summary') expect(categoryColumn(contractOf(featureSet, 3))).toBeNull()
+    }
   })
 
   it('know nothing of bare rows but their number', () => {

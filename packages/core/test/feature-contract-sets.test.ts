@@ -5,12 +5,13 @@ import {
   contractProtocols,
   explicitContract,
   type FeatureContract,
-  FLOW_FEATURE_SETS,
+  FLOW_SUMMARY_DIMENSION,
   type FlowRules,
   FormatError,
   featureDimension,
   MAXIMUM_DIMENSION,
   maximumPacketsPerFlow,
+  PACKET_FEATURE_SETS,
   packetView,
 } from '../src/index.js'
 
@@ -32,6 +33,7 @@ const authors: FlowRules = {
   flowKey: 'directional-5-tuple',
   truncation: { mode: 'idle-gap', durationMicros: 189_065, durationSeconds: 0.189065 },
 }
+const { packetsPerFlow: _p, truncation: _cut, ...gathering } = rules
 const contracts: FeatureContract[] = [
   { featureSet: 'iat', ...rules, dimension: 11, iatUnit: 'microseconds' },
   { featureSet: 'size', ...rules },
@@ -46,6 +48,15 @@ const contracts: FeatureContract[] = [
     dimension: 11,
     samplingIntervalMicros: 0.3,
     samplingIntervalSeconds: 3e-7,
+  },
+  {
+    ...gathering,
+    featureSet: 'flow-summary',
+    dimension: FLOW_SUMMARY_DIMENSION,
+    sizeMeasure: 'ip',
+    flowKey: 'bidirectional-5-tuple',
+    minimumPackets: 1,
+    activeTimeoutMicros: 60_000_000,
   },
 ]
 
@@ -74,6 +85,12 @@ describe('contracts of every feature set', () => {
     ['flowKey', 6, { flowKey: 'bidirectional-5-tuple' }],
     ['flowKey', 1, { flowKey: 'directional-5-tuple' }],
     ['activeTimeoutMicros', 6, { activeTimeoutMicros: 5 }],
+    ['sizeMeasure', 8, { sizeMeasure: 'frame' }],
+    ['flowKey', 8, { flowKey: 'directional-5-tuple' }],
+    ['minimumPackets', 8, { minimumPackets: 2 }],
+    ['activeTimeoutMicros', 8, { activeTimeoutMicros: 0 }],
+    ['packetsPerFlow', 8, { packetsPerFlow: 12 }],
+    ['truncation', 8, { truncation: { mode: 'split', durationMicros: 1 } }],
   ]
   it.each(broken)('names %s', (field, index, change) => {
     const check = (): unknown => checkFeatureContract({ ...contracts[index], ...change })
@@ -82,7 +99,7 @@ describe('contracts of every feature set', () => {
   })
 
   it('keeps every row within what a model may have', () => {
-    for (const featureSet of FLOW_FEATURE_SETS) {
+    for (const featureSet of PACKET_FEATURE_SETS) {
       const most = maximumPacketsPerFlow(featureSet)
       for (const mode of ['split', 'idle-gap'] as const) {
         expect(featureDimension(featureSet, most, mode)).toBeLessThanOrEqual(MAXIMUM_DIMENSION)

@@ -14,7 +14,7 @@
  * lines. These reads wait for no other, so memory answers them together.
  *
  * Addresses are bytes. Layouts: lines, src/flow-lines.ts; logs, src/activity-log.ts; state, src/record-state.ts;
- * entries, src/packet-pool.ts. The order of fields in Pass is that of src/packet-pass.ts.
+ * entries, src/packet-pool.ts; sums, src/feature-sets/flow-summary.ts. The order of fields in Pass is that of src/packet-pass.ts.
  */
 
 @unmanaged
@@ -68,6 +68,9 @@ class Pass {
   split: i32
   /** Latest time of any packet: one double. */
   clock: usize
+  /** Rows are made of running sums, and there is no pool. */
+  keepsSums: i32
+  sums: usize
   idleMicros: f64
   durationMicros: f64
   /** Infinity if there is none. */
@@ -112,6 +115,14 @@ const INITIATOR_IP: usize = 104
 const FLAGS: usize = 112
 const GIVEN: usize = 120
 
+// The running sums of a record.
+const SUMS_BYTES_LOG2: usize = 6
+const MAXIMUM: usize = 0
+const SQUARES: usize = 16
+const MAXIMUM_IAT: usize = 32
+const SECOND_SIZE: usize = 48
+const FIRST_IAT: usize = 56
+
 const SYN: i32 = 2
 const SYN_ACK: i32 = 18
 
@@ -138,7 +149,7 @@ export function run(pass: usize, from: i32, to: i32): i32 {
     if (age > p.activeTimeoutMicros || (late && p.split !== 0)) break
     const free = load<i32>(p.pool)
     const touched = load<i32>(p.pool, 4)
-    if (free === NONE && touched === p.poolChunks) break
+    if (free === NONE && touched === p.poolChunks && p.keepsSums === 0) break
     const entries = i32(load<f64>(at, ENTRIES))
     const keeps = !late && entries < p.maximumEntries && load<f64>(at, GIVEN) === 0
     if (keeps && p.early !== 0 && entries + 1 === p.maximumEntries) break
@@ -173,7 +184,8 @@ export function run(pass: usize, from: i32, to: i32): i32 {
     store<f64>(at, load<f64>(at, BYTES) + f64(size), BYTES)
     store<f64>(at, load<f64>(at, IP) + ip, IP)
     const seen = i32(load<f64>(at, FLAGS))
-    if (i32(load<u8>(p.swapped + usize(i - p.preparedFrom))) === load<i32>(line, SWAPPED)) {
+    const isInitiator = i32(load<u8>(p.swapped + usize(i - p.preparedFrom))) === load<i32>(line, SWAPPED)
+    if (isInitiator) {
       store<f64>(at, load<f64>(at, INITIATOR_PACKETS) + 1, INITIATOR_PACKETS)
       store<f64>(at, load<f64>(at, INITIATOR_BYTES) + f64(size), INITIATOR_BYTES)
       store<f64>(at, load<f64>(at, INITIATOR_IP) + ip, INITIATOR_IP)
@@ -181,6 +193,10 @@ export function run(pass: usize, from: i32, to: i32): i32 {
     } else store<f64>(at, f64(seen | (flags << 8)), FLAGS)
     if (late) continue
     store<f64>(at, load<f64>(at, ROW_PACKETS) + 1, ROW_PACKETS)
+    if (p.keepsSums !== 0) {
+      addToSums(p.sums + (usize(flow) << SUMS_BYTES_LOG2), ip, iat, isInitiator, load<f64>(at, PACKETS) === 2)
+      continue
+    }
     if (!keeps) continue
 
     let chunk = i32(load<f64>(at, TAIL))
@@ -206,6 +222,18 @@ export function run(pass: usize, from: i32, to: i32): i32 {
   }
   store<f64>(p.clock, clock)
   return i
+}
+
+/** As addToSums in src/feature-sets/flow-summary.ts. */
+function addToSums(sums: usize, size: f64, iat: f64, isInitiator: bool, isSecond: bool): void {
+  const end = isInitiator ? sums : sums + 8
+  if (size > load<f64>(end, MAXIMUM)) store<f64>(end, size, MAXIMUM)
+  store<f64>(end, load<f64>(end, SQUARES) + size * size, SQUARES)
+  if (iat > load<f64>(sums, MAXIMUM_IAT)) store<f64>(sums, iat, MAXIMUM_IAT)
+  if (isSecond) {
+    store<f64>(sums, isInitiator ? size : -size, SECOND_SIZE)
+    store<f64>(sums, iat, FIRST_IAT)
+  }
 }
 
 /** The flow of packet i, which is prepared, or -1. */
@@ -269,6 +297,7 @@ function prepare(p: Pass, from: i32, to: i32): void {
     if (flow < 0) continue
     const at = p.state + (usize(flow) << STATE_BYTES_LOG2)
     read ^= load<i32>(p.lines + (usize(flow) << LINE_BYTES_LOG2)) ^ load<i32>(at) ^ load<i32>(at, 64)
+    if (p.keepsSums !== 0) read ^= load<i32>(p.sums + (usize(flow) << SUMS_BYTES_LOG2))
   }
   p.warmth = read
 }

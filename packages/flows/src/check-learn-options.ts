@@ -2,7 +2,12 @@
  * Checks of what a caller asks of learning: ranges, and options that do not apply to the feature set or to
  * the way the flows were collected, by name.
  */
-import { ArgumentError, MAXIMUM_PACKETS_KEPT, maximumPacketsPerFlow } from '@oddflow/core'
+import {
+  ArgumentError,
+  MAXIMUM_PACKETS_KEPT,
+  maximumPacketsPerFlow,
+  PACKET_FEATURE_SETS,
+} from '@oddflow/core'
 import type { CollectedFlows } from './collected-flows.js'
 import type { LearnContractOptions } from './learn-contract.js'
 
@@ -13,7 +18,7 @@ export const DEFAULT_PACKETS_KEPT = 65_536
 export function checkLearnOptions(flows: CollectedFlows, options: LearnContractOptions): void {
   const { featureSet = 'iat-size', quantile = 0.9, minimumPackets = 2, samplingQuantile = 0.3 } = options
   const { activeTimeoutMicros = null, headerPackets, packetsKept, mode } = options
-  const most = maximumPacketsPerFlow(featureSet)
+  const most = featureSet === 'flow-summary' ? 2 : maximumPacketsPerFlow(featureSet)
   check('quantile', quantile >= 0 && quantile <= 1, 'a number from 0 to 1', quantile)
   check(
     'samplingQuantile',
@@ -33,6 +38,9 @@ export function checkLearnOptions(flows: CollectedFlows, options: LearnContractO
     const holds = options[option] === undefined || sets.includes(featureSet)
     check(option, holds, `no such option for ${featureSet}`, options[option])
   }
+  applies('mode', PACKET_FEATURE_SETS)
+  applies('quantile', PACKET_FEATURE_SETS)
+  applies('minimumPackets', PACKET_FEATURE_SETS)
   applies('iatUnit', ['iat-size', 'iat', 'stats-header'])
   applies('samplingQuantile', ['samp-size', 'samp-num'])
   applies('headerPackets', ['header-bits'])
@@ -45,6 +53,10 @@ export function checkLearnOptions(flows: CollectedFlows, options: LearnContractO
     check('packetsKept', fits, `a whole number from 2 to ${MAXIMUM_PACKETS_KEPT}`, packetsKept)
   }
   const directional = flows.flowKey === 'directional-5-tuple'
+  if (featureSet === 'flow-summary') {
+    check('flows', !directional, 'bidirectional flows for flow-summary', flows.flowKey)
+    check('flows', flows.sizeMeasure === 'ip', 'IP lengths for flow-summary', flows.sizeMeasure)
+  }
   if (mode !== undefined) {
     const expected = directional
       ? 'idle-gap for directional flows'

@@ -43,7 +43,7 @@ export function extractRecords(
     }
   }
   const maker = createRowMaker(checked)
-  const { durationSeconds } = checked.truncation
+  const durationSeconds = 'truncation' in checked ? checked.truncation.durationSeconds : undefined
   return durationSeconds === undefined
     ? cutFlows(flows, cutRuleOf(checked), maker, onRecord)
     : cutFlowsAtIdleGaps(flows, durationSeconds, checked.minimumPackets, maker, onRecord)
@@ -70,12 +70,13 @@ export function checkFlowContract(contract: FlowContract): FlowContract {
 }
 
 export function cutRuleOf(contract: FlowContract): CutRule {
-  return {
-    split: contract.truncation.mode === 'split',
-    durationMicros: contract.truncation.durationMicros,
-    activeTimeoutMicros: contract.activeTimeoutMicros,
-    minimumPackets: contract.minimumPackets,
-  }
+  const { activeTimeoutMicros, minimumPackets } = contract
+  // A flow summary covers the whole record.
+  const { mode, durationMicros } =
+    contract.featureSet === 'flow-summary'
+      ? { mode: 'truncate', durationMicros: Number.POSITIVE_INFINITY }
+      : contract.truncation
+  return { split: mode === 'split', durationMicros, activeTimeoutMicros, minimumPackets }
 }
 
 /** Cuts by duration, without the checks of `extractRecords`. */

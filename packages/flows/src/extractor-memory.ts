@@ -1,14 +1,14 @@
 /**
  * extractorMemory: how a number of bytes is shared out between open flows and the entries of their rows.
  *
- * A flow needs its columns and, while its row is not complete, chunks of entries: one for a short flow, more
+ * A flow needs its columns and, while its row is not complete, chunks of entries, if its row is made of entries: one for a short flow, more
  * for a longer one. Half as many chunks a flow as its longest record takes, but from two to eight, and enough
  * beside them for one longest record, so that ending other flows always makes room for it. Both have their full length from the start: nothing is
  * copied while traffic grows, so the bytes are a bound at every moment, and what was never used takes no
  * memory. (The slots of the hash table alone grow; they are counted with those they replace.)
  */
 
-import { CUTTER_BYTES_PER_FLOW, cutterPoolBytes, longestRecordChunks } from './cutter-memory.js'
+import { cutterBytesPerFlow, cutterPoolBytes, longestRecordChunks } from './cutter-memory.js'
 import type { RowMaker } from './feature-sets/row-maker.js'
 import { trackerBytes } from './flow-tracker.js'
 
@@ -40,10 +40,11 @@ export function extractorMemory(maker: RowMaker, memoryBytes: number): Extractor
 }
 
 function bytesOf(maker: RowMaker, flows: number): number {
-  return trackerBytes(flows, CUTTER_BYTES_PER_FLOW) + cutterPoolBytes(maker, chunksPerFlow(maker) * flows)
+  return trackerBytes(flows, cutterBytesPerFlow(maker)) + cutterPoolBytes(maker, chunksPerFlow(maker) * flows)
 }
 
 function chunksPerFlow(maker: RowMaker): number {
+  if (maker.maximumEntries === 0) return 0
   const half = Math.ceil(longestRecordChunks(maker) / 2)
   return Math.max(MINIMUM_CHUNKS_PER_FLOW, Math.min(MAXIMUM_CHUNKS_PER_FLOW, half))
 }

@@ -93,7 +93,7 @@ export const DEFAULT_FLOW_MEMORY_BYTES = 32 * 1024 * 1024
  */
 export function createFlowExtractor(options: FlowExtractorOptions): FlowExtractor {
   const contract = checkFlowContract(options.contract)
-  if (contract.truncation.mode === 'idle-gap') {
+  if (contract.flowKey === 'directional-5-tuple') {
     throw new ArgumentError(
       'contract: mode idle-gap sorts the packets of a key and drops the last piece of a flow, so it needs whole ' +
         'flows: collect them (createFlowCollector) and use extractRecords',
@@ -113,7 +113,8 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       'memoryBytes',
     )
   }
-  const pass = maker.keepsFirstPackets === true ? createPacketPass(memory.bytes) : null
+  const passes = maker.keepsFirstPackets === true || maker.keepsSums === true
+  const pass = passes ? createPacketPass(memory.bytes) : null
   // All is shared out at once; nothing grows beyond it.
   const budget = new MemoryBudget(memory.bytes)
   const rule = cutRuleOf(contract)

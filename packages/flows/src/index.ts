@@ -41,6 +41,7 @@ export {
 } from './flow-record.js'
 export { FlowTable, flowTableBytes } from './flow-table.js'
 export {
+  flowSummaryContract,
   type LearnContractOptions,
   learnFeatureContract,
   learnIatSizeContract,

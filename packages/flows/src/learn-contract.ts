@@ -14,14 +14,25 @@
 import type {
   FlowContract,
   FlowFeatureSet,
+  FlowProtocol,
   FlowRules,
+  FlowSummaryContract,
   IatSizeContract,
   IatUnit,
+  PacketContract,
+  PacketFeatureSet,
   PacketView,
   ScalerName,
   TruncationMode,
 } from '@oddflow/core'
-import { DataError, featureDimension, maximumPacketsPerFlow, packetRules } from '@oddflow/core'
+import {
+  DataError,
+  DEFAULT_FLOW_PROTOCOLS,
+  FLOW_SUMMARY_DIMENSION,
+  featureDimension,
+  maximumPacketsPerFlow,
+  packetRules,
+} from '@oddflow/core'
 import { checkLearnOptions, DEFAULT_HEADER_PACKETS, DEFAULT_PACKETS_KEPT } from './check-learn-options.js'
 import type { CollectedFlows } from './collected-flows.js'
 import { cutFlows, cutFlowsAtIdleGaps } from './extract-records.js'
@@ -31,7 +42,10 @@ import { linearQuantile } from './linear-quantile.js'
 export interface LearnContractOptions {
   /** Default iat-size. */
   readonly featureSet?: FlowFeatureSet
-  /** Default split; directional flows are cut in mode idle-gap, and others are not. */
+  /**
+   * Default split; directional flows are cut in mode idle-gap, and others are not. Refused for flow-summary, as are
+   * quantile and minimumPackets: its rows cover whole records.
+   */
   readonly mode?: TruncationMode
   /** Default seconds. Refused for feature sets without times in their rows. */
   readonly iatUnit?: IatUnit
@@ -55,6 +69,27 @@ export interface LearnContractOptions {
 
 const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 
+/** A contract of flow summaries, of which nothing is learned. Times are whole microseconds. */
+export function flowSummaryContract(
+  rules: Pick<FlowSummaryContract, 'idleTimeoutMicros' | 'activeTimeoutMicros'> &
+    Partial<Pick<FlowSummaryContract, 'scaler'>>,
+  view: PacketView = OUTER_VIEW,
+  protocols: readonly FlowProtocol[] = DEFAULT_FLOW_PROTOCOLS,
+): FlowSummaryContract {
+  return {
+    featureSet: 'flow-summary',
+    featureSetVersion: 1,
+    dimension: FLOW_SUMMARY_DIMENSION,
+    sizeMeasure: 'ip',
+    flowKey: 'bidirectional-5-tuple',
+    idleTimeoutMicros: rules.idleTimeoutMicros,
+    activeTimeoutMicros: rules.activeTimeoutMicros,
+    minimumPackets: 1,
+    scaler: rules.scaler ?? 'none',
+    ...packetRules(view, protocols),
+  }
+}
+
 /** The ten quantiles of flow durations that the paper takes windows of SAMP from. */
 export const SAMPLING_QUANTILES: readonly number[] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
 
@@ -65,10 +100,21 @@ export const SAMPLING_QUANTILES: readonly number[] = [0.1, 0.2, 0.3, 0.4, 0.5, 0
  */
 export function learnFeatureContract(
   flows: CollectedFlows,
+  options?: LearnContractOptions & { readonly featureSet?: PacketFeatureSet },
+): PacketContract
+export function learnFeatureContract(flows: CollectedFlows, options?: LearnContractOptions): FlowContract
+export function learnFeatureContract(
+  flows: CollectedFlows,
   options: LearnContractOptions = {},
 ): FlowContract {
   const { featureSet = 'iat-size', quantile = 0.9, samplingQuantile = 0.3, iatUnit = 'seconds' } = options
   checkLearnOptions(flows, options)
+  if (featureSet === 'flow-summary') {
+    if (flows.count === 0) throw new DataError('no flow to learn from: train on a longer capture')
+    const { activeTimeoutMicros = null, scaler = 'none', view } = options
+    const { idleTimeoutMicros, protocols } = flows
+    return flowSummaryContract({ idleTimeoutMicros, activeTimeoutMicros, scaler }, view, protocols)
+  }
   const learned =
     flows.flowKey === 'directional-5-tuple' ? learnIdleGap(flows, options) : learnCut(flows, options)
   const { minimumPackets = 2, activeTimeoutMicros = null, scaler = 'none' } = options

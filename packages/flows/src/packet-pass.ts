@@ -7,7 +7,7 @@
  * has its full size from the start, so that no view of it is ever lost; what was never used takes no memory.
  *
  * There is none where there is no WebAssembly (some content security policies, `--jitless`), where the memory is
- * refused, and for feature sets that keep more of a packet than its time and size; then the columns are on the
+ * refused, and for feature sets that keep more of a packet than its time and size, or running sums; then the columns are on the
  * heap and each packet goes through the same functions as those that stop a run. The results are the same.
  */
 import { createPacketBatch, type PacketBatch } from '@oddflow/capture'
@@ -37,7 +37,7 @@ const WORDS = [
   ...(['keys', 'hashes', 'swapped', 'preparedFrom', 'preparedTo', 'warmth', 'makesFlows'] as const),
   ...(['slots', 'mask', 'key0', 'key1', 'lines', 'halfOpen', 'established', 'logs', 'state'] as const),
   ...(['poolFloats', 'poolWords', 'poolNext', 'pool', 'poolChunks', 'maximumEntries'] as const),
-  ...(['keepsTimes', 'keepsSizes', 'early', 'split', 'clock'] as const),
+  ...(['keepsTimes', 'keepsSizes', 'early', 'split', 'clock', 'keepsSums', 'sums'] as const),
 ] as const
 type Word = (typeof WORDS)[number]
 /** and doubles. */
@@ -161,6 +161,8 @@ export class PacketPass {
       early: givesEarlyRows ? 1 : 0,
       split: rule.split ? 1 : 0,
       clock: at(tracker.clockMicros),
+      keepsSums: maker.keepsSums === true ? 1 : 0,
+      sums: at(cutter.sums),
     }
     for (const [name, value] of Object.entries(values)) this.#words[WORDS.indexOf(name as Word)] = value
     this.#doubles[0] = idleTimeoutMicros

@@ -15,7 +15,8 @@
  */
 
 import { type CutRule, noRowReason } from './cut-rule.js'
-import { CUTTER_BYTES_PER_FLOW, SPARE_CHUNKS } from './cutter-memory.js'
+import { cutterBytesPerFlow, SPARE_CHUNKS } from './cutter-memory.js'
+import { addToSums, openSums, SUMS_STRIDE } from './feature-sets/flow-summary.js'
 import type { RowMaker } from './feature-sets/row-maker.js'
 import { grown } from './flow-identity.js'
 import type { EndReason, FlowRecord } from './flow-record.js'
@@ -45,6 +46,8 @@ import {
 } from './record-state.js'
 import { HEAP, type Space } from './space.js'
 
+const NO_WORDS = new Uint32Array(0)
+
 export interface RecordCutterOptions {
   readonly rule: CutRule
   readonly maker: RowMaker
@@ -64,10 +67,11 @@ export interface RecordCutterOptions {
 export class RecordCutter {
   readonly counts: RecordCounts = createRecordCounts()
   /** Bytes of the columns below for one flow. */
-  readonly bytesPerFlow = CUTTER_BYTES_PER_FLOW
+  readonly bytesPerFlow: number
   /** Nobody reads it: it stands for what was read in advance. */
   warmth = 0
   readonly #rule: CutRule
+  readonly #maker: RowMaker
   readonly entries: RecordEntries
   readonly #space: Space
   readonly #record: FlowRecord = createFlowRecord()
@@ -77,9 +81,15 @@ export class RecordCutter {
   readonly #onEarlyRow: ((record: FlowRecord) => void) | undefined
   /** STRIDE numbers a flow, two cache lines: every packet needs nearly all of them. */
   state: Float64Array = new Float64Array(0)
+  /** SUMS_STRIDE numbers a flow where the row is made of running sums; else none. */
+  sums: Float64Array = new Float64Array(0)
+  /** Those of one record, while its row is made. */
+  readonly #rowSums = new Float64Array(SUMS_STRIDE)
 
   constructor(options: RecordCutterOptions) {
     this.#rule = options.rule
+    this.#maker = options.maker
+    this.bytesPerFlow = cutterBytesPerFlow(options.maker)
     this.#space = options.space ?? HEAP
     this.entries = new RecordEntries(
       options.maker,
@@ -95,6 +105,9 @@ export class RecordCutter {
 
   resize(capacity: number): void {
     this.state = grown(this.state, this.#space.float64(STRIDE * capacity))
+    if (this.#maker.keepsSums === true) {
+      this.sums = grown(this.sums, this.#space.float64(SUMS_STRIDE * capacity))
+    }
   }
 
   makeRoom(): boolean {
@@ -128,16 +141,21 @@ export class RecordCutter {
     addTotals(state, at, packet)
     if (late && !rule.split) return
     state[at + ROW_PACKETS]++
-    if (state[at + GIVEN] === 0) this.#keep(flow, packet)
+    if (this.#maker.keepsSums === true) {
+      addToSums(this.sums, SUMS_STRIDE * flow, packet, state[at + PACKETS] === 2)
+    } else if (state[at + GIVEN] === 0) this.#keep(flow, packet)
   }
 
   /** Reads the states of these flows, so that they are near when their packets come. */
   warm(flows: Int32Array, count: number): void {
     const state = this.state
+    const sums = this.#maker.keepsSums === true ? this.sums : null
     let read = 0
     for (let k = 0; k < count; k++) {
       const at = STRIDE * flows[k]
-      if (at >= 0) read += state[at] + state[at + STRIDE / 2] + state[at + STRIDE - 1]
+      if (at < 0) continue
+      read += state[at] + state[at + STRIDE / 2] + state[at + STRIDE - 1]
+      if (sums !== null) read += sums[SUMS_STRIDE * flows[k]]
     }
     this.warmth = read
   }
@@ -194,7 +212,8 @@ export class RecordCutter {
     state[at + GIVEN] = 0
     this.entries.clear(state, at)
     addTotals(state, at, packet)
-    this.#keep(flow, packet)
+    if (this.#maker.keepsSums === true) openSums(this.sums, SUMS_STRIDE * flow, packet)
+    else this.#keep(flow, packet)
   }
 
   #keep(flow: number, packet: PacketFields): void {
@@ -237,7 +256,11 @@ export class RecordCutter {
   }
 
   #makeRow(flow: number, record: FlowRecord): Float64Array {
-    this.entries.fillRow(this.state, STRIDE * flow, record, this.#row)
+    if (this.#maker.keepsSums === true) {
+      const at = SUMS_STRIDE * flow
+      for (let k = 0; k < SUMS_STRIDE; k++) this.#rowSums[k] = this.sums[at + k]
+      this.#maker.fill(this.#rowSums, NO_WORDS, 0, record, this.#row)
+    } else this.entries.fillRow(this.state, STRIDE * flow, record, this.#row)
     return this.#row
   }
 }

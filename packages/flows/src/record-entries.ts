@@ -34,8 +34,8 @@ export class RecordEntries {
   /** Makes sure that one entry more can be kept; false if the budget forbids. */
   makeRoom(): boolean {
     const pool = this.pool
-    if (!pool.full) return true
     const maker = this.#maker
+    if (!pool.full || maker.maximumEntries === 0) return true
     const capacity = this.#budget.reserveMore(pool.capacity, (chunks) => packetPoolBytes(maker, chunks))
     if (capacity === pool.capacity) return false
     pool.grow(capacity)

@@ -4,7 +4,13 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type FlowContract, type FlowFeatureSet, featureDimension } from '@oddflow/core'
+import {
+  FLOW_FEATURE_SETS,
+  type FlowContract,
+  type FlowFeatureSet,
+  featureDimension,
+  type PacketContract,
+} from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -12,6 +18,7 @@ import {
   createFlowExtractor,
   extractRecords,
   type FlowRecord,
+  flowSummaryContract,
   learnFeatureContract,
 } from '../src/index.js'
 import { batchesOf, collect, contractOf, extract, inOrder, type Packet } from './support/packets.js'
@@ -47,8 +54,12 @@ describe.skipIf(sharedMissing)('the paper’s reading', () => {
 })
 
 /** A contract of any feature set, of two to six packets, windows of 700 ms. */
-function contractOfSet(featureSet: FlowFeatureSet, changes: Partial<FlowContract> = {}): FlowContract {
+function contractOfSet(featureSet: FlowFeatureSet, changes: Partial<PacketContract> = {}): FlowContract {
   const { iatUnit, ...rules } = contractOf({ packetsPerFlow: 4 })
+  if (featureSet === 'flow-summary') {
+    const { idleTimeoutMicros, activeTimeoutMicros } = { ...rules, ...changes }
+    return flowSummaryContract({ idleTimeoutMicros, activeTimeoutMicros })
+  }
   const packetsPerFlow = changes.packetsPerFlow ?? 4
   const own = {
     'iat-size': { iatUnit },
@@ -68,16 +79,6 @@ function contractOfSet(featureSet: FlowFeatureSet, changes: Partial<FlowContract
     dimension: featureDimension(featureSet, packetsPerFlow, 'split'),
   } as FlowContract
 }
-
-const SETS: FlowFeatureSet[] = [
-  'iat-size',
-  'iat',
-  'size',
-  'stats-header',
-  'samp-size',
-  'samp-num',
-  'header-bits',
-]
 
 const end = fc.tuple(fc.integer({ min: 1, max: 2 }), fc.integer({ min: 1, max: 2 }))
 const traffic = fc
@@ -110,7 +111,7 @@ const rules = fc.record({
   }),
 })
 
-describe.each(SETS)('%s', (featureSet) => {
+describe.each(FLOW_FEATURE_SETS)('%s', (featureSet) => {
   it('is equal to the bit, streamed or collected, in any batches', () => {
     fc.assert(
       fc.property(traffic, rules, fc.integer({ min: 1, max: 40 }), (packets, changes, size) => {

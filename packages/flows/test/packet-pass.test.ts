@@ -14,6 +14,7 @@ import {
   type FlowCounters,
   type FlowExtractorOptions,
   type FlowRecord,
+  flowSummaryContract,
 } from '../src/index.js'
 import { createPacketPass, PASS_PACKETS } from '../src/packet-pass.js'
 import { batchesOf, contractOf, type Packet } from './support/packets.js'
@@ -106,9 +107,17 @@ const contract = fc
     active: fc.constantFrom(null, 3_000_000, 25_000_000),
     minimumPackets: fc.constantFrom(2, 3),
     sizeMeasure: fc.constantFrom('frame' as const, 'ip' as const),
-    featureSet: fc.constantFrom('iat-size' as const, 'iat' as const, 'size' as const),
+    featureSet: fc.constantFrom(
+      'iat-size' as const,
+      'iat' as const,
+      'size' as const,
+      'flow-summary' as const,
+    ),
   })
   .map((c) => {
+    if (c.featureSet === 'flow-summary') {
+      return flowSummaryContract({ idleTimeoutMicros: 20_000_000, activeTimeoutMicros: c.active })
+    }
     const p = c.packetsPerFlow
     const { iatUnit, ...rules } = contractOf({
       packetsPerFlow: p,

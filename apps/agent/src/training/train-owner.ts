@@ -52,7 +52,8 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         const trained = await options.train({
           rows: reservoir.rows().data,
           contract,
-          onePacketRule: reservoir.onePacketRule(),
+          // flow summaries have rows for flows of one packet
+          onePacketRule: contract.minimumPackets === 1 ? null : reservoir.onePacketRule(),
           falsePositiveRate,
           seed,
           oddflowVersion,

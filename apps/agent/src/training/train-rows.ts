@@ -24,7 +24,7 @@ export interface TrainingJob {
   /** n × D, row-major, in the order of their coming. */
   readonly rows: Float64Array
   readonly contract: FlowContract
-  readonly onePacketRule: OnePacketRule
+  readonly onePacketRule: OnePacketRule | null
   readonly falsePositiveRate: number
   readonly seed: number
   readonly oddflowVersion: string

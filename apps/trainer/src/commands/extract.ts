@@ -20,7 +20,7 @@ import { type CaptureFlags, viewFrom, viewOfModel } from '../capture-flags.js'
 import { FLOW_FLAGS, type FlowFlags } from '../flow-flags.js'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { nameInputs, namingInputs } from '../input/name-inputs.js'
-import { featureText } from '../output/describe-contract.js'
+import { cutText, featureText } from '../output/describe-contract.js'
 import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { collectFlows, countersOf, rowsOfFlows } from '../pipeline/collect-flows.js'
@@ -63,8 +63,11 @@ export async function extract(files: readonly string[], options: ExtractCommandO
         `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets, so there is no row to write; check what was captured, and the filter`,
       )
     writeFileWhole(options.output, encode(rows, featureColumns(contract).map(columnLabel)))
+    const facts = [featureText(contract), ...cutText(contract)]
+    if (contract.minimumPackets > 1)
+      facts.push(`${plural(counts.onePacketFlows, 'flow')} of one packet make no row`)
     note(
-      `${options.output === '-' ? 'standard output' : options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols}: ${featureText(contract)}; ${contract.truncation.mode} at ${contract.truncation.durationMicros / 1e6} s; ${plural(counts.onePacketFlows, 'flow')} of one packet make no row`,
+      `${options.output === '-' ? 'standard output' : options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols}: ${facts.join('; ')}`,
     )
     note(describePackets(countersOf(flows, counts), reads))
     const seen = describeView(reads)

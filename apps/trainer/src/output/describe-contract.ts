@@ -20,6 +20,7 @@ const SET_NAMES: Readonly<Record<FlowFeatureSet, string>> = {
   'samp-size': 'SAMP-SIZE',
   'samp-num': 'SAMP-NUM',
   'header-bits': 'header bits',
+  'flow-summary': 'flow summary',
 }
 
 /** Columns that are named in full; of longer rows the first, and the last. */
@@ -39,6 +40,7 @@ export function featureText(contract: FlowContract): string {
 }
 
 function rowBasis(contract: FlowContract): string {
+  if (contract.featureSet === 'flow-summary') return 'whole flows, logarithms of IP bytes and seconds'
   const packets = `the first ${plural(contract.packetsPerFlow, 'packet')}`
   const sizes = `${contract.sizeMeasure} bytes`
   switch (contract.featureSet) {
@@ -75,12 +77,19 @@ function columnText(contract: FlowContract): string {
   return `${shown.join(', ')}${note}`
 }
 
+/** "split at 2.5 s", unless the rows cover whole flows. */
+export function cutText(contract: FlowContract): string[] {
+  if (contract.featureSet === 'flow-summary') return []
+  const { mode, durationMicros } = contract.truncation
+  return [`${mode} at ${durationMicros / 1e6} s`]
+}
+
 function flowText(contract: FlowContract): string {
-  const { flowKey, idleTimeoutMicros, activeTimeoutMicros, truncation } = contract
+  const { flowKey, idleTimeoutMicros, activeTimeoutMicros } = contract
   const { decapsulation, joinFragments } = packetView(contract)
   const parts = [
     `${flowKey === 'directional-5-tuple' ? 'one for each direction, IPv4' : 'bidirectional'}; idle timeout ${idleTimeoutMicros / 1e6} s${activeTimeoutMicros === null ? '' : `, active timeout ${activeTimeoutMicros / 1e6} s`}`,
-    `${truncation.mode} at ${truncation.durationMicros / 1e6} s`,
+    ...cutText(contract),
   ]
   const protocols = contractProtocols(contract).join(', ')
   if (contract.protocols !== undefined) parts.push(`of ${protocols}`)

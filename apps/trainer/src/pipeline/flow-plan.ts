@@ -11,6 +11,7 @@ import {
   type FlowKeyRule,
   type FlowProtocol,
   maximumPacketsPerFlow,
+  PACKET_FEATURE_SETS,
   type SizeMeasure,
 } from '@oddflow/core'
 import type { LearnContractOptions } from '@oddflow/flows'
@@ -48,8 +49,11 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
   applies('--iat-unit', flags.iatUnit, WITH_TIMES)
   applies('--sampling-quantile', flags.samplingQuantile, WITH_WINDOWS)
   applies('--header-packets', flags.headerPackets, ['header-bits'])
+  applies('--truncation', flags.truncation, PACKET_FEATURE_SETS)
+  applies('--size', flags.size, PACKET_FEATURE_SETS)
   checkRanges(flags)
   if (recipe.truncation === 'idle-gap') refuseOtherCuts(flags)
+  if (featureSet === 'flow-summary') return summaryPlan(flags, recipe)
   const iatUnit =
     flags.iatUnit === undefined ? recipe.iatUnit : flags.iatUnit === 's' ? 'seconds' : 'microseconds'
   return {
@@ -62,6 +66,14 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
       ...(flags.samplingQuantile === undefined ? {} : { samplingQuantile: flags.samplingQuantile }),
       ...(flags.headerPackets === undefined ? {} : { headerPackets: flags.headerPackets }),
     },
+  }
+}
+
+/** Flow summaries are of IP lengths, and nothing but timeouts cuts their flows. */
+function summaryPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
+  return {
+    gathering: gatheringFrom(flags, { ...recipe, sizeMeasure: 'ip' }),
+    learning: { featureSet: 'flow-summary', activeTimeoutMicros: activeTimeoutFrom(flags) },
   }
 }
 
@@ -100,13 +112,15 @@ function checkRanges({ samplingQuantile, headerPackets }: FlowFlags): void {
 }
 
 /** Idle-gap rules have one way to cut. */
-function refuseOtherCuts({ truncation, activeTimeout }: FlowFlags): void {
+function refuseOtherCuts({ features, truncation, activeTimeout }: FlowFlags): void {
   const refused =
-    truncation !== undefined
-      ? `--truncation ${truncation}`
-      : activeTimeout !== undefined
-        ? '--active-timeout'
-        : null
+    features === 'flow-summary'
+      ? '--features flow-summary'
+      : truncation !== undefined
+        ? `--truncation ${truncation}`
+        : activeTimeout !== undefined
+          ? '--active-timeout'
+          : null
   if (refused === null) return
   throw new UsageError(`${refused}: --recipe authors cuts flows at idle gaps; leave one of the two out`)
 }

@@ -95,7 +95,7 @@ export async function readRecords<Result>(
   sink: RecordSink<Result>,
   onInput: (result: Result) => void,
 ): Promise<FlowCounters> {
-  const source = (contract.truncation.mode === 'idle-gap' ? collectedRecords : streamedRecords)(
+  const source = (contract.flowKey === 'directional-5-tuple' ? collectedRecords : streamedRecords)(
     contract,
     options,
     sink,

@@ -31,5 +31,7 @@ export async function readTrainingCaptures(
     inputOfRow[at++] = record.captureIndex
   })
   checkFinite(rows, 'rows')
-  return { rows, inputOfRow, contract, onePacketRule: learnOnePacketRule(flows) }
+  // A flow summary has rows for flows of one packet.
+  const onePacketRule = contract.minimumPackets === 1 ? null : learnOnePacketRule(flows)
+  return { rows, inputOfRow, contract, onePacketRule }
 }

@@ -26,4 +26,7 @@ export function checkAgreement(
   if (onePacketRule !== null && contract.featureSet === 'rows') {
     fail('onePacketRule', 'expected null, since bare rows know no packets')
   }
+  if (onePacketRule !== null && contract.featureSet === 'flow-summary') {
+    fail('onePacketRule', 'expected null, since flows of one packet have rows')
+  }
 }

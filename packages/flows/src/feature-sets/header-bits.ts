@@ -16,13 +16,13 @@
  * Left out, against nPrint: addresses and MACs, which name hosts; checksums, identification, TCP sequence
  * numbers, window and options, which the packet batch does not carry; payload. Entry: [], [IP length, meta].
  */
-import { type FlowContract, HEADER_BITS_PER_PACKET } from '@oddflow/core'
+import { HEADER_BITS_PER_PACKET, type PacketContract } from '@oddflow/core'
 import { FROM_RESPONDER, IP_BYTES, META } from '../packet-fields.js'
 import type { RowMaker } from './row-maker.js'
 
 const TCP = 6
 
-export function createHeaderBitsRows(contract: FlowContract): RowMaker {
+export function createHeaderBitsRows(contract: PacketContract): RowMaker {
   const maximumEntries = contract.packetsPerFlow
   const { dimension } = contract
   return {

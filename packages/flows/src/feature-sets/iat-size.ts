@@ -5,11 +5,11 @@
  * shorter one the last size stands in an interarrival column; the authors' rows are made so. Hence p + 1
  * packets are kept. Entry: [interarrival time], [size].
  */
-import type { FlowContract } from '@oddflow/core'
+import type { PacketContract } from '@oddflow/core'
 import { IAT, SIZE } from '../packet-fields.js'
 import type { RowMaker } from './row-maker.js'
 
-export function createIatSizeRows(contract: FlowContract, timeUnit: number): RowMaker {
+export function createIatSizeRows(contract: PacketContract, timeUnit: number): RowMaker {
   const maximumEntries = contract.packetsPerFlow + 1
   const { dimension } = contract
   return {

@@ -1,11 +1,11 @@
 /**
  * IAT: iat1, …, iat(p−1), the first interarrival times alone, zero-padded. Entry: [interarrival time], [].
  */
-import type { FlowContract } from '@oddflow/core'
+import type { PacketContract } from '@oddflow/core'
 import { IAT } from '../packet-fields.js'
 import type { RowMaker } from './row-maker.js'
 
-export function createIatRows(contract: FlowContract, timeUnit: number): RowMaker {
+export function createIatRows(contract: PacketContract, timeUnit: number): RowMaker {
   const maximumEntries = contract.packetsPerFlow
   return {
     dimension: contract.dimension,

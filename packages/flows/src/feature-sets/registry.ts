@@ -1,7 +1,8 @@
 /**
  * The feature sets by name: a file each, and a line here.
  */
-import type { FlowContract, FlowFeatureSet } from '@oddflow/core'
+import type { FlowContract, PacketFeatureSet } from '@oddflow/core'
+import { createFlowSummaryRows } from './flow-summary.js'
 import { createHeaderBitsRows } from './header-bits.js'
 import { createIatRows } from './iat.js'
 import { createIatSizeRows } from './iat-size.js'
@@ -10,7 +11,7 @@ import { createSampRows } from './samp.js'
 import { createSizeRows } from './size.js'
 import { createStatsHeaderRows } from './stats-header.js'
 
-const FACTORIES: Readonly<Record<FlowFeatureSet, RowMakerFactory>> = {
+const FACTORIES: Readonly<Record<PacketFeatureSet, RowMakerFactory>> = {
   'iat-size': createIatSizeRows,
   iat: createIatRows,
   size: createSizeRows,
@@ -22,6 +23,7 @@ const FACTORIES: Readonly<Record<FlowFeatureSet, RowMakerFactory>> = {
 
 /** The row maker of a checked contract. */
 export function createRowMaker(contract: FlowContract): RowMaker {
+  if (contract.featureSet === 'flow-summary') return createFlowSummaryRows(contract)
   const seconds = 'iatUnit' in contract && contract.iatUnit === 'seconds'
   const perSecond = contract.truncation.mode === 'idle-gap' ? 1 : 1_000_000
   // TIME is in microseconds, or in idle-gap in seconds.

@@ -6,7 +6,7 @@
  * its entries back as two flat arrays and writes D numbers. A maker has no state that lasts between calls
  * other than constants: records are interleaved.
  */
-import type { FlowContract } from '@oddflow/core'
+import type { PacketContract } from '@oddflow/core'
 import type { FlowRecord } from '../flow-record.js'
 import type { PacketFields } from '../packet-fields.js'
 import type { EntryLayout, PacketPool } from '../packet-pool.js'
@@ -14,7 +14,7 @@ import type { EntryLayout, PacketPool } from '../packet-pool.js'
 export interface RowMaker extends EntryLayout {
   /** D. */
   readonly dimension: number
-  /** The most entries that a record has in the pool; at least 1. */
+  /** The most entries that a record has in the pool; 0 for none. */
   readonly maximumEntries: number
   /**
    * All it does with packets is to keep the time since the previous packet (if entryFloats is 1) and the size (if
@@ -22,6 +22,8 @@ export interface RowMaker extends EntryLayout {
    * packet pass (packet-pass.ts) keeps them.
    */
   readonly keepsFirstPackets?: true
+  /** It makes its row of running sums (flow-summary.ts) and has no entries; the packet pass adds to the sums. */
+  readonly keepsSums?: true
   /**
    * Looks at a packet of the row. May change the record's last entry, at `last` (never that of another record;
    * -1 before the first), and says whether the packet makes a new one.
@@ -38,7 +40,7 @@ export interface RowMaker extends EntryLayout {
   settled(pool: PacketPool, last: number, entries: number, rowPackets: number): boolean
   /**
    * Writes the row.
-   * @param floats, words - the record's entries, one behind the other.
+   * @param floats, words - the record's entries, one behind the other; or its running sums.
    * @param record - whose row it is; everything but the row is filled in.
    * @param row - D numbers, all to be written.
    */
@@ -46,4 +48,4 @@ export interface RowMaker extends EntryLayout {
 }
 
 /** What a feature set reads of its contract; `timeUnit` is the unit of TIME in the unit of the row's times. */
-export type RowMakerFactory = (contract: FlowContract, timeUnit: number) => RowMaker
+export type RowMakerFactory = (contract: PacketContract, timeUnit: number) => RowMaker

@@ -8,12 +8,12 @@
  * start. Beyond D windows nothing is kept; a row has at most 500.
  * Entry, one for each window with packets: [start of the window, bytes or packets], [number of the window].
  */
-import { type FlowContract, MAXIMUM_SAMP_WINDOWS, type SampContract } from '@oddflow/core'
+import { MAXIMUM_SAMP_WINDOWS, type PacketContract, type SampContract } from '@oddflow/core'
 import { floorDivide } from '../floor-divide.js'
 import { type PacketFields, SIZE, START, TIME } from '../packet-fields.js'
 import type { RowMaker } from './row-maker.js'
 
-export function createSampRows(contract: FlowContract): RowMaker {
+export function createSampRows(contract: PacketContract): RowMaker {
   const { dimension } = contract
   const windows = Math.min(dimension, MAXIMUM_SAMP_WINDOWS)
   const samp = contract as SampContract

@@ -1,11 +1,11 @@
 /**
  * SIZE: size1, …, size(p) in bytes, zero-padded. Entry: [], [size].
  */
-import type { FlowContract } from '@oddflow/core'
+import type { PacketContract } from '@oddflow/core'
 import { SIZE } from '../packet-fields.js'
 import type { RowMaker } from './row-maker.js'
 
-export function createSizeRows(contract: FlowContract): RowMaker {
+export function createSizeRows(contract: PacketContract): RowMaker {
   const maximumEntries = contract.packetsPerFlow
   return {
     dimension: contract.dimension,

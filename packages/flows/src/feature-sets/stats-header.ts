@@ -10,15 +10,15 @@
  */
 import {
   FLOW_STATISTICS,
-  type FlowContract,
   HEADER_FLAG_COUNTS,
+  type PacketContract,
   type StatsHeaderContract,
 } from '@oddflow/core'
 import { META, SIZE, START, TIME } from '../packet-fields.js'
 import type { RowMaker } from './row-maker.js'
 import { writeSizeStatistics } from './size-statistics.js'
 
-export function createStatsHeaderRows(contract: FlowContract, timeUnit: number): RowMaker {
+export function createStatsHeaderRows(contract: PacketContract, timeUnit: number): RowMaker {
   const maximumEntries = (contract as StatsHeaderContract).packetsKept
   const { dimension, packetsPerFlow } = contract
   const statistics = dimension - FLOW_STATISTICS

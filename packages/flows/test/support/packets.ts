@@ -5,7 +5,7 @@ import {
   type PacketStatusName,
   packetStatusCode,
 } from '@oddflow/capture'
-import type { FlowContract, FlowRules, IatSizeContract } from '@oddflow/core'
+import type { FlowContract, GatheringRules, IatSizeContract } from '@oddflow/core'
 import {
   copyFlowRecord,
   createFlowCollector,
@@ -105,7 +105,7 @@ export function extract(
   return { records, counters: extractor.finish() }
 }
 
-export function collect(batches: readonly PacketBatch[], contract: Partial<FlowRules> = {}) {
+export function collect(batches: readonly PacketBatch[], contract: Partial<GatheringRules> = {}) {
   const collector = createFlowCollector({
     ...(contract.sizeMeasure === undefined ? {} : { sizeMeasure: contract.sizeMeasure }),
     ...(contract.flowKey === undefined ? {} : { flowKey: contract.flowKey }),
