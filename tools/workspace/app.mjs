@@ -11,6 +11,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ensureBuilt } from './build.mjs'
+import { tell } from './command.mjs'
 import { readJson, root } from './layout.mjs'
 
 function callerDirectory() {
@@ -28,4 +29,15 @@ export async function runApp(name, args) {
   process.chdir(callerDirectory())
   process.argv = [process.argv[0], main, ...args]
   await import(pathToFileURL(main).href)
+}
+
+/** The demonstration, with the time that each stage before it took and its own. */
+export async function runDemo(args) {
+  const { runStages } = await import('./stages.mjs')
+  await runStages(['install', 'build'], 'apps/trainer')
+  const start = performance.now()
+  process.once('exit', (code) => {
+    if (code === 0) tell(`${'demo'.padEnd(10)} ok  ${((performance.now() - start) / 1000).toFixed(1)} s`)
+  })
+  await runApp('trainer', ['demo', ...args])
 }

@@ -10,6 +10,7 @@ import { constants } from 'node:os'
 import { root } from './layout.mjs'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
+const BEAT_MILLIS = 10_000
 const KEPT_OUTPUT_BYTES = 4 * 1024 * 1024
 
 export class ToolFailure extends Error {
@@ -21,10 +22,41 @@ export class ToolFailure extends Error {
   }
 }
 
-/** A line on the terminal that the next one replaces; nothing where there is no terminal. */
+const isOnTerminal = process.stderr.isTTY && process.env.CI === undefined
+let isTold = false
+
+/** From here on progress is told where there is no terminal too: by a task that is asked for its own sake. */
+export function tellProgress() {
+  isTold = true
+}
+
+/** A line that stays, of a task that tells its progress. */
+export function tell(text) {
+  process.stderr.write(`${text}\n`)
+}
+
+/** What is done now, in a line on the terminal that the next one replaces. */
 export function note(text) {
-  if (process.stderr.isTTY && process.env.CI === undefined) {
-    process.stderr.write(text === '' ? '\r\x1b[K' : `\r\x1b[Koddflow: ${text}`)
+  if (isOnTerminal) process.stderr.write(text === '' ? '\r\x1b[K' : `\r\x1b[Koddflow: ${text}`)
+}
+
+/** Notes `what` while `work` goes on; without a terminal as a line now and every ten seconds, if progress is told. */
+async function noted(what, work) {
+  note(`${what} …`)
+  const start = performance.now()
+  let beat
+  if (isTold && !isOnTerminal) {
+    tell(`${what} …`)
+    beat = setInterval(
+      () => tell(`${what} … ${Math.round((performance.now() - start) / 1000)} s`),
+      BEAT_MILLIS,
+    )
+  }
+  try {
+    return await work()
+  } finally {
+    clearInterval(beat)
+    note('')
   }
 }
 
@@ -72,9 +104,7 @@ export function run(command, args, { quiet = false, env, cwd = root, stdout = 2,
 
 /** Runs a tool without a word; throws a ToolFailure that holds its output if it fails. */
 export async function runQuietly(what, command, args, options = {}) {
-  note(`${what} …`)
-  const { code, output } = await run(command, args, { ...options, quiet: true })
-  note('')
+  const { code, output } = await noted(what, () => run(command, args, { ...options, quiet: true }))
   if (code !== 0) throw new ToolFailure(what, code, output)
   return output
 }

@@ -6,7 +6,7 @@
  * there. Each task is a function in a file of its own, loaded when asked for, since `app` must start in
  * no time. Exit code 0, or 1 with the reason on standard error.
  */
-import { ToolFailure } from './command.mjs'
+import { ToolFailure, tellProgress } from './command.mjs'
 
 const tasks = {
   install: async () => (await import('./install.mjs')).ensureInstalled(),
@@ -16,7 +16,7 @@ const tasks = {
   typecheck: async () => (await import('./stages.mjs')).runStages(['build', 'types']),
   test: async (args) => (await import('./test.mjs')).runEverything(args),
   app: async ([name, ...args]) => (await import('./app.mjs')).runApp(name, args),
-  demo: async (args) => (await import('./app.mjs')).runApp('trainer', ['demo', ...args]),
+  demo: async (args) => (await import('./app.mjs')).runDemo(args),
   format: async () => (await import('./pnpm.mjs')).runPnpm(['exec', 'biome', 'check', '--write', '.']),
   pnpm: async (args) => (await import('./pnpm.mjs')).runPnpm(args),
   slow: async ([job, ...args]) => (await import('./slow.mjs')).runSlowJob(job, args),
@@ -28,6 +28,9 @@ if (!Object.hasOwn(tasks, name ?? '')) {
   process.stderr.write(`usage: node tools/workspace/run.mjs ${Object.keys(tasks).join('|')} [ARGUMENT…]\n`)
   process.exit(2)
 }
+/** They are silent: what they run has the word. */
+const SILENT = ['app', 'pnpm']
+if (!SILENT.includes(name)) tellProgress()
 try {
   await tasks[name](args)
 } catch (error) {

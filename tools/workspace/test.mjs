@@ -1,9 +1,9 @@
 /**
  * `npm test`: the whole proof that a checkout is sound, and one plain line at its end.
  *
- * The stages run in turn (stages.mjs), then every test of every workspace and of test/ in one vitest run.
- * A stage that fails does not hide the others, except that nothing is tested that could not be built. A
- * stage counts as one test. What was skipped is listed with the reason that the test gave. The last line
+ * It installs and builds, then every test of every workspace and of test/ goes in one vitest run, and beside it the
+ * other stages (stages.mjs) in turn. A stage that fails does not hide the others, except that nothing is tested that
+ * could not be built. A stage counts as one test. What was skipped is listed with the reason that the test gave. The last line
  * is `N passed, N failed` (`, N skipped` after it if any), alone, on standard output.
  *
  * Arguments go to vitest (`npm test -- packages/linalg` runs the tests whose path contains that).
@@ -20,7 +20,6 @@ const countsPath = join(stateDirectory, 'test-counts.json')
 const print = (text) => process.stdout.write(`${text}\n`)
 
 function report({ name, error, seconds }) {
-  if (error !== undefined) print(`\n${error.output.trimEnd()}\n${error.message}\n`)
   print(`${error === undefined ? 'ok    ' : 'FAILED'} ${name.padEnd(10)} ${seconds.toFixed(1).padStart(6)} s`)
 }
 
@@ -63,21 +62,27 @@ export async function runEverything(args) {
   let passed = 0
   let failed = 0
   let skipped = []
+  const failures = []
   const stage = async (name) => {
     const result = await runStage(name)
     report(result)
     if (result.error === undefined) passed++
-    else failed++
+    else failures.push(result.error)
     return result.error === undefined
   }
   if ((await stage('install')) && (await stage('build'))) {
-    for (const name of ['boundaries', 'lint', 'checks', 'unused', 'types']) await stage(name)
-    const tests = await runTests(args)
+    const besideTests = async () => {
+      for (const name of ['boundaries', 'checks', 'lint', 'unused', 'types']) await stage(name)
+    }
+    const [tests] = await Promise.all([runTests(args), besideTests()])
     passed += tests.passed
     failed += tests.failed
     skipped = tests.skipped
     print(`${tests.failed === 0 ? 'ok    ' : 'FAILED'} tests      ${tests.seconds.toFixed(1).padStart(6)} s`)
   }
+  failed += failures.length
+  // at the end, where the tests do not bury them
+  for (const { output, message } of failures) print(`\n${output.trimEnd()}\n${message}\n`)
   printSkipped(skipped)
   print(`all of it took ${((performance.now() - start) / 1000).toFixed(0)} s\n`)
   print(`${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}`)
