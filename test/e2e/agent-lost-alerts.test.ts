@@ -77,7 +77,7 @@ describe('an output that is down', () => {
   it.each([true, false])('takes no alert from one that works (state folder: %s)', async (state) => {
     const url = `http://127.0.0.1:${await closedPort()}/`
     const { counters, lost, undelivered, told } = await run(`webhook-${state}`, state, {
-      outputs: [{ kind: 'webhook', name: 'hub', url, tokenFile: null }],
+      outputs: [{ kind: 'webhook', name: 'hub', url, tokenFile: null, caFile: null }],
     })
     const { accepted, refused, delivered, dropped, waiting } = counters.alerts
     expect({ accepted, refused, lost }).toEqual({ accepted: FLOWS, refused: 0, lost: 0 })

@@ -113,6 +113,8 @@ export interface WebhookSettings {
   readonly url: string
   /** Whose first line is sent as a bearer token. */
   readonly tokenFile: string | null
+  /** Certificate authorities that are trusted, in PEM; null: those that Node knows. */
+  readonly caFile: string | null
 }
 
 /** Names of RFC 5424, section 6.2.1, as daemons write them, in the order of their numbers. */
@@ -161,6 +163,8 @@ export interface MqttSettings {
   readonly username: string | null
   /** Whose first line is the password. */
   readonly passwordFile: string | null
+  /** Certificate authorities that are trusted, in PEM; null: those that Node knows. */
+  readonly caFile: string | null
   /** Of the agent's topics; null: oddflow/ and the machine's name. */
   readonly prefix: string | null
   /** Prefix of Home Assistant's discovery; null: none. */

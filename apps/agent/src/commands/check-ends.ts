@@ -1,13 +1,16 @@
-/** What doctor says of where alerts go beside the EVE file, and of the address at which the agent listens. Nobody is contacted. */
+/**
+ * Where alerts go beside the EVE file, and the address at which the agent listens: what doctor says of them, and what a run
+ * and --check-config warn of. Nobody is contacted.
+ */
 import { createServer } from 'node:net'
-import { checkSecret } from '../outputs/secret-file.js'
-import type { ListenSettings, OutputSettings } from '../settings.js'
+import { checkOutputFiles, secretFileOf } from '../outputs/output-files.js'
+import type { ListenSettings, OutputSettings, Settings } from '../settings.js'
 import { type Finding, messageOf } from './finding.js'
 
 export function outputFinding(output: OutputSettings): Finding {
   const what = 'output'
   try {
-    checkSecret(output)
+    checkOutputFiles(output)
   } catch (error) {
     return { what, state: 'missing', detail: `${output.name}: ${messageOf(error)}` }
   }
@@ -35,4 +38,28 @@ export function listenFinding({ host, port }: ListenSettings): Promise<Finding> 
       server.close(() => resolve({ what, state: 'ok', detail: `${host}:${port}` }))
     })
   })
+}
+
+const LOOPBACK = /^(localhost|127\.[\d.]+|\[?::1\]?)$/
+
+/** Secrets and pages that others on the network could read. */
+export function exposures({ outputs, listen, dashboard }: Settings): string[] {
+  const found: string[] = []
+  for (const output of outputs) {
+    if (output.kind === 'syslog' || secretFileOf(output) === null) continue
+    const { protocol, hostname } = new URL(output.url)
+    if (!/^(http|mqtt):$/.test(protocol) || LOOPBACK.test(hostname)) continue
+    const secret = output.kind === 'mqtt' ? 'password' : 'token'
+    found.push(`${output.name}: the ${secret} goes to ${hostname} unencrypted; use ${protocol.slice(0, -1)}s`)
+  }
+  if (listen !== null && !LOOPBACK.test(listen.host)) {
+    const what =
+      dashboard === null
+        ? 'whoever reaches this address can read /metrics'
+        : "the dashboard's token and cookie go over the network unencrypted"
+    found.push(
+      `listen ${listen.host}:${listen.port}: ${what}; listen on 127.0.0.1, behind a proxy with TLS or an ssh tunnel`,
+    )
+  }
+  return found
 }

@@ -17,7 +17,7 @@ import { readCalibrationFile } from '../budget/calibration-file.js'
 import type { RunOptions } from '../config/given.js'
 import { readModels } from '../pipeline/open-models.js'
 import type { Settings } from '../settings.js'
-import { listenFinding, outputFinding } from './check-ends.js'
+import { exposures, listenFinding, outputFinding } from './check-ends.js'
 import { type Finding, messageOf } from './finding.js'
 import { readSettings } from './read-settings.js'
 
@@ -47,6 +47,7 @@ export async function doctor(options: DoctorOptions): Promise<void> {
   }
   findings.push(...settings.outputs.map(outputFinding))
   if (settings.listen !== null) findings.push(await listenFinding(settings.listen))
+  for (const detail of exposures(settings)) findings.push({ what: 'exposed', state: 'note', detail })
   for (const finding of findings) {
     process.stdout.write(options.format === 'json' ? `${jsonLine(finding)}\n` : `${textLine(finding)}\n`)
   }

@@ -6,16 +6,18 @@ import type { RunOptions } from '../config/given.js'
 import { checkFileWritable, checkFolderWritable } from '../files/check-writable.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
-import { checkSecret } from '../outputs/secret-file.js'
+import { checkOutputFiles } from '../outputs/output-files.js'
 import { readModels } from '../pipeline/open-models.js'
 import { runAgent } from '../pipeline/run-agent.js'
 import { hangUps } from '../service/hang-up.js'
 import { serviceNotifier } from '../service/notifier.js'
 import type { Settings } from '../settings.js'
+import { exposures } from './check-ends.js'
 import { readSettings } from './read-settings.js'
 
 export async function run(options: RunOptions & { readonly checkConfig?: boolean }): Promise<void> {
   const settings = await readSettings(options)
+  for (const exposure of exposures(settings)) standardErrorLog.warn(exposure)
   if (options.checkConfig === true) {
     const { base } = readModels(settings)
     const calibration = settings.budget?.calibration ?? null
@@ -68,5 +70,5 @@ async function checkFiles({ eve, state, evidence, outputs }: Settings): Promise<
   for (const folder of [state, evidence?.directory ?? null]) {
     if (folder !== null) await checkFolderWritable(folder)
   }
-  for (const output of outputs) checkSecret(output)
+  for (const output of outputs) checkOutputFiles(output)
 }

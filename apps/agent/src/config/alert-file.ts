@@ -6,7 +6,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '@oddflow/program'
-import { secretFileOf } from '../outputs/secret-file.js'
+import { secretFileOf } from '../outputs/output-files.js'
 import type { Settings } from '../settings.js'
 import type { Given } from './given.js'
 
@@ -59,6 +59,7 @@ function filesOf(settings: Settings, config: string | null): [string, string][] 
   for (const output of outputs) {
     const secret = output.kind === 'mqtt' ? 'password' : 'token'
     files.push([`the ${secret} of ${output.name}`, secretFileOf(output)])
+    if (output.kind !== 'syslog') files.push([`the certificates for ${output.name}`, output.caFile])
   }
   for (const name of state === null ? [] : STATE_FILES) {
     files.push([`${name} of the state folder`, join(state ?? '', name)])

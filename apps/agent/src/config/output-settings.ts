@@ -23,6 +23,9 @@ export function outputsFrom({ config: { outputs }, inFolder, refuse }: Given): O
       )
     }
     names.add(name)
+    if (output.kind !== 'syslog' && output.caFile !== undefined && !/^(https|mqtts):/.test(output.url)) {
+      refuse(['outputs', i, 'caFile'], `outputs[${i}].caFile: only for https and mqtts; change url`)
+    }
     if (output.kind === 'webhook') {
       const { username, password } = new URL(output.url)
       if (username !== '' || password !== '') {
@@ -31,7 +34,8 @@ export function outputsFrom({ config: { outputs }, inFolder, refuse }: Given): O
           `outputs[${i}].url: a name and a password do not go into it; give tokenFile`,
         )
       }
-      return { kind: 'webhook', name, url: output.url, tokenFile: inFolder(output.tokenFile) ?? null }
+      const tokenFile = inFolder(output.tokenFile) ?? null
+      return { kind: 'webhook', name, url: output.url, tokenFile, caFile: inFolder(output.caFile) ?? null }
     }
     if (output.kind === 'mqtt') {
       const { url, username = null, prefix = null, homeAssistant = 'homeassistant' } = output
@@ -45,6 +49,7 @@ export function outputsFrom({ config: { outputs }, inFolder, refuse }: Given): O
         url,
         username,
         passwordFile: inFolder(output.passwordFile) ?? null,
+        caFile: inFolder(output.caFile) ?? null,
         prefix,
         homeAssistant: homeAssistant === false ? null : homeAssistant,
       }

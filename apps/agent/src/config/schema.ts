@@ -29,6 +29,12 @@ const suppression = v.strictObject({
   until: v.optional(time('Time of day, HH:MM, of the machine; with from.')),
 })
 
+const caFile = v.optional(
+  path(
+    'Certificate authorities to trust, in PEM, in place of the public ones; such as that of a server at home.',
+  ),
+)
+
 const outputName = v.optional(
   v.pipe(
     v.string(),
@@ -48,6 +54,7 @@ const webhook = v.strictObject({
     v.description('Where alerts are posted to, as a JSON array of EVE events.'),
   ),
   tokenFile: v.optional(path('A file whose first line is sent as a bearer token.')),
+  caFile,
 })
 
 const syslog = v.strictObject({
@@ -75,6 +82,7 @@ const mqtt = v.strictObject({
   ),
   username: v.optional(text('Name to log in with.')),
   passwordFile: v.optional(path('A file whose first line is the password.')),
+  caFile,
   prefix: v.optional(
     topic("Of the agent's topics (oddflow/ and the machine's name): PREFIX/alerts and PREFIX/status."),
   ),

@@ -1,7 +1,8 @@
 /**
- * MQTT: alerts to a broker (MQTT 3.1.1 by npm's mqtt), and to Home Assistant by its discovery.
+ * MQTT: alerts to a broker (MQTT 5 by npm's mqtt; 3.1.1 to a broker that knows no other), and to Home Assistant by its discovery.
  *
- *     PREFIX/alerts   every alert, an EVE event, QoS 1: delivered is what the broker has acknowledged
+ *     PREFIX/alerts   every alert, an EVE event, QoS 1: delivered is what the broker has acknowledged with a reason code of
+ *                     success. MQTT 3.1.1 has no reason codes: what the access list denies is acknowledged all the same
  *     PREFIX/status   online, or offline: retained, the last will, so a killed agent is seen to be gone
  *     DISCOVERY/…     retained descriptions of an event, a sensor (the last alert's sentence) and the connection
  *
@@ -17,10 +18,12 @@ import { resolve } from 'node:path'
 import { connect, type MqttClient } from 'mqtt'
 import type { Clock } from '../clock.js'
 import { readFirstLine } from '../files/first-line.js'
+import type { Log } from '../log.js'
 import { withinMillis } from '../pipeline/abortable.js'
 import type { MqttSettings } from '../settings.js'
 import { guardBroker } from './mqtt-guard.js'
-import type { Output } from './output.js'
+import { type Output, RefusedError } from './output.js'
+import { readCertificates } from './read-certificates.js'
 
 export interface MqttOptions extends MqttSettings {
   readonly version: string
@@ -29,6 +32,9 @@ export interface MqttOptions extends MqttSettings {
   /** Tells agents of one machine apart. */
   readonly alertFile: string
   readonly clock: Clock
+  readonly log: Pick<Log, 'warn'>
+  /** From a connection that broke to the next. */
+  readonly reconnectMillis?: number
 }
 
 const BATCH = 64
@@ -36,50 +42,103 @@ const PATIENCE_MILLIS = 10_000
 const RECONNECT_MILLIS = 5000
 const GOODBYE_MILLIS = 300
 const KEEPALIVE_SECONDS = 30
+/** Of a CONNACK: in MQTT 3.1.1 and before, and in MQTT 5. */
+const UNKNOWN_VERSION = [1, 132]
+/** Packet too large, and payload format invalid: the fault is in what was sent. */
+const REFUSALS = [149, 153]
+/** What the library says of a refusal that the protocol does not know (mosquitto 2.0 with message_size_limit sends one). */
+const UNKNOWN_REASON = /^Invalid puback reason code/
+/** Fixed header, length of the topic, identifier, and no properties. */
+const PUBLISH_HEADER_BYTES = 10
 
-/** Begins to connect. Throws FileError where the password's file cannot be read. */
+/** Begins to connect. Throws FileError where a file of the settings cannot be read. */
 export function createMqtt(options: MqttOptions): Output {
-  const { name, clock } = options
+  const { name, clock, log } = options
   const { prefix, agentId } = namesOf(options)
   const url = new URL(options.url)
   const target = `${url.protocol}//${url.host}`
   const status = `${prefix}/status`
-  let lastTrouble = 'is not connected'
-  let client: MqttClient | null = connect(options.url, {
-    clientId: `oddflow-agent-${agentId}`,
-    protocolVersion: 4,
-    clean: true,
-    keepalive: KEEPALIVE_SECONDS,
-    connectTimeout: PATIENCE_MILLIS,
-    reconnectPeriod: RECONNECT_MILLIS,
-    queueQoSZero: false,
-    resubscribe: false,
-    // not before there is somebody to hear of it
-    manualConnect: true,
+  const alerts = `${prefix}/alerts`
+  const credentials = {
     ...(options.username === null ? {} : { username: options.username }),
     ...(options.passwordFile === null ? {} : { password: readFirstLine(options.passwordFile) }),
-    will: { topic: status, payload: Buffer.from('offline'), qos: 1, retain: true },
-  })
-  client.on('packetsend', (packet) => {
-    // the first packet on every connection; nothing has been read from it yet
-    if (packet.cmd !== 'connect' || client === null) return
-    guardBroker(client.stream, (why) => {
-      lastTrouble = why
-    })
-  })
-  client.on('error', (error) => {
-    lastTrouble = error.message
-  })
-  client.on('connect', () => {
-    const open = client
-    if (open === null) return
-    open.publish(status, 'online', { qos: 1, retain: true })
-    for (const [topic, payload] of discovery(options)) {
-      open.publish(topic, JSON.stringify(payload), { qos: 1, retain: true })
-    }
-  })
+    ...(options.caFile === null ? {} : { ca: readCertificates(options.caFile) }),
+  }
+  let protocolVersion: 4 | 5 = 5
+  let lastTrouble = 'is not connected'
+  let announced: Promise<void> = Promise.resolve()
+  /** Ends the attempt that is being made. */
+  let onBroken: (error: Error) => void = () => undefined
 
-  client.connect()
+  /** What a newly connected broker is told. What it denies is no fault of the alerts. */
+  const announce = async (open: MqttClient): Promise<void> => {
+    const descriptions = discovery(options).map(
+      ([topic, payload]) => [topic, JSON.stringify(payload)] as const,
+    )
+    for (const [topic, text] of [[status, 'online'] as const, ...descriptions]) {
+      await open.publishAsync(topic, text, { qos: 1, retain: true }).catch((error: Error) => {
+        if (open.connected) log.warn(`${target}: ${topic}: ${error.message}`)
+      })
+    }
+  }
+  const begin = (): MqttClient => {
+    const opening = connect(options.url, {
+      clientId: `oddflow-agent-${agentId}`,
+      protocolVersion,
+      clean: true,
+      keepalive: KEEPALIVE_SECONDS,
+      connectTimeout: PATIENCE_MILLIS,
+      reconnectPeriod: options.reconnectMillis ?? RECONNECT_MILLIS,
+      // a broker that refuses now (it starts, or its passwords change) is asked again
+      reconnectOnConnackError: true,
+      queueQoSZero: false,
+      resubscribe: false,
+      // not before there is somebody to hear of it
+      manualConnect: true,
+      ...credentials,
+      will: { topic: status, payload: Buffer.from('offline'), qos: 1, retain: true },
+    })
+    opening.on('packetsend', (packet) => {
+      // the first packet on every connection; nothing has been read from it yet
+      if (packet.cmd !== 'connect') return
+      guardBroker(opening.stream, (why) => {
+        lastTrouble = why
+      })
+    })
+    opening.on('error', (error) => {
+      lastTrouble = error.message
+      if (opening.connected) onBroken(error)
+      if (protocolVersion === 4 || !UNKNOWN_VERSION.includes(codeOf(error))) return
+      protocolVersion = 4
+      opening.options.protocolVersion = 4
+      log.warn(
+        `${target}: knows no MQTT 5; with MQTT 3.1.1 an alert that its access list denies counts as delivered`,
+      )
+    })
+    opening.on('connect', () => {
+      announced = announce(opening)
+    })
+    opening.connect()
+    return opening
+  }
+  const publish = async (open: MqttClient, lines: readonly Uint8Array[]): Promise<void> => {
+    await announced
+    const { receiveMaximum = BATCH, maximumPacketSize = Number.POSITIVE_INFINITY } =
+      open.serverProperties ?? {}
+    const longest = maximumPacketSize - Buffer.byteLength(alerts) - PUBLISH_HEADER_BYTES
+    if (lines.some(({ length }) => length > longest)) {
+      throw new RefusedError(`${target}: takes packets of ${maximumPacketSize} bytes at most`)
+    }
+    for (let at = 0; at < lines.length; at += receiveMaximum) {
+      const publishes = lines
+        .slice(at, at + receiveMaximum)
+        .map((line) => open.publishAsync(alerts, Buffer.from(line), { qos: 1 }))
+      // all of them: one that is refused must not leave the others unheard
+      const failed = (await Promise.allSettled(publishes)).find(({ status }) => status === 'rejected')
+      if (failed?.status === 'rejected') throw failed.reason
+    }
+  }
+  let client: MqttClient | null = begin()
 
   return {
     name,
@@ -88,15 +147,30 @@ export function createMqtt(options: MqttOptions): Output {
     async deliver({ lines }, signal) {
       const open = client
       if (open === null || !open.connected) throw new Error(`${target}: ${lastTrouble}`)
-      await withinMillis(clock, PATIENCE_MILLIS, signal, (limit) =>
-        untilAborted(
-          Promise.all(
-            lines.map((line) => open.publishAsync(`${prefix}/alerts`, Buffer.from(line), { qos: 1 })),
-          ),
-          limit,
-          `${target}: does not acknowledge`,
-        ),
-      )
+      let isBroken = false
+      try {
+        await withinMillis(clock, PATIENCE_MILLIS, signal, (limit) => {
+          const broken = new Promise<never>((_, reject) => {
+            onBroken = (error) => {
+              isBroken = true
+              reject(error)
+            }
+          })
+          const silent = (): void => onBroken(new Error('does not acknowledge'))
+          if (limit.aborted) silent()
+          else limit.addEventListener('abort', silent, { once: true })
+          return Promise.race([publish(open, lines), broken]).finally(() => {
+            onBroken = () => undefined
+          })
+        })
+      } catch (error) {
+        // the library would send what it holds again, over this connection and the next
+        if (isBroken && client === open && !signal.aborted) {
+          client = begin()
+          open.end(true)
+        }
+        throw deliveryError(target, alerts, error as Error)
+      }
     },
     async close() {
       const open = client
@@ -115,6 +189,17 @@ export function createMqtt(options: MqttOptions): Output {
       await open.endAsync(true)
     },
   }
+}
+
+function codeOf(error: unknown): number {
+  return Number((error as { code?: unknown } | null)?.code)
+}
+
+function deliveryError(target: string, topic: string, error: Error): Error {
+  if (error instanceof RefusedError) return error
+  const message = `${target}: ${topic}: ${error.message}`
+  const isRefusal = REFUSALS.includes(codeOf(error)) || UNKNOWN_REASON.test(error.message)
+  return isRefusal ? new RefusedError(message) : new Error(message)
 }
 
 interface Names {
@@ -194,7 +279,6 @@ export function discovery(options: MqttOptions): [topic: string, payload: Record
   ]
 }
 
-/** The first line. Throws FileError. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal, says: string): Promise<T> {
   return new Promise((done, reject) => {
     signal.addEventListener('abort', () => reject(new Error(says)), { once: true })

@@ -2,15 +2,19 @@
  * Syslog: alerts as messages of RFC 5424, whose text is the EVE event, over UDP (RFC 5426, a datagram each) or TCP
  * (RFC 6587 section 3.4.1, each preceded by its length).
  *
- * Neither protocol has an answer, so delivered means handed to the network: what a server that goes down loses, nobody
- * tells the agent. Over TCP a connection that breaks is noticed at the next message. The message's time is the
- * alert's, its MSGID the rule. Priority: the facility that is asked for, severity 4 (warning).
+ * Neither protocol has an answer. Over UDP delivered means handed to the network. Over TCP each batch has a connection of its own,
+ * and delivered means that the receiver read to its end: it closes the connection, in order, after the agent has. A receiver
+ * that closes with unread bytes answers with a reset, which is a failure, and the batch comes again: at least once.
+ * A receiver that closes before it has the last message would look the same as one that has read it, so the last byte is kept
+ * back until the rest has had the time to arrive and the connection still stands.
+ *
+ * The message's time is the alert's, its MSGID the rule. Priority: the facility that is asked for, severity 4 (warning).
  *
  * Left out: /dev/log, which is a datagram socket of the file system (Node has none), and TLS (RFC 5425): a log daemon on
  * the gateway itself can take UDP on loopback and carry it on.
  */
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
-import { connect, isIPv6, type Socket } from 'node:net'
+import { connect, isIPv6 } from 'node:net'
 import { hostname } from 'node:os'
 import { ABORTED, orAborted } from '../pipeline/abortable.js'
 import type { SyslogSettings } from '../settings.js'
@@ -19,6 +23,8 @@ import type { Output } from './output.js'
 const SEVERITY = 4
 const BATCH = 64
 const PATIENCE_MILLIS = 10_000
+/** Time in which bytes that were written arrive, on a network that is nearer than it. */
+const LEAST_ARRIVAL_MILLIS = 20
 /** The largest datagram of IPv4. */
 const MAXIMUM_DATAGRAM_BYTES = 65_507
 
@@ -91,57 +97,56 @@ function overUdp({ host, port }: SyslogSettings): Transport {
 }
 
 function overTcp({ host, port }: SyslogSettings): Transport {
-  let socket: Socket | null = null
-  const open = (signal: AbortSignal): Promise<Socket> =>
-    new Promise((resolve, reject) => {
-      const opening = connect({ host, port })
-      const onAbort = (): void => {
-        opening.destroy(new Error('stopped'))
-      }
-      signal.addEventListener('abort', onAbort, { once: true })
-      opening.setTimeout(PATIENCE_MILLIS, () => opening.destroy(new Error('does not take what is sent')))
-      opening.once('connect', () => {
-        opening.setTimeout(0)
-        resolve(opening)
-      })
-      opening.on('error', reject)
-      opening.on('close', () => {
-        signal.removeEventListener('abort', onAbort)
-        if (socket === opening) socket = null
-      })
-      // a server that talks is not listened to
-      opening.resume()
-      opening.unref()
-    })
   return {
-    async send(messages, signal) {
-      socket ??= await open(signal)
-      const to = socket
-      const bytes = Buffer.concat(
-        messages.flatMap((message) => [Buffer.from(`${message.length} `, 'latin1'), message]),
-      )
-      await new Promise<void>((resolve, reject) => {
-        const done = (error?: Error | null): void => {
-          clearTimeout(timer)
-          to.off('error', done)
-          to.off('close', closed)
-          if (error === undefined || error === null) resolve()
-          else {
-            to.destroy()
-            reject(error)
-          }
+    send: (messages, signal) =>
+      new Promise((resolve, reject) => {
+        const bytes = Buffer.concat(
+          messages.flatMap((message) => [Buffer.from(`${message.length} `, 'latin1'), message]),
+        )
+        const beganMillis = performance.now()
+        let isWhole = false
+        let last: NodeJS.Timeout | undefined
+        const socket = connect({ host, port })
+        const fail = (why: string): void => {
+          socket.destroy()
+          reject(new Error(why))
         }
-        const closed = (): void => done(new Error('the connection was closed'))
-        const timer = setTimeout(() => done(new Error('does not take what is sent')), PATIENCE_MILLIS)
-        to.once('error', done)
-        to.once('close', closed)
-        to.write(bytes, (error) => done(error))
-      })
-    },
-    close() {
-      socket?.end()
-      socket?.destroySoon()
-      socket = null
-    },
+        const onAbort = (): void => fail('stopped')
+        signal.addEventListener('abort', onAbort, { once: true })
+        const patience = setTimeout(
+          () =>
+            fail(
+              isWhole ? 'does not close the connection after the last message' : 'does not take what is sent',
+            ),
+          PATIENCE_MILLIS,
+        )
+        socket.once('connect', () => {
+          const roundTripMillis = performance.now() - beganMillis
+          socket.write(bytes.subarray(0, -1), () => {
+            last = setTimeout(
+              () => {
+                isWhole = true
+                socket.end(bytes.subarray(-1))
+              },
+              Math.max(LEAST_ARRIVAL_MILLIS, 2 * roundTripMillis),
+            )
+          })
+        })
+        socket.once('end', () => {
+          if (!isWhole) fail('closed the connection before the last message')
+        })
+        socket.on('error', ({ message }) => fail(message))
+        socket.once('close', () => {
+          clearTimeout(patience)
+          clearTimeout(last)
+          signal.removeEventListener('abort', onAbort)
+          if (isWhole) resolve()
+          else reject(new Error('closed the connection before the last message'))
+        })
+        // a server that talks is not listened to
+        socket.resume()
+        if (signal.aborted) onAbort()
+      }),
+    close: () => undefined,
   }
 }

@@ -14,6 +14,7 @@ import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { WebhookSettings } from '../settings.js'
 import { type Output, RefusedError } from './output.js'
+import { readCertificates } from './read-certificates.js'
 import { readToken } from './read-token.js'
 
 export interface WebhookOptions extends WebhookSettings {
@@ -28,10 +29,12 @@ const MAXIMUM_ANSWER_BYTES = 65_536
 /** Bad Request, Content Too Large, Unprocessable Content (RFC 9110): the fault is in what was sent. */
 const REFUSALS = [400, 413, 422]
 
+/** Throws FileError where the certificates cannot be read. */
 export function createWebhook(options: WebhookOptions): Output {
   const url = new URL(options.url)
   const shown = `${url.origin}${url.pathname}`
   const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+  const trusted = options.caFile === null ? {} : { ca: readCertificates(options.caFile) }
   const patience = options.patienceMillis ?? PATIENCE_MILLIS
 
   const post = (body: Uint8Array, token: string | null, signal: AbortSignal): Promise<void> =>
@@ -43,6 +46,7 @@ export function createWebhook(options: WebhookOptions): Output {
           method: 'POST',
           // alerts are rare: a connection that is kept would be closed by the time of the next
           agent: false,
+          ...trusted,
           signal,
           headers: {
             'content-type': 'application/json',

@@ -95,7 +95,7 @@ export async function startDeliveries(
 }
 
 /** Those beside the EVE file; each kind is loaded by who wants it. */
-async function openOutputs({ outputs, eve }: Settings, { clock }: AgentEnvironment): Promise<Output[]> {
+async function openOutputs({ outputs, eve }: Settings, { clock, log }: AgentEnvironment): Promise<Output[]> {
   return Promise.all(
     outputs.map(async (output) => {
       switch (output.kind) {
@@ -110,6 +110,7 @@ async function openOutputs({ outputs, eve }: Settings, { clock }: AgentEnvironme
             hostname: hostname(),
             alertFile: eve,
             clock,
+            log,
           })
       }
     }),

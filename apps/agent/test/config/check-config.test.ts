@@ -65,6 +65,15 @@ describe('--check-config', () => {
     [webhook('tokenFile: /dev/zero'), /\/dev\/zero: is no regular file/],
     [webhook('tokenFile: long'), /long: is longer than 65536 bytes/],
     [webhook('tokenFile: a-file'), /a-file: expected a token/],
+    [{ outputs: `[{ kind: webhook, url: 'https://h/', caFile: none }]` }, /none: cannot read it/],
+    [
+      { outputs: `[{ kind: mqtt, url: 'mqtts://h', caFile: a-file }]` },
+      /a-file: expected certificates in PEM/,
+    ],
+    [
+      { outputs: `[{ kind: mqtt, url: 'mqtt://h', caFile: a-file }]` },
+      /:5:43: outputs\[0\]\.caFile: only for https/,
+    ],
     [{ outputs: `[{ kind: mqtt, url: 'mqtt://b', passwordFile: none }]` }, /none: cannot read it/],
     [{ outputs: `[{ kind: mqtt, url: 'mqtt://b', passwordFile: pipe }]` }, /pipe: is no regular file/],
     [
@@ -87,6 +96,31 @@ describe('--check-config', () => {
     [{ read: '-' }, /agent\.yaml:5:7: /],
   ])('refuses %j', async (keys, says) => {
     expect(await check(keys)).toMatch(says)
+  })
+
+  it.each<[Record<string, string>, RegExp | null]>([
+    [webhook('tokenFile: token'), /webhook: the token goes to hub\.example unencrypted; use https/],
+    [webhook('name: w'), null],
+    [{ outputs: `[{ kind: webhook, url: 'https://hub.example/', tokenFile: token }]` }, null],
+    [{ outputs: `[{ kind: webhook, url: 'http://127.0.0.1:1/', tokenFile: token }]` }, null],
+    [{ outputs: `[{ kind: webhook, url: 'http://[::1]:1/', tokenFile: token }]` }, null],
+    [
+      { outputs: `[{ kind: mqtt, url: 'mqtt://broker.lan', passwordFile: token }]` },
+      /mqtt: the password goes to broker\.lan unencrypted; use mqtts/,
+    ],
+    [{ outputs: `[{ kind: mqtt, url: 'mqtts://broker.lan', passwordFile: token }]` }, null],
+    [{ listen: '0.0.0.0:9477' }, /listen 0\.0\.0\.0:9477: whoever reaches this address can read \/metrics/],
+    [{ listen: "'[::]:9477'", dashboard: '{}' }, /listen :::9477: the dashboard's token and cookie go over/],
+    [{ listen: '192.0.2.1:9477' }, /listen 192\.0\.2\.1/],
+    [{ listen: 'localhost:9477', dashboard: '{}' }, null],
+    [{ listen: "'[::1]:9477'" }, null],
+  ])('warns of what others could read: %j', async (keys, says) => {
+    const told: string[] = []
+    const error = vi.spyOn(process.stderr, 'write').mockImplementation((line) => told.push(String(line)) > 0)
+    expect(await check(keys)).toBe('ok')
+    error.mockRestore()
+    if (says === null) expect(told).toEqual([])
+    else expect(told.join('')).toMatch(says)
   })
 
   it('takes a hyphen in quotes for standard input', async () => {

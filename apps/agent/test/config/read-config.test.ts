@@ -185,6 +185,7 @@ describe('settings', () => {
         name: 'webhook',
         url: 'https://hub.example/alerts',
         tokenFile: '/etc/oddflow/token',
+        caFile: null,
       },
       { kind: 'syslog', name: 'log-2', protocol: 'tcp', host: '192.0.2.1', port: 601, facility: 16 },
       { kind: 'syslog', name: 'syslog', protocol: 'udp', host: 'log.example', port: 514, facility: 3 },

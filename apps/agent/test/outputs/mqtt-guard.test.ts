@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { createMqtt } from '../../src/outputs/mqtt.js'
 import { createFrameCheck } from '../../src/outputs/mqtt-guard.js'
+import { keepingLog } from '../support/keeping-log.js'
 
 const CONNACK = [0x20, 2, 0, 0]
 const ANSWERS = [CONNACK, [0x40, 2, 0, 7], [0xd0, 0], [0x90, 3, 0, 1, 1], [0x40, 0x82, 0, 0, 7]]
@@ -69,6 +70,8 @@ describe('a broker that sends', () => {
         url: `mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`,
         username: null,
         passwordFile: null,
+        caFile: null,
+        log: keepingLog(),
         prefix: null,
         homeAssistant: null,
         version: '1.2.3',

@@ -77,43 +77,124 @@ function unframe(bytes: Buffer): string[] {
   return messages
 }
 
+/** A receiver of this machine, which does with each connection what `serve` does. */
+async function receiving(
+  serve: (socket: Socket, connection: number) => void,
+  work: (port: number) => Promise<void>,
+): Promise<void> {
+  const sockets: Socket[] = []
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    serve(socket, sockets.push(socket) - 1)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  try {
+    await work((server.address() as AddressInfo).port)
+  } finally {
+    for (const socket of sockets) socket.destroy()
+    await new Promise((resolve) => server.close(resolve))
+  }
+}
+
 describe('over TCP', () => {
-  it('is framed by lengths, and connects anew after a break', async () => {
-    const sockets: Socket[] = []
+  it('is framed by lengths', async () => {
     let bytes = Buffer.alloc(0)
-    const server = createServer((socket) => {
-      sockets.push(socket)
-      socket.on('error', () => undefined)
+    const gather = (socket: Socket): unknown =>
       socket.on('data', (piece: Buffer) => {
         bytes = Buffer.concat([bytes, piece])
       })
+    await receiving(gather, async (port) => {
+      const output = createSyslog(settings({ protocol: 'tcp', port }))
+      await output.deliver({ first: 0, lines }, never)
+      for (const [i, message] of unframe(bytes).entries()) check(message, lines[i], 28)
+      expect(unframe(bytes)).toHaveLength(lines.length)
+      await output.close()
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
-    const log = createMemoryLog({ maximumBytes: 1_000_000 })
-    const delivery = await startDelivery({
-      log,
-      output: createSyslog(settings({ protocol: 'tcp', port })),
-      clock: hastyClock,
-    })
-    const arrived = async (count: number): Promise<void> => {
-      while (unframe(bytes).length < count) await new Promise((resolve) => setTimeout(resolve, 5))
-    }
-    for (const line of lines) log.append(line)
-    await delivery.drained(never)
-    await arrived(lines.length)
-    for (const [i, message] of unframe(bytes).entries()) check(message, lines[i], 28)
-    bytes = Buffer.alloc(0)
-    for (const socket of sockets) socket.destroy()
-    // the break is noticed before the next message
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    for (const line of lines) log.append(line)
-    await delivery.drained(never)
-    await arrived(lines.length)
-    expect(sockets).toHaveLength(2)
-    await delivery.stop()
-    for (const socket of sockets) socket.destroy()
-    await new Promise((resolve) => server.close(resolve))
+  })
+
+  /** What a receiver has read, whole messages alone: what its connection still held is lost with it. */
+  it.each<[string, (socket: Socket, connection: number, take: (text: string) => void) => void]>([
+    [
+      'closes each second connection before it reads',
+      (socket, connection, take) => {
+        if (connection % 2 === 0) socket.destroy()
+        else socket.on('data', (piece) => take(piece.toString('latin1')))
+      },
+    ],
+    [
+      'closes in order after a few messages, and forgets the rest',
+      (socket, connection, take) => {
+        const limit = connection % 3 === 2 ? 1e9 : 2000
+        let taken = 0
+        socket.on('data', (piece) => {
+          if (taken > limit) return
+          take(piece.toString('latin1', 0, limit))
+          taken += piece.length
+          if (taken > limit) socket.end()
+        })
+      },
+    ],
+    [
+      'resets the connection in the midst',
+      (socket, connection, take) => {
+        socket.on('data', (piece) => {
+          if (connection % 2 === 0) socket.resetAndDestroy()
+          else take(piece.toString('latin1'))
+        })
+      },
+    ],
+    [
+      'takes one message a connection',
+      (socket, _, take) => {
+        let text = ''
+        socket.on('data', (piece) => {
+          text += piece.toString('latin1')
+          const [length = '', rest = ''] = text.split(/ (.*)/s)
+          if (rest.length < Number(length) || socket.writableEnded) return
+          take(text.slice(0, length.length + 1 + Number(length)))
+          socket.end()
+        })
+      },
+    ],
+  ])('a receiver that %s has got what counts as delivered', async (_, serve) => {
+    const texts = new Map<number, string>()
+    await receiving(
+      (socket, connection) =>
+        serve(socket, connection, (text) => texts.set(connection, (texts.get(connection) ?? '') + text)),
+      async (port) => {
+        const log = createMemoryLog({ maximumBytes: 1_000_000 })
+        const delivery = await startDelivery({
+          log,
+          output: createSyslog(settings({ protocol: 'tcp', port })),
+          clock: hastyClock,
+        })
+        const alerts = Array.from({ length: 20 }, () => sampleAlert())
+        for (const alert of alerts) log.append(encodeEve(alert, 'eth0', NO_EXPLANATION))
+        await delivery.drained(never)
+        await delivery.stop()
+        const got = new Set<string>()
+        for (const text of texts.values())
+          for (const message of unframe(Buffer.from(text, 'latin1'))) {
+            const id = /"id":"(\d{32})"/.exec(message)?.[1]
+            if (message.endsWith('}') && id !== undefined) got.add(id)
+          }
+        expect(alerts.filter(({ id }) => !got.has(id))).toEqual([])
+        expect(delivery.delivered).toBe(20)
+      },
+    )
+  })
+
+  it('a receiver that never closes the connection has confirmed nothing', async () => {
+    const stopped = new AbortController()
+    await receiving(
+      () => undefined,
+      async (port) => {
+        const output = createSyslog(settings({ protocol: 'tcp', port }))
+        const delivered = output.deliver({ first: 0, lines }, stopped.signal).then(() => 'delivered')
+        setTimeout(() => stopped.abort(), 300)
+        await expect(delivered).rejects.toThrow('stopped')
+      },
+    )
   })
 
   it('to nobody is a failure, and ends with the agent', async () => {

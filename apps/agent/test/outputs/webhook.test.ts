@@ -54,7 +54,15 @@ const status =
     response.writeHead(code, headers).end('thanks')
   }
 const webhook = (url: string, tokenFile: string | null = null, patienceMillis = 5000) =>
-  createWebhook({ kind: 'webhook', name: 'hook', url, tokenFile, version: '1.2.3', patienceMillis })
+  createWebhook({
+    kind: 'webhook',
+    name: 'hook',
+    url,
+    tokenFile,
+    caFile: null,
+    version: '1.2.3',
+    patienceMillis,
+  })
 
 describe('a webhook', () => {
   it('gets a JSON array of events, with the token of the moment', async () => {

@@ -33,12 +33,21 @@ export interface Broker {
   stop(): Promise<void>
 }
 
-/** @param passwords - lines of a mosquitto password file; without it whoever comes is let in. */
-export async function startBroker(port: number, folder: string, passwords?: string): Promise<Broker> {
+/**
+ * @param passwords - lines of a mosquitto password file; without it whoever comes is let in.
+ * @param further - lines of its configuration.
+ */
+export async function startBroker(
+  port: number,
+  folder: string,
+  passwords?: string,
+  further: readonly string[] = [],
+): Promise<Broker> {
   const config = join(folder, `mosquitto-${port}.conf`)
   const lines = [
     `listener ${port} 127.0.0.1`,
     'persistence false',
+    ...further,
     `allow_anonymous ${passwords === undefined}`,
   ]
   if (passwords !== undefined) {

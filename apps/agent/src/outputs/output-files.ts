@@ -1,6 +1,7 @@
-/** The file of an output's secret: a webhook's token, or the password for a broker. */
+/** The files of an output: its secret (a webhook's token, or the password for a broker) and the authorities it trusts. */
 import { readFirstLine } from '../files/first-line.js'
 import type { OutputSettings } from '../settings.js'
+import { readCertificates } from './read-certificates.js'
 import { readToken } from './read-token.js'
 
 /** null where it has none. */
@@ -9,8 +10,9 @@ export function secretFileOf(output: OutputSettings): string | null {
   return output.kind === 'mqtt' ? output.passwordFile : null
 }
 
-/** Reads it as the output will. Throws FileError. */
-export function checkSecret(output: OutputSettings): void {
+/** Reads them as the output will. Throws FileError. */
+export function checkOutputFiles(output: OutputSettings): void {
+  if (output.kind !== 'syslog' && output.caFile !== null) readCertificates(output.caFile)
   const path = secretFileOf(output)
   if (path === null) return
   if (output.kind === 'webhook') readToken(path)
