@@ -72,7 +72,7 @@ describe('--check-config', () => {
     ],
     [
       { outputs: `[{ kind: mqtt, url: 'mqtt://h', caFile: a-file }]` },
-      /:5:43: outputs\[0\]\.caFile: only for https/,
+      /:5:42: outputs\[0\]\.caFile: only for https/,
     ],
     [{ outputs: `[{ kind: mqtt, url: 'mqtt://b', passwordFile: none }]` }, /none: cannot read it/],
     [{ outputs: `[{ kind: mqtt, url: 'mqtt://b', passwordFile: pipe }]` }, /pipe: is no regular file/],
