@@ -2,8 +2,8 @@
  * TCP (RFC 9293), UDP (RFC 768) and SCTP (RFC 9260) ports, and TCP's flags.
  *
  * The ports are the first four bytes of all three, and they are enough for a key: a frame that was snapped
- * behind them is kept, with flags 0 where the flags byte is not captured. The rest of the header is not
- * judged (a data offset below 5 or a UDP length of 0 says nothing about whose packet it is). A packet whose
+ * behind them is kept, with flags 0 where the flags byte is not captured. Whether TCP carries data follows from the
+ * lengths in both headers. The rest of the header is not judged (a data offset below 5 or a UDP length of 0 says nothing about whose packet it is). A packet whose
  * IP length leaves no room for ports is invalid, whatever padding follows it. ICMP's type and code stand in
  * their place (icmp.ts); all other protocols have none: their key is the pair of addresses.
  */
@@ -11,6 +11,8 @@ import { writeIcmpPorts } from './icmp.js'
 import type { PacketBatch } from './packet-batch.js'
 import { PACKET_OK } from './packet-status.js'
 import { TRANSPORT_HEADER_INVALID, TRANSPORT_HEADER_TRUNCATED } from './status-codes.js'
+
+const LEAST_TCP_BYTES = 20
 
 export const PROTOCOL_ICMP = 1
 export const PROTOCOL_TCP = 6
@@ -39,6 +41,15 @@ export function decodeTransport(
   if (end - at < 4) return TRANSPORT_HEADER_TRUNCATED
   packets.sourcePort[i] = (data[at]! << 8) | data[at + 1]!
   packets.destinationPort[i] = (data[at + 2]! << 8) | data[at + 3]!
-  if (protocol === PROTOCOL_TCP && at + 14 <= end && at + 14 <= ipEnd) packets.tcpFlags[i] = data[at + 13]!
+  if (protocol === PROTOCOL_TCP) {
+    if (at + 14 <= end && at + 14 <= ipEnd) packets.tcpFlags[i] = data[at + 13]!
+    const headerBytes = at + 13 <= end ? tcpHeaderBytes(data[at + 12]!) : LEAST_TCP_BYTES
+    packets.hasPayload[i] = ipEnd > at + headerBytes ? 1 : 0
+  }
   return PACKET_OK
+}
+
+/** @param offset - the byte that begins with the header's length in words of four bytes; a header has at least five. */
+export function tcpHeaderBytes(offset: number): number {
+  return Math.max(LEAST_TCP_BYTES, (offset >>> 4) << 2)
 }

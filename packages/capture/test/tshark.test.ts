@@ -24,6 +24,7 @@ const FIELDS = [
   'sctp.srcport',
   'sctp.dstport',
   'tcp.flags',
+  'tcp.len',
   'icmp.type',
   'icmp.code',
   'icmpv6.type',
@@ -91,6 +92,7 @@ describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are wha
           hops: packets.hopLimit[i],
           ipBytes: packets.ipBytes[i],
           flags: packets.tcpFlags[i],
+          hasPayload: packets.hasPayload[i],
         }
         const v4 = version === 4
         const first = (...names: (typeof FIELDS)[number][]): number =>
@@ -112,6 +114,7 @@ describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are wha
           hops: Number(of(v4 ? 'ip.ttl' : 'ipv6.hlim')),
           ipBytes: v4 ? Number(of('ip.len')) : 40 + Number(of('ipv6.plen')),
           flags: packets.protocol[i] === 6 ? Number(of('tcp.flags')) & 255 : 0,
+          hasPayload: Number(of('tcp.len')) > 0 ? 1 : 0,
         })
       }
     })
