@@ -249,6 +249,7 @@ describe('connection state', () => {
   const FIN = 1
   const SYN = 2
   const RST = 4
+  const PSH = 8
   const ACK = 16
   const cases: [string, number, number, number][] = [
     ['S0', SYN, 0, 0],
@@ -264,8 +265,27 @@ describe('connection state', () => {
     ['SH', SYN | FIN, 0, 0],
     ['SHR', ACK, SYN | ACK | FIN, 2],
     ['OTH', ACK, ACK, 2],
+    // the SYN-ACK is missing
+    ['SF', SYN | ACK | PSH | FIN, ACK | PSH | FIN, 3],
+    ['RSTR', SYN | ACK | PSH, ACK | PSH | RST, 3],
+    ['RSTO', SYN | ACK | RST, ACK, 1],
+    ['S1', SYN | ACK, ACK, 1],
+    // the SYN is missing
+    ['SF', ACK | FIN, SYN | ACK | FIN, 2],
+    ['OTH', ACK, SYN | ACK, 1],
+    ['RSTO', ACK | RST, SYN | ACK, 1],
+    ['S2', ACK | FIN, SYN | ACK, 1],
+    // one direction alone: what the initiator acknowledges, somebody sent
+    ['OTH', SYN | ACK | PSH, 0, 0],
+    ['SH', SYN | ACK | FIN, 0, 0],
+    // backscatter, and the answer of a host that asked for nothing
+    ['OTH', 0, SYN | ACK, 1],
+    ['OTH', RST, SYN | ACK, 1],
+    // refused before any data, and after some
+    ['REJ', SYN | RST, RST | ACK, 1],
+    ['RSTR', SYN, PSH | ACK | RST, 2],
   ]
-  it.each(cases)('%s', (state, initiatorTcpFlags, responderTcpFlags, responderPackets) => {
+  it.each(cases)('%s of flags %d and %d', (state, initiatorTcpFlags, responderTcpFlags, responderPackets) => {
     const record = { protocol: 6, responderPackets, initiatorTcpFlags, responderTcpFlags }
     expect(connectionState(record)).toBe(state)
   })
