@@ -57,6 +57,18 @@ describe('the records', () => {
     expect(new Set(entries.map(({ uid }) => uid)).size).toBe(entries.length)
   })
 
+  it('end when TCP closes, where that is asked for', async () => {
+    await succeeds(['extract', '--flows', capture.path, '-o', inFolder('closed.jsonl'), '--end-on-close'])
+    const closed = readJsonLines(inFolder('closed.jsonl'))
+    const ended = (all: Entry[]) => all.filter(({ end_reason }) => end_reason === 'closed')
+    expect(ended(entries)).toEqual([])
+    expect(ended(closed).length).toBeGreaterThan(100)
+    for (const { proto, conn_state } of ended(closed)) {
+      expect(proto).toBe('tcp')
+      expect(conn_state).toMatch(/^(?:SF|REJ|RST\w+|OTH|SH|SHR)$/)
+    }
+  })
+
   it.skipIf(!can('tshark'))('have the Community IDs that tshark computes, packet for packet', () => {
     const args = ['-r', capture.path, '--enable-protocol', 'communityid', '-T', 'fields', '-e', 'communityid']
     const theirs: Record<string, number> = {}

@@ -20,6 +20,7 @@ export interface FlowFlags {
   readonly truncation?: 'split' | 'truncate'
   readonly idleTimeout?: number
   readonly activeTimeout?: number
+  readonly endOnClose?: boolean
   readonly samplingQuantile?: number
   readonly headerPackets?: number
 }
@@ -33,6 +34,7 @@ export const FLOW_FLAGS: Readonly<Record<keyof FlowFlags, string>> = {
   truncation: '--truncation',
   idleTimeout: '--idle-timeout',
   activeTimeout: '--active-timeout',
+  endOnClose: '--end-on-close',
   samplingQuantile: '--sampling-quantile',
   headerPackets: '--header-packets',
 }
@@ -64,6 +66,11 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
       '--active-timeout <seconds>',
       'a flow is continued as another after so long (default: none)',
     ).argParser(number),
+    new Option(
+      '--end-on-close',
+      'a TCP flow ends 1 s after RST or both FINs, and a SYN after FIN or RST begins another (default: flow-summary)',
+    ),
+    new Option('--no-end-on-close', 'TCP flags end no flow (default: all but flow-summary)'),
     new Option(
       '--sampling-quantile <q>',
       'samp-size, samp-num: length of a window as a quantile of flow durations (default: 0.3)',

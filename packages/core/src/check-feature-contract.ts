@@ -7,11 +7,14 @@
  */
 import { ContractMismatchError, FormatError } from './errors.js'
 import {
+  closeRule,
   contractProtocols,
+  endsOnClose,
   type FeatureContract,
   FLOW_FEATURE_SETS,
   FLOW_PROTOCOLS,
   FLOW_SUMMARY_DIMENSION,
+  type FlowFeatureSet,
   type FlowRules,
   featureDimension,
   type GatheringRules,
@@ -45,7 +48,8 @@ function flatten(contract: FeatureContract): [string, string | number | boolean 
 /** A contract with every field, for people and programs: nothing is left out for being usual. */
 export function explicitContract(contract: FeatureContract): FeatureContract {
   if (contract.featureSet === 'rows') return contract
-  return { ...contract, ...packetView(contract), protocols: contractProtocols(contract) }
+  const protocols = contractProtocols(contract)
+  return { ...contract, ...packetView(contract), protocols, endOnClose: endsOnClose(contract) }
 }
 
 /** Throws ContractMismatchError that names every field in which `found` differs from `expected`. */
@@ -74,6 +78,7 @@ const GATHERING_FIELDS = [
   'decapsulation',
   'joinFragments',
   'protocols',
+  'endOnClose',
 ]
 const FLOW_FIELDS = [...GATHERING_FIELDS, 'packetsPerFlow', 'truncation']
 const SAMP_FIELDS = ['samplingIntervalMicros', 'samplingIntervalSeconds']
@@ -112,6 +117,7 @@ export function checkFeatureContract(value: unknown): FeatureContract {
       minimumPackets: 1,
       scaler: checkScaler(fields),
       ...checkPacketRules(fields),
+      ...checkCloseRule(fields, featureSet),
     }
   }
   fields.known([...FLOW_FIELDS, ...OWN_FIELDS[featureSet]])
@@ -166,7 +172,20 @@ function checkFlowRules(fields: ContractFields, featureSet: PacketFeatureSet, di
     minimumPackets: fields.whole('minimumPackets', 2, packetsPerFlow),
     scaler: checkScaler(fields),
     ...checkPacketRules(fields),
+    ...checkCloseRule(fields, featureSet),
   }
+}
+
+function checkCloseRule(
+  fields: ContractFields,
+  featureSet: FlowFeatureSet,
+): Pick<GatheringRules, 'endOnClose'> {
+  const { endOnClose, flowKey } = fields.record
+  if (endOnClose === undefined) return {}
+  if (typeof endOnClose !== 'boolean') return fields.fail('endOnClose', 'true or false')
+  if (endOnClose && flowKey === 'directional-5-tuple')
+    fields.fail('endOnClose', 'false with directional-5-tuple')
+  return closeRule(featureSet, endOnClose)
 }
 
 function checkTimeouts(

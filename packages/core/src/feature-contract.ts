@@ -57,15 +57,20 @@ export interface GatheringRules {
   readonly minimumPackets: number
   readonly scaler: ScalerName
   /**
-   * The next three say what a packet was to begin with. Each is left out where it has its usual value (a checked
+   * The rest says what a packet was to begin with, and what ends a flow. Each is left out where it has its usual value (a checked
    * contract has no other form), so that contracts of before there were such fields mean what they meant;
-   * `packetView` and `contractProtocols` give the values.
+   * `packetView`, `contractProtocols` and `endsOnClose` give the values.
    */
   readonly decapsulation?: Decapsulation
   /** Later fragments are packets of their datagram's flow. */
   readonly joinFragments?: boolean
   /** In the order of FLOW_PROTOCOLS. */
   readonly protocols?: readonly FlowProtocol[]
+  /**
+   * A TCP flow ends a second after it closed (an RST, or a FIN of each end that has sent packets), and a SYN after a
+   * FIN or RST begins another. Usual in flow-summary, and nowhere else.
+   */
+  readonly endOnClose?: boolean
 }
 
 /** How packets become records whose rows are made of the records' single packets. */
@@ -101,7 +106,24 @@ export function contractProtocols(rules: Pick<GatheringRules, 'protocols'>): rea
   return rules.protocols ?? DEFAULT_FLOW_PROTOCOLS
 }
 
-/** The three fields as a contract has them: none that has its usual value. */
+/** Whether TCP flows end when they close, under a contract. */
+export function endsOnClose(contract: FlowContract): boolean {
+  return contract.endOnClose ?? isCloseUsual(contract.featureSet)
+}
+
+/** The field as a contract has it: left out where it has its usual value. */
+export function closeRule(
+  featureSet: FlowFeatureSet,
+  endOnClose: boolean = isCloseUsual(featureSet),
+): Pick<GatheringRules, 'endOnClose'> {
+  return endOnClose === isCloseUsual(featureSet) ? {} : { endOnClose }
+}
+
+function isCloseUsual(featureSet: FlowFeatureSet): boolean {
+  return featureSet === 'flow-summary'
+}
+
+/** The three fields that say what a packet was, as a contract has them: none that has its usual value. */
 export function packetRules(
   view: PacketView,
   protocols: readonly FlowProtocol[],

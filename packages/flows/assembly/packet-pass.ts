@@ -71,6 +71,10 @@ class Pass {
   /** Rows are made of running sums, and there is no pool. */
   keepsSums: i32
   sums: usize
+  /** TCP flows end when they close: FIN, SYN, RST and what comes after a flow has closed are not ordinary. */
+  closes: i32
+  /** A packet later than this double is not ordinary: a closed flow has to be given out. */
+  closeDeadline: usize
   idleMicros: f64
   durationMicros: f64
   /** Infinity if there is none. */
@@ -88,7 +92,9 @@ const LINE_BYTES_LOG2: usize = 6
 const PLACE: usize = 44
 const LAST_MICROS: usize = 48
 const KIND: usize = 56
-const SWAPPED: usize = 60
+const ENDS: usize = 60
+const SWAPPED: i32 = 1
+const SENT: i32 = 2
 
 // Both logs.
 const USED: usize = 0
@@ -97,6 +103,7 @@ const COUNT: usize = 8
 const LOG_BYTES: usize = 16
 const HALF_OPEN: i32 = 0
 const ESTABLISHED: i32 = 1
+const CLOSING: i32 = 2
 
 // The state of a record.
 const STATE_BYTES_LOG2: usize = 7
@@ -123,6 +130,7 @@ const MAXIMUM_IAT: usize = 32
 const SECOND_SIZE: usize = 48
 const FIRST_IAT: usize = 56
 
+const FIN_SYN_RST: i32 = 7
 const SYN: i32 = 2
 const SYN_ACK: i32 = 18
 
@@ -156,6 +164,9 @@ export function run(pass: usize, from: i32, to: i32): i32 {
 
     const flags = i32(load<u8>(p.tcpFlags + usize(i)))
     const kind = load<i32>(line, KIND)
+    if (p.closes !== 0) {
+      if ((flags & FIN_SYN_RST) !== 0 || kind >= CLOSING || time > load<f64>(p.closeDeadline)) break
+    }
     const next = (flags & SYN_ACK) === SYN && kind === HALF_OPEN ? HALF_OPEN : ESTABLISHED
     const log = p.logs + usize(next) * LOG_BYTES
     const place = load<i32>(log, USED)
@@ -184,7 +195,9 @@ export function run(pass: usize, from: i32, to: i32): i32 {
     store<f64>(at, load<f64>(at, BYTES) + f64(size), BYTES)
     store<f64>(at, load<f64>(at, IP) + ip, IP)
     const seen = i32(load<f64>(at, FLAGS))
-    const isInitiator = i32(load<u8>(p.swapped + usize(i - p.preparedFrom))) === load<i32>(line, SWAPPED)
+    const ends = load<i32>(line, ENDS)
+    const isInitiator = i32(load<u8>(p.swapped + usize(i - p.preparedFrom))) === (ends & SWAPPED)
+    if (p.closes !== 0) store<i32>(line, ends | (isInitiator ? SENT : SENT << 1), ENDS)
     if (isInitiator) {
       store<f64>(at, load<f64>(at, INITIATOR_PACKETS) + 1, INITIATOR_PACKETS)
       store<f64>(at, load<f64>(at, INITIATOR_BYTES) + f64(size), INITIATOR_BYTES)

@@ -1,6 +1,6 @@
 /**
- * ActivityLog: flows by last activity, in two logs that are only ever written at their ends: half-open flows, and
- * established ones.
+ * ActivityLog: flows by last activity, in logs that are only ever written at their ends: half-open flows, and
+ * established ones; where TCP flows end when they close, also closing and closed ones, by the time they became so.
  *
  * A packet writes the number of its flow behind the last entry, into the flow's line where that is, and that the
  * flow's entry before it is dead. So it stores three words and waits for none of them, where a linked list would read
@@ -18,7 +18,10 @@ import type { Space } from './space.js'
 
 export const HALF_OPEN = 0
 export const ESTABLISHED = 1
-const KINDS = 2
+/** Closed, and still in the table for the packets that trail. */
+export const CLOSING = 2
+/** Given out; its key stays, so that late packets begin no flow. */
+export const CLOSED = 3
 const NONE = -1
 
 /** Entries of a log for each flow that there is room for. */
@@ -33,9 +36,14 @@ function logEntries(capacity: number): number {
   return ENTRIES_PER_FLOW * capacity
 }
 
+/** Logs: of half-open and established flows; with `closes` also of closing and closed ones. */
+function kindsOf(closes: boolean): number {
+  return closes ? CLOSED + 1 : ESTABLISHED + 1
+}
+
 /** Bytes of the logs for so many flows. */
-export function activityBytes(capacity: number): number {
-  return 4 * KINDS * logEntries(capacity)
+export function activityBytes(capacity: number, closes: boolean): number {
+  return 4 * kindsOf(closes) * logEntries(capacity)
 }
 
 /** Fields of a log in `state`, LOG_FIELDS numbers for each kind. */
@@ -56,18 +64,22 @@ export class ActivityLog {
   entries!: readonly Int32Array[]
   readonly #lines: FlowLines
   readonly #space: Space
+  readonly #kinds: number
   #capacity = 0
 
-  constructor(capacity: number, lines: FlowLines, space: Space) {
+  /** @param closes - whether flows may be closing or closed. */
+  constructor(capacity: number, lines: FlowLines, space: Space, closes = false) {
     this.#lines = lines
     this.#space = space
-    this.state = space.int32(KINDS * LOG_FIELDS)
+    this.#kinds = kindsOf(closes)
+    this.state = space.int32(this.#kinds * LOG_FIELDS)
     this.#allocate(capacity)
-    for (let kind = 0; kind < KINDS; kind++) this.#setLimit(kind)
+    for (let kind = 0; kind < this.#kinds; kind++) this.#setLimit(kind)
   }
 
   /** The least recently active flow of a kind, or -1. */
   oldest(kind: number): number {
+    if (kind >= this.#kinds) return NONE
     const { state } = this
     const at = this.#living(kind, state[LOG_FIELDS * kind + FIRST])
     state[LOG_FIELDS * kind + FIRST] = at
@@ -76,6 +88,7 @@ export class ActivityLog {
 
   /** Flows of a kind. */
   count(kind: number): number {
+    if (kind >= this.#kinds) return 0
     return this.state[LOG_FIELDS * kind + COUNT]
   }
 
@@ -115,9 +128,9 @@ export class ActivityLog {
     this.#kill(flow, kind)
   }
 
-  /** Calls `visitor` for each flow; it must not change the logs. */
-  visit(visitor: (flow: number) => void): void {
-    for (let kind = HALF_OPEN; kind <= ESTABLISHED; kind++) {
+  /** Calls `visitor` for each flow of kinds up to `last`; it must not change the logs. */
+  visit(visitor: (flow: number) => void, last = CLOSED): void {
+    for (let kind = HALF_OPEN; kind <= last; kind++) {
       for (let flow = this.oldest(kind); flow !== NONE; flow = this.newer(flow)) visitor(flow)
     }
   }
@@ -126,7 +139,7 @@ export class ActivityLog {
   grow(capacity: number): void {
     const before = this.entries
     this.#allocate(capacity)
-    for (let kind = 0; kind < KINDS; kind++) {
+    for (let kind = 0; kind < this.#kinds; kind++) {
       this.entries[kind].set(before[kind])
       this.#setLimit(kind)
     }
@@ -182,6 +195,6 @@ export class ActivityLog {
 
   #allocate(capacity: number): void {
     this.#capacity = capacity
-    this.entries = [this.#space.int32(logEntries(capacity)), this.#space.int32(logEntries(capacity))]
+    this.entries = Array.from({ length: this.#kinds }, () => this.#space.int32(logEntries(capacity)))
   }
 }

@@ -32,6 +32,8 @@ export interface CollectedFlows {
   /** Transports that made flows, in the order of FLOW_PROTOCOLS. */
   readonly protocols: readonly FlowProtocol[]
   readonly idleTimeoutMicros: number
+  /** TCP flows ended when they closed. */
+  readonly endOnClose: boolean
   /** What became of the packets. */
   readonly counters: Pick<
     FlowCounters,

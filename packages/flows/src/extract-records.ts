@@ -8,6 +8,7 @@ import {
   checkFeatureContract,
   contractProtocols,
   createMatrix,
+  endsOnClose,
 } from '@oddflow/core'
 import type { CollectedFlows } from './collected-flows.js'
 import { cutAtIdleGaps } from './cut-idle-gap.js'
@@ -33,8 +34,8 @@ export function extractRecords(
   onRecord: (record: FlowRecord) => void,
 ): RecordCounts {
   const checked = checkFlowContract(contract)
-  const wanted = { ...checked, protocols: contractProtocols(checked) }
-  for (const field of ['idleTimeoutMicros', 'sizeMeasure', 'flowKey', 'protocols'] as const) {
+  const wanted = { ...checked, protocols: contractProtocols(checked), endOnClose: endsOnClose(checked) }
+  for (const field of ['idleTimeoutMicros', 'sizeMeasure', 'flowKey', 'protocols', 'endOnClose'] as const) {
     if (String(flows[field]) !== String(wanted[field])) {
       throw new ContractMismatchError(
         `${field}: the contract says ${wanted[field]}, the flows were collected with ${flows[field]}`,

@@ -27,20 +27,21 @@ export interface ExtractorMemory {
 }
 
 /** The most flows that fit into `memoryBytes`; fewer than MINIMUM_FLOWS never, then `bytes` is more. */
-export function extractorMemory(maker: RowMaker, memoryBytes: number): ExtractorMemory {
+export function extractorMemory(maker: RowMaker, memoryBytes: number, endOnClose: boolean): ExtractorMemory {
   const columnBytes = memoryBytes - memoryBytes / BESIDE_COLUMNS
   let low = MINIMUM_FLOWS
   let high = MAXIMUM_FLOWS
   while (low < high) {
     const middle = (low + high + 1) >>> 1
-    if (bytesOf(maker, middle) <= columnBytes) low = middle
+    if (bytesOf(maker, middle, endOnClose) <= columnBytes) low = middle
     else high = middle - 1
   }
-  return { flows: low, chunks: chunksPerFlow(maker) * low, bytes: bytesOf(maker, low) }
+  return { flows: low, chunks: chunksPerFlow(maker) * low, bytes: bytesOf(maker, low, endOnClose) }
 }
 
-function bytesOf(maker: RowMaker, flows: number): number {
-  return trackerBytes(flows, cutterBytesPerFlow(maker)) + cutterPoolBytes(maker, chunksPerFlow(maker) * flows)
+function bytesOf(maker: RowMaker, flows: number, endOnClose: boolean): number {
+  const columns = trackerBytes(flows, cutterBytesPerFlow(maker), endOnClose)
+  return columns + cutterPoolBytes(maker, chunksPerFlow(maker) * flows)
 }
 
 function chunksPerFlow(maker: RowMaker): number {

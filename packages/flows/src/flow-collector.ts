@@ -44,6 +44,8 @@ export interface FlowCollectorOptions {
   readonly protocols?: readonly FlowProtocol[]
   /** A gap longer than this ends a flow. Default 600 s. */
   readonly idleTimeoutMicros?: number
+  /** TCP flows end when they close (FeatureContract). Default false; not with directional-5-tuple. */
+  readonly endOnClose?: boolean
   /** Bytes that the packets and flows may take. Default 1 GiB: about 17 million packets. */
   readonly memoryBytes?: number
   /** Key of the flow table's hash; results do not depend on it. */
@@ -86,6 +88,10 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
   const flowKey = options.flowKey ?? 'bidirectional-5-tuple'
   const protocols = checkFlowProtocols(options.protocols)
   const directional = flowKey === 'directional-5-tuple'
+  const endOnClose = options.endOnClose ?? false
+  if (directional && endOnClose) {
+    throw new ArgumentError('endOnClose: expected false with directional-5-tuple, found true', 'endOnClose')
+  }
   const budget = new MemoryBudget(memoryBytes)
   const sink = new CollectingSink(budget)
   const tracker = new FlowTracker(
@@ -95,6 +101,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
       hashSeed: options.hashSeed ?? 0,
       directional,
       protocols,
+      endOnClose,
     },
     budget,
     sink,
@@ -120,6 +127,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
         flowKey,
         protocols,
         idleTimeoutMicros,
+        endOnClose,
         counters: { packets, packetsInFlows, dropped: tracker.counts.dropped(), timestampBackwards, flows },
       }
       return directional ? splitDirectional(collected) : collected

@@ -8,13 +8,14 @@ import { PACKET_STATUS_NAMES, type PacketStatusName } from '@oddflow/capture'
 
 /**
  * A packet's status, no time, IPv6 under a contract whose flow key is of IPv4 alone, a flow that was not let in
- * (`admitsFlow`), or a transport that makes no flows by name ("protocol-47" without one).
+ * (`admitsFlow`), one without data that came after its TCP flow closed, or a transport that makes no flows by name ("protocol-47" without one).
  */
 export type DropReason =
   | Exclude<PacketStatusName, 'ok'>
   | 'no-timestamp'
   | 'not-ipv4'
   | 'not-admitted'
+  | 'after-close'
   | `protocol-${string}`
 
 export interface FlowCounters {
@@ -83,6 +84,7 @@ export class PacketCounts {
   evictedActiveFlows = 0
   notIpv4 = 0
   notAdmitted = 0
+  afterClose = 0
   readonly byStatus = new Float64Array(256)
   readonly byProtocol = new Float64Array(256)
 
@@ -94,6 +96,7 @@ export class PacketCounts {
     if (this.noTimestamp > 0) dropped['no-timestamp'] = this.noTimestamp
     if (this.notIpv4 > 0) dropped['not-ipv4'] = this.notIpv4
     if (this.notAdmitted > 0) dropped['not-admitted'] = this.notAdmitted
+    if (this.afterClose > 0) dropped['after-close'] = this.afterClose
     for (let protocol = 0; protocol < 256; protocol++) {
       if (this.byProtocol[protocol] > 0) dropped[protocolDropReason(protocol)] = this.byProtocol[protocol]
     }

@@ -1,14 +1,15 @@
 /**
  * FlowEviction: which flow ends when there is no room for another, or for another packet.
  *
- * An idle one, if there is one. Else, while more than a quarter of
+ * A closed one that was given out already, if room for a flow is wanted: it loses nothing but its key. Else an idle
+ * one, if there is one, else one that is closing. Else, while more than a quarter of
  * the open flows are half-open (one packet so far, or TCP with nothing but bare SYNs), the least recently active
  * of those: a flood ends its own flows. Else, of the sixteen least recently active others the one whose row has
  * most packets: it loses least, it gives most room, and the flows that have just begun live to have a row. (To
  * end half-open ones whatever their share starves them once the others fill the table: each new flow ends the
  * one before it, which never sees its second packet.)
  */
-import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
+import { CLOSED, CLOSING, ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import type { PacketCounts } from './flow-counters.js'
 import type { EndReason } from './flow-record.js'
 import type { FlowSink } from './flow-sink.js'
@@ -44,14 +45,21 @@ export class FlowEviction {
 
   /** Ends a flow other than `current`, for a packet of that or, where it is NO_FLOW, for a new flow. */
   evict(current: number): void {
-    this.#sink.outOfMemory()
     const counts = this.#counts
     const table = this.#table
+    const closed = current === NO_FLOW ? table.activity.oldest(CLOSED) : NO_FLOW
+    if (closed >= 0) {
+      table.remove(closed)
+      return
+    }
+    this.#sink.outOfMemory()
     const halfOpen = this.#oldestBut(HALF_OPEN, current)
     const established = this.#oldestBut(ESTABLISHED, current)
+    const closing = this.#oldestBut(CLOSING, current)
     const isShareUsed = HALF_OPEN_SHARE * table.activity.count(HALF_OPEN) > table.count
     if (halfOpen >= 0 && this.#isIdle(halfOpen)) this.#evictIdle(halfOpen)
     else if (established >= 0 && this.#isIdle(established)) this.#evictIdle(established)
+    else if (closing >= 0) this.#remove(closing, 'closed')
     else if (halfOpen >= 0 && (isShareUsed || established < 0)) {
       counts.evictedHalfOpenFlows++
       this.#remove(halfOpen, 'evicted')

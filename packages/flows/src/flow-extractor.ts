@@ -6,7 +6,8 @@
  * counted.
  */
 import { createPacketBatch, type PacketBatch } from '@oddflow/capture'
-import { ArgumentError, contractProtocols, type FlowContract } from '@oddflow/core'
+import { ArgumentError, contractProtocols, endsOnClose, type FlowContract } from '@oddflow/core'
+import { CLOSED, CLOSING } from './activity-log.js'
 import { checkFlowContract, cutRuleOf } from './extract-records.js'
 import { extractorMemory } from './extractor-memory.js'
 import { createRowMaker } from './feature-sets/registry.js'
@@ -58,7 +59,7 @@ export interface FlowExtractor {
    */
   createBatch(capacity: number): PacketBatch
   /**
-   * Ends every flow that is idle at `nowMicros`, and gives out early the rows that time has completed (a walk
+   * Ends every flow that is idle at `nowMicros` or closed a second before, where flows end on close, and gives out early the rows that time has completed (a walk
    * over all open flows, only with onEarlyRow). For live traffic, where a verdict must not wait for the end:
    * the caller knows that no packet older than nowMicros is still to come. Files need no such call. Throws
    * ArgumentError where nowMicros is not a number.
@@ -106,7 +107,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
   }
   const maker = createRowMaker(contract)
   const memoryBytes = options.memoryBytes ?? DEFAULT_FLOW_MEMORY_BYTES
-  const memory = extractorMemory(maker, memoryBytes)
+  const memory = extractorMemory(maker, memoryBytes, endsOnClose(contract))
   if (!(memoryBytes >= memory.bytes)) {
     throw new ArgumentError(
       `memoryBytes: expected at least ${memory.bytes}, found ${memoryBytes}`,
@@ -146,6 +147,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       sizeMeasure: contract.sizeMeasure,
       hashSeed: options.hashSeed ?? 0,
       protocols: contractProtocols(contract),
+      endOnClose: endsOnClose(contract),
       initialFlows: memory.flows,
       admitsFlow: options.admitsFlow,
       pass,
@@ -184,7 +186,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       gate.pass('expire', () => {
         tracker.expire(nowMicros)
         if (options.onEarlyRow === undefined) return
-        tracker.table.activity.visit((flow) => cutter.settle(flow, nowMicros))
+        tracker.table.activity.visit((flow) => cutter.settle(flow, nowMicros), CLOSING)
       })
     },
     endFlows: (limit) => {
@@ -204,7 +206,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       return tracker.counts.flows
     },
     get openFlows() {
-      return tracker.table.count
+      return tracker.table.count - tracker.table.activity.count(CLOSED)
     },
     maximumFlows: memory.flows,
   }

@@ -18,10 +18,15 @@ export const HASH = KEY_WORDS
 export const PLACE = 11
 /** Double: time of the flow's last packet, microseconds. */
 export const LAST_MICROS = 6
-/** Word: HALF_OPEN or ESTABLISHED. */
+/** Word: kind of activity (activity-log.ts). */
 export const KIND = 14
-/** Word: 1 where end b of the key sent the flow's first packet. */
-export const SWAPPED = 15
+/** Word: the bits below; all but the first are kept only where TCP flows end when they close. */
+export const ENDS = 15
+/** End b of the key is the initiator. */
+export const SWAPPED = 1
+/** The initiator has sent a packet, has sent a FIN; shifted by one, the responder. */
+export const SENT = 2
+export const SENT_FIN = 8
 
 export class FlowLines {
   /** The same bytes as signed words, as unsigned words and as doubles. */

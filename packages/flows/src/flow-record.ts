@@ -7,8 +7,15 @@
  */
 import type { FlowIdentity } from './flow-identity.js'
 
-/** Why a record ended. IPFIX flowEndReason (element 136): 1, 2, 2, 4 and 5 in this order. */
-export const END_REASONS = ['idle-timeout', 'active-timeout', 'window', 'end-of-capture', 'evicted'] as const
+/** Why a record ended. IPFIX flowEndReason (element 136): 1, 2, 2, 4, 5 and 3 in this order. */
+export const END_REASONS = [
+  'idle-timeout',
+  'active-timeout',
+  'window',
+  'end-of-capture',
+  'evicted',
+  'closed',
+] as const
 export type EndReason = (typeof END_REASONS)[number]
 
 /**
@@ -25,7 +32,10 @@ export interface FlowRecord {
   ipVersion: number
   /** IANA protocol number. */
   protocol: number
-  /** Four words, most significant first; IPv4 in the last. The initiator sent the flow's first packet. */
+  /**
+   * Four words, most significant first; IPv4 in the last. The initiator sent the flow's first packet, unless that is a
+   * SYN-ACK, which a responder sends.
+   */
   initiatorAddress: Uint32Array
   responderAddress: Uint32Array
   /** ICMP: type, and counterpart or code (flow-protocols.ts). */

@@ -32,10 +32,9 @@ const INITIAL_SLOTS = 128
 export const PREPARED_PACKETS = 64
 
 /** Bytes of a table for `capacity` flows, the smaller slots that its slots replaced one by one included. */
-export function flowTableBytes(capacity: number): number {
-  return (
-    capacity * (LINE_BYTES + IDENTITY_BYTES_BUT_KEYS) + activityBytes(capacity) + 16 * slotCountFor(capacity)
-  )
+export function flowTableBytes(capacity: number, closes = false): number {
+  const columns = capacity * (LINE_BYTES + IDENTITY_BYTES_BUT_KEYS)
+  return columns + activityBytes(capacity, closes) + 16 * slotCountFor(capacity)
 }
 
 function slotCountFor(capacity: number): number {
@@ -82,13 +81,14 @@ export class FlowTable {
   /**
    * @param hashSeed - any number; tables of different seeds place the same keys differently.
    * @param directional - gives each direction a flow of its own.
+   * @param closes - whether flows may be closing or closed (activity-log.ts).
    */
-  constructor(capacity: number, hashSeed: number, directional = false, space: Space = HEAP) {
+  constructor(capacity: number, hashSeed: number, directional = false, space: Space = HEAP, closes = false) {
     this.capacity = capacity
     this.#space = space
     this.lines = new FlowLines(capacity, space)
     this.identity = createFlowIdentity(capacity, this.lines.keys, LINE_WORDS)
-    this.activity = new ActivityLog(capacity, this.lines, space)
+    this.activity = new ActivityLog(capacity, this.lines, space, closes)
     this.slots = space.int32(2 * INITIAL_SLOTS)
     this.#directional = directional
     this.key0 = hashSeed | 0

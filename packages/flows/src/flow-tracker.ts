@@ -11,14 +11,18 @@
  *
  * When there is no room, a flow is ended for it: flow-eviction.ts says which.
  *
- * Left out: TCP state. A connection on the same ports within the timeout continues the flow, FIN or not.
+ * With `endOnClose`, a TCP flow closes at an RST, or once each end that has sent packets has sent a FIN. It takes
+ * packets for LINGER_MICROS more, then it is given out, and its key stays for the idle timeout: packets without data
+ * belong to no flow and are counted, one with data or a SYN begins another flow. A SYN after one FIN does, too.
+ * Without it a connection on the same ports within the timeout continues the flow, FIN or not.
  */
 import { PACKET_OK, type PacketBatch } from '@oddflow/capture'
 import { DEFAULT_FLOW_PROTOCOLS, type FlowProtocol, type SizeMeasure } from '@oddflow/core'
-import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
+import { CLOSED, CLOSING, ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import { PacketCounts } from './flow-counters.js'
 import { FlowEviction, NO_FLOW } from './flow-eviction.js'
-import { KIND, LAST_MICROS, LINE_DOUBLES, LINE_WORDS, SWAPPED } from './flow-lines.js'
+import { grown } from './flow-identity.js'
+import { ENDS, KIND, LAST_MICROS, LINE_DOUBLES, LINE_WORDS, SENT, SENT_FIN, SWAPPED } from './flow-lines.js'
 import { flowProtocolTable } from './flow-protocols.js'
 import type { EndReason } from './flow-record.js'
 import type { FlowSink } from './flow-sink.js'
@@ -26,6 +30,7 @@ import { FlowTable, flowTableBytes, PREPARED_PACKETS } from './flow-table.js'
 import type { MemoryBudget } from './memory-budget.js'
 import {
   createPacketFields,
+  FROM_RESPONDER,
   IP_BYTES,
   META,
   NUMBER,
@@ -45,6 +50,8 @@ export interface FlowTrackerOptions {
   readonly directional?: boolean
   /** Default TCP and UDP. */
   readonly protocols?: readonly FlowProtocol[]
+  /** TCP flows end when they close. Default false. */
+  readonly endOnClose?: boolean
   /** Flows that there is room for at first. */
   readonly initialFlows?: number
   /** Asked for a packet that would begin a flow of no open key; false: it is in no flow. */
@@ -53,13 +60,24 @@ export interface FlowTrackerOptions {
   readonly pass?: PacketPass | null
 }
 
+const FIN = 1
 const SYN = 2
+const RST = 4
 const SYN_ACK = 18
+const FIN_SYN_RST_ACK = 23
 const INITIAL_FLOWS = 64
 
+/** A closed flow takes packets for so long. */
+const LINGER_MICROS = 1_000_000
+
+/** What becomes of a packet whose key is in the table. */
+const CONTINUES = 0
+const BEGINS = 1
+const AFTER_CLOSE = 2
+
 /** Bytes of tracker, table and sink for so many flows. */
-export function trackerBytes(flows: number, bytesPerFlow: number): number {
-  return flowTableBytes(flows) + flows * bytesPerFlow
+export function trackerBytes(flows: number, bytesPerFlow: number, endOnClose: boolean): number {
+  return flowTableBytes(flows, endOnClose) + flows * (bytesPerFlow + (endOnClose ? 8 : 0))
 }
 
 export class FlowTracker {
@@ -71,7 +89,14 @@ export class FlowTracker {
   readonly #eviction: FlowEviction
   readonly #packet: PacketFields = createPacketFields()
   /** Made once: each new flow of a full table asks for it. */
-  readonly #bytesOf = (flows: number): number => trackerBytes(flows, this.#sink.bytesPerFlow)
+  readonly #bytesOf = (flows: number): number =>
+    trackerBytes(flows, this.#sink.bytesPerFlow, this.endsOnClose)
+  /** TCP flows end when they close. */
+  readonly endsOnClose: boolean
+  /** One number: a packet after it finds a closed flow to be given out. Infinity where there is none. */
+  readonly closeDeadline: Float64Array
+  /** When a flow closed. */
+  #closedMicros: Float64Array
   /** One number: the latest time in the capture, of any packet. Tells at the end which flows had been idle. */
   readonly clockMicros: Float64Array
   /** A byte for each protocol: whether it makes flows. */
@@ -89,7 +114,10 @@ export class FlowTracker {
     this.makesFlows = space.uint8(256)
     this.makesFlows.set(flowProtocolTable(options.protocols ?? DEFAULT_FLOW_PROTOCOLS))
     const flows = options.initialFlows ?? INITIAL_FLOWS
-    this.table = new FlowTable(flows, options.hashSeed, options.directional, space)
+    this.endsOnClose = options.endOnClose === true
+    this.table = new FlowTable(flows, options.hashSeed, options.directional, space, this.endsOnClose)
+    this.closeDeadline = space.float64(1).fill(Number.POSITIVE_INFINITY)
+    this.#closedMicros = space.float64(this.endsOnClose ? flows : 0)
     this.#eviction = new FlowEviction(
       this.table,
       sink,
@@ -98,7 +126,7 @@ export class FlowTracker {
       (flow, reason) => this.#remove(flow, reason),
     )
     sink.resize(flows)
-    budget.usedBytes += trackerBytes(flows, sink.bytesPerFlow)
+    budget.usedBytes += this.#bytesOf(flows)
   }
 
   add(batch: PacketBatch): void {
@@ -134,6 +162,8 @@ export class FlowTracker {
     const sink = this.#sink
     const packet = this.#packet
     const clock = this.clockMicros
+    const deadline = this.closeDeadline
+    const closes = this.endsOnClose
     const idle = this.#options.idleTimeoutMicros
     const directional = this.#options.directional === true
     const makesFlows = this.makesFlows
@@ -150,6 +180,7 @@ export class FlowTracker {
       counts.packets++
       let time = timestampMicros[i]
       if (time > clock[0] && time < Number.POSITIVE_INFINITY) clock[0] = time
+      if (time > deadline[0] && time < Number.POSITIVE_INFINITY) this.#giveOutClosed(time)
       if (status[i] !== PACKET_OK) {
         counts.byStatus[status[i]]++
         continue
@@ -168,7 +199,13 @@ export class FlowTracker {
         continue
       }
       let flow = table.findPrepared(batch, i, prepared)
-      if (flow < 0 && admitsFlow?.(batch, i) === false) {
+      const fate = closes && flow >= 0 ? this.#fateOf(flow, time, batch, i) : CONTINUES
+      if (fate === AFTER_CLOSE) {
+        if (lines.words[LINE_WORDS * flow + KIND] === CLOSING) this.#giveOut(flow)
+        counts.afterClose++
+        continue
+      }
+      if ((flow < 0 || fate === BEGINS) && admitsFlow?.(batch, i) === false) {
         counts.notAdmitted++
         continue
       }
@@ -183,6 +220,13 @@ export class FlowTracker {
         this.#begin(flow, batch, i)
         continue
       }
+      if (fate === BEGINS) {
+        if (lines.words[LINE_WORDS * flow + KIND] !== CLOSED) sink.end(flow, 'closed')
+        activity.remove(flow)
+        activity.add(flow)
+        this.#begin(flow, batch, i)
+        continue
+      }
       const last = lines.times[LINE_DOUBLES * flow + LAST_MICROS]
       const words = lines.words
       if (time - last > idle) {
@@ -194,9 +238,9 @@ export class FlowTracker {
       }
       // Bare SYNs keep a TCP flow half-open; anything else after the first packet makes it established.
       const flags = tcpFlags[i]
-      if ((flags & SYN_ACK) === SYN && words[LINE_WORDS * flow + KIND] === HALF_OPEN)
-        activity.touch(flow, HALF_OPEN)
-      else activity.touch(flow, ESTABLISHED)
+      const kind = words[LINE_WORDS * flow + KIND]
+      if ((flags & SYN_ACK) === SYN && kind === HALF_OPEN) activity.touch(flow, HALF_OPEN)
+      else if (kind < CLOSING) activity.touch(flow, ESTABLISHED)
       if (time < last) {
         counts.timestampBackwards++
         // Directional flows are sorted when they are whole.
@@ -206,15 +250,16 @@ export class FlowTracker {
       packet[META] = packetMeta(
         flags,
         hopLimit[i],
-        table.lastSwapped !== (words[LINE_WORDS * flow + SWAPPED] === 1),
+        table.lastSwapped !== ((words[LINE_WORDS * flow + ENDS] & SWAPPED) !== 0),
       )
       while (!sink.makeRoom()) this.#eviction.evict(flow)
       lines.times[LINE_DOUBLES * flow + LAST_MICROS] = time
       sink.append(flow, packet)
+      if (closes) this.#noteEnds(flow, packet)
     }
   }
 
-  /** Ends the flows that are idle at `nowMicros`. */
+  /** Ends the flows that are idle or have closed at `nowMicros`. */
   expire(nowMicros: number): void {
     if (nowMicros > this.clockMicros[0]) this.clockMicros[0] = nowMicros
     for (let kind = HALF_OPEN; kind <= ESTABLISHED; kind++) {
@@ -224,48 +269,128 @@ export class FlowTracker {
         this.#remove(flow, 'idle-timeout')
       }
     }
+    this.#giveOutClosed(nowMicros)
   }
 
   /** Ends all flows, the longest silent first; what comes next is another capture. */
   endCapture(): void {
     this.endOldest(Number.POSITIVE_INFINITY)
     this.clockMicros[0] = Number.NEGATIVE_INFINITY
+    this.closeDeadline[0] = Number.POSITIVE_INFINITY
     this.#captureIndex++
   }
 
   /** Ends at most `limit` flows, the longest silent first, as endCapture will; true if some are left. */
   endOldest(limit: number): boolean {
-    const { activity } = this.table
+    const { activity, lines } = this.table
     for (let ended = 0; ; ended++) {
-      const halfOpen = activity.oldest(HALF_OPEN)
-      const established = activity.oldest(ESTABLISHED)
-      if (halfOpen < 0 && established < 0) return false
+      const flow = this.#longestSilent()
+      if (flow < 0) {
+        for (let k = activity.oldest(CLOSED); k >= 0; k = activity.oldest(CLOSED)) this.table.remove(k)
+        return false
+      }
       if (ended >= limit) return true
-      const flow =
-        established < 0 || (halfOpen >= 0 && this.#lastMicros(halfOpen) <= this.#lastMicros(established))
-          ? halfOpen
-          : established
-      this.#remove(flow, this.#isIdle(flow) ? 'idle-timeout' : 'end-of-capture')
+      const isClosing = lines.words[LINE_WORDS * flow + KIND] === CLOSING
+      this.#remove(flow, isClosing ? 'closed' : this.#isIdle(flow) ? 'idle-timeout' : 'end-of-capture')
     }
   }
 
+  /** Of the flows that are not given out yet; -1 if there is none. */
+  #longestSilent(): number {
+    let flow = NO_FLOW
+    for (let kind = HALF_OPEN; kind <= CLOSING; kind++) {
+      const oldest = this.table.activity.oldest(kind)
+      if (oldest >= 0 && (flow < 0 || this.#lastMicros(oldest) < this.#lastMicros(flow))) flow = oldest
+    }
+    return flow
+  }
+
+  /** What becomes of packet i, whose key has `flow`, where TCP flows end when they close. */
+  #fateOf(flow: number, time: number, batch: PacketBatch, i: number): number {
+    const { words } = this.table.lines
+    const kind = words[LINE_WORDS * flow + KIND]
+    const isSyn = (batch.tcpFlags[i] & SYN_ACK) === SYN
+    if (kind < CLOSING) {
+      const hasFin = (words[LINE_WORDS * flow + ENDS] & (SENT_FIN | (SENT_FIN << 1))) !== 0
+      return isSyn && hasFin ? BEGINS : CONTINUES
+    }
+    if (isSyn) return BEGINS
+    const since = time - this.#closedMicros[flow]
+    if (kind === CLOSING && since <= LINGER_MICROS) return CONTINUES
+    return batch.hasPayload[i] === 1 || since > this.#options.idleTimeoutMicros ? BEGINS : AFTER_CLOSE
+  }
+
+  /** Notes who has sent a packet and a FIN, and closes the flow where that or an RST does. */
+  #noteEnds(flow: number, packet: PacketFields): void {
+    const { words } = this.table.lines
+    const meta = packet[META]
+    const end = (meta & FROM_RESPONDER) === 0 ? 0 : 1
+    let ends = words[LINE_WORDS * flow + ENDS] | (SENT << end)
+    if ((meta & FIN) !== 0) ends |= SENT_FIN << end
+    words[LINE_WORDS * flow + ENDS] = ends
+    if (words[LINE_WORDS * flow + KIND] >= CLOSING) return
+    const sent = ends & (SENT | (SENT << 1))
+    const fins = ends & (SENT_FIN | (SENT_FIN << 1))
+    if ((meta & RST) !== 0 || fins === sent * (SENT_FIN / SENT)) this.#close(flow, packet[TIME])
+  }
+
+  #close(flow: number, time: number): void {
+    const { activity } = this.table
+    const closedMicros = this.#closedMicros
+    // Where time went back, flows that closed before would be waited for.
+    let oldest = activity.oldest(CLOSING)
+    for (; oldest >= 0 && closedMicros[oldest] - time > LINGER_MICROS; oldest = activity.oldest(CLOSING)) {
+      this.#giveOut(oldest)
+    }
+    closedMicros[flow] = time
+    activity.touch(flow, CLOSING)
+    this.closeDeadline[0] = (oldest < 0 ? time : closedMicros[oldest]) + LINGER_MICROS
+  }
+
+  /** Gives out the flows that closed long enough before `time`, and forgets the keys that are idle. */
+  #giveOutClosed(time: number): void {
+    const { activity } = this.table
+    const closedMicros = this.#closedMicros
+    let flow = activity.oldest(CLOSING)
+    for (; flow >= 0 && time - closedMicros[flow] > LINGER_MICROS; flow = activity.oldest(CLOSING)) {
+      this.#giveOut(flow)
+    }
+    this.closeDeadline[0] = flow < 0 ? Number.POSITIVE_INFINITY : closedMicros[flow] + LINGER_MICROS
+    for (;;) {
+      const closed = activity.oldest(CLOSED)
+      if (closed < 0 || !(time - closedMicros[closed] > this.#options.idleTimeoutMicros)) return
+      this.table.remove(closed)
+    }
+  }
+
+  #giveOut(flow: number): void {
+    this.#sink.end(flow, 'closed')
+    this.table.activity.touch(flow, CLOSED)
+  }
+
   #begin(flow: number, batch: PacketBatch, i: number): void {
-    const { lines, identity, lastSwapped } = this.table
+    const { lines, identity } = this.table
     const packet = this.#packet
-    identity.swapped[flow] = lastSwapped ? 1 : 0
+    // A SYN-ACK comes from the responder, also where the SYN is missing.
+    const isReply = (batch.tcpFlags[i] & FIN_SYN_RST_ACK) === SYN_ACK && this.#options.directional !== true
+    const isSwapped = this.table.lastSwapped !== isReply
+    identity.swapped[flow] = isSwapped ? 1 : 0
     identity.captureIndex[flow] = this.#captureIndex
     identity.firstPacketNumber[flow] = packet[NUMBER]
+    const initiatorMac = isReply ? batch.destinationMac : batch.sourceMac
+    const responderMac = isReply ? batch.sourceMac : batch.destinationMac
     const at = 12 * flow
     for (let b = 0; b < 6; b++) {
-      identity.macs[at + b] = batch.sourceMac[6 * i + b]
-      identity.macs[at + 6 + b] = batch.destinationMac[6 * i + b]
+      identity.macs[at + b] = initiatorMac[6 * i + b]
+      identity.macs[at + 6 + b] = responderMac[6 * i + b]
     }
-    packet[META] = packetMeta(batch.tcpFlags[i], batch.hopLimit[i], false)
+    packet[META] = packetMeta(batch.tcpFlags[i], batch.hopLimit[i], isReply)
     lines.times[LINE_DOUBLES * flow + LAST_MICROS] = packet[TIME]
-    lines.words[LINE_WORDS * flow + SWAPPED] = lastSwapped ? 1 : 0
+    lines.words[LINE_WORDS * flow + ENDS] = isSwapped ? SWAPPED : 0
     while (!this.#sink.makeRoom()) this.#eviction.evict(flow)
     this.counts.flows++
     this.#sink.begin(flow, packet)
+    if (this.endsOnClose) this.#noteEnds(flow, packet)
   }
 
   #lastMicros(flow: number): number {
@@ -288,6 +413,7 @@ export class FlowTracker {
       return
     }
     this.table.grow(capacity)
+    if (this.endsOnClose) this.#closedMicros = grown(this.#closedMicros, new Float64Array(capacity))
     this.#sink.resize(capacity)
   }
 }

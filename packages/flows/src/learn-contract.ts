@@ -26,6 +26,7 @@ import type {
   TruncationMode,
 } from '@oddflow/core'
 import {
+  closeRule,
   DataError,
   DEFAULT_FLOW_PROTOCOLS,
   FLOW_SUMMARY_DIMENSION,
@@ -72,7 +73,7 @@ const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 /** A contract of flow summaries, of which nothing is learned. Times are whole microseconds. */
 export function flowSummaryContract(
   rules: Pick<FlowSummaryContract, 'idleTimeoutMicros' | 'activeTimeoutMicros'> &
-    Partial<Pick<FlowSummaryContract, 'scaler'>>,
+    Partial<Pick<FlowSummaryContract, 'scaler' | 'endOnClose'>>,
   view: PacketView = OUTER_VIEW,
   protocols: readonly FlowProtocol[] = DEFAULT_FLOW_PROTOCOLS,
 ): FlowSummaryContract {
@@ -87,6 +88,7 @@ export function flowSummaryContract(
     minimumPackets: 1,
     scaler: rules.scaler ?? 'none',
     ...packetRules(view, protocols),
+    ...closeRule('flow-summary', rules.endOnClose),
   }
 }
 
@@ -112,8 +114,9 @@ export function learnFeatureContract(
   if (featureSet === 'flow-summary') {
     if (flows.count === 0) throw new DataError('no flow to learn from: train on a longer capture')
     const { activeTimeoutMicros = null, scaler = 'none', view } = options
-    const { idleTimeoutMicros, protocols } = flows
-    return flowSummaryContract({ idleTimeoutMicros, activeTimeoutMicros, scaler }, view, protocols)
+    const { idleTimeoutMicros, endOnClose, protocols } = flows
+    const rules = { idleTimeoutMicros, activeTimeoutMicros, scaler, endOnClose }
+    return flowSummaryContract(rules, view, protocols)
   }
   const learned =
     flows.flowKey === 'directional-5-tuple' ? learnIdleGap(flows, options) : learnCut(flows, options)
@@ -139,6 +142,7 @@ export function learnFeatureContract(
     minimumPackets,
     scaler,
     ...packetRules(options.view ?? OUTER_VIEW, flows.protocols),
+    ...closeRule(featureSet, flows.endOnClose),
   }
   switch (featureSet) {
     case 'iat-size':

@@ -37,7 +37,17 @@ const WORDS = [
   ...(['keys', 'hashes', 'swapped', 'preparedFrom', 'preparedTo', 'warmth', 'makesFlows'] as const),
   ...(['slots', 'mask', 'key0', 'key1', 'lines', 'halfOpen', 'established', 'logs', 'state'] as const),
   ...(['poolFloats', 'poolWords', 'poolNext', 'pool', 'poolChunks', 'maximumEntries'] as const),
-  ...(['keepsTimes', 'keepsSizes', 'early', 'split', 'clock', 'keepsSums', 'sums'] as const),
+  ...([
+    'keepsTimes',
+    'keepsSizes',
+    'early',
+    'split',
+    'clock',
+    'keepsSums',
+    'sums',
+    'closes',
+    'closeDeadline',
+  ] as const),
 ] as const
 type Word = (typeof WORDS)[number]
 /** and doubles. */
@@ -163,6 +173,8 @@ export class PacketPass {
       clock: at(tracker.clockMicros),
       keepsSums: maker.keepsSums === true ? 1 : 0,
       sums: at(cutter.sums),
+      closes: tracker.endsOnClose ? 1 : 0,
+      closeDeadline: at(tracker.closeDeadline),
     }
     for (const [name, value] of Object.entries(values)) this.#words[WORDS.indexOf(name as Word)] = value
     this.#doubles[0] = idleTimeoutMicros

@@ -57,8 +57,9 @@ describe.skipIf(sharedMissing)('the paper’s reading', () => {
 function contractOfSet(featureSet: FlowFeatureSet, changes: Partial<PacketContract> = {}): FlowContract {
   const { iatUnit, ...rules } = contractOf({ packetsPerFlow: 4 })
   if (featureSet === 'flow-summary') {
-    const { idleTimeoutMicros, activeTimeoutMicros } = { ...rules, ...changes }
-    return flowSummaryContract({ idleTimeoutMicros, activeTimeoutMicros })
+    const { idleTimeoutMicros, activeTimeoutMicros, endOnClose } = { ...rules, ...changes }
+    const timeouts = { idleTimeoutMicros, activeTimeoutMicros }
+    return flowSummaryContract(endOnClose === undefined ? timeouts : { ...timeouts, endOnClose })
   }
   const packetsPerFlow = changes.packetsPerFlow ?? 4
   const own = {
@@ -102,6 +103,7 @@ const traffic = fc
     })
   })
 const rules = fc.record({
+  endOnClose: fc.boolean(),
   packetsPerFlow: fc.integer({ min: 2, max: 6 }),
   idleTimeoutMicros: fc.constant(20_000_000),
   activeTimeoutMicros: fc.constantFrom(null, 4_000_000),

@@ -85,7 +85,7 @@ const packet = fc.record({
   bytes: fc.integer({ min: 40, max: 1500 }),
   protocol: fc.constantFrom(6, 6, 6, 6, 17, 17, 1),
   version: fc.constantFrom(4 as const, 4 as const, 6 as const),
-  flags: fc.constantFrom(2, 18, 16, 17, 255),
+  flags: fc.constantFrom(2, 18, 16, 16, 16, 17, 20, 255),
   status: fc.oneof(
     { weight: 20, arbitrary: fc.constant('ok' as const) },
     { weight: 1, arbitrary: fc.constant('not-ip' as const) },
@@ -103,6 +103,7 @@ const contract = fc
   .record({
     packetsPerFlow: fc.integer({ min: 3, max: 9 }),
     mode: fc.constantFrom('split' as const, 'truncate' as const),
+    endOnClose: fc.boolean(),
     durationMicros: fc.constantFrom(1, 1e6, 5.5e6, 1e9),
     active: fc.constantFrom(null, 3_000_000, 25_000_000),
     minimumPackets: fc.constantFrom(2, 3),
@@ -115,8 +116,10 @@ const contract = fc
     ),
   })
   .map((c) => {
+    const { endOnClose } = c
     if (c.featureSet === 'flow-summary') {
-      return flowSummaryContract({ idleTimeoutMicros: 20_000_000, activeTimeoutMicros: c.active })
+      const timeouts = { idleTimeoutMicros: 20_000_000, activeTimeoutMicros: c.active }
+      return flowSummaryContract({ ...timeouts, endOnClose })
     }
     const p = c.packetsPerFlow
     const { iatUnit, ...rules } = contractOf({
@@ -126,6 +129,7 @@ const contract = fc
       truncation: { mode: c.mode, durationMicros: c.durationMicros },
       minimumPackets: c.minimumPackets,
       sizeMeasure: c.sizeMeasure,
+      endOnClose,
     })
     const dimension = { 'iat-size': 2 * p - 1, iat: p - 1, size: p }[c.featureSet]
     const times = c.featureSet === 'size' ? {} : { iatUnit }
@@ -157,12 +161,13 @@ describe('the packet pass', () => {
         const packets = Array.from({ length: 3 * PASS_PACKETS + 77 }, (_, k): Packet => {
           const random = Math.imul(k + 1000 * seed, 0x9e3779b1) >>> 8
           const host = k % 5 === 0 ? k : random % 200
+          const last = random % 37 === 0 ? 20 : random % 11 === 0 ? 17 : 16
           return {
             t: 0.001 * k,
             from: [host, 1 + (random % 2)],
             to: [7, 443],
             version: host % 3 === 0 ? 6 : 4,
-            flags: k % 5 === 0 ? 2 : 16,
+            flags: k % 5 === 0 ? 2 : last,
           }
         })
         const batches = batchesOf(packets, packets.length)

@@ -4,6 +4,7 @@
 import {
   columnLabel,
   contractProtocols,
+  endsOnClose,
   type FlowContract,
   type FlowFeatureSet,
   featureColumns,
@@ -95,5 +96,6 @@ function flowText(contract: FlowContract): string {
   if (contract.protocols !== undefined) parts.push(`of ${protocols}`)
   if (decapsulation === 'inner') parts.push('tunnels opened')
   if (joinFragments) parts.push('fragments joined')
+  if (endsOnClose(contract)) parts.push('TCP flows end when they close')
   return parts.join('; ')
 }

@@ -6,6 +6,7 @@
 import {
   contractProtocols,
   DEFAULT_FLOW_PROTOCOLS,
+  endsOnClose,
   type FlowContract,
   type FlowFeatureSet,
   type FlowKeyRule,
@@ -25,6 +26,7 @@ export interface FlowGathering {
   readonly flowKey: FlowKeyRule
   readonly idleTimeoutMicros: number
   readonly protocols: readonly FlowProtocol[]
+  readonly endOnClose: boolean
   /** Bytes that collected flows may take; the flow library's 1 GiB where it is left out. */
   readonly memoryBytes?: number
 }
@@ -72,7 +74,7 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
 /** Flow summaries are of IP lengths, and nothing but timeouts cuts their flows. */
 function summaryPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
   return {
-    gathering: gatheringFrom(flags, { ...recipe, sizeMeasure: 'ip' }),
+    gathering: gatheringFrom({ endOnClose: true, ...flags }, { ...recipe, sizeMeasure: 'ip' }),
     learning: { featureSet: 'flow-summary', activeTimeoutMicros: activeTimeoutFrom(flags) },
   }
 }
@@ -88,13 +90,15 @@ export function gatheringFrom(
     flowKey: recipe.flowKey,
     idleTimeoutMicros: micros('--idle-timeout', flags.idleTimeout ?? 600),
     protocols: flags.protocols ?? protocols,
+    endOnClose: flags.endOnClose ?? false,
   }
 }
 
 /** That of a contract. */
 export function gatheringOf(contract: FlowContract): FlowGathering {
   const { sizeMeasure, flowKey, idleTimeoutMicros } = contract
-  return { sizeMeasure, flowKey, idleTimeoutMicros, protocols: contractProtocols(contract) }
+  const protocols = contractProtocols(contract)
+  return { sizeMeasure, flowKey, idleTimeoutMicros, protocols, endOnClose: endsOnClose(contract) }
 }
 
 export function activeTimeoutFrom({ activeTimeout }: FlowFlags): number | null {
@@ -112,7 +116,7 @@ function checkRanges({ samplingQuantile, headerPackets }: FlowFlags): void {
 }
 
 /** Idle-gap rules have one way to cut. */
-function refuseOtherCuts({ features, truncation, activeTimeout }: FlowFlags): void {
+function refuseOtherCuts({ features, truncation, activeTimeout, endOnClose }: FlowFlags): void {
   const refused =
     features === 'flow-summary'
       ? '--features flow-summary'
@@ -120,7 +124,9 @@ function refuseOtherCuts({ features, truncation, activeTimeout }: FlowFlags): vo
         ? `--truncation ${truncation}`
         : activeTimeout !== undefined
           ? '--active-timeout'
-          : null
+          : endOnClose === true
+            ? '--end-on-close'
+            : null
   if (refused === null) return
   throw new UsageError(`${refused}: --recipe authors cuts flows at idle gaps; leave one of the two out`)
 }

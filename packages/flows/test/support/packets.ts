@@ -29,6 +29,9 @@ export interface Packet {
   readonly ttl?: number
 }
 
+/** A TCP packet of more bytes carries data. */
+const BARE_BYTES = 60
+
 export function batchesOf(packets: readonly Packet[], size = 64): PacketBatch[] {
   const batches: PacketBatch[] = []
   for (let start = 0; start < packets.length; start += size) {
@@ -43,6 +46,7 @@ export function batchesOf(packets: readonly Packet[], size = 64): PacketBatch[] 
       batch.ipBytes[i] = (packet.bytes ?? 60) - 14
       batch.capturedBytes[i] = Math.min(96, packet.bytes ?? 60)
       batch.tcpFlags[i] = packet.flags ?? 0
+      batch.hasPayload[i] = (packet.protocol ?? 6) === 6 && (packet.bytes ?? 60) > BARE_BYTES ? 1 : 0
       batch.hopLimit[i] = packet.ttl ?? 64
       batch.ipVersion[i] = packet.version ?? 4
       batch.protocol[i] = packet.protocol ?? 6
@@ -105,12 +109,17 @@ export function extract(
   return { records, counters: extractor.finish() }
 }
 
-export function collect(batches: readonly PacketBatch[], contract: Partial<GatheringRules> = {}) {
+export function collect(
+  batches: readonly PacketBatch[],
+  contract: Partial<GatheringRules & Pick<FlowContract, 'featureSet'>> = {},
+) {
+  const endOnClose = contract.endOnClose ?? contract.featureSet === 'flow-summary'
   const collector = createFlowCollector({
     ...(contract.sizeMeasure === undefined ? {} : { sizeMeasure: contract.sizeMeasure }),
     ...(contract.flowKey === undefined ? {} : { flowKey: contract.flowKey }),
     ...(contract.idleTimeoutMicros === undefined ? {} : { idleTimeoutMicros: contract.idleTimeoutMicros }),
     ...(contract.protocols === undefined ? {} : { protocols: contract.protocols }),
+    endOnClose,
   })
   for (const batch of batches) collector.add(batch)
   return collector.finish()
