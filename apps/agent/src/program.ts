@@ -24,6 +24,7 @@ Exit codes: 0 done, 1 an input, a model or an output would not do, 2 the command
   program.addCommand(calibrateCommand())
   program.addCommand(devicesCommand())
   program.addCommand(modelsCommand())
+  program.addCommand(dashboardLinkCommand())
   program.addCommand(doctorCommand())
   for (const command of program.commands) {
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent ${command.name()} --help`))
@@ -113,15 +114,28 @@ Examples:
     )
 }
 
+/** Which agent a command is about, whether it runs or not. */
+function withState(command: Command): Command {
+  return command
+    .option('-c, --config <file>', "the agent's configuration file, which names its state folder")
+    .option('--state <folder>', "the agent's state folder; counts more than that of the configuration")
+}
+
+function dashboardLinkCommand(): Command {
+  return withState(
+    new Command('dashboard-link').description(
+      "print the address of a running agent's dashboard, with the token that signs in",
+    ),
+  ).action(async (options) => (await import('./commands/dashboard-link.js')).dashboardLink(options))
+}
+
 function devicesCommand(): Command {
   const devices = new Command('devices').description(
     "tell of the agent's devices, and say what is to be done with them",
   )
-  const state = ['--state <folder>', "the agent's state folder, whether it runs or not"] as const
   devices
     .command('list')
     .description('print the devices that are known, the last seen first')
-    .requiredOption(...state)
     .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
     .action(async (options) => (await import('./commands/devices.js')).listDevices(options))
   const actions = [
@@ -132,16 +146,14 @@ function devicesCommand(): Command {
     ['forget', 'take devices off the table; one that comes again is new'],
   ] as const
   for (const [action, description] of actions) {
-    const command = devices
-      .command(`${action} [devices...]`)
-      .description(description)
-      .requiredOption(...state)
+    const command = devices.command(`${action} [devices...]`).description(description)
     if (action === 'approve') command.option('--ready', 'all devices that are ready')
     command.action(async (given, options) =>
       (await import('./commands/devices.js')).actOnDevices(action, given, options),
     )
   }
   for (const command of devices.commands) {
+    withState(command)
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent devices ${command.name()} --help`))
   }
   return devices.addHelpText(
@@ -151,7 +163,7 @@ With "devices:" in its configuration an agent learns each device before it watch
 learning, ready (for approval), watching, paused.
 
 Examples:
-  oddflow-agent devices list --state /var/lib/oddflow-agent
+  oddflow-agent devices list -c /etc/oddflow/agent.yaml
   oddflow-agent devices approve --ready --state /var/lib/oddflow-agent
   oddflow-agent devices pause 02:00:5e:10:00:01 --state /var/lib/oddflow-agent
   oddflow-agent devices relearn 02:00:5e:10:00:01 --state /var/lib/oddflow-agent`,
@@ -162,19 +174,17 @@ function modelsCommand(): Command {
   const models = new Command('models').description(
     'tell of the models that the agent makes, and take one back',
   )
-  const state = ['--state <folder>', "the agent's state folder, whether it runs or not"] as const
   models
     .command('list')
     .description('print whose models there are, what was learnt, and what the last training found')
-    .requiredOption(...state)
     .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
     .action(async (options) => (await import('./commands/models.js')).listModels(options))
   models
     .command('rollback <owners...>')
     .description('put the model before the one in force in its place; once more undoes it')
-    .requiredOption(...state)
     .action(async (owners, options) => (await import('./commands/models.js')).rollbackModels(owners, options))
   for (const command of models.commands) {
+    withState(command)
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent models ${command.name()} --help`))
   }
   return models.addHelpText(

@@ -29,6 +29,11 @@ function report(error: unknown): number {
     standardErrorLog.error(error.message)
     return 1
   }
+  const { code = '' } = (error ?? {}) as { code?: unknown }
+  if (code === 'EMFILE' || code === 'ENFILE') {
+    standardErrorLog.error('too many open files; raise the limit (ulimit -n, or LimitNOFILE= of a unit)')
+    return 1
+  }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   process.stderr.write(
     `oddflow-agent: a fault in OddFlow itself; please report it with the command and this text:\n${text}\n`,

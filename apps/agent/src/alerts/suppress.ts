@@ -38,6 +38,10 @@ export interface Suppression {
 
 type Test = (alert: Alert) => boolean
 
+export const PROTOCOLS = ['tcp', 'udp', 'icmp', 'icmpv6', 'sctp'] as const
+export const RULES = ['score', 'one-packet', 'new-device', 'device-flood'] as const
+const FIELDS = ['name', 'device', 'peer', 'protocol', 'port', 'rule', 'days', 'from', 'until']
+
 /** Throws ArgumentError whose field is the place in the list, such as `[0].device`. */
 export function createSuppression(rules: readonly SuppressionRule[]): Suppression {
   const compiled = rules.map((rule, i) => ({ name: rule.name, holds: compile(rule, `[${i}]`) }))
@@ -56,6 +60,7 @@ export function createSuppression(rules: readonly SuppressionRule[]): Suppressio
 function compile(rule: SuppressionRule, place: string): Test {
   const tests: Test[] = []
   const { device, peer, protocol, port, rule: verdictRule } = rule
+  refuseUnknown(rule, place)
   refuseNever(rule, place)
   if (device !== undefined) tests.push(deviceTest(device, `${place}.device`))
   if (peer !== undefined) {
@@ -74,6 +79,24 @@ function compile(rule: SuppressionRule, place: string): Test {
     )
   }
   return (alert) => tests.every((test) => test(alert))
+}
+
+/** What would be a condition that does nothing, or that no alert meets. */
+function refuseUnknown(rule: SuppressionRule, place: string): void {
+  const unknown = Object.keys(rule).find((key) => !FIELDS.includes(key))
+  if (unknown !== undefined) {
+    throw new ArgumentError('no such condition', `${place}.${unknown.slice(0, 40)}`)
+  }
+  for (const [field, known] of [
+    ['protocol', PROTOCOLS],
+    ['rule', RULES],
+  ] as const) {
+    const value: string | undefined = rule[field]
+    if (value !== undefined && !known.some((each) => each === value)) {
+      const message = `expected one of ${known.join(', ')}, found ${JSON.stringify(value.slice(0, 40))}`
+      throw new ArgumentError(message, `${place}.${field}`)
+    }
+  }
 }
 
 /** Conditions that no alert can meet together. */

@@ -102,8 +102,10 @@ export function createTemporarySuppressions(
   }
 }
 
+/** Throws ArgumentError. */
 function keep(rule: TemporaryRule): Kept {
-  return { rule, suppression: createSuppression([rule]) }
+  const { endsMicros: _, ...conditions } = rule
+  return { rule, suppression: createSuppression([conditions]) }
 }
 
 /** What came from outside as a rule; throws ArgumentError that names the field. */
@@ -146,7 +148,7 @@ export async function readTemporaryRules(
   const rules = (await readStateOrSetAside(files, pathIn(folder), decodeRules, log)) ?? []
   const sound = rules.filter((rule) => {
     try {
-      createSuppression([rule])
+      keep(rule)
       return typeof rule.name === 'string' && Number.isFinite(rule.endsMicros)
     } catch {
       return false

@@ -7,7 +7,7 @@
 import { binomialInterval } from '@oddflow/detectors'
 import { fileError, jsonLine, printable, UsageError } from '@oddflow/program'
 import { askDevices, askToAct } from '../devices/control-socket.js'
-import type { Device } from '../devices/device.js'
+import { type Device, recentNovelShare } from '../devices/device.js'
 import { type ActionResult, actKept } from '../devices/device-actions.js'
 import { createDeviceTable, type DeviceAction } from '../devices/device-table.js'
 import { readKnownDevices, writeKnownDevices } from '../devices/device-watch.js'
@@ -17,17 +17,16 @@ import { promiseText, proofText, refusedText } from '../page/model-text.js'
 import { DEFAULT_DEVICES } from '../settings.js'
 import { EVERYONE } from '../training/model-owner.js'
 import type { OwnerReport } from '../training/model-reports.js'
-import { checkStateFolder } from './check-state-folder.js'
 import { keptReports } from './models.js'
 import { printTable } from './print-table.js'
+import { type StateOptions, stateOf } from './state-of.js'
 
-export interface ListOptions {
-  readonly state: string
+export interface ListOptions extends StateOptions {
   readonly format: 'text' | 'json'
 }
 
-export async function listDevices({ state, format }: ListOptions): Promise<void> {
-  const { devices, isRunning } = await knownDevices(state)
+export async function listDevices({ format, ...options }: ListOptions): Promise<void> {
+  const { devices, isRunning } = await knownDevices(await stateOf(options))
   devices.sort((a, b) => b.lastSeenMicros - a.lastSeenMicros || (a.key < b.key ? -1 : 1))
   if (format === 'json') {
     for (const device of devices) process.stdout.write(`${jsonLine(device)}\n`)
@@ -40,7 +39,7 @@ export async function listDevices({ state, format }: ListOptions): Promise<void>
     device.vendor ?? '',
     device.state,
     String(device.flows),
-    `${(100 * device.novelShare).toFixed(1)} %`,
+    device.novelShare === null ? '-' : `${(100 * device.novelShare).toFixed(1)} %`,
     achievedText(device),
     `${((device.lastSeenMicros - device.firstSeenMicros) / 3_600_000_000).toFixed(1)} h`,
     new Date(device.lastSeenMicros / 1000).toISOString().slice(0, 19),
@@ -88,8 +87,7 @@ function modelText({ model, state }: ListedDevice): string {
   return [...texts, refusedText(model)].filter((text) => text !== '').join('; ')
 }
 
-export interface ActOptions {
-  readonly state: string
+export interface ActOptions extends StateOptions {
   /** All that are ready. */
   readonly ready?: boolean
 }
@@ -97,9 +95,9 @@ export interface ActOptions {
 export async function actOnDevices(
   action: DeviceAction,
   given: readonly string[],
-  { state, ready }: ActOptions,
+  { ready, ...options }: ActOptions,
 ): Promise<void> {
-  await checkStateFolder(state)
+  const state = await stateOf(options)
   const devices =
     ready === true
       ? (await knownDevices(state)).devices.filter((device) => device.state === 'ready').map(({ key }) => key)
@@ -128,7 +126,9 @@ const DONE: Record<DeviceAction, string> = {
 }
 
 /** As a running agent tells of it. */
-interface ListedDevice extends Device {
+interface ListedDevice extends Omit<Device, 'novelShare'> {
+  /** Of its recent flows; null before the first. */
+  readonly novelShare: number | null
   /** What its model is of; null or absent where there is none. */
   readonly model?: OwnerReport | null
 }
@@ -139,17 +139,20 @@ interface KnownDevices {
 }
 
 async function knownDevices(state: string): Promise<KnownDevices> {
-  await checkStateFolder(state)
   const told = await askDevices(state)
-  if (told !== null) return { devices: told, isRunning: true }
+  if (told !== null) return { devices: told.map(listed), isRunning: true }
   const known = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
   const models = new Map((await keptReports(state)).map((of) => [of.owner, of]))
   // which group a device is of stands in the configuration alone
   const devices = known.map((device) => ({
-    ...device,
+    ...listed(device),
     model: models.get(device.key) ?? models.get(EVERYONE) ?? null,
   }))
   return { devices, isRunning: false }
+}
+
+function listed(device: Device): ListedDevice {
+  return { ...device, novelShare: recentNovelShare(device) }
 }
 
 async function actOnKept(

@@ -14,8 +14,8 @@ import type { ModelsPer } from '../training/model-owner.js'
 import { ownerFileName } from '../training/model-owner.js'
 import type { OwnerReport } from '../training/model-reports.js'
 import { createModelStore, type KeptModel, type ModelStore } from '../training/model-store.js'
-import { checkStateFolder } from './check-state-folder.js'
 import { printTable } from './print-table.js'
+import { type StateOptions, stateOf } from './state-of.js'
 
 /** Of a state folder in which no agent is at work. */
 export async function keptReports(state: string): Promise<OwnerReport[]> {
@@ -26,13 +26,10 @@ export async function keptReports(state: string): Promise<OwnerReport[]> {
 }
 
 export async function listModels({
-  state,
   format,
-}: {
-  readonly state: string
-  readonly format: 'text' | 'json'
-}): Promise<void> {
-  await checkStateFolder(state)
+  ...options
+}: StateOptions & { readonly format: 'text' | 'json' }): Promise<void> {
+  const state = await stateOf(options)
   const answer = (await askFurther(state, '/models')) as { owners: OwnerReport[] } | null
   const owners = answer?.owners ?? (await keptReports(state))
   owners.sort((a, b) => (a.owner < b.owner ? -1 : 1))
@@ -76,11 +73,8 @@ function percentText(share: number | null): string {
   return share === null ? '-' : `${(100 * share).toFixed(1)} %`
 }
 
-export async function rollbackModels(
-  given: readonly string[],
-  { state }: { readonly state: string },
-): Promise<void> {
-  await checkStateFolder(state)
+export async function rollbackModels(given: readonly string[], options: StateOptions): Promise<void> {
+  const state = await stateOf(options)
   const names = given.map((owner) => owner.toLowerCase())
   const answer = (await askFurther(state, '/models', { rollback: names })) as {
     results: { owner: string; refused: string | null }[]

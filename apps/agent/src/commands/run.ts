@@ -3,7 +3,7 @@ import { jsonLine } from '@oddflow/program'
 import { readCalibrationFile } from '../budget/calibration-file.js'
 import { systemClock } from '../clock.js'
 import type { RunOptions } from '../config/given.js'
-import { checkFileWritable, checkFolderWritable } from '../files/check-writable.js'
+import { checkFileWritable, checkFolderWritable, isPipe } from '../files/check-writable.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import { checkOutputFiles } from '../outputs/output-files.js'
@@ -66,6 +66,8 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
 
 /** What a run would open beside the models. Rejects with an error that names the file. */
 async function checkFiles({ eve, state, evidence, outputs }: Settings): Promise<void> {
+  // whether somebody reads it cannot be asked without ending what is read
+  if (await isPipe(eve)) standardErrorLog.warn(`${eve}: is a pipe; alerts wait until something reads it`)
   await checkFileWritable(eve)
   for (const folder of [state, evidence?.directory ?? null]) {
     if (folder !== null) await checkFolderWritable(folder)

@@ -39,7 +39,9 @@ export function readConfig(file: string): ReadConfig {
   }
 }
 
-export function parseConfig(text: string): ReadConfig {
+export function parseConfig(given: string): ReadConfig {
+  // a bare hyphen begins a list in YAML, and here means standard input
+  const text = given.replace(/^(read:[ \t]+)-(?=[ \t]*(#.*)?\r?$)/m, "$1'-'")
   const excess = findExcess(text)
   if (excess !== null) {
     const place = placeIn(text, excess.offset)
@@ -53,10 +55,10 @@ export function parseConfig(text: string): ReadConfig {
   }
   const placeOf = (path: readonly (string | number)[]) => at(offsetOf(document, path))
   const refused = (complaints: ConfigComplaint[]): ReadConfig => ({ config: null, complaints, placeOf })
-  if (document.errors.length > 0) {
-    return refused(
-      document.errors.map(({ pos, message }) => ({ ...at(pos[0]), message: firstLine(message) })),
-    )
+  // a warning is a tag or a key that the file's writer meant otherwise
+  const faults = [...document.errors, ...document.warnings]
+  if (faults.length > 0) {
+    return refused(faults.map(({ pos, message }) => ({ ...at(pos[0]), message: firstLine(message) })))
   }
   const repeated = repeatedKeys(document)
   if (repeated.length > 0) return refused(repeated.map((offset) => ({ ...at(offset), message: REPEATED })))

@@ -5,7 +5,7 @@
  * What depends on other keys or on the machine is checked behind it, in settings-from.ts.
  */
 import * as v from 'valibot'
-import { DAYS } from '../alerts/suppress.js'
+import { DAYS, PROTOCOLS, RULES } from '../alerts/suppress.js'
 import { FACILITIES } from '../settings.js'
 
 const path = (what: string) => v.pipe(v.string(), v.minLength(1), v.maxLength(4096), v.description(what))
@@ -21,9 +21,9 @@ const suppression = v.strictObject({
   name: text('What the rule is counted under; every rule has its own.'),
   device: v.optional(text('A MAC address, an address or a network.')),
   peer: v.optional(text('The other end: an address or a network.')),
-  protocol: v.optional(v.picklist(['tcp', 'udp', 'icmp', 'icmpv6', 'sctp'])),
+  protocol: v.optional(v.picklist(PROTOCOLS)),
   port: v.optional(whole(0, 65_535, "The service's port: the lower of the two.")),
-  rule: v.optional(v.picklist(['score', 'one-packet', 'new-device', 'device-flood'])),
+  rule: v.optional(v.picklist(RULES)),
   days: v.optional(v.pipe(v.array(v.picklist(DAYS)), v.minLength(1), v.maxLength(7))),
   from: v.optional(time('Time of day, HH:MM, of the machine; with until.')),
   until: v.optional(time('Time of day, HH:MM, of the machine; with from.')),

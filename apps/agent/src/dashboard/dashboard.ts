@@ -19,6 +19,7 @@ import { ArgumentError } from '@oddflow/core'
 import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
 import type { Clock } from '../clock.js'
 import { ControlError, readBody, statusOf } from '../devices/control-socket.js'
+import { recentNovelShare } from '../devices/device.js'
 import type { DeviceTable } from '../devices/device-table.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
@@ -27,10 +28,10 @@ import type { AlertFeed } from './alert-feed.js'
 import { readPageFiles } from './page-files.js'
 import { isOwnHost, isOwnOrigin } from './same-site.js'
 import type { ScoreHistory } from './score-history.js'
-import { createSessions, SESSION_SECONDS } from './sessions.js'
+import { SESSION_SECONDS, type Sessions } from './sessions.js'
 
 export interface DashboardOptions {
-  readonly token: string
+  readonly sessions: Sessions
   /** By which the machine may be called in a browser, beside its addresses and localhost. */
   readonly hosts: readonly string[]
   readonly clock: Clock
@@ -72,9 +73,8 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 }
 
 export function createDashboard(options: DashboardOptions): Dashboard {
-  const { clock, feed, suppressions, devices, models } = options
+  const { clock, feed, sessions, suppressions, devices, models } = options
   const pages = readPageFiles()
-  const sessions = createSessions(options.token, clock)
   const startedMicros = clock.wallMicros()
 
   const send = (
@@ -92,12 +92,8 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     text: string,
     headers: Readonly<Record<string, string>> = {},
   ): void => send(response, status, text, { 'content-type': 'application/json; charset=utf-8', ...headers })
-  const refuse = (
-    response: ServerResponse,
-    status: number,
-    error: string,
-    headers: Readonly<Record<string, string>> = {},
-  ): void => json(response, status, JSON.stringify({ error }), headers)
+  const refuse = (response: ServerResponse, status: number, error: string): void =>
+    json(response, status, JSON.stringify({ error }))
 
   const stateText = (after: number): string => {
     const { counters, ...rest } = options.snapshot()
@@ -145,30 +141,29 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   ): void => {
     const { method = 'GET', headers } = request
     const isReading = method === 'GET' || method === 'HEAD'
-    const address = request.socket.remoteAddress ?? ''
     const shown = /^Bearer (\S{1,256})$/.exec(headers.authorization ?? '')?.[1] ?? null
     const { origin } = headers
     if (origin === undefined ? !isReading && shown === null : !isOwnOrigin(origin, headers.host)) {
       refuse(response, 403, 'the request is another page’s')
       return
     }
-    if (shown !== null && sessions.isShutOut(address)) {
-      refuse(response, 429, 'too many wrong tokens; wait for a minute', { 'retry-after': '60' })
-      return
-    }
     const port = request.socket.localPort ?? 0
     const cookieOf = (value: string, seconds: number): Record<string, string> => ({
       'set-cookie': `${COOKIE}-${port}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict`,
     })
-    const session = shown === null ? null : sessions.signIn(shown, address)
-    if (session === null && !sessions.isSignedIn(cookieIn(headers.cookie, `${COOKIE}-${port}`))) {
+    const session = shown === null ? null : sessions.signIn(shown)
+    const cookie = cookieIn(headers.cookie, `${COOKIE}-${port}`)
+    if (session === null && !sessions.isSignedIn(cookie)) {
       refuse(response, 401, shown === null ? 'sign in with the token' : 'that is not the token')
       return
     }
     if (path === '/api/session' && method === 'POST' && session !== null) {
       json(response, 200, '{}', cookieOf(session, SESSION_SECONDS))
     } else if (path === '/api/session' && method === 'DELETE') {
-      json(response, 200, '{}', cookieOf('', 0))
+      sessions.signOut(cookie).then(
+        () => json(response, 200, '{}', cookieOf('', 0)),
+        (error: unknown) => refuse(response, statusOf(error), messageOf(error)),
+      )
     } else if (path === '/api/state' && isReading) {
       const after = Number(new URLSearchParams(query).get('after') ?? 0)
       json(response, 200, stateText(Number.isSafeInteger(after) && after >= 0 ? after : 0))
@@ -219,9 +214,11 @@ function shownDevices(
   const all = [...table.all()].sort(
     (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
   )
-  const shown = all
-    .slice(0, MAXIMUM_DEVICES)
-    .map((device) => ({ ...device, model: models?.ownerReport(device.key) ?? null }))
+  const shown = all.slice(0, MAXIMUM_DEVICES).map((device) => ({
+    ...device,
+    novelShare: recentNovelShare(device),
+    model: models?.ownerReport(device.key) ?? null,
+  }))
   return { total: all.length, shown }
 }
 

@@ -1,64 +1,76 @@
 /**
- * Sessions: a browser that has shown the token gets a cookie, and others are refused, the more often the slower.
+ * Sessions: a browser that has shown the token gets a cookie, and others are refused.
  *
- * The cookie is the time at which it ends and a keyed hash (HMAC-SHA-256) of that under the token: nothing has to be
- * remembered, a restart signs nobody out, and a new token signs out all. All comparisons take the same time
- * whatever is wrong. Wrong tokens count by address, and beyond ATTEMPTS a minute that address is not listened to;
- * cookies that are right count all the same, so that nobody can lock out who has signed in.
+ * The cookie is the time at which it ends, a random id, and a keyed hash (HMAC-SHA-256) of both under the token: a restart
+ * signs nobody out, and a new token signs out all. Sessions that were signed out are remembered until their
+ * end. All comparisons take the same time whatever is wrong.
+ *
+ * Wrong tokens lock nobody out: the token has 256 random bits, so guesses are hopeless, and a lock would only serve those
+ * who want to keep the owner out.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../clock.js'
+
+/** A session that was signed out before its end. */
+export interface EndedSession {
+  readonly id: string
+  readonly endsSeconds: number
+}
 
 export interface Sessions {
   /** The value of a cookie for who shows the token; null where it is another. */
-  signIn(token: string, address: string): string | null
+  signIn(token: string): string | null
   isSignedIn(cookie: string): boolean
-  /** Whether so many attempts of the address have failed that no more are listened to. */
-  isShutOut(address: string): boolean
+  /** From now on the cookie is worth nothing. Resolves when that is kept. */
+  signOut(cookie: string): Promise<void>
 }
 
 export const SESSION_SECONDS = 7 * 86_400
-const ATTEMPTS = 10
-const WINDOW_MILLIS = 60_000
-/** Addresses that are remembered; when there are more they count together. */
-const MAXIMUM_ADDRESSES = 256
+/** Only who is signed in can add one. The first to end go first. */
+const MAXIMUM_ENDED = 1000
+const COOKIE = /^(\d{1,12})\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/
 
-export function createSessions(token: string, clock: Clock): Sessions {
+/**
+ * @param known - sessions that were signed out in earlier runs.
+ * @param write - keeps those that were signed out.
+ */
+export function createSessions(
+  token: string,
+  clock: Clock,
+  known: readonly EndedSession[],
+  write: (ended: readonly EndedSession[]) => Promise<void>,
+): Sessions {
   const mark = (text: string): Buffer => createHmac('sha256', token).update(text).digest()
   const isSame = (a: string, b: string): boolean => timingSafeEqual(mark(a), mark(b))
-  let failures = new Map<string, number>()
-  let windowMillis = Number.NEGATIVE_INFINITY
+  let ended = [...known]
 
-  const keyOf = (address: string): string =>
-    failures.has(address) || failures.size < MAXIMUM_ADDRESSES ? address : 'others'
-  const renew = (): void => {
-    const now = clock.monotonicMillis()
-    if (now - windowMillis < WINDOW_MILLIS) return
-    windowMillis = now
-    failures = new Map()
+  const sessionOf = (cookie: string): EndedSession | null => {
+    const match = COOKIE.exec(cookie)
+    if (match === null) return null
+    const [, ends, id, shown] = match
+    const isMarked = isSame(shown, mark(`session ${ends} ${id}`).toString('base64url'))
+    return isMarked && Number(ends) * 1e6 > clock.wallMicros() ? { id, endsSeconds: Number(ends) } : null
   }
-  const isShutOut = (address: string): boolean => {
-    renew()
-    return (failures.get(keyOf(address)) ?? 0) >= ATTEMPTS
-  }
+  const isEnded = (id: string): boolean => ended.some((each) => each.id === id)
   return {
-    isShutOut,
-    signIn(shown, address) {
-      if (isShutOut(address)) return null
-      if (!isSame(shown, token)) {
-        const key = keyOf(address)
-        failures.set(key, (failures.get(key) ?? 0) + 1)
-        return null
-      }
-      const ends = String(Math.floor(clock.wallMicros() / 1e6) + SESSION_SECONDS)
-      return `${ends}.${mark(`session ${ends}`).toString('base64url')}`
+    signIn(shown) {
+      if (!isSame(shown, token)) return null
+      const ends = Math.floor(clock.wallMicros() / 1e6) + SESSION_SECONDS
+      const id = randomBytes(16).toString('base64url')
+      return `${ends}.${id}.${mark(`session ${ends} ${id}`).toString('base64url')}`
     },
     isSignedIn(cookie) {
-      const match = /^(\d{1,12})\.([A-Za-z0-9_-]{43})$/.exec(cookie)
-      if (match === null) return false
-      const [, ends, shown] = match
-      const isMarked = isSame(shown, mark(`session ${ends}`).toString('base64url'))
-      return isMarked && Number(ends) * 1e6 > clock.wallMicros()
+      const session = sessionOf(cookie)
+      return session !== null && !isEnded(session.id)
+    },
+    async signOut(cookie) {
+      const session = sessionOf(cookie)
+      if (session === null || isEnded(session.id)) return
+      ended = [...ended, session]
+        .filter(({ endsSeconds }) => endsSeconds * 1e6 > clock.wallMicros())
+        .sort((a, b) => a.endsSeconds - b.endsSeconds)
+        .slice(-MAXIMUM_ENDED)
+      await write(ended)
     },
   }
 }

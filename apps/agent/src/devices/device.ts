@@ -80,6 +80,13 @@ export function noteVerdict(device: Device, novel: boolean, isScored: boolean): 
   device.novelShare += ((novel ? 1 : 0) - device.novelShare) / SHARE_VERDICTS
 }
 
+/** The share of recent flows that was novel, without the 1 that `novelShare` begins at; null before the first. */
+export function recentNovelShare({ flows, novelShare }: Device): number | null {
+  if (flows === 0) return null
+  const rest = (1 - 1 / SHARE_VERDICTS) ** flows
+  return Math.min(1, Math.max(0, (novelShare - rest) / (1 - rest)))
+}
+
 /** @param isProven - whether a model of its own keeps its promise on it; null where the share of novel flows decides. */
 export function isReady(
   device: Device,

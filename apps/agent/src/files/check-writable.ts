@@ -20,6 +20,10 @@ export async function checkFileWritable(path: string): Promise<void> {
   }
 }
 
+export async function isPipe(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null))?.isFIFO() === true
+}
+
 /** Rejects with FileError where the folder, or the nearest above it that is there, may not be written to. */
 export async function checkFolderWritable(path: string): Promise<void> {
   try {

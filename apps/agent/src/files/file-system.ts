@@ -8,6 +8,7 @@
  */
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 import { FileError, fileError } from '@oddflow/program'
 
 export interface OpenFile {
@@ -44,6 +45,9 @@ const FLAGS: Record<'read' | 'read-write', number> = {
 }
 /** Of a file that `read` reads whole; models and rows of one owner are the longest. */
 const MAXIMUM_WHOLE_BYTES = 268_435_456
+/** How long a full pipe is waited for, and between two looks. */
+const FULL_MILLIS = 5000
+const FULL_PAUSE_MILLIS = 20
 
 /** Rejects with the error of node:fs where there is none, else with FileError where it is none to be read. */
 async function openRegular(path: string, mode: 'read' | 'read-write'): Promise<FileHandle> {
@@ -63,10 +67,36 @@ async function openRegular(path: string, mode: 'read' | 'read-write'): Promise<F
   }
 }
 
-/** To be written to: a new file, or the end of one, of a pipe or of a terminal, which cannot be opened for reading too. */
+/**
+ * To be written to: a new file, or the end of one, of a pipe or of a terminal, which cannot be opened for reading too. A pipe
+ * that nobody reads is a FileError, since its opening would be waited for, and no signal ends that.
+ */
 async function openToWrite(path: string, mode: 'create' | 'append'): Promise<FileHandle> {
   if (mode === 'create') return open(path, 'wx+', 0o600)
-  return open(path, (await nodeFileSystem.isRegular(path)) === false ? 'a' : 'a+', 0o640)
+  if ((await nodeFileSystem.isRegular(path)) !== false) return open(path, 'a+', 0o640)
+  try {
+    return await open(path, constants.O_WRONLY | constants.O_APPEND | constants.O_NONBLOCK)
+  } catch (error) {
+    if (!hasCode(error, 'ENXIO')) throw error
+    throw new FileError('file.no-reader', `${path}: is a pipe that nobody reads; start its reader`)
+  }
+}
+
+/** A pipe that is full takes no more for now. Rejects with EAGAIN where that lasts. */
+async function writeSome(
+  handle: FileHandle,
+  bytes: Uint8Array,
+  from: number,
+  at: number | null,
+): Promise<number> {
+  for (let waited = 0; ; waited += FULL_PAUSE_MILLIS) {
+    try {
+      return (await handle.write(bytes, from, bytes.length - from, at)).bytesWritten
+    } catch (error) {
+      if (!hasCode(error, 'EAGAIN') || waited >= FULL_MILLIS) throw error
+      await pause(FULL_PAUSE_MILLIS)
+    }
+  }
 }
 
 export const nodeFileSystem: FileSystem = {
@@ -77,7 +107,7 @@ export const nodeFileSystem: FileSystem = {
       async write(bytes, position) {
         for (let done = 0; done < bytes.length; ) {
           const at = mode === 'append' ? null : position + done
-          done += (await handle.write(bytes, done, bytes.length - done, at)).bytesWritten
+          done += await writeSome(handle, bytes, done, at)
         }
       },
       async read(position, length) {

@@ -3,11 +3,14 @@
  * such files.
  *
  * The file is there from the start, alerts or none. It is only ever added to, and flushed before an alert counts
- * as delivered. A line that a kill or a full disk cut off is taken away before the next is written, so every
- * line is whole. `reopen` follows a file that was renamed by log rotation. A pipe or a terminal is written to
- * as it is.
+ * as delivered. A line that a full disk cut off is taken away at once, and one that a kill cut off before the next is
+ * written, so every line is whole. `reopen` follows a file that was renamed by log rotation.
+ *
+ * A pipe or a terminal is written to as it is. One that nobody reads is waited for: its alerts stay in the log. A line that was
+ * cut off in a pipe is ended there, and comes again.
  */
-import type { FileSystem, OpenFile } from '../files/file-system.js'
+import { FileError } from '@oddflow/program'
+import { type FileSystem, hasCode, type OpenFile } from '../files/file-system.js'
 import type { AlertBatch } from '../spool/alert-log.js'
 import type { Output } from './output.js'
 
@@ -19,11 +22,24 @@ const LINE_FEED = 10
 /** A cut-off line is shorter than the longest alert. */
 const TAIL_BYTES = 131_072
 
-/** Rejects with the error of the file system when the file cannot be opened. */
-export async function openEveFile(files: FileSystem, path: string): Promise<EveFile> {
+/**
+ * Rejects with the error of the file system when the file cannot be opened.
+ * @param onNoReader - called where it is a pipe that nobody reads yet.
+ */
+export async function openEveFile(
+  files: FileSystem,
+  path: string,
+  onNoReader: (error: FileError) => void = () => undefined,
+): Promise<EveFile> {
   const isRegular = async (): Promise<boolean> => (await files.isRegular(path)) !== false
   let cuttable = await isRegular()
-  let file: OpenFile | null = await files.open(path, 'append')
+  let file: OpenFile | null = await files.open(path, 'append').catch((error: unknown) => {
+    if (!(error instanceof FileError && error.code === 'file.no-reader')) throw error
+    onNoReader(error)
+    return null
+  })
+  /** A pipe was left in the midst of a line. */
+  let isTorn = false
   let isWhole = !cuttable
   let isStale = false
 
@@ -51,12 +67,21 @@ export async function openEveFile(files: FileSystem, path: string): Promise<EveF
     target: path,
     async deliver({ lines }: AlertBatch) {
       const target = await current()
-      const bytes = joinLines(lines)
       try {
-        await target.write(bytes, 0)
+        if (isTorn) await target.write(Uint8Array.of(LINE_FEED), 0)
+        isTorn = false
+        await target.write(joinLines(lines), 0)
         if (cuttable) await target.sync()
       } catch (error) {
-        isWhole = !cuttable
+        if (cuttable) {
+          isWhole = await cutTornLine(target).then(
+            () => true,
+            () => false,
+          )
+        } else if (hasCode(error, 'EPIPE')) {
+          // another reader may come
+          isStale = true
+        } else isTorn = true
         throw error
       }
     },

@@ -47,7 +47,8 @@ export interface Device {
   readonly state: 'learning' | 'ready' | 'watching' | 'paused'
   readonly lastSeenMicros: number
   readonly flows: number
-  readonly novelShare: number
+  /** Of its recent flows; null before the first. */
+  readonly novelShare: number | null
   /** null where models are not made here, or nothing is known of its own. */
   readonly model: OwnModel | null
 }

@@ -104,7 +104,7 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
   setText(row.detail, details.filter((detail) => detail !== '').join(', '))
   setText(row.flows, numberText(device.flows))
   setText(row.model, modelText(model))
-  setText(row.share, `${numberText(Math.round(1000 * device.novelShare) / 10)} %`)
+  setText(row.share, shareText(device.novelShare))
   setText(row.seen, timeOf(device.lastSeenMicros))
   const back = model !== null && model.previous !== null ? model.owner : ''
   const buttons = `${state} ${back} ${name}`
@@ -171,18 +171,22 @@ function modelText(model: OwnModel | null): string {
   return [...texts, refusedText(model)].filter((text) => text !== '').join('; ')
 }
 
+function shareText(share: number | null): string {
+  return share === null ? '–' : `${numberText(Math.round(1000 * share) / 10)} %`
+}
+
 /** The second step of approving a device that is not ready: what one takes upon oneself. */
 function askToApprove(device: Device, approve: () => Promise<void>): void {
   const { key, model, novelShare } = device
   const name = device.name?.name ?? key
   setText(byId('approve-title'), `${name} is not ready`)
   setText(byId('approve-reason'), notReadyText(device))
-  const share = `${numberText(Math.round(1000 * novelShare) / 10)} %`
+  const share = novelShare === null ? 'an unknown share' : `about ${shareText(novelShare)}`
   setText(
     byId('approve-notice'),
     model !== null && model.model === null
       ? 'It has no model of its own yet, and learning ends: it is judged by the model given for all, where there is one, else by nobody until it is told to learn anew (oddflow-agent devices relearn).'
-      : `If it goes on as lately, about ${share} of its flows are novel, and each of them may be an alert. Learning ends.`,
+      : `If it goes on as lately, ${share} of its flows are novel, and each of them may be an alert. Learning ends.`,
   )
   approveAsked = approve
   byId<HTMLDialogElement>('approve').showModal()

@@ -1,6 +1,6 @@
 /** The devices that are known, opened from the settings, and what is told of them. */
 import { fileError } from '@oddflow/program'
-import type { ControlAnswers } from '../devices/control-socket.js'
+import type { ControlAnswers, FurtherRoutes } from '../devices/control-socket.js'
 import type { Device } from '../devices/device.js'
 import {
   createDeviceWatch,
@@ -67,10 +67,16 @@ export async function openVendors(
 }
 
 /** What a running agent tells by its control socket, and does. */
-export function controlAnswers(devices: DeviceWatch | null, models: ModelRoom | null): ControlAnswers {
-  if (devices === null) return { devices }
+export function controlAnswers(
+  devices: DeviceWatch | null,
+  models: ModelRoom | null,
+  /** To the dashboard; null where there is none. */
+  link: string | null,
+): ControlAnswers {
+  const further: FurtherRoutes = link === null ? {} : { '/dashboard': async () => ({ link }) }
+  if (devices === null) return { devices, further }
   const { table, word } = devices
-  if (models === null) return { devices: { table, word } }
+  if (models === null) return { devices: { table, word }, further }
   const describe = (key: string): object => ({ model: models.ownerReport(key) })
-  return { devices: { table, word, describe }, further: modelRoutes(models) }
+  return { devices: { table, word, describe }, further: { ...further, ...modelRoutes(models) } }
 }

@@ -2,7 +2,6 @@
 import { hostname } from 'node:os'
 import { fileError } from '@oddflow/program'
 import type { ControlSocket } from '../devices/control-socket.js'
-import type { FileSystem } from '../files/file-system.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
 import type { Output } from '../outputs/output.js'
@@ -52,9 +51,12 @@ export async function openLog(
   }
 }
 
-export async function openEve(files: FileSystem, path: string): Promise<EveFile> {
+export async function openEve(
+  { files, log }: Pick<AgentEnvironment, 'files' | 'log'>,
+  path: string,
+): Promise<EveFile> {
   try {
-    return await openEveFile(files, path)
+    return await openEveFile(files, path, ({ message }) => log.warn(`${message}; alerts wait until then`))
   } catch (error) {
     throw fileError('write', path, error)
   }

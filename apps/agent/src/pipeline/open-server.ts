@@ -57,7 +57,13 @@ export async function openDashboardRecords(
   }
 }
 
-/** null where nobody listens. */
+export interface OpenServer {
+  /** null where nobody listens. */
+  readonly server: AgentServer | null
+  /** To the dashboard, with its token; null where there is none. */
+  readonly link: string | null
+}
+
 export async function openServer(
   settings: Settings,
   environment: AgentEnvironment,
@@ -65,9 +71,9 @@ export async function openServer(
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
   models: ModelRoom | null,
-): Promise<AgentServer | null> {
+): Promise<OpenServer> {
   const { listen } = settings
-  if (listen === null) return null
+  if (listen === null) return { server: null, link: null }
   const [{ healthOf }, { createMetrics }, { startServer }] = await Promise.all([
     import('../metrics/health.js'),
     import('../metrics/metrics.js'),
@@ -83,11 +89,13 @@ export async function openServer(
     page?.answer,
   )
   environment.log.info(`metrics at http://${server.address}/metrics`)
-  if (page !== null) environment.log.info(`dashboard at http://${server.address}/${page.invitation}`)
-  return server
+  if (page === null) return { server, link: null }
+  const link = `http://${server.address.replace(/^(0\.0\.0\.0|\[::\])/, 'localhost')}/`
+  environment.log.info(`dashboard at ${link}; "oddflow-agent dashboard-link" prints the link that signs in`)
+  return { server, link: `${link}#token=${page.token}` }
 }
 
-/** The dashboard, and what is told with its address: of a new token the token, once, else where it is kept. */
+/** The dashboard and its token. */
 async function openDashboard(
   { dashboard, state }: Settings,
   { files, clock, log }: AgentEnvironment,
@@ -95,19 +103,31 @@ async function openDashboard(
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
   room: ModelRoom | null,
-): Promise<{ answer: Dashboard; invitation: string } | null> {
+): Promise<{ answer: Dashboard; token: string } | null> {
   if (dashboard === null || state === null || records === null) return null
-  const [{ openToken }, { createDashboard }] = await Promise.all([
+  const [{ openToken, writeToken }, { createSessions }, { createDashboard }] = await Promise.all([
     import('../dashboard/token.js'),
+    import('../dashboard/sessions.js'),
     import('../dashboard/dashboard.js'),
   ])
-  const { token, file, isNew } = await openToken(files, state, log).catch((error: unknown) => {
+  const { token, ended } = await openToken(files, state, log).catch((error: unknown) => {
     throw fileError('write', state, error)
   })
   const models =
     room === null ? null : { ownerReport: room.ownerReport, change: modelRoutes(room)['/models'] }
-  return {
-    answer: createDashboard({ token, hosts: dashboard.hosts, clock, snapshot, devices, models, ...records }),
-    invitation: isNew ? `#token=${token} (told this once; it is kept in ${file})` : ` (token in ${file})`,
-  }
+  const sessions = createSessions(token, clock, ended, (all) =>
+    writeToken(files, state, { token, ended: all }).catch((error: unknown) => {
+      throw fileError('write', state, error)
+    }),
+  )
+  const answer = createDashboard({
+    sessions,
+    hosts: dashboard.hosts,
+    clock,
+    snapshot,
+    devices,
+    models,
+    ...records,
+  })
+  return { answer, token }
 }

@@ -83,7 +83,7 @@ async function runWith(
   } = await openModels(settings, environment, given, thresholds, known)
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
-  const eve = await openEve(environment.files, settings.eve)
+  const eve = await openEve(environment, settings.eve)
   const packets: PacketTotals = { framesRead: 0, droppedKernel: 0 }
   const lostPackets = (): number => input.kernelDrops() + watcher.counts.shed
   const losses = createLossHistory()
@@ -171,14 +171,14 @@ async function runWith(
     model: forAnnouncements.model,
     version: VERSION,
   })
-  const server = await openServer(settings, environment, snapshot, records, devices, models).catch(
+  const { server, link } = await openServer(settings, environment, snapshot, records, devices, models).catch(
     async (error: unknown) => {
       for (const each of deliveries) await each.stop()
       await alertLog.close()
       throw error
     },
   )
-  control?.serve(controlAnswers(devices, models))
+  control?.serve(controlAnswers(devices, models, link))
   const room = async (): Promise<void> => {
     if (!input.waits) return
     while (isWorthWaiting(alertLog, deliveries, memory.queueBytes / 4) && !stop.aborted) await clock.sleep(2)

@@ -76,7 +76,10 @@ describe('refusals name the place and what was expected', () => {
     [{ peer: '192.0.2.0/24/1' }, '[0].peer', /an address or a network/],
     [{ from: '02:00' }, '[0]', /both from and until/],
     [{ from: '25:00', until: '02:00' }, '[0].from', /time of day/],
-  ])('%j', (rule, field, says) => {
+    [{ port: 1, colour: 'red' }, '[0].colour', /no such condition/],
+    [{ rule: 'scores' }, '[0].rule', /one of score, one-packet, .* found "scores"/],
+    [{ protocol: 'tpc' }, '[0].protocol', /one of tcp, udp, .* found "tpc"/],
+  ])('%j', (rule: object, field, says) => {
     let thrown: unknown
     try {
       createSuppression([{ name: 'rule', ...rule }])

@@ -40,6 +40,16 @@ describe('temporary suppressions', () => {
     expect((await open()).list(now).map(({ port }) => port)).toEqual([2])
   })
 
+  it('that are kept and are none, or have a condition that is not known, are left out and told', async () => {
+    const folder = temporaryFolder()
+    const rule = { name: 'temporary 0', port: 1, endsMicros: now }
+    const kept = [rule, { ...rule, colour: 'red' }, { ...rule, rule: 'scores' }, { ...rule, endsMicros: '9' }]
+    await writeTemporaryRules(nodeFileSystem, folder, kept as never)
+    const log = keepingLog()
+    expect(await readTemporaryRules(nodeFileSystem, folder, log)).toEqual([rule])
+    expect(log.lines.join()).toMatch(/3 of 4 are no rules/)
+  })
+
   it('are at most 64, each with an end and a condition', async () => {
     const written: (readonly TemporaryRule[])[] = []
     const rules = createTemporarySuppressions([], async (all) => void written.push(all))

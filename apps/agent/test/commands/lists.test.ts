@@ -1,8 +1,10 @@
 /** What `devices` and `models` print: of a running agent by its socket, of one that is not from its folder. */
 import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRng } from '@oddflow/core'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { dashboardLink } from '../../src/commands/dashboard-link.js'
 import { actOnDevices, listDevices } from '../../src/commands/devices.js'
 import { listModels, rollbackModels } from '../../src/commands/models.js'
 import { openControlSocket } from '../../src/devices/control-socket.js'
@@ -67,6 +69,40 @@ async function running(report: OwnerReport, work: (state: string) => Promise<voi
     await socket.close()
   }
 }
+
+describe('the state folder', () => {
+  it('is given by itself or by the configuration, and named where it is not there', async () => {
+    await running(broken, async (state) => {
+      const config = join(state, 'agent.yaml')
+      // the rest may be given on the command line of the run
+      writeFileSync(config, 'state: .\n')
+      for (const options of [{ state }, { config }, { config: '/none', state }]) {
+        said = ''
+        await listDevices({ ...options, format: 'json' })
+        expect(JSON.parse(said)).toMatchObject({ key, novelShare: null })
+        said = ''
+        await listModels({ ...options, format: 'json' })
+        expect(JSON.parse(said)).toMatchObject({ owner: key })
+      }
+      await expect(dashboardLink({ config })).rejects.toThrow(/no agent with a dashboard is running/)
+      writeFileSync(config, `interface: eth0\neve: eve.json\nmodel: m\n`)
+      await expect(listDevices({ config, format: 'text' })).rejects.toThrow(
+        /agent\.yaml: names no state folder/,
+      )
+    })
+    await expect(listDevices({ format: 'text' })).rejects.toThrow(/--state is missing/)
+  })
+
+  it('leads to the dashboard, with the token', async () => {
+    const state = temporaryFolder()
+    const socket = await openControlSocket(state)
+    const link = 'http://127.0.0.1:9477/#token=secret'
+    socket.serve({ devices: null, further: { '/dashboard': async () => ({ link }) } })
+    await dashboardLink({ state })
+    await socket.close()
+    expect(said).toBe(`${link}\n`)
+  })
+})
 
 describe('of a running agent', () => {
   it('devices list tells how a proof is, and that one is broken', () =>

@@ -93,7 +93,10 @@ describe('--check-config', () => {
     [rule('protocol: icmpv6, device: 192.0.2.1'), /:5:41: icmpv6 is not of that IP version/],
     [rule('protocol: icmp, port: 443'), /:5:39: types and codes of icmp end at 255/],
     [rule("device: '01:00:5e:00:00:01'"), /:5:23: that is the address of a group/],
-    [{ read: '-' }, /agent\.yaml:5:7: /],
+    [{ interface: '!!str eth0', model: '!secret x' }, /agent\.yaml:5:8: Unresolved tag: !secret/],
+    [rule('port: !!js/function x'), /agent\.yaml:5:29: Unresolved tag/],
+    [rule('port: 1, colour: red'), /:5:32: suppress\[0\]\.colour: no such key/],
+    [rule('rule: scores'), /:5:23: suppress\[0\]\.rule: expected/],
   ])('refuses %j', async (keys, says) => {
     expect(await check(keys)).toMatch(says)
   })
@@ -123,8 +126,9 @@ describe('--check-config', () => {
     else expect(told.join('')).toMatch(says)
   })
 
-  it('takes a hyphen in quotes for standard input', async () => {
-    writeFileSync(config, `read: '-'\neve: eve.json\nstate: state\nmodels: {}\n`)
+  it.each(["'-'", '"-"', '-', '-   # the pipe'])('takes read: %s for standard input', async (hyphen) => {
+    expect(parseConfig(`read: ${hyphen}\n`).config).toEqual({ read: '-' })
+    writeFileSync(config, `read: ${hyphen}\neve: eve.json\nstate: state\nmodels: {}\n`)
     const out = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
     await run({ config, fold: true, checkConfig: true })
     out.mockRestore()

@@ -1,7 +1,13 @@
 import { FormatError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createDevice, decodeDevices, encodeDevices, noteAddress } from '../../src/devices/device.js'
+import {
+  createDevice,
+  decodeDevices,
+  encodeDevices,
+  noteAddress,
+  recentNovelShare,
+} from '../../src/devices/device.js'
 import { createDeviceFlood } from '../../src/devices/device-flood.js'
 import { createDeviceTable, type DEVICE_ACTIONS } from '../../src/devices/device-table.js'
 import { DEFAULT_DEVICES, type DeviceSettings } from '../../src/settings.js'
@@ -34,6 +40,14 @@ describe('a device', () => {
   })
 
   it('has the share of its recent verdicts that were novel', () => {
+    // what is told is without the 1 that it begins at
+    expect(recentNovelShare(lived(0, 1, 1))).toBe(null)
+    expect(recentNovelShare(lived(1, 1, 1e9))).toBe(0)
+    expect(recentNovelShare(lived(1, 1, 1))).toBe(1)
+    for (const flows of [2, 10, 64, 1000]) {
+      expect(recentNovelShare(lived(flows, 1, 1e9))).toBeCloseTo(0, 9)
+      expect(recentNovelShare(lived(flows, 1, 1))).toBeCloseTo(1, 9)
+    }
     expect(lived(4000, 25, 5).novelShare).toBeCloseTo(0.2, 1)
     expect(lived(4000, 25, 1).novelShare).toBe(1)
     expect(lived(4000, 25, 1e9).novelShare).toBeLessThan(1e-6)

@@ -191,7 +191,7 @@ describe('an answer', () => {
     const log = keepingLog()
     const watch = await openWatch(folder, faultyFiles(faults), log)
     const control = await openControlSocket(folder)
-    control.serve(controlAnswers(watch, null))
+    control.serve(controlAnswers(watch, null, null))
     faults.fails = () => true
     for (let i = 0; i < 3; i++) {
       await expect(askToAct(folder, 'pause', [key])).rejects.toThrow(/no space left/)

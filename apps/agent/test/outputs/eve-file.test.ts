@@ -1,5 +1,7 @@
 /** Lines of an EVE file are whole, whatever fails and whenever it is killed; and log rotation is followed. */
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { constants, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { nodeFileSystem } from '../../src/files/file-system.js'
@@ -58,6 +60,8 @@ describe('an EVE file', () => {
     await file.deliver(batch('first'), never)
     faults.fails = (_, kind) => kind === 'write'
     await expect(file.deliver(batch('second', 'third'), never)).rejects.toMatchObject({ code: 'ENOSPC' })
+    // at once: whoever reads the file may not wait for the next alert
+    expect(readFileSync(path, 'utf8')).toBe('first\n')
     faults.fails = () => false
     await file.deliver(batch('second', 'third'), never)
     expect(readFileSync(path, 'utf8')).toBe('first\nsecond\nthird\n')
@@ -132,6 +136,48 @@ describe('an EVE file', () => {
       code: 'ENOENT',
     })
     expect(existsSync(join(folder, 'none'))).toBe(false)
+  })
+})
+
+describe('a pipe', () => {
+  it('gets whole lines whatever its reader does: late, slow, gone and another', async () => {
+    const path = newPath()
+    execFileSync('mkfifo', [path])
+    const said: string[] = []
+    const file = await openEveFile(nodeFileSystem, path, ({ message }) => said.push(message))
+    expect(said).toEqual([`${path}: is a pipe that nobody reads; start its reader`])
+    await expect(file.deliver(batch('early'), never)).rejects.toThrow(/nobody reads/)
+    const read = async (work: (reader: FileHandle) => Promise<void>): Promise<void> => {
+      const reader = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+      await work(reader).finally(() => reader.close())
+    }
+    /** All that is there until lines of the batch have come. */
+    const linesUntil = async (reader: FileHandle, last: string): Promise<string[]> => {
+      let text = ''
+      while (!text.endsWith(`${last}\n`)) {
+        const { bytesRead, buffer } = await reader
+          .read(Buffer.alloc(65_536), 0, 65_536)
+          .catch(() => ({ bytesRead: 0, buffer: Buffer.alloc(0) }))
+        text += buffer.toString('utf8', 0, bytesRead)
+        if (bytesRead === 0) await hastyClock.sleep(1)
+      }
+      return text.trimEnd().split('\n')
+    }
+    // more than a pipe holds
+    const long = Array.from({ length: 40 }, (_, i) => `${i} ${'x'.repeat(10_000)}`)
+    await read(async (reader) => {
+      await file.deliver(batch('early'), never)
+      const writing = file.deliver(batch(...long, 'end'), never)
+      expect(await linesUntil(reader, 'end')).toEqual(['early', ...long, 'end'])
+      await writing
+    })
+    await expect(file.deliver(batch('nobody'), never)).rejects.toMatchObject({ code: 'EPIPE' })
+    await expect(file.deliver(batch('nobody'), never)).rejects.toThrow(/nobody reads/)
+    await read(async (reader) => {
+      await file.deliver(batch('another'), never)
+      expect(await linesUntil(reader, 'another')).toEqual(['another'])
+    })
+    await file.close()
   })
 })
 

@@ -52,6 +52,13 @@ export function describeSpawnError(name: string, program: string, cause: unknown
       `cannot be recorded, since this user may not run ${program}; run as one who may, for instance by joining its group`,
     )
   }
+  if (code === 'EMFILE' || code === 'ENFILE') {
+    return new LiveCaptureError(
+      'ended',
+      name,
+      `cannot be recorded: too many open files; raise the limit (ulimit -n, or LimitNOFILE= of a unit)`,
+    )
+  }
   const words = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause)
   return new LiveCaptureError('ended', name, `cannot be recorded: ${program} did not start: ${words}`, words)
 }

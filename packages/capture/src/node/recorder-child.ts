@@ -4,12 +4,14 @@
  * Its standard output is the capture, read by whoever owns this; its standard error goes to
  * recorder-messages.ts. Nothing queues up here: while the capture is not read, the pipe fills, the program
  * waits, and the kernel drops and counts what no longer fits into its buffer. The child ends with us: on our
- * exit it is killed, and should we be killed ourselves, it finds its pipe closed at the next packet.
+ * exit it is killed. Should we be killed ourselves, it would find its pipe closed only at the next packet, and a network
+ * may be silent: so a shell waits for the end of a pipe that we alone hold, and ends the child then.
  *
  * A program that has ended is noticed although a child of its own still holds its pipes open (a wrapper that was
  * killed, a helper in the background): what it wrote is still read, and then the pipes are closed from here.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { Socket } from 'node:net'
 import process from 'node:process'
 import { describeSpawnError } from './live-capture-error.js'
 import type { RecorderCommand } from './recorder-command.js'
@@ -49,6 +51,19 @@ function killAll(): void {
   for (const child of children) child.kill('SIGKILL')
 }
 
+/** Ends process `pid` when this process has ended, however that came. Without a shell there is none. */
+function spawnGuard(pid: number): ChildProcess {
+  const guard = spawn('/bin/sh', ['-c', 'read -r _; kill "$1"', 'sh', String(pid)], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  guard.on('error', () => undefined)
+  guard.stdin?.on('error', () => undefined)
+  guard.unref()
+  const pipe: unknown = guard.stdin
+  if (pipe instanceof Socket) pipe.unref()
+  return guard
+}
+
 function spawnRecorder(name: string, command: RecorderCommand): ChildProcess {
   try {
     return spawn(command.program, command.args, {
@@ -81,6 +96,7 @@ export function startRecorder(name: string, command: RecorderCommand): RecorderC
   })
   if (children.size === 0) process.on('exit', killAll)
   children.add(child)
+  const guard = child.pid === undefined ? null : spawnGuard(child.pid)
 
   // there are no pipes where there are no file descriptors left for them
   child.stderr?.setEncoding('utf8')
@@ -110,6 +126,8 @@ export function startRecorder(name: string, command: RecorderCommand): RecorderC
     })
     child.once('exit', () => {
       hasExited = true
+      // before the number can be another process's
+      guard?.kill('SIGKILL')
       let looksTaken = 0
       looks = setInterval(() => {
         if (++looksTaken > SILENT_LOOKS) child.stderr?.destroy()

@@ -2,6 +2,7 @@
  * The live source with recorders of our own making, which behave as badly as a recorder can; with tcpdump and
  * dumpcap themselves on a real interface: test/e2e/live.test.ts.
  */
+import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -78,6 +79,40 @@ async function stopAfterAll(program: string) {
 
 const TOLD = `'3 packets received by filter\\n1 packet dropped by kernel'`
 const STOPS_WELL = `process.on('SIGTERM', () => { say('300 packets captured\\n' + ${TOLD}); process.exit(0) })`
+
+describe('a recorder on a silent network', () => {
+  it.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(
+    'ends with the process that reads it, also by %s',
+    async (signal) => {
+      const pidFile = join(folder, `pid-${signal}`)
+      const program = recorder(
+        `require('node:fs').writeFileSync(${JSON.stringify(pidFile)}, String(process.pid)); give(0, 24); forever()`,
+      )
+      const module = new URL('../../dist/node/index.js', import.meta.url).href
+      const reads = `import { openLive } from ${JSON.stringify(module)}
+      for await (const _ of openLive({ interface: 'test0', program: ${JSON.stringify(program)} })) {}`
+      const reader = spawn(process.execPath, ['--input-type=module', '-e', reads], { stdio: 'inherit' })
+      const isRunning = (pid: number): boolean => {
+        try {
+          process.kill(pid, 0)
+          // a process that nobody has waited for yet has ended too
+          return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+        } catch {
+          return false
+        }
+      }
+      const until = async (holds: () => boolean): Promise<void> => {
+        for (let i = 0; i < 400 && !holds(); i++) await new Promise((resolve) => setTimeout(resolve, 25))
+        expect(holds()).toBe(true)
+      }
+      await until(() => existsSync(pidFile) && readFileSync(pidFile, 'utf8') !== '')
+      const pid = Number(readFileSync(pidFile, 'utf8'))
+      expect(isRunning(pid)).toBe(true)
+      reader.kill(signal)
+      await until(() => !isRunning(pid))
+    },
+  )
+})
 
 describe('openLive', () => {
   it('hands the arguments to the program as they are, and reads what it writes', async () => {

@@ -1,0 +1,15 @@
+/** `oddflow-agent dashboard-link`: the address of a running agent's dashboard, with the token that signs in. */
+import { askFurther, ControlError } from '../devices/control-socket.js'
+import { type StateOptions, stateOf } from './state-of.js'
+
+export async function dashboardLink(options: StateOptions): Promise<void> {
+  const state = await stateOf(options)
+  const answer = (await askFurther(state, '/dashboard')) as { link: string } | null
+  if (answer === null) {
+    throw new ControlError(
+      'control.nothing',
+      `${state}: no agent with a dashboard is running; start it first`,
+    )
+  }
+  process.stdout.write(`${answer.link}\n`)
+}
