@@ -1,0 +1,92 @@
+import { type Matrix, matrixFromRows, matrixOf } from '@oddflow/core'
+import { squaredDistance } from '@oddflow/linalg'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { farthestFirstRows } from '../src/landmarks.js'
+import { clusteredRows } from './rows.js'
+
+/** The definition, with every distance taken; rows of other groups are infinitely far and settle nothing. */
+function byDefinition(
+  rows: Matrix,
+  m: number,
+  among: readonly number[],
+  groupOf: (i: number) => number,
+): number[] {
+  const { cols, data } = rows
+  const between = (i: number, j: number) => squaredDistance(data, i * cols, data, j * cols, cols)
+  const groups = [...new Set(among.map(groupOf))].sort((a, b) => a - b)
+  const chosen: number[] = []
+  for (const group of groups.filter((g) => g < m)) {
+    const members = among.filter((i) => groupOf(i) === group)
+    const mean = new Float64Array(cols)
+    for (const i of members) for (let t = 0; t < cols; t++) mean[t]! += data[i * cols + t]! / members.length
+    const toMean = (i: number) => squaredDistance(data, i * cols, mean, 0, cols)
+    chosen.push(members.reduce((best, i) => (toMean(i) < toMean(best) ? i : best)))
+  }
+  for (;;) {
+    const distance = (i: number) => {
+      const own = chosen.filter((l) => groupOf(l) === groupOf(i))
+      return own.length === 0 ? 0 : Math.min(...own.map((l) => between(i, l)))
+    }
+    const farthest = among.reduce((best, i) => (distance(i) > distance(best) ? i : best))
+    if (chosen.length >= m || !(distance(farthest) > 0)) return chosen
+    chosen.push(farthest)
+  }
+}
+
+describe('farthest-first landmarks', () => {
+  it('begins nearest to the mean and goes on with the row farthest from all landmarks', () => {
+    const rows = matrixFromRows([
+      [0, 0],
+      [1, 0],
+      [9, 0],
+      [2, 0],
+      [2, 5],
+    ])
+    expect([...farthestFirstRows(rows, 4)]).toEqual([3, 2, 4, 0])
+  })
+
+  it('is the definition, whatever the rows, groups and choice of rows', () => {
+    const value = fc.oneof(
+      fc.integer({ min: -3, max: 3 }),
+      fc.double({ min: -1e3, max: 1e3, noNaN: true }),
+      fc.constantFrom(1e200, -1e200),
+    )
+    const cases = fc.integer({ min: 1, max: 40 }).chain((n) =>
+      fc.record({
+        data: fc.array(value, { minLength: 3 * n, maxLength: 3 * n }),
+        groups: fc.array(fc.nat(4), { minLength: n, maxLength: n }),
+        keep: fc.array(fc.boolean(), { minLength: n, maxLength: n }),
+        m: fc.integer({ min: 1, max: 12 }),
+      }),
+    )
+    fc.assert(
+      fc.property(cases, ({ data, groups, keep, m }) => {
+        const rows = matrixOf(groups.length, 3, Float64Array.from(data))
+        const all = groups.map((_, i) => i)
+        expect([...farthestFirstRows(rows, m)]).toEqual(byDefinition(rows, m, all, () => 0))
+        const among = all.filter((i) => keep[i])
+        if (among.length === 0) return
+        const of = Uint32Array.from(groups)
+        const found = farthestFirstRows(rows, m, { among: Uint32Array.from(among), groups: { of, count: 5 } })
+        expect([...found]).toEqual(byDefinition(rows, m, among, (i) => groups[i]!))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('stops when every row is a landmark or equals one', () => {
+    const rows = matrixOf(
+      50,
+      2,
+      Float64Array.from({ length: 100 }, (_, i) => Math.floor(i / 2) % 3),
+    )
+    expect(farthestFirstRows(rows, 10)).toHaveLength(3)
+  })
+
+  it('finds a rare kind of row, whose copies random rows would miss', () => {
+    const rows = clusteredRows(3000, 4)
+    rows.data.fill(40, 1234 * 4, 1235 * 4)
+    expect([...farthestFirstRows(rows, 10)]).toContain(1234)
+  })
+})
