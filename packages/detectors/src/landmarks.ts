@@ -80,8 +80,8 @@ export function farthestFirstRows(rows: Matrix, m: number, options: FarthestFirs
   return Uint32Array.from(chosen)
 }
 
-/** 1 − 2⁻²⁰: far more than rounding takes of a sum of squares. */
-const SAFE = 1 - 2 ** -20
+/** Far more than rounding takes of a sum of squares. */
+const SAFE = 0.999999
 
 /** Of each of the first `count` groups the row nearest to its mean, −1 where it has none. */
 function centralRows(
