@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { encodePcap, type PcapFrame } from '../../packages/capture/src/index.js'
 import { createRng } from '../../packages/core/src/index.js'
+import { decodeModelFile } from '../../packages/detectors/src/index.js'
 import { agent, agentMain, agentOnce, readEve } from './support/agent.js'
 import { udpFrame } from './support/captures.js'
 import { temporaryFolder } from './support/oddflow.js'
@@ -54,7 +55,10 @@ interface LearningCounters {
   shadow: Record<string, number>
 }
 
-function configure(folder: string, online: boolean, more = ''): string {
+const FIRST_PACKETS = '{ packetsPerFlow: 3, cutSeconds: 10, idleSeconds: 10 }'
+const WHOLE_FLOWS = '{ set: flow-summary, idleSeconds: 10 }'
+
+function configure(folder: string, online: boolean, more = '', features = FIRST_PACKETS): string {
   const path = join(folder, online ? 'on.yaml' : 'off.yaml')
   const learning = online
     ? `learning: { online: true, rowsPerHour: ${ROWS_PER_HOUR}, everyRows: ${EVERY} }`
@@ -63,7 +67,7 @@ function configure(folder: string, online: boolean, more = ''): string {
     path,
     `eve: eve.json
 state: state
-models: { per: device, features: { packetsPerFlow: 3, cutSeconds: 10, idleSeconds: 10 }, rowsPerDevice: 200 }
+models: { per: device, features: ${features}, rowsPerDevice: 200 }
 devices: { learnHours: 1, learnFlows: 60, approve: auto }
 ${learning}
 ${more}
@@ -77,10 +81,11 @@ async function watch(
   folder: string,
   online: boolean,
   frames: readonly PcapFrame[],
+  features = FIRST_PACKETS,
 ): Promise<LearningCounters | null> {
   const file = join(folder, 'in.pcap')
   writeFileSync(file, encodePcap(frames))
-  const counters = await agentOnce(['-c', configure(folder, online), '--read', file])
+  const counters = await agentOnce(['-c', configure(folder, online, '', features), '--read', file])
   expect(counters.devices!.byState).toMatchObject({ watching: 1 })
   return (counters as unknown as { models: { learning: LearningCounters | null } }).models.learning
 }
@@ -108,6 +113,16 @@ const trained = (async () => {
   expect(state).toBe('trained')
   return { model, bytes: modelFiles(folder).get(model)! }
 })()
+
+it('models of whole flows are made here too, and judge the flows that follow', async () => {
+  const folder = temporaryFolder()
+  expect(await watch(folder, false, flows(0, LEARNING + MORE), WHOLE_FLOWS)).toBeNull()
+  const { model, state } = await modelOf(folder)
+  expect(state).toBe('trained')
+  const { contract, onePacketRule } = decodeModelFile(modelFiles(folder).get(model)!)
+  expect(contract).toMatchObject({ featureSet: 'flow-summary', idleTimeoutMicros: 10_000_000 })
+  expect(onePacketRule).toBeNull()
+}, 120_000)
 
 describe('learning on', () => {
   it('is off unless it is asked for: the bytes of the model stay', async () => {

@@ -70,10 +70,11 @@ export interface DeviceSettings {
 
 /** Of the rows of models that are made on the gateway, where no model says how. */
 export interface FeatureSettings {
-  /** p: packets that a row is about. */
+  readonly set: 'iat-size' | 'flow-summary'
+  /** p: packets that a row of iat-size is about. */
   readonly packetsPerFlow: number
-  /** A flow is cut into pieces of this length. */
-  readonly cutSeconds: number
+  /** A flow is cut into pieces of this length; null: it is not. */
+  readonly cutSeconds: number | null
   /** A silence longer than this ends a flow; one of a single packet is judged then. */
   readonly idleSeconds: number
 }
@@ -221,7 +222,7 @@ export const DEFAULT_MODELS: ModelsSettings = {
   per: 'device',
   groups: {},
   files: {},
-  features: { packetsPerFlow: 10, cutSeconds: 60, idleSeconds: 60 },
+  features: { set: 'iat-size', packetsPerFlow: 10, cutSeconds: 60, idleSeconds: 60 },
   rowsPerOwner: 1000,
   memoryBytes: 4 * 1_048_576,
   trainWithinSeconds: 60,

@@ -41,6 +41,7 @@ export {
 } from './flow-record.js'
 export { FlowTable, flowTableBytes } from './flow-table.js'
 export {
+  DEFAULT_SUMMARY_TIMEOUTS,
   flowSummaryContract,
   type LearnContractOptions,
   learnFeatureContract,

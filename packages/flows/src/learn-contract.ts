@@ -50,7 +50,7 @@ export interface LearnContractOptions {
   readonly mode?: TruncationMode
   /** Default seconds. Refused for feature sets without times in their rows. */
   readonly iatUnit?: IatUnit
-  /** Whole number of microseconds, or null (the default) for no such limit. */
+  /** Whole number of microseconds, or null for no such limit: the default, but for flow-summary. */
   readonly activeTimeoutMicros?: number | null
   /** Default 2, the least that has an interarrival time. */
   readonly minimumPackets?: number
@@ -70,13 +70,21 @@ export interface LearnContractOptions {
 
 const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 
+/** Where the flows of summaries are cut, unless a caller says otherwise. */
+export const DEFAULT_SUMMARY_TIMEOUTS: Pick<
+  FlowSummaryContract,
+  'idleTimeoutMicros' | 'activeTimeoutMicros'
+> = { idleTimeoutMicros: 600_000_000, activeTimeoutMicros: null }
+
 /** A contract of flow summaries, of which nothing is learned. Times are whole microseconds. */
 export function flowSummaryContract(
-  rules: Pick<FlowSummaryContract, 'idleTimeoutMicros' | 'activeTimeoutMicros'> &
-    Partial<Pick<FlowSummaryContract, 'scaler' | 'endOnClose'>>,
+  given: Partial<
+    Pick<FlowSummaryContract, 'idleTimeoutMicros' | 'activeTimeoutMicros' | 'scaler' | 'endOnClose'>
+  > = {},
   view: PacketView = OUTER_VIEW,
   protocols: readonly FlowProtocol[] = DEFAULT_FLOW_PROTOCOLS,
 ): FlowSummaryContract {
+  const rules = { ...DEFAULT_SUMMARY_TIMEOUTS, ...given }
   return {
     featureSet: 'flow-summary',
     featureSetVersion: 1,
@@ -113,7 +121,11 @@ export function learnFeatureContract(
   checkLearnOptions(flows, options)
   if (featureSet === 'flow-summary') {
     if (flows.count === 0) throw new DataError('no flow to learn from: train on a longer capture')
-    const { activeTimeoutMicros = null, scaler = 'none', view } = options
+    const {
+      activeTimeoutMicros = DEFAULT_SUMMARY_TIMEOUTS.activeTimeoutMicros,
+      scaler = 'none',
+      view,
+    } = options
     const { idleTimeoutMicros, endOnClose, protocols } = flows
     const rules = { idleTimeoutMicros, activeTimeoutMicros, scaler, endOnClose }
     return flowSummaryContract(rules, view, protocols)

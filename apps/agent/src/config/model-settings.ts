@@ -1,9 +1,11 @@
 /** Which models judge, whether they are made here and learn on, and how many false alerts are bearable. */
+import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
 import {
   type BudgetSettings,
   DEFAULT_CALIBRATE_HOURS,
   DEFAULT_LEARNING,
   DEFAULT_MODELS,
+  type FeatureSettings,
   type LearningSettings,
   type ModelsSettings,
 } from '../settings.js'
@@ -49,16 +51,38 @@ export function modelsFrom({ options, config, inFolder, refuse, bytes }: Given):
     per,
     groups,
     files,
-    features: {
-      packetsPerFlow: given?.features?.packetsPerFlow ?? DEFAULT_MODELS.features.packetsPerFlow,
-      cutSeconds: given?.features?.cutSeconds ?? DEFAULT_MODELS.features.cutSeconds,
-      idleSeconds: given?.features?.idleSeconds ?? DEFAULT_MODELS.features.idleSeconds,
-    },
+    features: featuresFrom(given?.features, refuse),
     rowsPerOwner: given?.rowsPerDevice ?? DEFAULT_MODELS.rowsPerOwner,
     memoryBytes: bytes(['models', 'memory'], given?.memory, DEFAULT_MODELS.memoryBytes),
     trainWithinSeconds: given?.trainWithinSeconds ?? DEFAULT_MODELS.trainWithinSeconds,
     maximum: given?.maximum ?? DEFAULT_MODELS.maximum,
   }
+}
+
+function featuresFrom(
+  given: NonNullable<Config['models']>['features'] = {},
+  refuse: Given['refuse'],
+): FeatureSettings {
+  const { set = DEFAULT_MODELS.features.set } = given
+  const withDefaults = (defaults: FeatureSettings): FeatureSettings => ({
+    set,
+    packetsPerFlow: given.packetsPerFlow ?? defaults.packetsPerFlow,
+    cutSeconds: given.cutSeconds ?? defaults.cutSeconds,
+    idleSeconds: given.idleSeconds ?? defaults.idleSeconds,
+  })
+  if (set !== 'flow-summary') return withDefaults(DEFAULT_MODELS.features)
+  if (given.packetsPerFlow !== undefined) {
+    refuse(
+      ['models', 'features', 'packetsPerFlow'],
+      'models.features.packetsPerFlow: a row of set: flow-summary is about all packets of a flow; leave it out',
+    )
+  }
+  const { idleTimeoutMicros, activeTimeoutMicros } = DEFAULT_SUMMARY_TIMEOUTS
+  return withDefaults({
+    ...DEFAULT_MODELS.features,
+    cutSeconds: activeTimeoutMicros === null ? null : activeTimeoutMicros / 1e6,
+    idleSeconds: idleTimeoutMicros / 1e6,
+  })
 }
 
 /** Devices by the name of their group; a device is in one at most. */

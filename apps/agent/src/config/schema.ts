@@ -125,11 +125,19 @@ export const ConfigSchema = v.strictObject({
       ),
       features: v.optional(
         v.strictObject({
+          set: v.optional(
+            v.pipe(
+              v.picklist(['iat-size', 'flow-summary']),
+              v.description(
+                'What a row is made of: the first packets of a flow (iat-size, the default), or the whole flow.',
+              ),
+            ),
+          ),
           packetsPerFlow: v.optional(
             whole(
               2,
               500,
-              'Packets that a row is about, p (10); D = 2p − 1. Not with a model from elsewhere.',
+              'Packets that a row of iat-size is about, p (10); D = 2p − 1. Not with a model from elsewhere.',
             ),
           ),
           cutSeconds: v.optional(
@@ -137,7 +145,9 @@ export const ConfigSchema = v.strictObject({
               v.number(),
               v.minValue(0.000_001),
               v.maxValue(86_400),
-              v.description('A flow is cut into pieces of so many seconds (60), and judged by then.'),
+              v.description(
+                'A flow is cut into pieces of so many seconds (60; flow-summary: none), and judged by then.',
+              ),
             ),
           ),
           idleSeconds: v.optional(
@@ -146,7 +156,7 @@ export const ConfigSchema = v.strictObject({
               v.minValue(0.001),
               v.maxValue(86_400),
               v.description(
-                'A silence of more seconds (60) ends a flow; one of a single packet is judged then.',
+                'A silence of more seconds (60; flow-summary: 600) ends a flow; one of a single packet is judged then.',
               ),
             ),
           ),

@@ -1,6 +1,7 @@
 /** Whose word counts, opened from the settings: one model for all, or a room of models that are made here. */
 import type { FlowContract } from '@oddflow/core'
 import { ContractMismatchError, checkSameContract, featureDimension } from '@oddflow/core'
+import { flowSummaryContract } from '@oddflow/flows'
 import { inFile, type ModelFile, readModelFile } from '@oddflow/program'
 import { type AlertExplainer, createAlertExplainer } from '../alerts/explain-alert.js'
 import type { Thresholds } from '../budget/thresholds.js'
@@ -68,8 +69,13 @@ export function readModels(settings: Settings): GivenModels {
   }
 }
 
-/** As `oddflow train --recipe default` makes them, with p, the cut and the idle timeout given. */
-function contractOf({ packetsPerFlow, cutSeconds, idleSeconds }: FeatureSettings): FlowContract {
+/** As `oddflow train --recipe default` makes them, with the feature set, p, the cut and the idle timeout given. */
+function contractOf({ set, packetsPerFlow, cutSeconds, idleSeconds }: FeatureSettings): FlowContract {
+  const idleTimeoutMicros = Math.round(1e6 * idleSeconds)
+  const cutMicros = cutSeconds === null ? null : Math.round(1e6 * cutSeconds)
+  if (set === 'flow-summary') {
+    return flowSummaryContract({ idleTimeoutMicros, activeTimeoutMicros: cutMicros })
+  }
   return {
     featureSet: 'iat-size',
     featureSetVersion: 1,
@@ -77,9 +83,9 @@ function contractOf({ packetsPerFlow, cutSeconds, idleSeconds }: FeatureSettings
     packetsPerFlow,
     sizeMeasure: 'frame',
     flowKey: 'bidirectional-5-tuple',
-    idleTimeoutMicros: Math.round(1e6 * idleSeconds),
+    idleTimeoutMicros,
     activeTimeoutMicros: null,
-    truncation: { mode: 'split', durationMicros: Math.round(1e6 * cutSeconds) },
+    truncation: { mode: 'split', durationMicros: cutMicros ?? Number.MAX_SAFE_INTEGER },
     minimumPackets: 2,
     scaler: 'none',
     iatUnit: 'seconds',

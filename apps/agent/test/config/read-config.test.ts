@@ -100,6 +100,24 @@ describe('settings', () => {
     expect(settings(base).models).toBe(null)
   })
 
+  it('make rows of whole flows where that is asked for', () => {
+    const text = 'interface: eth0\neve: eve.json\nstate: /var/lib/agent\nmodels: '
+    const features = (given: string) => settings(`${text}{ features: ${given} }\n`).models?.features
+    expect(features('{ set: flow-summary }')).toMatchObject({
+      set: 'flow-summary',
+      cutSeconds: null,
+      idleSeconds: 600,
+    })
+    expect(features('{ set: flow-summary, cutSeconds: 30, idleSeconds: 9 }')).toMatchObject({
+      cutSeconds: 30,
+      idleSeconds: 9,
+    })
+    expect(features('{ cutSeconds: 5 }')).toMatchObject({ set: 'iat-size', cutSeconds: 5, idleSeconds: 60 })
+    expect(() => features('{ set: flow-summary, packetsPerFlow: 5 }')).toThrow(
+      /models.features.packetsPerFlow: a row of set: flow-summary/,
+    )
+  })
+
   it('learn on only where it is asked for', () => {
     const text = 'interface: eth0\neve: eve.json\nstate: /var/lib/agent\nmodels: {}\n'
     expect(settings(text).learning).toBe(null)

@@ -15,7 +15,7 @@ import {
   PACKET_FEATURE_SETS,
   type SizeMeasure,
 } from '@oddflow/core'
-import type { LearnContractOptions } from '@oddflow/flows'
+import { DEFAULT_SUMMARY_TIMEOUTS, type LearnContractOptions } from '@oddflow/flows'
 import { UsageError } from '@oddflow/program'
 import type { FlowFlags } from '../flow-flags.js'
 import type { Recipe } from '../recipes.js'
@@ -73,9 +73,14 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
 
 /** Flow summaries are of IP lengths, and nothing but timeouts cuts their flows. */
 function summaryPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
+  const { idleTimeoutMicros, activeTimeoutMicros } = DEFAULT_SUMMARY_TIMEOUTS
+  const defaults: FlowFlags = { idleTimeout: idleTimeoutMicros / 1e6, endOnClose: true }
   return {
-    gathering: gatheringFrom({ endOnClose: true, ...flags }, { ...recipe, sizeMeasure: 'ip' }),
-    learning: { featureSet: 'flow-summary', activeTimeoutMicros: activeTimeoutFrom(flags) },
+    gathering: gatheringFrom({ ...defaults, ...flags }, { ...recipe, sizeMeasure: 'ip' }),
+    learning: {
+      featureSet: 'flow-summary',
+      activeTimeoutMicros: activeTimeoutFrom(flags) ?? activeTimeoutMicros,
+    },
   }
 }
 
