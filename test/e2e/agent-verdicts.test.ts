@@ -2,10 +2,11 @@
  * The agent raises exactly the flows that `oddflow score` calls novel: by flow key, with bit-equal scores. By the
  * real programs on the repository's captures, and in one process on every golden capture.
  */
+
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PRIVATE_NETWORKS, parseNetwork } from '@oddflow/program'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { PRIVATE_NETWORKS, parseNetwork } from '../../apps/agent/src/alerts/local-networks.js'
 import { systemClock } from '../../apps/agent/src/clock.js'
 import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
 import { runAgent } from '../../apps/agent/src/pipeline/run-agent.js'

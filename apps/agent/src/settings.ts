@@ -1,6 +1,7 @@
 /** Settings: what a run is to do, from the command line or a configuration file, after every check. */
+
 import type { PacketFilter } from '@oddflow/capture'
-import type { Network } from './alerts/local-networks.js'
+import type { Network } from '@oddflow/program'
 import type { SuppressionRule } from './alerts/suppress.js'
 import type { ModelsPer } from './training/model-owner.js'
 

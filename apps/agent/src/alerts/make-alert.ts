@@ -5,14 +5,14 @@
  * hash of the model, the flow and the record's place in it: the same record under the same model has the same
  * id whenever it is judged, so whoever receives an alert twice can tell.
  */
+
 import { createHash } from 'node:crypto'
 import { formatAddress } from '@oddflow/capture'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
+import { isResponderDevice, macText, type Network } from '@oddflow/program'
 import type { Rarity } from '../budget/thresholds.js'
 import type { Verdict } from '../pipeline/watcher.js'
 import type { Alert, AlertRule } from './alert.js'
-import { isResponderDevice, macText } from './device-of.js'
-import type { Network } from './local-networks.js'
 
 export interface AlertContext {
   readonly localNetworks: readonly Network[]

@@ -5,10 +5,11 @@
  * takes the alert. Suppressed alerts are counted by rule, so a rule that takes too much can be seen. A schedule
  * (days, hours) is of the machine's own time zone and looks at the alert's time, not the clock's.
  */
+
 import { parseIpv4, parseIpv6, parseMac } from '@oddflow/capture'
 import { ArgumentError } from '@oddflow/core'
+import { isInNetwork, type Network, parseNetwork } from '@oddflow/program'
 import { type Alert, type AlertRule, servicePort } from './alert.js'
-import { isInNetwork, type Network, parseNetwork } from './local-networks.js'
 
 export const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 export type Day = (typeof DAYS)[number]

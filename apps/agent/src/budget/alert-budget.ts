@@ -13,6 +13,7 @@
  * Poisson interval. True alerts are among them, so the rate of false ones is that or lower. Flows of one packet,
  * which have no score, are outside the budget.
  */
+
 import { join } from 'node:path'
 import { DataError } from '@oddflow/core'
 import {
@@ -23,8 +24,7 @@ import {
   type Threshold,
 } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
-import { deviceKeyOf } from '../alerts/device-of.js'
-import type { Network } from '../alerts/local-networks.js'
+import { deviceKeyOf, type Network } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
 import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'

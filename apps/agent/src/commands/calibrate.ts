@@ -12,13 +12,15 @@ import type { BudgetThreshold, Threshold } from '@oddflow/detectors'
 import {
   checkWritable,
   createMessages,
+  deviceKeyOf,
   jsonLine,
+  type Network,
+  PRIVATE_NETWORKS,
+  parseNetwork,
   printable,
   readModelFile,
   UsageError,
 } from '@oddflow/program'
-import { deviceKeyOf } from '../alerts/device-of.js'
-import { type Network, PRIVATE_NETWORKS, parseNetwork } from '../alerts/local-networks.js'
 import { budgetThresholds, refusalText } from '../budget/budget-thresholds.js'
 import { type Calibration, type Calibrator, createCalibrator, MICROS_PER_DAY } from '../budget/calibration.js'
 import { writeCalibrationFile } from '../budget/calibration-file.js'

@@ -1,5 +1,5 @@
 /** Which end of a flow is the device, and how devices are learnt before they are watched. */
-import { type Network, PRIVATE_NETWORKS, parseNetwork } from '../alerts/local-networks.js'
+import { type Network, PRIVATE_NETWORKS, parseNetwork } from '@oddflow/program'
 import { DEFAULT_DEVICES, type DeviceSettings } from '../settings.js'
 import type { Given } from './given.js'
 

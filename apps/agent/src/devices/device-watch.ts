@@ -2,11 +2,11 @@
  * DeviceWatch: the devices of a running agent: finds them by their flows, decides whose alerts are given, and keeps
  * what it knows in the state folder (`devices.json`): within seconds when a state has changed, else every few minutes.
  */
+
 import { join } from 'node:path'
 import { formatAddress } from '@oddflow/capture'
 import type { FlowRecord } from '@oddflow/flows'
-import { isResponderDevice, macText } from '../alerts/device-of.js'
-import type { Network } from '../alerts/local-networks.js'
+import { isResponderDevice, macText, type Network } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
 import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'

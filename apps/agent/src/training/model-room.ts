@@ -20,11 +20,11 @@
  *
  * Time is the packets'. The room has no clock: `tick` is called every second or so.
  */
+
 import type { FlowContract } from '@oddflow/core'
 import { type FlowRecord, serviceName } from '@oddflow/flows'
-import { deviceKeyOf } from '../alerts/device-of.js'
+import { deviceKeyOf, type Network } from '@oddflow/program'
 import type { AlertExplainer } from '../alerts/explain-alert.js'
-import type { Network } from '../alerts/local-networks.js'
 import type { Device } from '../devices/device.js'
 import type { Log } from '../log.js'
 import type { Decider } from '../pipeline/decider.js'

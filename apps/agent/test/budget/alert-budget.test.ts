@@ -1,8 +1,9 @@
 /** Thresholds of a budget, as traffic goes by: a fixed stream of scores, and a clock of packets. */
+
 import { createRng, DataError } from '@oddflow/core'
 import { calibrateThreshold } from '@oddflow/detectors'
+import { parseNetwork } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
-import { parseNetwork } from '../../src/alerts/local-networks.js'
 import {
   createAlertBudget,
   readKeptCalibration,

@@ -1,9 +1,10 @@
 /** Models of watched devices that learn on: what they follow, what they do not, and the way back. */
+
 import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRng } from '@oddflow/core'
+import { parseNetwork } from '@oddflow/program'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { parseNetwork } from '../../src/alerts/local-networks.js'
 import { createDevice, type Device } from '../../src/devices/device.js'
 import type { FileSystem } from '../../src/files/file-system.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'

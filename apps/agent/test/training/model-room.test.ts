@@ -1,9 +1,10 @@
 /** Devices that learn on the gateway, with real training (in this thread), a real folder, and faults. */
+
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRng, DataError } from '@oddflow/core'
+import { parseNetwork } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
-import { parseNetwork } from '../../src/alerts/local-networks.js'
 import { createDevice, type Device, learnAnew } from '../../src/devices/device.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { DEFAULT_DEVICES } from '../../src/settings.js'
