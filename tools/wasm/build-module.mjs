@@ -2,12 +2,11 @@
  * Compiles a package's assembly/ (AssemblyScript) into a TypeScript file with the WebAssembly module as text, so that
  * it is loaded with the code that uses it, in Node, in a bundle and in a browser, without a path or a request.
  *
- *   node tools/wasm/build-module.mjs PACKAGE          writes the file if it differs (the first half of its build)
- *   node tools/wasm/build-module.mjs PACKAGE --check  exits 1 if it differs
+ *   node tools/wasm/build-module.mjs PACKAGE   writes the file if it differs (the first half of its build);
+ *                                              where CI is set, exits 1 instead
  *
  * assembly/module.json says what is special: `output` (the file), `title` (its comment's beginning), `options` of the
- * compiler, and `reservedBytes`: the module's constants must end below that byte. The file is part of the repository, since tests and type checks read sources; a test of the
- * package runs the check. The compiler's output depends on its version alone, which is pinned.
+ * compiler, and `reservedBytes`: the module's constants must end below that byte. The file is part of the repository, since tests and type checks read sources. The compiler's output depends on its version alone, which is pinned.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -65,8 +64,8 @@ try {
   if (error.code !== 'ENOENT') throw error
 }
 if (wanted !== found) {
-  if (process.argv.includes('--check')) {
-    console.error(`${file} is not what assembly/ compiles to: build the package`)
+  if (process.env.CI !== undefined) {
+    console.error(`${file} is not what assembly/ compiles to: build the package, and commit the file`)
     process.exit(1)
   }
   writeFileSync(file, wanted)
