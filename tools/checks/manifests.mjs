@@ -6,10 +6,10 @@
  * dependencies and workspace:^ for our own. Libraries also: an exports map with types before default, and
  * sideEffects false. Apps: a bin. No repository address as long as there is none.
  */
-const SCRIPTS = ['build', 'typecheck', 'test', 'watch']
+const SCRIPTS = ['build', 'typecheck', 'test', 'watch', 'prepack']
 const EXACT = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/
 
-function* complaintsAbout(manifest, isApp) {
+function* complaintsAbout(manifest, directory, isApp) {
   const expect = {
     license: 'MIT',
     type: 'module',
@@ -31,6 +31,9 @@ function* complaintsAbout(manifest, isApp) {
   for (const script of SCRIPTS) {
     if (manifest.scripts?.[script] === undefined) yield `has no script ${script}`
   }
+  // what is packed is what the sources say, from a fresh clone too
+  const builds = `node ../../tools/workspace/run.mjs build ${directory}`
+  if (!manifest.scripts?.prepack?.startsWith(builds)) yield `the script prepack must begin with ${builds}`
   for (const field of ['dependencies', 'devDependencies', 'peerDependencies', 'optionalDependencies']) {
     for (const [name, range] of Object.entries(manifest[field] ?? {})) {
       const isOurs = name.startsWith('@oddflow/')
@@ -56,7 +59,7 @@ export function checkManifests(files) {
   for (const { path, text } of files) {
     const [, directory, group] = /^((packages|apps)\/[^/]+)\/package\.json$/.exec(path) ?? []
     if (directory === undefined) continue
-    for (const message of complaintsAbout(JSON.parse(text), group === 'apps')) {
+    for (const message of complaintsAbout(JSON.parse(text), directory, group === 'apps')) {
       complaints.push({ path, line: 1, message })
     }
     for (const name of ['README.md', 'LICENSE', 'tsconfig.json', 'turbo.json']) {

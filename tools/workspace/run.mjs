@@ -10,11 +10,19 @@ import { ToolFailure, tellProgress } from './command.mjs'
 
 const tasks = {
   install: async () => (await import('./install.mjs')).ensureInstalled(),
-  build: async () => (await import('./stages.mjs')).runStages(['build', 'boundaries']),
+  build: async ([directory]) =>
+    (await import('./stages.mjs')).runStages(
+      directory === undefined ? ['build', 'boundaries'] : ['build'],
+      directory,
+    ),
   boundaries: async () => (await import('./stages.mjs')).runStages(['boundaries']),
   lint: async () => (await import('./stages.mjs')).runStages(['lint', 'checks', 'unused']),
   typecheck: async () => (await import('./stages.mjs')).runStages(['build', 'types']),
   test: async (args) => (await import('./test.mjs')).runEverything(args),
+  'slow-tests': async (args) => {
+    process.env.ODDFLOW_TESTS = 'all'
+    await (await import('./test.mjs')).runEverything(args)
+  },
   app: async ([name, ...args]) => (await import('./app.mjs')).runApp(name, args),
   demo: async (args) => (await import('./app.mjs')).runDemo(args),
   format: async () => (await import('./pnpm.mjs')).runPnpm(['exec', 'biome', 'check', '--write', '.']),
