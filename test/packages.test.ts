@@ -1,17 +1,31 @@
 /**
  * Every package stands on its own: packed, checked by publint, installed into an empty folder, and the
- * sample of its README type-checked against the packed declarations and run there, with the output that
+ * sample of its README type-checked against the declarations and run there, with the output that
  * the README shows.
  *
  * One folder takes all packages, since an install is the slow part; another takes flows alone, to prove
  * that a package needs nothing but what it declares.
+ *
+ * Packing and installing is left out, and said to be, while all that it depends on (manifests, the bundler, this test)
+ * has the hash that packed-inputs.sha256 keeps of the last time that all passed; `npm run slow:tests` never leaves it
+ * out. Samples are run against the workspaces then. A run that passes keeps the hash anew, except where CI is set.
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import ts from 'typescript'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  describe,
+  expect,
+  it,
+  type RunnerTask,
+  type RunnerTestFile,
+} from 'vitest'
 import { root } from '../tools/workspace/layout.mjs'
 import {
   installPacked,
@@ -28,17 +42,64 @@ const folder = makeTemporaryFolder()
 const together = join(folder, 'together')
 let tarballs = new Map<string, string>()
 
+const inputs = [
+  '.npmrc',
+  'pnpm-workspace.yaml',
+  'pnpm-lock.yaml',
+  'test/packages.test.ts',
+  'test/support/packed-packages.ts',
+  'tools/workspace/bundle-program.mjs',
+  'tools/workspace/copy-demo.mjs',
+  ...workspaces.map(({ directory }) => `${directory}/package.json`),
+]
+const hash = createHash('sha256')
+for (const name of inputs) hash.update(`${name}\0`).update(readFileSync(join(root, name)))
+const inputsHash = hash.digest('hex')
+const keptPath = join(root, 'test/packed-inputs.sha256')
+const isPacked = process.env.ODDFLOW_TESTS === 'all' || readFileSync(keptPath, 'utf8').trim() !== inputsHash
+const unpacked = 'no manifest changed since they last passed (test/packed-inputs.sha256): npm run slow:tests'
+
 beforeAll(async () => {
-  tarballs = await packAll(join(folder, 'tarballs'))
-  await installPacked(together, [...tarballs.keys()], tarballs)
+  if (isPacked) {
+    tarballs = await packAll(join(folder, 'tarballs'))
+    await installPacked(together, [...tarballs.keys()], tarballs)
+    return
+  }
+  for (const { directory, manifest } of workspaces) {
+    const place = join(together, 'node_modules', manifest.name)
+    mkdirSync(dirname(place), { recursive: true })
+    symlinkSync(join(root, directory), place)
+  }
 })
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const hasPassed = (task: RunnerTask): boolean =>
+  task.type === 'test' ? task.result?.state === 'pass' : task.tasks.every(hasPassed)
+let file: RunnerTestFile | undefined
+afterEach(({ task }) => {
+  file = task.file
+})
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true })
+  const isWhole = file?.tasks.every(hasPassed) === true
+  if (isPacked && isWhole && process.env.CI === undefined) writeFileSync(keptPath, `${inputsHash}\n`)
+})
 
 const readmeOf = (name: string): string =>
   readFileSync(join(together, 'node_modules', name, 'README.md'), 'utf8')
 
-/** What tsc says of a file in the folder of a user whose settings are strict. */
-function typeErrors(file: string): string[] {
+const sampleOfReadme = (name: string) => {
+  const found = findReadmeSample(readmeOf(name))
+  if (found === undefined) throw new Error(`the README of ${name} has no \`\`\`ts sample`)
+  return found
+}
+
+/** What tsc says of all samples, each in the folder of a user whose settings are strict: `FILE: what is wrong`. */
+function typeErrors(): string[] {
+  const files = libraries.map(({ manifest: { name } }) => {
+    const file = join(together, 'samples', name, 'sample.ts')
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, sampleOfReadme(name).code)
+    return file
+  })
   const options: ts.CompilerOptions = {
     strict: true,
     noEmit: true,
@@ -49,13 +110,14 @@ function typeErrors(file: string): string[] {
     typeRoots: [join(root, 'node_modules', '@types')],
     skipLibCheck: true,
   }
-  return ts.getPreEmitDiagnostics(ts.createProgram([file], options)).map((diagnostic) => {
-    return ts.flattenDiagnosticMessageText(diagnostic.messageText, '\n')
+  return ts.getPreEmitDiagnostics(ts.createProgram(files, options)).map(({ file, messageText }) => {
+    return `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`
   })
 }
 
 describe.each(workspaces)('$manifest.name', ({ manifest }) => {
-  it('is packed without a complaint of publint', async () => {
+  it('is packed without a complaint of publint', async (context) => {
+    if (!isPacked) context.skip(unpacked)
     const tarball = readFileSync(tarballs.get(manifest.name)!)
     const bytes = tarball.buffer.slice(
       tarball.byteOffset,
@@ -65,7 +127,8 @@ describe.each(workspaces)('$manifest.name', ({ manifest }) => {
     expect(messages.map((message) => formatMessage(message, pkg!))).toEqual([])
   })
 
-  it('packs its README, its licence, its output and what else it says, and nothing more', () => {
+  it('packs its README, its licence, its output and what else it says, and nothing more', (context) => {
+    if (!isPacked) context.skip(unpacked)
     const installed = join(together, 'node_modules', manifest.name)
     const names = readdirSync(installed).filter((name) => name !== 'node_modules')
     expect(names.sort()).toEqual([...manifest.files, 'package.json'].sort())
@@ -74,23 +137,15 @@ describe.each(workspaces)('$manifest.name', ({ manifest }) => {
   })
 })
 
+it('the README samples type-check against the declarations', () => {
+  expect(typeErrors()).toEqual([])
+})
+
 describe.each(libraries)('the README sample of $manifest.name', ({ manifest }) => {
   const sampleFolder = join(together, 'samples', manifest.name)
-  const sample = () => {
-    const found = findReadmeSample(readmeOf(manifest.name))
-    if (found === undefined) throw new Error(`the README of ${manifest.name} has no \`\`\`ts sample`)
-    return found
-  }
-
-  it('type-checks against the packed declarations', () => {
-    mkdirSync(sampleFolder, { recursive: true })
-    const file = join(sampleFolder, 'sample.ts')
-    writeFileSync(file, sample().code)
-    expect(typeErrors(file)).toEqual([])
-  })
 
   it('runs, and prints what the README shows', async () => {
-    const { code, output } = sample()
+    const { code, output } = sampleOfReadme(manifest.name)
     expect(code).toContain(`from '${manifest.name}`)
     const { outputText } = ts.transpileModule(code, {
       compilerOptions: {
@@ -108,7 +163,8 @@ describe.each(libraries)('the README sample of $manifest.name', ({ manifest }) =
 })
 
 describe.each(apps)('the program $manifest.name', ({ manifest }) => {
-  it('starts where it is installed, and prints its version alone', async () => {
+  it('starts where it is installed, and prints its version alone', async (context) => {
+    if (!isPacked) context.skip(unpacked)
     const [bin] = Object.keys(manifest.bin!)
     const ran = await runProgram('npx', ['--no-install', bin!, '--version'], together)
     expect(ran).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: '' })
@@ -120,9 +176,12 @@ const bundled = apps.filter(({ manifest }) => manifest.dependencies === undefine
 describe.each(bundled)('the bundled program $manifest.name', ({ manifest }) => {
   const alone = join(folder, `alone-${manifest.name}`)
   const [bin] = Object.keys(manifest.bin!)
-  beforeAll(() => installPacked(alone, [manifest.name], tarballs))
+  beforeAll(async () => {
+    if (isPacked) await installPacked(alone, [manifest.name], tarballs)
+  })
 
-  it('needs no other package, and says under what terms it brings what it is made of', async () => {
+  it('needs no other package, and says under what terms it brings what it is made of', async (context) => {
+    if (!isPacked) context.skip(unpacked)
     const names = readdirSync(join(alone, 'node_modules')).filter((name) => !name.startsWith('.'))
     expect(names).toEqual([manifest.name])
     const terms = readFileSync(join(alone, 'node_modules', manifest.name, 'dist/LICENSES.txt'), 'utf8')
@@ -133,17 +192,29 @@ describe.each(bundled)('the bundled program $manifest.name', ({ manifest }) => {
     const ran = await runProgram('npx', ['--no-install', bin!, '--version'], alone)
     expect(ran).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: '' })
   })
-
-  it.runIf(manifest.files.includes('demo'))('runs its demo on the captures that it brings', async () => {
-    const ran = await runProgram('npx', ['--no-install', bin!, 'demo', '-o', 'demo.html'], alone)
-    expect(ran, ran.stderr).toMatchObject({ code: 0, stderr: '' })
-    expect(ran.stdout).toContain(join(alone, 'demo.html'))
-    expect(readFileSync(join(alone, 'demo.html'), 'utf8')).toMatch(/^<!doctype html>/i)
-  })
 })
 
+describe.each(bundled.filter(({ manifest }) => manifest.files.includes('demo')))(
+  'the demonstration of $manifest.name',
+  ({ manifest }) => {
+    it.runIf(manifest.files.includes('demo'))(
+      'runs its demo on the captures that it brings',
+      async (context) => {
+        if (!isPacked) context.skip(unpacked)
+        const alone = join(folder, `alone-${manifest.name}`)
+        const [bin] = Object.keys(manifest.bin!)
+        const ran = await runProgram('npx', ['--no-install', bin!, 'demo', '-o', 'demo.html'], alone)
+        expect(ran, ran.stderr).toMatchObject({ code: 0, stderr: '' })
+        expect(ran.stdout).toContain(join(alone, 'demo.html'))
+        expect(readFileSync(join(alone, 'demo.html'), 'utf8')).toMatch(/^<!doctype html>/i)
+      },
+    )
+  },
+)
+
 describe('a package alone', () => {
-  it('brings what it declares and nothing else of ours', async () => {
+  it('brings what it declares and nothing else of ours', async (context) => {
+    if (!isPacked) context.skip(unpacked)
     const alone = join(folder, 'alone')
     await installPacked(alone, ['@oddflow/flows'], tarballs)
     expect(readdirSync(join(alone, 'node_modules', '@oddflow')).sort()).toEqual(['capture', 'core', 'flows'])
