@@ -15,6 +15,8 @@ const folder = temporaryFolder()
 const model = join(folder, 'home.oddflow')
 const scan = lab('novel-scan.pcap').path
 const inFolder = (name: string): string => join(folder, name)
+/** Outputs that never take anything are given up after two seconds. */
+const impatient = { environment: { ODDFLOW_WAIT_SCALE: '0.2' } }
 
 beforeAll(async () => {
   await trainLabModel(model)
@@ -91,18 +93,8 @@ describe('a state folder', () => {
     const state = inFolder('states/one')
     const eve = inFolder('late.json')
     // /dev/full takes no byte: everything stays in the spool
-    const run = await agent([
-      'run',
-      '--once',
-      '--read',
-      scan,
-      '--model',
-      model,
-      '--eve',
-      '/dev/full',
-      '--state',
-      state,
-    ])
+    const given = ['--read', scan, '--model', model, '--eve', '/dev/full', '--state', state]
+    const run = await agent(['run', '--once', ...given], impatient)
     expect(run.code).toBe(1)
     expect(run.stderr).toMatch(/\/dev\/full: cannot write it: no space left/)
     const waiting = (JSON.parse(run.stdout) as { alerts: { accepted: number } }).alerts.accepted
@@ -149,7 +141,7 @@ describe('further outputs', () => {
         `read: ${scan}\nmodel: home.oddflow\neve: outputs.json\nstate: ${state}\noutputs:\n  - {kind: webhook, name: hub, url: '${hook}'}\n  - {kind: webhook, name: other, url: '${other}'}\n`,
       )
     written('http://127.0.0.1:9/')
-    const run = await agent(['run', '-c', config, '--once'])
+    const run = await agent(['run', '-c', config, '--once'], impatient)
     const events = readEve(inFolder('outputs.json'))
     const { alerts } = JSON.parse(run.stdout) as Counters
     expect(run.code).toBe(1)
@@ -295,6 +287,17 @@ describe('an alert budget', () => {
     ])
     expect(wrong).toMatchObject({ code: 2, stdout: '' })
     expect(wrong.stderr).toMatch(/--false-alerts-per-day 0: expected a number above 0/)
+  })
+})
+
+describe('a scale of waiting', () => {
+  it.each(['0', '2', 'fast', ''])('that is none is refused: %j', async (scale) => {
+    const args = ['run', '--once', '--read', scan, '--model', model, '--eve', inFolder('scaled.json')]
+    const run = await agent(args, { environment: { ODDFLOW_WAIT_SCALE: scale } })
+    expect(run).toMatchObject({ code: 2, stdout: '' })
+    expect(run.stderr).toMatch(
+      /^oddflow-agent: ODDFLOW_WAIT_SCALE [^\n]*: expected a number above 0, at most 1\n$/,
+    )
   })
 })
 

@@ -28,6 +28,8 @@ export interface RunOptions {
   asNobody?: boolean
   /** Options of Node itself. */
   node?: string[]
+  /** Beside those that this process has. */
+  environment?: Record<string, string>
 }
 
 /** `oddflow ARGS`. */
@@ -40,6 +42,7 @@ export function runToEnd(command: string, args: string[], options: RunOptions = 
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd: options.cwd ?? root,
+      env: { ...process.env, ...options.environment },
       stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       ...(options.asNobody ? { uid: 65_534, gid: 65_534 } : {}),
     })

@@ -1,7 +1,7 @@
 /** `oddflow-agent run`: watches an input until it ends or a signal comes. */
-import { jsonLine } from '@oddflow/program'
+import { jsonLine, UsageError } from '@oddflow/program'
 import { readCalibrationFile } from '../budget/calibration-file.js'
-import { systemClock } from '../clock.js'
+import { createSystemClock } from '../clock.js'
 import type { RunOptions } from '../config/given.js'
 import { checkFileWritable, checkFolderWritable, isPipe } from '../files/check-writable.js'
 import { nodeFileSystem } from '../files/file-system.js'
@@ -15,6 +15,13 @@ import type { Settings } from '../settings.js'
 import { exposures } from './check-ends.js'
 import { readSettings } from './read-settings.js'
 
+/** ODDFLOW_WAIT_SCALE, from above 0 to 1: tests set it, who would wait for what gives up after ten seconds. */
+function waitScale(given: string | undefined): number {
+  const scale = Number(given ?? 1)
+  if (scale > 0 && scale <= 1) return scale
+  throw new UsageError(`ODDFLOW_WAIT_SCALE ${given}: expected a number above 0, at most 1`)
+}
+
 export async function run(options: RunOptions & { readonly checkConfig?: boolean }): Promise<void> {
   const settings = await readSettings(options)
   for (const exposure of exposures(settings)) standardErrorLog.warn(exposure)
@@ -26,6 +33,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     process.stdout.write('the configuration is as it should be\n')
     return
   }
+  const clock = createSystemClock(waitScale(process.env.ODDFLOW_WAIT_SCALE))
   const stop = new AbortController()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     // the second one ends the program at once, as it would without a handler
@@ -33,10 +41,10 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
   }
   const { counters, lost, undelivered, nothingRead } = await runAgent(settings, {
     files: nodeFileSystem,
-    clock: systemClock,
+    clock,
     log: standardErrorLog,
     stop: stop.signal,
-    service: serviceNotifier(process.env, process.pid, systemClock, standardErrorLog),
+    service: serviceNotifier(process.env, process.pid, clock, standardErrorLog),
     readAgain: options.config === undefined ? null : () => readSettings(options),
     onReopen: hangUps.listen,
   })
