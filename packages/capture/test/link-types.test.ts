@@ -134,7 +134,7 @@ describe('link types', () => {
         const bytes = [...header.slice(0, keep % (header.length + 1)), ...tail]
         expect(PACKET_STATUS_NAMES).toContain(decode(linkType, bytes).status)
       }),
-      { numRuns: 2000 },
+      { numRuns: sampleCount(2000) },
     )
   })
 

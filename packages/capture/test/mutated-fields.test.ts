@@ -52,7 +52,7 @@ describe('the captured length of a pcap record', () => {
           expect(end).toMatchObject({ truncated: true, error: null })
         } else expect(packets).toBeGreaterThanOrEqual(record)
       }),
-      { numRuns: 400 },
+      { numRuns: sampleCount(400) },
     )
   })
 })
@@ -80,7 +80,7 @@ describe('the fields of a pcapng block', () => {
         expect(end.error !== null || end.truncated).toBe(true)
         if (value < 12 || value % 4 !== 0) expect(end.error).toMatchObject({ offsetBytes: at + 4 })
       }),
-      { numRuns: 600 },
+      { numRuns: sampleCount(600) },
     )
   })
 
@@ -134,7 +134,7 @@ describe('the fields of a pcapng block', () => {
         const { packets, end } = read(withWord(sample.bytes, place, value, littleAt(which)))
         expect([packets, end.error, end.truncated]).toEqual([whole, null, false])
       }),
-      { numRuns: 600 },
+      { numRuns: sampleCount(600) },
     )
   })
 
@@ -151,7 +151,7 @@ describe('the fields of a pcapng block', () => {
         const { packets, end } = read(withWord(sample.bytes, place, value, little))
         expect([packets, end.error, end.truncated]).toEqual([whole, null, false])
       }),
-      { numRuns: 600 },
+      { numRuns: sampleCount(600) },
     )
   })
 })

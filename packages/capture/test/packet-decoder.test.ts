@@ -299,7 +299,7 @@ describe('any bytes', () => {
           expect(packets.transportOffset[0]).toBeLessThanOrEqual(bytes.length)
         },
       ),
-      { numRuns: 3000 },
+      { numRuns: sampleCount(3000) },
     )
   })
 

@@ -29,7 +29,7 @@ describe('writeTicks', () => {
           expect([micros[0], sub[0]]).toEqual([Number.NaN, 0])
         }
       }),
-      { numRuns: 5000 },
+      { numRuns: sampleCount(5000) },
     )
   })
 

@@ -79,6 +79,7 @@ describe('decodePlainPacket', () => {
   it('writes what the layers write, or nothing', () => {
     let plain = 0
     let others = 0
+    const numRuns = sampleCount(3000)
     fc.assert(
       fc.property(shape, (wanted) => {
         const frame = frameOf(wanted)
@@ -99,10 +100,10 @@ describe('decodePlainPacket', () => {
           expect(columns(once)).toEqual(untouched)
         }
       }),
-      { numRuns: 3000 },
+      { numRuns },
     )
-    expect(plain).toBeGreaterThan(300)
-    expect(others).toBeGreaterThan(300)
+    expect(plain).toBeGreaterThan(numRuns / 10)
+    expect(others).toBeGreaterThan(numRuns / 10)
   })
 
   it('takes TCP and UDP of both IP versions, with a tag and without', () => {

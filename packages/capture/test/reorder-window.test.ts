@@ -75,7 +75,7 @@ describe('createReorderWindow', () => {
           expect(late).toBe(expected)
         },
       ),
-      { numRuns: 500 },
+      { numRuns: sampleCount(500) },
     )
   })
 

@@ -59,7 +59,7 @@ describe('parseStrictJson', () => {
           expect(String(error)).toMatch('repeats the key')
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: sampleCount(2000) },
     )
   })
 })

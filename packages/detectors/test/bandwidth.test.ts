@@ -201,7 +201,7 @@ describe('a bandwidth that cannot be', () => {
           }
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: sampleCount(2000) },
     )
   })
 })

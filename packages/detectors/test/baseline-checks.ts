@@ -181,7 +181,7 @@ export function describeBaseline<Model extends object, Workspace>(
           const [s] = score(model, matrixOf(1, COLUMNS, Float64Array.from(row)))
           expect(Number.isFinite(s)).toBe(true)
         }),
-        { numRuns: 300 },
+        { numRuns: sampleCount(300) },
       )
     })
 
@@ -210,7 +210,7 @@ export function describeBaseline<Model extends object, Workspace>(
           expect(baseline.check(model)).toEqual(model)
           for (const s of score(model, rows)) expect(Number.isFinite(s)).toBe(true)
         }),
-        { numRuns: 500 },
+        { numRuns: sampleCount(500) },
       )
     })
 

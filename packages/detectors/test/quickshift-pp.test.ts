@@ -48,7 +48,7 @@ describe('QuickShift++', () => {
           )
         },
       ),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 

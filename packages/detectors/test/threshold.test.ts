@@ -35,7 +35,7 @@ describe('calibrateThreshold', () => {
           expect(isNovel(s, threshold)).toBe((1 + below) / (scores.length + 1) <= rate)
         }
       }),
-      { numRuns: 500 },
+      { numRuns: sampleCount(500) },
     )
   })
 

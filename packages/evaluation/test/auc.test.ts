@@ -30,7 +30,7 @@ describe('auc', () => {
         if (pairs === 0) expect(value).toBeNull()
         else expect(value).toBe(halves / (2 * pairs))
       }),
-      { numRuns: 500 },
+      { numRuns: sampleCount(500) },
     )
   })
 

@@ -29,7 +29,7 @@ describe('histogram', () => {
           }
         },
       ),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 

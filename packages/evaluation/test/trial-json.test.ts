@@ -53,7 +53,7 @@ describe('trials as JSON lines', () => {
           expect(error).toBeInstanceOf(FormatError)
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: sampleCount(2000) },
     )
   })
 

@@ -71,7 +71,7 @@ describe('ActivityLog', () => {
         log.visit((flow) => visited.push(flow))
         expect(visited).toEqual([...expected[HALF_OPEN], ...expected[ESTABLISHED]])
       }),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 

@@ -83,7 +83,7 @@ describe('rows and records', () => {
         const { rows, onePacketFlows, shortRecords, remainders } = counters
         expect(rows + onePacketFlows + shortRecords + remainders).toBe(records.length)
       }),
-      { numRuns: 500 },
+      { numRuns: sampleCount(500) },
     )
   })
 
@@ -105,7 +105,7 @@ describe('rows and records', () => {
           expect(streamed.counters).toMatchObject(counts)
         },
       ),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 

@@ -83,7 +83,7 @@ describe('k-d tree', () => {
         }
         expect(held).toBe(true)
       }),
-      { numRuns: 40 },
+      { numRuns: sampleCount(40, 0.25) },
     )
   })
 })
@@ -100,7 +100,9 @@ describe('neighbour radii', () => {
   }
 
   it('are those of the lists of neighbours, to the last bit, ties by index', () => {
-    fc.assert(fc.property(pointSets, fc.integer({ min: 1, max: 130 }), expectSame), { numRuns: 200 })
+    fc.assert(fc.property(pointSets, fc.integer({ min: 1, max: 130 }), expectSame), {
+      numRuns: sampleCount(200),
+    })
   })
 
   it('are so for clusters, lines, copies and points without order', () => {

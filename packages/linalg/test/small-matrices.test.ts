@@ -65,7 +65,7 @@ describe('Cholesky', () => {
         lowerTransposeTimesSelf(w.data, 0, n, precision.data, 0)
         expectMatrix(multiply(precision, a), identity(n), 1e-7)
       }),
-      { numRuns: 30 },
+      { numRuns: sampleCount(30, 0.25) },
     )
   })
 

@@ -33,7 +33,7 @@ describe('squared distances', () => {
           }
         },
       ),
-      { numRuns: 40 },
+      { numRuns: sampleCount(40, 0.25) },
     )
   })
 

@@ -150,7 +150,7 @@ describe('whatever comes', () => {
           expect(each.trim()).toBe(each)
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: sampleCount(2000) },
     )
   })
 
@@ -167,7 +167,7 @@ describe('whatever comes', () => {
           expect(found.end).toBeLessThanOrEqual(message.length)
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: sampleCount(2000) },
     )
   })
 

@@ -261,7 +261,7 @@ describe('damage', () => {
     const { folder, names, segments } = await damageable()
     const sound = segments.map((path) => readFileSync(path))
     const rng = createRng(1)
-    for (let trial = 0; trial < 36; trial++) {
+    for (const trial of sampleOf(Array(36).keys(), 0.25)) {
       const copy = newFolder()
       cpSync(folder, copy, { recursive: true })
       const which = trial % 3
@@ -314,7 +314,7 @@ describe('damage', () => {
           return { bytes, lost: records - 6 }
         },
       }
-      for (const [kind, make] of Object.entries(kinds)) {
+      for (const [kind, make] of sampleOf(Object.entries(kinds), 0.3)) {
         const copy = newFolder()
         cpSync(folder, copy, { recursive: true })
         const { bytes, lost } = make()
@@ -330,7 +330,7 @@ describe('damage', () => {
   it('of a place file, whichever bit it is, costs nothing: alerts come again', async () => {
     const { folder, names } = await damageable()
     const sound = readFileSync(join(folder, 'spool', 'half.place'))
-    for (let byte = 0; byte < sound.length; byte++) {
+    for (const byte of sampleOf(sound.keys())) {
       const copy = newFolder()
       cpSync(folder, copy, { recursive: true })
       const bytes = Buffer.from(sound)
@@ -397,7 +397,8 @@ describe('each write, flush, cut, rename, removal and new file in turn', async (
 
   it.each(['once', 'for good'])('failing %s: nothing acknowledged is lost', async (how) => {
     let losses = 0
-    for (const { kind, step } of steps) {
+    const tried = sampleOf(steps)
+    for (const { kind, step } of tried) {
       const folder = newFolder()
       const faults = noFaults()
       faults.fails = (at) => (how === 'once' ? at === step : at >= step)
@@ -409,6 +410,6 @@ describe('each write, flush, cut, rename, removal and new file in turn', async (
       if (how === 'once') expect(acknowledged.length, `step ${step}, ${kind}`).toBeGreaterThanOrEqual(12)
     }
     // a disk that fails for good acknowledges less: the faults did happen
-    if (how === 'for good') expect(losses).toBeGreaterThan(100)
+    if (how === 'for good') expect(losses).toBeGreaterThan(tried.length)
   })
 })

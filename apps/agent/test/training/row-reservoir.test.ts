@@ -56,7 +56,7 @@ describe('a reservoir of rows', () => {
         filled(after, again, before)
         expect(again.encode()).toEqual(first.encode())
       }),
-      { numRuns: 60 },
+      { numRuns: sampleCount(60, 0.25) },
     )
   })
 
@@ -82,7 +82,7 @@ describe('a reservoir of rows', () => {
           expect(error).toBeInstanceOf(FormatError)
         }
       }),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
     expect(() => decodeRowReservoir(bytes.subarray(0, bytes.length - 5), shape)).toThrow(FormatError)
     expect(() => decodeRowReservoir(bytes, { ...shape, dimension: 4 })).toThrow(/rows of 4 numbers, found 3/)

@@ -34,7 +34,7 @@ describe('the trials file', () => {
 
   it('cuts off a last line that was torn at any byte, and nothing else', () => {
     const line = `${encodeTrial(b)}\n`
-    for (let kept = 0; kept < line.length; kept += 1) {
+    for (const kept of sampleOf(Array(line.length).keys())) {
       const path = newPath()
       writeFileSync(path, `${encodeTrial(a)}\n${line.slice(0, kept)}`)
       const file = openTrials(path)

@@ -73,7 +73,7 @@ describe('VerdictStore', () => {
           })
         })
       }),
-      { numRuns: 60 },
+      { numRuns: sampleCount(60, 0.25) },
     )
   })
 

@@ -75,7 +75,7 @@ describe('score histogram', () => {
           }
         },
       ),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 })

@@ -34,7 +34,7 @@ describe('html', () => {
         expect(p.getAttribute('title')).toBe(visibleText(text))
         expect(p.textContent).toBe(visibleText(text))
       }),
-      { numRuns: 500 },
+      { numRuns: sampleCount(500) },
     )
   })
 })
@@ -61,7 +61,7 @@ describe('visibleText', () => {
         expect(visibleText(text)).not.toMatch(/[\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029\ufeff]/u)
         expect(escapeText(text)).not.toMatch(/[<>"']/)
       }),
-      { numRuns: 500 },
+      { numRuns: sampleCount(500) },
     )
   })
 

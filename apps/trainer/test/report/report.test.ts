@@ -106,7 +106,7 @@ describe('renderReport', () => {
         expect(parse(page).querySelector('.verdict')!.textContent).toBe(visibleText(bounded))
         expect(page).not.toMatch(/[\u202a-\u202e\u2066-\u2069]|(?!\n)\p{Cc}/u)
       }),
-      { numRuns: 60 },
+      { numRuns: sampleCount(60, 0.25) },
     )
   })
 
@@ -177,7 +177,7 @@ describe('renderReport', () => {
         expect(page.trimEnd().endsWith('</html>')).toBe(true)
         expect(page).not.toMatch(/="[^"]*(?:NaN|Infinity|undefined)/)
       }),
-      { numRuns: 150 },
+      { numRuns: sampleCount(150) },
     )
   }, 60_000)
 

@@ -158,7 +158,7 @@ describe('compileFilter', () => {
           expect(error).toBeInstanceOf(ArgumentError)
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: sampleCount(2000) },
     )
   })
 
@@ -193,7 +193,7 @@ describe('compileFilter', () => {
       fc.property(tree, ({ text, value }) => {
         expect(kept(text)).toEqual(ALL.map((_, i) => i).filter(value))
       }),
-      { numRuns: 500 },
+      { numRuns: sampleCount(500) },
     )
   })
 })

@@ -25,6 +25,9 @@ const real = sharedMissing
   : readFileSync(join(goldenCaptures, 'captures/iot/botnet_test7.pcap')).subarray(0, 200_000)
 const gzipMissing = !hasProgram('gzip', 'damaged files are not compared with it')
 
+const range = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, i) => from + i)
+
 async function unpack(packed: Uint8Array, pieceBytes = packed.length) {
   const state = createCompressionState()
   async function* pieces(): AsyncGenerator<Uint8Array> {
@@ -57,7 +60,7 @@ describe.each([
 
   it('with 1 to 64 bytes of junk behind it gives all, with a warning', async () => {
     const whole = await read(plain)
-    for (let length = 1; length <= 64; length++) {
+    for (const length of sampleOf(range(1, 64))) {
       const junk = Buffer.from('junk'.repeat(16)).subarray(0, length)
       const damaged = Buffer.concat([packed, junk])
       const seen = await read(damaged)
@@ -75,7 +78,7 @@ describe.each([
   it('with any bit of the trailer flipped gives the error, and all but a member small enough to withhold', async () => {
     const whole = await read(plain)
     const small = plain.length <= 65_536
-    for (let bit = 0; bit < 64; bit++) {
+    for (const bit of sampleOf(range(0, 63))) {
       const damaged = Buffer.from(packed)
       damaged[packed.length - 8 + (bit >> 3)]! ^= 1 << (bit & 7)
       const found = await unpack(damaged)
@@ -94,7 +97,7 @@ describe.each([
   })
 
   it('cut anywhere in its last 100 bytes is truncated, with all that gzip gives', async () => {
-    for (let cut = 1; cut <= 100; cut++) {
+    for (const cut of sampleOf(range(1, 100))) {
       const damaged = packed.subarray(0, packed.length - cut)
       const found = await unpack(damaged)
       expect(found.state).toMatchObject({ damage: null, truncated: true })
@@ -139,7 +142,7 @@ describe.each([
   })
 
   it('with damaged deflate data loses at most 16 KiB before the damage, and says so', async () => {
-    for (let k = 1; k < 12; k++) {
+    for (const k of sampleOf(range(1, 11), 0.3)) {
       const before = content.subarray(0, Math.floor((k * content.length) / 12))
       // a flushed stream ends at a byte, and 7 begins a block of the type that is reserved
       const sound = deflateRawSync(before, { finishFlush: constants.Z_SYNC_FLUSH })

@@ -73,7 +73,7 @@ describe.skipIf(noZstd)('createZstdFrames', () => {
         expect(reader.damage).toBeNull()
         expect(ends).toEqual(expected)
       }),
-      { numRuns: 60 },
+      { numRuns: sampleCount(60, 0.25) },
     )
   })
 

@@ -96,7 +96,7 @@ describe('csv', () => {
           }
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: sampleCount(2000) },
     )
   })
 

@@ -152,7 +152,7 @@ describe('decodeSafetensors', () => {
           )
         }
       }),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 

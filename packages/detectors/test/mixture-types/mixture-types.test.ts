@@ -78,7 +78,7 @@ describe.each(TYPES)('%s mixtures', (type) => {
           if (i > 0) expect(v).toBeGreaterThan(meanLogLikelihoods[i - 1]! - 1e-4)
         })
       }),
-      { numRuns: 25 },
+      { numRuns: sampleCount(25, 0.25) },
     )
   })
 
@@ -231,7 +231,7 @@ describe.each(TYPES)('%s mixtures', (type) => {
         expect(checkTypedMixture(mixture, points.cols, 3)).toEqual(mixture)
         for (const s of typedMixtureLogDensities(mixture, points)) expect(Number.isFinite(s)).toBe(true)
       }),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 

@@ -60,7 +60,7 @@ describe('Kernel cache', () => {
           expect(cache.data.length).toBeLessThanOrEqual(Math.max(2 * WIDTH, bytes / 8))
         }
       }),
-      { numRuns: 400 },
+      { numRuns: sampleCount(400) },
     )
   })
 })

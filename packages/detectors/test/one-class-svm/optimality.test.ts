@@ -71,7 +71,7 @@ describe('One-class SVM: optimality', () => {
         expect(report.objective).toBeLessThanOrEqual(reference + 1e-8 * scale * n)
         expect(report.objective).toBeGreaterThanOrEqual(reference - 1e-4 * scale * n)
       }),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 

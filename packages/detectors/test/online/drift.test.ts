@@ -58,7 +58,7 @@ describe('ADWIN', () => {
           expect(adwin.mean).toBeCloseTo(kept.reduce((a, b) => a + b, 0) / kept.length, 9)
         },
       ),
-      { numRuns: 50 },
+      { numRuns: sampleCount(50, 0.25) },
     )
   })
 })

@@ -103,7 +103,7 @@ describe('incremental and batch M-steps', () => {
           expectClose(covariancesOf(diagonal), moments.covariances, 0)
         },
       ),
-      { numRuns: 40 },
+      { numRuns: sampleCount(40, 0.25) },
     )
   })
 

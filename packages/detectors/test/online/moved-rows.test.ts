@@ -56,7 +56,7 @@ describe('too few rows as near as landmarks are', () => {
         const sorted = (of: number[]) => Float64Array.from(of).sort()
         expect(excessOf(sorted(a), sorted(b))).toBeCloseTo(expected, 12)
       }),
-      { numRuns: 60 },
+      { numRuns: sampleCount(60, 0.25) },
     )
   })
 

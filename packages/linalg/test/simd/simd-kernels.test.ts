@@ -111,7 +111,7 @@ describe('SIMD kernels', () => {
           }
         })
       }),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 
@@ -155,7 +155,7 @@ describe('SIMD kernels', () => {
           }
         })
       }),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 
@@ -251,7 +251,7 @@ describe('SIMD kernels', () => {
           }
         })
       }),
-      { numRuns: 300 },
+      { numRuns: sampleCount(300) },
     )
   })
 
