@@ -87,6 +87,8 @@ describe('addresses', () => {
 })
 
 describe('manifests', () => {
+  const prepack = 'node ../../tools/workspace/run.mjs build packages/sample'
+  const scripts = { build: 'a', typecheck: 'b', test: 'c', watch: 'd', prepack }
   const good = {
     name: '@oddflow/sample',
     description: 'A sample of what a manifest must say',
@@ -97,7 +99,7 @@ describe('manifests', () => {
     exports: { '.': { types: './dist/index.d.ts', default: './dist/index.js' } },
     files: ['dist', 'README.md', 'LICENSE'],
     publishConfig: { access: 'public' },
-    scripts: { build: 'a', typecheck: 'b', test: 'c', watch: 'd' },
+    scripts,
     dependencies: { '@oddflow/core': 'workspace:^', 'ml-matrix': '6.15.1' },
   }
   const beside = ['README.md', 'LICENSE', 'tsconfig.json', 'turbo.json']
@@ -119,7 +121,9 @@ describe('manifests', () => {
     ['exports', { exports: undefined }],
     ['files', { files: ['dist', 'LICENSE'] }],
     ['publishConfig.access', { publishConfig: {} }],
-    ['script watch', { scripts: { build: 'a', typecheck: 'b', test: 'c' } }],
+    ['script watch', { scripts: { ...scripts, watch: undefined } }],
+    ['script prepack', { scripts: { ...scripts, prepack: undefined } }],
+    ['script prepack', { scripts: { ...scripts, prepack: prepack.replace('sample', 'core') } }],
     ['repository', { repository: 'https://example.org' }],
     ['description', { description: 'short' }],
     ['name', { name: 'sample' }],

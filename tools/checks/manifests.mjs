@@ -6,7 +6,7 @@
  * dependencies and workspace:^ for our own. Libraries also: an exports map with types before default, and
  * sideEffects false. Apps: a bin. No repository address as long as there is none.
  */
-const SCRIPTS = ['build', 'typecheck', 'test', 'watch', 'prepack']
+const SCRIPTS = ['build', 'typecheck', 'test', 'watch']
 const EXACT = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/
 
 function* complaintsAbout(manifest, directory, isApp) {
