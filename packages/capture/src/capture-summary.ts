@@ -13,6 +13,7 @@ import { createFlowKeySet, type FlowCounts } from './flow-key-set.js'
 import type { FrameBatch } from './frame-batch.js'
 import { linkTypeName } from './link-type-names.js'
 import type { PacketBatch } from './packet-batch.js'
+import { PacketOrder, type PacketOrderCounts } from './packet-order.js'
 import { PACKET_OK, PACKET_STATUS_NAMES } from './packet-status.js'
 
 export interface CaptureSummary {
@@ -31,6 +32,8 @@ export interface CaptureSummary {
   readonly flows: Readonly<FlowCounts>
   /** Packets whose flow was not counted because the flow set was full; 0 means that `flows` is exact. */
   readonly flowOverflowPackets: number
+  /** How far the packets came in the order of their times. */
+  readonly order: Readonly<PacketOrderCounts>
   /** Packets that belong to no flow, by reason. */
   readonly skipped: Readonly<Record<string, number>>
   readonly truncated: boolean
@@ -59,6 +62,7 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
   const keys = createFlowKeySet(maximumFlowKeys, hashSeed)
   const byStatus = new Float64Array(PACKET_STATUS_NAMES.length)
   const byLinkType = new Map<number, number>()
+  const order = new PacketOrder(() => {})
   let packetCount = 0
   let readPackets = 0
   let wireBytes = 0
@@ -69,6 +73,7 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
       let runType = -1
       let run = 0
       readPackets += packets.count
+      order.add(packets)
       for (let i = 0; i < packets.count; i++) {
         if (keep !== undefined && !keep(packets, i)) continue
         packetCount++
@@ -92,6 +97,7 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
       if (run > 0) byLinkType.set(runType, (byLinkType.get(runType) ?? 0) + run)
     },
     finish(end) {
+      order.finish()
       const skipped: Record<string, number> = {}
       PACKET_STATUS_NAMES.forEach((name, code) => {
         if (code !== PACKET_OK && byStatus[code]! > 0) skipped[name] = byStatus[code]!
@@ -107,6 +113,7 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
         lastTimestampMicros: Number.isNaN(last) ? null : last,
         linkTypes,
         flows: { ...keys.counts },
+        order: { ...order.counts },
         flowOverflowPackets: keys.overflow,
         skipped,
         truncated: end.truncated,

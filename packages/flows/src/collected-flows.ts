@@ -7,7 +7,7 @@
  * of one key one behind the other.
  */
 import type { FlowKeyRule, FlowProtocol, SizeMeasure } from '@oddflow/core'
-import type { FlowCounters } from './flow-counters.js'
+import type { FlowCounters, TimeCounters } from './flow-counters.js'
 import type { FlowIdentity } from './flow-identity.js'
 
 export interface CollectedFlows {
@@ -17,8 +17,10 @@ export interface CollectedFlows {
   readonly endReason: Uint8Array
   /** count + 1 of them. */
   readonly packetOffset: Float64Array
-  /** Times that never decrease within a flow, microseconds since 1970. */
+  /** Microseconds of the flow clock (directional flows: the capture's own); they never decrease within a flow. */
   readonly packetMicros: Float64Array
+  /** Flow clock minus the capture's time of each packet; null where that is 0 throughout. */
+  readonly packetShiftMicros: Float64Array | null
   /** By sizeMeasure. */
   readonly packetBytes: Uint32Array
   /** Lengths in the IP headers. */
@@ -37,6 +39,6 @@ export interface CollectedFlows {
   /** What became of the packets. */
   readonly counters: Pick<
     FlowCounters,
-    'packets' | 'packetsInFlows' | 'dropped' | 'timestampBackwards' | 'flows'
+    'packets' | 'packetsInFlows' | 'dropped' | 'flows' | keyof TimeCounters
   >
 }

@@ -17,7 +17,16 @@ import { createRowMaker } from './feature-sets/registry.js'
 import type { RowMaker } from './feature-sets/row-maker.js'
 import { describeFlow, END_REASONS, type FlowRecord } from './flow-record.js'
 import { MemoryBudget } from './memory-budget.js'
-import { createPacketFields, IP_BYTES, META, NUMBER, type PacketFields, SIZE, TIME } from './packet-fields.js'
+import {
+  createPacketFields,
+  IP_BYTES,
+  META,
+  NUMBER,
+  type PacketFields,
+  SIZE,
+  STAMP,
+  TIME,
+} from './packet-fields.js'
 import type { RecordCounts } from './record-counts.js'
 import { RecordCutter } from './record-cutter.js'
 
@@ -175,4 +184,5 @@ function readPacket(flows: CollectedFlows, i: number, packet: PacketFields): voi
   packet[SIZE] = flows.packetBytes[i]
   packet[IP_BYTES] = flows.packetIpBytes[i]
   packet[META] = flows.packetMeta[i]
+  packet[STAMP] = packet[TIME] - (flows.packetShiftMicros?.[i] ?? 0)
 }

@@ -117,7 +117,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
     finish: () => {
       gate.pass('finish', () => tracker.endCapture())
       gate.close()
-      const { packets, packetsInFlows, timestampBackwards, flows } = tracker.counts
+      const { packets, packetsInFlows, flows } = tracker.counts
       const collected = {
         count: sink.count,
         identity: sink.identity,
@@ -128,7 +128,13 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
         protocols,
         idleTimeoutMicros,
         endOnClose,
-        counters: { packets, packetsInFlows, dropped: tracker.counts.dropped(), timestampBackwards, flows },
+        counters: {
+          packets,
+          packetsInFlows,
+          dropped: tracker.counts.dropped(),
+          flows,
+          ...tracker.times(),
+        },
       }
       return directional ? splitDirectional(collected) : collected
     },
@@ -146,6 +152,8 @@ class CollectingSink implements FlowSink {
   count = 0
   #capacity = INITIAL_FLOWS
   #numbers = new Uint32Array(0)
+  /** Of the budget. */
+  #shiftBytes = 0
   readonly #budget: MemoryBudget
 
   constructor(budget: MemoryBudget) {
@@ -159,6 +167,8 @@ class CollectingSink implements FlowSink {
 
   makeRoom(): boolean {
     if (this.arena.full) {
+      this.#budget.usedBytes += this.arena.shiftBytes - this.#shiftBytes
+      this.#shiftBytes = this.arena.shiftBytes
       if (this.#budget.usedBytes + PacketArena.blockBytes > this.#budget.limitBytes) return false
       this.#budget.usedBytes += PacketArena.blockBytes
       this.arena.addBlock()

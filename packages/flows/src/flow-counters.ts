@@ -1,10 +1,10 @@
 /**
  * FlowCounters: where every packet went.
  *
- * packets = packetsInFlows + the sum of `dropped`, and packetsInFlows = the sum of `packets` over all
+ * packets = packetsInFlows + heldPackets + the sum of `dropped`, and packetsInFlows = the sum of `packets` over all
  * records, exactly, once the last flow has ended.
  */
-import { PACKET_STATUS_NAMES, type PacketStatusName } from '@oddflow/capture'
+import { PACKET_STATUS_NAMES, type PacketOrderCounts, type PacketStatusName } from '@oddflow/capture'
 
 /**
  * A packet's status, no time, IPv6 under a contract whose flow key is of IPv4 alone, a flow that was not let in
@@ -18,14 +18,20 @@ export type DropReason =
   | 'after-close'
   | `protocol-${string}`
 
-export interface FlowCounters {
+/** What became of packets that did not come in the order of their times: those of PacketOrder, and one more. */
+export interface TimeCounters extends Omit<PacketOrderCounts, 'backwardPackets'> {
+  /** Packets with a time before that of the packet before them, beyond what was sorted; they count as simultaneous. */
+  timestampBackwards: number
+}
+
+export interface FlowCounters extends TimeCounters {
   /** Packets given to the table. */
   packets: number
+  /** Those that wait for their turn (PacketOrder of the capture package); 0 at the end. */
+  heldPackets: number
   packetsInFlows: number
   /** Packets by the reason that they are in no flow; only reasons that occurred. */
   dropped: Partial<Record<DropReason, number>>
-  /** Packets whose time lies before that of their flow's previous packet; they count as simultaneous. */
-  timestampBackwards: number
   /** Flows begun. */
   flows: number
   /** Flows that had to end for lack of memory, though they were not idle: the sum of the next two. */

@@ -49,7 +49,8 @@ export interface FlowExtractorOptions {
 
 export interface FlowExtractor {
   /**
-   * Takes a batch; the batch may be used again after. Throws ArgumentError where the batch's count is not a number of
+   * Takes a batch; the batch may be used again after. Packets wait until a later one has come (PacketOrder of
+   * @oddflow/capture), or for `expire` or the end. Throws ArgumentError where the batch's count is not a number of
    * packets that it has room for, after `finish`, and out of onRecord or onEarlyRow.
    */
   add(batch: PacketBatch): void
@@ -61,8 +62,8 @@ export interface FlowExtractor {
   /**
    * Ends every flow that is idle at `nowMicros` or closed a second before, where flows end on close, and gives out early the rows that time has completed (a walk
    * over all open flows, only with onEarlyRow). For live traffic, where a verdict must not wait for the end:
-   * the caller knows that no packet older than nowMicros is still to come. Files need no such call. Throws
-   * ArgumentError where nowMicros is not a number.
+   * the caller knows that no packet older than nowMicros (the capture's time) is still to come. Files need no such
+   * call. Throws ArgumentError where nowMicros is not a number.
    */
   expire(nowMicros: number): void
   /**
@@ -81,6 +82,11 @@ export interface FlowExtractor {
   readonly flows: number
   /** Flows that are open now. */
   readonly openFlows: number
+  /**
+   * The capture's time up to which packets have come: it follows steps of the capture's clock, and leaves a packet
+   * from the future out. −Infinity before the first.
+   */
+  readonly latestMicros: number
   /** Flows that fit into memoryBytes. */
   readonly maximumFlows: number
 }
@@ -157,13 +163,15 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
   )
   pass?.bind(tracker, cutter, maker, rule, contract.idleTimeoutMicros, options.onEarlyRow !== undefined)
   const counters = (): FlowCounters => {
-    const { packets, packetsInFlows, timestampBackwards, flows } = tracker.counts
+    const { packets, packetsInFlows, flows } = tracker.counts
     const { evictedIdleFlows, evictedHalfOpenFlows, evictedActiveFlows } = tracker.counts
+    const { heldPackets } = tracker
     return {
-      packets,
+      packets: packets + heldPackets,
+      heldPackets,
       packetsInFlows,
       dropped: tracker.counts.dropped(),
-      timestampBackwards,
+      ...tracker.times(),
       flows,
       evictedFlows: evictedHalfOpenFlows + evictedActiveFlows,
       evictedHalfOpenFlows,
@@ -184,9 +192,9 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
         throw new ArgumentError(`nowMicros: expected a number, found ${String(nowMicros)}`, 'nowMicros')
       }
       gate.pass('expire', () => {
-        tracker.expire(nowMicros)
+        const clockMicros = tracker.expire(nowMicros)
         if (options.onEarlyRow === undefined) return
-        tracker.table.activity.visit((flow) => cutter.settle(flow, nowMicros), CLOSING)
+        tracker.table.activity.visit((flow) => cutter.settle(flow, clockMicros), CLOSING)
       })
     },
     endFlows: (limit) => {
@@ -207,6 +215,9 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
     },
     get openFlows() {
       return tracker.table.count - tracker.table.activity.count(CLOSED)
+    },
+    get latestMicros() {
+      return tracker.latestMicros
     },
     maximumFlows: memory.flows,
   }

@@ -6,8 +6,9 @@
  *
  * A flow is the packets of one key, up to a gap longer than the idle timeout. Whether there is such a gap is
  * seen from the flow's own packets alone: looking for idle flows (`expire`), batch sizes and other traffic
- * change nothing in what a flow holds. Time runs within a flow and never backwards: a packet stamped earlier
- * than the one before it in its flow counts as simultaneous with it, is counted, and ends nothing.
+ * change nothing in what a flow holds. Packets come in the order of the flow clock (PacketOrder of the capture
+ * package), which knows no steps; one that was too late to be sorted counts as simultaneous with the one before it in
+ * its flow, is counted, and ends nothing.
  *
  * When there is no room, a flow is ended for it: flow-eviction.ts says which.
  *
@@ -16,10 +17,10 @@
  * belong to no flow and are counted, one with data or a SYN begins another flow. A SYN after one FIN does, too.
  * Without it a connection on the same ports within the timeout continues the flow, FIN or not.
  */
-import { PACKET_OK, type PacketBatch } from '@oddflow/capture'
+import { PACKET_OK, type PacketBatch, PacketOrder } from '@oddflow/capture'
 import { DEFAULT_FLOW_PROTOCOLS, type FlowProtocol, type SizeMeasure } from '@oddflow/core'
 import { CLOSED, CLOSING, ESTABLISHED, HALF_OPEN } from './activity-log.js'
-import { PacketCounts } from './flow-counters.js'
+import { PacketCounts, type TimeCounters } from './flow-counters.js'
 import { FlowEviction, NO_FLOW } from './flow-eviction.js'
 import { grown } from './flow-identity.js'
 import { ENDS, KIND, LAST_MICROS, LINE_DOUBLES, LINE_WORDS, SENT, SENT_FIN, SWAPPED } from './flow-lines.js'
@@ -37,6 +38,7 @@ import {
   type PacketFields,
   packetMeta,
   SIZE,
+  STAMP,
   TIME,
 } from './packet-fields.js'
 import type { PacketPass } from './packet-pass.js'
@@ -97,19 +99,23 @@ export class FlowTracker {
   readonly closeDeadline: Float64Array
   /** When a flow closed. */
   #closedMicros: Float64Array
-  /** One number: the latest time in the capture, of any packet. Tells at the end which flows had been idle. */
+  /** One number: the latest time of the flow clock, of any packet. Tells at the end which flows had been idle. */
   readonly clockMicros: Float64Array
   /** A byte for each protocol: whether it makes flows. */
   readonly makesFlows: Uint8Array
-  readonly #pass: PacketPass | null
+  readonly #order: PacketOrder
   #captureIndex = 0
 
   constructor(options: FlowTrackerOptions, budget: MemoryBudget, sink: FlowSink) {
     this.#options = options
     this.#budget = budget
     this.#sink = sink
-    this.#pass = options.pass ?? null
-    const space = this.#pass?.space ?? HEAP
+    const space = options.pass?.space ?? HEAP
+    const { pass = null } = options
+    this.#order = new PacketOrder((batch, from, to, numbers, stamps) => {
+      if (pass === null) this.#addEach(batch, from, to, numbers, stamps)
+      else this.#addRuns(batch, from, to, numbers, stamps, pass)
+    }, space)
     this.clockMicros = space.float64(1).fill(Number.NEGATIVE_INFINITY)
     this.makesFlows = space.uint8(256)
     this.makesFlows.set(flowProtocolTable(options.protocols ?? DEFAULT_FLOW_PROTOCOLS))
@@ -130,33 +136,63 @@ export class FlowTracker {
   }
 
   add(batch: PacketBatch): void {
-    if (this.#pass === null) this.#addEach(batch, 0, batch.count)
-    else this.#addRuns(batch, this.#pass)
+    // Directional flows are sorted when they are whole, by the capture's own times.
+    if (this.#options.directional === true) this.#addEach(batch, 0, batch.count, null, batch.timestampMicros)
+    else this.#order.add(batch)
+  }
+
+  /** The capture's time up to which packets have come. */
+  get latestMicros(): number {
+    return this.#order.latestMicros
+  }
+
+  get heldPackets(): number {
+    return this.#order.heldPackets
+  }
+
+  times(): TimeCounters {
+    const { reorderedPackets, latePackets, backwardPackets, clockSteps, futurePackets } = this.#order.counts
+    const timestampBackwards = backwardPackets + this.counts.timestampBackwards
+    return { reorderedPackets, timestampBackwards, latePackets, clockSteps, futurePackets }
   }
 
   /** Gives runs of ordinary packets to the pass, and takes what stops it. */
-  #addRuns(batch: PacketBatch, pass: PacketPass): void {
+  #addRuns(
+    batch: PacketBatch,
+    from: number,
+    to: number,
+    numbers: Float64Array | null,
+    stamps: Float64Array,
+    pass: PacketPass,
+  ): void {
     const { counts } = this
     const sizes = sizesOf(batch, this.#options.sizeMeasure)
     const most = pass.loads(batch)
-    for (let start = 0; start < batch.count; start += most) {
-      const count = Math.min(most, batch.count - start)
-      pass.load(batch, sizes, start, count)
+    for (let start = from; start < to; start += most) {
+      const count = Math.min(most, to - start)
+      const loaded = pass.load(batch, sizes, start, count)
+      const end = loaded + count
       // Where nothing is ordinary (a scan), more and more packets are taken at a time.
       let together = 1
-      for (let at = 0; at < count; ) {
-        const reached = pass.run(this.table, at, count)
+      for (let at = loaded; at < end; ) {
+        const reached = pass.run(this.table, at, end)
         counts.packets += reached - at
         counts.packetsInFlows += reached - at
-        if (reached === count) break
+        if (reached === end) break
         together = reached === at ? Math.min(PREPARED_PACKETS, 2 * together) : 1
-        at = Math.min(count, reached + together)
-        this.#addEach(batch, start + reached, start + at)
+        at = Math.min(end, reached + together)
+        this.#addEach(batch, start + reached - loaded, start + at - loaded, numbers, stamps)
       }
     }
   }
 
-  #addEach(batch: PacketBatch, from: number, to: number): void {
+  #addEach(
+    batch: PacketBatch,
+    from: number,
+    to: number,
+    numbers: Float64Array | null,
+    stamps: Float64Array,
+  ): void {
     const { counts, table } = this
     const { activity, lines } = table
     const sink = this.#sink
@@ -210,8 +246,9 @@ export class FlowTracker {
         continue
       }
       counts.packetsInFlows++
-      packet[NUMBER] = batch.firstFrame + i
+      packet[NUMBER] = numbers === null ? batch.firstFrame + i : numbers[i]
       packet[TIME] = time
+      packet[STAMP] = stamps[i]
       packet[SIZE] = sizes[i]
       packet[IP_BYTES] = ipBytes[i]
       if (flow < 0) {
@@ -259,17 +296,19 @@ export class FlowTracker {
     }
   }
 
-  /** Ends the flows that are idle or have closed at `nowMicros`. */
-  expire(nowMicros: number): void {
-    if (nowMicros > this.clockMicros[0]) this.clockMicros[0] = nowMicros
+  /** Ends the flows that are idle or have closed at `nowMicros` of the capture's time; returns that time of the flow clock. */
+  expire(nowMicros: number): number {
+    const clockMicros = this.#order.advance(nowMicros)
+    if (clockMicros > this.clockMicros[0]) this.clockMicros[0] = clockMicros
     for (let kind = HALF_OPEN; kind <= ESTABLISHED; kind++) {
       for (;;) {
         const flow = this.table.activity.oldest(kind)
-        if (flow < 0 || !(nowMicros - this.#lastMicros(flow) > this.#options.idleTimeoutMicros)) break
+        if (flow < 0 || !(clockMicros - this.#lastMicros(flow) > this.#options.idleTimeoutMicros)) break
         this.#remove(flow, 'idle-timeout')
       }
     }
-    this.#giveOutClosed(nowMicros)
+    this.#giveOutClosed(clockMicros)
+    return clockMicros
   }
 
   /** Ends all flows, the longest silent first; what comes next is another capture. */
@@ -282,6 +321,7 @@ export class FlowTracker {
 
   /** Ends at most `limit` flows, the longest silent first, as endCapture will; true if some are left. */
   endOldest(limit: number): boolean {
+    this.#order.finish()
     const { activity, lines } = this.table
     for (let ended = 0; ; ended++) {
       const flow = this.#longestSilent()

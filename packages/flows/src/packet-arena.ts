@@ -4,7 +4,7 @@
  * Blocks that are only ever appended to, so nothing is copied while it grows; `group` sorts them by flow at
  * the end (a counting sort: stable, linear), giving each block back as soon as it is read.
  */
-import { IP_BYTES, META, NUMBER, type PacketFields, SIZE, TIME } from './packet-fields.js'
+import { IP_BYTES, META, NUMBER, type PacketFields, SIZE, STAMP, TIME } from './packet-fields.js'
 
 const BLOCK_PACKETS = 16_384
 
@@ -22,10 +22,13 @@ interface PacketColumns {
 
 interface Block extends PacketColumns {
   readonly flow: Uint32Array
+  /** Flow clock minus the capture's time; null while that is 0. */
+  shift: Float64Array | null
 }
 
 export interface GroupedPackets extends PacketColumns {
   readonly packetOffset: Float64Array
+  readonly packetShiftMicros: Float64Array | null
 }
 
 function createColumns(packets: number): PacketColumns {
@@ -56,9 +59,11 @@ export class PacketArena {
   }
 
   static readonly blockBytes = BLOCK_PACKETS * (ARENA_PACKET_BYTES + GROUPED_PACKET_BYTES)
+  /** Bytes for the shifts of blocks that have some, grouped ones included. */
+  shiftBytes = 0
 
   addBlock(): void {
-    this.#blocks.push({ flow: new Uint32Array(BLOCK_PACKETS), ...createColumns(BLOCK_PACKETS) })
+    this.#blocks.push({ flow: new Uint32Array(BLOCK_PACKETS), ...createColumns(BLOCK_PACKETS), shift: null })
   }
 
   push(flow: number, packet: PacketFields): void {
@@ -70,6 +75,13 @@ export class PacketArena {
     block.packetIpBytes[at] = packet[IP_BYTES]
     block.packetMeta[at] = packet[META]
     block.packetNumber[at] = packet[NUMBER]
+    const shift = packet[TIME] - packet[STAMP]
+    if (shift === 0) return
+    if (block.shift === null) {
+      block.shift = new Float64Array(BLOCK_PACKETS)
+      this.shiftBytes += 2 * block.shift.byteLength
+    }
+    block.shift[at] = shift
   }
 
   /** Packets by flow, in order of arrival within each; empties the arena. */
@@ -83,12 +95,17 @@ export class PacketArena {
     for (let f = 0; f < flows; f++) packetOffset[f + 1] += packetOffset[f]
     const next = packetOffset.slice()
     const columns = createColumns(count)
+    const packetShiftMicros = this.shiftBytes > 0 ? new Float64Array(count) : null
     for (let done = 0; done < count; done += BLOCK_PACKETS) {
       const block = this.#blocks.shift()!
       const end = Math.min(BLOCK_PACKETS, count - done)
-      for (let i = 0; i < end; i++) copyPacket(block, i, columns, next[block.flow[i]]++)
+      for (let i = 0; i < end; i++) {
+        const to = next[block.flow[i]]++
+        copyPacket(block, i, columns, to)
+        if (packetShiftMicros !== null && block.shift !== null) packetShiftMicros[to] = block.shift[i]
+      }
     }
     this.count = 0
-    return { packetOffset, ...columns }
+    return { packetOffset, packetShiftMicros, ...columns }
   }
 }

@@ -4,12 +4,12 @@
  *
  * An array that its owner fills again for every packet, because numbers passed as arguments or kept in
  * objects may be boxed one by one, and a typed array's never are: nothing is allocated per packet. The
- * tracker (or the reader of collected flows) writes the first five, the cutter the rest.
+ * tracker (or the reader of collected flows) writes the first five and the last, the cutter the rest.
  */
 
 /** Number of the packet in its capture, from 0. */
 export const NUMBER = 0
-/** Microseconds since 1970, never before the flow's previous packet; in idle-gap rules, seconds. */
+/** Microseconds of the flow clock, never before the flow's previous packet; in idle-gap rules, seconds. */
 export const TIME = 1
 /** Length by the contract's size measure, bytes. */
 export const SIZE = 2
@@ -22,10 +22,13 @@ export const IAT = 5
 /** Time of the record's first packet. */
 export const START = 6
 
+/** The capture's own time of the packet, microseconds since 1970. */
+export const STAMP = 7
+
 export type PacketFields = Float64Array
 
 export function createPacketFields(): PacketFields {
-  return new Float64Array(7)
+  return new Float64Array(8)
 }
 
 /** Bit 16 of the meta word: the responder sent the packet. */

@@ -10,7 +10,7 @@
  * refused, and for feature sets that keep more of a packet than its time and size, or running sums; then the columns are on the
  * heap and each packet goes through the same functions as those that stop a run. The results are the same.
  */
-import { createPacketBatch, type PacketBatch } from '@oddflow/capture'
+import { createPacketBatch, PACKET_ORDER_BYTES, type PacketBatch } from '@oddflow/capture'
 import { decodeBase64 } from '@oddflow/core'
 import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import type { CutRule } from './cut-rule.js'
@@ -61,7 +61,7 @@ const MASK = WORDS.indexOf('mask')
 /** The largest batch that has its columns in the pass's memory. */
 const MAXIMUM_OWN_BATCH = 4096
 /** Bytes of the memory beside the columns of table and records: a batch, parameters, scratch and a part of another batch. */
-const OWN_BYTES = MAXIMUM_OWN_BATCH * bytesOf(createPacketBatch(1)) + 64 * 1024
+const OWN_BYTES = MAXIMUM_OWN_BATCH * bytesOf(createPacketBatch(1)) + PACKET_ORDER_BYTES + 64 * 1024
 const PAGE_BYTES = 65536
 
 interface WasmMemory {
@@ -184,15 +184,21 @@ export class PacketPass {
 
   /** How many packets of the batch `load` takes at a time. */
   loads(batch: PacketBatch): number {
-    return batch === this.#own ? batch.count : PASS_PACKETS
+    return this.#isOwn(batch) ? Number.POSITIVE_INFINITY : PASS_PACKETS
   }
 
-  /** Gets `count` packets of a batch, from `start` on, ready for `run`, which calls the first of them 0. */
-  load(batch: PacketBatch, sizes: Uint32Array, start: number, count: number): void {
+  /** Whether the batch's columns are in the pass's memory. */
+  #isOwn({ status, timestampMicros }: PacketBatch): boolean {
+    const { buffer } = this.#words
+    return status.buffer === buffer && timestampMicros.buffer === buffer
+  }
+
+  /** Gets `count` packets of a batch, from `start` on, ready for `run`; returns the number of the first there. */
+  load(batch: PacketBatch, sizes: Uint32Array, start: number, count: number): number {
     this.#words[PREPARED_TO] = 0
-    if (batch === this.#own) {
+    if (this.#isOwn(batch)) {
       this.#pointTo(batch, sizes)
-      return
+      return start
     }
     const part = this.#part
     copyDoubles(batch.timestampMicros, part.timestampMicros, start, count)
@@ -207,6 +213,7 @@ export class PacketPass {
     copyBytes(batch.protocol, part.protocol, start, count)
     copyBytes(batch.tcpFlags, part.tcpFlags, start, count)
     this.#pointTo(part, part.frameBytes)
+    return 0
   }
 
   #pointTo(batch: PacketBatch, sizes: Uint32Array): void {

@@ -22,7 +22,7 @@ import { grown } from './flow-identity.js'
 import type { EndReason, FlowRecord } from './flow-record.js'
 import { createFlowRecord } from './flow-record.js'
 import type { MemoryBudget } from './memory-budget.js'
-import { IAT, NUMBER, type PacketFields, START as START_FIELD, TIME } from './packet-fields.js'
+import { IAT, NUMBER, type PacketFields, START as START_FIELD, STAMP, TIME } from './packet-fields.js'
 import { countRecord, createRecordCounts, type RecordCounts } from './record-counts.js'
 import { RecordEntries } from './record-entries.js'
 import {
@@ -85,6 +85,8 @@ export class RecordCutter {
   sums: Float64Array = new Float64Array(0)
   /** Those of one record, while its row is made. */
   readonly #rowSums = new Float64Array(SUMS_STRIDE)
+  /** The capture's time of each open record's first packet; those in the state are of the flow clock. */
+  stamps: Float64Array = new Float64Array(0)
 
   constructor(options: RecordCutterOptions) {
     this.#rule = options.rule
@@ -108,6 +110,7 @@ export class RecordCutter {
     if (this.#maker.keepsSums === true) {
       this.sums = grown(this.sums, this.#space.float64(SUMS_STRIDE * capacity))
     }
+    this.stamps = grown(this.stamps, this.#space.float64(capacity))
   }
 
   makeRoom(): boolean {
@@ -198,6 +201,7 @@ export class RecordCutter {
     const time = packet[TIME]
     packet[IAT] = 0
     packet[START_FIELD] = time
+    this.stamps[flow] = packet[STAMP]
     state[at + START] = time
     state[at + LAST] = time
     state[at + FIRST] = packet[NUMBER]
@@ -251,6 +255,7 @@ export class RecordCutter {
     const record = this.#record
     this.#describe(flow, record)
     describeState(this.state, STRIDE * flow, record)
+    record.startMicros = this.stamps[flow]
     record.endReason = reason
     return record
   }

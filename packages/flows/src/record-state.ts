@@ -44,7 +44,6 @@ export function addTotals(state: Float64Array, at: number, packet: PacketFields)
 export function describeState(state: Float64Array, at: number, record: FlowRecord): void {
   record.firstPacketNumber = state[at + FIRST]
   record.pieceIndex = state[at + PIECE]
-  record.startMicros = state[at + START]
   record.durationMicros = state[at + LAST] - state[at + START]
   record.packets = state[at + PACKETS]
   record.bytes = state[at + BYTES]

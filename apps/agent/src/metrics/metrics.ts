@@ -67,6 +67,16 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   counter('packets_not_in_flows_total', 'Processed packets in no flow.', ['reason'], ({ counters }) =>
     by('reason', counters.notInFlows),
   )
+  counter('packets_untimely_total', 'Packets out of the order of their times.', ['fate'], ({ counters }) =>
+    by('fate', {
+      reordered: counters.reordered,
+      simultaneous: counters.timestampBackwards,
+      from_future: counters.fromFuture,
+    }),
+  )
+  counter('clock_steps_total', "Times that the packets' clock was set.", [], ({ counters }) => [
+    [{}, counters.clockSteps],
+  ])
   counter('capture_interruptions_total', 'Times that the recording was interrupted.', [], ({ counters }) => [
     [{}, counters.interruptions],
   ])

@@ -2,7 +2,7 @@
  * Counters: where every packet and every alert went, as one object of plain numbers.
  *
  *     captured = processed + dropped + filtered        dropped = droppedKernel + droppedAgent
- *     processed = packets in flows + the sum of notInFlows
+ *     processed = packets in flows + held + the sum of notInFlows
  *     raised = novel − held + devices announced
  *     raised = suppressed + folded + given − summaries
  *     given = accepted + refused
@@ -51,7 +51,13 @@ export interface AgentCounters {
   readonly packetsInFlows: number
   /** Processed packets that are in no flow, by reason. */
   readonly notInFlows: FlowCounters['dropped']
+  /** Processed packets that wait for their turn, for at most a moment. */
+  readonly held: number
   readonly timestampBackwards: number
+  readonly reordered: number
+  readonly clockSteps: number
+  /** Packets with a time far ahead of those around them. */
+  readonly fromFuture: number
   readonly flows: number
   /** Open flows, of which no verdict has been given or not the last: none at the end of an input. */
   readonly openFlows: number
@@ -117,7 +123,11 @@ export function agentCounters(
     overloads,
     packetsInFlows: flows.packetsInFlows,
     notInFlows,
+    held: flows.heldPackets,
     timestampBackwards: flows.timestampBackwards,
+    reordered: flows.reorderedPackets,
+    clockSteps: flows.clockSteps,
+    fromFuture: flows.futurePackets,
     flows: flows.flows,
     openFlows,
     evictedFlows: flows.evictedFlows,

@@ -55,7 +55,7 @@ export interface WatcherCounts {
   filtered: number
   /** Packets that were left out in an overload. */
   shed: number
-  /** Time of the latest packet; −Infinity before the first. */
+  /** The capture's time up to which packets have come (FlowExtractor); −Infinity before the first. */
   latestMicros: number
 }
 
@@ -104,12 +104,12 @@ export function createWatcher(options: WatcherOptions): Watcher {
     counts.novel[rule]++
     options.onNovel(record, { ...decision, early })
   }
-  const sourceHash = (i: number): number =>
-    endHash(packets.sourceAddress, 4 * i, packets.sourcePort[i], options.hashSeed)
-  const destinationHash = (i: number): number =>
-    endHash(packets.destinationAddress, 4 * i, packets.destinationPort[i], options.hashSeed)
-  const admitsFlow = (overload: Overload) => (_: PacketBatch, i: number) => {
-    if (overload.admitsAll || overload.admits(sourceHash(i), destinationHash(i))) return true
+  const sourceHash = (of: PacketBatch, i: number): number =>
+    endHash(of.sourceAddress, 4 * i, of.sourcePort[i], options.hashSeed)
+  const destinationHash = (of: PacketBatch, i: number): number =>
+    endHash(of.destinationAddress, 4 * i, of.destinationPort[i], options.hashSeed)
+  const admitsFlow = (overload: Overload) => (of: PacketBatch, i: number) => {
+    if (overload.admitsAll || overload.admits(sourceHash(of, i), destinationHash(of, i))) return true
     counts.shed++
     return false
   }
@@ -133,20 +133,20 @@ export function createWatcher(options: WatcherOptions): Watcher {
       options.onPackets?.(frames, packets)
       const { filter, overload } = options
       for (let i = 0; i < packets.count; i++) {
-        if (packets.timestampMicros[i] > counts.latestMicros) counts.latestMicros = packets.timestampMicros[i]
         if (filter !== null && !filter(packets, i)) {
           packets.status[i] = FILTERED_OUT
           counts.filtered++
         } else if (
           overload?.shedsOpenFlows &&
           packets.status[i] === PACKET_OK &&
-          overload.sheds(sourceHash(i), destinationHash(i))
+          overload.sheds(sourceHash(packets, i), destinationHash(packets, i))
         ) {
           packets.status[i] = FILTERED_OUT
           counts.shed++
         }
       }
       extractor.add(packets)
+      counts.latestMicros = extractor.latestMicros
     },
     expire: (nowMicros) => extractor.expire(nowMicros),
     finish(limit) {

@@ -1,5 +1,6 @@
 /** `oddflow info CAPTURE…`: what is in a capture, without learning anything from it. */
 
+import { describeOrder } from '@oddflow/capture'
 import { CaptureFileError } from '@oddflow/capture/node'
 import { plural } from '@oddflow/core'
 import { createLineWriter, jsonLine, type LineWriter, printable, UsageError } from '@oddflow/program'
@@ -39,6 +40,9 @@ export async function info(files: readonly string[], options: InfoCommandOptions
     out.flush()
     const name = input.name === '-' ? 'standard input' : input.name
     for (const warning of summary.warnings) warn(`${name}: ${warning}`)
+    if (summary.order.clockSteps + summary.order.futurePackets > 0) {
+      for (const line of describeOrder(summary.order)) warn(`${name}: ${line}`)
+    }
     if (summary.error === null && !summary.truncated) continue
     const detail = summary.error ?? summary.detail ?? 'cut short'
     const text = detail.startsWith(`${name}: `) ? detail : `${name}: ${detail}`
@@ -65,6 +69,7 @@ function describe(summary: InputSummary, out: LineWriter): void {
   out.line(`  link types  ${printable(linkTypes(summary.linkTypes))}`)
   out.line(`  flows       ${counts(summary.flows)}`)
   out.line(`  skipped     ${counts(summary.skipped)}`)
+  for (const line of describeOrder(summary.order)) out.line(`  times       ${line}`)
   if (summary.files !== undefined) {
     out.line(`  files       ${printable(summary.files.join(', '))}`)
     out.line(`  late        ${plural(summary.latePackets ?? 0, 'packet')} that could not be put in order`)

@@ -1,4 +1,5 @@
 /** What became of the flows and the packets, in a sentence each; every packet and record is in it. */
+import { describeOrder } from '@oddflow/capture'
 import { plural } from '@oddflow/core'
 import type { FlowCounters } from '@oddflow/flows'
 import type { InputKind } from '../input/input-kind.js'
@@ -38,6 +39,7 @@ export function describePackets(counters: FlowCounters, reads: readonly CaptureR
       `${plural(counters.timestampBackwards, 'packet')} with a time before the one before it (taken as simultaneous)`,
     )
   }
+  parts.push(...describeOrder(counters))
   if (counters.evictedFlows > 0)
     parts.push(`${plural(counters.evictedFlows, 'flow')} ended early for lack of memory`)
   return parts.join('; ')

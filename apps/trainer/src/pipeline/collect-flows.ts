@@ -70,6 +70,7 @@ export function countersOf(flows: CollectedFlows, counts: RecordCounts): FlowCou
   return {
     ...flows.counters,
     ...counts,
+    heldPackets: 0,
     evictedFlows: 0,
     evictedHalfOpenFlows: 0,
     evictedActiveFlows: 0,

@@ -1,5 +1,6 @@
 /**
- * The rules once more, in the plainest code: strings for keys, an array for each flow, one flow at a time.
+ * The rules once more, in the plainest code: strings for keys, an array for each flow, one flow at a time. Times go up,
+ * or back by more than the window in which packets are sorted, and no gap is longer than a minute.
  * Shares nothing with src but the types.
  */
 import type { PacketBatch } from '@oddflow/capture'
@@ -18,6 +19,7 @@ export interface ReferenceRecord {
 
 interface Seen {
   number: number
+  stamp: number
   time: number
   size: number
 }
@@ -27,9 +29,15 @@ export function referenceRecords(
   contract: IatSizeContract,
 ): ReferenceRecord[] {
   const byKey = new Map<string, Seen[]>()
+  let latest = Number.NEGATIVE_INFINITY
+  let offset = 0
   for (const batch of batches) {
     for (let i = 0; i < batch.count; i++) {
-      const time = batch.timestampMicros[i]
+      const stamp = batch.timestampMicros[i]
+      // A clock that is set back: nothing of what follows is later or earlier for it.
+      if (stamp < latest - 10_000) offset += latest - stamp
+      if (!Number.isNaN(stamp)) latest = stamp
+      const time = stamp + offset
       if (batch.status[i] !== 0 || Number.isNaN(time) || ![6, 17].includes(batch.protocol[i])) continue
       const ends = [
         `${[...batch.sourceAddress.slice(4 * i, 4 * i + 4)]}:${batch.sourcePort[i]}`,
@@ -38,7 +46,7 @@ export function referenceRecords(
       const key = `${batch.ipVersion[i]} ${batch.protocol[i]} ${ends}`
       if (!byKey.has(key)) byKey.set(key, [])
       const size = contract.sizeMeasure === 'ip' ? batch.ipBytes[i] : batch.frameBytes[i]
-      byKey.get(key)!.push({ number: batch.firstFrame + i, time, size })
+      byKey.get(key)!.push({ number: batch.firstFrame + i, stamp, time, size })
     }
   }
   const records: ReferenceRecord[] = []
@@ -50,8 +58,7 @@ export function referenceRecords(
         records.push(...cut(flow, contract))
         flow = []
       }
-      const time = Math.max(packet.time, flow.at(-1)?.time ?? packet.time)
-      flow.push({ ...packet, time })
+      flow.push(packet)
     }
     records.push(...cut(flow, contract))
   }
@@ -88,7 +95,7 @@ function cut(flow: Seen[], contract: IatSizeContract): ReferenceRecord[] {
       firstPacketNumber: piece[0].number,
       flowFirstPacketNumber: flow[0].number,
       pieceIndex,
-      startMicros: start,
+      startMicros: piece[0].stamp,
       durationMicros: piece.at(-1)!.time - start,
       packets: piece.length,
       bytes: piece.reduce((sum, p) => sum + p.size, 0),

@@ -1,0 +1,507 @@
+/**
+ * PacketOrder: the packets of a capture in the order of their times, on a clock that steps cannot disturb.
+ *
+ * A packet leaves once a packet more than REORDER_WINDOW_MICROS later has come, or once REORDER_PACKETS newer ones are
+ * held. So packets that several queues or processors delivered a little late are sorted (those of one time keep their
+ * order). The times given out are those of the flow clock: the capture's times plus an offset.
+ *
+ * - A packet stamped more than the window before the latest one shows a clock that was set back. The offset grows, so
+ *   that the packet counts as simultaneous with the latest one and all later gaps are what they were.
+ * - A step back of less than LATE_MICROS after which the times return to where they were was none: the packets in
+ *   between came late, and the offset is what it was.
+ * - A packet more than FUTURE_MICROS ahead is from the future if the next one is not. It takes the time of the packet
+ *   before it.
+ * - A gap of more than WRONG_TIME_MICROS is no silence: the clock was set forward. The offset shrinks.
+ *
+ * A capture that is in order costs a look at each time, and a copy of the packets that a batch leaves in the window.
+ */
+import { plural } from '@oddflow/core'
+import { type ColumnSource, createPacketBatch, HEAP_COLUMNS, type PacketBatch } from './packet-batch.js'
+import { WRONG_TIME_MICROS } from './wrong-times.js'
+
+/** Packets that are late by no more than this are sorted. */
+export const REORDER_WINDOW_MICROS = 10_000
+/** Most packets held. */
+export const REORDER_PACKETS = 256
+const FUTURE_MICROS = 60_000_000
+/** Packets are never later than this: what goes back further is a clock. */
+const LATE_MICROS = 1_000_000
+/** Clocks are not set back by less than this: ntpd and chrony slew them. */
+const SET_MICROS = 100_000
+/** Packets of a batch that is given out sorted. */
+const OUT_PACKETS = 256
+/** Packets of the largest batch whose times go where the other columns are. */
+const MAXIMUM_SHIFTED = 4096
+/** Room for those held, so that they are seldom moved to its front. */
+const HELD_ROOM = 4 * REORDER_PACKETS
+
+export interface PacketOrderCounts {
+  /** Packets given out before one that came before them. */
+  reorderedPackets: number
+  /** Packets later than the window, given out where they stand. */
+  latePackets: number
+  /** Packets with a time before that of the packet before them, beyond what was sorted. */
+  backwardPackets: number
+  /** Times that the clock was set back, or forward by more than a week. */
+  clockSteps: number
+  /** Packets with a time far ahead of those around them. */
+  futurePackets: number
+}
+
+/** What is to be said of the times of a capture, a line each; none where all came in order. */
+export function describeOrder(counts: Omit<PacketOrderCounts, 'backwardPackets'>): string[] {
+  const { reorderedPackets, latePackets, clockSteps, futurePackets } = counts
+  const lines = []
+  if (reorderedPackets > 0)
+    lines.push(`${plural(reorderedPackets, 'packet')} put in the order of their times`)
+  if (latePackets > 0) {
+    const late = `${REORDER_WINDOW_MICROS / 1000} ms`
+    lines.push(
+      `${plural(latePackets, 'packet')} more than ${late} late (taken as simultaneous with the packet before them)`,
+    )
+  }
+  if (clockSteps > 0) lines.push(`the clock was set ${plural(clockSteps, 'time')} (open flows go on)`)
+  if (futurePackets > 0) {
+    lines.push(
+      `${plural(futurePackets, 'packet')} from the future (given the time of the packet before them)`,
+    )
+  }
+  return lines
+}
+
+/**
+ * Gets packets `from` to `to` of a batch, whose timestampMicros are the flow clock's. Packet i has number `numbers[i]`
+ * in its capture (firstFrame + i where it is null) and the capture's time `stamps[i]`. All of it is borrowed, and there
+ * are no offsets into the frames' bytes.
+ */
+export type TakePackets = (
+  batch: PacketBatch,
+  from: number,
+  to: number,
+  numbers: Float64Array | null,
+  stamps: Float64Array,
+) => void
+
+/** Packets kept by copy. */
+class Held {
+  readonly batch: PacketBatch
+  readonly numbers: Float64Array
+  readonly stamps: Float64Array
+
+  readonly columns: readonly Column[]
+
+  constructor(capacity: number, columns: ColumnSource) {
+    this.batch = createPacketBatch(capacity, columns)
+    this.columns = columnsOf(this.batch)
+    this.numbers = new Float64Array(capacity)
+    this.stamps = new Float64Array(capacity)
+  }
+}
+
+/** Bytes of the columns of a PacketOrder. */
+export const PACKET_ORDER_BYTES = (2 * HELD_ROOM + OUT_PACKETS) * 160 + 8 * MAXIMUM_SHIFTED
+
+export class PacketOrder {
+  readonly counts: PacketOrderCounts = {
+    reorderedPackets: 0,
+    latePackets: 0,
+    backwardPackets: 0,
+    clockSteps: 0,
+    futurePackets: 0,
+  }
+  readonly #take: TakePackets
+  /** Packets in order, from #head up to #end. */
+  #held: Held
+  #spare: Held
+  readonly #out: Held
+  /** The memory that all columns are in, if it is one. */
+  readonly #memory: Uint8Array
+  /** The batch that came last, and its columns. */
+  #batch: PacketBatch | null = null
+  #columns: readonly Column[] = []
+  #outCount = 0
+  #head = 0
+  #end = 0
+  /** The latest time in the capture, since the last step. */
+  #latest = Number.NEGATIVE_INFINITY
+  /** Flow clock minus capture time. */
+  #offset = 0
+  /** The offset before the last step, while it may turn out to be none; else NaN. */
+  #offsetBefore = Number.NaN
+  #stepClock = 0
+  #packetsSinceStep = 0
+  /** Which held packet is far ahead of those before it and followed by none; -1 for none. */
+  #ahead = -1
+  #aheadLatest = 0
+  #aheadOffset = 0
+  /** Of #addSorted: packets by turn, and the flow clock's time of each. */
+  #turns = new Int32Array(0)
+  #clocks = new Float64Array(0)
+  #shifted: Float64Array
+
+  /** @param columns - where the batches are from that are given out, those that came in excepted. */
+  constructor(take: TakePackets, columns: ColumnSource = HEAP_COLUMNS) {
+    this.#take = take
+    this.#held = new Held(HELD_ROOM, columns)
+    this.#spare = new Held(HELD_ROOM, columns)
+    this.#out = new Held(OUT_PACKETS, columns)
+    this.#shifted = columns.float64(MAXIMUM_SHIFTED)
+    this.#memory = new Uint8Array(this.#held.batch.status.buffer)
+  }
+
+  /** The capture's time up to which packets have come, one from the future left out; −Infinity before the first. */
+  get latestMicros(): number {
+    return this.#ahead >= 0 ? this.#aheadLatest : this.#latest
+  }
+
+  get heldPackets(): number {
+    return this.#end - this.#head
+  }
+
+  /** Takes a batch, which may be used again after; gives out what has its turn. */
+  add(batch: PacketBatch): void {
+    if (batch.count === 0) return
+    if (this.#isInOrder(batch)) this.#addInOrder(batch)
+    else this.#addSorted(batch)
+  }
+
+  /**
+   * No packet older than `nowMicros` (the capture's time) is to come: gives out those up to then. Returns what the flow
+   * clock shows.
+   */
+  advance(nowMicros: number): number {
+    const isAhead = this.#ahead >= 0
+    const clock = nowMicros + (isAhead ? this.#aheadOffset : this.#offset)
+    const times = this.#held.batch.timestampMicros
+    // Time has passed for it too: it is not from the future.
+    if (isAhead && this.#aheadOffset === this.#offset && nowMicros >= this.#latest) this.#ahead = -1
+    const limit = this.#ahead >= 0 ? this.#ahead : this.#end
+    this.#giveHeld(firstAfter(times, this.#head, limit, clock))
+    return clock
+  }
+
+  /** Gives out all that is held; what comes next is another capture. */
+  finish(): void {
+    if (this.#ahead >= 0 && this.#aheadOffset !== this.#offset) {
+      this.counts.futurePackets++
+      this.counts.clockSteps--
+    }
+    this.#giveHeld(this.#end)
+    this.#latest = Number.NEGATIVE_INFINITY
+    this.#offset = 0
+    this.#offsetBefore = Number.NaN
+    this.#ahead = -1
+  }
+
+  /** Whether the batch goes on where the last one ended, with nothing to sort and no step. Untimed packets are anywhere. */
+  #isInOrder({ count, timestampMicros }: PacketBatch): boolean {
+    return Number.isNaN(this.#offsetBefore) && goOn(timestampMicros, count, this.#latest)
+  }
+
+  #addInOrder(batch: PacketBatch): void {
+    const { count, timestampMicros } = batch
+    const last = lastTimed(timestampMicros, count)
+    let isAhead = false
+    if (last >= 0) {
+      const before = lastTimed(timestampMicros, last)
+      const previous = before >= 0 ? timestampMicros[before]! : this.#latest
+      this.#latest = timestampMicros[last]!
+      this.#ahead = -1
+      isAhead = this.#latest - previous > FUTURE_MICROS && previous !== Number.NEGATIVE_INFINITY
+      this.#aheadLatest = previous
+      this.#aheadOffset = this.#offset
+    }
+    const from = this.#latest - REORDER_WINDOW_MICROS
+    const kept = firstAfter(timestampMicros, Math.max(0, count - REORDER_PACKETS), count, from)
+    const view = this.#offset === 0 ? batch : this.#shift(batch)
+    if (kept > 0) {
+      this.#giveHeld(this.#end)
+      this.#take(view, 0, kept, null, timestampMicros)
+    } else {
+      const held = this.#held.batch.timestampMicros
+      const clock = from + this.#offset
+      const least = Math.max(this.#head, this.#end + count - REORDER_PACKETS)
+      this.#giveHeld(firstAfter(held, least, this.#end, clock))
+      if (this.#end + count > HELD_ROOM) this.#moveToFront()
+    }
+    if (isAhead && last >= kept) this.#ahead = this.#end + last - kept
+    this.#hold(view, kept, count, timestampMicros)
+  }
+
+  /** The batch with the flow clock's times. */
+  #shift(batch: PacketBatch): PacketBatch {
+    const { count, timestampMicros } = batch
+    const shifted = count <= MAXIMUM_SHIFTED ? this.#shifted : new Float64Array(count)
+    for (let i = 0; i < count; i++) shifted[i] = timestampMicros[i]! + this.#offset
+    return { ...batch, timestampMicros: shifted }
+  }
+
+  #hold(view: PacketBatch, from: number, to: number, stamps: Float64Array): void {
+    const held = this.#held
+    const at = this.#end
+    if (view !== this.#batch) {
+      this.#batch = view
+      this.#columns = columnsOf(view)
+    }
+    copyPackets(this.#columns, from, to, held.columns, at, this.#memory)
+    number(held.numbers, at, to - from, view.firstFrame + from)
+    held.stamps.set(stamps.subarray(from, to), at)
+    this.#end += to - from
+  }
+
+  #giveHeld(to: number): void {
+    const { batch, numbers, stamps } = this.#held
+    const from = this.#head
+    this.#head = to
+    if (to > this.#ahead) this.#ahead = -1
+    if (to > from) {
+      batch.count = to
+      this.#take(batch, from, to, numbers, stamps)
+    }
+    if (this.#head === this.#end) {
+      this.#head = 0
+      this.#end = 0
+    }
+  }
+
+  #moveToFront(): void {
+    const { columns, numbers, stamps } = this.#held
+    copyPackets(columns, this.#head, this.#end, columns, 0, this.#memory)
+    numbers.copyWithin(0, this.#head, this.#end)
+    stamps.copyWithin(0, this.#head, this.#end)
+    if (this.#ahead >= 0) this.#ahead -= this.#head
+    this.#end -= this.#head
+    this.#head = 0
+  }
+
+  /** Held packets have the numbers from 0 on, those of the batch follow; only numbers are sorted. */
+  #addSorted(batch: PacketBatch): void {
+    const held = this.#held
+    const before = this.#end - this.#head
+    const total = before + batch.count
+    if (this.#turns.length < total) {
+      this.#turns = new Int32Array(total)
+      this.#clocks = new Float64Array(total)
+    }
+    const turns = this.#turns
+    const clocks = this.#clocks
+    let clock = Number.NEGATIVE_INFINITY
+    for (let k = 0; k < before; k++) {
+      turns[k] = k
+      const time = held.batch.timestampMicros[this.#head + k]!
+      if (time - time === 0) clock = time
+      clocks[k] = clock
+    }
+    if (this.#ahead >= 0) this.#ahead -= this.#head
+    let first = 0
+    for (let k = before; k < total; k++) {
+      const time = batch.timestampMicros[k - before]!
+      // One without a time has its turn behind the one before it.
+      clocks[k] = time - time === 0 ? this.#clockOf(time, k) : this.#latest + this.#offset
+      let place = k
+      while (place > first && clocks[turns[place - 1]!]! > clocks[k]!) place--
+      if (place < k) turns.copyWithin(place + 1, place, k)
+      turns[place] = k
+      const from = this.#latest + this.#offset - REORDER_WINDOW_MICROS
+      while (first <= k && (clocks[turns[first]!]! <= from || k + 1 - first > REORDER_PACKETS)) {
+        this.#giveOne(batch, before, turns[first++]!)
+      }
+    }
+    this.#giveOut()
+    const rest = this.#spare
+    let ahead = -1
+    for (let k = first; k < total; k++) {
+      if (turns[k] === this.#ahead) ahead = k - first
+      this.#copyOne(batch, before, turns[k]!, rest, k - first)
+    }
+    this.#ahead = ahead
+    this.#spare = held
+    this.#held = rest
+    this.#head = 0
+    this.#end = total - first
+  }
+
+  #giveOne(batch: PacketBatch, before: number, k: number): void {
+    if (k === this.#ahead) this.#ahead = -1
+    this.#copyOne(batch, before, k, this.#out, this.#outCount++)
+    if (this.#outCount === OUT_PACKETS) this.#giveOut()
+  }
+
+  #giveOut(): void {
+    const { batch, numbers, stamps } = this.#out
+    const count = this.#outCount
+    this.#outCount = 0
+    batch.count = count
+    if (count > 0) this.#take(batch, 0, count, numbers, stamps)
+  }
+
+  #copyOne(batch: PacketBatch, before: number, k: number, to: Held, at: number): void {
+    const isHeld = k < before
+    const from = isHeld ? this.#held.batch : batch
+    const i = isHeld ? this.#head + k : k - before
+    copyPacket(from, i, to.batch, at)
+    to.numbers[at] = isHeld ? this.#held.numbers[i]! : batch.firstFrame + i
+    const stamp = isHeld ? this.#held.stamps[i]! : batch.timestampMicros[i]!
+    to.stamps[at] = stamp
+    to.batch.timestampMicros[at] = stamp - stamp === 0 ? this.#clocks[k]! : stamp
+  }
+
+  /** The flow clock at packet k, which has a time. */
+  #clockOf(time: number, k: number): number {
+    const latest = this.#latest
+    if (latest === Number.NEGATIVE_INFINITY) {
+      this.#latest = time
+      return time + this.#offset
+    }
+    const gap = time - latest
+    if (gap < -REORDER_WINDOW_MICROS) {
+      if (this.#ahead >= 0 && time >= this.#aheadLatest - REORDER_WINDOW_MICROS) {
+        this.#leaveFuture()
+        return this.#clockOf(time, k)
+      }
+      this.counts.backwardPackets++
+    }
+    this.#ahead = -1
+    if (this.#isBack(time)) {
+      // As if the packets since the step had come late.
+      this.counts.clockSteps--
+      this.counts.latePackets += this.#packetsSinceStep
+      this.#latest = latest + this.#offset - this.#offsetBefore
+      this.#offset = this.#offsetBefore
+      this.#offsetBefore = Number.NaN
+      if (time > this.#latest) this.#latest = time
+      return time + this.#offset
+    }
+    this.#packetsSinceStep++
+    if (gap > FUTURE_MICROS) {
+      this.#ahead = k
+      this.#aheadLatest = latest
+      this.#aheadOffset = this.#offset
+    }
+    if (gap < -REORDER_WINDOW_MICROS || gap > WRONG_TIME_MICROS) {
+      this.counts.clockSteps++
+      this.#offsetBefore = gap < 0 && gap > -LATE_MICROS ? this.#offset : Number.NaN
+      this.#stepClock = latest + this.#offset
+      this.#packetsSinceStep = 1
+      this.#offset -= gap
+      this.#latest = time
+    } else if (gap >= 0) {
+      this.#latest = time
+      if (time + this.#offset - this.#stepClock > LATE_MICROS) this.#offsetBefore = Number.NaN
+    } else this.counts.reorderedPackets++
+    return time + this.#offset
+  }
+
+  /** Whether `time` fits to the clock before the last step: at once, or where the step was so small that it was none. */
+  #isBack(time: number): boolean {
+    const step = this.#offset - this.#offsetBefore
+    const gap = time - this.#latest
+    const most = step < SET_MICROS ? FUTURE_MICROS : step + REORDER_WINDOW_MICROS
+    return gap > REORDER_WINDOW_MICROS && gap >= step - REORDER_WINDOW_MICROS && gap <= most
+  }
+
+  /** The packet that was ahead is from the future: it takes the time of the packet before it. */
+  #leaveFuture(): void {
+    this.counts.futurePackets++
+    if (this.#offset !== this.#aheadOffset) this.counts.clockSteps--
+    this.#latest = this.#aheadLatest
+    this.#offset = this.#aheadOffset
+    this.#clocks[this.#ahead] = this.#latest + this.#offset
+    this.#ahead = -1
+  }
+}
+
+/** Whether times go up from `latest`, by no more than a silence; not a number may stand anywhere. */
+function goOn(times: Float64Array, count: number, latest: number): boolean {
+  for (let i = 0; i < count; i++) {
+    const time = times[i]!
+    const gap = time - latest
+    if (gap >= 0 && gap <= WRONG_TIME_MICROS) latest = time
+    else if (time - time !== 0) continue
+    else if (latest === Number.NEGATIVE_INFINITY) latest = time
+    else return false
+  }
+  return true
+}
+
+/** Where `limit` is passed in times that go up, from `start` to `end`. */
+function firstAfter(times: Float64Array, start: number, end: number, limit: number): number {
+  let at = start
+  while (at < end && !(times[at]! > limit)) at++
+  return at
+}
+
+function number(numbers: Float64Array, at: number, count: number, first: number): void {
+  for (let i = 0; i < count; i++) numbers[at + i] = first + i
+}
+
+/** The last packet with a time among the first `count`; -1 for none. */
+function lastTimed(times: Float64Array, count: number): number {
+  let i = count - 1
+  while (i >= 0 && times[i]! - times[i]! !== 0) i--
+  return i
+}
+
+type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array
+
+/** What flows need: offsets into the frames' bytes are none of it, since those are gone. */
+const COLUMNS = [
+  ...(['status', 'timestampMicros', 'frameBytes', 'capturedBytes', 'ipBytes', 'ipVersion'] as const),
+  ...(['protocol', 'sourcePort', 'destinationPort', 'tcpFlags', 'hasPayload', 'hopLimit'] as const),
+  ...(['sourceAddress', 'destinationAddress', 'sourceMac', 'destinationMac'] as const),
+] as const
+
+const ADDRESSES = COLUMNS.indexOf('sourceAddress')
+const MACS = COLUMNS.indexOf('sourceMac')
+
+function columnsOf(batch: PacketBatch): Column[] {
+  return COLUMNS.map((name) => batch[name])
+}
+
+/** Copies packets `start` to `end`, which may overlap with where they go. */
+function copyPackets(
+  from: readonly Column[],
+  start: number,
+  end: number,
+  to: readonly Column[],
+  at: number,
+  memory: Uint8Array,
+): void {
+  for (let c = 0; c < from.length; c++) {
+    const source = from[c]!
+    const target = to[c]!
+    const width = c < ADDRESSES ? 1 : c < MACS ? 4 : 6
+    if (source.buffer !== memory.buffer) target.set(source.subarray(width * start, width * end), width * at)
+    else {
+      // Without a view of each column, which is garbage.
+      const bytes = width * source.BYTES_PER_ELEMENT
+      memory.copyWithin(
+        target.byteOffset + bytes * at,
+        source.byteOffset + bytes * start,
+        source.byteOffset + bytes * end,
+      )
+    }
+  }
+}
+
+function copyPacket(from: PacketBatch, i: number, to: PacketBatch, j: number): void {
+  to.status[j] = from.status[i]!
+  to.frameBytes[j] = from.frameBytes[i]!
+  to.capturedBytes[j] = from.capturedBytes[i]!
+  to.ipBytes[j] = from.ipBytes[i]!
+  to.ipVersion[j] = from.ipVersion[i]!
+  to.protocol[j] = from.protocol[i]!
+  to.sourcePort[j] = from.sourcePort[i]!
+  to.destinationPort[j] = from.destinationPort[i]!
+  to.tcpFlags[j] = from.tcpFlags[i]!
+  to.hasPayload[j] = from.hasPayload[i]!
+  to.hopLimit[j] = from.hopLimit[i]!
+  for (let w = 0; w < 4; w++) {
+    to.sourceAddress[4 * j + w] = from.sourceAddress[4 * i + w]!
+    to.destinationAddress[4 * j + w] = from.destinationAddress[4 * i + w]!
+  }
+  for (let b = 0; b < 6; b++) {
+    to.sourceMac[6 * j + b] = from.sourceMac[6 * i + b]!
+    to.destinationMac[6 * j + b] = from.destinationMac[6 * i + b]!
+  }
+}
