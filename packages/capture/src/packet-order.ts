@@ -212,7 +212,10 @@ export class PacketOrder {
       this.#aheadOffset = this.#offset
     }
     const from = this.#latest - REORDER_WINDOW_MICROS
-    const kept = firstAfter(timestampMicros, Math.max(0, count - REORDER_PACKETS), count, from)
+    const least = Math.max(0, count - REORDER_PACKETS)
+    // Those without a time wait for the ones that they came behind.
+    const isBehind = last < 0 && this.#end > this.#head
+    const kept = isBehind ? least : firstAfter(timestampMicros, least, count, from)
     const view = this.#offset === 0 ? batch : this.#shift(batch)
     if (kept > 0) {
       this.#giveHeld(this.#end)

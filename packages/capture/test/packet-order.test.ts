@@ -66,6 +66,25 @@ const gapsOf = (times: readonly number[]): number[] => times.slice(1).map((time,
 const secondsBetween = ({ given }: Outcome): number[] => gapsOf(given.map(({ time }) => time / SECOND))
 const inSeconds = (...times: number[]): number[] => times.map((t) => 1_000_000 * SECOND + t * SECOND)
 
+/** Sums of the first one, two, … steps; what is no number stays that and counts as 0. */
+function sums(steps: readonly number[], from = 0): number[] {
+  let sum = from
+  return steps.map((step) => {
+    if (Number.isNaN(step)) return step
+    sum += step
+    return sum
+  })
+}
+
+/** Each packet comes so long after the one before it, and was stamped at most 10 ms before it came. */
+function lateTimes(each: readonly (readonly [number, number])[], from = 0): number[] {
+  const came = sums(
+    each.map(([gap]) => 100 * gap),
+    from,
+  )
+  return came.map((time, i) => time - 100 * each[i]![1])
+}
+
 const sizes = fc.array(fc.integer({ min: 1, max: 700 }), { minLength: 1, maxLength: 5 })
 
 describe('a capture in order', () => {
@@ -100,9 +119,7 @@ describe('late packets', () => {
     })
     fc.assert(
       fc.property(packets, sizes, (each, batches) => {
-        let now = 0
-        // Stamped at most 10 ms before it comes.
-        const times = each.map(([gap, lateness]) => (now += 100 * gap) - 100 * lateness)
+        const times = lateTimes(each)
         const { given, counts } = order(times, batches)
         const sorted = times
           .map((time, number) => ({ number, time, stamp: time }))
@@ -166,8 +183,10 @@ describe('a clock that is set', () => {
     const packets = fc.array(fc.tuple(fc.integer({ min: 0, max: 5 * SECOND }), steps), { maxLength: 300 })
     fc.assert(
       fc.property(packets, sizes, (each, batches) => {
-        let now = 50 * YEAR
-        const times = each.map(([gap, step]) => (now += gap + step))
+        const times = sums(
+          each.map(([gap, step]) => gap + step),
+          50 * YEAR,
+        )
         const { given } = order(times, batches)
         expect(given.map(({ number }) => number)).toEqual(times.map((_, number) => number))
         const gaps = gapsOf(given.map(({ time }) => time))
@@ -221,8 +240,7 @@ describe('batches', () => {
   it('change nothing, whatever the times', () => {
     fc.assert(
       fc.property(untidy, sizes, (steps, batches) => {
-        let now = 100 * YEAR
-        const times = steps.map((step) => (Number.isNaN(step) ? step : (now += step)))
+        const times = sums(steps, 100 * YEAR)
         const expected = order(times, [times.length + 1])
         expect(order(times, batches)).toEqual(expected)
         expect(order(times, [1])).toEqual(expected)
@@ -242,8 +260,7 @@ describe('advance', () => {
     })
     fc.assert(
       fc.property(packets, fc.integer({ min: 1, max: 299 }), sizes, (each, wrong, batches) => {
-        let now = YEAR
-        const times = each.map(([gap, lateness]) => (now += 100 * gap) - 100 * lateness)
+        const times = lateTimes(each, YEAR)
         const from = times.map((time, i) => (i === wrong ? time + HOUR : time))
         const oldest = (next: number): number => Math.min(...times.slice(next), Number.MAX_SAFE_INTEGER)
         const told = order(from, batches, (packets, next) => {

@@ -22,7 +22,7 @@ import { grown } from './flow-identity.js'
 import type { EndReason, FlowRecord } from './flow-record.js'
 import { createFlowRecord } from './flow-record.js'
 import type { MemoryBudget } from './memory-budget.js'
-import { IAT, NUMBER, type PacketFields, START as START_FIELD, STAMP, TIME } from './packet-fields.js'
+import { IAT, NUMBER, type PacketFields, STAMP, START as START_FIELD, TIME } from './packet-fields.js'
 import { countRecord, createRecordCounts, type RecordCounts } from './record-counts.js'
 import { RecordEntries } from './record-entries.js'
 import {

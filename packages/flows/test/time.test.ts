@@ -82,7 +82,7 @@ describe('the cases of the evidence', () => {
     ['one-future-packet.pcap', [1, 0, 2, 1, 1], 5e6, { futurePackets: 1, timestampBackwards: 0 }],
     ['late-by-two.pcap', [0.0001, 0.0001, 0.0001, 0.0001, 0.0001], 500, { timestampBackwards: 0 }],
   ]
-  it.each(expected)('%s', async (name, times, durationMicros, counts, context) => {
+  it.for(expected)('%s', async ([name, times, durationMicros, counts], context) => {
     const file = join(shared, 'cases', name)
     if (!existsSync(file)) return context.skip(`no ${file}: set ODDFLOW_SHARED`)
     const { records, counters } = extract(await readPackets(file), contract)

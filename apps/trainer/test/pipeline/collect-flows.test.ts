@@ -60,6 +60,7 @@ describe('collecting a capture', () => {
         const { flows } = await collectFlows(captureInputs([file], false), gathering, options)
         const none = { records: 1, rows: 1, onePacketFlows: 0, shortRecords: 0, remainders: 0 }
         const evicted = {
+          heldPackets: 0,
           evictedFlows: 0,
           evictedHalfOpenFlows: 0,
           evictedActiveFlows: 0,
