@@ -120,7 +120,8 @@ const INITIATOR_PACKETS: usize = 88
 const INITIATOR_BYTES: usize = 96
 const INITIATOR_IP: usize = 104
 const FLAGS: usize = 112
-const GIVEN: usize = 120
+/** Negative once the row went out. */
+const PIECE: usize = 120
 
 // The running sums of a record.
 const SUMS_BYTES_LOG2: usize = 6
@@ -159,7 +160,7 @@ export function run(pass: usize, from: i32, to: i32): i32 {
     const touched = load<i32>(p.pool, 4)
     if (free === NONE && touched === p.poolChunks && p.keepsSums === 0) break
     const entries = i32(load<f64>(at, ENTRIES))
-    const keeps = !late && entries < p.maximumEntries && load<f64>(at, GIVEN) === 0
+    const keeps = !late && entries < p.maximumEntries && load<f64>(at, PIECE) > 0
     if (keeps && p.early !== 0 && entries + 1 === p.maximumEntries) break
 
     const flags = i32(load<u8>(p.tcpFlags + usize(i)))

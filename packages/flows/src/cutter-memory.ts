@@ -9,7 +9,7 @@ import { STRIDE } from './record-state.js'
 
 /** Bytes of a cutter for one flow. */
 export function cutterBytesPerFlow(maker: RowMaker): number {
-  return 8 * (STRIDE + 1 + (maker.keepsSums === true ? SUMS_STRIDE : 0))
+  return 8 * (STRIDE + (maker.keepsSums === true ? SUMS_STRIDE : 0))
 }
 
 /** Chunks that a cutter has beside those for one whole row, if not told how many. */

@@ -32,7 +32,6 @@ import {
   ENTRIES,
   FIRST,
   FLAGS,
-  GIVEN,
   INITIATOR_BYTES,
   INITIATOR_IP,
   INITIATOR_PACKETS,
@@ -42,6 +41,7 @@ import {
   PIECE,
   ROW_PACKETS,
   START,
+  START_STAMP,
   STRIDE,
 } from './record-state.js'
 import { HEAP, type Space } from './space.js'
@@ -85,8 +85,6 @@ export class RecordCutter {
   sums: Float64Array = new Float64Array(0)
   /** Those of one record, while its row is made. */
   readonly #rowSums = new Float64Array(SUMS_STRIDE)
-  /** The capture's time of each open record's first packet; those in the state are of the flow clock. */
-  stamps: Float64Array = new Float64Array(0)
 
   constructor(options: RecordCutterOptions) {
     this.#rule = options.rule
@@ -110,7 +108,6 @@ export class RecordCutter {
     if (this.#maker.keepsSums === true) {
       this.sums = grown(this.sums, this.#space.float64(SUMS_STRIDE * capacity))
     }
-    this.stamps = grown(this.stamps, this.#space.float64(capacity))
   }
 
   makeRoom(): boolean {
@@ -119,7 +116,7 @@ export class RecordCutter {
 
   /** @param piece - number of the flow's record that begins. */
   begin(flow: number, packet: PacketFields, piece = 0): void {
-    this.state[STRIDE * flow + PIECE] = piece
+    this.state[STRIDE * flow + PIECE] = piece + 1
     this.#open(flow, packet)
   }
 
@@ -133,7 +130,7 @@ export class RecordCutter {
     const active = rule.activeTimeoutMicros !== null && age > rule.activeTimeoutMicros
     if ((active || (late && rule.split)) && state[at + PACKETS] >= rule.minimumPackets) {
       this.#close(flow, active ? 'active-timeout' : 'window', true, false)
-      state[at + PIECE]++
+      state[at + PIECE] = Math.abs(state[at + PIECE]) + 1
       this.#open(flow, packet)
       return
     }
@@ -146,7 +143,7 @@ export class RecordCutter {
     state[at + ROW_PACKETS]++
     if (this.#maker.keepsSums === true) {
       addToSums(this.sums, SUMS_STRIDE * flow, packet, state[at + PACKETS] === 2)
-    } else if (state[at + GIVEN] === 0) this.#keep(flow, packet)
+    } else if (state[at + PIECE] > 0) this.#keep(flow, packet)
   }
 
   /** Reads the states of these flows, so that they are near when their packets come. */
@@ -179,7 +176,7 @@ export class RecordCutter {
   ripeness(flow: number, forPackets: boolean): number {
     const state = this.state
     const at = STRIDE * flow
-    if (state[at + GIVEN] === 1) return forPackets ? 0 : Number.POSITIVE_INFINITY
+    if (state[at + PIECE] < 0) return forPackets ? 0 : Number.POSITIVE_INFINITY
     return state[at + ROW_PACKETS] < this.#rule.minimumPackets ? 0 : state[at + ENTRIES]
   }
 
@@ -187,7 +184,7 @@ export class RecordCutter {
   settle(flow: number, nowMicros: number): void {
     const state = this.state
     const at = STRIDE * flow
-    if (state[at + GIVEN] === 1) return
+    if (state[at + PIECE] < 0) return
     const { split, durationMicros, activeTimeoutMicros, minimumPackets } = this.#rule
     const age = nowMicros - state[at + START]
     const over = age > durationMicros || (activeTimeoutMicros !== null && age > activeTimeoutMicros)
@@ -201,7 +198,7 @@ export class RecordCutter {
     const time = packet[TIME]
     packet[IAT] = 0
     packet[START_FIELD] = time
-    this.stamps[flow] = packet[STAMP]
+    state[at + START_STAMP] = packet[STAMP]
     state[at + START] = time
     state[at + LAST] = time
     state[at + FIRST] = packet[NUMBER]
@@ -213,7 +210,6 @@ export class RecordCutter {
     state[at + INITIATOR_BYTES] = 0
     state[at + INITIATOR_IP] = 0
     state[at + FLAGS] = 0
-    state[at + GIVEN] = 0
     this.entries.clear(state, at)
     addTotals(state, at, packet)
     if (this.#maker.keepsSums === true) openSums(this.sums, SUMS_STRIDE * flow, packet)
@@ -237,14 +233,14 @@ export class RecordCutter {
     record.rowGivenEarly = true
     record.row = this.#makeRow(flow, record)
     this.entries.release(this.state, STRIDE * flow)
-    this.state[STRIDE * flow + GIVEN] = 1
+    this.state[STRIDE * flow + PIECE] *= -1
     this.#onEarlyRow?.(record)
   }
 
   #close(flow: number, reason: EndReason, goesOn: boolean, lastPiece: boolean): void {
     const record = this.#describeRecord(flow, reason)
     record.noRowReason = lastPiece ? 'last-piece' : noRowReason(record, this.#rule.minimumPackets, goesOn)
-    record.rowGivenEarly = this.state[STRIDE * flow + GIVEN] === 1
+    record.rowGivenEarly = this.state[STRIDE * flow + PIECE] < 0
     record.row = record.noRowReason === null && !record.rowGivenEarly ? this.#makeRow(flow, record) : null
     this.entries.release(this.state, STRIDE * flow)
     countRecord(this.counts, record)
@@ -255,7 +251,6 @@ export class RecordCutter {
     const record = this.#record
     this.#describe(flow, record)
     describeState(this.state, STRIDE * flow, record)
-    record.startMicros = this.stamps[flow]
     record.endReason = reason
     return record
   }

@@ -17,14 +17,15 @@ export const ENTRIES = 6
 export const TAIL = 7
 export const HEAD = 8
 export const FIRST = 9
-export const PIECE = 10
+/** The capture's time of the first packet; START and LAST are of the flow clock. */
+export const START_STAMP = 10
 export const INITIATOR_PACKETS = 11
 export const INITIATOR_BYTES = 12
 export const INITIATOR_IP = 13
 /** The initiator's flags, and the responder's from bit 8 on. */
 export const FLAGS = 14
-/** 1 once the row went out. */
-export const GIVEN = 15
+/** Number of the record among the flow's, from 1 on; negative once the row went out. */
+export const PIECE = 15
 export const STRIDE = 16
 
 /** Adds a packet to the totals of the record at `at`. */
@@ -43,7 +44,8 @@ export function addTotals(state: Float64Array, at: number, packet: PacketFields)
 /** Fills in what the state says of the record at `at`. */
 export function describeState(state: Float64Array, at: number, record: FlowRecord): void {
   record.firstPacketNumber = state[at + FIRST]
-  record.pieceIndex = state[at + PIECE]
+  record.pieceIndex = Math.abs(state[at + PIECE]) - 1
+  record.startMicros = state[at + START_STAMP]
   record.durationMicros = state[at + LAST] - state[at + START]
   record.packets = state[at + PACKETS]
   record.bytes = state[at + BYTES]
