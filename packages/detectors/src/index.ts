@@ -19,6 +19,7 @@ export {
   type NearestMode,
   type ScoreExplanation,
 } from './explain/explain-score.js'
+export { rememberedRows } from './explain/normal-examples.js'
 export * from './fit.js'
 export { createMixture, mixtureCovariances, mixtureLogDensities } from './gaussian-mixture.js'
 export * from './model.js'

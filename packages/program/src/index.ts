@@ -1,6 +1,14 @@
 export { atEnd } from './at-end.js'
 export type { CalibrationSplit } from './calibration-split.js'
 export { oneLineErrors } from './command-line-errors.js'
+export {
+  type DetectionLimit,
+  type DetectionLimitOptions,
+  type DetectionLimits,
+  findDetectionLimits,
+  LIMIT_TRIES,
+  REQUIRED_TRIES,
+} from './detection-limits.js'
 export { deviceKeyOf, isResponderDevice, macText } from './device-of.js'
 export { FileError, fileError } from './file-error.js'
 export { createFlowJudge, type FlowJudge, type Judgement, type VerdictRule } from './flow-judge.js'
@@ -8,6 +16,23 @@ export { hashRows } from './hash-rows.js'
 export { inFile } from './in-file.js'
 export { isRunning } from './is-running.js'
 export { isInNetwork, type Network, PRIVATE_NETWORKS, parseNetwork } from './local-networks.js'
+export {
+  DEFAULT_SITE,
+  MADE_ATTACKS,
+  type MadeAttack,
+  type MadeAttackName,
+  type MadeHost,
+  type MadeSite,
+  type OpenConnection,
+} from './made-attacks.js'
+export {
+  createPacketMaker,
+  type MadeClock,
+  type MadeEnd,
+  type MadeFrame,
+  type MadeSegment,
+  type PacketMaker,
+} from './made-packets.js'
 export { createMessages, type Messages } from './messages.js'
 export { parseBytes } from './parse-bytes.js'
 export { jsonLine, printable } from './printable.js'

@@ -19,6 +19,7 @@ import { squaredDistances } from '@oddflow/linalg'
 import { embedRows } from '../embedding.js'
 import { componentLogDensities, type Mixture } from '../mixtures.js'
 import type { DetectorModel, EmbeddingModel } from '../model.js'
+import { unscaleRow } from './unscale-row.js'
 
 export interface NormalExamples {
   /** Scaled, N × D. */
@@ -101,4 +102,19 @@ function modesOf(mixture: Mixture, points: Matrix): ExampleModes {
     }
   }
   return { weights: mixture.weights, modeOf, typical }
+}
+
+/**
+ * The rows that a model remembers as normal, unscaled: training rows, or for a mixture in D dimensions its means. null
+ * for a detector that remembers none.
+ */
+export function rememberedRows(model: DetectorModel): Matrix | null {
+  const examples = normalExamples(model)
+  if (examples === null) return null
+  const { rows, cols, data } = examples.rows
+  const out = createMatrix(rows, cols)
+  for (let i = 0; i < rows; i++) {
+    unscaleRow(model.scaler, data, i * cols, cols, out.data.subarray(i * cols, (i + 1) * cols))
+  }
+  return out
 }

@@ -1,0 +1,323 @@
+/**
+ * Made packets: Ethernet or raw IP frames of TCP and UDP with right lengths and checksums, made without a network.
+ *
+ * Payloads are zeros where nobody gives their bytes: no feature reads them, and zeros leave checksums as they are. A frame
+ * is borrowed: the maker writes the next one over it.
+ */
+import { exp, log, type Rng } from '@oddflow/core'
+
+export const [FIN, SYN, RST, PSH, ACK] = [1, 2, 4, 8, 16] as const
+
+const [TCP, UDP] = [6, 17] as const
+const ETHERNET_BYTES = 14
+/** Of an IP packet: the usual Ethernet MTU. */
+const MAXIMUM_IP_BYTES = 1500
+
+export interface MadeFrame {
+  timestampMicros: number
+  /** Valid until the maker makes the next frame. */
+  bytes: Uint8Array
+}
+
+/** One end of made traffic: a host and its port. */
+export interface MadeEnd {
+  /** 4 bytes, or 16 of IPv6; both ends of a packet have as many. */
+  readonly address: Uint8Array
+  /** 6 bytes, of the host or of the router that forwards for it; null where there is no link layer. */
+  readonly mac: Uint8Array | null
+  readonly hopLimit: number
+  readonly port: number
+}
+
+/** Packet time: made traffic never waits. */
+export interface MadeClock {
+  micros: number
+}
+
+export interface PacketMaker {
+  readonly clock: MadeClock
+  /** At the clock's time. @param payload - bytes, or how many zeros. */
+  udp(from: MadeEnd, to: MadeEnd, payload: Uint8Array | number): MadeFrame
+  /** At the clock's time, with `bytes` zeros of payload. */
+  tcp(from: MadeEnd, to: MadeEnd, segment: MadeSegment): MadeFrame
+}
+
+export interface MadeSegment {
+  readonly flags: number
+  readonly sequence: number
+  readonly acknowledgement: number
+  readonly bytes: number
+  /** `mss`: only a SYN has an option, as scanners and small stacks send; `timestamps`: as Linux sends. */
+  readonly options: 'mss' | 'timestamps'
+}
+
+export function createPacketMaker(clock: MadeClock): PacketMaker {
+  const buffer = new Uint8Array(ETHERNET_BYTES + MAXIMUM_IP_BYTES)
+  const frame: MadeFrame = { timestampMicros: 0, bytes: buffer }
+  let identification = 0
+
+  /** Writes link and IP header; returns where the transport header begins. */
+  const writeHeaders = (from: MadeEnd, to: MadeEnd, protocol: number, transportBytes: number): number => {
+    const isIpv4 = from.address.length === 4
+    let at = 0
+    if (from.mac !== null && to.mac !== null) {
+      buffer.set(to.mac, 0)
+      buffer.set(from.mac, 6)
+      put16(buffer, 12, isIpv4 ? 0x0800 : 0x86dd)
+      at = ETHERNET_BYTES
+    }
+    if (!isIpv4) {
+      put16(buffer, at, 0x6000)
+      put16(buffer, at + 2, 0)
+      put16(buffer, at + 4, transportBytes)
+      buffer[at + 6] = protocol
+      buffer[at + 7] = from.hopLimit
+      buffer.set(from.address, at + 8)
+      buffer.set(to.address, at + 24)
+      return at + 40
+    }
+    identification = (identification + 1) & 0xffff
+    put16(buffer, at, 0x4500)
+    put16(buffer, at + 2, 20 + transportBytes)
+    put16(buffer, at + 4, identification)
+    // do not fragment
+    put16(buffer, at + 6, 0x4000)
+    buffer[at + 8] = from.hopLimit
+    buffer[at + 9] = protocol
+    put16(buffer, at + 10, 0)
+    buffer.set(from.address, at + 12)
+    buffer.set(to.address, at + 16)
+    put16(buffer, at + 10, checksum(sumOfWords(buffer, at, at + 20, 0)))
+    return at + 20
+  }
+
+  /** @param summedEnd - from here on the transport's bytes are zeros. */
+  const transportChecksum = (
+    start: number,
+    summedEnd: number,
+    protocol: number,
+    bytes: number,
+    addresses: number,
+  ) =>
+    checksum(
+      sumOfWords(buffer, start, summedEnd, sumOfWords(buffer, start - addresses, start, protocol + bytes)),
+    )
+
+  const finish = (end: number): MadeFrame => {
+    frame.timestampMicros = clock.micros
+    frame.bytes = buffer.subarray(0, end)
+    return frame
+  }
+
+  return {
+    clock,
+    udp(from, to, payload) {
+      const payloadBytes = typeof payload === 'number' ? payload : payload.length
+      const bytes = 8 + payloadBytes
+      const at = writeHeaders(from, to, UDP, bytes)
+      put16(buffer, at, from.port)
+      put16(buffer, at + 2, to.port)
+      put16(buffer, at + 4, bytes)
+      put16(buffer, at + 6, 0)
+      if (typeof payload === 'number') buffer.fill(0, at + 8, at + bytes)
+      else buffer.set(payload, at + 8)
+      const summedEnd = typeof payload === 'number' ? at + 8 : at + bytes
+      const sum = transportChecksum(at, summedEnd, UDP, bytes, 2 * from.address.length)
+      // 0 would say that there is none
+      put16(buffer, at + 6, sum === 0 ? 0xffff : sum)
+      return finish(at + bytes)
+    },
+    tcp(from, to, { flags, sequence, acknowledgement, bytes: payloadBytes, options }) {
+      const optionBytes = (flags & SYN) !== 0 ? (options === 'mss' ? 4 : 20) : options === 'mss' ? 0 : 12
+      const headerBytes = 20 + optionBytes
+      const bytes = headerBytes + payloadBytes
+      const at = writeHeaders(from, to, TCP, bytes)
+      put16(buffer, at, from.port)
+      put16(buffer, at + 2, to.port)
+      put32(buffer, at + 4, sequence)
+      put32(buffer, at + 8, (flags & ACK) === 0 ? 0 : acknowledgement)
+      buffer[at + 12] = (headerBytes / 4) << 4
+      buffer[at + 13] = flags
+      put16(buffer, at + 14, 64_240)
+      put32(buffer, at + 16, 0)
+      writeOptions(at + 20, optionBytes, from.address.length === 4 ? 1460 : 1440)
+      buffer.fill(0, at + headerBytes, at + bytes)
+      put16(buffer, at + 16, transportChecksum(at, at + headerBytes, TCP, bytes, 2 * from.address.length))
+      return finish(at + bytes)
+    },
+  }
+
+  /** RFC 9293 and 7323: a SYN has its maximum segment size, and where timestamps are sent SACK and window scale. */
+  function writeOptions(at: number, optionBytes: number, mss: number): void {
+    let next = at
+    if (optionBytes === 4 || optionBytes === 20) {
+      put16(buffer, next, 0x0204)
+      put16(buffer, next + 2, mss)
+      next += 4
+    }
+    if (optionBytes < 12) return
+    // two bytes in front of the timestamps: SACK permitted, or no operation
+    put16(buffer, next, optionBytes === 20 ? 0x0402 : 0x0101)
+    put16(buffer, next + 2, 0x080a)
+    put32(buffer, next + 4, Math.floor(clock.micros / 1000) % 2 ** 32)
+    put32(buffer, next + 8, 0)
+    if (optionBytes === 20) put32(buffer, next + 12, 0x01030307)
+  }
+}
+
+/** Most payload of a segment that these ends exchange. */
+function segmentBytes({ address }: MadeEnd, options: MadeSegment['options']): number {
+  return MAXIMUM_IP_BYTES - (address.length === 4 ? 20 : 40) - 20 - (options === 'mss' ? 0 : 12)
+}
+
+/** An end waits so long for data of its own to send along (Linux). */
+const DELAYED_ACKNOWLEDGEMENT_MICROS = 40_000
+
+/** A TCP connection, frame by frame; the clock moves on with it. */
+export interface MadeConnection {
+  /** SYN, SYN-ACK, ACK. */
+  open(): Iterable<MadeFrame>
+  /** `bytes` in full segments, and an acknowledgement of every second one; that of the last comes with the answer. */
+  send(side: 'client' | 'server', bytes: number): Iterable<MadeFrame>
+  /** Where no answer follows soon. */
+  acknowledge(): Iterable<MadeFrame>
+  /** FIN of both ends, the client's first, and the last acknowledgement. */
+  close(): Iterable<MadeFrame>
+}
+
+export interface MadeConnectionOptions {
+  readonly client: MadeEnd
+  readonly server: MadeEnd
+  readonly roundTripMicros: number
+  /** Between the packets of one transfer. */
+  readonly packetGapMicros: number
+  readonly options?: MadeSegment['options']
+}
+
+export function createConnection(
+  maker: PacketMaker,
+  rng: Rng,
+  { client, server, roundTripMicros, packetGapMicros, options = 'timestamps' }: MadeConnectionOptions,
+): MadeConnection {
+  const { clock } = maker
+  const next = { client: rng.nextUint32(), server: rng.nextUint32() }
+  const segment = (side: 'client' | 'server', flags: number, bytes = 0): MadeFrame => {
+    const other = side === 'client' ? 'server' : 'client'
+    const frame = maker.tcp(side === 'client' ? client : server, side === 'client' ? server : client, {
+      flags,
+      sequence: next[side],
+      acknowledgement: next[other],
+      bytes,
+      options,
+    })
+    next[side] = (next[side] + bytes + ((flags & (SYN | FIN)) === 0 ? 0 : 1)) % 2 ** 32
+    return frame
+  }
+  /** Time goes by: about `micros`, give or take a fifth. */
+  const wait = (micros: number): void => {
+    clock.micros += Math.max(1, Math.round(micros * (0.8 + 0.4 * rng.nextFloat())))
+  }
+  /** Which end has not acknowledged the last data. */
+  let owing: 'client' | 'server' | null = null
+  function* acknowledge(): Iterable<MadeFrame> {
+    if (owing === null) return
+    wait(DELAYED_ACKNOWLEDGEMENT_MICROS)
+    yield segment(owing, ACK)
+    owing = null
+  }
+  return {
+    *open() {
+      yield segment('client', SYN)
+      wait(roundTripMicros)
+      yield segment('server', SYN | ACK)
+      wait(80)
+      yield segment('client', ACK)
+      wait(200)
+    },
+    *send(side, bytes) {
+      const most = segmentBytes(client, options)
+      const other = side === 'client' ? 'server' : 'client'
+      // the other end's last data are acknowledged by this end's first
+      if (owing === other) yield* acknowledge()
+      owing = other
+      let unacknowledged = 0
+      for (let left = bytes; left > 0; left -= most) {
+        const isLast = left <= most
+        yield segment(side, isLast ? PSH | ACK : ACK, Math.min(left, most))
+        wait(isLast ? roundTripMicros : packetGapMicros)
+        if (++unacknowledged === 2 && !isLast) {
+          yield segment(other, ACK)
+          wait(packetGapMicros)
+          unacknowledged = 0
+        }
+      }
+    },
+    acknowledge,
+    *close() {
+      yield segment('client', FIN | ACK)
+      wait(roundTripMicros)
+      yield segment('server', FIN | ACK)
+      wait(80)
+      yield segment('client', ACK)
+      wait(200)
+    },
+  }
+}
+
+/** A DNS message of one question (RFC 1035), class IN. @param answerBytes - of a TXT record; null for a query. */
+export function dnsMessage(id: number, name: string, answerBytes: number | null): Uint8Array {
+  const labels = name.split('.')
+  const questionBytes = name.length + 2 + 4
+  const out = new Uint8Array(12 + questionBytes + (answerBytes === null ? 0 : 12 + answerBytes))
+  put16(out, 0, id)
+  put16(out, 2, answerBytes === null ? 0x0100 : 0x8180)
+  put16(out, 4, 1)
+  put16(out, 6, answerBytes === null ? 0 : 1)
+  let at = 12
+  for (const label of labels) {
+    out[at++] = label.length
+    for (let i = 0; i < label.length; i++) out[at++] = label.charCodeAt(i)
+  }
+  at++
+  put32(out, at, (DNS_TXT << 16) | 1)
+  at += 4
+  if (answerBytes === null) return out
+  // the question's name, its type and class, 60 s to live
+  put16(out, at, 0xc00c)
+  put32(out, at + 2, (DNS_TXT << 16) | 1)
+  put32(out, at + 6, 60)
+  put16(out, at + 10, answerBytes)
+  out[at + 12] = answerBytes - 1
+  return out
+}
+
+const DNS_TXT = 16
+
+/** Uniform in the logarithm, from `low` to below `high`; the same on every machine. */
+export function logUniform(rng: Rng, low: number, high: number): number {
+  return low * exp(rng.nextFloat() * log(high / low))
+}
+
+function put16(bytes: Uint8Array, at: number, value: number): void {
+  bytes[at] = value >>> 8
+  bytes[at + 1] = value
+}
+
+function put32(bytes: Uint8Array, at: number, value: number): void {
+  put16(bytes, at, value >>> 16)
+  put16(bytes, at + 2, value & 0xffff)
+}
+
+/** RFC 1071, before folding; a last odd byte counts as the high one of a word. */
+function sumOfWords(bytes: Uint8Array, start: number, end: number, from: number): number {
+  let sum = from
+  let at = start
+  for (; at + 1 < end; at += 2) sum += (bytes[at]! << 8) | bytes[at + 1]!
+  return at < end ? sum + (bytes[at]! << 8) : sum
+}
+
+function checksum(sum: number): number {
+  let folded = sum
+  while (folded > 0xffff) folded = (folded & 0xffff) + (folded >>> 16)
+  return ~folded & 0xffff
+}
