@@ -179,6 +179,8 @@ export interface Settings {
   readonly input: InputSettings
   /** The model of all, or of those that have none of their own; null: there is none (with `models` alone). */
   readonly model: string | null
+  /** The public key by which `model` and the files of `models` must be signed; null: by none. */
+  readonly modelKey: string | null
   /** null: nothing is trained on the gateway. */
   readonly models: ModelsSettings | null
   /** null: models stay as they were trained. */

@@ -14,6 +14,7 @@ import { inspectCommand } from './command-line/inspect.js'
 import { replayCommand } from './command-line/replay.js'
 import { scoreCommand } from './command-line/score.js'
 import { INPUT_HELP } from './command-line/shared-options.js'
+import { signCommand } from './command-line/sign.js'
 import { trainCommand } from './command-line/train.js'
 import { updateCommand } from './command-line/update.js'
 import { VERSION } from './version.js'
@@ -52,6 +53,7 @@ Ctrl-C or SIGTERM. Both only end the reading where score or extract --flows read
     inspectCommand(),
     infoCommand(),
     extractCommand(),
+    signCommand(),
     demoCommand(),
   ]) {
     program.addCommand(command)

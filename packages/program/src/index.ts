@@ -34,6 +34,7 @@ export {
   type PacketMaker,
 } from './made-packets.js'
 export { createMessages, type Messages } from './messages.js'
+export { readPrivateKey, readPublicKey, signaturePath } from './model-signature.js'
 export { parseBytes } from './parse-bytes.js'
 export { jsonLine, printable } from './printable.js'
 export { type ReadFileOptions, readFileBounded } from './read-file.js'

@@ -1,8 +1,9 @@
 /** A model file from disk. Throws FileError or FormatError; each message begins with the file's name. */
-import { createHash } from 'node:crypto'
+import { createHash, type KeyObject } from 'node:crypto'
 import { FormatError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { inFile } from './in-file.js'
+import { checkSignature, signModel } from './model-signature.js'
 import { type ReadFileOptions, readFileBounded } from './read-file.js'
 
 /** A model of the most landmarks and the widest rows is smaller; more is no model of ours. */
@@ -22,14 +23,23 @@ export function readModel(path: string): SavedModel {
   return readModelFile(path).saved
 }
 
-export function readModelFile(path: string, options: Pick<ReadFileOptions, 'onlyRegular'> = {}): ModelFile {
+export interface ReadModelOptions extends Pick<ReadFileOptions, 'onlyRegular'> {
+  /** Whose signature the file must have beside it (model-signature.ts). */
+  readonly publicKey?: KeyObject | null
+  /** Signs the bytes that were read, once they are found to be a model. */
+  readonly signWith?: KeyObject
+}
+
+export function readModelFile(path: string, options: ReadModelOptions = {}): ModelFile {
   const bytes = readFileBounded(path, {
     ...options,
     maximumBytes: MAXIMUM_MODEL_BYTES,
     checkHead: (head, size) => checkHead(path, head, size),
   })
+  if (options.publicKey) checkSignature(path, bytes, options.publicKey)
   try {
     const saved = decodeModelFile(bytes)
+    if (options.signWith) signModel(path, bytes, options.signWith)
     return { saved, sha256: createHash('sha256').update(bytes).digest('hex'), sizeBytes: bytes.length }
   } catch (error) {
     throw inFile(path, error, '; give a whole model file that oddflow train wrote')

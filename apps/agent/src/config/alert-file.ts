@@ -5,7 +5,7 @@
  */
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { UsageError } from '@oddflow/program'
+import { signaturePath, UsageError } from '@oddflow/program'
 import { secretFileOf } from '../outputs/output-files.js'
 import type { Settings } from '../settings.js'
 import type { Given } from './given.js'
@@ -47,11 +47,13 @@ function spoiltBy(settings: Settings, config: string | null): string | null {
 }
 
 function filesOf(settings: Settings, config: string | null): [string, string][] {
-  const { input, model, models, budget, devices, state, outputs } = settings
+  const { input, model, modelKey, models, budget, devices, state, outputs } = settings
   const files: [string, string | null][] = [
     ['the configuration', config],
     ['the capture that is read', input.kind === 'recorded' && input.path !== '-' ? input.path : null],
     ['the model', model],
+    ['the signature of the model', model === null ? null : signaturePath(model)],
+    ['the key of models', modelKey],
     ['the calibration', budget?.calibration ?? null],
     ['the registry of vendors', devices?.vendors || null],
   ]

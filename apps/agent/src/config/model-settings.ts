@@ -24,6 +24,20 @@ export function modelFrom(
     : required(model, 'model', 'a model that oddflow train wrote, or --models to make them here')
 }
 
+/** null: models need no signature. Throws UsageError. */
+export function modelKeyFrom(
+  { options, config, inFolder, refuse }: Given,
+  models: ModelsSettings | null,
+): string | null {
+  const key = inFolder(config.modelKey)
+  if (key === undefined) return null
+  const isGiven = (options.model ?? config.model) !== undefined
+  if (!isGiven && Object.keys(models?.files ?? {}).length === 0) {
+    refuse(['modelKey'], 'modelKey: no model from elsewhere is given; leave it out')
+  }
+  return key
+}
+
 /** Throws UsageError. */
 export function modelsFrom({ options, config, inFolder, refuse, bytes }: Given): ModelsSettings | null {
   const given = config.models

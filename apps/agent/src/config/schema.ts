@@ -101,6 +101,11 @@ export const ConfigSchema = v.strictObject({
     v.pipe(v.string(), v.maxLength(65_536), v.description("What to watch, in tcpdump's words.")),
   ),
   model: v.optional(path('A model that oddflow train wrote from captures.')),
+  modelKey: v.optional(
+    path(
+      'A public key of Ed25519, in PEM: models from elsewhere are refused unless oddflow sign has signed them.',
+    ),
+  ),
   models: v.optional(
     v.strictObject({
       per: v.optional(

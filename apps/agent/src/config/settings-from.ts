@@ -7,7 +7,7 @@ import { checkAlertFile } from './alert-file.js'
 import { devicesFrom, networksFrom } from './device-settings.js'
 import { createGiven, type Given, type RunOptions, required } from './given.js'
 import { inputFrom } from './input-settings.js'
-import { budgetFrom, learningFrom, modelFrom, modelsFrom } from './model-settings.js'
+import { budgetFrom, learningFrom, modelFrom, modelKeyFrom, modelsFrom } from './model-settings.js'
 import { evidenceFrom, foldFrom, outputsFrom } from './output-settings.js'
 import type { ReadConfig } from './read-config.js'
 import { dashboardFrom, listenFrom } from './server-settings.js'
@@ -23,6 +23,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
   const settings: Settings = {
     input: inputFrom(given),
     model: modelFrom(given, models),
+    modelKey: modelKeyFrom(given, models),
     models,
     learning: learningFrom(given, models !== null),
     eve: required(options.eve ?? inFolder(config.eve), 'eve', 'the file that alerts go to'),

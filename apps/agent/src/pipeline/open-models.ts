@@ -2,7 +2,7 @@
 import type { FlowContract } from '@oddflow/core'
 import { ContractMismatchError, checkSameContract, featureDimension } from '@oddflow/core'
 import { flowSummaryContract } from '@oddflow/flows'
-import { inFile, type ModelFile, readModelFile } from '@oddflow/program'
+import { inFile, type ModelFile, readModelFile, readPublicKey } from '@oddflow/program'
 import { type AlertExplainer, createAlertExplainer } from '../alerts/explain-alert.js'
 import type { Thresholds } from '../budget/thresholds.js'
 import type { Device } from '../devices/device.js'
@@ -26,14 +26,15 @@ export interface GivenModels {
   readonly memory: MemoryPlan
 }
 
-/** Throws FileError, FormatError, ContractMismatchError, or UsageError where there is too little memory. */
+/** Throws FileError (also for a model without the signature that is asked for), FormatError, ContractMismatchError, or UsageError where there is too little memory. */
 export function readModels(settings: Settings): GivenModels {
-  const { model, models } = settings
-  const base = model === null ? null : readModelFile(model, { onlyRegular: true })
+  const { model, models, modelKey } = settings
+  const publicKey = modelKey === null ? null : readPublicKey(modelKey)
+  const base = model === null ? null : readModelFile(model, { onlyRegular: true, publicKey })
   const byOwner = new Map(
     Object.entries(models?.files ?? {}).map(([owner, file]) => [
       owner,
-      readModelFile(file, { onlyRegular: true }),
+      readModelFile(file, { onlyRegular: true, publicKey }),
     ]),
   )
   const [first] = [...(base === null ? [] : [base]), ...byOwner.values()]

@@ -95,6 +95,7 @@ describe('--check-config', () => {
     [rule("device: '01:00:5e:00:00:01'"), /:5:23: that is the address of a group/],
     [{ interface: '!!str eth0', model: '!secret x' }, /agent\.yaml:5:8: Unresolved tag: !secret/],
     [rule('port: !!js/function x'), /agent\.yaml:5:29: Unresolved tag/],
+    [{ modelKey: 'token' }, /agent\.yaml:5:1: modelKey: no model from elsewhere is given/],
     [rule('port: 1, colour: red'), /:5:32: suppress\[0\]\.colour: no such key/],
     [rule('rule: scores'), /:5:23: suppress\[0\]\.rule: expected/],
   ])('refuses %j', async (keys, says) => {
