@@ -15,7 +15,7 @@
 #
 # --network host is what lets it see the network's own packets. The user is not root; NET_RAW, without which tcpdump
 # cannot start, is a capability of the file tcpdump alone. So --security-opt no-new-privileges cannot be together
-# with an interface; with "read: '-'" (the hyphen in quotes, or YAML takes it for a list) and a pipe it can, and NET_RAW goes too. Nothing is written but the volume.
+# with an interface; with "read: -" and a pipe it can, and NET_RAW goes too. Nothing is written but the volume.
 
 FROM node:20-slim AS build
 WORKDIR /build
