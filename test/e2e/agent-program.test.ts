@@ -1,6 +1,6 @@
 /** The agent's command line: configuration, doctor, metrics, signals, and what is refused and how. */
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -373,6 +373,40 @@ describe('the unit of systemd', () => {
     const run = await runToEnd('systemd-analyze', ['verify', unit]).catch(() => null)
     if (run === null) context.skip('systemd-analyze is not installed')
     expect(run).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('lets its group read the alerts, and nobody the state', async () => {
+    const unit = readFileSync(join(root, 'apps/agent/deploy/oddflow-agent.service'), 'utf8')
+    const settings = Object.fromEntries(
+      Array.from(unit.matchAll(/^(\w+)=(.*)$/gm), ([, key, value]) => [key, value]),
+    )
+    expect(settings).toMatchObject({ User: 'oddflow', Group: 'oddflow', LogsDirectoryMode: '0750' })
+    expect(readFileSync(join(root, 'apps/agent/deploy/oddflow-agent.sysusers'), 'utf8')).toMatch(
+      /^u oddflow /m,
+    )
+    const args = [
+      '--once',
+      '--read',
+      scan,
+      '--model',
+      model,
+      '--eve',
+      inFolder('unit.json'),
+      '--state',
+      inFolder('unit'),
+    ]
+    const shell = [
+      '-c',
+      `umask ${settings.UMask} && exec "$@"`,
+      'sh',
+      process.execPath,
+      agentMain,
+      'run',
+      ...args,
+    ]
+    expect(await runToEnd('sh', shell)).toMatchObject({ code: 0 })
+    expect(statSync(inFolder('unit.json')).mode & 0o777).toBe(0o640)
+    expect(statSync(inFolder('unit')).mode & 0o777).toBe(0o700)
   })
 })
 

@@ -171,6 +171,7 @@ function settings(path: string, model: string, eve: string): Settings {
     listen: null,
     dashboard: null,
     models: null,
+    modelKey: null,
     learning: null,
     evidence: null,
     localNetworks: PRIVATE_NETWORKS.map(parseNetwork),
