@@ -5,12 +5,12 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { PRIVATE_NETWORKS, parseNetwork } from '@oddflow/program'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../apps/agent/src/clock.js'
 import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
 import { runAgent } from '../../apps/agent/src/pipeline/run-agent.js'
 import type { Settings } from '../../apps/agent/src/settings.js'
+import { PRIVATE_NETWORKS, parseNetwork } from '../../packages/program/src/index.js'
 import { root } from '../../tools/workspace/layout.mjs'
 import { agentOnce, type EveEvent, expectSums, readEve } from './support/agent.js'
 import { oddflowAmongMany } from './support/many-commands.js'
