@@ -51,8 +51,8 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ).choices(['s', 'us']),
     new Option(
       '--size <measure>',
-      'packet size: frame on the wire, IP length, or captured bytes (default: frame)',
-    ).choices(['frame', 'ip', 'captured']),
+      'packet size: frame on the wire, IP length, payload of the transport, or captured bytes (default: frame)',
+    ).choices(['frame', 'ip', 'payload', 'captured']),
     new Option(
       '--protocols <list>',
       `transports whose flows count, of ${FLOW_PROTOCOLS.join(',')} (default: tcp,udp)`,

@@ -16,7 +16,7 @@ export function clearHeaders(packets: PacketBatch, i: number): void {
   packets.sourcePort[i] = 0
   packets.destinationPort[i] = 0
   packets.tcpFlags[i] = 0
-  packets.hasPayload[i] = 0
+  packets.payloadBytes[i] = 0
   packets.hopLimit[i] = 0
   packets.ipOffset[i] = 0
   packets.transportOffset[i] = 0

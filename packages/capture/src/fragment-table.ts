@@ -10,7 +10,6 @@
 import { ArgumentError, halfSipHash13 } from '@oddflow/core'
 import { fragmentHeaderAt } from './ipv6.js'
 import type { PacketBatch } from './packet-batch.js'
-import { PROTOCOL_TCP } from './transport.js'
 
 export const DEFAULT_MAXIMUM_FRAGMENTED_DATAGRAMS = 4096
 export const FRAGMENT_LIFETIME_MICROS = 60_000_000
@@ -107,7 +106,7 @@ export function createFragmentTable(
         packets.destinationPort[i] = values[at + 8]! & 0xffff
         packets.ipVersion[i] = values[at + 9]! >>> 8
         packets.protocol[i] = values[at + 9]! & 0xff
-        packets.hasPayload[i] = packets.protocol[i] === PROTOCOL_TCP ? 1 : 0
+        packets.payloadBytes[i] = Math.max(0, packets.ipBytes[i]! - (packets.ipVersion[i] === 4 ? 20 : 48))
         return true
       }
       return false

@@ -33,8 +33,11 @@ export interface PacketBatch {
   readonly destinationPort: Uint16Array
   /** FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128; 0 for other protocols. */
   readonly tcpFlags: Uint8Array
-  /** 1 where a TCP packet carries data by the length in its IP header, as a later fragment does; else 0. */
-  readonly hasPayload: Uint8Array
+  /**
+   * Bytes behind the transport header by the length in the IP header, whatever is captured or padded: TCP by its data
+   * offset, UDP and ICMP 8, SCTP 12; of a later fragment all that it carries.
+   */
+  readonly payloadBytes: Uint32Array
   /** TTL, or IPv6 hop limit. */
   readonly hopLimit: Uint8Array
   /** Where the IP header begins in the frame batch's `data`; 0 where there is none. */
@@ -80,7 +83,7 @@ export function createPacketBatch(capacity: number, columns: ColumnSource = HEAP
     sourcePort: columns.uint16(capacity),
     destinationPort: columns.uint16(capacity),
     tcpFlags: columns.uint8(capacity),
-    hasPayload: columns.uint8(capacity),
+    payloadBytes: columns.uint32(capacity),
     hopLimit: columns.uint8(capacity),
     ipOffset: columns.uint32(capacity),
     transportOffset: columns.uint32(capacity),

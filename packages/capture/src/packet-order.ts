@@ -450,7 +450,7 @@ type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array
 /** What flows need: offsets into the frames' bytes are none of it, since those are gone. */
 const COLUMNS = [
   ...(['status', 'timestampMicros', 'frameBytes', 'capturedBytes', 'ipBytes', 'ipVersion'] as const),
-  ...(['protocol', 'sourcePort', 'destinationPort', 'tcpFlags', 'hasPayload', 'hopLimit'] as const),
+  ...(['protocol', 'sourcePort', 'destinationPort', 'tcpFlags', 'payloadBytes', 'hopLimit'] as const),
   ...(['sourceAddress', 'destinationAddress', 'sourceMac', 'destinationMac'] as const),
 ] as const
 
@@ -497,7 +497,7 @@ function copyPacket(from: PacketBatch, i: number, to: PacketBatch, j: number): v
   to.sourcePort[j] = from.sourcePort[i]!
   to.destinationPort[j] = from.destinationPort[i]!
   to.tcpFlags[j] = from.tcpFlags[i]!
-  to.hasPayload[j] = from.hasPayload[i]!
+  to.payloadBytes[j] = from.payloadBytes[i]!
   to.hopLimit[j] = from.hopLimit[i]!
   for (let w = 0; w < 4; w++) {
     to.sourceAddress[4 * j + w] = from.sourceAddress[4 * i + w]!

@@ -97,7 +97,7 @@ export function copyHeaders(from: PacketBatch, k: number, to: PacketBatch, i: nu
   to.sourcePort[i] = from.sourcePort[k]!
   to.destinationPort[i] = from.destinationPort[k]!
   to.tcpFlags[i] = from.tcpFlags[k]!
-  to.hasPayload[i] = from.hasPayload[k]!
+  to.payloadBytes[i] = from.payloadBytes[k]!
   to.hopLimit[i] = from.hopLimit[k]!
   to.ipOffset[i] = from.ipOffset[k]!
   to.transportOffset[i] = from.transportOffset[k]!

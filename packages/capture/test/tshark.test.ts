@@ -92,7 +92,7 @@ describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are wha
           hops: packets.hopLimit[i],
           ipBytes: packets.ipBytes[i],
           flags: packets.tcpFlags[i],
-          hasPayload: packets.hasPayload[i],
+          payloadBytes: packets.protocol[i] === 6 ? packets.payloadBytes[i] : 0,
         }
         const v4 = version === 4
         const first = (...names: (typeof FIELDS)[number][]): number =>
@@ -114,7 +114,7 @@ describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are wha
           hops: Number(of(v4 ? 'ip.ttl' : 'ipv6.hlim')),
           ipBytes: v4 ? Number(of('ip.len')) : 40 + Number(of('ipv6.plen')),
           flags: packets.protocol[i] === 6 ? Number(of('tcp.flags')) & 255 : 0,
-          hasPayload: Number(of('tcp.len')) > 0 ? 1 : 0,
+          payloadBytes: Number(of('tcp.len')),
         })
       }
     })

@@ -11,7 +11,6 @@ import {
   FLOW_STATISTICS,
   HEADER_FLAG_COUNTS,
   type IatUnit,
-  SUMMARY_TCP_FLAGS,
 } from './feature-contract.js'
 
 export interface FeatureColumn {
@@ -35,7 +34,7 @@ const HEADER_FIELDS: readonly (readonly [string, number])[] = [
   ['tcp_flags', 8],
 ]
 
-/** In front of the TCP flags of a flow summary, as feature-sets/flow-summary.ts of the flows computes them. */
+/** A flow summary, as feature-sets/flow-summary.ts of the flows computes it. */
 const SUMMARY_COLUMNS: readonly FeatureColumn[] = [
   ...['initiator', 'responder'].flatMap((end) =>
     ['bytes', 'packets', 'size_max', 'size_mean', 'size_sd'].map((name) => ({
@@ -43,14 +42,13 @@ const SUMMARY_COLUMNS: readonly FeatureColumn[] = [
       unit: 'log1p',
     })),
   ),
-  { name: 'duration', unit: 'log10_s' },
-  { name: 'iat_mean', unit: 'log10_s' },
-  { name: 'iat_max', unit: 'log10_s' },
-  { name: 'first_size', unit: 'log1p' },
-  { name: 'second_size', unit: 'signed_log1p' },
-  { name: 'first_iat', unit: 'log10_s' },
+  ...['duration', 'iat_mean', 'iat_max', 'first_iat'].map((name) => ({ name, unit: 'log10_s' })),
+  { name: 'initiator_first_size', unit: 'log1p' },
+  { name: 'responder_first_size', unit: 'log1p' },
   { name: 'transport', unit: '' },
   { name: 'multicast', unit: '' },
+  { name: 'unanswered', unit: '' },
+  { name: 'service', unit: '' },
 ]
 
 /** D of them, in the order of the row. */
@@ -83,7 +81,7 @@ export function featureColumns(contract: FeatureContract): FeatureColumn[] {
     case 'header-bits':
       return Array.from({ length: contract.packetsPerFlow }, (_, i) => headerBits(i + 1)).flat()
     case 'flow-summary':
-      return summaryColumns()
+      return [...SUMMARY_COLUMNS]
   }
 }
 
@@ -119,11 +117,6 @@ function timeUnit(unit: IatUnit): 's' | 'us' {
   return unit === 'seconds' ? 's' : 'us'
 }
 
-function summaryColumns(): FeatureColumn[] {
-  const tcpFlags = SUMMARY_TCP_FLAGS.map(({ name }) => ({ name, unit: '' }))
-  return [...SUMMARY_COLUMNS, ...tcpFlags, { name: 'service', unit: '' }]
-}
-
 function flags(): FeatureColumn[] {
   return FLAGS.map((flag) => ({ name: flag, unit: 'packets' }))
 }
@@ -147,5 +140,5 @@ function headerBits(packet: number): FeatureColumn[] {
 }
 
 const FIXED_LABELS: ReadonlySet<string> = new Set(
-  [...flags(), ...statistics('s'), ...statistics('us'), ...summaryColumns()].map(columnLabel),
+  [...flags(), ...statistics('s'), ...statistics('us'), ...SUMMARY_COLUMNS].map(columnLabel),
 )

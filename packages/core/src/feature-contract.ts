@@ -12,8 +12,11 @@
  */
 
 export type IatUnit = 'seconds' | 'microseconds'
-/** Wire length of the frame, length in the IP header, or the bytes of the frame that the capture holds. */
-export type SizeMeasure = 'frame' | 'ip' | 'captured'
+/**
+ * Wire length of the frame, length in the IP header, bytes behind the transport header, or the bytes of the frame that
+ * the capture holds.
+ */
+export type SizeMeasure = 'frame' | 'ip' | 'payload' | 'captured'
 export type TruncationMode = 'truncate' | 'split' | 'idle-gap'
 /**
  * - bidirectional-5-tuple: unordered pair of (address, port) with protocol and IP version; the first packet's
@@ -186,13 +189,13 @@ export interface HeaderBitsContract extends FlowRules {
 }
 
 /**
- * One row of fixed size a record, from running sums: sizes and times of the whole record as logarithms, first packets,
- * transport, TCP flags, and the service. Sizes are IP lengths, so that rows do not depend on the capture point. A
- * record of one packet has a row too.
+ * One row of fixed size a record, from running sums: payload sizes and times of the whole record as logarithms, first
+ * payloads, transport, whether a SYN went unanswered, and the service. Payload sizes do not depend on the capture
+ * point. A record of one packet has a row too.
  */
 export interface FlowSummaryContract extends GatheringRules {
   readonly featureSet: 'flow-summary'
-  readonly sizeMeasure: 'ip'
+  readonly sizeMeasure: 'payload'
   readonly flowKey: 'bidirectional-5-tuple'
   readonly minimumPackets: 1
 }
@@ -224,25 +227,8 @@ export const PACKET_FEATURE_SETS: readonly PacketFeatureSet[] = [
 ]
 export const FLOW_FEATURE_SETS: readonly FlowFeatureSet[] = [...PACKET_FEATURE_SETS, 'flow-summary']
 
-/** TCP flags as they stand in a header. */
-const [FIN, SYN, RST] = [1, 2, 4]
-
-/** Columns of a flow summary for TCP flags: 1 if either end sent one of its flags, else 0. */
-export const SUMMARY_TCP_FLAGS: readonly {
-  readonly name: string
-  readonly initiator: number
-  readonly responder: number
-}[] = [
-  { name: 'initiator_syn', initiator: SYN, responder: 0 },
-  { name: 'responder_syn', initiator: 0, responder: SYN },
-  { name: 'fin', initiator: FIN, responder: FIN },
-  { name: 'initiator_rst', initiator: RST, responder: 0 },
-  { name: 'responder_rst', initiator: 0, responder: RST },
-]
-
-/** Columns of a flow summary: those in front of the TCP flags, the flags, and the service. */
-export const SUMMARY_NUMBERS = 18
-export const FLOW_SUMMARY_DIMENSION = SUMMARY_NUMBERS + SUMMARY_TCP_FLAGS.length + 1
+/** Columns of a flow summary, the service included. */
+export const FLOW_SUMMARY_DIMENSION = 20
 
 /** Widest row that a model may have: bounds what a hostile file can make a reader allocate. */
 export const MAXIMUM_DIMENSION = 65_535

@@ -88,9 +88,9 @@ describe('featureColumns', () => {
       ...['initiator', 'responder'].flatMap((end) =>
         ['bytes', 'packets', 'size_max', 'size_mean', 'size_sd'].map((name) => `${end}_${name}_log1p`),
       ),
-      ...['duration_log10_s', 'iat_mean_log10_s', 'iat_max_log10_s', 'first_size_log1p'],
-      ...['second_size_signed_log1p', 'first_iat_log10_s', 'transport', 'multicast'],
-      ...['initiator_syn', 'responder_syn', 'fin', 'initiator_rst', 'responder_rst', 'service'],
+      ...['duration', 'iat_mean', 'iat_max', 'first_iat'].map((name) => `${name}_log10_s`),
+      ...['initiator_first_size_log1p', 'responder_first_size_log1p'],
+      ...['transport', 'multicast', 'unanswered', 'service'],
     ])
     expect(labels(summary)[categoryColumn(summary) as number]).toBe('service')
     expect(hasFixedColumns(summary)).toBe(true)

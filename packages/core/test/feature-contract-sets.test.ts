@@ -53,7 +53,7 @@ const contracts: FeatureContract[] = [
     ...gathering,
     featureSet: 'flow-summary',
     dimension: FLOW_SUMMARY_DIMENSION,
-    sizeMeasure: 'ip',
+    sizeMeasure: 'payload',
     flowKey: 'bidirectional-5-tuple',
     minimumPackets: 1,
     activeTimeoutMicros: 60_000_000,

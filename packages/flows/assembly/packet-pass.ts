@@ -127,8 +127,8 @@ const PIECE: usize = 120
 const SUMS_BYTES_LOG2: usize = 6
 const MAXIMUM: usize = 0
 const SQUARES: usize = 16
-const MAXIMUM_IAT: usize = 32
-const SECOND_SIZE: usize = 48
+const FIRST_SIZE: usize = 32
+const MAXIMUM_IAT: usize = 48
 const FIRST_IAT: usize = 56
 
 const FIN_SYN_RST: i32 = 7
@@ -208,7 +208,13 @@ export function run(pass: usize, from: i32, to: i32): i32 {
     if (late) continue
     store<f64>(at, load<f64>(at, ROW_PACKETS) + 1, ROW_PACKETS)
     if (p.keepsSums !== 0) {
-      addToSums(p.sums + (usize(flow) << SUMS_BYTES_LOG2), ip, iat, isInitiator, load<f64>(at, PACKETS) === 2)
+      addToSums(
+        p.sums + (usize(flow) << SUMS_BYTES_LOG2),
+        f64(size),
+        iat,
+        isInitiator,
+        load<f64>(at, PACKETS) === 2,
+      )
       continue
     }
     if (!keeps) continue
@@ -243,11 +249,9 @@ function addToSums(sums: usize, size: f64, iat: f64, isInitiator: bool, isSecond
   const end = isInitiator ? sums : sums + 8
   if (size > load<f64>(end, MAXIMUM)) store<f64>(end, size, MAXIMUM)
   store<f64>(end, load<f64>(end, SQUARES) + size * size, SQUARES)
+  if (load<f64>(end, FIRST_SIZE) === 0) store<f64>(end, size, FIRST_SIZE)
   if (iat > load<f64>(sums, MAXIMUM_IAT)) store<f64>(sums, iat, MAXIMUM_IAT)
-  if (isSecond) {
-    store<f64>(sums, isInitiator ? size : -size, SECOND_SIZE)
-    store<f64>(sums, iat, FIRST_IAT)
-  }
+  if (isSecond) store<f64>(sums, iat, FIRST_IAT)
 }
 
 /** The flow of packet i, which is prepared, or -1. */

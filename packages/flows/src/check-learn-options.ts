@@ -55,7 +55,7 @@ export function checkLearnOptions(flows: CollectedFlows, options: LearnContractO
   const directional = flows.flowKey === 'directional-5-tuple'
   if (featureSet === 'flow-summary') {
     check('flows', !directional, 'bidirectional flows for flow-summary', flows.flowKey)
-    check('flows', flows.sizeMeasure === 'ip', 'IP lengths for flow-summary', flows.sizeMeasure)
+    check('flows', flows.sizeMeasure === 'payload', 'payload sizes for flow-summary', flows.sizeMeasure)
   }
   if (mode !== undefined) {
     const expected = directional

@@ -357,7 +357,7 @@ export class FlowTracker {
     if (isSyn) return BEGINS
     const since = time - this.#closedMicros[flow]
     if (kind === CLOSING && since <= LINGER_MICROS) return CONTINUES
-    return batch.hasPayload[i] === 1 || since > this.#options.idleTimeoutMicros ? BEGINS : AFTER_CLOSE
+    return batch.payloadBytes[i] > 0 || since > this.#options.idleTimeoutMicros ? BEGINS : AFTER_CLOSE
   }
 
   /** Notes who has sent a packet and a FIN, and closes the flow where that or an RST does. */
@@ -460,5 +460,6 @@ export class FlowTracker {
 
 function sizesOf(batch: PacketBatch, measure: SizeMeasure): Uint32Array {
   if (measure === 'ip') return batch.ipBytes
+  if (measure === 'payload') return batch.payloadBytes
   return measure === 'captured' ? batch.capturedBytes : batch.frameBytes
 }

@@ -89,7 +89,7 @@ export function flowSummaryContract(
     featureSet: 'flow-summary',
     featureSetVersion: 1,
     dimension: FLOW_SUMMARY_DIMENSION,
-    sizeMeasure: 'ip',
+    sizeMeasure: 'payload',
     flowKey: 'bidirectional-5-tuple',
     idleTimeoutMicros: rules.idleTimeoutMicros,
     activeTimeoutMicros: rules.activeTimeoutMicros,

@@ -23,7 +23,7 @@ function summaryOf(packets: readonly Packet[], rules = contract): Record<string,
   )
 }
 
-/** The rows that the reference makes of IP lengths and exact times; null where a flow's times go back. */
+/** Columns 0 to 17 by the reference, of payload sizes and exact times; null where a flow's times go back. */
 const PYTHON = `
 import sys, json, struct, numpy as np
 sys.path.insert(0, sys.argv[1])
@@ -33,11 +33,23 @@ def exact(path):
     while o + 16 <= len(b):
         s, u, c, n = struct.unpack(e + 'IIII', b[o:o + 16]); d = b[o + 16:o + 16 + c]; o += 16 + c
         start = s if start is None else start
-        ip = struct.unpack('>H', d[16:18])[0] if d[12:14] == b'\\x08\\x00' else 40 + struct.unpack('>H', d[18:20])[0] if len(d) >= 20 else 0
-        yield np.longdouble((s - start) * 1000000 + u) / 1000000, ip, d
+        yield np.longdouble((s - start) * 1000000 + u) / 1000000, payload(d), d
+def payload(d):
+    if len(d) < 34: return 0
+    if d[12:14] == b'\\x08\\x00': ip, at, protocol = struct.unpack('>H', d[16:18])[0], 14 + (d[14] & 15) * 4, d[23]
+    elif d[12:14] == b'\\x86\\xdd':
+        ip, at, protocol = 40 + struct.unpack('>H', d[18:20])[0], 54, d[20]
+        while protocol in (0, 43, 60) and len(d) >= at + 8: protocol, at = d[at], at + 8 + d[at + 1] * 8
+    else: return 0
+    if protocol == 6: header = (d[at + 12] >> 4) * 4 if len(d) > at + 12 else 20
+    else: header = 8
+    return max(0, 14 + ip - at - header)
 reference.frames = exact
 def row(f):
-    return None if (np.diff(np.array(f['t'])) < 0).any() else [float(x) for x in reference.summary(f)]
+    if (np.diff(np.array(f['t'])) < 0).any(): return None
+    old, s, o = reference.summary(f), np.array(f['s']), np.array(f['o'])
+    first = lambda x: np.log1p(x[x > 0][0]) if (x > 0).any() else 0
+    return [float(x) for x in [*old[:13], old[15], first(s[o]), first(s[~o]), *old[16:18]]]
 print(json.dumps([[row(f) for f in reference.flows(path)] for path in sys.argv[2:]]))
 `
 const folder = join(shared, 'data/watch/')
@@ -86,15 +98,15 @@ describe('a row', () => {
   it('of one packet', () => {
     const [row] = summaryOf([{ t: 5, from: A, to: B, bytes: 74, flags: 2 }])
     expect(row).toMatchObject({
-      initiator_bytes: Math.log1p(60),
+      initiator_bytes: Math.log1p(14),
+      initiator_first_size: Math.log1p(14),
       initiator_size_sd: 0,
       responder_bytes: 0,
       responder_size_mean: 0,
-      second_size: 0,
+      responder_first_size: 0,
       transport: 3,
       multicast: 0,
-      initiator_syn: 1,
-      responder_syn: 0,
+      unanswered: 3,
       service: 600_443,
     })
     expect(row?.duration).toBeCloseTo(-4, 12)
@@ -107,7 +119,7 @@ describe('a row', () => {
     const normal = Array.from({ length: 10 }, (_, k): Packet => ({ t: k, from: A, to: B, bytes: 114 }))
     const upload = Array.from({ length: 500 }, (_, k): Packet => ({ t: 10 + k, from: A, to: B, bytes: 1414 }))
     const [row] = summaryOf([...normal, ...upload])
-    expect(row?.initiator_bytes).toBeCloseTo(Math.log1p(10 * 100 + 500 * 1400), 12)
+    expect(row?.initiator_bytes).toBeCloseTo(Math.log1p(10 * 54 + 500 * 1354), 12)
     expect(row?.initiator_packets).toBeCloseTo(Math.log1p(510), 12)
   })
 
@@ -131,9 +143,27 @@ describe('a row', () => {
     const rows = summaryOf(packets, rules)
     expect(rows).toHaveLength(2)
     expect(rows[1]).toMatchObject({ responder_packets: Math.log1p(1), service: 600_443 })
-    expect(rows[1]?.first_size).toBeCloseTo(Math.log1p(100), 12)
-    expect(rows[1]?.second_size).toBeCloseTo(Math.log1p(100), 12)
+    expect(rows[1]?.initiator_first_size).toBeCloseTo(Math.log1p(54), 12)
+    expect(rows[1]?.responder_first_size).toBeCloseTo(Math.log1p(54), 12)
     expect(rows[1]?.first_iat).toBeCloseTo(Math.log10(39 + 1e-5), 12)
+  })
+
+  it('is unanswered if a SYN of the initiator met no SYN', () => {
+    const syn: Packet = { t: 0, from: A, to: B, flags: 2 }
+    const unanswered = (...packets: Packet[]) => summaryOf(packets)[0]?.unanswered
+    expect(unanswered(syn, { t: 1, from: B, to: A, flags: 20 })).toBe(3)
+    expect(unanswered(syn, { t: 1, from: B, to: A, flags: 18 })).toBe(0)
+    expect(unanswered({ t: 0, from: A, to: B, flags: 16 })).toBe(0)
+  })
+
+  it('has the first size that is not 0 of each end', () => {
+    const sizes = [60, 70, 60, 80, 90, 100]
+    const packets = sizes.map(
+      (bytes, k): Packet => ({ t: k, bytes, ...(k % 2 === 0 ? { from: A, to: B } : { from: B, to: A }) }),
+    )
+    const [row] = summaryOf(packets)
+    expect(row?.initiator_first_size).toBeCloseTo(Math.log1p(30), 12)
+    expect(row?.responder_first_size).toBeCloseTo(Math.log1p(10), 12)
   })
 
   it.each([
@@ -188,7 +218,7 @@ it('is that of the plainest code, over random flows', () => {
       })
       const [row] = summaryOf(packets)
       const sizes = (end: readonly number[]) =>
-        packets.filter(({ from }) => from === end).map(({ bytes = 0 }) => bytes - 14)
+        packets.filter(({ from }) => from === end).map(({ bytes = 0 }) => Math.max(0, bytes - 60))
       const times = packets.map((p) => Math.round(p.t * 1e6) / 1e6)
       const gaps = times.slice(1).map((time, k) => time - (times[k] as number))
       const mean = (x: readonly number[]) =>
@@ -198,11 +228,8 @@ it('is that of the plainest code, over random flows', () => {
         iat_mean: Math.log10(mean(gaps) + 1e-5),
         iat_max: Math.log10(Math.max(0, ...gaps) + 1e-5),
         first_iat: Math.log10((gaps[0] ?? 0) + 1e-5),
-        first_size: Math.log1p(sizes(A)[0] as number),
-        second_size:
-          packets.length === 1
-            ? 0
-            : (packets[1]?.from === A ? 1 : -1) * Math.log1p((packets[1]?.bytes as number) - 14),
+        initiator_first_size: Math.log1p(sizes(A).find((size) => size > 0) ?? 0),
+        responder_first_size: Math.log1p(sizes(B).find((size) => size > 0) ?? 0),
       }
       for (const [name, end] of [
         ['initiator', A],
@@ -226,7 +253,7 @@ it('is that of the plainest code, over random flows', () => {
 describe('a contract of summaries', () => {
   const packets: Packet[] = [{ t: 0, from: A, to: B }]
   it('is learned from flows of one packet', () => {
-    const flows = collect(batchesOf(packets), { sizeMeasure: 'ip', endOnClose: true })
+    const flows = collect(batchesOf(packets), { sizeMeasure: 'payload', endOnClose: true })
     expect(learnFeatureContract(flows, { featureSet: 'flow-summary' })).toEqual(contract)
   })
 
@@ -236,14 +263,14 @@ describe('a contract of summaries', () => {
     [{ minimumPackets: 2 }, /minimumPackets: expected no such option/],
     [{ iatUnit: 'seconds' }, /iatUnit: expected no such option/],
   ] as const)('refuses %j', (options, message) => {
-    const flows = collect(batchesOf(packets), { sizeMeasure: 'ip', endOnClose: true })
+    const flows = collect(batchesOf(packets), { sizeMeasure: 'payload', endOnClose: true })
     expect(() => learnFeatureContract(flows, { featureSet: 'flow-summary', ...options })).toThrow(message)
   })
 
-  it('wants IP lengths, and a flow', () => {
+  it('wants payload sizes, and a flow', () => {
     const learn = (flows: ReturnType<typeof collect>) => () =>
       learnFeatureContract(flows, { featureSet: 'flow-summary' })
-    expect(learn(collect(batchesOf(packets)))).toThrow(/IP lengths/)
-    expect(learn(collect([], { sizeMeasure: 'ip' }))).toThrow(/no flow to learn from/)
+    expect(learn(collect(batchesOf(packets)))).toThrow(/payload sizes/)
+    expect(learn(collect([], { sizeMeasure: 'payload' }))).toThrow(/no flow to learn from/)
   })
 })

@@ -68,7 +68,9 @@ function train(
   detector: DetectorOptions,
   featureSet: FlowContract['featureSet'],
 ): SavedModel {
-  const collector = createFlowCollector(featureSet === 'flow-summary' ? { sizeMeasure: 'ip' } : {})
+  const collector = createFlowCollector(
+    featureSet === 'flow-summary' ? { sizeMeasure: 'payload', endOnClose: true } : {},
+  )
   for (const batches of captures) {
     for (const batch of batches) collector.add(batch)
     collector.endCapture()

@@ -71,12 +71,12 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
   }
 }
 
-/** Flow summaries are of IP lengths, and nothing but timeouts cuts their flows. */
+/** Flow summaries are of payload sizes, and nothing but timeouts cuts their flows. */
 function summaryPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
   const { idleTimeoutMicros, activeTimeoutMicros } = DEFAULT_SUMMARY_TIMEOUTS
   const defaults: FlowFlags = { idleTimeout: idleTimeoutMicros / 1e6, endOnClose: true }
   return {
-    gathering: gatheringFrom({ ...defaults, ...flags }, { ...recipe, sizeMeasure: 'ip' }),
+    gathering: gatheringFrom({ ...defaults, ...flags }, { ...recipe, sizeMeasure: 'payload' }),
     learning: {
       featureSet: 'flow-summary',
       activeTimeoutMicros: activeTimeoutFrom(flags) ?? activeTimeoutMicros,

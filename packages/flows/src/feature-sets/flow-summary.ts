@@ -1,64 +1,57 @@
 /**
  * Flow summary: one row of fixed size a record, of one packet too, from running sums in constant memory.
  *
- * Columns, sizes being IP lengths, log1p(x) = ln(1 + x):
+ * Columns, sizes being payload bytes of a packet, log1p(x) = ln(1 + x):
  *
  *     0–4     the initiator's log1p of bytes, packets, maximum, mean and standard deviation of sizes
  *     5–9     the responder's
- *     10–12   log10(duration + 1e-4), log10(mean + 1e-5) and log10(maximum + 1e-5) of interarrival times, seconds
- *     13–15   log1p(first size); log1p(second size), negative if the responder sent it; log10(first time + 1e-5)
+ *     10–13   log10(duration + 1e-4), and log10(x + 1e-5) of the mean, largest and first interarrival time, seconds
+ *     14, 15  log1p(first size that is not 0), of the initiator and of the responder
  *     16      transport: 3 TCP, 0 UDP, -3 ICMP and ICMPv6, 6 SCTP
  *     17      3 if the responder is a multicast or broadcast address, else 0
- *     18 …    TCP flags that were seen (core's SUMMARY_TCP_FLAGS): 1 or 0
- *     last    the service: 100,000 × protocol + 50,000 if multicast + responder's port; all ports from 32,768 on
+ *     18      3 if the initiator sent a SYN and no SYN came back, else 0
+ *     19      the service: 100,000 × protocol + 50,000 if multicast + responder's port; all ports from 32,768 on
  *             count as 32,768; ICMP has the type of its first message for a port. Only ever compared: equal or not
  *
  * What is not there is 0: the sizes of an end that sent nothing, and the times of a single packet. There are no
  * addresses and no ports but in the service. Logarithms are core's, so a row has the same bits on every machine.
  */
-import { type FlowContract, log, SUMMARY_NUMBERS, SUMMARY_TCP_FLAGS } from '@oddflow/core'
+import { type FlowContract, log } from '@oddflow/core'
 import { ICMP, ICMPV6, SCTP, TCP } from '../flow-protocols.js'
 import type { FlowRecord } from '../flow-record.js'
-import { FROM_RESPONDER, IAT, IP_BYTES, META, type PacketFields } from '../packet-fields.js'
+import { FROM_RESPONDER, IAT, META, type PacketFields, SIZE } from '../packet-fields.js'
 import type { RowMaker } from './row-maker.js'
 
 /** Running sums of a record: SUMS_STRIDE doubles, one cache line. The responder's stand behind the initiator's. */
 const MAXIMUM = 0
 const SQUARES = 2
-const MAXIMUM_IAT = 4
-const FIRST_SIZE = 5
-/** Negative if the responder sent it. */
-const SECOND_SIZE = 6
+const FIRST_SIZE = 4
+const MAXIMUM_IAT = 6
 const FIRST_IAT = 7
 export const SUMS_STRIDE = 8
 
+const SYN = 2
 const DYNAMIC_PORT = 32_768
 
 /** Begins the sums at `at` with a record's first packet. */
 export function openSums(sums: Float64Array, at: number, packet: PacketFields): void {
-  const size = packet[IP_BYTES]
+  const size = packet[SIZE]
   const end = packet[META] < FROM_RESPONDER ? 0 : 1
+  for (let k = 0; k < SUMS_STRIDE; k++) sums[at + k] = 0
   sums[at + MAXIMUM + end] = size
-  sums[at + MAXIMUM + 1 - end] = 0
   sums[at + SQUARES + end] = size * size
-  sums[at + SQUARES + 1 - end] = 0
-  sums[at + MAXIMUM_IAT] = 0
-  sums[at + FIRST_SIZE] = size
-  sums[at + SECOND_SIZE] = 0
-  sums[at + FIRST_IAT] = 0
+  sums[at + FIRST_SIZE + end] = size
 }
 
 /** Adds a later packet. @param isSecond - of the record. */
 export function addToSums(sums: Float64Array, at: number, packet: PacketFields, isSecond: boolean): void {
-  const size = packet[IP_BYTES]
+  const size = packet[SIZE]
   const end = packet[META] < FROM_RESPONDER ? 0 : 1
   if (size > sums[at + MAXIMUM + end]) sums[at + MAXIMUM + end] = size
   sums[at + SQUARES + end] += size * size
+  if (sums[at + FIRST_SIZE + end] === 0) sums[at + FIRST_SIZE + end] = size
   if (packet[IAT] > sums[at + MAXIMUM_IAT]) sums[at + MAXIMUM_IAT] = packet[IAT]
-  if (isSecond) {
-    sums[at + SECOND_SIZE] = end === 0 ? size : -size
-    sums[at + FIRST_IAT] = packet[IAT]
-  }
+  if (isSecond) sums[at + FIRST_IAT] = packet[IAT]
 }
 
 export function createFlowSummaryRows({ dimension }: FlowContract): RowMaker {
@@ -72,23 +65,20 @@ export function createFlowSummaryRows({ dimension }: FlowContract): RowMaker {
     write: () => {},
     settled: () => false,
     fill: (sums, _words, _entries, record, row) => {
-      writeSizes(row, 0, record.initiatorPackets, record.initiatorIpBytes, sums, 0)
-      writeSizes(row, 5, record.responderPackets, record.responderIpBytes, sums, 1)
+      writeSizes(row, 0, record.initiatorPackets, record.initiatorBytes, sums, 0)
+      writeSizes(row, 5, record.responderPackets, record.responderBytes, sums, 1)
       const { durationMicros } = record
       row[10] = logSeconds(durationMicros, 1e-4)
       row[11] = logSeconds(record.packets > 1 ? durationMicros / (record.packets - 1) : 0, 1e-5)
       row[12] = logSeconds(sums[MAXIMUM_IAT], 1e-5)
-      row[13] = log1p(sums[FIRST_SIZE])
-      const second = sums[SECOND_SIZE]
-      row[14] = second < 0 ? -log1p(-second) : log1p(second)
-      row[15] = logSeconds(sums[FIRST_IAT], 1e-5)
+      row[13] = logSeconds(sums[FIRST_IAT], 1e-5)
+      row[14] = log1p(sums[FIRST_SIZE])
+      row[15] = log1p(sums[FIRST_SIZE + 1])
       row[16] = transportNumber(record.protocol)
       const multicast = isMulticast(record.responderAddress, record.ipVersion)
       row[17] = multicast ? 3 : 0
-      SUMMARY_TCP_FLAGS.forEach(({ initiator, responder }, k) => {
-        const seen = (record.initiatorTcpFlags & initiator) | (record.responderTcpFlags & responder)
-        row[SUMMARY_NUMBERS + k] = seen === 0 ? 0 : 1
-      })
+      const asked = (record.initiatorTcpFlags & SYN) !== 0
+      row[18] = asked && (record.responderTcpFlags & SYN) === 0 ? 3 : 0
       row[dimension - 1] = serviceCode(record, multicast)
     },
   }

@@ -46,7 +46,7 @@ export function batchesOf(packets: readonly Packet[], size = 64): PacketBatch[] 
       batch.ipBytes[i] = (packet.bytes ?? 60) - 14
       batch.capturedBytes[i] = Math.min(96, packet.bytes ?? 60)
       batch.tcpFlags[i] = packet.flags ?? 0
-      batch.hasPayload[i] = (packet.protocol ?? 6) === 6 && (packet.bytes ?? 60) > BARE_BYTES ? 1 : 0
+      batch.payloadBytes[i] = Math.max(0, (packet.bytes ?? 60) - BARE_BYTES)
       batch.hopLimit[i] = packet.ttl ?? 64
       batch.ipVersion[i] = packet.version ?? 4
       batch.protocol[i] = packet.protocol ?? 6

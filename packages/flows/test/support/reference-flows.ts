@@ -45,7 +45,12 @@ export function referenceRecords(
       ].sort()
       const key = `${batch.ipVersion[i]} ${batch.protocol[i]} ${ends}`
       if (!byKey.has(key)) byKey.set(key, [])
-      const size = contract.sizeMeasure === 'ip' ? batch.ipBytes[i] : batch.frameBytes[i]
+      const size =
+        contract.sizeMeasure === 'ip'
+          ? batch.ipBytes[i]
+          : contract.sizeMeasure === 'payload'
+            ? batch.payloadBytes[i]
+            : batch.frameBytes[i]
       byKey.get(key)!.push({ number: batch.firstFrame + i, stamp, time, size })
     }
   }
