@@ -34,6 +34,9 @@ export function makeAlert(
   const source = formatAddress(initiatorAddress, 0, ipVersion)
   const destination = formatAddress(responderAddress, 0, ipVersion)
   const isResponder = isResponderDevice(record, context.localNetworks)
+  // where the contract's sizes are payloads, packets without any have bytes all the same
+  const initiatorBytes = Math.max(record.initiatorBytes, record.initiatorIpBytes)
+  const responderBytes = Math.max(record.responderBytes, record.responderIpBytes)
   const isOfDevice = verdict.rule === 'new-device' || verdict.rule === 'device-flood'
   const model = verdict.model ?? ''
   const mac = macText(isResponder ? record.responderMac : record.initiatorMac)
@@ -63,13 +66,13 @@ export function makeAlert(
       startMicros: record.startMicros,
       durationMicros: record.durationMicros,
       packets: record.packets,
-      bytes: record.bytes,
+      bytes: initiatorBytes + responderBytes,
       piece: record.pieceIndex,
     },
     initiatorPackets: record.initiatorPackets,
     responderPackets: record.responderPackets,
-    initiatorBytes: record.initiatorBytes,
-    responderBytes: record.responderBytes,
+    initiatorBytes,
+    responderBytes,
     rule: verdict.rule,
     score: verdict.score,
     threshold: verdict.threshold,

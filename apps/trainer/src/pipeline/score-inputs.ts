@@ -159,6 +159,8 @@ function createJudging(
 ): Judging & { readonly contract: FlowContract } {
   const { contract, row, judge } = captureJudge(saved, path)
   const threshold = saved.threshold.value
+  // a scan carries nothing, and has bytes all the same
+  const reportsIpBytes = contract.sizeMeasure === 'payload'
   let name = ''
   let verdicts = new VerdictStore('', threshold)
   let sample = new RowSample(row.length, SAMPLE_ROWS)
@@ -173,7 +175,7 @@ function createJudging(
     onRecord(record) {
       // what is left of a long flow after its last window was part of a flow already judged: counted alone
       if (record.noRowReason === 'remainder') return
-      verdicts.add(record, judge(record))
+      verdicts.add(record, judge(record), reportsIpBytes ? ipBytesOf(record) : record.bytes)
       if (keepRows && record.row !== null) sample.add(record.row)
     },
     end(read) {
@@ -188,6 +190,10 @@ function createJudging(
       }
     },
   }
+}
+
+function ipBytesOf({ initiatorIpBytes, responderIpBytes }: FlowRecord): number {
+  return initiatorIpBytes + responderIpBytes
 }
 
 function captureJudge(saved: SavedModel, path: string): FlowJudge {

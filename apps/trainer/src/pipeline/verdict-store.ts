@@ -93,10 +93,10 @@ export class VerdictStore implements Iterable<Verdict> {
   }
 
   /**
-   * Copies what the verdict needs of a borrowed record. Throws DataError when there is no room for more, FileError
+   * Copies what the verdict needs of a borrowed record. @param flowBytes - what the verdict says of bytes. Throws DataError when there is no room for more, FileError
    * when the scratch file cannot be written.
    */
-  add(record: FlowRecord, { score, novel, rule }: Judgement): void {
+  add(record: FlowRecord, { score, novel, rule }: Judgement, flowBytes = record.bytes): void {
     countVerdict(this.#counts, rule, novel)
     if (this.#novelOnly && !novel) return
     if (this.#length >= this.#maximum) {
@@ -111,7 +111,7 @@ export class VerdictStore implements Iterable<Verdict> {
     doubles[DOUBLES * i + 1] = record.firstPacketNumber
     doubles[DOUBLES * i + 2] = record.startMicros
     doubles[DOUBLES * i + 3] = record.durationMicros
-    doubles[DOUBLES * i + 4] = record.bytes
+    doubles[DOUBLES * i + 4] = flowBytes
     words[WORDS * i + FIRST_WORD] = record.packets
     words[WORDS * i + FIRST_WORD + 1] = record.pieceIndex
     words.set(record.initiatorAddress, WORDS * i + FIRST_ADDRESS_WORD)
