@@ -85,7 +85,6 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     const error = vi.spyOn(process.stderr, 'write').mockImplementation((line) => told.push(String(line)) > 0)
     const out = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
     const checkConfig = /token|password/.test(name)
-    const begun = performance.now()
     let failure: unknown = null
     try {
       await runCommand({ config: inFolder('agent.yaml'), fold: true, once: true, checkConfig })
@@ -101,7 +100,6 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     const { message } = failure as Error
     expect(message).toMatch(SAYS[kind]!)
     expect(message.startsWith(path), message).toBe(true)
-    expect(performance.now() - begun).toBeLessThan(5000)
   })
 
   it('in place of a model or rows that were made here, or of a finished segment', async () => {

@@ -10,6 +10,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { oddflowAmongMany } from './support/many-commands.js'
 import { can, filesOf, lab, main, oddflow, refuses, succeeds, temporaryFolder } from './support/oddflow.js'
 import { goldenCaptures, NO_EVIDENCE, sharedMissing } from './support/shared.js'
+import { untilIdle } from './support/until-idle.mjs'
 
 type Entry = Record<string, string | number>
 
@@ -283,8 +284,8 @@ describe('the file is whole or not there', () => {
     child.stdin.write(readFileSync(capture.path))
     const temporary = (): string[] => filesOf(folder).filter((name) => name.endsWith('.tmp'))
     await expect.poll(temporary, { timeout: 60_000, interval: 50 }).toHaveLength(1)
-    // what is in the pipe is read in less
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    // what is in the pipe has been read
+    await untilIdle(child.pid!)
     child.kill('SIGTERM')
     expect(await ended).toBe(143)
     expect(temporary()).toEqual([])

@@ -18,6 +18,7 @@ import {
   temporaryFolder,
   trainLabModel,
 } from './support/oddflow.js'
+import { untilIdle } from './support/until-idle.mjs'
 
 const folder = temporaryFolder()
 const model = join(folder, 'home.oddflow')
@@ -67,9 +68,9 @@ describe('signals', () => {
       child.stderr.on('data', (chunk: Buffer) => {
         stderr += chunk.toString()
       })
-      // the pipe stays open; what it holds has been taken when the second write is
+      // the pipe stays open; what it holds is taken when the program waits for more
       await new Promise<void>((resolve) => child.stdin.write(bytes, () => resolve()))
-      await new Promise((resolve) => setTimeout(resolve, 500))
+      await untilIdle(child.pid!)
       child.kill(signal)
       expect(await new Promise((resolve) => child.on('close', resolve))).toBe(code)
       expect(stdout).toBe(whole.stdout)

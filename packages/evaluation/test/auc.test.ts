@@ -86,13 +86,13 @@ describe('auc', () => {
     expect(() => auc(scores, isNovel)).toThrow(message)
   })
 
-  it('takes a million rows in seconds', () => {
+  it('takes a million rows in seconds of processor time', () => {
     const rng = createRng(1)
     const scores = Float64Array.from({ length: 1_000_000 }, () => rng.nextFloat())
     const isNovel = Uint8Array.from(scores, () => rng.nextBelow(2))
-    const started = performance.now()
+    const before = process.cpuUsage()
     expect(auc(scores, isNovel).value).toBeCloseTo(0.5, 2)
-    expect(performance.now() - started).toBeLessThan(10_000)
+    expect(process.cpuUsage(before).user).toBeLessThan(10e6)
   })
 
   it.skipIf(!hasGolden)("equals scikit-learn's (golden file 07, whose scores point the other way)", () => {

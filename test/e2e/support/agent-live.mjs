@@ -12,6 +12,7 @@ import { mkdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
+import { untilIdle } from './until-idle.mjs'
 
 const [capture, folder, agent, ...args] = process.argv.slice(2)
 const run = (program, ...list) =>
@@ -70,7 +71,7 @@ const pace = process.env.STALL_RECORDER ? '20000' : '4000'
 const told = run('tcpreplay', '-q', '-i', 'send0', '--pps', pace, capture)
 if (process.env.STALL_RECORDER) signalRecorder('SIGCONT')
 const sent = Number(/Successful packets:\s+(\d+)/.exec(told)?.[1])
-await pause(1500)
+await untilIdle(child.pid, ...below(child.pid).map(Number))
 const stopping = Date.now()
 child.kill('SIGTERM')
 const ending = await ended

@@ -10,6 +10,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
+import { untilIdle } from './until-idle.mjs'
 
 const [capture, folder, agent, ...args] = process.argv.slice(2)
 const NOBODY = '65534'
@@ -49,7 +50,7 @@ function counts() {
 function rights(pid) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const of = (name) => new RegExp(`^${name}:\\s+(\\S+)`, 'm').exec(status)?.[1]
-  return { uid: of('Uid'), permitted: of('CapPrm'), effective: of('CapEff') }
+  return { name: of('Name'), uid: of('Uid'), permitted: of('CapPrm'), effective: of('CapEff') }
 }
 
 const identity = [
@@ -85,9 +86,12 @@ try {
   const before = counts()
   const told = run('tcpreplay', '-q', '-i', 'send0', '--pps', '4000', capture)
   const sent = Number(/Successful packets:\s+(\d+)/.exec(told)?.[1])
+  // long enough to say something to somebody
   await pause(2500)
+  const childPids = run('sh', '-c', `pgrep -P ${child.pid} || true`).split('\n').filter(Boolean)
+  await untilIdle(child.pid, ...childPids.map(Number))
   const agentRights = rights(child.pid)
-  const recorders = run('sh', '-c', `pgrep -P ${child.pid} || true`).split('\n').filter(Boolean).map(rights)
+  const children = childPids.map(rights)
   const listening = run('ss', '-Hltun').trim()
   child.kill('SIGTERM')
   const ending = await ended
@@ -100,7 +104,7 @@ try {
       stdout,
       stderr,
       agent: agentRights,
-      recorders,
+      children,
       listening,
       files: readdirSync(home).sort(),
       out: {

@@ -58,10 +58,10 @@ describe('a configuration', () => {
 
   it('is looked through in time that grows with its length alone', () => {
     const text = Array.from({ length: 100_000 }, (_, i) => `k${i}: 1\n`).join('')
-    const began = performance.now()
+    const before = process.cpuUsage()
     expect(complaintsOf(text)).toEqual(['1:1: k0: no such key'])
     // the search for repeated keys of the parser itself takes a minute
-    expect(performance.now() - began).toBeLessThan(15_000)
+    expect(process.cpuUsage(before).user).toBeLessThan(15e6)
   })
 
   it('is refused with every wrong value and the first unknown key at once', () => {

@@ -289,9 +289,9 @@ describe('decodeSafetensors', () => {
 
   it('refuses a large hostile header in time that grows with its length', () => {
     const names = Array.from({ length: 60_000 }, (_, i) => u8(`t${i}`, 1, 1)).join()
-    const started = performance.now()
+    const before = process.cpuUsage()
     expect(refusal(build(`{${names}}`)).message).toMatch('more than 1025 entries')
-    expect(performance.now() - started).toBeLessThan(5000)
+    expect(process.cpuUsage(before).user).toBeLessThan(5e6)
   })
 
   it('keeps __proto__ a name like any other', () => {
