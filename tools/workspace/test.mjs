@@ -3,7 +3,7 @@
  *
  * It installs and builds, then every test of every workspace and of test/ goes in one vitest run, and beside it the
  * other stages (stages.mjs) in turn. A stage that fails does not hide the others, except that nothing is tested that
- * could not be built. A stage counts as one test. What was skipped is listed with the reason that the test gave. The last line
+ * could not be built. A stage counts as one test. `slow-tests` is the same with all cases of every enumeration. What was skipped is listed with the reason that the test gave. The last line
  * is `N passed, N failed` (`, N skipped` after it if any), alone, on standard output.
  *
  * Arguments go to vitest (`npm test -- packages/linalg` runs the tests whose path contains that).
