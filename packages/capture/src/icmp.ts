@@ -29,6 +29,12 @@ export function writeIcmpPorts(
   packets.destinationPort[i] = counterpart < 0 ? code : counterpart
 }
 
+/** The code of a message whose ports writeIcmpPorts wrote, as far as it is known: a question's and an answer's is 0. */
+export function icmpCodeOf(isIcmpv6: boolean, sourcePort: number, destinationPort: number): number {
+  const counterpart = isIcmpv6 ? ICMPV6[sourcePort & 255]! : ICMP[sourcePort & 255]!
+  return counterpart < 0 ? destinationPort : 0
+}
+
 function pairs(...list: readonly (readonly [number, number])[]): Int16Array {
   const table = new Int16Array(256).fill(-1)
   for (const [request, reply] of list) {

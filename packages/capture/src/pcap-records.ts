@@ -132,6 +132,15 @@ class PcapRecords implements RecordReader {
         )
         break
       }
+      if (captured === 0 && wire === 0 && isFileHeader(view, at)) {
+        const before = batch.firstFrame + n
+        this.error = new FormatError(
+          'pcap',
+          `another capture file begins behind packet ${before}: files that were joined end to end (cat) are read up to there; join them with mergecap, or give each by itself`,
+          { offsetBytes: base + at },
+        )
+        break
+      }
       const size = recordHeaderBytes + captured
       if (end - at < size) {
         this.need = size
@@ -177,4 +186,12 @@ class PcapRecords implements RecordReader {
     this.#linkType = pcapLinkType(view.getUint32(at + 20, littleEndian))
     this.started = true
   }
+}
+
+/** Whether what should be the header of an empty packet is that of a capture file: magic number and version 2. */
+function isFileHeader(view: DataView, at: number): boolean {
+  for (const little of [false, true]) {
+    if (isPcapMagic(view.getUint32(at, little)) && view.getUint16(at + 4, little) === 2) return true
+  }
+  return false
 }

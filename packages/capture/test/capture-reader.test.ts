@@ -202,3 +202,36 @@ describe('createCaptureReader', () => {
     expect(say([0xd4, 0xc3])).toContain('expected a file header of 24 bytes, found 2')
   })
 })
+
+describe('captures joined end to end', () => {
+  it.each([
+    [false, false],
+    [true, true],
+    [false, true],
+    [true, false],
+  ])('end where the next one begins (big-endian: %s, then %s)', (first, second) => {
+    const frames = [{ timestampMicros: 1_000_000, bytes: Uint8Array.of(1, 2, 3) }]
+    const joined = Uint8Array.from([
+      ...encodePcap(frames, { bigEndian: first }),
+      ...encodePcap(frames, { bigEndian: second, nanoseconds: true }),
+    ])
+    const { packets, error } = readAll(joined)
+    expect(packets).toBe(1)
+    expect(error?.message).toMatch(/another capture file begins behind packet 1: .*cat.*mergecap/)
+  })
+
+  it('are not seen in an empty packet of any time', () => {
+    const frames = [0xa1b2c3d4, 0xd4c3b2a1].map((seconds) => ({
+      timestampMicros: seconds * 1e6 + 7,
+      bytes: new Uint8Array(0),
+    }))
+    expect(readAll(encodePcap(frames))).toMatchObject({ packets: 2, error: null })
+  })
+})
+
+function readAll(bytes: Uint8Array) {
+  const reader = createCaptureReader()
+  reader.push(bytes)
+  while (reader.read() !== null);
+  return reader.end()
+}

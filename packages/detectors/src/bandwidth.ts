@@ -133,7 +133,7 @@ function percentage(share: number): string {
 function equalRowsAdvice(share: number): string {
   const above = Math.ceil(1000 * share) / 1000
   return above < 1
-    ? `raise bandwidthQuantile above ${above.toFixed(3)} or remove repeated rows`
+    ? `raise bandwidthQuantile above ${above.toFixed(3)}, rank the distances above 0 alone (quantileCompat positive-pairs) or remove repeated rows`
     : 'remove repeated rows'
 }
 

@@ -333,7 +333,9 @@ it('flow log entries, as JSON and CSV', () => {
   const names = formatFlowCsvHeader().trimEnd().split(',')
   const values = formatFlowCsvLine(record).trimEnd().split(',')
   expect(names).toEqual(Object.keys(entry))
-  expect(values).toEqual(Object.values(entry).map(String))
+  const text = (name: string, value: string | number) =>
+    name === 'ts' || name === 'duration' ? (value as number).toFixed(6) : String(value)
+  expect(values).toEqual(Object.entries(entry).map(([name, value]) => text(name, value)))
   expect(Object.keys(flowLogEntry(record, { sizeMeasure: 'ip' }))).not.toContain('orig_frame_bytes')
   const csv = createFlowLogFormat('csv')
   expect(csv.header + csv.line(record)).toBe(formatFlowCsvHeader() + formatFlowCsvLine(record))
@@ -384,4 +386,29 @@ describe('the fields of a flow log', () => {
       }),
     )
   })
+})
+
+it('seconds have six decimals in text, whatever they are', () => {
+  const [record] = extract(batchesOf([{ t: 3, from: [1, 4000], to: [2, 443] }]), contractOf()).records
+  const times = (startMicros: number, durationMicros: number) => {
+    const of = { ...record, startMicros, durationMicros }
+    const [ts] = formatFlowCsvLine(of).split(',')
+    const json = /"ts":(.*?),.*"duration":(.*?),/.exec(formatFlowJsonLine(of))
+    expect(json?.[1]).toBe(ts)
+    return [ts, json?.[2]]
+  }
+  expect(times(3_000_000, 0)).toEqual(['3.000000', '0.000000'])
+  expect(times(1_764_280_000_000_001, 2_900_001)).toEqual(['1764280000.000001', '2.900001'])
+  expect(times(-1, 1)).toEqual(['-0.000001', '0.000001'])
+  expect(times(-2_500_000, 60_000_000)).toEqual(['-2.500000', '60.000000'])
+})
+
+it('has no MAC address where the link layer has none', () => {
+  const [record] = extract(batchesOf([{ t: 3, from: [1, 4000], to: [2, 443] }]), contractOf()).records
+  const raw = { ...record, responderMac: new Uint8Array(6) }
+  expect(flowLogEntry(raw)).toMatchObject({ orig_l2_addr: '00:00:00:00:00:01' })
+  expect(flowLogEntry(raw)).not.toHaveProperty('resp_l2_addr')
+  expect(JSON.parse(formatFlowJsonLine(raw))).toEqual(flowLogEntry(raw))
+  const at = formatFlowCsvHeader().trimEnd().split(',').indexOf('resp_l2_addr')
+  expect(formatFlowCsvLine(raw).split(',')[at]).toBe('')
 })

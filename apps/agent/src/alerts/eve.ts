@@ -6,6 +6,7 @@
  * the one object `oddflow`. `src` is the flow's initiator. ICMP has a type and no ports. Suricata's flow bytes
  * are those of frames; ours are of the model's size measure.
  */
+import { icmpCodeOf } from '@oddflow/capture'
 import { communityId } from '@oddflow/flows'
 import { jsonLine } from '@oddflow/program'
 import type { KeptEvidence } from '../evidence/evidence.js'
@@ -48,7 +49,10 @@ export function eveEvent(
   const { flow, protocol } = alert
   const isIcmp = protocol === ICMP || protocol === ICMPV6
   const ports = isIcmp
-    ? { icmp_type: flow.sourcePort }
+    ? {
+        icmp_type: flow.sourcePort,
+        icmp_code: icmpCodeOf(protocol === ICMPV6, flow.sourcePort, flow.destinationPort),
+      }
     : { src_port: flow.sourcePort, dest_port: flow.destinationPort }
   const event = {
     timestamp: eveTime(alert.atMicros),

@@ -20,6 +20,7 @@ const SURICATA: Shape = {
   dest_port: 'integer',
   proto: 'string',
   icmp_type: 'integer',
+  icmp_code: 'integer',
   community_id: 'string',
   alert: {
     action: 'string',
@@ -111,7 +112,18 @@ describe('an event', () => {
       dest_port: 443,
     })
     const icmp = eveEvent(sampleAlert({ protocol: 58, flow: { sourcePort: 128 } }), null, NO_EXPLANATION)
-    expect(icmp).toMatchObject({ proto: 'IPv6-ICMP', icmp_type: 128 })
+    expect(icmp).toMatchObject({ proto: 'IPv6-ICMP', icmp_type: 128, icmp_code: 0 })
+    // A question stands beside its answer's type, all else beside its code.
+    const codeOf = (protocol: number, sourcePort: number, destinationPort: number) =>
+      eveEvent(sampleAlert({ protocol, flow: { sourcePort, destinationPort } }), null, NO_EXPLANATION)
+        .icmp_code
+    expect([
+      codeOf(1, 8, 0),
+      codeOf(1, 3, 3),
+      codeOf(1, 11, 1),
+      codeOf(58, 128, 129),
+      codeOf(58, 1, 4),
+    ]).toEqual([0, 3, 1, 0, 4])
     expect(icmp).not.toHaveProperty('src_port')
   })
 

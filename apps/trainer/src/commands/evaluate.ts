@@ -24,6 +24,7 @@ import {
 } from '../pipeline/evaluate-labelled.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { reportData } from '../pipeline/report-data.js'
+import { formatBelowOne } from '../report/format.js'
 
 export interface EvaluateCommandOptions extends CaptureFlags {
   readonly normal: readonly string[]
@@ -134,7 +135,7 @@ export function describeEvaluation(evaluation: Evaluation): string[] {
   const rate = (value: number | null): string => (value === null ? 'none to tell from' : percent(value))
   const lines = [
     `normal: ${normalScores.length} scored flows or rows; novel: ${novelScores.length}`,
-    `AUC                   ${auc === null ? 'undefined: scores of both kinds are needed' : auc.toFixed(4)}`,
+    `AUC                   ${auc === null ? 'undefined: scores of both kinds are needed' : formatBelowOne(auc, 4)}`,
   ]
   for (const { fpr, tpr } of evaluation.tprAtFpr) {
     lines.push(`TPR at FPR ${`${100 * fpr} %`.padEnd(10)} ${percent(tpr)}`)

@@ -22,7 +22,7 @@ export const createParquetFlowWriter: FlowWriterFactory = (file, sizeMeasure) =>
     schema: schemaOf(fields),
     createdBy: `oddflow ${VERSION}`,
   })
-  let columns = fields.map((): (string | number | bigint)[] => [])
+  let columns = fields.map((): (string | number | bigint | null)[] => [])
   const drain = (): void => {
     file.write(bytes.getBytes())
     // `offset` goes on counting from the file's beginning
@@ -50,16 +50,19 @@ export const createParquetFlowWriter: FlowWriterFactory = (file, sizeMeasure) =>
   }
 }
 
-function parquetValue({ kind }: FlowLogField, value: string | number): string | number | bigint {
-  if (typeof value === 'string') return value
+function parquetValue(
+  { kind, isOptional }: FlowLogField,
+  value: string | number,
+): string | number | bigint | null {
+  if (typeof value === 'string') return isOptional && value === '' ? null : value
   return kind === 'interval' ? value / 1_000_000 : BigInt(value)
 }
 
 function schemaOf(fields: readonly FlowLogField[]): SchemaElement[] {
   const columns = fields.map(
-    ({ name, kind }): SchemaElement => ({
+    ({ name, kind, isOptional }): SchemaElement => ({
       name,
-      repetition_type: 'REQUIRED',
+      repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED',
       ...TYPES[kind],
     }),
   )

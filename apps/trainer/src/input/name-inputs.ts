@@ -28,6 +28,8 @@ export function namingInputs<T>(paths: readonly string[], work: () => T): T {
 export function namedError(paths: readonly string[], error: unknown): unknown {
   if (!(error instanceof DataError)) return error
   // in the command line's words
-  const message = error.message.replace(/\bbandwidthQuantile\b/g, '--bandwidth-quantile')
+  const message = error.message
+    .replace(/\bbandwidthQuantile\b/g, '--bandwidth-quantile')
+    .replace(/\bquantileCompat\b/g, '--quantile-compat')
   return new DataError(`${nameInputs(paths)}: ${message}`, error.field)
 }

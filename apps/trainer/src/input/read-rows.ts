@@ -62,5 +62,18 @@ function readTable(path: string): CsvRows {
   if (table.matrix.rows === 0 || table.matrix.cols === 0) {
     throw new DataError(`${path}: no rows in it; expected at least one row of numbers`)
   }
+  if (table.columnNames?.[0] === '' && countsRows(table.matrix)) {
+    throw new DataError(
+      `${path}: the first column has no name and counts the rows, so it is a table's index and no feature: remove it (pandas: to_csv(…, index=False))`,
+    )
+  }
   return table
+}
+
+/** Whether the first column is 0, 1, 2, … or 1, 2, 3, … */
+function countsRows({ rows, cols, data }: Matrix): boolean {
+  const [first] = data
+  if (first !== 0 && first !== 1) return false
+  for (let i = 0; i < rows; i++) if (data[i * cols] !== first + i) return false
+  return true
 }

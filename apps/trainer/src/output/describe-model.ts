@@ -17,6 +17,7 @@ import {
 } from '@oddflow/detectors'
 import { printable } from '@oddflow/program'
 import { flagOf } from '../flag-name.js'
+import { formatBelowOne } from '../report/format.js'
 import { contractFacts } from './describe-contract.js'
 
 /** Facts in reading order. */
@@ -73,7 +74,7 @@ function selectionFact(selection: ParameterSelection, { parameters }: DetectorMo
   const failed = selection.failed === 0 ? '' : ` (${selection.failed} could not be fitted)`
   return {
     label: 'chosen',
-    value: `${choice.join(' ')} of ${plural(selection.candidates, 'candidate')}${failed}: AUC ${selection.auc.toFixed(4)} on ${selection.normalRows} normal and ${selection.novelRows} novel rows`,
+    value: `${choice.join(' ')} of ${plural(selection.candidates, 'candidate')}${failed}: AUC ${formatBelowOne(selection.auc, 4)} on ${selection.normalRows} normal and ${selection.novelRows} novel rows`,
   }
 }
 

@@ -42,9 +42,18 @@ export function formatNumber(value: number): string {
   return text.replace('-', '−')
 }
 
-/** AUC and the like: always three decimals, so that columns line up. */
+/** AUC and the like: three decimals, so that columns line up, but only 1 itself is 1.000. */
 export function formatRatio(value: number): string {
-  return Number.isFinite(value) ? value.toFixed(3) : absent
+  return Number.isFinite(value) ? formatBelowOne(value, 3) : absent
+}
+
+/** So many decimals, and as many more as a value below 1 needs not to be rounded up to it. */
+export function formatBelowOne(value: number, decimals: number): string {
+  for (let more = decimals; more < 20 && value < 1; more++) {
+    const text = value.toFixed(more)
+    if (Number(text) < 1) return text
+  }
+  return value.toFixed(decimals)
 }
 
 /** Microseconds → "350 µs", "12.5 ms", "3.2 s", "4 min 10 s", "2 h 5 min". */

@@ -56,7 +56,11 @@ export function decodeNpy(bytes: Uint8Array): NpyArray {
 export function decodeNpyMatrix(bytes: Uint8Array): Matrix {
   const { dtype, shape, data } = decodeNpy(bytes)
   if (dtype !== '<f8' && dtype !== '<f4') {
-    throw refuseNpy(`expected rows of <f8 or <f4, found ${dtype}`, 0, 'descr')
+    throw refuseNpy(
+      `expected rows of <f8 or <f4, found ${dtype}; save rows.astype('<f8') instead`,
+      0,
+      'descr',
+    )
   }
   const [rows, cols] = shape
   if (rows === undefined || cols === undefined) {

@@ -40,6 +40,8 @@ export interface FlowLogField {
   readonly kind: FlowLogFieldKind
   /** The longest that a text is; 0 for numbers. */
   readonly maximumLength: number
+  /** Whether a record may have none, which `read` tells by an empty text: left out of JSON, empty in CSV. */
+  readonly isOptional: boolean
   /** Text for the kind `text`, a number for the others. */
   readonly read: (record: FlowRecord) => string | number
 }
@@ -70,8 +72,8 @@ export function flowLogFields(options: FlowLogOptions = {}): FlowLogField[] {
     number('resp_ip_bytes', 'count', (r) => r.responderIpBytes),
     ...sizes,
     text('community_id', 30, (r) => communityIdOf(r, communityIdSeed)),
-    text('orig_l2_addr', 17, (r) => formatMac(r.initiatorMac, 0)),
-    text('resp_l2_addr', 17, (r) => formatMac(r.responderMac, 0)),
+    { ...text('orig_l2_addr', 17, (r) => macOf(r.initiatorMac)), isOptional: true },
+    { ...text('resp_l2_addr', 17, (r) => macOf(r.responderMac)), isOptional: true },
     text('end_reason', 14, (r) => r.endReason),
     number('piece', 'count', (r) => r.pieceIndex),
   ]
@@ -82,11 +84,16 @@ function number(
   kind: Exclude<FlowLogFieldKind, 'text'>,
   read: (record: FlowRecord) => number,
 ): FlowLogField {
-  return { name, kind, maximumLength: 0, read }
+  return { name, kind, maximumLength: 0, isOptional: false, read }
 }
 
 function text(name: string, maximumLength: number, read: (record: FlowRecord) => string): FlowLogField {
-  return { name, kind: 'text', maximumLength, read }
+  return { name, kind: 'text', maximumLength, isOptional: false, read }
+}
+
+/** Zeros stand where the link layer has no address. */
+function macOf(mac: Uint8Array): string {
+  return mac.every((byte) => byte === 0) ? '' : formatMac(mac, 0)
 }
 
 function communityIdOf(record: FlowRecord, seed: number): string {

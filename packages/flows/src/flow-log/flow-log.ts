@@ -5,7 +5,7 @@
 import type { FlowRecord } from '../flow-record.js'
 import { type FlowLogField, type FlowLogOptions, flowLogFields } from './flow-log-fields.js'
 
-/** One line: field to value, in order. */
+/** One line: field to value, in order, without those that the record has not. */
 export type FlowLogEntry = Record<string, string | number>
 
 /** The fields of a record; plain data, valid as long as one likes. */
@@ -31,27 +31,43 @@ export function createFlowLogFormat(format: 'json' | 'csv', options: FlowLogOpti
   const parts = fields.map((field, i): LinePart => {
     const quote = isJson && field.kind === 'text' ? '"' : ''
     const key = isJson ? `${JSON.stringify(field.name)}:` : ''
-    // the quote behind a text stands before what comes next
-    const closing = isJson && i > 0 && fields[i - 1].kind === 'text' ? '"' : ''
     const separator = i > 0 ? ',' : isJson ? '{' : ''
-    return { before: `${closing}${separator}${key}${quote}`, seconds: isSeconds(field), read: field.read }
+    const isLeftOut = isJson && field.isOptional
+    return {
+      before: `${separator}${key}${quote}`,
+      after: quote,
+      seconds: isSeconds(field),
+      isLeftOut,
+      read: field.read,
+    }
   })
-  const end = isJson ? (fields[fields.length - 1].kind === 'text' ? '"}\n' : '}\n') : '\n'
+  const end = isJson ? '}\n' : '\n'
   return {
     header,
     line(record) {
       let text = ''
-      for (const { before, seconds, read } of parts) {
+      for (const { before, after, seconds, isLeftOut, read } of parts) {
         const value = read(record)
-        text += before + (seconds ? (value as number) / 1_000_000 : value)
+        if (isLeftOut && value === '') continue
+        text += before + (seconds ? secondsText(value as number) : value) + after
       }
       return text + end
     },
   }
 }
 
+/** Always six decimals: programs that guess a column's type from its first lines see no whole numbers. */
+function secondsText(micros: number): string {
+  const whole = Math.trunc(micros / 1_000_000)
+  const sign = micros < 0 && whole === 0 ? '-' : ''
+  return `${sign}${whole}.${String(Math.abs(micros - 1_000_000 * whole)).padStart(6, '0')}`
+}
+
 interface LinePart {
   readonly before: string
+  readonly after: string
+  /** Where there is no value. */
+  readonly isLeftOut: boolean
   readonly seconds: boolean
   readonly read: FlowLogField['read']
 }
@@ -73,7 +89,10 @@ export function formatFlowCsvHeader(options: FlowLogOptions = {}): string {
 
 function entryOf(record: FlowRecord, fields: readonly FlowLogField[]): FlowLogEntry {
   const entry: FlowLogEntry = {}
-  for (const field of fields) entry[field.name] = valueIn(record, field)
+  for (const field of fields) {
+    const value = valueIn(record, field)
+    if (!field.isOptional || value !== '') entry[field.name] = value
+  }
   return entry
 }
 
