@@ -133,13 +133,9 @@ class PcapRecords implements RecordReader {
         break
       }
       if (captured === 0 && wire === 0 && isFileHeader(view, at)) {
-        const before = batch.firstFrame + n
-        this.error = new FormatError(
-          'pcap',
-          `another capture file begins behind packet ${before}: files that were joined end to end (cat) are read up to there; join them with mergecap, or give each by itself`,
-          { offsetBytes: base + at },
+        this.#warnings.add(
+          `packet ${batch.firstFrame + n + 1} is the header of another capture file (byte ${base + at}): files joined end to end (cat) cannot be read on from there; join them with mergecap, or give each by itself`,
         )
-        break
       }
       const size = recordHeaderBytes + captured
       if (end - at < size) {

@@ -132,9 +132,8 @@ function percentage(share: number): string {
 
 function equalRowsAdvice(share: number): string {
   const above = Math.ceil(1000 * share) / 1000
-  return above < 1
-    ? `raise bandwidthQuantile above ${above.toFixed(3)}, rank the distances above 0 alone (quantileCompat positive-pairs) or remove repeated rows`
-    : 'remove repeated rows'
+  const remove = 'remove repeated rows, or rank the distances above 0 alone (quantileCompat positive-pairs)'
+  return above < 1 ? `raise bandwidthQuantile above ${above.toFixed(3)} or ${remove}` : remove
 }
 
 function refuse(message: string): DataError {
