@@ -11,6 +11,7 @@
 import { createFrameBatch, createPacketBatch, createPacketDecoder } from '@oddflow/capture'
 import {
   contractProtocols,
+  createMatrix,
   createRng,
   exp,
   type FlowContract,
@@ -47,6 +48,8 @@ export interface DetectionLimits {
   readonly limits: readonly DetectionLimit[]
   /** Rows that the model itself remembers as normal, and how many of them it flags; null where it remembers none. */
   readonly remembered: { readonly rows: number; readonly flagged: number } | null
+  /** Of a model of bare rows: whether it flags a row far beyond all others; null for others, whose limits say it. */
+  readonly flagsFarRows: boolean | null
 }
 
 export interface DetectionLimitOptions {
@@ -63,6 +66,8 @@ export const REQUIRED_TRIES = 9
 
 /** Bisection ends where a step is less than a quarter. */
 const SMALLEST_RATIO = 1.25
+/** No feature of anybody's rows should be so large. */
+const FAR = 1e9
 /** 2026-01-01T00:00:00Z */
 const START_MICROS = 1_767_225_600_000_000
 
@@ -72,7 +77,11 @@ export function findDetectionLimits(
 ): DetectionLimits {
   const rows = rememberedRows(saved.detector)
   const remembered = rows === null ? null : { rows: rows.rows, flagged: countFlagged(saved, rows) }
-  if (saved.contract.featureSet === 'rows') return { limits: [], remembered }
+  if (saved.contract.featureSet === 'rows') {
+    const far = createMatrix(2, saved.contract.dimension)
+    far.data.fill(FAR, 0, far.cols).fill(-FAR, far.cols)
+    return { limits: [], remembered, flagsFarRows: countFlagged(saved, far) > 0 }
+  }
   const judge = createFrameJudge(saved, site)
   const rng = createRng(seed).fork('detection limits')
   const tryOnce = (attack: MadeAttack, size: number, at: MadeSite, turn: number): boolean =>
@@ -89,6 +98,7 @@ export function findDetectionLimits(
   return {
     limits: attacks.map((attack) => ({ attack, smallest: smallestFlagged(attack, isFlagged) })),
     remembered,
+    flagsFarRows: null,
   }
 }
 

@@ -169,7 +169,7 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
   },
   {
     name: 'upload',
-    title: 'upload over an open connection',
+    title: 'upload, open connection',
     unit: 'bytes',
     lowest: 100,
     highest: 10_000_000,
@@ -190,7 +190,7 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
   },
   {
     name: 'beacon',
-    title: 'beacon, five times a minute apart',
+    title: 'beacon, every minute',
     unit: 'bytes',
     lowest: 10,
     highest: 100_000,
@@ -211,7 +211,7 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
   },
   {
     name: 'flood',
-    title: 'UDP flood for five seconds',
+    title: 'UDP flood, 5 s',
     unit: 'packets/s',
     lowest: 1,
     highest: 10_000,
@@ -230,7 +230,7 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
   },
   {
     name: 'dns-tunnel',
-    title: 'tunnel in DNS, ten questions',
+    title: 'tunnel in DNS',
     unit: 'bytes of name',
     lowest: 16,
     highest: 250,

@@ -3,7 +3,10 @@ import { Argument, Command } from 'commander'
 import { withFormat } from './shared-options.js'
 
 export function inspectCommand(): Command {
-  return withFormat(new Command('inspect').description('say what a model file holds'), ['text', 'json'])
+  return withFormat(
+    new Command('inspect').description('say what a model file holds and what the model would notice'),
+    ['text', 'json'],
+  )
     .addArgument(new Argument('<model>', 'a model file'))
     .addHelpText('after', '\nExample:\n  oddflow inspect camera.oddflow')
     .action(async (model: string, options) =>

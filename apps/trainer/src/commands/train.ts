@@ -14,6 +14,7 @@ import {
 import {
   type CalibrationSplit,
   checkWritable,
+  findDetectionLimits,
   jsonLine,
   printable,
   type TrainingSet,
@@ -31,6 +32,7 @@ import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
 import { namingInputs } from '../input/name-inputs.js'
 import { readRows } from '../input/read-rows.js'
 import { repeatedFiles } from '../input/repeated-files.js'
+import { describeLimits, limitsJson, limitWarnings } from '../output/describe-limits.js'
 import { describeModel, modelJson, percent } from '../output/describe-model.js'
 import { warn } from '../output/messages.js'
 import { checkModelOutput, tellingWriter } from '../output/model-output.js'
@@ -119,6 +121,8 @@ export async function train(files: readonly string[], options: TrainCommandOptio
         `--fpr ${falsePositiveRate} needs ${calibration.rowsNeeded} calibration rows, there are ${calibration.rows}: expect up to ${(100 * calibration.bound).toFixed(1)} % false alarms; train on more, or raise --fpr or --calibration-share`,
       )
     }
+    const limits = findDetectionLimits(saved)
+    for (const warning of limitWarnings(limits)) warn(warning)
     const out = tellingWriter(options.output)
     if (options.format === 'json') {
       out.line(
@@ -128,11 +132,13 @@ export async function train(files: readonly string[], options: TrainCommandOptio
           calibrationBy: split.method,
           ...keptInputs(split, set),
           ...modelJson(saved),
+          detectionLimits: limitsJson(limits),
         }),
       )
     } else {
       out.line(`${printable(options.output)}: ${bytes.length} bytes`)
       for (const line of describeModel(saved, [calibrationFact(split, set, asked)])) out.line(line)
+      for (const line of describeLimits(limits)) out.line(line)
     }
     out.flush()
   } finally {

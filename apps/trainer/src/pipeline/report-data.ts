@@ -11,6 +11,8 @@ import {
   modelEmbedding,
   type SavedModel,
 } from '@oddflow/detectors'
+import { findDetectionLimits } from '@oddflow/program'
+import { limitFacts, limitWarnings } from '../output/describe-limits.js'
 import { modelFacts, percent } from '../output/describe-model.js'
 import type { FlaggedFlow, ReportData, ReportEllipse, ReportEmbedding } from '../report/index.js'
 import { VERSION } from '../version.js'
@@ -27,12 +29,13 @@ export function reportData(
 ): ReportData {
   const { roc } = evaluation
   const flagged = flaggedFlows(evaluation)
+  const limits = findDetectionLimits(saved)
   return {
     title: texts.title,
     subtitle: texts.subtitle,
     oddflowVersion: VERSION,
     verdictLine: verdictLine(evaluation),
-    model: modelFacts(saved),
+    model: [...modelFacts(saved), ...limitFacts(limits)],
     captures: evaluation.inputs.map(({ name, label, read, counts }) => ({
       name,
       role: label,
@@ -61,7 +64,7 @@ export function reportData(
     },
     flagged: { rows: flagged.slice(0, SHOWN_FLOWS), total: flagged.length },
     embedding: embeddingPicture(saved, evaluation.shownRows),
-    notes: [...texts.notes, ...notesFrom(saved, evaluation)],
+    notes: [...texts.notes, ...notesFrom(saved, evaluation), ...limitWarnings(limits)],
   }
 }
 

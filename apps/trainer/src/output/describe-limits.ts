@@ -1,0 +1,78 @@
+/** What a model would notice, in words and as JSON: the smallest made attack of each kind that it flags. */
+import type { ModelFact } from '@oddflow/detectors'
+import {
+  type DetectionLimit,
+  type DetectionLimits,
+  LIMIT_TRIES,
+  type MadeAttack,
+  REQUIRED_TRIES,
+} from '@oddflow/program'
+
+/** A heading and a line for each kind of attack; nothing for a model of bare rows. */
+export function limitFacts({ limits }: DetectionLimits): ModelFact[] {
+  if (limits.length === 0) return []
+  const heading = `the smallest made attack that is flagged in ${REQUIRED_TRIES} of ${LIMIT_TRIES} tries`
+  return [
+    { label: 'detection limits', value: heading },
+    ...limits.map(({ attack, smallest }) => ({
+      label: attack.title,
+      value:
+        smallest === null
+          ? `none, not even ${sizeText(attack, attack.highest)}`
+          : `${sizeText(attack, smallest)}${smallest === attack.lowest ? ' (the smallest tried)' : ''}`,
+    })),
+  ]
+}
+
+/** The same for a terminal, with columns of its own. */
+export function describeLimits(limits: DetectionLimits): string[] {
+  const [heading, ...facts] = limitFacts(limits)
+  if (heading === undefined) return []
+  const width = Math.max(...facts.map(({ label }) => label.length))
+  return [
+    `  ${heading.label}: ${heading.value}`,
+    ...facts.map(({ label, value }) => `    ${label.padEnd(width)}  ${value}`),
+  ]
+}
+
+/** A kind that stays invisible, and a model that flags everything or nothing. */
+export function limitWarnings({ limits, remembered, flagsFarRows }: DetectionLimits): string[] {
+  const warnings: string[] = []
+  const invisible = limits.filter(({ smallest }) => smallest === null)
+  if ((limits.length > 0 && invisible.length === limits.length) || flagsFarRows === false) {
+    const what = limits.length > 0 ? 'no made attack of any kind' : 'not even rows far from all others'
+    warnings.push(
+      `this model flags nothing: ${what}; train on more traffic, raise --fpr, or choose another detector`,
+    )
+  } else if (invisible.length > 0) {
+    const kinds = invisible.map(({ attack }) => `${attack.title} (${sizeText(attack, attack.highest)})`)
+    warnings.push(`this model does not see: ${kinds.join('; ')}`)
+  }
+  if (remembered !== null && remembered.flagged > remembered.rows / 2) {
+    warnings.push(
+      `this model flags nearly everything: ${remembered.flagged} of the ${remembered.rows} rows that it remembers as normal; train on more traffic, or lower --fpr`,
+    )
+  }
+  return warnings
+}
+
+/** Of each kind by name; null for a model of bare rows. */
+export function limitsJson({ limits }: DetectionLimits): Record<string, unknown> | null {
+  if (limits.length === 0) return null
+  return Object.fromEntries(
+    limits.map(({ attack: { name, unit, lowest, highest }, smallest }: DetectionLimit) => [
+      name,
+      { smallest, unit, lowest, highest },
+    ]),
+  )
+}
+
+/** "1 port", "13 ports", "41 kB", "10,000 packets/s"; rounded up to two digits, so that what it says holds. */
+function sizeText({ unit }: MadeAttack, size: number): string {
+  const step = 10 ** Math.max(0, String(size).length - 2)
+  const rounded = Math.ceil(size / step) * step
+  if (unit === 'bytes' && rounded >= 1e6) return `${rounded / 1e6} MB`
+  if (unit === 'bytes' && rounded >= 1000) return `${rounded / 1000} kB`
+  const text = rounded.toLocaleString('en-US')
+  return rounded === 1 ? `1 ${unit.replace(/s(?=\/|$)/, '')}` : `${text} ${unit}`
+}

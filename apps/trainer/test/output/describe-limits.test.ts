@@ -1,0 +1,65 @@
+import { findDetectionLimits, MADE_ATTACKS } from '@oddflow/program'
+import { describe, expect, it } from 'vitest'
+import { describeLimits, limitFacts, limitsJson, limitWarnings } from '../../src/output/describe-limits.js'
+import { smallModel } from '../small-model.js'
+
+const attack = (name: string) => MADE_ATTACKS.find((made) => made.name === name)!
+const seen = (name: string, smallest: number | null) => ({ attack: attack(name), smallest })
+const found = { remembered: { rows: 100, flagged: 1 }, flagsFarRows: null }
+
+describe('detection limits', () => {
+  it('are said in units that fit, rounded up', () => {
+    const limits = [
+      seen('port-scan', 1),
+      seen('host-scan', 13),
+      seen('upload', 40_001),
+      seen('download', 1_000_001),
+      seen('beacon', 866),
+      seen('flood', 1),
+      seen('dns-tunnel', null),
+    ]
+    expect(limitFacts({ ...found, limits }).map(({ label, value }) => `${label}: ${value}`)).toEqual([
+      'detection limits: the smallest made attack that is flagged in 9 of 10 tries',
+      'scan of one host: 1 port (the smallest tried)',
+      'scan of many hosts: 13 hosts',
+      'upload, open connection: 41 kB',
+      'download: 1.1 MB',
+      'beacon, every minute: 870 bytes',
+      'UDP flood, 5 s: 1 packet/s (the smallest tried)',
+      'tunnel in DNS: none, not even 250 bytes of name',
+    ])
+    expect(describeLimits({ ...found, limits: limits.slice(1, 3) })).toEqual([
+      '  detection limits: the smallest made attack that is flagged in 9 of 10 tries',
+      '    scan of many hosts       13 hosts',
+      '    upload, open connection  41 kB',
+    ])
+    expect(limitsJson({ ...found, limits })).toMatchObject({
+      upload: { smallest: 40_001, unit: 'bytes', lowest: 100, highest: 10_000_000 },
+      'dns-tunnel': { smallest: null },
+    })
+  })
+
+  it('warn of kinds that stay invisible and of models that flag everything or nothing', () => {
+    const one = [seen('upload', 500), seen('flood', null)]
+    expect(limitWarnings({ ...found, limits: one })).toEqual([
+      'this model does not see: UDP flood, 5 s (10,000 packets/s)',
+    ])
+    expect(limitWarnings({ ...found, limits: [seen('upload', 500)] })).toEqual([])
+    expect(limitWarnings({ ...found, limits: [seen('flood', null)] })).toEqual([
+      expect.stringMatching(/^this model flags nothing: no made attack of any kind;/),
+    ])
+    expect(limitWarnings({ limits: [], remembered: null, flagsFarRows: false })).toEqual([
+      expect.stringMatching(/^this model flags nothing: not even rows far from all others;/),
+    ])
+    expect(limitWarnings({ limits: [], remembered: { rows: 10, flagged: 9 }, flagsFarRows: true })).toEqual([
+      expect.stringMatching(/^this model flags nearly everything: 9 of the 10 rows/),
+    ])
+  })
+
+  it('are none for a model of bare rows', () => {
+    const contract = { featureSet: 'rows', featureSetVersion: 1, dimension: 3, scaler: 'none' } as const
+    const limits = findDetectionLimits({ ...smallModel().saved, contract })
+    expect(limitFacts(limits)).toEqual([])
+    expect(limitsJson(limits)).toBeNull()
+  })
+})
