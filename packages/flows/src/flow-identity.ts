@@ -22,12 +22,14 @@ export interface FlowIdentity {
   macs: Uint8Array
   /** Number of the flow's first packet in its capture, from 0. */
   firstPacketNumber: Float64Array
+  /** The capture's time of that packet. */
+  startMicros: Float64Array
   /** Captures that ended before this flow began. */
   captureIndex: Uint32Array
 }
 
 /** Bytes a flow of all but the keys. */
-export const IDENTITY_BYTES_BUT_KEYS = 1 + 12 + 8 + 4
+export const IDENTITY_BYTES_BUT_KEYS = 1 + 12 + 8 + 8 + 4
 export const IDENTITY_BYTES = 4 * KEY_WORDS + IDENTITY_BYTES_BUT_KEYS
 
 /** @param keys - where the keys stand, if they have a place already. */
@@ -42,6 +44,7 @@ export function createFlowIdentity(
     swapped: new Uint8Array(capacity),
     macs: new Uint8Array(12 * capacity),
     firstPacketNumber: new Float64Array(capacity),
+    startMicros: new Float64Array(capacity),
     captureIndex: new Uint32Array(capacity),
   }
 }
@@ -52,6 +55,7 @@ export function growFlowIdentity(identity: FlowIdentity, capacity: number, keys?
   identity.swapped = grown(identity.swapped, new Uint8Array(capacity))
   identity.macs = grown(identity.macs, new Uint8Array(12 * capacity))
   identity.firstPacketNumber = grown(identity.firstPacketNumber, new Float64Array(capacity))
+  identity.startMicros = grown(identity.startMicros, new Float64Array(capacity))
   identity.captureIndex = grown(identity.captureIndex, new Uint32Array(capacity))
 }
 
@@ -60,6 +64,7 @@ export function copyIdentity(from: FlowIdentity, i: number, to: FlowIdentity, j:
   for (let b = 0; b < 12; b++) to.macs[12 * j + b] = from.macs[12 * i + b]
   to.swapped[j] = from.swapped[i]
   to.firstPacketNumber[j] = from.firstPacketNumber[i]
+  to.startMicros[j] = from.startMicros[i]
   to.captureIndex[j] = from.captureIndex[i]
 }
 

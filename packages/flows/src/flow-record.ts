@@ -50,6 +50,8 @@ export interface FlowRecord {
   firstPacketNumber: number
   /** Number in the capture of the flow's first packet: equal for all records of one flow. */
   flowFirstPacketNumber: number
+  /** Time of that packet, microseconds since 1970. */
+  flowStartMicros: number
   /** 0 for the first record of a flow, 1 for the next, … */
   pieceIndex: number
   /** Time of the record's first packet, microseconds since 1970. */
@@ -94,6 +96,7 @@ export function createFlowRecord(): FlowRecord {
     captureIndex: 0,
     firstPacketNumber: 0,
     flowFirstPacketNumber: 0,
+    flowStartMicros: 0,
     pieceIndex: 0,
     startMicros: 0,
     durationMicros: 0,
@@ -152,4 +155,5 @@ export function describeFlow(identity: FlowIdentity, flow: number, record: FlowR
   }
   record.captureIndex = identity.captureIndex[flow]
   record.flowFirstPacketNumber = identity.firstPacketNumber[flow]
+  record.flowStartMicros = identity.startMicros[flow]
 }

@@ -417,6 +417,7 @@ export class FlowTracker {
     identity.swapped[flow] = isSwapped ? 1 : 0
     identity.captureIndex[flow] = this.#captureIndex
     identity.firstPacketNumber[flow] = packet[NUMBER]
+    identity.startMicros[flow] = packet[STAMP]
     const initiatorMac = isReply ? batch.destinationMac : batch.sourceMac
     const responderMac = isReply ? batch.sourceMac : batch.destinationMac
     const at = 12 * flow

@@ -84,6 +84,7 @@ describe('split', () => {
     expect(records.map((r) => r.initiatorPort)).toEqual([4000, 4000, 4000])
     expect(records.map((r) => r.firstPacketNumber)).toEqual([0, 2, 4])
     expect(records.map((r) => r.flowFirstPacketNumber)).toEqual([0, 0, 0])
+    expect(records.map((r) => r.flowStartMicros)).toEqual([0, 0, 0])
   })
   it('keeps a window open until it holds two packets, so slow traffic makes rows', () => {
     const { records } = run(flowAt([0, 60, 120, 180, 240]))

@@ -64,6 +64,7 @@ function plain(records: readonly FlowRecord[]) {
   return inOrder(records).map((r) => ({
     firstPacketNumber: r.firstPacketNumber,
     flowFirstPacketNumber: r.flowFirstPacketNumber,
+    flowStartMicros: r.flowStartMicros,
     pieceIndex: r.pieceIndex,
     startMicros: r.startMicros,
     durationMicros: r.durationMicros,

@@ -24,7 +24,7 @@ export interface AlertFlow {
   readonly durationMicros: number
   readonly packets: number
   readonly bytes: number
-  /** 0 for a flow's first record; a long flow has more. */
+  /** 0 for a flow's first record; a long flow has more, each with a start of its own. */
   readonly piece: number
 }
 
@@ -52,6 +52,8 @@ export interface Alert {
   /** The other end's address. */
   readonly peer: string
   readonly flow: AlertFlow
+  /** Of the whole flow; `flow.startMicros` is that of the piece. */
+  readonly flowStartMicros: number
   readonly initiatorPackets: number
   readonly responderPackets: number
   readonly initiatorBytes: number

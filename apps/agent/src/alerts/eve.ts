@@ -77,7 +77,7 @@ export function eveEvent(
       pkts_toclient: alert.responderPackets,
       bytes_toserver: alert.initiatorBytes,
       bytes_toclient: alert.responderBytes,
-      start: eveTime(flow.startMicros),
+      start: eveTime(alert.flowStartMicros),
     },
     oddflow: {
       id: alert.id,

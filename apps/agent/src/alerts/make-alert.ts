@@ -69,6 +69,7 @@ export function makeAlert(
       bytes: initiatorBytes + responderBytes,
       piece: record.pieceIndex,
     },
+    flowStartMicros: record.flowStartMicros,
     initiatorPackets: record.initiatorPackets,
     responderPackets: record.responderPackets,
     initiatorBytes,

@@ -3,8 +3,11 @@
  * names with these types, none beside them but the one object of ours.
  */
 import { describe, expect, it } from 'vitest'
+import type { AlertFlow } from '../../src/alerts/alert.js'
 import { encodeEve, eveEvent, eveTime } from '../../src/alerts/eve.js'
+import { makeAlert } from '../../src/alerts/make-alert.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
+import { sampleRecord } from '../support/sample-record.js'
 
 type Shape = { readonly [field: string]: 'string' | 'integer' | RegExp | Shape }
 
@@ -144,4 +147,24 @@ describe('times', () => {
   ])('%d µs', (micros, text) => {
     expect(eveTime(micros)).toBe(text)
   })
+})
+
+it('events of one flow share its id and its start, and say which piece each is of', () => {
+  const startMicros = 1_700_000_000_000_000
+  const events = [0, 1, 2].map((pieceIndex) => {
+    const record = sampleRecord(1, { pieceIndex, startMicros: startMicros + pieceIndex * 60_000_000 })
+    const verdict = { score: -1, novel: true, rule: 'score', early: true, threshold: 0, model: 'm' } as const
+    const losses = { lostPackets: 0, lostInWindow: 0 }
+    return eveEvent(makeAlert(record, verdict, losses, null, { localNetworks: [] }), null, NO_EXPLANATION)
+  })
+  expect(new Set(events.map(({ flow_id }) => flow_id)).size).toBe(1)
+  expect(events.map(({ flow }) => (flow as { start: string }).start)).toEqual(
+    Array(3).fill('2023-11-14T22:13:20.000000+0000'),
+  )
+  const flows = events.map(({ oddflow }) => oddflow.flow as unknown as AlertFlow)
+  expect(flows.map(({ piece, startMicros: start }) => [piece, start])).toEqual([
+    [0, startMicros],
+    [1, startMicros + 60_000_000],
+    [2, startMicros + 120_000_000],
+  ])
 })

@@ -29,6 +29,7 @@ export function sampleAlert(
     protocol: 6,
     device: { mac: '02:00:00:00:00:0a', address: flow.source },
     peer: flow.destination,
+    flowStartMicros: flow.startMicros,
     initiatorPackets: 7,
     responderPackets: 5,
     initiatorBytes: 1000,

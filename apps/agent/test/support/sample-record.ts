@@ -14,6 +14,7 @@ export function sampleRecord(device: number, changes: Partial<FlowRecord> = {}):
     captureIndex: 0,
     firstPacketNumber: 0,
     flowFirstPacketNumber: 0,
+    flowStartMicros: 1_700_000_000_000_000,
     pieceIndex: 0,
     startMicros: 1_700_000_000_000_000,
     durationMicros: 20_000,

@@ -9,6 +9,7 @@ import type { IatSizeContract } from '@oddflow/core'
 export interface ReferenceRecord {
   firstPacketNumber: number
   flowFirstPacketNumber: number
+  flowStartMicros: number
   pieceIndex: number
   startMicros: number
   durationMicros: number
@@ -99,6 +100,7 @@ function cut(flow: Seen[], contract: IatSizeContract): ReferenceRecord[] {
     return {
       firstPacketNumber: piece[0].number,
       flowFirstPacketNumber: flow[0].number,
+      flowStartMicros: flow[0].stamp,
       pieceIndex,
       startMicros: piece[0].stamp,
       durationMicros: piece.at(-1)!.time - start,
