@@ -9,13 +9,13 @@ import { SCALER_NAMES } from '@oddflow/core'
 import { DEFAULT_OPTIONS, DETECTOR_NAMES, DETECTORS, type OptionName } from '@oddflow/detectors'
 import { type Command, Option } from 'commander'
 import { flagOf } from './flag-name.js'
-import { number, whole } from './option-values.js'
+import { list, number, whole } from './option-values.js'
 
 interface DetectorFlag {
   readonly group: 'Detector' | 'Embedding' | 'Mixture' | 'One-class SVM' | 'Other detectors'
   /** What stands for the value in the help; none for a switch. */
   readonly value?: string
-  readonly parse?: (text: string) => number
+  readonly parse?: (text: string) => unknown
   readonly choices?: readonly string[]
   readonly help: string
   /** Of a switch: what `--no-…` says. */
@@ -161,6 +161,13 @@ const DETECTOR_FLAGS: Readonly<Record<OptionName, DetectorFlag>> = {
     parse: whole,
     help: 'keep so many components, in place of --variance-share',
     byDefault: 'as --variance-share says',
+  },
+  bins: { group: 'Other detectors', value: 'count', parse: whole, help: 'bins of the histogram of a column' },
+  members: {
+    group: 'Other detectors',
+    value: 'list',
+    parse: list((name) => name),
+    help: 'detectors whose surprises are added up',
   },
 }
 

@@ -13,3 +13,15 @@ export function whole(text: string): number {
     throw new InvalidArgumentError('expected a whole number of 0 or more.')
   return value
 }
+
+/** Values between commas. */
+export function list<T>(parse: (text: string) => T): (text: string) => T[] {
+  return (text) => {
+    try {
+      return text.split(',').map((part) => parse(part.trim()))
+    } catch (error) {
+      if (!(error instanceof InvalidArgumentError)) throw error
+      throw new InvalidArgumentError(`${error.message.replace(/\.$/, '')} between commas.`)
+    }
+  }
+}

@@ -12,7 +12,7 @@ import { type TrainCommandOptions, trainOptionsFrom } from '../src/commands/trai
 import { DETECTOR_OPTION_NAMES, detectorFlagRows, withDetectorFlags } from '../src/detector-flags.js'
 import { recipeNamed } from '../src/recipes.js'
 
-const BESIDE = { output: 'm', recipe: 'default', fpr: 0.01, calibrationShare: 0.2, seed: 1, format: 'text' }
+const BESIDE = { output: 'm', recipe: 'default', fpr: 0.01, seed: 1, format: 'text' }
 
 /** What `train ARGS` would ask of the detectors. */
 function asked(args: readonly string[]): DetectorOptions {
@@ -52,6 +52,8 @@ const OTHER: Readonly<Record<string, [flag: string, value: unknown]>> = {
   subsampleRows: ['--subsample-rows 64', 64],
   components: ['--components 3', 3],
   varianceShare: ['--variance-share 0.8', 0.8],
+  bins: ['--bins 12', 12],
+  members: ['--members hbos,nearest', ['hbos', 'nearest']],
 }
 
 const PAGE = new URL('../../../docs/parameters.md', import.meta.url)

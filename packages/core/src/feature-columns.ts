@@ -93,6 +93,14 @@ export function categoryColumn(contract: FeatureContract): number | null {
   return contract.featureSet === 'flow-summary' ? contract.dimension - 1 : null
 }
 
+/**
+ * The least spread of a column that a detector should divide by: a tenth for flow summaries, which are logarithms, so that
+ * 10 % are no sensation where all was equal so far. null where the unit of the columns says nothing of it.
+ */
+export function minimumScale(contract: FeatureContract): number | null {
+  return contract.featureSet === 'flow-summary' ? 0.1 : null
+}
+
 /** Whether every column always holds what its name says. */
 export function hasFixedColumns(contract: FeatureContract): boolean {
   return contract.featureSet !== 'rows' && contract.featureSet !== 'iat-size'

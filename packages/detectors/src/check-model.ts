@@ -10,6 +10,7 @@ import { checkFitReport, checkScalerModel, failField, fieldsAt } from './check-p
 import type { ModelHead } from './detector-definition.js'
 import type { DetectorModel } from './model.js'
 import { DETECTORS } from './registry.js'
+import { scaledWidth } from './scaler.js'
 
 /**
  * Returns the value as a model with exactly the known fields (arrays are not copied). Throws ArgumentError or
@@ -20,10 +21,7 @@ export function checkModel(value: unknown): DetectorModel {
   const parameters = checkStoredParameters(model.parameters)
   if (model.kind !== parameters.detector) failField('kind', parameters.detector, model.kind)
   const fitReport = checkFitReport(model.fitReport)
-  const head: ModelHead = {
-    fitReport,
-    dimension: fitReport.dimension,
-    scaler: checkScalerModel(model.scaler, fitReport.dimension, parameters.scaler),
-  }
+  const scaler = checkScalerModel(model.scaler, fitReport.dimension, parameters.scaler)
+  const head: ModelHead = { fitReport, dimension: scaledWidth(scaler, fitReport.dimension), scaler }
   return DETECTORS[parameters.detector].checkModel(model, parameters, head)
 }

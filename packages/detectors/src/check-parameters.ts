@@ -43,6 +43,8 @@ const OPTION_NAMES: Readonly<Record<OptionName, true>> = {
   subsampleRows: true,
   varianceShare: true,
   components: true,
+  bins: true,
+  members: true,
 }
 
 /** Throws ArgumentError with `field` set to the option at fault. An option set to undefined counts as not given. What is

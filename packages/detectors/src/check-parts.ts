@@ -11,9 +11,22 @@ import { describeValue, type Fields } from './model-fields.js'
 import { checkRowsInPrecision } from './rounded-rows.js'
 import { QUANTILE_STEPS } from './scaler.js'
 
+/** Of rows of `dimension` columns, the category column counted. */
 export function checkScalerModel(value: unknown, dimension: number, kind: ScalerName): ScalerModel {
   const s = fieldsAt(value, 'scaler')
   if (s.kind !== kind) failField('scaler.kind', kind, s.kind)
+  const { categoryColumn } = s
+  if (categoryColumn === undefined) return checkScaledColumns(s, dimension, kind)
+  if (dimension < 2 || !(wholeAt(categoryColumn, 'categoryColumn') < dimension)) {
+    return failField('categoryColumn', `one of several columns, here ${dimension}`, categoryColumn)
+  }
+  return {
+    ...checkScaledColumns(s, dimension - 1, kind),
+    categoryColumn: wholeAt(categoryColumn, 'categoryColumn'),
+  }
+}
+
+function checkScaledColumns(s: Fields, dimension: number, kind: ScalerName): ScalerModel {
   switch (kind) {
     case 'none':
     case 'log':

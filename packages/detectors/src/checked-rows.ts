@@ -21,8 +21,12 @@ export interface Fitted<Model> {
 }
 
 /** Throws ArgumentError for rows that are not finite numbers, DataError for rows that teach nothing, which equal ones do
- * unless `mayBeEqual`. */
-export function checkedTrainingRows(rows: Matrix | MatrixLike, mayBeEqual = false): Matrix {
+ * unless `mayBeEqual`; a category column teaches nothing alone. */
+export function checkedTrainingRows(
+  rows: Matrix | MatrixLike,
+  mayBeEqual = false,
+  categoryColumn: number | null = null,
+): Matrix {
   const matrix = asMatrix(rows)
   if (matrix.rows < 2) {
     throw new DataError(`rows: at least 2 are needed to learn from, found ${matrix.rows}`, 'rows')
@@ -34,7 +38,7 @@ export function checkedTrainingRows(rows: Matrix | MatrixLike, mayBeEqual = fals
     )
   }
   checkFinite(matrix, 'rows')
-  if (!mayBeEqual && areRowsEqual(matrix)) {
+  if (!mayBeEqual && areRowsEqual(matrix, categoryColumn)) {
     throw new DataError(
       'all training rows are equal, and one point is nothing to learn from: train on rows that differ',
       'rows',
@@ -77,7 +81,9 @@ export function checkedScoringRows<Model>(
   return matrix
 }
 
-function areRowsEqual({ cols, data }: Matrix): boolean {
-  for (let at = cols; at < data.length; at++) if (data[at] !== data[at - cols]) return false
+function areRowsEqual({ cols, data }: Matrix, categoryColumn: number | null): boolean {
+  for (let at = cols; at < data.length; at++) {
+    if (data[at] !== data[at - cols] && at % cols !== categoryColumn) return false
+  }
   return true
 }

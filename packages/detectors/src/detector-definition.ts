@@ -9,6 +9,7 @@
  */
 import type { Matrix, Rng } from '@oddflow/core'
 import type { DetectorName } from './detector-name.js'
+import type { HeldOutScores } from './held-out.js'
 import type { DetectorModel, FitReport, MixtureModel, ScalerModel } from './model.js'
 import type { Fields } from './model-fields.js'
 import type { ModelFileParts, ModelFileReader } from './model-file/parts.js'
@@ -27,13 +28,21 @@ export interface FitContext {
   /** Notes on the rows themselves, for the model's. */
   readonly rowNotes: readonly string[]
   readonly shared: SharedWork
+  /** The column whose numbers are names; null: none. */
+  readonly categoryColumn: number | null
+  /** Least scale of a standardised column; null: by the other columns. */
+  readonly minimumScale: number | null
+  /** Which input each row came from; null: all from one. */
+  readonly inputs: Uint32Array | null
+  /** For a detector that holds rows out: what they scored. */
+  readonly reportHeldOut: (heldOut: HeldOutScores) => void
 }
 
 /** What every model has when the parts of its family are still to be checked. */
 export interface ModelHead {
   readonly scaler: ScalerModel
   readonly fitReport: FitReport
-  /** D, as the report has it; the family's own parts must agree. */
+  /** Columns of scaled rows: D of the report, less the category column; the family's own parts must agree. */
   readonly dimension: number
 }
 
@@ -57,6 +66,8 @@ export interface DetectorDefinition {
   createScorer(model: DetectorModel, options: ScorerOptions): Scorer
   /** Throws ArgumentError or FormatError with the path of what is wrong. */
   checkModel(value: Fields, parameters: CheckedParameters, head: ModelHead): DetectorModel
+  /** Whether a fit holds training rows out and reports what they scored, so that a threshold needs no rows of its own. */
+  readonly holdsRowsOut?: boolean
   /** Metadata keys that only models of this family have. */
   readonly metadataKeys: readonly string[]
   encode(model: DetectorModel): ModelFileParts

@@ -20,7 +20,13 @@ export const DETECTOR_NAMES = [
   'kde',
   'iforest',
   'pca',
+  'hbos',
+  'ensemble',
 ] as const
+
+/** Those that an ensemble may have as members. */
+export type MemberName = Exclude<DetectorName, 'ensemble'>
+export const MEMBER_NAMES: readonly MemberName[] = DETECTOR_NAMES.filter((name) => name !== 'ensemble')
 
 export type DetectorName = (typeof DETECTOR_NAMES)[number]
 

@@ -5,9 +5,10 @@
  * own fork of the Rng, so that a change in one leaves the chance of the others alone, and the same seed gives
  * the same model bytes. What could not be done as asked stands in `fitReport.notes`.
  */
-import type { Matrix, MatrixLike, Rng } from '@oddflow/core'
+import { ArgumentError, type Matrix, type MatrixLike, type Rng } from '@oddflow/core'
 import { checkedTrainingRows } from './checked-rows.js'
 import type { FitStage } from './detector-definition.js'
+import type { HeldOutScores } from './held-out.js'
 import type { DetectorModel, ModelOf } from './model.js'
 import type { CheckedParameters } from './parameters.js'
 import { DETECTORS } from './registry.js'
@@ -23,15 +24,39 @@ export interface FitProgress {
   readonly fraction: number
 }
 
-export interface FitOptions {
+/** What a fit may know of its rows beside their numbers. */
+export interface RowOrigin {
+  /**
+   * The column whose numbers are names, for example services (core's `categoryColumn` of a contract). An ensemble
+   * compares a row with rows of its name; every other detector leaves the column out. Absent or null: there is none.
+   */
+  readonly categoryColumn?: number | null
+  /**
+   * Least scale of a column where a detector standardises rows itself (core's `minimumScale` of a contract). Absent or
+   * null: a column without spread gets a tenth of the others' median scale.
+   */
+  readonly minimumScale?: number | null
+  /** Which input each row came from, in any numbering. Absent: all from one. */
+  readonly inputs?: Uint32Array
+}
+
+export interface FitOptions extends RowOrigin {
   /** Called now and then, in the order of the stages; must not change the rows. */
   readonly onProgress?: (progress: FitProgress) => void
 }
 
+/** A model, and what was learnt of the training rows while they were held out. */
+export interface HeldOutFit<Model extends DetectorModel = DetectorModel> {
+  readonly model: Model
+  /** null for a detector that holds none out: its threshold needs rows of its own. */
+  readonly heldOut: HeldOutScores | null
+}
+
 /**
  * Fits a detector to normal rows (n × D, n ≥ 2). `parameters` come from `checkParameters`. The rows are not
- * changed and not kept. Throws ArgumentError for rows that are not finite numbers of one width and for stated sizes that
- * there are too few rows for, DataError for rows that nothing can be learnt from.
+ * changed and not kept. Throws ArgumentError for rows that are not finite numbers of one width, for stated sizes that
+ * there are too few rows for and for an origin that does not fit the rows, DataError for rows that nothing can be learnt
+ * from.
  */
 export function fitDetector<Parameters extends CheckedParameters>(
   rows: Matrix | MatrixLike,
@@ -39,13 +64,26 @@ export function fitDetector<Parameters extends CheckedParameters>(
   rng: Rng,
   options: FitOptions = {},
 ): ModelOf<Parameters['detector']> {
-  const matrix = checkedTrainingRows(rows, learnsEqualRows(parameters))
-  const model = fitChecked(matrix, parameters, options, rng, notesOn(matrix), NOTHING_SHARED)
-  return model as ModelOf<Parameters['detector']>
+  return fitHoldingOut(rows, parameters, rng, options).model
+}
+
+/** As `fitDetector`, with the scores of held-out training rows where the detector has them: an ensemble's. */
+export function fitHoldingOut<Parameters extends CheckedParameters>(
+  rows: Matrix | MatrixLike,
+  parameters: Parameters,
+  rng: Rng,
+  options: FitOptions = {},
+): HeldOutFit<ModelOf<Parameters['detector']>> {
+  const matrix = checkedTrainingRows(rows, learnsEqualRows(parameters), checkedCategoryColumn(rows, options))
+  const fitted = fitChecked(matrix, parameters, options, rng, NOTHING_SHARED)
+  return fitted as HeldOutFit<ModelOf<Parameters['detector']>>
 }
 
 /** Fits any of the parameters that it was made for, as `fitDetector` does. */
-export type Fitter = (parameters: CheckedParameters, options?: FitOptions) => DetectorModel
+export type Fitter = (
+  parameters: CheckedParameters,
+  options?: Pick<FitOptions, 'onProgress'>,
+) => DetectorModel
 
 /**
  * A fitter for many parameters over the same rows and Rng. Its models are, bit for bit, those of `fitDetector`; what
@@ -56,9 +94,10 @@ export function createFitter(
   rows: Matrix | MatrixLike,
   rng: Rng,
   candidates: readonly CheckedParameters[],
+  origin: RowOrigin = {},
 ): Fitter {
-  const matrix = checkedTrainingRows(rows, candidates.every(learnsEqualRows))
-  const rowNotes = notesOn(matrix)
+  const category = checkedCategoryColumn(rows, origin)
+  const matrix = checkedTrainingRows(rows, candidates.every(learnsEqualRows), category)
   const quantiles = new Set<number>()
   for (const candidate of candidates) {
     if ('bandwidthQuantile' in candidate && candidate.bandwidthQuantile !== null) {
@@ -66,25 +105,58 @@ export function createFitter(
     }
   }
   const shared = createSharedWork([...quantiles])
-  return (parameters, options = {}) => fitChecked(matrix, parameters, options, rng, rowNotes, shared)
+  return (parameters, options = {}) =>
+    fitChecked(matrix, parameters, { ...origin, ...options }, rng, shared).model
 }
 
 function fitChecked(
   rows: Matrix,
   parameters: CheckedParameters,
-  { onProgress }: FitOptions,
+  options: FitOptions,
   rng: Rng,
-  rowNotes: readonly string[],
   shared: SharedWork,
-): DetectorModel {
+): HeldOutFit {
   holdToStatedSizes(parameters, rows)
-  const report = (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction })
-  return DETECTORS[parameters.detector].fit(rows, keptParameters(parameters), {
+  const { onProgress, minimumScale = null, inputs = null } = options
+  const categoryColumn = checkedCategoryColumn(rows, options)
+  if (minimumScale !== null && !(minimumScale > 0 && minimumScale < Number.POSITIVE_INFINITY)) {
+    throw new ArgumentError(`minimumScale: expected a positive number, found ${minimumScale}`, 'minimumScale')
+  }
+  if (inputs !== null && inputs.length !== rows.rows) {
+    throw new ArgumentError(
+      `inputs: expected ${rows.rows} numbers, one a row, found ${inputs.length}`,
+      'inputs',
+    )
+  }
+  let heldOut: HeldOutScores | null = null
+  const model = DETECTORS[parameters.detector].fit(rows, keptParameters(parameters), {
     rng,
-    report,
-    rowNotes,
+    report: (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction }),
+    rowNotes: notesOn(rows, categoryColumn, shared),
     shared,
+    categoryColumn,
+    minimumScale,
+    inputs,
+    reportHeldOut: (scores) => {
+      heldOut = scores
+    },
   })
+  return { model, heldOut }
+}
+
+function checkedCategoryColumn(
+  rows: Matrix | MatrixLike,
+  { categoryColumn = null }: RowOrigin,
+): number | null {
+  if (categoryColumn === null) return null
+  const cols = 'cols' in rows ? rows.cols : rows.columns
+  if (!(Number.isInteger(categoryColumn) && categoryColumn >= 0 && categoryColumn < cols && cols > 1)) {
+    throw new ArgumentError(
+      `categoryColumn: expected one of several columns, here ${cols}, found ${categoryColumn}`,
+      'categoryColumn',
+    )
+  }
+  return categoryColumn
 }
 
 /** Whether rows that are all equal have a bandwidth (bandwidth.ts). */
@@ -92,7 +164,9 @@ function learnsEqualRows(parameters: CheckedParameters): boolean {
   return 'quantileCompat' in parameters && parameters.quantileCompat === 'positive-pairs'
 }
 
-function notesOn(rows: Matrix): string[] {
-  const constant = constantColumns(rows)
-  return constant > 0 ? [`${constant} of ${rows.cols} columns are constant in the training rows`] : []
+function notesOn(rows: Matrix, categoryColumn: number | null, shared: SharedWork): readonly string[] {
+  return shared.once('row notes', [rows, categoryColumn], () => {
+    const constant = constantColumns(rows, categoryColumn)
+    return constant > 0 ? [`${constant} of ${rows.cols} columns are constant in the training rows`] : []
+  })
 }

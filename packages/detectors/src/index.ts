@@ -22,6 +22,7 @@ export {
 export { rememberedRows } from './explain/normal-examples.js'
 export * from './fit.js'
 export { createMixture, mixtureCovariances, mixtureLogDensities } from './gaussian-mixture.js'
+export type { HeldOutScores } from './held-out.js'
 export * from './model.js'
 export { decodeModelFile } from './model-file/decode.js'
 export { encodeModelFile } from './model-file/encode.js'

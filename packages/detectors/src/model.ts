@@ -13,6 +13,8 @@
  */
 import type { Matrix } from '@oddflow/core'
 import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName } from './detector-name.js'
+import type { EnsemblePart } from './ensemble/ensemble-part.js'
+import type { ColumnHistograms } from './histograms.js'
 import type { IsolationForestModel } from './isolation-forest/isolation-forest.js'
 import type { KernelDensityModel } from './kernel-density/kernel-density.js'
 import type { TypedMixture } from './mixture-types/typed-mixture.js'
@@ -21,7 +23,9 @@ import type { OneClassSvmModel } from './one-class-svm/model.js'
 import type {
   EmbeddedMixtureParameters,
   EmbeddedSvmParameters,
+  EnsembleParameters,
   GmmParameters,
+  HbosParameters,
   IforestParameters,
   KdeParameters,
   NearestParameters,
@@ -30,27 +34,36 @@ import type {
 } from './parameters.js'
 import type { PrincipalComponentsModel } from './principal-components/principal-components.js'
 
+/** What every scaler may have. */
+export interface ScaledColumns {
+  /**
+   * The column whose numbers are names (core's `categoryColumn`): scaled rows lack it, so that it enters no distance and
+   * no density. Absent: there is none.
+   */
+  readonly categoryColumn?: number
+}
+
 /** Rows are used as they come. */
-export interface NoScaler {
+export interface NoScaler extends ScaledColumns {
   readonly kind: 'none'
 }
 
 /** (x − mean) / scale, column by column; a column without spread has scale 1. */
-export interface StandardScaler {
+export interface StandardScaler extends ScaledColumns {
   readonly kind: 'standard'
-  /** Length D. */
+  /** Length D; as all lengths here, less the category column. */
   readonly mean: Float64Array
   /** Length D, positive: population standard deviations. */
   readonly scale: Float64Array
 }
 
 /** sign(x) · log(1 + |x|). */
-export interface LogScaler {
+export interface LogScaler extends ScaledColumns {
   readonly kind: 'log'
 }
 
 /** `log`, then as `standard`. */
-export interface LogStandardScaler {
+export interface LogStandardScaler extends ScaledColumns {
   readonly kind: 'log-standard'
   /** Length D, of the logarithms. */
   readonly mean: Float64Array
@@ -62,7 +75,7 @@ export interface LogStandardScaler {
  * Column by column, the share of training rows that lie below: linear between knots, and beyond the outermost as
  * (x − knot) / (last knot − first knot). Column j has the knots from starts[j] to starts[j + 1].
  */
-export interface QuantileScaler {
+export interface QuantileScaler extends ScaledColumns {
   readonly kind: 'quantile'
   /** Length D + 1, ascending from 0. */
   readonly starts: Uint32Array
@@ -213,6 +226,23 @@ export interface PcaModel {
   readonly fitReport: FitReport
 }
 
+export interface HbosModel {
+  readonly kind: 'hbos'
+  readonly parameters: HbosParameters
+  readonly scaler: ScalerModel
+  /** One table. */
+  readonly histograms: ColumnHistograms
+  readonly fitReport: FitReport
+}
+
+export interface EnsembleModel {
+  readonly kind: 'ensemble'
+  readonly parameters: EnsembleParameters
+  readonly scaler: ScalerModel
+  readonly ensemble: EnsemblePart
+  readonly fitReport: FitReport
+}
+
 export type DetectorModel =
   | EmbeddedMixtureModel
   | EmbeddedSvmModel
@@ -222,6 +252,8 @@ export type DetectorModel =
   | KdeModel
   | IforestModel
   | PcaModel
+  | HbosModel
+  | EnsembleModel
 
 /** The model of a detector. */
 export type ModelOf<Name extends DetectorName> = Name extends EmbeddedMixtureName

@@ -6,6 +6,7 @@
  */
 import { ArgumentError, SCALER_NAMES, type ScalerName } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
+import { MEMBER_NAMES, type MemberName } from './detector-name.js'
 import { describeValue } from './model-fields.js'
 import type {
   BandwidthParameters,
@@ -43,6 +44,8 @@ export const DEFAULT_OPTIONS = {
   trees: 100,
   subsampleRows: 256,
   varianceShare: 0.95,
+  bins: 20,
+  members: ['nearest', 'hbos'],
 } as const satisfies DetectorOptions
 
 export type GivenOptions = Readonly<Record<string, unknown>>
@@ -118,6 +121,17 @@ export class OptionReader {
   /** null where it is not given: then a share of the variance decides. */
   components(): number | null {
     return this.wholeOrNull('components', 1, 999)
+  }
+
+  /** Each once, and no ensemble within an ensemble. */
+  members(): readonly MemberName[] {
+    const value = this.given.members ?? DEFAULT_OPTIONS.members
+    const names: readonly unknown[] = Array.isArray(value) ? value : []
+    const members = MEMBER_NAMES.filter((name) => names.includes(name))
+    if (names.length === 0 || members.length !== names.length) {
+      throw badOption('members', `some of ${MEMBER_NAMES.join(', ')}, each once`, value)
+    }
+    return names as readonly MemberName[]
   }
 
   em(): EmParameters {

@@ -12,7 +12,7 @@
  */
 import type { ScalerName } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
-import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName } from './detector-name.js'
+import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName, MemberName } from './detector-name.js'
 
 /** What a caller may set. Everything has a default. */
 export interface DetectorOptions {
@@ -87,6 +87,10 @@ export interface DetectorOptions {
   /** pca alone, in place of `varianceShare`: components kept, 1 … 999, fewer than there are columns and no more than there
    * are training rows. */
   readonly components?: number
+  /** hbos, and an ensemble with that member: bins of a column, 1 … 1,000; default 20. */
+  readonly bins?: number
+  /** ensemble alone: detectors whose surprises are added up, each once; default nearest and hbos. */
+  readonly members?: readonly MemberName[]
 }
 
 export type QuantileCompat = 'pairs' | 'authors' | 'positive-pairs'
@@ -96,6 +100,9 @@ export type CovarianceType = 'full' | 'diagonal' | 'tied' | 'spherical'
 export type MixtureStart = 'clusters' | 'k-means++'
 
 export type OptionName = Exclude<keyof DetectorOptions, 'detector'>
+
+/** Options of one value, which a search may try several of. */
+export type GridOption = Exclude<OptionName, 'members'>
 
 /** Options of which rows, landmarks or columns allow no more than there are of them (stated-sizes.ts). */
 export type SizeOption = 'm' | 'd' | 'k' | 'neighbours' | 'subsampleRows' | 'components'
@@ -207,6 +214,18 @@ export interface PcaParameters extends Common<'pca'> {
   readonly components: number | null
 }
 
+export interface HbosParameters extends Common<'hbos'> {
+  readonly bins: number
+}
+
+export interface EnsembleParameters extends Common<'ensemble'> {
+  readonly members: readonly MemberName[]
+  /** Of those members that have landmarks; null where none has. */
+  readonly m: number | null
+  /** null without the member hbos. */
+  readonly bins: number | null
+}
+
 /** Complete and in range; made by `checkParameters`, plain data. */
 export type CheckedParameters =
   | EmbeddedMixtureParameters
@@ -217,6 +236,8 @@ export type CheckedParameters =
   | KdeParameters
   | IforestParameters
   | PcaParameters
+  | HbosParameters
+  | EnsembleParameters
 
 /** The parameters of a detector. */
 export type ParametersOf<Name extends DetectorName> = Name extends EmbeddedMixtureName

@@ -3,7 +3,9 @@
  */
 import type { DetectorDefinition } from './detector-definition.js'
 import type { DetectorName } from './detector-name.js'
+import { ensemble } from './detectors/ensemble.js'
 import { gmm } from './detectors/gmm.js'
+import { hbos } from './detectors/hbos.js'
 import { iforest } from './detectors/iforest.js'
 import { kde } from './detectors/kde.js'
 import { nearest } from './detectors/nearest.js'
@@ -29,4 +31,6 @@ export const DETECTORS: Readonly<Record<DetectorName, DetectorDefinition>> = {
   kde,
   iforest,
   pca,
+  hbos,
+  ensemble,
 }

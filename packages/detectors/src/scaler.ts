@@ -12,16 +12,24 @@
  *   numbers share the middle of their ranks, as in scikit-learn's QuantileTransformer. That clips what lies beyond
  *   the training rows, which is what a detector is there to see: here it goes on linearly, in units of the
  *   column's range.
+ *
+ * A category column, whose numbers are names, is left out of scaled rows, whatever the scaler.
  */
 import { createMatrix, DataError, log, type Matrix, type ScalerName } from '@oddflow/core'
+import type { FitContext } from './detector-definition.js'
 import type { QuantileScaler, ScalerModel } from './model.js'
-import type { SharedWork } from './shared-work.js'
 
 /** Steps between the knots of a quantile scaler. */
 export const QUANTILE_STEPS = 100
 
-/** Throws DataError when a column's numbers are too large for a mean, a deviation or a range. */
-export function fitScaler(rows: Matrix, kind: ScalerName): ScalerModel {
+/** Of all columns but the category column, if there is one. Throws DataError when a column's numbers are too large for a
+ * mean, a deviation or a range. */
+export function fitScaler(rows: Matrix, kind: ScalerName, categoryColumn: number | null = null): ScalerModel {
+  if (categoryColumn === null) return fitColumns(rows, kind)
+  return { ...fitColumns(scaleRows({ kind: 'none', categoryColumn }, rows), kind), categoryColumn }
+}
+
+function fitColumns(rows: Matrix, kind: ScalerName): ScalerModel {
   switch (kind) {
     case 'none':
     case 'log':
@@ -91,10 +99,11 @@ function tooLarge(column: number): DataError {
   return new DataError(`column ${column}: its numbers are too large to scale; divide them first`, 'rows')
 }
 
-/** Columns that `fitScaler` found without spread. */
-export function constantColumns(rows: Matrix): number {
+/** Columns of one number alone. */
+export function constantColumns(rows: Matrix, categoryColumn: number | null): number {
   let constant = 0
   for (let j = 0; j < rows.cols; j++) {
+    if (j === categoryColumn) continue
     let i = 1
     while (i < rows.rows && rows.data[i * rows.cols + j] === rows.data[j]) i++
     if (i >= rows.rows) constant++
@@ -102,8 +111,36 @@ export function constantColumns(rows: Matrix): number {
   return constant
 }
 
-/** Writes `count` scaled rows of `source`, from its element `start` on, to `out` at 0. */
+/** Columns of scaled rows whose originals have `cols`. */
+export function scaledWidth({ categoryColumn }: ScalerModel, cols: number): number {
+  return categoryColumn === undefined ? cols : cols - 1
+}
+
+/** Writes `count` scaled rows of `source`, `cols` wide from its element `start` on, to `out` at 0, `scaledWidth` wide. */
 export function scaleInto(
+  scaler: ScalerModel,
+  source: Float64Array,
+  start: number,
+  count: number,
+  cols: number,
+  out: Float64Array,
+): void {
+  const { categoryColumn } = scaler
+  if (categoryColumn === undefined) {
+    scaleColumns(scaler, source, start, count, cols, out)
+    return
+  }
+  let at = 0
+  for (let i = 0; i < count; i++) {
+    const row = start + i * cols
+    for (let j = 0; j < categoryColumn; j++) out[at++] = source[row + j]!
+    for (let j = categoryColumn + 1; j < cols; j++) out[at++] = source[row + j]!
+  }
+  if (scaler.kind !== 'none') scaleColumns(scaler, out, 0, count, cols - 1, out)
+}
+
+/** `out` may be `source` where `start` is 0. */
+function scaleColumns(
   scaler: ScalerModel,
   source: Float64Array,
   start: number,
@@ -167,22 +204,22 @@ function quantileOf({ starts, knots, positions }: QuantileScaler, column: number
   return from + (positions[high]! - from) * ((x - knots[low]!) / (knots[high]! - knots[low]!))
 }
 
-/** Scaled copy of all rows; the rows themselves when there is nothing to scale. */
 /** A scaler of that name fitted to the rows, and the rows scaled. */
 export function fitScaledRows(
   rows: Matrix,
   kind: ScalerName,
-  shared: SharedWork,
+  { shared, categoryColumn }: Pick<FitContext, 'shared' | 'categoryColumn'>,
 ): { readonly scaler: ScalerModel; readonly scaled: Matrix } {
-  return shared.once('scaled rows', [rows, kind], () => {
-    const scaler = fitScaler(rows, kind)
+  return shared.once('scaled rows', [rows, kind, categoryColumn], () => {
+    const scaler = fitScaler(rows, kind, categoryColumn)
     return { scaler, scaled: scaleRows(scaler, rows) }
   })
 }
 
+/** Scaled copy of all rows; the rows themselves where nothing changes. */
 export function scaleRows(scaler: ScalerModel, rows: Matrix): Matrix {
-  if (scaler.kind === 'none') return rows
-  const out = createMatrix(rows.rows, rows.cols)
+  if (scaler.kind === 'none' && scaler.categoryColumn === undefined) return rows
+  const out = createMatrix(rows.rows, scaledWidth(scaler, rows.cols))
   scaleInto(scaler, rows.data, 0, rows.rows, rows.cols, out.data)
   return out
 }

@@ -5,7 +5,7 @@
  */
 import type { Matrix } from '@oddflow/core'
 import type { ScalerModel } from './model.js'
-import { scaleInto } from './scaler.js'
+import { scaledWidth, scaleInto } from './scaler.js'
 
 /** Where a score comes from; each array has room for all rows. */
 export interface ScoreParts {
@@ -44,7 +44,7 @@ export function createScaledScorer(
   cols: number,
   scoreScaled: (rows: Matrix, out: Float64Array) => void,
 ): Scorer {
-  if (scaler.kind === 'none') {
+  if (scaler.kind === 'none' && scaler.categoryColumn === undefined) {
     return {
       score(rows, out) {
         scoreScaled(rows, out)
@@ -52,9 +52,10 @@ export function createScaledScorer(
       },
     }
   }
-  const data = new Float64Array(TILE_ROWS * cols)
-  const tile: Matrix = { rows: TILE_ROWS, cols, data }
-  const single: Matrix = { rows: 1, cols, data: data.subarray(0, cols) }
+  const width = scaledWidth(scaler, cols)
+  const data = new Float64Array(TILE_ROWS * width)
+  const tile: Matrix = { rows: TILE_ROWS, cols: width, data }
+  const single: Matrix = { rows: 1, cols: width, data: data.subarray(0, width) }
   const scores = new Float64Array(TILE_ROWS)
   return {
     score(rows, out) {
@@ -71,7 +72,7 @@ export function createScaledScorer(
 }
 
 /** Infinities become the largest numbers, NaN becomes `otherwise`. */
-function keepFinite(values: Float64Array, length: number, otherwise: number): void {
+export function keepFinite(values: Float64Array, length: number, otherwise: number): void {
   for (let i = 0; i < length; i++) {
     const value = values[i]!
     if (value - value === 0) continue

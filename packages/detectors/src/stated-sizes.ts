@@ -70,7 +70,7 @@ function sizeLimits(parameters: CheckedParameters, { rows: n, cols }: RowsShape)
   ): void => {
     limits.push({ name, size, most, what })
   }
-  if ('m' in parameters) limit('m', parameters.m, n)
+  if ('m' in parameters && parameters.m !== null) limit('m', parameters.m, n)
   if ('d' in parameters) limit('d', parameters.d, Math.min(parameters.m, n), 'the number of landmarks')
   if ('k' in parameters) limit('k', parameters.k, n)
   if ('subsampleRows' in parameters) limit('subsampleRows', parameters.subsampleRows, n)

@@ -17,37 +17,64 @@
  * With fewer than 1/fpr − 1 rows r is 0 and only "never" keeps the promise. A watcher that never speaks is
  * of no use, so the lowest score is taken (r = 1) and the record says that the promise does not hold and how
  * many rows it needs.
+ *
+ * Held-out inputs: a detector that held its training rows out, input by input, has their scores, and needs no others
+ * (held-out.ts). The value lets at most the tolerated share of them by, odd rows aside, and stands no higher than an
+ * exponential tail over their lowest tenth says it should: the rows of a few inputs tell little of the tail. The record
+ * says what share of those rows it flags, and of the worst input's. Inputs to come are no worse than that one with a
+ * chance of inputs / (inputs + 1), if they are like these: three inputs promise little, whatever their rows.
  */
-import { ArgumentError, DataError, FormatError } from '@oddflow/core'
+import { ArgumentError, DataError, FormatError, log } from '@oddflow/core'
+import { type HeldOutScores, quantileOf, rowNumbers, TAIL_SHARE } from './held-out.js'
 import { describeValue } from './model-fields.js'
 
-export interface ThresholdCalibration {
-  readonly method: 'split-conformal'
-  /** n, the rows that calibrated it; none of them was used in the fit. */
+export type ThresholdCalibration = SplitConformalCalibration | HeldOutCalibration
+
+interface CalibrationPromise {
+  /** n, the rows that calibrated it. */
   readonly rows: number
-  /** r, counted from the smallest score; at least 1. */
-  readonly rank: number
-  /** r / (n + 1): the bound on the false-positive rate. */
+  /** What to expect of the false-positive rate at most. */
   readonly bound: number
   /** Whether the bound is within the tolerance asked for. */
   readonly guaranteed: boolean
-  /** The fewest rows with which it would be. */
+  /** The fewest rows with which it can be. */
   readonly rowsNeeded: number
 }
 
-export interface Threshold {
+export interface SplitConformalCalibration extends CalibrationPromise {
+  readonly method: 'split-conformal'
+  /** r, counted from the smallest score; at least 1. The bound is r / (n + 1). */
+  readonly rank: number
+}
+
+export interface HeldOutCalibration extends CalibrationPromise {
+  readonly method: 'held-out-inputs'
+  /** From which the rows came. */
+  readonly inputs: number
+  /** Rows unlike all others, which are not among `rows`. */
+  readonly oddRows: number
+  /** Rows that were flagged while held out. The bound is (flagged + 1) / (n + 1). */
+  readonly flaggedRows: number
+  /** Share of flagged rows in the input that has most. */
+  readonly worstInputRate: number
+}
+
+export interface Threshold<Calibration extends ThresholdCalibration = ThresholdCalibration> {
   /** Novel iff score ≤ value. */
   readonly value: number
   /** The tolerance that was asked for, from 1e-9 to below 1. */
   readonly falsePositiveRate: number
-  readonly calibration: ThresholdCalibration
+  readonly calibration: Calibration
 }
 
 /**
  * Learns a threshold from the scores (higher = more normal) of normal rows that were not used to fit.
  * Throws ArgumentError for a rate outside [1e-9, 1), DataError for no scores or one that is not finite.
  */
-export function calibrateThreshold(scores: Float64Array, falsePositiveRate: number): Threshold {
+export function calibrateThreshold(
+  scores: Float64Array,
+  falsePositiveRate: number,
+): Threshold<SplitConformalCalibration> {
   checkRate(falsePositiveRate)
   if (scores.length === 0) throw new DataError('threshold: expected at least one calibration row, found none')
   for (let i = 0; i < scores.length; i++) {
@@ -62,6 +89,77 @@ export function calibrateThreshold(scores: Float64Array, falsePositiveRate: numb
     value: nextDown(sorted[rank - 1]!),
     falsePositiveRate,
     calibration: describeCalibration(scores.length, rank, falsePositiveRate),
+  }
+}
+
+/**
+ * The threshold of a detector that held its training rows out. Throws ArgumentError for a rate outside [1e-9, 1),
+ * DataError where no row is left or one has no finite score.
+ */
+export function thresholdOfHeldOut(
+  { scores, inputs, odd }: HeldOutScores,
+  falsePositiveRate: number,
+): Threshold<HeldOutCalibration> {
+  checkRate(falsePositiveRate)
+  const rows = rowNumbers(scores.length, (i) => odd[i] === 0)
+  const n = rows.length
+  if (n === 0) throw new DataError('threshold: expected at least one held-out row, found none')
+  const anomalies = Float64Array.from(rows, (i) => -scores[i]!)
+  if (!anomalies.every((a) => Math.abs(a) < Number.MAX_VALUE)) {
+    throw new DataError('threshold: expected finite scores of held-out rows')
+  }
+  anomalies.sort()
+  const quantile = anomalies[n - 1 - Math.floor(falsePositiveRate * (n - 1))]!
+  const value = nextDown(-Math.max(quantile, tailQuantile(anomalies, falsePositiveRate)))
+  const flaggedOf = new Map<number, { rows: number; flagged: number }>()
+  let flaggedRows = 0
+  for (const i of rows) {
+    const of = flaggedOf.get(inputs[i]!) ?? { rows: 0, flagged: 0 }
+    flaggedOf.set(inputs[i]!, of)
+    of.rows++
+    if (scores[i]! > value) continue
+    of.flagged++
+    flaggedRows++
+  }
+  return {
+    value,
+    falsePositiveRate,
+    calibration: describeHeldOut(
+      {
+        rows: n,
+        inputs: flaggedOf.size,
+        oddRows: scores.length - n,
+        flaggedRows,
+        worstInputRate: [...flaggedOf.values()].reduce((most, of) => Math.max(most, of.flagged / of.rows), 0),
+      },
+      falsePositiveRate,
+    ),
+  }
+}
+
+/** Where an exponential tail over the highest tenth of ascending values has the rate; −Infinity above a tenth. */
+function tailQuantile(ascending: Float64Array, rate: number): number {
+  if (!(rate < TAIL_SHARE)) return Number.NEGATIVE_INFINITY
+  const start = quantileOf(ascending, 1 - TAIL_SHARE)
+  let beyond = ascending.length
+  while (beyond > 0 && ascending[beyond - 1]! > start) beyond--
+  let excess = 0
+  const count = ascending.length - beyond
+  for (let i = beyond; i < ascending.length; i++) excess += (ascending[i]! - start) / count
+  return start + excess * log(TAIL_SHARE / rate)
+}
+
+function describeHeldOut(
+  found: Pick<HeldOutCalibration, 'rows' | 'inputs' | 'oddRows' | 'flaggedRows' | 'worstInputRate'>,
+  rate: number,
+): HeldOutCalibration {
+  const bound = (found.flaggedRows + 1) / (found.rows + 1)
+  return {
+    method: 'held-out-inputs',
+    ...found,
+    bound,
+    guaranteed: bound <= rate,
+    rowsNeeded: rowsNeeded(rate),
   }
 }
 
@@ -93,15 +191,21 @@ export function checkThreshold(value: unknown): Threshold {
       field: name,
     })
   }
-  const record = (of: unknown, field: string, keys: readonly string[]): Record<string, unknown> => {
+  const record = (of: unknown, field: string, keys: readonly string[] | null): Record<string, unknown> => {
     if (of === null || typeof of !== 'object' || Array.isArray(of)) return fail(field, 'an object', of)
     for (const key of Object.keys(of)) {
-      if (!keys.includes(key)) return fail(field === '' ? key : `${field}.${key}`, 'no such field', 1)
+      if (keys !== null && !keys.includes(key))
+        return fail(field === '' ? key : `${field}.${key}`, 'no such field', 1)
     }
     return of as Record<string, unknown>
   }
   const t = record(value, '', ['value', 'falsePositiveRate', 'calibration'])
-  const c = record(t.calibration, 'calibration', Object.keys(CALIBRATION_FIELDS))
+  const head = record(t.calibration, 'calibration', null)
+  const method = head.method
+  if (method !== 'split-conformal' && method !== 'held-out-inputs') {
+    return fail('calibration.method', 'split-conformal or held-out-inputs', method)
+  }
+  const c = record(t.calibration, 'calibration', CALIBRATION_FIELDS[method])
   const threshold = t.value
   if (typeof threshold !== 'number' || !Number.isFinite(threshold))
     return fail('value', 'a number', threshold)
@@ -109,28 +213,41 @@ export function checkThreshold(value: unknown): Threshold {
   if (typeof rate !== 'number' || !isRate(rate)) {
     return fail('falsePositiveRate', 'a number from 1e-9 to below 1', rate)
   }
-  if (c.method !== 'split-conformal') return fail('calibration.method', 'split-conformal', c.method)
-  const rows = c.rows
-  if (typeof rows !== 'number' || !Number.isSafeInteger(rows) || rows < 1) {
-    return fail('calibration.rows', 'a whole number of 1 or more', rows)
+  const whole = (name: string, low: number, high: number): number => {
+    const found = c[name]
+    return typeof found === 'number' && Number.isSafeInteger(found) && found >= low && found <= high
+      ? found
+      : fail(`calibration.${name}`, `a whole number from ${low} to ${high}`, found)
   }
-  const calibration = describeCalibration(rows, Math.max(1, conformalRank(rows, rate)), rate)
-  for (const key of ['rank', 'bound', 'guaranteed', 'rowsNeeded'] as const) {
-    if (c[key] !== calibration[key]) return fail(`calibration.${key}`, String(calibration[key]), c[key])
+  const rows = whole('rows', 1, Number.MAX_SAFE_INTEGER)
+  let calibration: ThresholdCalibration
+  if (method === 'split-conformal') {
+    calibration = describeCalibration(rows, Math.max(1, conformalRank(rows, rate)), rate)
+  } else {
+    const inputs = whole('inputs', 1, rows)
+    const oddRows = whole('oddRows', 0, Number.MAX_SAFE_INTEGER)
+    const flaggedRows = whole('flaggedRows', 0, rows)
+    const { worstInputRate } = c
+    // the worst input has no lower rate than all rows together
+    const least = flaggedRows / rows
+    if (typeof worstInputRate !== 'number' || !(worstInputRate >= least && worstInputRate <= 1)) {
+      return fail('calibration.worstInputRate', `a number from ${least} to 1`, worstInputRate)
+    }
+    calibration = describeHeldOut({ rows, inputs, oddRows, flaggedRows, worstInputRate }, rate)
+  }
+  for (const [key, expected] of Object.entries(calibration)) {
+    if (c[key] !== expected) return fail(`calibration.${key}`, String(expected), c[key])
   }
   return { value: threshold, falsePositiveRate: rate, calibration }
 }
 
-const CALIBRATION_FIELDS: Record<keyof ThresholdCalibration, true> = {
-  method: true,
-  rows: true,
-  rank: true,
-  bound: true,
-  guaranteed: true,
-  rowsNeeded: true,
+const PROMISE_FIELDS = ['method', 'rows', 'bound', 'guaranteed', 'rowsNeeded']
+const CALIBRATION_FIELDS: Readonly<Record<ThresholdCalibration['method'], readonly string[]>> = {
+  'split-conformal': [...PROMISE_FIELDS, 'rank'],
+  'held-out-inputs': [...PROMISE_FIELDS, 'inputs', 'oddRows', 'flaggedRows', 'worstInputRate'],
 }
 
-function describeCalibration(rows: number, rank: number, rate: number): ThresholdCalibration {
+function describeCalibration(rows: number, rank: number, rate: number): SplitConformalCalibration {
   const bound = rank / (rows + 1)
   return {
     method: 'split-conformal',

@@ -10,7 +10,8 @@
 import { type Rng, shuffleInPlace } from '@oddflow/core'
 
 export interface CalibrationSplit {
-  readonly method: 'captures' | 'rows'
+  /** `held-out`: all rows are fitted on, and were held out in turn to calibrate with. */
+  readonly method: 'captures' | 'rows' | 'held-out'
   /** Row numbers, ascending. */
   readonly fit: Uint32Array
   /** Row numbers, ascending. */

@@ -44,6 +44,7 @@ export { stopOnSignals, stoppedExitCode } from './signals.js'
 export { createLineWriter, type LineWriter, OutputClosed } from './stdout.js'
 export {
   FIT_STREAM,
+  originOf,
   splitTrainingSet,
   type TrainedModel,
   type TrainingSet,

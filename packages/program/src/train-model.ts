@@ -3,10 +3,12 @@
  * that a scorer needs into one record. The path that `oddflow train`, its demo and an agent that trains on its gateway share.
  */
 import {
+  categoryColumn,
   createRng,
   DataError,
   type FeatureContract,
   type Matrix,
+  minimumScale,
   type OnePacketRule,
   takeRows,
 } from '@oddflow/core'
@@ -14,12 +16,17 @@ import {
   calibrateThreshold,
   checkParameters,
   createScoreWorkspace,
+  DETECTORS,
+  type DetectorModel,
   type DetectorOptions,
   type FitProgress,
-  fitDetector,
+  fitHoldingOut,
+  type HeldOutScores,
   type ParameterSelection,
+  type RowOrigin,
   type SavedModel,
   scoreSamples,
+  thresholdOfHeldOut,
 } from '@oddflow/detectors'
 import { type CalibrationSplit, splitCalibration } from './calibration-split.js'
 import { hashRows } from './hash-rows.js'
@@ -48,6 +55,8 @@ export interface TrainOptions {
 export interface TrainedModel {
   readonly saved: SavedModel
   readonly split: CalibrationSplit
+  /** Of a detector that holds rows out: what they scored, and which are odd. */
+  readonly heldOut: HeldOutScores | null
 }
 
 /** Fewer rows than this leave nothing to calibrate with. */
@@ -66,12 +75,16 @@ export interface SplitTrainingSet {
  * UsageError where the share leaves one side with too few. */
 export function splitTrainingSet(
   { rows, inputOfRow }: TrainingSet,
-  { seed, calibrationShare }: TrainOptions,
+  { seed, calibrationShare, detector }: TrainOptions,
 ): SplitTrainingSet {
   if (rows.rows < LEAST_ROWS) {
     throw new DataError(
       `only ${rows.rows === 1 ? '1 flow or row' : `${rows.rows} flows or rows`} to learn from, at least ${LEAST_ROWS} are needed (a hundred and more make a useful model): train on a longer capture or on more of them`,
     )
+  }
+  if (DETECTORS[checkParameters(detector).detector].holdsRowsOut) {
+    const all = Uint32Array.from({ length: rows.rows }, (_, i) => i)
+    return { split: { method: 'held-out', fit: all, calibration: all }, fit: rows, calibration: rows }
   }
   const split = splitCalibration(inputOfRow, calibrationShare, createRng(seed).fork('calibration'))
   const { length: fitted } = split.fit
@@ -89,23 +102,37 @@ export function splitTrainingSet(
   return { split, fit: takeRows(rows, split.fit), calibration: takeRows(rows, split.calibration) }
 }
 
+/** What a fit to rows of a training set is told of them. */
+export function originOf({ contract, inputOfRow }: TrainingSet, rows: Uint32Array): Required<RowOrigin> {
+  return {
+    categoryColumn: categoryColumn(contract),
+    minimumScale: minimumScale(contract),
+    inputs: Uint32Array.from(rows, (row) => inputOfRow[row]!),
+  }
+}
+
 export function trainModel(set: TrainingSet, options: TrainOptions): TrainedModel {
   const parameters = checkParameters(options.detector)
   const { split, fit, calibration } = splitTrainingSet(set, options)
-  const detector = fitDetector(
+  const { model: detector, heldOut } = fitHoldingOut(
     fit,
     parameters,
     createRng(options.seed).fork(FIT_STREAM),
-    options.onProgress === undefined ? {} : { onProgress: options.onProgress },
+    {
+      ...originOf(set, split.fit),
+      ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
+    },
   )
-  const scores = new Float64Array(calibration.rows)
-  scoreSamples(detector, calibration, scores, createScoreWorkspace(detector))
   return {
     split,
+    heldOut,
     saved: {
       detector,
       contract: set.contract,
-      threshold: calibrateThreshold(scores, options.falsePositiveRate),
+      threshold:
+        heldOut === null
+          ? calibrateThreshold(scoresOf(detector, calibration), options.falsePositiveRate)
+          : thresholdOfHeldOut(heldOut, options.falsePositiveRate),
       onePacketRule: set.onePacketRule,
       provenance: {
         oddflowVersion: options.oddflowVersion,
@@ -116,4 +143,8 @@ export function trainModel(set: TrainingSet, options: TrainOptions): TrainedMode
       },
     },
   }
+}
+
+function scoresOf(detector: DetectorModel, rows: Matrix): Float64Array {
+  return scoreSamples(detector, rows, new Float64Array(rows.rows), createScoreWorkspace(detector))
 }

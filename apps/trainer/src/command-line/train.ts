@@ -24,9 +24,8 @@ export function trainCommand(): Command {
     .option('--fpr <rate>', 'false-positive tolerance that sets the threshold', number, 0.01)
     .option(
       '--calibration-share <share>',
-      'share of rows kept from the fit to set the threshold; of five inputs and more, whole ones are kept, up to twice the share',
+      'share of rows kept from the fit to set the threshold; of five inputs and more, whole ones are kept, up to twice the share (default: 0.2; an ensemble holds each input out in turn instead)',
       number,
-      0.2,
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
   withFlowFlags(withCaptureFlags(withFormat(command, ['text', 'json'])), 'split')

@@ -53,7 +53,7 @@ export interface TrainCommandOptions
   readonly recipe: string
   readonly detector?: string
   readonly fpr: number
-  readonly calibrationShare: number
+  readonly calibrationShare?: number
   readonly seed: number
   readonly format: 'text' | 'json'
 }
@@ -117,8 +117,9 @@ export async function train(files: readonly string[], options: TrainCommandOptio
     for (const note of saved.detector.fitReport.notes) warn(note)
     const { calibration, falsePositiveRate } = saved.threshold
     if (!calibration.guaranteed) {
+      const less = calibration.method === 'held-out-inputs' ? '--fpr' : '--fpr or --calibration-share'
       warn(
-        `--fpr ${falsePositiveRate} needs ${calibration.rowsNeeded} calibration rows, there are ${calibration.rows}: expect up to ${(100 * calibration.bound).toFixed(1)} % false alarms; train on more, or raise --fpr or --calibration-share`,
+        `--fpr ${falsePositiveRate} needs ${calibration.rowsNeeded} calibration rows, there are ${calibration.rows}: expect up to ${(100 * calibration.bound).toFixed(1)} % false alarms; train on more, or raise ${less}`,
       )
     }
     const limits = findDetectionLimits(saved)
@@ -162,6 +163,13 @@ function calibrationFact(
   { calibrationShare }: TrainOptions,
 ): ModelFact {
   const { calibrationInputs } = keptInputs(split, set)
+  if (split.method === 'held-out') {
+    const inputs = calibrationInputs === 1 ? 'fourths of one input' : plural(calibrationInputs ?? 0, 'input')
+    return {
+      label: 'calibrated by',
+      value: `all ${plural(set.rows.rows, 'row')}: ${inputs} held out in turn`,
+    }
+  }
   const by =
     calibrationInputs === undefined ? 'rows drawn at random' : plural(calibrationInputs, 'whole input')
   const share = split.calibration.length / set.rows.rows
@@ -170,6 +178,8 @@ function calibrationFact(
     value: `${by}: ${split.calibration.length} of ${plural(set.rows.rows, 'row')}, ${percent(share)} (asked: ${percent(calibrationShare)})`,
   }
 }
+
+const DEFAULT_CALIBRATION_SHARE = 0.2
 
 const FILTER_FLAGS = {
   selectNormalFilter: '--select-normal-filter',
@@ -190,7 +200,7 @@ function searchedOptions(detector: DetectorOptions, options: TrainCommandOptions
 
 /** Command-line options over a recipe; throws UsageError naming the flag that does not fit. */
 export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): TrainOptions {
-  const { fpr, calibrationShare, seed } = options
+  const { fpr, calibrationShare = DEFAULT_CALIBRATION_SHARE, seed } = options
   if (!(fpr >= 1e-9 && fpr < 1)) throw new UsageError(`--fpr ${fpr}: expected a number from 1e-9 to below 1`)
   if (!(calibrationShare > 0 && calibrationShare < 1)) {
     throw new UsageError(`--calibration-share ${calibrationShare}: expected a number between 0 and 1`)
@@ -205,6 +215,11 @@ export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): 
   )
   const detector = { detector: name, ...withoutUndefined(given) } as DetectorOptions
   namingFlags(() => checkParameters(detector))
+  if (options.calibrationShare !== undefined && isDetectorName(name) && DETECTORS[name].holdsRowsOut) {
+    throw new UsageError(
+      `--calibration-share: does not apply to --detector ${name}, which holds its inputs out in turn; leave it out`,
+    )
+  }
   return { detector, falsePositiveRate: fpr, calibrationShare, seed, oddflowVersion: VERSION }
 }
 

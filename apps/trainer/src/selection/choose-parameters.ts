@@ -1,7 +1,14 @@
 /** Training set and labelled inputs → the detector's options, with the parameters that did best among a grid. */
 import { createRng } from '@oddflow/core'
 import type { DetectorOptions, ParameterSelection } from '@oddflow/detectors'
-import { FIT_STREAM, hashRows, splitTrainingSet, type TrainingSet, type TrainOptions } from '@oddflow/program'
+import {
+  FIT_STREAM,
+  hashRows,
+  originOf,
+  splitTrainingSet,
+  type TrainingSet,
+  type TrainOptions,
+} from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
 import { namedError } from '../input/name-inputs.js'
 import { type LabelledFiles, type ReadValidationOptions, readValidation } from './read-validation.js'
@@ -34,9 +41,9 @@ export async function chooseParameters(
   const validation = await readValidation(normal, novel, set.contract, { ...read, rows, rng })
   read.progress.stage('choosing parameters', candidates.length)
   try {
-    const train = splitTrainingSet(set, options).fit
+    const { fit: train, split } = splitTrainingSet(set, options)
     const chosen = await selectInWorkers(
-      { train, validation, candidates, seed, stream: [FIT_STREAM] },
+      { train, origin: originOf(set, split.fit), validation, candidates, seed, stream: [FIT_STREAM] },
       { jobs, onProgress: (done) => read.progress.update(done) },
     )
     const novelRows = validation.isNovel.reduce((count, label) => count + label, 0)

@@ -14,9 +14,9 @@ import {
   type ParameterGrid,
 } from '@oddflow/evaluation'
 import { UsageError } from '@oddflow/program'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { flagOf } from '../flag-name.js'
-import { number, whole } from '../option-values.js'
+import { list, number, whole } from '../option-values.js'
 
 export interface SelectionFlags {
   readonly selectNormal?: readonly string[]
@@ -139,16 +139,5 @@ function candidatesFrom(detector: DetectorOptions, grid: ParameterGrid): Candida
     if (error.field === undefined || flag === undefined) throw new UsageError(error.message)
     const message = error.message.replace(/^\w+/, '').replace(/, which takes .*$/, '; leave it out')
     throw new UsageError(`${flagOf(flag)}${message}`)
-  }
-}
-
-function list(parse: (text: string) => number): (text: string) => number[] {
-  return (text) => {
-    try {
-      return text.split(',').map(parse)
-    } catch (error) {
-      if (!(error instanceof InvalidArgumentError)) throw error
-      throw new InvalidArgumentError(`${error.message.replace(/\.$/, '')} between commas.`)
-    }
   }
 }

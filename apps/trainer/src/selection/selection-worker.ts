@@ -1,5 +1,6 @@
 /** A worker thread of the search: tries the candidates of one group after another and says what came of each. */
 import { createRng, type Matrix } from '@oddflow/core'
+import type { RowOrigin } from '@oddflow/detectors'
 import {
   type Candidate,
   type CandidateResult,
@@ -10,6 +11,8 @@ import { serveJobs } from '@oddflow/program'
 
 export interface SelectionWork {
   readonly train: Matrix
+  /** Of the rows of `train`. */
+  readonly origin: RowOrigin
   readonly validation: ValidationRows
   readonly candidates: readonly Candidate[]
   readonly seed: number
@@ -23,9 +26,9 @@ export interface CandidateNews {
 }
 
 serveJobs<readonly number[], CandidateNews>(
-  ({ train, validation, candidates, seed, stream }: SelectionWork) => {
+  ({ train, origin, validation, candidates, seed, stream }: SelectionWork) => {
     const rng = stream.reduce((from, label) => from.fork(label), createRng(seed))
-    const attempt = createCandidateTrial(train, validation, candidates, rng)
+    const attempt = createCandidateTrial(train, validation, candidates, rng, origin)
     return (group, say) => {
       for (const index of group) say({ index, result: attempt(index) })
     }

@@ -44,7 +44,8 @@ export const gmm: DetectorDefinition = {
     }
   },
 
-  fit(rows: Matrix, parameters: GmmParameters, { rng, report, rowNotes, shared }: FitContext): GmmModel {
+  fit(rows: Matrix, parameters: GmmParameters, context: FitContext): GmmModel {
+    const { rng, report, rowNotes } = context
     const { k, covariance, tolerance, maximumSteps, regularisation } = parameters
     const em = { tolerance, maximumSteps, regularisation }
     const matrices = covariance === 'full' ? k : covariance === 'tied' ? 1 : 0
@@ -55,7 +56,7 @@ export const gmm: DetectorDefinition = {
       )
     }
     report('clusters', 0)
-    const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, shared)
+    const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
     const onStep = (step: number) => report('mixture', step / maximumSteps)
     let fitted: { readonly mixture: MixtureModel | TypedMixture; readonly notes: readonly string[] }
     if (covariance === 'full') {
@@ -84,11 +85,10 @@ export const gmm: DetectorDefinition = {
   },
 
   createScorer({ scaler, mixture, fitReport }: GmmModel): Scorer {
-    const cols = fitReport.dimension
     const terms = new Float64Array(mixture.weights.length)
     const logDensity = logDensityFunction(mixture, terms)
-    return createScaledScorer(scaler, cols, (rows, out) => {
-      for (let i = 0; i < rows.rows; i++) out[i] = logDensity(rows.data, i * cols)
+    return createScaledScorer(scaler, fitReport.dimension, (rows, out) => {
+      for (let i = 0; i < rows.rows; i++) out[i] = logDensity(rows.data, i * rows.cols)
     })
   },
 

@@ -54,7 +54,7 @@ export const ocsvm: DetectorDefinition = {
     const { rng, report, rowNotes, shared } = context
     report('bandwidth', 0)
     const { bandwidthQuantile, quantileCompat, quantileRows, nu, tolerance } = parameters
-    const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, shared)
+    const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
     const notes: string[] = []
     let kernel: SvmKernel = { kind: 'linear' }
     if (bandwidthQuantile !== null && quantileCompat !== null && quantileRows !== null) {

@@ -14,6 +14,7 @@
  * Left out: gradients, which are 0 where a kernel underflows, and Shapley values, which take 2^D scores.
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
+import { createEnsembleExplainer } from '../ensemble/explain-ensemble.js'
 import type { DetectorModel } from '../model.js'
 import { scaleInto } from '../scaler.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
@@ -30,6 +31,8 @@ export interface FeatureShare {
   readonly typical: number | null
   /** What the score gains when it takes the example's value, those before it having done so. */
   readonly gain: number
+  /** Nats of an ensemble's score that the column makes; null for other detectors. */
+  readonly surprise: number | null
 }
 
 export interface NearestMode {
@@ -63,14 +66,18 @@ export interface Explainer {
 export const MAXIMUM_CANDIDATES = 64
 const TILE = 32
 
-/** For one caller at a time; null for a detector that remembers no normal row (an isolation forest). */
+/** For one caller at a time; null for a detector that remembers no normal row (an isolation forest). An ensemble is
+ * explained by its members (ensemble/explain-ensemble.ts). */
 export function createExplainer(model: DetectorModel, features = 5): Explainer | null {
+  if (model.kind === 'ensemble') return createEnsembleExplainer(model, features)
   const examples = normalExamples(model)
   if (examples === null) return null
   const { scaler } = model
-  const { cols } = examples.rows
+  const cols = model.fitReport.dimension
+  const { cols: width } = examples.rows
+  const { categoryColumn = cols } = scaler
   const workspace = createScoreWorkspace(model)
-  const scaled = new Float64Array(cols)
+  const scaled = new Float64Array(width)
   const nearestRow = new Float64Array(cols)
   const typicalRow = new Float64Array(cols)
   const changed = new Float64Array(cols)
@@ -103,18 +110,23 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
       }
       scaleInto(scaler, row, 0, 1, cols, scaled)
       const nearest = nearestExample(examples, scaled)
-      unscaleRow(scaler, examples.rows.data, nearest * cols, cols, nearestRow)
+      // of names there is no example: they stay the row's
+      nearestRow.set(row)
+      unscaleRow(scaler, examples.rows.data, nearest * width, width, nearestRow)
       const { modes } = examples
       const component = modes === null ? null : modes.modeOf[nearest]!
       const mode =
         modes === null || component === null ? null : { component, weight: modes.weights[component]! }
       if (modes !== null && component !== null) {
-        unscaleRow(scaler, examples.rows.data, modes.typical[component]! * cols, cols, typicalRow)
+        typicalRow.set(row)
+        unscaleRow(scaler, examples.rows.data, modes.typical[component]! * width, width, typicalRow)
       }
-      const distance = (column: number): number =>
-        Math.abs(scaled[column]! - examples.rows.data[nearest * cols + column]!)
+      const distance = (column: number): number => {
+        const at = column < categoryColumn ? column : column - 1
+        return Math.abs(scaled[at]! - examples.rows.data[nearest * width + at]!)
+      }
       const candidates = Array.from({ length: cols }, (_, column) => column)
-        .filter((column) => distance(column) > 0)
+        .filter((column) => column !== categoryColumn && distance(column) > 0)
         .sort((a, b) => distance(b) - distance(a) || a - b)
         .slice(0, MAXIMUM_CANDIDATES)
       changed.set(row)
@@ -130,6 +142,7 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
           nearest: nearestRow[column]!,
           typical: mode === null ? null : typicalRow[column]!,
           gain: next - current,
+          surprise: null,
         })
         current = next
       }

@@ -9,6 +9,7 @@
  * | kde | centres: training rows | none |
  * | gmm | component means: rows that nobody sent | components of the mixture |
  * | pca | the mean row | none |
+ * | hbos | the middles of the fullest bins: a row that nobody sent | none |
  * | iforest | none: a forest remembers where it cut, not what it saw | none |
  *
  * An example belongs to the mode that is the most responsible for it, and the *typical* example of a mode is the one
@@ -17,6 +18,7 @@
 import { createMatrix, type Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'
 import { embedRows } from '../embedding.js'
+import { createHistogramViews, modalRow } from '../histograms.js'
 import { componentLogDensities, type Mixture } from '../mixtures.js'
 import type { DetectorModel, EmbeddingModel } from '../model.js'
 import { unscaleRow } from './unscale-row.js'
@@ -40,7 +42,13 @@ export interface ExampleModes {
 export function normalExamples(model: DetectorModel): NormalExamples | null {
   switch (model.kind) {
     case 'iforest':
+    // explained by its members (ensemble/explain-ensemble.ts)
+    case 'ensemble':
       return null
+    case 'hbos': {
+      const data = modalRow(createHistogramViews(model.histograms, 0), 0)
+      return { rows: { rows: 1, cols: data.length, data }, modes: null }
+    }
     case 'pca': {
       const { mean } = model.principalComponents
       return { rows: { rows: 1, cols: mean.length, data: mean }, modes: null }

@@ -5,7 +5,8 @@
 import { exp } from '@oddflow/core'
 import type { QuantileScaler, ScalerModel } from '../model.js'
 
-/** Writes the unscaled `scaled[start … start + cols)` to `out` at 0. */
+/** Writes the unscaled `scaled[start … start + cols)` to `out` at 0; a category column, which scaled rows lack, is left as it
+ * is there. */
 export function unscaleRow(
   scaler: ScalerModel,
   scaled: Float64Array,
@@ -13,7 +14,8 @@ export function unscaleRow(
   cols: number,
   out: Float64Array,
 ): void {
-  for (let j = 0; j < cols; j++) out[j] = unscale(scaler, j, scaled[start + j]!)
+  const { categoryColumn = cols } = scaler
+  for (let j = 0; j < cols; j++) out[j < categoryColumn ? j : j + 1] = unscale(scaler, j, scaled[start + j]!)
 }
 
 function unscale(scaler: ScalerModel, column: number, y: number): number {

@@ -58,10 +58,11 @@ export interface EmbeddedTraining {
 export function fitEmbedded(
   rows: Matrix,
   parameters: ReturnType<typeof checkEmbeddingOptions>,
-  { rng, report, rowNotes, shared }: FitContext,
+  context: FitContext,
 ): EmbeddedTraining {
+  const { rng, report, rowNotes, shared } = context
   report('bandwidth', 0)
-  const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, shared)
+  const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
   const { bandwidth, rowsUsed, note } = chooseBandwidth(
     scaled,
     parameters.bandwidthQuantile,
@@ -128,7 +129,7 @@ export function createEmbedder(
 ): Embedder {
   const { cols } = embedding.landmarks
   const kernel = createEmbeddingKernel(embedding, options)
-  if (scaler.kind === 'none') {
+  if (scaler.kind === 'none' && scaler.categoryColumn === undefined) {
     return {
       dimensions: kernel.dimensions,
       tile: (rows, first, count, out, outStart, nearest) =>
@@ -141,11 +142,11 @@ export function createEmbedder(
   return {
     dimensions: kernel.dimensions,
     tile(rows, first, count, out, outStart, nearest) {
-      scaleInto(scaler, rows.data, first * cols, count, cols, scaled)
+      scaleInto(scaler, rows.data, first * rows.cols, count, rows.cols, scaled)
       kernel.embed(scaled, 0, count, out, outStart, nearest)
     },
     logDensities(rows, first, count, out, outStart, nearest) {
-      scaleInto(scaler, rows.data, first * cols, count, cols, scaled)
+      scaleInto(scaler, rows.data, first * rows.cols, count, rows.cols, scaled)
       kernel.logDensities(scaled, 0, count, out, outStart, nearest)
     },
   }

@@ -62,7 +62,7 @@ export function standalone<Name extends DetectorName, Part, Workspace>(
     fit(rows: Matrix, parameters: ParametersOf<Name>, context: FitContext): DetectorModel {
       const { rng, report, rowNotes, shared } = context
       report('fit', 0)
-      const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, shared)
+      const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
       const { model: part, notes } = a.fit(scaled, parameters, rng, shared)
       report('fit', 1)
       const fitReport: FitReport = {
@@ -82,7 +82,11 @@ export function standalone<Name extends DetectorName, Part, Workspace>(
     checkModel(value: Fields, parameters: ParametersOf<Name>, { scaler, fitReport, dimension }: ModelHead) {
       const part = a.check(value[a.field], parameters, a.field)
       if (a.dimensionOf(part) !== dimension) {
-        failField('fitReport.dimension', `${a.dimensionOf(part)} as ${a.field} has`, dimension)
+        failField(
+          'fitReport.dimension',
+          `columns that leave ${a.dimensionOf(part)} as ${a.field} has`,
+          dimension,
+        )
       }
       return a.wrap({ kind: a.name, parameters, scaler, fitReport }, part)
     },

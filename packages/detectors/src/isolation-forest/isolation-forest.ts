@@ -7,6 +7,9 @@
  * score here −s(x), in (−1, 0): −0.5 is what an average row of structureless data gets. scikit-learn's
  * `score_samples` is the same number but for its estimate of harmonic numbers and its float32 rows.
  *
+ * A column of one number is never cut, so a value that differs there later does not count: the paper's definition. Every
+ * other detector here counts it.
+ *
  * Shapes: all trees side by side in arrays of N nodes, N ≤ t(2ψ − 1), in pre-order; scoring a row visits at
  * most t·(ceil(log2 ψ) + 1) of them. Space: 20 N bytes and 4 t.
  */

@@ -1,7 +1,7 @@
 /**
  * The parts of a saved model are each checked on their own; this is where they must agree with one another.
  */
-import { type FeatureContract, FormatError, type OnePacketRule } from '@oddflow/core'
+import { categoryColumn, type FeatureContract, FormatError, type OnePacketRule } from '@oddflow/core'
 import type { DetectorModel } from '../model.js'
 import { FORMAT } from './layout.js'
 
@@ -22,6 +22,15 @@ export function checkAgreement(
   }
   if (contract.scaler !== scaler.kind) {
     fail('featureContract.scaler', `expected ${scaler.kind} as the detector has, found ${contract.scaler}`)
+  }
+  const names = categoryColumn(contract)
+  // files from before there was such a column took its numbers for numbers
+  if (
+    scaler.categoryColumn !== undefined &&
+    contract.featureSet !== 'rows' &&
+    scaler.categoryColumn !== names
+  ) {
+    fail('categoryColumn', `expected ${names ?? 'none'} as the contract has, found ${scaler.categoryColumn}`)
   }
   if (onePacketRule !== null && contract.featureSet === 'rows') {
     fail('onePacketRule', 'expected null, since bare rows know no packets')

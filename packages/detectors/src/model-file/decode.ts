@@ -26,6 +26,7 @@ import { checkSameFields } from '../same-fields.js'
 import { checkThreshold } from '../threshold.js'
 import { checkAgreement } from './agreement.js'
 import {
+  CATEGORY_COLUMN_KEY,
   CHECKSUM_DIGITS,
   CHECKSUM_OFFSET,
   FORMAT,
@@ -98,13 +99,22 @@ function readParts(source: Safetensors): SavedModel {
   const kind = file.text('kind')
   if (!isDetectorName(name)) checkModel({ kind, parameters })
   const definition = DETECTORS[name as DetectorName]
-  const known = new Set<string>(['checksum', LEARNED_KEY, ...METADATA_KEYS, ...definition.metadataKeys])
+  const known = new Set<string>([
+    'checksum',
+    CATEGORY_COLUMN_KEY,
+    LEARNED_KEY,
+    ...METADATA_KEYS,
+    ...definition.metadataKeys,
+  ])
   for (const key of source.metadata.keys()) if (!known.has(key)) refusePart(key, 'no such metadata is known')
   const contract = checkFeatureContract(file.json('featureContract'))
   const value = {
     kind,
     parameters,
-    scaler: decodeScaler(file, contract.scaler),
+    scaler: {
+      ...decodeScaler(file, contract.scaler),
+      ...(source.metadata.has(CATEGORY_COLUMN_KEY) ? { categoryColumn: file.json(CATEGORY_COLUMN_KEY) } : {}),
+    },
     ...definition.decode(file, parameters as Fields),
     fitReport: file.json('fitReport'),
   }

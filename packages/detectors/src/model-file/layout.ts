@@ -32,6 +32,9 @@ export const METADATA_KEYS = [
   'threshold',
 ] as const
 
+/** Metadata of models whose rows have a column of names: its number. */
+export const CATEGORY_COLUMN_KEY = 'categoryColumn'
+
 /** Metadata of models that learn on, and the beginning of their tensors' names. */
 export const LEARNED_KEY = 'learned'
 

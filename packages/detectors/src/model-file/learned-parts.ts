@@ -24,6 +24,7 @@ import { MAXIMUM_REFERENCE_ROWS } from '../online/poisoning-guard.js'
 import type { RowEntries } from '../online/row-buffer.js'
 import { DETECTORS } from '../registry.js'
 import { checkSameFields } from '../same-fields.js'
+import { scaledWidth } from '../scaler.js'
 import { checkThreshold } from '../threshold.js'
 import { checkStatistics, numbersUpTo, rowsAt } from './learned-statistics.js'
 import {
@@ -163,7 +164,7 @@ export function checkLearned(value: unknown, model: LearningModel): LearnedState
   const options = checkOptions(s.options)
   checkSameFields(s.options, options, 'learned.options')
   const frozen = checkFrozen(s.frozen, model)
-  const D = model.fitReport.dimension
+  const D = scaledWidth(model.scaler, model.fitReport.dimension)
   const reservoirSeen = countAt(s.reservoirSeen, 'learned.reservoirSeen')
   const capacity = reservoirCapacity(options.reservoirRows, options.forgetting)
   const reservoir = checkEntries(s.reservoir, 'learned.reservoir', 'learned.reservoirWeights', D, capacity)

@@ -3,7 +3,7 @@
  * had in it.
  */
 import { DETECTORS } from '../registry.js'
-import type { MetadataKey } from './layout.js'
+import { CATEGORY_COLUMN_KEY, type MetadataKey } from './layout.js'
 import { encodeLearned } from './learned-parts.js'
 import type { SavedModel } from './saved-model.js'
 
@@ -12,8 +12,9 @@ export type MetadataValues = Readonly<Record<Exclude<MetadataKey, 'formatVersion
 
 /** By metadata key, those of the detector's own family last. Every part is checked already. */
 export function metadataValues(saved: SavedModel): MetadataValues {
-  const { kind, parameters, fitReport } = saved.detector
+  const { kind, parameters, fitReport, scaler } = saved.detector
   return {
+    ...(scaler.categoryColumn === undefined ? {} : { [CATEGORY_COLUMN_KEY]: scaler.categoryColumn }),
     featureContract: saved.contract,
     fitReport,
     onePacketRule: saved.onePacketRule,

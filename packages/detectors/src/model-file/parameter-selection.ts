@@ -6,7 +6,7 @@
  */
 import { FormatError } from '@oddflow/core'
 import { detectorOptionsOf } from '../check-parameters.js'
-import type { CheckedParameters, OptionName } from '../parameters.js'
+import type { CheckedParameters, GridOption } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
 import { FORMAT } from './layout.js'
 
@@ -16,7 +16,7 @@ export type GridValue = number | string | boolean
 export interface ParameterSelection {
   readonly criterion: 'validation-auc'
   /** The values of each option that was searched, in the order tried; the last option changed fastest. */
-  readonly grid: Readonly<Partial<Record<OptionName, readonly GridValue[]>>>
+  readonly grid: Readonly<Partial<Record<GridOption, readonly GridValue[]>>>
   /** The product of the grid's lengths. */
   readonly candidates: number
   /** Candidates that could not be fitted, fewer than all. */

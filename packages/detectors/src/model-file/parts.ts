@@ -92,6 +92,15 @@ export class ModelFileReader {
     return data
   }
 
+  /** A × B × C numbers. */
+  uint16Cube(name: string): { readonly shape: readonly number[]; readonly data: Uint16Array } {
+    const { dtype, shape, data } = this.tensor(name)
+    if (dtype !== 'U16') return refusePart(this.prefix + name, `expected dtype U16, found ${dtype}`)
+    if (shape.length !== 3)
+      return refusePart(this.prefix + name, `expected 3 dimensions, found ${shape.length}`)
+    return { shape, data }
+  }
+
   uint32(name: string): Uint32Array {
     const { dtype, shape, data } = this.tensor(name)
     if (dtype !== 'U32') return refusePart(this.prefix + name, `expected dtype U32, found ${dtype}`)

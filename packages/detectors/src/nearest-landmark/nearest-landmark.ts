@@ -99,17 +99,51 @@ function scoreOf(
   squares: Float64Array,
   start: number,
 ): number {
-  const end = start + landmarks.rows
-  let smallest = squares[start]!
-  for (let j = start + 1; j < end; j++) if (squares[j]! < smallest) smallest = squares[j]!
   // 0 − 0 is +0, where −0 would not survive JSON
-  return 0 - (smallest < Number.POSITIVE_INFINITY ? Math.sqrt(smallest) : farDistance(landmarks, x, xStart))
+  return 0 - smallestDistance(landmarks, 0, landmarks.rows, x, xStart, squares, start)
+}
+
+/** The distance of the row at `xStart` to the nearest of landmarks `first` … `end` − 1; `squares` is scratch for as many. */
+export function nearestDistance(
+  landmarks: Matrix,
+  first: number,
+  end: number,
+  x: Float64Array,
+  xStart: number,
+  squares: Float64Array,
+): number {
+  const { cols, data } = landmarks
+  squaredDistances(x, xStart, data, first * cols, end - first, cols, squares, 0)
+  return smallestDistance(landmarks, first, end, x, xStart, squares, 0)
+}
+
+function smallestDistance(
+  landmarks: Matrix,
+  first: number,
+  end: number,
+  x: Float64Array,
+  xStart: number,
+  squares: Float64Array,
+  start: number,
+): number {
+  const squaresEnd = start + end - first
+  let smallest = squares[start]!
+  for (let j = start + 1; j < squaresEnd; j++) if (squares[j]! < smallest) smallest = squares[j]!
+  return smallest < Number.POSITIVE_INFINITY
+    ? Math.sqrt(smallest)
+    : farDistance(landmarks, first, end, x, xStart)
 }
 
 /** The distance to the nearest landmark where all squares overflow. */
-function farDistance({ rows: m, cols, data }: Matrix, x: Float64Array, xStart: number): number {
+function farDistance(
+  { cols, data }: Matrix,
+  first: number,
+  end: number,
+  x: Float64Array,
+  xStart: number,
+): number {
   let smallest = Number.POSITIVE_INFINITY
-  for (let j = 0; j < m; j++) {
+  for (let j = first; j < end; j++) {
     let sum = 0
     for (let t = 0; t < cols; t++) {
       const difference = x[xStart + t]! * FAR_SCALE - data[j * cols + t]! * FAR_SCALE

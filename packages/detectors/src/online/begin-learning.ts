@@ -18,6 +18,7 @@ import {
 import { drawSketch } from '../kjl.js'
 import type { DetectorModel } from '../model.js'
 import type { SavedModel } from '../model-file/saved-model.js'
+import { scaledWidth } from '../scaler.js'
 import { createSupportGuard, type SupportGuard } from '../support-guard.js'
 import { addPoints } from './incremental-em.js'
 import { type FrozenModel, type LearnedState, type LearningModel, NO_COUNTERS } from './learned-state.js'
@@ -68,7 +69,7 @@ export function mixtureOfModel(model: LearningModel): LearningMixture {
 
 /** The space of a model's points: over scaled rows. */
 export function spaceOfModel(model: LearningModel): PointSpace {
-  const width = model.fitReport.dimension
+  const width = scaledWidth(model.scaler, model.fitReport.dimension)
   return 'embedding' in model
     ? createPointSpace(width, model.embedding, model.supportGuard, model.parameters.precision)
     : createPointSpace(width, null, null)

@@ -7,6 +7,7 @@
  */
 import { concatRows, type Matrix, matrixOf } from '@oddflow/core'
 import { gaussianKernel } from '@oddflow/linalg'
+import { scaledWidth } from '../scaler.js'
 import type { SupportGuard } from '../support-guard.js'
 import type { Threshold } from '../threshold.js'
 import {
@@ -114,7 +115,7 @@ export class LearningWork {
             random: state.random,
           }
         : null
-    const width = model.fitReport.dimension
+    const width = scaledWidth(model.scaler, model.fitReport.dimension)
     const buffer = (capacity: number, rows: Matrix) =>
       new RowBuffer(width, capacity, { rows, numbers: new Float64Array(rows.rows) })
     this.reservoir = new RowBuffer(

@@ -63,7 +63,7 @@ export const variantsFor = (detector: DetectorName): readonly DetectorOptions[] 
   VARIANTS.filter(({ precision }) => precision === undefined || takes(detector, 'precision'))
 
 /** Nothing in their fits is random, with so few rows. */
-export const DETERMINISTIC: readonly DetectorName[] = ['ocsvm', 'kde', 'pca']
+export const DETERMINISTIC: readonly DetectorName[] = ['ocsvm', 'kde', 'pca', 'hbos', 'ensemble']
 
 export function modelOrDataError(learn: () => DetectorModel): DetectorModel | null {
   try {

@@ -1,6 +1,7 @@
 /**
  * What every detector must do: named checks that run over each one in the registry, by what they are about.
  */
+import { COLUMNS_CHECKS } from './columns.js'
 import { DEGENERATE_ROWS_CHECKS } from './degenerate-rows.js'
 import { FITTING_CHECKS } from './fitting.js'
 import type { ConformanceChecks } from './fixtures.js'
@@ -14,4 +15,5 @@ export const CONFORMANCE_CHECKS: ConformanceChecks = {
   ...GUARD_CHECKS,
   ...REFUSALS_CHECKS,
   ...DEGENERATE_ROWS_CHECKS,
+  ...COLUMNS_CHECKS,
 }

@@ -17,7 +17,7 @@ import {
 } from '../../src/online/sketch-update.js'
 import { presumedFalseAlarms, recalibrated } from '../../src/online/threshold-update.js'
 import { fitTailTable } from '../../src/tail-probability.js'
-import { calibrateThreshold } from '../../src/threshold.js'
+import { calibrateThreshold, type Threshold } from '../../src/threshold.js'
 import { clusteredRows } from '../rows.js'
 
 const expectEqual = (a: Matrix, b: Matrix, digits = 12) => {
@@ -205,7 +205,7 @@ describe('a threshold that follows', () => {
     [scores.filter((s) => s > value), scores.filter((s) => s <= value)] as const
 
   it('stays where nothing changes, calibration after calibration', () => {
-    let threshold = calibrateThreshold(normal(), 0.02)
+    let threshold: Threshold = calibrateThreshold(normal(), 0.02)
     const first = threshold.value
     for (let i = 0; i < 30; i++)
       threshold = recalibrated(threshold, ...split(normal(), threshold.value), 100)!

@@ -9,13 +9,13 @@ import {
   DEFAULT_OPTIONS,
   DETECTORS,
   type DetectorOptions,
+  type GridOption,
   type GridValue,
-  type OptionName,
 } from '@oddflow/detectors'
 
 /** Of each option that is searched, the values to try. */
 export type ParameterGrid = {
-  readonly [Name in OptionName]?: readonly NonNullable<DetectorOptions[Name]>[]
+  readonly [Name in GridOption]?: readonly NonNullable<DetectorOptions[Name]>[]
 }
 
 export const PAPER_GRID = {
@@ -25,7 +25,7 @@ export const PAPER_GRID = {
 
 export interface Candidate {
   /** The values of the options that are searched, in the grid's order. */
-  readonly choice: Readonly<Partial<Record<OptionName, GridValue>>>
+  readonly choice: Readonly<Partial<Record<GridOption, GridValue>>>
   /** The choice among the options that are given. */
   readonly parameters: CheckedParameters
 }
@@ -35,12 +35,12 @@ const MAXIMUM_CANDIDATES = 10_000
 /** What of a grid applies: options that the detector takes and that are not given. */
 export function applicableGrid(options: DetectorOptions, grid: ParameterGrid = PAPER_GRID): ParameterGrid {
   const { options: takes } = DETECTORS[options.detector ?? DEFAULT_OPTIONS.detector]
-  const isOpen = (name: OptionName): boolean => {
+  const isOpen = (name: GridOption): boolean => {
     // a linear kernel has no bandwidth
     if (name === 'bandwidthQuantile' && options.kernel === 'linear') return false
     return takes.includes(name) && options[name] === undefined
   }
-  return Object.fromEntries(Object.entries(grid).filter(([name]) => isOpen(name as OptionName)))
+  return Object.fromEntries(Object.entries(grid).filter(([name]) => isOpen(name as GridOption)))
 }
 
 /**
@@ -84,9 +84,9 @@ export function orderedGrid(grid: ParameterGrid): ParameterGrid {
   return Object.fromEntries(orderedAxes(grid))
 }
 
-function orderedAxes(grid: ParameterGrid): [OptionName, readonly GridValue[]][] {
+function orderedAxes(grid: ParameterGrid): [GridOption, readonly GridValue[]][] {
   const axes = Object.entries(grid).filter(([, values]) => values !== undefined)
   // candidates that differ in k alone have most work in common
   const rank = ([name]: [string, unknown]): number => (name === 'k' ? 1 : 0)
-  return axes.sort((a, b) => rank(a) - rank(b)) as [OptionName, readonly GridValue[]][]
+  return axes.sort((a, b) => rank(a) - rank(b)) as [GridOption, readonly GridValue[]][]
 }

@@ -23,6 +23,7 @@ import {
   createScoreWorkspace,
   DETECTORS,
   detectorFigures,
+  type RowOrigin,
   scoreSamples,
 } from '@oddflow/detectors'
 import { auc } from '../auc.js'
@@ -94,11 +95,13 @@ export function createCandidateTrial(
   { rows, isNovel }: ValidationRows,
   candidates: readonly Candidate[],
   rng: Rng,
+  origin: RowOrigin = {},
 ): CandidateTrial {
   const learn = createFitter(
     train,
     rng,
     candidates.map(({ parameters }) => parameters),
+    origin,
   )
   const scores = new Float64Array(rows.rows)
   return (index) => {

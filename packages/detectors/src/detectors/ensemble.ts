@@ -1,0 +1,329 @@
+/**
+ * ensemble: members whose surprises add up.
+ *
+ * Columns are standardised, each member views a row, and its view becomes a surprise by what held-out training rows
+ * looked like to it (held-out.ts); the score is minus the sum. Rows that are unlike all others are left out of a second
+ * fit, so that one odd flow hides no other. Services, the category column, are compared with their own
+ * (ensemble/members.ts).
+ */
+import { createMatrix, type Matrix, plural } from '@oddflow/core'
+import { failField, fieldsAt, numbersAt } from '../check-parts.js'
+import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
+import type { MemberName } from '../detector-name.js'
+import {
+  type EnsembleMember,
+  type EnsemblePart,
+  fitStandardisation,
+  type MemberModel,
+  standardise,
+} from '../ensemble/ensemble-part.js'
+import {
+  bodyWeightOf,
+  checkMember,
+  countCategories,
+  createView,
+  decodeMember,
+  encodeMember,
+  fitMember,
+  isDataError,
+  type MemberTraining,
+  memberFacts,
+  memberNumbers,
+  viewRows,
+} from '../ensemble/members.js'
+import {
+  checkSurpriseCurve,
+  dealFolds,
+  fillWithMedian,
+  findOddRows,
+  fitSurpriseCurve,
+  foldRows,
+  rowNumbers,
+  type SurpriseCurve,
+  surpriseOf,
+} from '../held-out.js'
+import { MAXIMUM_BINS } from '../histograms.js'
+import type { EnsembleModel, FitReport } from '../model.js'
+import type { Fields } from '../model-fields.js'
+import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
+import { badOption, type OptionReader } from '../option-reader.js'
+import type { EnsembleParameters } from '../parameters.js'
+import { DETECTORS } from '../registry.js'
+import { fitScaledRows, scaledWidth, scaleInto } from '../scaler.js'
+import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
+
+export const ensemble: DetectorDefinition = {
+  name: 'ensemble',
+  summary: 'the surprises of several detectors, added up',
+  options: ['scaler', 'members', 'm', 'bins'],
+  stages: ['fit'],
+  metadataKeys: ['ensemble'],
+  holdsRowsOut: true,
+
+  checkParameters(given: OptionReader): EnsembleParameters {
+    const members = given.members()
+    const hasLandmarks = members.some((name) => DETECTORS[name].options.includes('m'))
+    const hasHistograms = members.includes('hbos')
+    if (given.has('m') && !hasLandmarks) throw badOption('m', `a member with landmarks`, members.join())
+    if (given.has('bins') && !hasHistograms) throw badOption('bins', 'the member hbos', members.join())
+    return {
+      detector: 'ensemble',
+      scaler: given.scaler(),
+      members,
+      m: hasLandmarks ? given.whole('m', 1, 2000) : null,
+      bins: hasHistograms ? given.whole('bins', 1, MAXIMUM_BINS) : null,
+    }
+  },
+
+  fit(rows: Matrix, parameters: EnsembleParameters, context: FitContext): EnsembleModel {
+    const { categoryColumn, report } = context
+    report('fit', 0)
+    const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
+    const work: EnsembleWork = {
+      scaled,
+      standardised: createMatrix(scaled.rows, scaled.cols),
+      categories: categoryColumn === null ? null : countCategories(rows, categoryColumn),
+      inputs: context.inputs ?? new Uint32Array(rows.rows),
+      parameters,
+      context,
+    }
+    const all = holdOut(work, new Uint8Array(rows.rows), 0)
+    const odd = findOddRows(all.sums)
+    const oddRows = odd.reduce((sum, isOdd) => sum + isOdd, 0)
+    const { sums, curves, standardisation } = oddRows === 0 ? all : holdOut(work, odd, 0.45)
+    const kept = rowNumbers(rows.rows, (i) => odd[i] === 0)
+    const training = { rows: work.standardised, categories: work.categories }
+    const members = parameters.members.map((name, at): EnsembleMember => {
+      const model = fitMember(name, training, kept, parameters, context.rng.fork(`member ${name}`))
+      return { ...model, surprise: curves[at]! }
+    })
+    report('fit', 1)
+    context.reportHeldOut({ scores: sums.map((sum) => 0 - sum), inputs: work.inputs.slice(), odd })
+    const fitReport: FitReport = {
+      trainingRows: rows.rows,
+      dimension: rows.cols,
+      notes: [...context.rowNotes, ...notesOn(members, parameters, kept.length, oddRows)],
+    }
+    return { kind: 'ensemble', parameters, scaler, ensemble: { ...standardisation, members }, fitReport }
+  },
+
+  createScorer: createEnsembleScorer,
+
+  checkModel(value: Fields, parameters: EnsembleParameters, head: ModelHead): EnsembleModel {
+    const { scaler, fitReport, dimension } = head
+    return {
+      kind: 'ensemble',
+      parameters,
+      scaler,
+      ensemble: checkEnsemblePart(value.ensemble, parameters, dimension),
+      fitReport,
+    }
+  },
+
+  encode({ ensemble: { centre, scale, members } }: EnsembleModel): ModelFileParts {
+    const metadata: Record<string, unknown> = {}
+    const tensors: Record<string, ModelFileParts['tensors'][string]> = {
+      'ensemble.centre': vectorTensor(centre),
+      'ensemble.scale': vectorTensor(scale),
+    }
+    for (const { surprise, ...model } of members) {
+      const prefix = `ensemble.${model.name}.`
+      const parts = encodeMember(model as MemberModel, prefix)
+      metadata[model.name] = { meanExcess: surprise.meanExcess, ...parts.metadata }
+      tensors[`${prefix}surprise`] = matrixTensor(surprise.body)
+      Object.assign(tensors, parts.tensors)
+    }
+    return { metadata: { ensemble: metadata }, tensors }
+  },
+
+  decode(file: ModelFileReader, parameters: Fields): Fields {
+    const heads = fieldsAt(file.json('ensemble'), 'ensemble')
+    const names = parameters.members
+    if (!Array.isArray(names)) return failField('parameters.members', 'a list of detectors', names)
+    const members = names.map((name) => {
+      // other names are refused with the parameters
+      if (typeof name !== 'string' || !Object.hasOwn(DETECTORS, name)) return null
+      const path = `ensemble.${name}`
+      const head = fieldsAt(heads[name], path)
+      const inside = file.within(`${path}.`, head)
+      const surprise = { body: inside.matrix('surprise'), meanExcess: head.meanExcess }
+      return { ...decodeMember(name as MemberName, head, inside, path), surprise }
+    })
+    return {
+      ensemble: { centre: file.vector('ensemble.centre'), scale: file.vector('ensemble.scale'), members },
+    }
+  },
+
+  spaceNumbers({ ensemble: { members } }: EnsembleModel): number {
+    return members.reduce(
+      (sum, member) => sum + memberNumbers(member) + member.surprise.body.data.length + 1,
+      0,
+    )
+  },
+
+  facts({ ensemble: { members } }: EnsembleModel): ModelFact[] {
+    return [
+      { label: 'members', value: members.map(({ name }) => name).join(', ') },
+      ...members.flatMap((member) => memberFacts(member)),
+    ]
+  },
+
+  figures({ ensemble: { members } }: EnsembleModel): Readonly<Record<string, number>> {
+    const figures: Record<string, number> = { members: members.length }
+    for (const member of members) if (member.name === 'nearest') figures.landmarks = member.landmarks.rows
+    return figures
+  },
+}
+
+// ---- fit
+
+interface EnsembleWork extends Pick<MemberTraining, 'categories'> {
+  readonly scaled: Matrix
+  /** Written anew by each round. */
+  readonly standardised: Matrix
+  readonly inputs: Uint32Array
+  readonly parameters: EnsembleParameters
+  readonly context: FitContext
+}
+
+interface HeldOutRound {
+  readonly standardisation: Pick<EnsemblePart, 'centre' | 'scale'>
+  /** By member. */
+  readonly curves: readonly SurpriseCurve[]
+  /** Of all rows, odd ones too: their surprises, added up. */
+  readonly sums: Float64Array
+}
+
+/** Every input held out in turn; odd rows are viewed, and nothing is learnt from them. */
+function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOutRound {
+  const { scaled, standardised, categories, parameters, context } = work
+  const n = scaled.rows
+  const kept = rowNumbers(n, (i) => odd[i] === 0)
+  const standardisation = fitStandardisation(scaled, kept, context.minimumScale)
+  standardise(standardisation, scaled.data, scaled.data.length, standardised.data)
+  const training: MemberTraining = { rows: standardised, categories }
+  const folds = dealFolds(work.inputs)
+  const sums = new Float64Array(n)
+  const values = new Float64Array(n)
+  let done = 0
+  const curves = parameters.members.map((name): SurpriseCurve => {
+    values.fill(Number.NaN)
+    let failure: unknown
+    for (let fold = 0; fold < folds.count; fold++) {
+      const rows = foldRows(folds, fold, odd)
+      if (rows !== null) {
+        try {
+          const rng = context.rng.fork(`member ${name} without fold ${fold}`)
+          const member = fitMember(name, training, rows.fit, parameters, rng)
+          viewRows(createView(member, true), training, rows.held, values)
+        } catch (error) {
+          // rows of one input may teach too little where those of all do not
+          if (!isDataError(error)) throw error
+          failure = error
+        }
+      }
+      done++
+      context.report('fit', progress + (0.45 * done) / (folds.count * parameters.members.length))
+    }
+    if (failure !== undefined && values.every(Number.isNaN)) throw failure
+    fillWithMedian(values)
+    const curve = fitSurpriseCurve(odd.includes(1) ? Float64Array.from(kept, (i) => values[i]!) : values)
+    for (let i = 0; i < n; i++) sums[i]! += surpriseOf(curve, values[i]!, bodyWeightOf(name))
+    return curve
+  })
+  return { standardisation, curves, sums }
+}
+
+function notesOn(
+  members: readonly EnsembleMember[],
+  { m }: EnsembleParameters,
+  rows: number,
+  oddRows: number,
+): string[] {
+  const notes: string[] = []
+  const landmarks = members.find(({ name }) => name === 'nearest')
+  if (m !== null && rows < m) notes.push(`m lowered from ${m} to the ${rows} training rows`)
+  else if (m !== null && landmarks?.name === 'nearest' && landmarks.landmarks.rows < m) {
+    notes.push(`m lowered from ${m} to ${landmarks.landmarks.rows}: no more rows differ`)
+  }
+  if (oddRows > 0) {
+    notes.push(
+      `${plural(oddRows, 'training row')} unlike all others: left out of the fit and of the threshold`,
+    )
+  }
+  for (const member of members) {
+    if ('model' in member) {
+      notes.push(...member.model.fitReport.notes.map((note) => `${member.name}: ${note}`))
+    }
+  }
+  return notes
+}
+
+// ---- scoring
+
+const TILE_ROWS = 32
+
+function createEnsembleScorer(
+  { scaler, ensemble, fitReport }: EnsembleModel,
+  { simd }: ScorerOptions,
+): Scorer {
+  const { dimension } = fitReport
+  const { categoryColumn = -1 } = scaler
+  const { members } = ensemble
+  const cols = scaledWidth(scaler, dimension)
+  const data = new Float64Array(TILE_ROWS * cols)
+  const tile: Matrix = { rows: TILE_ROWS, cols, data }
+  const single: Matrix = { rows: 1, cols, data: data.subarray(0, cols) }
+  const categories = new Float64Array(TILE_ROWS)
+  const values = new Float64Array(TILE_ROWS)
+  const sums = new Float64Array(TILE_ROWS)
+  const views = members.map((member) => createView(member, simd))
+  const weights = members.map(({ name }) => bodyWeightOf(name))
+  return {
+    score(rows, out) {
+      for (let i = 0; i < rows.rows; ) {
+        const part = i + TILE_ROWS <= rows.rows ? tile : single
+        scaleInto(scaler, rows.data, i * dimension, part.rows, dimension, data)
+        keepFinite(data, part.data.length, Number.MAX_VALUE)
+        standardise(ensemble, data, part.data.length, data)
+        if (categoryColumn >= 0) {
+          for (let r = 0; r < part.rows; r++) categories[r] = rows.data[(i + r) * dimension + categoryColumn]!
+        }
+        sums.fill(0)
+        for (let k = 0; k < members.length; k++) {
+          views[k]!(part, categories, values)
+          const { surprise } = members[k]!
+          for (let r = 0; r < part.rows; r++) sums[r]! += surpriseOf(surprise, values[r]!, weights[k]!)
+        }
+        for (let r = 0; r < part.rows; r++, i++) out[i] = 0 - sums[r]!
+      }
+    },
+  }
+}
+
+// ---- check
+
+function checkEnsemblePart(value: unknown, parameters: EnsembleParameters, cols: number): EnsemblePart {
+  const part = fieldsAt(value, 'ensemble')
+  const centre = numbersAt(part.centre, 'ensemble.centre')
+  const scale = numbersAt(part.scale, 'ensemble.scale')
+  if (centre.length !== cols) failField('ensemble.centre', `${cols} numbers`, centre.length)
+  if (scale.length !== cols) failField('ensemble.scale', `${cols} numbers`, scale.length)
+  for (const v of scale) if (!(v > 0)) failField('ensemble.scale', 'positive numbers', v)
+  const { members } = part
+  if (!Array.isArray(members) || members.length !== parameters.members.length) {
+    return failField('ensemble.members', parameters.members.join(), members)
+  }
+  return {
+    centre,
+    scale,
+    members: parameters.members.map((name, i): EnsembleMember => {
+      const path = `ensemble.${name}`
+      const member = fieldsAt(members[i], path)
+      return {
+        ...checkMember(member, name, parameters, cols, path),
+        surprise: checkSurpriseCurve(member.surprise, `${path}.surprise`),
+      }
+    }),
+  }
+}

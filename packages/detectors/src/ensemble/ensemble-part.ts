@@ -1,0 +1,115 @@
+/**
+ * What an ensemble is made of: the standardisation of its columns and its members, each a view with a surprise curve.
+ *
+ * Members nearest and hbos compare a row with training rows of its service (or of whatever the category column names)
+ * where there are such: farthest-first landmarks within a service, and histograms of services that have enough rows.
+ * Other detectors are members as they are, over standardised rows, without services.
+ */
+import { DataError, type Matrix } from '@oddflow/core'
+import { selectValue } from '@oddflow/linalg'
+import type { MemberName } from '../detector-name.js'
+import { quantileOf, type SurpriseCurve } from '../held-out.js'
+import type { ColumnHistograms } from '../histograms.js'
+import type { DetectorModel } from '../model.js'
+
+export interface EnsemblePart {
+  /** Length D, of scaled rows: x becomes (x − centre) / scale. */
+  readonly centre: Float64Array
+  /** Length D, positive. */
+  readonly scale: Float64Array
+  /** In the order of the parameters' names. */
+  readonly members: readonly EnsembleMember[]
+}
+
+export type EnsembleMember = MemberModel & { readonly surprise: SurpriseCurve }
+
+export type MemberModel = NearestMember | HbosMember | DetectorMember
+
+/** The distance to the nearest landmark of the row's service; for a service without one to any, and 2 more. */
+export interface NearestMember {
+  readonly name: 'nearest'
+  /** m × D, those of a service together. */
+  readonly landmarks: Matrix
+  /** The service of each landmark, ascending; empty where rows have no services. */
+  readonly categories: Float64Array
+}
+
+/** The view of the service's own histograms, or of those of all rows. */
+export interface HbosMember {
+  readonly name: 'hbos'
+  /** One table, of all rows. */
+  readonly histograms: ColumnHistograms
+  /** null where no service has enough rows. */
+  readonly own: {
+    /** Services with tables of their own, ascending. */
+    readonly categories: Float64Array
+    readonly histograms: ColumnHistograms
+  } | null
+}
+
+/** Minus the score of a model of standardised rows. */
+export interface DetectorMember {
+  readonly name: Exclude<MemberName, 'nearest' | 'hbos'>
+  readonly model: DetectorModel
+}
+
+/** Where a plain column has no spread: this share of the others' median scale. */
+const CONSTANT_COLUMN_SHARE = 0.1
+
+/**
+ * Mean and standard deviation of each column, its numbers clipped to their 1 % and 99 % order statistics, over the rows
+ * of these numbers. Throws DataError for a column whose numbers are too large.
+ */
+export function fitStandardisation(
+  { cols, data }: Matrix,
+  numbers: Uint32Array,
+  minimumScale: number | null,
+): Pick<EnsemblePart, 'centre' | 'scale'> {
+  const n = numbers.length
+  const centre = new Float64Array(cols)
+  const scale = new Float64Array(cols)
+  const column = new Float64Array(n)
+  const tail = Math.floor((n - 1) / 100)
+  for (let j = 0; j < cols; j++) {
+    for (let i = 0; i < n; i++) column[i] = data[numbers[i]! * cols + j]!
+    const low = selectValue(column, 0, n - 1, tail)
+    const high = selectValue(column, tail, n - 1, n - 1 - tail)
+    const clipped = (i: number): number => Math.min(high, Math.max(low, data[numbers[i]! * cols + j]!))
+    let sum = 0
+    for (let i = 0; i < n; i++) sum += clipped(i)
+    const mean = sum / n
+    let squares = 0
+    for (let i = 0; i < n; i++) {
+      const difference = clipped(i) - mean
+      squares += difference * difference
+    }
+    if (!Number.isFinite(mean) || !Number.isFinite(squares)) {
+      throw new DataError(`column ${j}: its numbers are too large to standardise; divide them first`, 'rows')
+    }
+    // rounding leaves a column of one number a deviation
+    centre[j] = low === high ? low : mean
+    scale[j] = low === high ? 0 : Math.sqrt(squares / n)
+  }
+  const positive = scale.filter((s) => s > 0).sort()
+  const otherwise = positive.length === 0 ? 1 : CONSTANT_COLUMN_SHARE * quantileOf(positive, 0.5) || 1
+  for (let j = 0; j < cols; j++) {
+    scale[j] = minimumScale === null ? scale[j]! || otherwise : Math.max(scale[j]!, minimumScale)
+  }
+  return { centre, scale }
+}
+
+/** Writes standardised rows to `out`, which may be `data`; numbers out of range become the largest there are. */
+export function standardise(
+  { centre, scale }: Pick<EnsemblePart, 'centre' | 'scale'>,
+  data: Float64Array,
+  length: number,
+  out: Float64Array,
+): void {
+  const cols = centre.length
+  for (let at = 0; at < length; ) {
+    for (let j = 0; j < cols; j++, at++) {
+      const value = (data[at]! - centre[j]!) / scale[j]!
+      out[at] = Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value))
+    }
+  }
+}

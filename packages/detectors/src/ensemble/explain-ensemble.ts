@@ -1,0 +1,168 @@
+/**
+ * Why a row scores low to an ensemble: each member's surprise, shared out among the columns that make it.
+ *
+ * - nearest: by squared differences to the nearest landmark, among those of the row's service where there are such;
+ * - hbos: by the nats that each column adds to what its fullest bin would;
+ * - another detector: by the gains of its own explanation; nothing where it has none.
+ *
+ * Columns come by the sum of their shares, largest first, and take the value of a normal example in turn, as in
+ * explain-score.ts. Surprises are capped, so replacing columns alone would tell nothing of a row that is out in many.
+ * The normal example is the first member's that has one: the nearest landmark, the middles of the fullest bins, or the
+ * example of another detector.
+ */
+import { ArgumentError, type Matrix } from '@oddflow/core'
+import { squaredDistances } from '@oddflow/linalg'
+import { createExplainer, type Explainer, type FeatureShare } from '../explain/explain-score.js'
+import { unscaleRow } from '../explain/unscale-row.js'
+import { surpriseOf } from '../held-out.js'
+import { createHistogramViews, histogramShares, modalRow } from '../histograms.js'
+import type { EnsembleModel } from '../model.js'
+import { scaledWidth, scaleInto } from '../scaler.js'
+import { createScoreWorkspace, scoreSamples } from '../score.js'
+import { type EnsembleMember, type HbosMember, type NearestMember, standardise } from './ensemble-part.js'
+import { bodyWeightOf, createView, indexOf, LEAST_BIN_WIDTH, runsOf } from './members.js'
+
+interface MemberExplainer {
+  /** Writes shares of the member's surprise, 0 or more, up to a common factor; `value` is its view of the row. */
+  share(row: Matrix, category: number, value: number, out: Float64Array): void
+  /** A normal row like this one, standardised; null for a detector that remembers none. */
+  readonly example: ((row: Matrix, category: number, value: number) => Float64Array) | null
+}
+
+/** null where no member remembers a normal row. */
+export function createEnsembleExplainer(model: EnsembleModel, features: number): Explainer | null {
+  const { scaler, ensemble, fitReport } = model
+  const { dimension } = fitReport
+  const { categoryColumn = dimension } = scaler
+  const width = scaledWidth(scaler, dimension)
+  const { members, centre, scale } = ensemble
+  const explainers = members.map((member) => createMemberExplainer(member, width))
+  const exampleBy = explainers.findIndex(({ example }) => example !== null)
+  if (exampleBy < 0) return null
+  const single: Matrix = { rows: 1, cols: width, data: new Float64Array(width) }
+  const changed: Matrix = { rows: 1, cols: dimension, data: new Float64Array(dimension) }
+  const names = new Float64Array(1)
+  const values = members.map(() => new Float64Array(1))
+  const shares = new Float64Array(width)
+  const sums = new Float64Array(width)
+  const out = new Float64Array(1)
+  const views = members.map((member) => createView(member, true))
+  const workspace = createScoreWorkspace(model)
+
+  return {
+    explain(row, score, threshold) {
+      if (row.length !== dimension || !row.every(Number.isFinite)) {
+        throw new ArgumentError(`row: expected ${dimension} finite numbers`, 'row')
+      }
+      scaleInto(scaler, row, 0, 1, dimension, single.data)
+      standardise(ensemble, single.data, width, single.data)
+      names[0] = categoryColumn < dimension ? row[categoryColumn]! : 0
+      sums.fill(0)
+      members.forEach((member, k) => {
+        views[k]!(single, names, values[k]!)
+        const value = values[k]![0]!
+        explainers[k]!.share(single, names[0]!, value, shares)
+        // in parts of the largest, so that their sum stays in the range of numbers
+        const largest = shares.reduce((most, share) => Math.max(most, share), 0)
+        if (!(largest > 0)) return
+        const total = shares.reduce((sum, share) => sum + share / largest, 0)
+        const surprise = surpriseOf(member.surprise, value, bodyWeightOf(member.name))
+        for (let j = 0; j < width; j++) sums[j]! += (surprise * (shares[j]! / largest)) / total
+      })
+      const example = explainers[exampleBy]!.example!(single, names[0]!, values[exampleBy]![0]!)
+      const nearestRow = row.slice()
+      const scaledExample = example.map((x, j) => x * scale[j]! + centre[j]!)
+      unscaleRow(scaler, scaledExample, 0, width, nearestRow)
+      const candidates = Array.from(sums.keys())
+        .filter((j) => sums[j]! > 0 && example[j] !== single.data[j])
+        .sort((a, b) => sums[b]! - sums[a]! || a - b)
+        .slice(0, features)
+      changed.data.set(row)
+      let current = score
+      const found: FeatureShare[] = []
+      for (const j of candidates) {
+        if (current > threshold) break
+        const column = j < categoryColumn ? j : j + 1
+        changed.data[column] = nearestRow[column]!
+        scoreSamples(model, changed, out, workspace)
+        found.push({
+          column,
+          value: row[column]!,
+          nearest: nearestRow[column]!,
+          typical: null,
+          gain: out[0]! - current,
+          surprise: sums[j]!,
+        })
+        current = out[0]!
+      }
+      return { mode: null, features: found, nearestRow, typicalRow: null, explainedScore: current }
+    },
+  }
+}
+
+function createMemberExplainer(member: EnsembleMember, width: number): MemberExplainer {
+  switch (member.name) {
+    case 'nearest': {
+      const { cols, data } = member.landmarks
+      return {
+        share(row, category, _, out) {
+          const at = nearestLandmark(member, row, category) * cols
+          for (let j = 0; j < cols; j++) {
+            const difference = row.data[j]! - data[at + j]!
+            out[j] = Math.min(difference * difference, Number.MAX_VALUE)
+          }
+        },
+        example(row, category) {
+          const at = nearestLandmark(member, row, category) * cols
+          return data.slice(at, at + cols)
+        },
+      }
+    }
+    case 'hbos':
+      return createHbosExplainer(member)
+    default: {
+      const explainer = createExplainer(member.model, width)
+      if (explainer === null) return { share: (_row, _category, _value, out) => out.fill(0), example: null }
+      const explain = (row: Matrix, value: number) =>
+        explainer.explain(row.data.slice(), 0 - value, Number.MAX_VALUE)
+      return {
+        share(row, _, value, out) {
+          out.fill(0)
+          for (const { column, gain } of explain(row, value).features) out[column] = Math.max(0, gain)
+        },
+        example: (row, _, value) => explain(row, value).nearestRow,
+      }
+    }
+  }
+}
+
+function createHbosExplainer({ histograms, own }: HbosMember): MemberExplainer {
+  const all = createHistogramViews(histograms, LEAST_BIN_WIDTH)
+  const services = own === null ? null : createHistogramViews(own.histograms, LEAST_BIN_WIDTH)
+  const tableOf = (category: number): number => (own === null ? -1 : indexOf(own.categories, category))
+  return {
+    share(row, category, _, out) {
+      const table = tableOf(category)
+      if (services !== null && table >= 0) histogramShares(services, table, row.data, 0, out)
+      else histogramShares(all, 0, row.data, 0, out)
+    },
+    example(_, category) {
+      const table = tableOf(category)
+      return services !== null && table >= 0 ? modalRow(services, table) : modalRow(all, 0)
+    },
+  }
+}
+
+/** The first of the landmarks nearest to a row, among those of its service if there are such. */
+function nearestLandmark({ landmarks, categories }: NearestMember, row: Matrix, category: number): number {
+  const { rows: m, cols, data } = landmarks
+  const { names, starts } = runsOf(categories)
+  const run = indexOf(names, category)
+  const first = run < 0 ? 0 : starts[run]!
+  const end = run < 0 ? m : starts[run + 1]!
+  const squares = new Float64Array(end - first)
+  squaredDistances(row.data, 0, data, first * cols, end - first, cols, squares, 0)
+  let nearest = 0
+  for (let j = 1; j < squares.length; j++) if (squares[j]! < squares[nearest]!) nearest = j
+  return first + nearest
+}

@@ -1,0 +1,437 @@
+/**
+ * Members of an ensemble: how each is fitted, viewed with, checked, and put into a model file.
+ */
+import {
+  ArgumentError,
+  createMatrix,
+  DataError,
+  FormatError,
+  type Matrix,
+  type Rng,
+  takeRows,
+} from '@oddflow/core'
+import { checkModel } from '../check-model.js'
+import { checkParameters } from '../check-parameters.js'
+import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../check-parts.js'
+import type { ModelFact } from '../detector-definition.js'
+import type { MemberName } from '../detector-name.js'
+import { fitDetector } from '../fit.js'
+import {
+  checkHistograms,
+  createHistogramViews,
+  decodeHistograms,
+  encodeHistograms,
+  fitHistograms,
+  histogramNumbers,
+  histogramView,
+} from '../histograms.js'
+import { farthestFirstRows } from '../landmarks.js'
+import type { Fields } from '../model-fields.js'
+import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
+import { nearestDistance } from '../nearest-landmark/nearest-landmark.js'
+import type { EnsembleParameters } from '../parameters.js'
+import { DETECTORS } from '../registry.js'
+import { createScoreWorkspace, scoreSamples } from '../score.js'
+import type { DetectorMember, HbosMember, MemberModel, NearestMember } from './ensemble-part.js'
+
+/** Added to the distance of a row whose service has no landmark. */
+const FOREIGN_DISTANCE = 2
+/** Bins of a service's own histograms, and rows that it has them from. */
+const OWN_BINS = 8
+const LEAST_OWN_ROWS = 8
+/** The most frequent services alone, so that a model stays small. */
+const MOST_OWN_TABLES = 20
+/** Of a bin, in standard deviations. */
+export const LEAST_BIN_WIDTH = 0.1
+
+/** Of surprises up to the tail: distances say little of ordinary rows, and would drown what histograms see there. */
+const BODY_WEIGHTS: Partial<Record<MemberName, number>> = { nearest: 0.5 }
+
+export const bodyWeightOf = (name: MemberName): number => BODY_WEIGHTS[name] ?? 1
+
+/** Rows to fit members on. */
+export interface MemberTraining {
+  /** All rows, standardised, n × D. */
+  readonly rows: Matrix
+  readonly categories: RowCategories | null
+}
+
+/** The categories of rows, numbered by their frequency. */
+export interface RowCategories {
+  /** The number of each row's category, length n. */
+  readonly of: Uint32Array
+  /** The category of each number, the most frequent first. */
+  readonly names: Float64Array
+}
+
+export function countCategories({ rows: n, cols, data }: Matrix, column: number): RowCategories {
+  const counts = new Map<number, number>()
+  for (let i = 0; i < n; i++) {
+    const name = data[i * cols + column]! + 0
+    counts.set(name, (counts.get(name) ?? 0) + 1)
+  }
+  const names = Float64Array.from([...counts].sort(([a, x], [b, y]) => y - x || a - b).map(([name]) => name))
+  const numbers = new Map(Array.from(names, (name, number) => [name, number]))
+  return { names, of: Uint32Array.from({ length: n }, (_, i) => numbers.get(data[i * cols + column]!)!) }
+}
+
+/** Fitted to the rows of these numbers. Draws from `rng` for members with chance in them. */
+export function fitMember(
+  name: MemberName,
+  training: MemberTraining,
+  numbers: Uint32Array,
+  { m, bins }: EnsembleParameters,
+  rng: Rng,
+): MemberModel {
+  if (name === 'nearest') return fitNearest(training, numbers, m!)
+  if (name === 'hbos') return fitHbos(training, numbers, bins!)
+  const takesLandmarks = m !== null && DETECTORS[name].options.includes('m')
+  // lowered, not refused, where a fold has fewer rows
+  const { stated: _, ...parameters } = checkParameters({ detector: name, ...(takesLandmarks ? { m } : {}) })
+  return { name, model: fitDetector(takeRows(training.rows, numbers), parameters, rng) }
+}
+
+function fitNearest({ rows, categories }: MemberTraining, among: Uint32Array, m: number): NearestMember {
+  const groups = categories === null ? {} : { groups: { of: categories.of, count: categories.names.length } }
+  const found = farthestFirstRows(rows, m, { among, ...groups })
+  if (categories === null) {
+    return { name: 'nearest', landmarks: takeRows(rows, found), categories: new Float64Array(0) }
+  }
+  const nameOf = (row: number): number => categories.names[categories.of[row]!]!
+  // a stable sort: within a service they stay in the order found
+  const ordered = [...found].sort((a, b) => nameOf(a) - nameOf(b))
+  return {
+    name: 'nearest',
+    landmarks: takeRows(rows, ordered),
+    categories: Float64Array.from(ordered, nameOf),
+  }
+}
+
+function fitHbos({ rows, categories }: MemberTraining, among: Uint32Array, bins: number): HbosMember {
+  const histograms = fitHistograms(rows, [among], bins, LEAST_BIN_WIDTH)
+  if (categories === null) return { name: 'hbos', histograms, own: null }
+  const { of, names } = categories
+  const sizes = new Uint32Array(names.length)
+  for (const row of among) sizes[of[row]!]!++
+  const chosen = [...sizes.keys()]
+    .filter((category) => sizes[category]! >= LEAST_OWN_ROWS)
+    .sort((a, b) => sizes[b]! - sizes[a]! || a - b)
+    .slice(0, MOST_OWN_TABLES)
+    .sort((a, b) => names[a]! - names[b]!)
+  if (chosen.length === 0) return { name: 'hbos', histograms, own: null }
+  const tables = new Map(chosen.map((category) => [category, new Uint32Array(sizes[category]!)]))
+  const used = new Uint32Array(names.length)
+  for (const row of among) {
+    const table = tables.get(of[row]!)
+    if (table !== undefined) table[used[of[row]!]!++] = row
+  }
+  return {
+    name: 'hbos',
+    histograms,
+    own: {
+      categories: Float64Array.from(chosen, (category) => names[category]!),
+      histograms: fitHistograms(rows, [...tables.values()], OWN_BINS, LEAST_BIN_WIDTH),
+    },
+  }
+}
+
+// ---- views
+
+/**
+ * out[i] = how unusual row i of `rows` is, larger = more; rows are standardised, categories[i] is the service of row i
+ * where there are services. Allocates nothing, and gives a row the same bits in any batch.
+ */
+export type View = (rows: Matrix, categories: Float64Array, out: Float64Array) => void
+
+export function createView(member: MemberModel, simd: boolean): View {
+  if (member.name === 'nearest') return createNearestView(member)
+  if (member.name === 'hbos') return createHbosView(member)
+  const { model } = member
+  const workspace = createScoreWorkspace(model, { simd })
+  return (rows, _, out) => {
+    scoreSamples(model, rows, out, workspace)
+    for (let i = 0; i < rows.rows; i++) out[i] = 0 - out[i]!
+  }
+}
+
+function createNearestView({ landmarks, categories }: NearestMember): View {
+  const { rows: m, cols } = landmarks
+  const squares = new Float64Array(m)
+  const runs = runsOf(categories)
+  return (rows, names, out) => {
+    for (let i = 0; i < rows.rows; i++) {
+      const run = categories.length === 0 ? -1 : indexOf(runs.names, names[i]!)
+      if (run >= 0) {
+        out[i] = nearestDistance(
+          landmarks,
+          runs.starts[run]!,
+          runs.starts[run + 1]!,
+          rows.data,
+          i * cols,
+          squares,
+        )
+        continue
+      }
+      const distance = nearestDistance(landmarks, 0, m, rows.data, i * cols, squares)
+      out[i] = categories.length === 0 ? distance : Math.min(distance + FOREIGN_DISTANCE, Number.MAX_VALUE)
+    }
+  }
+}
+
+function createHbosView({ histograms, own }: HbosMember): View {
+  const all = createHistogramViews(histograms, LEAST_BIN_WIDTH)
+  const services = own === null ? null : createHistogramViews(own.histograms, LEAST_BIN_WIDTH)
+  const { cols } = histograms.low
+  return (rows, names, out) => {
+    for (let i = 0; i < rows.rows; i++) {
+      const table = own === null ? -1 : indexOf(own.categories, names[i]!)
+      out[i] =
+        services === null || table < 0
+          ? histogramView(all, 0, rows.data, i * cols)
+          : histogramView(services, table, rows.data, i * cols)
+    }
+  }
+}
+
+/** Where in ascending `sorted` a number stands; −1 where it does not. */
+export function indexOf(sorted: Float64Array, value: number): number {
+  let low = 0
+  let high = sorted.length - 1
+  while (low <= high) {
+    const middle = (low + high) >> 1
+    const found = sorted[middle]!
+    if (found === value) return middle
+    if (found < value) low = middle + 1
+    else high = middle - 1
+  }
+  return -1
+}
+
+/** The different numbers of ascending ones, and where each begins; the end last. */
+export function runsOf(sorted: Float64Array): { readonly names: Float64Array; readonly starts: Uint32Array } {
+  const starts: number[] = []
+  for (let i = 0; i < sorted.length; i++) if (i === 0 || sorted[i] !== sorted[i - 1]) starts.push(i)
+  return {
+    names: Float64Array.from(starts, (start) => sorted[start]!),
+    starts: Uint32Array.from([...starts, sorted.length]),
+  }
+}
+
+const TILE_ROWS = 32
+
+/** Views rows of any numbers: out[numbers[i]]. */
+export function viewRows(
+  view: View,
+  { rows, categories }: MemberTraining,
+  numbers: Uint32Array,
+  out: Float64Array,
+): void {
+  const { cols } = rows
+  const tile = createMatrix(TILE_ROWS, cols)
+  const names = new Float64Array(TILE_ROWS)
+  const values = new Float64Array(TILE_ROWS)
+  for (let first = 0; first < numbers.length; first += TILE_ROWS) {
+    const count = Math.min(TILE_ROWS, numbers.length - first)
+    for (let r = 0; r < count; r++) {
+      const row = numbers[first + r]!
+      for (let j = 0; j < cols; j++) tile.data[r * cols + j] = rows.data[row * cols + j]!
+      if (categories !== null) names[r] = categories.names[categories.of[row]!]!
+    }
+    view(
+      count === TILE_ROWS ? tile : { rows: count, cols, data: tile.data.subarray(0, count * cols) },
+      names,
+      values,
+    )
+    for (let r = 0; r < count; r++) out[numbers[first + r]!] = values[r]!
+  }
+}
+
+// ---- model file, check, figures
+
+/** Metadata of one member beside its surprise curve, and its tensors by names after `prefix`. */
+export function encodeMember(member: MemberModel, prefix: string): ModelFileParts {
+  switch (member.name) {
+    case 'nearest':
+      return {
+        metadata: {},
+        tensors: {
+          [`${prefix}categories`]: vectorTensor(member.categories),
+          [`${prefix}landmarks`]: matrixTensor(member.landmarks),
+        },
+      }
+    case 'hbos':
+      return {
+        metadata: {},
+        tensors: {
+          ...encodeHistograms(member.histograms, `${prefix}histograms.`),
+          ...(member.own === null
+            ? {}
+            : {
+                [`${prefix}own.categories`]: vectorTensor(member.own.categories),
+                ...encodeHistograms(member.own.histograms, `${prefix}own.histograms.`),
+              }),
+        },
+      }
+    default: {
+      const { parameters, fitReport, kind } = member.model
+      const inside = DETECTORS[kind].encode(member.model)
+      const tensors = Object.entries(inside.tensors).map(([name, tensor]) => [
+        `${prefix}model.${name}`,
+        tensor,
+      ])
+      return {
+        metadata: { model: { parameters, fitReport, ...inside.metadata } },
+        tensors: Object.fromEntries(tensors) as ModelFileParts['tensors'],
+      }
+    }
+  }
+}
+
+/** Unchecked, of the member's metadata and its tensors; `file` reads names after the member's prefix. */
+export function decodeMember(
+  name: MemberName,
+  metadata: Fields,
+  file: ModelFileReader,
+  path: string,
+): Fields {
+  switch (name) {
+    case 'nearest':
+      return { name, categories: file.vector('categories'), landmarks: file.matrix('landmarks') }
+    case 'hbos':
+      return {
+        name,
+        histograms: decodeHistograms(file, 'histograms.'),
+        own: file.has('own.categories')
+          ? {
+              categories: file.vector('own.categories'),
+              histograms: decodeHistograms(file, 'own.histograms.'),
+            }
+          : null,
+      }
+    default: {
+      const head = fieldsAt(metadata.model, `${path}.model`)
+      const parameters = fieldsAt(head.parameters, `${path}.model.parameters`)
+      const scaler = { kind: 'none' }
+      const inside = within(`${path}.model`, () =>
+        DETECTORS[name].decode(file.within('model.', head), parameters),
+      )
+      return { name, model: { kind: name, parameters, scaler, ...inside, fitReport: head.fitReport } }
+    }
+  }
+}
+
+/** Throws ArgumentError or FormatError with the path of what is wrong. */
+export function checkMember(
+  value: Fields,
+  name: MemberName,
+  { m, bins }: EnsembleParameters,
+  cols: number,
+  path: string,
+): MemberModel {
+  if (value.name !== name) failField(`${path}.name`, name, value.name)
+  switch (name) {
+    case 'nearest': {
+      const landmarks = matrixAt(value.landmarks, `${path}.landmarks`)
+      sizeUpTo(landmarks.rows, m!, `${path}.landmarks.rows`)
+      if (landmarks.cols !== cols) failField(`${path}.landmarks`, `${cols} columns`, landmarks.cols)
+      const categories = numbersAt(value.categories, `${path}.categories`)
+      if (categories.length !== 0 && categories.length !== landmarks.rows) {
+        failField(`${path}.categories`, `none, or ${landmarks.rows}, one per landmark`, categories.length)
+      }
+      checkAscending(categories, `${path}.categories`, false)
+      return { name, landmarks, categories }
+    }
+    case 'hbos': {
+      const histograms = checkHistograms(value.histograms, bins!, `${path}.histograms`)
+      checkTables(histograms, 1, cols, `${path}.histograms`)
+      if (value.own === null) return { name, histograms, own: null }
+      const own = fieldsAt(value.own, `${path}.own`)
+      const categories = numbersAt(own.categories, `${path}.own.categories`)
+      sizeUpTo(categories.length, MOST_OWN_TABLES, `${path}.own.categories`)
+      checkAscending(categories, `${path}.own.categories`, true)
+      const tables = checkHistograms(own.histograms, OWN_BINS, `${path}.own.histograms`)
+      checkTables(tables, categories.length, cols, `${path}.own.histograms`)
+      return { name, histograms, own: { categories, histograms: tables } }
+    }
+    default:
+      return { name, model: checkDetectorMember(value.model, name, cols, `${path}.model`) }
+  }
+}
+
+function checkDetectorMember(
+  value: unknown,
+  name: DetectorMember['name'],
+  cols: number,
+  path: string,
+): DetectorMember['model'] {
+  const model = within(path, () => checkModel(fieldsAt(value, path)))
+  if (model.kind !== name) failField(`${path}.kind`, name, model.kind)
+  if (model.scaler.kind !== 'none') failField(`${path}.scaler`, 'none', model.scaler.kind)
+  if (model.fitReport.dimension !== cols || model.scaler.categoryColumn !== undefined) {
+    failField(`${path}.fitReport.dimension`, `${cols} columns`, model.fitReport.dimension)
+  }
+  return model
+}
+
+/** Errors name fields of the whole model. */
+function within<T>(path: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof ArgumentError || error instanceof FormatError)) throw error
+    const said = error.field ?? 'parameters'
+    const field = said.startsWith(path) ? said : `${path}.${said}`
+    throw new ArgumentError(`${path}: ${error.message.replace(/^model(-file)?: /, '')}`, field)
+  }
+}
+
+function checkTables({ low }: HbosMember['histograms'], tables: number, cols: number, path: string): void {
+  if (low.rows !== tables || low.cols !== cols) {
+    failField(path, `${tables} tables of ${cols} columns`, `${low.rows} of ${low.cols}`)
+  }
+}
+
+function checkAscending(values: Float64Array, path: string, strictly: boolean): void {
+  for (let i = 1; i < values.length; i++) {
+    const rises = strictly ? values[i]! > values[i - 1]! : values[i]! >= values[i - 1]!
+    if (!rises) failField(path, 'ascending numbers', values[i])
+  }
+}
+
+export function memberNumbers(member: MemberModel): number {
+  switch (member.name) {
+    case 'nearest':
+      return member.landmarks.data.length + member.categories.length
+    case 'hbos':
+      return (
+        histogramNumbers(member.histograms) +
+        (member.own === null ? 0 : histogramNumbers(member.own.histograms) + member.own.categories.length)
+      )
+    default:
+      return DETECTORS[member.model.kind].spaceNumbers(member.model)
+  }
+}
+
+export function memberFacts(member: MemberModel): ModelFact[] {
+  switch (member.name) {
+    case 'nearest': {
+      const services = runsOf(member.categories).names.length
+      const of = services === 0 ? '' : ` of ${services} services`
+      return [{ label: 'nearest', value: `${member.landmarks.rows} landmarks${of}` }]
+    }
+    case 'hbos': {
+      const own = member.own?.categories.length ?? 0
+      const services = own === 0 ? '' : `; ${own} services have histograms of ${OWN_BINS} bins of their own`
+      return [{ label: 'hbos', value: `${member.histograms.bins} bins a column${services}` }]
+    }
+    default:
+      return DETECTORS[member.model.kind]
+        .facts(member.model)
+        .map(({ label, value }) => ({ label: `${member.name}: ${label}`, value }))
+  }
+}
+
+/** Whether a fit failed for what the rows are. */
+export function isDataError(error: unknown): error is DataError {
+  return error instanceof DataError
+}

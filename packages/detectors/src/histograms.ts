@@ -1,0 +1,221 @@
+/**
+ * Column histograms, the density of HBOS (Goldstein and Dengel, "Histogram-based outlier score", KI 2012): columns are
+ * taken as independent, and a row is as unusual as its bins are empty.
+ *
+ * A column has `bins` bins of equal width between its 1 % and 99 % order statistics, no narrower than a least width,
+ * and an open bin on each side: a few extreme rows neither widen the bins nor make their like usual. The *view* of a
+ * row is Σ over columns of −log((count + 1/2) / n) of its bins; more is more unusual.
+ *
+ * Tables are kept as whole numbers of 1/2048 nat, two bytes a bin, less −log((n + 1/2) / n), the least there is: sums
+ * of them are exact in any order.
+ *
+ * Shapes: T tables of D columns; one is of all rows, the tables of an ensemble's services are one set.
+ */
+import { createMatrix, DataError, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
+import { selectValue } from '@oddflow/linalg'
+import { failField, fieldsAt, matrixAt, sizeUpTo } from './check-parts.js'
+import type { Fields } from './model-fields.js'
+import { type ModelFileParts, type ModelFileReader, matrixTensor } from './model-file/parts.js'
+
+export interface ColumnHistograms {
+  /** Between the two open ones. */
+  readonly bins: number
+  /** n of each table, length T. */
+  readonly rows: Uint32Array
+  /** T × D: the 1 % and 99 % order statistics. */
+  readonly low: Matrix
+  readonly high: Matrix
+  /** T × D × (bins + 2) in units of 1/2048 nat. */
+  readonly surprises: Uint16Array
+}
+
+/** Numbers of the rows that a table is made of; null: all. */
+export type TableRows = Uint32Array | null
+
+export const MAXIMUM_BINS = 1000
+const MAXIMUM_TABLES = 1000
+const UNITS_PER_NAT = 2048
+/** What an empty bin counts. */
+const PSEUDO_COUNT = 0.5
+
+/** A table of each of `tables`, none of which is empty. Throws DataError for a column whose range is no number. */
+export function fitHistograms(
+  rows: Matrix,
+  tables: readonly TableRows[],
+  bins: number,
+  leastWidth: number,
+): ColumnHistograms {
+  const { cols } = rows
+  const low = createMatrix(tables.length, cols)
+  const high = createMatrix(tables.length, cols)
+  const sizes = Uint32Array.from(tables, (numbers) => numbers?.length ?? rows.rows)
+  const surprises = new Uint16Array(tables.length * cols * (bins + 2))
+  const column = new Float64Array(sizes.reduce((most, size) => Math.max(most, size)))
+  const counts = new Float64Array(bins + 2)
+  tables.forEach((numbers, t) => {
+    const n = sizes[t]!
+    const tail = Math.floor((n - 1) / 100)
+    const least = log((n + PSEUDO_COUNT) / n)
+    for (let j = 0; j < cols; j++) {
+      for (let i = 0; i < n; i++) column[i] = rows.data[(numbers?.[i] ?? i) * cols + j]!
+      // + 0: −0 and 0 are one number
+      const from = selectValue(column, 0, n - 1, tail) + 0
+      const to = selectValue(column, tail, n - 1, n - 1 - tail) + 0
+      if (!Number.isFinite(to - from)) {
+        throw new DataError(
+          `column ${j}: its numbers are too large to count in bins; divide them first`,
+          'rows',
+        )
+      }
+      low.data[t * cols + j] = from
+      high.data[t * cols + j] = to
+      counts.fill(0)
+      const width = Math.max((to - from) / bins, leastWidth)
+      for (let i = 0; i < n; i++) counts[binOf(column[i]!, from, to, width, bins)]!++
+      const start = (t * cols + j) * (bins + 2)
+      for (let b = 0; b < bins + 2; b++) {
+        const surprise = least - log((counts[b]! + PSEUDO_COUNT) / n)
+        surprises[start + b] = Math.round(surprise * UNITS_PER_NAT)
+      }
+    }
+  })
+  return { bins, rows: sizes, low, high, surprises }
+}
+
+function binOf(x: number, low: number, high: number, width: number, bins: number): number {
+  if (x < low) return 0
+  // a column of one number has bins of no width: what differs is beyond them
+  const bin = width > 0 ? Math.floor((x - low) / width) : x > low ? bins : 0
+  if (x <= high) return 1 + Math.min(bin, bins - 1)
+  return 1 + Math.min(bin, bins)
+}
+
+/** What scoring looks at. */
+export interface HistogramViews {
+  readonly histograms: ColumnHistograms
+  /** T × D. */
+  readonly widths: Float64Array
+  /** D · log(n / (n + 1/2)), length T. */
+  readonly offsets: Float64Array
+}
+
+export function createHistogramViews(histograms: ColumnHistograms, leastWidth: number): HistogramViews {
+  const { low, high, bins, rows } = histograms
+  return {
+    histograms,
+    widths: low.data.map((from, at) => Math.max((high.data[at]! - from) / bins, leastWidth)),
+    offsets: Float64Array.from(rows, (n) => -low.cols * log((n + PSEUDO_COUNT) / n)),
+  }
+}
+
+/** How unusual the row at `start` is to a table. */
+export function histogramView(
+  { histograms, widths, offsets }: HistogramViews,
+  table: number,
+  data: Float64Array,
+  start: number,
+): number {
+  const { low, high, bins, surprises } = histograms
+  const { cols } = low
+  let sum = 0
+  for (let j = 0, at = table * cols; j < cols; j++, at++) {
+    sum +=
+      surprises[at * (bins + 2) + binOf(data[start + j]!, low.data[at]!, high.data[at]!, widths[at]!, bins)]!
+  }
+  return sum / UNITS_PER_NAT + offsets[table]!
+}
+
+/** out[j] = nats by which column j of the row at `start` is more unusual than the table's fullest bin of the column. */
+export function histogramShares(
+  { histograms, widths }: HistogramViews,
+  table: number,
+  data: Float64Array,
+  start: number,
+  out: Float64Array,
+): void {
+  const { low, high, bins, surprises } = histograms
+  const { cols } = low
+  for (let j = 0, at = table * cols; j < cols; j++, at++) {
+    const first = at * (bins + 2)
+    const bin = binOf(data[start + j]!, low.data[at]!, high.data[at]!, widths[at]!, bins)
+    out[j] = (surprises[first + bin]! - surprises[fullestBin(histograms, at)]!) / UNITS_PER_NAT
+  }
+}
+
+/** The row of the middles of each column's fullest bins of a table; of an open bin its edge. */
+export function modalRow({ histograms, widths }: HistogramViews, table: number): Float64Array {
+  const { low, high, bins } = histograms
+  return Float64Array.from({ length: low.cols }, (_, j) => {
+    const at = table * low.cols + j
+    const bin = fullestBin(histograms, at) - at * (bins + 2)
+    if (bin === 0) return low.data[at]!
+    return Math.min(high.data[at]!, low.data[at]! + (bin - 0.5) * widths[at]!)
+  })
+}
+
+/** Of the column `at` of all tables' columns. */
+function fullestBin({ bins, surprises }: ColumnHistograms, at: number): number {
+  const first = at * (bins + 2)
+  let fullest = first
+  for (let b = first; b < first + bins + 2; b++) if (surprises[b]! < surprises[fullest]!) fullest = b
+  return fullest
+}
+
+/** Numbers that a scorer needs; four of the tables' are as long as one. */
+export function histogramNumbers({ low, high, surprises }: ColumnHistograms): number {
+  return low.data.length + high.data.length + surprises.length / 4
+}
+
+export function encodeHistograms(
+  { bins, rows, low, high, surprises }: ColumnHistograms,
+  prefix: string,
+): ModelFileParts['tensors'] {
+  return {
+    [`${prefix}high`]: matrixTensor(high),
+    [`${prefix}low`]: matrixTensor(low),
+    [`${prefix}rows`]: { dtype: 'U32', shape: [rows.length], data: rows },
+    [`${prefix}surprises`]: { dtype: 'U16', shape: [rows.length, low.cols, bins + 2], data: surprises },
+  }
+}
+
+/** Unchecked. */
+export function decodeHistograms(file: ModelFileReader, prefix: string): Fields {
+  const { shape, data } = file.uint16Cube(`${prefix}surprises`)
+  return {
+    bins: shape[2]! - 2,
+    rows: file.uint32(`${prefix}rows`),
+    low: file.matrix(`${prefix}low`),
+    high: file.matrix(`${prefix}high`),
+    surprises: data,
+  }
+}
+
+/** Of `bins` bins. Throws ArgumentError with the path of what is wrong; arrays are not copied. */
+export function checkHistograms(value: unknown, bins: number, path: string): ColumnHistograms {
+  const h = fieldsAt(value, path)
+  if (h.bins !== bins) failField(`${path}.bins`, `${bins}`, h.bins)
+  const { rows, surprises } = h
+  if (!(rows instanceof Uint32Array)) return failField(`${path}.rows`, 'a Uint32Array', rows)
+  if (!(rows.length >= 1 && rows.length <= MAXIMUM_TABLES && rows.every((n) => n >= 1))) {
+    failField(`${path}.rows`, `from 1 to ${MAXIMUM_TABLES} numbers of 1 and more`, rows.length)
+  }
+  const low = matrixAt(h.low, `${path}.low`)
+  const { cols } = low
+  sizeUpTo(cols, MAXIMUM_DIMENSION, `${path}.low.cols`)
+  const high = matrixAt(h.high, `${path}.high`)
+  for (const [name, { rows: height, cols: width }] of Object.entries({ low, high })) {
+    if (height !== rows.length || width !== cols) {
+      failField(`${path}.${name}`, `${rows.length} × ${cols} numbers`, `${height} × ${width}`)
+    }
+  }
+  low.data.forEach((from, at) => {
+    const range = high.data[at]! - from
+    if (!(range >= 0 && range < Number.POSITIVE_INFINITY)) {
+      failField(`${path}.high`, 'numbers no lower than low', high.data[at])
+    }
+  })
+  if (!(surprises instanceof Uint16Array)) return failField(`${path}.surprises`, 'a Uint16Array', surprises)
+  const expected = rows.length * cols * (bins + 2)
+  if (surprises.length !== expected) failField(`${path}.surprises`, `${expected} numbers`, surprises.length)
+  return { bins, rows, low, high, surprises }
+}
