@@ -9,6 +9,7 @@ import { embeddingsCommand } from './command-line/embeddings.js'
 import { bundleCommand, machinesCommand, mergeCommand } from './command-line/machines.js'
 import { peersCommand } from './command-line/peers.js'
 import { reproduceCommand } from './command-line/reproduce.js'
+import { studyCommands } from './command-line/studies.js'
 import { sweepCommand } from './command-line/sweep.js'
 import { tablesCommand } from './command-line/tables.js'
 import { VERSION } from './version.js'
@@ -43,6 +44,7 @@ Exit codes: 0 done, 1 the data would not do or a trial failed, 2 the command lin
     bundleCommand(),
     mergeCommand(),
     tablesCommand(),
+    ...studyCommands(),
   ]) {
     program.addCommand(command)
   }

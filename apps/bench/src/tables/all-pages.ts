@@ -10,6 +10,7 @@ import { readReadings } from '../machines/reading.js'
 import { readPeerReadings } from '../peers/peer-reading.js'
 import { readSpeedReadings } from '../peers/speed/speed-reading.js'
 import { readTrials } from '../run/trials-file.js'
+import { STUDIES } from '../studies/registry.js'
 import { SWEEP_NAMES, type SweepName } from '../sweep/names.js'
 import { sweepTrialKey } from '../sweep/sweep-key.js'
 import { renderEmbeddingsPage } from './embeddings-page.js'
@@ -38,6 +39,10 @@ export function renderPages(folder: string): ReadonlyMap<string, string> {
   const embeddings = readEmbeddings(join(folder, 'embeddings.json'))
   if (embeddings !== null) {
     for (const [file, content] of renderEmbeddingsPage(embeddings)) pages.set(file, content)
+  }
+  for (const study of STUDIES) {
+    const page = study.draw(folder)
+    if (page !== null) pages.set(`${study.name}.md`, page)
   }
   for (const name of SWEEP_NAMES) {
     const path = join(folder, `sweep-${name}.jsonl`)

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
 import { readTrials } from '../../src/run/trials-file.js'
+import { STUDIES } from '../../src/studies/registry.js'
 import { renderPages } from '../../src/tables/all-pages.js'
 import { readPaperFigures, readReferenceAuc } from '../../src/tables/published.js'
 import { renderReport } from '../../src/tables/render.js'
@@ -16,8 +17,10 @@ it('the committed tables are what the committed trials give', () => {
   const report = buildReport([trials], readManifests(OWN_MANIFESTS), readPaperFigures(), readReferenceAuc())
   const pages = renderPages(results)
   // each file of measurements has its page
-  for (const file of readdirSync(results).filter((name) =>
-    /^(machines|peers|peers-speed|sweep-.*)\.jsonl$|^embeddings\.json$/.test(name),
+  for (const file of readdirSync(results).filter(
+    (name) =>
+      /^(machines|peers|peers-speed|sweep-.*)\.jsonl$|^embeddings\.json$/.test(name) ||
+      STUDIES.some((study) => name === `${study.name}.json`),
   )) {
     expect([...pages.keys()]).toContain(file.replace(/\.jsonl?$/, '.md'))
   }

@@ -1,0 +1,214 @@
+/**
+ * Captures → models and verdicts, as `oddflow train` and `oddflow score` make them: the same packages, rows in the same
+ * order, so the same model bytes. A study reads each capture once and judges it by many models.
+ */
+import { compileFilter, createPacketBatch, decodePackets, packetStatusCode } from '@oddflow/capture'
+import { openCapture } from '@oddflow/capture/node'
+import { createMatrix, type FlowContract } from '@oddflow/core'
+import type { DetectorOptions, SavedModel } from '@oddflow/detectors'
+import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
+import {
+  type CollectedFlows,
+  createFlowCollector,
+  createFlowExtractor,
+  extractRecords,
+  learnFeatureContract,
+  learnOnePacketRule,
+} from '@oddflow/flows'
+import { createFlowJudge, type TrainingSet, trainModel } from '@oddflow/program'
+import { note } from '../output/messages.js'
+import { VERSION } from '../version.js'
+
+/** What `oddflow train` is told, as far as a study varies it. */
+export interface Recipe {
+  readonly features: 'flow-summary' | 'iat-size'
+  readonly idleSeconds: number
+  /** null: flows are not cut. */
+  readonly activeSeconds: number | null
+  readonly detector: DetectorOptions
+}
+
+export interface Capture {
+  readonly path: string
+  /** Packets that count; null for all. */
+  readonly filter: string | null
+}
+
+export const wholeCapture = (path: string): Capture => ({ path, filter: null })
+
+const BATCH_FRAMES = 2048
+const FILTERED_OUT = packetStatusCode('filtered-out')
+const FALSE_POSITIVE_RATE = 0.01
+const CALIBRATION_SHARE = 0.2
+const TICK_MICROS = 1_000_000
+
+/** Flows of captures, which never cross from one into the next. */
+export async function collectFlows(captures: readonly Capture[], recipe: Recipe): Promise<CollectedFlows> {
+  const collector = createFlowCollector({
+    sizeMeasure: recipe.features === 'flow-summary' ? 'payload' : 'frame',
+    idleTimeoutMicros: 1e6 * recipe.idleSeconds,
+    endOnClose: recipe.features === 'flow-summary',
+  })
+  for (const capture of captures) {
+    for await (const packets of packetsOf(capture, BATCH_FRAMES)) collector.add(packets)
+    collector.endCapture()
+  }
+  return collector.finish()
+}
+
+async function* packetsOf({ path, filter }: Capture, batchFrames: number) {
+  const keeps = filter === null ? null : compileFilter(filter)
+  const packets = createPacketBatch(batchFrames)
+  const source = openCapture(path, { batchFrames, emptyIsDamage: true })
+  for await (const frames of source) {
+    decodePackets(frames, packets)
+    if (keeps !== null) {
+      for (let i = 0; i < packets.count; i++) if (!keeps(packets, i)) packets.status[i] = FILTERED_OUT
+    }
+    yield packets
+  }
+  const { end } = source
+  if (end !== null && (end.truncated || end.error !== null)) note(`${path}: ${end.detail ?? 'cut short'}`)
+}
+
+export async function trainOn(
+  captures: readonly Capture[],
+  recipe: Recipe,
+  seed: number,
+): Promise<SavedModel> {
+  const set = trainingSet(await collectFlows(captures, recipe), recipe)
+  const { saved } = trainModel(set, {
+    detector: recipe.detector,
+    falsePositiveRate: FALSE_POSITIVE_RATE,
+    calibrationShare: CALIBRATION_SHARE,
+    seed,
+    oddflowVersion: VERSION,
+  })
+  return saved
+}
+
+export function trainingSet(flows: CollectedFlows, recipe: Recipe): TrainingSet {
+  const contract = learnFeatureContract(flows, {
+    featureSet: recipe.features,
+    activeTimeoutMicros: recipe.activeSeconds === null ? null : 1e6 * recipe.activeSeconds,
+    scaler: recipe.detector.scaler ?? 'none',
+  })
+  const { rows: count } = extractRecords(flows, contract, () => {})
+  const rows = createMatrix(count, contract.dimension)
+  const inputOfRow = new Uint32Array(count)
+  let at = 0
+  extractRecords(flows, contract, ({ row, captureIndex }) => {
+    if (row === null) return
+    rows.data.set(row, at * contract.dimension)
+    inputOfRow[at++] = captureIndex
+  })
+  const onePacketRule = contract.minimumPackets === 1 ? null : learnOnePacketRule(flows)
+  return { rows, inputOfRow, contract, onePacketRule }
+}
+
+export interface JudgedFlows {
+  /** Of the flow records that have one; higher is more normal. */
+  readonly scores: readonly number[]
+  /** Flow records that got a verdict. */
+  readonly judged: number
+  readonly flagged: number
+}
+
+/** Verdicts on all flow records, with and without a score. */
+export function judgeFlows(model: SavedModel, flows: CollectedFlows): JudgedFlows {
+  const { contract, row, judge } = createFlowJudge(model)
+  const scores: number[] = []
+  let judged = 0
+  let flagged = 0
+  extractRecords(flows, contract, (record) => {
+    if (record.row !== null) row.set(record.row)
+    const { score, novel, rule } = judge(record)
+    if (rule === 'not-judged') return
+    judged++
+    if (novel) flagged++
+    if (score !== null) scores.push(score)
+  })
+  return { scores, judged, flagged }
+}
+
+export function joinJudged(parts: readonly JudgedFlows[]): JudgedFlows {
+  return {
+    scores: parts.flatMap(({ scores }) => scores),
+    judged: parts.reduce((sum, { judged }) => sum + judged, 0),
+    flagged: parts.reduce((sum, { flagged }) => sum + flagged, 0),
+  }
+}
+
+export interface Findings {
+  readonly normalFlows: number
+  readonly novelFlows: number
+  readonly auc: number
+  /** Share of novel flows found where at most 1 % of the normal ones are flagged. */
+  readonly found: number
+  /** Shares flagged at the model's own threshold. */
+  readonly normalFlagged: number
+  readonly novelFlagged: number
+}
+
+/** Both kinds must be there. */
+export function compare(normal: JudgedFlows, novel: JudgedFlows): Findings {
+  const isNovel = [...normal.scores.map(() => 0), ...novel.scores.map(() => 1)]
+  const scores = [...normal.scores, ...novel.scores]
+  const area = auc(scores, isNovel)
+  const point = tprAtFpr(rocCurve(scores, isNovel), FALSE_POSITIVE_RATE)
+  if (area.value === null) throw new RangeError(`no AUC: ${area.reason}`)
+  if (point.value === null) throw new RangeError(`no rate: ${point.reason}`)
+  return {
+    normalFlows: normal.judged,
+    novelFlows: novel.judged,
+    auc: area.value,
+    found: point.value,
+    normalFlagged: normal.flagged / normal.judged,
+    novelFlagged: novel.flagged / novel.judged,
+  }
+}
+
+/**
+ * Seconds of packet time from a capture's first counted packet to the first flagged verdict, for a watcher that looks
+ * at its flows once a second, on after the last packet; null where nothing is flagged.
+ */
+export async function secondsToFirstFlag(model: SavedModel, capture: Capture): Promise<number | null> {
+  const { contract, row, judge } = createFlowJudge(model)
+  let first: number | null = null
+  let now = 0
+  let flaggedAt: number | null = null
+  const extractor = createFlowExtractor({
+    contract,
+    row,
+    onRecord(record) {
+      if (flaggedAt === null && judge(record).novel) flaggedAt = now
+    },
+  })
+  const lookUntil = (until: number): void => {
+    while (now + TICK_MICROS <= until) {
+      now += TICK_MICROS
+      extractor.expire(now)
+    }
+  }
+  for await (const packets of packetsOf(capture, 1)) {
+    for (let i = 0; i < packets.count; i++) {
+      if (packets.status[i] === FILTERED_OUT) continue
+      const time = packets.timestampMicros[i]!
+      if (first === null) {
+        first = time
+        now = time
+      }
+      lookUntil(time)
+      now = Math.max(now, time)
+    }
+    extractor.add(packets)
+  }
+  lookUntil(now + longestWaitMicros(contract))
+  extractor.finish()
+  return flaggedAt === null || first === null ? null : (flaggedAt - first) / 1e6
+}
+
+/** After so long without a packet no flow is open. */
+function longestWaitMicros({ idleTimeoutMicros }: FlowContract): number {
+  return idleTimeoutMicros + 2 * TICK_MICROS
+}

@@ -1,0 +1,167 @@
+/**
+ * What was tried in choosing the default recipe: each variant on the devices of data/watch, the week of data/week and the
+ * traffic lab. What the product never had was tried in a numpy prototype; its figures are words of the page.
+ */
+import { join } from 'node:path'
+import { z } from 'zod'
+import { names, whole } from '../command-line/option-values.js'
+import { UsageError } from '../errors.js'
+import { fixed } from '../tables/figures.js'
+import { markdownTable } from '../tables/markdown.js'
+import { measureLab } from './attacks.js'
+import { count, defineStudy, mean, percent, share, three } from './study.js'
+import { describeRecipe, VARIANT_NAMES, variantNamed } from './variants.js'
+import { averageOf, measureWatch, orderOfTime, randomOrders, worstDevice } from './watch.js'
+import { measureWeek, summariseWeek } from './week.js'
+
+const averages = z.strictObject({ auc: share, found: share, normalFlagged: share, novelFlagged: share })
+const figures = z.strictObject({
+  seeds: count,
+  variants: z
+    .array(
+      z.strictObject({
+        name: z.string().max(60),
+        command: z.string().max(500),
+        random: averages,
+        worst: share,
+        time: averages,
+        week: z.strictObject({
+          rate: share,
+          aDay: z.number().min(0),
+          attacksMean: share,
+          attacksLeast: share,
+        }),
+        lab: z.strictObject({ normalFlagged: share, novelFlagged: share }),
+      }),
+    )
+    .max(1000),
+})
+export type RecipeFigures = z.infer<typeof figures>
+
+interface RecipeOptions {
+  readonly variants?: readonly string[]
+  readonly seeds: number
+}
+
+async function measureVariant(
+  name: string,
+  data: string,
+  seeds: number,
+): Promise<RecipeFigures['variants'][number]> {
+  const recipe = variantNamed(name)
+  const quietly = (): void => {}
+  const orders = Array.from({ length: seeds }, (_, i) => i + 1)
+  const splits = await measureWatch(join(data, 'watch'), recipe, orders, quietly)
+  const lab = await measureLab(recipe, quietly)
+  return {
+    name,
+    command: describeRecipe(recipe),
+    random: averageOf(randomOrders(splits)),
+    worst: worstDevice(randomOrders(splits)),
+    time: averageOf(orderOfTime(splits)),
+    week: summariseWeek(await measureWeek(data, recipe, quietly)),
+    lab: {
+      normalFlagged: lab.normalFlagged,
+      novelFlagged: mean(lab.attacks.map(({ flagged }) => flagged)),
+    },
+  }
+}
+
+function page({ seeds, variants }: RecipeFigures): string {
+  return `What \`oddflow train\` does without options, and what was tried beside it, on shared data alone: the devices of
+data/watch in ${seeds} random orders and in the order of time ([watch.md](watch.md)), the week of data/week with its attacks
+([week.md](week.md)), and the attacks of the traffic lab ([attacks.md](attacks.md)). One variant alone:
+\`oddflow-bench watch --variant NAME\`.
+
+${markdownTable(
+  [
+    'variant',
+    'AUC',
+    'found at 1 %',
+    'normal',
+    'worst device',
+    'novel',
+    'time: AUC',
+    'found',
+    'normal',
+    'novel',
+  ],
+  variants.map(({ name, random: r, worst, time: t }) => [
+    name,
+    three(r.auc),
+    percent(r.found),
+    percent(r.normalFlagged),
+    percent(worst),
+    percent(r.novelFlagged),
+    three(t.auc),
+    percent(t.found),
+    percent(t.normalFlagged),
+    percent(t.novelFlagged),
+  ]),
+  1,
+)}
+
+${markdownTable(
+  [
+    'variant',
+    'week: flagged',
+    'a day',
+    'attacks, mean',
+    'attacks, least',
+    'lab: normal flagged',
+    'attacks flagged',
+  ],
+  variants.map(({ name, week, lab }) => [
+    name,
+    percent(week.rate),
+    fixed(week.aDay, 1),
+    percent(week.attacksMean),
+    percent(week.attacksLeast),
+    percent(lab.normalFlagged),
+    percent(lab.novelFlagged),
+  ]),
+  1,
+)}
+
+${markdownTable(
+  ['variant', 'command'],
+  variants.map(({ name, command }) => [name, `\`${command}\``]),
+  0,
+)}
+
+## What the figures say
+${PROTOTYPE}`
+}
+
+const PROTOTYPE = ''
+
+export const recipe = defineStudy<RecipeOptions, RecipeFigures>({
+  name: 'default-recipe',
+  title: 'How the default recipe was chosen',
+  description:
+    'the default beside variants of it: detectors, members, sizes, timeouts (data/watch, data/week)',
+  configure: (command) =>
+    command
+      .option('--variants <names>', 'these alone, separated by commas; printed, not kept', names)
+      .option('--seeds <count>', 'random orders', whole(1, 1000), 5),
+  figures,
+  isTrial: ({ variants }) => variants !== undefined,
+  async run({ data, variants = VARIANT_NAMES, seeds }, tell) {
+    const unknown = variants.filter((name) => !VARIANT_NAMES.includes(name))
+    if (unknown.length > 0) {
+      throw new UsageError(
+        `--variants ${unknown.join(',')}: expected names out of ${VARIANT_NAMES.join(', ')}`,
+      )
+    }
+    const measured: RecipeFigures['variants'] = []
+    for (const name of variants) {
+      const figure = await measureVariant(name, data, seeds)
+      measured.push(figure)
+      tell(
+        `${name}: AUC ${three(figure.random.auc)}, found ${percent(figure.random.found)}; time ${three(figure.time.auc)}, ${percent(figure.time.found)}`,
+      )
+    }
+    return { seeds, variants: measured }
+  },
+  page,
+})

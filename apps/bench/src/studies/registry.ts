@@ -1,0 +1,9 @@
+/** All studies, in the order of the results' pages. */
+import { attacks } from './attacks.js'
+import { recipe } from './recipe.js'
+import { rows } from './rows.js'
+import type { Study } from './study.js'
+import { watch } from './watch.js'
+import { week } from './week.js'
+
+export const STUDIES: readonly Study[] = [watch, week, attacks, rows, recipe]

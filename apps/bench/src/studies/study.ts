@@ -1,0 +1,128 @@
+/**
+ * A study: one question about the product, measured by one command, shown on one page of docs/results.
+ *
+ * A study is one file of this folder and one line of registry.ts. `oddflow-bench NAME` runs it and writes NAME.json
+ * (the figures) and NAME.md (the page). The page is made of the figures alone, and `oddflow-bench tables` draws it again.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { jsonLine } from '@oddflow/program'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { inFile } from '../errors.js'
+import { checked } from '../machines/runner-line.js'
+import { describeMachine, describeVersions } from '../run/machine.js'
+import { fixed } from '../tables/figures.js'
+import { plainText } from '../tables/markdown.js'
+
+export interface StudyDefinition<Options, Figures> {
+  /** Of the command, and of its two files. */
+  readonly name: string
+  /** Of the page. */
+  readonly title: string
+  /** For --help. */
+  readonly description: string
+  /** Adds the options that the study takes beside --data and --out. */
+  readonly configure: (command: Command) => Command
+  /** Of NAME.json, which is checked when it is read. */
+  readonly figures: z.ZodType<Figures>
+  /** `tell` is called with what was done last. */
+  readonly run: (options: Options & StudyOptions, tell: (what: string) => void) => Promise<Figures>
+  /** Markdown between title and provenance. */
+  readonly page: (figures: Figures) => string
+  /** The reading is printed in place of being kept: it is not of the default. */
+  readonly isTrial?: (options: Options) => boolean
+}
+
+export interface StudyOptions {
+  /** Folder of the evidence: watch, week, pairs, paper. */
+  readonly data: string
+}
+
+export interface Study extends Pick<StudyDefinition<never, never>, 'name' | 'description' | 'configure'> {
+  /** Runs, and gives the files of NAME.json and NAME.md; or the page alone, to be printed. */
+  measure(
+    options: StudyOptions,
+    command: string,
+    tell: (what: string) => void,
+  ): Promise<{ readonly files: ReadonlyMap<string, string> } | { readonly printed: string }>
+  /** NAME.md of the figures that a folder holds; null where it holds none. Throws an error that begins with the path. */
+  draw(folder: string): string | null
+}
+
+const MAXIMUM_LENGTH = 16 * 2 ** 20
+
+export function defineStudy<Options, Figures>(definition: StudyDefinition<Options, Figures>): Study {
+  const { name, description, configure } = definition
+  const reading = z.strictObject({
+    format: z.literal(1),
+    study: z.literal(name),
+    command: z.string().max(1000),
+    machine: z.string().max(1000),
+    versions: z.string().max(1000),
+    figures: definition.figures,
+  })
+  type Reading = z.infer<typeof reading>
+  const render = ({ figures, command, machine, versions }: Reading): string =>
+    `# ${definition.title}
+
+${definition.page(figures as Figures)}
+
+- Command: \`${command}\`; figures: [${name}.json](${name}.json)
+- Machine: ${plainText(machine)}; ${plainText(versions)}
+`
+  return {
+    name,
+    description,
+    configure,
+    async measure(options, command, tell) {
+      const asked = options as Options & StudyOptions
+      const figures = await definition.run(asked, tell)
+      const { cpu, logicalCpus, architecture } = describeMachine('here', 1)
+      const versions = Object.entries(describeVersions()).map(([program, version]) => `${program} ${version}`)
+      const made = reading.parse({
+        format: 1,
+        study: name,
+        command,
+        machine: `${cpu}, ${logicalCpus} logical CPUs, ${architecture}`,
+        versions: versions.join(', '),
+        figures,
+      })
+      if (definition.isTrial?.(asked) === true) return { printed: render(made) }
+      return {
+        files: new Map([
+          [`${name}.json`, `${jsonLine(made)}\n`],
+          [`${name}.md`, render(made)],
+        ]),
+      }
+    },
+    draw(folder) {
+      const path = join(folder, `${name}.json`)
+      if (!existsSync(path)) return null
+      return render(inFile(path, () => checked(reading, readFileSync(path, 'utf8'), 'study', MAXIMUM_LENGTH)))
+    },
+  }
+}
+
+export const share = z.number().min(0).max(1)
+export const count = z.number().int().min(0)
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
+}
+
+export const three = (value: number): string => fixed(value, 3)
+/** "1.2 %". */
+export const percent = (value: number): string => `${fixed(100 * value, 1)} %`
+
+/** A line of a table of targets: what is asked, what was measured, and whether that is enough. */
+export function targetLine(
+  what: string,
+  value: number,
+  target: { readonly least: number } | { readonly most: number },
+  format: (value: number) => string = three,
+): string[] {
+  const [sign, limit, reached] =
+    'least' in target ? ['≥', target.least, value >= target.least] : ['≤', target.most, value <= target.most]
+  return [what, `${sign} ${format(limit as number)}`, format(value), reached ? 'reached' : 'missed']
+}

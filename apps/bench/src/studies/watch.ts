@@ -1,0 +1,286 @@
+/**
+ * The devices of data/watch, one by one: half of a device's captures train, the others and captures of other families
+ * are judged. In random order (a seed each) every other capture trains; in the order of time the earlier half does.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createRng, parseStrictJson, type Rng, shuffleInPlace } from '@oddflow/core'
+import type { CollectedFlows } from '@oddflow/flows'
+import { InvalidArgumentError, Option } from 'commander'
+import { z } from 'zod'
+import { FileError, inFile } from '../errors.js'
+import { markdownTable } from '../tables/markdown.js'
+import {
+  collectFlows,
+  compare,
+  type Findings,
+  joinJudged,
+  judgeFlows,
+  type Recipe,
+  trainOn,
+  wholeCapture,
+} from './flows.js'
+import { count, defineStudy, mean, percent, share, targetLine, three } from './study.js'
+import { DEFAULT_VARIANT, describeRecipe, VARIANT_NAMES, variantNamed } from './variants.js'
+
+/** Captures of each device of another family that are judged, at most. */
+const NOVEL_CAPTURES = 3
+export const ORDER_OF_TIME = 'time'
+
+const device = z.object({
+  family: z.string(),
+  watched: z.boolean(),
+  /** Of each capture, by its name: when it begins. */
+  starts: z.record(z.string(), z.number()),
+})
+export type Devices = Readonly<Record<string, z.infer<typeof device>>>
+
+const findings = z.strictObject({
+  device: z.string().max(100),
+  /** A seed, or "time". */
+  order: z.string().max(20),
+  normalFlows: count,
+  novelFlows: count,
+  auc: share,
+  found: share,
+  normalFlagged: share,
+  novelFlagged: share,
+})
+const figures = z.strictObject({ recipe: z.string().max(500), splits: z.array(findings).max(10_000) })
+export type WatchFigures = z.infer<typeof figures>
+
+interface WatchOptions {
+  readonly seeds: readonly number[]
+  readonly variant: string
+}
+
+export interface Split {
+  readonly train: readonly string[]
+  readonly normal: readonly string[]
+  /** Captures of devices of other families, with their devices: "Device/capture". */
+  readonly novel: readonly string[]
+}
+
+/** Of one watched device: captures as "Device/capture". `order`: a seed, or ORDER_OF_TIME. */
+export function splitOf(devices: Devices, watched: string, order: number | typeof ORDER_OF_TIME): Split {
+  const rng = createRng(order === ORDER_OF_TIME ? 1 : order).fork(watched)
+  const own = capturesOf(devices, watched)
+  const half = Math.floor(own.length / 2)
+  const shuffled = permuted(own, rng.fork('captures'))
+  const others = Object.keys(devices)
+    .filter((name) => devices[name]!.family !== devices[watched]!.family)
+    .sort()
+  const novel = others.flatMap((name) =>
+    permuted(capturesOf(devices, name), rng.fork(name)).slice(0, NOVEL_CAPTURES),
+  )
+  return order === ORDER_OF_TIME
+    ? { train: own.slice(0, half), normal: own.slice(half), novel }
+    : {
+        train: shuffled.filter((_, i) => i % 2 === 0),
+        normal: shuffled.filter((_, i) => i % 2 === 1),
+        novel,
+      }
+}
+
+function permuted<T>(values: readonly T[], rng: Rng): T[] {
+  const order = shuffleInPlace(Uint32Array.from(values.keys()), rng)
+  return Array.from(order, (i) => values[i]!)
+}
+
+/** In the order of time. */
+function capturesOf(devices: Devices, name: string): string[] {
+  const { starts } = devices[name]!
+  return Object.keys(starts)
+    .sort((a, b) => starts[a]! - starts[b]! || (a < b ? -1 : 1))
+    .map((capture) => `${name}/${capture}`)
+}
+
+/** Only captures that are there. */
+export function readDevices(folder: string): Devices {
+  const path = join(folder, 'devices.json')
+  return inFile(path, () => {
+    const { value } = parseStrictJson(readFileSync(path, 'utf8'), (message) => {
+      throw new FileError('file.format', `${path}: ${message}`, { field: path })
+    })
+    const devices = z.record(z.string(), device).parse(value)
+    return Object.fromEntries(
+      Object.entries(devices).map(([name, { family, watched, starts }]) => {
+        const there = new Set(readdirSync(join(folder, name)))
+        return [
+          name,
+          {
+            family,
+            watched,
+            starts: Object.fromEntries(Object.entries(starts).filter(([capture]) => there.has(capture))),
+          },
+        ]
+      }),
+    )
+  })
+}
+
+/** Each device in each order. `tell` is called after each order. */
+export async function measureWatch(
+  folder: string,
+  recipe: Recipe,
+  seeds: readonly number[],
+  tell: (what: string) => void,
+): Promise<WatchFigures['splits']> {
+  const devices = readDevices(folder)
+  const known = new Map<string, CollectedFlows>()
+  const flowsOf = async (capture: string): Promise<CollectedFlows> => {
+    const flows = known.get(capture) ?? (await collectFlows([wholeCapture(join(folder, capture))], recipe))
+    known.set(capture, flows)
+    return flows
+  }
+  const splits: WatchFigures['splits'] = []
+  for (const order of [...seeds, ORDER_OF_TIME] as const) {
+    const before = splits.length
+    for (const name of Object.keys(devices).sort()) {
+      if (!devices[name]!.watched) continue
+      const { train, normal, novel } = splitOf(devices, name, order)
+      const model = await trainOn(
+        train.map((capture) => wholeCapture(join(folder, capture))),
+        recipe,
+        order === ORDER_OF_TIME ? 1 : order,
+      )
+      const judge = async (captures: readonly string[]) => {
+        const parts = []
+        for (const capture of captures) parts.push(judgeFlows(model, await flowsOf(capture)))
+        return joinJudged(parts)
+      }
+      splits.push({ device: name, order: String(order), ...compare(await judge(normal), await judge(novel)) })
+    }
+    tell(`order ${order}: ${described(averageOf(splits.slice(before)))}`)
+  }
+  return splits
+}
+
+type Averages = Pick<Findings, 'auc' | 'found' | 'normalFlagged' | 'novelFlagged'>
+
+/** Of figures of devices: each counts the same, whatever its flows. */
+export function averageOf(splits: readonly Averages[]): Averages {
+  const of = (figure: keyof Averages): number => mean(splits.map((split) => split[figure]))
+  return {
+    auc: of('auc'),
+    found: of('found'),
+    normalFlagged: of('normalFlagged'),
+    novelFlagged: of('novelFlagged'),
+  }
+}
+
+const described = ({ auc, found, normalFlagged, novelFlagged }: Averages): string =>
+  `AUC ${three(auc)}, found ${percent(found)}; flagged: normal ${percent(normalFlagged)}, novel ${percent(novelFlagged)}`
+
+export function randomOrders(splits: WatchFigures['splits']): WatchFigures['splits'] {
+  return splits.filter(({ order }) => order !== ORDER_OF_TIME)
+}
+
+export function orderOfTime(splits: WatchFigures['splits']): WatchFigures['splits'] {
+  return splits.filter(({ order }) => order === ORDER_OF_TIME)
+}
+
+/** The largest share of normal flows flagged of any device, in the mean of its orders. */
+export function worstDevice(splits: WatchFigures['splits']): number {
+  const devices = [...new Set(splits.map(({ device }) => device))]
+  return Math.max(
+    ...devices.map((name) => averageOf(splits.filter((split) => split.device === name)).normalFlagged),
+  )
+}
+
+function page({ recipe, splits }: WatchFigures): string {
+  const random = randomOrders(splits)
+  const time = orderOfTime(splits)
+  const [r, t] = [averageOf(random), averageOf(time)]
+  const orders = [...new Set(random.map(({ order }) => order))]
+  const names = [...new Set(splits.map(({ device }) => device))]
+  const cells = (of: WatchFigures['splits']): string[] => {
+    const { auc, found, normalFlagged, novelFlagged } = averageOf(of)
+    return [three(auc), percent(found), percent(normalFlagged), percent(novelFlagged)]
+  }
+  return `Each of ${names.length} devices is watched alone. Half of its captures train a model; the other half and at most ${NOVEL_CAPTURES} captures of
+each device of another family are judged by it. Random orders: seeds ${orders.join(', ')}, every other capture trains. Order of
+time: the earlier half trains. A figure is the mean of devices, each with the same weight.
+
+\`${recipe}\`
+
+${markdownTable(
+  ['', 'asked', 'measured', ''],
+  [
+    targetLine('AUC, random orders', r.auc, { least: 0.95 }),
+    targetLine('AUC, order of time', t.auc, { least: 0.93 }),
+    targetLine('novel flows found at 1 % of normal ones, random orders', r.found, { least: 0.62 }, percent),
+    targetLine('normal flows flagged, random orders', r.normalFlagged, { most: 0.015 }, percent),
+    targetLine('normal flows flagged, order of time', t.normalFlagged, { most: 0.03 }, percent),
+    targetLine(
+      'normal flows flagged, worst device, random orders',
+      worstDevice(random),
+      { most: 0.05 },
+      percent,
+    ),
+    targetLine('novel flows flagged, random orders', r.novelFlagged, { least: 0.6 }, percent),
+    targetLine('novel flows flagged, order of time', t.novelFlagged, { least: 0.6 }, percent),
+  ],
+  1,
+)}
+
+*Flagged* is at the model's own threshold, made from the training captures alone for 1 % of normal flows.
+
+## Devices
+
+Random orders, mean; then the order of time.
+
+${markdownTable(
+  ['device', 'AUC', 'found at 1 %', 'normal', 'novel', 'time: AUC', 'found at 1 %', 'normal', 'novel'],
+  names.map((name) => [
+    name,
+    ...cells(random.filter(({ device }) => device === name)),
+    ...cells(time.filter(({ device }) => device === name)),
+  ]),
+  1,
+)}
+
+## Orders
+
+${markdownTable(
+  ['order', 'AUC', 'found at 1 %', 'normal', 'novel'],
+  [...orders, ORDER_OF_TIME].map((order) => [order, ...cells(splits.filter((s) => s.order === order))]),
+  1,
+)}`
+}
+
+export const watch = defineStudy<WatchOptions, WatchFigures>({
+  name: 'watch',
+  title: 'Devices watched one by one',
+  description: 'what the default finds of other devices, device by device (data/watch)',
+  configure: (command) =>
+    command
+      .option('--seeds <numbers>', 'of random orders: 1-10, or 1,2,5', seedsFrom, seedsFrom('1-10'))
+      .addOption(
+        new Option('--variant <name>', 'another detector or other timeouts; its page is printed, not kept')
+          .choices(VARIANT_NAMES)
+          .default(DEFAULT_VARIANT),
+      ),
+  figures,
+  isTrial: ({ variant }) => variant !== DEFAULT_VARIANT,
+  async run({ data, seeds, variant }, tell) {
+    const recipe = variantNamed(variant)
+    return {
+      recipe: describeRecipe(recipe),
+      splits: await measureWatch(join(data, 'watch'), recipe, seeds, tell),
+    }
+  },
+  page,
+})
+
+/** "1-3,7" → 1, 2, 3, 7. */
+export function seedsFrom(text: string): number[] {
+  const seeds = text.split(',').flatMap((part) => {
+    const [, from, to = from] = /^(\d{1,6})(?:-(\d{1,6}))?$/.exec(part.trim()) ?? []
+    if (from === undefined || Number(to) < Number(from) || Number(to) - Number(from) > 1000) {
+      throw new InvalidArgumentError('expected numbers and ranges, as in 1-10 or 1,2,5')
+    }
+    return Array.from({ length: Number(to) - Number(from) + 1 }, (_, i) => Number(from) + i)
+  })
+  return [...new Set(seeds)]
+}

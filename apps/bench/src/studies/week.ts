@@ -1,0 +1,173 @@
+/**
+ * A real week of devices (data/week): trained on the first three days, what is flagged in the days after. The same models
+ * then judge attacks of other networks: the SYN flood of data/pairs and the attacks of the traffic lab.
+ */
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { DataError } from '@oddflow/core'
+import { z } from 'zod'
+import { inFile } from '../errors.js'
+import { note } from '../output/messages.js'
+import { fixed } from '../tables/figures.js'
+import { markdownTable } from '../tables/markdown.js'
+import { labAttacks, readPair } from './attacks.js'
+import { collectFlows, judgeFlows, type Recipe, trainOn, wholeCapture } from './flows.js'
+import { count, defineStudy, mean, percent, share, targetLine } from './study.js'
+import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
+
+const TRAINING_DAYS = 3
+const FLOOD = 'dlinkhomehub_vs_synflood'
+const SEED = 1
+
+const figures = z.strictObject({
+  recipe: z.string().max(500),
+  devices: z
+    .array(
+      z.strictObject({
+        device: z.string().max(100),
+        trainedFlows: count,
+        days: z.array(z.strictObject({ day: z.string().max(40), flows: count, flagged: count })).max(1000),
+        attacks: z
+          .array(z.strictObject({ attack: z.string().max(100), flows: count, flagged: share }))
+          .max(100),
+      }),
+    )
+    .max(1000),
+})
+export type WeekFigures = z.infer<typeof figures>
+
+/** Captures of one device a day, in the order of days: day2 before day10. Days without a file are left out. */
+export function daysOf(folder: string): string[] {
+  const numberOf = (name: string): number => Number(/\d+/.exec(name)![0])
+  return inFile(folder, () => readdirSync(folder))
+    .filter((name) => /^day\d+\.pcap(ng)?(\.gz)?$/.test(name))
+    .sort((a, b) => numberOf(a) - numberOf(b))
+}
+
+export async function measureWeek(
+  data: string,
+  recipe: Recipe,
+  tell: (what: string) => void,
+): Promise<WeekFigures['devices']> {
+  const week = join(data, 'week')
+  const flood = join(data, 'pairs', FLOOD)
+  if (!existsSync(flood)) note(`left out: ${flood} is not there`)
+  const kinds = [
+    ...(existsSync(flood) ? [{ attack: 'SYN flood', captures: readPair(flood).novel }] : []),
+    ...labAttacks().map(({ kind, attack }) => ({ attack: kind, captures: [attack] })),
+  ]
+  const attacks = []
+  for (const { attack, captures } of kinds) {
+    attacks.push({ attack, flows: await collectFlows(captures, recipe) })
+  }
+  const devices: WeekFigures['devices'] = []
+  for (const device of inFile(week, () => readdirSync(week)).sort()) {
+    const names = daysOf(join(week, device))
+    if (names.length <= TRAINING_DAYS) {
+      throw new DataError(
+        `${join(week, device)}: expected more than ${TRAINING_DAYS} days, found ${names.length}`,
+      )
+    }
+    const captures = names.map((name) => wholeCapture(join(week, device, name)))
+    const model = await trainOn(captures.slice(0, TRAINING_DAYS), recipe, SEED)
+    const days: WeekFigures['devices'][number]['days'] = []
+    for (const [i, capture] of captures.entries()) {
+      if (i < TRAINING_DAYS) continue
+      const { judged, flagged } = judgeFlows(model, await collectFlows([capture], recipe))
+      days.push({ day: names[i]!.replace(/\..*$/, ''), flows: judged, flagged })
+    }
+    const measured = {
+      device,
+      trainedFlows: model.provenance.rows,
+      days,
+      attacks: attacks.map(({ attack, flows }) => {
+        const { judged, flagged } = judgeFlows(model, flows)
+        return { attack, flows: judged, flagged: flagged / judged }
+      }),
+    }
+    devices.push(measured)
+    const { rate, aDay } = falseAlarmsOf(measured)
+    tell(`${device}: ${percent(rate)} of later flows flagged, ${fixed(aDay, 1)} a day`)
+  }
+  return devices
+}
+
+/** Flagged flows of the days after training: their share of all, and how many a day. Days without a flow do not count. */
+export function falseAlarmsOf({ days }: Pick<WeekFigures['devices'][number], 'days'>) {
+  const sum = (of: 'flows' | 'flagged'): number => days.reduce((total, day) => total + day[of], 0)
+  const counted = days.filter(({ flows }) => flows > 0).length
+  return { rate: sum('flagged') / sum('flows'), aDay: sum('flagged') / counted }
+}
+
+export function summariseWeek(devices: WeekFigures['devices']) {
+  const alarms = devices.map(falseAlarmsOf)
+  const shares = devices.flatMap(({ attacks }) => attacks.map(({ flagged }) => flagged))
+  return {
+    rate: mean(alarms.map(({ rate }) => rate)),
+    aDay: mean(alarms.map(({ aDay }) => aDay)),
+    attacksMean: mean(shares),
+    attacksLeast: Math.min(...shares),
+  }
+}
+
+function page({ recipe, devices }: WeekFigures): string {
+  const { rate, aDay, attacksMean, attacksLeast } = summariseWeek(devices)
+  const kinds = devices[0]?.attacks.map(({ attack }) => attack) ?? []
+  return `Each device's first ${TRAINING_DAYS} days train a model. The days after are judged by it, and so are attacks that were recorded in
+other networks: a SYN flood (data/pairs) and those of [the traffic lab](../../tools/traffic-lab/README.md).
+
+\`${recipe}\`
+
+${markdownTable(
+  ['', 'asked', 'measured', ''],
+  [
+    targetLine('later flows flagged, mean of devices', rate, { most: 0.02 }, percent),
+    targetLine('flagged flows a day and device', aDay, { most: 2 }, (value) => fixed(value, 1)),
+    targetLine('attack flows flagged, mean of devices and attacks', attacksMean, { least: 0.8 }, percent),
+    targetLine('the least of any device and attack', attacksLeast, { least: 0.4 }, percent),
+  ],
+  1,
+)}
+
+## Days
+
+Flagged flows of all flows of a day.
+
+${markdownTable(
+  ['device', 'trained on', 'flagged', 'a day', 'days'],
+  devices.map((device) => {
+    const alarms = falseAlarmsOf(device)
+    return [
+      device.device,
+      `${device.trainedFlows} flows`,
+      percent(alarms.rate),
+      fixed(alarms.aDay, 1),
+      device.days.map(({ day, flows, flagged }) => `${day} ${flagged}/${flows}`).join(', '),
+    ]
+  }),
+  1,
+)}
+
+## Attacks
+
+Share of their flows that each device's model flags.
+
+${markdownTable(
+  ['device', ...kinds],
+  devices.map((device) => [device.device, ...device.attacks.map(({ flagged }) => percent(flagged))]),
+  1,
+)}`
+}
+
+export const week = defineStudy<unknown, WeekFigures>({
+  name: 'week',
+  title: 'A real week',
+  description: 'trained on three days of a device, what is flagged after, and of attacks (data/week)',
+  configure: (command) => command,
+  figures,
+  async run({ data }, tell) {
+    const recipe = variantNamed(DEFAULT_VARIANT)
+    return { recipe: describeRecipe(recipe), devices: await measureWeek(data, recipe, tell) }
+  },
+  page,
+})

@@ -1,0 +1,142 @@
+/** Studies by the program, on captures of the repository, and the files that they leave. */
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { FileError } from '@oddflow/program'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { labAttacks, labNormal } from '../../src/studies/attacks.js'
+import { secondsToFirstFlag, trainOn } from '../../src/studies/flows.js'
+import { STUDIES } from '../../src/studies/registry.js'
+import { variantNamed } from '../../src/studies/variants.js'
+import { type Outcome, runBench } from '../support/run-bench.js'
+
+const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-study-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const lab = fileURLToPath(new URL('../../../../test/fixtures/lab/', import.meta.url))
+const data = join(folder, 'data')
+const out = join(folder, 'out')
+const absent = join(folder, 'absent')
+const WATCHED = {
+  house: ['normal-1.pcap', 'normal-2.pcapng', 'normal-3.pcap.gz', 'normal-4.pcap.gz'],
+  intruder: ['novel-scan.pcap', 'novel-bruteforce.pcap.gz'],
+}
+
+beforeAll(() => {
+  const put = (file: string, place: string, name = file): void => {
+    mkdirSync(place, { recursive: true })
+    copyFileSync(join(lab, file), join(place, name))
+  }
+  const devices = Object.entries(WATCHED).map(([name, files]) => {
+    for (const file of files) put(file, join(data, 'watch', name))
+    const starts = Object.fromEntries([...files, 'gone.pcap'].map((file, i) => [file, i]))
+    return [name, { family: name, watched: name === 'house', starts }]
+  })
+  writeFileSync(join(data, 'watch', 'devices.json'), JSON.stringify(Object.fromEntries(devices)))
+  for (let day = 1; day <= 4; day++) put('normal-1.pcap', join(data, 'week', 'house'), `day${day}.pcap`)
+})
+
+const study = (name: string, ...more: string[]): Promise<Outcome> =>
+  runBench([name, '--data', data, '--out', out, ...more])
+const figuresOf = (name: string) => JSON.parse(readFileSync(join(out, `${name}.json`), 'utf8')).figures
+const named = (name: string) => STUDIES.find((one) => one.name === name)!
+
+describe('a study', () => {
+  it('watch: keeps its figures and draws its page', async () => {
+    expect(await study('watch', '--seeds', '1')).toMatchObject({ code: 0, stdout: '' })
+    expect(figuresOf('watch').splits).toMatchObject([
+      { device: 'house', order: '1' },
+      { device: 'house', order: 'time' },
+    ])
+    const page = readFileSync(join(out, 'watch.md'), 'utf8')
+    expect(page).toMatch(/^# Devices watched one by one\n/)
+    expect(page).toContain('- Command: `npm run -s oddflow-bench -- watch --seeds 1`')
+    expect(page).not.toContain('NaN')
+    expect(named('watch').draw(out)).toBe(page)
+  })
+
+  it('watch: prints the page of a variant and keeps nothing', async () => {
+    const outcome = await runBench([
+      ...['watch', '--data', data, '--out', absent, '--seeds', '1', '--variant', 'pca'],
+    ])
+    expect(outcome.code).toBe(0)
+    expect(outcome.stdout).toContain('--detector pca')
+    expect(existsSync(absent)).toBe(false)
+  })
+
+  it('week: the days after the first three, and says which attacks are not there', async () => {
+    const outcome = await study('week')
+    expect(outcome.code).toBe(0)
+    expect(outcome.stderr).toContain('dlinkhomehub_vs_synflood is not there')
+    const [device, ...others] = figuresOf('week').devices
+    expect(others).toEqual([])
+    expect(device.days).toMatchObject([{ day: 'day4' }])
+    // what the model was trained on
+    const [{ flows, flagged }] = device.days
+    expect(flagged / flows).toBeLessThan(0.03)
+    expect(device.attacks).toHaveLength(5)
+  })
+
+  it('attacks: without the pairs it has the lab alone', async () => {
+    const outcome = await study('attacks')
+    expect(outcome.code).toBe(0)
+    expect(outcome.stderr).toContain('huebridge_vs_wemolink is not there')
+    const { pairs, lab: kinds } = figuresOf('attacks')
+    expect(pairs).toEqual([])
+    expect(kinds.attacks).toHaveLength(5)
+    expect(kinds.normalFlows).toBeGreaterThanOrEqual(565)
+  })
+
+  it('default-recipe: refuses a variant that there is not, by name', async () => {
+    const outcome = await study('default-recipe', '--variants', 'nearest,fastest')
+    expect(outcome).toMatchObject({ code: 2, stdout: '' })
+    expect(outcome.stderr).toMatch(
+      /^oddflow-bench: --variants fastest: expected names out of default, [^\n]*\n$/,
+    )
+  })
+
+  it.each([
+    ['rows', /paper: expected the rows of aecho, /],
+    ['week', /week: cannot read it: no such file/],
+    ['watch', /devices\.json: cannot read it: no such file/],
+  ])('%s: says what is not there', async (name, says) => {
+    const outcome = await runBench([name, '--data', join(folder, 'nothing'), '--out', absent])
+    expect(outcome).toMatchObject({ code: 1, stdout: '' })
+    expect(outcome.stderr).toMatch(says)
+    expect(existsSync(absent)).toBe(false)
+  })
+
+  it.each([
+    ['no JSON', '{'],
+    [
+      'a figure that is none',
+      '{"format":1,"study":"watch","command":"","machine":"","versions":"","figures":{"splits":1}}',
+    ],
+    ['of another study', '{"format":1,"study":"week"}'],
+  ])('refuses figures with their path: %s', (_, text) => {
+    const place = mkdtempSync(join(folder, 'damaged-'))
+    const path = join(place, 'watch.json')
+    writeFileSync(path, text)
+    expect(() => named('watch').draw(place)).toThrow(FileError)
+    expect(() => named('watch').draw(place)).toThrow(path)
+  })
+})
+
+it('a scan is flagged when its first refused connection closes, by a watcher that looks once a second', async () => {
+  const { detector } = variantNamed('nearest')
+  const recipe = { features: 'flow-summary', idleSeconds: 300, activeSeconds: 300, detector } as const
+  const model = await trainOn(labNormal().slice(0, 3), recipe, 1)
+  const seconds = await secondsToFirstFlag(model, labAttacks()[0]!.attack)
+  expect(seconds).toBeGreaterThanOrEqual(0)
+  expect(seconds).toBeLessThanOrEqual(2.1)
+  // UDP has no end but silence
+  expect(await secondsToFirstFlag(model, labAttacks()[4]!.attack)).toBeGreaterThanOrEqual(300)
+})
