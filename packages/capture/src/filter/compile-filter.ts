@@ -1,26 +1,41 @@
 /**
  * compileFilter: tcpdump's filter words for the outer headers, as a predicate over packet batches.
  *
- * Source: pcap-filter(7) of libpcap 1.10. Words: host, net, port, portrange; src, dst, "src or dst", "src and
- * dst"; ether, ip, ip6, arp, tcp, udp, sctp, icmp, icmp6; and (&&), or (||), not (!), parentheses. `not`
+ * Source: pcap-filter(7) of libpcap 1.10. Words: host, net, port, portrange, proto; src, dst, "src or dst", "src and
+ * dst"; ether, ip, ip6, arp, tcp, udp, sctp, icmp, icmp6; broadcast, multicast; less, greater; and (&&), or (||),
+ * not (!), parentheses. `not`
  * binds tightest; `and` and `or` bind alike and group from the left. An identifier without a keyword takes
  * the qualifiers of the one before it: "port 80 or 443", "port (80 or 443)".
  *
  * Where it means more than tcpdump does: VLAN tags are seen through, and IPv6 extension headers are passed
  * before a transport is looked for (tcpdump's `tcp` passes only a fragment header). Where it means less: a
- * packet whose IP header is not whole is not `ip`. Left out: expressions over bytes, broadcast, gateway,
- * vlan, length tests, names of hosts and ports.
+ * packet whose IP header is not whole is not `ip`, and `ether proto` knows IP and ARP alone. Left out: expressions over
+ * bytes, gateway, vlan, names of hosts.
  */
 
-import { checkQualifiers, type FilterQualifiers, type FilterType, primitiveTest } from './filter-primitive.js'
-import { arpTest, type FilterDirection, protocolTest, versionTest } from './filter-tests.js'
+import {
+  checkQualifiers,
+  type FilterQualifiers,
+  type FilterType,
+  isProtoName,
+  primitiveTest,
+} from './filter-primitive.js'
+import {
+  arpTest,
+  broadcastTest,
+  type FilterDirection,
+  lengthTest,
+  multicastTest,
+  protocolTest,
+  versionTest,
+} from './filter-tests.js'
 import { type FilterToken, filterError, readFilterTokens } from './filter-tokens.js'
 import type { PacketFilter } from './packet-filter.js'
 
 /** Parentheses and `not` within one another. */
 export const MAXIMUM_FILTER_DEPTH = 64
 
-const TYPES = ['host', 'net', 'port', 'portrange'] as const
+const TYPES = ['host', 'net', 'port', 'portrange', 'proto'] as const
 const PROTOCOLS: Readonly<Record<string, PacketFilter | null>> = {
   ether: null,
   ip: versionTest(4),
@@ -41,6 +56,10 @@ const WORDS = new Set([
   'or',
   'not',
   'mask',
+  'less',
+  'greater',
+  'broadcast',
+  'multicast',
   '(',
   ')',
   '',
@@ -101,7 +120,9 @@ export function compileFilter(text: string): PacketFilter {
       return closed(chain(() => identifier(qualifiers, inner)))
     }
     const id = peek()
-    if (!isId(id)) throw filterError(id, `a value for ${qualifiers.type}`, EXAMPLE)
+    if (!isId(id) && !(qualifiers.type === 'proto' && isProtoName(id.text))) {
+      throw filterError(id, `a value for ${qualifiers.type}`, EXAMPLE)
+    }
     at++
     const mask = qualifiers.type === 'net' && take('mask') ? tokens[at++]! : null
     return primitiveTest(qualifiers, id, mask)
@@ -120,6 +141,13 @@ export function compileFilter(text: string): PacketFilter {
     return first
   }
 
+  const length = (): number => {
+    const token = peek()
+    if (!/^\d{1,9}$/.test(token.text)) throw filterError(token, 'a length in bytes', 'greater 1000')
+    at++
+    return Number(token.text)
+  }
+
   const term = (depth: number): PacketFilter => {
     const start = peek()
     if (take('not')) return negate(term(nested(depth)))
@@ -134,9 +162,15 @@ export function compileFilter(text: string): PacketFilter {
       inherited = { protocol: '', direction: 'either', type: 'host' }
       return identifier(inherited, depth)
     }
+    if (take('less')) return lengthTest(0, length())
+    if (take('greater')) return lengthTest(length(), Number.POSITIVE_INFINITY)
     const test = PROTOCOLS[start.text]
     const protocol = test === undefined ? '' : start.text
     if (test !== undefined) at++
+    if (['', 'ether', 'ip', 'ip6'].includes(protocol)) {
+      if (protocol !== 'ip' && protocol !== 'ip6' && take('broadcast')) return broadcastTest
+      if (take('multicast')) return multicastTest(protocol)
+    }
     const way = direction()
     const typeToken = peek()
     const type = TYPES.find((name) => name === typeToken.text) as FilterType | undefined

@@ -7,11 +7,21 @@
  */
 import { parseIpv4, parseIpv6, parseMac, parseOctets, wordOf } from '../address-parse.js'
 import { PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from '../transport.js'
-import { type FilterDirection, ipv4NetTest, ipv6NetTest, macTest, portTest } from './filter-tests.js'
+import {
+  arpTest,
+  type FilterDirection,
+  ipv4NetTest,
+  ipv6NetTest,
+  macTest,
+  portTest,
+  protocolTest,
+  versionTest,
+} from './filter-tests.js'
 import { type FilterToken, filterError } from './filter-tokens.js'
 import type { PacketFilter } from './packet-filter.js'
+import { namedPort } from './port-names.js'
 
-export type FilterType = 'host' | 'net' | 'port' | 'portrange'
+export type FilterType = 'host' | 'net' | 'port' | 'portrange' | 'proto'
 
 export interface FilterQualifiers {
   /** Empty where there is none. */
@@ -30,7 +40,11 @@ const TRANSPORTS: Readonly<Record<string, number>> = {
 /** Throws ArgumentError at `at` when the protocol cannot have such an identifier. */
 export function checkQualifiers(qualifiers: FilterQualifiers, at: FilterToken): void {
   const { protocol, type } = qualifiers
-  if (type === 'port' || type === 'portrange') {
+  if (type === 'proto') {
+    if (!['', 'ether', 'ip', 'ip6'].includes(protocol) || qualifiers.direction !== 'either') {
+      throw filterError(at, 'nothing, ether, ip or ip6 before proto', 'ip proto 47')
+    }
+  } else if (type === 'port' || type === 'portrange') {
     if (TRANSPORTS[protocol] === undefined) {
       throw filterError(at, `tcp, udp or sctp before ${type}`, `tcp ${type} ${example(type)}`)
     }
@@ -50,10 +64,19 @@ export function primitiveTest(
   mask: FilterToken | null,
 ): PacketFilter {
   const { protocol, direction, type } = qualifiers
+  if (type === 'proto') return protoTest(protocol, id)
   if (type === 'port') {
+    const transport = TRANSPORTS[protocol]!
+    const named = namedPort(id.text)
+    if (named !== null) {
+      if (named.protocol !== 0 && transport !== 0 && named.protocol !== transport) {
+        throw filterError(id, `a port that ${protocol} has`, 'tcp port https')
+      }
+      return portTest(direction, named.port, named.port, transport || named.protocol)
+    }
     const port = portOf(id.text)
-    if (port === null) throw filterError(id, 'a port from 0 to 65535', 'tcp port 443')
-    return portTest(direction, port, port, TRANSPORTS[protocol]!)
+    if (port === null) throw filterError(id, 'a port from 0 to 65535, or the name of one', 'tcp port 443')
+    return portTest(direction, port, port, transport)
   }
   if (type === 'portrange') {
     const [low, high, rest] = id.text.split('-').map(portOf)
@@ -76,6 +99,55 @@ export function primitiveTest(
     throw filterError(id, hostWords(protocol), `host ${protocol === 'ip6' ? '2001:db8::1' : '192.0.2.1'}`)
   }
   return netTest(qualifiers, id, mask, where)
+}
+
+const IP_PROTOCOLS: Readonly<Record<string, number>> = {
+  icmp: 1,
+  igmp: 2,
+  tcp: PROTOCOL_TCP,
+  udp: PROTOCOL_UDP,
+  gre: 47,
+  esp: 50,
+  ah: 51,
+  icmp6: 58,
+  pim: 103,
+  vrrp: 112,
+  sctp: PROTOCOL_SCTP,
+}
+const ETHER_TYPES: Readonly<Record<string, PacketFilter>> = {
+  ip: versionTest(4),
+  ip6: versionTest(6),
+  arp: arpTest,
+}
+const ETHER_NUMBERS: Readonly<Record<number, string>> = { 2048: 'ip', 34525: 'ip6', 2054: 'arp' }
+
+/** tcpdump wants a backslash before names that are words of their own; here they may have one. */
+export function protoName(text: string): string {
+  return text.startsWith('\\') ? text.slice(1) : text
+}
+
+export function isProtoName(text: string): boolean {
+  const name = protoName(text)
+  return Object.hasOwn(IP_PROTOCOLS, name) || Object.hasOwn(ETHER_TYPES, name)
+}
+
+function protoTest(protocol: string, id: FilterToken): PacketFilter {
+  const name = protoName(id.text)
+  const given = /^(0x[0-9a-f]{1,4}|\d{1,5})$/i.test(name) ? Number(name) : null
+  if (protocol === 'ether') {
+    const test = ETHER_TYPES[given === null ? name : (ETHER_NUMBERS[given] ?? '')]
+    if (test !== undefined) return test
+    throw filterError(
+      id,
+      'ip, ip6, arp or one of their numbers (no other types are looked at)',
+      'ether proto 0x0800',
+    )
+  }
+  const number = given ?? (Object.hasOwn(IP_PROTOCOLS, name) ? IP_PROTOCOLS[name]! : -1)
+  if (number < 0 || number > 255) {
+    throw filterError(id, 'a protocol number from 0 to 255, or a name such as tcp or gre', 'ip proto 47')
+  }
+  return protocolTest(number, protocol === 'ip' ? 4 : protocol === 'ip6' ? 6 : 0)
 }
 
 function netTest(
@@ -120,7 +192,7 @@ function netTest(
 }
 
 function example(type: FilterType): string {
-  return { host: '192.0.2.1', net: '192.0.2.0/24', port: '443', portrange: '8000-8080' }[type]
+  return { host: '192.0.2.1', net: '192.0.2.0/24', port: '443', portrange: '8000-8080', proto: '47' }[type]
 }
 
 function hostWords(protocol: string): string {

@@ -26,6 +26,28 @@ export function versionTest(ipVersion: 4 | 6): PacketFilter {
 
 export const arpTest: PacketFilter = (packets, i) => packets.status[i] === ARP
 
+/** Frames of a length on the wire from `low` to `high`. */
+export function lengthTest(low: number, high: number): PacketFilter {
+  return (packets, i) => packets.frameBytes[i]! >= low && packets.frameBytes[i]! <= high
+}
+
+/** To all stations of the link. */
+export const broadcastTest: PacketFilter = ({ destinationMac }, i) => {
+  for (let b = 6 * i; b < 6 * i + 6; b++) if (destinationMac[b] !== 0xff) return false
+  return true
+}
+
+/** To a group of the link's stations, broadcast included, or of IP's hosts. */
+export function multicastTest(protocol: string): PacketFilter {
+  if (protocol === 'ip') {
+    return (packets, i) => packets.ipVersion[i] === 4 && packets.destinationAddress[4 * i + 3]! >>> 24 >= 224
+  }
+  if (protocol === 'ip6') {
+    return (packets, i) => packets.ipVersion[i] === 6 && packets.destinationAddress[4 * i]! >>> 24 === 0xff
+  }
+  return (packets, i) => (packets.destinationMac[6 * i]! & 1) === 1
+}
+
 /** @param where which headers count */
 export function ipv4NetTest(
   direction: FilterDirection,

@@ -94,7 +94,7 @@ describe('compileFilter', () => {
   it.each([
     ['', 1, 'a filter word'],
     ['tcp port', 9, 'a value for port'],
-    ['tcp port http', 10, 'a port from 0 to 65535'],
+    ['udp port http', 10, 'a port from 0 to 65535'],
     ['port 65536', 6, 'a port from 0 to 65535'],
     ['host example.org', 6, 'names are not looked up'],
     ['tcp host 10.0.0.1', 5, 'ip, ip6, arp or ether before host'],

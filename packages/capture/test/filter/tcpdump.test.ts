@@ -71,12 +71,33 @@ const FILTERS = [
   'arp or icmp or ip6',
   'host 192.168.143.43 or 172.16.16.140 and port 80',
   'net 0.0.0.0/0',
+  'less 80',
+  'greater 200 and tcp',
+  'proto 17',
+  'ip proto 6',
+  'ip proto \\udp',
+  'ip6 proto 6',
+  'proto 1 or 2',
+  'ip multicast',
+  'ip6 multicast',
+  'port domain',
+  'port http',
+  'port https or ntp',
+  'udp port mdns',
+  'tcp dst port ssh',
 ]
 const ETHERNET_FILTERS = [
   'ether host 70:2c:1f:39:25:6e',
   'ether src 00:0c:29:d3:46:dd',
   'ether dst ff:ff:ff:ff:ff:ff',
   'ether src 70:2c:1f:39:25:6e and tcp',
+  'broadcast',
+  'ether broadcast',
+  'multicast',
+  'ether multicast and not broadcast',
+  'ether proto \\arp',
+  'ether proto 0x86dd',
+  'ether proto 2048',
 ]
 
 /** Multicast listener reports have a hop-by-hop header, which tcpdump's plain `icmp6` does not pass. */
