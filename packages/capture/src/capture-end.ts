@@ -32,7 +32,7 @@ export type CaptureFormat = 'pcap' | 'pcapng'
 export interface CaptureEnd {
   /** null where the input is no capture. */
   readonly format: CaptureFormat | null
-  /** Frames delivered. */
+  /** Frames delivered; an 802.11 aggregate counts as many as it holds. */
   readonly packets: number
   /** Bytes of capture read (after decompression). */
   readonly bytes: number

@@ -10,6 +10,7 @@
  * It grows with the bytes that have arrived, never with a length that a file claims.
  */
 import { ArgumentError, FormatError, plural } from '@oddflow/core'
+import { createAggregateSplitter } from './aggregates.js'
 import { type CaptureEnd, createWarningList, MAXIMUM_WIRE_BYTES } from './capture-end.js'
 import { describeUnknownMagic } from './capture-magic.js'
 import { NO_DROPS, warnOfLargeCounters } from './capture-notes.js'
@@ -50,6 +51,7 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
   }
   const warnings = createWarningList()
   const batch = createFrameBatch(capacity)
+  const aggregates = createAggregateSplitter(capacity)
   const empty: Uint8Array = new Uint8Array(0)
   let records: RecordReader | null = null
   let error: FormatError | null = null
@@ -113,9 +115,14 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
   }
 
   const deliver = (data: Uint8Array): FrameBatch => {
-    packets += batch.count
     batch.data = data
-    return batch
+    return number(aggregates.split(batch))
+  }
+
+  const number = (frames: FrameBatch): FrameBatch => {
+    frames.firstFrame = packets
+    packets += frames.count
+    return frames
   }
 
   return {
@@ -129,6 +136,8 @@ export function createCaptureReader(options: CaptureReaderOptions = {}): Capture
       blockAt = 0
     },
     read() {
+      const part = aggregates.next()
+      if (part !== null) return number(part)
       batch.count = 0
       batch.firstFrame = packets
       while (error === null) {

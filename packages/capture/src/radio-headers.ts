@@ -7,7 +7,10 @@
  */
 import type { PacketBatch } from './packet-batch.js'
 import { LINK_HEADER_TRUNCATED, NOT_IP } from './status-codes.js'
-import { decodeWlan } from './wlan.js'
+import { decodeWlan, firstSubframeAt } from './wlan.js'
+
+const LINKTYPE_IEEE802_11 = 105
+const LINKTYPE_RADIOTAP = 127
 
 const PRESENT_TSFT = 1
 const PRESENT_FLAGS = 2
@@ -27,15 +30,26 @@ export function decodeRadiotap(
   const length = data[at + 2]! | (data[at + 3]! << 8)
   const next = at + length
   if (length < 8 || next > end) return LINK_HEADER_TRUNCATED
-  let padded = false
-  if ((data[at + 4]! & PRESENT_FLAGS) !== 0) {
-    let field = at + 8
-    while (field < next && (data[field - 1]! & PRESENT_MORE) !== 0) field += 4
-    // a timestamp of eight bytes stands first, aligned within the header
-    if ((data[at + 4]! & PRESENT_TSFT) !== 0) field = at + ((field - at + 7) & ~7) + 8
-    padded = field < next && (data[field]! & FLAG_PADDED) !== 0
-  }
-  return decodeWlan(data, next, end, at, padded, packets, i, depth)
+  return decodeWlan(data, next, end, at, isPadded(data, at, next), packets, i, depth)
+}
+
+/** Whether the radiotap header from `at` to `next` says that the 802.11 header is padded. */
+function isPadded(data: Uint8Array, at: number, next: number): boolean {
+  if ((data[at + 4]! & PRESENT_FLAGS) === 0) return false
+  let field = at + 8
+  while (field < next && (data[field - 1]! & PRESENT_MORE) !== 0) field += 4
+  // a timestamp of eight bytes stands first, aligned within the header
+  if ((data[at + 4]! & PRESENT_TSFT) !== 0) field = at + ((field - at + 7) & ~7) + 8
+  return field < next && (data[field]! & FLAG_PADDED) !== 0
+}
+
+/** Where the first subframe of an aggregate begins that a frame holds, behind a radiotap header or none; -1 for none. */
+export function aggregateAt(linkType: number, data: Uint8Array, at: number, end: number): number {
+  if (linkType === LINKTYPE_IEEE802_11) return firstSubframeAt(data, at, end, false)
+  if (linkType !== LINKTYPE_RADIOTAP || end - at < 8 || data[at] !== 0) return -1
+  const next = at + (data[at + 2]! | (data[at + 3]! << 8))
+  if (next < at + 8 || next > end) return -1
+  return firstSubframeAt(data, next, end, isPadded(data, at, next))
 }
 
 export function decodePrism(

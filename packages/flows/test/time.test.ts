@@ -90,6 +90,25 @@ describe('the cases of the evidence', () => {
     expect(counters).toMatchObject(counts)
   })
 
+  it('exf-back10m.pcap.gz gives the rows of exf-none.pcap.gz, whatever the cut, but beside the step', async (context) => {
+    const [without, withStep] = ['exf-none', 'exf-back10m'].map((name) =>
+      join(shared, `cases/${name}.pcap.gz`),
+    )
+    if (!existsSync(without) || !existsSync(withStep)) {
+      return context.skip(`no ${without}: set ODDFLOW_SHARED`)
+    }
+    for (const seconds of [1, 10, 60, 300]) {
+      const split = contractOf({ truncation: { mode: 'split', durationMicros: seconds * 1e6 } })
+      const rowsOf = async (of: string): Promise<string[]> =>
+        extract(await readPackets(of), split).records.map((r) => Array.from(r.row ?? []).join(' '))
+      const expected = await rowsOf(without)
+      const rows = await rowsOf(withStep)
+      expect(rows.length).toBe(expected.length)
+      const left = new Set(expected)
+      expect(rows.filter((row) => !left.has(row)).length).toBeLessThanOrEqual(2)
+    }
+  })
+
   it('n4-mq.pcap.gz gives the rows that its packets give in the order of time', async (context) => {
     const file = join(shared, 'cases/n4-mq.pcap.gz')
     if (!existsSync(file)) return context.skip(`no ${file}: set ODDFLOW_SHARED`)

@@ -5,7 +5,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const checkout = join(dirname(fileURLToPath(import.meta.url)), '../../../..')
-const data = join(process.env.ODDFLOW_SHARED ?? join(checkout, '../shared'), 'data')
+const shared = process.env.ODDFLOW_SHARED ?? join(checkout, '../shared')
+const data = join(shared, 'data')
+
+export const cases = join(shared, 'cases')
 
 export const captures = join(data, 'captures')
 export const goldenCaptures = join(data, 'golden-captures')
