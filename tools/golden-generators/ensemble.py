@@ -136,7 +136,8 @@ def threshold(sums, odd, rate):
     rest = sums[~odd]
     start = np.quantile(rest, 0.9)
     tail = start + (rest[rest > start] - start).mean() * np.log(0.1 / rate)
-    return -max(np.quantile(rest, 1 - rate, method="higher"), tail)
+    rank = max(1, int(np.floor(rate * (len(rest) + 1))))
+    return -max(np.sort(rest)[-rank], tail)
 
 
 rng = np.random.default_rng(14)

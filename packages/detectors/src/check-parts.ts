@@ -17,12 +17,12 @@ export function checkScalerModel(value: unknown, dimension: number, kind: Scaler
   if (s.kind !== kind) failField('scaler.kind', kind, s.kind)
   const { categoryColumn } = s
   if (categoryColumn === undefined) return checkScaledColumns(s, dimension, kind)
-  if (dimension < 2 || !(wholeAt(categoryColumn, 'categoryColumn') < dimension)) {
-    return failField('categoryColumn', `one of several columns, here ${dimension}`, categoryColumn)
+  if (dimension < 2 || !(wholeAt(categoryColumn, 'scaler.categoryColumn') < dimension)) {
+    return failField('scaler.categoryColumn', `one of several columns, here ${dimension}`, categoryColumn)
   }
   return {
     ...checkScaledColumns(s, dimension - 1, kind),
-    categoryColumn: wholeAt(categoryColumn, 'categoryColumn'),
+    categoryColumn: wholeAt(categoryColumn, 'scaler.categoryColumn'),
   }
 }
 

@@ -109,7 +109,7 @@ export function thresholdOfHeldOut(
     throw new DataError('threshold: expected finite scores of held-out rows')
   }
   anomalies.sort()
-  const quantile = anomalies[n - 1 - Math.floor(falsePositiveRate * (n - 1))]!
+  const quantile = anomalies[n - Math.max(1, conformalRank(n, falsePositiveRate))]!
   const value = nextDown(-Math.max(quantile, tailQuantile(anomalies, falsePositiveRate)))
   const flaggedOf = new Map<number, { rows: number; flagged: number }>()
   let flaggedRows = 0

@@ -30,7 +30,10 @@ export function checkAgreement(
     contract.featureSet !== 'rows' &&
     scaler.categoryColumn !== names
   ) {
-    fail('categoryColumn', `expected ${names ?? 'none'} as the contract has, found ${scaler.categoryColumn}`)
+    fail(
+      'scaler.categoryColumn',
+      `expected ${names ?? 'none'} as the contract has, found ${scaler.categoryColumn}`,
+    )
   }
   if (onePacketRule !== null && contract.featureSet === 'rows') {
     fail('onePacketRule', 'expected null, since bare rows know no packets')

@@ -18,6 +18,7 @@ import {
   type Safetensors,
 } from '@oddflow/core'
 import { checkModel } from '../check-model.js'
+import { fieldsAt } from '../check-parts.js'
 import { type DetectorName, isDetectorName } from '../detector-name.js'
 import type { Fields } from '../model-fields.js'
 import { learningModel } from '../online/begin-learning.js'
@@ -26,7 +27,6 @@ import { checkSameFields } from '../same-fields.js'
 import { checkThreshold } from '../threshold.js'
 import { checkAgreement } from './agreement.js'
 import {
-  CATEGORY_COLUMN_KEY,
   CHECKSUM_DIGITS,
   CHECKSUM_OFFSET,
   FORMAT,
@@ -34,6 +34,7 @@ import {
   LEARNED_KEY,
   METADATA_KEYS,
   modelFileChecksum,
+  SCALER_KEY,
   SIGNATURE,
 } from './layout.js'
 import { decodeLearned } from './learned-parts.js'
@@ -101,7 +102,7 @@ function readParts(source: Safetensors): SavedModel {
   const definition = DETECTORS[name as DetectorName]
   const known = new Set<string>([
     'checksum',
-    CATEGORY_COLUMN_KEY,
+    SCALER_KEY,
     LEARNED_KEY,
     ...METADATA_KEYS,
     ...definition.metadataKeys,
@@ -113,7 +114,9 @@ function readParts(source: Safetensors): SavedModel {
     parameters,
     scaler: {
       ...decodeScaler(file, contract.scaler),
-      ...(source.metadata.has(CATEGORY_COLUMN_KEY) ? { categoryColumn: file.json(CATEGORY_COLUMN_KEY) } : {}),
+      ...(source.metadata.has(SCALER_KEY)
+        ? { categoryColumn: fieldsAt(file.json(SCALER_KEY), SCALER_KEY).categoryColumn ?? null }
+        : {}),
     },
     ...definition.decode(file, parameters as Fields),
     fitReport: file.json('fitReport'),

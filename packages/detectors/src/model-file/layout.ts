@@ -32,8 +32,8 @@ export const METADATA_KEYS = [
   'threshold',
 ] as const
 
-/** Metadata of models whose rows have a column of names: its number. */
-export const CATEGORY_COLUMN_KEY = 'categoryColumn'
+/** Metadata of models whose rows have a column of names: which. Nothing else of a scaler is not in tensors. */
+export const SCALER_KEY = 'scaler'
 
 /** Metadata of models that learn on, and the beginning of their tensors' names. */
 export const LEARNED_KEY = 'learned'

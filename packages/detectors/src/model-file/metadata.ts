@@ -3,7 +3,7 @@
  * had in it.
  */
 import { DETECTORS } from '../registry.js'
-import { CATEGORY_COLUMN_KEY, type MetadataKey } from './layout.js'
+import { type MetadataKey, SCALER_KEY } from './layout.js'
 import { encodeLearned } from './learned-parts.js'
 import type { SavedModel } from './saved-model.js'
 
@@ -14,13 +14,15 @@ export type MetadataValues = Readonly<Record<Exclude<MetadataKey, 'formatVersion
 export function metadataValues(saved: SavedModel): MetadataValues {
   const { kind, parameters, fitReport, scaler } = saved.detector
   return {
-    ...(scaler.categoryColumn === undefined ? {} : { [CATEGORY_COLUMN_KEY]: scaler.categoryColumn }),
     featureContract: saved.contract,
     fitReport,
     onePacketRule: saved.onePacketRule,
     parameters,
     provenance: saved.provenance,
     threshold: saved.threshold,
+    ...(scaler.categoryColumn === undefined
+      ? {}
+      : { [SCALER_KEY]: { categoryColumn: scaler.categoryColumn } }),
     ...DETECTORS[kind].encode(saved.detector).metadata,
     ...(saved.learned === undefined ? {} : encodeLearned(saved.learned).metadata),
   }

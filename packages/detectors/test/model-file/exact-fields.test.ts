@@ -3,7 +3,7 @@ import { decodeSafetensors, encodeSafetensors, FormatError } from '@oddflow/core
 import { describe, expect, it } from 'vitest'
 import { DETECTOR_NAMES, type DetectorOptions, decodeModelFile, encodeModelFile } from '../../src/index.js'
 import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
-import { sampleModel } from './sample.js'
+import { sampleModel, summaryModel } from './sample.js'
 
 type Json = Record<string, unknown>
 
@@ -18,8 +18,14 @@ const MAY_BE_ABSENT = [
   'parameters.start.mixtureStart',
 ]
 
-const variants: [string, DetectorOptions, boolean][] = [
+const variants: [string, DetectorOptions, boolean | 'summaries'][] = [
   ...DETECTOR_NAMES.map((detector): [string, DetectorOptions, boolean] => [detector, { detector }, true]),
+  [
+    'ensemble of summaries',
+    { detector: 'ensemble', members: ['hbos', 'kde', 'nearest', 'pca'] },
+    'summaries',
+  ],
+  ['ocsvm of summaries', { detector: 'ocsvm' }, 'summaries'],
   ['ocsvm, linear, of bare rows', { detector: 'ocsvm', kernel: 'linear' }, false],
   ['gmm, tied', { detector: 'gmm', covariance: 'tied' }, true],
   ['oc-kjl, unguarded', { detector: 'oc-kjl', supportGuard: false }, true],
@@ -36,7 +42,8 @@ function objectAt(value: Json, path: readonly string[]): Json {
 }
 
 describe.each(variants)('the metadata of %s', (_, options, flows) => {
-  const file = decodeSafetensors(encodeModelFile(sampleModel(options, flows)))
+  const model = flows === 'summaries' ? summaryModel(options) : sampleModel(options, flows)
+  const file = decodeSafetensors(encodeModelFile(model))
   const entries = [...file.metadata].flatMap(([key, text]): [string, Json][] => {
     const json: unknown = text.startsWith('{') ? JSON.parse(text) : null
     return json === null ? [] : [[key, json as Json]]

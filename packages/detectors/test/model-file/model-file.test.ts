@@ -8,6 +8,7 @@ import {
   decodeSafetensors,
   encodeSafetensors,
   FormatError,
+  matrixOf,
   OddFlowError,
   type Safetensors,
   SCALER_NAMES,
@@ -17,14 +18,16 @@ import { afterAll, describe, expect, it } from 'vitest'
 import {
   DETECTOR_NAMES,
   DETECTORS,
+  type DetectorModel,
   decodeModelFile,
   type EmbeddedMixtureModel,
   encodeModelFile,
   modelSpaceNumbers,
+  type NearestModel,
   type SavedModel,
 } from '../../src/index.js'
 import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
-import { sampleModel, sampleRows, scores } from './sample.js'
+import { sampleModel, sampleRows, scores, summaryModel, summaryRows } from './sample.js'
 
 const saved = sampleModel({ scaler: 'standard' })
 /** The sample's detector, as what it is. */
@@ -90,6 +93,32 @@ describe('a model file', () => {
     expect(scores(back.detector, fresh)).toEqual(scores(model.detector, fresh))
   })
 
+  it.each(DETECTOR_NAMES)('brings back a model of rows with a column of names: %s', (detector) => {
+    for (const scaler of ['none', 'standard', 'quantile'] as const) {
+      const model = summaryModel({ detector, scaler })
+      const file = encodeModelFile(model)
+      const back = decodeModelFile(file)
+      expect(back).toEqual(model)
+      expect(back.detector.scaler.categoryColumn).toBe(model.contract.dimension - 1)
+      const fresh = summaryRows(9, 40)
+      expect(scores(back.detector, fresh)).toEqual(scores(model.detector, fresh))
+    }
+  })
+
+  it('reads summaries from before services were names, and refuses names in another column', () => {
+    const model = summaryModel({ detector: 'nearest' })
+    const { categoryColumn: _, ...scaler } = model.detector.scaler
+    const { nearestLandmark } = model.detector as NearestModel
+    const wider = matrixOf(2, model.contract.dimension, new Float64Array(2 * model.contract.dimension))
+    const older = { ...model.detector, scaler, nearestLandmark: { ...nearestLandmark, landmarks: wider } }
+    const file = { ...model, detector: older as DetectorModel }
+    expect(decodeModelFile(encodeModelFile(file))).toEqual(file)
+    const other = { ...model, detector: { ...model.detector, scaler: { ...scaler, categoryColumn: 3 } } }
+    expect(() => encodeModelFile(other as SavedModel)).toThrow(
+      /scaler.categoryColumn: expected 19 as the contract/,
+    )
+  })
+
   it('has the same bytes for the same seed, and whatever the order of keys', () => {
     expect(Buffer.from(encodeModelFile(sampleModel({ scaler: 'standard' })))).toEqual(Buffer.from(bytes))
     const turned = Object.fromEntries(
@@ -120,6 +149,50 @@ describe('a model file', () => {
   it('says nothing of when, where or by whom', () => {
     const text = Buffer.from(bytes).toString('latin1')
     expect(text).not.toMatch(/\b20\d\d-\d\d|\/home|\/tmp|host/i)
+  })
+})
+
+describe('forged tensors', () => {
+  const variants = [
+    ['hbos', { detector: 'hbos' }],
+    ['ensemble', { detector: 'ensemble' }],
+    ['ensemble of others', { detector: 'ensemble', members: ['oc-kjl', 'iforest', 'hbos'] }],
+  ] as const
+  it.each(variants)('of %s are refused by field, or score finitely', (_, options) => {
+    const file = encodeModelFile(summaryModel(options))
+    const rows = summaryRows(4, 6)
+    rows.data.fill(Number.MAX_VALUE, 0, 19)
+    let refused = 0
+    for (const [name, tensor] of decodeSafetensors(file).tensors) {
+      const forgeries: Tensor['data'][] = []
+      for (const value of [Number.NaN, Number.POSITIVE_INFINITY, -1, 0, 1e300, 4_000_000_000]) {
+        for (const at of [0, tensor.data.length - 1]) {
+          const data = tensor.data.slice()
+          data[at] = value
+          forgeries.push(data)
+        }
+      }
+      const shapes = [...forgeries.map((data) => ({ data, shape: tensor.shape }))]
+      // a row or a number fewer
+      const fewer = [tensor.shape[0]! - 1, ...tensor.shape.slice(1)]
+      const left = fewer.reduce((product, length) => product * length, 1)
+      shapes.push({ data: tensor.data.slice(0, left), shape: fewer })
+      shapes.push({ data: tensor.data, shape: [1, ...tensor.shape] })
+      for (const { data, shape } of shapes) {
+        const open = decodeSafetensors(file)
+        const tensors = new Map(open.tensors)
+        tensors.set(name, { dtype: tensor.dtype, shape, data } as Tensor)
+        try {
+          const back = decodeModelFile(seal(encodeSafetensors({ tensors, metadata: open.metadata })))
+          for (const s of scores(back.detector, rows)) expect(Number.isFinite(s), name).toBe(true)
+        } catch (error) {
+          expect(error, name).toBeInstanceOf(FormatError)
+          expect((error as FormatError).field, name).toMatch(/^(ensemble|histograms|fitReport|scaler)/)
+          refused++
+        }
+      }
+    }
+    expect(refused).toBeGreaterThan(20)
   })
 })
 

@@ -1,4 +1,12 @@
-import { createRng, type IatSizeContract, type Matrix, matrixOf, type RowsContract } from '@oddflow/core'
+import {
+  createRng,
+  FLOW_SUMMARY_DIMENSION,
+  type FlowSummaryContract,
+  type IatSizeContract,
+  type Matrix,
+  matrixOf,
+  type RowsContract,
+} from '@oddflow/core'
 import {
   calibrateThreshold,
   checkParameters,
@@ -7,8 +15,10 @@ import {
   type DetectorModel,
   type DetectorOptions,
   fitDetector,
+  fitHoldingOut,
   type SavedModel,
   scoreSamples,
+  thresholdOfHeldOut,
 } from '../../src/index.js'
 
 /** Rows around two centres, D = 3. */
@@ -56,5 +66,48 @@ export function sampleModel(options: DetectorOptions = {}, fromFlows = true): Sa
     threshold: calibrateThreshold(scores(detector, sampleRows(3)), 0.05),
     onePacketRule: fromFlows ? { flows: 4, services: ['tcp/443', 'udp/1900'] } : null,
     provenance: { oddflowVersion: '0.1.0', seed: 2, dataSha256: '0123456789abcdef'.repeat(4), rows: 120 },
+  }
+}
+
+const summaries: Omit<FlowSummaryContract, 'scaler'> = {
+  featureSet: 'flow-summary',
+  featureSetVersion: 1,
+  dimension: FLOW_SUMMARY_DIMENSION,
+  sizeMeasure: 'payload',
+  flowKey: 'bidirectional-5-tuple',
+  idleTimeoutMicros: 600_000_000,
+  activeTimeoutMicros: null,
+  minimumPackets: 1,
+}
+
+/** Rows as wide as flow summaries, of three services in the last column. */
+export function summaryRows(seed: number, rows = 90): Matrix {
+  const rng = createRng(seed)
+  const cols = FLOW_SUMMARY_DIMENSION
+  const data = Float64Array.from({ length: rows * cols }, (_, at) => {
+    const service = Math.floor(at / cols) % 3
+    return at % cols === cols - 1 ? 6_000_000 + service : 3 * service + rng.nextNormal()
+  })
+  return matrixOf(rows, cols, data)
+}
+
+/** As `sampleModel`, of flow summaries of three inputs; the threshold is from held-out inputs where there are scores. */
+export function summaryModel(options: DetectorOptions = {}): SavedModel {
+  const parameters = checkParameters(options)
+  const rows = summaryRows(1)
+  const { model, heldOut } = fitHoldingOut(rows, parameters, createRng(2), {
+    categoryColumn: rows.cols - 1,
+    minimumScale: 0.1,
+    inputs: Uint32Array.from({ length: rows.rows }, (_, i) => i % 3),
+  })
+  return {
+    detector: model,
+    contract: { ...summaries, scaler: parameters.scaler },
+    threshold:
+      heldOut === null
+        ? calibrateThreshold(scores(model, summaryRows(3)), 0.05)
+        : thresholdOfHeldOut(heldOut, 0.05),
+    onePacketRule: null,
+    provenance: { oddflowVersion: '0.1.0', seed: 2, dataSha256: '0123456789abcdef'.repeat(4), rows: 90 },
   }
 }
