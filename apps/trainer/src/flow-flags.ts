@@ -21,6 +21,7 @@ export interface FlowFlags {
   readonly idleTimeout?: number
   readonly activeTimeout?: number
   readonly endOnClose?: boolean
+  readonly vlanKey?: boolean
   readonly samplingQuantile?: number
   readonly headerPackets?: number
 }
@@ -35,6 +36,7 @@ export const FLOW_FLAGS: Readonly<Record<keyof FlowFlags, string>> = {
   idleTimeout: '--idle-timeout',
   activeTimeout: '--active-timeout',
   endOnClose: '--end-on-close',
+  vlanKey: '--vlan-key',
   samplingQuantile: '--sampling-quantile',
   headerPackets: '--header-packets',
 }
@@ -71,6 +73,7 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
       'a TCP flow ends 1 s after RST or both FINs, and a SYN after FIN or RST begins another (default: flow-summary)',
     ),
     new Option('--no-end-on-close', 'TCP flags end no flow (default: all but flow-summary)'),
+    new Option('--vlan-key', 'packets of different VLANs are of different flows'),
     new Option(
       '--sampling-quantile <q>',
       'samp-size, samp-num: length of a window as a quantile of flow durations (default: 0.3)',

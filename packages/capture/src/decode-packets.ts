@@ -45,6 +45,7 @@ export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
       continue
     }
     clearHeaders(packets, i)
+    packets.vlan[i] = 0
     for (let b = 6 * i; b < 6 * i + 6; b++) {
       sourceMac[b] = 0
       destinationMac[b] = 0

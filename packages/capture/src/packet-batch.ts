@@ -44,6 +44,8 @@ export interface PacketBatch {
   readonly ipOffset: Uint32Array
   /** Where the transport header begins in the frame batch's `data`; 0 where it was not reached. */
   readonly transportOffset: Uint32Array
+  /** VLAN identifier of the outermost tag; 0 where there is none, as of a tag that says nothing but a priority. */
+  readonly vlan: Uint16Array
   /** Six bytes a packet, zeros where the link layer has none. */
   readonly sourceMac: Uint8Array
   /** Six bytes a packet, zeros where the link layer has none. */
@@ -87,6 +89,7 @@ export function createPacketBatch(capacity: number, columns: ColumnSource = HEAP
     hopLimit: columns.uint8(capacity),
     ipOffset: columns.uint32(capacity),
     transportOffset: columns.uint32(capacity),
+    vlan: columns.uint16(capacity),
     sourceMac: columns.uint8(6 * capacity),
     destinationMac: columns.uint8(6 * capacity),
   }

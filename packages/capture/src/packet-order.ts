@@ -450,7 +450,7 @@ type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array
 /** What flows need: offsets into the frames' bytes are none of it, since those are gone. */
 const COLUMNS = [
   ...(['status', 'timestampMicros', 'frameBytes', 'capturedBytes', 'ipBytes', 'ipVersion'] as const),
-  ...(['protocol', 'sourcePort', 'destinationPort', 'tcpFlags', 'payloadBytes', 'hopLimit'] as const),
+  ...(['protocol', 'sourcePort', 'destinationPort', 'tcpFlags', 'payloadBytes', 'hopLimit', 'vlan'] as const),
   ...(['sourceAddress', 'destinationAddress', 'sourceMac', 'destinationMac'] as const),
 ] as const
 
@@ -499,6 +499,7 @@ function copyPacket(from: PacketBatch, i: number, to: PacketBatch, j: number): v
   to.tcpFlags[j] = from.tcpFlags[i]!
   to.payloadBytes[j] = from.payloadBytes[i]!
   to.hopLimit[j] = from.hopLimit[i]!
+  to.vlan[j] = from.vlan[i]!
   for (let w = 0; w < 4; w++) {
     to.sourceAddress[4 * j + w] = from.sourceAddress[4 * i + w]!
     to.destinationAddress[4 * j + w] = from.destinationAddress[4 * i + w]!

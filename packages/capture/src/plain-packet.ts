@@ -28,7 +28,9 @@ export function decodePlainPacket(
   if (end - at < ETHERNET_BYTES + IPV4_BYTES + PORT_BYTES) return false
   let type = (data[at + 12]! << 8) | data[at + 13]!
   let ip = at + ETHERNET_BYTES
+  let vlan = 0
   if (type === 0x8100) {
+    vlan = ((data[at + 14]! & 0x0f) << 8) | data[at + 15]!
     type = (data[at + 16]! << 8) | data[at + 17]!
     ip += 4
   }
@@ -89,6 +91,7 @@ export function decodePlainPacket(
   packets.destinationPort[i] = (data[transport + 2]! << 8) | data[transport + 3]!
   packets.tcpFlags[i] = flags
   packets.payloadBytes[i] = Math.max(0, ip + ipBytes - transport - headerBytes)
+  packets.vlan[i] = vlan
   packets.ipOffset[i] = ip
   packets.transportOffset[i] = transport
   // unrolled: as a loop it was a third of the cost of a packet

@@ -25,6 +25,8 @@ const FIELDS = [
   'sctp.dstport',
   'tcp.flags',
   'tcp.len',
+  'ieee8021ad.id',
+  'vlan.id',
   'icmp.type',
   'icmp.code',
   'icmpv6.type',
@@ -93,6 +95,7 @@ describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are wha
           ipBytes: packets.ipBytes[i],
           flags: packets.tcpFlags[i],
           payloadBytes: packets.protocol[i] === 6 ? packets.payloadBytes[i] : 0,
+          vlan: packets.vlan[i],
         }
         const v4 = version === 4
         const first = (...names: (typeof FIELDS)[number][]): number =>
@@ -115,6 +118,7 @@ describe.skipIf(noTshark || sharedMissing)('the columns of keyed packets are wha
           ipBytes: v4 ? Number(of('ip.len')) : 40 + Number(of('ipv6.plen')),
           flags: packets.protocol[i] === 6 ? Number(of('tcp.flags')) & 255 : 0,
           payloadBytes: Number(of('tcp.len')),
+          vlan: first('ieee8021ad.id', 'vlan.id'),
         })
       }
     })

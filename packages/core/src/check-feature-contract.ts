@@ -7,7 +7,7 @@
  */
 import { ContractMismatchError, FormatError } from './errors.js'
 import {
-  closeRule,
+  connectionRules,
   contractProtocols,
   endsOnClose,
   type FeatureContract,
@@ -49,7 +49,8 @@ function flatten(contract: FeatureContract): [string, string | number | boolean 
 export function explicitContract(contract: FeatureContract): FeatureContract {
   if (contract.featureSet === 'rows') return contract
   const protocols = contractProtocols(contract)
-  return { ...contract, ...packetView(contract), protocols, endOnClose: endsOnClose(contract) }
+  const { vlanKey = false } = contract
+  return { ...contract, ...packetView(contract), protocols, endOnClose: endsOnClose(contract), vlanKey }
 }
 
 /** Throws ContractMismatchError that names every field in which `found` differs from `expected`. */
@@ -79,6 +80,7 @@ const GATHERING_FIELDS = [
   'joinFragments',
   'protocols',
   'endOnClose',
+  'vlanKey',
 ]
 const FLOW_FIELDS = [...GATHERING_FIELDS, 'packetsPerFlow', 'truncation']
 const SAMP_FIELDS = ['samplingIntervalMicros', 'samplingIntervalSeconds']
@@ -117,7 +119,7 @@ export function checkFeatureContract(value: unknown): FeatureContract {
       minimumPackets: 1,
       scaler: checkScaler(fields),
       ...checkPacketRules(fields),
-      ...checkCloseRule(fields, featureSet),
+      ...checkConnectionRules(fields, featureSet),
     }
   }
   fields.known([...FLOW_FIELDS, ...OWN_FIELDS[featureSet]])
@@ -172,20 +174,21 @@ function checkFlowRules(fields: ContractFields, featureSet: PacketFeatureSet, di
     minimumPackets: fields.whole('minimumPackets', 2, packetsPerFlow),
     scaler: checkScaler(fields),
     ...checkPacketRules(fields),
-    ...checkCloseRule(fields, featureSet),
+    ...checkConnectionRules(fields, featureSet),
   }
 }
 
-function checkCloseRule(
+function checkConnectionRules(
   fields: ContractFields,
   featureSet: FlowFeatureSet,
-): Pick<GatheringRules, 'endOnClose'> {
-  const { endOnClose, flowKey } = fields.record
-  if (endOnClose === undefined) return {}
-  if (typeof endOnClose !== 'boolean') return fields.fail('endOnClose', 'true or false')
-  if (endOnClose && flowKey === 'directional-5-tuple')
-    fields.fail('endOnClose', 'false with directional-5-tuple')
-  return closeRule(featureSet, endOnClose)
+): Pick<GatheringRules, 'endOnClose' | 'vlanKey'> {
+  const isDirectional = fields.record.flowKey === 'directional-5-tuple'
+  for (const field of ['endOnClose', 'vlanKey']) {
+    const value = fields.record[field]
+    if (value !== undefined && typeof value !== 'boolean') fields.fail(field, 'true or false')
+    if (value === true && isDirectional) fields.fail(field, 'false with directional-5-tuple')
+  }
+  return connectionRules(featureSet, fields.record as Pick<GatheringRules, 'endOnClose' | 'vlanKey'>)
 }
 
 function checkTimeouts(

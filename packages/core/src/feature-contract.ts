@@ -60,7 +60,7 @@ export interface GatheringRules {
   readonly minimumPackets: number
   readonly scaler: ScalerName
   /**
-   * The rest says what a packet was to begin with, and what ends a flow. Each is left out where it has its usual value (a checked
+   * The rest says what a packet was to begin with, what ends a flow, and what else is in its key. Each is left out where it has its usual value (a checked
    * contract has no other form), so that contracts of before there were such fields mean what they meant;
    * `packetView`, `contractProtocols` and `endsOnClose` give the values.
    */
@@ -74,6 +74,8 @@ export interface GatheringRules {
    * FIN or RST begins another. Usual in flow-summary, and nowhere else.
    */
   readonly endOnClose?: boolean
+  /** The outermost VLAN tag is part of the key. */
+  readonly vlanKey?: boolean
 }
 
 /** How packets become records whose rows are made of the records' single packets. */
@@ -114,12 +116,15 @@ export function endsOnClose(contract: FlowContract): boolean {
   return contract.endOnClose ?? isCloseUsual(contract.featureSet)
 }
 
-/** The field as a contract has it: left out where it has its usual value. */
-export function closeRule(
+/** The two last fields as a contract has them: none that has its usual value. */
+export function connectionRules(
   featureSet: FlowFeatureSet,
-  endOnClose: boolean = isCloseUsual(featureSet),
-): Pick<GatheringRules, 'endOnClose'> {
-  return endOnClose === isCloseUsual(featureSet) ? {} : { endOnClose }
+  { endOnClose = isCloseUsual(featureSet), vlanKey = false }: Pick<GatheringRules, 'endOnClose' | 'vlanKey'>,
+): Pick<GatheringRules, 'endOnClose' | 'vlanKey'> {
+  return {
+    ...(endOnClose === isCloseUsual(featureSet) ? {} : { endOnClose }),
+    ...(vlanKey ? { vlanKey } : {}),
+  }
 }
 
 function isCloseUsual(featureSet: FlowFeatureSet): boolean {

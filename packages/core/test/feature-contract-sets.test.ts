@@ -3,9 +3,11 @@ import {
   checkFeatureContract,
   checkSameContract,
   contractProtocols,
+  endsOnClose,
   explicitContract,
   type FeatureContract,
   FLOW_SUMMARY_DIMENSION,
+  type FlowContract,
   type FlowRules,
   FormatError,
   featureDimension,
@@ -50,8 +52,8 @@ const contracts: FeatureContract[] = [
     samplingIntervalSeconds: 3e-7,
   },
   {
-    ...gathering,
     featureSet: 'flow-summary',
+    ...gathering,
     dimension: FLOW_SUMMARY_DIMENSION,
     sizeMeasure: 'payload',
     flowKey: 'bidirectional-5-tuple',
@@ -89,6 +91,10 @@ describe('contracts of every feature set', () => {
     ['flowKey', 8, { flowKey: 'directional-5-tuple' }],
     ['minimumPackets', 8, { minimumPackets: 2 }],
     ['activeTimeoutMicros', 8, { activeTimeoutMicros: 0 }],
+    ['endOnClose', 1, { endOnClose: 1 }],
+    ['endOnClose', 6, { endOnClose: true }],
+    ['vlanKey', 8, { vlanKey: 'yes' }],
+    ['vlanKey', 6, { vlanKey: true }],
     ['packetsPerFlow', 8, { packetsPerFlow: 12 }],
     ['truncation', 8, { truncation: { mode: 'split', durationMicros: 1 } }],
   ]
@@ -130,6 +136,22 @@ describe('what a packet was to begin with', () => {
     const read = checkFeatureContract({ ...contract, ...other })
     expect(read).toEqual({ ...contract, ...other })
     expect(checkFeatureContract(JSON.parse(JSON.stringify(read)))).toEqual(read)
+  })
+
+  it('what ends a flow, and the VLAN, are left out where they are usual too', () => {
+    const summary = contracts.at(-1) as FlowContract
+    expect([endsOnClose(contract as FlowContract), endsOnClose(summary)]).toEqual([false, true])
+    for (const [usual, value] of [
+      [contract, { endOnClose: false, vlanKey: false }],
+      [summary, { endOnClose: true, vlanKey: false }],
+    ] as const) {
+      expect(JSON.stringify(checkFeatureContract({ ...usual, ...value }))).toBe(JSON.stringify(usual))
+      const other = { endOnClose: !value.endOnClose, vlanKey: true }
+      const read = checkFeatureContract({ ...usual, ...other })
+      expect(read).toEqual({ ...usual, ...other })
+      expect(() => checkSameContract(usual, read)).toThrow(/endOnClose: .*; vlanKey: /)
+      checkSameContract(usual, explicitContract(usual))
+    }
   })
 
   it('must be the same for rows to be', () => {

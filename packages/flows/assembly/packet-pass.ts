@@ -31,6 +31,7 @@ class Pass {
   ipVersion: usize
   protocol: usize
   tcpFlags: usize
+  vlan: usize
   /** Scratch for 64 packets: keys of ten words, hashes, whether the source is end b. */
   keys: usize
   hashes: usize
@@ -75,6 +76,8 @@ class Pass {
   closes: i32
   /** A packet later than this double is not ordinary: a closed flow has to be given out. */
   closeDeadline: usize
+  /** The VLAN is part of the key. */
+  vlanKey: i32
   idleMicros: f64
   durationMicros: f64
   /** Infinity if there is none. */
@@ -331,7 +334,8 @@ function writeKey(p: Pass, i: i32, key: usize, isIpv4: bool): bool {
   const swapped = isIpv4
     ? s > d || (s === d && sourcePort > destinationPort)
     : comesAfter(source, destination, s, d, sourcePort, destinationPort)
-  store<u32>(key, (u32(load<u8>(p.protocol + usize(i))) << 8) | u32(load<u8>(p.ipVersion + usize(i))))
+  const vlan = p.vlanKey === 0 ? 0 : u32(load<u16>(p.vlan + (usize(i) << 1))) << 16
+  store<u32>(key, vlan | (u32(load<u8>(p.protocol + usize(i))) << 8) | u32(load<u8>(p.ipVersion + usize(i))))
   store<u32>(key, swapped ? (destinationPort << 16) | sourcePort : (sourcePort << 16) | destinationPort, 4)
   store<u32>(key, swapped ? d : s, 8)
   store<u32>(key, swapped ? s : d, 12)

@@ -36,6 +36,8 @@ export interface CollectedFlows {
   readonly idleTimeoutMicros: number
   /** TCP flows ended when they closed. */
   readonly endOnClose: boolean
+  /** The VLAN was part of the key. */
+  readonly vlanKey: boolean
   /** What became of the packets. */
   readonly counters: Pick<
     FlowCounters,

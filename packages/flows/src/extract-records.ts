@@ -6,9 +6,8 @@ import {
   ArgumentError,
   ContractMismatchError,
   checkFeatureContract,
-  contractProtocols,
   createMatrix,
-  endsOnClose,
+  explicitContract,
 } from '@oddflow/core'
 import type { CollectedFlows } from './collected-flows.js'
 import { cutAtIdleGaps } from './cut-idle-gap.js'
@@ -30,6 +29,16 @@ import {
 import type { RecordCounts } from './record-counts.js'
 import { RecordCutter } from './record-cutter.js'
 
+/** What a contract and the flows that were collected for it must agree in. */
+const GATHERED = [
+  'idleTimeoutMicros',
+  'sizeMeasure',
+  'flowKey',
+  'protocols',
+  'endOnClose',
+  'vlanKey',
+] as const
+
 /**
  * Cuts flows into records under a contract: flow by flow in order of first packets, a flow's records in turn.
  * Their rows are equal to the bit to those of a FlowExtractor over the same packets.
@@ -43,8 +52,8 @@ export function extractRecords(
   onRecord: (record: FlowRecord) => void,
 ): RecordCounts {
   const checked = checkFlowContract(contract)
-  const wanted = { ...checked, protocols: contractProtocols(checked), endOnClose: endsOnClose(checked) }
-  for (const field of ['idleTimeoutMicros', 'sizeMeasure', 'flowKey', 'protocols', 'endOnClose'] as const) {
+  const wanted = explicitContract(checked) as FlowContract & typeof flows
+  for (const field of GATHERED) {
     if (String(flows[field]) !== String(wanted[field])) {
       throw new ContractMismatchError(
         `${field}: the contract says ${wanted[field]}, the flows were collected with ${flows[field]}`,

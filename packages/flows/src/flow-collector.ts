@@ -46,6 +46,8 @@ export interface FlowCollectorOptions {
   readonly idleTimeoutMicros?: number
   /** TCP flows end when they close (FeatureContract). Default false; not with directional-5-tuple. */
   readonly endOnClose?: boolean
+  /** The VLAN is part of the key. Default false; not with directional-5-tuple. */
+  readonly vlanKey?: boolean
   /** Bytes that the packets and flows may take. Default 1 GiB: about 17 million packets. */
   readonly memoryBytes?: number
   /** Key of the flow table's hash; results do not depend on it. */
@@ -88,9 +90,10 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
   const flowKey = options.flowKey ?? 'bidirectional-5-tuple'
   const protocols = checkFlowProtocols(options.protocols)
   const directional = flowKey === 'directional-5-tuple'
-  const endOnClose = options.endOnClose ?? false
-  if (directional && endOnClose) {
-    throw new ArgumentError('endOnClose: expected false with directional-5-tuple, found true', 'endOnClose')
+  const { endOnClose = false, vlanKey = false } = options
+  for (const [option, value] of Object.entries({ endOnClose, vlanKey })) {
+    if (!directional || !value) continue
+    throw new ArgumentError(`${option}: expected false with directional-5-tuple, found true`, option)
   }
   const budget = new MemoryBudget(memoryBytes)
   const sink = new CollectingSink(budget)
@@ -102,6 +105,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
       directional,
       protocols,
       endOnClose,
+      vlanKey,
     },
     budget,
     sink,
@@ -128,6 +132,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
         protocols,
         idleTimeoutMicros,
         endOnClose,
+        vlanKey,
         counters: {
           packets,
           packetsInFlows,

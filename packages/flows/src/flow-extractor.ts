@@ -154,6 +154,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       hashSeed: options.hashSeed ?? 0,
       protocols: contractProtocols(contract),
       endOnClose: endsOnClose(contract),
+      vlanKey: contract.vlanKey === true,
       initialFlows: memory.flows,
       admitsFlow: options.admitsFlow,
       pass,

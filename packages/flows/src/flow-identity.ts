@@ -1,10 +1,10 @@
 /**
  * FlowIdentity: who a flow is, as columns: its key, which end began it, and the MACs of its first packet.
  *
- * A key is ten 32-bit words: [protocol and IP version, both ports, a3, b3, a0, a1, a2, b0, b1, b2], where
+ * A key is ten 32-bit words: [VLAN, protocol and IP version, both ports, a3, b3, a0, a1, a2, b0, b1, b2], where
  * a and b are the two ends, a the lower by (address, port), and a0…a3 the words of a's address, most
  * significant first. IPv4 uses a3 and b3 alone, so the first four words are its whole key. The IP version is
- * part of the key; VLAN and interface are not.
+ * part of the key; the VLAN is where it is asked for, else 0; the interface is not.
  */
 import type { PacketBatch } from '@oddflow/capture'
 
@@ -78,6 +78,7 @@ export function writeKey(
   key: Uint32Array,
   keyAt: number,
   directional: boolean,
+  vlanKey: boolean,
 ): boolean {
   const { sourceAddress, destinationAddress } = batch
   const sourcePort = batch.sourcePort[i]
@@ -96,6 +97,7 @@ export function writeKey(
   const a = swapped ? destinationAddress : sourceAddress
   const b = swapped ? sourceAddress : destinationAddress
   key[keyAt] = (batch.protocol[i] << 8) | version
+  if (vlanKey) key[keyAt] |= batch.vlan[i] << 16
   key[keyAt + 1] = swapped ? (destinationPort << 16) | sourcePort : (sourcePort << 16) | destinationPort
   key[keyAt + 2] = a[at + 3]
   key[keyAt + 3] = b[at + 3]
@@ -106,6 +108,11 @@ export function writeKey(
     }
   }
   return swapped
+}
+
+/** IANA protocol number of a key, from its first word. */
+export function protocolOfKey(word: number): number {
+  return (word >>> 8) & 0xff
 }
 
 /** `into` with the front of it taken from `from`. */

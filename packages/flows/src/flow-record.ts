@@ -5,7 +5,7 @@
  * `copyFlowRecord` makes one to keep. A record without a row says why; nothing that was counted into a flow
  * goes by without a record.
  */
-import type { FlowIdentity } from './flow-identity.js'
+import { type FlowIdentity, protocolOfKey } from './flow-identity.js'
 
 /** Why a record ended. IPFIX flowEndReason (element 136): 1, 2, 2, 4, 5 and 3 in this order. */
 export const END_REASONS = [
@@ -44,6 +44,8 @@ export interface FlowRecord {
   /** Six bytes, from the flow's first packet. */
   initiatorMac: Uint8Array
   responderMac: Uint8Array
+  /** VLAN identifier of the outermost tag, where it is part of the flow key; else 0. */
+  vlan: number
   /** Captures that ended before this one. */
   captureIndex: number
   /** Number in the capture of this record's first packet, from 0. */
@@ -93,6 +95,7 @@ export function createFlowRecord(): FlowRecord {
     responderPort: 0,
     initiatorMac: new Uint8Array(6),
     responderMac: new Uint8Array(6),
+    vlan: 0,
     captureIndex: 0,
     firstPacketNumber: 0,
     flowFirstPacketNumber: 0,
@@ -146,7 +149,8 @@ export function describeFlow(identity: FlowIdentity, flow: number, record: FlowR
   const portA = keys[at + 1] >>> 16
   const portB = keys[at + 1] & 0xffff
   record.ipVersion = keys[at] & 0xff
-  record.protocol = keys[at] >>> 8
+  record.protocol = protocolOfKey(keys[at])
+  record.vlan = keys[at] >>> 16
   record.initiatorPort = swapped ? portB : portA
   record.responderPort = swapped ? portA : portB
   for (let i = 0; i < 6; i++) {

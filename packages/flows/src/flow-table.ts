@@ -43,6 +43,17 @@ function slotCountFor(capacity: number): number {
   return slots
 }
 
+export interface FlowTableOptions {
+  /** Each direction is a flow of its own. Default false. */
+  readonly directional?: boolean
+  /** The VLAN is part of the key. Default false. */
+  readonly vlanKey?: boolean
+  /** Flows may be closing or closed (activity-log.ts). Default false. */
+  readonly closes?: boolean
+  /** Where its columns come from. Default the heap. */
+  readonly space?: Space
+}
+
 export class FlowTable {
   readonly lines: FlowLines
   readonly identity: FlowIdentity
@@ -60,6 +71,7 @@ export class FlowTable {
   readonly #preparedHash = new Int32Array(PREPARED_PACKETS)
   readonly #space: Space
   readonly #directional: boolean
+  readonly vlanKey: boolean
   /** Key of the hash. */
   readonly key0: number
   readonly key1: number
@@ -80,10 +92,9 @@ export class FlowTable {
 
   /**
    * @param hashSeed - any number; tables of different seeds place the same keys differently.
-   * @param directional - gives each direction a flow of its own.
-   * @param closes - whether flows may be closing or closed (activity-log.ts).
    */
-  constructor(capacity: number, hashSeed: number, directional = false, space: Space = HEAP, closes = false) {
+  constructor(capacity: number, hashSeed: number, options: FlowTableOptions = {}) {
+    const { directional = false, vlanKey = false, closes = false, space = HEAP } = options
     this.capacity = capacity
     this.#space = space
     this.lines = new FlowLines(capacity, space)
@@ -91,6 +102,7 @@ export class FlowTable {
     this.activity = new ActivityLog(capacity, this.lines, space, closes)
     this.slots = space.int32(2 * INITIAL_SLOTS)
     this.#directional = directional
+    this.vlanKey = vlanKey
     this.key0 = hashSeed | 0
     this.key1 = Math.floor(hashSeed / 4294967296) | 0
   }
@@ -106,7 +118,7 @@ export class FlowTable {
     const hashes = this.#preparedHash
     for (let k = 0; k < count; k++) {
       const at = KEY_WORDS * k
-      swapped[k] = writeKey(batch, start + k, keys, at, this.#directional) ? 1 : 0
+      swapped[k] = writeKey(batch, start + k, keys, at, this.#directional, this.vlanKey) ? 1 : 0
       const words = batch.ipVersion[start + k] === 4 ? IPV4_KEY_WORDS : KEY_WORDS
       hashes[k] = halfSipHash13(keys, at, words, this.key0, this.key1)
     }
@@ -137,7 +149,7 @@ export class FlowTable {
   find(batch: PacketBatch, i: number): number {
     const words = batch.ipVersion[i] === 4 ? IPV4_KEY_WORDS : KEY_WORDS
     const at = KEY_WORDS * PREPARED_PACKETS
-    this.lastSwapped = writeKey(batch, i, this.#keys, at, this.#directional)
+    this.lastSwapped = writeKey(batch, i, this.#keys, at, this.#directional, this.vlanKey)
     return this.#search(at, words, halfSipHash13(this.#keys, at, words, this.key0, this.key1))
   }
 

@@ -54,6 +54,8 @@ export interface FlowTrackerOptions {
   readonly protocols?: readonly FlowProtocol[]
   /** TCP flows end when they close. Default false. */
   readonly endOnClose?: boolean
+  /** The VLAN is part of the key. Default false. */
+  readonly vlanKey?: boolean
   /** Flows that there is room for at first. */
   readonly initialFlows?: number
   /** Asked for a packet that would begin a flow of no open key; false: it is in no flow. */
@@ -121,7 +123,9 @@ export class FlowTracker {
     this.makesFlows.set(flowProtocolTable(options.protocols ?? DEFAULT_FLOW_PROTOCOLS))
     const flows = options.initialFlows ?? INITIAL_FLOWS
     this.endsOnClose = options.endOnClose === true
-    this.table = new FlowTable(flows, options.hashSeed, options.directional, space, this.endsOnClose)
+    const { directional = false, vlanKey = false } = options
+    const table = { directional, vlanKey, closes: this.endsOnClose, space }
+    this.table = new FlowTable(flows, options.hashSeed, table)
     this.closeDeadline = space.float64(1).fill(Number.POSITIVE_INFINITY)
     this.#closedMicros = space.float64(this.endsOnClose ? flows : 0)
     this.#eviction = new FlowEviction(
@@ -348,16 +352,18 @@ export class FlowTracker {
   /** What becomes of packet i, whose key has `flow`, where TCP flows end when they close. */
   #fateOf(flow: number, time: number, batch: PacketBatch, i: number): number {
     const { words } = this.table.lines
+    const { idleTimeoutMicros } = this.#options
     const kind = words[LINE_WORDS * flow + KIND]
     const isSyn = (batch.tcpFlags[i] & SYN_ACK) === SYN
     if (kind < CLOSING) {
       const hasFin = (words[LINE_WORDS * flow + ENDS] & (SENT_FIN | (SENT_FIN << 1))) !== 0
-      return isSyn && hasFin ? BEGINS : CONTINUES
+      const isIdle = time - this.#lastMicros(flow) > idleTimeoutMicros
+      return isSyn && hasFin && !isIdle ? BEGINS : CONTINUES
     }
     if (isSyn) return BEGINS
     const since = time - this.#closedMicros[flow]
     if (kind === CLOSING && since <= LINGER_MICROS) return CONTINUES
-    return batch.payloadBytes[i] > 0 || since > this.#options.idleTimeoutMicros ? BEGINS : AFTER_CLOSE
+    return batch.payloadBytes[i] > 0 || since > idleTimeoutMicros ? BEGINS : AFTER_CLOSE
   }
 
   /** Notes who has sent a packet and a FIN, and closes the flow where that or an RST does. */

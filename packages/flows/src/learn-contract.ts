@@ -26,7 +26,7 @@ import type {
   TruncationMode,
 } from '@oddflow/core'
 import {
-  closeRule,
+  connectionRules,
   DataError,
   DEFAULT_FLOW_PROTOCOLS,
   FLOW_SUMMARY_DIMENSION,
@@ -79,7 +79,10 @@ export const DEFAULT_SUMMARY_TIMEOUTS: Pick<
 /** A contract of flow summaries, of which nothing is learned. Times are whole microseconds. */
 export function flowSummaryContract(
   given: Partial<
-    Pick<FlowSummaryContract, 'idleTimeoutMicros' | 'activeTimeoutMicros' | 'scaler' | 'endOnClose'>
+    Pick<
+      FlowSummaryContract,
+      'idleTimeoutMicros' | 'activeTimeoutMicros' | 'scaler' | 'endOnClose' | 'vlanKey'
+    >
   > = {},
   view: PacketView = OUTER_VIEW,
   protocols: readonly FlowProtocol[] = DEFAULT_FLOW_PROTOCOLS,
@@ -96,7 +99,7 @@ export function flowSummaryContract(
     minimumPackets: 1,
     scaler: rules.scaler ?? 'none',
     ...packetRules(view, protocols),
-    ...closeRule('flow-summary', rules.endOnClose),
+    ...connectionRules('flow-summary', rules),
   }
 }
 
@@ -126,8 +129,8 @@ export function learnFeatureContract(
       scaler = 'none',
       view,
     } = options
-    const { idleTimeoutMicros, endOnClose, protocols } = flows
-    const rules = { idleTimeoutMicros, activeTimeoutMicros, scaler, endOnClose }
+    const { idleTimeoutMicros, endOnClose, vlanKey, protocols } = flows
+    const rules = { idleTimeoutMicros, activeTimeoutMicros, scaler, endOnClose, vlanKey }
     return flowSummaryContract(rules, view, protocols)
   }
   const learned =
@@ -154,7 +157,7 @@ export function learnFeatureContract(
     minimumPackets,
     scaler,
     ...packetRules(options.view ?? OUTER_VIEW, flows.protocols),
-    ...closeRule(featureSet, flows.endOnClose),
+    ...connectionRules(featureSet, flows),
   }
   switch (featureSet) {
     case 'iat-size':

@@ -8,6 +8,7 @@
  */
 import type { OnePacketRule } from '@oddflow/core'
 import type { CollectedFlows } from './collected-flows.js'
+import { protocolOfKey } from './flow-identity.js'
 import { ICMP, ICMPV6, protocolName } from './flow-protocols.js'
 import type { FlowRecord } from './flow-record.js'
 
@@ -31,7 +32,7 @@ export function learnOnePacketRule(flows: CollectedFlows): OnePacketRule {
     const ports = flows.identity.keys[flows.identity.keyStride * f + 1]
     const swapped = flows.identity.swapped[f] === 1
     const [a, b] = [ports >>> 16, ports & 0xffff]
-    const service = serviceName(head >>> 8, swapped ? b : a, swapped ? a : b)
+    const service = serviceName(protocolOfKey(head), swapped ? b : a, swapped ? a : b)
     counts.set(service, (counts.get(service) ?? 0) + 1)
   }
   const frequent = [...counts].sort((x, y) => y[1] - x[1] || compare(x[0], y[0])).slice(0, MAXIMUM_SERVICES)

@@ -28,7 +28,7 @@ export const PASS_PACKETS = 512
 /** The pass's parameters, in the order of the class Pass of assembly/packet-pass.ts: columns of a batch first, */
 const BATCH_WORDS = [
   ...(['timestampMicros', 'sizes', 'ipBytes', 'sourceAddress', 'destinationAddress'] as const),
-  ...(['sourcePort', 'destinationPort', 'status', 'ipVersion', 'protocol', 'tcpFlags'] as const),
+  ...(['sourcePort', 'destinationPort', 'status', 'ipVersion', 'protocol', 'tcpFlags', 'vlan'] as const),
 ] as const
 type BatchWord = (typeof BATCH_WORDS)[number]
 /** other words after them, */
@@ -47,6 +47,7 @@ const WORDS = [
     'sums',
     'closes',
     'closeDeadline',
+    'vlanKey',
   ] as const),
 ] as const
 type Word = (typeof WORDS)[number]
@@ -110,6 +111,7 @@ export class PacketPass {
   readonly #doubles: Float64Array
   /** A part of a batch whose columns are elsewhere; sizes are in its frameBytes. */
   readonly #part: PacketBatch
+  #vlanKey = false
   /** The batch that has its columns in the pass's memory. */
   #own: PacketBatch | null = null
   /** The batch whose packets `run` takes. */
@@ -142,6 +144,7 @@ export class PacketPass {
   ): void {
     const { table } = tracker
     const { pool } = cutter.entries
+    this.#vlanKey = table.vlanKey
     const values: Record<Exclude<Word, BatchWord>, number> = {
       keys: at(this.space.uint32(KEY_WORDS * PREPARED_PACKETS)),
       hashes: at(this.space.uint32(PREPARED_PACKETS)),
@@ -175,6 +178,7 @@ export class PacketPass {
       sums: at(cutter.sums),
       closes: tracker.endsOnClose ? 1 : 0,
       closeDeadline: at(tracker.closeDeadline),
+      vlanKey: table.vlanKey ? 1 : 0,
     }
     for (const [name, value] of Object.entries(values)) this.#words[WORDS.indexOf(name as Word)] = value
     this.#doubles[0] = idleTimeoutMicros
@@ -212,6 +216,7 @@ export class PacketPass {
     copyBytes(batch.ipVersion, part.ipVersion, start, count)
     copyBytes(batch.protocol, part.protocol, start, count)
     copyBytes(batch.tcpFlags, part.tcpFlags, start, count)
+    if (this.#vlanKey) copyShorts(batch.vlan, part.vlan, start, count)
     this.#pointTo(part, part.frameBytes)
     return 0
   }

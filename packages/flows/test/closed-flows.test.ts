@@ -184,9 +184,9 @@ it('closed flows give way before any other, and a table full of them stays bound
   expect(records.filter(({ packets }) => packets !== 2)).toEqual([])
 })
 
-it('a collector of directional flows refuses it', () => {
-  expect(() => createFlowCollector({ flowKey: 'directional-5-tuple', endOnClose: true })).toThrow(
-    /endOnClose: expected false/,
+it.each(['endOnClose', 'vlanKey'])('a collector of directional flows refuses %s', (option) => {
+  expect(() => createFlowCollector({ flowKey: 'directional-5-tuple', [option]: true })).toThrow(
+    `${option}: expected false`,
   )
 })
 
@@ -336,6 +336,16 @@ describe.skipIf(!existsSync(cases))('small captures', () => {
   it('connections a minute apart from one port', async () => {
     const states = await statesOf('fixed-port-reconnect', whole)
     expect(states).toEqual(Array(20).fill(['192.0.2.10', 'SF', 8]))
+  })
+
+  it('the same addresses and ports in two VLANs', async () => {
+    const packets = await readPackets(join(cases, 'vlan-overlap.pcap'))
+    expect(extract(packets, usual).records.map((r) => [r.vlan, r.packets])).toEqual([[0, 12]])
+    const byVlan = contractOf({ vlanKey: true })
+    expect(inOrder(extract(packets, byVlan).records).map((r) => [r.vlan, r.packets])).toEqual([
+      [10, 6],
+      [20, 6],
+    ])
   })
 
   it.each([

@@ -57,9 +57,16 @@ describe.skipIf(sharedMissing)('the paper’s reading', () => {
 function contractOfSet(featureSet: FlowFeatureSet, changes: Partial<PacketContract> = {}): FlowContract {
   const { iatUnit, ...rules } = contractOf({ packetsPerFlow: 4 })
   if (featureSet === 'flow-summary') {
-    const { idleTimeoutMicros, activeTimeoutMicros, endOnClose } = { ...rules, ...changes }
-    const timeouts = { idleTimeoutMicros, activeTimeoutMicros }
-    return flowSummaryContract(endOnClose === undefined ? timeouts : { ...timeouts, endOnClose })
+    const {
+      idleTimeoutMicros,
+      activeTimeoutMicros,
+      endOnClose = true,
+      vlanKey = false,
+    } = {
+      ...rules,
+      ...changes,
+    }
+    return flowSummaryContract({ idleTimeoutMicros, activeTimeoutMicros, endOnClose, vlanKey })
   }
   const packetsPerFlow = changes.packetsPerFlow ?? 4
   const own = {
@@ -90,6 +97,7 @@ const traffic = fc
       to: end,
       bytes: fc.integer({ min: 40, max: 1500 }),
       protocol: fc.constantFrom(6, 17),
+      vlan: fc.constantFrom(0, 7),
       flags: fc.integer({ min: 0, max: 255 }),
       ttl: fc.integer({ min: 0, max: 255 }),
     }),
@@ -104,6 +112,7 @@ const traffic = fc
   })
 const rules = fc.record({
   endOnClose: fc.boolean(),
+  vlanKey: fc.boolean(),
   packetsPerFlow: fc.integer({ min: 2, max: 6 }),
   idleTimeoutMicros: fc.constant(20_000_000),
   activeTimeoutMicros: fc.constantFrom(null, 4_000_000),

@@ -82,6 +82,7 @@ const packet = fc.record({
   bytes: fc.integer({ min: 40, max: 1500 }),
   protocol: fc.constantFrom(6, 6, 6, 6, 17, 17, 1),
   version: fc.constantFrom(4 as const, 4 as const, 6 as const),
+  vlan: fc.constantFrom(0, 0, 4095),
   flags: fc.constantFrom(2, 18, 16, 16, 16, 17, 20, 255),
   status: fc.oneof(
     { weight: 20, arbitrary: fc.constant('ok' as const) },
@@ -101,6 +102,7 @@ const contract = fc
     packetsPerFlow: fc.integer({ min: 3, max: 9 }),
     mode: fc.constantFrom('split' as const, 'truncate' as const),
     endOnClose: fc.boolean(),
+    vlanKey: fc.boolean(),
     durationMicros: fc.constantFrom(1, 1e6, 5.5e6, 1e9),
     active: fc.constantFrom(null, 3_000_000, 25_000_000),
     minimumPackets: fc.constantFrom(2, 3),
@@ -113,10 +115,10 @@ const contract = fc
     ),
   })
   .map((c) => {
-    const { endOnClose } = c
+    const { endOnClose, vlanKey } = c
     if (c.featureSet === 'flow-summary') {
       const timeouts = { idleTimeoutMicros: 20_000_000, activeTimeoutMicros: c.active }
-      return flowSummaryContract({ ...timeouts, endOnClose })
+      return flowSummaryContract({ ...timeouts, endOnClose, vlanKey })
     }
     const p = c.packetsPerFlow
     const { iatUnit, ...rules } = contractOf({
@@ -127,6 +129,7 @@ const contract = fc
       minimumPackets: c.minimumPackets,
       sizeMeasure: c.sizeMeasure,
       endOnClose,
+      vlanKey,
     })
     const dimension = { 'iat-size': 2 * p - 1, iat: p - 1, size: p }[c.featureSet]
     const times = c.featureSet === 'size' ? {} : { iatUnit }

@@ -11,6 +11,7 @@ export function sampleRecord(device: number, changes: Partial<FlowRecord> = {}):
     responderPort: 443,
     initiatorMac: Uint8Array.of(2, 0, 0, 0, device >> 8, device & 255),
     responderMac: Uint8Array.of(2, 0, 0, 0, 255, 255),
+    vlan: 0,
     captureIndex: 0,
     firstPacketNumber: 0,
     flowFirstPacketNumber: 0,

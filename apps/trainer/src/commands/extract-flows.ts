@@ -2,7 +2,7 @@
  * `oddflow extract --flows CAPTURE… -o FILE`: flow records for people and their tools, a line or a row each, with no
  * model and nothing learned. Records are streamed as they end, so that memory is that of the open flows.
  */
-import { closeRule, FLOW_PROTOCOLS, type IatSizeContract, packetRules, plural } from '@oddflow/core'
+import { connectionRules, FLOW_PROTOCOLS, type IatSizeContract, packetRules, plural } from '@oddflow/core'
 import { createFlowExtractor } from '@oddflow/flows'
 import { checkWritable, UsageError } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
@@ -53,7 +53,7 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
   const reads: CaptureRead[] = []
   try {
     const counters = await intoWholeFile(options.output, async (file) => {
-      const writer = createWriter(file, contract.sizeMeasure)
+      const writer = createWriter(file, contract)
       const extractor = namingFlowMemory(() =>
         createFlowExtractor({
           contract,
@@ -96,7 +96,11 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
 
 /** A contract under which a record is a whole flow, or what an active timeout makes of it. */
 function wholeFlows(options: ExtractCommandOptions): IatSizeContract {
-  const { protocols, endOnClose, ...gathering } = gatheringFrom(options, RECIPES.default, FLOW_PROTOCOLS)
+  const { protocols, endOnClose, vlanKey, ...gathering } = gatheringFrom(
+    options,
+    RECIPES.default,
+    FLOW_PROTOCOLS,
+  )
   return {
     featureSet: 'iat-size',
     featureSetVersion: 1,
@@ -109,6 +113,6 @@ function wholeFlows(options: ExtractCommandOptions): IatSizeContract {
     minimumPackets: 2,
     scaler: 'none',
     ...packetRules(viewFrom(options), protocols),
-    ...closeRule('iat-size', endOnClose),
+    ...connectionRules('iat-size', { endOnClose, vlanKey }),
   }
 }

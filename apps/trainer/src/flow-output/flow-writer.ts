@@ -2,8 +2,7 @@
  * FlowWriter: flow records into a file, one at a time, in memory that does not grow with their number. Which format
  * it is, the file's name says.
  */
-import type { SizeMeasure } from '@oddflow/core'
-import type { FlowRecord } from '@oddflow/flows'
+import type { FlowLogOptions, FlowRecord } from '@oddflow/flows'
 import { openWholeFile, UsageError, type WholeFile } from '@oddflow/program'
 import { createNpyFlowWriter } from './npy-flows.js'
 import { createParquetFlowWriter } from './parquet-flows.js'
@@ -16,7 +15,7 @@ export interface FlowWriter {
   finish(): void
 }
 
-export type FlowWriterFactory = (file: WholeFile, sizeMeasure: SizeMeasure) => FlowWriter
+export type FlowWriterFactory = (file: WholeFile, options: FlowLogOptions) => FlowWriter
 
 const BY_NAME: readonly (readonly [RegExp, FlowWriterFactory])[] = [
   [/\.jsonl$/i, createTextFlowWriter('json')],

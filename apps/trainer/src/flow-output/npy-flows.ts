@@ -15,13 +15,13 @@ const BATCH_RECORDS = 4096
 /** Wide enough for any number of records. */
 const SHAPE_DIGITS = 16
 
-export const createNpyFlowWriter: FlowWriterFactory = (file, sizeMeasure) => {
+export const createNpyFlowWriter: FlowWriterFactory = (file, options) => {
   if (!file.canPatch) {
     throw new UsageError(
       `${file.path}: .npy names the number of records in front, which a pipe cannot take; give a regular file, or .jsonl`,
     )
   }
-  const fields = flowLogFields({ sizeMeasure })
+  const fields = flowLogFields(options)
   const recordBytes = fields.reduce((sum, field) => sum + bytesOf(field), 0)
   const batch = new Uint8Array(BATCH_RECORDS * recordBytes)
   const view = new DataView(batch.buffer)

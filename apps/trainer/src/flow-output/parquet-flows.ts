@@ -14,8 +14,8 @@ type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][nu
 
 const GROUP_ROWS = 32_768
 
-export const createParquetFlowWriter: FlowWriterFactory = (file, sizeMeasure) => {
-  const fields = flowLogFields({ sizeMeasure })
+export const createParquetFlowWriter: FlowWriterFactory = (file, options) => {
+  const fields = flowLogFields(options)
   const bytes = new ByteWriter()
   const parquet = new ParquetWriter({
     writer: bytes,

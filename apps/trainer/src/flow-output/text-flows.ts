@@ -6,8 +6,8 @@ import type { FlowWriterFactory } from './flow-writer.js'
 const BUFFER_BYTES = 256 * 1024
 
 export function createTextFlowWriter(format: 'json' | 'csv'): FlowWriterFactory {
-  return (file, sizeMeasure) => {
-    const { header, line } = createFlowLogFormat(format, { sizeMeasure })
+  return (file, options) => {
+    const { header, line } = createFlowLogFormat(format, options)
     const buffer = Buffer.allocUnsafe(BUFFER_BYTES)
     // all of it is ASCII: a character is a byte
     let held = buffer.write(header, 'latin1')

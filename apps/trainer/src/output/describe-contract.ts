@@ -96,6 +96,7 @@ function flowText(contract: FlowContract): string {
   if (contract.protocols !== undefined) parts.push(`of ${protocols}`)
   if (decapsulation === 'inner') parts.push('tunnels opened')
   if (joinFragments) parts.push('fragments joined')
+  if (contract.vlanKey === true) parts.push('one for each VLAN')
   if (endsOnClose(contract)) parts.push('TCP flows end when they close')
   return parts.join('; ')
 }

@@ -27,6 +27,7 @@ export interface FlowGathering {
   readonly idleTimeoutMicros: number
   readonly protocols: readonly FlowProtocol[]
   readonly endOnClose: boolean
+  readonly vlanKey: boolean
   /** Bytes that collected flows may take; the flow library's 1 GiB where it is left out. */
   readonly memoryBytes?: number
 }
@@ -96,14 +97,15 @@ export function gatheringFrom(
     idleTimeoutMicros: micros('--idle-timeout', flags.idleTimeout ?? 600),
     protocols: flags.protocols ?? protocols,
     endOnClose: flags.endOnClose ?? false,
+    vlanKey: flags.vlanKey ?? false,
   }
 }
 
 /** That of a contract. */
 export function gatheringOf(contract: FlowContract): FlowGathering {
-  const { sizeMeasure, flowKey, idleTimeoutMicros } = contract
+  const { sizeMeasure, flowKey, idleTimeoutMicros, vlanKey = false } = contract
   const protocols = contractProtocols(contract)
-  return { sizeMeasure, flowKey, idleTimeoutMicros, protocols, endOnClose: endsOnClose(contract) }
+  return { sizeMeasure, flowKey, idleTimeoutMicros, protocols, endOnClose: endsOnClose(contract), vlanKey }
 }
 
 export function activeTimeoutFrom({ activeTimeout }: FlowFlags): number | null {
@@ -121,7 +123,7 @@ function checkRanges({ samplingQuantile, headerPackets }: FlowFlags): void {
 }
 
 /** Idle-gap rules have one way to cut. */
-function refuseOtherCuts({ features, truncation, activeTimeout, endOnClose }: FlowFlags): void {
+function refuseOtherCuts({ features, truncation, activeTimeout, endOnClose, vlanKey }: FlowFlags): void {
   const refused =
     features === 'flow-summary'
       ? '--features flow-summary'
@@ -131,7 +133,9 @@ function refuseOtherCuts({ features, truncation, activeTimeout, endOnClose }: Fl
           ? '--active-timeout'
           : endOnClose === true
             ? '--end-on-close'
-            : null
+            : vlanKey === true
+              ? '--vlan-key'
+              : null
   if (refused === null) return
   throw new UsageError(`${refused}: --recipe authors cuts flows at idle gaps; leave one of the two out`)
 }

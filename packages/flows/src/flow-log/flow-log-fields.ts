@@ -2,7 +2,7 @@
  * The fields of a flow log: name, kind and value of each, in order. Text formats, tables and databases are all
  * made from this one list, so that they cannot differ.
  *
- * Names are those of Zeek's conn.log (base script, with its MAC and Community ID add-ons), orig being the initiator
+ * Names are those of Zeek's conn.log (base script, with its MAC, VLAN and Community ID add-ons), orig being the initiator
  * and resp the responder. Bytes are those of the IP packets (orig_ip_bytes, resp_ip_bytes, as in Zeek) and, where
  * the size measure is not the IP length, by that measure (orig_frame_bytes or orig_captured_bytes: our names, as
  * are end_reason and piece). ICMP's type and code (a question's type and its answer's) are id.orig_p and id.resp_p,
@@ -24,6 +24,8 @@ import { sha1 } from './sha1.js'
 export interface FlowLogOptions {
   /** The contract's. Default frame. */
   readonly sizeMeasure?: SizeMeasure
+  /** The contract's: whether the VLAN is part of the key, and then a field. Default false. */
+  readonly vlanKey?: boolean
   /** Of Community IDs, 0 … 65,535. Default 0. */
   readonly communityIdSeed?: number
 }
@@ -47,7 +49,7 @@ export interface FlowLogField {
 }
 
 export function flowLogFields(options: FlowLogOptions = {}): FlowLogField[] {
-  const { sizeMeasure = 'frame', communityIdSeed = 0 } = options
+  const { sizeMeasure = 'frame', vlanKey = false, communityIdSeed = 0 } = options
   const sizes =
     sizeMeasure === 'ip'
       ? []
@@ -74,6 +76,7 @@ export function flowLogFields(options: FlowLogOptions = {}): FlowLogField[] {
     text('community_id', 30, (r) => communityIdOf(r, communityIdSeed)),
     { ...text('orig_l2_addr', 17, (r) => macOf(r.initiatorMac)), isOptional: true },
     { ...text('resp_l2_addr', 17, (r) => macOf(r.responderMac)), isOptional: true },
+    ...(vlanKey ? [number('vlan', 'count', (r) => r.vlan)] : []),
     text('end_reason', 14, (r) => r.endReason),
     number('piece', 'count', (r) => r.pieceIndex),
   ]

@@ -27,6 +27,7 @@ export interface Packet {
   readonly status?: PacketStatusName
   readonly flags?: number
   readonly ttl?: number
+  readonly vlan?: number
 }
 
 /** A TCP packet of more bytes carries data. */
@@ -48,6 +49,7 @@ export function batchesOf(packets: readonly Packet[], size = 64): PacketBatch[] 
       batch.tcpFlags[i] = packet.flags ?? 0
       batch.payloadBytes[i] = Math.max(0, (packet.bytes ?? 60) - BARE_BYTES)
       batch.hopLimit[i] = packet.ttl ?? 64
+      batch.vlan[i] = packet.vlan ?? 0
       batch.ipVersion[i] = packet.version ?? 4
       batch.protocol[i] = packet.protocol ?? 6
       batch.sourceAddress[4 * i + 3] = 0x0a000000 + packet.from[0]
@@ -120,6 +122,7 @@ export function collect(
     ...(contract.idleTimeoutMicros === undefined ? {} : { idleTimeoutMicros: contract.idleTimeoutMicros }),
     ...(contract.protocols === undefined ? {} : { protocols: contract.protocols }),
     endOnClose,
+    vlanKey: contract.vlanKey ?? false,
   })
   for (const batch of batches) collector.add(batch)
   return collector.finish()
