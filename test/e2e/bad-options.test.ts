@@ -54,7 +54,7 @@ describe('train', () => {
     ['--decap innermost', /--decap.*outer, inner/],
     ['--scaler no-such', /--scaler.*none, standard/],
     ['--iat-unit ms', /--iat-unit.*s, us/],
-    ['--size bits', /--size.*frame, ip, captured/],
+    ['--size bits', /--size.*frame, ip, payload, captured/],
     ['--reader tshark', /--reader.*oddflow, pcap-parser/],
     ['--format csv', /--format.*text, json/],
     ['--sed 1', /unknown option '--sed' \(Did you mean --seed\?\); try: oddflow train --help/],
