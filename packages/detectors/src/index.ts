@@ -22,6 +22,15 @@ export {
 export { rememberedRows } from './explain/normal-examples.js'
 export * from './fit.js'
 export { createMixture, mixtureCovariances, mixtureLogDensities } from './gaussian-mixture.js'
+export {
+  calibrateGroups,
+  createGroups,
+  type Group,
+  type GroupCalibration,
+  type GroupedScores,
+  type GroupLevel,
+  type GroupVerdict,
+} from './groups.js'
 export type { HeldOutScores } from './held-out.js'
 export * from './model.js'
 export { decodeModelFile } from './model-file/decode.js'

@@ -189,7 +189,7 @@ export function checkSupportGuard(
   }
 }
 
-function checkTailTable(value: unknown, field: string): Matrix {
+export function checkTailTable(value: unknown, field: string): Matrix {
   const table = matrixAt(value, field)
   sizeUpTo(table.rows, MAXIMUM_KNOTS, `${field}.rows`)
   if (table.cols !== 2) failField(field, '2 columns', table.cols)

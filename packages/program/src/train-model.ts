@@ -13,6 +13,7 @@ import {
   takeRows,
 } from '@oddflow/core'
 import {
+  calibrateGroups,
   calibrateThreshold,
   checkParameters,
   createScoreWorkspace,
@@ -21,6 +22,7 @@ import {
   type DetectorOptions,
   type FitProgress,
   fitHoldingOut,
+  type GroupCalibration,
   type HeldOutScores,
   type ParameterSelection,
   type RowOrigin,
@@ -36,6 +38,8 @@ export interface TrainingSet {
   readonly rows: Matrix
   /** For each row, the input that it came from, from 0. */
   readonly inputOfRow: Uint32Array
+  /** Equal for rows of one device in one input; absent where rows name no devices. */
+  readonly deviceOfRow?: Uint32Array
   readonly contract: FeatureContract
   readonly onePacketRule: OnePacketRule | null
 }
@@ -134,6 +138,7 @@ export function trainModel(set: TrainingSet, options: TrainOptions): TrainedMode
           ? calibrateThreshold(scoresOf(detector, calibration), options.falsePositiveRate)
           : thresholdOfHeldOut(heldOut, options.falsePositiveRate),
       onePacketRule: set.onePacketRule,
+      ...(heldOut === null ? {} : { groups: groupsOf(set, heldOut) }),
       provenance: {
         oddflowVersion: options.oddflowVersion,
         seed: options.seed,
@@ -143,6 +148,16 @@ export function trainModel(set: TrainingSet, options: TrainOptions): TrainedMode
       },
     },
   }
+}
+
+/** Odd rows are no measure of what groups are usually like. */
+function groupsOf({ deviceOfRow }: TrainingSet, { scores, inputs, odd }: HeldOutScores): GroupCalibration {
+  const isKept = (_: number, row: number): boolean => odd[row] === 0
+  return calibrateGroups({
+    scores: scores.filter(isKept),
+    capture: inputs.filter(isKept),
+    ...(deviceOfRow === undefined ? {} : { device: deviceOfRow.filter(isKept) }),
+  })
 }
 
 function scoresOf(detector: DetectorModel, rows: Matrix): Float64Array {

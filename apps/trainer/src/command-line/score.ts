@@ -1,5 +1,5 @@
 /** `score`. */
-import { Argument, Command } from 'commander'
+import { Argument, Command, Option } from 'commander'
 import { OPEN_FLOWS, withCaptureFlags, withFlowMemory } from '../capture-flags.js'
 import { INPUT_HELP, inputs, withFormat } from './shared-options.js'
 
@@ -9,6 +9,12 @@ export function scoreCommand(): Command {
     .addArgument(new Argument('<model>', 'a model file'))
     .addArgument(inputs())
     .option('--novel-only', 'print only what is new')
+    .addOption(
+      new Option('--group <kind>', 'give one verdict for each capture, or each device of a capture').choices([
+        'capture',
+        'device',
+      ]),
+    )
   return withFlowMemory(withCaptureFlags(withFormat(command, ['table', 'json', 'csv']), true), OPEN_FLOWS)
     .addHelpText(
       'after',
@@ -20,6 +26,7 @@ Examples:
   oddflow score camera.oddflow today.pcap --novel-only
   oddflow score camera.oddflow today.pcap --format json | jq 'select(.novel)'
   oddflow score camera.oddflow ring-*.pcap --continuous
+  oddflow score camera.oddflow day-*.pcap --group capture
   oddflow score rows.oddflow rows.csv --format csv`,
     )
     .action(async (model: string, files: string[], options) =>

@@ -6,14 +6,16 @@ import { warnOfBareRows } from '../input/bare-rows.js'
 import { noFlowIn } from '../input/name-inputs.js'
 import { describePackets, describeVerdicts } from '../output/describe-verdicts.js'
 import { complain, note, warn } from '../output/messages.js'
-import { createVerdictWriter } from '../output/verdict-lines.js'
+import { createGroupWriter, createVerdictWriter } from '../output/verdict-lines.js'
 import { inputsUnderModel } from '../pipeline/inputs-under-model.js'
 import { type CaptureRead, complaints, describeView, stopForStreams } from '../pipeline/read-packets.js'
+import { type GroupKind, scoreGroups } from '../pipeline/score-groups.js'
 import { scoreInputs } from '../pipeline/score-inputs.js'
 import type { VerdictCounts } from '../pipeline/verdict.js'
 
 export interface ScoreCommandOptions extends CaptureFlags {
   readonly novelOnly?: boolean
+  readonly group?: GroupKind
   readonly format: 'table' | 'json' | 'csv'
 }
 
@@ -25,28 +27,39 @@ export async function score(
   const { kind, saved, inputs, reading } = inputsUnderModel(modelPath, files, options)
   const progress = createProgress()
   const out = createLineWriter()
-  const writer = createVerdictWriter(options.format, kind, out)
+  const scoring = {
+    ...reading,
+    progress,
+    stop: stopForStreams(files),
+    // one input that cannot be read takes nothing from the others
+    onUnreadable:
+      files.length === 1
+        ? undefined
+        : (error: Error) => {
+            complain(error.message)
+            process.exitCode = 1
+          },
+  }
   const totals: VerdictCounts[] = []
   try {
     const reads: CaptureRead[] = []
+    if (options.group !== undefined) {
+      const writer = createGroupWriter(options.format, out)
+      const { counters } = await scoreGroups(saved, inputs, options.group, scoring, ({ groups, read }) => {
+        for (const line of read === null ? [] : complaints(read)) warn(line)
+        if (read !== null) reads.push(read)
+        for (const group of groups) if (options.novelOnly !== true || group.novel) writer.write(group)
+        out.flush()
+      })
+      progress.stop()
+      if (counters !== null) note(describePackets(counters, reads))
+      return
+    }
+    const writer = createVerdictWriter(options.format, kind, out)
     const { counters } = await scoreInputs(
       saved,
       inputs,
-      {
-        ...reading,
-        progress,
-        keepRows: false,
-        novelOnly: options.novelOnly,
-        stop: stopForStreams(files),
-        // one input that cannot be read takes nothing from the others
-        onUnreadable:
-          files.length === 1
-            ? undefined
-            : (error: Error) => {
-                complain(error.message)
-                process.exitCode = 1
-              },
-      },
+      { ...scoring, keepRows: false, novelOnly: options.novelOnly },
       ({ verdicts, release, counts, read }) => {
         for (const line of read === null ? [] : complaints(read)) warn(line)
         if (read !== null) reads.push(read)

@@ -6,6 +6,7 @@
 import type { LineWriter } from '@oddflow/program'
 import { jsonLine, printable } from '@oddflow/program'
 import type { InputKind } from '../input/input-kind.js'
+import type { ScoredGroup } from '../pipeline/score-groups.js'
 import { endpoint, type Verdict } from '../pipeline/verdict.js'
 
 export interface VerdictWriter {
@@ -38,6 +39,42 @@ export function createVerdictWriter(
     },
   }
 }
+
+export function createGroupWriter(
+  format: 'table' | 'json' | 'csv',
+  out: LineWriter,
+): { write(group: ScoredGroup): void } {
+  if (format === 'json') return { write: (group) => out.line(jsonLine(groupJson(group))) }
+  if (format === 'csv') {
+    out.line(GROUP_COLUMNS.join(','))
+    return {
+      write(group) {
+        const values = groupJson(group)
+        out.line(GROUP_COLUMNS.map((column) => csvField(values[column])).join(','))
+      },
+    }
+  }
+  out.line(tableLine(['verdict', 'score', 'flows', 'unusual', 'capture or device'], GROUP_WIDTHS))
+  return {
+    write({ novel, score, flows, unusual, capture, device }) {
+      const name = device === null ? printable(capture) : `${device} in ${printable(capture)}`
+      out.line(
+        tableLine(
+          [novel ? 'NOVEL' : 'normal', score.toFixed(3), String(flows), String(unusual), name],
+          GROUP_WIDTHS,
+        ),
+      )
+    },
+  }
+}
+
+function groupJson(found: ScoredGroup): Record<string, unknown> {
+  const { group, capture, device, flows, unusual, score, novel } = found
+  return { group, capture, device, flows, unusual, score, novel }
+}
+
+const GROUP_COLUMNS = ['group', 'capture', 'device', 'flows', 'unusual', 'score', 'novel']
+const GROUP_WIDTHS = [7, 8, 8, 8]
 
 /** The object of one JSON line. */
 export function verdictJson({

@@ -1,12 +1,14 @@
 /** Captures → a training set: flows, the contract learned from them, rows, and the rule for flows of one packet. */
 import { checkFinite, createMatrix, type PacketView } from '@oddflow/core'
 import { extractRecords, learnFeatureContract, learnOnePacketRule } from '@oddflow/flows'
-import type { TrainingSet } from '@oddflow/program'
+import { deviceKeyOf, PRIVATE_NETWORKS, parseNetwork, type TrainingSet } from '@oddflow/program'
 import { namingInputs } from '../input/name-inputs.js'
 import { warn } from '../output/messages.js'
 import { checkRowsFit, collectFlows } from './collect-flows.js'
 import type { FlowPlan } from './flow-plan.js'
 import { type CaptureInput, complaints, type ReadOptions } from './read-packets.js'
+
+const LOCAL_NETWORKS = PRIVATE_NETWORKS.map(parseNetwork)
 
 export async function readTrainingCaptures(
   inputs: readonly CaptureInput[],
@@ -24,14 +26,19 @@ export async function readTrainingCaptures(
   checkRowsFit(counts.rows, contract)
   const rows = createMatrix(counts.rows, contract.dimension)
   const inputOfRow = new Uint32Array(counts.rows)
+  const deviceOfRow = new Uint32Array(counts.rows)
+  const devices = new Map<string, number>()
   let at = 0
   extractRecords(flows, contract, (record) => {
     if (record.row === null) return
     rows.data.set(record.row, at * contract.dimension)
-    inputOfRow[at++] = record.captureIndex
+    inputOfRow[at] = record.captureIndex
+    const device = `${record.captureIndex} ${deviceKeyOf(record, LOCAL_NETWORKS)}`
+    if (!devices.has(device)) devices.set(device, devices.size)
+    deviceOfRow[at++] = devices.get(device)!
   })
   checkFinite(rows, 'rows')
   // A flow summary has rows for flows of one packet.
   const onePacketRule = contract.minimumPackets === 1 ? null : learnOnePacketRule(flows)
-  return { rows, inputOfRow, contract, onePacketRule }
+  return { rows, inputOfRow, deviceOfRow, contract, onePacketRule }
 }

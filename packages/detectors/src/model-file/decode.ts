@@ -20,6 +20,7 @@ import {
 import { checkModel } from '../check-model.js'
 import { fieldsAt } from '../check-parts.js'
 import { type DetectorName, isDetectorName } from '../detector-name.js'
+import { decodeGroups, GROUPS_KEY } from '../groups.js'
 import type { Fields } from '../model-fields.js'
 import { learningModel } from '../online/begin-learning.js'
 import { DETECTORS } from '../registry.js'
@@ -103,6 +104,7 @@ function readParts(source: Safetensors): SavedModel {
   const known = new Set<string>([
     'checksum',
     SCALER_KEY,
+    GROUPS_KEY,
     LEARNED_KEY,
     ...METADATA_KEYS,
     ...definition.metadataKeys,
@@ -121,6 +123,7 @@ function readParts(source: Safetensors): SavedModel {
     ...definition.decode(file, parameters as Fields),
     fitReport: file.json('fitReport'),
   }
+  const groups = source.metadata.has(GROUPS_KEY) ? decodeGroups(file) : undefined
   const hasLearned = source.metadata.has(LEARNED_KEY)
   file.refuseOthers(hasLearned ? `${LEARNED_KEY}.` : undefined)
   const detector = checkModel(value)
@@ -135,6 +138,7 @@ function readParts(source: Safetensors): SavedModel {
     threshold: checkThreshold(file.json('threshold')),
     onePacketRule,
     provenance: checkProvenance(file.json('provenance'), (learned?.frozen.detector ?? detector).parameters),
+    ...(groups === undefined ? {} : { groups }),
     ...(learned === undefined ? {} : { learned }),
   }
   // `parameters` have been compared by their own check, which knows what older files lack

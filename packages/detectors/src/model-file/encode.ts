@@ -5,6 +5,7 @@
  */
 import { checkFeatureContract, checkOnePacketRule, encodeSafetensors, type Tensor } from '@oddflow/core'
 import { checkModel } from '../check-model.js'
+import { checkGroups, encodeGroups } from '../groups.js'
 import { learningModel } from '../online/begin-learning.js'
 import { DETECTORS } from '../registry.js'
 import { checkThreshold } from '../threshold.js'
@@ -26,12 +27,14 @@ export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
   checkAgreement(contract, onePacketRule, detector)
   const learned =
     saved.learned === undefined ? undefined : checkLearned(saved.learned, learningModel(detector))
+  const groups = saved.groups === undefined ? undefined : checkGroups(saved.groups)
   const values = metadataValues({
     detector,
     contract,
     threshold: checkThreshold(saved.threshold),
     onePacketRule,
     provenance: checkProvenance(saved.provenance, (learned?.frozen.detector ?? detector).parameters),
+    ...(groups === undefined ? {} : { groups }),
     ...(learned === undefined ? {} : { learned }),
   })
   const metadata = new Map<string, string>([
@@ -44,6 +47,7 @@ export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
     Object.entries({
       ...DETECTORS[detector.kind].encode(detector).tensors,
       ...encodeScaler(detector.scaler),
+      ...(groups === undefined ? {} : encodeGroups(groups).tensors),
       ...(learned === undefined ? {} : encodeLearned(learned).tensors),
     }),
   )

@@ -2,6 +2,7 @@
  * The metadata of a saved model that is JSON, as values: what is written, and what a file that was read must have
  * had in it.
  */
+import { encodeGroups } from '../groups.js'
 import { DETECTORS } from '../registry.js'
 import { type MetadataKey, SCALER_KEY } from './layout.js'
 import { encodeLearned } from './learned-parts.js'
@@ -24,6 +25,7 @@ export function metadataValues(saved: SavedModel): MetadataValues {
       ? {}
       : { [SCALER_KEY]: { categoryColumn: scaler.categoryColumn } }),
     ...DETECTORS[kind].encode(saved.detector).metadata,
+    ...(saved.groups === undefined ? {} : encodeGroups(saved.groups).metadata),
     ...(saved.learned === undefined ? {} : encodeLearned(saved.learned).metadata),
   }
 }

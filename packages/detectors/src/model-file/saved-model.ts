@@ -6,6 +6,7 @@
  * seed and data give the same file on every machine.
  */
 import { type FeatureContract, FormatError, type OnePacketRule } from '@oddflow/core'
+import type { GroupCalibration } from '../groups.js'
 import type { DetectorModel } from '../model.js'
 import type { LearnedState } from '../online/learned-state.js'
 import type { CheckedParameters } from '../parameters.js'
@@ -32,6 +33,8 @@ export interface SavedModel {
   /** null where rows did not come from flows, or where no rule was learnt. */
   readonly onePacketRule: OnePacketRule | null
   readonly provenance: Provenance
+  /** What groups of flows are judged by; absent where held-out scores were not to be had. */
+  readonly groups?: GroupCalibration
   /** What a model that learns on keeps; absent from one that does not. */
   readonly learned?: LearnedState
 }
