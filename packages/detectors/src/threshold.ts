@@ -35,7 +35,7 @@ interface CalibrationPromise {
   readonly rows: number
   /** What to expect of the false-positive rate at most. */
   readonly bound: number
-  /** Whether the bound is within the tolerance asked for. */
+  /** Whether there were rows enough for the tolerance asked for. */
   readonly guaranteed: boolean
   /** The fewest rows with which it can be. */
   readonly rowsNeeded: number
@@ -158,7 +158,7 @@ function describeHeldOut(
     method: 'held-out-inputs',
     ...found,
     bound,
-    guaranteed: bound <= rate,
+    guaranteed: found.rows >= rowsNeeded(rate),
     rowsNeeded: rowsNeeded(rate),
   }
 }
