@@ -114,15 +114,16 @@ function modesOf(mixture: Mixture, points: Matrix): ExampleModes {
 
 /**
  * The rows that a model remembers as normal, unscaled: training rows, or for a mixture in D dimensions its means. null
- * for a detector that remembers none.
+ * for a detector that remembers none. The category, which no distance knows, is 0.
  */
 export function rememberedRows(model: DetectorModel): Matrix | null {
   const examples = normalExamples(model)
   if (examples === null) return null
   const { rows, cols, data } = examples.rows
-  const out = createMatrix(rows, cols)
+  const { dimension } = model.fitReport
+  const out = createMatrix(rows, dimension)
   for (let i = 0; i < rows; i++) {
-    unscaleRow(model.scaler, data, i * cols, cols, out.data.subarray(i * cols, (i + 1) * cols))
+    unscaleRow(model.scaler, data, i * cols, cols, out.data.subarray(i * dimension, (i + 1) * dimension))
   }
   return out
 }
