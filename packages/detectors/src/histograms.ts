@@ -57,7 +57,8 @@ export function fitHistograms(
     const tail = Math.floor((n - 1) / 100)
     const least = log((n + PSEUDO_COUNT) / n)
     for (let j = 0; j < cols; j++) {
-      for (let i = 0; i < n; i++) column[i] = rows.data[(numbers?.[i] ?? i) * cols + j]!
+      if (numbers === null) for (let i = 0; i < n; i++) column[i] = rows.data[i * cols + j]!
+      else for (let i = 0; i < n; i++) column[i] = rows.data[numbers[i]! * cols + j]!
       // + 0: −0 and 0 are one number
       const from = selectValue(column, 0, n - 1, tail) + 0
       const to = selectValue(column, tail, n - 1, n - 1 - tail) + 0

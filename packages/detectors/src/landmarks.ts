@@ -25,46 +25,48 @@ export interface FarthestFirstOptions {
  * `rows` are scaled and finite.
  */
 export function farthestFirstRows(rows: Matrix, m: number, options: FarthestFirstOptions = {}): Uint32Array {
-  const { among, groups } = options
   const { cols, data } = rows
-  const n = among?.length ?? rows.rows
-  const numbers = among ?? Uint32Array.from({ length: n }, (_, i) => i)
-  const groupOf = (i: number): number => groups?.of[numbers[i]!] ?? 0
-  const count = Math.min(groups?.count ?? 1, m)
+  const numbers = options.among ?? Uint32Array.from({ length: rows.rows }, (_, i) => i)
+  const n = numbers.length
+  const { groupOf, starts, places } = byGroup(numbers, options.groups)
   const chosen: number[] = []
-  // of each row: its nearest landmark so far, and the squared distance to it; a group without one counts as covered
+  // of each place among `numbers`: its nearest landmark so far, and the squared distance to it; one in a group without a
+  // landmark counts as covered
   const nearest = new Uint32Array(n)
   const distances = new Float64Array(n)
-
-  const centres = centralRows(rows, numbers, groupOf, count)
-  const landmarkOfGroup = new Int32Array(groups?.count ?? 1).fill(-1)
-  centres.forEach((centre, group) => {
-    if (centre < 0) return
-    landmarkOfGroup[group] = chosen.length
-    chosen.push(centre)
-  })
-  for (let i = 0; i < n; i++) {
-    const landmark = landmarkOfGroup[groupOf(i)]!
-    if (landmark < 0) continue
-    nearest[i] = landmark
-    distances[i] = squaredDistance(data, numbers[i]! * cols, data, chosen[landmark]! * cols, cols)
+  const landmarks = new Float64Array(m * cols)
+  const choose = (row: number): void => {
+    landmarks.set(data.subarray(row * cols, (row + 1) * cols), chosen.length * cols)
+    chosen.push(row)
   }
 
-  const landmarks = new Float64Array(m * cols)
-  chosen.forEach((row, j) => {
-    landmarks.set(data.subarray(row * cols, (row + 1) * cols), j * cols)
-  })
+  for (let group = 0; group < Math.min(starts.length - 1, m); group++) {
+    const members = places.subarray(starts[group], starts[group + 1])
+    if (members.length === 0) continue
+    const row = centralRow(rows, numbers, members)
+    for (const i of members) {
+      nearest[i] = chosen.length
+      distances[i] = squaredDistance(data, numbers[i]! * cols, data, row * cols, cols)
+    }
+    choose(row)
+  }
   const between = new Float64Array(m)
   while (chosen.length < m) {
     let farthest = 0
-    for (let i = 1; i < n; i++) if (distances[i]! > distances[farthest]!) farthest = i
-    if (!(distances[farthest]! > 0)) break
-    const found = chosen.length
+    let largest = distances[0]!
+    for (let i = 1; i < n; i++) {
+      if (distances[i]! > largest) {
+        largest = distances[i]!
+        farthest = i
+      }
+    }
+    if (!(largest > 0)) break
     const row = numbers[farthest]!
-    const group = groupOf(farthest)
+    const found = chosen.length
     squaredDistances(data, row * cols, landmarks, 0, found, cols, between, 0)
-    for (let i = 0; i < n; i++) {
-      if (groupOf(i) !== group) continue
+    const end = starts[groupOf[farthest]! + 1]!
+    for (let at = starts[groupOf[farthest]!]!; at < end; at++) {
+      const i = places[at]!
       // twice the distance is four times its square; the margin covers rounding, and beyond the largest number nothing is known
       const twice = 4 * distances[i]!
       if (twice < Number.POSITIVE_INFINITY && between[nearest[i]!]! * SAFE >= twice) continue
@@ -74,8 +76,7 @@ export function farthestFirstRows(rows: Matrix, m: number, options: FarthestFirs
         nearest[i] = found
       }
     }
-    landmarks.set(data.subarray(row * cols, (row + 1) * cols), found * cols)
-    chosen.push(row)
+    choose(row)
   }
   return Uint32Array.from(chosen)
 }
@@ -83,32 +84,38 @@ export function farthestFirstRows(rows: Matrix, m: number, options: FarthestFirs
 /** Far more than rounding takes of a sum of squares. */
 const SAFE = 0.999999
 
-/** Of each of the first `count` groups the row nearest to its mean, −1 where it has none. */
-function centralRows(
-  { cols, data }: Matrix,
+/** Places among `numbers` by group: those of group g from starts[g] to starts[g + 1], ascending. */
+function byGroup(
   numbers: Uint32Array,
-  groupOf: (i: number) => number,
-  count: number,
-): Int32Array {
-  const sizes = new Float64Array(count)
-  for (let i = 0; i < numbers.length; i++) if (groupOf(i) < count) sizes[groupOf(i)]!++
-  const means = new Float64Array(count * cols)
-  for (let i = 0; i < numbers.length; i++) {
-    const group = groupOf(i)
-    if (group >= count) continue
-    // shares are summed, since the sum itself may leave the range of numbers
-    for (let j = 0; j < cols; j++) means[group * cols + j]! += data[numbers[i]! * cols + j]! / sizes[group]!
-  }
-  const centres = new Int32Array(count).fill(-1)
-  const smallest = new Float64Array(count).fill(Number.POSITIVE_INFINITY)
-  for (let i = 0; i < numbers.length; i++) {
-    const group = groupOf(i)
-    if (group >= count) continue
-    const distance = squaredDistance(data, numbers[i]! * cols, means, group * cols, cols)
-    if (distance < smallest[group]! || centres[group]! < 0) {
-      smallest[group] = distance
-      centres[group] = numbers[i]!
+  groups: FarthestFirstOptions['groups'],
+): { readonly groupOf: Uint32Array; readonly starts: Uint32Array; readonly places: Uint32Array } {
+  const groupOf =
+    groups === undefined ? new Uint32Array(numbers.length) : numbers.map((row) => groups.of[row]!)
+  const starts = new Uint32Array((groups?.count ?? 1) + 1)
+  for (const group of groupOf) starts[group + 1]!++
+  for (let group = 1; group < starts.length; group++) starts[group]! += starts[group - 1]!
+  const next = starts.slice()
+  const places = new Uint32Array(numbers.length)
+  groupOf.forEach((group, i) => {
+    places[next[group]!++] = i
+  })
+  return { groupOf, starts, places }
+}
+
+/** The row nearest to the mean of those at these places. */
+function centralRow({ cols, data }: Matrix, numbers: Uint32Array, places: Uint32Array): number {
+  const mean = new Float64Array(cols)
+  // shares are summed, since the sum itself may leave the range of numbers
+  for (const i of places)
+    for (let j = 0; j < cols; j++) mean[j]! += data[numbers[i]! * cols + j]! / places.length
+  let central = numbers[places[0]!]!
+  let smallest = Number.POSITIVE_INFINITY
+  for (const i of places) {
+    const distance = squaredDistance(data, numbers[i]! * cols, mean, 0, cols)
+    if (distance < smallest) {
+      smallest = distance
+      central = numbers[i]!
     }
   }
-  return centres
+  return central
 }

@@ -28,6 +28,7 @@ import {
 import { farthestFirstRows } from '../landmarks.js'
 import type { Fields } from '../model-fields.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
+import { createLandmarkSquares, SQUARES_TILE_ROWS } from '../nearest-landmark/landmark-squares.js'
 import { nearestDistance } from '../nearest-landmark/nearest-landmark.js'
 import type { EnsembleParameters } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
@@ -144,7 +145,7 @@ function fitHbos({ rows, categories }: MemberTraining, among: Uint32Array, bins:
 export type View = (rows: Matrix, categories: Float64Array, out: Float64Array) => void
 
 export function createView(member: MemberModel, simd: boolean): View {
-  if (member.name === 'nearest') return createNearestView(member)
+  if (member.name === 'nearest') return createNearestView(member, simd)
   if (member.name === 'hbos') return createHbosView(member)
   const { model } = member
   const workspace = createScoreWorkspace(model, { simd })
@@ -154,26 +155,20 @@ export function createView(member: MemberModel, simd: boolean): View {
   }
 }
 
-function createNearestView({ landmarks, categories }: NearestMember): View {
+function createNearestView({ landmarks, categories }: NearestMember, simd: boolean): View {
   const { rows: m, cols } = landmarks
-  const squares = new Float64Array(m)
-  const runs = runsOf(categories)
+  const squares = createLandmarkSquares(landmarks, simd)
+  const { names: services, starts } = runsOf(categories)
   return (rows, names, out) => {
     for (let i = 0; i < rows.rows; i++) {
-      const run = categories.length === 0 ? -1 : indexOf(runs.names, names[i]!)
-      if (run >= 0) {
-        out[i] = nearestDistance(
-          landmarks,
-          runs.starts[run]!,
-          runs.starts[run + 1]!,
-          rows.data,
-          i * cols,
-          squares,
-        )
-        continue
-      }
-      const distance = nearestDistance(landmarks, 0, m, rows.data, i * cols, squares)
-      out[i] = categories.length === 0 ? distance : Math.min(distance + FOREIGN_DISTANCE, Number.MAX_VALUE)
+      const r = i % SQUARES_TILE_ROWS
+      if (r === 0) squares.compute(rows.data, i * cols, Math.min(SQUARES_TILE_ROWS, rows.rows - i))
+      const run = indexOf(services, names[i]!)
+      const first = run < 0 ? 0 : starts[run]!
+      const end = run < 0 ? m : starts[run + 1]!
+      const distance = nearestDistance(landmarks, first, end, squares, r, rows.data, i * cols)
+      const isForeign = run < 0 && services.length > 0
+      out[i] = isForeign ? Math.min(distance + FOREIGN_DISTANCE, Number.MAX_VALUE) : distance
     }
   }
 }

@@ -15,7 +15,7 @@ import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
 import type { OptionReader } from '../option-reader.js'
 import type { OptionName, ParametersOf } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'
-import { createScaledScorer, type Scorer } from '../scorer.js'
+import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 import type { SharedWork } from '../shared-work.js'
 
 export interface ModelFrame<Name extends DetectorName> {
@@ -37,7 +37,7 @@ export interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace>
   readonly fit: (scaled: Matrix, parameters: ParametersOf<Name>, rng: Rng, shared: SharedWork) => Fitted<Part>
   readonly wrap: (frame: ModelFrame<Name>, part: Part) => DetectorModel
   readonly partOf: (model: never) => Part
-  readonly createWorkspace: (part: Part) => Workspace
+  readonly createWorkspace: (part: Part, simd: boolean) => Workspace
   readonly score: (part: Part, rows: Matrix, out: Float64Array, workspace: Workspace) => Float64Array
   readonly check: (value: unknown, parameters: ParametersOf<Name>, field: string) => Part
   readonly dimensionOf: (part: Part) => number
@@ -72,9 +72,9 @@ export function standalone<Name extends DetectorName, Part, Workspace>(
       }
       return a.wrap({ kind: a.name, parameters, scaler, fitReport }, part)
     },
-    createScorer(model: DetectorModel): Scorer {
+    createScorer(model: DetectorModel, { simd }: ScorerOptions): Scorer {
       const part = partOf(model)
-      const workspace = a.createWorkspace(part)
+      const workspace = a.createWorkspace(part, simd)
       return createScaledScorer(model.scaler, model.fitReport.dimension, (rows, out) => {
         a.score(part, rows, out, workspace)
       })

@@ -18,9 +18,9 @@ import {
   sampleWithoutReplacement,
   takeRows,
 } from '@oddflow/core'
-import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from '@oddflow/linalg'
 import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
 import { fieldsOf, literalField, matrixField, wholeField } from '../model-fields.js'
+import { createLandmarkSquares, type LandmarkSquares, SQUARES_TILE_ROWS } from './landmark-squares.js'
 
 export interface NearestLandmarkParameters {
   /** Landmarks, 1 … 1,000,000; the paper's detectors have 100. Lowered to the number of rows. */
@@ -36,8 +36,7 @@ export interface NearestLandmarkModel {
 /** Scratch for one model and one caller at a time. */
 export interface NearestLandmarkWorkspace {
   readonly model: NearestLandmarkModel
-  /** DISTANCE_TILE_ROWS × m squared distances. */
-  readonly squares: Float64Array
+  readonly squares: LandmarkSquares
 }
 
 const MAXIMUM_LANDMARKS = 1_000_000
@@ -61,8 +60,12 @@ export function fitNearestLandmark(
   return { model: { kind: 'nearest-landmark', landmarks }, notes }
 }
 
-export function createNearestLandmarkWorkspace(model: NearestLandmarkModel): NearestLandmarkWorkspace {
-  return { model, squares: new Float64Array(DISTANCE_TILE_ROWS * model.landmarks.rows) }
+/** Without `simd`: typed arrays even where there are SIMD kernels. Scores have the same bits. */
+export function createNearestLandmarkWorkspace(
+  model: NearestLandmarkModel,
+  simd = true,
+): NearestLandmarkWorkspace {
+  return { model, squares: createLandmarkSquares(model.landmarks, simd) }
 }
 
 /**
@@ -75,60 +78,36 @@ export function scoreNearestLandmark(
   out: Float64Array,
   workspace: NearestLandmarkWorkspace,
 ): Float64Array {
-  const { rows: m, cols: dimension, data: landmarks } = model.landmarks
-  const { rows: n, data } = checkedScoringRows(model, dimension, rows, out, workspace)
+  const { landmarks } = model
+  const { rows: n, cols, data } = checkedScoringRows(model, landmarks.cols, rows, out, workspace)
   const { squares } = workspace
-  let i = 0
-  for (; i + DISTANCE_TILE_ROWS <= n; i += DISTANCE_TILE_ROWS) {
-    squaredDistancesOfFour(data, i * dimension, landmarks, 0, m, dimension, squares, 0, m)
-    for (let r = 0; r < DISTANCE_TILE_ROWS; r++) {
-      out[i + r] = scoreOf(model, data, (i + r) * dimension, squares, r * m)
+  for (let i = 0; i < n; i += SQUARES_TILE_ROWS) {
+    const count = Math.min(SQUARES_TILE_ROWS, n - i)
+    squares.compute(data, i * cols, count)
+    for (let r = 0; r < count; r++) {
+      // 0 − 0 is +0, where −0 would not survive JSON
+      out[i + r] = 0 - nearestDistance(landmarks, 0, landmarks.rows, squares, r, data, (i + r) * cols)
     }
-  }
-  for (; i < n; i++) {
-    squaredDistances(data, i * dimension, landmarks, 0, m, dimension, squares, 0)
-    out[i] = scoreOf(model, data, i * dimension, squares, 0)
   }
   return out
 }
 
-function scoreOf(
-  { landmarks }: NearestLandmarkModel,
-  x: Float64Array,
-  xStart: number,
-  squares: Float64Array,
-  start: number,
-): number {
-  // 0 − 0 is +0, where −0 would not survive JSON
-  return 0 - smallestDistance(landmarks, 0, landmarks.rows, x, xStart, squares, start)
-}
-
-/** The distance of the row at `xStart` to the nearest of landmarks `first` … `end` − 1; `squares` is scratch for as many. */
+/**
+ * The distance to the nearest of landmarks `first` … `end` − 1 of the row at `xStart`, which was row `r` when `squares`
+ * were computed.
+ */
 export function nearestDistance(
   landmarks: Matrix,
   first: number,
   end: number,
+  { values, offset, stride }: LandmarkSquares,
+  r: number,
   x: Float64Array,
   xStart: number,
-  squares: Float64Array,
 ): number {
-  const { cols, data } = landmarks
-  squaredDistances(x, xStart, data, first * cols, end - first, cols, squares, 0)
-  return smallestDistance(landmarks, first, end, x, xStart, squares, 0)
-}
-
-function smallestDistance(
-  landmarks: Matrix,
-  first: number,
-  end: number,
-  x: Float64Array,
-  xStart: number,
-  squares: Float64Array,
-  start: number,
-): number {
-  const squaresEnd = start + end - first
-  let smallest = squares[start]!
-  for (let j = start + 1; j < squaresEnd; j++) if (squares[j]! < smallest) smallest = squares[j]!
+  const start = offset + r * stride
+  let smallest = values[start + first]!
+  for (let at = start + first + 1; at < start + end; at++) if (values[at]! < smallest) smallest = values[at]!
   return smallest < Number.POSITIVE_INFINITY
     ? Math.sqrt(smallest)
     : farDistance(landmarks, first, end, x, xStart)
