@@ -163,11 +163,17 @@ export function surpriseOf({ body, meanExcess }: SurpriseCurve, value: number, b
     if (data[2 * middle]! < value) low = middle
     else high = middle
   }
-  // halves, whose differences are in the range of numbers
-  const below = data[2 * low]! / 2
-  const share = (value / 2 - below) / (data[2 * high]! / 2 - below)
+  const share = shareBetween(data[2 * low]!, data[2 * high]!, value)
   const from = data[2 * low + 1]!
   return bodyWeight * (from + (data[2 * high + 1]! - from) * Math.min(share, 1))
+}
+
+function shareBetween(low: number, high: number, value: number): number {
+  const range = high - low
+  // of halves, where the difference leaves the range of numbers
+  return range < Number.POSITIVE_INFINITY
+    ? (value - low) / range
+    : (value / 2 - low / 2) / (high / 2 - low / 2)
 }
 
 /** Throws ArgumentError with the path of what is wrong; arrays are not copied. */

@@ -35,7 +35,7 @@ interface CalibrationPromise {
   readonly rows: number
   /** What to expect of the false-positive rate at most. */
   readonly bound: number
-  /** Whether there were rows enough for the tolerance asked for. */
+  /** Whether the bound is within the tolerance asked for, as rows enough make it. */
   readonly guaranteed: boolean
   /** The fewest rows with which it can be. */
   readonly rowsNeeded: number
@@ -158,7 +158,7 @@ function describeHeldOut(
     method: 'held-out-inputs',
     ...found,
     bound,
-    guaranteed: found.rows >= rowsNeeded(rate),
+    guaranteed: bound <= rate,
     rowsNeeded: rowsNeeded(rate),
   }
 }
