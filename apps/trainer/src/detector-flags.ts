@@ -56,6 +56,12 @@ const DETECTOR_FLAGS: Readonly<Record<OptionName, DetectorFlag>> = {
     help: 'above so many rows, rank the distances within a random sample of so many; time grows with the square',
   },
   m: { group: 'Embedding', value: 'count', parse: whole, help: 'landmarks' },
+  landmarks: {
+    group: 'Embedding',
+    value: 'choice',
+    choices: ['random', 'farthest-first'],
+    help: 'which rows become landmarks: random ones, or those that cover all rows, rare kinds included',
+  },
   d: { group: 'Embedding', value: 'count', parse: whole, help: 'dimensions of the embedding' },
   centre: {
     group: 'Embedding',

@@ -31,6 +31,7 @@ const OTHER: Readonly<Record<string, [flag: string, value: unknown]>> = {
   quantileRows: ['--quantile-rows 700', 700],
   precision: ['--precision f32', 'f32'],
   m: ['--m 33', 33],
+  landmarks: ['--landmarks farthest-first', 'farthest-first'],
   d: ['--d 4', 4],
   centre: ['--centre', true],
   supportGuard: ['--no-support-guard', false],

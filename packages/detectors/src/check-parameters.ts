@@ -22,6 +22,7 @@ const OPTION_NAMES: Readonly<Record<OptionName, true>> = {
   kernel: true,
   nu: true,
   m: true,
+  landmarks: true,
   d: true,
   k: true,
   centre: true,
@@ -127,6 +128,7 @@ const OLDER: Readonly<Record<string, { readonly field: string; readonly value: u
   clusterSearchRows: { field: 'parameters.start.clusterSearchRows', value: 10_000 },
   mixtureStart: { field: 'parameters.start.mixtureStart', value: 'clusters' },
   precision: { field: 'parameters.precision', value: 'f64' },
+  landmarks: { field: 'parameters.landmarks', value: 'random' },
 }
 
 /** Of those the ones that the detector has and a file does not speak of, with their values. */

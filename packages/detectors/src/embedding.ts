@@ -1,28 +1,30 @@
 /**
  * Embedding: x → φ′(x) = P·K(x) in d dimensions, by KJL or Nyström over m landmarks.
  *
- * Landmarks are drawn from the training rows without replacement. Where rows repeat, so may landmarks, and their gram
+ * Landmarks are training rows (landmarks.ts). Where rows repeat, so may those that are drawn at random, and their gram
  * matrix has null directions: d is lowered to its effective rank, so that none of them becomes a dimension. Nyström would
  * divide by the root of an eigenvalue that is rounding, KJL sketch the same few directions twice.
  */
-import { createMatrix, type Matrix, type Rng, sampleWithoutReplacement, takeRows } from '@oddflow/core'
+import { createMatrix, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import { gaussianKernel } from '@oddflow/linalg'
 import { effectiveRank } from './effective-rank.js'
 import { createEmbeddingKernel } from './embedding-kernel/create.js'
 import { EMBEDDING_TILE_ROWS } from './embedding-kernel/embedding-kernel.js'
 import { drawSketch, kjlProjection } from './kjl.js'
+import { chooseLandmarks } from './landmarks.js'
 import type { EmbeddingModel } from './model.js'
 import { nystromProjection } from './nystrom.js'
-import type { EmbeddingParameters } from './parameters.js'
+import type { EmbeddingParameters, LandmarkChoice } from './parameters.js'
 
 /** `rows` are scaled, n × D; `landmarkRows` are the numbers of those that became landmarks. Draws from the forks `landmarks` and `sketch` of `rng`. */
 export function fitEmbedding(
   rows: Matrix,
   bandwidth: number,
-  { m, d, embedding }: { m: number; d: number; embedding: EmbeddingParameters },
+  parameters: { m: number; landmarks: LandmarkChoice; d: number; embedding: EmbeddingParameters },
   rng: Rng,
 ): { embedding: EmbeddingModel; landmarkRows: Uint32Array } {
-  const landmarkRows = sampleWithoutReplacement(rows.rows, Math.min(m, rows.rows), rng.fork('landmarks'))
+  const { m, d, embedding } = parameters
+  const landmarkRows = chooseLandmarks(rows, m, parameters.landmarks, rng)
   const landmarks = takeRows(rows, landmarkRows)
   const gram = gaussianKernel(landmarks, landmarks, bandwidth)
   if (embedding.kind === 'nystrom') {

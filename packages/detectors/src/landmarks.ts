@@ -10,8 +10,27 @@
  * Cost: at most n·m distances. A row is passed over when the new landmark is more than twice as far from the row's
  * nearest landmark as the row is (triangle inequality), which spares most of them where rows are clustered.
  */
-import type { Matrix } from '@oddflow/core'
+import { type Matrix, type Rng, sampleWithoutReplacement } from '@oddflow/core'
 import { squaredDistance, squaredDistances } from '@oddflow/linalg'
+import type { LandmarkChoice } from './parameters.js'
+
+/** Row numbers of at most `m` landmarks; random ones are drawn without replacement from the fork `landmarks` of `rng`. */
+export function chooseLandmarks(rows: Matrix, m: number, choice: LandmarkChoice, rng: Rng): Uint32Array {
+  const count = Math.min(m, rows.rows)
+  return choice === 'random'
+    ? sampleWithoutReplacement(rows.rows, count, rng.fork('landmarks'))
+    : farthestFirstRows(rows, count)
+}
+
+/** Says why there are fewer landmarks than `m`, where there are. */
+export function landmarkNotes(m: number, landmarks: number, trainingRows: number): string[] {
+  if (landmarks >= m) return []
+  return [
+    landmarks === trainingRows
+      ? `m lowered from ${m} to the ${landmarks} training rows`
+      : `m lowered from ${m} to ${landmarks}: every training row equals one of these landmarks`,
+  ]
+}
 
 export interface FarthestFirstOptions {
   /** Numbers of the rows to choose among (one or more); absent: all. */

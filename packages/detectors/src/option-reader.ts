@@ -13,6 +13,7 @@ import type {
   CovarianceType,
   DetectorOptions,
   EmParameters,
+  LandmarkChoice,
   MixtureStart,
   OptionName,
 } from './parameters.js'
@@ -25,6 +26,7 @@ export const DEFAULT_OPTIONS = {
   kernel: 'rbf',
   nu: 0.5,
   m: 100,
+  landmarks: 'random',
   d: 5,
   k: 10,
   centre: false,
@@ -97,6 +99,10 @@ export class OptionReader {
     return this.oneOf('kernel', ['rbf', 'linear'])
   }
 
+  landmarks(): LandmarkChoice {
+    return this.oneOf('landmarks', ['random', 'farthest-first'])
+  }
+
   covariance(): CovarianceType {
     return this.oneOf('covariance', ['full', 'diagonal', 'tied', 'spherical'])
   }
@@ -167,7 +173,7 @@ export class OptionReader {
   }
 
   private oneOf<T extends string>(
-    name: 'scaler' | 'precision' | 'kernel' | 'covariance' | 'quantileCompat' | 'mixtureStart',
+    name: 'scaler' | 'precision' | 'kernel' | 'covariance' | 'quantileCompat' | 'mixtureStart' | 'landmarks',
     allowed: readonly T[],
   ): T {
     const value = this.given[name] ?? DEFAULT_OPTIONS[name]

@@ -33,6 +33,9 @@ export interface DetectorOptions {
   readonly nu?: number
   /** Landmarks, 1 … 2,000, at most as many as there are training rows; default 100, or all rows when there are fewer. */
   readonly m?: number
+  /** Which training rows become landmarks: drawn at random (`random`, default), or rows that cover all of them
+   * (`farthest-first`), of which there are fewer than m where no more are different. */
+  readonly landmarks?: LandmarkChoice
   /** Dimensions of the embedding, 1 … 256, at most m; default 5. Lowered to what the landmarks span where several are
    * equal. */
   readonly d?: number
@@ -92,6 +95,8 @@ export interface DetectorOptions {
   /** ensemble alone: detectors whose surprises are added up, each once; default nearest and hbos. */
   readonly members?: readonly MemberName[]
 }
+
+export type LandmarkChoice = 'random' | 'farthest-first'
 
 export type QuantileCompat = 'pairs' | 'authors' | 'positive-pairs'
 
@@ -159,6 +164,7 @@ export interface BandwidthParameters {
 export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName>, BandwidthParameters {
   readonly precision: Precision
   readonly m: number
+  readonly landmarks: LandmarkChoice
   readonly d: number
   readonly embedding: EmbeddingParameters
   readonly start: StartParameters
@@ -169,6 +175,7 @@ export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName>, 
 export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName>, BandwidthParameters {
   readonly precision: Precision
   readonly m: number
+  readonly landmarks: LandmarkChoice
   readonly d: number
   readonly embedding: EmbeddingParameters
   readonly nu: number
@@ -197,6 +204,7 @@ export interface GmmParameters extends Common<'gmm'> {
 
 export interface NearestParameters extends Common<'nearest'> {
   readonly m: number
+  readonly landmarks: LandmarkChoice
 }
 
 export interface KdeParameters extends Common<'kde'>, BandwidthParameters {

@@ -21,6 +21,7 @@ describe('checkParameters', () => {
       quantileCompat: 'pairs',
       quantileRows: 5000,
       m: 100,
+      landmarks: 'random',
       d: 5,
       embedding: { kind: 'kjl', centre: false },
       start: {

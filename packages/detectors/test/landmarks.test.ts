@@ -1,9 +1,25 @@
-import { type Matrix, matrixFromRows, matrixOf } from '@oddflow/core'
+import { createRng, type Matrix, matrixFromRows, matrixOf } from '@oddflow/core'
 import { squaredDistance } from '@oddflow/linalg'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import {
+  checkParameters,
+  DETECTOR_NAMES,
+  DETECTORS,
+  type DetectorModel,
+  fitDetector,
+  type LandmarkChoice,
+} from '../src/index.js'
 import { farthestFirstRows } from '../src/landmarks.js'
+import { readTestJson } from './read-json.js'
 import { clusteredRows } from './rows.js'
+
+const golden = readTestJson<{
+  cases: { rows: number[][]; m: number; landmarks: number[]; distances: number[] }[]
+}>('landmarks-numpy.json')
+
+const between = ({ cols, data }: Matrix, i: number, j: number) =>
+  squaredDistance(data, i * cols, data, j * cols, cols)
 
 /** The definition, with every distance taken; rows of other groups are infinitely far and settle nothing. */
 function byDefinition(
@@ -13,7 +29,6 @@ function byDefinition(
   groupOf: (i: number) => number,
 ): number[] {
   const { cols, data } = rows
-  const between = (i: number, j: number) => squaredDistance(data, i * cols, data, j * cols, cols)
   const groups = [...new Set(among.map(groupOf))].sort((a, b) => a - b)
   const chosen: number[] = []
   for (const group of groups.filter((g) => g < m)) {
@@ -26,7 +41,7 @@ function byDefinition(
   for (;;) {
     const distance = (i: number) => {
       const own = chosen.filter((l) => groupOf(l) === groupOf(i))
-      return own.length === 0 ? 0 : Math.min(...own.map((l) => between(i, l)))
+      return own.length === 0 ? 0 : Math.min(...own.map((l) => between(rows, i, l)))
     }
     const farthest = among.reduce((best, i) => (distance(i) > distance(best) ? i : best))
     if (chosen.length >= m || !(distance(farthest) > 0)) return chosen
@@ -35,6 +50,38 @@ function byDefinition(
 }
 
 describe('farthest-first landmarks', () => {
+  it('are those of numpy', () => {
+    const { cases } = golden
+    expect(cases.length).toBeGreaterThan(2)
+    for (const { rows, m, landmarks, distances } of cases) {
+      const matrix = matrixFromRows(rows)
+      const found = [...farthestFirstRows(matrix, m)]
+      expect(found).toEqual(landmarks)
+      expect(rows.map((_, i) => Math.sqrt(Math.min(...found.map((j) => between(matrix, i, j)))))).toEqual(
+        distances.map((distance) => expect.closeTo(distance, 12) as number),
+      )
+    }
+  })
+
+  it('come nearer and nearer to those chosen before', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.integer({ min: -50, max: 50 }), fc.double({ min: -9, max: 9, noNaN: true })), {
+          minLength: 2,
+          maxLength: 60,
+        }),
+        (rows) => {
+          const matrix = matrixFromRows(rows)
+          const found = [...farthestFirstRows(matrix, 20)]
+          const distances = found
+            .slice(1)
+            .map((row, k) => Math.min(...found.slice(0, k + 1).map((j) => between(matrix, row, j))))
+          expect(distances).toEqual([...distances].sort((a, b) => b - a))
+        },
+      ),
+    )
+  })
+
   it('begins nearest to the mean and goes on with the row farthest from all landmarks', () => {
     const rows = matrixFromRows([
       [0, 0],
@@ -88,5 +135,49 @@ describe('farthest-first landmarks', () => {
     const rows = clusteredRows(3000, 4)
     rows.data.fill(40, 1234 * 4, 1235 * 4)
     expect([...farthestFirstRows(rows, 10)]).toContain(1234)
+  })
+})
+
+describe('the option landmarks', () => {
+  const names = DETECTOR_NAMES.filter((name) =>
+    (DETECTORS[name].options as readonly string[]).includes('landmarks'),
+  )
+  const rows = clusteredRows(200, 3)
+  // a kind of its own, of one row
+  rows.data.set([40, 40, 40], 3 * 123)
+  const landmarksOf = (model: DetectorModel): Matrix =>
+    'embedding' in model
+      ? model.embedding.landmarks
+      : (model as Extract<DetectorModel, { kind: 'nearest' }>).nearestLandmark.landmarks
+  const trained = (detector: (typeof names)[number], landmarks?: LandmarkChoice): DetectorModel =>
+    fitDetector(
+      rows,
+      checkParameters({ detector, m: 12, ...(landmarks === undefined ? {} : { landmarks }) }),
+      createRng(3),
+    )
+
+  it('is of every detector that has landmarks', () => {
+    expect(names).toEqual(DETECTOR_NAMES.filter((name) => /^oc-|^nearest$/.test(name)))
+  })
+
+  it.each(names)('%s: covers all rows, and is random unless asked for', (name) => {
+    const chosen = landmarksOf(trained(name, 'farthest-first'))
+    expect(chosen).toEqual(
+      matrixFromRows([...farthestFirstRows(rows, 12)].map((i) => [...rows.data.subarray(3 * i, 3 * i + 3)])),
+    )
+    expect([...chosen.data].filter((x) => x === 40)).toHaveLength(3)
+    expect(trained(name)).toEqual(trained(name, 'random'))
+    expect(landmarksOf(trained(name))).not.toEqual(chosen)
+  })
+
+  it('says why there are fewer', () => {
+    const few = matrixOf(
+      50,
+      2,
+      Float64Array.from({ length: 100 }, (_, i) => Math.floor(i / 2) % 3),
+    )
+    const parameters = checkParameters({ detector: 'nearest', m: 9, landmarks: 'farthest-first' })
+    const { notes } = fitDetector(few, parameters, createRng(1)).fitReport
+    expect(notes).toContain('m lowered from 9 to 3: every training row equals one of these landmarks')
   })
 })

@@ -46,6 +46,8 @@ export interface DetectionLimit {
 export interface DetectionLimits {
   /** In the order of MADE_ATTACKS; empty for a model of bare rows, which no packet can reach. */
   readonly limits: readonly DetectionLimit[]
+  /** Where the attacks took place, round trips and open connection as the model knows them; null for bare rows. */
+  readonly site: MadeSite | null
   /** Rows that the model itself remembers as normal, and how many of them it flags; null where it remembers none. */
   readonly remembered: { readonly rows: number; readonly flagged: number } | null
   /** Of a model of bare rows: whether it flags a row far beyond all others; null for others, whose limits say it. */
@@ -80,7 +82,7 @@ export function findDetectionLimits(
   if (saved.contract.featureSet === 'rows') {
     const far = createMatrix(2, saved.contract.dimension)
     far.data.fill(FAR, 0, far.cols).fill(-FAR, far.cols)
-    return { limits: [], remembered, flagsFarRows: countFlagged(saved, far) > 0 }
+    return { limits: [], site: null, remembered, flagsFarRows: countFlagged(saved, far) > 0 }
   }
   const judge = createFrameJudge(saved, site)
   const rng = createRng(seed).fork('detection limits')
@@ -97,6 +99,7 @@ export function findDetectionLimits(
   }
   return {
     limits: attacks.map((attack) => ({ attack, smallest: smallestFlagged(attack, isFlagged) })),
+    site: usual,
     remembered,
     flagsFarRows: null,
   }
@@ -249,34 +252,47 @@ function usualConnection(
   const isNormal = (openConnection: OpenConnection): boolean =>
     [0, 1, 2].every((turn) => !tryOnce(upload, 0, { ...site, openConnection }, turn))
   const remembered =
-    contract.featureSet === 'flow-summary' && rows !== null ? connectionsOf(contract, rows) : []
+    contract.featureSet === 'flow-summary' && rows !== null ? connectionsOf(contract, rows, site) : []
   return [...remembered.slice(0, MOST_CONNECTIONS), site.openConnection].find(isNormal) ?? site.openConnection
 }
 
 /** Connections that rows of flow summaries are of, the longest first. */
-function connectionsOf(contract: FlowContract, { rows, cols, data }: Matrix): OpenConnection[] {
+function connectionsOf(
+  contract: FlowContract,
+  { rows, cols, data }: Matrix,
+  site: MadeSite,
+): OpenConnection[] {
   const names = featureColumns(contract).map(({ name }) => name)
   return Array.from({ length: rows }, (_, i) => {
     const value = (name: string): number => data[i * cols + names.indexOf(name)]!
     const count = (name: string): number => Math.round(exp(value(name)) - 1)
+    // a model that compares no services does not remember them
     const port = Math.round(value('service')) - TCP_SERVICES
     const durationMicros = 1e6 * exp(value('duration') / Math.LOG10E)
-    // of an exchange the device sends a request and acknowledges the answer, after three packets that open it
+    // of an exchange the device sends a request and acknowledges the answer, after two packets that open it
     const exchanges = Math.max(1, Math.round((count('initiator_packets') - 2) / 2))
     return {
-      serverPort: port,
-      requestBytes: Math.ceil(count('initiator_bytes') / exchanges),
-      answerBytes: Math.ceil(count('responder_bytes') / exchanges),
-      intervalMicros: durationMicros / exchanges,
-      exchanges,
+      isTcp: Math.round(value('transport')) === SUMMARY_TCP,
+      connection: {
+        serverPort: port > 0 && port < MULTICAST_SERVICES ? port : site.openConnection.serverPort,
+        requestBytes: Math.ceil(count('initiator_bytes') / exchanges),
+        answerBytes: Math.ceil(count('responder_bytes') / exchanges),
+        intervalMicros: durationMicros / exchanges,
+        exchanges,
+      },
     }
   })
     .filter(
-      ({ serverPort, requestBytes, answerBytes, exchanges }) =>
-        serverPort > 0 && serverPort < 50_000 && requestBytes > 0 && answerBytes > 0 && exchanges <= 1000,
+      ({ isTcp, connection: { requestBytes, answerBytes, exchanges } }) =>
+        isTcp && requestBytes > 0 && answerBytes > 0 && exchanges <= MOST_EXCHANGES,
     )
+    .map(({ connection }) => connection)
     .sort((a, b) => b.intervalMicros * b.exchanges - a.intervalMicros * a.exchanges)
 }
 
-/** The service of TCP port 0. */
+/** Numbers of a flow summary (flow-summary.ts of the flows): its transport, and services of TCP from port 0 on. */
+const SUMMARY_TCP = 3
 const TCP_SERVICES = 600_000
+const MULTICAST_SERVICES = 50_000
+/** More would take too long to send twenty times. */
+const MOST_EXCHANGES = 1000

@@ -5,7 +5,7 @@ import { smallModel } from '../small-model.js'
 
 const attack = (name: string) => MADE_ATTACKS.find((made) => made.name === name)!
 const seen = (name: string, smallest: number | null) => ({ attack: attack(name), smallest })
-const found = { remembered: { rows: 100, flagged: 1 }, flagsFarRows: null }
+const found = { site: null, remembered: { rows: 100, flagged: 1 }, flagsFarRows: null }
 
 describe('detection limits', () => {
   it('are said in units that fit, rounded up', () => {
@@ -48,10 +48,10 @@ describe('detection limits', () => {
     expect(limitWarnings({ ...found, limits: [seen('flood', null)] })).toEqual([
       expect.stringMatching(/^this model flags nothing: no made attack of any kind;/),
     ])
-    expect(limitWarnings({ limits: [], remembered: null, flagsFarRows: false })).toEqual([
+    expect(limitWarnings({ ...found, limits: [], flagsFarRows: false })).toEqual([
       expect.stringMatching(/^this model flags nothing: not even rows far from all others;/),
     ])
-    expect(limitWarnings({ limits: [], remembered: { rows: 10, flagged: 9 }, flagsFarRows: true })).toEqual([
+    expect(limitWarnings({ ...found, limits: [], remembered: { rows: 10, flagged: 9 } })).toEqual([
       expect.stringMatching(/^this model flags nearly everything: 9 of the 10 rows/),
     ])
   })

@@ -16,15 +16,16 @@ import type { NearestParameters } from '../parameters.js'
 export const nearest = standalone({
   name: 'nearest',
   summary: 'distance to the nearest of m landmarks',
-  options: ['m'],
+  options: ['m', 'landmarks'],
   field: 'nearestLandmark',
   hasMetadata: false,
   checkParameters: (given): NearestParameters => ({
     detector: 'nearest',
     scaler: given.scaler(),
     m: given.whole('m', 1, 2000),
+    landmarks: given.landmarks(),
   }),
-  fit: (rows, { m }, rng) => fitNearestLandmark(rows, { m }, rng),
+  fit: fitNearestLandmark,
   wrap: (frame, nearestLandmark): NearestModel => ({ ...frame, nearestLandmark }),
   partOf: (model: NearestModel) => model.nearestLandmark,
   createWorkspace: createNearestLandmarkWorkspace,

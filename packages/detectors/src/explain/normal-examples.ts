@@ -18,6 +18,7 @@
 import { createMatrix, type Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'
 import { embedRows } from '../embedding.js'
+import type { EnsemblePart } from '../ensemble/ensemble-part.js'
 import { createHistogramViews, modalRow } from '../histograms.js'
 import { componentLogDensities, type Mixture } from '../mixtures.js'
 import type { DetectorModel, EmbeddingModel } from '../model.js'
@@ -113,17 +114,37 @@ function modesOf(mixture: Mixture, points: Matrix): ExampleModes {
 }
 
 /**
- * The rows that a model remembers as normal, unscaled: training rows, or for a mixture in D dimensions its means. null
- * for a detector that remembers none. The category, which no distance knows, is 0.
+ * The rows that a model remembers as normal, n × D and unscaled: training rows (of an ensemble its landmarks), or for a
+ * mixture in D dimensions its means. Columns that it does not remember are 0. null for a detector that remembers none.
  */
 export function rememberedRows(model: DetectorModel): Matrix | null {
-  const examples = normalExamples(model)
+  const examples = model.kind === 'ensemble' ? ensembleLandmarks(model.ensemble) : normalExamples(model)
   if (examples === null) return null
   const { rows, cols, data } = examples.rows
   const { dimension } = model.fitReport
+  const { categoryColumn } = model.scaler
   const out = createMatrix(rows, dimension)
   for (let i = 0; i < rows; i++) {
-    unscaleRow(model.scaler, data, i * cols, cols, out.data.subarray(i * dimension, (i + 1) * dimension))
+    const row = out.data.subarray(i * dimension, (i + 1) * dimension)
+    unscaleRow(model.scaler, data, i * cols, cols, row)
+    if (categoryColumn !== undefined && 'categories' in examples)
+      row[categoryColumn] = examples.categories[i]!
   }
   return out
+}
+
+/** Scaled, with the category of each; null where no member has landmarks. */
+function ensembleLandmarks({
+  members,
+  centre,
+  scale,
+}: EnsemblePart): { rows: Matrix; categories: Float64Array } | null {
+  const nearest = members.find((member) => member.name === 'nearest')
+  if (nearest === undefined) return null
+  const { rows, cols, data } = nearest.landmarks
+  const scaled = createMatrix(rows, cols)
+  data.forEach((x, i) => {
+    scaled.data[i] = x * scale[i % cols]! + centre[i % cols]!
+  })
+  return { rows: scaled, categories: nearest.categories }
 }

@@ -9,11 +9,12 @@ import type { FitContext, ModelFact } from '../detector-definition.js'
 import { embedRows, fitEmbedding } from '../embedding.js'
 import { createEmbeddingKernel } from '../embedding-kernel/create.js'
 import { EMBEDDING_TILE_ROWS, type EmbeddingKernelOptions } from '../embedding-kernel/embedding-kernel.js'
+import { landmarkNotes } from '../landmarks.js'
 import type { EmbeddingModel, ScalerModel } from '../model.js'
 import type { Fields } from '../model-fields.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/parts.js'
 import type { OptionReader } from '../option-reader.js'
-import type { BandwidthParameters, EmbeddingParameters, OptionName } from '../parameters.js'
+import type { BandwidthParameters, EmbeddingParameters, LandmarkChoice, OptionName } from '../parameters.js'
 import { rowsInPrecision } from '../rounded-rows.js'
 import { fitScaledRows, scaleInto } from '../scaler.js'
 
@@ -26,6 +27,7 @@ export const BANDWIDTH_OPTIONS = [
 export const EMBEDDING_OPTIONS = [
   ...BANDWIDTH_OPTIONS,
   'm',
+  'landmarks',
   'd',
   'scaler',
   'precision',
@@ -39,6 +41,7 @@ export function checkEmbeddingOptions(given: OptionReader, kind: EmbeddingParame
     precision: given.precision(),
     ...given.bandwidth(),
     m: given.whole('m', 1, 2000),
+    landmarks: given.landmarks(),
     d: given.whole('d', 1, 256),
     embedding,
   }
@@ -76,7 +79,7 @@ export function fitEmbedded(
   const centre = parameters.embedding.kind === 'kjl' && parameters.embedding.centre
   const { embedding, landmarkRows, embedded } = shared.once(
     'embedding',
-    [scaled, bandwidth, m, d, kind, centre],
+    [scaled, bandwidth, m, parameters.landmarks, d, kind, centre],
     () => {
       const fitted = fitEmbedding(scaled, bandwidth, parameters, rng)
       return { ...fitted, embedded: embedRows(fitted.embedding, scaled) }
@@ -89,7 +92,7 @@ export function fitEmbedded(
   }
   if (note !== null) notes.push(note)
   notes.push(...rowNotes)
-  if (landmarks.rows < m) notes.push(`m lowered from ${m} to the ${landmarks.rows} training rows`)
+  notes.push(...landmarkNotes(m, landmarks.rows, rows.rows))
   if (projection.rows < d) {
     const rank = projection.rows
     notes.push(
@@ -216,6 +219,7 @@ export function bandwidthFact(
 export function embeddingFacts(
   { bandwidth, landmarks, projection }: EmbeddingModel,
   parameters: BandwidthParameters & {
+    readonly landmarks: LandmarkChoice
     readonly embedding: EmbeddingParameters
     readonly precision: Precision
   },
@@ -225,7 +229,7 @@ export function embeddingFacts(
     bandwidthFact(bandwidth, parameters),
     {
       label: 'embedding',
-      value: `${landmarks.rows} landmarks, ${projection.rows} dimensions${centred ? ', centred' : ''}${parameters.precision === 'f32' ? ', float32' : ''}`,
+      value: `${landmarks.rows} landmarks${parameters.landmarks === 'random' ? '' : `, ${parameters.landmarks}`}, ${projection.rows} dimensions${centred ? ', centred' : ''}${parameters.precision === 'f32' ? ', float32' : ''}`,
     },
   ]
 }

@@ -1,7 +1,7 @@
 /**
  * Distance to the nearest landmark: the baseline that every embedding has to beat.
  *
- * m rows are drawn from the training rows without replacement; the score of x is
+ * m training rows are landmarks, drawn at random or farthest first (landmarks.ts); the score of x is
  * −min_j ‖x − landmark_j‖, in the units of the (scaled) rows, 0 on a landmark and falling without bound. It
  * orders rows as the largest kernel value over the landmarks does for any bandwidth, without one to choose.
  * One-class nearest neighbours of Tax and Duin (1998), over a sample and without the ratio.
@@ -10,26 +10,22 @@
  * Repeated rows may be drawn and stay: removing them would change nothing but the space. Differences below
  * 1e-162 square to 0; where squares overflow, the distance is taken of scaled numbers, up to the largest.
  */
-import {
-  MAXIMUM_DIMENSION,
-  type Matrix,
-  type MatrixLike,
-  type Rng,
-  sampleWithoutReplacement,
-  takeRows,
-} from '@oddflow/core'
+import { MAXIMUM_DIMENSION, type Matrix, type MatrixLike, type Rng, takeRows } from '@oddflow/core'
 import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import { chooseLandmarks, landmarkNotes } from '../landmarks.js'
 import { fieldsOf, literalField, matrixField, wholeField } from '../model-fields.js'
+import type { LandmarkChoice } from '../parameters.js'
 import { createLandmarkSquares, type LandmarkSquares, SQUARES_TILE_ROWS } from './landmark-squares.js'
 
 export interface NearestLandmarkParameters {
   /** Landmarks, 1 … 1,000,000; the paper's detectors have 100. Lowered to the number of rows. */
   readonly m: number
+  readonly landmarks: LandmarkChoice
 }
 
 export interface NearestLandmarkModel {
   readonly kind: 'nearest-landmark'
-  /** m × D, training rows in the order drawn. */
+  /** m × D, training rows in the order chosen. */
   readonly landmarks: Matrix
 }
 
@@ -44,19 +40,18 @@ const MAXIMUM_LANDMARKS = 1_000_000
 const FAR_SCALE = 1 / 2 ** 540
 
 /**
- * Draws landmarks from rows (n × D, n ≥ 2, not all equal), from the fork `landmarks` of `rng`. Throws
+ * Chooses landmarks among rows (n × D, n ≥ 2, not all equal); random ones come from the fork `landmarks` of `rng`. Throws
  * ArgumentError (`m`, `rows`) and DataError.
  */
 export function fitNearestLandmark(
   rows: Matrix | MatrixLike,
-  { m }: NearestLandmarkParameters,
+  { m, landmarks: choice }: NearestLandmarkParameters,
   rng: Rng,
 ): Fitted<NearestLandmarkModel> {
   checkWhole('m', m, 1, MAXIMUM_LANDMARKS)
   const matrix = checkedTrainingRows(rows)
-  const count = Math.min(m, matrix.rows)
-  const landmarks = takeRows(matrix, sampleWithoutReplacement(matrix.rows, count, rng.fork('landmarks')))
-  const notes = count < m ? [`m lowered from ${m} to the ${count} training rows`] : []
+  const landmarks = takeRows(matrix, chooseLandmarks(matrix, m, choice, rng))
+  const notes = landmarkNotes(m, landmarks.rows, matrix.rows)
   return { model: { kind: 'nearest-landmark', landmarks }, notes }
 }
 

@@ -56,11 +56,16 @@ export const VARIANTS: readonly DetectorOptions[] = [
   { scaler: 'quantile' },
   { precision: 'f32' },
   { precision: 'f32', scaler: 'standard', supportGuard: false },
+  { landmarks: 'farthest-first', scaler: 'standard' },
 ]
 
-/** Without those that say nothing new of a detector that has one precision. */
+/** Without those that say nothing new of a detector that has one precision, or no landmarks. */
 export const variantsFor = (detector: DetectorName): readonly DetectorOptions[] =>
-  VARIANTS.filter(({ precision }) => precision === undefined || takes(detector, 'precision'))
+  VARIANTS.filter(
+    ({ precision, landmarks }) =>
+      (precision === undefined || takes(detector, 'precision')) &&
+      (landmarks === undefined || takes(detector, 'landmarks')),
+  )
 
 /** Nothing in their fits is random, with so few rows. */
 export const DETERMINISTIC: readonly DetectorName[] = ['ocsvm', 'kde', 'pca', 'hbos', 'ensemble']

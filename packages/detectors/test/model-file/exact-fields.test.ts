@@ -11,6 +11,7 @@ type Json = Record<string, unknown>
 const MAY_BE_ABSENT = [
   'parameters.supportGuard',
   'parameters.precision',
+  'parameters.landmarks',
   'parameters.quantileCompat',
   'parameters.quantileRows',
   'parameters.components',

@@ -13,6 +13,7 @@ export const workedExample: SavedModel = {
       quantileCompat: 'pairs',
       quantileRows: 5000,
       m: 2,
+      landmarks: 'random',
       d: 1,
       embedding: { kind: 'kjl', centre: false },
       start: {

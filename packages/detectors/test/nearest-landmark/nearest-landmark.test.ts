@@ -20,7 +20,7 @@ const score = (model: NearestLandmarkModel, rows: number[][]) =>
   )
 
 describeBaseline('nearest-landmark', {
-  fit: (rows, rng) => fitNearestLandmark(rows, { m: 30 }, rng),
+  fit: (rows, rng) => fitNearestLandmark(rows, { m: 30, landmarks: 'random' }, rng),
   createWorkspace: createNearestLandmarkWorkspace,
   score: scoreNearestLandmark,
   check: checkNearestLandmarkModel,
@@ -80,20 +80,20 @@ describe('nearest-landmark', () => {
 
   it('draws different training rows, and says when there are fewer than m', () => {
     const rows = clusteredRows(40, 3)
-    const { model, notes } = fitNearestLandmark(rows, { m: 15 }, createRng(1))
+    const { model, notes } = fitNearestLandmark(rows, { m: 15, landmarks: 'random' }, createRng(1))
     const all = new Set(Array.from({ length: 40 }, (_, i) => takeRows(rows, [i]).data.join()))
     const drawn = Array.from({ length: 15 }, (_, i) => takeRows(model.landmarks, [i]).data.join())
     expect(new Set(drawn).size).toBe(15)
     for (const row of drawn) expect(all.has(row)).toBe(true)
     expect(notes).toEqual([])
-    const few = fitNearestLandmark(rows, { m: 100 }, createRng(1))
+    const few = fitNearestLandmark(rows, { m: 100, landmarks: 'random' }, createRng(1))
     expect(few.model.landmarks.rows).toBe(40)
     expect(few.notes).toEqual(['m lowered from 100 to the 40 training rows'])
   })
 
   it('refuses an m that is no number of landmarks', () => {
     for (const m of [0, -1, 1.5, Number.NaN, 1e9]) {
-      expect(() => fitNearestLandmark(clusteredRows(9, 2), { m }, createRng(1))).toThrow(
+      expect(() => fitNearestLandmark(clusteredRows(9, 2), { m, landmarks: 'random' }, createRng(1))).toThrow(
         expect.objectContaining({ code: 'argument', field: 'm' }),
       )
     }
@@ -102,8 +102,8 @@ describe('nearest-landmark', () => {
   it('takes an ml-matrix Matrix', () => {
     const rows = clusteredRows(20, 2)
     const like = { rows: 20, columns: 2, get: (i: number, j: number) => rows.data[i * 2 + j]! }
-    expect(fitNearestLandmark(like, { m: 5 }, createRng(1))).toEqual(
-      fitNearestLandmark(rows, { m: 5 }, createRng(1)),
+    expect(fitNearestLandmark(like, { m: 5, landmarks: 'random' }, createRng(1))).toEqual(
+      fitNearestLandmark(rows, { m: 5, landmarks: 'random' }, createRng(1)),
     )
   })
 

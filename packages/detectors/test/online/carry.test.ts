@@ -29,7 +29,12 @@ describe.each(['kjl', 'centred', 'nystrom'] as const)('sketch updates: %s', (nam
   const rows = clusteredRows(120, 4)
   const parameters =
     name === 'nystrom' ? { kind: name } : { kind: 'kjl' as const, centre: name === 'centred' }
-  const { embedding } = fitEmbedding(rows, 12, { m: 20, d: 3, embedding: parameters }, createRng(3))
+  const { embedding } = fitEmbedding(
+    rows,
+    12,
+    { m: 20, landmarks: 'random', d: 3, embedding: parameters },
+    createRng(3),
+  )
   const more = takeRows(rows, [100, 101, 102, 103, 104])
   const sketch = createSketch(embedding, parameters, null, createRng(5))
 
