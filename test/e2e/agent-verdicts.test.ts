@@ -38,8 +38,10 @@ const models = {
 }
 
 beforeAll(async () => {
-  await trainLabModel(models.split)
-  await trainLabModel(models.truncate, ['--truncation', 'truncate', '--iat-unit', 'us', '--size', 'ip'])
+  await trainLabModel(models.split, ['--features', 'iat-size'])
+  await trainLabModel(models.truncate, [
+    ...['--features', 'iat-size', '--truncation', 'truncate', '--iat-unit', 'us', '--size', 'ip'],
+  ])
   await trainLabModel(models.summary, ['--features', 'flow-summary', '--active-timeout', '60'])
 })
 

@@ -30,7 +30,7 @@ const normal = lab('normal-4.pcap.gz').path
 const flood = lab('novel-bruteforce.pcap.gz').path
 const at = (name: string) => join(folder, name)
 
-beforeAll(() => trainLabModel(model))
+beforeAll(() => trainLabModel(model, ['--features', 'iat-size']))
 
 describe('update', () => {
   it('learns from a capture, says what became of every row, and leaves the first model alone', async () => {

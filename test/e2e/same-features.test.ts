@@ -106,7 +106,7 @@ describe('rows in files', () => {
   })
 
   it("made under a model's contract are scored as the captures are", async () => {
-    const model = await trainLabModel(inFolder('home.oddflow'))
+    const model = await trainLabModel(inFolder('home.oddflow'), ['--features', 'iat-size'])
     const { path } = lab('novel-scan.pcap')
     for (const rows of ['scan.npy', 'scan.csv'].map(inFolder)) {
       await succeeds(['extract', path, '-o', rows, '--model', model])

@@ -123,6 +123,7 @@ describe('a search over captures', () => {
     const novel = lab('novel-bruteforce.pcap.gz')
     const run = await succeeds([
       ...['train', lab('normal-1.pcap').path, '-o', at('captures'), '--format', 'json', '--m', '40'],
+      ...['--features', 'iat-size'],
       ...['--select-normal', lab('normal-4.pcap.gz').path, '--select-novel', novel.path],
       ...['--select-novel-filter', novel.novelWhen!, '--grid-quantiles', '0.2,0.6', '--select-rows', '100'],
     ])
@@ -202,6 +203,8 @@ describe('what cannot be searched is refused', () => {
           at('refused'),
           '--select-normal',
           lab('normal-4.pcap.gz').path,
+          '--features',
+          'iat-size',
         ],
         ...['--select-novel', lab('novel-scan.pcap').path, '--select-novel-filter', 'port 1'],
       ],

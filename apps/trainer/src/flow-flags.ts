@@ -44,7 +44,7 @@ export const FLOW_FLAGS: Readonly<Record<keyof FlowFlags, string>> = {
 /** @param truncation what happens at the learned duration where nothing is said. */
 export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'): Command {
   const options = [
-    new Option('--features <set>', 'what a row is made of (default: iat-size)').choices([
+    new Option('--features <set>', 'what a row is made of (default: that of the recipe)').choices([
       ...FLOW_FEATURE_SETS,
     ]),
     new Option(
@@ -63,10 +63,13 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
       '--truncation <mode>',
       `at the learned duration, split a flow or truncate it (default: ${truncation})`,
     ).choices(['split', 'truncate']),
-    new Option('--idle-timeout <seconds>', 'a longer gap ends a flow (default: 600)').argParser(number),
+    new Option(
+      '--idle-timeout <seconds>',
+      'a longer gap ends a flow (default: 300 for flow-summary, else 600)',
+    ).argParser(number),
     new Option(
       '--active-timeout <seconds>',
-      'a flow is continued as another after so long (default: none)',
+      'a flow is continued as another after so long (default: 300 for flow-summary, else none)',
     ).argParser(number),
     new Option(
       '--end-on-close',

@@ -20,7 +20,7 @@ function asked(args: readonly string[]): DetectorOptions {
   command.configureOutput({ writeErr: () => {} })
   command.parse(['node', 'train', ...args])
   const options = { ...BESIDE, ...command.opts() } as TrainCommandOptions
-  return trainOptionsFrom(options, recipeNamed('default')).detector
+  return trainOptionsFrom(options, recipeNamed('default'), 'iat-size').detector
 }
 
 /** A value for each option that is not its default. */

@@ -2,7 +2,7 @@ import { UsageError } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
 import { type TrainCommandOptions, trainOptionsFrom } from '../src/commands/train.js'
 import { flowPlan } from '../src/pipeline/flow-plan.js'
-import { recipeNamed } from '../src/recipes.js'
+import { recipeDetector, recipeNamed } from '../src/recipes.js'
 
 const given = (changes: Partial<TrainCommandOptions> = {}): TrainCommandOptions => ({
   output: 'm',
@@ -14,7 +14,7 @@ const given = (changes: Partial<TrainCommandOptions> = {}): TrainCommandOptions 
   ...changes,
 })
 const options = (changes: Partial<TrainCommandOptions> = {}, recipe = 'default') =>
-  trainOptionsFrom(given(changes), recipeNamed(recipe))
+  trainOptionsFrom(given(changes), recipeNamed(recipe), recipeNamed(recipe).features)
 
 describe('recipes', () => {
   it('paper is the text of the paper where it is unambiguous', () => {
@@ -26,9 +26,23 @@ describe('recipes', () => {
     })
   })
 
-  it('default differs from it in quantile, unit and what becomes of long flows', () => {
+  it('default judges flow summaries by an ensemble', () => {
+    const { calibrationShare: _, ...bare } = given()
+    const recipe = recipeNamed('default')
+    expect(trainOptionsFrom(bare, recipe, recipe.features).detector).toEqual({
+      detector: 'ensemble',
+      scaler: 'none',
+    })
+    expect(flowPlan(given(), recipeNamed('default'))).toMatchObject({
+      gathering: { idleTimeoutMicros: 300_000_000, endOnClose: true, sizeMeasure: 'payload' },
+      learning: { featureSet: 'flow-summary', activeTimeoutMicros: 300_000_000 },
+    })
+  })
+
+  it('default has oc-kjl-qs for other rows, which differs from the paper in quantile, unit and long flows', () => {
+    expect(recipeDetector(recipeNamed('default'), 'iat-size')).toBe('oc-kjl-qs')
+    expect(recipeDetector(recipeNamed('default'), undefined)).toBe('oc-kjl-qs')
     expect(recipeNamed('default')).toMatchObject({
-      detector: 'oc-kjl-qs',
       bandwidthQuantile: 0.3,
       centre: false,
       scaler: 'none',
@@ -60,7 +74,7 @@ describe('options over a recipe', () => {
     expect(options({ detector: 'oc-nystrom-qs' }).detector).not.toHaveProperty('centre')
     expect(() => options({ detector: 'oc-nystrom-qs', centre: true })).toThrow(/^--centre: does not apply/)
     expect(() => options({ detector: 'oc-nystrom-qs', centre: false })).toThrow(/^--centre: does not apply/)
-    expect(() => options({ k: 3 })).toThrow(/^--k: does not apply to oc-kjl-qs; leave it out$/)
+    expect(() => options({ k: 3 })).toThrow(/^--k: does not apply to ensemble; leave it out$/)
   })
 
   it.each([
@@ -70,8 +84,8 @@ describe('options over a recipe', () => {
     [{ calibrationShare: 0 }, '--calibration-share'],
     [{ calibrationShare: 1 }, '--calibration-share'],
     [{ m: 0 }, '--m'],
-    [{ d: 0 }, '--d'],
-    [{ bandwidthQuantile: 1.5 }, '--bandwidth-quantile'],
+    [{ detector: 'oc-kjl', d: 0 }, '--d'],
+    [{ detector: 'oc-kjl', bandwidthQuantile: 1.5 }, '--bandwidth-quantile'],
     [{ detector: 'oc-kjl', k: 0 }, '--k'],
     [{ detector: 'oc' }, '--detector'],
   ])('refuses %j by its flag', (changes, flag) => {

@@ -132,7 +132,8 @@ function fitChecked(
   const model = DETECTORS[parameters.detector].fit(rows, keptParameters(parameters), {
     rng,
     report: (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction }),
-    rowNotes: notesOn(rows, categoryColumn, shared),
+    // a detector that is told of a least scale is ready for columns without spread
+    rowNotes: minimumScale === null ? notesOn(rows, categoryColumn, shared) : [],
     shared,
     categoryColumn,
     minimumScale,

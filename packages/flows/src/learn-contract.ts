@@ -70,11 +70,11 @@ export interface LearnContractOptions {
 
 const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 
-/** Where the flows of summaries are cut, unless a caller says otherwise. */
+/** Where the flows of summaries are cut, unless a caller says otherwise: measured, docs/results/default-recipe.md. */
 export const DEFAULT_SUMMARY_TIMEOUTS: Pick<
   FlowSummaryContract,
   'idleTimeoutMicros' | 'activeTimeoutMicros'
-> = { idleTimeoutMicros: 600_000_000, activeTimeoutMicros: null }
+> = { idleTimeoutMicros: 300_000_000, activeTimeoutMicros: 300_000_000 }
 
 /** A contract of flow summaries, of which nothing is learned. Times are whole microseconds. */
 export function flowSummaryContract(

@@ -161,7 +161,7 @@ export const ConfigSchema = v.strictObject({
               v.minValue(0.001),
               v.maxValue(86_400),
               v.description(
-                'A silence of more seconds (60; flow-summary: 600) ends a flow; one of a single packet is judged then.',
+                'A silence of more seconds (60; flow-summary: 300) ends a flow; one of a single packet is judged then.',
               ),
             ),
           ),

@@ -31,13 +31,7 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
   const training = normal.slice(0, -1)
   const judged = [...normal.slice(-1), ...captures.filter(({ label }) => label === 'novel')]
   const recipe = recipeNamed('default')
-  const detector = {
-    detector: recipe.detector,
-    bandwidthQuantile: recipe.bandwidthQuantile,
-    centre: recipe.centre,
-    supportGuard: recipe.supportGuard,
-    scaler: recipe.scaler,
-  } as const
+  const detector = { detector: recipe.detector, scaler: recipe.scaler } as const
   const view = viewFrom({})
   const progress = createProgress()
   const out = createLineWriter()

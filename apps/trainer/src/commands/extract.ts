@@ -82,7 +82,9 @@ export async function extract(files: readonly string[], options: ExtractCommandO
  * detectors; a recipe that is named is followed to the letter.
  */
 function recipeFrom(name: string | undefined) {
-  return name === undefined ? { ...RECIPES.default, truncation: 'truncate' as const } : recipeNamed(name)
+  return name === undefined
+    ? { ...RECIPES.default, features: 'iat-size' as const, truncation: 'truncate' as const }
+    : recipeNamed(name)
 }
 
 function encoderFor(path: string): (rows: Matrix, names: string[]) => Uint8Array {

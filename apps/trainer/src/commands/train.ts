@@ -1,7 +1,7 @@
 /** `oddflow train INPUT… -o MODEL`: learns from normal traffic and writes a model file. */
 
 import type { PacketFilter } from '@oddflow/capture'
-import { ArgumentError, concatRows, type FeatureContract, plural } from '@oddflow/core'
+import { ArgumentError, concatRows, type FeatureContract, type FlowFeatureSet, plural } from '@oddflow/core'
 import {
   checkParameters,
   DETECTORS,
@@ -39,7 +39,7 @@ import { checkModelOutput, tellingWriter } from '../output/model-output.js'
 import { flowPlan } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { readTrainingCaptures } from '../pipeline/training-captures.js'
-import { type Recipe, recipeNamed } from '../recipes.js'
+import { type Recipe, recipeDetector, recipeNamed } from '../recipes.js'
 import { chooseParameters } from '../selection/choose-parameters.js'
 import { type SelectionFlags, selectionFrom } from '../selection/selection-flags.js'
 import { VERSION } from '../version.js'
@@ -65,7 +65,8 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   if (kind === 'rows')
     refuseCaptureOptions({ ...options }, { ...FLOW_FLAGS, ...CAPTURE_FLAGS, ...FILTER_FLAGS })
   const recipe = recipeNamed(options.recipe)
-  const asked = trainOptionsFrom(options, recipe)
+  const features = kind === 'rows' ? undefined : (options.features ?? recipe.features)
+  const asked = trainOptionsFrom(options, recipe, features)
   const search = selectionFrom(options, searchedOptions(asked.detector, options))
   const plan = flowPlan(options, recipe)
   const filter = filterFrom(options.filter)
@@ -199,13 +200,17 @@ function searchedOptions(detector: DetectorOptions, options: TrainCommandOptions
 }
 
 /** Command-line options over a recipe; throws UsageError naming the flag that does not fit. */
-export function trainOptionsFrom(options: TrainCommandOptions, recipe: Recipe): TrainOptions {
+export function trainOptionsFrom(
+  options: TrainCommandOptions,
+  recipe: Recipe,
+  features: FlowFeatureSet | undefined,
+): TrainOptions {
   const { fpr, calibrationShare = DEFAULT_CALIBRATION_SHARE, seed } = options
   if (!(fpr >= 1e-9 && fpr < 1)) throw new UsageError(`--fpr ${fpr}: expected a number from 1e-9 to below 1`)
   if (!(calibrationShare > 0 && calibrationShare < 1)) {
     throw new UsageError(`--calibration-share ${calibrationShare}: expected a number between 0 and 1`)
   }
-  const name = options.detector ?? recipe.detector
+  const name = options.detector ?? recipeDetector(recipe, features)
   const takes: readonly string[] = isDetectorName(name) ? DETECTORS[name].options : []
   const given = Object.fromEntries(
     DETECTOR_OPTION_NAMES.map((option) => [

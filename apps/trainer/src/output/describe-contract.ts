@@ -41,7 +41,7 @@ export function featureText(contract: FlowContract): string {
 }
 
 function rowBasis(contract: FlowContract): string {
-  if (contract.featureSet === 'flow-summary') return 'whole flows, logarithms of IP bytes and seconds'
+  if (contract.featureSet === 'flow-summary') return 'whole flows, logarithms of payload bytes and seconds'
   const packets = `the first ${plural(contract.packetsPerFlow, 'packet')}`
   const sizes = `${contract.sizeMeasure} bytes`
   switch (contract.featureSet) {

@@ -44,7 +44,7 @@ const WITH_WINDOWS: readonly FlowFeatureSet[] = ['samp-size', 'samp-num']
 
 /** Throws UsageError. */
 export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
-  const featureSet = flags.features ?? 'iat-size'
+  const featureSet = flags.features ?? recipe.features
   const applies = (flag: string, given: unknown, sets: readonly FlowFeatureSet[]): void => {
     if (given === undefined || sets.includes(featureSet)) return
     throw new UsageError(`${flag}: does not apply to --features ${featureSet}; leave it out`)
