@@ -55,8 +55,8 @@ interface LearningCounters {
   shadow: Record<string, number>
 }
 
-const FIRST_PACKETS = '{ packetsPerFlow: 3, cutSeconds: 10, idleSeconds: 10 }'
-const WHOLE_FLOWS = '{ set: flow-summary, idleSeconds: 10 }'
+const FIRST_PACKETS = '{ set: iat-size, packetsPerFlow: 3, cutSeconds: 10, idleSeconds: 10 }'
+const WHOLE_FLOWS = '{ idleSeconds: 10 }'
 
 function configure(folder: string, online: boolean, more = '', features = FIRST_PACKETS): string {
   const path = join(folder, online ? 'on.yaml' : 'off.yaml')
@@ -114,14 +114,28 @@ const trained = (async () => {
   return { model, bytes: modelFiles(folder).get(model)! }
 })()
 
-it('models of whole flows are made here too, and judge the flows that follow', async () => {
+it('models are of whole flows unless they learn on, and judge the flows that follow', async () => {
   const folder = temporaryFolder()
   expect(await watch(folder, false, flows(0, LEARNING + MORE), WHOLE_FLOWS)).toBeNull()
   const { model, state } = await modelOf(folder)
   expect(state).toBe('trained')
-  const { contract, onePacketRule } = decodeModelFile(modelFiles(folder).get(model)!)
+  const bytes = modelFiles(folder).get(model)!
+  const { contract, detector, onePacketRule, threshold } = decodeModelFile(bytes)
   expect(contract).toMatchObject({ featureSet: 'flow-summary', idleTimeoutMicros: 10_000_000 })
   expect(onePacketRule).toBeNull()
+  expect(detector.kind).toBe('ensemble')
+  expect(threshold.calibration).toMatchObject({ method: 'held-out-inputs', inputs: 8, guaranteed: true })
+
+  // and it says how rows are made, of which no model learns on
+  writeFileSync(join(folder, 'given.oddflow'), bytes)
+  const config = join(folder, 'given.yaml')
+  writeFileSync(
+    config,
+    'read: in.pcap\neve: given.json\nstate: other\nmodel: given.oddflow\nmodels: {}\nlearning: { online: true }\n',
+  )
+  const refused = await agent(['run', '-c', config])
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toMatch(/given\.oddflow: .*models cannot learn on; leave learning out/)
 }, 120_000)
 
 describe('learning on', () => {

@@ -363,7 +363,8 @@ async function normalOfDevices(name, captures) {
   const state = join(folder, `state-${name}`)
   const config = join(folder, `${name}.json`)
   const settings = { learnHours: 0, learnFlows: 200, approve: 'auto' }
-  writeFileSync(config, JSON.stringify({ models: { features: { cutSeconds: 5 } }, devices: settings, state }))
+  const features = { set: 'iat-size', cutSeconds: 5 }
+  writeFileSync(config, JSON.stringify({ models: { features }, devices: settings, state }))
   const all = { flows: 0, novel: 0 }
   let counters
   for (const capture of captures) {

@@ -180,7 +180,7 @@ def main():
     config = os.path.join(folder, "agent.json")
     json.dump({
         "interface": "br0", "eve": eve, "state": state, "fold": False, "localNetworks": ["192.168.50.0/24"],
-        "models": {"per": "device", "features": {"packetsPerFlow": PACKETS, "cutSeconds": CUT, "idleSeconds": IDLE}},
+        "models": {"per": "device", "features": {"set": "iat-size", "packetsPerFlow": PACKETS, "cutSeconds": CUT, "idleSeconds": IDLE}},
         "devices": {"learnHours": given.learn_seconds / 3600, "learnFlows": given.learn_flows, "stableShare": 0.1},
         **({} if given.false_alerts_per_day is None else {"budget": {"falseAlertsPerDay": given.false_alerts_per_day}}),
     }, open(config, "w"))

@@ -1,6 +1,7 @@
 /** Settings: what a run is to do, from the command line or a configuration file, after every check. */
 
 import type { PacketFilter } from '@oddflow/capture'
+import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
 import type { Network } from '@oddflow/program'
 import type { SuppressionRule } from './alerts/suppress.js'
 import type { ModelsPer } from './training/model-owner.js'
@@ -213,7 +214,7 @@ export interface Settings {
 export const DEFAULT_FOLD: FoldSettings = { windowSeconds: 60, kindsPerDevice: 16 }
 export const DEFAULT_DEVICES: DeviceSettings = {
   learnHours: 24,
-  learnFlows: 200,
+  learnFlows: 100,
   stableShare: 0.05,
   approve: 'manual',
   maximum: 4096,
@@ -221,11 +222,25 @@ export const DEFAULT_DEVICES: DeviceSettings = {
   inventoryMinutes: 60,
   vendors: null,
 }
+/** Of models that learn on, too. */
+export const FIRST_PACKETS: FeatureSettings = {
+  set: 'iat-size',
+  packetsPerFlow: 10,
+  cutSeconds: 60,
+  idleSeconds: 60,
+}
+const { idleTimeoutMicros, activeTimeoutMicros } = DEFAULT_SUMMARY_TIMEOUTS
+export const WHOLE_FLOWS: FeatureSettings = {
+  ...FIRST_PACKETS,
+  set: 'flow-summary',
+  cutSeconds: activeTimeoutMicros === null ? null : activeTimeoutMicros / 1e6,
+  idleSeconds: idleTimeoutMicros / 1e6,
+}
 export const DEFAULT_MODELS: ModelsSettings = {
   per: 'device',
   groups: {},
   files: {},
-  features: { set: 'iat-size', packetsPerFlow: 10, cutSeconds: 60, idleSeconds: 60 },
+  features: WHOLE_FLOWS,
   rowsPerOwner: 1000,
   memoryBytes: 4 * 1_048_576,
   trainWithinSeconds: 60,

@@ -1,13 +1,14 @@
 /** Which models judge, whether they are made here and learn on, and how many false alerts are bearable. */
-import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
 import {
   type BudgetSettings,
   DEFAULT_CALIBRATE_HOURS,
   DEFAULT_LEARNING,
   DEFAULT_MODELS,
   type FeatureSettings,
+  FIRST_PACKETS,
   type LearningSettings,
   type ModelsSettings,
+  WHOLE_FLOWS,
 } from '../settings.js'
 import { EVERYONE, type ModelsPer, NO_GROUP } from '../training/model-owner.js'
 import { type Given, required } from './given.js'
@@ -65,7 +66,7 @@ export function modelsFrom({ options, config, inFolder, refuse, bytes }: Given):
     per,
     groups,
     files,
-    features: featuresFrom(given?.features, refuse),
+    features: featuresFrom(given?.features, config.learning?.online === true, refuse),
     rowsPerOwner: given?.rowsPerDevice ?? DEFAULT_MODELS.rowsPerOwner,
     memoryBytes: bytes(['models', 'memory'], given?.memory, DEFAULT_MODELS.memoryBytes),
     trainWithinSeconds: given?.trainWithinSeconds ?? DEFAULT_MODELS.trainWithinSeconds,
@@ -75,28 +76,29 @@ export function modelsFrom({ options, config, inFolder, refuse, bytes }: Given):
 
 function featuresFrom(
   given: NonNullable<Config['models']>['features'] = {},
+  isOnline: boolean,
   refuse: Given['refuse'],
 ): FeatureSettings {
-  const { set = DEFAULT_MODELS.features.set } = given
-  const withDefaults = (defaults: FeatureSettings): FeatureSettings => ({
+  const { set = isOnline ? 'iat-size' : DEFAULT_MODELS.features.set } = given
+  if (set === 'flow-summary' && isOnline) {
+    refuse(
+      ['models', 'features', 'set'],
+      'models.features.set: models of flow-summary cannot learn on; give iat-size, or leave learning out',
+    )
+  }
+  if (set === 'flow-summary' && given.packetsPerFlow !== undefined) {
+    refuse(
+      ['models', 'features', 'packetsPerFlow'],
+      'models.features.packetsPerFlow: a row of set: flow-summary is about all packets of a flow; give set: iat-size with it, or leave it out',
+    )
+  }
+  const defaults = set === 'flow-summary' ? WHOLE_FLOWS : FIRST_PACKETS
+  return {
     set,
     packetsPerFlow: given.packetsPerFlow ?? defaults.packetsPerFlow,
     cutSeconds: given.cutSeconds ?? defaults.cutSeconds,
     idleSeconds: given.idleSeconds ?? defaults.idleSeconds,
-  })
-  if (set !== 'flow-summary') return withDefaults(DEFAULT_MODELS.features)
-  if (given.packetsPerFlow !== undefined) {
-    refuse(
-      ['models', 'features', 'packetsPerFlow'],
-      'models.features.packetsPerFlow: a row of set: flow-summary is about all packets of a flow; leave it out',
-    )
   }
-  const { idleTimeoutMicros, activeTimeoutMicros } = DEFAULT_SUMMARY_TIMEOUTS
-  return withDefaults({
-    ...DEFAULT_MODELS.features,
-    cutSeconds: activeTimeoutMicros === null ? null : activeTimeoutMicros / 1e6,
-    idleSeconds: idleTimeoutMicros / 1e6,
-  })
 }
 
 /** Devices by the name of their group; a device is in one at most. */

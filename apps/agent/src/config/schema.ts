@@ -134,7 +134,7 @@ export const ConfigSchema = v.strictObject({
             v.pipe(
               v.picklist(['iat-size', 'flow-summary']),
               v.description(
-                'What a row is made of: the first packets of a flow (iat-size, the default), or the whole flow.',
+                'What a row is made of: the whole flow (flow-summary, the default), or its first packets (iat-size): the default, and the only one that can, where models learn on.',
               ),
             ),
           ),
@@ -151,7 +151,7 @@ export const ConfigSchema = v.strictObject({
               v.minValue(0.000_001),
               v.maxValue(86_400),
               v.description(
-                'A flow is cut into pieces of so many seconds (60; flow-summary: none), and judged by then.',
+                'A flow is cut into pieces of so many seconds (300; iat-size: 60), and judged by then.',
               ),
             ),
           ),
@@ -161,7 +161,7 @@ export const ConfigSchema = v.strictObject({
               v.minValue(0.001),
               v.maxValue(86_400),
               v.description(
-                'A silence of more seconds (60; flow-summary: 300) ends a flow; one of a single packet is judged then.',
+                'A silence of more seconds (300; iat-size: 60) ends a flow, which is judged then if it was not before.',
               ),
             ),
           ),
@@ -177,7 +177,9 @@ export const ConfigSchema = v.strictObject({
     v.strictObject({
       online: v.pipe(
         v.boolean(),
-        v.description('Whether models that are made here learn on from the flows of watched devices.'),
+        v.description(
+          'Whether models that are made here learn on from the flows of watched devices; their rows are then of iat-size.',
+        ),
       ),
       rowsPerHour: v.optional(whole(1, 100_000, 'Rows of a device that it learns from in an hour (60).')),
       everyRows: v.optional(whole(20, 1000, 'A model learns when there are so many rows (100).')),
@@ -256,7 +258,7 @@ export const ConfigSchema = v.strictObject({
           v.description('Hours for which a device is seen before it can be ready (24).'),
         ),
       ),
-      learnFlows: v.optional(whole(1, 1e9, 'Verdicts on its flows before it can be ready (200).')),
+      learnFlows: v.optional(whole(1, 1e9, 'Verdicts on its flows before it can be ready (100).')),
       stableShare: v.optional(
         v.pipe(
           v.number(),

@@ -2,7 +2,7 @@
 import type { FlowContract } from '@oddflow/core'
 import { ContractMismatchError, checkSameContract, featureDimension } from '@oddflow/core'
 import { flowSummaryContract } from '@oddflow/flows'
-import { inFile, type ModelFile, readModelFile, readPublicKey } from '@oddflow/program'
+import { inFile, type ModelFile, readModelFile, readPublicKey, UsageError } from '@oddflow/program'
 import { type AlertExplainer, createAlertExplainer } from '../alerts/explain-alert.js'
 import type { Thresholds } from '../budget/thresholds.js'
 import type { Device } from '../devices/device.js'
@@ -47,6 +47,11 @@ export function readModels(settings: Settings): GivenModels {
       throw inFile(name, error, '; all models of an agent are made with the same features')
     }
   }
+  if (contract.featureSet === 'flow-summary' && settings.learning !== null) {
+    throw new UsageError(
+      `${model ?? Object.values(models?.files ?? {})[0]}: is of flow summaries, whose models cannot learn on; leave learning out`,
+    )
+  }
   if (contract.featureSet === 'rows') {
     throw inFile(
       model ?? '',
@@ -70,7 +75,7 @@ export function readModels(settings: Settings): GivenModels {
   }
 }
 
-/** As `oddflow train --recipe default` makes them, with the feature set, p, the cut and the idle timeout given. */
+/** As `oddflow train` makes them, with the feature set, p, the cut and the idle timeout given. */
 function contractOf({ set, packetsPerFlow, cutSeconds, idleSeconds }: FeatureSettings): FlowContract {
   const idleTimeoutMicros = Math.round(1e6 * idleSeconds)
   const cutMicros = cutSeconds === null ? null : Math.round(1e6 * cutSeconds)

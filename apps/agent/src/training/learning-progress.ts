@@ -3,8 +3,8 @@
  * training is due.
  *
  * The rate is the alert budget's over the owner's own flows a day (times its devices; of the whole network's flows where the
- * budget is the network's), or 1 % without one. Enough is what the threshold's promise takes: with half of the rows held out,
- * 1/rate of them, or as many rows as there are places for: then the model says what it promises instead.
+ * budget is the network's), or 1 % without one. Enough is what the threshold's promise takes (rowsToLearn), or as many rows
+ * as there are places for: then the model says what it promises instead.
  *
  * Rows held out of a training come from the same minutes as those that it learns, and say nothing of what comes later. So a
  * model proves itself: as many scored flows as were enough to train (`learnFlows`, and the rows), all of them later than it, and
@@ -12,12 +12,13 @@
  *
  * Time is the packets'.
  */
-import { budgetRate, rowsNeeded } from '@oddflow/detectors'
+import type { FlowContract } from '@oddflow/core'
+import { budgetRate } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import type { Device } from '../devices/device.js'
 import type { BudgetSettings, DeviceSettings } from '../settings.js'
 import { isOfNow, type Learning, noteOf, type Owner } from './owner-book.js'
-import { LEAST_ROWS } from './train-rows.js'
+import { LEAST_ROWS, rowsToLearn } from './train-rows.js'
 
 export interface LearningProgress {
   /** A verdict was given on this record. */
@@ -45,6 +46,7 @@ export function createLearningProgress(
   { learnFlows, learnHours }: DeviceSettings,
   budget: BudgetSettings | null,
   rowsPerOwner: number,
+  contract: FlowContract,
 ): LearningProgress {
   let latestMicros = 0
   const network = { flows: 0, firstMicros: Number.POSITIVE_INFINITY }
@@ -61,7 +63,7 @@ export function createLearningProgress(
     return budgetRate(budget.falseAlertsPerDay * Math.max(1, learning.devices.size), own)
   }
   const rowsFor = (learning: Learning): number =>
-    Math.min(rowsPerOwner, Math.max(LEAST_ROWS, 2 * rowsNeeded(rateFor(learning))))
+    Math.min(rowsPerOwner, Math.max(LEAST_ROWS, rowsToLearn(contract, rateFor(learning))))
   const isEnough = (learning: Learning): boolean =>
     learning.reservoir.count >= LEAST_ROWS &&
     noteOf(learning, 'flows') >= learnFlows &&

@@ -105,7 +105,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
   const shape = { dimension: contract.dimension, capacity: limits.rowsPerOwner, seed }
   const places = Math.floor(limits.memoryBytes / reservoirBytes(shape))
   const book = createOwnerBook({ places, maximumModels: limits.maximumModels }, row)
-  const progress = createLearningProgress(options.devices, options.budget, limits.rowsPerOwner)
+  const progress = createLearningProgress(options.devices, options.budget, limits.rowsPerOwner, contract)
   const teacher =
     options.learning === null
       ? null

@@ -12,7 +12,7 @@ import type { Log } from '../log.js'
 import type { LearningProgress } from './learning-progress.js'
 import type { ModelRecord, ModelStore } from './model-store.js'
 import { type Learning, noteOf, type Owner, type OwnerBook, setNote } from './owner-book.js'
-import type { TrainedRows, TrainingJob } from './train-rows.js'
+import { rowsToLearn, type TrainedRows, type TrainingJob } from './train-rows.js'
 
 export interface OwnerTrainerOptions {
   readonly contract: FlowContract
@@ -91,7 +91,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         book.putInForce(of, { saved, sha256: record.sha256 }, record)
         options.onTrained(of)
         counts.accepted++
-        log.info(`${of.name}: a model of ${trained.rows} rows is in force${shortfall(saved)}`)
+        log.info(`${of.name}: a model of ${trained.rows} rows is in force${shortfall(saved, contract)}`)
       } catch (error) {
         counts.failed++
         again(2)
@@ -114,9 +114,9 @@ function refusalText(
 }
 
 /** What a model promises that does not promise what was asked for. */
-function shortfall({ threshold: { calibration } }: SavedModel): string {
-  const { guaranteed, bound, rowsNeeded } = calibration
+function shortfall({ threshold }: SavedModel, contract: FlowContract): string {
+  const { guaranteed, bound } = threshold.calibration
   return guaranteed
     ? ''
-    : `; its threshold lets up to ${(100 * bound).toPrecision(2)} % of normal flows be flagged; models.rowsPerDevice of ${2 * rowsNeeded} would keep what was asked for`
+    : `; its threshold lets up to ${(100 * bound).toPrecision(2)} % of normal flows be flagged; models.rowsPerDevice of ${rowsToLearn(contract, threshold.falsePositiveRate)} would keep what was asked for`
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
 import { toJsonSchema } from '@valibot/to-json-schema'
 import { describe, expect, it } from 'vitest'
 import type { RunOptions } from '../../src/config/given.js'
@@ -86,10 +87,10 @@ describe('settings', () => {
       models: {
         per: 'device',
         files: {},
-        features: { packetsPerFlow: 10, cutSeconds: 60, idleSeconds: 60 },
+        features: { set: 'flow-summary' },
         maximum: 64,
       },
-      devices: { approve: 'manual', learnFlows: 200 },
+      devices: { approve: 'manual', learnFlows: 100 },
     })
     expect(settings(text, { models: 'all' }).models).toMatchObject({ per: 'all' })
     expect(
@@ -100,21 +101,33 @@ describe('settings', () => {
     expect(settings(base).models).toBe(null)
   })
 
-  it('make rows of whole flows where that is asked for', () => {
+  it('make rows of whole flows, and of first packets where that is asked for or models learn on', () => {
     const text = 'interface: eth0\neve: eve.json\nstate: /var/lib/agent\nmodels: '
-    const features = (given: string) => settings(`${text}{ features: ${given} }\n`).models?.features
-    expect(features('{ set: flow-summary }')).toMatchObject({
+    const features = (given: string, more = '') =>
+      settings(`${text}{ features: ${given} }\n${more}`).models?.features
+    const { idleTimeoutMicros, activeTimeoutMicros } = DEFAULT_SUMMARY_TIMEOUTS
+    const wholeFlows = {
       set: 'flow-summary',
-      cutSeconds: null,
-      idleSeconds: 600,
-    })
-    expect(features('{ set: flow-summary, cutSeconds: 30, idleSeconds: 9 }')).toMatchObject({
+      cutSeconds: activeTimeoutMicros === null ? null : activeTimeoutMicros / 1e6,
+      idleSeconds: idleTimeoutMicros / 1e6,
+    }
+    for (const given of ['{}', '{ set: flow-summary }']) expect(features(given)).toMatchObject(wholeFlows)
+    expect(features('{}', 'learning: { online: false }\n')).toMatchObject(wholeFlows)
+    expect(features('{ cutSeconds: 30, idleSeconds: 9 }')).toMatchObject({
+      set: 'flow-summary',
       cutSeconds: 30,
       idleSeconds: 9,
     })
-    expect(features('{ cutSeconds: 5 }')).toMatchObject({ set: 'iat-size', cutSeconds: 5, idleSeconds: 60 })
-    expect(() => features('{ set: flow-summary, packetsPerFlow: 5 }')).toThrow(
-      /models.features.packetsPerFlow: a row of set: flow-summary/,
+    const firstPackets = { set: 'iat-size', packetsPerFlow: 10, cutSeconds: 5, idleSeconds: 60 }
+    expect(features('{ set: iat-size, cutSeconds: 5 }')).toEqual(firstPackets)
+    expect(features('{ cutSeconds: 5 }', 'learning: { online: true }\n')).toEqual(firstPackets)
+    for (const given of ['{ packetsPerFlow: 5 }', '{ set: flow-summary, packetsPerFlow: 5 }']) {
+      expect(() => features(given)).toThrow(
+        /:4:\d+: models.features.packetsPerFlow: a row of set: flow-summary .* give set: iat-size/,
+      )
+    }
+    expect(() => features('{ set: flow-summary }', 'learning: { online: true }\n')).toThrow(
+      /:4:\d+: models.features.set: models of flow-summary cannot learn on; give iat-size/,
     )
   })
 

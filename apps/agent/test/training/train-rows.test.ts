@@ -1,7 +1,15 @@
 import { createRng, DataError, type FlowContract } from '@oddflow/core'
-import { createScoreWorkspace, decodeModelFile, isNovel, scoreSamples } from '@oddflow/detectors'
+import {
+  createScoreWorkspace,
+  decodeModelFile,
+  isNovel,
+  rowsNeeded,
+  type SavedModel,
+  scoreSamples,
+} from '@oddflow/detectors'
+import { flowSummaryContract } from '@oddflow/flows'
 import { describe, expect, it } from 'vitest'
-import { type TrainingJob, trainRows } from '../../src/training/train-rows.js'
+import { rowsToLearn, type TrainingJob, trainRows } from '../../src/training/train-rows.js'
 import { iatSizeContract, wanderingRows } from '../support/rows.js'
 
 const contract: FlowContract = iatSizeContract(3)
@@ -85,7 +93,94 @@ describe('training of rows', () => {
     if (share === 0) expect(isNovelRow(heartbeat.map((value) => (value === 90 ? 91 : value)))).toBe(true)
   })
 
+  it('asks for the rows that the promise takes, whatever share of them is odd', () => {
+    expect([0.01, 0.1].map((rate) => rowsToLearn(contract, rate))).toEqual([198, 18])
+    expect(rowsToLearn(wholeFlows, 0.01)).toBe(100)
+    for (const rate of [0.3, 0.1, 0.05, 0.01, 0.007, 0.002, 0.0001]) {
+      const rows = rowsToLearn(wholeFlows, rate)
+      expect(rows - Math.max(1, Math.ceil(rows / 100)), String(rate)).toBeGreaterThanOrEqual(rowsNeeded(rate))
+    }
+  })
+
   it('says that there is too little to learn from', () => {
     expect(() => trainRows(job(new Float64Array(5 * 12)))).toThrow(DataError)
+  })
+})
+
+const wholeFlows = flowSummaryContract()
+const SERVICES = [53, 123, 443]
+
+/** Flows to a few services, each around its own numbers. */
+function summaries(count: number, seed: number, change = 0): Float64Array {
+  const { dimension } = wholeFlows
+  const rng = createRng(seed)
+  const rows = new Float64Array(count * dimension)
+  for (let i = 0; i < count; i++) {
+    const service = rng.nextBelow(SERVICES.length)
+    for (let j = 0; j < dimension - 1; j++) {
+      rows[i * dimension + j] = 3 + service + change + 0.3 * rng.nextNormal()
+    }
+    rows[(i + 1) * dimension - 1] = SERVICES[service]
+  }
+  return rows
+}
+
+const novelAmong = ({ detector, threshold }: SavedModel, data: Float64Array): number => {
+  const rows = data.length / wholeFlows.dimension
+  const scores = new Float64Array(rows)
+  scoreSamples(detector, { rows, cols: wholeFlows.dimension, data }, scores, createScoreWorkspace(detector))
+  return scores.filter((score) => isNovel(score, threshold)).length
+}
+
+describe('training of rows of whole flows', () => {
+  const learn = (rows: Float64Array) => {
+    const trained = trainRows(job(rows, { contract: wholeFlows, onePacketRule: null }))
+    return { ...trained, saved: decodeModelFile(trained.file) }
+  }
+
+  it('gives an ensemble of as few rows as its promise takes, which finds what is of another kind', () => {
+    const { saved, unsettledShare } = learn(summaries(rowsToLearn(wholeFlows, 0.01), 1))
+    expect(saved).toMatchObject({
+      contract: wholeFlows,
+      onePacketRule: null,
+      detector: { kind: 'ensemble' },
+      threshold: { calibration: { method: 'held-out-inputs', inputs: 8, guaranteed: true } },
+    })
+    expect(unsettledShare).toBeLessThan(0.05)
+    // 1 % of 2,000 are 20; a threshold of 100 rows is up to some times off
+    expect(novelAmong(saved, summaries(2000, 2))).toBeLessThan(100)
+    expect(novelAmong(saved, summaries(100, 3, 4))).toBe(100)
+  })
+
+  it('lets no rows of one stretch of time vouch for each other', () => {
+    const { dimension } = wholeFlows
+    const stretch = 20
+    const usual = summaries(7 * stretch, 4)
+    const burst = summaries(stretch, 5, 1.5)
+    const together = Float64Array.from([...usual, ...burst])
+    // a row of the burst after every seven others
+    const spread = Float64Array.from(together, (_, at) => {
+      const [row, column] = [Math.floor(at / dimension), at % dimension]
+      const turn = Math.floor(row / 8)
+      return row % 8 === 7
+        ? burst[turn * dimension + column]
+        : usual[(7 * turn + (row % 8)) * dimension + column]
+    })
+    const [apart, mixed] = [learn(together), learn(spread)].map(({ saved }) => saved)
+    const fresh = summaries(200, 6, 3)
+    expect(novelAmong(apart, fresh)).toBeLessThan(novelAmong(mixed, fresh))
+  })
+
+  it('gives the same bytes for the same rows, and tells when the later half is of another kind', () => {
+    const rows = summaries(100, 7)
+    expect(learn(rows.slice()).file).toEqual(learn(rows).file)
+    rows.set(summaries(50, 8, 4), 50 * wholeFlows.dimension)
+    expect(learn(rows).unsettledShare).toBeGreaterThan(0.8)
+  })
+
+  it('makes no model of one repeated flow, and says so', () => {
+    const one = summaries(1, 9)
+    const repeated = Float64Array.from({ length: 120 * one.length }, (_, at) => one[at % one.length])
+    expect(() => learn(repeated)).toThrow(/all training rows are equal/)
   })
 })
