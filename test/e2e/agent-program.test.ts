@@ -19,7 +19,7 @@ const inFolder = (name: string): string => join(folder, name)
 const impatient = { environment: { ODDFLOW_WAIT_SCALE: '0.2' } }
 
 beforeAll(async () => {
-  await trainLabModel(model)
+  await trainLabModel(model, ['--features', 'iat-size'])
 })
 
 describe('folding', () => {
