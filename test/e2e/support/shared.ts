@@ -6,6 +6,7 @@ import { root } from '../../../tools/workspace/layout.mjs'
 const shared = process.env.ODDFLOW_SHARED ?? join(root, '../shared')
 export const golden = (...path: string[]): string => join(shared, 'golden', ...path)
 export const goldenCaptures = (...path: string[]): string => join(shared, 'data/golden-captures', ...path)
+export const cases = (...path: string[]): string => join(shared, 'cases', ...path)
 export const sharedMissing = !existsSync(goldenCaptures())
 export const NO_EVIDENCE = 'no evidence folder: set ODDFLOW_SHARED'
 if (sharedMissing) console.warn(`SKIPPED: ${NO_EVIDENCE}`)
