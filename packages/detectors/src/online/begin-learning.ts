@@ -58,7 +58,7 @@ export function learningModel(detector: DetectorModel): LearningModel {
     )
   }
   throw new ArgumentError(
-    `detector: ${detector.kind} cannot learn on; oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs and gmm can`,
+    `detector: ${detector.kind} cannot learn on; oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs and gmm can. Train such a model (--features iat-size), or train again on all captures`,
     'detector',
   )
 }
