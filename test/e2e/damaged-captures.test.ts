@@ -8,7 +8,7 @@ import { oddflow, temporaryFolder, trainLabModel } from './support/oddflow.js'
 
 const folder = temporaryFolder()
 const model = join(folder, 'home.oddflow')
-beforeAll(() => trainLabModel(model))
+beforeAll(() => trainLabModel(model, ['--features', 'iat-size']))
 
 function file(name: string, bytes: Uint8Array): string {
   const path = join(folder, name)

@@ -254,7 +254,10 @@ describe('a contract of summaries', () => {
   const packets: Packet[] = [{ t: 0, from: A, to: B }]
   it('is learned from flows of one packet', () => {
     const flows = collect(batchesOf(packets), { sizeMeasure: 'payload', endOnClose: true })
-    expect(learnFeatureContract(flows, { featureSet: 'flow-summary' })).toEqual(contract)
+    expect(learnFeatureContract(flows, { featureSet: 'flow-summary' })).toEqual({
+      ...contract,
+      activeTimeoutMicros: 300_000_000,
+    })
   })
 
   it.each([

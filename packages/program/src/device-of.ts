@@ -5,7 +5,7 @@
  */
 import { formatAddress, formatMac } from '@oddflow/capture'
 import type { FlowRecord } from '@oddflow/flows'
-import { isInNetwork, type Network } from './local-networks.js'
+import { isInNetwork, type Network, PRIVATE_NETWORKS, parseNetwork } from './local-networks.js'
 
 export function isResponderDevice(record: FlowRecord, localNetworks: readonly Network[]): boolean {
   const { ipVersion, initiatorAddress, responderAddress } = record
@@ -25,4 +25,16 @@ export function deviceKeyOf(record: FlowRecord, localNetworks: readonly Network[
     macText(isResponder ? record.responderMac : record.initiatorMac) ??
     formatAddress(isResponder ? record.responderAddress : record.initiatorAddress, 0, record.ipVersion)
   )
+}
+
+/** Numbers that are equal for records of one device in one capture, from 0; local are the private networks. */
+export function createDeviceNumbers(): (record: FlowRecord) => number {
+  const localNetworks = PRIVATE_NETWORKS.map(parseNetwork)
+  const numbers = new Map<string, number>()
+  return (record) => {
+    const key = `${record.captureIndex} ${deviceKeyOf(record, localNetworks)}`
+    const number = numbers.get(key) ?? numbers.size
+    numbers.set(key, number)
+    return number
+  }
 }

@@ -9,7 +9,7 @@ export {
   LIMIT_TRIES,
   REQUIRED_TRIES,
 } from './detection-limits.js'
-export { deviceKeyOf, isResponderDevice, macText } from './device-of.js'
+export { createDeviceNumbers, deviceKeyOf, isResponderDevice, macText } from './device-of.js'
 export { FileError, fileError } from './file-error.js'
 export { createFlowJudge, type FlowJudge, type Judgement, type VerdictRule } from './flow-judge.js'
 export { hashRows } from './hash-rows.js'

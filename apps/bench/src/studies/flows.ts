@@ -15,7 +15,7 @@ import {
   learnFeatureContract,
   learnOnePacketRule,
 } from '@oddflow/flows'
-import { createFlowJudge, type TrainingSet, trainModel } from '@oddflow/program'
+import { createDeviceNumbers, createFlowJudge, type TrainingSet, trainModel } from '@oddflow/program'
 import { note } from '../output/messages.js'
 import { VERSION } from '../version.js'
 
@@ -96,14 +96,17 @@ export function trainingSet(flows: CollectedFlows, recipe: Recipe): TrainingSet 
   const { rows: count } = extractRecords(flows, contract, () => {})
   const rows = createMatrix(count, contract.dimension)
   const inputOfRow = new Uint32Array(count)
+  const deviceOfRow = new Uint32Array(count)
+  const deviceNumber = createDeviceNumbers()
   let at = 0
-  extractRecords(flows, contract, ({ row, captureIndex }) => {
-    if (row === null) return
-    rows.data.set(row, at * contract.dimension)
-    inputOfRow[at++] = captureIndex
+  extractRecords(flows, contract, (record) => {
+    if (record.row === null) return
+    rows.data.set(record.row, at * contract.dimension)
+    inputOfRow[at] = record.captureIndex
+    deviceOfRow[at++] = deviceNumber(record)
   })
   const onePacketRule = contract.minimumPackets === 1 ? null : learnOnePacketRule(flows)
-  return { rows, inputOfRow, contract, onePacketRule }
+  return { rows, inputOfRow, deviceOfRow, contract, onePacketRule }
 }
 
 export interface JudgedFlows {

@@ -1,41 +1,68 @@
 /**
- * Variants: recipes under a name. `default` is what `oddflow train` does without options; the others differ from it in
- * what their names say, and stand on the page of the default recipe (recipe.ts).
+ * Variants: recipes under a name. `default` is the one that the studies judge; the others differ from it in what their
+ * names say, and stand beside it on the page of the default recipe (recipe.ts).
  */
 import type { DetectorOptions } from '@oddflow/detectors'
 import type { Recipe } from './flows.js'
 
-/** What `oddflow train` does without options. */
 const DEFAULT_RECIPE: Recipe = {
-  features: 'iat-size',
-  idleSeconds: 600,
-  activeSeconds: null,
-  detector: { detector: 'oc-kjl-qs' },
+  features: 'flow-summary',
+  idleSeconds: 300,
+  activeSeconds: 300,
+  detector: { detector: 'ensemble' },
+}
+/** No flow of a capture is so long. */
+const UNCUT_SECONDS = 1e7
+
+function detectedBy(detector: DetectorOptions): Recipe {
+  return { ...DEFAULT_RECIPE, detector }
 }
 
-/** A detector alone on flow summaries. */
+/** One detector on the rows of the default, standardised as the ensemble's are. */
 function alone(detector: DetectorOptions): Recipe {
-  return {
-    features: 'flow-summary',
-    idleSeconds: 300,
-    activeSeconds: 300,
-    detector: { scaler: 'standard', ...detector },
-  }
+  return detectedBy({ ...detector, scaler: 'standard' })
+}
+
+function cutAt(idleSeconds: number, activeSeconds: number): Recipe {
+  return { ...DEFAULT_RECIPE, idleSeconds, activeSeconds }
 }
 
 export const DEFAULT_VARIANT = 'default'
 
 export const VARIANTS: Readonly<Record<string, Recipe>> = {
   [DEFAULT_VARIANT]: DEFAULT_RECIPE,
+  before: {
+    features: 'iat-size',
+    idleSeconds: 600,
+    activeSeconds: null,
+    detector: { detector: 'oc-kjl-qs' },
+  },
+  'nearest+hbos+gmm': detectedBy({ detector: 'ensemble', members: ['nearest', 'hbos', 'gmm'] }),
+  'nearest+hbos+oc-kjl': detectedBy({ detector: 'ensemble', members: ['nearest', 'hbos', 'oc-kjl'] }),
+  'nearest+hbos+iforest': detectedBy({ detector: 'ensemble', members: ['nearest', 'hbos', 'iforest'] }),
+  'ensemble-of-nearest': detectedBy({ detector: 'ensemble', members: ['nearest'] }),
+  'ensemble-of-hbos': detectedBy({ detector: 'ensemble', members: ['hbos'] }),
+  'm-50': detectedBy({ detector: 'ensemble', m: 50 }),
+  'bins-10': detectedBy({ detector: 'ensemble', bins: 10 }),
+  'bins-30': detectedBy({ detector: 'ensemble', bins: 30 }),
   nearest: alone({ detector: 'nearest' }),
+  hbos: alone({ detector: 'hbos' }),
   gmm: alone({ detector: 'gmm' }),
-  'oc-kjl': alone({ detector: 'oc-kjl', d: 10, bandwidthQuantile: 0.6 }),
-  'oc-kjl-qs': alone({ detector: 'oc-kjl-qs' }),
+  'oc-kjl': alone({ detector: 'oc-kjl' }),
+  'oc-kjl-d-10-q-0.6': alone({ detector: 'oc-kjl', d: 10, bandwidthQuantile: 0.6 }),
   'ocsvm-nu-0.01': alone({ detector: 'ocsvm', nu: 0.01 }),
   'ocsvm-nu-0.5': alone({ detector: 'ocsvm', nu: 0.5 }),
   iforest: alone({ detector: 'iforest' }),
   pca: alone({ detector: 'pca' }),
   kde: alone({ detector: 'kde' }),
+  'idle-600-uncut': cutAt(600, UNCUT_SECONDS),
+  'idle-600-cut-600': cutAt(600, 600),
+  'idle-600-cut-300': cutAt(600, 300),
+  'idle-600-cut-60': cutAt(600, 60),
+  'idle-300-uncut': cutAt(300, UNCUT_SECONDS),
+  'idle-120-cut-300': cutAt(120, 300),
+  'idle-60-cut-300': cutAt(60, 300),
+  'idle-60-cut-60': cutAt(60, 60),
 }
 
 export const VARIANT_NAMES = Object.keys(VARIANTS)

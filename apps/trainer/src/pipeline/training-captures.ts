@@ -1,14 +1,12 @@
 /** Captures → a training set: flows, the contract learned from them, rows, and the rule for flows of one packet. */
 import { checkFinite, createMatrix, type PacketView } from '@oddflow/core'
 import { extractRecords, learnFeatureContract, learnOnePacketRule } from '@oddflow/flows'
-import { deviceKeyOf, PRIVATE_NETWORKS, parseNetwork, type TrainingSet } from '@oddflow/program'
+import { createDeviceNumbers, type TrainingSet } from '@oddflow/program'
 import { namingInputs } from '../input/name-inputs.js'
 import { warn } from '../output/messages.js'
 import { checkRowsFit, collectFlows } from './collect-flows.js'
 import type { FlowPlan } from './flow-plan.js'
 import { type CaptureInput, complaints, type ReadOptions } from './read-packets.js'
-
-const LOCAL_NETWORKS = PRIVATE_NETWORKS.map(parseNetwork)
 
 export async function readTrainingCaptures(
   inputs: readonly CaptureInput[],
@@ -27,15 +25,13 @@ export async function readTrainingCaptures(
   const rows = createMatrix(counts.rows, contract.dimension)
   const inputOfRow = new Uint32Array(counts.rows)
   const deviceOfRow = new Uint32Array(counts.rows)
-  const devices = new Map<string, number>()
+  const deviceNumber = createDeviceNumbers()
   let at = 0
   extractRecords(flows, contract, (record) => {
     if (record.row === null) return
     rows.data.set(record.row, at * contract.dimension)
     inputOfRow[at] = record.captureIndex
-    const device = `${record.captureIndex} ${deviceKeyOf(record, LOCAL_NETWORKS)}`
-    if (!devices.has(device)) devices.set(device, devices.size)
-    deviceOfRow[at++] = devices.get(device)!
+    deviceOfRow[at++] = deviceNumber(record)
   })
   checkFinite(rows, 'rows')
   // A flow summary has rows for flows of one packet.

@@ -155,9 +155,9 @@ export const ensemble: DetectorDefinition = {
   },
 
   spaceNumbers({ ensemble: { members } }: EnsembleModel): number {
-    return members.reduce(
-      (sum, member) => sum + memberNumbers(member) + member.surprise.body.data.length + 1,
-      0,
+    // what takes half of a number's room counts half
+    return Math.ceil(
+      members.reduce((sum, member) => sum + memberNumbers(member) + member.surprise.body.data.length + 1, 0),
     )
   },
 

@@ -46,7 +46,7 @@ export const hbos = standalone({
   dimensionOf: ({ low }) => low.cols,
   encode: (part) => ({ metadata: {}, tensors: encodeHistograms(part, 'histograms.') }),
   decode: (file) => decodeHistograms(file, 'histograms.'),
-  spaceNumbers: histogramNumbers,
+  spaceNumbers: (part) => Math.ceil(histogramNumbers(part)),
   facts: ({ bins }) => [
     { label: 'histograms', value: `${bins} bins a column, and an open one on each side` },
   ],
