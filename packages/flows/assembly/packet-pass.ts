@@ -72,8 +72,10 @@ class Pass {
   /** Rows are made of running sums, and there is no pool. */
   keepsSums: i32
   sums: usize
-  /** TCP flows end when they close: FIN, SYN, RST and what comes after a flow has closed are not ordinary. */
+  /** TCP flows end when they close: what closes a flow, and what comes long after that, is not ordinary. */
   closes: i32
+  /** When each flow closed, doubles. */
+  closedMicros: usize
   /** A packet later than this double is not ordinary: a closed flow has to be given out. */
   closeDeadline: usize
   /** The VLAN is part of the key. */
@@ -98,6 +100,10 @@ const KIND: usize = 56
 const ENDS: usize = 60
 const SWAPPED: i32 = 1
 const SENT: i32 = 2
+const SENTS: i32 = 6
+const SENT_FIN: i32 = 8
+const FINS: i32 = 24
+const LINGER_MICROS: f64 = 1_000_000
 
 // Both logs.
 const USED: usize = 0
@@ -134,8 +140,9 @@ const FIRST_SIZE: usize = 32
 const MAXIMUM_IAT: usize = 48
 const FIRST_IAT: usize = 56
 
-const FIN_SYN_RST: i32 = 7
+const FIN: i32 = 1
 const SYN: i32 = 2
+const RST: i32 = 4
 const SYN_ACK: i32 = 18
 
 /** Takes packets from number `from` on, up to `to`; returns the first that is not ordinary, or `to`. */
@@ -168,28 +175,37 @@ export function run(pass: usize, from: i32, to: i32): i32 {
 
     const flags = i32(load<u8>(p.tcpFlags + usize(i)))
     const kind = load<i32>(line, KIND)
+    const ends = load<i32>(line, ENDS)
+    const isInitiator = i32(load<u8>(p.swapped + usize(i - p.preparedFrom))) === (ends & SWAPPED)
+    let noted = ends
     if (p.closes !== 0) {
-      if ((flags & FIN_SYN_RST) !== 0 || kind >= CLOSING || time > load<f64>(p.closeDeadline)) break
+      const isFin = (flags & FIN) !== 0
+      noted |= isInitiator ? (isFin ? SENT | SENT_FIN : SENT) : (isFin ? SENT | SENT_FIN : SENT) << 1
+      if (time > load<f64>(p.closeDeadline) || closesOrBegins(kind, flags, ends, noted)) break
+      if (kind === CLOSING && time - load<f64>(p.closedMicros + (usize(flow) << 3)) > LINGER_MICROS) break
     }
     const next = (flags & SYN_ACK) === SYN && kind === HALF_OPEN ? HALF_OPEN : ESTABLISHED
     const log = p.logs + usize(next) * LOG_BYTES
     const place = load<i32>(log, USED)
-    if (place === load<i32>(log, LIMIT)) break
+    if (kind < CLOSING && place === load<i32>(log, LIMIT)) break
 
     // The packet is ordinary.
     if (time > clock) clock = time
-    const dead = load<i32>(line, PLACE)
-    store<i32>((kind === HALF_OPEN ? p.halfOpen : p.established) + (usize(dead) << 2), -2 - dead)
-    store<i32>((next === HALF_OPEN ? p.halfOpen : p.established) + (usize(place) << 2), flow)
-    store<i32>(log, place + 1, USED)
-    store<i32>(line, place, PLACE)
-    if (kind !== next) {
-      store<i32>(line, next, KIND)
-      store<i32>(log, load<i32>(log, COUNT) + 1, COUNT)
-      const left = p.logs + usize(kind) * LOG_BYTES
-      store<i32>(left, load<i32>(left, COUNT) - 1, COUNT)
+    if (kind < CLOSING) {
+      const dead = load<i32>(line, PLACE)
+      store<i32>((kind === HALF_OPEN ? p.halfOpen : p.established) + (usize(dead) << 2), -2 - dead)
+      store<i32>((next === HALF_OPEN ? p.halfOpen : p.established) + (usize(place) << 2), flow)
+      store<i32>(log, place + 1, USED)
+      store<i32>(line, place, PLACE)
+      if (kind !== next) {
+        store<i32>(line, next, KIND)
+        store<i32>(log, load<i32>(log, COUNT) + 1, COUNT)
+        const left = p.logs + usize(kind) * LOG_BYTES
+        store<i32>(left, load<i32>(left, COUNT) - 1, COUNT)
+      }
     }
     store<f64>(line, time, LAST_MICROS)
+    if (noted !== ends) store<i32>(line, noted, ENDS)
 
     const iat = time - load<f64>(at, LAST)
     const size = load<u32>(p.sizes + (usize(i) << 2))
@@ -199,9 +215,6 @@ export function run(pass: usize, from: i32, to: i32): i32 {
     store<f64>(at, load<f64>(at, BYTES) + f64(size), BYTES)
     store<f64>(at, load<f64>(at, IP) + ip, IP)
     const seen = i32(load<f64>(at, FLAGS))
-    const ends = load<i32>(line, ENDS)
-    const isInitiator = i32(load<u8>(p.swapped + usize(i - p.preparedFrom))) === (ends & SWAPPED)
-    if (p.closes !== 0) store<i32>(line, ends | (isInitiator ? SENT : SENT << 1), ENDS)
     if (isInitiator) {
       store<f64>(at, load<f64>(at, INITIATOR_PACKETS) + 1, INITIATOR_PACKETS)
       store<f64>(at, load<f64>(at, INITIATOR_BYTES) + f64(size), INITIATOR_BYTES)
@@ -245,6 +258,17 @@ export function run(pass: usize, from: i32, to: i32): i32 {
   }
   store<f64>(p.clock, clock)
   return i
+}
+
+/**
+ * Whether a packet closes its flow, or begins another, or comes after the close: FlowTracker takes those.
+ * @param ends, noted - the flow's bits in front of the packet, and behind it.
+ */
+function closesOrBegins(kind: i32, flags: i32, ends: i32, noted: i32): bool {
+  const isSyn = (flags & SYN_ACK) === SYN
+  if (kind >= CLOSING) return kind > CLOSING || isSyn
+  if ((flags & RST) !== 0 || (isSyn && (ends & FINS) !== 0)) return true
+  return (noted & FINS) === (noted & SENTS) * (SENT_FIN / SENT)
 }
 
 /** As addToSums in src/feature-sets/flow-summary.ts. */

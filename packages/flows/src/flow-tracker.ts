@@ -99,8 +99,8 @@ export class FlowTracker {
   readonly endsOnClose: boolean
   /** One number: a packet after it finds a closed flow to be given out. Infinity where there is none. */
   readonly closeDeadline: Float64Array
-  /** When a flow closed. */
-  #closedMicros: Float64Array
+  /** When a flow closed; empty where flows do not end on close. */
+  closedMicros: Float64Array
   /** One number: the latest time of the flow clock, of any packet. Tells at the end which flows had been idle. */
   readonly clockMicros: Float64Array
   /** A byte for each protocol: whether it makes flows. */
@@ -127,7 +127,7 @@ export class FlowTracker {
     const table = { directional, vlanKey, closes: this.endsOnClose, space }
     this.table = new FlowTable(flows, options.hashSeed, table)
     this.closeDeadline = space.float64(1).fill(Number.POSITIVE_INFINITY)
-    this.#closedMicros = space.float64(this.endsOnClose ? flows : 0)
+    this.closedMicros = space.float64(this.endsOnClose ? flows : 0)
     this.#eviction = new FlowEviction(
       this.table,
       sink,
@@ -361,7 +361,7 @@ export class FlowTracker {
       return isSyn && hasFin && !isIdle ? BEGINS : CONTINUES
     }
     if (isSyn) return BEGINS
-    const since = time - this.#closedMicros[flow]
+    const since = time - this.closedMicros[flow]
     if (kind === CLOSING && since <= LINGER_MICROS) return CONTINUES
     return batch.payloadBytes[i] > 0 || since > idleTimeoutMicros ? BEGINS : AFTER_CLOSE
   }
@@ -382,7 +382,7 @@ export class FlowTracker {
 
   #close(flow: number, time: number): void {
     const { activity } = this.table
-    const closedMicros = this.#closedMicros
+    const closedMicros = this.closedMicros
     // Where time went back, flows that closed before would be waited for.
     let oldest = activity.oldest(CLOSING)
     for (; oldest >= 0 && closedMicros[oldest] - time > LINGER_MICROS; oldest = activity.oldest(CLOSING)) {
@@ -396,7 +396,7 @@ export class FlowTracker {
   /** Gives out the flows that closed long enough before `time`, and forgets the keys that are idle. */
   #giveOutClosed(time: number): void {
     const { activity } = this.table
-    const closedMicros = this.#closedMicros
+    const closedMicros = this.closedMicros
     let flow = activity.oldest(CLOSING)
     for (; flow >= 0 && time - closedMicros[flow] > LINGER_MICROS; flow = activity.oldest(CLOSING)) {
       this.#giveOut(flow)
@@ -460,7 +460,7 @@ export class FlowTracker {
       return
     }
     this.table.grow(capacity)
-    if (this.endsOnClose) this.#closedMicros = grown(this.#closedMicros, new Float64Array(capacity))
+    if (this.endsOnClose) this.closedMicros = grown(this.closedMicros, new Float64Array(capacity))
     this.#sink.resize(capacity)
   }
 }

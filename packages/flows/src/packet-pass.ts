@@ -46,6 +46,7 @@ const WORDS = [
     'keepsSums',
     'sums',
     'closes',
+    'closedMicros',
     'closeDeadline',
     'vlanKey',
   ] as const),
@@ -177,6 +178,7 @@ export class PacketPass {
       keepsSums: maker.keepsSums === true ? 1 : 0,
       sums: at(cutter.sums),
       closes: tracker.endsOnClose ? 1 : 0,
+      closedMicros: at(tracker.closedMicros),
       closeDeadline: at(tracker.closeDeadline),
       vlanKey: table.vlanKey ? 1 : 0,
     }
