@@ -133,6 +133,7 @@ const figures = z.strictObject({
         found: share,
         normalFlagged: share,
         novelFlagged: share,
+        groups: z.strictObject({ normal: share, novel: share }).nullable(),
       }),
     )
     .max(100),
@@ -225,7 +226,10 @@ ${markdownTable(
 Three pairs of real captures. Normal captures of odd number train; those of even number and all novel ones are judged.
 
 ${markdownTable(
-  ['pair', 'normal flows', 'novel flows', 'AUC', 'found at 1 %', 'flagged: normal', 'novel'],
+  [
+    ...['pair', 'normal flows', 'novel flows', 'AUC', 'found at 1 %', 'flagged: normal', 'novel'],
+    'captures: normal, novel',
+  ],
   pairs.map((p) => [
     p.pair,
     String(p.normalFlows),
@@ -234,6 +238,7 @@ ${markdownTable(
     percent(p.found),
     percent(p.normalFlagged),
     percent(p.novelFlagged),
+    p.groups === null ? '' : `${percent(p.groups.normal)}, ${percent(p.groups.novel)}`,
   ]),
   1,
 )}

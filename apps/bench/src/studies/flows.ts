@@ -5,7 +5,7 @@
 import { compileFilter, createPacketBatch, decodePackets, packetStatusCode } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
 import { createMatrix, type FlowContract } from '@oddflow/core'
-import type { DetectorOptions, SavedModel } from '@oddflow/detectors'
+import { createGroups, type DetectorOptions, type SavedModel } from '@oddflow/detectors'
 import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
 import {
   type CollectedFlows,
@@ -115,11 +115,14 @@ export interface JudgedFlows {
   /** Flow records that got a verdict. */
   readonly judged: number
   readonly flagged: number
+  /** Captures with scored flows, and those flagged as a group; null of a model without a level for captures. */
+  readonly groups: { readonly judged: number; readonly flagged: number } | null
 }
 
-/** Verdicts on all flow records, with and without a score. */
+/** Verdicts on all flow records of one capture, with and without a score, and on the capture as a group. */
 export function judgeFlows(model: SavedModel, flows: CollectedFlows): JudgedFlows {
   const { contract, row, judge } = createFlowJudge(model)
+  const group = model.groups?.capture == null ? null : createGroups(model.groups, 'capture')()
   const scores: number[] = []
   let judged = 0
   let flagged = 0
@@ -129,16 +132,30 @@ export function judgeFlows(model: SavedModel, flows: CollectedFlows): JudgedFlow
     if (rule === 'not-judged') return
     judged++
     if (novel) flagged++
-    if (score !== null) scores.push(score)
+    if (score === null) return
+    scores.push(score)
+    group?.add(score)
   })
-  return { scores, judged, flagged }
+  const verdict = group?.verdict() ?? null
+  return {
+    scores,
+    judged,
+    flagged,
+    groups: verdict === null ? null : { judged: verdict.flows > 0 ? 1 : 0, flagged: verdict.novel ? 1 : 0 },
+  }
 }
 
+/** Of captures under one model; at least one. */
 export function joinJudged(parts: readonly JudgedFlows[]): JudgedFlows {
+  const sum = (of: (part: JudgedFlows) => number): number =>
+    parts.reduce((total, part) => total + of(part), 0)
   return {
     scores: parts.flatMap(({ scores }) => scores),
-    judged: parts.reduce((sum, { judged }) => sum + judged, 0),
-    flagged: parts.reduce((sum, { flagged }) => sum + flagged, 0),
+    judged: sum(({ judged }) => judged),
+    flagged: sum(({ flagged }) => flagged),
+    groups: parts.some(({ groups }) => groups === null)
+      ? null
+      : { judged: sum(({ groups }) => groups!.judged), flagged: sum(({ groups }) => groups!.flagged) },
   }
 }
 
@@ -151,6 +168,8 @@ export interface Findings {
   /** Shares flagged at the model's own threshold. */
   readonly normalFlagged: number
   readonly novelFlagged: number
+  /** Shares of captures flagged as groups; null of a model without a level for them. */
+  readonly groups: { readonly normal: number; readonly novel: number } | null
 }
 
 /** Both kinds must be there. */
@@ -168,6 +187,13 @@ export function compare(normal: JudgedFlows, novel: JudgedFlows): Findings {
     found: point.value,
     normalFlagged: normal.flagged / normal.judged,
     novelFlagged: novel.flagged / novel.judged,
+    groups:
+      normal.groups === null || novel.groups === null
+        ? null
+        : {
+            normal: normal.groups.flagged / normal.groups.judged,
+            novel: novel.groups.flagged / novel.groups.judged,
+          },
   }
 }
 

@@ -14,7 +14,13 @@ import { describeRecipe, VARIANT_NAMES, variantNamed } from './variants.js'
 import { averageOf, measureWatch, orderOfTime, randomOrders, worstDevice } from './watch.js'
 import { measureWeek, summariseWeek } from './week.js'
 
-const averages = z.strictObject({ auc: share, found: share, normalFlagged: share, novelFlagged: share })
+const averages = z.strictObject({
+  auc: share,
+  found: share,
+  normalFlagged: share,
+  novelFlagged: share,
+  groups: z.strictObject({ normal: share, novel: share }).nullable(),
+})
 const figures = z.strictObject({
   seeds: count,
   variants: z

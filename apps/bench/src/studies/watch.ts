@@ -45,6 +45,7 @@ const findings = z.strictObject({
   found: share,
   normalFlagged: share,
   novelFlagged: share,
+  groups: z.strictObject({ normal: share, novel: share }).nullable(),
 })
 const figures = z.strictObject({ recipe: z.string().max(500), splits: z.array(findings).max(10_000) })
 export type WatchFigures = z.infer<typeof figures>
@@ -156,16 +157,21 @@ export async function measureWatch(
   return splits
 }
 
-type Averages = Pick<Findings, 'auc' | 'found' | 'normalFlagged' | 'novelFlagged'>
+type Averages = Pick<Findings, 'auc' | 'found' | 'normalFlagged' | 'novelFlagged' | 'groups'>
 
 /** Of figures of devices: each counts the same, whatever its flows. */
 export function averageOf(splits: readonly Averages[]): Averages {
-  const of = (figure: keyof Averages): number => mean(splits.map((split) => split[figure]))
+  const of = (figure: Exclude<keyof Averages, 'groups'>): number => mean(splits.map((split) => split[figure]))
+  const groups = splits.flatMap((split) => split.groups ?? [])
   return {
     auc: of('auc'),
     found: of('found'),
     normalFlagged: of('normalFlagged'),
     novelFlagged: of('novelFlagged'),
+    groups:
+      groups.length < splits.length
+        ? null
+        : { normal: mean(groups.map((g) => g.normal)), novel: mean(groups.map((g) => g.novel)) },
   }
 }
 
@@ -195,9 +201,11 @@ function page({ recipe, splits }: WatchFigures): string {
   const orders = [...new Set(random.map(({ order }) => order))]
   const names = [...new Set(splits.map(({ device }) => device))]
   const cells = (of: WatchFigures['splits']): string[] => {
-    const { auc, found, normalFlagged, novelFlagged } = averageOf(of)
-    return [three(auc), percent(found), percent(normalFlagged), percent(novelFlagged)]
+    const { auc, found, normalFlagged, novelFlagged, groups } = averageOf(of)
+    const captures = groups === null ? '' : `${percent(groups.normal)}, ${percent(groups.novel)}`
+    return [three(auc), percent(found), percent(normalFlagged), percent(novelFlagged), captures]
   }
+  const columns = ['AUC', 'found at 1 %', 'normal', 'novel', 'captures: normal, novel']
   return `Each of ${names.length} devices is watched alone. Half of its captures train a model; the other half and at most ${NOVEL_CAPTURES} captures of
 each device of another family are judged by it. Random orders: seeds ${orders.join(', ')}, every other capture trains. Order of
 time: the earlier half trains. A figure is the mean of devices, each with the same weight.
@@ -220,30 +228,43 @@ ${markdownTable(
     ),
     targetLine('novel flows flagged, random orders', r.novelFlagged, { least: 0.6 }, percent),
     targetLine('novel flows flagged, order of time', t.novelFlagged, { least: 0.6 }, percent),
+    ...(r.groups === null || t.groups === null
+      ? []
+      : [
+          targetLine('novel captures flagged, random orders', r.groups.novel, { least: 0.95 }, percent),
+          targetLine('normal captures flagged, random orders', r.groups.normal, { most: 0.09 }, percent),
+          targetLine('novel captures flagged, order of time', t.groups.novel, { least: 0.95 }, percent),
+          targetLine('normal captures flagged, order of time', t.groups.normal, { most: 0.2 }, percent),
+        ]),
   ],
   1,
 )}
 
-*Flagged* is at the model's own threshold, made from the training captures alone for 1 % of normal flows.
+*Flagged* is at the model's own threshold, made from the training captures alone for 1 % of normal flows. Captures are flagged as
+groups: \`oddflow score --group capture\`.
 
 ## Devices
 
-Random orders, mean; then the order of time.
+Random orders, mean.
 
 ${markdownTable(
-  ['device', 'AUC', 'found at 1 %', 'normal', 'novel', 'time: AUC', 'found at 1 %', 'normal', 'novel'],
-  names.map((name) => [
-    name,
-    ...cells(random.filter(({ device }) => device === name)),
-    ...cells(time.filter(({ device }) => device === name)),
-  ]),
+  ['device', ...columns],
+  names.map((name) => [name, ...cells(random.filter(({ device }) => device === name))]),
+  1,
+)}
+
+Order of time.
+
+${markdownTable(
+  ['device', ...columns],
+  names.map((name) => [name, ...cells(time.filter(({ device }) => device === name))]),
   1,
 )}
 
 ## Orders
 
 ${markdownTable(
-  ['order', 'AUC', 'found at 1 %', 'normal', 'novel'],
+  ['order', ...columns],
   [...orders, ORDER_OF_TIME].map((order) => [order, ...cells(splits.filter((s) => s.order === order))]),
   1,
 )}`

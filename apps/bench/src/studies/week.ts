@@ -26,7 +26,17 @@ const figures = z.strictObject({
       z.strictObject({
         device: z.string().max(100),
         trainedFlows: count,
-        days: z.array(z.strictObject({ day: z.string().max(40), flows: count, flagged: count })).max(1000),
+        days: z
+          .array(
+            z.strictObject({
+              day: z.string().max(40),
+              flows: count,
+              flagged: count,
+              /** Whether the day is flagged as a group; null of a model without a level for captures. */
+              group: z.boolean().nullable(),
+            }),
+          )
+          .max(1000),
         attacks: z
           .array(z.strictObject({ attack: z.string().max(100), flows: count, flagged: share }))
           .max(100),
@@ -73,8 +83,9 @@ export async function measureWeek(
     const days: WeekFigures['devices'][number]['days'] = []
     for (const [i, capture] of captures.entries()) {
       if (i < TRAINING_DAYS) continue
-      const { judged, flagged } = judgeFlows(model, await collectFlows([capture], recipe))
-      days.push({ day: names[i]!.replace(/\..*$/, ''), flows: judged, flagged })
+      const { judged, flagged, groups } = judgeFlows(model, await collectFlows([capture], recipe))
+      const group = groups === null ? null : groups.flagged > 0
+      days.push({ day: names[i]!.replace(/\..*$/, ''), flows: judged, flagged, group })
     }
     const measured = {
       device,
@@ -131,10 +142,10 @@ ${markdownTable(
 
 ## Days
 
-Flagged flows of all flows of a day.
+Flagged flows of all flows of a day; *group*: days flagged as a whole (\`oddflow score --group capture\`), each a false alarm.
 
 ${markdownTable(
-  ['device', 'trained on', 'flagged', 'a day', 'days'],
+  ['device', 'trained on', 'flagged', 'a day', 'days', 'group'],
   devices.map((device) => {
     const alarms = falseAlarmsOf(device)
     return [
@@ -143,6 +154,7 @@ ${markdownTable(
       percent(alarms.rate),
       fixed(alarms.aDay, 1),
       device.days.map(({ day, flows, flagged }) => `${day} ${flagged}/${flows}`).join(', '),
+      groupsOf(device.days),
     ]
   }),
   1,
@@ -157,6 +169,14 @@ ${markdownTable(
   devices.map((device) => [device.device, ...device.attacks.map(({ flagged }) => percent(flagged))]),
   1,
 )}`
+}
+
+function groupsOf(days: WeekFigures['devices'][number]['days']): string {
+  const counted = days.filter(({ flows, group }) => flows > 0 && group !== null)
+  const flagged = counted.filter(({ group }) => group === true)
+  return counted.length === 0
+    ? ''
+    : `${flagged.length} of ${counted.length}${flagged.map(({ day }) => `, ${day}`).join('')}`
 }
 
 export const week = defineStudy<unknown, WeekFigures>({

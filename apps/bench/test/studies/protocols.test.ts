@@ -62,10 +62,12 @@ it('devices weigh the same, and the worst is that of the highest mean', () => {
   const split = (device: string, order: string, normalFlagged: number) => ({
     ...{ device, order, normalFlows: 1, novelFlows: 1, auc: normalFlagged, found: 0, normalFlagged },
     novelFlagged: 1,
+    groups: device === 'a' ? { normal: 0, novel: 1 } : null,
   })
   const splits = [split('a', '1', 0.2), split('a', '2', 0), split('b', '1', 0.08), split('b', '2', 0.16)]
   expect(worstDevice(splits)).toBeCloseTo(0.12)
-  expect(averageOf(splits)).toMatchObject({ found: 0, novelFlagged: 1 })
+  expect(averageOf(splits)).toMatchObject({ found: 0, novelFlagged: 1, groups: null })
+  expect(averageOf(splits.slice(0, 2)).groups).toEqual({ normal: 0, novel: 1 })
   expect(averageOf(splits).normalFlagged).toBeCloseTo(0.11)
 })
 
@@ -88,7 +90,7 @@ describe('the week', () => {
   it('counts no day without a flow, and each device the same', () => {
     const device = (flagged: number[], flows: number[], flaggedAttack: number) => ({
       ...{ device: 'd', trainedFlows: 1 },
-      days: flagged.map((n, i) => ({ day: `day${i}`, flows: flows[i]!, flagged: n })),
+      days: flagged.map((n, i) => ({ day: `day${i}`, flows: flows[i]!, flagged: n, group: null })),
       attacks: [{ attack: 'a', flows: 10, flagged: flaggedAttack }],
     })
     const quiet = device([0, 0, 3], [50, 0, 50], 1)
