@@ -181,7 +181,10 @@ const DETECTOR_FLAGS: Readonly<Record<OptionName, DetectorFlag>> = {
 export const DETECTOR_OPTION_NAMES = Object.keys(DETECTOR_FLAGS) as OptionName[]
 
 export function withDetectorFlags(command: Command): Command {
-  const names = new Option('--detector <name>', `one of ${DETECTOR_NAMES.join(', ')} (default: oc-kjl-qs)`)
+  const names = new Option(
+    '--detector <name>',
+    `one of ${DETECTOR_NAMES.join(', ')} (default: ensemble for flow-summary, else oc-kjl-qs)`,
+  )
   command.addOption(names.helpGroup('Detector:'))
   for (const name of DETECTOR_OPTION_NAMES) {
     for (const option of optionsOf(name))

@@ -53,7 +53,7 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ).choices(['s', 'us']),
     new Option(
       '--size <measure>',
-      'packet size: frame on the wire, IP length, payload of the transport, or captured bytes (default: frame)',
+      'packet size: frame on the wire, IP length, payload of the transport, or captured bytes (default: payload for flow-summary, else frame)',
     ).choices(['frame', 'ip', 'payload', 'captured']),
     new Option(
       '--protocols <list>',
@@ -61,7 +61,7 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ).argParser(protocolList),
     new Option(
       '--truncation <mode>',
-      `at the learned duration, split a flow or truncate it (default: ${truncation})`,
+      `packet feature sets: at the learned duration, split a flow or truncate it (default: ${truncation})`,
     ).choices(['split', 'truncate']),
     new Option(
       '--idle-timeout <seconds>',

@@ -4,8 +4,8 @@
  * A flow that is a little unusual says little; forty of them in one capture say a lot. A flow's surprise is
  * −log p, p the share of held-out training flows that score no higher (TailTable), at most MAXIMUM_SURPRISE, so
  * that one flow cannot decide alone. A group's score is the mean surprise of its flows, 1 for flows like those of
- * training. A group is novel when its score exceeds a level midway between the two largest of the training groups,
- * each held out when its flows were scored. A new normal group exceeds the largest of g training groups in 1 of
+ * training. A group is novel when its score exceeds the largest of the training groups, each held out when its flows were
+ * scored. A new normal group exceeds the largest of g training groups in 1 of
  * g + 1 cases, so few groups can promise little.
  *
  * `unusual` counts the flows that score no higher than the lowest 5 % of held-out flows.
@@ -76,7 +76,7 @@ function levelOf(
   }
   if (sums.size < 2) return null
   const means = Float64Array.from(sums.values(), ({ sum, flows }) => sum / flows).sort()
-  return { level: (means[means.length - 1]! + means[means.length - 2]!) / 2, groups: sums.size }
+  return { level: means[means.length - 1]!, groups: sums.size }
 }
 
 function surpriseOf(tail: Matrix): (score: number) => number {

@@ -24,7 +24,7 @@ function normalScores(
 describe('groups', () => {
   const calibration = calibrateGroups(normalScores(10, 40))
 
-  it('puts the level midway between the two largest mean surprises of the training groups', () => {
+  it('puts the level at the largest mean surprise of the training groups', () => {
     const { scores, capture } = normalScores(10, 40)
     const createGroup = createGroups(calibration, 'capture')
     const means = Array.from({ length: 10 }, (_, c) => {
@@ -34,7 +34,7 @@ describe('groups', () => {
       })
       return group.verdict().score
     }).sort((a, b) => b - a)
-    expect(calibration.capture).toEqual({ level: (means[0]! + means[1]!) / 2, groups: 10 })
+    expect(calibration.capture).toEqual({ level: means[0]!, groups: 10 })
     expect(calibration.device).toBeNull()
   })
 

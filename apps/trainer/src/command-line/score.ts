@@ -19,8 +19,9 @@ export function scoreCommand(): Command {
     .addHelpText(
       'after',
       `
-${INPUT_HELP} JSON is one object a line. A flow of one packet has no score: it is new unless one-packet
-flows to the same service were seen in training.
+${INPUT_HELP} JSON is one object a line. A lower score is more unusual; of groups, a higher one. Under feature sets of single
+packets (iat-size and others) a flow of one packet has no score: it is new unless training saw one-packet flows to
+the same service.
 
 Examples:
   oddflow score camera.oddflow today.pcap --novel-only

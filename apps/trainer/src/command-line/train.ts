@@ -31,7 +31,7 @@ export function trainCommand(): Command {
   withFlowFlags(withCaptureFlags(withFormat(command, ['text', 'json'])), 'split')
   withFlowMemory(
     command,
-    'memory for the packets of all flows; where it does not do, training stops (default: 1G)',
+    'memory for the packets of all flows; if that is too little, training stops (default: 1G)',
   )
   return withSelectionFlags(withDetectorFlags(command))
     .addHelpText(

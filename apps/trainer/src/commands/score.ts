@@ -4,7 +4,7 @@ import { createProgress } from '@oddflow/program/progress'
 import type { CaptureFlags } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { noFlowIn } from '../input/name-inputs.js'
-import { describePackets, describeVerdicts } from '../output/describe-verdicts.js'
+import { describeGroupLevel, describePackets, describeVerdicts } from '../output/describe-verdicts.js'
 import { complain, note, warn } from '../output/messages.js'
 import { createGroupWriter, createVerdictWriter } from '../output/verdict-lines.js'
 import { inputsUnderModel } from '../pipeline/inputs-under-model.js'
@@ -45,14 +45,23 @@ export async function score(
     const reads: CaptureRead[] = []
     if (options.group !== undefined) {
       const writer = createGroupWriter(options.format, out)
+      let flows = 0
       const { counters } = await scoreGroups(saved, inputs, options.group, scoring, ({ groups, read }) => {
         for (const line of read === null ? [] : complaints(read)) warn(line)
         if (read !== null) reads.push(read)
-        for (const group of groups) if (options.novelOnly !== true || group.novel) writer.write(group)
+        for (const group of groups) {
+          flows += group.flows
+          // an empty capture is no normal one
+          if (group.flows > 0 && (options.novelOnly !== true || group.novel)) writer.write(group)
+        }
         out.flush()
       })
       progress.stop()
+      if (counters !== null && reads.length > 0 && flows === 0) {
+        throw noFlowIn(files, describePackets(counters, reads))
+      }
       if (counters !== null) note(describePackets(counters, reads))
+      note(describeGroupLevel(saved, options.group))
       return
     }
     const writer = createVerdictWriter(options.format, kind, out)

@@ -1,9 +1,11 @@
 /** What became of the flows and the packets, in a sentence each; every packet and record is in it. */
 import { describeOrder } from '@oddflow/capture'
 import { plural } from '@oddflow/core'
+import type { SavedModel } from '@oddflow/detectors'
 import type { FlowCounters } from '@oddflow/flows'
 import type { InputKind } from '../input/input-kind.js'
 import { type CaptureRead, sumUnsupported } from '../pipeline/read-packets.js'
+import type { GroupKind } from '../pipeline/score-groups.js'
 import type { VerdictCounts } from '../pipeline/verdict.js'
 
 export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKind): string {
@@ -43,4 +45,11 @@ export function describePackets(counters: FlowCounters, reads: readonly CaptureR
   if (counters.evictedFlows > 0)
     parts.push(`${plural(counters.evictedFlows, 'flow')} ended early for lack of memory`)
   return parts.join('; ')
+}
+
+/** What the verdict on a group is held against, and what so many training groups can promise. */
+export function describeGroupLevel({ groups }: SavedModel, kind: GroupKind): string {
+  const level = groups?.[kind]
+  if (level === null || level === undefined) return ''
+  return `level: ${level.level.toFixed(3)}, the largest of ${level.groups} training ${kind}s; about 1 in ${level.groups + 1} normal ${kind}s exceeds it`
 }
