@@ -139,7 +139,29 @@ ${markdownTable(
 ${PROTOTYPE}`
 }
 
-const PROTOTYPE = ''
+const PROTOTYPE = `
+- Flow summaries and the ensemble gain together: no single detector on the same summaries comes near.
+- A third member (gmm, oc-kjl, iforest) gains nothing that its cost would be worth.
+- Longer flows or none cut give fewer alerts a day, and a verdict only when a connection ends. After 300 s a long
+  connection is judged while it is open.
+
+## What was tried before the product had it
+
+A prototype in numpy chose the columns, on the same captures, five random orders, before the threshold had its present
+form. Share of novel flows found at 1 % of normal ones:
+
+| columns | found |
+| --- | --: |
+| sizes of IP packets, first two sizes in their order | 62 % |
+| payload bytes of each direction beside them | 63 % |
+| payload sizes in place of IP sizes, first payload of each direction | 66 % |
+| the same, and whether a SYN met no SYN | 69 % |
+| the same, and whether each end sent RST | 62 % |
+| the same, and whether SYN, FIN and RST were seen | 65 % |
+
+50, 100, 150 and 200 landmarks found 66.0, 66.3, 66.3 and 66.4 %. On the authors' rows the distance below its 90 %
+point counts half: the mean AUC is .943 with a half and .925 with a whole, at the same share found.
+`
 
 export const recipe = defineStudy<RecipeOptions, RecipeFigures>({
   name: 'default-recipe',
