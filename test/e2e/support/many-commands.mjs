@@ -11,7 +11,20 @@ process.on('message', async ({ args, cwd, mark }) => {
   await run([process.execPath, 'oddflow', ...args])
   const code = process.exitCode ?? 0
   process.exitCode = undefined
-  writeSync(1, mark)
-  writeSync(2, mark)
+  writeWhole(1, mark)
+  writeWhole(2, mark)
   process.send(code)
 })
+
+/** A pipe that its reader has not emptied yet takes nothing for a moment. */
+function writeWhole(file, text) {
+  let rest = Buffer.from(text)
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(file, rest))
+    } catch (error) {
+      if (error.code !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
+    }
+  }
+}
