@@ -9,7 +9,7 @@ export {
   LIMIT_TRIES,
   REQUIRED_TRIES,
 } from './detection-limits.js'
-export { createDeviceNumbers, deviceKeyOf, isResponderDevice, macText } from './device-of.js'
+export { deviceKeyOf, isResponderDevice, macText } from './device-of.js'
 export { FileError, fileError } from './file-error.js'
 export { createFlowJudge, type FlowJudge, type Judgement, type VerdictRule } from './flow-judge.js'
 export { hashRows } from './hash-rows.js'
@@ -51,6 +51,7 @@ export {
   type TrainOptions,
   trainModel,
 } from './train-model.js'
+export { trainingSetOf } from './training-set.js'
 export { UsageError } from './usage-error.js'
 export { openWholeFile, type WholeFile } from './whole-file.js'
 export { runInWorkers, serveJobs, type WorkerRun } from './worker-pool.js'

@@ -4,7 +4,7 @@
  */
 import { compileFilter, createPacketBatch, decodePackets, packetStatusCode } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
-import { createMatrix, type FlowContract } from '@oddflow/core'
+import type { FlowContract } from '@oddflow/core'
 import { createGroups, type DetectorOptions, type SavedModel } from '@oddflow/detectors'
 import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
 import {
@@ -13,9 +13,8 @@ import {
   createFlowExtractor,
   extractRecords,
   learnFeatureContract,
-  learnOnePacketRule,
 } from '@oddflow/flows'
-import { createDeviceNumbers, createFlowJudge, type TrainingSet, trainModel } from '@oddflow/program'
+import { createFlowJudge, type TrainingSet, trainingSetOf, trainModel } from '@oddflow/program'
 import { note } from '../output/messages.js'
 import { VERSION } from '../version.js'
 
@@ -93,20 +92,7 @@ export function trainingSet(flows: CollectedFlows, recipe: Recipe): TrainingSet 
     activeTimeoutMicros: recipe.activeSeconds === null ? null : 1e6 * recipe.activeSeconds,
     scaler: recipe.detector.scaler ?? 'none',
   })
-  const { rows: count } = extractRecords(flows, contract, () => {})
-  const rows = createMatrix(count, contract.dimension)
-  const inputOfRow = new Uint32Array(count)
-  const deviceOfRow = new Uint32Array(count)
-  const deviceNumber = createDeviceNumbers()
-  let at = 0
-  extractRecords(flows, contract, (record) => {
-    if (record.row === null) return
-    rows.data.set(record.row, at * contract.dimension)
-    inputOfRow[at] = record.captureIndex
-    deviceOfRow[at++] = deviceNumber(record)
-  })
-  const onePacketRule = contract.minimumPackets === 1 ? null : learnOnePacketRule(flows)
-  return { rows, inputOfRow, deviceOfRow, contract, onePacketRule }
+  return trainingSetOf(flows, contract)
 }
 
 export interface JudgedFlows {

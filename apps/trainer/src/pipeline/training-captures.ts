@@ -1,7 +1,7 @@
 /** Captures → a training set: flows, the contract learned from them, rows, and the rule for flows of one packet. */
-import { checkFinite, createMatrix, type PacketView } from '@oddflow/core'
-import { extractRecords, learnFeatureContract, learnOnePacketRule } from '@oddflow/flows'
-import { createDeviceNumbers, type TrainingSet } from '@oddflow/program'
+import { checkFinite, type PacketView } from '@oddflow/core'
+import { learnFeatureContract } from '@oddflow/flows'
+import { type TrainingSet, trainingSetOf } from '@oddflow/program'
 import { namingInputs } from '../input/name-inputs.js'
 import { warn } from '../output/messages.js'
 import { checkRowsFit, collectFlows } from './collect-flows.js'
@@ -20,21 +20,7 @@ export async function readTrainingCaptures(
   const contract = namingInputs(names, () =>
     learnFeatureContract(flows, { ...plan.learning, view: options.view, scaler }),
   )
-  const counts = extractRecords(flows, contract, () => {})
-  checkRowsFit(counts.rows, contract)
-  const rows = createMatrix(counts.rows, contract.dimension)
-  const inputOfRow = new Uint32Array(counts.rows)
-  const deviceOfRow = new Uint32Array(counts.rows)
-  const deviceNumber = createDeviceNumbers()
-  let at = 0
-  extractRecords(flows, contract, (record) => {
-    if (record.row === null) return
-    rows.data.set(record.row, at * contract.dimension)
-    inputOfRow[at] = record.captureIndex
-    deviceOfRow[at++] = deviceNumber(record)
-  })
-  checkFinite(rows, 'rows')
-  // A flow summary has rows for flows of one packet.
-  const onePacketRule = contract.minimumPackets === 1 ? null : learnOnePacketRule(flows)
-  return { rows, inputOfRow, deviceOfRow, contract, onePacketRule }
+  const set = trainingSetOf(flows, contract, (rows) => checkRowsFit(rows, contract))
+  checkFinite(set.rows, 'rows')
+  return set
 }
