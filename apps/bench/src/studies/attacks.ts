@@ -22,7 +22,7 @@ import {
   trainOn,
   wholeCapture,
 } from './flows.js'
-import { count, defineStudy, mean, percent, share, targetLine, three } from './study.js'
+import { count, defineStudy, findingsShape, mean, percent, share, targetLine, three } from './study.js'
 import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
 
 const LAB = fileURLToPath(new URL('../../../../test/fixtures/lab', import.meta.url))
@@ -127,13 +127,7 @@ const figures = z.strictObject({
     .array(
       z.strictObject({
         pair: z.string().max(100),
-        normalFlows: count,
-        novelFlows: count,
-        auc: share,
-        found: share,
-        normalFlagged: share,
-        novelFlagged: share,
-        groups: z.strictObject({ normal: share, novel: share }).nullable(),
+        ...findingsShape,
       }),
     )
     .max(100),

@@ -17,6 +17,7 @@ import {
 import { createFlowJudge, type TrainingSet, trainingSetOf, trainModel } from '@oddflow/program'
 import { note } from '../output/messages.js'
 import { VERSION } from '../version.js'
+import type { Findings } from './study.js'
 
 /** What `oddflow train` is told, as far as a study varies it. */
 export interface Recipe {
@@ -143,19 +144,6 @@ export function joinJudged(parts: readonly JudgedFlows[]): JudgedFlows {
       ? null
       : { judged: sum(({ groups }) => groups!.judged), flagged: sum(({ groups }) => groups!.flagged) },
   }
-}
-
-export interface Findings {
-  readonly normalFlows: number
-  readonly novelFlows: number
-  readonly auc: number
-  /** Share of novel flows found where at most 1 % of the normal ones are flagged. */
-  readonly found: number
-  /** Shares flagged at the model's own threshold. */
-  readonly normalFlagged: number
-  readonly novelFlagged: number
-  /** Shares of captures flagged as groups; null of a model without a level for them. */
-  readonly groups: { readonly normal: number; readonly novel: number } | null
 }
 
 /** Both kinds must be there. */

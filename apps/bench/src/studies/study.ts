@@ -107,6 +107,22 @@ ${definition.page(figures as Figures)}
 export const share = z.number().min(0).max(1)
 export const count = z.number().int().min(0)
 
+/** What a model finds of novel flows beside normal ones, as figures keep it. */
+export const findingsShape = {
+  normalFlows: count,
+  novelFlows: count,
+  auc: share,
+  /** Share of novel flows found where at most 1 % of the normal ones are flagged. */
+  found: share,
+  /** Shares flagged at the model's own threshold. */
+  normalFlagged: share,
+  novelFlagged: share,
+  /** Shares of captures flagged as groups; null of a model without a level for them. */
+  groups: z.strictObject({ normal: share, novel: share }).nullable(),
+}
+const findings = z.strictObject(findingsShape)
+export type Findings = Readonly<z.infer<typeof findings>>
+
 export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }

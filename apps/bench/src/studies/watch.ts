@@ -10,17 +10,8 @@ import { InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
 import { FileError, inFile } from '../errors.js'
 import { markdownTable } from '../tables/markdown.js'
-import {
-  collectFlows,
-  compare,
-  type Findings,
-  joinJudged,
-  judgeFlows,
-  type Recipe,
-  trainOn,
-  wholeCapture,
-} from './flows.js'
-import { count, defineStudy, mean, percent, share, targetLine, three } from './study.js'
+import { collectFlows, compare, joinJudged, judgeFlows, type Recipe, trainOn, wholeCapture } from './flows.js'
+import { defineStudy, type Findings, findingsShape, mean, percent, targetLine, three } from './study.js'
 import { DEFAULT_VARIANT, describeRecipe, VARIANT_NAMES, variantNamed } from './variants.js'
 
 /** Captures of each device of another family that are judged, at most. */
@@ -39,13 +30,7 @@ const findings = z.strictObject({
   device: z.string().max(100),
   /** A seed, or "time". */
   order: z.string().max(20),
-  normalFlows: count,
-  novelFlows: count,
-  auc: share,
-  found: share,
-  normalFlagged: share,
-  novelFlagged: share,
-  groups: z.strictObject({ normal: share, novel: share }).nullable(),
+  ...findingsShape,
 })
 const figures = z.strictObject({ recipe: z.string().max(500), splits: z.array(findings).max(10_000) })
 export type WatchFigures = z.infer<typeof figures>
