@@ -17,7 +17,11 @@
 # cannot start, is a capability of the file tcpdump alone. So --security-opt no-new-privileges cannot be together
 # with an interface; with "read: -" and a pipe it can, and NET_RAW goes too. Nothing is written but the volume.
 
-FROM node:20-slim AS build
+# Node 24 is maintained until April 2028. A tag may move: for the same base each time give its digest, which
+# "docker buildx imagetools inspect node:24-slim" prints: docker build --build-arg NODE=node:24-slim@sha256:… .
+ARG NODE=node:24-slim
+
+FROM ${NODE} AS build
 WORKDIR /build
 RUN npm install --global pnpm@10.34.9
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml tsconfig.base.json ./
@@ -28,7 +32,7 @@ COPY apps/agent/ apps/agent/
 RUN pnpm install --frozen-lockfile --ignore-scripts --filter . --filter oddflow-agent... \
  && cd apps/agent && pnpm exec tsc -b && node ../../tools/workspace/bundle-program.mjs main page training/training-worker
 
-FROM node:20-slim
+FROM ${NODE}
 # NET_RAW as a capability of the file, for members of the group of the agent and nobody else
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends tcpdump libcap2-bin \

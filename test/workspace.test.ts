@@ -21,6 +21,7 @@ import { pruneOutputs } from '../tools/workspace/build.mjs'
 import { toolEnvironment } from '../tools/workspace/environment.mjs'
 import { root, withDependencies } from '../tools/workspace/layout.mjs'
 import { withLock } from '../tools/workspace/lock.mjs'
+import { auditOf } from '../tools/workspace/pnpm.mjs'
 import { runProgram } from './support/packed-packages.js'
 import { findReadmeSample } from './support/readme-sample.js'
 
@@ -29,6 +30,31 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'oddflow-workspace-'))
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+describe('the audit of a release', () => {
+  const answer = (high: number, low: number): string =>
+    JSON.stringify({ metadata: { vulnerabilities: { info: 0, low, moderate: 0, high, critical: 0 } } })
+
+  it('fails for a grave fault, and tells of the others', () => {
+    expect(auditOf(answer(0, 0))).toEqual({ isSound: true, text: 'audited: no known fault in a dependency' })
+    expect(auditOf(answer(0, 2))).toEqual({ isSound: true, text: 'audited: 2 low' })
+    expect(auditOf(answer(1, 2))).toMatchObject({
+      isSound: false,
+      text: expect.stringContaining('2 low, 1 high'),
+    })
+  })
+
+  it.each([
+    ['', /the registry said nothing/],
+    [' ERR_PNPM  no such command\nmore', /\(ERR_PNPM {2}no such command\)/],
+    ['{"error":{"message":"responded with 405"}}', /\(responded with 405\)/],
+  ])('that did not run (%j) is said not to have run, and why', (output, says) => {
+    const { isSound, text } = auditOf(output)
+    expect(isSound).toBe(true)
+    expect(text).toMatch(/^NOT AUDITED: /)
+    expect(text).toMatch(says)
+  })
+})
 
 describe('the direction rule', () => {
   /** A copy of all manifests and of one source file a package, as boundaries reads them. */
