@@ -51,6 +51,7 @@ const plugModel = {
   keepsPromise: false,
   proving: null,
   refused: null,
+  damage: null,
 }
 /** It learns, and the proof of its model is broken. */
 const lamp = '02:50:00:00:00:18'
@@ -621,7 +622,9 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
 })
 
 async function runningAgent(config: string) {
-  const child = spawn(process.execPath, [agentMain, 'run', '-c', config, '--read', '-'], { stdio: 'pipe' })
+  const child = spawn(process.execPath, [agentMain, 'run', '--allow-root', '-c', config, '--read', '-'], {
+    stdio: 'pipe',
+  })
   let said = ''
   child.stdin.on('error', () => undefined)
   await new Promise<void>((resolve, reject) => {

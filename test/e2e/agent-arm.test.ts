@@ -21,7 +21,7 @@ beforeAll(() => trainLabModel(model))
 async function replay(command: readonly string[], capture: string, name: string) {
   const eve = join(folder, `${name}.json`)
   const [program, ...args] = command
-  const watch = ['run', '--read', lab(capture).path, '--model', model, '--eve', eve]
+  const watch = ['run', '--allow-root', '--read', lab(capture).path, '--model', model, '--eve', eve]
   const state = ['--state', join(folder, `state-${name}`)]
   const run = await runToEnd(program, [...args, agentMain, ...watch, ...state, '--once', '--no-fold'])
   expect(run, run.stderr).toMatchObject({ code: 0 })

@@ -25,7 +25,7 @@ interface Running {
 function start(name: string, yaml: string): Running & { readonly config: string } {
   const config = inFolder(`${name}.yaml`)
   writeFileSync(config, `model: home.oddflow\n${yaml}`)
-  const child = spawn(process.execPath, [agentMain, 'run', '-c', config], {
+  const child = spawn(process.execPath, [agentMain, 'run', '--allow-root', '-c', config], {
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   let told = ''
@@ -135,7 +135,7 @@ describe('lines for the journal', () => {
       new Promise((resolve) => {
         const child = spawn(
           process.execPath,
-          [agentMain, 'run', '--once', '-c', config, '--memory-limit', '1M'],
+          [agentMain, 'run', '--allow-root', '--once', '-c', config, '--memory-limit', '1M'],
           {
             stdio: ['ignore', 'ignore', file],
             env: { ...process.env, ...(stream === undefined ? {} : { JOURNAL_STREAM: stream }) },
@@ -167,7 +167,16 @@ describe('too few open files', () => {
     )
     let told = 0
     for (let limit = 26; limit < 42; limit += 3) {
-      const args = [`--nofile=${limit}`, process.execPath, agentMain, 'run', '--once', '-c', config]
+      const args = [
+        `--nofile=${limit}`,
+        process.execPath,
+        agentMain,
+        'run',
+        '--allow-root',
+        '--once',
+        '-c',
+        config,
+      ]
       const { code, stderr } = await new Promise<{ code: number | null; stderr: string }>((resolve) => {
         const child = spawn('prlimit', args, { stdio: ['ignore', 'ignore', 'pipe'] })
         let stderr = ''

@@ -223,7 +223,7 @@ describe('learning on', () => {
 
 /** An agent whose packets come by standard input, which stays open. */
 function start(config: string): { child: ChildProcess; closed: Promise<unknown> } {
-  const child = spawn(process.execPath, [agentMain, 'run', '-c', config, '--read', '-'], {
+  const child = spawn(process.execPath, [agentMain, 'run', '--allow-root', '-c', config, '--read', '-'], {
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   child.stdin!.on('error', () => undefined)

@@ -36,7 +36,7 @@ it('gives every alert to the broker, keeps to its memory, and leaves a last will
         .map(([, payload]) => (JSON.parse(payload) as { oddflow: { id: string } }).oddflow.id),
     ).toEqual(events.map(({ oddflow }) => oddflow.id))
 
-    const child = spawn(process.execPath, [agentMain, 'run', '-c', config, '--read', '-'], {
+    const child = spawn(process.execPath, [agentMain, 'run', '--allow-root', '-c', config, '--read', '-'], {
       stdio: ['pipe', 'ignore', 'inherit'],
     })
     await subscriber.until(() => statuses().length === 3)

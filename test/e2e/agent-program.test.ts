@@ -68,6 +68,7 @@ describe('a state folder', () => {
     const first = spawn(process.execPath, [
       agentMain,
       ...options,
+      '--allow-root',
       '--read',
       '-',
       '--eve',
@@ -402,6 +403,7 @@ describe('the unit of systemd', () => {
       process.execPath,
       agentMain,
       'run',
+      '--allow-root',
       ...args,
     ]
     expect(await runToEnd('sh', shell)).toMatchObject({ code: 0 })
@@ -448,6 +450,7 @@ describe('doctor', () => {
       inFolder('doctor/eve.json'),
       '--state',
       inFolder('doctor/a/b'),
+      '--allow-root',
     ]
     const well = await agent(['doctor', ...good, '--format', 'json'])
     expect(well.code).toBe(0)
@@ -462,6 +465,7 @@ describe('doctor', () => {
       'capture',
       'alerts',
       'state',
+      'user',
     ])
     expect(findings.filter(({ state }) => state === 'missing')).toEqual([])
     const ill = await agent([
@@ -492,7 +496,7 @@ interface Running {
 async function running(args: readonly string[]): Promise<Running> {
   const child = spawn(
     process.execPath,
-    [agentMain, 'run', '--read', '-', '--listen', '127.0.0.1:0', ...args],
+    [agentMain, 'run', '--allow-root', '--read', '-', '--listen', '127.0.0.1:0', ...args],
     {
       stdio: 'pipe',
     },
@@ -574,9 +578,13 @@ describe('SIGHUP while the agent starts', () => {
       early,
       "process.on('newListener', (name) => name === 'SIGTERM' && process.kill(process.pid, 'SIGHUP'))\n",
     )
-    const child = spawn(process.execPath, ['--import', early, agentMain, 'run', '-c', config], {
-      stdio: 'pipe',
-    })
+    const child = spawn(
+      process.execPath,
+      ['--import', early, agentMain, 'run', '--allow-root', '-c', config],
+      {
+        stdio: 'pipe',
+      },
+    )
     let told = ''
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       told += text

@@ -32,7 +32,7 @@ describe('the agent under a service manager', () => {
       expect(told).toMatch(words)
     }
     await until(/bound/)
-    const child = spawn(process.execPath, [agentMain, 'run', '-c', config], {
+    const child = spawn(process.execPath, [agentMain, 'run', '--allow-root', '-c', config], {
       stdio: 'ignore',
       env: { ...process.env, NOTIFY_SOCKET: socket, WATCHDOG_USEC: '2000000' },
     })

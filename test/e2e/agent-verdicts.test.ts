@@ -176,6 +176,7 @@ function settings(path: string, model: string, eve: string): Settings {
     modelKey: null,
     learning: null,
     evidence: null,
+    allowRoot: true,
     localNetworks: PRIVATE_NETWORKS.map(parseNetwork),
     suppress: [],
     budget: null,

@@ -80,9 +80,13 @@ function train(captures = LAB.map((name) => join(root, 'test/fixtures/lab', name
 
 /** Starts the agent on one core; `packets()` is how many it was given. */
 function startAgent(args) {
-  const child = spawn('taskset', ['-c', given.core, process.execPath, agentMain, 'run', '--once', ...args], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
+  const child = spawn(
+    'taskset',
+    ['-c', given.core, process.execPath, agentMain, 'run', '--allow-root', '--once', ...args],
+    {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    },
+  )
   children.add(child)
   let stdout = ''
   let stderr = ''

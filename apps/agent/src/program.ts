@@ -54,6 +54,7 @@ function withSettings(command: Command): Command {
       '--memory-limit <bytes>',
       'ceiling on resident memory, which sets the room for flows (default: 128M)',
     )
+    .option('--allow-root', 'run as root, which is refused otherwise: the agent needs no right of root')
 }
 
 function runCommand(): Command {

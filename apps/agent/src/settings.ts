@@ -207,6 +207,8 @@ export interface Settings {
   readonly evidence: EvidenceSettings | null
   /** A page at `listen`; null for none. */
   readonly dashboard: DashboardSettings | null
+  /** The agent runs as root where it is asked to. */
+  readonly allowRoot: boolean
   readonly localNetworks: readonly Network[]
   readonly suppress: readonly SuppressionRule[]
 }

@@ -27,10 +27,19 @@ const recorder = run('sh', '-c', 'command -v tcpdump').trim()
 const copy = join(folder, 'copy.pcap')
 mkdirSync(join(folder, 'bin'))
 symlinkSync(fileURLToPath(new URL('copying-recorder.mjs', import.meta.url)), join(folder, 'bin/tcpdump'))
-const child = spawn(process.execPath, [agent, 'run', '--once', '--interface', 'take0', ...args], {
-  stdio: ['ignore', 'pipe', 'pipe'],
-  env: { ...process.env, PATH: `${join(folder, 'bin')}:${process.env.PATH}`, RECORDER: recorder, COPY: copy },
-})
+const child = spawn(
+  process.execPath,
+  [agent, 'run', '--allow-root', '--once', '--interface', 'take0', ...args],
+  {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...process.env,
+      PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
+      RECORDER: recorder,
+      COPY: copy,
+    },
+  },
+)
 let stdout = ''
 let stderr = ''
 child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text))

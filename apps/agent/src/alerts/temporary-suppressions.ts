@@ -143,7 +143,7 @@ function isWholeWithin(value: unknown, least: number, most: number): value is nu
 export async function readTemporaryRules(
   files: FileSystem,
   folder: string,
-  log: Log,
+  log: Pick<Log, 'warn'>,
 ): Promise<TemporaryRule[]> {
   const rules = (await readStateOrSetAside(files, pathIn(folder), decodeRules, log)) ?? []
   const sound = rules.filter((rule) => {

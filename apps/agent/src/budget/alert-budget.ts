@@ -243,7 +243,7 @@ export async function readKeptCalibration(
   files: FileSystem,
   folder: string,
   model: string,
-  log: Log,
+  log: Pick<Log, 'warn'>,
 ): Promise<Calibration | null> {
   const kept = await readStateOrSetAside(files, pathIn(folder), decodeCalibration, log)
   return kept?.model === model ? kept : null

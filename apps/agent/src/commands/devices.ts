@@ -10,16 +10,16 @@ import { askDevices, askToAct } from '../devices/control-socket.js'
 import { type Device, recentNovelShare } from '../devices/device.js'
 import { type ActionResult, actKept } from '../devices/device-actions.js'
 import { createDeviceTable, type DeviceAction } from '../devices/device-table.js'
-import { readKnownDevices, writeKnownDevices } from '../devices/device-watch.js'
+import { lookAtKnownDevices, readKnownDevices, writeKnownDevices } from '../devices/kept-devices.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
-import { promiseText, proofText, refusedText } from '../page/model-text.js'
+import { damageText, promiseText, proofText, refusedText } from '../page/model-text.js'
 import { DEFAULT_DEVICES } from '../settings.js'
 import { EVERYONE } from '../training/model-owner.js'
 import type { OwnerReport } from '../training/model-reports.js'
 import { keptReports } from './models.js'
 import { printTable } from './print-table.js'
-import { type StateOptions, stateOf } from './state-of.js'
+import { askOrAct, type StateOptions, stateOf } from './state-of.js'
 
 export interface ListOptions extends StateOptions {
   readonly format: 'text' | 'json'
@@ -77,14 +77,16 @@ function achievedText({ watchedFlows = 0, watchedNovel = 0, model }: ListedDevic
 }
 
 /** Of an agent that makes its models: how far that is, or what the model promises. */
-function modelText({ model, state }: ListedDevice): string {
-  if (model === undefined || model === null) return '-'
-  if (model.state === 'waiting') return 'waits for room'
+function modelText({ model, state, isJudged }: ListedDevice): string {
+  const unjudged = isJudged === false && state === 'watching' ? 'NOT JUDGED' : ''
+  if (model === undefined || model === null) return unjudged || '-'
   const texts =
-    model.state === 'learning'
-      ? [`${model.rows} of ${model.rowsNeeded ?? model.rows} rows`]
-      : [`false alarms ${promiseText(model) || '-'}`, state === 'learning' ? proofText(model) : '']
-  return [...texts, refusedText(model)].filter((text) => text !== '').join('; ')
+    model.state === 'waiting'
+      ? ['waits for room']
+      : model.state === 'learning'
+        ? [`${model.rows} of ${model.rowsNeeded ?? model.rows} rows`]
+        : [`false alarms ${promiseText(model) || '-'}`, state === 'learning' ? proofText(model) : '']
+  return [unjudged, damageText(model), ...texts, refusedText(model)].filter((text) => text !== '').join('; ')
 }
 
 export interface ActOptions extends StateOptions {
@@ -109,7 +111,11 @@ export async function actOnDevices(
     process.stdout.write('no device is ready\n')
     return
   }
-  const results = (await askToAct(state, action, devices)) ?? (await actOnKept(state, action, devices))
+  const results = await askOrAct(
+    state,
+    () => askToAct(state, action, devices),
+    () => actOnKept(state, action, devices),
+  )
   for (const { device, refused } of results) {
     if (refused === null) process.stdout.write(`${printable(`${device}: ${DONE[action]}`)}\n`)
     else standardErrorLog.error(refused)
@@ -131,17 +137,19 @@ interface ListedDevice extends Omit<Device, 'novelShare'> {
   readonly novelShare: number | null
   /** What its model is of; null or absent where there is none. */
   readonly model?: OwnerReport | null
+  /** Whether a model judges it; of a running agent that makes models. */
+  readonly isJudged?: boolean
 }
 
-interface KnownDevices {
+interface ListedDevices {
   readonly devices: ListedDevice[]
   readonly isRunning: boolean
 }
 
-async function knownDevices(state: string): Promise<KnownDevices> {
+async function knownDevices(state: string): Promise<ListedDevices> {
   const told = await askDevices(state)
   if (told !== null) return { devices: told.map(listed), isRunning: true }
-  const known = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
+  const known = await lookAtKnownDevices(nodeFileSystem, state, standardErrorLog)
   const models = new Map((await keptReports(state)).map((of) => [of.owner, of]))
   // which group a device is of stands in the configuration alone
   const devices = known.map((device) => ({
@@ -160,7 +168,9 @@ async function actOnKept(
   action: DeviceAction,
   devices: readonly string[],
 ): Promise<ActionResult[]> {
-  const known = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
+  // where they are lost, the next start has to find what is damaged
+  await lookAtKnownDevices(nodeFileSystem, state, { warn: () => undefined })
+  const { devices: known } = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
   const table = createDeviceTable({ ...DEFAULT_DEVICES, maximum: known.length }, known)
   return actKept(table, DEFAULT_DEVICES, { action, devices }, async (changed) => {
     try {

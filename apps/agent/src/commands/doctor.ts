@@ -15,6 +15,7 @@ import { jsonLine, printable, readModelFile } from '@oddflow/program'
 import { budgetThresholds } from '../budget/budget-thresholds.js'
 import { readCalibrationFile } from '../budget/calibration-file.js'
 import type { RunOptions } from '../config/given.js'
+import { looseRights, userId } from '../files/rights.js'
 import { readModels } from '../pipeline/open-models.js'
 import type { Settings } from '../settings.js'
 import { exposures, listenFinding, outputFinding } from './check-ends.js'
@@ -47,6 +48,7 @@ export async function doctor(options: DoctorOptions): Promise<void> {
   }
   findings.push(...settings.outputs.map(outputFinding))
   if (settings.listen !== null) findings.push(await listenFinding(settings.listen))
+  findings.push(...userFindings(settings))
   for (const detail of exposures(settings)) findings.push({ what: 'exposed', state: 'note', detail })
   for (const finding of findings) {
     process.stdout.write(options.format === 'json' ? `${jsonLine(finding)}\n` : `${textLine(finding)}\n`)
@@ -68,6 +70,27 @@ function nodeVersion(): Finding {
     state: isOld ? 'missing' : 'ok',
     detail: isOld ? `${detail}; ${LEAST_NODE} or later is needed` : detail,
   }
+}
+
+function userFindings(settings: Settings): Finding[] {
+  const user = userId()
+  const what = 'user'
+  const isRefused = user === 0 && !settings.allowRoot
+  const own: Finding = isRefused
+    ? {
+        what,
+        state: 'missing',
+        detail: 'is root, as whom the agent refuses to run; give it a user of its own',
+      }
+    : {
+        what,
+        state: user === 0 ? 'note' : 'ok',
+        detail: user === null ? 'this system has no users' : `${user}`,
+      }
+  const loose = looseRights(settings, user).map(
+    (detail): Finding => ({ what: 'rights', state: 'note', detail }),
+  )
+  return [own, ...loose]
 }
 
 function memory({ memoryLimitBytes }: Settings): Finding {

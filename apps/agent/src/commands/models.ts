@@ -9,20 +9,24 @@ import { jsonLine } from '@oddflow/program'
 import { askFurther } from '../devices/control-socket.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
-import { promiseText, proofText } from '../page/model-text.js'
+import { damageText, promiseText, proofText } from '../page/model-text.js'
 import type { ModelsPer } from '../training/model-owner.js'
 import { ownerFileName } from '../training/model-owner.js'
 import type { OwnerReport } from '../training/model-reports.js'
-import { createModelStore, type KeptModel, type ModelStore } from '../training/model-store.js'
+import {
+  createModelStore,
+  type KeptModel,
+  type ModelRecord,
+  type ModelStore,
+} from '../training/model-store.js'
 import { printTable } from './print-table.js'
-import { type StateOptions, stateOf } from './state-of.js'
+import { askOrAct, type StateOptions, stateOf } from './state-of.js'
 
 /** Of a state folder in which no agent is at work. */
 export async function keptReports(state: string): Promise<OwnerReport[]> {
-  const kept = await keptModels(state)
-  return Promise.all(
-    kept.map(async (each) => reportOf(each.kept, await each.store.hasRows(each.kept.record.owner))),
-  )
+  const { found, lost } = await keptModels(state)
+  const reports = found.map(async ({ store, kept }) => reportOf(kept, await store.hasRows(kept.record.owner)))
+  return [...(await Promise.all(reports)), ...lost.map(reportLost)]
 }
 
 export async function listModels({
@@ -53,7 +57,7 @@ export async function listModels({
     ],
     owners.map((of) => [
       of.owner,
-      of.state,
+      of.damage === null ? of.state : `${of.state}; ${damageText(of)}`,
       of.model ?? '-',
       of.previous ?? '-',
       of.modelRows === null ? '-' : String(of.modelRows),
@@ -76,15 +80,24 @@ function percentText(share: number | null): string {
 export async function rollbackModels(given: readonly string[], options: StateOptions): Promise<void> {
   const state = await stateOf(options)
   const names = given.map((owner) => owner.toLowerCase())
-  const answer = (await askFurther(state, '/models', { rollback: names })) as {
-    results: { owner: string; refused: string | null }[]
-  } | null
-  const results = answer?.results ?? (await rollbackKept(state, names))
+  const ask = async (): Promise<RollbackResult[] | null> => {
+    const answer = (await askFurther(state, '/models', { rollback: names })) as {
+      results: RollbackResult[]
+    } | null
+    return answer?.results ?? null
+  }
+  const results = await askOrAct(state, ask, () => rollbackKept(state, names))
   for (const { owner, refused } of results) {
     if (refused === null) process.stdout.write(`${owner}: the model before is in force\n`)
     else standardErrorLog.error(refused)
   }
   if (results.some(({ refused }) => refused !== null)) process.exitCode = 1
+}
+
+interface RollbackResult {
+  readonly owner: string
+  /** null where it was done. */
+  readonly refused: string | null
 }
 
 interface Kept {
@@ -93,29 +106,38 @@ interface Kept {
 }
 
 /** Of all kinds of owners: the folder says which there are. */
-async function keptModels(state: string): Promise<Kept[]> {
+async function keptModels(
+  state: string,
+): Promise<{ readonly found: readonly Kept[]; readonly lost: readonly ModelRecord[] }> {
   const found: Kept[] = []
+  const lost: ModelRecord[] = []
+  // each kind looks at all records
+  const told = new Set<string>()
+  const log = {
+    warn(message: string): void {
+      if (!told.has(message)) standardErrorLog.warn(message)
+      told.add(message)
+    },
+  }
   for (const per of ['device', 'group', 'all'] satisfies ModelsPer[]) {
     const store = createModelStore(nodeFileSystem, state, (owner) => ownerFileName(per, owner))
-    const all = await store.readAll((message) => standardErrorLog.warn(message))
-    found.push(...all.map((kept) => ({ store, kept })))
+    const all = await store.lookAtAll(log)
+    found.push(...all.models.map((kept) => ({ store, kept })))
+    lost.push(...all.lost)
   }
-  return found
+  return { found, lost }
 }
 
-async function rollbackKept(
-  state: string,
-  names: readonly string[],
-): Promise<{ owner: string; refused: string | null }[]> {
-  const found = await keptModels(state)
-  const results: { owner: string; refused: string | null }[] = []
+async function rollbackKept(state: string, names: readonly string[]): Promise<RollbackResult[]> {
+  const { found } = await keptModels(state)
+  const results: RollbackResult[] = []
   for (const owner of names) {
     const of = found.find(({ kept }) => kept.record.owner === owner)
     try {
       const back = of === undefined ? null : await of.store.rollback(owner)
       const refused =
         of === undefined
-          ? `${owner} has no model that was made here`
+          ? `${owner} has no whole model that was made here`
           : back === null
             ? `${owner} has no model before the one in force`
             : null
@@ -129,7 +151,7 @@ async function rollbackKept(
 }
 
 /** @param isLearning - there are rows of it: then only its proof says whether it keeps its promise, and only an agent knows that. */
-function reportOf({ record, saved }: KeptModel, isLearning: boolean): OwnerReport {
+function reportOf({ record, saved, isPrevious }: KeptModel, isLearning: boolean): OwnerReport {
   const { calibration } = saved.threshold
   return {
     owner: record.owner,
@@ -143,7 +165,28 @@ function reportOf({ record, saved }: KeptModel, isLearning: boolean): OwnerRepor
     keepsPromise: calibration.guaranteed && isLearning ? null : calibration.guaranteed,
     proving: null,
     refused: null,
+    damage: isPrevious ? 'previous' : null,
     flows: 0,
     unsettledShare: record.unsettledShare,
+  }
+}
+
+/** Of an owner whose model is lost: the next start learns it again. */
+function reportLost({ owner }: ModelRecord): OwnerReport {
+  return {
+    owner,
+    state: 'learning',
+    model: null,
+    previous: null,
+    rows: 0,
+    rowsNeeded: null,
+    modelRows: null,
+    falseAlarmShare: null,
+    keepsPromise: null,
+    proving: null,
+    refused: null,
+    damage: 'lost',
+    flows: 0,
+    unsettledShare: null,
   }
 }

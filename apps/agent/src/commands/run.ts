@@ -5,6 +5,7 @@ import { createSystemClock } from '../clock.js'
 import type { RunOptions } from '../config/given.js'
 import { checkFileWritable, checkFolderWritable, isPipe } from '../files/check-writable.js'
 import { nodeFileSystem } from '../files/file-system.js'
+import { looseRights, userId } from '../files/rights.js'
 import { standardErrorLog } from '../log.js'
 import { checkOutputFiles } from '../outputs/output-files.js'
 import { readModels } from '../pipeline/open-models.js'
@@ -15,6 +16,9 @@ import type { Settings } from '../settings.js'
 import { exposures } from './check-ends.js'
 import { readSettings } from './read-settings.js'
 
+const AS_ITSELF =
+  'run it as a user of its own, as the systemd unit and the image do, or give --allow-root (allowRoot: true)'
+
 /** ODDFLOW_WAIT_SCALE, from above 0 to 1: tests set it, who would wait for what gives up after ten seconds. */
 function waitScale(given: string | undefined): number {
   const scale = Number(given ?? 1)
@@ -24,15 +28,19 @@ function waitScale(given: string | undefined): number {
 
 export async function run(options: RunOptions & { readonly checkConfig?: boolean }): Promise<void> {
   const settings = await readSettings(options)
-  for (const exposure of exposures(settings)) standardErrorLog.warn(exposure)
+  const user = userId()
+  for (const line of [...exposures(settings), ...looseRights(settings, user)]) standardErrorLog.warn(line)
+  const isRefused = user === 0 && !settings.allowRoot
   if (options.checkConfig === true) {
     const { base } = readModels(settings)
     const calibration = settings.budget?.calibration ?? null
     if (calibration !== null && base !== null) readCalibrationFile(calibration, base.sha256.slice(0, 16))
     await checkFiles(settings)
+    if (isRefused) standardErrorLog.warn(`a run of user root is refused; ${AS_ITSELF}`)
     process.stdout.write('the configuration is as it should be\n')
     return
   }
+  if (isRefused) throw new UsageError(`refuses to run as root; ${AS_ITSELF}`)
   const clock = createSystemClock(waitScale(process.env.ODDFLOW_WAIT_SCALE))
   const stop = new AbortController()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -1,11 +1,53 @@
 /** The state folder that a command is about: given by itself, or in the agent's configuration. */
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileError, UsageError } from '@oddflow/program'
+import { ControlError, openControlSocket } from '../devices/control-socket.js'
 import { nodeFileSystem } from '../files/file-system.js'
+import { checkOwnFolder } from '../files/rights.js'
 import { stateIn } from './read-settings.js'
 
 export interface StateOptions {
   readonly state?: string
   readonly config?: string
+}
+
+/** Between two attempts, and how many: a command holds the folder for some hundredths of a second. */
+const PAUSE_MILLIS = 100
+const ATTEMPTS = 50
+
+/**
+ * Has a running agent do what is asked, else does it in the folder itself, which nobody else has meanwhile: two commands at a time, or a command and a
+ * starting agent, would undo each other's work.
+ * @param ask - null where no agent runs.
+ */
+export async function askOrAct<T>(
+  state: string,
+  ask: () => Promise<T | null>,
+  act: () => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const answer = await ask()
+      if (answer !== null) return answer
+      checkOwnFolder(state)
+      const held = await openControlSocket(state)
+      try {
+        return await act()
+      } finally {
+        await held.close()
+      }
+    } catch (error) {
+      const isBusy = error instanceof ControlError && ['control.taken', 'control.busy'].includes(error.code)
+      if (!isBusy) throw error
+      if (attempt === ATTEMPTS) {
+        throw new ControlError(
+          error.code,
+          `${state}: the agent that is at work there has nothing of the kind; stop it first`,
+        )
+      }
+      await pause(PAUSE_MILLIS)
+    }
+  }
 }
 
 /** The folder must be there: one that is misspelt is not one without devices and models. Rejects with UsageError or FileError. */

@@ -12,6 +12,7 @@ import type { Given } from './given.js'
 
 const STATE_FILES = [
   'devices.json',
+  'devices.json.copy',
   'calibration.json',
   'suppressions.json',
   'recent-alerts.json',

@@ -25,6 +25,7 @@ export interface RunOptions {
   readonly state?: string
   readonly listen?: string
   readonly memoryLimit?: string
+  readonly allowRoot?: boolean
 }
 
 export type Path = readonly (string | number)[]

@@ -201,6 +201,14 @@ export const ConfigSchema = v.strictObject({
   ),
   state: v.optional(path('A folder in which alerts are kept until they are delivered.')),
   spoolLimit: v.optional(bytes('Bytes that undelivered alerts may take in it, such as 64M.')),
+  allowRoot: v.optional(
+    v.pipe(
+      v.boolean(),
+      v.description(
+        'Whether the agent runs as root, which it refuses otherwise (false); it needs no right of root.',
+      ),
+    ),
+  ),
   memoryLimit: v.optional(bytes('Ceiling on resident memory, such as 128M.')),
   listen: v.optional(text('HOST:PORT at which /metrics is served, such as 127.0.0.1:9477.')),
   evidence: v.optional(

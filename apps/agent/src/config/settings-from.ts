@@ -41,6 +41,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     listen: listenFrom(given),
     evidence: evidenceFrom(given),
     dashboard: dashboardFrom(given),
+    allowRoot: options.allowRoot === true || config.allowRoot === true,
     localNetworks: networksFrom(given),
     suppress,
   }

@@ -11,7 +11,7 @@ import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
 import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
-import type { AlertEvent } from '../page/api.js'
+import type { AlertEvent, NoticeEvent } from '../page/api.js'
 import type { AlertFeed } from './alert-feed.js'
 
 export interface RecentAlerts {
@@ -109,10 +109,27 @@ const AlertSchema: v.GenericSchema<unknown, AlertEvent> = v.looseObject({
   }),
 })
 
+/** An event of the agent itself has no flow. */
+const NoticeSchema: v.GenericSchema<unknown, NoticeEvent> = v.looseObject({
+  timestamp: v.string(),
+  alert: v.looseObject({ signature: v.string() }),
+  oddflow: v.looseObject({
+    id: v.string(),
+    rule: v.string(),
+    summary: v.string(),
+    flow: v.exactOptional(v.never()),
+  }),
+})
+const isOfFlow = (event: unknown): boolean =>
+  (event as { oddflow?: { flow?: unknown } } | null)?.oddflow?.flow !== undefined
+const EventSchema = v.lazy<v.GenericSchema<unknown, AlertEvent | NoticeEvent>>((event) =>
+  isOfFlow(event) ? AlertSchema : NoticeSchema,
+)
+
 /** Throws FormatError that names the field. */
-function decodeRecentAlerts(value: unknown): readonly AlertEvent[] {
+function decodeRecentAlerts(value: unknown): readonly (AlertEvent | NoticeEvent)[] {
   const parsed = v.safeParse(
-    v.object({ kind: v.literal(KIND), version: v.literal(1), alerts: v.array(AlertSchema) }),
+    v.object({ kind: v.literal(KIND), version: v.literal(1), alerts: v.array(EventSchema) }),
     value,
     { abortEarly: true },
   )

@@ -27,7 +27,11 @@ const TokenSchema = object({
 })
 
 /** Where the file holds something else, a new one is made. Rejects with the error of the file system. */
-export async function openToken(files: FileSystem, folder: string, log: Log): Promise<DashboardToken> {
+export async function openToken(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<DashboardToken> {
   const kept = await readStateOrSetAside(files, fileIn(folder), decodeToken, log)
   if (kept !== null) return kept
   const token = { token: randomBytes(TOKEN_BYTES).toString('base64url'), ended: [] }

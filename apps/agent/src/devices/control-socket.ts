@@ -14,7 +14,7 @@ import type { Device } from './device.js'
 import type { ActionResult } from './device-actions.js'
 import type { DeviceAction, DeviceTable } from './device-table.js'
 import { listenAlone, nobodyAt } from './listen-alone.js'
-import { refusedPlace, socketIn } from './socket-place.js'
+import { isLink, refusedPlace, socketIn } from './socket-place.js'
 
 export interface ControlSocket {
   /** What is answered from now on; null: that the agent begins or ends. */
@@ -141,7 +141,8 @@ function nobody(error: unknown): null {
   throw error
 }
 
-function ask(folder: string, method: string, path: string, body?: unknown): Promise<unknown> {
+async function ask(folder: string, method: string, path: string, body?: unknown): Promise<unknown> {
+  if (await isLink(socketIn(folder))) throw Object.assign(new Error('is a link'), { code: 'ENOENT' })
   return new Promise((resolve, reject) => {
     const outgoing = request(
       // a connection of its own: one that is kept may be to an agent that has ended
@@ -150,7 +151,9 @@ function ask(folder: string, method: string, path: string, body?: unknown): Prom
         readBody(response).then((value) => {
           if (response.statusCode === 200) resolve(value)
           else {
-            const code = response.statusCode === 404 ? 'control.nothing' : 'control.refused'
+            const { statusCode } = response
+            const code =
+              statusCode === 404 ? 'control.nothing' : statusCode === 503 ? 'control.busy' : 'control.refused'
             reject(new ControlError(code, String((value as { error?: unknown }).error)))
           }
         }, reject)

@@ -3,19 +3,16 @@
  * what it knows in the state folder (`devices.json`): within seconds when a state has changed, else every few minutes.
  */
 
-import { join } from 'node:path'
 import { formatAddress } from '@oddflow/capture'
 import type { FlowRecord } from '@oddflow/flows'
 import { isResponderDevice, macText, type Network } from '@oddflow/program'
-import type { FileSystem } from '../files/file-system.js'
-import { readStateOrSetAside, writeState } from '../files/state-file.js'
-import type { Log } from '../log.js'
 import { type ClaimedName, countsLess, createNameBook } from '../names/name-finder.js'
 import type { DeviceSettings } from '../settings.js'
-import { type Device, type DeviceState, decodeDevices, encodeDevices, noteAddress } from './device.js'
+import { type Device, type DeviceState, noteAddress } from './device.js'
 import { type ActionResult, actKept } from './device-actions.js'
 import { createDeviceFlood } from './device-flood.js'
 import { createDeviceTable, type DeviceTable } from './device-table.js'
+import type { KnownDevices } from './kept-devices.js'
 
 export interface DeviceReport {
   readonly byState: Readonly<Record<DeviceState, number>>
@@ -44,12 +41,14 @@ export interface DeviceWatch {
   word(body: unknown): Promise<ActionResult[]>
   /** Keeps what it knows now, as far as that can be written. */
   save(): Promise<void>
+  /** Why a restart would not find the devices as they are now; null where it would. */
+  unkept(): string | null
 }
 
 export interface DeviceWatchOptions {
   readonly settings: DeviceSettings
   readonly localNetworks: readonly Network[]
-  readonly known: readonly Device[]
+  readonly known: KnownDevices
   /** Called with the record by which a device was found, or by which a flood of them was. */
   readonly onNew: (record: FlowRecord, rule: 'new-device' | 'device-flood') => void
   /** As of createDeviceTable. */
@@ -64,17 +63,22 @@ export interface DeviceWatchOptions {
 
 /** Without a change of state, what is known is kept every so many ticks. */
 const TICKS_BETWEEN = 600
+/** Where the table was lost, devices that are found within so long are taken for ones that were watched. */
+const LOST_MICROS = 3_600_000_000
 
 export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   const { settings, localNetworks } = options
-  const table = createDeviceTable(settings, options.known, options.isProven)
+  const { devices: known, from } = options.known
+  const table = createDeviceTable(settings, known, options.isProven)
   const flood = createDeviceFlood(settings.floodPerMinute)
   // where nothing was known all devices are new, which is no news
-  const inventoryMicros = options.known.length === 0 ? settings.inventoryMinutes * 60_000_000 : 0
+  const inventoryMicros = known.length === 0 && from === 'file' ? settings.inventoryMinutes * 60_000_000 : 0
   const names = createNameBook()
   let beganMicros: number | null = null
   let found = 0
-  let savedChanges = 0
+  // what is not on disk as it should be is written at once
+  let savedChanges = from === 'file' ? 0 : -1
+  let isRestored = from === 'file'
   let ticks = 0
   let last: Promise<unknown> = Promise.resolve()
   let isWaiting = false
@@ -91,6 +95,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
     try {
       await options.write?.(devices)
       savedChanges = changes
+      isRestored = true
       ticks = 0
       if (isTroubled) options.onTrouble?.(null)
       isTroubled = false
@@ -129,6 +134,8 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
         // a device that there is no room for is watched: nobody has learnt anything of it
         if (device === undefined) return true
         device.name = names.of(key) ?? null
+        // it may be one that was watched
+        if (from === 'lost' && atMicros - beganMicros < LOST_MICROS) device.state = 'watching'
       }
       noteAddress(device, address)
       table.note(device, novel, atMicros, record.row !== null)
@@ -156,23 +163,11 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
     },
     word: (body) => inTurn(() => actKept(table, settings, body, write)),
     save,
+    unkept: () =>
+      isTroubled
+        ? 'devices cannot be kept in the state folder'
+        : isRestored
+          ? null
+          : 'the devices in the state folder are damaged, and not written again yet',
   }
-}
-
-/** Those that an earlier run has kept; none where the file holds something else, which is told. */
-export async function readKnownDevices(files: FileSystem, folder: string, log: Log): Promise<Device[]> {
-  return (await readStateOrSetAside(files, pathIn(folder), decodeDevices, log)) ?? []
-}
-
-export async function writeKnownDevices(
-  files: FileSystem,
-  folder: string,
-  devices: Iterable<Device>,
-): Promise<void> {
-  await files.makeFolder(folder)
-  await writeState(files, pathIn(folder), encodeDevices(devices))
-}
-
-function pathIn(folder: string): string {
-  return join(folder, 'devices.json')
 }

@@ -16,6 +16,7 @@
  * Plain data, kept as JSON in the state folder; what is read back is checked.
  */
 import { FormatError } from '@oddflow/core'
+import { checkVersion } from '../files/state-file.js'
 import { MAXIMUM_NAME_CHARACTERS } from '../names/clean-name.js'
 import { type ClaimedName, NAME_SOURCES, type NameSource } from '../names/name-finder.js'
 import type { DeviceSettings } from '../settings.js'
@@ -139,7 +140,7 @@ function isRandomised(key: string): boolean {
 const KIND = 'oddflow-devices'
 const VERSION = 1
 
-export function encodeDevices(devices: Iterable<Device>): Record<string, unknown> {
+export function encodeDevices(devices: Iterable<Device>): object {
   return { kind: KIND, version: VERSION, devices: [...devices] }
 }
 
@@ -150,7 +151,7 @@ export function decodeDevices(value: unknown): Device[] {
   }
   const { kind, version, devices } = (value ?? {}) as Record<string, unknown>
   if (kind !== KIND) return fail('kind', KIND)
-  if (version !== VERSION) return fail('version', String(VERSION))
+  checkVersion('devices', VERSION, version)
   if (!Array.isArray(devices)) return fail('devices', 'a list')
   const seen = new Set<string>()
   return devices.map((entry: unknown, i) => {

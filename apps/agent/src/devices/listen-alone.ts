@@ -17,7 +17,8 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileError } from '@oddflow/program'
 import { hasCode } from '../files/file-system.js'
-import { socketIn } from './socket-place.js'
+import { asideOf } from '../files/state-file.js'
+import { isLink, socketIn } from './socket-place.js'
 
 const CANDIDATE = /^c-[0-9a-f]{8}$/
 const LOOK_AGAIN_MILLIS = 20
@@ -38,7 +39,11 @@ export async function listenAlone(server: Server, folder: string): Promise<(() =
       await close(server)
       return null
     }
-    await rename(own, path)
+    await rename(own, path).catch(async (error: unknown) => {
+      if (!hasCode(error, 'EISDIR')) throw error
+      await rename(path, asideOf(path))
+      await rename(own, path)
+    })
     for (const each of dead) await remove(join(folder, each))
   } catch (error) {
     await close(server)
@@ -90,7 +95,8 @@ async function remove(path: string): Promise<void> {
 }
 
 /** Whether somebody is at the other end, who need not answer. */
-function isListening(path: string): Promise<boolean> {
+async function isListening(path: string): Promise<boolean> {
+  if (await isLink(path)) return false
   return new Promise((resolve) => {
     const socket = connect(path)
     socket.once('connect', () => {
@@ -103,5 +109,5 @@ function isListening(path: string): Promise<boolean> {
 
 /** What a connection fails with where nobody listens, or nothing is. */
 export function nobodyAt(error: unknown): boolean {
-  return hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED')
+  return hasCode(error, 'ENOENT') || hasCode(error, 'ECONNREFUSED') || hasCode(error, 'ENOTSOCK')
 }

@@ -5,9 +5,10 @@
  * A write is whole or an error. Nothing counts as kept before `sync` (of the file) and `syncFolder` (of a new
  * or renamed name) have come back. Errors are those of node:fs, with their code; but what is opened to be read
  * is a regular file, or there is a FileError that names it: a pipe would be waited for without end, and a device has none.
+ * Links are not followed in folders that are the agent's own: what stands there as a link, somebody else has put there.
  */
 import { constants } from 'node:fs'
-import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, lstat, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { FileError, fileError } from '@oddflow/program'
 
@@ -19,11 +20,16 @@ export interface OpenFile {
   sync(): Promise<void>
   truncate(length: number): Promise<void>
   size(): Promise<number>
+  /** Whether this is still the file of that name: not removed, moved or replaced since it was opened. */
+  isAt(path: string): Promise<boolean>
   close(): Promise<void>
 }
 
-/** `append`: made where it is missing, and every write goes to its end whatever the position. */
-export type OpenMode = 'read' | 'read-write' | 'create' | 'append'
+/**
+ * `append`: made where it is missing, and every write goes to its end whatever the position. `follow`: to be read, a link
+ * too. Links are followed by `follow` and `append`, for files whose path a person gives.
+ */
+export type OpenMode = 'read' | 'read-write' | 'follow' | 'create' | 'append'
 
 export interface FileSystem {
   open(path: string, mode: OpenMode): Promise<OpenFile>
@@ -37,11 +43,14 @@ export interface FileSystem {
   syncFolder(path: string): Promise<void>
   /** Whether it is a file that can be flushed and cut (and not a pipe or a terminal); null where there is none. */
   isRegular(path: string): Promise<boolean | null>
+  /** Whether it is a folder, and no link to one; null where there is nothing. */
+  isFolder(path: string): Promise<boolean | null>
 }
 
-const FLAGS: Record<'read' | 'read-write', number> = {
-  read: constants.O_RDONLY,
-  'read-write': constants.O_RDWR,
+const FLAGS: Record<'read' | 'read-write' | 'follow', number> = {
+  read: constants.O_RDONLY | constants.O_NOFOLLOW,
+  'read-write': constants.O_RDWR | constants.O_NOFOLLOW,
+  follow: constants.O_RDONLY,
 }
 /** Of a file that `read` reads whole; models and rows of one owner are the longest. */
 const MAXIMUM_WHOLE_BYTES = 268_435_456
@@ -50,7 +59,7 @@ const FULL_MILLIS = 5000
 const FULL_PAUSE_MILLIS = 20
 
 /** Rejects with the error of node:fs where there is none, else with FileError where it is none to be read. */
-async function openRegular(path: string, mode: 'read' | 'read-write'): Promise<FileHandle> {
+async function openRegular(path: string, mode: 'read' | 'read-write' | 'follow'): Promise<FileHandle> {
   let handle: FileHandle | null = null
   try {
     handle = await open(path, FLAGS[mode] | constants.O_NONBLOCK)
@@ -61,6 +70,12 @@ async function openRegular(path: string, mode: 'read' | 'read-write'): Promise<F
   } catch (error) {
     await handle?.close()
     if (hasCode(error, 'ENOENT')) throw error
+    if (hasCode(error, 'ELOOP') && mode !== 'follow') {
+      throw new FileError(
+        'file.link',
+        `${path}: is a link, which is not followed here; put the file itself there`,
+      )
+    }
     // what the system says of a socket
     if (hasCode(error, 'ENXIO')) throw new FileError('file.special', `${path}: is no regular file; give one`)
     throw fileError('read', path, error)
@@ -102,7 +117,7 @@ async function writeSome(
 export const nodeFileSystem: FileSystem = {
   async open(path, mode) {
     const handle =
-      mode === 'read' || mode === 'read-write' ? await openRegular(path, mode) : await openToWrite(path, mode)
+      mode === 'create' || mode === 'append' ? await openToWrite(path, mode) : await openRegular(path, mode)
     return {
       async write(bytes, position) {
         for (let done = 0; done < bytes.length; ) {
@@ -123,6 +138,10 @@ export const nodeFileSystem: FileSystem = {
       sync: () => handle.sync(),
       truncate: (length) => handle.truncate(length),
       size: async () => (await handle.stat()).size,
+      async isAt(path) {
+        const [own, named] = await Promise.all([handle.stat(), lstat(path).catch(() => null)])
+        return named !== null && named.ino === own.ino && named.dev === own.dev
+      },
       close: () => handle.close(),
     }
   },
@@ -163,6 +182,20 @@ export const nodeFileSystem: FileSystem = {
       throw error
     }
   },
+  async isFolder(path) {
+    try {
+      return (await lstat(path)).isDirectory()
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return null
+      throw error
+    }
+  },
+}
+
+/** The process, or the machine, has too many files open: nothing is said of the file. */
+export function isOutOfFiles(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | null)?.code ?? ''
+  return /^(file\.)?(EMFILE|ENFILE)$/.test(code)
 }
 
 export function hasCode(error: unknown, code: string): boolean {

@@ -1,15 +1,31 @@
 /**
  * State in small files that are whole or as they were: written under another name, flushed, renamed, and the
  * folder flushed, so that a kill or a power cut at any moment leaves the old state or the new one.
+ *
+ * JSON carries a CRC-32 of itself, so that a changed byte is found even where the text is still JSON.
+ *
+ * Whatever stands in place of a state file and is no whole file of its kind (damaged, of a newer version, unreadable, a folder, a
+ * pipe, a link) is moved to `.damaged` and reported, and the agent goes on watching. What must not be lost by that has a
+ * second copy (`writeStateTwice`), which is used then.
  */
 import { dirname } from 'node:path'
-import { OddFlowError } from '@oddflow/core'
+import { crc32, FormatError, OddFlowError } from '@oddflow/core'
 import type { Log } from '../log.js'
-import type { FileSystem } from './file-system.js'
+import { type FileSystem, hasCode, isOutOfFiles } from './file-system.js'
 
 /** `writeBytes` of a value as JSON. */
-export async function writeState(files: FileSystem, path: string, value: unknown): Promise<void> {
-  await writeBytes(files, path, new TextEncoder().encode(`${JSON.stringify(value)}\n`))
+export async function writeState(files: FileSystem, path: string, value: object): Promise<void> {
+  await writeBytes(files, path, encodeState(value))
+}
+
+/**
+ * `writeState`, and the same as a copy that is used where the file is found damaged. The copy goes first: where it
+ * cannot be written the file stays as it was.
+ */
+export async function writeStateTwice(files: FileSystem, path: string, value: object): Promise<void> {
+  const bytes = encodeState(value)
+  await writeBytes(files, copyOf(path), bytes)
+  await writeBytes(files, path, bytes)
 }
 
 /** Rejects with the error of the step that failed; the state is then the old one (or, past the rename, the new). */
@@ -23,50 +39,179 @@ export async function writeBytes(files: FileSystem, path: string, bytes: Uint8Ar
   } finally {
     await file.close()
   }
-  await files.rename(temporary, path)
+  await files.rename(temporary, path).catch(async (error: unknown) => {
+    if (!hasCode(error, 'EISDIR')) throw error
+    await setAside(files, path)
+    await files.rename(temporary, path)
+  })
   await files.syncFolder(dirname(path))
 }
 
-/**
- * What a state file holds, by `decode`, which throws for what it is not; null where there is none. One rule for
- * a file that is damaged or of another shape: it is told of, kept aside under `.damaged` (the last such one),
- * and its owner begins anew. Rejects with the error of the file system where it cannot be read.
- */
+/** `damaged`: something stands there that is no whole file of its kind, and `reason` says why. */
+export type Found<T> =
+  | { readonly is: 'whole'; readonly value: T }
+  | { readonly is: 'none' }
+  | { readonly is: 'damaged'; readonly reason: string }
+
+/** What a file holds, by `decode`, which throws for what it is not. Nothing is changed. Rejects where the process has too many files open. */
+export async function lookAt<T>(
+  files: FileSystem,
+  path: string,
+  decode: (bytes: Uint8Array) => T,
+): Promise<Found<T>> {
+  try {
+    const bytes = await files.read(path)
+    return bytes === null ? { is: 'none' } : { is: 'whole', value: decode(bytes) }
+  } catch (error) {
+    if (isOutOfFiles(error)) throw error
+    return { is: 'damaged', reason: reasonOf(path, error) }
+  }
+}
+
+/** `lookAt` of what `writeState` wrote. */
+export function lookAtState<T>(
+  files: FileSystem,
+  path: string,
+  decode: (value: unknown) => T,
+): Promise<Found<T>> {
+  return lookAt(files, path, (bytes) => decode(decodeState(bytes)))
+}
+
+/** What a file holds; null where there is none. What is damaged is moved to `.damaged` and reported, and its owner begins anew. */
 export async function readBytesOrSetAside<T>(
   files: FileSystem,
   path: string,
   decode: (bytes: Uint8Array) => T,
   log: Pick<Log, 'warn'>,
 ): Promise<T | null> {
-  const bytes = await files.read(path)
-  if (bytes === null) return null
-  try {
-    return decode(bytes)
-  } catch (error) {
-    const reason = error instanceof OddFlowError ? error.message : 'is no whole JSON of its kind'
-    const aside = asideOf(path)
-    const kept = await files.rename(path, aside).then(
-      () => `it is kept as ${aside}`,
-      (failure: unknown) => `it could not be kept as ${aside} (${(failure as Error).message})`,
-    )
-    log.warn(`${path}: ${reason}; ${kept}, and what it held begins anew`)
-    return null
+  const found = await lookAt(files, path, decode)
+  if (found.is === 'whole') return found.value
+  if (found.is === 'damaged') {
+    log.warn(`${path}: ${found.reason}; ${await setAside(files, path)}, and what it held begins anew`)
   }
+  return null
 }
 
-/** `readBytesOrSetAside` of JSON. */
+/** `readBytesOrSetAside` of what `writeState` wrote. */
 export async function readStateOrSetAside<T>(
   files: FileSystem,
   path: string,
   decode: (value: unknown) => T,
   log: Pick<Log, 'warn'>,
 ): Promise<T | null> {
-  const decodeText = (bytes: Uint8Array): T =>
-    decode(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)))
-  return readBytesOrSetAside(files, path, decodeText, log)
+  return readBytesOrSetAside(files, path, (bytes) => decode(decodeState(bytes)), log)
+}
+
+/** `copy`: the file is damaged or gone, and its copy was whole. `lost`: something was there, and neither is whole. */
+export type FoundTwice<T> =
+  | { readonly is: 'whole'; readonly value: T }
+  | { readonly is: 'copy'; readonly value: T; readonly reason: string }
+  | { readonly is: 'none' }
+  | { readonly is: 'lost'; readonly reason: string }
+
+/** What `writeStateTwice` wrote. Nothing is changed. */
+export async function lookAtTwice<T>(
+  files: FileSystem,
+  path: string,
+  decode: (value: unknown) => T,
+): Promise<FoundTwice<T>> {
+  const found = await lookAtState(files, path, decode)
+  if (found.is === 'whole') return found
+  const copy = await lookAtState(files, copyOf(path), decode)
+  const reason = found.is === 'damaged' ? found.reason : 'is gone'
+  if (copy.is === 'whole') return { is: 'copy', value: copy.value, reason }
+  if (copy.is === 'damaged') return { is: 'lost', reason: `${reason}, and its copy ${copy.reason}` }
+  return found.is === 'damaged' ? { is: 'lost', reason } : found
+}
+
+/** `lookAtTwice`; what is damaged is moved to `.damaged`. The caller reports it. */
+export async function readTwice<T>(
+  files: FileSystem,
+  path: string,
+  decode: (value: unknown) => T,
+): Promise<FoundTwice<T>> {
+  const found = await lookAtTwice(files, path, decode)
+  if (found.is !== 'copy' && found.is !== 'lost') return found
+  const asides: string[] = []
+  for (const each of found.is === 'copy' ? [path] : [path, copyOf(path)]) {
+    if ((await lookAtState(files, each, decode)).is === 'damaged') asides.push(await setAside(files, each))
+  }
+  return { ...found, reason: [found.reason, ...asides].join('; ') }
+}
+
+/** Moves what stands at a path to `.damaged`, in place of an earlier one, and says so. */
+export async function setAside(files: FileSystem, path: string): Promise<string> {
+  const aside = asideOf(path)
+  return files.rename(path, aside).then(
+    () => `it is kept as ${aside}`,
+    (failure: unknown) => `it could not be kept as ${aside} (${(failure as Error).message})`,
+  )
+}
+
+/** A folder in the state folder. What stands in its place (a file, a link to another folder, one that may not be read) is set aside and reported. */
+export async function makeStateFolder(
+  files: FileSystem,
+  path: string,
+  log: Pick<Log, 'warn'>,
+): Promise<void> {
+  const found = await files.isFolder(path)
+  const reason = found === false ? 'is no folder' : found === true ? await whyUnlisted(files, path) : null
+  if (reason !== null) {
+    log.warn(`${path}: ${reason}; ${await setAside(files, path)}, and what it held begins anew`)
+  }
+  await files.makeFolder(path)
+}
+
+async function whyUnlisted(files: FileSystem, path: string): Promise<string | null> {
+  try {
+    await files.list(path)
+    return null
+  } catch (error) {
+    if (isOutOfFiles(error)) throw error
+    return reasonOf(path, error)
+  }
 }
 
 /** Where a damaged file is kept. */
 export function asideOf(path: string): string {
   return `${path}.damaged`
+}
+
+export function copyOf(path: string): string {
+  return `${path}.copy`
+}
+
+/** The version that a file of a newer or older program has. */
+export function checkVersion(kind: string, expected: number, found: unknown): void {
+  if (found === expected) return
+  const newer = typeof found === 'number' && found > expected ? ', which a newer version writes' : ''
+  throw new FormatError(kind, `version: expected ${expected}, found ${JSON.stringify(found)}${newer}`, {
+    field: 'version',
+  })
+}
+
+function encodeState(value: object): Uint8Array {
+  return new TextEncoder().encode(`${JSON.stringify({ ...value, crc32: checksum(value) })}\n`)
+}
+
+/** Throws FormatError, or SyntaxError where it is no JSON. */
+function decodeState(bytes: Uint8Array): unknown {
+  const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  if (typeof value !== 'object' || value === null || !('crc32' in value)) return value
+  const { crc32: expected, ...rest } = value
+  if (expected === checksum(rest)) return rest
+  throw new FormatError('state', 'is damaged: its CRC-32 is another one')
+}
+
+function checksum(value: object): number {
+  return crc32(new TextEncoder().encode(JSON.stringify(value)))
+}
+
+/** In words that go behind the file's name. */
+function reasonOf(path: string, error: unknown): string {
+  if (error instanceof OddFlowError) {
+    return error.message.startsWith(`${path}: `) ? error.message.slice(path.length + 2) : error.message
+  }
+  const { code } = (error ?? {}) as NodeJS.ErrnoException
+  return code === undefined ? 'is no whole JSON of its kind' : `cannot be read (${code})`
 }

@@ -7,13 +7,14 @@ export interface Health {
   readonly reasons: readonly string[]
 }
 
-export function healthOf({ outputs, spoolWorks, counters }: AgentSnapshot): Health {
-  const faults = outputs
+export function healthOf({ outputs, spoolWorks, counters, degraded, warnings }: AgentSnapshot): Health {
+  const silent = outputs
     .filter(({ works }) => !works)
     .map(({ name }) => `alerts cannot be delivered to ${name}`)
+  const faults = [...degraded, ...silent]
   if (!spoolWorks) faults.push('alerts cannot be kept in the state folder')
   const notes = Object.entries(counters.alerts.setAside)
     .filter(([, count]) => count > 0)
     .map(([name, count]) => `${name} refused ${count} ${count === 1 ? 'alert' : 'alerts'}; see the log`)
-  return { isWell: faults.length === 0, reasons: [...faults, ...notes] }
+  return { isWell: faults.length === 0, reasons: [...faults, ...warnings, ...notes] }
 }

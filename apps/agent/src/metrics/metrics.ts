@@ -21,6 +21,10 @@ export interface AgentSnapshot {
   readonly spoolWorks: boolean
   /** Packets are left out. */
   readonly overloaded: boolean
+  /** Why the agent does not watch as it should, a sentence each; none while it does. */
+  readonly degraded: readonly string[]
+  /** What a person should know, though the agent watches. */
+  readonly warnings: readonly string[]
   /** null where all models are made here and none is given. */
   readonly model: string | null
   readonly version: string
@@ -84,6 +88,9 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
     [{}, counters.overloads],
   ])
   gauge('overloaded', 'Whether packets are left out now.', [], ({ overloaded }) => [[{}, overloaded ? 1 : 0]])
+  gauge('degraded', 'Whether the agent does not watch as it should (see /healthz).', [], ({ degraded }) => [
+    [{}, degraded.length > 0 ? 1 : 0],
+  ])
   counter('flows_total', 'Flows begun.', [], ({ counters }) => [[{}, counters.flows]])
   counter('flows_evicted_total', 'Flows ended early for want of room.', [], ({ counters }) => [
     [{}, counters.evictedFlows],
@@ -105,6 +112,7 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
       folded: alerts.folded,
       held: alerts.held,
       refused: alerts.refused,
+      told: alerts.told,
     }),
   )
   counter('output_delivered_total', 'Alerts delivered.', ['output'], ({ counters: { alerts } }) =>

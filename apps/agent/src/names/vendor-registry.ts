@@ -55,7 +55,7 @@ export async function findVendors(
       }
     }
   }
-  const file = await files.open(registry, 'read')
+  const file = await files.open(registry, 'follow')
   try {
     await eachLine(file, take)
   } finally {

@@ -4,7 +4,7 @@
  * A time is that of the packets, and alerts do not come in its order: one that stands for several is given when these have
  * ended. Of more than MAXIMUM_SHOWN those go that came first.
  */
-import type { AlertEvent } from './api.js'
+import type { AlertEvent, NoticeEvent } from './api.js'
 import { byId, countText, element, numberText, timeOf } from './dom.js'
 
 const MAXIMUM_SHOWN = 100
@@ -18,11 +18,15 @@ export function clearAlerts(): void {
 }
 
 /** @param onSuppress - asked for by the button of an alert. */
-export function showAlerts(events: readonly AlertEvent[], onSuppress: (event: AlertEvent) => void): void {
+export function showAlerts(
+  events: readonly (AlertEvent | NoticeEvent)[],
+  onSuppress: (event: AlertEvent) => void,
+): void {
   const list = byId('alerts')
   for (const event of events) {
     const { timestamp } = event
-    const item = element('li', { class: 'fresh', 'data-time': timestamp }, alertArticle(event, onSuppress))
+    const article = isOfFlow(event) ? alertArticle(event, onSuppress) : noticeArticle(event)
+    const item = element('li', { class: 'fresh', 'data-time': timestamp }, article)
     // all are written alike, in universal time, so that their order is that of their texts
     const next = [...list.children].find((child) => (child.getAttribute('data-time') ?? '') <= timestamp)
     list.insertBefore(item, next ?? null)
@@ -31,6 +35,25 @@ export function showAlerts(events: readonly AlertEvent[], onSuppress: (event: Al
   while (shown.length > MAXIMUM_SHOWN) shown.shift()?.remove()
   byId('no-alerts').hidden = list.childElementCount > 0
   byId('alerts-order').hidden = list.childElementCount === 0
+}
+
+function isOfFlow(event: AlertEvent | NoticeEvent): event is AlertEvent {
+  return 'flow' in event.oddflow
+}
+
+/** Of the agent itself. */
+function noticeArticle({ oddflow, alert, timestamp }: NoticeEvent): HTMLElement {
+  return element(
+    'article',
+    { 'data-id': oddflow.id },
+    element('h3', {}, alert.signature.replace(/^OddFlow: /, '')),
+    element(
+      'p',
+      { class: 'faint' },
+      element('time', { datetime: timestamp }, timeOf(1000 * Date.parse(timestamp))),
+    ),
+    element('p', {}, oddflow.summary),
+  )
 }
 
 function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void): HTMLElement {

@@ -25,6 +25,8 @@ export interface OwnModel {
   readonly proving: Proving | null
   /** The last training, where its model was refused since the rows had not settled; null after one that was accepted. */
   readonly refused: { readonly rows: number; readonly unsettledShare: number } | null
+  /** The model was found damaged: the one before it judges, or it is lost and learnt again; null where all is whole. */
+  readonly damage: 'previous' | 'lost' | null
 }
 
 export interface Proving {
@@ -116,6 +118,15 @@ export interface AlertEvent {
   }
 }
 
+/** What the agent tells of itself; an event without a flow. */
+export type NoticeRule = 'degraded' | 'recovered' | 'state-damaged'
+
+export interface NoticeEvent {
+  readonly timestamp: string
+  readonly alert: { readonly signature: string }
+  readonly oddflow: { readonly id: string; readonly rule: string; readonly summary: string }
+}
+
 export interface AgentState {
   /** Of the agent's clock. */
   readonly nowMicros: number
@@ -128,6 +139,10 @@ export interface AgentState {
   readonly memoryLimitBytes: number
   readonly lagSeconds: number | null
   readonly overloaded: boolean
+  /** Why the agent does not watch as it should, a sentence each; none while it does. */
+  readonly degraded: readonly string[]
+  /** What a person should know, though the agent watches. */
+  readonly warnings: readonly string[]
   readonly spoolWorks: boolean
   readonly outputs: readonly { readonly name: string; readonly works: boolean }[]
   readonly counters: {
@@ -165,7 +180,7 @@ export interface AgentState {
   readonly devices: { readonly total: number; readonly shown: readonly Device[] } | null
   readonly minutes: readonly ScoreMinute[]
   readonly suppressions: readonly Rule[]
-  readonly alerts: readonly AlertEvent[]
+  readonly alerts: readonly (AlertEvent | NoticeEvent)[]
   readonly next: number
   /** Tells one run of the agent from another. */
   readonly startedMicros: number

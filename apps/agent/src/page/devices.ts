@@ -1,7 +1,7 @@
 /** The devices and what a person may do with each; rows stay where the focus is and only their texts change. */
 import type { AgentState, Device, OwnModel } from './api.js'
 import { byId, element, numberText, setText, timeOf } from './dom.js'
-import { promiseText, proofText, refusedText } from './model-text.js'
+import { damageText, promiseText, proofText, refusedText } from './model-text.js'
 
 export interface DeviceDeeds {
   act(action: string, device: string): Promise<void>
@@ -168,7 +168,7 @@ function modelText(model: OwnModel | null): string {
           falseAlarmShare === null ? '' : `false alarms ${promiseText(model)}`,
           proofText(model),
         ]
-  return [...texts, refusedText(model)].filter((text) => text !== '').join('; ')
+  return [damageText(model), ...texts, refusedText(model)].filter((text) => text !== '').join('; ')
 }
 
 function shareText(share: number | null): string {

@@ -28,6 +28,8 @@ export function showHealth(state: AgentState): void {
 /** In a few words, for the head of the page. */
 export function standingOf(state: AgentState): { text: string; isIll: boolean } {
   const silent = state.outputs.filter(({ works }) => !works).map(({ name }) => name)
+  const [reason] = state.degraded
+  if (reason !== undefined) return { text: `Degraded: ${reason}`, isIll: true }
   if (state.overloaded) return { text: 'Overloaded: packets are left out', isIll: true }
   if (!state.spoolWorks) return { text: 'Alerts cannot be kept: see the agent’s log', isIll: true }
   if (silent.length > 0) return { text: `Alerts cannot be delivered to ${silent.join(', ')}`, isIll: true }
@@ -88,6 +90,8 @@ function factsOf(state: AgentState): Fact[] {
       return fact(`Output ${name}`, text, !works || dropped > 0 || refused > 0)
     }),
     fact('Model', state.model ?? 'one for each device'),
+    ...state.degraded.map((text) => fact('Degraded', text, true)),
+    ...state.warnings.map((text) => fact('Warning', text, true)),
     ...learningFacts(counters.models?.learning ?? null),
     fact('Version', state.version),
   ]

@@ -24,3 +24,11 @@ export function refusedText({ refused }: OwnModel): string {
   const { rows, unsettledShare } = refused
   return `the last training, of ${rows} rows, was refused: ${(100 * unsettledShare).toFixed(1)} % unsettled`
 }
+
+/** That the model in force is not the one that it should be; empty where it is. */
+export function damageText({ damage }: OwnModel): string {
+  if (damage === null) return ''
+  return damage === 'previous'
+    ? 'its model was damaged, the one before it judges'
+    : 'its model is damaged, and learnt again'
+}

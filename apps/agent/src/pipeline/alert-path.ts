@@ -8,6 +8,7 @@ import { encodeEve } from '../alerts/eve.js'
 import type { AlertExplainer } from '../alerts/explain-alert.js'
 import { createFold, type Fold } from '../alerts/fold.js'
 import { type AlertContext, type AlertVerdict, makeAlert } from '../alerts/make-alert.js'
+import { encodeNotice, type Notice } from '../alerts/notice.js'
 import type { Suppression } from '../alerts/suppress.js'
 import type { KeptEvidence } from '../evidence/evidence.js'
 import type { FoldSettings } from '../settings.js'
@@ -27,7 +28,7 @@ export interface AlertPathOptions {
   /** Every alert that is given out, encoded. */
   readonly onGiven?: (line: Uint8Array) => void
   readonly fold: FoldSettings | null
-  readonly log: AlertLog
+  readonly log: Pick<AlertLog, 'append'>
   readonly interfaceName: string | null
   /** D, the numbers of a row. */
   readonly dimension: number
@@ -46,6 +47,8 @@ export interface AlertPath {
   hold(): void
   /** A new device, or a flood of them. */
   announce(record: FlowRecord, rule: 'new-device' | 'device-flood'): void
+  /** Gives out what is told of the agent itself. */
+  tell(notice: Notice): void
   /** Other rules from now on. */
   suppressBy(suppression: Suppression): void
   advance(nowMicros: number): void
@@ -66,6 +69,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
   let announced = 0
   let suppressed = 0
   let given = 0
+  let told = 0
   const emit = (alert: Alert): void => {
     given++
     const line = encodeEve(
@@ -110,6 +114,12 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
       announced++
       take(record, { score: null, novel: true, rule, early: false, ...options.model })
     },
+    tell(notice) {
+      told++
+      const line = encodeNotice(notice, interfaceName)
+      log.append(line)
+      options.onGiven?.(line)
+    },
     suppressBy(next) {
       suppression = next
     },
@@ -121,6 +131,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
       announced,
       suppressed,
       given,
+      told,
       folded: fold?.folded ?? 0,
       summaries: fold?.summaries ?? 0,
     }),

@@ -5,7 +5,7 @@
  *     processed = packets in flows + held + the sum of notInFlows
  *     raised = novel − held + devices announced
  *     raised = suppressed + folded + given − summaries
- *     given = accepted + refused
+ *     given + told = accepted + refused
  *     accepted = delivered + setAside + dropped + waiting, for each output (of a state folder with what earlier runs left waiting)
  *
  * exactly, at any moment at which no batch is being worked on.
@@ -35,6 +35,8 @@ export interface AlertTotals {
   folded: number
   summaries: number
   given: number
+  /** What the agent told of itself (alerts/notice.ts). */
+  told: number
 }
 
 export interface AgentCounters {

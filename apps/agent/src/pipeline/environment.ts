@@ -1,6 +1,7 @@
 /** What a run is given from outside: files, time, messages and signals, so that a test can stand in for each. */
 import type { Clock } from '../clock.js'
 import type { FileSystem } from '../files/file-system.js'
+import type { StateFaults } from '../files/state-faults.js'
 import type { Log } from '../log.js'
 import type { ServiceNotifier } from '../service/notifier.js'
 import type { Settings } from '../settings.js'
@@ -20,4 +21,10 @@ export interface AgentEnvironment {
    * given when the agent is ready.
    */
   readonly onReopen: (reopen: () => void) => void
+}
+
+/** While a run is opened. */
+export interface OpeningEnvironment extends AgentEnvironment {
+  /** Reports what is damaged in the state folder. */
+  readonly faults: StateFaults
 }

@@ -1,26 +1,23 @@
 /** The devices that are known, opened from the settings, and what is told of them. */
 import { fileError } from '@oddflow/program'
 import type { ControlAnswers, FurtherRoutes } from '../devices/control-socket.js'
-import type { Device } from '../devices/device.js'
-import {
-  createDeviceWatch,
-  type DeviceWatch,
-  readKnownDevices,
-  writeKnownDevices,
-} from '../devices/device-watch.js'
+import { createDeviceWatch, type DeviceWatch } from '../devices/device-watch.js'
+import { type KnownDevices, readKnownDevices, writeKnownDevices } from '../devices/kept-devices.js'
 import type { VendorSeeker } from '../names/vendor-seeker.js'
 import type { Settings } from '../settings.js'
 import type { ModelRoom } from '../training/model-room.js'
 import { modelRoutes } from '../training/model-routes.js'
 import type { AlertPath } from './alert-path.js'
-import type { AgentEnvironment } from './environment.js'
+import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 
 /** Those of an earlier run. */
 export async function readDevices(
   { devices, state }: Settings,
-  { files, log }: AgentEnvironment,
-): Promise<Device[]> {
-  return devices === null || state === null ? [] : readKnownDevices(files, state, log)
+  { files, faults }: OpeningEnvironment,
+): Promise<KnownDevices> {
+  return devices === null || state === null
+    ? { devices: [], from: 'file' }
+    : readKnownDevices(files, state, faults)
 }
 
 /** null where devices are not kept. */
@@ -28,7 +25,7 @@ export async function openDevices(
   { devices, localNetworks, state }: Settings,
   { files, log }: AgentEnvironment,
   path: AlertPath,
-  known: readonly Device[],
+  known: KnownDevices,
   models: ModelRoom | null,
 ): Promise<DeviceWatch | null> {
   if (devices === null) return null
@@ -77,6 +74,9 @@ export function controlAnswers(
   if (devices === null) return { devices, further }
   const { table, word } = devices
   if (models === null) return { devices: { table, word }, further }
-  const describe = (key: string): object => ({ model: models.ownerReport(key) })
+  const describe = (key: string): object => ({
+    model: models.ownerReport(key),
+    isJudged: models.isJudged(key),
+  })
   return { devices: { table, word, describe }, further: { ...further, ...modelRoutes(models) } }
 }

@@ -5,15 +5,16 @@ import { flowSummaryContract } from '@oddflow/flows'
 import { inFile, type ModelFile, readModelFile, readPublicKey, UsageError } from '@oddflow/program'
 import { type AlertExplainer, createAlertExplainer } from '../alerts/explain-alert.js'
 import type { Thresholds } from '../budget/thresholds.js'
-import type { Device } from '../devices/device.js'
+import type { KnownDevices } from '../devices/kept-devices.js'
 import type { FeatureSettings, ModelsSettings, Settings } from '../settings.js'
 import { createOwnerOf, ownerFileName } from '../training/model-owner.js'
 import { type ModelRoom, openModelRoom } from '../training/model-room.js'
 import { createModelStore } from '../training/model-store.js'
+import { devicesOfModels } from '../training/recall-owners.js'
 import { learnInThread, trainInThread } from '../training/train-in-thread.js'
 import { VERSION } from '../version.js'
 import { createModelDecider, type Decider, type Decision } from './decider.js'
-import type { AgentEnvironment } from './environment.js'
+import type { OpeningEnvironment } from './environment.js'
 import { type MemoryPlan, planMemory } from './memory-plan.js'
 import { keptPacketsBytes } from './open-evidence.js'
 
@@ -104,14 +105,16 @@ export interface OpenedModels {
   /** null where nothing is made here. */
   readonly room: ModelRoom | null
   readonly forAnnouncements: Pick<Decision, 'model' | 'threshold'>
+  /** As they were given; where these are lost, those that have models. */
+  readonly known: KnownDevices
 }
 
 export async function openModels(
   settings: Settings,
-  { files, log, stop }: AgentEnvironment,
+  { files, log, stop, faults }: OpeningEnvironment,
   given: GivenModels,
   thresholds: Thresholds,
-  known: readonly Device[],
+  known: KnownDevices,
 ): Promise<OpenedModels> {
   const { base, byOwner, contract } = given
   const { models, state, devices } = settings
@@ -126,8 +129,14 @@ export async function openModels(
       explain: createAlertExplainer(saved),
       room: null,
       forAnnouncements,
+      known,
     }
   }
+  const store = createModelStore(files, state, (owner) => ownerFileName(models.per, owner))
+  const found =
+    known.from === 'lost' && models.per === 'device'
+      ? { ...known, devices: await devicesOfModels(store, faults) }
+      : known
   const room = await openModelRoom(
     {
       contract,
@@ -143,15 +152,16 @@ export async function openModels(
       },
       base,
       given: byOwner,
-      store: createModelStore(files, state, (owner) => ownerFileName(models.per, owner)),
+      store,
       train: (job) => trainInThread(job, models.trainWithinSeconds, stop),
       learning: settings.learning,
       learnOn: (job) => learnInThread(job, models.trainWithinSeconds, stop),
       seed: 1,
       oddflowVersion: VERSION,
       log,
+      faults,
     },
-    known,
+    found.devices,
   )
-  return { decider: room, explain: room.explain, room, forAnnouncements }
+  return { decider: room, explain: room.explain, room, forAnnouncements, known: found }
 }

@@ -10,12 +10,15 @@ import type { AlertLog } from '../spool/alert-log.js'
 import { createMemoryLog } from '../spool/memory-log.js'
 import { openSpool } from '../spool/spool.js'
 import { VERSION } from '../version.js'
-import type { AgentEnvironment } from './environment.js'
+import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
+
+const TAKEN_ATTEMPTS = 10
+const TAKEN_PAUSE_MILLIS = 100
 
 /** Takes the state folder for this run: two agents must not share one. null where nothing is kept. */
 export async function openState(
   { state }: Settings,
-  { files }: AgentEnvironment,
+  { files, clock }: AgentEnvironment,
 ): Promise<ControlSocket | null> {
   if (state === null) return null
   try {
@@ -23,13 +26,22 @@ export async function openState(
   } catch (error) {
     throw fileError('write', state, error)
   }
-  const { openControlSocket } = await import('../devices/control-socket.js')
-  return openControlSocket(state)
+  const { ControlError, openControlSocket } = await import('../devices/control-socket.js')
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await openControlSocket(state)
+    } catch (error) {
+      // a command may have it for a moment
+      const isTaken = error instanceof ControlError && error.code === 'control.taken'
+      if (!isTaken || attempt === TAKEN_ATTEMPTS) throw error
+      await clock.sleep(TAKEN_PAUSE_MILLIS)
+    }
+  }
 }
 
 export async function openLog(
   settings: Settings,
-  { files, clock, log }: AgentEnvironment,
+  { files, clock, log, faults }: OpeningEnvironment,
   queueBytes: number,
 ): Promise<AlertLog> {
   if (settings.state === null) return createMemoryLog({ maximumBytes: queueBytes })
@@ -38,6 +50,7 @@ export async function openLog(
       files,
       clock,
       log,
+      faults,
       folder: settings.state,
       maximumBytes: settings.spoolBytes,
       maximumPendingBytes: queueBytes,

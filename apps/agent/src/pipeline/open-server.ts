@@ -11,7 +11,7 @@ import type { AgentServer } from '../metrics/server.js'
 import type { Settings } from '../settings.js'
 import type { ModelRoom } from '../training/model-room.js'
 import { modelRoutes } from '../training/model-routes.js'
-import type { AgentEnvironment } from './environment.js'
+import type { OpeningEnvironment } from './environment.js'
 
 /** What the dashboard is told while packets pass. */
 export interface DashboardRecords {
@@ -25,7 +25,7 @@ export interface DashboardRecords {
 /** null where there is no dashboard. Rejects where what an earlier run has kept cannot be read. */
 export async function openDashboardRecords(
   { dashboard, state }: Settings,
-  { files, log }: AgentEnvironment,
+  { files, log, faults }: OpeningEnvironment,
 ): Promise<DashboardRecords | null> {
   if (dashboard === null || state === null) return null
   const [
@@ -43,8 +43,8 @@ export async function openDashboardRecords(
   const unreadable = (error: unknown): never => {
     throw fileError('read', state, error)
   }
-  const known = await readTemporaryRules(files, state, log).catch(unreadable)
-  const feed = createAlertFeed(await readRecentAlerts(files, state, log).catch(unreadable))
+  const known = await readTemporaryRules(files, state, faults).catch(unreadable)
+  const feed = createAlertFeed(await readRecentAlerts(files, state, faults).catch(unreadable))
   return {
     feed,
     recent: createRecentAlerts(files, state, feed, log),
@@ -66,7 +66,7 @@ export interface OpenServer {
 
 export async function openServer(
   settings: Settings,
-  environment: AgentEnvironment,
+  environment: OpeningEnvironment,
   snapshot: () => AgentSnapshot,
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
@@ -98,7 +98,7 @@ export async function openServer(
 /** The dashboard and its token. */
 async function openDashboard(
   { dashboard, state }: Settings,
-  { files, clock, log }: AgentEnvironment,
+  { files, clock, faults }: OpeningEnvironment,
   snapshot: () => AgentSnapshot,
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
@@ -110,7 +110,7 @@ async function openDashboard(
     import('../dashboard/sessions.js'),
     import('../dashboard/dashboard.js'),
   ])
-  const { token, ended } = await openToken(files, state, log).catch((error: unknown) => {
+  const { token, ended } = await openToken(files, state, faults).catch((error: unknown) => {
     throw fileError('write', state, error)
   })
   const models =

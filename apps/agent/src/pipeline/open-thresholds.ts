@@ -4,12 +4,12 @@ import { createAlertBudget, readKeptCalibration, writeKeptCalibration } from '..
 import { readCalibrationFile } from '../budget/calibration-file.js'
 import { modelThresholds, ownThresholds, type Thresholds } from '../budget/thresholds.js'
 import type { Settings } from '../settings.js'
-import type { AgentEnvironment } from './environment.js'
+import type { OpeningEnvironment } from './environment.js'
 
 /** The model's own threshold, or an alert budget's. Models that are made here are made for the budget. */
 export async function openThresholds(
   { budget, localNetworks, state, models }: Settings,
-  { files, log }: AgentEnvironment,
+  { files, log, faults }: OpeningEnvironment,
   base: ModelFile | null,
 ): Promise<Thresholds> {
   if (base === null || models !== null) return ownThresholds
@@ -26,7 +26,7 @@ export async function openThresholds(
     }
   }
   if (state === null) return createAlertBudget({ ...common, given: null, kept: null, save: null })
-  const kept = await readKeptCalibration(files, state, model, log).catch((error: unknown) => {
+  const kept = await readKeptCalibration(files, state, model, faults).catch((error: unknown) => {
     throw fileError('read', state, error)
   })
   let isTroubled = false

@@ -12,16 +12,19 @@ import { DEFAULT_KERNEL_BUFFER_FRAMES } from '@oddflow/capture/node'
 import { createSuppression } from '../alerts/suppress.js'
 import type { ControlSocket } from '../devices/control-socket.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
+import { createStateFaults } from '../files/state-faults.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
 import { findNames } from '../names/name-finder.js'
 import { createProgress } from '../service/progress.js'
 import type { Settings } from '../settings.js'
+import type { ModelRoom } from '../training/model-room.js'
 import { VERSION } from '../version.js'
 import { createAlertPath } from './alert-path.js'
 import { bringOut, endEach, endFlows } from './bring-to-end.js'
 import { CaptureClock } from './capture-clock.js'
+import { createCondition } from './condition.js'
 import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
-import type { AgentEnvironment } from './environment.js'
+import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 import { createLossHistory } from './loss-history.js'
 import { controlAnswers, openDevices, openVendors, readDevices } from './open-devices.js'
 import { openKeptPackets } from './open-evidence.js'
@@ -56,8 +59,9 @@ const LONG_MILLIS = 2 ** 31 - 1
 export async function runAgent(settings: Settings, environment: AgentEnvironment): Promise<AgentResult> {
   const given = readModels(settings)
   const control = await openState(settings, environment)
+  const faults = createStateFaults(environment.log, environment.clock.wallMicros)
   try {
-    return await runWith(settings, environment, given, control)
+    return await runWith(settings, { ...environment, faults }, given, control)
   } finally {
     await control?.close()
   }
@@ -66,21 +70,22 @@ export async function runAgent(settings: Settings, environment: AgentEnvironment
 /** `control`: holds the state folder for this run; null where there is none. */
 async function runWith(
   settings: Settings,
-  environment: AgentEnvironment,
+  environment: OpeningEnvironment,
   given: GivenModels,
   control: ControlSocket | null,
 ): Promise<AgentResult> {
-  const { clock, log, stop, service = null } = environment
+  const { clock, log, stop, service = null, faults } = environment
   const { memory, contract } = given
   const suppression = createSuppression(settings.suppress)
   const thresholds = await openThresholds(settings, environment, given.base)
-  const known = await readDevices(settings, environment)
+  const earlier = await readDevices(settings, environment)
   const {
     decider,
     explain,
     room: models,
     forAnnouncements,
-  } = await openModels(settings, environment, given, thresholds, known)
+    known,
+  } = await openModels(settings, environment, given, thresholds, earlier)
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
   const eve = await openEve(environment, settings.eve)
@@ -138,6 +143,7 @@ async function runWith(
       else path.hold()
     },
   })
+  const condition = createCondition({ clock, log, tell: path.tell })
   const deliveries = await startDeliveries(settings, environment, alertLog, eve)
   const captureClock = new CaptureClock(clock, input.liveness)
   const counters = (): AgentCounters => {
@@ -168,6 +174,8 @@ async function runWith(
     outputs: deliveries.map(({ name, trouble }) => ({ name, works: trouble === null })),
     spoolWorks: alertLog.trouble === null && deliveries.every(({ unkept }) => unkept === null),
     overloaded: overload.isOverloaded,
+    degraded: [...condition.reasons, devices?.unkept() ?? []].flat(),
+    warnings: faults.reasons(),
     model: forAnnouncements.model,
     version: VERSION,
   })
@@ -179,6 +187,7 @@ async function runWith(
     },
   )
   control?.serve(controlAnswers(devices, models, link))
+  faults.tellBy(path.tell)
   const room = async (): Promise<void> => {
     if (!input.waits) return
     while (isWorthWaiting(alertLog, deliveries, memory.queueBytes / 4) && !stop.aborted) await clock.sleep(2)
@@ -190,6 +199,7 @@ async function runWith(
     if (devices !== null) vendors?.tick(devices.table.all())
     records?.recent.tick()
     models?.tick((key) => devices?.table.get(key) !== undefined)
+    condition.set('unjudged', unjudgedReason(devices, models))
     overload.tick()
     const now = captureClock.nowMicros()
     if (now === null) return
@@ -269,4 +279,15 @@ async function runWith(
       .map(({ target, backlog }) => ({ target, alerts: backlog }))
       .filter(({ alerts }) => alerts > 0),
   }
+}
+
+/** Of watched devices that have no model, nothing is reported. */
+function unjudgedReason(devices: DeviceWatch | null, models: ModelRoom | null): string | null {
+  let unjudged = 0
+  for (const { key, state } of devices?.table.all() ?? []) {
+    if (state === 'watching' && models?.isJudged(key) === false) unjudged++
+  }
+  if (unjudged === 0) return null
+  const which = unjudged === 1 ? 'one watched device is' : `${unjudged} watched devices are`
+  return `${which} not judged, having no model, and learning again; see "oddflow-agent devices list"`
 }

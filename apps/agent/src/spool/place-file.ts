@@ -1,11 +1,11 @@
 /**
- * How far an output has got, on disk: `NAME.place`, replaced as a whole, with a CRC-32 of its numbers. One that is
+ * How far an output has got, on disk: `NAME.place`, replaced as a whole. One that is
  * damaged is told of and set aside; what is left in the spool is then delivered again, under the same ids.
  *
  * `end.mark` in the same form says how far the spool itself had got when it was last closed, so that a lost end can be counted.
  */
 import { join } from 'node:path'
-import { crc32, FormatError } from '@oddflow/core'
+import { FormatError } from '@oddflow/core'
 import type { FileSystem } from '../files/file-system.js'
 import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
@@ -35,7 +35,7 @@ export async function writePlace(
   name: string,
   place: KeptPlace,
 ): Promise<void> {
-  await writeState(files, placePath(folder, name), encodePlace(place))
+  await writeState(files, placePath(folder, name), place)
 }
 
 /** 0 where there is none. */
@@ -44,26 +44,14 @@ export async function readEnd(files: FileSystem, folder: string, log: Pick<Log, 
 }
 
 export async function writeEnd(files: FileSystem, folder: string, end: number): Promise<void> {
-  await writeState(files, endPath(folder), encodePlace({ next: end, dropped: 0 }))
-}
-
-function encodePlace({ next, dropped }: KeptPlace): KeptPlace & { crc: number } {
-  return { next, dropped, crc: crcOf(next, dropped) }
+  await writeState(files, endPath(folder), { next: end, dropped: 0 })
 }
 
 /** Throws FormatError. */
 function decodePlace(value: unknown): KeptPlace {
-  const { next, dropped, crc } = (value ?? {}) as Record<string, unknown>
+  const { next, dropped } = (value ?? {}) as Record<string, unknown>
   if (!isCount(next) || !isCount(dropped)) throw new FormatError('place', 'expected counts')
-  // an earlier version wrote none
-  if (crc !== undefined && crc !== crcOf(next, dropped)) {
-    throw new FormatError('place', 'is damaged: its numbers do not have their CRC-32')
-  }
   return { next, dropped }
-}
-
-function crcOf(next: number, dropped: number): number {
-  return crc32(new TextEncoder().encode(`${next} ${dropped}`))
 }
 
 function isCount(value: unknown): value is number {

@@ -26,7 +26,9 @@ export class SegmentWriter {
   async write(first: number, payloads: readonly Uint8Array[]): Promise<Segment> {
     const bytes = encodeRecords(first, payloads)
     const current = this.#open
-    if (current !== null && current.segment.bytes >= this.#segmentBytes) await this.close()
+    const isFull = current !== null && current.segment.bytes >= this.#segmentBytes
+    // what goes into a file that was removed or moved meanwhile nobody reads
+    if (isFull || (await current?.file.isAt(current.segment.path)) === false) await this.close()
     const target = this.#open ?? (await this.#begin(first))
     try {
       await target.file.write(bytes, target.segment.bytes)

@@ -9,7 +9,9 @@
  * not count.
  */
 import { join } from 'node:path'
-import type { FileSystem } from '../files/file-system.js'
+import { fileError } from '@oddflow/program'
+import { type FileSystem, hasCode, isOutOfFiles } from '../files/file-system.js'
+import { setAside } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { readEnd, readPlace } from './place-file.js'
 import { decodeRecords, endOfFrame, findRecord, isTorn, SEGMENT_HEADER_BYTES } from './record-format.js'
@@ -56,12 +58,20 @@ export async function recoverSegments(
   for (const [i, first] of firsts.entries()) {
     const path = segmentPath(folder, first)
     const isLast = i === firsts.length - 1
-    const found = isLast
-      ? await scan(files, path, first, log)
-      : await measure(files, path, first, firsts[i + 1])
-    if (found.end === first) await files.remove(path)
-    else segments.push(found)
-    ends.push(found.end)
+    try {
+      const found = isLast
+        ? await scan(files, path, first, log)
+        : await measure(files, path, first, firsts[i + 1])
+      if (found.end === first) await files.remove(path)
+      else segments.push(found)
+      ends.push(found.end)
+    } catch (error) {
+      if (isOutOfFiles(error)) throw error
+      // a folder, a link, what may not be read: the alerts in it are missed by their numbers
+      log.warn(
+        `${fileError('read', path, error).message}; ${await setAside(files, path)}, and its alerts are lost`,
+      )
+    }
   }
   return { segments, end: Math.max(...ends) }
 }
@@ -82,14 +92,19 @@ async function scan(
   first: number,
   log: Pick<Log, 'warn'>,
 ): Promise<Segment> {
-  const file = await files.open(path, 'read-write')
+  let isFixed = false
+  const file = await files.open(path, 'read-write').catch((error: unknown) => {
+    if (!hasCode(error, 'file.EACCES') && !hasCode(error, 'file.EROFS')) throw error
+    isFixed = true
+    return files.open(path, 'read')
+  })
   try {
     const bytes = await file.read(0, await file.size())
     const { at, sequence } = lastOf(bytes, first)
     if (at < bytes.length && !isTorn(bytes, at)) {
       log.warn(`${path}: ends in ${bytes.length - at} bytes that are no alerts; what they held is lost`)
     }
-    if (at < bytes.length) {
+    if (at < bytes.length && !isFixed) {
       await file.truncate(at)
       await file.sync()
     }

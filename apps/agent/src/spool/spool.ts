@@ -9,6 +9,7 @@
 import { join } from 'node:path'
 import type { Clock } from '../clock.js'
 import type { FileSystem } from '../files/file-system.js'
+import { makeStateFolder } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import type { AlertLog } from './alert-log.js'
 import { Bell } from './bell.js'
@@ -28,8 +29,9 @@ export interface SpoolOptions {
   readonly maximumBytes: number
   /** Bytes that may wait in memory for the disk. */
   readonly maximumPendingBytes: number
-  /** Told of what is damaged. */
   readonly log: Pick<Log, 'warn'>
+  /** Where damage is reported; the log where it is not given. */
+  readonly faults?: Pick<Log, 'warn'>
   /** Called with the numbers of the alerts that survive from now on. */
   readonly onAcknowledged?: (first: number, end: number) => void
   /** Called when the disk begins to fail and when it works again (null). */
@@ -44,9 +46,10 @@ const MAXIMUM_SEGMENT_BYTES = 1_048_576
 /** Recovers what an earlier run left. Rejects with the error of the file system. */
 export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   const { files, clock, maximumBytes, log } = options
+  const faults = options.faults ?? log
   const folder = join(options.folder, 'spool')
-  await files.makeFolder(folder)
-  const recovered = await recoverSegments(files, folder, log)
+  await makeStateFolder(files, folder, faults)
+  const recovered = await recoverSegments(files, folder, faults)
   const segments: Segment[] = recovered.segments
   const segmentBytes = Math.min(MAXIMUM_SEGMENT_BYTES, Math.floor(maximumBytes / 8))
   const writer = new SegmentWriter(files, folder, segmentBytes)
@@ -109,7 +112,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
     if (told.has(behind)) return
     told.add(behind)
     const lost = behind - first
-    log.warn(
+    faults.warn(
       `${path}: ${lost === 1 ? 'an alert is' : `${lost} alerts are`} damaged or not there any more, and lost to who had not got ${lost === 1 ? 'it' : 'them'} yet`,
     )
   }
@@ -132,7 +135,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
       const reader = await SpoolReader.open(name, {
         files,
         folder,
-        log,
+        log: faults,
         segments,
         damaged,
         get end() {

@@ -98,9 +98,12 @@ export function createLearningProgress(
   }
 }
 
-/** Whether the rows of a device make its owner's model. */
-export function mustLearn({ name, model, record }: Owner, device: Device): boolean {
-  if (device.state !== 'learning') return false
+/** Whether the rows of a device make its owner's model. @param hasBase - whether a model judges those without one of their own. */
+export function mustLearn({ name, model, record, damage }: Owner, device: Device, hasBase: boolean): boolean {
+  if (device.state !== 'learning') {
+    // else nothing would judge it, or not what did before
+    return device.state !== 'paused' && model === null && (damage === 'lost' || !hasBase)
+  }
   // what a device shows until it is watched makes its model better
   if (model === null || (record !== null && name === device.key)) return true
   const { learningSinceMicros, firstSeenMicros } = device

@@ -73,6 +73,7 @@ export function reportOwner(of: Owner, progress: LearningProgress): OwnerReport 
     keepsPromise: calibration === null ? null : calibration.guaranteed && proving?.state !== 'broken',
     proving,
     refused: of.refused,
+    damage: of.damage,
     flows: learning === null ? 0 : noteOf(learning, 'flows'),
     unsettledShare: record?.unsettledShare ?? null,
   }

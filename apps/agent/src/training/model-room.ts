@@ -69,6 +69,8 @@ export interface ModelRoomOptions {
   readonly seed: number
   readonly oddflowVersion: string
   readonly log: Log
+  /** Reports what is damaged in the state folder. */
+  readonly faults: Pick<Log, 'warn'>
 }
 
 export interface ModelRoom extends Decider {
@@ -84,6 +86,8 @@ export interface ModelRoom extends Decider {
   /** The model before takes the place of the one in force. Why it cannot be done; null where it was. */
   rollback(owner: string): Promise<string | null>
   owners(): OwnerReport[]
+  /** Whether a model judges the device. */
+  isJudged(device: string): boolean
   /** Of the owner that a device has; null where nothing is known of it. */
   ownerReport(device: string): OwnerReport | null
   report(): ModelsReport
@@ -131,8 +135,9 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     base: options.base === null ? null : createJudgingModel(options.base, row),
   })
   for (const [name, named] of options.given) book.putInForce(book.owner(name), named, null)
-  const damaged = await recallModels(book, store, contract, log)
-  await recallRows(book, store, shape, known, ownerOf, log)
+  const hasBase = options.base !== null
+  const damaged = await recallModels(book, store, contract, options.faults)
+  await recallRows(book, store, shape, known, ownerOf, hasBase, options.faults)
 
   let ticks = 0
   let working: Promise<void> | null = null
@@ -229,7 +234,8 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     note(record, device, novel) {
       progress.note(record)
       const of = book.owner(ownerOf(device.key))
-      if (device.state !== 'learning') {
+      const isLearner = mustLearn(of, device, hasBase)
+      if (device.state !== 'learning' && !isLearner) {
         endWith(of, device.key)
         const isLearningOn =
           device.state === 'watching' && of.learning === null && of.record?.pinned === false
@@ -239,7 +245,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
         return
       }
       if (of.learning === null) {
-        if (!mustLearn(of, device)) return
+        if (!isLearner) return
         of.isWaiting = !book.hasRoom(of)
         if (of.isWaiting) return
         setNote(book.beginLearning(of, createRowReservoir(shape)), 'firstMicros', record.startMicros)
@@ -280,6 +286,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
         done()
       }
     },
+    isJudged: (device) => hasBase || (book.get(ownerOf(device))?.model ?? null) !== null,
     owners: () => [...book.all()].map((of) => reportOwner(of, progress)),
     ownerReport(device) {
       const of = book.get(ownerOf(device))

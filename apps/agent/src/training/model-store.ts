@@ -6,22 +6,30 @@
  *     models/OWNER.rows              what a learning owner has shown (row-reservoir.ts)
  *
  * A model is written first and named by the record after, so a kill at any moment leaves the old model or the new one.
- * What is read back is checked: the record field by field, the model by its SHA-256 and as any model file. A model that is
- * damaged is none, which is told; its owner learns anew. Records and rows that are damaged are set aside (state-file.ts).
+ * What is read back is checked: the record by its checksum and field by field, the model by its SHA-256 and as any model file. In
+ * place of a model that is damaged or gone the one before it is used; where that is no better, the owner has lost its model.
+ * A record has a copy (state-file.ts), since without it nobody knows which model is in force.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { DataError, FormatError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
-import { fileError } from '@oddflow/program'
-import type { FileSystem } from '../files/file-system.js'
+import { FileError, fileError } from '@oddflow/program'
+import { type FileSystem, isOutOfFiles } from '../files/file-system.js'
 import {
   asideOf,
+  checkVersion,
+  copyOf,
+  lookAt,
+  lookAtTwice,
+  makeStateFolder,
   readBytesOrSetAside,
-  readStateOrSetAside,
+  readTwice,
+  setAside,
   writeBytes,
-  writeState,
+  writeStateTwice,
 } from '../files/state-file.js'
+import type { Log } from '../log.js'
 
 /** How a model came about, and the numbers that it was accepted by. */
 export interface ModelRecord {
@@ -45,11 +53,21 @@ export interface KeptModel {
   readonly record: ModelRecord
   readonly saved: SavedModel
   readonly sizeBytes: number
+  /** The model that was in force is damaged, and this is the one before it. */
+  readonly isPrevious: boolean
+}
+
+export interface KeptModels {
+  readonly models: readonly KeptModel[]
+  /** Owners that had a model, of which nothing is whole. */
+  readonly lost: readonly ModelRecord[]
 }
 
 export interface ModelStore {
-  /** Models that can be used; `onDamage` is told of the others. */
-  readAll(onDamage: (message: string) => void): Promise<KeptModel[]>
+  /** Models that can be used; what is damaged is reported. Nothing is changed. */
+  lookAtAll(log: Pick<Log, 'warn'>): Promise<KeptModels>
+  /** `lookAtAll`, after which the disk holds what is used: what is damaged is moved to `.damaged`, and records name the models in its place. */
+  readAll(log: Pick<Log, 'warn'>): Promise<KeptModels>
   /** Writes the file, then the record, then removes files that no record names. */
   write(record: ModelRecord, file: Uint8Array): Promise<void>
   /** Puts the model before in force, and the one in force before it; null where there is none. Rejects where that cannot
@@ -58,12 +76,8 @@ export interface ModelStore {
   /** The file that a record names. Rejects where it is not there or damaged. */
   readFile(record: ModelRecord): Promise<Uint8Array>
   remove(owner: string): Promise<void>
-  /** null where there are none; `onDamage` is told of those that `decode` throws for. */
-  readRows<T>(
-    owner: string,
-    decode: (bytes: Uint8Array) => T,
-    onDamage: (message: string) => void,
-  ): Promise<T | null>
+  /** null where there are none, or none that `decode` takes, which is reported. */
+  readRows<T>(owner: string, decode: (bytes: Uint8Array) => T, log: Pick<Log, 'warn'>): Promise<T | null>
   /** Whether there are rows of an owner: it was learning when they were last kept. */
   hasRows(owner: string): Promise<boolean>
   writeRows(owner: string, bytes: Uint8Array): Promise<void>
@@ -71,6 +85,7 @@ export interface ModelStore {
 }
 
 const KIND = 'oddflow-agent-model'
+const VERSION = 1
 const SHA256 = /^[0-9a-f]{64}$/
 
 /** @param nameOf - of an owner's files, without extension. */
@@ -84,7 +99,18 @@ export function createModelStore(
   const rowsPath = (owner: string): string => join(folder, `${nameOf(owner)}.rows`)
   const modelName = (owner: string, sha256: string): string =>
     `${nameOf(owner)}-${sha256.slice(0, 16)}.oddflow`
-  const names = async (): Promise<string[]> => files.list(folder).catch(() => [])
+  const names = async (): Promise<string[]> =>
+    (await files.isFolder(folder)) === true ? files.list(folder) : []
+  /** A link that somebody has put there meanwhile is not followed. */
+  const makeOwnFolder = async (): Promise<void> => {
+    if ((await files.isFolder(folder)) === false) {
+      throw new FileError(
+        'file.ENOTDIR',
+        `${folder}: is no folder any more; move it away and restart the agent`,
+      )
+    }
+    await files.makeFolder(folder)
+  }
   const removeIfThere = async (path: string): Promise<void> => files.remove(path).catch(() => undefined)
 
   const readFile = async (record: ModelRecord): Promise<Uint8Array> => {
@@ -98,18 +124,22 @@ export function createModelStore(
   }
   const readModel = async (record: ModelRecord): Promise<KeptModel> => {
     const bytes = await readFile(record)
-    return { record, saved: decodeModelFile(bytes), sizeBytes: bytes.length }
+    return { record, saved: decodeModelFile(bytes), sizeBytes: bytes.length, isPrevious: false }
+  }
+  /** A text is why it cannot be used. Rejects where the process has too many files open. */
+  const tryModel = async (record: ModelRecord): Promise<KeptModel | string> => {
+    try {
+      return await readModel(record)
+    } catch (error) {
+      if (isOutOfFiles(error)) throw error
+      return fileError('read', modelName(record.owner, record.sha256), error).message
+    }
   }
   const writeRecord = (record: ModelRecord): Promise<void> =>
-    writeState(files, recordPath(record.owner), { kind: KIND, version: 1, ...record })
-  /** null for one that is damaged too: the start tells of those. */
+    writeStateTwice(files, recordPath(record.owner), { kind: KIND, version: VERSION, ...record })
   const readRecord = async (owner: string): Promise<ModelRecord | null> => {
-    const bytes = await files.read(recordPath(owner))
-    try {
-      return bytes === null ? null : decodeRecord(JSON.parse(new TextDecoder().decode(bytes)))
-    } catch {
-      return null
-    }
+    const found = await lookAtTwice(files, recordPath(owner), decodeRecord)
+    return found.is === 'whole' || found.is === 'copy' ? found.value : null
   }
   const removeUnnamed = async ({ owner, sha256, previous }: ModelRecord): Promise<void> => {
     const kept = [sha256, previous].map((sha) => (sha === null ? '' : modelName(owner, sha)))
@@ -118,23 +148,63 @@ export function createModelStore(
       if (own.test(name) && !kept.includes(name)) await removeIfThere(join(folder, name))
     }
   }
+  /** The model in force of a record, else the one before it; null where neither is whole. */
+  const wholeModel = async (
+    record: ModelRecord,
+    log: Pick<Log, 'warn'>,
+    mends: boolean,
+  ): Promise<KeptModel | null> => {
+    const kept = await tryModel(record)
+    if (typeof kept !== 'string') return kept
+    const path = join(folder, modelName(record.owner, record.sha256))
+    const previous =
+      record.previous === null ? null : await tryModel({ ...record, sha256: record.previous, previous: null })
+    if (previous === null || typeof previous === 'string') {
+      const none =
+        previous === null ? 'there is none before it' : `nor is the one before it whole (${previous})`
+      log.warn(`the model of ${record.owner} is lost: ${kept}, and ${none}`)
+      return null
+    }
+    const { saved } = previous
+    const source = saved.learned === undefined ? 'trained' : 'learnt-on'
+    const used: KeptModel = {
+      ...previous,
+      record: { ...previous.record, source, pinned: false },
+      isPrevious: true,
+    }
+    log.warn(`the model of ${record.owner} is damaged: ${kept}; the one before it is in force`)
+    if (mends) {
+      if ((await lookAt(files, path, () => null)).is !== 'none') await setAside(files, path)
+      await writeRecord(used.record).catch((error: unknown) =>
+        log.warn(fileError('write', recordPath(record.owner), error).message),
+      )
+    }
+    return used
+  }
+  const all = async (log: Pick<Log, 'warn'>, mends: boolean): Promise<KeptModels> => {
+    const models: KeptModel[] = []
+    const lost: ModelRecord[] = []
+    if (mends && (await files.isFolder(folder)) !== null) await makeStateFolder(files, folder, log)
+    const records = new Set((await names()).flatMap((name) => /^(.+\.json)(\.copy)?$/.exec(name)?.[1] ?? []))
+    for (const name of [...records].sort()) {
+      const path = join(folder, name)
+      const found = await (mends ? readTwice : lookAtTwice)(files, path, decodeRecord)
+      if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
+      if (found.is === 'lost') log.warn(`${path}: ${found.reason}; which model is in force is not known`)
+      // an owner of another kind: its models are kept for when they are asked for again
+      if (found.is === 'none' || found.is === 'lost' || `${nameOf(found.value.owner)}.json` !== name) continue
+      if (mends && found.is === 'copy') await writeRecord(found.value).catch(() => undefined)
+      const kept = await wholeModel(found.value, log, mends)
+      if (kept === null) lost.push(found.value)
+      else models.push(kept)
+    }
+    return { models, lost }
+  }
   return {
-    async readAll(onDamage) {
-      const models: KeptModel[] = []
-      for (const name of (await names()).filter((each) => each.endsWith('.json')).sort()) {
-        const record = await readStateOrSetAside(files, join(folder, name), decodeRecord, { warn: onDamage })
-        // an owner of another kind: its models are kept for when they are asked for again
-        if (record === null || `${nameOf(record.owner)}.json` !== name) continue
-        try {
-          models.push(await readModel(record))
-        } catch (error) {
-          onDamage(`${join(folder, name)}: ${error instanceof Error ? error.message : error}`)
-        }
-      }
-      return models
-    },
+    lookAtAll: (log) => all(log, false),
+    readAll: (log) => all(log, true),
     async write(record, file) {
-      await files.makeFolder(folder)
+      await makeOwnFolder()
       await writeBytes(files, join(folder, modelName(record.owner, record.sha256)), file)
       await writeRecord(record)
       await removeUnnamed(record)
@@ -159,19 +229,19 @@ export function createModelStore(
     readFile,
     async remove(owner) {
       const record = await readRecord(owner)
-      for (const path of [recordPath(owner), rowsPath(owner)]) {
+      const own = [recordPath(owner), copyOf(recordPath(owner)), rowsPath(owner)]
+      for (const sha256 of [record?.sha256, record?.previous]) {
+        if (sha256) own.push(join(folder, modelName(owner, sha256)))
+      }
+      for (const path of own) {
         await removeIfThere(path)
         await removeIfThere(asideOf(path))
       }
-      for (const sha256 of [record?.sha256, record?.previous]) {
-        if (sha256) await removeIfThere(join(folder, modelName(owner, sha256)))
-      }
     },
-    readRows: (owner, decode, onDamage) =>
-      readBytesOrSetAside(files, rowsPath(owner), decode, { warn: onDamage }),
-    hasRows: async (owner) => (await files.isRegular(rowsPath(owner))) === true,
+    readRows: (owner, decode, log) => readBytesOrSetAside(files, rowsPath(owner), decode, log),
+    hasRows: async (owner) => (await lookAt(files, rowsPath(owner), () => null)).is === 'whole',
     async writeRows(owner, bytes) {
-      await files.makeFolder(folder)
+      await makeOwnFolder()
       await writeBytes(files, rowsPath(owner), bytes)
     },
     removeRows: (owner) => removeIfThere(rowsPath(owner)),
@@ -193,9 +263,9 @@ function decodeRecord(value: unknown): ModelRecord {
     unsettledShare,
     trainedAtMicros,
   } = (value ?? {}) as Record<string, unknown>
+  if (kind === KIND) checkVersion('model', VERSION, version)
   const isSound =
     kind === KIND &&
-    version === 1 &&
     typeof owner === 'string' &&
     /^[0-9a-z:.-]{1,64}$/.test(owner) &&
     typeof sha256 === 'string' &&

@@ -29,6 +29,8 @@ export interface Owner {
   isWaiting: boolean
   /** The last training, where it was refused; null after one that was accepted. */
   refused: { readonly rows: number; readonly unsettledShare: number } | null
+  /** What became of the model that was found damaged at the start: the one before it judges, or none until it has learnt again. */
+  damage: 'previous' | 'lost' | null
   /** It was told that the proof of the model in force is broken. */
   isBrokenTold: boolean
 }
@@ -110,6 +112,7 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
           learning: null,
           isWaiting: false,
           refused: null,
+          damage: null,
           isBrokenTold: false,
         }
         owners.set(name, found)
@@ -126,6 +129,7 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
       if (of.model !== null) byId.delete(of.model.id)
       of.model = createJudgingModel(named, row)
       byId.set(of.model.id, of.model)
+      of.damage = null
       of.shadow = record === null ? null : createShadow(named, record, row)
       of.record = record
     },

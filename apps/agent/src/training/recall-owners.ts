@@ -1,9 +1,9 @@
 /**
  * What an earlier run has left in the state folder, taken up again: models that are in force, and rows of those that were
- * learning. Whatever is damaged or of another feature contract is told, and its owner learns anew.
+ * learning. What is damaged or of another feature contract is reported; a watched owner that has no model by that learns again.
  */
 import type { FlowContract } from '@oddflow/core'
-import type { Device } from '../devices/device.js'
+import { createDevice, type Device } from '../devices/device.js'
 import type { Log } from '../log.js'
 import { mustLearn } from './learning-progress.js'
 import type { ModelStore } from './model-store.js'
@@ -15,23 +15,34 @@ export async function recallModels(
   book: OwnerBook,
   store: ModelStore,
   contract: FlowContract,
-  log: Log,
+  log: Pick<Log, 'warn'>,
 ): Promise<number> {
-  let damaged = 0
-  const kept = await store.readAll((message) => {
-    damaged++
-    log.warn(`${message}; its owner learns anew`)
-  })
-  for (const { record, saved } of kept) {
+  const { models, lost } = await store.readAll(log)
+  for (const { record, saved, isPrevious } of models) {
     const of = book.owner(record.owner)
     if (of.model !== null) continue
     if (JSON.stringify(saved.contract) !== JSON.stringify(contract)) {
-      log.warn(`the model of ${record.owner} was made under another feature contract; it learns anew`)
+      log.warn(`the model of ${record.owner} was made under another feature contract, and is not used`)
+      of.damage = 'lost'
       continue
     }
     book.putInForce(of, { saved, sha256: record.sha256 }, record)
+    if (isPrevious) of.damage = 'previous'
   }
-  return damaged
+  for (const { owner } of lost) book.owner(owner).damage = 'lost'
+  return lost.length + models.filter(({ isPrevious }) => isPrevious).length
+}
+
+/** The devices that had a model, where the table of devices is lost: watched, but for those that were learning. */
+export async function devicesOfModels(store: ModelStore, log: Pick<Log, 'warn'>): Promise<Device[]> {
+  const { models, lost } = await store.readAll(log)
+  const devices: Device[] = []
+  for (const { owner, trainedAtMicros } of [...models.map(({ record }) => record), ...lost]) {
+    const device = createDevice(owner, owner, trainedAtMicros)
+    if (!(await store.hasRows(owner))) device.state = 'watching'
+    devices.push(device)
+  }
+  return devices
 }
 
 /** Of those devices that learn. */
@@ -41,13 +52,14 @@ export async function recallRows(
   shape: ReservoirShape,
   known: readonly Device[],
   ownerOf: (device: string) => string,
-  log: Log,
+  hasBase: boolean,
+  log: Pick<Log, 'warn'>,
 ): Promise<void> {
   for (const device of known) {
     const of = book.owner(ownerOf(device.key))
-    if (of.learning !== null || !book.hasPlace() || !mustLearn(of, device)) continue
+    if (of.learning !== null || !book.hasPlace() || !mustLearn(of, device, hasBase)) continue
     const decode = (bytes: Uint8Array): RowReservoir => decodeRowReservoir(bytes, shape)
-    const reservoir = await store.readRows(of.name, decode, log.warn)
+    const reservoir = await store.readRows(of.name, decode, log)
     if (reservoir !== null) book.beginLearning(of, reservoir)
   }
 }

@@ -12,14 +12,14 @@ import { temporaryFolder } from '../support/folder.js'
 const folder = temporaryFolder()
 const config = join(folder, 'agent.yaml')
 const base = { interface: 'eth0', eve: 'eve.json', state: 'state', models: '{}' }
-writeFileSync(join(folder, 'token'), 'secret\n')
+writeFileSync(join(folder, 'token'), 'secret\n', { mode: 0o600 })
 writeFileSync(join(folder, 'long'), 'x'.repeat(65_537))
 mkdirSync(join(folder, 'a-folder'))
 execFileSync('mkfifo', [join(folder, 'pipe')])
 writeFileSync(join(folder, 'a-file'), '')
 
 async function check(keys: Readonly<Record<string, string>>): Promise<string> {
-  const all = { ...base, ...keys }
+  const all = { ...base, ...keys, allowRoot: 'true' }
   writeFileSync(
     config,
     Object.entries(all)

@@ -15,7 +15,7 @@ import {
 } from '../../src/alerts/temporary-suppressions.js'
 import { askFurther, askToAct, openControlSocket, statusOf } from '../../src/devices/control-socket.js'
 import { createDevice } from '../../src/devices/device.js'
-import { readKnownDevices, writeKnownDevices } from '../../src/devices/device-watch.js'
+import { readKnownDevices, writeKnownDevices } from '../../src/devices/kept-devices.js'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
 import type { AgentEnvironment } from '../../src/pipeline/environment.js'
 import { controlAnswers, openDevices } from '../../src/pipeline/open-devices.js'
@@ -120,7 +120,8 @@ const rollback: Word = {
   },
   async open(folder, files) {
     const store = storeIn(folder, files)
-    let [{ record }] = await store.readAll(() => undefined)
+    const { models: kept } = await store.readAll(keepingLog())
+    let { record } = kept[0]!
     return {
       async say() {
         record = (await store.rollback(key))?.record ?? record

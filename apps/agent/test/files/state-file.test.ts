@@ -1,12 +1,34 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import type { Notice } from '../../src/alerts/notice.js'
 import { readTemporaryRules } from '../../src/alerts/temporary-suppressions.js'
 import { readKeptCalibration } from '../../src/budget/alert-budget.js'
 import { openToken } from '../../src/dashboard/token.js'
-import { readKnownDevices } from '../../src/devices/device-watch.js'
+import { createDevice } from '../../src/devices/device.js'
+import { lookAtKnownDevices, readKnownDevices, writeKnownDevices } from '../../src/devices/kept-devices.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
-import { writeState } from '../../src/files/state-file.js'
+import { createStateFaults } from '../../src/files/state-faults.js'
+import {
+  checkVersion,
+  makeStateFolder,
+  readStateOrSetAside,
+  readTwice,
+  writeState,
+  writeStateTwice,
+} from '../../src/files/state-file.js'
 import type { Log } from '../../src/log.js'
 import { readEnd, readPlace } from '../../src/spool/place-file.js'
 import { createModelStore } from '../../src/training/model-store.js'
@@ -17,18 +39,17 @@ import { keepingLog } from '../support/keeping-log.js'
 
 const store = (folder: string) => createModelStore(nodeFileSystem, join(folder, '..'), (owner) => owner)
 const readers: Record<string, (folder: string, log: Log) => Promise<unknown>> = {
-  'devices.json': (folder, log) => readKnownDevices(nodeFileSystem, folder, log),
   'suppressions.json': (folder, log) => readTemporaryRules(nodeFileSystem, folder, log),
   'dashboard-token.json': (folder, log) => openToken(nodeFileSystem, folder, log),
   'calibration.json': (folder, log) => readKeptCalibration(nodeFileSystem, folder, 'a'.repeat(16), log),
   'eve.place': (folder, log) => readPlace(nodeFileSystem, folder, 'eve', log),
   'end.mark': (folder, log) => readEnd(nodeFileSystem, folder, log),
-  'device-a.json': (folder, log) => store(folder).readAll(log.warn),
+  'device-a.json': (folder, log) => store(folder).readAll(log),
   'device-a.rows': (folder, log) =>
     store(folder).readRows(
       'device-a',
       (bytes) => decodeRowReservoir(bytes, { dimension: 5, capacity: 20, seed: 1 }),
-      log.warn,
+      log,
     ),
 }
 
@@ -64,7 +85,7 @@ describe.each(Object.entries(readers))('a damaged %s', (name, read) => {
 
 describe('each step of writing a state file in turn', async () => {
   const write = async (path: string, faults: Faults): Promise<boolean> =>
-    writeState(faultyFiles(faults), path, 'new').then(
+    writeState(faultyFiles(faults), path, { is: 'new' }).then(
       () => true,
       () => false,
     )
@@ -77,16 +98,16 @@ describe('each step of writing a state file in turn', async () => {
       for (const isForGood of [false, true]) {
         const folder = temporaryFolder()
         const path = join(folder, 'a.json')
-        await writeState(nodeFileSystem, path, 'old')
+        await writeState(nodeFileSystem, path, { is: 'old' })
         const faults = noFaults()
         faults.fails = (at) => (isForGood ? at >= step : at === step)
         const isKept = await write(path, faults)
-        const found = JSON.parse(readFileSync(path, 'utf8'))
+        const found = JSON.parse(readFileSync(path, 'utf8')).is
         expect(found).toBe(isKept || kind === 'syncFolder' ? 'new' : 'old')
         expect(isKept).toBe(kind === 'remove' && !isForGood)
         // what it left half done is no hindrance
-        await writeState(nodeFileSystem, path, 'next')
-        expect(JSON.parse(readFileSync(path, 'utf8'))).toBe('next')
+        await writeState(nodeFileSystem, path, { is: 'next' })
+        expect(JSON.parse(readFileSync(path, 'utf8')).is).toBe('next')
         expect(readdirSync(folder)).toEqual(['a.json'])
       }
     },
@@ -102,4 +123,183 @@ it('a token that was told is there after a restart, whichever step fails', async
     const next = await openToken(nodeFileSystem, folder, keepingLog())
     if (told !== null) expect(next).toEqual(told)
   }
+})
+
+/** Each makes something of a path that is no whole file of its kind, or nothing. */
+const damages: Record<string, (path: string) => void | Promise<void>> = {
+  truncated: (path) => truncateSync(path, readFileSync(path).length >> 1),
+  empty: (path) => truncateSync(path),
+  newer(path) {
+    const { crc32: _, ...value } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>
+    return writeState(nodeFileSystem, path, { ...value, version: 2 })
+  },
+  'a folder': (path) => {
+    rmSync(path)
+    mkdirSync(join(path, 'with'), { recursive: true })
+  },
+  'a pipe': (path) => {
+    rmSync(path)
+    execFileSync('mkfifo', [path])
+  },
+  'a link': (path) => {
+    renameSync(path, `${path}.elsewhere`)
+    symlinkSync(`${path}.elsewhere`, path)
+  },
+  gone: (path) => rmSync(path),
+}
+
+describe('a state file and its copy', () => {
+  const value = { version: 1, text: 'kept', list: [0.1, -0, 1e21, null], of: { a: 'ü' } }
+  const decode = (found: unknown): unknown => {
+    checkVersion('test', 1, (found as { version?: unknown }).version)
+    return found
+  }
+  const written = async (): Promise<string> => {
+    const path = join(temporaryFolder(), 'a.json')
+    await writeStateTwice(nodeFileSystem, path, value)
+    return path
+  }
+
+  it('are found whole', async () => {
+    expect(await readTwice(nodeFileSystem, await written(), decode)).toEqual({
+      is: 'whole',
+      value: { ...value, list: [0.1, 0, 1e21, null] },
+    })
+    expect(await readTwice(nodeFileSystem, join(temporaryFolder(), 'a.json'), decode)).toEqual({ is: 'none' })
+  })
+
+  it('any changed byte of the file is found, and the copy used', async () => {
+    const path = await written()
+    const bytes = readFileSync(path)
+    // the last is the line feed
+    for (let at = 0; at < bytes.length - 1; at++) {
+      const garbled = bytes.slice()
+      garbled[at] ^= 1
+      writeFileSync(path, garbled)
+      const { is } = await readTwice(nodeFileSystem, path, decode)
+      // "crc32" by another name is a field among others
+      if (!/crc32/.test(garbled.toString())) continue
+      expect(is, `byte ${at}`).toBe('copy')
+      expect(readFileSync(`${path}.damaged`)).toEqual(garbled)
+    }
+  })
+
+  it.each(Object.keys(damages))(
+    'of which the file is %s: the copy is used, and what stood there is kept',
+    async (damage) => {
+      const path = await written()
+      await damages[damage]!(path)
+      expect(await readTwice(nodeFileSystem, path, decode)).toMatchObject({
+        is: 'copy',
+        value: { text: 'kept' },
+      })
+      expect(existsSync(path)).toBe(false)
+      expect(damage === 'gone' || lstatSync(`${path}.damaged`) !== null).toBe(true)
+      await writeStateTwice(nodeFileSystem, path, value)
+      expect(await readTwice(nodeFileSystem, path, decode)).toMatchObject({ is: 'whole' })
+    },
+  )
+
+  it.each(Object.keys(damages))('that are both %s are lost, or none', async (damage) => {
+    const path = await written()
+    for (const each of [path, `${path}.copy`]) await damages[damage]!(each)
+    expect((await readTwice(nodeFileSystem, path, decode)).is).toBe(damage === 'gone' ? 'none' : 'lost')
+    await writeStateTwice(nodeFileSystem, path, value)
+    expect(await readTwice(nodeFileSystem, path, decode)).toMatchObject({ is: 'whole' })
+  })
+
+  it.each(Object.keys(damages))('are written where %s stands in the place of both', async (damage) => {
+    const path = await written()
+    for (const each of [path, `${path}.copy`]) await damages[damage]!(each)
+    await writeStateTwice(nodeFileSystem, path, { ...value, text: 'new' })
+    expect(await readTwice(nodeFileSystem, path, decode)).toMatchObject({
+      is: 'whole',
+      value: { text: 'new' },
+    })
+    if (damage === 'a link') expect(JSON.parse(readFileSync(`${path}.elsewhere`, 'utf8')).text).toBe('kept')
+  })
+
+  it('too many open files are no damage', async () => {
+    const path = await written()
+    const files = {
+      ...nodeFileSystem,
+      read: async () => {
+        throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' })
+      },
+    }
+    await expect(readTwice(files, path, decode)).rejects.toThrow('EMFILE')
+    await expect(readStateOrSetAside(files, path, decode, keepingLog())).rejects.toThrow('EMFILE')
+    expect(existsSync(`${path}.damaged`)).toBe(false)
+  })
+})
+
+describe('devices that an earlier run has kept', () => {
+  const device = (n: number) => createDevice(`02:00:00:00:00:0${n}`, '192.0.2.1', 5)
+
+  it.each(Object.keys(damages))(
+    'come from the copy where devices.json is %s, and it is said once',
+    async (damage) => {
+      const folder = temporaryFolder()
+      await writeKnownDevices(nodeFileSystem, folder, [{ ...device(1), state: 'watching' }, device(2)])
+      await damages[damage]!(join(folder, 'devices.json'))
+      const looking = keepingLog()
+      expect((await lookAtKnownDevices(nodeFileSystem, folder, looking)).map(({ state }) => state)).toEqual([
+        'watching',
+        'learning',
+      ])
+      expect(looking.lines).toEqual([expect.stringContaining('this is its copy')])
+      const log = keepingLog()
+      const found = await readKnownDevices(nodeFileSystem, folder, log)
+      expect(found).toMatchObject({ from: 'copy', devices: [{ state: 'watching' }, { state: 'learning' }] })
+      expect(log.lines).toEqual([expect.stringMatching(/devices\.json: .*its copy of 2 devices is used/)])
+      if (damage === 'newer')
+        expect(log.lines[0]).toContain('expected 1, found 2, which a newer version writes')
+    },
+  )
+
+  it.each(Object.keys(damages).filter((damage) => damage !== 'gone'))(
+    'are lost where both are %s',
+    async (damage) => {
+      const folder = temporaryFolder()
+      await writeKnownDevices(nodeFileSystem, folder, [device(1)])
+      for (const name of ['devices.json', 'devices.json.copy']) await damages[damage]!(join(folder, name))
+      await expect(lookAtKnownDevices(nodeFileSystem, folder, keepingLog())).rejects.toThrow(
+        /bring back a whole file/,
+      )
+      const log = keepingLog()
+      expect(await readKnownDevices(nodeFileSystem, folder, log)).toEqual({ from: 'lost', devices: [] })
+      expect(log.lines).toEqual([expect.stringContaining('those found from now on are watched')])
+    },
+  )
+})
+
+it('a folder of the state folder that is a link or a file is set aside, and one of its own made', async () => {
+  const elsewhere = temporaryFolder()
+  const folder = temporaryFolder()
+  symlinkSync(elsewhere, join(folder, 'models'))
+  writeFileSync(join(folder, 'spool'), '')
+  const log = keepingLog()
+  for (const name of ['models', 'spool']) await makeStateFolder(nodeFileSystem, join(folder, name), log)
+  expect(log.lines).toEqual([
+    expect.stringContaining('models: is no folder'),
+    expect.stringContaining('spool: is no folder'),
+  ])
+  expect(readdirSync(folder).sort()).toEqual(['models', 'models.damaged', 'spool', 'spool.damaged'])
+  expect(lstatSync(join(folder, 'models')).isDirectory()).toBe(true)
+  expect(readdirSync(elsewhere)).toEqual([])
+})
+
+it('damage is logged each time, told to the outputs when they are open, and of very much only a part', () => {
+  const log = keepingLog()
+  const faults = createStateFaults(log, () => 7)
+  const told: Notice[] = []
+  for (let n = 0; n < 20; n++) faults.warn(`file ${n}`)
+  expect(told).toEqual([])
+  faults.tellBy((notice) => told.push(notice))
+  faults.warn('another')
+  expect(log.lines).toHaveLength(21)
+  expect(told).toHaveLength(17)
+  expect(told[0]).toEqual({ rule: 'state-damaged', atMicros: 7, summary: 'file 0' })
+  expect(told[16].summary).toBe('4 more files of the state folder are damaged; see the log')
+  expect(faults.reasons()).toEqual(['21 files of the state folder were damaged; see the log'])
 })

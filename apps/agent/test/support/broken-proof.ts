@@ -11,4 +11,5 @@ export const brokenProof = {
   keepsPromise: false,
   proving: { state: 'broken', flows: 896, needed: 20, novel: 398 },
   refused: { rows: 1000, unsettledShare: 0.365 },
+  damage: null,
 } as const satisfies Partial<OwnerReport>

@@ -43,6 +43,7 @@ export function sampleSnapshot(): AgentSnapshot {
         folded: 3,
         summaries: 1,
         given: 5,
+        told: 0,
         accepted: 5,
         refused: 0,
         delivered: { eve: 5 },
@@ -66,6 +67,8 @@ export function sampleSnapshot(): AgentSnapshot {
     outputs: [{ name: 'eve', works: true }],
     spoolWorks: true,
     overloaded: false,
+    degraded: [],
+    warnings: [],
     model: '0123456789abcdef',
     version: '0.0.0',
   }

@@ -58,6 +58,7 @@ async function gateway(
       seed: 1,
       oddflowVersion: '0.0.0',
       log,
+      faults: log,
     },
     known,
   )

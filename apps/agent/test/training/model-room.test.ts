@@ -1,8 +1,9 @@
 /** Devices that learn on the gateway, with real training (in this thread), a real folder, and faults. */
 
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRng, DataError } from '@oddflow/core'
+import { decodeModelFile } from '@oddflow/detectors'
 import { parseNetwork } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
 import { createDevice, type Device, learnAnew } from '../../src/devices/device.js'
@@ -56,6 +57,7 @@ async function gateway(
       seed: 1,
       oddflowVersion: '0.0.0',
       log,
+      faults: log,
       ...changes,
     },
     known,
@@ -409,20 +411,182 @@ describe('a room of models', () => {
       expect(again.room.owners(), `step ${step}`).toMatchObject([{ state: 'learning', rows: 50, flows: 50 }])
     }
   })
+})
 
-  it('takes no model that was changed, says so, and learns anew', async () => {
-    const { room, folder } = await gateway()
-    const a = device(1)
-    show(room, a, 110)
+/** A watched device with a model of small flows; trained twice, with one of large flows, and that of small ones before it. */
+async function watched(isTrainedTwice: boolean): Promise<Gateway & { readonly a: Device }> {
+  const opened = await gateway()
+  const { room } = opened
+  const a = device(1)
+  show(room, a, 110)
+  await train(room)
+  a.state = 'watching'
+  show(room, a, 1)
+  if (isTrainedTwice) {
+    const { flows } = a
+    learnAnew(a, a.lastSeenMicros + 20_000)
+    a.flows = flows
+    show(room, a, 110, 1000)
     await train(room)
-    const name = readdirSync(join(folder, 'models')).find((each) => each.endsWith('.oddflow')) as string
-    const path = join(folder, 'models', name)
-    const bytes = readFileSync(path)
-    bytes[bytes.length - 9] ^= 1
-    writeFileSync(path, bytes)
-    const again = await gateway(folder, {}, [a])
-    expect(again.log.lines.join()).toMatch(/is damaged: its SHA-256 is another one; its owner learns anew/)
-    expect(again.room.report()).toMatchObject({ damaged: 1, owners: { withModel: 0 } })
-    expect(isTrained(again.room, a.key)).toBe(false)
+    a.state = 'watching'
+    show(room, a, 1, 1000)
+  }
+  expect(verdictOn(room, 1, 80)).toMatchObject({ rule: 'score', novel: isTrainedTwice })
+  await room.save()
+  return { ...opened, a }
+}
+
+/** Changes two bytes. */
+function garble(path: string, at: number): void {
+  const bytes = readFileSync(path)
+  bytes[at] ^= 0x55
+  bytes[(at + 1) % bytes.length] ^= 0x2a
+  writeFileSync(path, bytes)
+}
+
+/** The files of models, the one in force first. */
+function modelFiles(folder: string, room: ModelRoom): string[] {
+  const { model, previous } = room.owners()[0]
+  return [model, previous].flatMap((id) => {
+    const name = readdirSync(join(folder, 'models')).find((each) => id !== null && each.includes(id))
+    return name === undefined ? [] : [join(folder, 'models', name)]
   })
+}
+
+describe('a damaged model of a watched device', () => {
+  it('gives way to the one before it, which is reported once and is in force from then on', async () => {
+    const { room, folder, a } = await watched(true)
+    const [current, previous] = modelFiles(folder, room)
+    garble(current, 4000)
+    const again = await gateway(folder, {}, [a])
+    expect(again.log.lines).toEqual([
+      expect.stringMatching(
+        /the model of 02:00:00:00:00:01 is damaged: .*: its SHA-256 is another one; the one before it is in force/,
+      ),
+    ])
+    expect(verdictOn(again.room, 1, 80)).toMatchObject({ rule: 'score', novel: false })
+    expect(again.room.isJudged(a.key)).toBe(true)
+    expect(again.room.report()).toMatchObject({ damaged: 1, owners: { withModel: 1 } })
+    expect(again.room.ownerReport(a.key)).toMatchObject({ damage: 'previous', previous: null })
+    const third = await gateway(folder, {}, [a])
+    expect(third.log.lines).toEqual([])
+    expect(verdictOn(third.room, 1, 80)).toMatchObject({ rule: 'score', novel: false })
+    expect(existsSync(`${current}.damaged`)).toBe(true)
+    expect(existsSync(previous)).toBe(true)
+  })
+
+  it.each([true, false])(
+    'with no whole one before it is learnt again while the device stays watched (trained twice: %s)',
+    async (twice) => {
+      const { room, folder, a } = await watched(twice)
+      for (const path of modelFiles(folder, room)) garble(path, 4000)
+      const again = await gateway(folder, {}, [a])
+      expect(again.log.lines).toEqual([expect.stringMatching(/the model of 02:00:00:00:00:01 is lost/)])
+      expect(verdictOn(again.room, 1, 80).rule).toBe('not-judged')
+      expect(again.room.isJudged(a.key)).toBe(false)
+      show(again.room, a, 60)
+      expect(again.room.ownerReport(a.key)).toMatchObject({ damage: 'lost', state: 'learning', rows: 60 })
+      // the rows outlast a restart
+      await again.room.save()
+      const third = await gateway(folder, {}, [a])
+      show(third.room, a, 60)
+      await train(third.room)
+      expect(a.state).toBe('watching')
+      expect(verdictOn(third.room, 1, 80)).toMatchObject({ rule: 'score', novel: false })
+      expect(verdictOn(third.room, 1, 1080)).toMatchObject({ rule: 'score', novel: true })
+      show(third.room, a, 1)
+      expect(third.room.ownerReport(a.key)).toMatchObject({
+        damage: null,
+        state: 'trained',
+        rowsNeeded: null,
+      })
+      const fourth = await gateway(folder, {}, [a])
+      expect(fourth.log.lines).toEqual([])
+      expect(fourth.room.isJudged(a.key)).toBe(true)
+    },
+  )
+
+  it('is judged by the model of all meanwhile, where there is one, and is learnt again all the same', async () => {
+    const { room, folder, a } = await watched(false)
+    const base = { saved: decodeModelFile(readFileSync(modelFiles(folder, room)[0])), sha256: 'b'.repeat(64) }
+    garble(modelFiles(folder, room)[0], 4000)
+    const again = await gateway(folder, { base }, [a])
+    expect(again.room.isJudged(a.key)).toBe(true)
+    expect(verdictOn(again.room, 1, 80).model).toBe('b'.repeat(16))
+    show(again.room, a, 60)
+    show(again.room, a, 60)
+    await train(again.room)
+    expect(verdictOn(again.room, 1, 80).model).not.toBe('b'.repeat(16))
+  })
+
+  it('whichever byte of whichever file it is: the device is judged, or it is reported and learnt again', async () => {
+    const { folder, a } = await watched(true)
+    const names = readdirSync(join(folder, 'models'))
+    expect(names.map((name) => name.replace(/-[0-9a-f]{16}\./, '.')).sort()).toEqual([
+      'device-02-00-00-00-00-01.json',
+      'device-02-00-00-00-00-01.json.copy',
+      'device-02-00-00-00-00-01.oddflow',
+      'device-02-00-00-00-00-01.oddflow',
+    ])
+    const cases = names.flatMap((name) => {
+      const { length } = readFileSync(join(folder, 'models', name))
+      return Array.from(
+        { length: Math.min(length, 400) },
+        (_, i) => [name, Math.floor((i * length) / 400)] as const,
+      )
+    })
+    for (const [name, at] of sampleOf(cases)) {
+      const copy = join(temporaryFolder(), 'state')
+      cpSync(folder, copy, { recursive: true })
+      garble(join(copy, 'models', name), at % readFileSync(join(copy, 'models', name)).length)
+      const { room, log } = await gateway(copy, {}, [a])
+      const where = `${name}, byte ${at}`
+      expect(room.isJudged(a.key), where).toBe(true)
+      // a model that is whole, and of two the one in force; a damaged copy of the record is written again with it
+      const isOfCurrent = name.endsWith('.oddflow') && log.lines.length > 0
+      expect(verdictOn(room, 1, 80), where).toMatchObject({ rule: 'score', novel: !isOfCurrent })
+      if (name.endsWith('.json'))
+        expect(log.lines, where).toEqual([expect.stringMatching(/its copy is used/)])
+      if (isOfCurrent)
+        expect(log.lines.join(), where).toMatch(/is damaged: .*; the one before it is in force/)
+    }
+  })
+
+  it('with a damaged record, and a damaged copy of it, is learnt again', async () => {
+    const { folder, a } = await watched(false)
+    const record = join(folder, 'models', 'device-02-00-00-00-00-01.json')
+    writeFileSync(record, '{')
+    writeFileSync(`${record}.copy`, '')
+    const again = await gateway(folder, {}, [a])
+    expect(again.log.lines).toEqual([expect.stringMatching(/which model is in force is not known/)])
+    expect(again.room.isJudged(a.key)).toBe(false)
+    show(again.room, a, 60)
+    show(again.room, a, 60)
+    await train(again.room)
+    expect(again.room.isJudged(a.key)).toBe(true)
+  })
+
+  it('cannot be rolled back to, and the one in force stays', async () => {
+    const { room, folder, a } = await watched(true)
+    garble(modelFiles(folder, room)[1], 4000)
+    const before = verdictOn(room, 1, 80).model
+    await expect(room.rollback(a.key)).rejects.toThrow(/its SHA-256 is another one/)
+    expect(verdictOn(room, 1, 80).model).toBe(before)
+    expect((await gateway(folder, {}, [a])).room.owners()[0].model).toBe(before)
+  })
+})
+
+it('a watched device that never had a model is learnt, and not judged meanwhile', async () => {
+  const { room } = await gateway()
+  const a = device(1)
+  a.state = 'watching'
+  expect(room.isJudged(a.key)).toBe(false)
+  show(room, a, 120)
+  await train(room)
+  expect(room.isJudged(a.key)).toBe(true)
+  a.state = 'paused'
+  const b = device(2)
+  b.state = 'paused'
+  show(room, b, 120)
+  expect(room.ownerReport(b.key)).toMatchObject({ rows: 0 })
 })

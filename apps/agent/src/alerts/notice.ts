@@ -1,0 +1,49 @@
+/**
+ * Notice: an event about the agent itself, of no flow and no device, such as that it has begun to leave packets out.
+ *
+ * Notices go where alerts go, in the same order, and nobody suppresses or folds them. For what reads EVE they are alerts
+ * without addresses. `oddflow` has `id`, `rule`, `summary` (a sentence) and numbers by name.
+ */
+import { createHash } from 'node:crypto'
+import { jsonLine } from '@oddflow/program'
+import type { NoticeEvent, NoticeRule } from '../page/api.js'
+import { eveTime } from './eve.js'
+
+export interface Notice {
+  readonly rule: NoticeRule
+  /** Of the wall clock. */
+  readonly atMicros: number
+  /** A sentence for people. */
+  readonly summary: string
+  readonly numbers?: Readonly<Record<string, number>>
+}
+
+/** signature_id and text for each rule, behind those of flows (eve.ts). */
+const SIGNATURES: Readonly<Record<NoticeRule, { signature_id: number; signature: string }>> = {
+  degraded: { signature_id: 1_790_006, signature: 'OddFlow: the agent does not watch as it should' },
+  recovered: { signature_id: 1_790_007, signature: 'OddFlow: the agent watches again' },
+  'state-damaged': { signature_id: 1_790_011, signature: 'OddFlow: damage in the state folder' },
+}
+
+/** One line of JSON without its line feed. @param iface - the interface's name, null for a file. */
+export function encodeNotice(notice: Notice, iface: string | null): Uint8Array {
+  const { rule, atMicros, summary, numbers = {} } = notice
+  const id = createHash('sha256').update(`${atMicros} ${rule} ${summary}`).digest('hex').slice(0, 32)
+  const event = {
+    timestamp: eveTime(atMicros),
+    ...(iface === null ? {} : { in_iface: iface }),
+    event_type: 'alert',
+    alert: {
+      action: 'allowed',
+      gid: 1,
+      rev: 1,
+      ...SIGNATURES[rule],
+      category: 'Not Suspicious Traffic',
+      severity: 3,
+    },
+    oddflow: { id, rule, summary, ...numbers },
+  }
+  // what the page looks into
+  const checked: NoticeEvent = event
+  return new TextEncoder().encode(jsonLine(checked))
+}
