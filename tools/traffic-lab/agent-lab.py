@@ -185,7 +185,7 @@ def main():
         **({} if given.false_alerts_per_day is None else {"budget": {"falseAlertsPerDay": given.false_alerts_per_day}}),
     }, open(config, "w"))
     log = open(os.path.join(folder, "agent.log"), "w+")
-    agent = start([*AGENT, "run", "-c", config], gateway, stderr=log)
+    agent = start([*AGENT, "run", "--allow-root", "-c", config], gateway, stderr=log)
     alerts = Alerts(eve)
     alerts.start()
     time.sleep(1.5)
