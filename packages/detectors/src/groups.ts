@@ -10,7 +10,7 @@
  *
  * `unusual` counts the flows that score no higher than the lowest 5 % of held-out flows.
  */
-import { ArgumentError, type Matrix } from '@oddflow/core'
+import { ArgumentError, exp, type Matrix } from '@oddflow/core'
 import { failField, fieldsAt, finiteAt, wholeAt } from './check-parts.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from './model-file/parts.js'
 import { checkTailTable } from './support-guard.js'
@@ -77,6 +77,11 @@ function levelOf(
   if (sums.size < 2) return null
   const means = Float64Array.from(sums.values(), ({ sum, flows }) => sum / flows).sort()
   return { level: means[means.length - 1]!, groups: sums.size }
+}
+
+/** The share of held-out training flows that score no higher; beyond the lowest as an exponential tail goes on. */
+export function tailShare({ tail }: Pick<GroupCalibration, 'tail'>, score: number): number {
+  return exp(logTail(createTailFunction(tail), score))
 }
 
 function surpriseOf(tail: Matrix): (score: number) => number {

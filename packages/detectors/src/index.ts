@@ -13,6 +13,7 @@ export type { DetectorDefinition } from './detector-definition.js'
 export * from './detector-name.js'
 export { embedRows } from './embedding.js'
 export {
+  type ColumnSurprises,
   createExplainer,
   type Explainer,
   type FeatureShare,
@@ -30,6 +31,7 @@ export {
   type GroupedScores,
   type GroupLevel,
   type GroupVerdict,
+  tailShare,
 } from './groups.js'
 export type { HeldOutScores } from './held-out.js'
 export * from './model.js'

@@ -34,6 +34,19 @@ export interface FlowJudge {
 }
 
 /**
+ * Bytes of a flow's ends as they are told to people: the contract's size measure, or the lengths in the IP headers where
+ * these are more. A scan carries no payload, a capture may hold the beginnings of its packets, and both have bytes.
+ */
+export function reportedBytes(
+  record: Pick<FlowRecord, 'initiatorBytes' | 'initiatorIpBytes' | 'responderBytes' | 'responderIpBytes'>,
+): { readonly initiator: number; readonly responder: number } {
+  return {
+    initiator: Math.max(record.initiatorBytes, record.initiatorIpBytes),
+    responder: Math.max(record.responderBytes, record.responderIpBytes),
+  }
+}
+
+/**
  * Throws ContractMismatchError for a model that was trained on rows and knows nothing of flows.
  * @param given - the row, of judges of one contract that share it; default one of its own.
  */

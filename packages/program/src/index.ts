@@ -10,8 +10,20 @@ export {
   REQUIRED_TRIES,
 } from './detection-limits.js'
 export { deviceKeyOf, isResponderDevice, macText } from './device-of.js'
+export {
+  createFlowExplainer,
+  type ExplainedFeature,
+  type FlowExplainer,
+  type FlowExplanation,
+} from './explain-flow.js'
 export { FileError, fileError } from './file-error.js'
-export { createFlowJudge, type FlowJudge, type Judgement, type VerdictRule } from './flow-judge.js'
+export {
+  createFlowJudge,
+  type FlowJudge,
+  type Judgement,
+  reportedBytes,
+  type VerdictRule,
+} from './flow-judge.js'
 export { hashRows } from './hash-rows.js'
 export { inFile } from './in-file.js'
 export { isRunning } from './is-running.js'
@@ -37,6 +49,7 @@ export { createMessages, type Messages } from './messages.js'
 export { readPrivateKey, readPublicKey, signaturePath } from './model-signature.js'
 export { parseBytes } from './parse-bytes.js'
 export { jsonLine, printable } from './printable.js'
+export { type Rarity, rarityText, scoreRarity } from './rarity.js'
 export { type ReadFileOptions, readFileBounded } from './read-file.js'
 export { type ModelFile, readModel, readModelFile } from './read-model.js'
 export { openScratchFolder, type ScratchFolder } from './scratch-folder.js'

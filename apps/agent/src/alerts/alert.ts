@@ -5,8 +5,7 @@
  * the capture's. Nothing in it depends on when or where the agent ran, so the same packets and the same model
  * give the same alert, with the same id.
  */
-import type { VerdictRule } from '@oddflow/program'
-import type { Rarity } from '../budget/thresholds.js'
+import type { Rarity, VerdictRule } from '@oddflow/program'
 import type { ShadowVerdict } from '../pipeline/decider.js'
 
 /** What an alert is about: a verdict, or a device that nobody has seen. */

@@ -9,8 +9,7 @@
 import { createHash } from 'node:crypto'
 import { formatAddress } from '@oddflow/capture'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
-import { isResponderDevice, macText, type Network } from '@oddflow/program'
-import type { Rarity } from '../budget/thresholds.js'
+import { isResponderDevice, macText, type Network, type Rarity, reportedBytes } from '@oddflow/program'
 import type { Verdict } from '../pipeline/watcher.js'
 import type { Alert, AlertRule } from './alert.js'
 
@@ -34,9 +33,7 @@ export function makeAlert(
   const source = formatAddress(initiatorAddress, 0, ipVersion)
   const destination = formatAddress(responderAddress, 0, ipVersion)
   const isResponder = isResponderDevice(record, context.localNetworks)
-  // where the contract's sizes are payloads, packets without any have bytes all the same
-  const initiatorBytes = Math.max(record.initiatorBytes, record.initiatorIpBytes)
-  const responderBytes = Math.max(record.responderBytes, record.responderIpBytes)
+  const { initiator: initiatorBytes, responder: responderBytes } = reportedBytes(record)
   const isOfDevice = verdict.rule === 'new-device' || verdict.rule === 'device-flood'
   const model = verdict.model ?? ''
   const mac = macText(isResponder ? record.responderMac : record.initiatorMac)

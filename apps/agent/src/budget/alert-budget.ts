@@ -20,11 +20,11 @@ import {
   type BudgetThreshold,
   type Interval,
   poissonInterval,
+  type SavedModel,
   type TailScores,
-  type Threshold,
 } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
-import { deviceKeyOf, type Network } from '@oddflow/program'
+import { deviceKeyOf, type Network, type Rarity, scoreRarity } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
 import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
@@ -38,7 +38,7 @@ import {
   MAXIMUM_DEVICES,
   MICROS_PER_DAY,
 } from './calibration.js'
-import { modelRarity, type Rarity, type Thresholds } from './thresholds.js'
+import type { Thresholds } from './thresholds.js'
 
 export interface BudgetReport {
   readonly state: 'calibrating' | 'kept'
@@ -66,8 +66,8 @@ export interface BudgetReport {
 export interface AlertBudgetOptions {
   readonly settings: BudgetSettings
   readonly model: string
-  /** Decides while the agent calibrates itself. */
-  readonly modelThreshold: Threshold
+  /** Its threshold decides while the agent calibrates itself. */
+  readonly saved: Pick<SavedModel, 'threshold' | 'groups'>
   readonly localNetworks: readonly Network[]
   /** From a file: never changed. */
   readonly given: Calibration | null
@@ -160,7 +160,7 @@ export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
         calibrator.addScore(score, device)
         calibrated = { flows: calibrator.flows, watchedMicros: calibrator.watchedMicros }
       }
-      if (current === null) return options.modelThreshold.value
+      if (current === null) return options.saved.threshold.value
       if (score > current.highest && devices.size >= MAXIMUM_DEVICES) return current.highest
       device ??= deviceKeyOf(record, localNetworks)
       if (devices.size < MAXIMUM_DEVICES) devices.add(device)
@@ -168,7 +168,7 @@ export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
       if (!(score > threshold)) alerts++
       return threshold
     },
-    rarity: (score) => (scores === null ? modelRarity(options.modelThreshold) : rarityAmong(scores, score)),
+    rarity: (score) => (scores === null ? scoreRarity(options.saved, score) : rarityAmong(scores, score)),
     noteOnePacketNovel() {
       calibrator?.addOnePacketNovel()
     },

@@ -1,17 +1,10 @@
 /**
  * Thresholds: which score is novel. The model's own for every flow, or an alert budget's.
  */
-import type { Threshold } from '@oddflow/detectors'
+import type { SavedModel } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
+import { type Rarity, scoreRarity } from '@oddflow/program'
 import type { BudgetReport } from './alert-budget.js'
-
-/** The conformal p-value of a score, or a bound on it. */
-export interface Rarity {
-  /** At most this share of normal flows has a score as low. */
-  readonly atMost: number
-  /** Normal flows that say so. */
-  readonly flows: number
-}
 
 export interface Thresholds {
   /** The threshold for a record with this score, which is novel iff it is not above it. Each record once. */
@@ -28,11 +21,10 @@ export interface Thresholds {
   close(): Promise<void>
 }
 
-export function modelThresholds(threshold: Threshold): Thresholds {
-  const rarity = modelRarity(threshold)
+export function modelThresholds(saved: Pick<SavedModel, 'threshold' | 'groups'>): Thresholds {
   return {
-    judge: () => threshold.value,
-    rarity: () => rarity,
+    judge: () => saved.threshold.value,
+    rarity: (score) => scoreRarity(saved, score),
     noteOnePacketNovel() {},
     advance() {},
     report: () => null,
@@ -48,9 +40,4 @@ export const ownThresholds: Thresholds = {
   advance() {},
   report: () => null,
   async close() {},
-}
-
-/** Of a model no more is kept than the threshold, so all that is not above it is as rare as that. */
-export function modelRarity({ calibration: { bound, rows } }: Threshold): Rarity {
-  return { atMost: bound, flows: rows }
 }

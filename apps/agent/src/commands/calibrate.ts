@@ -24,7 +24,7 @@ import {
 import { budgetThresholds, refusalText } from '../budget/budget-thresholds.js'
 import { type Calibration, type Calibrator, createCalibrator, MICROS_PER_DAY } from '../budget/calibration.js'
 import { writeCalibrationFile } from '../budget/calibration-file.js'
-import { modelRarity, type Thresholds } from '../budget/thresholds.js'
+import { ownThresholds, type Thresholds } from '../budget/thresholds.js'
 import { createModelDecider } from '../pipeline/decider.js'
 import { BATCH_FRAMES, createWatcher } from '../pipeline/watcher.js'
 
@@ -96,15 +96,12 @@ function collecting(
   modelThreshold: Threshold,
 ): Thresholds {
   return {
+    ...ownThresholds,
     judge(record, score) {
       calibrator.addScore(score, deviceKeyOf(record, networks))
       return modelThreshold.value
     },
-    rarity: () => modelRarity(modelThreshold),
     noteOnePacketNovel: () => calibrator.addOnePacketNovel(),
-    advance() {},
-    report: () => null,
-    async close() {},
   }
 }
 

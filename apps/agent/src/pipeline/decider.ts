@@ -6,8 +6,8 @@
 import type { FlowContract } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
-import { createFlowJudge, type Judgement } from '@oddflow/program'
-import type { Rarity, Thresholds } from '../budget/thresholds.js'
+import { createFlowJudge, type Judgement, type Rarity } from '@oddflow/program'
+import type { Thresholds } from '../budget/thresholds.js'
 
 export interface Decision extends Judgement {
   /** That the score was compared with; null where there is no model to ask. */

@@ -13,10 +13,10 @@ export async function openThresholds(
   base: ModelFile | null,
 ): Promise<Thresholds> {
   if (base === null || models !== null) return ownThresholds
-  const modelThreshold = base.saved.threshold
+  const { saved } = base
   const model = base.sha256.slice(0, 16)
-  if (budget === null) return modelThresholds(modelThreshold)
-  const common = { settings: budget, model, modelThreshold, localNetworks, log }
+  if (budget === null) return modelThresholds(saved)
+  const common = { settings: budget, model, saved, localNetworks, log }
   if (budget.calibration !== null) {
     const given = readCalibrationFile(budget.calibration, model)
     try {

@@ -6,9 +6,9 @@
  */
 import type { FlowContract } from '@oddflow/core'
 import type { FlowRecord } from '@oddflow/flows'
+import { scoreRarity } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
 import { type AlertExplainer, createAlertExplainer, explainNothing } from '../alerts/explain-alert.js'
-import { modelRarity } from '../budget/thresholds.js'
 import type { Decider } from '../pipeline/decider.js'
 import type { JudgingModel } from './judging-model.js'
 import type { ShadowCounts } from './model-reports.js'
@@ -57,7 +57,7 @@ export function createRoomDecider({ contract, row, book, ownerOf, base }: RoomDe
     },
     rarity({ score, model }) {
       const found = modelBy(model)
-      return score === null || found === undefined ? null : modelRarity(found.saved.threshold)
+      return score === null || found === undefined ? null : scoreRarity(found.saved, score)
     },
     explain(alert: Alert) {
       const model = modelBy(alert.model)

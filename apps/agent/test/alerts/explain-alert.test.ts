@@ -1,5 +1,12 @@
 /** Explanations of alerts: features by name, and sentences that hold nothing a device could choose. */
-import { createRng, type IatSizeContract, matrixOf } from '@oddflow/core'
+import {
+  createMatrix,
+  createRng,
+  type FlowSummaryContract,
+  type IatSizeContract,
+  matrixOf,
+  type Rng,
+} from '@oddflow/core'
 import {
   calibrateThreshold,
   checkParameters,
@@ -9,8 +16,10 @@ import {
   type SavedModel,
   scoreSamples,
 } from '@oddflow/detectors'
+import { trainModel } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
 import { createAlertExplainer } from '../../src/alerts/explain-alert.js'
+import { modelThresholds } from '../../src/budget/thresholds.js'
 import { sampleAlert } from '../support/sample-alert.js'
 
 const COLS = 5
@@ -84,7 +93,7 @@ describe('an explanation', () => {
     expect(features[0].typical).toBeLessThan(70)
     expect(features[0].gain).toBeGreaterThan(0)
     expect(summary).toMatch(
-      /^tcp between 02:00:00:00:00:0a and 198\.51\.100\.1, port 443: unlike normal flows in size3 900 bytes \(normal 6\d\)/,
+      /^tcp between 02:00:00:00:00:0a and 198\.51\.100\.1, port 443: size3 900 bytes \(normal: 6\d bytes\).*; rarer than 1 flow in 1,000$/,
     )
   })
 
@@ -94,7 +103,9 @@ describe('an explanation', () => {
       mode: null,
       features: [],
       reason: 'no-comparison',
-      summary: expect.stringMatching(/: unlike normal flows, with none of which it could be compared$/),
+      summary: expect.stringMatching(
+        /: unlike normal flows; the model keeps none to compare it with; rarer than 1 flow in 1,000$/,
+      ),
     })
     const saved = modelOf({ detector: 'nearest', m: 30 })
     const one = alertOf(saved, {
@@ -105,6 +116,7 @@ describe('an explanation', () => {
     })
     expect(createAlertExplainer(saved)(one)).toEqual({
       mode: null,
+      reasons: [],
       features: [],
       reason: 'rule',
       summary:
@@ -119,6 +131,81 @@ describe('an explanation', () => {
     explain(alertOf(saved, { row: rows.data.slice(COLS, 2 * COLS), score: -1e6 }))
     expect(explain(alertOf(saved))).toEqual(first)
     expect(createAlertExplainer(saved)(alertOf(saved))).toEqual(first)
+  })
+})
+
+describe('an alert of an ensemble', () => {
+  const contract: FlowSummaryContract = {
+    featureSet: 'flow-summary',
+    featureSetVersion: 1,
+    dimension: 20,
+    sizeMeasure: 'payload',
+    flowKey: 'bidirectional-5-tuple',
+    idleTimeoutMicros: 300_000_000,
+    activeTimeoutMicros: 300_000_000,
+    minimumPackets: 1,
+    scaler: 'none',
+  }
+  /** HTTPS flows: about 500 bytes in 5 packets to the responder, 3,000 in 6 from it, in a second. */
+  const summaryRow = (rng: Rng, bytes = 400 + 200 * rng.nextFloat(), service = 600_443): number[] => {
+    const sent = [bytes, 5, bytes / 2, bytes / 5, 50].map(Math.log1p)
+    const received = [3000 + 500 * rng.nextFloat(), 6, 1400, 500, 300].map(Math.log1p)
+    const times = [0, -1, -0.5, -1.5].map((t) => t + 0.1 * rng.nextFloat())
+    return [...sent, ...received, ...times, Math.log1p(bytes / 2), Math.log1p(1400), 3, 0, 0, service]
+  }
+  const rng = createRng(2)
+  const rows = createMatrix(400, 20)
+  for (let i = 0; i < 400; i++) rows.data.set(summaryRow(rng), 20 * i)
+  const { saved } = trainModel(
+    { rows, inputOfRow: Uint32Array.from({ length: 400 }, (_, i) => i >> 6), contract, onePacketRule: null },
+    {
+      detector: { detector: 'ensemble' },
+      falsePositiveRate: 0.01,
+      calibrationShare: 0.2,
+      seed: 1,
+      oddflowVersion: '0.0.0',
+    },
+  )
+  const alertFor = (row: Float64Array, changes: Parameters<typeof sampleAlert>[0] = {}) => {
+    const score = scoreSamples(
+      saved.detector,
+      matrixOf(1, 20, row),
+      new Float64Array(1),
+      createScoreWorkspace(saved.detector),
+    )[0]
+    const rarity = modelThresholds(saved).rarity(score)
+    return sampleAlert({ row, score, threshold: saved.threshold.value, rarity, ...changes })
+  }
+  const upload = Float64Array.from(summaryRow(createRng(3), 1_234_567))
+
+  it('says in bytes what is unusual for the service, and how rare it is', () => {
+    const { reason, reasons, features, summary } = createAlertExplainer(saved)(alertFor(upload))
+    expect(reason).toBe('features')
+    expect(reasons.join(', ')).toMatch(/sent 1\.2 MB \(usually under (599|6\d\d) B\)/)
+    expect(features[0]).toMatchObject({ unit: 'bytes' })
+    expect(summary).toBe(
+      `tcp between 02:00:00:00:00:0a and 198.51.100.1, port 443: ${reasons.join(', ')}; rarer than 1 flow in 400`,
+    )
+  })
+
+  it('is told as the device sees it, also where the device responds', () => {
+    const device = { mac: '02:00:00:00:00:0a', address: '198.51.100.1' }
+    const { reasons } = createAlertExplainer(saved)(alertFor(upload, { device, peer: '192.0.2.10' }))
+    expect(reasons.join(', ')).toMatch(/received 1\.2 MB \(usually under (599|6\d\d) B\)/)
+  })
+
+  it('names a service that training did not have', () => {
+    const row = Float64Array.from(summaryRow(createRng(3), 500, 600_023))
+    expect(createAlertExplainer(saved)(alertFor(row)).summary).toMatch(
+      /: never saw this service \(TCP port 23\)[^;]*; rarer than 1 flow in 400$/,
+    )
+  })
+
+  it('has a rarity of its own: a lower score is rarer, not as rare as the threshold', () => {
+    const rarityOf = (score: number) => modelThresholds(saved).rarity(score).atMost
+    expect(rarityOf(-1e3)).toBe(1 / 401)
+    expect(rarityOf(saved.threshold.value)).toBeGreaterThan(1 / 401)
+    expect(rarityOf(saved.threshold.value)).toBeLessThan(0.03)
   })
 })
 
@@ -254,5 +341,7 @@ it('nothing is said of features that gain nothing: the flow is unlike normal one
   )
   expect(features).toEqual([])
   expect(reason).toBe('whole')
-  expect(summary).toMatch(/: unlike normal flows as a whole, no single feature makes the difference$/)
+  expect(summary).toMatch(
+    /: unlike normal flows as a whole, no single feature makes the difference; rarer than 1 flow in 1,000$/,
+  )
 })

@@ -53,7 +53,7 @@ function budgetOf(changes: Partial<Parameters<typeof createAlertBudget>[0]> = {}
   const budget = createAlertBudget({
     settings: settings(),
     model: MODEL,
-    modelThreshold: MODEL_THRESHOLD,
+    saved: { threshold: MODEL_THRESHOLD },
     localNetworks,
     given: null,
     kept: null,

@@ -53,6 +53,7 @@ export function sampleAlert(
 /** As of a detector that has nothing to explain by. */
 export const NO_EXPLANATION: AlertExplanation = {
   reason: 'whole',
+  reasons: [],
   summary: 'unlike normal flows',
   mode: null,
   features: [],

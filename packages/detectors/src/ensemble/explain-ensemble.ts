@@ -1,7 +1,8 @@
 /**
  * Why a row scores low to an ensemble: each member's surprise, shared out among the columns that make it.
  *
- * - nearest: by squared differences to the nearest landmark, among those of the row's service where there are such;
+ * - nearest: by squared differences to the nearest landmark, among those of the row's service where there are such; the
+ *   service itself has the share that its being unknown adds to the distance;
  * - hbos: by the nats that each column adds to what its fullest bin would;
  * - another detector: by the gains of its own explanation; nothing where it has none.
  *
@@ -12,7 +13,12 @@
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'
-import { createExplainer, type Explainer, type FeatureShare } from '../explain/explain-score.js'
+import {
+  type ColumnSurprises,
+  createExplainer,
+  type Explainer,
+  type FeatureShare,
+} from '../explain/explain-score.js'
 import { unscaleRow } from '../explain/unscale-row.js'
 import { surpriseOf } from '../held-out.js'
 import { createHistogramViews, histogramShares, modalRow } from '../histograms.js'
@@ -23,7 +29,8 @@ import { type EnsembleMember, type HbosMember, type NearestMember, standardise }
 import { bodyWeightOf, createView, indexOf, LEAST_BIN_WIDTH, runsOf } from './members.js'
 
 interface MemberExplainer {
-  /** Writes shares of the member's surprise, 0 or more, up to a common factor; `value` is its view of the row. */
+  /** Writes shares of the member's surprise, 0 or more, up to a common factor, the category's behind those of the columns;
+   * `value` is its view of the row. */
   share(row: Matrix, category: number, value: number, out: Float64Array): void
   /** A normal row like this one, standardised; null for a detector that remembers none. */
   readonly example: ((row: Matrix, category: number, value: number) => Float64Array) | null
@@ -43,8 +50,9 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
   const changed: Matrix = { rows: 1, cols: dimension, data: new Float64Array(dimension) }
   const names = new Float64Array(1)
   const values = members.map(() => new Float64Array(1))
-  const shares = new Float64Array(width)
-  const sums = new Float64Array(width)
+  // one more for the category, behind the columns
+  const shares = new Float64Array(width + 1)
+  const sums = new Float64Array(width + 1)
   const out = new Float64Array(1)
   const views = members.map((member) => createView(member, true))
   const workspace = createScoreWorkspace(model)
@@ -67,13 +75,13 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
         if (!(largest > 0)) return
         const total = shares.reduce((sum, share) => sum + share / largest, 0)
         const surprise = surpriseOf(member.surprise, value, bodyWeightOf(member.name))
-        for (let j = 0; j < width; j++) sums[j]! += (surprise * (shares[j]! / largest)) / total
+        for (let j = 0; j <= width; j++) sums[j]! += (surprise * (shares[j]! / largest)) / total
       })
       const example = explainers[exampleBy]!.example!(single, names[0]!, values[exampleBy]![0]!)
       const nearestRow = row.slice()
       const scaledExample = example.map((x, j) => x * scale[j]! + centre[j]!)
       unscaleRow(scaler, scaledExample, 0, width, nearestRow)
-      const candidates = Array.from(sums.keys())
+      const candidates = Array.from(example.keys())
         .filter((j) => sums[j]! > 0 && example[j] !== single.data[j])
         .sort((a, b) => sums[b]! - sums[a]! || a - b)
         .slice(0, features)
@@ -91,12 +99,52 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
           nearest: nearestRow[column]!,
           typical: null,
           gain: out[0]! - current,
-          surprise: sums[j]!,
         })
         current = out[0]!
       }
-      return { mode: null, features: found, nearestRow, typicalRow: null, explainedScore: current }
+      return {
+        mode: null,
+        features: found,
+        nearestRow,
+        typicalRow: null,
+        explainedScore: current,
+        columns: columnsOf(names[0]!),
+      }
     },
+  }
+
+  function columnsOf(category: number): ColumnSurprises {
+    const nats = new Float64Array(dimension)
+    for (let j = 0; j < width; j++) nats[j < categoryColumn ? j : j + 1] = sums[j]!
+    if (categoryColumn < dimension) nats[categoryColumn] = sums[width]!
+    const hbos = members.find((member) => member.name === 'hbos')
+    const nearest = members.find((member) => member.name === 'nearest')
+    return {
+      nats,
+      usual: hbos === undefined ? null : usualRange(hbos, category),
+      category: nearest === undefined ? null : categoryState(nearest, category),
+    }
+  }
+
+  function usualRange({ histograms, own }: HbosMember, category: number): ColumnSurprises['usual'] {
+    const table = own === null ? -1 : indexOf(own.categories, category)
+    const from = own === null || table < 0 ? histograms : own.histograms
+    const unscaled = (bounds: Matrix): Float64Array => {
+      const start = Math.max(table, 0) * width
+      const scaled = centre.map((middle, j) => bounds.data[start + j]! * scale[j]! + middle)
+      const out = new Float64Array(dimension)
+      unscaleRow(scaler, scaled, 0, width, out)
+      return out
+    }
+    return { low: unscaled(from.low), high: unscaled(from.high) }
+  }
+
+  function categoryState({ categories }: NearestMember, category: number): ColumnSurprises['category'] {
+    if (categories.length === 0) return null
+    const { names: known } = runsOf(categories)
+    if (indexOf(known, category) >= 0) return 'known'
+    // where every landmark is of a category of its own, there were none left for rarer ones
+    return known.length < (model.parameters.m ?? 0) ? 'new' : 'rare'
   }
 }
 
@@ -105,12 +153,19 @@ function createMemberExplainer(member: EnsembleMember, width: number): MemberExp
     case 'nearest': {
       const { cols, data } = member.landmarks
       return {
-        share(row, category, _, out) {
+        share(row, category, value, out) {
           const at = nearestLandmark(member, row, category) * cols
+          let squares = 0
           for (let j = 0; j < cols; j++) {
             const difference = row.data[j]! - data[at + j]!
             out[j] = Math.min(difference * difference, Number.MAX_VALUE)
+            squares += out[j]!
           }
+          // the view is the distance, and what an unknown category adds to it: both in squares' proportion
+          const distance = Math.sqrt(squares)
+          const isUnknown = member.categories.length > 0 && indexOf(member.categories, category) < 0
+          const added = isUnknown ? Math.max(0, value - distance) : 0
+          out[cols] = Math.min(distance > 0 ? distance * added : added, Number.MAX_VALUE)
         },
         example(row, category) {
           const at = nearestLandmark(member, row, category) * cols
@@ -142,6 +197,7 @@ function createHbosExplainer({ histograms, own }: HbosMember): MemberExplainer {
   const tableOf = (category: number): number => (own === null ? -1 : indexOf(own.categories, category))
   return {
     share(row, category, _, out) {
+      out.fill(0)
       const table = tableOf(category)
       if (services !== null && table >= 0) histogramShares(services, table, row.data, 0, out)
       else histogramShares(all, 0, row.data, 0, out)

@@ -31,8 +31,20 @@ export interface FeatureShare {
   readonly typical: number | null
   /** What the score gains when it takes the example's value, those before it having done so. */
   readonly gain: number
-  /** Nats of an ensemble's score that the column makes; null for other detectors. */
-  readonly surprise: number | null
+}
+
+/** What an ensemble's score of a row is made of, column by column. */
+export interface ColumnSurprises {
+  /** Nats of the score that each column makes, length D; of the category column, what its being unknown makes. */
+  readonly nats: Float64Array
+  /**
+   * The 1 % and 99 % order statistics of the training rows that the row is compared with (those of its category where
+   * there are enough), length D, unscaled; the category column is 0. null without the member hbos.
+   */
+  readonly usual: { readonly low: Float64Array; readonly high: Float64Array } | null
+  /** Whether training had the row's category; `rare`: the model does not remember rare ones. null where rows have none, or
+   * without the member nearest. */
+  readonly category: 'known' | 'rare' | 'new' | null
 }
 
 export interface NearestMode {
@@ -53,6 +65,8 @@ export interface ScoreExplanation {
   readonly typicalRow: Float64Array | null
   /** With those features replaced. */
   readonly explainedScore: number
+  /** null for detectors other than an ensemble. */
+  readonly columns: ColumnSurprises | null
 }
 
 export interface Explainer {
@@ -142,7 +156,6 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
           nearest: nearestRow[column]!,
           typical: mode === null ? null : typicalRow[column]!,
           gain: next - current,
-          surprise: null,
         })
         current = next
       }
@@ -152,6 +165,7 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
         nearestRow: nearestRow.slice(),
         typicalRow: mode === null ? null : typicalRow.slice(),
         explainedScore: current,
+        columns: null,
       }
     },
   }

@@ -1,0 +1,294 @@
+/**
+ * Why a flow or a row is novel: what moved its score, by name, and at most three reasons in words.
+ *
+ * Of an ensemble that is the nats that each column makes of the score; of other detectors what the score gains when
+ * columns take the values of the nearest normal example (explain-score.ts of the detectors). Columns of flow summaries
+ * are told in bytes, packets and times (flow-reasons.ts), those of other feature sets by name, wherever they stand
+ * in the two rows (row-columns.ts).
+ *
+ * What makes next to nothing of the score is no reason, but that training did not have the service always is; where nothing
+ * is a reason, the flow is unlike normal ones as a whole.
+ *
+ * The words are the program's own, and numbers: nothing that a device could have chosen.
+ */
+import { type FeatureColumn, featureColumns, hasFixedColumns } from '@oddflow/core'
+import { createExplainer, type NearestMode, type SavedModel, type ScoreExplanation } from '@oddflow/detectors'
+import {
+  type ColumnTopic,
+  type FlowEnd,
+  measuredUnit,
+  measuredValue,
+  plainScale,
+  reasonText,
+  serviceReason,
+  told,
+  topicOf,
+} from './flow-reasons.js'
+import { createRowColumns, type RowColumns } from './row-columns.js'
+
+export interface ExplainedFeature {
+  readonly name: string
+  readonly unit: string
+  /** null where the flow has no such feature, having ended before. */
+  readonly value: number | null
+  /** Of the normal flow most like this one, as far as the model remembers any; null where it has no such feature. */
+  readonly nearest: number | null
+  /** Of the typical flow of the mode; null where it has no such feature, or there are no modes. */
+  readonly typical: number | null
+  /** Of an ensemble, nats of the score; else what the score gains when the feature's columns are as in the nearest flow,
+   * those before being so. */
+  readonly gain: number
+}
+
+export interface FlowExplanation {
+  /** Features by name; the flow as a whole, since no feature makes the difference; or there is no normal flow to compare with. */
+  readonly reason: 'features' | 'whole' | 'no-comparison'
+  /** At most MAXIMUM_REASONS, the most telling first. */
+  readonly reasons: readonly string[]
+  /** null where the detector has no modes. */
+  readonly mode: NearestMode | null
+  /** The most telling first. */
+  readonly features: readonly ExplainedFeature[]
+}
+
+export interface JudgedRow {
+  /** D numbers. */
+  readonly row: Float64Array
+  readonly score: number
+  readonly threshold: number
+  /** Of the row's flow; null where nobody knows. */
+  readonly packets: number | null
+  /** What this end sent is "sent"; default the initiator. */
+  readonly viewpoint?: FlowEnd
+}
+
+export type FlowExplainer = (judged: JudgedRow) => FlowExplanation
+
+const MAXIMUM_REASONS = 3
+/** Share of the way from the score to the threshold; a feature that gains less explains nothing. */
+const NEGLIGIBLE_GAIN = 0.01
+/** Share of an ensemble's score; a feature that makes less is named only if it is the first. */
+const NEGLIGIBLE_NATS = 0.15
+/** What a model remembers comes back from its scaler exact to rounding. */
+const ROUNDING = 1e-7
+
+const NOTHING: FlowExplanation = { reason: 'no-comparison', reasons: [], mode: null, features: [] }
+
+/** The first ones; a service that training did not have is among them. */
+function reasonsOf(topics: readonly Topic[]): string[] {
+  const told = topics.filter(({ text }) => text !== null)
+  const first = told.slice(0, MAXIMUM_REASONS)
+  const unknown = told.find(({ isUnknown }) => isUnknown)
+  if (unknown !== undefined && !first.includes(unknown)) first[MAXIMUM_REASONS - 1] = unknown
+  return first.flatMap(({ text }) => text ?? [])
+}
+
+/** What moved the score, before it has words. */
+interface Topic {
+  /** The value of a category column that training did not have. */
+  readonly isUnknown: boolean
+  readonly feature: ExplainedFeature
+  /** null where nothing plain can be said. */
+  readonly text: string | null
+}
+
+export function createFlowExplainer({ detector, contract }: SavedModel): FlowExplainer {
+  const explainer = createExplainer(detector)
+  if (explainer === null) return () => NOTHING
+  const isSummary = contract.featureSet === 'flow-summary'
+  const { categoryColumn = -1 } = detector.scaler
+  const columns = featureColumns(contract)
+  const columnsOf = createRowColumns(contract)
+  // their examples are means, which no flow has been: places are all that is known of them
+  const isOfMeans = detector.kind === 'gmm' || detector.kind === 'pca'
+  const keepsPlaces = contract.featureSet === 'rows' || hasFixedColumns(contract)
+
+  return (judged) => {
+    const { row, score, threshold } = judged
+    const explanation = explainer.explain(row, score, threshold)
+    const { mode } = explanation
+    const weights = weightsOf(explanation, threshold - score)
+    const topics = (isSummary ? summaryTopics : namedTopics)(judged, explanation, weights)
+    const features = topics.map(({ feature }) => feature)
+    const reasons = reasonsOf(topics)
+    return { reason: features.length === 0 ? 'whole' : 'features', reasons, mode, features }
+  }
+
+  function summaryTopics(
+    { row, viewpoint = 'initiator' }: JudgedRow,
+    { nearestRow, typicalRow, columns: surprises }: ScoreExplanation,
+    weights: ColumnWeights,
+  ): Topic[] {
+    const measured = (values: Float64Array, at: number): number => measuredValue(columns[at]!, values[at]!)
+    const at = (name: string): number => columns.findIndex((column) => column.name === name)
+    const packets = {
+      initiator: measured(row, at('initiator_packets')),
+      responder: measured(row, at('responder_packets')),
+    }
+    const isKnown = surprises?.category !== 'new' && surprises?.category !== 'rare'
+    const families = new Map<
+      string,
+      { topic: ColumnTopic; column: number; largest: number; weight: number }
+    >()
+    for (const [column, weight] of weights.of) {
+      const topic = topicOf(columns[column]!.name, packets, isKnown)
+      const found = { topic, column: at(topic.name), largest: weight, weight }
+      const earlier = families.get(topic.family)
+      if (earlier === undefined) families.set(topic.family, found)
+      else if (weight > earlier.largest) Object.assign(earlier, found, { weight: earlier.weight + weight })
+      else earlier.weight += weight
+    }
+    return telling([...families.values()], weights, categoryColumn).map(({ topic, column, weight }) => {
+      const value = measured(row, column)
+      const nearest = measured(nearestRow, column)
+      const usual = surprises?.usual ?? null
+      const text =
+        column === categoryColumn
+          ? serviceReason(row[column]!, surprises?.category === 'rare')
+          : reasonText(
+              topic,
+              {
+                value,
+                nearest,
+                usual:
+                  usual === null
+                    ? null
+                    : { low: measured(usual.low, column), high: measured(usual.high, column) },
+              },
+              viewpoint,
+            )
+      const typical = typicalRow === null ? null : measured(typicalRow, column)
+      const { name: feature } = columns[column]!
+      const unit = measuredUnit(columns[column]!)
+      const isUnknown = column === categoryColumn
+      return { isUnknown, feature: { name: feature, unit, value, nearest, typical, gain: weight }, text }
+    })
+  }
+
+  function namedTopics(
+    { row, packets }: JudgedRow,
+    { nearestRow, typicalRow, columns: surprises }: ScoreExplanation,
+    weights: ColumnWeights,
+  ): Topic[] {
+    const own = { values: row, columns: columnsOf(row, packets) }
+    const remembered = (values: Float64Array): NamedRow => ({
+      values,
+      columns: isOfMeans ? own.columns : columnsOf(values, null),
+    })
+    const nearest = remembered(nearestRow)
+    const typical = typicalRow === null ? null : remembered(typicalRow)
+    const byName = new Map<string, { readonly column: number; readonly of: FeatureColumn; weight: number }>()
+    for (const [at, weight] of weights.of) {
+      const column = at === categoryColumn ? columns[at]! : whatDiffers(own, nearest, at)
+      if (column === null) continue
+      const earlier = byName.get(column.name)
+      if (earlier === undefined) byName.set(column.name, { column: at, of: column, weight })
+      else earlier.weight += weight
+    }
+    return telling([...byName.values()], weights, categoryColumn).map(
+      ({ column: at, of: { name, unit }, weight }) => {
+        const value = featureOf(own, name)
+        const normal = featureOf(nearest, name)
+        const usual = keepsPlaces ? (surprises?.usual ?? null) : null
+        const text =
+          at === categoryColumn
+            ? `${name} ${value} was ${surprises?.category === 'rare' ? 'rarely or ' : ''}never seen`
+            : value === null || normal === null
+              ? lackText({ name, unit }, value, normal)
+              : told(
+                  {
+                    value,
+                    nearest: normal,
+                    usual: usual === null ? null : { low: usual.low[at]!, high: usual.high[at]! },
+                  },
+                  plainScale(unit),
+                  (shown) => `${name} ${shown}`,
+                )
+        return {
+          isUnknown: at === categoryColumn,
+          feature: {
+            name,
+            unit,
+            value,
+            nearest: normal,
+            typical: typical === null ? null : featureOf(typical, name),
+            gain: weight,
+          },
+          text,
+        }
+      },
+    )
+  }
+}
+
+// ---- weights
+
+interface ColumnWeights {
+  /** Columns with what they make of the score, above 0. */
+  readonly of: readonly (readonly [column: number, weight: number])[]
+  /** A topic of less is no reason. */
+  readonly least: number
+  /** In the order of their weights, and the first whatever its weight; else in that of the explanation. */
+  readonly isRanked: boolean
+}
+
+function weightsOf({ columns, features }: ScoreExplanation, lack: number): ColumnWeights {
+  if (columns === null) {
+    const of = features.map(({ column, gain }) => [column, gain] as const)
+    return { of, least: NEGLIGIBLE_GAIN * lack, isRanked: false }
+  }
+  const of = Array.from(columns.nats, (nats, column) => [column, nats] as const).filter(
+    ([, nats]) => nats > 0,
+  )
+  return { of, least: NEGLIGIBLE_NATS * of.reduce((sum, [, nats]) => sum + nats, 0), isRanked: true }
+}
+
+function telling<T extends { readonly column: number; readonly weight: number }>(
+  topics: T[],
+  { least, isRanked }: ColumnWeights,
+  categoryColumn: number,
+): T[] {
+  if (isRanked) topics.sort((a, b) => b.weight - a.weight)
+  return topics.filter(
+    ({ column, weight }, i) =>
+      weight > 0 && (weight >= least || (isRanked && i === 0) || column === categoryColumn),
+  )
+}
+
+// ---- features by name
+
+interface NamedRow {
+  readonly values: Float64Array
+  readonly columns: RowColumns
+}
+
+/** null where the flow has no such feature. */
+function featureOf({ values, columns }: NamedRow, name: string): number | null {
+  const at = columns.findIndex((column) => column?.name === name)
+  return at === -1 ? null : values[at]!
+}
+
+/**
+ * The feature by which two rows differ in a column. Where one flow ends and the other goes on the column holds a size here
+ * and a time there, or nothing; when the size is the same in both, it is the time that one of them lacks. null where
+ * they differ by rounding alone.
+ */
+function whatDiffers(own: NamedRow, nearest: NamedRow, at: number): FeatureColumn | null {
+  const [here, there] = [own.columns[at] ?? null, nearest.columns[at] ?? null]
+  if (here !== null && here.name === there?.name) return here
+  for (const column of [here, there, own.columns[at - 1], nearest.columns[at - 1]]) {
+    if (column === null || column === undefined) continue
+    const [value, normal] = [featureOf(own, column.name), featureOf(nearest, column.name)]
+    if (value === null || normal === null ? value !== normal : Math.abs(value - normal) > ROUNDING)
+      return column
+  }
+  return null
+}
+
+function lackText({ name, unit }: FeatureColumn, value: number | null, normal: number | null): string {
+  const of = (x: number | null): string =>
+    x === null ? 'none' : [Number.isInteger(x) ? x : Number(x.toPrecision(3)), unit].join(' ').trim()
+  return value === null
+    ? `no ${name} (normal: ${of(normal)})`
+    : `${name} ${of(value)} (normal: ${of(normal)})`
+}
