@@ -41,14 +41,14 @@ export function withCaptureFlags(command: Command, underModel = false): Command 
     ),
     new Option(
       '--decap <view>',
-      `whose addresses a packet in a tunnel has: the tunnel's (outer) or those within (inner) (default: ${usual})`,
+      `headers of a packet in a tunnel: the tunnel's (outer) or those inside it (inner) (default: ${usual})`,
     ).choices(['outer', 'inner']),
     new Option(
       '--join-fragments',
-      `later IP fragments belong to the flow of the first${underModel ? ' (default: as the model has it)' : ''}`,
+      `put later IP fragments into the flow of the first${underModel ? ' (default: as the model does)' : ''}`,
     ),
-    new Option('--continuous', 'the files are one rotated capture: read them in order of time, as one'),
-    new Option('--reader <name>', 'what decodes classic pcap files (default: oddflow)').choices([
+    new Option('--continuous', 'read the files as one rotated capture, in order of time'),
+    new Option('--reader <name>', 'decoder of classic pcap files (default: oddflow)').choices([
       'oddflow',
       'pcap-parser',
     ]),
@@ -68,7 +68,7 @@ export function withFlowMemory(command: Command, use: string): Command {
 
 /** Of open flows, which are ended early beyond it. */
 export const OPEN_FLOWS =
-  'memory for open flows; beyond it the least active are ended early, and counted (default: 32M)'
+  'memory for open flows; when it is full the least active flows end early, and are counted (default: 32M)'
 
 const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 

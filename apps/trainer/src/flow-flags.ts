@@ -44,7 +44,7 @@ export const FLOW_FLAGS: Readonly<Record<keyof FlowFlags, string>> = {
 /** @param truncation what happens at the learned duration where nothing is said. */
 export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'): Command {
   const options = [
-    new Option('--features <set>', 'what a row is made of (default: that of the recipe)').choices([
+    new Option('--features <set>', "features of a row (default: the recipe's)").choices([
       ...FLOW_FEATURE_SETS,
     ]),
     new Option(
@@ -65,25 +65,26 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ).choices(['split', 'truncate']),
     new Option(
       '--idle-timeout <seconds>',
-      'a longer gap ends a flow (default: 300 for flow-summary, else 600)',
+      'end a flow after a longer gap (default: 300 for flow-summary, else 600)',
     ).argParser(number),
     new Option(
       '--active-timeout <seconds>',
-      'a flow is continued as another after so long (default: 300 for flow-summary, else none)',
+      'cut a flow after this time; its rest is another flow (default: 300 for flow-summary, else none)',
     ).argParser(number),
     new Option(
       '--end-on-close',
-      'a TCP flow ends 1 s after RST or both FINs, and a SYN after FIN or RST begins another (default: flow-summary)',
+      'end a TCP flow 1 s after RST or both FINs; a SYN after FIN or RST starts another (default for flow-summary)',
     ),
-    new Option('--no-end-on-close', 'TCP flags end no flow (default: all but flow-summary)'),
-    new Option('--vlan-key', 'packets of different VLANs are of different flows'),
+    new Option('--no-end-on-close', 'let TCP flags end no flow (default for all but flow-summary)'),
+    new Option('--vlan-key', 'keep packets of different VLANs in different flows'),
     new Option(
       '--sampling-quantile <q>',
       'samp-size, samp-num: length of a window as a quantile of flow durations (default: 0.3)',
     ).argParser(number),
-    new Option('--header-packets <count>', 'header-bits: packets of a row at most (default: 10)').argParser(
-      whole,
-    ),
+    new Option(
+      '--header-packets <count>',
+      'header-bits: maximum number of packets in a row (default: 10)',
+    ).argParser(whole),
   ]
   for (const option of options) command.addOption(option.helpGroup('Flows and features:'))
   return command

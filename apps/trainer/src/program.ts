@@ -40,8 +40,8 @@ Examples:
   oddflow drift camera.oddflow today.pcap
   oddflow update camera.oddflow today.pcap -o camera.oddflow
 
-Exit codes: 0 done, 1 the input or the data would not do, 2 the command line was wrong, 130 and 143 stopped by
-Ctrl-C or SIGTERM. Both only end the reading where score or extract --flows reads a pipe: what was read is used.`,
+Exit codes: 0 done, 1 the input or the data is unusable, 2 the command line is wrong, 130 and 143 stopped by Ctrl-C
+or SIGTERM. Where score or extract --flows reads a pipe, either signal ends the reading and the result so far is kept.`,
     )
   for (const command of [
     trainCommand(),

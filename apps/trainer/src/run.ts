@@ -1,6 +1,6 @@
 /**
- * One command line, from arguments to exit code: 0 done, 1 the input or the data would not do, 2 the command
- * line was wrong, 128 + its number where a signal ended the reading. An error is one line on standard error; a stack trace means a fault of OddFlow's own, and
+ * One command line, from arguments to exit code: 0 done, 1 the input or the data is unusable, 2 the command
+ * line is wrong, 128 + its number where a signal ended the reading. An error is one line on standard error; a stack trace means a fault of OddFlow's own, and
  * says so.
  */
 import { OddFlowError } from '@oddflow/core'

@@ -5,15 +5,15 @@ import { INPUT_HELP, inputs, withFormat } from './shared-options.js'
 
 export function driftCommand(): Command {
   const command = new Command('drift')
-    .description('say whether and how a model has aged')
+    .description('report whether and how traffic has drifted from a model')
     .addArgument(new Argument('<model>', 'a model file'))
     .addArgument(inputs())
   return withFlowMemory(withCaptureFlags(withFormat(command, ['text', 'json']), true), OPEN_FLOWS)
     .addHelpText(
       'after',
       `
-${INPUT_HELP} No labels are needed: the scores are compared with those of the training rows, the verdicts
-with what the calibration promised, and the mixture's components with what they were given.
+${INPUT_HELP} drift needs no labels. It compares the scores with those of the training rows, the share of novel
+verdicts with the calibration's promise, and the share of each mixture component with its weight.
 
 Examples:
   oddflow drift camera.oddflow today.pcap

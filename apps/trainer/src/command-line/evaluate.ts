@@ -5,7 +5,7 @@ import { withFormat } from './shared-options.js'
 
 export function evaluateCommand(): Command {
   const command = new Command('evaluate')
-    .description('measure a model on inputs that are known to be normal and novel')
+    .description('measure a model on inputs that are labelled normal and novel')
     .addArgument(new Argument('<model>', 'a model file'))
     .requiredOption('--normal <input...>', 'inputs that are normal and were not trained on')
     .requiredOption('--novel <input...>', 'inputs that are novel')
@@ -17,9 +17,8 @@ export function evaluateCommand(): Command {
     .addHelpText(
       'after',
       `
-Everything in a novel input counts as novel unless --novel-filter picks out the packets that are.
-Prints the AUC, the true-positive rate at false-positive rates of 1 % and 5 %, and both rates at the model's
-own threshold.
+Every flow of a novel input counts as novel, unless --novel-filter keeps only the novel packets. evaluate prints the
+AUC, the true-positive rate at false-positive rates of 1 % and 5 %, and both rates at the model's threshold.
 
 Examples:
   oddflow evaluate camera.oddflow --normal n1.pcap n2.pcap --novel scan.pcap --report report.html

@@ -5,13 +5,13 @@ import { withFormat } from './shared-options.js'
 
 export function infoCommand(): Command {
   const command = new Command('info')
-    .description('say what a capture holds')
+    .description('show what a capture holds')
     .addArgument(new Argument('<capture...>', 'captures; - is standard input'))
   return withCaptureFlags(withFormat(command, ['text', 'json']))
     .addHelpText(
       'after',
       `
-With --filter, only the packets that it keeps are counted.
+With --filter, info counts only the packets that match.
 
 Examples:
   oddflow info today.pcap

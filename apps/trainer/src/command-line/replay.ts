@@ -5,11 +5,11 @@ import { withFormat } from './shared-options.js'
 
 export function replayCommand(): Command {
   const command = new Command('replay')
-    .description("repeat a journal's steps on the model that they began with, to check or to undo")
-    .addArgument(new Argument('<model>', 'the model that oddflow update --journal began with'))
+    .description("replay an update's journal on the model before the update, to check or to undo it")
+    .addArgument(new Argument('<model>', 'the model that oddflow update --journal read'))
     .addArgument(new Argument('<journal>', 'the journal'))
     .requiredOption('-o, --output <model>', 'the model file to write')
-    .option('--steps <count>', 'only the first so many (default: all)', whole)
+    .option('--steps <count>', 'replay only the first steps, this many (default: all)', whole)
   return withFormat(command, ['text', 'json'])
     .addHelpText(
       'after',

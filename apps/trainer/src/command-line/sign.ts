@@ -4,7 +4,7 @@ import { Command } from 'commander'
 export function signCommand(): Command {
   return new Command('sign')
     .description(
-      'sign model files, so that an agent can tell them from others (modelKey in its configuration)',
+      'sign model files, for agents that accept only signed ones (modelKey in their configuration)',
     )
     .argument('<models...>', 'model files; the signature of MODEL is written to MODEL.sig')
     .requiredOption('--key <file>', 'a private key of Ed25519, in PEM')

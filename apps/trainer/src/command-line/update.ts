@@ -6,55 +6,72 @@ import { INPUT_HELP, inputs, withFormat } from './shared-options.js'
 
 export function updateCommand(): Command {
   const command = new Command('update')
-    .description('let a model learn on from more traffic')
+    .description('update a model with more traffic')
     .addArgument(new Argument('<model>', 'a model file'))
     .addArgument(inputs())
     .requiredOption('-o, --output <model>', 'the model file to write; may be the one that is read')
-    .option('--assume-normal', 'every row is normal, also where the model finds it new')
+    .option('--assume-normal', 'treat every row as normal, even if the model finds it novel')
     .addOption(
       new Option(
         '--method <number>',
-        '1: EM to convergence each round, 2: after each batch too (default: 1)',
+        '1: EM runs to convergence after each round, 2: after each batch too (default: 1)',
       ).choices(['1', '2']),
     )
-    .option('--round-rows <count>', 'rows after which the model is settled and guarded (default: 100)', whole)
-    .option('--reservoir-rows <count>', 'rows kept for convergence (default: 1000)', whole)
-    .option('--half-life <rows>', 'a row counts half after so many more (default: none is forgotten)', number)
-    .option('--window <rows>', 'only the last so many rows count', whole)
+    .option(
+      '--round-rows <count>',
+      'rows in a round; after each round EM converges and the guard checks the model (default: 100)',
+      whole,
+    )
+    .option('--reservoir-rows <count>', 'rows kept for EM to converge on (default: 1000)', whole)
+    .option(
+      '--half-life <rows>',
+      'halve the weight of a row after this many later rows (default: no forgetting)',
+      number,
+    )
+    .option('--window <rows>', 'use only the last rows, this many', whole)
     .addOption(
-      new Option('--novel <policy>', 'what becomes of novel rows (default: hold)').choices([
-        'disregard',
-        'hold',
-        'learn',
-      ]),
+      new Option(
+        '--novel <policy>',
+        'how to treat novel rows: disregard them, hold them until confirmed, or learn them (default: hold)',
+      ).choices(['disregard', 'hold', 'learn']),
     )
     .option(
       '--confirm <inputs>',
-      'held rows are learnt once their like came in so many inputs, and every second one (default: never)',
+      'learn held rows after similar rows appear in this many inputs, and in every second input since the first (default: never)',
       whole,
     )
-    .option('--confirm-rows <count>', 'and were so many (default: 10)', whole)
+    .option('--confirm-rows <count>', 'with --confirm: how many similar rows it takes (default: 10)', whole)
     .option(
       '--maximum-components <count>',
-      'Gaussians that there may be, those that there are aside (default: 20)',
+      'maximum number of additional mixture components (default: 20)',
       whole,
     )
     .addOption(
-      new Option('--sketch <policy>', 'landmarks when something new is learnt (default: grow)').choices([
-        'keep',
-        'grow',
-        'replace',
-      ]),
+      new Option(
+        '--sketch <policy>',
+        'what to do with the landmarks when a new component is learned (default: grow)',
+      ).choices(['keep', 'grow', 'replace']),
     )
-    .option('--sketch-rows <count>', 'landmarks that come at a time (default: 10)', whole)
-    .option('--re-estimate-bandwidth', 'with new landmarks, if the quantile moved by over a tenth')
-    .option('--no-guard', 'learn whatever comes')
-    .option('--guard-lifted <share>', 'known-novel rows that may come to pass (default: 0.02)', number)
-    .option('--guard-moved <share>', 'known-normal rows that may come to be novel (default: 0.1)', number)
-    .option('--shadow-agrees', 'learn only what the model as it was trained finds normal too')
-    .option('--defaults', 'take the defaults where the model remembers options of earlier updates')
-    .option('--known-novel <rows>', 'feature rows that must stay novel, beside made ones')
-    .option('--journal <file>', 'write every step, for oddflow replay; a new file each time')
+    .option('--sketch-rows <count>', 'landmarks added at a time (default: 10)', whole)
+    .option(
+      '--re-estimate-bandwidth',
+      're-estimate the bandwidth with new landmarks, if its quantile moved by more than a tenth',
+    )
+    .option('--no-guard', 'accept every round without checking it')
+    .option(
+      '--guard-lifted <share>',
+      'share of known-novel rows that may become normal (default: 0.02)',
+      number,
+    )
+    .option(
+      '--guard-moved <share>',
+      'share of known-normal rows that may become novel (default: 0.1)',
+      number,
+    )
+    .option('--shadow-agrees', 'learn only rows that the model as first trained finds normal too')
+    .option('--defaults', 'use the defaults instead of the options of earlier updates')
+    .option('--known-novel <rows>', 'feature rows that must stay novel, beside generated ones')
+    .option('--journal <file>', 'write every step to a new file, for oddflow replay')
     .option('--seed <number>', 'seed of all randomness, for a first update (default: 1)', whole)
   return withFlowMemory(withCaptureFlags(withFormat(command, ['text', 'json']), true), OPEN_FLOWS)
     .addHelpText(
@@ -62,10 +79,10 @@ export function updateCommand(): Command {
       `
 ${INPUT_HELP}
 
-Rows that the model finds normal are learnt. Novel ones are held: they are learnt when their like comes back in
-other inputs (--confirm), or when you say that all is normal (--assume-normal). An update that would have rows
-pass that must stay novel is undone. What learning needs is kept in the model, so updates can follow each other,
-and so are the options but --assume-normal, --known-novel and --journal: --no-guard too, until --defaults.
+update learns rows that the model finds normal. It holds novel rows until similar rows appear in other inputs
+(--confirm), or until you say that all rows are normal (--assume-normal). The guard undoes a round after which rows
+that must stay novel would be normal. The model file keeps what the next update needs, and the options except
+--assume-normal, --known-novel and --journal. --defaults resets them, --no-guard included.
 
 Examples:
   oddflow update camera.oddflow today.pcap -o camera.oddflow

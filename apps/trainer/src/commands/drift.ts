@@ -1,4 +1,4 @@
-/** `oddflow drift MODEL CAPTURE…`: whether and how a model has aged. */
+/** `oddflow drift MODEL CAPTURE…`: whether and how traffic has drifted from a model. */
 import { plural } from '@oddflow/core'
 import { createDriftMonitor, type DriftReport } from '@oddflow/detectors'
 import { createLineWriter, jsonLine, printable } from '@oddflow/program'

@@ -61,14 +61,17 @@ export function withSelectionFlags(command: Command): Command {
   const flags = [
     new Option(
       '--select-normal <input...>',
-      'choose parameters by the AUC on these inputs, normal and not trained on, beside …',
+      'choose parameters by AUC: normal inputs that are not trained on',
     ),
-    new Option('--select-novel <input...>', '… these, which are novel'),
-    new Option('--select-normal-filter <filter>', 'keep these packets of them, in place of --filter'),
-    new Option('--select-novel-filter <filter>', 'keep these packets of them, in place of --filter'),
+    new Option('--select-novel <input...>', 'choose parameters by AUC: novel inputs'),
+    new Option(
+      '--select-normal-filter <filter>',
+      'filter of the --select-normal inputs, instead of --filter',
+    ),
+    new Option('--select-novel-filter <filter>', 'filter of the --select-novel inputs, instead of --filter'),
     new Option(
       '--select-rows <count>',
-      'draw so many rows of each kind at random; 75 in the paper (default: all)',
+      'rows of each kind to draw at random; 75 in the paper (default: all)',
     ).argParser(whole),
     new Option(
       '--grid-quantiles <list>',
@@ -77,7 +80,7 @@ export function withSelectionFlags(command: Command): Command {
     new Option('--grid-k <list>', `components to try (default: ${PAPER_GRID.k.join(',')})`).argParser(
       list(whole),
     ),
-    new Option('--jobs <count>', 'worker threads (default: one a processor)').argParser(whole),
+    new Option('--jobs <count>', 'worker threads (default: one for each processor)').argParser(whole),
     new Option('--selection-report <file>', 'write all candidates and their AUC as JSON'),
   ]
   for (const flag of flags) command.addOption(flag.helpGroup('Choosing parameters:'))
