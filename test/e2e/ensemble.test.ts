@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { jsonLines, lab, succeeds, temporaryFolder } from './support/oddflow.js'
+import { jsonLines, lab, oddflow, succeeds, temporaryFolder } from './support/oddflow.js'
 import { cases, NO_EVIDENCE } from './support/shared.js'
 
 const folder = temporaryFolder()
@@ -22,8 +22,59 @@ describe('an ensemble of the lab', () => {
   })
 
   it('holds each input out in turn, and is small', () => {
-    expect(said).toMatch(/calibrated by +all \d+ rows: 3 inputs held out in turn/)
+    expect(said).toMatch(
+      /calibrated by +\d+ rows: 3 inputs held out in turn; \d+ flagged, of the worst input [\d.]+ %/,
+    )
     expect(Number(/: (\d+) bytes/.exec(said)?.[1])).toBeLessThan(40_000)
+  })
+
+  it('says why in the words of the flow, in text, JSON and CSV alike', async () => {
+    const capture = lab('novel-bruteforce.pcap.gz').path
+    const args = [
+      'score',
+      model,
+      capture,
+      '--novel-only',
+      '--explain',
+      '--filter',
+      'host 192.168.50.66 and port 22',
+    ]
+    const flows = jsonLines<{ novel: boolean; reasons: string[]; rarity: { atMost: number; flows: number } }>(
+      await succeeds([...args, '--format', 'json']),
+    )
+    expect(flows).toHaveLength(5)
+    for (const { reasons, rarity } of flows) {
+      expect(reasons.length).toBeGreaterThanOrEqual(1)
+      expect(reasons.length).toBeLessThanOrEqual(3)
+      expect(reasons).toContain('never saw this service (TCP port 22)')
+      expect(rarity.atMost).toBeLessThan(0.01)
+    }
+    const text = (await succeeds(args)).stdout.split('\n')
+    const csv = (await succeeds([...args, '--format', 'csv'])).stdout
+    flows.forEach(({ reasons, rarity }, i) => {
+      expect(text[2 * i + 2]).toContain(`         ${reasons.join('; ')}; rarer than 1 flow in `)
+      expect(csv).toContain(`${reasons.join('; ')},${rarity.atMost}`)
+    })
+    const group = await oddflow(['score', model, capture, '--explain', '--group', 'capture'])
+    expect(group).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/--explain: explains flows and rows/),
+    })
+  })
+
+  it('states which way scores point, of flows and of groups', async () => {
+    const capture = lab('normal-4.pcap.gz').path
+    expect((await succeeds(['score', model, capture])).stderr).toMatch(
+      /novel: a score of -[\d.]+ or lower; the lower, the more unusual/,
+    )
+    expect((await succeeds(['score', model, capture, '--group', 'capture'])).stderr).toMatch(
+      /novel: a capture with a score above [\d.]+, .*the higher, the more unusual/,
+    )
+  })
+
+  it('is shown by inspect with how its threshold was calibrated, as by train', async () => {
+    const line = /calibrated by .*/.exec(said)![0]
+    expect((await succeeds(['inspect', model])).stdout).toContain(line)
   })
 
   it('finds attacks, and little in a capture of normal traffic to come', async () => {
@@ -32,6 +83,63 @@ describe('an ensemble of the lab', () => {
       // these captures have normal traffic beside the attack
       expect(await novelShare(model, lab(name).path), name).toBeGreaterThan(0.05)
     }
+  })
+})
+
+it('trains on one capture with a warning that groups have no level', async () => {
+  const model = join(folder, 'one.oddflow')
+  const { path } = lab('normal-1.pcap')
+  const { stderr } = await succeeds(['train', path, '-o', model])
+  expect(stderr).toMatch(
+    /warning: .*normal-1\.pcap: one input, so score --group has no other .*; train on two or more/,
+  )
+  expect(await oddflow(['score', model, path, '--group', 'capture'])).toMatchObject({ code: 2 })
+})
+
+it('promises one figure where rows are too few for the rate asked for', async () => {
+  const model = join(folder, 'rare.oddflow')
+  const run = await succeeds(['train', lab('normal-1.pcap').path, '-o', model, '--fpr', '1e-6'])
+  const figures = [...`${run.stdout}${run.stderr}`.matchAll(/about ([\d.]+) % false alarms at most/g)].map(
+    ([, x]) => x,
+  )
+  expect(figures.length).toBe(2)
+  expect(new Set(figures).size).toBe(1)
+  expect(run.stderr).toMatch(/--fpr 0\.000001 needs 999999 calibration rows, there are \d+: expect about/)
+})
+
+describe('rows of extract --recipe default', () => {
+  const rows = (name: string, extension = 'csv') => join(folder, `${name}.${extension}`)
+  const inputs = ['normal-1.pcap', 'normal-2.pcapng', 'normal-3.pcap.gz']
+  beforeAll(async () => {
+    for (const name of [...inputs, 'novel-bruteforce.pcap.gz']) {
+      await succeeds(['extract', lab(name).path, '--recipe', 'default', '-o', rows(name)])
+    }
+  })
+
+  it('train the model that the captures train: by service, with the scores of the flows', async () => {
+    const model = join(folder, 'rows.oddflow')
+    const { stdout, stderr } = await succeeds(['train', ...inputs.map((name) => rows(name)), '-o', model])
+    expect(stdout).toMatch(/detector +ensemble\n/)
+    expect(stdout).toMatch(/100 landmarks of 6 services\n/)
+    expect(stdout).toMatch(/services +column 20: compared as equal or different/)
+    expect(stderr).not.toMatch(/looks like/)
+    const captures = join(folder, 'captures.oddflow')
+    await succeeds(['train', ...inputs.map((name) => lab(name).path), '-o', captures])
+    const novel = 'novel-bruteforce.pcap.gz'
+    const scores = async (args: string[]) =>
+      jsonLines<{ score: number; reasons: string[] }>(
+        await succeeds([...args, '--format', 'json', '--explain']),
+      )
+    const ofRows = await scores(['score', model, rows(novel)])
+    const ofFlows = await scores(['score', captures, lab(novel).path])
+    expect(ofRows.map(({ score }) => score).sort()).toEqual(ofFlows.map(({ score }) => score).sort())
+    expect(ofRows.flatMap(({ reasons }) => reasons)).toContain('x20 600022 was never seen')
+  })
+
+  it('warn where a file has no names for them', async () => {
+    await succeeds(['extract', lab('normal-1.pcap').path, '--recipe', 'default', '-o', rows('bare', 'npy')])
+    const { stderr } = await succeeds(['train', rows('bare', 'npy'), '-o', join(folder, 'bare.oddflow')])
+    expect(stderr).toMatch(/bare\.npy: its last column looks like the service of flow summaries/)
   })
 })
 

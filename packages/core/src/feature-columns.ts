@@ -98,7 +98,22 @@ export function categoryColumn(contract: FeatureContract): number | null {
  * 10 % are no sensation where all was equal so far. null where the unit of the columns says nothing of it.
  */
 export function minimumScale(contract: FeatureContract): number | null {
-  return contract.featureSet === 'flow-summary' ? 0.1 : null
+  return contract.featureSet === 'flow-summary' ? SUMMARY_SCALE : null
+}
+
+/** What a detector is told of rows' columns beside their numbers. */
+export interface ColumnFacts {
+  /** As `categoryColumn` says. */
+  readonly categoryColumn: number | null
+  /** As `minimumScale` says. */
+  readonly minimumScale: number | null
+}
+
+/** The facts of rows that are known by their columns' labels alone: null unless all are of a flow summary. */
+export function summaryFacts(labels: readonly string[]): ColumnFacts | null {
+  if (labels.length === 0 || !labels.every((label) => SUMMARY_LABELS.has(label))) return null
+  const service = labels.indexOf(columnLabel(SUMMARY_COLUMNS.at(-1)!))
+  return { categoryColumn: service < 0 ? null : service, minimumScale: SUMMARY_SCALE }
 }
 
 /** Whether every column always holds what its name says. */
@@ -146,6 +161,9 @@ function headerBits(packet: number): FeatureColumn[] {
     })),
   )
 }
+
+const SUMMARY_SCALE = 0.1
+const SUMMARY_LABELS: ReadonlySet<string> = new Set(SUMMARY_COLUMNS.map(columnLabel))
 
 const FIXED_LABELS: ReadonlySet<string> = new Set(
   [...flags(), ...statistics('s'), ...statistics('us'), ...SUMMARY_COLUMNS].map(columnLabel),

@@ -3,6 +3,7 @@
  * that a scorer needs into one record. The path that `oddflow train`, its demo and an agent that trains on its gateway share.
  */
 import {
+  type ColumnFacts,
   categoryColumn,
   createRng,
   DataError,
@@ -42,6 +43,8 @@ export interface TrainingSet {
   readonly deviceOfRow?: Uint32Array
   readonly contract: FeatureContract
   readonly onePacketRule: OnePacketRule | null
+  /** Of rows of a file, by their columns' names; absent: what the contract says. */
+  readonly columns?: ColumnFacts
 }
 
 export interface TrainOptions {
@@ -107,10 +110,13 @@ export function splitTrainingSet(
 }
 
 /** What a fit to rows of a training set is told of them. */
-export function originOf({ contract, inputOfRow }: TrainingSet, rows: Uint32Array): Required<RowOrigin> {
+export function originOf(
+  { contract, inputOfRow, columns }: TrainingSet,
+  rows: Uint32Array,
+): Required<RowOrigin> {
   return {
-    categoryColumn: categoryColumn(contract),
-    minimumScale: minimumScale(contract),
+    categoryColumn: columns?.categoryColumn ?? categoryColumn(contract),
+    minimumScale: columns?.minimumScale ?? minimumScale(contract),
     inputs: Uint32Array.from(rows, (row) => inputOfRow[row]!),
   }
 }

@@ -13,24 +13,25 @@ export function extractCommand(): Command {
       'rows: .npy, .csv, or - for .csv on standard output; flow records: .jsonl, .csv, .parquet, .npy, or - for .jsonl there',
     )
     .option('--flows', "write flow records, under the names of Zeek's conn.log, of all transports")
-    .option('--model <model>', "use a model's feature contract instead of learning one from these captures")
+    .option('--model <model>', 'make the rows of this model, and learn nothing from these captures')
     .addOption(
       new Option(
         '--recipe <name>',
-        'preset that single options override (default: that of train, but truncating as the paper does); authors makes flows of one direction, of IPv4 alone',
+        'preset of options, which single options override: default, paper, or authors (IPv4 flows of one direction); without it rows are those of the paper',
       ).choices(Object.keys(RECIPES)),
     )
   withFlowMemory(
     command,
-    'memory for flows: with --flows open ones, beyond it the least active are ended early (default: 32M); else the packets of all (default: 1G)',
+    'memory for flows: with --flows for open flows, of which the least active end early when it is full (default: 32M); else for the packets of all flows (default: 1G)',
   )
   return withFlowFlags(withCaptureFlags(command), 'truncate')
     .addHelpText(
       'after',
       `
-Without --model, the duration that flows are cut at and the packets of a row are learned from these captures, and
-a flow is truncated: one row of its beginning, the paper's with --iat-unit us. train splits long flows into rows;
---recipe default makes the same rows here, and --model those of the model, learning nothing.
+Without --model and --recipe, extract makes rows as the paper does: it learns the duration and the width of a row from
+these captures, and makes one row of the beginning of each flow (the paper's own unit is --iat-unit us). --recipe
+default makes the rows that train learns from; as .csv, train knows their service column by its name. --model makes
+the rows of a model.
 
 Examples:
   oddflow extract normal.pcap -o rows.npy

@@ -8,7 +8,8 @@ export function scoreCommand(): Command {
     .description('give a verdict on each flow or row')
     .addArgument(new Argument('<model>', 'a model file'))
     .addArgument(inputs())
-    .option('--novel-only', 'print only what is new')
+    .option('--novel-only', 'print only novel flows or rows')
+    .option('--explain', 'say why each novel flow or row is novel: at most three reasons')
     .addOption(
       new Option('--group <kind>', 'give one verdict for each capture, or each device of a capture').choices([
         'capture',
@@ -19,12 +20,14 @@ export function scoreCommand(): Command {
     .addHelpText(
       'after',
       `
-${INPUT_HELP} JSON is one object a line. A lower score is more unusual; of groups, a higher one. Under feature sets of single
-packets (iat-size and others) a flow of one packet has no score: it is new unless training saw one-packet flows to
-the same service.
+${INPUT_HELP} JSON is one object a line.
+
+A lower score of a flow is more unusual. With --group, a higher score of a capture or device is more unusual. Feature
+sets that describe single packets (iat-size and others) give no score to a flow of one packet: it is novel unless
+training saw one-packet flows to the same service.
 
 Examples:
-  oddflow score camera.oddflow today.pcap --novel-only
+  oddflow score camera.oddflow today.pcap --novel-only --explain
   oddflow score camera.oddflow today.pcap --format json | jq 'select(.novel)'
   oddflow score camera.oddflow ring-*.pcap --continuous
   oddflow score camera.oddflow day-*.pcap --group capture

@@ -6,7 +6,20 @@ import { withFlowFlags } from '../flow-flags.js'
 import { number, whole } from '../option-values.js'
 import { RECIPES } from '../recipes.js'
 import { withSelectionFlags } from '../selection/selection-flags.js'
-import { INPUT_HELP, inputs, withFormat } from './shared-options.js'
+import { INPUT_HELP, inputs, withFormat, withShortHelp } from './shared-options.js'
+
+const ESSENTIAL = [
+  'output',
+  'recipe',
+  'fpr',
+  'seed',
+  'format',
+  'filter',
+  'continuous',
+  'features',
+  'protocols',
+  'detector',
+]
 
 export function trainCommand(): Command {
   const command = new Command('train')
@@ -16,28 +29,26 @@ export function trainCommand(): Command {
     .addOption(
       new Option(
         '--recipe <name>',
-        'preset that single options override; authors makes flows of one direction, of IPv4 alone',
+        'preset of options, which single options override: default, paper (its text) or authors (their code: IPv4 flows of one direction)',
       )
         .choices(Object.keys(RECIPES))
         .default('default'),
     )
-    .option('--fpr <rate>', 'false-positive tolerance that sets the threshold', number, 0.01)
+    .option('--fpr <rate>', 'share of normal flows that may be flagged; sets the threshold', number, 0.01)
     .option(
       '--calibration-share <share>',
-      'share of rows kept from the fit to set the threshold; of five inputs and more, whole ones are kept, up to twice the share (default: 0.2; an ensemble holds each input out in turn instead)',
+      'share of rows kept from the fit to set the threshold, in whole inputs where there are five or more (default: 0.2; an ensemble holds each input out in turn instead)',
       number,
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
   withFlowFlags(withCaptureFlags(withFormat(command, ['text', 'json'])), 'split')
-  withFlowMemory(
-    command,
-    'memory for the packets of all flows; if that is too little, training stops (default: 1G)',
-  )
-  return withSelectionFlags(withDetectorFlags(command))
+  withFlowMemory(command, 'memory for the packets of all flows; training stops when it is full (default: 1G)')
+  return withShortHelp(withSelectionFlags(withDetectorFlags(command)), ESSENTIAL)
     .addHelpText(
       'after',
       `
-${INPUT_HELP} Several captures are independent: flows never cross files.
+${INPUT_HELP} Several captures are independent: no flow crosses files. Train on two or more.
+A .csv whose first line is that of extract keeps its service column as names, not as numbers.
 
 Examples:
   oddflow train normal.pcap -o camera.oddflow

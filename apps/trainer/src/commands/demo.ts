@@ -5,12 +5,14 @@
  */
 
 import { resolve } from 'node:path'
+import { plural } from '@oddflow/core'
+import type { SavedModel } from '@oddflow/detectors'
 import { checkWritable, createLineWriter, printable, trainModel, writeFileWhole } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import { viewFrom } from '../capture-flags.js'
-import { describeModel } from '../output/describe-model.js'
+import { describeModel, percent, promiseText } from '../output/describe-model.js'
 import { type DemoCapture, demoCaptures } from '../pipeline/demo-captures.js'
-import { evaluateLabelled, type LabelledInput } from '../pipeline/evaluate-labelled.js'
+import { type Evaluation, evaluateLabelled, type LabelledInput } from '../pipeline/evaluate-labelled.js'
 import { flowPlan } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { reportData } from '../pipeline/report-data.js'
@@ -58,17 +60,22 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
     const evaluation = await evaluateLabelled(saved, judged.flatMap(labelledParts), {
       view,
       progress,
+      explain: true,
     })
     progress.stop()
     out.line('')
     out.line(`Judged ${judged.map(({ file }) => file).join(', ')}:`)
     for (const line of describeEvaluation(evaluation)) out.line(`  ${line}`)
+    const alarms = describeFalseAlarms(saved, evaluation)
+    out.line('')
+    out.line('False alarms:')
+    for (const line of alarms) out.line(`  ${line}`)
     const { renderReport } = await import('../report/index.js')
     const page = renderReport(
       reportData(saved, evaluation, {
         title: 'OddFlow: what is new on this network',
         subtitle: 'A small home network, recorded from real programs',
-        notes: judged.map(({ file, whatHappens }) => `${file}: ${whatHappens}`),
+        notes: [...judged.map(({ file, whatHappens }) => `${file}: ${whatHappens}`), ...alarms],
       }),
     )
     writeFileWhole(options.output, page)
@@ -80,6 +87,26 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
   }
 }
 
+const BESIDE = ' (usual traffic)'
+
+/** What was promised, what came of it in normal captures, and beside attacks, which change what other devices do. */
+export function describeFalseAlarms(
+  { threshold }: SavedModel,
+  { inputs }: Pick<Evaluation, 'inputs'>,
+): string[] {
+  const flagged = (isBeside: boolean): string => {
+    const of = inputs.filter(({ label, name }) => label === 'normal' && name.endsWith(BESIDE) === isBeside)
+    const novel = of.reduce((sum, { counts }) => sum + counts.novel, 0)
+    const total = of.reduce((sum, { counts }) => sum + counts.total, 0)
+    return `${novel} of ${plural(total, 'flow')} flagged (${percent(novel / Math.max(1, total))})`
+  }
+  return [
+    `promised, on traffic like the training's: ${promiseText(threshold)}`,
+    `in the normal capture: ${flagged(false)}`,
+    `beside the attacks: ${flagged(true)}; these flows count as normal above, but an attack changes other traffic too, so the promise does not cover them`,
+  ]
+}
+
 /** A novel capture is two inputs: the novelty, and the usual traffic around it. */
 function labelledParts({ path, file, label, novelWhen }: DemoCapture): LabelledInput[] {
   const input = { files: [path], continuous: false }
@@ -88,7 +115,7 @@ function labelledParts({ path, file, label, novelWhen }: DemoCapture): LabelledI
   }
   const [usual, novelty] = [filterFrom(`not (${novelWhen})`), filterFrom(novelWhen)]
   return [
-    { ...input, label: 'normal', filter: usual, name: `${file} (usual traffic)` },
+    { ...input, label: 'normal', filter: usual, name: `${file}${BESIDE}` },
     { ...input, label: 'novel', filter: novelty, name: `${file} (the novelty)` },
   ]
 }

@@ -62,6 +62,7 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
       flowMemoryBytes: options.flowMemory,
       view,
       progress,
+      explain: options.report !== undefined,
     })
   } finally {
     progress.stop()

@@ -1,10 +1,15 @@
 /** `oddflow score MODEL INPUT…`: a verdict on each flow or row. */
-import { createLineWriter } from '@oddflow/program'
+import { createLineWriter, UsageError } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import type { CaptureFlags } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { noFlowIn } from '../input/name-inputs.js'
-import { describeGroupLevel, describePackets, describeVerdicts } from '../output/describe-verdicts.js'
+import {
+  describeGroupLevel,
+  describePackets,
+  describeThreshold,
+  describeVerdicts,
+} from '../output/describe-verdicts.js'
 import { complain, note, warn } from '../output/messages.js'
 import { createGroupWriter, createVerdictWriter } from '../output/verdict-lines.js'
 import { inputsUnderModel } from '../pipeline/inputs-under-model.js'
@@ -15,6 +20,7 @@ import type { VerdictCounts } from '../pipeline/verdict.js'
 
 export interface ScoreCommandOptions extends CaptureFlags {
   readonly novelOnly?: boolean
+  readonly explain?: boolean
   readonly group?: GroupKind
   readonly format: 'table' | 'json' | 'csv'
 }
@@ -24,6 +30,9 @@ export async function score(
   files: readonly string[],
   options: ScoreCommandOptions,
 ): Promise<void> {
+  if (options.explain === true && options.group !== undefined) {
+    throw new UsageError('--explain: explains flows and rows; leave out one of --explain and --group')
+  }
   const { kind, saved, inputs, reading } = inputsUnderModel(modelPath, files, options)
   const progress = createProgress()
   const out = createLineWriter()
@@ -64,11 +73,11 @@ export async function score(
       note(describeGroupLevel(saved, options.group))
       return
     }
-    const writer = createVerdictWriter(options.format, kind, out)
+    const writer = createVerdictWriter(options.format, kind, out, options.explain === true ? saved : null)
     const { counters } = await scoreInputs(
       saved,
       inputs,
-      { ...scoring, keepRows: false, novelOnly: options.novelOnly },
+      { ...scoring, keepRows: false, novelOnly: options.novelOnly, explain: options.explain },
       ({ verdicts, release, counts, read }) => {
         for (const line of read === null ? [] : complaints(read)) warn(line)
         if (read !== null) reads.push(read)
@@ -89,6 +98,7 @@ export async function score(
     if (counters !== null) note(describePackets(counters, reads))
     const seen = describeView(reads)
     if (seen !== null) note(seen)
+    note(describeThreshold(saved))
   } finally {
     progress.stop()
   }

@@ -8,8 +8,8 @@ import {
   type DetectorOptions,
   encodeModelFile,
   isDetectorName,
-  type ModelFact,
   type OptionName,
+  type SavedModel,
 } from '@oddflow/detectors'
 import {
   type CalibrationSplit,
@@ -29,11 +29,11 @@ import { DETECTOR_OPTION_NAMES } from '../detector-flags.js'
 import { flagOf } from '../flag-name.js'
 import { FLOW_FLAGS, type FlowFlags } from '../flow-flags.js'
 import { inputKindOfAll, refuseCaptureOptions } from '../input/input-kind.js'
-import { namingInputs } from '../input/name-inputs.js'
-import { readRows } from '../input/read-rows.js'
+import { nameInputs, namingInputs } from '../input/name-inputs.js'
+import { readTrainingRows, type TrainingRows } from '../input/read-rows.js'
 import { repeatedFiles } from '../input/repeated-files.js'
 import { describeLimits, limitsJson, limitWarnings } from '../output/describe-limits.js'
-import { describeModel, modelJson, percent } from '../output/describe-model.js'
+import { describeModel, modelJson, percent, promiseText } from '../output/describe-model.js'
 import { warn } from '../output/messages.js'
 import { checkModelOutput, tellingWriter } from '../output/model-output.js'
 import { flowPlan } from '../pipeline/flow-plan.js'
@@ -65,7 +65,10 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   if (kind === 'rows')
     refuseCaptureOptions({ ...options }, { ...FLOW_FLAGS, ...CAPTURE_FLAGS, ...FILTER_FLAGS })
   const recipe = recipeNamed(options.recipe)
-  const features = kind === 'rows' ? undefined : (options.features ?? recipe.features)
+  const table = kind === 'rows' ? readTrainingRows(files, warn) : null
+  // rows with a column of services are flow summaries, and judged like these
+  const summary = (table?.columns?.categoryColumn ?? null) === null ? undefined : 'flow-summary'
+  const features = table === null ? (options.features ?? recipe.features) : summary
   const asked = trainOptionsFrom(options, recipe, features)
   const search = selectionFrom(options, searchedOptions(asked.detector, options))
   const plan = flowPlan(options, recipe)
@@ -86,8 +89,8 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   const progress = createProgress()
   try {
     const set =
-      kind === 'rows'
-        ? readTrainingRows(files, asked.detector)
+      table !== null
+        ? rowTrainingSet(table, asked.detector)
         : await readTrainingCaptures(
             captureInputs(files, options.continuous),
             plan,
@@ -120,9 +123,10 @@ export async function train(files: readonly string[], options: TrainCommandOptio
     if (!calibration.guaranteed) {
       const less = calibration.method === 'held-out-inputs' ? '--fpr' : '--fpr or --calibration-share'
       warn(
-        `--fpr ${falsePositiveRate} needs ${calibration.rowsNeeded} calibration rows, there are ${calibration.rows}: expect up to ${(100 * calibration.bound).toFixed(1)} % false alarms; train on more, or raise ${less}`,
+        `--fpr ${falsePositiveRate} needs ${calibration.rowsNeeded} calibration rows, there are ${calibration.rows}: expect ${promiseText(saved.threshold)}; train on more, or raise ${less}`,
       )
     }
+    for (const warning of groupWarnings(saved, files)) warn(warning)
     const limits = findDetectionLimits(saved)
     for (const warning of limitWarnings(limits)) warn(warning)
     const out = tellingWriter(options.output)
@@ -139,13 +143,25 @@ export async function train(files: readonly string[], options: TrainCommandOptio
       )
     } else {
       out.line(`${printable(options.output)}: ${bytes.length} bytes`)
-      for (const line of describeModel(saved, [calibrationFact(split, set, asked)])) out.line(line)
+      for (const line of describeModel(saved, [], calibratedBy(split, set, asked))) out.line(line)
       for (const line of describeLimits(limits)) out.line(line)
     }
     out.flush()
   } finally {
     progress.stop()
   }
+}
+
+/** A model that judges groups by others needs two of a kind. */
+function groupWarnings({ groups, contract }: SavedModel, files: readonly string[]): string[] {
+  if (groups === undefined) return []
+  if (groups.capture === null) {
+    return [
+      `${nameInputs(files)}: one input, so score --group has no other to compare a capture with, and the next one may have more false alarms than promised; train on two or more`,
+    ]
+  }
+  if (groups.device !== null || contract.featureSet === 'rows') return []
+  return ['only one device in the captures, so score --group device has no other to compare a device with']
 }
 
 /** How many inputs were kept whole; nothing where rows were drawn instead. */
@@ -157,27 +173,19 @@ function keptInputs(
   return { calibrationInputs: new Set(calibration.map((row) => inputOfRow[row])).size }
 }
 
-/** Whole captures seldom add up to the share that was asked for, so what was kept is said beside it. */
-function calibrationFact(
+/** Whole captures seldom add up to the share that was asked for, so what was kept is said beside it; of a detector that
+ * holds rows out the model knows all. */
+function calibratedBy(
   split: CalibrationSplit,
   set: TrainingSet,
   { calibrationShare }: TrainOptions,
-): ModelFact {
+): string | undefined {
+  if (split.method === 'held-out') return undefined
   const { calibrationInputs } = keptInputs(split, set)
-  if (split.method === 'held-out') {
-    const inputs = calibrationInputs === 1 ? 'fourths of one input' : plural(calibrationInputs ?? 0, 'input')
-    return {
-      label: 'calibrated by',
-      value: `all ${plural(set.rows.rows, 'row')}: ${inputs} held out in turn`,
-    }
-  }
   const by =
     calibrationInputs === undefined ? 'rows drawn at random' : plural(calibrationInputs, 'whole input')
   const share = split.calibration.length / set.rows.rows
-  return {
-    label: 'calibrated by',
-    value: `${by}: ${split.calibration.length} of ${plural(set.rows.rows, 'row')}, ${percent(share)} (asked: ${percent(calibrationShare)})`,
-  }
+  return `${by}: ${split.calibration.length} of ${plural(set.rows.rows, 'row')}, ${percent(share)} (asked: ${percent(calibrationShare)})`
 }
 
 const DEFAULT_CALIBRATION_SHARE = 0.2
@@ -263,14 +271,7 @@ function withoutUndefined<T extends object>(record: T): Partial<T> {
   return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as Partial<T>
 }
 
-function readTrainingRows(files: readonly string[], detector: DetectorOptions): TrainingSet {
-  const parts = files.map(readRows)
-  const narrow = parts.findIndex((part) => part.cols !== parts[0].cols)
-  if (narrow > 0) {
-    throw new ArgumentError(
-      `${files[narrow]}: rows of ${parts[narrow].cols} numbers, but ${files[0]} has rows of ${parts[0].cols}; train on rows of one kind`,
-    )
-  }
+function rowTrainingSet({ parts, columns }: TrainingRows, detector: DetectorOptions): TrainingSet {
   const rows = concatRows(parts)
   const inputOfRow = Uint32Array.from(parts.flatMap((part, i) => new Array<number>(part.rows).fill(i)))
   const contract: FeatureContract = {
@@ -279,7 +280,7 @@ function readTrainingRows(files: readonly string[], detector: DetectorOptions): 
     dimension: rows.cols,
     scaler: detector.scaler ?? 'none',
   }
-  return { rows, inputOfRow, contract, onePacketRule: null }
+  return { rows, inputOfRow, contract, onePacketRule: null, ...(columns === null ? {} : { columns }) }
 }
 
 function fitProgress(progress: Progress) {

@@ -2,6 +2,8 @@
  * Feature rows from a .npy or .csv file, checked to be finite.
  */
 import {
+  ArgumentError,
+  type ColumnFacts,
   ContractMismatchError,
   type CsvRows,
   checkFinite,
@@ -10,9 +12,11 @@ import {
   decodeCsvRows,
   decodeNpyMatrix,
   type FeatureContract,
+  FLOW_SUMMARY_DIMENSION,
   featureColumns,
   isFeatureLabel,
   type Matrix,
+  summaryFacts,
 } from '@oddflow/core'
 import { inFile, readFileBounded } from '@oddflow/program'
 
@@ -22,6 +26,50 @@ const MAXIMUM_ROWS_BYTES = 2 ** 31 - 1
 /** Throws FileError, FormatError or DataError; each message begins with the file's name. */
 export function readRows(path: string): Matrix {
   return readTable(path).matrix
+}
+
+export interface TrainingRows {
+  /** One a file, of one width. */
+  readonly parts: readonly Matrix[]
+  /** Where the files name their columns, and these are of flow summaries. */
+  readonly columns: ColumnFacts | null
+}
+
+/** Files of rows to train on. Throws what `readRows` throws, and ArgumentError where they are of different kinds. */
+export function readTrainingRows(files: readonly string[], warn: (message: string) => void): TrainingRows {
+  const tables = files.map(readTable)
+  const [first] = tables
+  const columns = summaryFacts(first.columnNames ?? [])
+  tables.forEach(({ matrix, columnNames }, i) => {
+    if (matrix.cols !== first.matrix.cols) {
+      throw new ArgumentError(
+        `${files[i]}: rows of ${matrix.cols} numbers, but ${files[0]} has rows of ${first.matrix.cols}; train on rows of one kind`,
+      )
+    }
+    const { categoryColumn } = summaryFacts(columnNames ?? []) ?? { categoryColumn: null }
+    if (categoryColumn !== (columns?.categoryColumn ?? null)) {
+      const [named, other] = categoryColumn === null ? [files[0], files[i]] : [files[i], files[0]]
+      throw new ArgumentError(
+        `${other}: no column is named service, or another than in ${named}; train on rows of one kind, each .csv with its line of names`,
+      )
+    }
+    if (columnNames === null && endsWithServices(matrix)) {
+      warn(
+        `${files[i]}: its last column looks like the service of flow summaries, but without a line of names it counts as a number: train on the .csv that extract writes, or on the captures`,
+      )
+    }
+  })
+  return { parts: tables.map(({ matrix }) => matrix), columns }
+}
+
+/** Whether rows are as wide as flow summaries, and the last number of each is 100,000 × a protocol, and a port. */
+function endsWithServices({ rows, cols, data }: Matrix): boolean {
+  if (cols !== FLOW_SUMMARY_DIMENSION) return false
+  for (let i = 0; i < rows; i++) {
+    const code = data[(i + 1) * cols - 1]
+    if (!Number.isInteger(code) || ![1, 6, 17, 58, 132].includes(Math.floor(code / 100_000))) return false
+  }
+  return true
 }
 
 /**

@@ -14,14 +14,15 @@ import {
   modelSpaceNumbers,
   type ParameterSelection,
   type SavedModel,
+  type Threshold,
 } from '@oddflow/detectors'
 import { printable } from '@oddflow/program'
 import { flagOf } from '../flag-name.js'
 import { formatBelowOne } from '../report/format.js'
 import { contractFacts } from './describe-contract.js'
 
-/** Facts in reading order. */
-export function modelFacts(saved: SavedModel): ModelFact[] {
+/** Facts in reading order. @param calibratedBy - how, where more is known than the model keeps */
+export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(saved.threshold)): ModelFact[] {
   const { detector, contract, threshold, onePacketRule, provenance } = saved
   const { fitReport, parameters } = detector
   const { calibration } = threshold
@@ -35,10 +36,17 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
     },
     {
       label: 'threshold',
-      value: `${threshold.value.toPrecision(8)}: about ${percent(calibration.bound)} false alarms at most, on traffic like the training's (asked: ${percent(threshold.falsePositiveRate)}${calibration.guaranteed ? '' : `; that needs ${calibration.rowsNeeded} calibration rows`})`,
+      value: `${threshold.value.toPrecision(8)}: ${promiseText(threshold)}, on traffic like the training's (asked: ${percent(threshold.falsePositiveRate)}${calibration.guaranteed ? '' : `; that needs ${calibration.rowsNeeded} calibration rows`})`,
     },
+    { label: 'calibrated by', value: calibratedBy },
   ]
   if (contract.featureSet !== 'rows') facts.push(...contractFacts(contract))
+  else if (detector.scaler.categoryColumn !== undefined) {
+    facts.push({
+      label: 'services',
+      value: `column ${detector.scaler.categoryColumn + 1}: compared as equal or different, not as a number`,
+    })
+  }
   if (onePacketRule !== null) {
     facts.push({
       label: 'one-packet flows',
@@ -65,6 +73,21 @@ export function modelFacts(saved: SavedModel): ModelFact[] {
     },
   )
   return facts
+}
+
+/** "about 0.94 % false alarms at most": the one figure of what a threshold promises. */
+export function promiseText({ calibration }: Threshold): string {
+  return `about ${percent(calibration.bound)} false alarms at most`
+}
+
+function calibrationText({ calibration }: Threshold): string {
+  const rows = plural(calibration.rows, 'row')
+  if (calibration.method === 'split-conformal') return `${rows} kept from the fit`
+  const { inputs, flaggedRows, worstInputRate, oddRows } = calibration
+  const by = inputs === 1 ? 'fourths of one input' : plural(inputs, 'input')
+  const worst = inputs === 1 ? '' : `, of the worst input ${percent(worstInputRate)}`
+  const odd = oddRows === 0 ? '' : `; ${plural(oddRows, 'odd row')} left out`
+  return `${rows}: ${by} held out in turn; ${flaggedRows} flagged${worst}${odd}`
 }
 
 /** "--bandwidth-quantile 0.4 --k 6 of 100 candidates: AUC 0.9931 on 75 normal and 75 novel rows". */
@@ -94,8 +117,12 @@ export function settingsFact({ detector: { parameters, fitReport } }: SavedModel
   return { label: 'settings', value: [`--detector ${detector}`, ...flags].join(' ') }
 }
 
-export function describeModel(saved: SavedModel, more: readonly ModelFact[] = []): string[] {
-  const facts = [...modelFacts(saved), ...more]
+export function describeModel(
+  saved: SavedModel,
+  more: readonly ModelFact[] = [],
+  calibratedBy?: string,
+): string[] {
+  const facts = [...modelFacts(saved, calibratedBy), ...more]
   const width = Math.max(...facts.map(({ label }) => label.length))
   return facts.map(({ label, value }) => `  ${label.padEnd(width)}  ${printable(value)}`)
 }

@@ -47,9 +47,14 @@ export function describePackets(counters: FlowCounters, reads: readonly CaptureR
   return parts.join('; ')
 }
 
+/** Which scores are novel, and which way they point. */
+export function describeThreshold({ threshold }: SavedModel): string {
+  return `novel: a score of ${threshold.value.toPrecision(6)} or lower; the lower, the more unusual`
+}
+
 /** What the verdict on a group is held against, and what so many training groups can promise. */
 export function describeGroupLevel({ groups }: SavedModel, kind: GroupKind): string {
   const level = groups?.[kind]
   if (level === null || level === undefined) return ''
-  return `level: ${level.level.toFixed(3)}, the largest of ${level.groups} training ${kind}s; about 1 in ${level.groups + 1} normal ${kind}s exceeds it`
+  return `novel: a ${kind} with a score above ${level.level.toFixed(3)}, the largest of ${level.groups} training ${kind}s; the higher, the more unusual (flows score the other way round); about 1 in ${level.groups + 1} normal ${kind}s exceeds it`
 }

@@ -3,8 +3,8 @@
  * gives the same float64.
  */
 
-import type { LineWriter } from '@oddflow/program'
-import { jsonLine, printable } from '@oddflow/program'
+import type { SavedModel } from '@oddflow/detectors'
+import { jsonLine, type LineWriter, printable, type Rarity, rarityText, scoreRarity } from '@oddflow/program'
 import type { InputKind } from '../input/input-kind.js'
 import type { ScoredGroup } from '../pipeline/score-groups.js'
 import { endpoint, type Verdict } from '../pipeline/verdict.js'
@@ -13,16 +13,25 @@ export interface VerdictWriter {
   write(verdict: Verdict): void
 }
 
+/** @param explained the model whose reasons stand beside novel verdicts; null for verdicts alone. */
 export function createVerdictWriter(
   format: 'table' | 'json' | 'csv',
   kind: InputKind,
   out: LineWriter,
+  explained: SavedModel | null = null,
 ): VerdictWriter {
-  if (format === 'json') return { write: (v) => out.line(jsonLine(verdictJson(v))) }
+  if (format === 'json') return { write: (v) => out.line(jsonLine(verdictJson(v, explained))) }
   const rows = kind === 'rows'
   if (format === 'csv') {
-    out.line((rows ? ROW_COLUMNS : FLOW_COLUMNS).join(','))
-    return { write: (v) => out.line(csvLine(v, rows)) }
+    const columns = rows ? ROW_COLUMNS : FLOW_COLUMNS
+    out.line([...columns, ...(explained === null ? [] : WHY_COLUMNS)].join(','))
+    return {
+      write(v) {
+        const values = verdictJson(v)
+        const why = explained === null ? [] : [reasonsOf(v).join('; '), rarityOf(v, explained)?.atMost]
+        out.line([...columns.map((column) => values[column]), ...why].map(csvField).join(','))
+      },
+    }
   }
   let started = false
   return {
@@ -36,6 +45,11 @@ export function createVerdictWriter(
         )
       }
       out.line(rows ? rowTableLine(verdict) : flowTableLine(verdict))
+      if (explained === null || !verdict.novel) return
+      const rarity = rarityOf(verdict, explained)
+      const rare = rarity === null ? null : rarityText(rarity)
+      const words = [...reasonsOf(verdict), ...(rare === null ? [] : [rare])]
+      out.line(`${' '.repeat(FLOW_WIDTHS[0] + 2)}${words.join('; ')}`)
     },
   }
 }
@@ -77,19 +91,29 @@ const GROUP_COLUMNS = ['group', 'capture', 'device', 'flows', 'unusual', 'score'
 const GROUP_WIDTHS = [7, 8, 8, 8]
 
 /** The object of one JSON line. */
-export function verdictJson({
-  score,
-  decision,
-  novel,
-  rule,
-  input,
-  row,
-  flow,
-}: Verdict): Record<string, unknown> {
+export function verdictJson(verdict: Verdict, explained: SavedModel | null = null): Record<string, unknown> {
+  const { score, decision, novel, rule, input, row, flow } = verdict
   const head = { score, decision, novel, rule }
-  return flow === null ? { ...head, input, row } : { ...head, ...flow }
+  const why = explained === null ? {} : { reasons: reasonsOf(verdict), rarity: rarityOf(verdict, explained) }
+  return flow === null ? { ...head, input, row, ...why } : { ...head, ...flow, ...why }
 }
 
+/** Why a verdict is novel, in words; nothing where it is not. */
+function reasonsOf({ novel, rule, explain }: Verdict): readonly string[] {
+  if (!novel) return []
+  if (rule === 'one-packet') return ['no flow of a single packet to this service was seen in training']
+  const found = explain?.()
+  if (found === undefined || found.reason === 'no-comparison') {
+    return ['unlike normal flows; the model keeps none to compare it with']
+  }
+  return found.reasons.length === 0 ? ['unlike normal flows as a whole'] : found.reasons
+}
+
+function rarityOf({ novel, score }: Verdict, saved: SavedModel): Rarity | null {
+  return novel && score !== null ? scoreRarity(saved, score) : null
+}
+
+const WHY_COLUMNS = ['reasons', 'rarity']
 const ROW_COLUMNS = ['score', 'decision', 'novel', 'rule', 'input', 'row']
 const FLOW_COLUMNS = [
   'score',
@@ -108,11 +132,6 @@ const FLOW_COLUMNS = [
   'bytes',
   'piece',
 ]
-
-function csvLine(verdict: Verdict, rows: boolean): string {
-  const values = verdictJson(verdict)
-  return (rows ? ROW_COLUMNS : FLOW_COLUMNS).map((column) => csvField(values[column])).join(',')
-}
 
 /** RFC 4180 quoting. A leading = + - @ in a name would be a formula in a spreadsheet, so a quote goes before. */
 function csvField(value: unknown): string {

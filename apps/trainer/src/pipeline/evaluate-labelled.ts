@@ -7,11 +7,11 @@
  */
 
 import type { PacketFilter } from '@oddflow/capture'
-import { concatRows, type Matrix, type PacketView, takeRows } from '@oddflow/core'
+import { concatRows, type Matrix, takeRows } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { auc, type RocCurve, rocCurve, tprAtFpr } from '@oddflow/evaluation'
 import { type CaptureInput, type CaptureRead, complaints, type ReadOptions } from './read-packets.js'
-import { scoreInputs } from './score-inputs.js'
+import { type ScoreOptions, scoreInputs } from './score-inputs.js'
 import type { Verdict, VerdictCounts } from './verdict.js'
 
 export type Label = 'normal' | 'novel'
@@ -56,7 +56,7 @@ const REPORTED_FPRS = [0.01, 0.05] as const
 export async function evaluateLabelled(
   saved: SavedModel,
   inputs: readonly LabelledInput[],
-  options: Omit<ReadOptions, 'filter'> & { readonly view: PacketView },
+  options: Omit<ReadOptions, 'filter'> & Pick<ScoreOptions, 'view' | 'explain'>,
 ): Promise<Evaluation> {
   const results: LabelledResult[] = []
   const heard = new Set<string>()

@@ -13,11 +13,17 @@ import {
 } from '@oddflow/detectors'
 import { findDetectionLimits } from '@oddflow/program'
 import { limitFacts, limitWarnings } from '../output/describe-limits.js'
-import { modelFacts, percent } from '../output/describe-model.js'
-import type { FlaggedFlow, ReportData, ReportEllipse, ReportEmbedding } from '../report/index.js'
+import { modelFacts, percent, promiseText } from '../output/describe-model.js'
+import type {
+  FlaggedFlow,
+  ReportData,
+  ReportEllipse,
+  ReportEmbedding,
+  ReportFlagged,
+} from '../report/index.js'
 import { VERSION } from '../version.js'
 import type { Evaluation, Label } from './evaluate-labelled.js'
-import { endpoint } from './verdict.js'
+import { endpoint, type Verdict } from './verdict.js'
 
 /** Most flagged flows that a page carries. */
 const SHOWN_FLOWS = 500
@@ -28,7 +34,6 @@ export function reportData(
   texts: { readonly title: string; readonly subtitle: string; readonly notes: readonly string[] },
 ): ReportData {
   const { roc } = evaluation
-  const flagged = flaggedFlows(evaluation)
   const limits = findDetectionLimits(saved)
   return {
     title: texts.title,
@@ -62,7 +67,7 @@ export function reportData(
       novel: evaluation.novelScores,
       threshold: saved.threshold.value,
     },
-    flagged: { rows: flagged.slice(0, SHOWN_FLOWS), total: flagged.length },
+    flagged: flaggedFlows(evaluation),
     embedding: embeddingPicture(saved, evaluation.shownRows),
     notes: [...texts.notes, ...notesFrom(saved, evaluation), ...limitWarnings(limits)],
   }
@@ -74,28 +79,39 @@ function verdictLine({ inputs }: Evaluation): string {
   return `OddFlow flagged ${sum('novel', 'novel')} of ${plural(sum('novel', 'total'), 'novel flow')} as new, and ${sum('normal', 'novel')} of ${plural(sum('normal', 'total'), 'normal flow')} by mistake.`
 }
 
-/** Flagged flows, the most novel first; those of one packet, which have no score, come after. */
-function flaggedFlows({ inputs }: Evaluation): FlaggedFlow[] {
-  const rows: FlaggedFlow[] = []
-  for (const { name, label, verdicts } of inputs) {
-    for (const { novel, score, rule, flow, row } of verdicts) {
-      if (!novel || rule === 'not-judged') continue
-      rows.push({
-        source: flow === null ? `row ${row}` : endpoint(flow.source, flow.sourcePort),
-        destination: flow === null ? '' : endpoint(flow.destination, flow.destinationPort),
-        protocol: flow?.protocol ?? '',
-        startMicros: flow?.startMicros ?? null,
-        durationMicros: flow?.durationMicros ?? 0,
-        packets: flow?.packets ?? 0,
-        bytes: flow?.bytes ?? 0,
-        score,
-        rule,
-        capture: name,
-        label,
-      })
+/** Flagged flows, the most surprising first; those of one packet, which have no score, come after. */
+function flaggedFlows({ inputs }: Evaluation): ReportFlagged {
+  const found: { verdict: Verdict; capture: string; label: Label }[] = []
+  const ofDevice = new Map<string, number>()
+  for (const { name: capture, label, verdicts } of inputs) {
+    for (const verdict of verdicts) {
+      if (!verdict.novel || verdict.rule === 'not-judged') continue
+      found.push({ verdict, capture, label })
+      const { device } = verdict
+      if (device !== undefined) ofDevice.set(device, (ofDevice.get(device) ?? 0) + 1)
     }
   }
-  return rows.sort((a, b) => (a.score ?? Number.POSITIVE_INFINITY) - (b.score ?? Number.POSITIVE_INFINITY))
+  const scoreOf = ({ score }: Verdict): number => score ?? Number.POSITIVE_INFINITY
+  found.sort((a, b) => scoreOf(a.verdict) - scoreOf(b.verdict))
+  const rows = found.slice(0, SHOWN_FLOWS).map(({ verdict, capture, label }): FlaggedFlow => {
+    const { score, rule, flow, row, device, explain } = verdict
+    return {
+      source: flow === null ? `row ${row}` : endpoint(flow.source, flow.sourcePort),
+      destination: flow === null ? '' : endpoint(flow.destination, flow.destinationPort),
+      protocol: flow?.protocol ?? '',
+      startMicros: flow?.startMicros ?? null,
+      durationMicros: flow?.durationMicros ?? 0,
+      packets: flow?.packets ?? 0,
+      bytes: flow?.bytes ?? 0,
+      score,
+      rule: rule === 'one-packet' ? rule : 'score',
+      capture,
+      label,
+      ...(device === undefined ? {} : { device }),
+      ...(explain === undefined ? {} : { reasons: explain().reasons }),
+    }
+  })
+  return { rows, total: found.length, ofDevice: Object.fromEntries(ofDevice) }
 }
 
 function embeddingPicture(
@@ -138,7 +154,7 @@ function notesFrom(saved: SavedModel, evaluation: Evaluation): string[] {
   const { calibration, falsePositiveRate } = saved.threshold
   if (evaluation.falsePositiveRate !== null) {
     notes.push(
-      `The threshold was set for at most ${percent(calibration.bound)} false alarms; on these normal flows ${percent(evaluation.falsePositiveRate)} were flagged by score.`,
+      `The threshold promises ${promiseText(saved.threshold)}; of these normal flows ${percent(evaluation.falsePositiveRate)} were flagged by score.`,
     )
   }
   if (!calibration.guaranteed) {
@@ -149,7 +165,7 @@ function notesFrom(saved: SavedModel, evaluation: Evaluation): string[] {
   const onePacket = evaluation.inputs.reduce((n, { counts }) => n + counts.onePacket, 0)
   if (onePacket > 0) {
     notes.push(
-      `${plural(onePacket, 'flow')} had a single packet, so no interarrival time and no score: such a flow is new unless one-packet flows to the same service were seen in training. The ROC is over the others.`,
+      `${plural(onePacket, 'flow')} had a single packet, and the model's features need two, so no score: such a flow is new unless one-packet flows to the same service were seen in training. The ROC is over the others.`,
     )
   }
   return [...notes, ...evaluation.complaints, ...saved.detector.fitReport.notes]

@@ -16,7 +16,7 @@ import {
   scoreSamples,
 } from '@oddflow/detectors'
 import { createFlowExtractor, extractRecords, type FlowCounters, type FlowRecord } from '@oddflow/flows'
-import { createFlowJudge, type FlowJudge, inFile } from '@oddflow/program'
+import { createFlowExplainer, createFlowJudge, type FlowJudge, inFile } from '@oddflow/program'
 import { inputKind } from '../input/input-kind.js'
 import { readRowsUnder } from '../input/read-rows.js'
 import { collectFlows, countersOf } from './collect-flows.js'
@@ -57,6 +57,8 @@ export interface ScoreOptions extends ReadOptions, RecordOptions {
   readonly keepRows: boolean
   /** Give only verdicts of what is novel. */
   readonly novelOnly?: boolean | undefined
+  /** Keep what explains novel verdicts. */
+  readonly explain?: boolean | undefined
 }
 
 /** What else the reading of records may be told. */
@@ -65,7 +67,7 @@ export interface RecordOptions {
   readonly onUnreadable?: ((error: CaptureFileError) => void) | undefined
 }
 
-type Judged = Pick<ScoreOptions, 'keepRows' | 'novelOnly'>
+type Judged = Pick<ScoreOptions, 'keepRows' | 'novelOnly' | 'explain'>
 
 export interface ScoreSummary {
   /** Where the packets went; null for feature rows. */
@@ -110,22 +112,28 @@ export async function readRecords<Result>(
   return source.finish()
 }
 
-function scoreRows(saved: SavedModel, path: string, { keepRows, novelOnly }: Judged): ScoredInput {
+function scoreRows(saved: SavedModel, path: string, { keepRows, novelOnly, explain }: Judged): ScoredInput {
   const rows = readRowsUnder(saved.contract, path)
   const scores = new Float64Array(rows.rows)
   scoreSamples(saved.detector, rows, scores, createScoreWorkspace(saved.detector))
-  const verdicts = Array.from(
-    scores,
-    (score, row): Verdict => ({
+  const threshold = saved.threshold.value
+  const explainer = explain === true ? createFlowExplainer(saved) : null
+  const verdicts = Array.from(scores, (score, row): Verdict => {
+    const novel = isNovel(score, saved.threshold)
+    const numbers = rows.data.subarray(row * rows.cols, (row + 1) * rows.cols)
+    return {
       score,
       decision: decisionFunction(score, saved.threshold),
-      novel: isNovel(score, saved.threshold),
+      novel,
       rule: 'score',
       input: path,
       row,
       flow: null,
-    }),
-  )
+      ...(explainer === null || !novel
+        ? {}
+        : { explain: () => explainer({ row: numbers, score, threshold, packets: null }) }),
+    }
+  })
   return {
     input: path,
     verdicts: novelOnly === true ? verdicts.filter(({ novel }) => novel) : verdicts,
@@ -155,27 +163,26 @@ type Judging = RecordSink<ScoredInput>
 function createJudging(
   saved: SavedModel,
   path: string,
-  { keepRows, novelOnly }: Judged,
+  { keepRows, novelOnly, explain }: Judged,
 ): Judging & { readonly contract: FlowContract } {
   const { contract, row, judge } = captureJudge(saved, path)
   const threshold = saved.threshold.value
-  // a scan carries nothing, and has bytes all the same
-  const reportsIpBytes = contract.sizeMeasure === 'payload'
+  const storing = { novelOnly, explain: explain === true ? createFlowExplainer(saved) : undefined }
   let name = ''
-  let verdicts = new VerdictStore('', threshold)
+  let verdicts = new VerdictStore('', threshold, storing)
   let sample = new RowSample(row.length, SAMPLE_ROWS)
   return {
     contract,
     row,
     begin(input) {
       name = input
-      verdicts = new VerdictStore(input, threshold, novelOnly)
+      verdicts = new VerdictStore(input, threshold, storing)
       sample = new RowSample(row.length, SAMPLE_ROWS)
     },
     onRecord(record) {
       // what is left of a long flow after its last window was part of a flow already judged: counted alone
       if (record.noRowReason === 'remainder') return
-      verdicts.add(record, judge(record), reportsIpBytes ? ipBytesOf(record) : record.bytes)
+      verdicts.add(record, judge(record))
       if (keepRows && record.row !== null) sample.add(record.row)
     },
     end(read) {
@@ -190,10 +197,6 @@ function createJudging(
       }
     },
   }
-}
-
-function ipBytesOf({ initiatorIpBytes, responderIpBytes }: FlowRecord): number {
-  return initiatorIpBytes + responderIpBytes
 }
 
 function captureJudge(saved: SavedModel, path: string): FlowJudge {

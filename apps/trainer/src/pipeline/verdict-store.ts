@@ -2,21 +2,33 @@
  * VerdictStore: the verdicts of one capture, held until its end, since they are given in the order of first packets
  * and a long flow's verdict comes after those of later ones.
  *
- * A record takes 88 bytes (an object with its strings takes a thousand). They come in blocks of 32,768, each sorted
- * when it is full. Four blocks are held in memory, 12 MB; what comes after them goes into a scratch file, a sorted run a
+ * A record takes 96 bytes (an object with its strings takes a thousand). They come in blocks of 32,768, each sorted
+ * when it is full. Four blocks are held in memory, 13 MB; what comes after them goes into a scratch file, a sorted run a
  * block, and the runs are merged as the verdicts are asked for, through small buffers. So memory is bounded by about
  * 20 MB however many records there are, and the file by the bound on their number, beyond which reading stops with an
  * error that says what to do. Most captures need no file. Verdicts are made one at a time when they are asked for.
  * What is not to be given out is counted and not kept.
+ *
+ * Where verdicts are to be explained the rows of novel ones are kept as well, a block in memory and the others in a scratch
+ * file of their own, and explained when that is asked for.
  */
 import { formatAddress } from '@oddflow/capture'
 import { DataError } from '@oddflow/core'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
-import type { Judgement, VerdictRule } from '@oddflow/program'
+import {
+  type FlowExplainer,
+  isResponderDevice,
+  type Judgement,
+  macText,
+  PRIVATE_NETWORKS,
+  parseNetwork,
+  reportedBytes,
+  type VerdictRule,
+} from '@oddflow/program'
 import { createScratchRuns, type ScratchRuns } from './scratch-runs.js'
 import { countVerdict, noVerdicts, type Verdict, type VerdictCounts } from './verdict.js'
 
-/** 2^22 records: a scratch file of 350 MB. */
+/** 2^22 records: a scratch file of 400 MB. */
 export const MAXIMUM_RECORDS = 4_194_304
 
 const RULES: readonly VerdictRule[] = ['score', 'one-packet', 'not-judged']
@@ -27,9 +39,10 @@ const BUFFER_RECORDS = 512
 
 /**
  * The bytes of a record, in views of several widths: doubles (score, first packet, start, duration, bytes), words
- * (packets, piece, eight of addresses), ports, then flags and protocol.
+ * (packets, piece, eight of addresses), ports, flags and protocol, the device's MAC address, then a word with the number of
+ * the record's row among those kept.
  */
-const RECORD_BYTES = 88
+const RECORD_BYTES = 96
 const DOUBLES = RECORD_BYTES / 8
 const WORDS = RECORD_BYTES / 4
 const FIRST_WORD = 10
@@ -38,6 +51,12 @@ const PORTS = RECORD_BYTES / 2
 const FIRST_PORT = 40
 const FLAGS = 84
 const PROTOCOL = 85
+const MAC = 86
+const ROW_WORD = 23
+const NO_ROW = 0xffffffff
+const LOCAL_NETWORKS = PRIVATE_NETWORKS.map(parseNetwork)
+/** Of a block of rows. */
+const ROWS_BYTES = 2 ** 20
 
 interface Records {
   readonly bytes: Uint8Array
@@ -56,6 +75,14 @@ interface Run {
   refill(): boolean
 }
 
+export interface VerdictStoreOptions {
+  /** Keep only what is novel; all is counted. */
+  readonly novelOnly?: boolean | undefined
+  /** Explains novel verdicts that a score gave. */
+  readonly explain?: FlowExplainer | undefined
+  readonly maximum?: number
+}
+
 export class VerdictStore implements Iterable<Verdict> {
   #length = 0
   /** The last is being filled; those before it are sorted. */
@@ -66,15 +93,13 @@ export class VerdictStore implements Iterable<Verdict> {
   readonly #counts = noVerdicts()
   readonly #input: string
   readonly #threshold: number
-  readonly #novelOnly: boolean
-  readonly #maximum: number
+  readonly #options: VerdictStoreOptions
+  #rows: RowStore | null = null
 
-  /** @param novelOnly keep only what is novel; all is counted. */
-  constructor(input: string, threshold: number, novelOnly = false, maximum = MAXIMUM_RECORDS) {
+  constructor(input: string, threshold: number, options: VerdictStoreOptions = {}) {
     this.#input = input
     this.#threshold = threshold
-    this.#novelOnly = novelOnly
-    this.#maximum = maximum
+    this.#options = options
   }
 
   /** Verdicts kept. */
@@ -87,23 +112,30 @@ export class VerdictStore implements Iterable<Verdict> {
     return this.#counts
   }
 
-  /** Bytes in the scratch file. */
+  /** Bytes in scratch files. */
   get scratchBytes(): number {
-    return this.#scratch?.bytes ?? 0
+    return (this.#scratch?.bytes ?? 0) + (this.#rows?.scratchBytes ?? 0)
   }
 
   /**
-   * Copies what the verdict needs of a borrowed record. @param flowBytes - what the verdict says of bytes. Throws DataError when there is no room for more, FileError
-   * when the scratch file cannot be written.
+   * Copies what the verdict needs of a borrowed record. Throws DataError when there is no room for more, FileError when a
+   * scratch file cannot be written.
    */
-  add(record: FlowRecord, { score, novel, rule }: Judgement, flowBytes = record.bytes): void {
+  add(record: FlowRecord, { score, novel, rule }: Judgement): void {
     countVerdict(this.#counts, rule, novel)
-    if (this.#novelOnly && !novel) return
-    if (this.#length >= this.#maximum) {
+    const { novelOnly = false, maximum = MAXIMUM_RECORDS, explain } = this.#options
+    if (novelOnly && !novel) return
+    if (this.#length >= maximum) {
       throw new DataError(
-        `${this.#input}: more than ${this.#maximum} flow records in one capture: split it (editcap -i 3600) or give a --filter`,
+        `${this.#input}: more than ${maximum} flow records in one capture: split it (editcap -i 3600) or give a --filter`,
       )
     }
+    let rowNumber = NO_ROW
+    if (explain !== undefined && novel && rule === 'score' && record.row !== null) {
+      this.#rows ??= new RowStore(record.row.length)
+      rowNumber = this.#rows.add(record.row)
+    }
+    const { initiator, responder } = reportedBytes(record)
     const i = this.#length % BLOCK_RECORDS
     if (i === 0) this.#startBlock()
     const { bytes, doubles, words, ports } = this.#blocks[this.#blocks.length - 1]
@@ -111,15 +143,19 @@ export class VerdictStore implements Iterable<Verdict> {
     doubles[DOUBLES * i + 1] = record.firstPacketNumber
     doubles[DOUBLES * i + 2] = record.startMicros
     doubles[DOUBLES * i + 3] = record.durationMicros
-    doubles[DOUBLES * i + 4] = flowBytes
+    doubles[DOUBLES * i + 4] = initiator + responder
     words[WORDS * i + FIRST_WORD] = record.packets
     words[WORDS * i + FIRST_WORD + 1] = record.pieceIndex
     words.set(record.initiatorAddress, WORDS * i + FIRST_ADDRESS_WORD)
     words.set(record.responderAddress, WORDS * i + FIRST_ADDRESS_WORD + 4)
     ports[PORTS * i + FIRST_PORT] = record.initiatorPort
     ports[PORTS * i + FIRST_PORT + 1] = record.responderPort
-    bytes[RECORD_BYTES * i + FLAGS] = RULES.indexOf(rule) | (novel ? 4 : 0) | (record.ipVersion === 6 ? 8 : 0)
+    const isResponder = explain !== undefined && novel && isResponderDevice(record, LOCAL_NETWORKS)
+    bytes.set(isResponder ? record.responderMac : record.initiatorMac, RECORD_BYTES * i + MAC)
+    bytes[RECORD_BYTES * i + FLAGS] =
+      RULES.indexOf(rule) | (novel ? 4 : 0) | (record.ipVersion === 6 ? 8 : 0) | (isResponder ? 16 : 0)
     bytes[RECORD_BYTES * i + PROTOCOL] = record.protocol
+    words[WORDS * i + ROW_WORD] = rowNumber
     this.#length++
   }
 
@@ -147,6 +183,8 @@ export class VerdictStore implements Iterable<Verdict> {
     this.#spare = null
     this.#scratch?.remove()
     this.#scratch = null
+    this.#rows?.release()
+    this.#rows = null
   }
 
   #verdict({ bytes, doubles, words, ports }: Records, i: number): Verdict {
@@ -155,6 +193,13 @@ export class VerdictStore implements Iterable<Verdict> {
     const rule = RULES[flags & 3]
     const ipVersion = flags & 8 ? 6 : 4
     const address = WORDS * i + FIRST_ADDRESS_WORD
+    const rowNumber = words[WORDS * i + ROW_WORD]
+    const packets = words[WORDS * i + FIRST_WORD]
+    const { explain } = this.#options
+    const rows = this.#rows
+    const source = formatAddress(words, address, ipVersion)
+    const destination = formatAddress(words, address + 4, ipVersion)
+    const mac = bytes.subarray(RECORD_BYTES * i + MAC, RECORD_BYTES * i + MAC + 6)
     return {
       score: rule === 'score' ? score : null,
       decision: rule === 'score' ? score - this.#threshold : null,
@@ -165,16 +210,24 @@ export class VerdictStore implements Iterable<Verdict> {
       flow: {
         capture: this.#input,
         protocol: protocolName(bytes[RECORD_BYTES * i + PROTOCOL]),
-        source: formatAddress(words, address, ipVersion),
+        source,
         sourcePort: ports[PORTS * i + FIRST_PORT],
-        destination: formatAddress(words, address + 4, ipVersion),
+        destination,
         destinationPort: ports[PORTS * i + FIRST_PORT + 1],
         startMicros: doubles[DOUBLES * i + 2],
         durationMicros: doubles[DOUBLES * i + 3],
-        packets: words[WORDS * i + FIRST_WORD],
+        packets,
         bytes: doubles[DOUBLES * i + 4],
         piece: words[WORDS * i + FIRST_WORD + 1],
       },
+      ...(explain === undefined || (flags & 4) === 0
+        ? {}
+        : { device: macText(mac) ?? ((flags & 16) !== 0 ? destination : source) }),
+      ...(explain === undefined || rows === null || rowNumber === NO_ROW
+        ? {}
+        : {
+            explain: () => explain({ row: rows.at(rowNumber), score, threshold: this.#threshold, packets }),
+          }),
     }
   }
 
@@ -238,5 +291,48 @@ function createRecords(count: number): Records {
     doubles: new Float64Array(buffer),
     words: new Uint32Array(buffer),
     ports: new Uint16Array(buffer),
+  }
+}
+
+/** Rows of one width by their number, in the order added: a block in memory, the others in a scratch file. */
+class RowStore {
+  readonly #cols: number
+  readonly #blockRows: number
+  readonly #block: Float64Array
+  #length = 0
+  #scratch: ScratchRuns | null = null
+
+  constructor(cols: number) {
+    this.#cols = cols
+    this.#blockRows = Math.max(1, Math.floor(ROWS_BYTES / (8 * cols)))
+    this.#block = new Float64Array(this.#blockRows * cols)
+  }
+
+  get scratchBytes(): number {
+    return this.#scratch?.bytes ?? 0
+  }
+
+  add(row: Float64Array): number {
+    const at = this.#length % this.#blockRows
+    if (at === 0 && this.#length > 0) {
+      this.#scratch ??= createScratchRuns(this.#block.byteLength)
+      this.#scratch.add(new Uint8Array(this.#block.buffer))
+    }
+    this.#block.set(row, at * this.#cols)
+    return this.#length++
+  }
+
+  at(number: number): Float64Array {
+    const block = Math.floor(number / this.#blockRows)
+    const start = (number % this.#blockRows) * this.#cols
+    if (block >= (this.#scratch?.count ?? 0)) return this.#block.slice(start, start + this.#cols)
+    const row = new Float64Array(this.#cols)
+    this.#scratch?.read(block, 8 * start, new Uint8Array(row.buffer))
+    return row
+  }
+
+  release(): void {
+    this.#scratch?.remove()
+    this.#scratch = null
   }
 }

@@ -1,5 +1,5 @@
 /** Verdict: what is said of one flow record or one row, and of which it is said. */
-import type { VerdictRule } from '@oddflow/program'
+import type { FlowExplanation, VerdictRule } from '@oddflow/program'
 
 export interface FlowFacts {
   readonly capture: string
@@ -29,6 +29,10 @@ export interface Verdict {
   /** The row's number in its file, for feature rows. */
   readonly row: number | null
   readonly flow: FlowFacts | null
+  /** Whose flow it is: MAC address, or address where the link has none; where verdicts are explained, of novel ones. */
+  readonly device?: string
+  /** Why it is novel; of novel verdicts by score, where that was asked for. Until the verdicts are released. */
+  readonly explain?: () => FlowExplanation
 }
 
 /** How many verdicts of each kind. */

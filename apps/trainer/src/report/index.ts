@@ -9,7 +9,7 @@
 
 import { cutText, html, type Markup, NAME_LIMIT, name, trusted } from './escape.js'
 import { formatCount, formatQuantity } from './format.js'
-import type { ReportData, ReportRoc } from './report-data.js'
+import type { FlaggedFlow, ReportData, ReportRoc } from './report-data.js'
 import { rocFrame, rocPlot } from './roc-chart.js'
 import { charts, keyFigures } from './sections.js'
 import { standaloneSvg } from './svg.js'
@@ -87,7 +87,7 @@ export function renderRocSvg(roc: ReportRoc, options: RocSvgOptions = {}): strin
   return standaloneSvg(rocFrame(roc, 'roc', options.title ?? 'ROC curve'), rocPlot(roc), standaloneStyle)
 }
 
-function flagged({ flagged: { rows, total } }: ReportData): Markup {
+function flagged({ flagged: { rows, total, ofDevice = {} } }: ReportData): Markup {
   const shown = rows.slice(0, FLAGGED_LIMIT)
   const count =
     total > shown.length
@@ -97,9 +97,29 @@ function flagged({ flagged: { rows, total } }: ReportData): Markup {
   const body =
     shown.length === 0
       ? html`<p class="empty">${total === 0 ? 'No flow was flagged as new.' : `${formatQuantity(total, 'flow')} flagged; none is listed.`}</p>`
-      : html`${count}${rule && html`<p>“One packet” in place of a score: a flow of a single packet has no interarrival time, so the one-packet rule decides instead of the model.</p>`}${flaggedTable(shown)}`
+      : html`${count}${rule && html`<p>“One packet” in place of a score: the model's features need two packets, so the one-packet rule decides.</p>`}${byDevice(shown, ofDevice)}`
   return html`<section aria-labelledby="h-flagged"><h2 id="h-flagged">Flows flagged as new</h2>
 ${body}</section>`
+}
+
+/** A table of each device, that of the most surprising flow first; one table where no device is known. */
+function byDevice(shown: readonly FlaggedFlow[], ofDevice: Readonly<Record<string, number>>): Markup {
+  const groups = new Map<string | undefined, FlaggedFlow[]>()
+  for (const flow of shown) {
+    const group = groups.get(flow.device)
+    if (group === undefined) groups.set(flow.device, [flow])
+    else group.push(flow)
+  }
+  if (groups.size === 1 && groups.has(undefined)) return flaggedTable(shown, 'Flows flagged as new')
+  const sections = Array.from(groups, ([device, flows]) => {
+    const all = (device === undefined ? undefined : ofDevice[device]) ?? flows.length
+    const part = all > flows.length ? `${formatCount(flows.length)} of ` : ''
+    const who = device === undefined ? html`No device known` : html`Device ${name(device)}`
+    const label =
+      device === undefined ? 'Flagged flows of no known device' : `Flagged flows of device ${device}`
+    return html`<h3>${who}: ${part}${formatQuantity(all, 'flow')}</h3>${flaggedTable(flows, label)}\n`
+  })
+  return html`<p>By device, the most surprising flow first. “Sent” and “received” are as the flow's initiator (From) sees them.</p>${sections}`
 }
 
 function model({ model: facts }: ReportData): Markup | false {

@@ -29,7 +29,7 @@ export interface ReportCapture {
   packets: number | null
   /** All flows of the capture, those of one packet included. */
   flows: number
-  /** Flows of a single packet: they have no interarrival time and so no score. */
+  /** Flows of a single packet that the one-packet rule decided on: feature sets of single packets have no row for them. */
   onePacketFlows: number
   /** Flows flagged as new, by score or by the one-packet rule. */
   flagged: number
@@ -72,12 +72,18 @@ export interface FlaggedFlow {
   rule: 'score' | 'one-packet'
   capture: string
   label?: FlowLabel
+  /** Whose flow it is; absent where nobody knows. */
+  device?: string
+  /** Why it was flagged, in words. */
+  reasons?: readonly string[]
 }
 
-/** The rows to show, and how many were flagged in all. */
+/** The rows to show, the most surprising first, and how many were flagged in all. */
 export interface ReportFlagged {
   rows: readonly FlaggedFlow[]
   total: number
+  /** Flagged flows of each device in all. */
+  ofDevice?: Readonly<Record<string, number>>
 }
 
 /** One component of the mixture, marginal over the first two dimensions of the embedding. */

@@ -48,12 +48,11 @@ export function keyFigures(data: ReportData): Markup {
       formatCount(data.flagged.total),
       `of ${formatQuantity(sum(data.captures, 'flows'), 'flow')}`,
     ),
-    figure(
-      'One-packet flows',
-      formatCount(sum(data.captures, 'onePacketFlows')),
-      'no interarrival time, so no score',
-    ),
   )
+  const onePacketFlows = sum(data.captures, 'onePacketFlows')
+  if (onePacketFlows > 0) {
+    figures.push(figure('One-packet flows', formatCount(onePacketFlows), 'judged by a rule, without a score'))
+  }
   return html`<dl class="figures">${figures}</dl>`
 }
 

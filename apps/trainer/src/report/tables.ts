@@ -28,6 +28,13 @@ interface Column<Row> {
   cell: (row: Row) => Markup | string
 }
 
+const ONE_PACKET_COLUMN: Column<ReportCapture> = {
+  label: 'One-packet',
+  width: 'number',
+  numeric: true,
+  cell: (c) => formatCount(c.onePacketFlows),
+}
+
 export function captureTable(captures: readonly ReportCapture[]): Markup {
   if (captures.length === 0) return html`<p class="empty">No capture was scored.</p>`
   const columns: Column<ReportCapture>[] = [
@@ -40,7 +47,7 @@ export function captureTable(captures: readonly ReportCapture[]): Markup {
       cell: (c) => (c.packets === null ? 'rows only' : formatCount(c.packets)),
     },
     { label: 'Flows', width: 'number', numeric: true, cell: (c) => formatCount(c.flows) },
-    { label: 'One-packet', width: 'number', numeric: true, cell: (c) => formatCount(c.onePacketFlows) },
+    ...(captures.some((c) => c.onePacketFlows > 0) ? [ONE_PACKET_COLUMN] : []),
     {
       label: 'Flagged',
       width: 'rate',
@@ -54,7 +61,7 @@ export function captureTable(captures: readonly ReportCapture[]): Markup {
   return table('Captures scored', columns, captures)
 }
 
-export function flaggedTable(rows: readonly FlaggedFlow[]): Markup {
+export function flaggedTable(rows: readonly FlaggedFlow[], label: string): Markup {
   const columns: Column<FlaggedFlow>[] = [
     { label: 'From', width: 'address', cell: (f) => name(f.source) },
     { label: 'To', width: 'address', cell: (f) => name(f.destination) },
@@ -73,18 +80,29 @@ export function flaggedTable(rows: readonly FlaggedFlow[]): Markup {
   ]
   if (rows.some((row) => row.label !== undefined))
     columns.push({ label: 'Truth', width: 'word', cell: (f) => labelTag(f.label ?? 'unknown') })
-  return table('Flows flagged as new', columns, rows)
+  return table(label, columns, rows, ({ reasons = [] }) =>
+    reasons.length === 0 ? null : name(reasons.join('; '), REASONS_LIMIT),
+  )
 }
 
-function table<Row>(label: string, columns: readonly Column<Row>[], rows: readonly Row[]): Markup {
+/** Code points. */
+const REASONS_LIMIT = 400
+
+/** @param under what stands under a row, over all columns */
+function table<Row>(
+  label: string,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  under: (row: Row) => Markup | null = () => null,
+): Markup {
   const head = columns.map(
     (c) =>
       html`<th role="columnheader" scope="col" class="w-${c.width}${c.numeric === true && ' n'}">${c.label}</th>`,
   )
-  const body = rows.map(
-    (row) =>
-      html`<tr role="row">${columns.map((c) => html`<td role="cell" data-label="${c.label}" class="w-${c.width}${c.numeric === true && ' n'}"><span>${c.cell(row)}</span></td>`)}</tr>\n`,
-  )
+  const body = rows.map((row) => {
+    const more = under(row)
+    return html`<tr role="row"${more !== null && html` class="told"`}>${columns.map((c) => html`<td role="cell" data-label="${c.label}" class="w-${c.width}${c.numeric === true && ' n'}"><span>${c.cell(row)}</span></td>`)}</tr>\n${more !== null && html`<tr role="row" class="why"><td role="cell" data-label="Why" class="w-name" colspan="${columns.length}"><span>${more}</span></td></tr>\n`}`
+  })
   return html`<table role="table" aria-label="${label}"><thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">\n${body}</tbody></table>`
 }
 

@@ -78,6 +78,7 @@ dl.facts dd { margin: 0; }
 table { border-collapse: collapse; table-layout: fixed; width: 100%; font-size: .875rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
 th { text-align: left; overflow-wrap: normal; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--line); vertical-align: bottom; }
 th, td { padding: .45rem .75rem .45rem 0; }
+tr.told td { border-bottom: 0; padding-bottom: 0; }
 td { border-bottom: 1px solid var(--faint); vertical-align: top; }
 .n { text-align: right; }
 td { }
@@ -98,6 +99,8 @@ footer { color: var(--soft); font-size: .875rem; padding-bottom: 3rem; }
   tr { display: grid; grid-auto-flow: row dense; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .25rem 1rem; background: var(--panel); border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .75rem; margin-bottom: .5rem; }
   td { display: flex; flex-wrap: wrap; gap: 0 .4rem; width: auto; border: 0; padding: 0; text-align: left; }
   td:has(> span:empty) { display: none; }
+  tr.told { border-bottom: 0; border-radius: .5rem .5rem 0 0; margin-bottom: 0; }
+  tr.why { border-top: 0; border-radius: 0 0 .5rem .5rem; padding-top: 0; }
   td::before { content: attr(data-label); color: var(--soft); }
   .w-address, .w-name, .w-time { grid-column: 1 / -1; width: auto; }
   .w-number, .w-rate, .w-word { width: auto; }

@@ -2,8 +2,21 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { columnLabel, type FlowSummaryContract, featureColumns } from '@oddflow/core'
 import { afterAll, expect, it } from 'vitest'
-import { readRows } from '../../src/input/read-rows.js'
+import { readRows, readTrainingRows } from '../../src/input/read-rows.js'
+
+const summaryContract: FlowSummaryContract = {
+  featureSet: 'flow-summary',
+  featureSetVersion: 1,
+  dimension: 20,
+  sizeMeasure: 'payload',
+  flowKey: 'bidirectional-5-tuple',
+  idleTimeoutMicros: 300_000_000,
+  activeTimeoutMicros: 300_000_000,
+  minimumPackets: 1,
+  scaler: 'none',
+}
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-rows-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -26,6 +39,53 @@ it("refuses a table's index as a feature", () => {
     expect(readRows(csv(['n,a,b', ...rows].join('\n'))).cols).toBe(3)
     expect(readRows(csv([',a,b', ...rows, '9,1,3'].join('\n'))).cols).toBe(3)
   }
+})
+
+const SUMMARY_NAMES = featureColumns(summaryContract).map(columnLabel)
+
+/** Rows of a flow summary in a file, their service last. */
+function summaryFile(name: string, names: readonly string[] | null, service = 600_443): string {
+  const file = join(folder, name)
+  const rows = Array.from({ length: 4 }, (_, i) => [...Array.from({ length: 19 }, (_x, j) => i + j), service])
+  const lines = [...(names === null ? [] : [names]), ...rows].map((fields) => fields.join(','))
+  writeFileSync(file, lines.join('\n'))
+  return file
+}
+
+it('knows the service column of flow summaries by the names of extract', () => {
+  const warnings: string[] = []
+  const read = (...files: string[]) => readTrainingRows(files, (text) => warnings.push(text)).columns
+  const named = summaryFile('a.csv', SUMMARY_NAMES)
+  expect(read(named)).toEqual({ categoryColumn: 19, minimumScale: 0.1 })
+  expect(read(named, summaryFile('b.csv', SUMMARY_NAMES))).toEqual({ categoryColumn: 19, minimumScale: 0.1 })
+  // with columns left out or moved, too
+  const some = [SUMMARY_NAMES[19], ...SUMMARY_NAMES.slice(0, 3)]
+  expect(read(csv([some.join(), '600443,1,2,3', '600443,2,2,3'].join('\n')))).toEqual({
+    categoryColumn: 0,
+    minimumScale: 0.1,
+  })
+  // names of others are theirs
+  expect(read(csv('service,size\n1,2\n3,4'))).toBeNull()
+  expect(warnings).toEqual([])
+})
+
+it('warns of services without names, and refuses files that differ in them', () => {
+  const warnings: string[] = []
+  const read = (...files: string[]) => readTrainingRows(files, (text) => warnings.push(text)).columns
+  const [named, bare] = [summaryFile('a.csv', SUMMARY_NAMES), summaryFile('bare.csv', null)]
+  expect(read(bare)).toBeNull()
+  expect(warnings).toEqual([
+    expect.stringMatching(/bare\.csv: its last column looks like the service .*: train on/),
+  ])
+  read(summaryFile('other.csv', null, 7.5))
+  expect(warnings).toHaveLength(1)
+  for (const files of [
+    [named, bare],
+    [bare, named],
+  ]) {
+    expect(() => read(...files)).toThrow(/bare\.csv: no column is named service, or another than in .*a\.csv/)
+  }
+  expect(() => read(named, csv('a,b\n1,2'))).toThrow(/rows of 2 numbers, but .*a\.csv has rows of 20/)
 })
 
 it.for([

@@ -40,6 +40,34 @@ describe('modelFacts', () => {
     expect(factOf(few, 'threshold')).toMatch(/asked: 0\.1 %; that needs 999 calibration rows\)$/)
   })
 
+  it('say how the threshold was calibrated, as far as the model knows', () => {
+    expect(factOf(saved, 'calibrated by')).toBe(`${split.calibration.length} rows kept from the fit`)
+    const calibration = {
+      method: 'held-out-inputs',
+      rows: 1696,
+      inputs: 3,
+      oddRows: 2,
+      flaggedRows: 15,
+      worstInputRate: 0.0123,
+      bound: 16 / 1697,
+      guaranteed: true,
+      rowsNeeded: 99,
+    } as const
+    const heldOut = (changes: object) => ({
+      ...saved,
+      threshold: { ...saved.threshold, calibration: { ...calibration, ...changes } },
+    })
+    expect(factOf(heldOut({}), 'calibrated by')).toBe(
+      '1696 rows: 3 inputs held out in turn; 15 flagged, of the worst input 1.23 %; 2 odd rows left out',
+    )
+    expect(factOf(heldOut({ inputs: 1, oddRows: 0 }), 'calibrated by')).toBe(
+      '1696 rows: fourths of one input held out in turn; 15 flagged',
+    )
+    expect(modelFacts(saved, 'otherwise').find(({ label }) => label === 'calibrated by')?.value).toBe(
+      'otherwise',
+    )
+  })
+
   it('speak of rows without a word on packets', () => {
     const contract = { featureSet: 'rows', featureSetVersion: 1, dimension: 3, scaler: 'none' } as const
     const labels = modelFacts({ ...saved, contract }).map(({ label }) => label)

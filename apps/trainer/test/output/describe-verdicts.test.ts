@@ -1,8 +1,14 @@
+import { createMatrix } from '@oddflow/core'
 import type { FlowCounters } from '@oddflow/flows'
 import { describe, expect, it } from 'vitest'
-import { describePackets, describeVerdicts } from '../../src/output/describe-verdicts.js'
+import {
+  describeGroupLevel,
+  describePackets,
+  describeThreshold,
+  describeVerdicts,
+} from '../../src/output/describe-verdicts.js'
 import { countVerdicts } from '../../src/pipeline/verdict.js'
-import { flowVerdict, rowVerdict } from '../small-model.js'
+import { flowVerdict, rowVerdict, smallModel } from '../small-model.js'
 
 const one = { score: null, decision: null, rule: 'one-packet' } as const
 const unknown = { score: null, decision: null, novel: false, rule: 'not-judged' } as const
@@ -36,6 +42,21 @@ describe('countVerdicts and describeVerdicts', () => {
     )
     expect(describeVerdicts([countVerdicts([rowVerdict()])], 'rows')).toBe('1 row: 0 novel')
   })
+})
+
+it('the way that scores point stands beside them', () => {
+  const { saved } = smallModel()
+  const value = saved.threshold.value.toPrecision(6)
+  expect(describeThreshold(saved)).toBe(`novel: a score of ${value} or lower; the lower, the more unusual`)
+  const groups = {
+    tail: createMatrix(1, 2),
+    flowLevel: -5,
+    capture: { level: 1.25, groups: 3 },
+    device: null,
+  }
+  expect(describeGroupLevel({ ...saved, groups }, 'capture')).toMatch(
+    /^novel: a capture with a score above 1\.250, .*; the higher, the more unusual \(flows score the other way round\)/,
+  )
 })
 
 describe('describePackets', () => {

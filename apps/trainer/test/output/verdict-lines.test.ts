@@ -1,13 +1,25 @@
+import type { SavedModel } from '@oddflow/detectors'
+import type { FlowExplanation } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { InputKind } from '../../src/input/input-kind.js'
 import { createVerdictWriter, timeText, verdictJson } from '../../src/output/verdict-lines.js'
 import type { Verdict } from '../../src/pipeline/verdict.js'
-import { flowVerdict, rowVerdict } from '../small-model.js'
+import { flowVerdict, rowVerdict, smallModel } from '../small-model.js'
 
-function written(format: 'table' | 'json' | 'csv', kind: InputKind, verdicts: readonly Verdict[]): string[] {
+function written(
+  format: 'table' | 'json' | 'csv',
+  kind: InputKind,
+  verdicts: readonly Verdict[],
+  explained: SavedModel | null = null,
+): string[] {
   const lines: string[] = []
-  const writer = createVerdictWriter(format, kind, { line: (text) => lines.push(text), flush() {} })
+  const writer = createVerdictWriter(
+    format,
+    kind,
+    { line: (text) => lines.push(text), flush() {} },
+    explained,
+  )
   for (const verdict of verdicts) writer.write(verdict)
   return lines
 }
@@ -23,6 +35,50 @@ function readCsv(line: string): string[] {
     if (match[3] === '') return fields
   }
 }
+
+describe('verdicts that are explained', () => {
+  const { saved } = smallModel()
+  const { bound: atMost, rows: flows } = saved.threshold.calibration
+  const explain = (): FlowExplanation => ({
+    reason: 'features',
+    reasons: ['sent 1.2 MB (usually under 4 kB)', 'lasted 3 h (usually under 20 s)'],
+    mode: null,
+    features: [],
+  })
+  const one = { score: null, decision: null, rule: 'one-packet' } as const
+  const verdicts = [
+    flowVerdict({ explain }),
+    flowVerdict({ novel: false }),
+    flowVerdict(one),
+    flowVerdict({ explain: () => ({ ...explain(), reason: 'whole', reasons: [] }) }),
+  ]
+
+  it('have their reasons in a line under each novel one', () => {
+    const lines = written('table', 'capture', verdicts, saved)
+    expect(lines).toHaveLength(8)
+    expect(lines[2]).toMatch(
+      /^ {9}sent 1\.2 MB \(usually under 4 kB\); lasted 3 h \(usually under 20 s\); rarer than 1 flow in \d+$/,
+    )
+    expect(lines[3]).toMatch(/^normal/)
+    expect(lines[5]).toBe('         no flow of a single packet to this service was seen in training')
+    expect(lines[7]).toMatch(/^ {9}unlike normal flows as a whole; rarer than 1 flow in \d+$/)
+  })
+
+  it('have them as a list in JSON, and joined in CSV', () => {
+    const json = written('json', 'capture', verdicts, saved).map((line) => JSON.parse(line))
+    expect(json.map(({ reasons }) => reasons)).toEqual([
+      explain().reasons,
+      [],
+      ['no flow of a single packet to this service was seen in training'],
+      ['unlike normal flows as a whole'],
+    ])
+    expect(json.map(({ rarity }) => rarity)).toEqual([{ atMost, flows }, null, null, { atMost, flows }])
+    const csv = written('csv', 'capture', verdicts, saved).map(readCsv)
+    expect(csv[0].slice(-2)).toEqual(['reasons', 'rarity'])
+    expect(csv[1].slice(-2)).toEqual([explain().reasons.join('; '), String(atMost)])
+    expect(csv[2].slice(-2)).toEqual(['', ''])
+  })
+})
 
 describe('JSON lines', () => {
   it('carry score, decision and novel first, then the flow', () => {

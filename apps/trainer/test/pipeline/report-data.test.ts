@@ -50,6 +50,21 @@ describe('reportData', () => {
     })
   })
 
+  it('says whose each flow is and why, of those that are shown, and counts the flows of each device', () => {
+    let explained = 0
+    const explain = () => {
+      explained++
+      return { reason: 'features', reasons: ['sent 1 MB (usually none)'], mode: null, features: [] } as const
+    }
+    const many = Array.from({ length: 700 }, (_, i) =>
+      flowVerdict({ score: -i, device: i < 600 ? '02:00:00:00:00:0a' : '192.168.0.7', explain }),
+    )
+    const { flagged } = reportData(saved, evaluationOf([resultOf('b', 'novel', many)]), texts)
+    expect(flagged.rows[0]).toMatchObject({ device: '192.168.0.7', reasons: ['sent 1 MB (usually none)'] })
+    expect(flagged.ofDevice).toEqual({ '02:00:00:00:00:0a': 600, '192.168.0.7': 100 })
+    expect(explained).toBe(500)
+  })
+
   it('counts each capture as it was judged', () => {
     expect(data.captures).toEqual([
       { name: 'a.pcap', role: 'normal', packets: null, flows: 1, onePacketFlows: 0, flagged: 0 },

@@ -1,4 +1,5 @@
 import { copyFlowRecord, type FlowRecord } from '@oddflow/flows'
+import type { FlowExplainer, FlowExplanation } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { RowSample } from '../../src/pipeline/row-sample.js'
@@ -13,8 +14,79 @@ const record: FlowRecord = {
   responderAddress: Uint32Array.of(0, 0, 0, 0x08080808),
   initiatorMac: new Uint8Array(6),
   responderMac: new Uint8Array(6),
+  initiatorBytes: 0,
+  initiatorIpBytes: 0,
+  responderBytes: 0,
+  responderIpBytes: 0,
   row: null,
 }
+
+type JudgedRow = Parameters<FlowExplainer>[0]
+
+describe('VerdictStore of verdicts to explain', () => {
+  it('hands each novel verdict its own row, also from the scratch file, and knows whose flow it is', () => {
+    const asked: JudgedRow[] = []
+    const explain = (judged: JudgedRow): FlowExplanation => {
+      asked.push(judged)
+      return { reason: 'features', reasons: [`first ${judged.row[0]}`], mode: null, features: [] }
+    }
+    const store = new VerdictStore('a.pcap', -3, { explain })
+    // a block of rows holds a megabyte
+    const [records, cols] = [3001, 100]
+    const row = new Float64Array(cols)
+    for (let i = 0; i < records; i++) {
+      row.fill(i)
+      store.add(
+        {
+          ...record,
+          row,
+          packets: i + 1,
+          firstPacketNumber: records - i,
+          initiatorMac: Uint8Array.of(2, 0, 0, 0, i >> 8, i & 255),
+        } as FlowRecord,
+        { score: -i, novel: i % 2 === 0, rule: 'score' },
+      )
+    }
+    expect(store.scratchBytes).toBeGreaterThan(800_000)
+    let novel = 0
+    for (const { score, novel: isNovel, explain: why, device } of store) {
+      if (!isNovel) {
+        expect([why, device]).toEqual([undefined, undefined])
+        continue
+      }
+      const i = -score!
+      novel++
+      expect(why!().reasons).toEqual([`first ${i}`])
+      expect(asked.at(-1)).toMatchObject({ score, threshold: -3, packets: i + 1 })
+      expect(asked.at(-1)!.row).toEqual(new Float64Array(cols).fill(i))
+      expect(device).toBe(
+        `02:00:00:00:${(i >> 8).toString(16).padStart(2, '0')}:${(i & 255).toString(16).padStart(2, '0')}`,
+      )
+    }
+    expect(novel).toBe(1501)
+    store.release()
+    expect(store.scratchBytes).toBe(0)
+  })
+
+  it('names the local end by its address where the link has none', () => {
+    const explain = (): FlowExplanation => ({ reason: 'whole', reasons: [], mode: null, features: [] })
+    const store = new VerdictStore('a.pcap', 0, { explain })
+    const [local, remote] = [record.initiatorAddress, record.responderAddress]
+    const verdict = { score: -1, novel: true, rule: 'score' } as const
+    store.add({ ...record, ipVersion: 4, firstPacketNumber: 0 } as FlowRecord, verdict)
+    store.add(
+      {
+        ...record,
+        ipVersion: 4,
+        firstPacketNumber: 1,
+        initiatorAddress: remote,
+        responderAddress: local,
+      } as FlowRecord,
+      verdict,
+    )
+    expect(Array.from(store, ({ device }) => device)).toEqual(['192.168.0.1', '192.168.0.1'])
+  })
+})
 
 describe('VerdictStore', () => {
   it('gives back what it was given, in the order of first packets', () => {
@@ -44,7 +116,10 @@ describe('VerdictStore', () => {
               startMicros: e.startMicros,
               durationMicros: 7,
               packets: e.packets,
-              bytes: 2 ** 40 + i,
+              initiatorBytes: 2 ** 39 + i,
+              initiatorIpBytes: i,
+              responderBytes: 40,
+              responderIpBytes: 2 ** 39,
               pieceIndex: i,
               firstPacketNumber,
             }),
@@ -68,6 +143,7 @@ describe('VerdictStore', () => {
             startMicros: e.startMicros,
             durationMicros: 7,
             packets: e.packets,
+            // of each end what is more: its payloads, or its packets'
             bytes: 2 ** 40 + entries.length - 1 - i,
             piece: entries.length - 1 - i,
           })
@@ -78,7 +154,7 @@ describe('VerdictStore', () => {
   })
 
   it('stops at its bound and says what to do', () => {
-    const store = new VerdictStore('big.pcap', 0, false, 3)
+    const store = new VerdictStore('big.pcap', 0, { maximum: 3 })
     const add = (): void =>
       store.add({ ...record, firstPacketNumber: 1 } as FlowRecord, {
         score: null,
@@ -144,7 +220,7 @@ describe('VerdictStore of more than is held in memory', () => {
 
 describe('VerdictStore of novel verdicts alone', () => {
   it('counts all and keeps those, also beyond a block of its columns', () => {
-    const store = new VerdictStore('big.pcap', 0, true)
+    const store = new VerdictStore('big.pcap', 0, { novelOnly: true })
     const records = 150_001
     for (let i = 0; i < records; i++) {
       store.add(

@@ -21,6 +21,8 @@ export function hostileReport(text: string, texts: readonly string[] = [text]): 
         destination: nth(i + 1),
         protocol: nth(i + 2),
         capture: nth(i + 3),
+        device: text,
+        reasons: [nth(i), nth(i + 1)],
       })),
       total: data.flagged.total + 1,
     },

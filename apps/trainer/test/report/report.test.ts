@@ -110,6 +110,45 @@ describe('renderReport', () => {
     )
   })
 
+  it('groups flagged flows by device, the most surprising first, with the reasons of each', () => {
+    const data = sampleReport()
+    const [a, b] = ['02:00:00:00:00:0a', '192.0.2.7']
+    const rows = data.flagged.rows.slice(0, 5).map((row, i) => ({
+      ...row,
+      device: i === 1 || i === 4 ? b : a,
+      reasons: [`sent ${i} MB (usually none)`, 'lasted 3 h (usually under 20 s)'],
+    }))
+    const document = parse(
+      renderReport({ ...data, flagged: { rows, total: 9, ofDevice: { [a]: 7, [b]: 2 } } }),
+    )
+    const section = document.querySelector('section[aria-labelledby=h-flagged]')!
+    expect(Array.from(section.querySelectorAll('h3'), (h: Element) => h.textContent)).toEqual([
+      `Device ${a}: 3 of 7 flows`,
+      `Device ${b}: 2 flows`,
+    ])
+    const tables = Array.from(section.querySelectorAll('table')) as {
+      querySelectorAll(s: string): Element[]
+    }[]
+    const reasons = tables.map((table) =>
+      Array.from(table.querySelectorAll('tr.why td'), (td: Element) => td.textContent.trim()),
+    )
+    const why = (i: number) => `sent ${i} MB (usually none); lasted 3 h (usually under 20 s)`
+    expect(reasons).toEqual([
+      [why(0), why(2), why(3)],
+      [why(1), why(4)],
+    ])
+  })
+
+  it('speaks of flows of one packet where a rule judged some', () => {
+    const data = sampleReport()
+    const shown = /<dt>One-packet flows|data-label="One-packet"|One packet/
+    expect(renderReport(data)).toMatch(shown)
+    const captures = data.captures.map((capture) => ({ ...capture, onePacketFlows: 0 }))
+    const rows = data.flagged.rows.filter(({ rule }) => rule === 'score')
+    const page = renderReport({ ...data, captures, flagged: { rows, total: rows.length } })
+    expect(shown.test(page)).toBe(false)
+  })
+
   it('states the total when it shows only the first rows', () => {
     const data = sampleReport({ normal: 400, novel: 1000 })
     const document = parse(renderReport(data))
