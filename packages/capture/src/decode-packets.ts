@@ -46,6 +46,7 @@ export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
     }
     clearHeaders(packets, i)
     packets.vlan[i] = 0
+    packets.vlanTags[i] = 0
     for (let b = 6 * i; b < 6 * i + 6; b++) {
       sourceMac[b] = 0
       destinationMac[b] = 0

@@ -56,7 +56,11 @@ export function decodeEtherType(
   let next = at
   while (type === 0x8100 || type === 0x88a8 || type === 0x9100 || type === 0x9200 || type === 0x9300) {
     if (end - next < 4) return LINK_HEADER_TRUNCATED
-    if (packets.vlan[i] === 0) packets.vlan[i] = ((data[next]! & 0x0f) << 8) | data[next + 1]!
+    const vlan = ((data[next]! & 0x0f) << 8) | data[next + 1]!
+    if (packets.vlan[i] === 0) packets.vlan[i] = vlan
+    const tags = packets.vlanTags[i]! >>> 24
+    if (tags < 2) packets.vlanTags[i]! += (1 << 24) | (vlan << (12 * tags))
+    else if (tags < 255) packets.vlanTags[i]! += 1 << 24
     type = (data[next + 2]! << 8) | data[next + 3]!
     next += 4
   }

@@ -46,6 +46,8 @@ export interface PacketBatch {
   readonly transportOffset: Uint32Array
   /** VLAN identifier of the outermost tag; 0 where there is none, as of a tag that says nothing but a priority. */
   readonly vlan: Uint16Array
+  /** VLAN tags: identifiers of the first in bits 0 to 11 and of the second in bits 12 to 23, and how many there are in bits 24 to 31. */
+  readonly vlanTags: Uint32Array
   /** Six bytes a packet, zeros where the link layer has none. */
   readonly sourceMac: Uint8Array
   /** Six bytes a packet, zeros where the link layer has none. */
@@ -90,6 +92,7 @@ export function createPacketBatch(capacity: number, columns: ColumnSource = HEAP
     ipOffset: columns.uint32(capacity),
     transportOffset: columns.uint32(capacity),
     vlan: columns.uint16(capacity),
+    vlanTags: columns.uint32(capacity),
     sourceMac: columns.uint8(6 * capacity),
     destinationMac: columns.uint8(6 * capacity),
   }

@@ -29,8 +29,10 @@ export function decodePlainPacket(
   let type = (data[at + 12]! << 8) | data[at + 13]!
   let ip = at + ETHERNET_BYTES
   let vlan = 0
+  let tags = 0
   if (type === 0x8100) {
     vlan = ((data[at + 14]! & 0x0f) << 8) | data[at + 15]!
+    tags = (1 << 24) | vlan
     type = (data[at + 16]! << 8) | data[at + 17]!
     ip += 4
   }
@@ -92,6 +94,7 @@ export function decodePlainPacket(
   packets.tcpFlags[i] = flags
   packets.payloadBytes[i] = Math.max(0, ip + ipBytes - transport - headerBytes)
   packets.vlan[i] = vlan
+  packets.vlanTags[i] = tags
   packets.ipOffset[i] = ip
   packets.transportOffset[i] = transport
   // unrolled: as a loop it was a third of the cost of a packet

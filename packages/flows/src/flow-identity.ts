@@ -1,5 +1,5 @@
 /**
- * FlowIdentity: who a flow is, as columns: its key, which end began it, and the MACs of its first packet.
+ * FlowIdentity: who a flow is, as columns: its key, which end began it, and MACs and VLAN of its first packet.
  *
  * A key is ten 32-bit words: [VLAN, protocol and IP version, both ports, a3, b3, a0, a1, a2, b0, b1, b2], where
  * a and b are the two ends, a the lower by (address, port), and a0…a3 the words of a's address, most
@@ -20,6 +20,8 @@ export interface FlowIdentity {
   swapped: Uint8Array
   /** Twelve bytes a flow: the initiator's MAC, then the responder's, as in the first packet. */
   macs: Uint8Array
+  /** VLAN of the first packet. */
+  vlan: Uint16Array
   /** Number of the flow's first packet in its capture, from 0. */
   firstPacketNumber: Float64Array
   /** The capture's time of that packet. */
@@ -29,7 +31,7 @@ export interface FlowIdentity {
 }
 
 /** Bytes a flow of all but the keys. */
-export const IDENTITY_BYTES_BUT_KEYS = 1 + 12 + 8 + 8 + 4
+export const IDENTITY_BYTES_BUT_KEYS = 1 + 12 + 2 + 8 + 8 + 4
 export const IDENTITY_BYTES = 4 * KEY_WORDS + IDENTITY_BYTES_BUT_KEYS
 
 /** @param keys - where the keys stand, if they have a place already. */
@@ -43,6 +45,7 @@ export function createFlowIdentity(
     keyStride,
     swapped: new Uint8Array(capacity),
     macs: new Uint8Array(12 * capacity),
+    vlan: new Uint16Array(capacity),
     firstPacketNumber: new Float64Array(capacity),
     startMicros: new Float64Array(capacity),
     captureIndex: new Uint32Array(capacity),
@@ -54,6 +57,7 @@ export function growFlowIdentity(identity: FlowIdentity, capacity: number, keys?
   identity.keys = keys ?? grown(identity.keys, new Uint32Array(identity.keyStride * capacity))
   identity.swapped = grown(identity.swapped, new Uint8Array(capacity))
   identity.macs = grown(identity.macs, new Uint8Array(12 * capacity))
+  identity.vlan = grown(identity.vlan, new Uint16Array(capacity))
   identity.firstPacketNumber = grown(identity.firstPacketNumber, new Float64Array(capacity))
   identity.startMicros = grown(identity.startMicros, new Float64Array(capacity))
   identity.captureIndex = grown(identity.captureIndex, new Uint32Array(capacity))
@@ -62,6 +66,7 @@ export function growFlowIdentity(identity: FlowIdentity, capacity: number, keys?
 export function copyIdentity(from: FlowIdentity, i: number, to: FlowIdentity, j: number): void {
   for (let w = 0; w < KEY_WORDS; w++) to.keys[to.keyStride * j + w] = from.keys[from.keyStride * i + w]
   for (let b = 0; b < 12; b++) to.macs[12 * j + b] = from.macs[12 * i + b]
+  to.vlan[j] = from.vlan[i]
   to.swapped[j] = from.swapped[i]
   to.firstPacketNumber[j] = from.firstPacketNumber[i]
   to.startMicros[j] = from.startMicros[i]
@@ -116,7 +121,10 @@ export function protocolOfKey(word: number): number {
 }
 
 /** `into` with the front of it taken from `from`. */
-export function grown<T extends Uint8Array | Uint32Array | Int32Array | Float64Array>(from: T, into: T): T {
+export function grown<T extends Uint8Array | Uint16Array | Uint32Array | Int32Array | Float64Array>(
+  from: T,
+  into: T,
+): T {
   into.set(from)
   return into
 }

@@ -44,7 +44,7 @@ export interface FlowRecord {
   /** Six bytes, from the flow's first packet. */
   initiatorMac: Uint8Array
   responderMac: Uint8Array
-  /** VLAN identifier of the outermost tag, where it is part of the flow key; else 0. */
+  /** VLAN identifier of the outermost tag of the flow's first packet; 0 where there is none. */
   vlan: number
   /** Captures that ended before this one. */
   captureIndex: number
@@ -150,7 +150,7 @@ export function describeFlow(identity: FlowIdentity, flow: number, record: FlowR
   const portB = keys[at + 1] & 0xffff
   record.ipVersion = keys[at] & 0xff
   record.protocol = protocolOfKey(keys[at])
-  record.vlan = keys[at] >>> 16
+  record.vlan = identity.vlan[flow]
   record.initiatorPort = swapped ? portB : portA
   record.responderPort = swapped ? portA : portB
   for (let i = 0; i < 6; i++) {

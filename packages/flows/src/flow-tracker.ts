@@ -424,6 +424,7 @@ export class FlowTracker {
     identity.captureIndex[flow] = this.#captureIndex
     identity.firstPacketNumber[flow] = packet[NUMBER]
     identity.startMicros[flow] = packet[STAMP]
+    identity.vlan[flow] = batch.vlan[i]
     const initiatorMac = isReply ? batch.destinationMac : batch.sourceMac
     const responderMac = isReply ? batch.sourceMac : batch.destinationMac
     const at = 12 * flow

@@ -47,6 +47,8 @@ export interface Alert {
   readonly ipVersion: number
   /** IANA number. */
   readonly protocol: number
+  /** Of the flow's first packet; 0 where it had no tag. */
+  readonly vlan: number
   readonly device: AlertDevice
   /** The other end's address. */
   readonly peer: string

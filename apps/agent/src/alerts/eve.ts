@@ -59,6 +59,7 @@ export function eveEvent(
     flow_id: alert.flowId,
     ...(iface === null ? {} : { in_iface: iface }),
     event_type: 'alert',
+    ...(alert.vlan === 0 ? {} : { vlan: [alert.vlan] }),
     src_ip: flow.source,
     dest_ip: flow.destination,
     ...ports,

@@ -48,6 +48,7 @@ export function makeAlert(
     destinationWords: responderAddress.slice(),
     ipVersion,
     protocol,
+    vlan: record.vlan,
     device: {
       mac,
       address: isResponder ? destination : source,

@@ -108,6 +108,18 @@ describe('an event', () => {
     expect(oddflow).not.toHaveProperty('evidencePackets')
   })
 
+  it('names the VLAN as Suricata does, a list of its tags, where the flow had one', () => {
+    const tagged = makeAlert(
+      sampleRecord(1, { vlan: 10 }),
+      { score: -1, rule: 'score', novel: true, threshold: 0, model: 'a', early: false },
+      { lostPackets: 0, lostInWindow: 0 },
+      null,
+      { localNetworks: [] },
+    )
+    expect(eveEvent(tagged, null, NO_EXPLANATION).vlan).toEqual([10])
+    expect(eveEvent(sampleAlert(), null, NO_EXPLANATION)).not.toHaveProperty('vlan')
+  })
+
   it('has ports, or the type of ICMP', () => {
     expect(eveEvent(sampleAlert(), null, NO_EXPLANATION)).toMatchObject({
       proto: 'TCP',

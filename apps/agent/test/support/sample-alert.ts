@@ -27,6 +27,7 @@ export function sampleAlert(
     destinationWords: Uint32Array.of(0, 0, 0, 0xc6336401),
     ipVersion: 4,
     protocol: 6,
+    vlan: 0,
     device: { mac: '02:00:00:00:00:0a', address: flow.source },
     peer: flow.destination,
     flowStartMicros: flow.startMicros,

@@ -3,14 +3,19 @@
  *
  * Source: pcap-filter(7) of libpcap 1.10. Words: host, net, port, portrange, proto; src, dst, "src or dst", "src and
  * dst"; ether, ip, ip6, arp, tcp, udp, sctp, icmp, icmp6; broadcast, multicast; less, greater; and (&&), or (||),
- * not (!), parentheses. `not`
+ * not (!), parentheses; vlan. `not`
  * binds tightest; `and` and `or` bind alike and group from the left. An identifier without a keyword takes
  * the qualifiers of the one before it: "port 80 or 443", "port (80 or 443)".
  *
- * Where it means more than tcpdump does: VLAN tags are seen through, and IPv6 extension headers are passed
+ * `vlan` is true of packets with a tag, `vlan 10` of those of this VLAN. As with tcpdump the words that follow, wherever they
+ * stand, look behind the tag: "vlan 10 and tcp" is TCP in VLAN 10, "vlan 10 and vlan 20" is VLAN 20 in VLAN 10, and in
+ * "vlan or tcp" plain TCP is not looked for. At most two `vlan` are read.
+ *
+ * Where it means more than tcpdump does: in front of the first `vlan` tags are seen through, tags count in all link
+ * layers, and IPv6 extension headers are passed
  * before a transport is looked for (tcpdump's `tcp` passes only a fragment header). Where it means less: a
  * packet whose IP header is not whole is not `ip`, and `ether proto` knows IP and ARP alone. Left out: expressions over
- * bytes, gateway, vlan, names of hosts.
+ * bytes, gateway, names of hosts.
  */
 
 import {
@@ -22,12 +27,14 @@ import {
 } from './filter-primitive.js'
 import {
   arpTest,
+  behindVlanTags,
   broadcastTest,
   type FilterDirection,
   lengthTest,
   multicastTest,
   protocolTest,
   versionTest,
+  vlanTest,
 } from './filter-tests.js'
 import { type FilterToken, filterError, readFilterTokens } from './filter-tokens.js'
 import type { PacketFilter } from './packet-filter.js'
@@ -60,10 +67,12 @@ const WORDS = new Set([
   'greater',
   'broadcast',
   'multicast',
+  'vlan',
   '(',
   ')',
   '',
 ])
+const MAXIMUM_VLAN_WORDS = 2
 const EXAMPLE = 'host 192.0.2.1 and (tcp port 80 or 443)'
 
 /** Throws ArgumentError that names the column, what was expected there, and an example. */
@@ -71,6 +80,7 @@ export function compileFilter(text: string): PacketFilter {
   const tokens = readFilterTokens(text)
   let at = 0
   let inherited: FilterQualifiers | null = null
+  let vlanWords = 0
 
   const peek = (ahead = 0): FilterToken => tokens[Math.min(at + ahead, tokens.length - 1)]!
   const isId = (token: FilterToken): boolean => !WORDS.has(token.text)
@@ -125,7 +135,29 @@ export function compileFilter(text: string): PacketFilter {
     }
     at++
     const mask = qualifiers.type === 'net' && take('mask') ? tokens[at++]! : null
-    return primitiveTest(qualifiers, id, mask)
+    const test = primitiveTest(qualifiers, id, mask)
+    return qualifiers.protocol === 'ether' && qualifiers.type === 'host' ? test : behindTags(test)
+  }
+
+  /** What looks behind the link header looks behind the tags that were named. */
+  const behindTags = (test: PacketFilter): PacketFilter =>
+    vlanWords === 0 ? test : behindVlanTags(vlanWords, test)
+
+  const vlan = (word: FilterToken): PacketFilter => {
+    if (vlanWords === MAXIMUM_VLAN_WORDS) {
+      throw filterError(
+        word,
+        `at most ${MAXIMUM_VLAN_WORDS} times vlan, each of which looks one tag further in`,
+        'vlan 10 and tcp',
+      )
+    }
+    const token = peek()
+    const isNumber = /^(0x[0-9a-f]{1,4}|\d{1,5})$/i.test(token.text)
+    if (!isNumber && isId(token)) throw filterError(token, 'a VLAN identifier from 0 to 4095', 'vlan 10')
+    const id = isNumber ? Number(token.text) : null
+    if (id !== null && id > 4095) throw filterError(token, 'a VLAN identifier from 0 to 4095', 'vlan 10')
+    if (isNumber) at++
+    return vlanTest(vlanWords++, id)
   }
 
   const direction = (): FilterDirection | null => {
@@ -162,6 +194,7 @@ export function compileFilter(text: string): PacketFilter {
       inherited = { protocol: '', direction: 'either', type: 'host' }
       return identifier(inherited, depth)
     }
+    if (take('vlan')) return vlan(start)
     if (take('less')) return lengthTest(0, length())
     if (take('greater')) return lengthTest(length(), Number.POSITIVE_INFINITY)
     const test = PROTOCOLS[start.text]
@@ -169,7 +202,10 @@ export function compileFilter(text: string): PacketFilter {
     if (test !== undefined) at++
     if (['', 'ether', 'ip', 'ip6'].includes(protocol)) {
       if (protocol !== 'ip' && protocol !== 'ip6' && take('broadcast')) return broadcastTest
-      if (take('multicast')) return multicastTest(protocol)
+      if (take('multicast')) {
+        const multicast = multicastTest(protocol)
+        return protocol === 'ip' || protocol === 'ip6' ? behindTags(multicast) : multicast
+      }
     }
     const way = direction()
     const typeToken = peek()
@@ -182,7 +218,7 @@ export function compileFilter(text: string): PacketFilter {
       if (isId(peek()) || peek().text === '(') {
         throw filterError(peek(), `and, or, host, net or port after ${protocol}`, EXAMPLE)
       }
-      return test
+      return behindTags(test)
     }
     inherited = { protocol, direction: way ?? 'either', type: type ?? 'host' }
     checkQualifiers(inherited, type === undefined ? start : typeToken)

@@ -26,6 +26,21 @@ export function versionTest(ipVersion: 4 | 6): PacketFilter {
 
 export const arpTest: PacketFilter = (packets, i) => packets.status[i] === ARP
 
+/** Packets with a VLAN tag behind `outer` others, of this identifier unless it is null. */
+export function vlanTest(outer: number, id: number | null): PacketFilter {
+  return id === null
+    ? (packets, i) => packets.vlanTags[i]! >>> 24 > outer
+    : (packets, i) => {
+        const tags = packets.vlanTags[i]!
+        return tags >>> 24 > outer && ((tags >>> (12 * outer)) & 0xfff) === id
+      }
+}
+
+/** `test` on packets with just so many VLAN tags. */
+export function behindVlanTags(tags: number, test: PacketFilter): PacketFilter {
+  return (packets, i) => packets.vlanTags[i]! >>> 24 === tags && test(packets, i)
+}
+
 /** Frames of a length on the wire from `low` to `high`. */
 export function lengthTest(low: number, high: number): PacketFilter {
   return (packets, i) => packets.frameBytes[i]! >= low && packets.frameBytes[i]! <= high

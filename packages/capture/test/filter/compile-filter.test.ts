@@ -115,6 +115,10 @@ describe('compileFilter', () => {
     ['ether 1', 7, 'host, src or dst after ether'],
     ['ether host 1.2.3.4', 12, 'a MAC address'],
     ['frog', 1, 'a filter word'],
+    ['vlan 4096', 6, 'a VLAN identifier from 0 to 4095'],
+    ['vlan ten', 6, 'a VLAN identifier from 0 to 4095'],
+    ['vlan 1 or vlan 2 or vlan 3', 21, 'at most 2 times vlan'],
+    ['tcp and vlan 1 udp', 16, 'and, or, or the end'],
     ['80', 1, 'host, net or port before a number'],
     ['port 80 & tcp', 9, 'and, or, or the end'],
   ])('refuses %j', (text, column, expected) => {
