@@ -163,6 +163,7 @@ describe('every golden capture', () => {
 function settings(path: string, model: string, eve: string): Settings {
   return {
     input: { kind: 'recorded', path, filter: null },
+    dropDuplicates: false,
     model,
     eve,
     fold: null,

@@ -39,6 +39,10 @@ function withSettings(command: Command): Command {
     .option('--read <capture>', 'a capture file (pcap, pcapng; .gz, .zst), or - for standard input')
     .option('--interface <name>', 'a network interface, recorded by tcpdump, which alone needs the right to')
     .option('--filter <words>', "watch the packets that match, in tcpdump's words")
+    .option(
+      '--drop-duplicates',
+      'leave out copies of a packet within 1 ms, as mirror ports and the interface any record them',
+    )
     .option('--model <model>', 'a model that oddflow train wrote from captures')
     .addOption(
       new Option(
@@ -89,6 +93,7 @@ function calibrateCommand(): Command {
       'the file that "budget: { calibration: FILE }" of a configuration names',
     )
     .option('--filter <words>', "use the packets that match, in tcpdump's words, as the agent will")
+    .option('--drop-duplicates', 'leave out copies of a packet, as the agent will')
     .option(
       '--local-network <networks...>',
       'which end of a flow is the device, as localNetworks in a configuration',

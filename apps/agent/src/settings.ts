@@ -178,6 +178,8 @@ export type OutputSettings = WebhookSettings | SyslogSettings | MqttSettings
 
 export interface Settings {
   readonly input: InputSettings
+  /** Copies of a packet are in no flow. */
+  readonly dropDuplicates: boolean
   /** The model of all, or of those that have none of their own; null: there is none (with `models` alone). */
   readonly model: string | null
   /** The public key by which `model` and the files of `models` must be signed; null: by none. */

@@ -1,6 +1,6 @@
 /**
  * Options that say how captures are read, alike in every command that reads them: the filter, the reader, the view
- * (outer or inner headers, fragments joined or not), and whether several files are one rotated capture.
+ * (outer or inner headers, fragments joined or not), copies, and whether several files are one rotated capture.
  *
  * Under a model the view is the model's: it is part of what a row means. Asking for the same aloud is no fault,
  * asking for another is.
@@ -16,6 +16,7 @@ export interface CaptureFlags {
   readonly reader?: CaptureReaderName
   readonly decap?: Decapsulation
   readonly joinFragments?: boolean
+  readonly dropDuplicates?: boolean
   readonly continuous?: boolean
   /** Bytes. */
   readonly flowMemory?: number
@@ -27,6 +28,7 @@ export const CAPTURE_FLAGS: Readonly<Record<keyof CaptureFlags, string>> = {
   reader: '--reader',
   decap: '--decap',
   joinFragments: '--join-fragments',
+  dropDuplicates: '--drop-duplicates',
   continuous: '--continuous',
   flowMemory: '--flow-memory',
 }
@@ -37,7 +39,7 @@ export function withCaptureFlags(command: Command, underModel = false): Command 
   const options = [
     new Option(
       '--filter <words>',
-      "keep packets that match, in tcpdump's words: [src|dst] host, net, port, portrange, ether host, tcp, udp, icmp, ip, ip6, and, or, not, ( )",
+      "keep packets that match, in tcpdump's words: [src|dst] host, net, port, portrange, ether host, tcp, udp, icmp, ip, ip6, vlan, and, or, not, ( )",
     ),
     new Option(
       '--decap <view>',
@@ -46,6 +48,10 @@ export function withCaptureFlags(command: Command, underModel = false): Command 
     new Option(
       '--join-fragments',
       `put later IP fragments into the flow of the first${underModel ? ' (default: as the model does)' : ''}`,
+    ),
+    new Option(
+      '--drop-duplicates',
+      'leave out copies of a packet within 1 ms, as mirror ports and the interface any record them',
     ),
     new Option('--continuous', 'read the files as one rotated capture, in order of time'),
     new Option('--reader <name>', 'decoder of classic pcap files (default: oddflow)').choices([

@@ -13,6 +13,7 @@ import { createFlowKeySet, type FlowCounts } from './flow-key-set.js'
 import type { FrameBatch } from './frame-batch.js'
 import { linkTypeName } from './link-type-names.js'
 import type { PacketBatch } from './packet-batch.js'
+import { PacketCheck, type PacketCheckCounts } from './packet-check.js'
 import { PacketOrder, type PacketOrderCounts } from './packet-order.js'
 import { PACKET_OK, PACKET_STATUS_NAMES } from './packet-status.js'
 
@@ -34,6 +35,8 @@ export interface CaptureSummary {
   readonly flowOverflowPackets: number
   /** How far the packets came in the order of their times. */
   readonly order: Readonly<PacketOrderCounts>
+  /** Copies, wrong checksums, and hop limits that end. */
+  readonly check: Readonly<PacketCheckCounts>
   /** Packets that belong to no flow, by reason. */
   readonly skipped: Readonly<Record<string, number>>
   readonly truncated: boolean
@@ -57,12 +60,20 @@ export interface CaptureSummariser {
   ): CaptureSummary
 }
 
-/** The parameters are those of createFlowKeySet. */
-export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: number): CaptureSummariser {
+/**
+ * The first two parameters are those of createFlowKeySet.
+ * @param dropDuplicates whether copies of a packet are in no flow, and counted in `skipped`
+ */
+export function createCaptureSummariser(
+  maximumFlowKeys?: number,
+  hashSeed?: number,
+  dropDuplicates = false,
+): CaptureSummariser {
   const keys = createFlowKeySet(maximumFlowKeys, hashSeed)
   const byStatus = new Float64Array(PACKET_STATUS_NAMES.length)
   const byLinkType = new Map<number, number>()
   const order = new PacketOrder(() => {})
+  const check = new PacketCheck({ dropDuplicates, hashSeed: hashSeed ?? 0 })
   let packetCount = 0
   let readPackets = 0
   let wireBytes = 0
@@ -76,6 +87,7 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
       order.add(packets)
       for (let i = 0; i < packets.count; i++) {
         if (keep !== undefined && !keep(packets, i)) continue
+        check.look(frames, packets, i)
         packetCount++
         wireBytes += packets.frameBytes[i]!
         const time = packets.timestampMicros[i]!
@@ -114,6 +126,7 @@ export function createCaptureSummariser(maximumFlowKeys?: number, hashSeed?: num
         linkTypes,
         flows: { ...keys.counts },
         order: { ...order.counts },
+        check: { ...check.counts },
         flowOverflowPackets: keys.overflow,
         skipped,
         truncated: end.truncated,

@@ -24,6 +24,7 @@ export const PACKET_OK = 0
  *   for them
  * - ip-encrypted-or-no-transport: IPv6 "no next header"
  * - filtered-out: set by a caller on packets that its filter does not keep (never by decoding)
+ * - duplicate: set by PacketCheck on copies of a packet, where they are to be dropped (never by decoding)
  */
 export const PACKET_STATUS_NAMES = [
   'ok',
@@ -45,6 +46,7 @@ export const PACKET_STATUS_NAMES = [
   'wlan-later-fragment',
   'ieee802154-unsupported',
   'link-nesting-exceeded',
+  'duplicate',
 ] as const
 
 export type PacketStatusName = (typeof PACKET_STATUS_NAMES)[number]

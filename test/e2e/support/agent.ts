@@ -19,6 +19,8 @@ export interface Counters {
   dropped: number
   droppedKernel: number
   droppedAgent: number
+  droppedDuplicates: number
+  check: { ipPackets: number; duplicatePackets: number; wrongChecksums: number; lastHopPackets: number }
   filtered: number
   packetsInFlows: number
   evictedFlows: number
@@ -63,7 +65,7 @@ export function expectSums(
   const { alerts } = counters
   const notInFlows = Object.values(counters.notInFlows).reduce((sum: number, n: number) => sum + n, 0)
   expect(counters.processed + counters.dropped + counters.filtered).toBe(counters.captured)
-  expect(counters.droppedKernel + counters.droppedAgent).toBe(counters.dropped)
+  expect(counters.droppedKernel + counters.droppedAgent + counters.droppedDuplicates).toBe(counters.dropped)
   expect(counters.packetsInFlows + notInFlows).toBe(counters.processed)
   expect(alerts.raised).toBe(counters.novel.total - alerts.held + alerts.announced)
   expect(alerts.suppressed + alerts.folded + alerts.given - alerts.summaries).toBe(alerts.raised)
@@ -74,6 +76,7 @@ export function expectSums(
 export interface EveEvent {
   timestamp: string
   event_type: string
+  vlan?: number[]
   src_ip: string
   dest_ip: string
   community_id: string

@@ -5,7 +5,7 @@
  * scores them higher than what is to come. Each capture's time counts from its first packet to its last.
  */
 
-import { compileFilter, describeDamage } from '@oddflow/capture'
+import { compileFilter, describeDamage, packetCheckWarnings } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
 import { ArgumentError, DataError } from '@oddflow/core'
 import type { BudgetThreshold, Threshold } from '@oddflow/detectors'
@@ -32,6 +32,7 @@ export interface CalibrateOptions {
   readonly model: string
   readonly output: string
   readonly filter?: string
+  readonly dropDuplicates?: boolean
   readonly localNetwork?: readonly string[]
   readonly falseAlertsPerDay: number
   readonly format: 'text' | 'json'
@@ -59,6 +60,7 @@ export async function calibrate(captures: readonly string[], options: CalibrateO
         collecting(calibrator, networks, saved.threshold),
       ),
       filter,
+      dropDuplicates: options.dropDuplicates === true,
       memoryBytes: FLOW_BYTES,
       hashSeed: 1,
       onNovel() {},
@@ -75,6 +77,9 @@ export async function calibrate(captures: readonly string[], options: CalibrateO
       // flows end a few at a time
     }
     calibrator.addWatched(span.last - span.first)
+    for (const { text } of packetCheckWarnings(watcher.check, '--drop-duplicates')) {
+      messages.warn(`${capture}: ${text}`)
+    }
     const { end } = source
     if (end !== null && (end.truncated || end.error !== null)) {
       messages.warn(describeDamage(capture, end))

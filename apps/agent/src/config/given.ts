@@ -17,6 +17,7 @@ export interface RunOptions {
   readonly read?: string
   readonly interface?: string
   readonly filter?: string
+  readonly dropDuplicates?: boolean
   readonly model?: string
   readonly models?: ModelsPer
   readonly eve?: string

@@ -100,6 +100,14 @@ export const ConfigSchema = v.strictObject({
   filter: v.optional(
     v.pipe(v.string(), v.maxLength(65_536), v.description("What to watch, in tcpdump's words.")),
   ),
+  dropDuplicates: v.optional(
+    v.pipe(
+      v.boolean(),
+      v.description(
+        'Leave out copies of a packet within 1 ms, as mirror ports and the interface any record them (false).',
+      ),
+    ),
+  ),
   model: v.optional(path('A model that oddflow train wrote from captures.')),
   modelKey: v.optional(
     path(

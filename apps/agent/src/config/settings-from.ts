@@ -22,6 +22,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
   const models = modelsFrom(given)
   const settings: Settings = {
     input: inputFrom(given),
+    dropDuplicates: options.dropDuplicates ?? config.dropDuplicates ?? false,
     model: modelFrom(given, models),
     modelKey: modelKeyFrom(given, models),
     models,

@@ -65,11 +65,23 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
       processed: counters.processed,
       dropped_kernel: counters.droppedKernel,
       dropped_agent: counters.droppedAgent,
+      dropped_duplicates: counters.droppedDuplicates,
       filtered: counters.filtered,
     }),
   )
   counter('packets_not_in_flows_total', 'Processed packets in no flow.', ['reason'], ({ counters }) =>
     by('reason', counters.notInFlows),
+  )
+  counter(
+    'packets_doubtful_total',
+    'Copies, wrong IPv4 header checksums, TTLs that end.',
+    ['reason'],
+    ({ counters: { check } }) =>
+      by('reason', {
+        duplicate: check.duplicatePackets,
+        wrong_checksum: check.wrongChecksums,
+        last_hop: check.lastHopPackets,
+      }),
   )
   counter('packets_untimely_total', 'Packets out of the order of their times.', ['fate'], ({ counters }) =>
     by('fate', {

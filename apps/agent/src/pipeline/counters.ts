@@ -1,7 +1,7 @@
 /**
  * Counters: where every packet and every alert went, as one object of plain numbers.
  *
- *     captured = processed + dropped + filtered        dropped = droppedKernel + droppedAgent
+ *     captured = processed + dropped + filtered        dropped = droppedKernel + droppedAgent + droppedDuplicates
  *     processed = packets in flows + held + the sum of notInFlows
  *     raised = novel − held + devices announced
  *     raised = suppressed + folded + given − summaries
@@ -10,6 +10,7 @@
  *
  * exactly, at any moment at which no batch is being worked on.
  */
+import type { PacketCheckCounts } from '@oddflow/capture'
 import type { FlowCounters } from '@oddflow/flows'
 import type { BudgetReport } from '../budget/alert-budget.js'
 import type { DeviceReport } from '../devices/device-watch.js'
@@ -45,6 +46,8 @@ export interface AgentCounters {
   readonly dropped: number
   readonly droppedKernel: number
   readonly droppedAgent: number
+  /** Copies of packets, with dropDuplicates. */
+  readonly droppedDuplicates: number
   readonly filtered: number
   /** Times that the recording of an interface was interrupted; what passed meanwhile nobody has counted. */
   readonly interruptions: number
@@ -55,6 +58,8 @@ export interface AgentCounters {
   readonly notInFlows: FlowCounters['dropped']
   /** Processed packets that wait for their turn, for at most a moment. */
   readonly held: number
+  /** What is to be doubted of the packets that the filter let through. */
+  readonly check: Readonly<PacketCheckCounts>
   readonly timestampBackwards: number
   readonly reordered: number
   readonly clockSteps: number
@@ -98,6 +103,7 @@ export function agentCounters(
   interruptions: number,
   overloads: number,
   watcher: WatcherCounts,
+  check: Readonly<PacketCheckCounts>,
   flows: FlowCounters,
   openFlows: number,
   alerts: AlertTotals,
@@ -108,24 +114,27 @@ export function agentCounters(
   log: AlertLog,
   deliveries: readonly Delivery[],
 ): AgentCounters {
-  const { 'filtered-out': _, 'not-admitted': __, ...notInFlows } = flows.dropped
+  const { 'filtered-out': _, 'not-admitted': __, duplicate: ___, ...notInFlows } = flows.dropped
   const { judged, novel, filtered } = watcher
   const { framesRead, droppedKernel } = packets
   const droppedAgent = watcher.shed
+  const { droppedDuplicates } = check
   const byOutput = (count: (delivery: Delivery) => number): Record<string, number> =>
     Object.fromEntries(deliveries.map((delivery) => [delivery.name, count(delivery)]))
   return {
     captured: framesRead + droppedKernel,
-    processed: flows.packets - filtered - droppedAgent,
-    dropped: droppedKernel + droppedAgent,
+    processed: flows.packets - filtered - droppedAgent - droppedDuplicates,
+    dropped: droppedKernel + droppedAgent + droppedDuplicates,
     droppedKernel,
     droppedAgent,
+    droppedDuplicates,
     filtered,
     interruptions,
     overloads,
     packetsInFlows: flows.packetsInFlows,
     notInFlows,
     held: flows.heldPackets,
+    check: { ...check },
     timestampBackwards: flows.timestampBackwards,
     reordered: flows.reorderedPackets,
     clockSteps: flows.clockSteps,

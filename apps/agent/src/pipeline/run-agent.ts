@@ -33,6 +33,7 @@ import { openEve, openLog, openState, startDeliveries } from './open-outputs.js'
 import { openDashboardRecords, openServer } from './open-server.js'
 import { openThresholds } from './open-thresholds.js'
 import { createOverload } from './overload.js'
+import { createPacketWarnings } from './packet-warnings.js'
 import { openInput, readFrames } from './read-frames.js'
 import { reload } from './reload.js'
 import { isWorthWaiting } from './room.js'
@@ -54,6 +55,8 @@ const EXPIRE_MILLIS = 250
 /** Packets of a recording that are later than this are of another flow, where models are made of it. */
 const RECORDED_SLACK_MICROS = 30_000_000
 const LONG_MILLIS = 2 ** 31 - 1
+/** Packets in which copies and wrong checksums are looked for at a time. */
+const CHECKED_PACKETS = 1000
 
 /** Rejects with an error of ours when the model, the state, the input or an output cannot be opened. */
 export async function runAgent(settings: Settings, environment: AgentEnvironment): Promise<AgentResult> {
@@ -128,6 +131,7 @@ async function runWith(
     overload,
     decider,
     filter: settings.input.kind === 'recorded' ? settings.input.filter : null,
+    dropDuplicates: settings.dropDuplicates,
     memoryBytes: memory.flowBytes,
     hashSeed,
     onPackets(frames, of) {
@@ -153,6 +157,7 @@ async function runWith(
       input.interruptions(),
       overload.times,
       watcher.counts,
+      watcher.check,
       watcher.flowCounters(),
       watcher.openFlows,
       path.totals(),
@@ -194,7 +199,9 @@ async function runWith(
   }
   const vendors = await openVendors(settings, environment)
   const progress = createProgress(clock.monotonicMillis)
+  const warnOfPackets = createPacketWarnings(watcher.check, log.warn)
   const stopTicking = clock.every(TICK_MILLIS, () => {
+    warnOfPackets(CHECKED_PACKETS)
     devices?.tick()
     if (devices !== null) vendors?.tick(devices.table.all())
     records?.recent.tick()
@@ -246,6 +253,7 @@ async function runWith(
   try {
     await readFrames(input, environment, onFrames)
     for (const line of input.complaints()) log.warn(line)
+    warnOfPackets(1)
     if (!settings.once && !stop.aborted) {
       log.info('the input has ended; waiting for a signal to stop')
       while (!stop.aborted) await clock.sleep(LONG_MILLIS, stop)

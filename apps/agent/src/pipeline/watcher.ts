@@ -11,6 +11,8 @@ import {
   type FrameBatch,
   PACKET_OK,
   type PacketBatch,
+  PacketCheck,
+  type PacketCheckCounts,
   type PacketFilter,
   packetStatusCode,
 } from '@oddflow/capture'
@@ -27,6 +29,8 @@ export const BATCH_FRAMES = 1024
 export interface WatcherOptions {
   readonly decider: Decider
   readonly filter: PacketFilter | null
+  /** Copies of a packet are in no flow. */
+  readonly dropDuplicates?: boolean
   /** Of open flows. */
   readonly memoryBytes: number
   readonly hashSeed: number
@@ -67,6 +71,8 @@ export interface Watcher {
   /** Ends at most `limit` flows; true if some are left. No more frames may come. */
   finish(limit: number): boolean
   readonly counts: WatcherCounts
+  /** Of the packets that the filter let through. */
+  readonly check: Readonly<PacketCheckCounts>
   flowCounters(): FlowCounters
   /** Flows that have begun. */
   readonly flows: number
@@ -125,9 +131,14 @@ export function createWatcher(options: WatcherOptions): Watcher {
       decide(record, false)
     },
   })
+  const check = new PacketCheck({
+    dropDuplicates: options.dropDuplicates === true,
+    hashSeed: options.hashSeed,
+  })
   const packets = extractor.createBatch(BATCH_FRAMES)
   return {
     counts,
+    check: check.counts,
     add(frames) {
       decoder.decode(frames, packets)
       options.onPackets?.(frames, packets)
@@ -137,6 +148,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
           packets.status[i] = FILTERED_OUT
           counts.filtered++
         } else if (
+          !check.look(frames, packets, i) &&
           overload?.shedsOpenFlows &&
           packets.status[i] === PACKET_OK &&
           overload.sheds(sourceHash(packets, i), destinationHash(packets, i))

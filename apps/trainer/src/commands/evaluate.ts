@@ -59,6 +59,7 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
   try {
     evaluation = await evaluateLabelled(saved, inputs, {
       reader: options.reader,
+      dropDuplicates: options.dropDuplicates,
       flowMemoryBytes: options.flowMemory,
       view,
       progress,

@@ -65,6 +65,7 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
       const reading = {
         filter,
         reader: options.reader,
+        dropDuplicates: options.dropDuplicates,
         view: viewFrom(options),
         progress,
         stop: stopForStreams(files),

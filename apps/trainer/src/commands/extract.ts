@@ -53,7 +53,14 @@ export async function extract(files: readonly string[], options: ExtractCommandO
   const inputs = captureInputs(files, options.continuous)
   const progress = createProgress()
   try {
-    const reading = { filter, reader: options.reader, flowMemoryBytes: options.flowMemory, view, progress }
+    const reading = {
+      filter,
+      reader: options.reader,
+      dropDuplicates: options.dropDuplicates,
+      flowMemoryBytes: options.flowMemory,
+      view,
+      progress,
+    }
     const { flows, reads } = await collectFlows(inputs, gathering, reading)
     for (const line of reads.flatMap(complaints)) warn(line)
     const contract = known ?? namingInputs(files, () => learnFeatureContract(flows, { ...learning, view }))

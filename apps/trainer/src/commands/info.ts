@@ -1,10 +1,10 @@
 /** `oddflow info CAPTURE…`: what is in a capture, without learning anything from it. */
 
-import { describeOrder } from '@oddflow/capture'
+import { describeOrder, describePacketCheck, packetCheckWarnings } from '@oddflow/capture'
 import { CaptureFileError } from '@oddflow/capture/node'
 import { plural } from '@oddflow/core'
 import { createLineWriter, jsonLine, type LineWriter, printable, UsageError } from '@oddflow/program'
-import { type CaptureFlags, viewFrom } from '../capture-flags.js'
+import { CAPTURE_FLAGS, type CaptureFlags, viewFrom } from '../capture-flags.js'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { complain, warn } from '../output/messages.js'
 import { timeText } from '../output/verdict-lines.js'
@@ -23,6 +23,7 @@ export async function info(files: readonly string[], options: InfoCommandOptions
     filter: filterFrom(options.filter),
     reader: options.reader ?? 'oddflow',
     view: viewFrom(options),
+    dropDuplicates: options.dropDuplicates === true,
   }
   for (const input of captureInputs(files, options.continuous)) {
     let summary: InputSummary
@@ -40,6 +41,9 @@ export async function info(files: readonly string[], options: InfoCommandOptions
     out.flush()
     const name = input.name === '-' ? 'standard input' : input.name
     for (const warning of summary.warnings) warn(`${name}: ${warning}`)
+    for (const { text } of packetCheckWarnings(summary.check, CAPTURE_FLAGS.dropDuplicates)) {
+      warn(`${name}: ${text}`)
+    }
     if (summary.order.clockSteps + summary.order.futurePackets > 0) {
       for (const line of describeOrder(summary.order)) warn(`${name}: ${line}`)
     }
@@ -70,6 +74,7 @@ function describe(summary: InputSummary, out: LineWriter): void {
   out.line(`  flows       ${counts(summary.flows)}`)
   out.line(`  skipped     ${counts(summary.skipped)}`)
   for (const line of describeOrder(summary.order)) out.line(`  times       ${line}`)
+  for (const line of describePacketCheck(summary.check)) out.line(`  checks      ${line}`)
   if (summary.files !== undefined) {
     out.line(`  files       ${printable(summary.files.join(', '))}`)
     out.line(`  late        ${plural(summary.latePackets ?? 0, 'packet')} that could not be put in order`)

@@ -36,7 +36,7 @@ import { describeLimits, limitsJson, limitWarnings } from '../output/describe-li
 import { describeModel, modelJson, percent, promiseText } from '../output/describe-model.js'
 import { warn } from '../output/messages.js'
 import { checkModelOutput, tellingWriter } from '../output/model-output.js'
-import { flowPlan } from '../pipeline/flow-plan.js'
+import { flowPlan, frameSizeWarning } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { readTrainingCaptures } from '../pipeline/training-captures.js'
 import { type Recipe, recipeDetector, recipeNamed } from '../recipes.js'
@@ -86,6 +86,8 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   for (const file of selectNormal.filter((path) => files.includes(path))) {
     warn(`${file}: is trained on as well, so it flatters every candidate; choose by other normal traffic`)
   }
+  const sizes = kind === 'rows' ? null : frameSizeWarning(plan)
+  if (sizes !== null) warn(sizes)
   const progress = createProgress()
   try {
     const set =
@@ -98,13 +100,14 @@ export async function train(files: readonly string[], options: TrainCommandOptio
             {
               filter,
               reader: options.reader,
+              dropDuplicates: options.dropDuplicates,
               flowMemoryBytes: options.flowMemory,
               view: viewFrom(options),
               progress,
             },
           )
-    const { reader, continuous, flowMemory } = options
-    const read = { reader, continuous, flowMemoryBytes: flowMemory, progress }
+    const { reader, dropDuplicates, continuous, flowMemory } = options
+    const read = { reader, dropDuplicates, continuous, flowMemoryBytes: flowMemory, progress }
     const chosen =
       search === null
         ? null

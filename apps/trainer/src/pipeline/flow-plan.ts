@@ -40,6 +40,8 @@ export interface FlowPlan {
 
 /** Feature sets with times in their rows, and so a unit. */
 const WITH_TIMES: readonly FlowFeatureSet[] = ['iat-size', 'iat', 'stats-header']
+/** Feature sets with sizes by the size measure in their rows. */
+const WITH_SIZES: readonly FlowFeatureSet[] = ['iat-size', 'size', 'stats-header', 'samp-size']
 const WITH_WINDOWS: readonly FlowFeatureSet[] = ['samp-size', 'samp-num']
 
 /** Throws UsageError. */
@@ -70,6 +72,13 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
       ...(flags.headerPackets === undefined ? {} : { headerPackets: flags.headerPackets }),
     },
   }
+}
+
+/** Where rows have sizes of frames, says that they depend on where packets are recorded; else null. */
+export function frameSizeWarning({ gathering, learning }: FlowPlan): string | null {
+  const { featureSet = 'iat-size' } = learning
+  if (gathering.sizeMeasure !== 'frame' || !WITH_SIZES.includes(featureSet)) return null
+  return `--features ${featureSet} with --size frame: sizes include link header, VLAN tags, padding and FCS, so verdicts depend on where packets are recorded; score captures of the same kind, or train with --size ip`
 }
 
 /** Flow summaries are of payload sizes, and nothing but timeouts cuts their flows. */

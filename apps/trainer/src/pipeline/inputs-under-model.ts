@@ -32,6 +32,12 @@ export function inputsUnderModel(
     kind,
     saved,
     inputs: captureInputs(files, options.continuous),
-    reading: { filter, reader: options.reader, flowMemoryBytes: options.flowMemory, view },
+    reading: {
+      filter,
+      reader: options.reader,
+      dropDuplicates: options.dropDuplicates,
+      flowMemoryBytes: options.flowMemory,
+      view,
+    },
   }
 }

@@ -13,8 +13,11 @@ import {
   type FrameBatch,
   linkTypeName,
   type PacketBatch,
+  PacketCheck,
+  type PacketCheckCounts,
   type PacketDecoderCounters,
   type PacketFilter,
+  packetCheckWarnings,
   packetStatusCode,
 } from '@oddflow/capture'
 import {
@@ -27,6 +30,7 @@ import {
 import { ArgumentError, type PacketView, plural } from '@oddflow/core'
 import { stopOnSignals, UsageError } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
+import { CAPTURE_FLAGS } from '../capture-flags.js'
 import { nameInputs } from '../input/name-inputs.js'
 
 import type { FlowMemory } from './flow-memory.js'
@@ -36,6 +40,8 @@ export interface ReadOptions extends FlowMemory {
   readonly filter: PacketFilter | null
   /** `oddflow` where it is left out. */
   readonly reader?: CaptureReaderName | undefined
+  /** Leaves out copies of a packet. */
+  readonly dropDuplicates?: boolean | undefined
   readonly progress: Progress
   /** Ends the reading where it is; what was read is used. */
   readonly stop?: AbortSignal | undefined
@@ -58,6 +64,8 @@ export interface CaptureRead {
   readonly packets: number
   readonly end: CaptureEnd
   readonly decoded: Readonly<PacketDecoderCounters>
+  /** What is to be doubted of those that the filter kept. */
+  readonly check: Readonly<PacketCheckCounts>
   /** Packets of link types that nothing decodes, by the types' names. */
   readonly unsupportedLinkTypes: Readonly<Record<string, number>>
   /** The signal that ended the reading. */
@@ -109,6 +117,10 @@ export async function readPackets(
     joinFragments: options.view.joinFragments,
     hashSeed: hashSeed(),
   })
+  const check = new PacketCheck({
+    dropDuplicates: options.dropDuplicates === true,
+    hashSeed: hashSeed(),
+  })
   const source = open(input, options)
   const total = input.files.reduce((sum, file) => sum + sizeOf(file), 0)
   options.progress.stage(`reading ${input.name === '-' ? 'standard input' : input.name}`, total)
@@ -117,7 +129,10 @@ export async function readPackets(
   let count = 0
   for await (const frames of source) {
     decoder.decode(frames, packets)
-    if (options.filter !== null) markFilteredOut(options.filter, packets)
+    for (let i = 0; i < packets.count; i++) {
+      if (options.filter !== null && !options.filter(packets, i)) packets.status[i] = FILTERED_OUT
+      else check.look(frames, packets, i)
+    }
     countUnsupported(frames, packets, unsupported)
     onPackets(packets)
     count += frames.count
@@ -132,6 +147,7 @@ export async function readPackets(
     packets: count,
     end,
     decoded: { ...decoder.counters },
+    check: { ...check.counts },
     unsupportedLinkTypes: Object.fromEntries(
       Array.from(unsupported, ([type, packetsOfType]) => [linkTypeName(type), packetsOfType]),
     ),
@@ -161,9 +177,10 @@ export function filterFrom(text: string | undefined, flag = '--filter'): PacketF
 }
 
 /** Oddities, damage and an early end, a line each; none for a capture that is whole. */
-export function complaints({ end, name: input, packets, decoded, stoppedBy }: CaptureRead): string[] {
+export function complaints({ end, name: input, packets, decoded, check, stoppedBy }: CaptureRead): string[] {
   const name = input === '-' ? 'standard input' : input
-  const lines = end.warnings.map((warning) => `${name}: ${warning}`)
+  const doubts = packetCheckWarnings(check, CAPTURE_FLAGS.dropDuplicates).map(({ text }) => text)
+  const lines = [...end.warnings, ...doubts].map((warning) => `${name}: ${warning}`)
   if (stoppedBy !== null)
     lines.push(`${name}: stopped by ${stoppedBy} after ${plural(packets, 'packet')}, which were used`)
   else {
@@ -229,8 +246,4 @@ export function sumUnsupported(reads: readonly CaptureRead[]): Record<string, nu
     for (const [name, n] of Object.entries(unsupportedLinkTypes)) sum[name] = (sum[name] ?? 0) + n
   }
   return sum
-}
-
-function markFilteredOut(filter: PacketFilter, packets: PacketBatch): void {
-  for (let i = 0; i < packets.count; i++) if (!filter(packets, i)) packets.status[i] = FILTERED_OUT
 }

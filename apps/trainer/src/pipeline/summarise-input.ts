@@ -32,6 +32,7 @@ export interface SummariseInputOptions {
   readonly filter: PacketFilter | null
   readonly reader: CaptureReaderName
   readonly view: PacketView
+  readonly dropDuplicates: boolean
 }
 
 const BATCH_FRAMES = 2048
@@ -39,7 +40,7 @@ const BATCH_FRAMES = 2048
 /** Throws CaptureFileError. */
 export async function summariseInput(
   input: CaptureInput,
-  { filter, reader, view }: SummariseInputOptions,
+  { filter, reader, view, dropDuplicates }: SummariseInputOptions,
 ): Promise<InputSummary> {
   const decoding = {
     decapsulate: view.decapsulation,
@@ -48,12 +49,12 @@ export async function summariseInput(
   }
   if (!input.continuous) {
     const kept = filter === null ? {} : { filter }
-    return summariseCaptureFile(input.files[0], { reader, ...decoding, ...kept })
+    return summariseCaptureFile(input.files[0], { reader, dropDuplicates, ...decoding, ...kept })
   }
   const source = openContinuous(input.files, { reader, batchFrames: BATCH_FRAMES })
   const packets = createPacketBatch(BATCH_FRAMES)
   const decoder = createPacketDecoder(decoding)
-  const summariser = createCaptureSummariser(undefined, decoding.hashSeed)
+  const summariser = createCaptureSummariser(undefined, decoding.hashSeed, dropDuplicates)
   for await (const frames of source) {
     decoder.decode(frames, packets)
     summariser.add(frames, packets, filter ?? undefined)

@@ -53,6 +53,7 @@ async function readLabelled(
     {
       filter,
       reader: options.reader,
+      dropDuplicates: options.dropDuplicates,
       flowMemoryBytes: options.flowMemoryBytes,
       progress: options.progress,
       view: packetView(contract),

@@ -17,6 +17,8 @@ import { type OpenCaptureOptions, readCapture } from './open-capture.js'
 export interface SummariseOptions extends OpenCaptureOptions, PacketDecoderOptions {
   /** Only these packets are counted. */
   readonly filter?: PacketFilter
+  /** Copies of a packet are counted in `skipped` and are in no flow. */
+  readonly dropDuplicates?: boolean
   /** Most flow keys held. */
   readonly maximumFlowKeys?: number
 }
@@ -34,7 +36,11 @@ export async function summariseCaptureFile(
 ): Promise<CaptureFileSummary> {
   const packets = createPacketBatch(options.batchFrames ?? DEFAULT_BATCH_FRAMES)
   const decoder = createPacketDecoder(options)
-  const summariser = createCaptureSummariser(options.maximumFlowKeys, options.hashSeed)
+  const summariser = createCaptureSummariser(
+    options.maximumFlowKeys,
+    options.hashSeed,
+    options.dropDuplicates,
+  )
   try {
     const end = await readCapture(
       file,

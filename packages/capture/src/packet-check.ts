@@ -1,0 +1,241 @@
+/**
+ * PacketCheck: packets that decode and yet ought to be doubted. Copies of a packet, wrong IPv4 header checksums, and
+ * hop limits that end at the next router.
+ *
+ * A copy is what a mirror port makes that copies both directions, or the interface `any` where a packet passes
+ * several interfaces. It is the same IP packet, byte for byte from the IP header of the view to the end by its own
+ * length, within DUPLICATE_WINDOW_MICROS of the first. Link headers, VLAN tags, padding and FCS may differ. A TCP
+ * retransmission is no copy: its IP identification or a timestamp differs, and it comes after a round trip. A copy
+ * that was routed has another TTL and is not found. `editcap -w` compares whole frames within a time in this manner.
+ *
+ * Where copies are dropped all captured bytes are compared, as two 32-bit hashes, one of them keyed. Where they are only
+ * counted the two headers are enough. Memory: 64 KiB. With more than 4096 packets in the window, some copies are missed.
+ *
+ * Checksums and hop limits are counted and nothing else: such packets stay in their flows (docs/flows.md).
+ */
+import { halfSipHash13, plural } from '@oddflow/core'
+import type { FrameBatch } from './frame-batch.js'
+import type { PacketBatch } from './packet-batch.js'
+import { packetStatusCode } from './packet-status.js'
+
+/** Measured: docs/flows.md. */
+export const DUPLICATE_WINDOW_MICROS = 1000
+
+export interface PacketCheckCounts {
+  /** Packets with an IP header and a time: those that can be copies. */
+  ipPackets: number
+  /** Copies among them. */
+  duplicatePackets: number
+  /** Of these, the ones that were dropped: all or none. */
+  droppedDuplicates: number
+  /** IPv4 headers that are captured whole. */
+  checkedHeaders: number
+  /** Of these, the ones with a wrong checksum. */
+  wrongChecksums: number
+  /** Of these, the ones with 0 in its place, as a card that is to fill it in gets them. */
+  zeroChecksums: number
+  /** Packets with a TTL or hop limit of 0, or of 1 to an address of a single host. */
+  lastHopPackets: number
+}
+
+export interface PacketCheckOptions {
+  /** Whether copies get the status `duplicate`, so that they are in no flow. */
+  readonly dropDuplicates?: boolean
+  /** As in createFlowKeySet. */
+  readonly hashSeed?: number
+}
+
+const DUPLICATE = packetStatusCode('duplicate')
+const WAYS = 4
+const SETS = 1024
+const SET_MASK = SETS - 1
+/** Bytes of both headers: of TCP with its checksum, which covers the payload. */
+const IPV4_HEAD_BYTES = 40
+const IPV6_HEAD_BYTES = 60
+
+export class PacketCheck {
+  readonly counts: PacketCheckCounts = {
+    ipPackets: 0,
+    duplicatePackets: 0,
+    droppedDuplicates: 0,
+    checkedHeaders: 0,
+    wrongChecksums: 0,
+    zeroChecksums: 0,
+    lastHopPackets: 0,
+  }
+  readonly #drops: boolean
+  readonly #key0: number
+  readonly #key1: number
+  /** Packets by set: hash of the headers, hash of all bytes, time, and which of the set is the next to give way. */
+  readonly #heads = new Uint32Array(SETS * WAYS)
+  readonly #bodies = new Uint32Array(SETS * WAYS)
+  readonly #times = new Float64Array(SETS * WAYS).fill(Number.NEGATIVE_INFINITY)
+  readonly #next = new Uint8Array(SETS)
+  /** The words of the packet that is looked at. */
+  #words = new Uint32Array(16)
+
+  constructor({ dropDuplicates = false, hashSeed = 0 }: PacketCheckOptions = {}) {
+    this.#drops = dropDuplicates
+    this.#key0 = hashSeed | 0
+    this.#key1 = Math.floor(hashSeed / 4294967296) | 0
+  }
+
+  /** Looks at packet i, whose frame is frame i; true if it is a copy that was dropped. */
+  look(frames: FrameBatch, packets: PacketBatch, i: number): boolean {
+    const version = packets.ipVersion[i]!
+    if (version === 0) return false
+    const { counts } = this
+    const { data } = frames
+    const hopLimit = packets.hopLimit[i]!
+    if (hopLimit <= 1 && (hopLimit === 0 || isUnicast(packets, i, version))) counts.lastHopPackets++
+    const start = packets.ipOffset[i]!
+    const end = Math.min(frames.offset[i]! + frames.capturedBytes[i]!, start + packets.ipBytes[i]!)
+    if (version === 4) this.#checkHeader(data, start, end)
+    const time = packets.timestampMicros[i]!
+    if (time - time !== 0) return false
+    counts.ipPackets++
+    const headEnd = Math.min(end, start + (version === 4 ? IPV4_HEAD_BYTES : IPV6_HEAD_BYTES))
+    let hash = packets.ipBytes[i]!
+    let at = start
+    for (; at + 4 <= headEnd; at += 4) {
+      hash = Math.imul(
+        hash ^ ((data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!),
+        0x9e3779b1,
+      )
+      hash ^= hash >>> 15
+    }
+    for (; at < headEnd; at++) hash = Math.imul(hash ^ data[at]!, 0x9e3779b1)
+    hash = Math.imul(hash ^ (hash >>> 13), 0x85ebca6b)
+    hash = (hash ^ (hash >>> 16)) >>> 0
+    if (!this.#isCopy(hash, this.#drops ? this.#hashAll(data, start, end) : 0, time)) return false
+    counts.duplicatePackets++
+    if (!this.#drops) return false
+    counts.droppedDuplicates++
+    packets.status[i] = DUPLICATE
+    return true
+  }
+
+  /** Copies are not kept, so whoever sends the same packet all the time loses no more than those within the window. */
+  #isCopy(head: number, body: number, time: number): boolean {
+    const set = head & SET_MASK
+    const first = WAYS * set
+    for (let k = first; k < first + WAYS; k++) {
+      if (this.#heads[k] !== head || this.#bodies[k] !== body) continue
+      if (Math.abs(time - this.#times[k]!) <= DUPLICATE_WINDOW_MICROS) return true
+    }
+    const next = this.#next[set]!
+    const k = first + next
+    this.#heads[k] = head
+    this.#bodies[k] = body
+    this.#times[k] = time
+    this.#next[set] = (next + 1) % WAYS
+    return false
+  }
+
+  #hashAll(data: Uint8Array, start: number, end: number): number {
+    const count = (end - start + 3) >>> 2
+    if (count > this.#words.length) this.#words = new Uint32Array(2 * count)
+    const words = this.#words
+    let at = start
+    let n = 0
+    for (; at + 4 <= end; at += 4) {
+      words[n++] = (data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!
+    }
+    if (at < end) {
+      let rest = 0
+      for (; at < end; at++) rest = (rest << 8) | data[at]!
+      words[n++] = rest
+    }
+    return halfSipHash13(words, 0, n, this.#key0, this.#key1) >>> 0
+  }
+
+  /** RFC 1071: the sum of a right header, its checksum included, is 0xffff. */
+  #checkHeader(data: Uint8Array, start: number, end: number): void {
+    const headerBytes = (data[start]! & 15) << 2
+    if (end - start < headerBytes) return
+    const { counts } = this
+    counts.checkedHeaders++
+    let sum = 0
+    for (let at = start; at < start + headerBytes; at += 2) sum += (data[at]! << 8) | data[at + 1]!
+    sum = (sum & 0xffff) + (sum >>> 16)
+    sum = (sum & 0xffff) + (sum >>> 16)
+    if (sum === 0xffff) return
+    counts.wrongChecksums++
+    if (data[start + 10] === 0 && data[start + 11] === 0) counts.zeroChecksums++
+  }
+}
+
+function isUnicast({ destinationAddress }: PacketBatch, i: number, version: number): boolean {
+  return version === 4
+    ? destinationAddress[4 * i + 3]! >>> 28 < 0xe
+    : destinationAddress[4 * i]! >>> 24 !== 0xff
+}
+
+/** Fewer copies or wrong checksums than this share of the packets are not warned of. */
+const DOUBTFUL_SHARE = 0.01
+/** Nor are fewer of them than this. */
+const DOUBTFUL_PACKETS = 10
+
+/** What was found, a line each; none where nothing was. */
+export function describePacketCheck(counts: Readonly<PacketCheckCounts>): string[] {
+  const { ipPackets, duplicatePackets, droppedDuplicates } = counts
+  const { checkedHeaders, wrongChecksums, zeroChecksums, lastHopPackets } = counts
+  const lines = []
+  if (duplicatePackets > 0) {
+    const dropped = droppedDuplicates > 0 ? ', dropped' : ''
+    lines.push(
+      `${duplicatePackets} of ${plural(ipPackets, 'IP packet')} (${percent(duplicatePackets, ipPackets)}) are copies of a packet within ${DUPLICATE_WINDOW_MICROS / 1000} ms before${dropped}`,
+    )
+  }
+  if (wrongChecksums > 0) {
+    lines.push(
+      `${wrongChecksums} of ${plural(checkedHeaders, 'IPv4 header')} (${percent(wrongChecksums, checkedHeaders)}) have a wrong checksum, ${zeroChecksums} of them 0`,
+    )
+  }
+  if (lastHopPackets > 0)
+    lines.push(`${plural(lastHopPackets, 'packet')} with a TTL of 0 or 1, which no router forwards`)
+  return lines
+}
+
+export interface PacketCheckWarning {
+  readonly problem: 'duplicates' | 'checksums'
+  readonly text: string
+}
+
+/**
+ * What makes verdicts doubtful, with what to do; none where little or nothing was found.
+ * @param dropOption by which the caller's user drops copies
+ */
+export function packetCheckWarnings(
+  counts: Readonly<PacketCheckCounts>,
+  dropOption: string,
+): PacketCheckWarning[] {
+  const { ipPackets, duplicatePackets, droppedDuplicates } = counts
+  const { checkedHeaders, wrongChecksums, zeroChecksums } = counts
+  const warnings: PacketCheckWarning[] = []
+  if (droppedDuplicates === 0 && isDoubtful(duplicatePackets, ipPackets)) {
+    warnings.push({
+      problem: 'duplicates',
+      text: `${duplicatePackets} of ${plural(ipPackets, 'IP packet')} (${percent(duplicatePackets, ipPackets)}) are copies: a mirror port that copies both directions, or the interface any, records packets twice; record one direction or one interface, or drop copies with ${dropOption}`,
+    })
+  }
+  if (isDoubtful(wrongChecksums, checkedHeaders)) {
+    const cause =
+      2 * zeroChecksums > wrongChecksums
+        ? 'most are 0, as on packets that this machine sent itself and its network card completes (checksum offload)'
+        : 'most are not 0, so checksum offload does not explain them; receivers discard such packets'
+    warnings.push({
+      problem: 'checksums',
+      text: `${wrongChecksums} of ${plural(checkedHeaders, 'IPv4 header')} (${percent(wrongChecksums, checkedHeaders)}) have a wrong checksum: ${cause}; the packets stay in their flows`,
+    })
+  }
+  return warnings
+}
+
+function isDoubtful(found: number, all: number): boolean {
+  return found >= DOUBTFUL_PACKETS && found >= DOUBTFUL_SHARE * all
+}
+
+function percent(part: number, all: number): string {
+  return `${((100 * part) / all).toFixed(1)} %`
+}
