@@ -64,7 +64,7 @@ export {
   type TrainOptions,
   trainModel,
 } from './train-model.js'
-export { trainingSetOf } from './training-set.js'
+export { createTrainingRows, trainingSetOf } from './training-set.js'
 export { UsageError } from './usage-error.js'
 export { openWholeFile, type WholeFile } from './whole-file.js'
 export { runInWorkers, serveJobs, type WorkerRun } from './worker-pool.js'

@@ -42,7 +42,10 @@ export function trainCommand(): Command {
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
   withFlowFlags(withCaptureFlags(withFormat(command, ['text', 'json'])), 'split')
-  withFlowMemory(command, 'memory for the packets of all flows; training stops when it is full (default: 1G)')
+  withFlowMemory(
+    command,
+    'memory for open flows (flow-summary; default: 512M), or for the packets of all flows (others; default: 1G); training stops when it is full',
+  )
   return withShortHelp(withSelectionFlags(withDetectorFlags(command)), ESSENTIAL)
     .addHelpText(
       'after',

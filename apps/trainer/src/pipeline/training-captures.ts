@@ -1,26 +1,97 @@
-/** Captures → a training set: flows, the contract learned from them, rows, and the rule for flows of one packet. */
-import { checkFinite, type PacketView } from '@oddflow/core'
-import { learnFeatureContract } from '@oddflow/flows'
-import { type TrainingSet, trainingSetOf } from '@oddflow/program'
-import { namingInputs } from '../input/name-inputs.js'
+/**
+ * Captures → a training set: the contract, rows, and the rule for flows of one packet.
+ *
+ * Nothing is learned for flow summaries, so their flows give rows as they end, and memory is that of open flows and
+ * rows. Other feature sets learn a duration and a number of packets from all flows, which are held for that.
+ */
+import { checkFinite, DataError, type PacketView } from '@oddflow/core'
+import { flowSummaryContract, learnFeatureContract } from '@oddflow/flows'
+import { createTrainingRows, type TrainingSet, trainingSetOf } from '@oddflow/program'
+import { nameInputs, namingInputs } from '../input/name-inputs.js'
 import { warn } from '../output/messages.js'
 import { checkRowsFit, collectFlows } from './collect-flows.js'
 import type { FlowPlan } from './flow-plan.js'
 import { type CaptureInput, complaints, type ReadOptions } from './read-packets.js'
+import { readRecords } from './score-inputs.js'
+
+type TrainingOptions = ReadOptions & { readonly view: PacketView }
+
+/** Of open flows whose summaries are trained on, unless --flow-memory says otherwise: about 1.5 million of them. */
+const OPEN_FLOWS_BYTES = 512 * 1024 * 1024
 
 export async function readTrainingCaptures(
   inputs: readonly CaptureInput[],
   plan: FlowPlan,
   scaler: TrainingSet['contract']['scaler'],
-  options: ReadOptions & { readonly view: PacketView },
+  options: TrainingOptions,
+): Promise<TrainingSet> {
+  const set =
+    plan.learning.featureSet === 'flow-summary'
+      ? await readSummaries(inputs, plan, scaler, options)
+      : await readFlows(inputs, plan, scaler, options)
+  checkFinite(set.rows, 'rows')
+  return set
+}
+
+async function readFlows(
+  inputs: readonly CaptureInput[],
+  plan: FlowPlan,
+  scaler: TrainingSet['contract']['scaler'],
+  options: TrainingOptions,
 ): Promise<TrainingSet> {
   const { flows, reads } = await collectFlows(inputs, plan.gathering, options)
   for (const line of reads.flatMap(complaints)) warn(line)
-  const names = inputs.map(({ name }) => name)
-  const contract = namingInputs(names, () =>
+  const contract = namingInputs(namesOf(inputs), () =>
     learnFeatureContract(flows, { ...plan.learning, view: options.view, scaler }),
   )
-  const set = trainingSetOf(flows, contract, (rows) => checkRowsFit(rows, contract))
-  checkFinite(set.rows, 'rows')
-  return set
+  return trainingSetOf(flows, contract, (rows) => checkRowsFit(rows, contract))
+}
+
+async function readSummaries(
+  inputs: readonly CaptureInput[],
+  { gathering, learning }: FlowPlan,
+  scaler: TrainingSet['contract']['scaler'],
+  options: TrainingOptions,
+): Promise<TrainingSet> {
+  const { activeTimeoutMicros } = learning
+  const contract = flowSummaryContract(
+    { ...gathering, scaler, ...(activeTimeoutMicros === undefined ? {} : { activeTimeoutMicros }) },
+    options.view,
+    gathering.protocols,
+  )
+  const rows = createTrainingRows(contract, (count) => checkRowsFit(count, contract))
+  const flowMemoryBytes = options.flowMemoryBytes ?? OPEN_FLOWS_BYTES
+  const warnings: string[] = []
+  await readRecords(
+    contract,
+    inputs,
+    { ...options, flowMemoryBytes },
+    {
+      row: new Float64Array(contract.dimension),
+      begin() {},
+      onRecord(record) {
+        // to leave flows out, or to cut them early, would bend what is normal in silence
+        if (record.endReason === 'evicted') throw tooManyFlows(inputs, flowMemoryBytes)
+        rows.add(record)
+      },
+      end: complaints,
+    },
+    (lines) => warnings.push(...lines),
+  )
+  for (const line of warnings) warn(line)
+  return namingInputs(namesOf(inputs), () => {
+    if (rows.count === 0) throw new DataError('no flow to learn from: train on a longer capture')
+    return rows.finish(null)
+  })
+}
+
+function tooManyFlows(inputs: readonly CaptureInput[], bytes: number): DataError {
+  return new DataError(
+    `${nameInputs(namesOf(inputs))}: more flows at a time than ${bytes} bytes hold: take fewer or shorter captures, filter packets, or allow more memory (--filter, --flow-memory)`,
+    'memoryBytes',
+  )
+}
+
+function namesOf(inputs: readonly CaptureInput[]): string[] {
+  return inputs.map(({ name }) => name)
 }

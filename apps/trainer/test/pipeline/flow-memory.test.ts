@@ -4,8 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { encodePcap } from '@oddflow/capture'
 import { UsageError } from '@oddflow/program'
+import { createProgress } from '@oddflow/program/progress'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { extractFlows } from '../../src/commands/extract-flows.js'
+import { flowPlan } from '../../src/pipeline/flow-plan.js'
+import { captureInputs } from '../../src/pipeline/read-packets.js'
+import { readTrainingCaptures } from '../../src/pipeline/training-captures.js'
+import { RECIPES } from '../../src/recipes.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-flow-memory-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -46,6 +51,23 @@ describe('--flow-memory', () => {
     expect(await evicted(92_000)).toBe(92_000 - 81_589)
     expect(await evicted(10_000, 64 * 1024 * 1024)).toBe(0)
     expect(await evicted(10_000, 1024 * 1024)).toBeGreaterThan(5_000)
+  })
+
+  it('stops the training of summaries where it does not hold all open flows', async () => {
+    const inputs = captureInputs([writeFlood(10_000)], false)
+    const plan = flowPlan({}, RECIPES.default)
+    const options = {
+      filter: null,
+      view: { decapsulation: 'outer', joinFragments: false },
+      progress: createProgress(),
+    } as const
+    const { rows } = await readTrainingCaptures(inputs, plan, 'none', options)
+    expect(rows.rows).toBe(10_000)
+    await expect(
+      readTrainingCaptures(inputs, plan, 'none', { ...options, flowMemoryBytes: 1024 * 1024 }),
+    ).rejects.toThrow(
+      /^.*flood-10000\.pcap: more flows at a time than 1048576 bytes hold: .*--flow-memory\)$/,
+    )
   })
 
   it('is refused by its name where not even the smallest table fits', async () => {
