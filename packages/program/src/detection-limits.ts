@@ -8,7 +8,7 @@
  * logarithm. So every larger size that was tried is flagged as well, and an attack that is missed at its largest is
  * *invisible*, whatever becomes of smaller ones. Tries of the same number draw the same numbers at every size.
  */
-import { createFrameBatch, createPacketBatch, createPacketDecoder } from '@oddflow/capture'
+import { createPacketBatch, createPacketDecoder } from '@oddflow/capture'
 import {
   contractProtocols,
   createMatrix,
@@ -35,6 +35,7 @@ import {
   type MadeSite,
   type OpenConnection,
 } from './made-attacks.js'
+import { createMadeBatches } from './made-batches.js'
 import { createPacketMaker, type MadeFrame, type PacketMaker } from './made-packets.js'
 
 export interface DetectionLimit {
@@ -131,8 +132,6 @@ function smallestFlagged(
 type FrameJudge = (frames: (maker: PacketMaker) => Iterable<MadeFrame>) => boolean
 
 const BATCH_FRAMES = 256
-const BATCH_BYTES = BATCH_FRAMES * 1514
-const [LINKTYPE_ETHERNET, LINKTYPE_RAW] = [1, 101]
 
 /** The way of a capture: frames, packets, flows, rows, verdicts. */
 function createFrameJudge(saved: SavedModel, { routerMac }: MadeSite): FrameJudge {
@@ -143,37 +142,17 @@ function createFrameJudge(saved: SavedModel, { routerMac }: MadeSite): FrameJudg
   }
   const flows = createFlows(contract, row, onRecord)
   const { decapsulation, joinFragments } = packetView(contract)
-  const frameBatch = createFrameBatch(BATCH_FRAMES)
-  const data = new Uint8Array(BATCH_BYTES)
-  frameBatch.data = data
-  frameBatch.linkType.fill(routerMac === null ? LINKTYPE_RAW : LINKTYPE_ETHERNET)
+  const batchesOf = createMadeBatches(BATCH_FRAMES, routerMac !== null)
   const packets = flows.createBatch(BATCH_FRAMES)
   return (frames) => {
     novel = false
     const decoder = createPacketDecoder({ decapsulate: decapsulation, joinFragments })
-    let bytes = 0
-    const handOn = (): void => {
-      decoder.decode(frameBatch, packets)
+    for (const batch of batchesOf(frames(createPacketMaker({ micros: START_MICROS })))) {
+      decoder.decode(batch, packets)
       flows.add(packets)
-      frameBatch.firstFrame += frameBatch.count
-      frameBatch.count = 0
-      bytes = 0
+      // a scan is known by its first flows
+      if (novel) break
     }
-    frameBatch.firstFrame = 0
-    for (const frame of frames(createPacketMaker({ micros: START_MICROS }))) {
-      const i = frameBatch.count++
-      data.set(frame.bytes, bytes)
-      frameBatch.offset[i] = bytes
-      frameBatch.capturedBytes[i] = frameBatch.wireBytes[i] = frame.bytes.length
-      frameBatch.timestampMicros[i] = frame.timestampMicros
-      bytes += frame.bytes.length
-      if (frameBatch.count === BATCH_FRAMES) {
-        handOn()
-        // a scan is known by its first flows
-        if (novel) break
-      }
-    }
-    handOn()
     flows.endCapture()
     return novel
   }

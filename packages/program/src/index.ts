@@ -37,6 +37,7 @@ export {
   type MadeSite,
   type OpenConnection,
 } from './made-attacks.js'
+export { createMadeBatches } from './made-batches.js'
 export {
   createPacketMaker,
   type MadeClock,
