@@ -12,6 +12,8 @@
  * - A packet more than FUTURE_MICROS ahead is from the future if the next one is not. It takes the time of the packet
  *   before it.
  * - A gap of more than WRONG_TIME_MICROS is no silence: the clock was set forward. The offset shrinks.
+ * - A smaller step forward looks like a silence. Whoever has another clock beside that of the capture can tell of it
+ *   (`clockSet`): then the next gap as long as the step is the step.
  *
  * A capture that is in order costs a look at each time, and a copy of the packets that a batch leaves in the window.
  */
@@ -28,6 +30,10 @@ const FUTURE_MICROS = 60_000_000
 const LATE_MICROS = 1_000_000
 /** Clocks are not set back by less than this: ntpd and chrony slew them. */
 const SET_MICROS = 100_000
+/** A gap may be so much shorter than the step that it holds: two clocks are read one after the other. */
+const STEP_TOLERANCE_MICROS = 100_000
+/** A step that no packet has shown after so much of the capture's time shows in none. */
+const STEP_WAIT_MICROS = 60_000_000
 /** Packets of a batch that is given out sorted. */
 const OUT_PACKETS = 256
 /** Packets of the largest batch whose times go where the other columns are. */
@@ -110,6 +116,11 @@ export class PacketOrder {
     futurePackets: 0,
   }
   readonly #take: TakePackets
+  readonly #onStep: ((byMicros: number, packetNumber: number) => void) | undefined
+  /** The offset that was told of by #onStep. */
+  #steppedOffset = 0
+  /** The packet by which the offset has changed. */
+  #stepNumber = 0
   /** Packets in order, from #head up to #end. */
   #held: Held
   #spare: Held
@@ -130,6 +141,10 @@ export class PacketOrder {
   #offsetBefore = Number.NaN
   #stepClock = 0
   #packetsSinceStep = 0
+  /** A step forward that was told of and that no packet has shown yet; 0 for none. */
+  #toldStep = 0
+  /** The latest time as it was told. */
+  #toldAt = 0
   /** Which held packet is far ahead of those before it and followed by none; -1 for none. */
   #ahead = -1
   #aheadLatest = 0
@@ -139,9 +154,18 @@ export class PacketOrder {
   #clocks = new Float64Array(0)
   #shifted: Float64Array
 
-  /** @param columns - where the batches are from that are given out, those that came in excepted. */
-  constructor(take: TakePackets, columns: ColumnSource = HEAP_COLUMNS) {
+  /**
+   * @param columns - where the batches are from that are given out, those that came in excepted.
+   * @param onStep - called when the clock of the capture turns out to have been set, before packets of after that are given
+   * out, with the number of the first of them; once more with the opposite where it turns out to have been none.
+   */
+  constructor(
+    take: TakePackets,
+    columns: ColumnSource = HEAP_COLUMNS,
+    onStep?: (byMicros: number, packetNumber: number) => void,
+  ) {
     this.#take = take
+    this.#onStep = onStep
     this.#held = new Held(HELD_ROOM, columns)
     this.#spare = new Held(HELD_ROOM, columns)
     this.#out = new Held(OUT_PACKETS, columns)
@@ -156,6 +180,13 @@ export class PacketOrder {
 
   get heldPackets(): number {
     return this.#end - this.#head
+  }
+
+  /** The clock that stamps packets was set by so much, forward or back; packets will show it, those on their way may not. */
+  clockSet(byMicros: number): void {
+    // a step back shows by itself
+    this.#toldStep = Math.max(0, this.#toldStep + byMicros)
+    this.#toldAt = this.#latest
   }
 
   /** Takes a batch, which may be used again after; gives out what has its turn. */
@@ -189,13 +220,16 @@ export class PacketOrder {
     this.#giveHeld(this.#end)
     this.#latest = Number.NEGATIVE_INFINITY
     this.#offset = 0
+    this.#steppedOffset = 0
+    this.#toldStep = 0
     this.#offsetBefore = Number.NaN
     this.#ahead = -1
   }
 
   /** Whether the batch goes on where the last one ended, with nothing to sort and no step. Untimed packets are anywhere. */
   #isInOrder({ count, timestampMicros }: PacketBatch): boolean {
-    return Number.isNaN(this.#offsetBefore) && goOn(timestampMicros, count, this.#latest)
+    if (this.#toldStep > 0 || !Number.isNaN(this.#offsetBefore)) return false
+    return goOn(timestampMicros, count, this.#latest)
   }
 
   #addInOrder(batch: PacketBatch): void {
@@ -207,6 +241,7 @@ export class PacketOrder {
       const previous = before >= 0 ? timestampMicros[before]! : this.#latest
       this.#latest = timestampMicros[last]!
       this.#ahead = -1
+      this.#tellStep()
       isAhead = this.#latest - previous > FUTURE_MICROS && previous !== Number.NEGATIVE_INFINITY
       this.#aheadLatest = previous
       this.#aheadOffset = this.#offset
@@ -300,7 +335,10 @@ export class PacketOrder {
     for (let k = before; k < total; k++) {
       const time = batch.timestampMicros[k - before]!
       // One without a time has its turn behind the one before it.
+      const offset = this.#offset
       clocks[k] = time - time === 0 ? this.#clockOf(time, k) : this.#latest + this.#offset
+      if (this.#offset !== offset) this.#stepNumber = batch.firstFrame + k - before
+      this.#tellStep()
       let place = k
       while (place > first && clocks[turns[place - 1]!]! > clocks[k]!) place--
       if (place < k) turns.copyWithin(place + 1, place, k)
@@ -365,6 +403,14 @@ export class PacketOrder {
       this.counts.backwardPackets++
     }
     this.#ahead = -1
+    if (this.#toldStep > 0 && this.#isToldStep(gap)) {
+      this.counts.clockSteps++
+      this.#offsetBefore = Number.NaN
+      this.#offset -= Math.min(gap, this.#toldStep)
+      this.#toldStep = 0
+      this.#latest = time
+      return time + this.#offset
+    }
     if (this.#isBack(time)) {
       // As if the packets since the step had come late.
       this.counts.clockSteps--
@@ -393,6 +439,21 @@ export class PacketOrder {
       if (time + this.#offset - this.#stepClock > LATE_MICROS) this.#offsetBefore = Number.NaN
     } else this.counts.reorderedPackets++
     return time + this.#offset
+  }
+
+  /** Whether the step that was told of lies in this gap. */
+  #isToldStep(gap: number): boolean {
+    if (gap >= this.#toldStep - STEP_TOLERANCE_MICROS) return true
+    if (this.#latest + gap - this.#toldAt > STEP_WAIT_MICROS) this.#toldStep = 0
+    return false
+  }
+
+  /** Tells of what has become of the offset since it was told of last. */
+  #tellStep(): void {
+    if (this.#ahead >= 0 || this.#offset === this.#steppedOffset) return
+    const byMicros = this.#steppedOffset - this.#offset
+    this.#steppedOffset = this.#offset
+    this.#onStep?.(byMicros, this.#stepNumber)
   }
 
   /** Whether `time` fits to the clock before the last step: at once, or where the step was so small that it was none. */

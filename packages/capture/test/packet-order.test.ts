@@ -200,6 +200,86 @@ describe('a clock that is set', () => {
   })
 })
 
+describe('a clock that is known to be set', () => {
+  const set = (by: number, after: number) => (packets: PacketOrder, next: number) => {
+    if (next === after) packets.clockSet(by)
+  }
+  it.each([1, 20, 3600, 86_400 * 3, 86_400 * 365 * 20])(
+    'by %i s forward disturbs no gap, which it would otherwise take for a silence',
+    (step) => {
+      const times = inSeconds(0, 1, 2, step + 2.25, step + 3.25)
+      const told = order(times, [1], set(step * SECOND, 3))
+      expect(secondsBetween(told)).toEqual([1, 1, 0.25, 1])
+      expect(told.given.map(({ stamp }) => stamp)).toEqual(times)
+      expect(told.counts).toEqual({ ...NOTHING, clockSteps: 1 })
+    },
+  )
+
+  it('shows in the next packets, also in those that come late, and back again is none', () => {
+    const late = order(inSeconds(0, 1, 1.999, 602, 603), [1], set(600 * SECOND, 2))
+    expect(secondsBetween(late).map((gap) => Math.round(1000 * gap))).toEqual([1000, 999, 1, 1000])
+    const undone = order(inSeconds(0, 1, 700, 701), [1], (packets, next) => {
+      if (next !== 2) return
+      packets.clockSet(600 * SECOND)
+      packets.clockSet(-600 * SECOND)
+    })
+    expect(secondsBetween(undone)).toEqual([1, 699, 1])
+    expect(undone.counts).toEqual(NOTHING)
+  })
+
+  it('and that no packet shows within a minute shows in none: a silence is a silence again', () => {
+    const outcome = order(inSeconds(0, 1, 30, 63, 64, 800), [1], set(600 * SECOND, 2))
+    expect(secondsBetween(outcome)).toEqual([1, 29, 33, 1, 736])
+    expect(outcome.counts).toEqual(NOTHING)
+  })
+
+  it('is told before packets of after it are given out, with the first of them', () => {
+    const steps = fc.constantFrom(0, 0, 0, -2 * YEAR, -HOUR, -2 * SECOND, 3 * YEAR)
+    const packets = fc.array(fc.tuple(fc.integer({ min: 20_000, max: 5 * SECOND }), steps), { maxLength: 60 })
+    fc.assert(
+      fc.property(packets, sizes, (each, batches) => {
+        const times = sums(
+          // one that is ahead is from the future if the next one is not: two of each
+          each.flatMap(([gap, step]) => [gap + step, gap]),
+          50 * YEAR,
+        )
+        const told: { by: number; number: number }[] = []
+        const given: { number: number; clock: number }[] = []
+        const packetsInOrder = new PacketOrder(
+          (batch, from, to, numbers, stamps) => {
+            for (let i = from; i < to; i++) {
+              const number = numbers?.[i] ?? batch.firstFrame + i
+              const by = told.reduce((sum, step) => sum + (number < step.number ? step.by : 0), 0)
+              given.push({ number, clock: stamps[i]! + by - batch.timestampMicros[i]! })
+            }
+          },
+          undefined,
+          (by, number) => told.push({ by, number }),
+        )
+        const batch = createPacketBatch(1000)
+        for (let start = 0, k = 0; start < times.length; k++) {
+          const size = Math.min(batches[k % batches.length]!, times.length - start)
+          batch.count = size
+          batch.firstFrame = start
+          for (let i = 0; i < size; i++) batch.timestampMicros[i] = times[start + i]!
+          packetsInOrder.add(batch)
+          start += size
+        }
+        const offset = told.reduce((sum, { by }) => sum + by, 0)
+        packetsInOrder.finish()
+        // in the capture's clock as it is at the end, all are apart from the flow clock by the same
+        for (const { number, clock } of given) {
+          const later = told.filter((step) => step.number > number).length
+          const known = given.length - later
+          expect(known).toBeGreaterThan(0)
+          if (number >= (told.at(-1)?.number ?? 0)) expect(clock).toBe(offset)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
 describe('a packet from the future', () => {
   it.each([YEAR, HOUR, 100 * SECOND])('disturbs the gaps beside it alone: %i µs', (ahead) => {
     for (const size of [1, 2, 3, 64]) {

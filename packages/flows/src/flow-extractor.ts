@@ -39,6 +39,12 @@ export interface FlowExtractorOptions {
    * not call the extractor.
    */
   readonly admitsFlow?: (batch: PacketBatch, i: number) => boolean
+  /**
+   * Called when the clock that stamped the packets turns out to have been set (PacketOrder of @oddflow/capture): by how much,
+   * and the number of the first packet after that. Records whose first packet comes before it have times of the clock as it
+   * was. Once more with the opposite where it turns out to have been none. It must not call the extractor.
+   */
+  readonly onClockStep?: (byMicros: number, packetNumber: number) => void
   /** D numbers that rows are written to; allocated if not given. */
   readonly row?: Float64Array
   /** Bytes that open flows may take, about 300 for a short one. Default 32 MiB: about 84,000 flows. */
@@ -59,6 +65,11 @@ export interface FlowExtractor {
    * first that they made where they are, and have to copy those of others.
    */
   createBatch(capacity: number): PacketBatch
+  /**
+   * The clock that stamps packets was set by so much, which the caller knows from another clock. A step forward of less than
+   * a week looks like a silence; told of, it ends no flow. Files need no such call.
+   */
+  clockSet(byMicros: number): void
   /**
    * Ends every flow that is idle at `nowMicros` or closed a second before, where flows end on close, and gives out early the rows that time has completed (a walk
    * over all open flows, only with onEarlyRow). For live traffic, where a verdict must not wait for the end:
@@ -157,6 +168,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       vlanKey: contract.vlanKey === true,
       initialFlows: memory.flows,
       admitsFlow: options.admitsFlow,
+      onClockStep: options.onClockStep,
       pass,
     },
     budget,
@@ -188,6 +200,12 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
       gate.pass('add', () => tracker.add(batch))
     },
     createBatch: (capacity) => pass?.createBatch(capacity) ?? createPacketBatch(capacity),
+    clockSet: (byMicros) => {
+      if (!Number.isFinite(byMicros)) {
+        throw new ArgumentError(`byMicros: expected a number, found ${String(byMicros)}`, 'byMicros')
+      }
+      tracker.clockSet(byMicros)
+    },
     expire: (nowMicros) => {
       if (!(nowMicros <= Number.POSITIVE_INFINITY)) {
         throw new ArgumentError(`nowMicros: expected a number, found ${String(nowMicros)}`, 'nowMicros')

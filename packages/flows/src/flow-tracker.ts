@@ -60,6 +60,8 @@ export interface FlowTrackerOptions {
   readonly initialFlows?: number
   /** Asked for a packet that would begin a flow of no open key; false: it is in no flow. */
   readonly admitsFlow?: ((batch: PacketBatch, i: number) => boolean) | undefined
+  /** As of PacketOrder. */
+  readonly onClockStep?: ((byMicros: number, packetNumber: number) => void) | undefined
   /** Takes runs of ordinary packets; the columns of table and sink are in its space. */
   readonly pass?: PacketPass | null
 }
@@ -114,10 +116,14 @@ export class FlowTracker {
     this.#sink = sink
     const space = options.pass?.space ?? HEAP
     const { pass = null } = options
-    this.#order = new PacketOrder((batch, from, to, numbers, stamps) => {
-      if (pass === null) this.#addEach(batch, from, to, numbers, stamps)
-      else this.#addRuns(batch, from, to, numbers, stamps, pass)
-    }, space)
+    this.#order = new PacketOrder(
+      (batch, from, to, numbers, stamps) => {
+        if (pass === null) this.#addEach(batch, from, to, numbers, stamps)
+        else this.#addRuns(batch, from, to, numbers, stamps, pass)
+      },
+      space,
+      options.onClockStep,
+    )
     this.clockMicros = space.float64(1).fill(Number.NEGATIVE_INFINITY)
     this.makesFlows = space.uint8(256)
     this.makesFlows.set(flowProtocolTable(options.protocols ?? DEFAULT_FLOW_PROTOCOLS))
@@ -143,6 +149,10 @@ export class FlowTracker {
     // Directional flows are sorted when they are whole, by the capture's own times.
     if (this.#options.directional === true) this.#addEach(batch, 0, batch.count, null, batch.timestampMicros)
     else this.#order.add(batch)
+  }
+
+  clockSet(byMicros: number): void {
+    this.#order.clockSet(byMicros)
   }
 
   /** The capture's time up to which packets have come. */
