@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { encodeNotice, type Notice } from '../../apps/agent/build/alerts/notice.js'
 import { createTemporarySuppressions } from '../../apps/agent/build/alerts/temporary-suppressions.js'
 import { systemClock } from '../../apps/agent/build/clock.js'
 import { createAlertFeed } from '../../apps/agent/build/dashboard/alert-feed.js'
@@ -86,6 +87,11 @@ async function serve() {
     history.note(nowMicros - (90 - i) * 60_000_000, false, 12)
   }
   const suppressions = createTemporarySuppressions([], null)
+  let changes: Partial<ReturnType<typeof sampleSnapshot>> = {}
+  const change = (next: typeof changes): void => {
+    changes = next
+  }
+  const addNotice = (notice: Notice): void => feed.add(encodeNotice(notice, null))
   let saves = 0
   const word = async (body: unknown): Promise<ActionResult[]> => {
     const results = act(table, body)
@@ -111,7 +117,7 @@ async function serve() {
     }),
     hosts: ['gateway.example'],
     clock: systemClock,
-    snapshot: sampleSnapshot,
+    snapshot: () => ({ ...sampleSnapshot(), ...changes }),
     feed,
     history,
     suppressions,
@@ -126,7 +132,17 @@ async function serve() {
     [],
     dashboard,
   )
-  return { server, table, addDevice, addAlert, suppressions, rolledBack, saves: () => saves }
+  return {
+    server,
+    table,
+    addDevice,
+    addAlert,
+    addNotice,
+    change,
+    suppressions,
+    rolledBack,
+    saves: () => saves,
+  }
 }
 
 interface Answer {
@@ -370,6 +386,27 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       expect(await page.locator('#alerts article').first().textContent()).toContain('a second story')
       expect(await page.locator('#scores circle.novel').count()).toBe(1)
       expect(await page.locator('#health').textContent()).toMatch(/Dropped by the kernel7/)
+    })
+  }, 60_000)
+
+  it('says that the agent is degraded and why, what it warns of, and lists what it told of itself', async () => {
+    await open({}, signedIn, async (page) => {
+      const standing = (text: string) =>
+        expect.poll(() => page.locator('#standing').textContent(), { timeout: 10_000 }).toBe(text)
+      await standing('Watching')
+      at.change({
+        degraded: [`device ${plug}: a made attack is not flagged`],
+        warnings: ['model 0123 notices none'],
+      })
+      at.addNotice({ rule: 'degraded', atMicros: nowMicros, summary: `${hostile} is not judged` })
+      await standing(`Degraded: device ${plug}: a made attack is not flagged`)
+      expect(await page.locator('#health').textContent()).toContain('Warningmodel 0123 notices none')
+      const notice = page.locator('#alerts article', { hasText: 'is not judged' })
+      expect(await notice.textContent()).toContain(`${hostile} is not judged`)
+      expect(await notice.getByRole('button').count()).toBe(0)
+      await shot(page, 'degraded')
+      at.change({})
+      await standing('Watching')
     })
   }, 60_000)
 

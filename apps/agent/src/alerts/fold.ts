@@ -26,9 +26,12 @@ export interface FoldOptions {
 }
 
 export interface Fold {
-  add(alert: Alert): void
+  /** @param atMicros - of the clock as it is now; the alert's own where that was not set meanwhile */
+  add(alert: Alert, atMicros?: number): void
   /** Closes the windows that are over at `nowMicros`. */
   advance(nowMicros: number): void
+  /** The clock was set by so much: windows last as long as they would have. */
+  clockSet(byMicros: number): void
   /** Closes all windows. */
   flush(): void
   /** Alerts that went into a count. */
@@ -62,14 +65,14 @@ export function createFold(options: FoldOptions): Fold {
   let folded = 0
   let summaries = 0
 
-  const open = (key: string, alert: Alert, isSingle: boolean): void => {
+  const open = (key: string, alert: Alert, atMicros: number, isSingle: boolean): void => {
     const device = deviceKey(alert)
     if (isSingle) kindsOf.set(device, (kindsOf.get(device) ?? 0) + 1)
     kinds.set(key, {
       device,
       isSingle,
       firstId: alert.id,
-      openedMicros: Math.max(now, alert.atMicros),
+      openedMicros: Math.max(now, atMicros),
       count: 0,
       furthest: null,
       firstMicros: 0,
@@ -137,8 +140,8 @@ export function createFold(options: FoldOptions): Fold {
   }
 
   return {
-    add(alert) {
-      advance(alert.atMicros)
+    add(alert, atMicros = alert.atMicros) {
+      advance(atMicros)
       const device = deviceKey(alert)
       const key = `${device} ${alert.rule} ${alert.peer} ${serviceKey(alert)}`
       const same = kinds.get(key)
@@ -148,16 +151,20 @@ export function createFold(options: FoldOptions): Fold {
       }
       const isFull = kinds.size >= options.maximumKinds
       if (!isFull && (kindsOf.get(device) ?? 0) < options.kindsPerDevice) {
-        open(key, alert, true)
+        open(key, alert, atMicros, true)
         return
       }
       // a full table has one kind for all devices that are not in it
       const manyKey = isFull && !kinds.has(`${device} many`) ? 'many' : `${device} many`
       const many = kinds.get(manyKey)
-      if (many === undefined) open(manyKey, alert, false)
+      if (many === undefined) open(manyKey, alert, atMicros, false)
       else count(many, alert)
     },
     advance,
+    clockSet(byMicros) {
+      now += byMicros
+      for (const kind of kinds.values()) kind.openedMicros += byMicros
+    },
     flush() {
       for (const [key, kind] of [...kinds]) {
         summarise(kind)

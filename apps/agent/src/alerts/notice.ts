@@ -22,6 +22,9 @@ export interface Notice {
 const SIGNATURES: Readonly<Record<NoticeRule, { signature_id: number; signature: string }>> = {
   degraded: { signature_id: 1_790_006, signature: 'OddFlow: the agent does not watch as it should' },
   recovered: { signature_id: 1_790_007, signature: 'OddFlow: the agent watches again' },
+  'blind-model': { signature_id: 1_790_008, signature: 'OddFlow: model that notices no made attack' },
+  'overload-entered': { signature_id: 1_790_009, signature: 'OddFlow: overload, packets are left out' },
+  'overload-left': { signature_id: 1_790_010, signature: 'OddFlow: overload is over' },
   'state-damaged': { signature_id: 1_790_011, signature: 'OddFlow: damage in the state folder' },
 }
 

@@ -23,6 +23,8 @@ export interface TemporarySuppressions {
   add(asked: unknown, nowMicros: number): Promise<TemporaryRule>
   /** False where there is none of that name. Rejects as `write` does: then the rule stays. */
   remove(name: string): Promise<boolean>
+  /** The wall clock was set by so much: rules last as long as they would have. What is kept is written with the next change. */
+  clockSet(byMicros: number): void
   list(nowMicros: number): readonly (TemporaryRule & { readonly suppressed: number })[]
 }
 
@@ -95,6 +97,12 @@ export function createTemporarySuppressions(
         await put(left)
         return true
       }),
+    clockSet(byMicros) {
+      kept = kept.map(({ rule, suppression }) => ({
+        rule: { ...rule, endsMicros: rule.endsMicros + byMicros },
+        suppression,
+      }))
+    },
     list(nowMicros) {
       forgetEnded(nowMicros)
       return kept.map(({ rule, suppression }) => ({ ...rule, suppressed: suppression.counts[rule.name] }))

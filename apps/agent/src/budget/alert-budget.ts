@@ -168,6 +168,10 @@ export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
       if (!(score > threshold)) alerts++
       return threshold
     },
+    of(record) {
+      if (current === null) return options.saved.threshold.value
+      return current.byDevice ? current.of(deviceKeyOf(record, localNetworks)) : current.highest
+    },
     rarity: (score) => (scores === null ? scoreRarity(options.saved, score) : rarityAmong(scores, score)),
     noteOnePacketNovel() {
       calibrator?.addOnePacketNovel()

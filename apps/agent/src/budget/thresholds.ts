@@ -9,6 +9,8 @@ import type { BudgetReport } from './alert-budget.js'
 export interface Thresholds {
   /** The threshold for a record with this score, which is novel iff it is not above it. Each record once. */
   judge(record: FlowRecord, score: number): number
+  /** The threshold that `judge` would give now; counts nothing. */
+  of(record: FlowRecord): number
   /** How rare a score is that is not above its threshold. */
   rarity(score: number): Rarity
   /** A flow of one packet was found new; no threshold decides on those. */
@@ -24,6 +26,7 @@ export interface Thresholds {
 export function modelThresholds(saved: Pick<SavedModel, 'threshold' | 'groups'>): Thresholds {
   return {
     judge: () => saved.threshold.value,
+    of: () => saved.threshold.value,
     rarity: (score) => scoreRarity(saved, score),
     noteOnePacketNovel() {},
     advance() {},
@@ -35,6 +38,7 @@ export function modelThresholds(saved: Pick<SavedModel, 'threshold' | 'groups'>)
 /** Of an agent whose models each bring their own: nothing here decides. */
 export const ownThresholds: Thresholds = {
   judge: () => Number.NaN,
+  of: () => Number.NaN,
   rarity: () => ({ atMost: 1, flows: 0 }),
   noteOnePacketNovel() {},
   advance() {},

@@ -11,6 +11,8 @@ export interface ScoreHistory {
   /** @param decision - score − threshold; null where another rule decided. */
   note(atMicros: number, novel: boolean, decision: number | null): void
   minutes(): ScoreMinute[]
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
 }
 
 const MINUTE_MICROS = 60_000_000
@@ -18,7 +20,7 @@ const MINUTES = 120
 const SAMPLE = 32
 
 interface Minute {
-  readonly number: number
+  number: number
   flows: number
   novel: number
   lowest: number
@@ -53,6 +55,10 @@ export function createScoreHistory(): ScoreHistory {
       if (minute.sample.length <= SAMPLE) return
       minute.sample = minute.sample.filter((_, i) => i % 2 === 0)
       minute.stride *= 2
+    },
+    clockSet(byMicros) {
+      const byMinutes = Math.round(byMicros / MINUTE_MICROS)
+      for (const minute of minutes) minute.number += byMinutes
     },
     minutes: () =>
       minutes.map(({ number, flows, novel, lowest, sample }) => ({

@@ -21,6 +21,11 @@ export interface DeviceTable {
   note(device: Device, novel: boolean, atMicros: number, isScored: boolean): void
   /** Why it cannot be done, null where it was. */
   act(action: DeviceAction, key: string): string | null
+  /**
+   * The clock that times are of was set by so much: they move with it, so that nobody has learnt for longer or shorter. Of devices
+   * in this state alone, where one is given.
+   */
+  clockSet(byMicros: number, state?: DeviceState): void
   all(): Iterable<Device>
   byState(): Record<DeviceState, number>
   readonly size: number
@@ -107,6 +112,14 @@ export function createDeviceTable(
       if (action === 'resume' && device.state !== 'paused') return `${key} is not paused`
       move(device, action === 'pause' ? 'paused' : 'watching')
       return null
+    },
+    clockSet(byMicros, state) {
+      for (const device of devices.values()) {
+        if (state !== undefined && device.state !== state) continue
+        device.firstSeenMicros += byMicros
+        device.learningSinceMicros += byMicros
+        device.lastSeenMicros += byMicros
+      }
     },
     all: () => devices.values(),
     byState() {

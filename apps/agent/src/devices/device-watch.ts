@@ -32,6 +32,8 @@ export interface DeviceWatch {
   /** A device claims a name; one that is not known yet has it when it is. */
   named(mac: string, claimed: ClaimedName): void
   report(): DeviceReport
+  /** As of DeviceTable. */
+  clockSet(byMicros: number, state?: DeviceState): void
   /** To be called every second or so. */
   tick(): void
   /**
@@ -148,6 +150,10 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
       if (device !== undefined && (device.name === null || !countsLess(claimed, device.name))) {
         device.name = claimed
       }
+    },
+    clockSet(byMicros, state) {
+      table.clockSet(byMicros, state)
+      if (state === undefined && beganMicros !== null) beganMicros += byMicros
     },
     report: () => ({
       byState: table.byState(),

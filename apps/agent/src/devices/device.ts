@@ -36,7 +36,7 @@ export interface Device {
   /** Of its address, by a registry (names/vendor-registry.ts); null where that has none, absent before it was asked. */
   vendor?: string | null
   state: DeviceState
-  readonly firstSeenMicros: number
+  firstSeenMicros: number
   /** When it began to learn: as it was first seen, or when a person had it learn anew. */
   learningSinceMicros: number
   lastSeenMicros: number

@@ -103,6 +103,17 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   gauge('degraded', 'Whether the agent does not watch as it should (see /healthz).', [], ({ degraded }) => [
     [{}, degraded.length > 0 ? 1 : 0],
   ])
+  counter(
+    'self_tests_total',
+    'Made attacks that the agent sent itself.',
+    ['result'],
+    ({ counters: { selfTests } }) =>
+      by('result', {
+        flagged: selfTests.flagged,
+        missed: selfTests.missed,
+        not_noticed: selfTests.notNoticed,
+      }),
+  )
   counter('flows_total', 'Flows begun.', [], ({ counters }) => [[{}, counters.flows]])
   counter('flows_evicted_total', 'Flows ended early for want of room.', [], ({ counters }) => [
     [{}, counters.evictedFlows],

@@ -119,7 +119,13 @@ export interface AlertEvent {
 }
 
 /** What the agent tells of itself; an event without a flow. */
-export type NoticeRule = 'degraded' | 'recovered' | 'state-damaged'
+export type NoticeRule =
+  | 'degraded'
+  | 'recovered'
+  | 'blind-model'
+  | 'overload-entered'
+  | 'overload-left'
+  | 'state-damaged'
 
 export interface NoticeEvent {
   readonly timestamp: string
@@ -153,6 +159,8 @@ export interface AgentState {
     readonly filtered: number
     readonly interruptions: number
     readonly verdicts: { readonly total: number }
+    /** Made attacks that the agent has sent itself. */
+    readonly selfTests: { readonly flagged: number; readonly missed: number }
     readonly alerts: {
       readonly given: number
       readonly suppressed: number

@@ -90,6 +90,11 @@ function factsOf(state: AgentState): Fact[] {
       return fact(`Output ${name}`, text, !works || dropped > 0 || refused > 0)
     }),
     fact('Model', state.model ?? 'one for each device'),
+    fact(
+      'Self-test',
+      `${numberText(counters.selfTests.flagged)} made attacks flagged, ${numberText(counters.selfTests.missed)} missed`,
+      counters.selfTests.missed > 0,
+    ),
     ...state.degraded.map((text) => fact('Degraded', text, true)),
     ...state.warnings.map((text) => fact('Warning', text, true)),
     ...learningFacts(counters.models?.learning ?? null),

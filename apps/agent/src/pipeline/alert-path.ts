@@ -42,7 +42,8 @@ export interface AlertPathOptions {
 }
 
 export interface AlertPath {
-  raise(record: FlowRecord, verdict: Verdict): void
+  /** @param clockMicros - by how much the packets' clock was set since the record began */
+  raise(record: FlowRecord, verdict: Verdict, clockMicros?: number): void
   /** A novel verdict of which no alert is to be given. */
   hold(): void
   /** A new device, or a flood of them. */
@@ -52,6 +53,8 @@ export interface AlertPath {
   /** Other rules from now on. */
   suppressBy(suppression: Suppression): void
   advance(nowMicros: number): void
+  /** The packets' clock was set by so much: what waits goes on waiting as long as it would have. */
+  clockSet(byMicros: number): void
   flush(): void
   totals(): AlertTotals
 }
@@ -93,17 +96,18 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
           ),
           emit,
         })
-  const take = (record: FlowRecord, verdict: AlertVerdict): void => {
+  const take = (record: FlowRecord, verdict: AlertVerdict, clockMicros = 0): void => {
     raised++
     const lostPackets = options.lostPackets()
-    const endMicros = record.startMicros + record.durationMicros
+    const startMicros = record.startMicros + clockMicros
+    const endMicros = startMicros + record.durationMicros
     options.losses.note(endMicros, lostPackets)
-    const losses = { lostPackets, lostInWindow: options.losses.since(record.startMicros) }
+    const losses = { lostPackets, lostInWindow: options.losses.since(startMicros) }
     const rarity = options.rarity(verdict)
     const alert = makeAlert(record, verdict, losses, rarity, context)
     if (suppression.take(alert) !== null || options.alsoSuppresses?.(alert) === true) suppressed++
     else if (fold === null) emit(alert)
-    else fold.add(alert)
+    else fold.add(alert, endMicros)
   }
   return {
     raise: take,
@@ -124,6 +128,10 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
       suppression = next
     },
     advance: (nowMicros) => fold?.advance(nowMicros),
+    clockSet(byMicros) {
+      fold?.clockSet(byMicros)
+      options.losses.clockSet(byMicros)
+    },
     flush: () => fold?.flush(),
     totals: () => ({
       raised,

@@ -38,6 +38,14 @@ export class CaptureClock {
       (this.#liveness === 'by-time' && Math.abs(this.#clock.wallMicros() - latestMicros) < PRESENT_MICROS)
   }
 
+  /**
+   * The process did not run for a while. What came meanwhile is still to be read, so time goes on from the latest packet
+   * that was.
+   */
+  resume(): void {
+    this.#cameMillis = this.#clock.monotonicMillis()
+  }
+
   /** No packet older than this is to come; null where nobody knows. */
   nowMicros(): number | null {
     if (!this.#isLive) return null

@@ -8,8 +8,11 @@ import type { Notice } from '../alerts/notice.js'
 import type { Clock } from '../clock.js'
 import type { Log } from '../log.js'
 
-/** Watched devices that no model judges. */
-export type Cause = 'unjudged'
+/**
+ * Watched devices that no model judges; the recorder of the interface; that packets come at all; made attacks that the agent
+ * sends itself.
+ */
+export type Cause = 'unjudged' | 'recorder' | 'silence' | 'self-test'
 
 export interface ConditionOptions {
   readonly clock: Pick<Clock, 'wallMicros' | 'monotonicMillis'>

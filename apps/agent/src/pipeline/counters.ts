@@ -18,6 +18,7 @@ import type { EvidenceReport } from '../evidence/evidence.js'
 import type { Delivery } from '../outputs/delivery.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import type { ModelsReport } from '../training/model-reports.js'
+import type { SelfTestCounts } from './self-test.js'
 import type { WatcherCounts } from './watcher.js'
 
 export interface PacketTotals {
@@ -77,6 +78,8 @@ export interface AgentCounters {
     readonly onePacket: number
     readonly notJudged: number
   }
+  /** Made attacks that the agent has sent itself. */
+  readonly selfTests: SelfTestCounts
   /** null where no packets of alerts are kept. */
   readonly evidence: EvidenceReport | null
   /** null where devices are not kept. */
@@ -111,6 +114,7 @@ export function agentCounters(
   models: ModelsReport | null,
   budget: BudgetReport | null,
   evidence: EvidenceReport | null,
+  selfTests: SelfTestCounts,
   log: AlertLog,
   deliveries: readonly Delivery[],
 ): AgentCounters {
@@ -150,6 +154,7 @@ export function agentCounters(
       onePacket: judged['one-packet'],
       notJudged: judged['not-judged'],
     },
+    selfTests,
     evidence,
     devices,
     models,

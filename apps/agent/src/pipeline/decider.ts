@@ -32,6 +32,10 @@ export interface Decider {
   readonly row: Float64Array
   /** A record's row, where it has one, must be `row`. */
   decide(record: FlowRecord): Decision
+  /** The same verdict, which nothing counts: for made traffic. */
+  peek(record: FlowRecord): Decision
+  /** The model that judges a device (its key), as decisions name it; null where there is none yet. */
+  modelOf(device: string): string | null
   /** How rare the score of a decision is among normal flows; null where nobody knows. */
   rarity(decision: Pick<Decision, 'score' | 'model'>): Rarity | null
 }
@@ -44,18 +48,25 @@ export function createModelDecider(
   thresholds: Thresholds,
 ): Decider {
   const { contract, row, judge } = createFlowJudge(saved)
+  const decisionOn = ({ score, rule, novel }: Judgement, threshold: number): Decision =>
+    score === null
+      ? { score, rule, novel, threshold, model }
+      : { score, rule, novel: !(score > threshold), threshold, model }
   return {
     contract,
     row,
     decide(record) {
-      const { score, rule, novel } = judge(record)
-      if (score === null) {
-        if (novel && rule === 'one-packet') thresholds.noteOnePacketNovel()
-        return { score, rule, novel, threshold: saved.threshold.value, model }
-      }
-      const threshold = thresholds.judge(record, score)
-      return { score, rule, novel: !(score > threshold), threshold, model }
+      const judgement = judge(record)
+      const { score, rule, novel } = judgement
+      if (score !== null) return decisionOn(judgement, thresholds.judge(record, score))
+      if (novel && rule === 'one-packet') thresholds.noteOnePacketNovel()
+      return decisionOn(judgement, saved.threshold.value)
     },
+    peek(record) {
+      const judgement = judge(record)
+      return decisionOn(judgement, judgement.score === null ? saved.threshold.value : thresholds.of(record))
+    },
+    modelOf: () => model,
     rarity: ({ score }) => (score === null ? null : thresholds.rarity(score)),
   }
 }

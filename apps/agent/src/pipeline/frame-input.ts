@@ -17,6 +17,8 @@ export interface FrameInput {
   kernelDrops(): number
   /** Times that the recording was interrupted; what passed meanwhile nobody has counted. */
   interruptions(): number
+  /** Why nothing is recorded now, and has not been for some seconds; null while all is well. */
+  trouble(): string | null
   /** What is to be said of the input when it has ended. */
   complaints(): readonly string[]
   /** Ends the frames: after those that have come, where `drains`, else at once. */
@@ -35,6 +37,7 @@ export function recordedInput(path: string): FrameInput {
     interfaceName: null,
     kernelDrops: () => 0,
     interruptions: () => 0,
+    trouble: () => null,
     drains: false,
     complaints() {
       const { end } = source

@@ -6,6 +6,9 @@
  * meanwhile nobody can count, so the interruptions are. A start that fails before anything was ever recorded is an
  * error: the interface's name, the filter or the permission is wrong, and waiting would not mend it.
  *
+ * A recorder that is not there for PATIENCE_MILLIS is a trouble (a flap of a second is none), and so is one that neither
+ * gives packets nor answers when it is asked for its counts, UNANSWERED times in a row.
+ *
  * What the kernel dropped is asked of the child now and then, so that an alert can say what was lost before it, and
  * told by it at its end. Of one that is killed the last answer counts.
  */
@@ -28,6 +31,10 @@ const LONGEST_PAUSE_MILLIS = 30_000
 const ASK_MILLIS = 10_000
 /** A recorder that lived so long had begun to record, though nothing may have passed. */
 const STARTED_MILLIS = 3000
+const PATIENCE_MILLIS = 10_000
+const UNANSWERED = 3
+/** A recorder that has begun and is still there after so long records. */
+const BEGUN_MILLIS = 1000
 
 export function liveInput(options: LiveInputOptions): FrameInput {
   const { clock, log } = options
@@ -35,6 +42,42 @@ export function liveInput(options: LiveInputOptions): FrameInput {
   let current: LiveSource | null = null
   let earlierDrops = 0
   let interruptions = 0
+  /** Since when nothing is recorded, and why; null while a recorder records. */
+  let gap: { readonly sinceMillis: number; reason: string } | null = null
+  /** Questions in a row to which the recorder gave neither an answer nor a packet. */
+  let unanswered = 0
+  const noteAlive = (): void => {
+    gap = null
+    unanswered = 0
+  }
+  const noteGap = (reason: string): void => {
+    if (gap === null) gap = { sinceMillis: clock.monotonicMillis(), reason }
+    else gap.reason = reason
+  }
+  let isAsking = false
+  const ask = async (source: LiveSource): Promise<void> => {
+    // one that has not begun would not answer
+    if (isAsking || gap !== null) return
+    isAsking = true
+    const before = source.counts
+    unanswered++
+    try {
+      // counts that are told are another object
+      if ((await source.askForCounts()) !== before && current === source) noteAlive()
+    } finally {
+      isAsking = false
+    }
+  }
+  const trouble = (): string | null => {
+    if (gap !== null) {
+      return clock.monotonicMillis() - gap.sinceMillis < PATIENCE_MILLIS
+        ? null
+        : `nothing is recorded: ${gap.reason}`
+    }
+    return unanswered <= UNANSWERED
+      ? null
+      : `interface ${options.interface}: the recorder does not answer, and gives no packets`
+  }
 
   const dropsOf = (source: LiveSource | null): number => source?.counts.droppedByKernel ?? 0
   const open = (): LiveSource =>
@@ -46,19 +89,31 @@ export function liveInput(options: LiveInputOptions): FrameInput {
     })
 
   async function* frames(): AsyncGenerator<FrameBatch> {
-    const stopAsking = clock.every(ASK_MILLIS, () => void current?.askForCounts().catch(() => undefined))
+    const stopAsking = clock.every(ASK_MILLIS, () => {
+      if (current !== null) ask(current).catch(() => undefined)
+    })
     let pause = FIRST_PAUSE_MILLIS
     let hasRecorded = false
     try {
       while (!stopping.signal.aborted) {
         const source = open()
         current = source
+        void source.begun
+          .then(() => clock.sleep(BEGUN_MILLIS, stopping.signal))
+          .then(() => {
+            if (current === source) noteAlive()
+          })
         const startedMillis = clock.monotonicMillis()
+        gap ??= {
+          sinceMillis: startedMillis,
+          reason: `interface ${options.interface}: the recorder has not begun`,
+        }
         let reason = 'tcpdump ended'
         try {
           for await (const batch of source) {
             pause = FIRST_PAUSE_MILLIS
             hasRecorded = true
+            noteAlive()
             yield batch
           }
         } catch (error) {
@@ -71,6 +126,7 @@ export function liveInput(options: LiveInputOptions): FrameInput {
         }
         if (stopping.signal.aborted) return
         interruptions++
+        noteGap(reason)
         log.warn(`${reason}; recording again in ${pause / 1000} s`)
         await clock.sleep(pause, stopping.signal)
         pause = Math.min(2 * pause, LONGEST_PAUSE_MILLIS)
@@ -88,6 +144,7 @@ export function liveInput(options: LiveInputOptions): FrameInput {
     interfaceName: options.interface,
     kernelDrops: () => earlierDrops + dropsOf(current),
     interruptions: () => interruptions,
+    trouble,
     complaints: () => [],
     stop: () => stopping.abort(),
   }

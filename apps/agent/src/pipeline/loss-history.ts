@@ -13,6 +13,8 @@ export interface LossHistory {
   note(atMicros: number, lostPackets: number): void
   /** Packets lost from a time to now. */
   since(startMicros: number): number
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
 }
 
 export function createLossHistory(): LossHistory {
@@ -31,6 +33,9 @@ export function createLossHistory(): LossHistory {
     since(startMicros) {
       const first = checkpoints.find(({ atMicros }) => atMicros >= startMicros)
       return first === undefined ? 0 : total - first.before
+    },
+    clockSet(byMicros) {
+      for (const checkpoint of checkpoints) checkpoint.atMicros += byMicros
     },
   }
 }

@@ -24,8 +24,9 @@ export interface OverloadOptions {
   readonly seed: number
   readonly monotonicMillis: () => number
   readonly residentBytes: () => number
-  readonly info: (message: string) => void
-  readonly warn: (message: string) => void
+  readonly onEntered: (message: string) => void
+  /** @param packets - that were left out */
+  readonly onLeft: (message: string, packets: number) => void
 }
 
 export interface Overload {
@@ -39,6 +40,10 @@ export interface Overload {
   judged(frames: number, shed: number, flows: number): void
   /** To be called about every second, packets or none. */
   tick(): void
+  /** The process did not run for a while: what was measured over that says nothing of its load. */
+  resume(): void
+  /** No more packets come: one that goes on is over. */
+  end(): void
   /** Any flow may begin: `admits` need not be asked. */
   readonly admitsAll: boolean
   /** Whether a flow between these ends may begin; the same for both directions. */
@@ -111,7 +116,7 @@ export function createOverload(options: OverloadOptions): Overload {
       enteredMillis = monotonicMillis()
       leftOut = -since.shed
       patienceSeconds = LEAST_PATIENCE_SECONDS
-      options.warn(
+      options.onEntered(
         `overload entered: ${why}; flows are left out, and their packets counted as dropped by the agent`,
       )
     }
@@ -121,6 +126,12 @@ export function createOverload(options: OverloadOptions): Overload {
       patienceSeconds = Math.min(MOST_PATIENCE_SECONDS, 2 * patienceSeconds)
     }
     loweredMillis = Number.NEGATIVE_INFINITY
+  }
+  const leave = (how: string): void => {
+    isOverloaded = false
+    const lasted = Math.round((monotonicMillis() - enteredMillis) / 1000)
+    const packets = leftOut + since.shed
+    options.onLeft(`overload ${how} after ${lasted} s: ${packets} packets were left out`, packets)
   }
   const noteCalm = (seconds: number): void => {
     calmSeconds += seconds
@@ -135,9 +146,7 @@ export function createOverload(options: OverloadOptions): Overload {
       steps--
       return
     }
-    isOverloaded = false
-    const lasted = Math.round((monotonicMillis() - enteredMillis) / 1000)
-    options.info(`overload left after ${lasted} s: ${leftOut + since.shed} packets were left out`)
+    leave('left')
   }
   /**
    * The buffer fills: so many steps at once that no more comes than can be done, since a step at a time would come too late. None
@@ -194,6 +203,13 @@ export function createOverload(options: OverloadOptions): Overload {
       tick()
     },
     tick,
+    resume() {
+      pressure.resume()
+      startWindow(monotonicMillis())
+    },
+    end() {
+      if (isOverloaded) leave('ended by the end of the run')
+    },
     get admitsAll() {
       return steps === 0 && !refused.any(nowSeconds)
     },

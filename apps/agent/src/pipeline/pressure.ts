@@ -26,6 +26,8 @@ export interface Pressure {
   note(frames: number, lagSeconds: number | null, newestSeconds: number): Filling | null
   /** What a window that is over was, and starts the next. @param isOverloaded - a single window is enough then */
   ofWindow(seconds: number, isOverloaded: boolean): WindowPressure
+  /** Begins anew: the process did not run for a while. */
+  resume(): void
 }
 
 export interface Filling {
@@ -82,6 +84,11 @@ export function createPressure(options: PressureOptions): Pressure {
       leastLag = Number.POSITIVE_INFINITY
       mostLag = 0
       return result
+    },
+    resume() {
+      leastLag = Number.POSITIVE_INFINITY
+      mostLag = 0
+      lateSeconds = 0
     },
   }
 }

@@ -15,6 +15,7 @@ import type { DeviceWatch } from '../devices/device-watch.js'
 import { createStateFaults } from '../files/state-faults.js'
 import type { AgentSnapshot } from '../metrics/metrics.js'
 import { findNames } from '../names/name-finder.js'
+import type { NoticeRule } from '../page/api.js'
 import { createProgress } from '../service/progress.js'
 import type { Settings } from '../settings.js'
 import type { ModelRoom } from '../training/model-room.js'
@@ -22,6 +23,7 @@ import { VERSION } from '../version.js'
 import { createAlertPath } from './alert-path.js'
 import { bringOut, endEach, endFlows } from './bring-to-end.js'
 import { CaptureClock } from './capture-clock.js'
+import { createClockWatch, secondsText, stepSince } from './clock-watch.js'
 import { createCondition } from './condition.js'
 import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
@@ -37,6 +39,8 @@ import { createPacketWarnings } from './packet-warnings.js'
 import { openInput, readFrames } from './read-frames.js'
 import { reload } from './reload.js'
 import { isWorthWaiting } from './room.js'
+import { createSelfTest } from './self-test.js'
+import { createSilence } from './silence.js'
 import { createWatcher } from './watcher.js'
 
 export interface AgentResult {
@@ -50,6 +54,9 @@ export interface AgentResult {
 }
 
 const TICK_MILLIS = 1000
+/** Ticks between two rounds of made attacks. */
+const SELF_TEST_TICKS = 180
+const FIRST_SELF_TEST_TICKS = 10
 /** Verdicts that time alone makes due are given within so long, and the slack of the capture's clock. */
 const EXPIRE_MILLIS = 250
 /** Packets of a recording that are later than this are of another flow, where models are made of it. */
@@ -114,9 +121,33 @@ async function runWith(
     lostPackets,
     losses,
   })
+  /** Time of the packets as if their clock had never been set, but for a constant. */
+  let steadyMicros = 0
   let devices: DeviceWatch | null = null
   devices = await openDevices(settings, environment, path, known, models)
   let isWatched = true
+  const tellOverload = (rule: NoticeRule, summary: string, more: Record<string, number>): void => {
+    const { captured, droppedKernel, droppedAgent } = counters()
+    const numbers = { captured, droppedKernel, droppedAgent, ...more }
+    path.tell({ rule, atMicros: clock.wallMicros(), summary, numbers })
+  }
+  const condition = createCondition({ clock, log, tell: path.tell })
+  const silence = createSilence()
+  const selfTest = createSelfTest({
+    decider,
+    explain,
+    localNetworks: settings.localNetworks,
+    dropDuplicates: settings.dropDuplicates,
+    watched: () =>
+      devices === null ? null : [...devices.table.all()].filter(({ state }) => state === 'watching'),
+    clock,
+    stop,
+    onResult: (reason) => condition.set('self-test', reason),
+    onBlind(summary) {
+      log.warn(summary)
+      path.tell({ rule: 'blind-model', atMicros: clock.wallMicros(), summary })
+    },
+  })
   const hashSeed = randomInt(2 ** 48 - 1)
   const overload = createOverload({
     memoryLimitBytes: memory.limitBytes,
@@ -124,8 +155,14 @@ async function runWith(
     seed: randomInt(2 ** 31),
     monotonicMillis: clock.monotonicMillis,
     residentBytes: () => process.memoryUsage.rss(),
-    info: log.info,
-    warn: log.warn,
+    onEntered(message) {
+      log.warn(message)
+      tellOverload('overload-entered', message, {})
+    },
+    onLeft(message, leftOut) {
+      log.info(message)
+      tellOverload('overload-left', message, { leftOut })
+    },
   })
   const watcher = createWatcher({
     overload,
@@ -138,16 +175,22 @@ async function runWith(
       if (devices !== null) findNames(frames, of, devices.named)
       kept?.ring.add(frames, of)
     },
+    onClockStep(byMicros) {
+      steadyMicros -= byMicros
+      path.clockSet(byMicros)
+      devices?.clockSet(byMicros)
+      models?.clockSet(byMicros)
+      records?.history.clockSet(byMicros)
+    },
     onVerdict(record, novel, decision) {
       records?.history.note(record.startMicros + record.durationMicros, novel, decision)
       isWatched = devices?.verdict(record, novel) ?? true
     },
-    onNovel(record, verdict) {
-      if (isWatched) path.raise(record, verdict)
+    onNovel(record, verdict, clockMicros) {
+      if (isWatched) path.raise(record, verdict, clockMicros)
       else path.hold()
     },
   })
-  const condition = createCondition({ clock, log, tell: path.tell })
   const deliveries = await startDeliveries(settings, environment, alertLog, eve)
   const captureClock = new CaptureClock(clock, input.liveness)
   const counters = (): AgentCounters => {
@@ -165,6 +208,7 @@ async function runWith(
       models?.report() ?? null,
       thresholds.report(),
       kept?.evidence.report() ?? null,
+      selfTest.counts,
       alertLog,
       deliveries,
     )
@@ -180,7 +224,7 @@ async function runWith(
     spoolWorks: alertLog.trouble === null && deliveries.every(({ unkept }) => unkept === null),
     overloaded: overload.isOverloaded,
     degraded: [...condition.reasons, devices?.unkept() ?? []].flat(),
-    warnings: faults.reasons(),
+    warnings: [...selfTest.warnings, ...faults.reasons()],
     model: forAnnouncements.model,
     version: VERSION,
   })
@@ -200,8 +244,42 @@ async function runWith(
   const vendors = await openVendors(settings, environment)
   const progress = createProgress(clock.monotonicMillis)
   const warnOfPackets = createPacketWarnings(watcher.check, log.warn)
+  let ticks = 0
+  let hasEnded = false
+  const watchItself = (): void => {
+    const trouble = hasEnded ? 'the input has ended: nothing is watched any more' : input.trouble()
+    condition.set('recorder', trouble)
+    if (trouble === null) condition.set('silence', silence.tick())
+    // not before the models of a start are there, and not while every moment is needed
+    if (++ticks % SELF_TEST_TICKS === FIRST_SELF_TEST_TICKS && !overload.isOverloaded) void selfTest.round()
+  }
+  const clockWatch = createClockWatch(clock)
+  const lookAtClock = (): void => {
+    const change = clockWatch.look()
+    if (change === null) return
+    const { setMicros, suspendedSeconds, stoppedSeconds } = change
+    if (setMicros !== 0) {
+      const direction = setMicros > 0 ? 'forward' : 'back'
+      log.warn(
+        `the clock was set ${direction} by ${secondsText(Math.abs(setMicros) / 1e6)}; open flows and learning go on`,
+      )
+      // a file's packets have another clock, and a pipe's may
+      if (input.liveness === 'live') watcher.clockSet(setMicros)
+      records?.suppressions.clockSet(setMicros)
+    }
+    if (suspendedSeconds > 0) log.info(`the machine was suspended for ${secondsText(suspendedSeconds)}`)
+    if (stoppedSeconds > 0) {
+      log.warn(`the agent did not run for ${secondsText(stoppedSeconds)} (stopped, or without a processor)`)
+    }
+    if (suspendedSeconds > 0 || stoppedSeconds > 0) {
+      overload.resume()
+      captureClock.resume()
+    }
+  }
   const stopTicking = clock.every(TICK_MILLIS, () => {
+    lookAtClock()
     warnOfPackets(CHECKED_PACKETS)
+    if (input.liveness === 'live' || captureClock.lagSeconds() !== null) watchItself()
     devices?.tick()
     if (devices !== null) vendors?.tick(devices.table.all())
     records?.recent.tick()
@@ -211,9 +289,10 @@ async function runWith(
     const now = captureClock.nowMicros()
     if (now === null) return
     path.advance(now)
-    thresholds.advance(now)
+    thresholds.advance(now + steadyMicros)
   })
   const stopExpiring = clock.every(EXPIRE_MILLIS, () => {
+    lookAtClock()
     const now = captureClock.nowMicros()
     if (now !== null) watcher.expire(now)
   })
@@ -227,20 +306,38 @@ async function runWith(
   })
   stop.addEventListener('abort', () => service?.stopping(), { once: true })
 
+  let isFirst = true
+  /** What was kept has times of the clock as it was then. */
+  const joinWithKept = (nowMicros: number): void => {
+    if (!isFirst || input.liveness !== 'live' || !Number.isFinite(nowMicros)) return
+    isFirst = false
+    const step = stepSince(known.devices, nowMicros)
+    if (step === null) return
+    const { byMicros, state } = step
+    devices?.clockSet(byMicros, state)
+    models?.clockSet(byMicros)
+    if (state !== undefined) return
+    log.warn(
+      `devices were last seen ${secondsText(-byMicros / 1e6)} from now: the clock was set back since; their times go with it`,
+    )
+  }
   const onFrames = (frames: FrameBatch): Promise<void> =>
     progress.during(async () => {
+      lookAtClock()
       packets.framesRead += frames.count
+      if (frames.count > 0) silence.end()
       const { shed } = watcher.counts
       const { flows } = watcher
       // what a file or a pipe holds back waits where it is, and its clock may be another
       const newestMicros = frames.count === 0 ? Number.NaN : frames.timestampMicros[frames.count - 1]
       const lagSeconds = input.waits ? null : Math.max(0, (clock.wallMicros() - newestMicros) / 1e6)
       overload.arrived(frames.count, Number.isNaN(lagSeconds) ? null : lagSeconds, newestMicros / 1e6)
+      joinWithKept(newestMicros)
       watcher.add(frames)
       overload.judged(frames.count, watcher.counts.shed - shed, watcher.flows - flows)
       captureClock.note(watcher.counts.latestMicros)
       losses.note(watcher.counts.latestMicros, lostPackets())
-      thresholds.advance(watcher.counts.latestMicros)
+      thresholds.advance(watcher.counts.latestMicros + steadyMicros)
       if (models !== null && input.waits) {
         // short flows are judged within a minute of the packets' time, so that they are learnt with the others
         watcher.expire(watcher.counts.latestMicros - RECORDED_SLACK_MICROS)
@@ -256,12 +353,14 @@ async function runWith(
     warnOfPackets(1)
     if (!settings.once && !stop.aborted) {
       log.info('the input has ended; waiting for a signal to stop')
+      hasEnded = true
       while (!stop.aborted) await clock.sleep(LONG_MILLIS, stop)
     }
     // the end of all flows comes before the next time that some are due, and there is none after it
     stopExpiring()
     await endFlows(watcher, room, environment)
     path.flush()
+    overload.end()
     await bringOut(alertLog, deliveries, environment)
   } finally {
     stopTicking()

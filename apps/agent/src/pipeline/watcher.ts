@@ -25,6 +25,8 @@ import { endHash } from './end-hash.js'
 import type { Overload } from './overload.js'
 
 export const BATCH_FRAMES = 1024
+/** Steps of the clock that are remembered; flows are never open over more. */
+const MAXIMUM_STEPS = 64
 
 export interface WatcherOptions {
   readonly decider: Decider
@@ -36,11 +38,19 @@ export interface WatcherOptions {
   readonly hashSeed: number
   /** Says which packets are left out; none where there is none. */
   readonly overload?: Overload
-  /** The record is borrowed: it and its arrays are valid until the call returns. */
-  readonly onNovel: (record: FlowRecord, verdict: Verdict) => void
+  /**
+   * The record is borrowed: it and its arrays are valid until the call returns. `clockMicros`: by how much the packets' clock was
+   * set since the record's first packet.
+   */
+  readonly onNovel: (record: FlowRecord, verdict: Verdict, clockMicros: number) => void
   /** Packets that came, before the filter; borrowed as records are. */
   readonly onPackets?: (frames: FrameBatch, packets: PacketBatch) => void
-  /** Every verdict, before `onNovel`; `decision` is score − threshold, null where another rule decided. */
+  /** The packets' clock was set by so much; verdicts that follow have times of the clock as it is now. */
+  readonly onClockStep?: (byMicros: number) => void
+  /**
+   * Every verdict, before `onNovel`; `decision` is score − threshold, null where another rule decided. The record's start is
+   * of the clock as it is now, whatever it was then.
+   */
   readonly onVerdict?: (record: FlowRecord, novel: boolean, decision: number | null) => void
 }
 
@@ -64,11 +74,15 @@ export interface WatcherCounts {
 }
 
 export interface Watcher {
+  /** As of FlowExtractor. */
+  clockSet(byMicros: number): void
   /** At most BATCH_FRAMES frames. */
   add(frames: FrameBatch): void
   /** No packet older than `nowMicros` is to come: ends idle flows, and gives the verdicts that time has made due. */
   expire(nowMicros: number): void
-  /** Ends at most `limit` flows; true if some are left. No more frames may come. */
+  /** Ends at most `limit` flows; true if some are left, else the frames that follow are another capture's. */
+  endCapture(limit: number): boolean
+  /** The same; no more frames may come. */
   finish(limit: number): boolean
   readonly counts: WatcherCounts
   /** Of the packets that the filter let through. */
@@ -99,16 +113,26 @@ export function createWatcher(options: WatcherOptions): Watcher {
     shed: 0,
     latestMicros: Number.NEGATIVE_INFINITY,
   }
+  let frameCount = 0
+  const steps: { readonly packetNumber: number; readonly byMicros: number }[] = []
+  /** By how much the clock was set since the record began. */
+  const clockMicrosOf = ({ firstPacketNumber }: FlowRecord): number => {
+    let sum = 0
+    for (const { packetNumber, byMicros } of steps) if (firstPacketNumber < packetNumber) sum += byMicros
+    return sum
+  }
   const decide = (record: FlowRecord, early: boolean): void => {
     const decision = decider.decide(record)
+    const clockMicros = clockMicrosOf(record)
+    const ofNow = clockMicros === 0 ? record : { ...record, startMicros: record.startMicros + clockMicros }
     const { rule, novel } = decision
     counts.judged[rule]++
     if (early) counts.early++
     const { score, threshold } = decision
-    options.onVerdict?.(record, novel, score === null || threshold === null ? null : score - threshold)
+    options.onVerdict?.(ofNow, novel, score === null || threshold === null ? null : score - threshold)
     if (!novel) return
     counts.novel[rule]++
-    options.onNovel(record, { ...decision, early })
+    options.onNovel(record, { ...decision, early }, clockMicros)
   }
   const sourceHash = (of: PacketBatch, i: number): number =>
     endHash(of.sourceAddress, 4 * i, of.sourcePort[i], options.hashSeed)
@@ -125,6 +149,11 @@ export function createWatcher(options: WatcherOptions): Watcher {
     hashSeed: options.hashSeed,
     memoryBytes: options.memoryBytes,
     ...(options.overload === undefined ? {} : { admitsFlow: admitsFlow(options.overload) }),
+    onClockStep(byMicros, packetNumber) {
+      steps.push({ packetNumber, byMicros })
+      if (steps.length > MAXIMUM_STEPS) steps.shift()
+      options.onClockStep?.(byMicros)
+    },
     onEarlyRow: (record) => decide(record, true),
     onRecord: (record) => {
       if (record.rowGivenEarly || record.noRowReason === 'remainder') return
@@ -141,6 +170,9 @@ export function createWatcher(options: WatcherOptions): Watcher {
     check: check.counts,
     add(frames) {
       decoder.decode(frames, packets)
+      // a recorder that was started again counts from 0
+      packets.firstFrame = frameCount
+      frameCount += frames.count
       options.onPackets?.(frames, packets)
       const { filter, overload } = options
       for (let i = 0; i < packets.count; i++) {
@@ -160,7 +192,13 @@ export function createWatcher(options: WatcherOptions): Watcher {
       extractor.add(packets)
       counts.latestMicros = extractor.latestMicros
     },
+    clockSet: (byMicros) => extractor.clockSet(byMicros),
     expire: (nowMicros) => extractor.expire(nowMicros),
+    endCapture(limit) {
+      if (extractor.endFlows(limit)) return true
+      extractor.endCapture()
+      return false
+    },
     finish(limit) {
       if (extractor.endFlows(limit)) return true
       extractor.finish()

@@ -23,6 +23,8 @@ import { LEAST_ROWS, rowsToLearn } from './train-rows.js'
 export interface LearningProgress {
   /** A verdict was given on this record. */
   note(record: FlowRecord): void
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
   /** Of the latest end of a flow. */
   readonly latestMicros: number
   rateFor(learning: Learning): number
@@ -82,6 +84,10 @@ export function createLearningProgress(
       latestMicros = Math.max(latestMicros, record.startMicros + record.durationMicros)
       network.flows++
       network.firstMicros = Math.min(network.firstMicros, record.startMicros)
+    },
+    clockSet(byMicros) {
+      latestMicros += byMicros
+      network.firstMicros += byMicros
     },
     get latestMicros() {
       return latestMicros

@@ -23,7 +23,7 @@
 
 import type { FlowContract } from '@oddflow/core'
 import { type FlowRecord, serviceName } from '@oddflow/flows'
-import { deviceKeyOf, type Network } from '@oddflow/program'
+import type { Network } from '@oddflow/program'
 import type { AlertExplainer } from '../alerts/explain-alert.js'
 import type { Device } from '../devices/device.js'
 import type { Log } from '../log.js'
@@ -79,6 +79,8 @@ export interface ModelRoom extends Decider {
   note(record: FlowRecord, device: Device, novel: boolean): void
   /** Whether the device's model has shown that it keeps its promise; null where that is not asked of it. */
   isProven(device: string): boolean | null
+  /** The packets' clock was set by so much: nobody has learnt for longer or shorter. */
+  clockSet(byMicros: number): void
   /** Begins a training where one is due and none is under way. */
   trainDue(): void
   /** @param isKnown - whether a device is still on the table. */
@@ -131,7 +133,8 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     contract,
     row,
     book,
-    ownerOf: (record) => book.get(ownerOf(deviceKeyOf(record, options.localNetworks))),
+    ownerOf: (device) => book.get(ownerOf(device)),
+    localNetworks: options.localNetworks,
     base: options.base === null ? null : createJudgingModel(options.base, row),
   })
   for (const [name, named] of options.given) book.putInForce(book.owner(name), named, null)
@@ -139,6 +142,8 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
   const damaged = await recallModels(book, store, contract, options.faults)
   await recallRows(book, store, shape, known, ownerOf, hasBase, options.faults)
 
+  /** Time of the packets as if their clock had never been set, but for a constant. */
+  let steadyMicros = 0
   let ticks = 0
   let working: Promise<void> | null = null
   let saving: Promise<void> = Promise.resolve()
@@ -240,7 +245,8 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
         const isLearningOn =
           device.state === 'watching' && of.learning === null && of.record?.pinned === false
         if (isLearningOn && record.row !== null) {
-          teacher?.rows.add(of.name, device.key, record.row, record.startMicros + record.durationMicros)
+          const micros = record.startMicros + record.durationMicros
+          teacher?.rows.add(of.name, device.key, record.row, micros + steadyMicros)
         }
         return
       }
@@ -256,6 +262,20 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       const of = book.get(ownerOf(device))
       if (of === undefined || !isOfNow(of)) return false
       return of.learning === null ? null : progress.proof(of) === 'kept'
+    },
+    clockSet(byMicros) {
+      steadyMicros -= byMicros
+      progress.clockSet(byMicros)
+      for (const of of book.all()) {
+        // the same record: a round of learning that is under way knows by it that nothing has changed
+        const record = of.record as { trainedAtMicros: number } | null
+        if (record !== null) record.trainedAtMicros += byMicros
+        if (of.learning === null) continue
+        of.learning.isDirty = true
+        for (const note of ['firstMicros', 'lastMicros'] as const) {
+          setNote(of.learning, note, noteOf(of.learning, note) + byMicros)
+        }
+      }
     },
     trainDue,
     tick(isKnown) {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { encodeNotice } from '../../src/alerts/notice.js'
 import { createAlertFeed } from '../../src/dashboard/alert-feed.js'
 import { createRecentAlerts, readRecentAlerts } from '../../src/dashboard/recent-alerts.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
@@ -32,6 +33,24 @@ describe('alerts of an earlier run', () => {
     expect(summaries(json)).toEqual(Array.from({ length: 100 }, (_, i) => `story ${50 + i}`))
     feed.add(encode('a new one'))
     expect(summaries(feed.since(next).json)).toEqual(['a new one'])
+  })
+
+  it('have what the agent told of itself among them', async () => {
+    const folder = temporaryFolder()
+    const feed = createAlertFeed()
+    const recent = createRecentAlerts(nodeFileSystem, folder, feed, { warn: () => undefined })
+    const notice = {
+      rule: 'degraded',
+      atMicros: 1_700_000_000_000_000,
+      summary: 'nothing is recorded',
+    } as const
+    feed.add(encode('story'))
+    feed.add(encodeNotice(notice, 'eth0'))
+    await recent.save()
+    const warnings: string[] = []
+    const lines = await readRecentAlerts(nodeFileSystem, folder, { warn: (text) => warnings.push(text) })
+    expect(warnings).toEqual([])
+    expect(summaries(createAlertFeed(lines).since(0).json)).toEqual(['story', 'nothing is recorded'])
   })
 
   it('are written when there are new ones, at most twice a minute', async () => {

@@ -27,8 +27,8 @@ function made() {
     seed: 12_345,
     monotonicMillis: () => now.millis,
     residentBytes: () => now.residentBytes,
-    info: (message) => said.push(message),
-    warn: (message) => said.push(message),
+    onEntered: (message) => said.push(message),
+    onLeft: (message) => said.push(message),
   })
   /** A second of traffic in ten batches: the share of new flows that was left out, which follows from the rule. */
   const second = (traffic: Traffic): number => {
@@ -149,6 +149,39 @@ describe('overload', () => {
     machine.run(10, 25_000)
     expect(machine.lost).toBe(0)
     expect(overload.times).toBe(0)
+  })
+
+  it('is not entered by a process that was stopped, for what has waited meanwhile, and is by what goes on waiting', () => {
+    const stopped = (isTold: boolean) => {
+      const { overload, said, now, second } = made()
+      second({ flows: 1000, lagSeconds: 0.01 })
+      now.millis += 300
+      overload.tick()
+      now.millis += 10_000
+      if (isTold) overload.resume()
+      overload.arrived(1000, 9.5, now.millis / 1000 - 9.5)
+      now.millis += 1
+      overload.judged(1000, 0, 10)
+      second({ flows: 1000, lagSeconds: 0.01 })
+      return { overload, said, second }
+    }
+    const { overload, said, second } = stopped(true)
+    expect([overload.times, said]).toEqual([0, []])
+    for (let i = 0; i < 2; i++) second({ flows: 1000, lagSeconds: 0.8, framesPerSecond: 100 })
+    expect(overload.times).toBe(1)
+    // not told, it takes the time in which it did not run for one in which packets waited
+    expect(stopped(false).overload.times).toBe(1)
+  })
+
+  it('that the end of the run cuts short is told to be over, with what was left out', () => {
+    const { overload, said, second } = made()
+    for (let i = 0; i < 3; i++) second({ flows: 1000, lagSeconds: 0.8, framesPerSecond: 100 })
+    expect(said).toHaveLength(1)
+    overload.end()
+    overload.end()
+    expect(said).toHaveLength(2)
+    expect(said[1]).toMatch(/^overload ended by the end of the run after \d+ s: \d+ packets were left out$/)
+    expect(overload.isOverloaded).toBe(false)
   })
 
   it('goes further where each flow costs more than before', () => {

@@ -32,6 +32,7 @@ export function sampleSnapshot(): AgentSnapshot {
       notInFlows: {},
       check: { duplicatePackets: 0, wrongChecksums: 0, lastHopPackets: 0 },
       interruptions: 0,
+      selfTests: { flagged: 0, missed: 0, notNoticed: 0 },
       overloads: 0,
       flows: 4400,
       evictedFlows: 0,

@@ -1,0 +1,138 @@
+/**
+ * A clock that is set while the agent runs, or between two runs: no flow ends for it, nobody has learnt for longer or shorter,
+ * and it is counted and told. The agent with a clock of this test and a recorder that stamps by the same clock.
+ */
+import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { createSystemClock } from '../../apps/agent/src/clock.js'
+import { readSettings } from '../../apps/agent/src/commands/read-settings.js'
+import type { Device } from '../../apps/agent/src/devices/device.js'
+import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
+import { type AgentResult, runAgent } from '../../apps/agent/src/pipeline/run-agent.js'
+import { keepingLog } from '../../apps/agent/test/support/keeping-log.js'
+import { expectSums } from './support/agent.js'
+import { temporaryFolder } from './support/oddflow.js'
+
+const recorder = fileURLToPath(new URL('support/made-recorder.mjs', import.meta.url))
+const [SECOND, HOUR, DAY] = [1000, 3_600_000, 86_400_000]
+const FLOW_PACKETS = 4
+let folder: string
+const before = { ...process.env }
+
+beforeEach(() => {
+  folder = temporaryFolder()
+  mkdirSync(join(folder, 'bin'))
+  symlinkSync(recorder, join(folder, 'bin/tcpdump'))
+  Object.assign(process.env, {
+    PATH: `${join(folder, 'bin')}:${before.PATH}`,
+    MADE_RECORDER: folder,
+    FLOW_PACKETS: String(FLOW_PACKETS),
+  })
+  writeFileSync(
+    join(folder, 'agent.yaml'),
+    `eve: eve.json
+state: state
+interface: made0
+models: { per: device, features: { idleSeconds: 2 } }
+devices: { learnHours: 1, learnFlows: 1, stableShare: 1, inventoryMinutes: 0 }
+`,
+  )
+})
+afterEach(() => {
+  for (const name of ['MADE_RECORDER', 'FLOW_PACKETS']) delete process.env[name]
+  process.env.PATH = before.PATH
+})
+
+/** A run in which the clock is set by so much, one step after another, while packets come. */
+async function run(
+  start: number,
+  steps: readonly number[],
+): Promise<AgentResult & { told: string; offset: number }> {
+  let offset = start
+  const set = (to: number): void => {
+    offset = to
+    // whole at once: the recorder reads it for every packet
+    writeFileSync(join(folder, 'clock.new'), String(to))
+    renameSync(join(folder, 'clock.new'), join(folder, 'clock'))
+  }
+  set(start)
+  const system = createSystemClock()
+  const clock = { ...system, wallMicros: () => system.wallMicros() + 1000 * offset }
+  const { lines, ...log } = keepingLog()
+  const stop = new AbortController()
+  const settings = await readSettings({
+    config: join(folder, 'agent.yaml'),
+    once: true,
+    fold: true,
+    memoryLimit: '512M',
+  })
+  const running = runAgent(settings, {
+    files: nodeFileSystem,
+    clock,
+    log,
+    stop: stop.signal,
+    readAgain: null,
+    onReopen: () => undefined,
+  })
+  const pause = (millis: number): Promise<void> => system.sleep(millis)
+  await pause(3 * SECOND)
+  for (const step of steps) {
+    set(offset + step)
+    await pause(1500)
+  }
+  await pause(3 * SECOND)
+  stop.abort()
+  const result = await running
+  expectSums(result.counters)
+  return { ...result, told: lines.join('\n'), offset }
+}
+
+const deviceOf = (): Device =>
+  (JSON.parse(readFileSync(join(folder, 'state/devices.json'), 'utf8')) as { devices: Device[] }).devices[0]!
+
+/** What holds whatever the clock did: each flow is whole, and the device has learnt for as long as it ran. */
+function expectSteady(result: Awaited<ReturnType<typeof run>>, seconds: number): void {
+  const { counters, told, offset } = result
+  expect(counters, told).toMatchObject({ captured: counters.processed, dropped: 0, overloads: 0 })
+  expect(counters.flows, told).toBe(Math.ceil(counters.captured / FLOW_PACKETS))
+  expect(counters.devices!.byState).toMatchObject({ learning: 1, ready: 0 })
+  const { learningSinceMicros, lastSeenMicros } = deviceOf()
+  const now = Date.now() * 1000 + 1000 * offset
+  expect(Math.abs(now - lastSeenMicros) / 1e6).toBeLessThan(60)
+  expect((lastSeenMicros - learningSinceMicros) / 1e6).toBeGreaterThanOrEqual(0)
+  expect((lastSeenMicros - learningSinceMicros) / 1e6).toBeLessThan(seconds)
+}
+
+it('steps of a second to years, forward and back, end no flow and age nobody, and are counted and told', async () => {
+  const steps = [1, 5, 90, -2, -7200]
+    .map((s) => s * SECOND)
+    .concat(2 * HOUR, 5 * DAY, -3 * 365 * DAY, 20 * 365 * DAY)
+  const result = await run(0, steps)
+  expectSteady(result, 120)
+  expect(result.counters.clockSteps).toBe(steps.length)
+  for (const text of [
+    'forward by 1 s',
+    'forward by 90 s',
+    'back by 2 s',
+    'back by 2 h',
+    'forward by 5 days',
+    'back by 1095 days',
+  ])
+    expect(result.told).toMatch(new RegExp(`the clock was set ${text.replace(/(\d+) s/, '$1(\\.\\d)? s')}`))
+  expect(result.told).not.toMatch(/overload|did not run/)
+  // one device, which is new once
+  expect(result.counters.alerts).toMatchObject({ raised: 1, announced: 1 })
+}, 120_000)
+
+it('between two runs, back or far ahead, leaves learning where it was, and nothing in the future', async () => {
+  expectSteady(await run(0, []), 60)
+  const back = await run(-3 * 365 * DAY, [])
+  expect(back.told).toMatch(/devices were last seen 1095 days from now: the clock was set back since/)
+  expectSteady(back, 120)
+  const ahead = await run(10 * 365 * DAY, [])
+  expectSteady(ahead, 180)
+  expect(ahead.counters.alerts).toMatchObject({ announced: 0 })
+}, 120_000)

@@ -1,0 +1,348 @@
+/**
+ * The agent watches itself: made attacks through the model in force, the recorder's heartbeat, an overload; each told once to
+ * every output, at /healthz and on the dashboard. The real agent with a recorder that is made up.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { createSocket } from 'node:dgram'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, it } from 'vitest'
+import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
+import { ownerFileName } from '../../apps/agent/src/training/model-owner.js'
+import { createModelStore } from '../../apps/agent/src/training/model-store.js'
+import { encodePcap, type PcapFrame } from '../../packages/capture/src/index.js'
+import { createRng } from '../../packages/core/src/index.js'
+import { decodeModelFile, encodeModelFile } from '../../packages/detectors/src/index.js'
+import { agent, agentMain, agentOnce, type Counters, expectSums } from './support/agent.js'
+import { udpFrame } from './support/captures.js'
+import { whyNoNamespace } from './support/network-namespace.js'
+import { runToEnd, temporaryFolder } from './support/oddflow.js'
+
+const DEVICE = '02:00:00:00:00:02'
+const recorder = fileURLToPath(new URL('support/made-recorder.mjs', import.meta.url))
+const running = new Set<ChildProcess>()
+afterAll(() => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+/** A device that has learnt and is watched: a flow of three packets a minute, as agent-learning-on.test.ts has them. */
+async function trainedState(folder: string): Promise<void> {
+  const frames: PcapFrame[] = []
+  for (let minute = 0; minute < 1300; minute++) {
+    const rng = createRng(minute)
+    for (let packet = 0; packet < 3; packet++) {
+      const bytes = udpFrame(20_000 + minute, 80 + 4 * rng.nextBelow(5))
+      bytes.set([192, 168, 0, 1], 26)
+      const timestampMicros =
+        1_700_000_000_000_000 + 60_000_000 * minute + 1000 * packet * (10 + rng.nextBelow(3))
+      frames.push({ timestampMicros, bytes })
+    }
+  }
+  writeFileSync(join(folder, 'in.pcap'), encodePcap(frames))
+  const counters = await agentOnce(['-c', join(folder, 'agent.yaml'), '--read', join(folder, 'in.pcap')])
+  expect(counters.devices!.byState).toMatchObject({ watching: 1 })
+}
+
+const BASE = `eve: eve.json
+state: state
+models: { per: device, features: { idleSeconds: 10 }, rowsPerDevice: 200 }
+devices: { learnHours: 1, learnFlows: 60, approve: auto }
+`
+
+interface Notice {
+  event_type: string
+  alert: { signature: string }
+  oddflow: { id: string; rule: string; summary: string; seconds?: number }
+}
+
+const noticesIn = (events: readonly Notice[], rule: string): string[] =>
+  events.filter(({ oddflow }) => oddflow.rule === rule).map(({ oddflow }) => oddflow.summary)
+const eventsOf = (folder: string): Notice[] =>
+  readFileSync(join(folder, 'eve.json'), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Notice)
+
+/** The real agent on an interface that is made up; waiting takes `scale` of its time. */
+async function watching(folder: string, scale: number, args: readonly string[] = []) {
+  const bin = join(folder, 'bin')
+  if (!existsSync(bin)) {
+    mkdirSync(bin)
+    symlinkSync(recorder, join(bin, 'tcpdump'))
+  }
+  const child = spawn(
+    process.execPath,
+    [
+      agentMain,
+      'run',
+      '--allow-root',
+      '-c',
+      join(folder, 'agent.yaml'),
+      '--interface',
+      'made0',
+      '--once',
+      ...args,
+    ],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        ...process.env,
+        PATH: `${bin}:${process.env.PATH}`,
+        MADE_RECORDER: folder,
+        ODDFLOW_WAIT_SCALE: String(scale),
+      },
+    },
+  )
+  running.add(child)
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  const said = (pattern: RegExp) => expect.poll(() => stderr, { timeout: 60_000 }).toMatch(pattern)
+  await said(/metrics at http/)
+  const address = /metrics at http:\/\/(.*)\/metrics/.exec(stderr)![1]!
+  const health = async (): Promise<string> => {
+    const answer = await fetch(`http://${address}/healthz`)
+    return `${answer.status} ${await answer.text()}`
+  }
+  const metric = async (name: string): Promise<number> => {
+    const text = await (await fetch(`http://${address}/metrics`)).text()
+    return Number(
+      text
+        .split('\n')
+        .find((line) => line.startsWith(`${name} `))
+        ?.slice(name.length + 1),
+    )
+  }
+  const healthIs = (pattern: RegExp) =>
+    expect.poll(health, { timeout: 60_000, interval: 50 }).toMatch(pattern)
+  const end = async (): Promise<Counters> => {
+    const closed = new Promise((resolve) => child.once('close', resolve))
+    child.kill('SIGTERM')
+    await closed
+    running.delete(child)
+    const counters = JSON.parse(stdout) as Counters
+    expectSums(counters)
+    return counters
+  }
+  return { child, address, said, stderr: () => stderr, health, healthIs, metric, end }
+}
+
+/** Servers that take alerts by webhook and by syslog. */
+async function receivers() {
+  const hooked: Notice[] = []
+  const logged: string[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', (piece: string) => {
+      body += piece
+    })
+    request.on('end', () => {
+      hooked.push(...(JSON.parse(body) as Notice[]))
+      response.writeHead(204).end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const socket = createSocket('udp4')
+  socket.on('message', (message) => logged.push(message.toString()))
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
+  const outputs = `outputs:
+  - { kind: webhook, url: 'http://127.0.0.1:${(server.address() as AddressInfo).port}/' }
+  - { kind: syslog, host: 127.0.0.1, protocol: udp, port: ${socket.address().port} }
+`
+  const close = (): void => {
+    server.closeAllConnections()
+    server.close()
+    socket.close()
+  }
+  return { hooked, logged, outputs, close }
+}
+
+describe('a model that is replaced by one that flags nothing', () => {
+  it('is told once to each output, at /healthz and on the dashboard, and so is that it is well again', async () => {
+    const folder = temporaryFolder()
+    const { hooked, logged, outputs, close } = await receivers()
+    writeFileSync(join(folder, 'agent.yaml'), BASE)
+    await trainedState(folder)
+    // the model before, to which a rollback goes, is the same but for a threshold that nothing is below
+    const store = createModelStore(nodeFileSystem, join(folder, 'state'), (owner) =>
+      ownerFileName('device', owner),
+    )
+    const {
+      models: [kept],
+    } = await store.lookAtAll({ warn: (message) => expect.fail(message) })
+    const bytes = await store.readFile(kept!.record)
+    const saved = decodeModelFile(bytes)
+    const blind = encodeModelFile({ ...saved, threshold: { ...saved.threshold, value: -1e300 } })
+    const sha256 = createHash('sha256').update(blind).digest('hex')
+    await store.write({ ...kept!.record, sha256, previous: null }, blind)
+    await store.write({ ...kept!.record, previous: sha256 }, bytes)
+    writeFileSync(join(folder, 'agent.yaml'), `${BASE}listen: 127.0.0.1:0\ndashboard: {}\n${outputs}`)
+    rmSync(join(folder, 'eve.json'))
+
+    const { address, health, healthIs, metric, end, stderr } = await watching(folder, 0.01)
+    const flagged = () => metric('oddflow_self_tests_total{result="flagged"}')
+    await expect.poll(flagged, { timeout: 60_000 }).toBeGreaterThan(1)
+    expect(await health()).toBe('200 well\n')
+    expect(await metric('oddflow_degraded')).toBe(0)
+    const rollback = () => agent(['models', 'rollback', DEVICE, '--state', join(folder, 'state')])
+    expect(await rollback()).toMatchObject({ code: 0 })
+    await healthIs(/^503 ill\ndevice 02:00:00:00:00:02: model [0-9a-f]{16} notices no made attack, though/)
+    const { token } = JSON.parse(readFileSync(join(folder, 'state/dashboard-token.json'), 'utf8')) as {
+      token: string
+    }
+    const state = await fetch(`http://${address}/api/state`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    expect(await state.json()).toMatchObject({
+      degraded: [expect.stringContaining('notices no made attack')],
+      alerts: expect.arrayContaining([
+        expect.objectContaining({ oddflow: expect.objectContaining({ rule: 'degraded' }) }),
+      ]),
+    })
+    // a round or two more: it is told no second time
+    const missed = await metric('oddflow_self_tests_total{result="missed"}')
+    await expect
+      .poll(() => metric('oddflow_self_tests_total{result="missed"}'), { timeout: 60_000 })
+      .toBeGreaterThan(missed + 1)
+    expect(await rollback()).toMatchObject({ code: 0 })
+    await healthIs(/^200 well/)
+    const counters = await end()
+    close()
+    const events = eventsOf(folder)
+    for (const told of [events, hooked]) {
+      expect(noticesIn(told, 'degraded'), stderr()).toHaveLength(1)
+      expect(noticesIn(told, 'recovered')).toEqual([expect.stringMatching(/^over after \d+ s: device 02:/)])
+    }
+    for (const rule of ['degraded', 'recovered'])
+      expect(logged.filter((line) => line.includes(` ${rule} - {`))).toHaveLength(1)
+    // nothing of the made attacks is anywhere else
+    expect(counters.alerts.told).toBe(2)
+    const ofFlows = events.filter((event) => 'dest_ip' in event)
+    for (const event of ofFlows) expect(event).toMatchObject({ src_ip: '192.168.0.1', dest_ip: '192.0.2.2' })
+    expect(events).toHaveLength(2 + ofFlows.length)
+    expect(counters).toMatchObject({ captured: counters.processed, dropped: 0 })
+    expect(counters.devices).toMatchObject({ found: 0 })
+    const models = readdirSync(join(folder, 'state/models')).filter((name) => name.endsWith('.oddflow'))
+    expect(
+      models
+        .map((name) =>
+          createHash('sha256')
+            .update(readFileSync(join(folder, 'state/models', name)))
+            .digest('hex'),
+        )
+        .sort(),
+    ).toEqual([sha256, kept!.record.sha256].sort())
+  }, 180_000)
+})
+
+describe('the recorder', () => {
+  it('of an interface that is gone for good is told once to each output, and that it is back', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'agent.yaml'), `${BASE}listen: 127.0.0.1:0\n`)
+    const { health, healthIs, metric, end } = await watching(folder, 0.1)
+    await expect
+      .poll(() => metric('oddflow_packets_total{fate="processed"}'), { timeout: 60_000 })
+      .toBeGreaterThan(5)
+    expect(await health()).toBe('200 well\n')
+    writeFileSync(join(folder, 'gone'), '')
+    await healthIs(
+      /^503 ill\nnothing is recorded: interface made0: tcpdump ended \(exit code 1\) saying: .*No such device/,
+    )
+    rmSync(join(folder, 'gone'))
+    await healthIs(/^200 well/)
+    const counters = await end()
+    const events = eventsOf(folder)
+    expect(noticesIn(events, 'degraded')).toHaveLength(1)
+    expect(noticesIn(events, 'recovered')).toHaveLength(1)
+    expect(counters).toMatchObject({ captured: counters.processed, alerts: { told: 2 } })
+  }, 120_000)
+
+  it('of an interface that is deleted while it runs is told, and that it is there again', async (context) => {
+    const why = whyNoNamespace(['tcpdump'])
+    if (why !== null) context.skip(why)
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'agent.yaml'), `${BASE}listen: 127.0.0.1:0\n`)
+    const worker = fileURLToPath(new URL('support/agent-gone.mjs', import.meta.url))
+    const ran = await runToEnd(
+      'unshare',
+      ['--net', process.execPath, worker, agentMain, '-c', join(folder, 'agent.yaml')],
+      { environment: { ODDFLOW_WAIT_SCALE: '0.1' } },
+    )
+    expect(ran, ran.stderr).toMatchObject({ code: 0 })
+    const told = JSON.parse(ran.stdout) as Record<'before' | 'gone' | 'after' | 'stdout' | 'stderr', string>
+    expect(told.before).toBe('200 well\n')
+    expect(told.gone, told.stderr).toMatch(
+      /^503 ill\nnothing is recorded: interface take0: tcpdump ended .*take0/,
+    )
+    expect(told.after, told.stderr).toBe('200 well\n')
+    const counters = JSON.parse(told.stdout) as Counters
+    expectSums(counters)
+    expect(counters.captured).toBe(counters.processed)
+    const events = eventsOf(folder)
+    expect([noticesIn(events, 'degraded').length, noticesIn(events, 'recovered').length]).toEqual([1, 1])
+  }, 120_000)
+
+  it('that hangs is told', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'agent.yaml'), `${BASE}listen: 127.0.0.1:0\n`)
+    const { child, healthIs, metric, end } = await watching(folder, 0.1)
+    await expect
+      .poll(() => metric('oddflow_packets_total{fate="processed"}'), { timeout: 60_000 })
+      .toBeGreaterThan(5)
+    const pids = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')
+      .trim()
+      .split(' ')
+      .map(Number)
+    const recorderPid = pids.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('made0'))!
+    process.kill(recorderPid, 'SIGSTOP')
+    await healthIs(/^503 ill\ninterface made0: the recorder does not answer, and gives no packets/)
+    process.kill(recorderPid, 'SIGCONT')
+    await healthIs(/^200 well/)
+    expect((await end()).alerts.told).toBe(2)
+  }, 120_000)
+
+  it('that gives nothing while it answers is told after ten minutes', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'agent.yaml'), `${BASE}listen: 127.0.0.1:0\n`)
+    const { healthIs, metric, end } = await watching(folder, 0.005)
+    await expect
+      .poll(() => metric('oddflow_packets_total{fate="processed"}'), { timeout: 60_000 })
+      .toBeGreaterThan(5)
+    writeFileSync(join(folder, 'silent'), '')
+    await healthIs(/^503 ill\nno packet has come for \d+ minutes/)
+    rmSync(join(folder, 'silent'))
+    await healthIs(/^200 well/)
+    expect((await end()).alerts.told).toBe(2)
+  }, 120_000)
+})
+
+describe('an agent that is stopped', () => {
+  it('says so, and takes neither that nor what has come meanwhile for an overload or a silence', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'agent.yaml'), `${BASE}listen: 127.0.0.1:0\n`)
+    const { child, health, said, stderr, metric, end } = await watching(folder, 1)
+    const processed = () => metric('oddflow_packets_total{fate="processed"}')
+    await expect.poll(processed, { timeout: 60_000 }).toBeGreaterThan(5)
+    const before = await processed()
+    child.kill('SIGSTOP')
+    await new Promise((resolve) => setTimeout(resolve, 15_000))
+    child.kill('SIGCONT')
+    await said(/the agent did not run for 1\d(\.\d)? s \(stopped, or without a processor\)/)
+    await expect.poll(processed, { timeout: 60_000 }).toBeGreaterThan(before + 100)
+    expect(await health()).toBe('200 well\n')
+    expect(stderr()).not.toMatch(/overload|degraded|the clock was set/)
+    const counters = await end()
+    // one flow, which the time in which nobody read has not ended
+    expect(counters).toMatchObject({ dropped: 0, overloads: 0, clockSteps: 0, flows: 1, alerts: { told: 0 } })
+  }, 120_000)
+})

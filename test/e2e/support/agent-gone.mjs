@@ -1,0 +1,53 @@
+/**
+ * Within a network namespace of its own: the agent on an interface that is deleted while it runs, and made again. Prints one
+ * JSON line: what /healthz said before, meanwhile and after, and what the agent said.
+ *
+ *   unshare --net node agent-gone.mjs AGENT ARGUMENT…
+ */
+import { execFileSync, spawn } from 'node:child_process'
+import process from 'node:process'
+
+const [agent, ...args] = process.argv.slice(2)
+const ip = (...list) => execFileSync('ip', list, { stdio: ['ignore', 'pipe', 'pipe'] }).toString()
+const pause = (millis) => new Promise((resolve) => setTimeout(resolve, millis))
+const make = () => {
+  ip('link', 'add', 'take0', 'type', 'veth', 'peer', 'name', 'send0')
+  for (const end of ['take0', 'send0']) ip('link', 'set', end, 'up')
+}
+ip('link', 'set', 'lo', 'up')
+make()
+const child = spawn(
+  process.execPath,
+  [agent, 'run', '--allow-root', '--once', '--interface', 'take0', ...args],
+  {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  },
+)
+let stdout = ''
+let stderr = ''
+child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text))
+child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text))
+const ended = new Promise((resolve) => child.on('close', (code) => resolve(code)))
+
+async function health(isIt) {
+  let text = ''
+  for (let k = 0; k < 600; k++) {
+    const address = /metrics at (http:.*)\/metrics/.exec(stderr)?.[1]
+    if (address !== undefined) {
+      const answer = await fetch(`${address}/healthz`)
+      text = `${answer.status} ${await answer.text()}`
+      if (isIt(text)) return text
+    }
+    await pause(100)
+  }
+  return text
+}
+const before = await health((text) => text.startsWith('200'))
+// a recorder that lived for three seconds has begun to record
+await pause(3500)
+ip('link', 'del', 'take0')
+const gone = await health((text) => text.startsWith('503'))
+make()
+const after = await health((text) => text.startsWith('200'))
+child.kill('SIGTERM')
+console.log(JSON.stringify({ code: await ended, before, gone, after, stdout, stderr }))
