@@ -268,6 +268,16 @@ describe('demo', () => {
     expect(run.stderr).toBe('')
     const page = readFileSync(report, 'utf8')
     for (const { file } of novel) expect(page).toContain(file)
+    // what the threshold promises stands beside what came of it, where the promise holds and where it does not
+    const [, bound, plain, beside] =
+      /False alarms:\n +promised.*: about ([\d.]+) % .*\n +in the normal capture: \d+ of 565 flows flagged \(([\d.]+) %\)\n +beside the attacks: \d+ of 960 flows flagged \(([\d.]+) %\)/
+        .exec(run.stdout)!
+        .map(Number)
+    expect(plain! / bound!).toBeLessThan(2)
+    expect(beside).toBeGreaterThan(plain!)
+    expect(page).toMatch(
+      /by mistake, \d+ of 565 flows of the normal capture and \d+ of 960 flows beside the attacks/,
+    )
   })
 })
 

@@ -32,7 +32,7 @@ export function withShortHelp(command: Command, essential: readonly string[]): C
     .configureHelp({ visibleOptions: (of) => allOptions(of).filter(isShown) })
     .addHelpText('after', () => {
       const hidden = allOptions(command).filter((option) => !isShown(option))
-      const groups = new Set(hidden.map(({ helpGroupHeading = 'Options:' }) => helpGroupHeading.slice(0, -1)))
+      const groups = new Set(hidden.flatMap(({ helpGroupHeading }) => helpGroupHeading?.slice(0, -1) ?? []))
       return isWhole
         ? ''
         : `\n${hidden.length} more options with --help all: ${[...groups].join(', ').toLowerCase()}.`

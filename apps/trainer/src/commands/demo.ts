@@ -75,6 +75,7 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
       reportData(saved, evaluation, {
         title: 'OddFlow: what is new on this network',
         subtitle: 'A small home network, recorded from real programs',
+        verdictLine: demoVerdict(evaluation),
         notes: [...judged.map(({ file, whatHappens }) => `${file}: ${whatHappens}`), ...alarms],
       }),
     )
@@ -89,21 +90,35 @@ export async function demo(options: DemoCommandOptions): Promise<void> {
 
 const BESIDE = ' (usual traffic)'
 
-/** What was promised, what came of it in normal captures, and beside attacks, which change what other devices do. */
-export function describeFalseAlarms(
-  { threshold }: SavedModel,
-  { inputs }: Pick<Evaluation, 'inputs'>,
-): string[] {
-  const flagged = (isBeside: boolean): string => {
-    const of = inputs.filter(({ label, name }) => label === 'normal' && name.endsWith(BESIDE) === isBeside)
-    const novel = of.reduce((sum, { counts }) => sum + counts.novel, 0)
-    const total = of.reduce((sum, { counts }) => sum + counts.total, 0)
-    return `${novel} of ${plural(total, 'flow')} flagged (${percent(novel / Math.max(1, total))})`
-  }
+type Judged = Evaluation['inputs'][number]
+
+const isNovel = ({ label }: Judged): boolean => label === 'novel'
+const isBeside = (input: Judged): boolean => !isNovel(input) && input.name.endsWith(BESIDE)
+const isPlain = (input: Judged): boolean => !isNovel(input) && !isBeside(input)
+
+function flaggedOf(
+  { inputs }: Evaluation,
+  isOf: (input: Judged) => boolean,
+): { readonly text: string; readonly share: string } {
+  const of = inputs.filter(isOf)
+  const novel = of.reduce((sum, { counts }) => sum + counts.novel, 0)
+  const total = of.reduce((sum, { counts }) => sum + counts.total, 0)
+  return { text: `${novel} of ${plural(total, 'flow')}`, share: percent(novel / Math.max(1, total)) }
+}
+
+/** The report's first sentence. */
+function demoVerdict(evaluation: Evaluation): string {
+  const [novel, plain, beside] = [isNovel, isPlain, isBeside].map((isOf) => flaggedOf(evaluation, isOf).text)
+  return `OddFlow flagged ${novel} of the attacks and changes as new; by mistake, ${plain} of the normal capture and ${beside} beside the attacks.`
+}
+
+/** What was promised, and what came of it in the normal capture and beside the attacks. */
+function describeFalseAlarms({ threshold }: SavedModel, evaluation: Evaluation): string[] {
+  const [plain, beside] = [flaggedOf(evaluation, isPlain), flaggedOf(evaluation, isBeside)]
   return [
     `promised, on traffic like the training's: ${promiseText(threshold)}`,
-    `in the normal capture: ${flagged(false)}`,
-    `beside the attacks: ${flagged(true)}; these flows count as normal above, but an attack changes other traffic too, so the promise does not cover them`,
+    `in the normal capture: ${plain.text} flagged (${plain.share})`,
+    `beside the attacks: ${beside.text} flagged (${beside.share}); they count as normal above, but differ from the training's, as the report says of each: most answers came some milliseconds later, and the short captures cut long connections`,
   ]
 }
 

@@ -21,17 +21,21 @@ import type {
   ReportEmbedding,
   ReportFlagged,
 } from '../report/index.js'
+import { FLAGGED_LIMIT } from '../report/report-data.js'
 import { VERSION } from '../version.js'
 import type { Evaluation, Label } from './evaluate-labelled.js'
 import { endpoint, type Verdict } from './verdict.js'
 
-/** Most flagged flows that a page carries. */
-const SHOWN_FLOWS = 500
-
 export function reportData(
   saved: SavedModel,
   evaluation: Evaluation,
-  texts: { readonly title: string; readonly subtitle: string; readonly notes: readonly string[] },
+  texts: {
+    readonly title: string
+    readonly subtitle: string
+    readonly notes: readonly string[]
+    /** Default: how many flows of each label were flagged. */
+    readonly verdictLine?: string
+  },
 ): ReportData {
   const { roc } = evaluation
   const limits = findDetectionLimits(saved)
@@ -39,7 +43,7 @@ export function reportData(
     title: texts.title,
     subtitle: texts.subtitle,
     oddflowVersion: VERSION,
-    verdictLine: verdictLine(evaluation),
+    verdictLine: texts.verdictLine ?? verdictLine(evaluation),
     model: [...modelFacts(saved), ...limitFacts(limits)],
     captures: evaluation.inputs.map(({ name, label, read, counts }) => ({
       name,
@@ -79,6 +83,9 @@ function verdictLine({ inputs }: Evaluation): string {
   return `OddFlow flagged ${sum('novel', 'novel')} of ${plural(sum('novel', 'total'), 'novel flow')} as new, and ${sum('normal', 'novel')} of ${plural(sum('normal', 'total'), 'normal flow')} by mistake.`
 }
 
+/** Of each device so many flows are shown, however many others have. */
+const LEAST_OF_DEVICE = 3
+
 /** Flagged flows, the most surprising first; those of one packet, which have no score, come after. */
 function flaggedFlows({ inputs }: Evaluation): ReportFlagged {
   const found: { verdict: Verdict; capture: string; label: Label }[] = []
@@ -91,9 +98,23 @@ function flaggedFlows({ inputs }: Evaluation): ReportFlagged {
       if (device !== undefined) ofDevice.set(device, (ofDevice.get(device) ?? 0) + 1)
     }
   }
-  const scoreOf = ({ score }: Verdict): number => score ?? Number.POSITIVE_INFINITY
-  found.sort((a, b) => scoreOf(a.verdict) - scoreOf(b.verdict))
-  const rows = found.slice(0, SHOWN_FLOWS).map(({ verdict, capture, label }): FlaggedFlow => {
+  const bySurprise = (a: (typeof found)[number], b: (typeof found)[number]): number => {
+    const [left, right] = [a.verdict.score, b.verdict.score]
+    return left === null || right === null ? Number(left === null) - Number(right === null) : left - right
+  }
+  found.sort(bySurprise)
+  // one device's flood leaves room for the others
+  const share = Math.max(LEAST_OF_DEVICE, Math.floor(FLAGGED_LIMIT / Math.max(1, ofDevice.size)))
+  const taken = new Map<string | undefined, number>()
+  const [first, rest]: [typeof found, typeof found] = [[], []]
+  for (const flow of found) {
+    const before = taken.get(flow.verdict.device) ?? 0
+    taken.set(flow.verdict.device, before + 1)
+    if (before < share) first.push(flow)
+    else rest.push(flow)
+  }
+  const shown = [...first, ...rest].slice(0, FLAGGED_LIMIT).sort(bySurprise)
+  const rows = shown.map(({ verdict, capture, label }): FlaggedFlow => {
     const { score, rule, flow, row, device, explain } = verdict
     return {
       source: flow === null ? `row ${row}` : endpoint(flow.source, flow.sourcePort),

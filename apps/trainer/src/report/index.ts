@@ -9,11 +9,11 @@
 
 import { cutText, html, type Markup, NAME_LIMIT, name, trusted } from './escape.js'
 import { formatCount, formatQuantity } from './format.js'
-import type { FlaggedFlow, ReportData, ReportRoc } from './report-data.js'
+import { FLAGGED_LIMIT, type FlaggedFlow, type ReportData, type ReportRoc } from './report-data.js'
 import { rocFrame, rocPlot } from './roc-chart.js'
 import { charts, keyFigures } from './sections.js'
 import { standaloneSvg } from './svg.js'
-import { captureTable, FLAGGED_LIMIT, flaggedTable } from './tables.js'
+import { captureTable, flaggedTable } from './tables.js'
 import { pageStyle, standaloneStyle } from './theme.js'
 
 export type {
@@ -28,7 +28,7 @@ export type {
   ReportRoc,
   ReportScores,
 } from './report-data.js'
-export { FLAGGED_LIMIT } from './tables.js'
+export { FLAGGED_LIMIT } from './report-data.js'
 
 const policy =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -91,7 +91,7 @@ function flagged({ flagged: { rows, total, ofDevice = {} } }: ReportData): Marku
   const shown = rows.slice(0, FLAGGED_LIMIT)
   const count =
     total > shown.length
-      ? html`<p>The first ${formatCount(shown.length)} of ${formatQuantity(total, 'flagged flow')}.</p>`
+      ? html`<p>${formatCount(shown.length)} of ${formatQuantity(total, 'flagged flow')}.</p>`
       : html`<p>${total === 1 ? 'The one flow' : `All ${formatQuantity(total, 'flow')}`} flagged as new.</p>`
   const rule = shown.some((flow) => flow.rule === 'one-packet')
   const body =

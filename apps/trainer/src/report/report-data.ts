@@ -11,6 +11,9 @@
  * below the threshold.
  */
 
+/** As many flagged flows as a page shows. */
+export const FLAGGED_LIMIT = 200
+
 /** The two sides of a labelled evaluation. */
 export type FlowLabel = 'normal' | 'novel'
 

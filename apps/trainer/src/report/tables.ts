@@ -16,9 +16,6 @@ import {
 } from './format.js'
 import type { FlaggedFlow, ReportCapture } from './report-data.js'
 
-/** As many flagged flows as a page shows. */
-export const FLAGGED_LIMIT = 200
-
 interface Column<Row> {
   label: string
   /** Right-aligned on a wide screen. */

@@ -62,7 +62,25 @@ describe('reportData', () => {
     const { flagged } = reportData(saved, evaluationOf([resultOf('b', 'novel', many)]), texts)
     expect(flagged.rows[0]).toMatchObject({ device: '192.168.0.7', reasons: ['sent 1 MB (usually none)'] })
     expect(flagged.ofDevice).toEqual({ '02:00:00:00:00:0a': 600, '192.168.0.7': 100 })
-    expect(explained).toBe(500)
+    expect(explained).toBe(200)
+  })
+
+  it('shows the most surprising flows of each device, however many one of them has', () => {
+    const flows = Array.from({ length: 900 }, (_, i) => flowVerdict({ score: -1000 + i, device: 'flooder' }))
+    const quiet = Array.from({ length: 99 }, (_, i) => flowVerdict({ score: -i, device: `quiet ${i % 9}` }))
+    const { rows, total } = reportData(
+      saved,
+      evaluationOf([resultOf('b', 'novel', [...flows, ...quiet])]),
+      texts,
+    ).flagged
+    expect([rows.length, total]).toEqual([200, 999])
+    expect(rows.map(({ score }) => score)).toEqual(rows.map(({ score }) => score).sort((a, b) => a! - b!))
+    for (let d = 0; d < 9; d++) {
+      // all that the device has
+      expect(rows.filter(({ device }) => device === `quiet ${d}`)).toHaveLength(11)
+    }
+    expect(rows[0].score).toBe(-1000)
+    expect(rows.filter(({ device }) => device === 'flooder')).toHaveLength(101)
   })
 
   it('counts each capture as it was judged', () => {
@@ -113,7 +131,7 @@ describe('reportData', () => {
     const many = Array.from({ length: 700 }, (_, i) => flowVerdict({ score: -i }))
     const { flagged } = reportData(saved, evaluationOf([resultOf('b', 'novel', many)]), texts)
     expect(flagged.total).toBe(700)
-    expect(flagged.rows).toHaveLength(500)
+    expect(flagged.rows).toHaveLength(200)
     expect(flagged.rows[0].score).toBe(-699)
   })
 })

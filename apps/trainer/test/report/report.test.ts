@@ -155,7 +155,7 @@ describe('renderReport', () => {
     expect(data.flagged.total).toBeGreaterThan(FLAGGED_LIMIT)
     expect(document.querySelectorAll('table')[1]!.querySelectorAll('tbody tr').length).toBe(FLAGGED_LIMIT)
     expect(document.querySelector('section[aria-labelledby=h-flagged] p')!.textContent).toBe(
-      `The first ${FLAGGED_LIMIT} of ${data.flagged.total} flagged flows.`,
+      `${FLAGGED_LIMIT} of ${data.flagged.total} flagged flows.`,
     )
   })
 
