@@ -91,7 +91,7 @@ it('trains on one capture with a warning that groups have no level', async () =>
   const { path } = lab('normal-1.pcap')
   const { stderr } = await succeeds(['train', path, '-o', model])
   expect(stderr).toMatch(
-    /warning: .*normal-1\.pcap: one input, so score --group has no other .*; train on two or more/,
+    /warning: .*normal-1\.pcap: one input, so score --group capture has no other .*; train on two or more/,
   )
   expect(await oddflow(['score', model, path, '--group', 'capture'])).toMatchObject({ code: 2 })
 })

@@ -161,7 +161,13 @@ export function createFlowExplainer({ detector, contract }: SavedModel): FlowExp
       const { name: feature } = columns[column]!
       const unit = measuredUnit(columns[column]!)
       const isUnknown = column === categoryColumn
-      return { isUnknown, feature: { name: feature, unit, value, nearest, typical, gain: weight }, text }
+      // normal flows have services of their own: the row's stands in the place of theirs
+      const normal = isUnknown ? null : nearest
+      return {
+        isUnknown,
+        feature: { name: feature, unit, value, nearest: normal, typical, gain: weight },
+        text,
+      }
     })
   }
 
@@ -210,7 +216,7 @@ export function createFlowExplainer({ detector, contract }: SavedModel): FlowExp
             name,
             unit,
             value,
-            nearest: normal,
+            nearest: at === categoryColumn ? null : normal,
             typical: typical === null ? null : featureOf(typical, name),
             gain: weight,
           },

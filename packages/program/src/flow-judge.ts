@@ -4,7 +4,7 @@
  *
  * Three rules give verdicts, and each verdict names the one it was:
  * - `score`: the record has a row; novel iff its score is at or below the model's threshold;
- * - `one-packet`: a flow of one packet has no interarrival time and so no row; it is novel unless one-packet
+ * - `one-packet`: under feature sets of single packets a flow of one packet has no row; it is novel unless one-packet
  *   flows to the same service were seen in training;
  * - `not-judged`: nothing is known of it (too few packets in time, or a piece of which the authors' rules make no
  *   row), so it is not flagged, and counted.

@@ -161,7 +161,11 @@ describe('reasons of an ensemble', () => {
     const { novel, reasons, features } = explained(ensemble, { ...usual, port: 23 })
     expect(novel).toBe(true)
     expect(reasons).toContain('never saw this service (TCP port 23)')
-    expect(features.find(({ name }) => name === 'service')).toMatchObject({ value: 600_023, unit: '' })
+    expect(features.find(({ name }) => name === 'service')).toMatchObject({
+      value: 600_023,
+      nearest: null,
+      unit: '',
+    })
     const high = explained(ensemble, { ...usual, port: 40_000 }, { protocol: 'udp' })
     expect(high.reasons.join()).not.toMatch(/UDP \(normal/)
     expect(high.reasons).toContain('never saw this service (UDP port 32768 or higher)')

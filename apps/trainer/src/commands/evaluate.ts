@@ -142,10 +142,14 @@ export function describeEvaluation(evaluation: Evaluation): string[] {
   for (const { fpr, tpr } of evaluation.tprAtFpr) {
     lines.push(`TPR at FPR ${`${100 * fpr} %`.padEnd(10)} ${percent(tpr)}`)
   }
-  lines.push(
-    `at the threshold      ${rate(evaluation.falsePositiveRate)} of normal flagged, ${rate(evaluation.truePositiveRate)} of novel`,
-    `with one-packet flows ${rate(evaluation.falsePositiveRateAll)} of normal flagged, ${rate(evaluation.truePositiveRateAll)} of novel`,
-  )
+  const flagged = (normal: number | null, novel: number | null): string =>
+    `${rate(normal)} of normal flagged, ${rate(novel)} of novel`
+  lines.push(`at the threshold      ${flagged(evaluation.falsePositiveRate, evaluation.truePositiveRate)}`)
+  if (evaluation.inputs.some(({ counts }) => counts.onePacket > 0)) {
+    lines.push(
+      `with one-packet flows ${flagged(evaluation.falsePositiveRateAll, evaluation.truePositiveRateAll)}`,
+    )
+  }
   for (const { name, label, counts } of evaluation.inputs) {
     lines.push(`  ${label.padEnd(6)} ${counts.novel} of ${counts.total} flagged  ${printable(name)}`)
   }

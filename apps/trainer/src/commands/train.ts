@@ -158,13 +158,18 @@ export async function train(files: readonly string[], options: TrainCommandOptio
 /** A model that judges groups by others needs two of a kind. */
 function groupWarnings({ groups, contract }: SavedModel, files: readonly string[]): string[] {
   if (groups === undefined) return []
+  const warnings: string[] = []
   if (groups.capture === null) {
-    return [
-      `${nameInputs(files)}: one input, so score --group has no other to compare a capture with, and the next one may have more false alarms than promised; train on two or more`,
-    ]
+    warnings.push(
+      `${nameInputs(files)}: one input, so score --group capture has no other to compare with, and the next one may have more false alarms than promised; train on two or more`,
+    )
   }
-  if (groups.device !== null || contract.featureSet === 'rows') return []
-  return ['only one device in the captures, so score --group device has no other to compare a device with']
+  if (groups.device === null && contract.featureSet !== 'rows') {
+    warnings.push(
+      `${nameInputs(files)}: one device, so score --group device has no other to compare with; train on two captures or more`,
+    )
+  }
+  return warnings
 }
 
 /** How many inputs were kept whole; nothing where rows were drawn instead. */

@@ -13,10 +13,13 @@ export function describeVerdicts(counts: readonly VerdictCounts[], kind: InputKi
   const total = sum('total')
   const what = kind === 'rows' ? plural(total, 'row') : plural(total, 'flow record')
   if (kind === 'rows') return `${what}: ${sum('novel')} novel`
-  const parts = [`${sum('novelByScore')} of ${sum('byScore')} by score`]
-  parts.push(`${sum('novelOnePacket')} of ${plural(sum('onePacket'), 'one-packet flow')} by service`)
+  const rules = [
+    `${sum('novelByScore')} of ${sum('byScore')} by score`,
+    `${sum('novelOnePacket')} of ${plural(sum('onePacket'), 'one-packet flow')} by service`,
+  ]
+  const byRule = sum('onePacket') === 0 ? '' : ` (${rules.join(', ')})`
   const notJudged = sum('notJudged')
-  return `${what}: ${sum('novel')} novel (${parts.join(', ')})${notJudged > 0 ? `; ${notJudged} not judged (no row is made of them)` : ''}`
+  return `${what}: ${sum('novel')} novel${byRule}${notJudged > 0 ? `; ${notJudged} not judged (no row is made of them)` : ''}`
 }
 
 /** @param reads what was read, by which link types that are not supported are named */
