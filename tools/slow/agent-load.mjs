@@ -366,7 +366,7 @@ function inOrder(captures, order) {
 async function normalOfDevices(name, captures) {
   const state = join(folder, `state-${name}`)
   const config = join(folder, `${name}.json`)
-  const settings = { learnHours: 0, learnFlows: 200, approve: 'auto' }
+  const settings = { learnHours: 0, judgeHours: 8760, learnFlows: 200, approve: 'auto' }
   const features = { set: 'iat-size', cutSeconds: 5 }
   writeFileSync(config, JSON.stringify({ models: { features }, devices: settings, state }))
   const all = { flows: 0, novel: 0 }

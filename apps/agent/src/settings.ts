@@ -54,6 +54,8 @@ export interface BudgetSettings {
 export interface DeviceSettings {
   /** A device is ready when it was seen for so long, */
   readonly learnHours: number
+  /** After so long it is judged whatever it has shown, with what that can promise; never before `learnHours`. */
+  readonly judgeHours: number
   /** has had so many verdicts, */
   readonly learnFlows: number
   /** and at most so large a share of its recent ones was novel. */
@@ -191,7 +193,7 @@ export interface Settings {
   readonly eve: string
   /** Where alerts go beside the EVE file. */
   readonly outputs: readonly OutputSettings[]
-  /** null: the model's own threshold decides. */
+  /** null: the model's own threshold decides; of models that are made here see DEFAULT_FALSE_ALERTS_PER_DAY. */
   readonly budget: BudgetSettings | null
   /** null: every device is watched from the start, and none is kept. */
   readonly devices: DeviceSettings | null
@@ -218,6 +220,7 @@ export interface Settings {
 export const DEFAULT_FOLD: FoldSettings = { windowSeconds: 60, kindsPerDevice: 16 }
 export const DEFAULT_DEVICES: DeviceSettings = {
   learnHours: 24,
+  judgeHours: 48,
   learnFlows: 100,
   stableShare: 0.05,
   approve: 'manual',
@@ -252,5 +255,7 @@ export const DEFAULT_MODELS: ModelsSettings = {
 }
 export const DEFAULT_LEARNING: LearningSettings = { rowsPerHour: 60, everyRows: 100, shadowAgrees: true }
 export const DEFAULT_CALIBRATE_HOURS = 24
+/** Of a device whose model is made here, where no budget says otherwise: at most so many, and 1 % of its flows. */
+export const DEFAULT_FALSE_ALERTS_PER_DAY = 1
 export const DEFAULT_EVIDENCE_BYTES = 16 * 1_048_576
 export const DEFAULT_SPOOL_BYTES = 64 * 1_048_576

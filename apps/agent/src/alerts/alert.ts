@@ -8,8 +8,24 @@
 import type { Rarity, VerdictRule } from '@oddflow/program'
 import type { ShadowVerdict } from '../pipeline/decider.js'
 
-/** What an alert is about: a verdict, or a device that nobody has seen. */
-export type AlertRule = VerdictRule | 'new-device' | 'device-flood'
+/** What an alert is about that no verdict is about: a device, by what is known of it. */
+export const FACT_RULES = [
+  'new-device',
+  'device-flood',
+  'device-ready',
+  'port-scan',
+  'host-scan',
+  'new-device-contact',
+  'address-taken',
+  'arp-conflict',
+  'first-contact',
+] as const
+export type FactRule = (typeof FACT_RULES)[number]
+export type AlertRule = VerdictRule | FactRule
+
+export function isFactRule(rule: AlertRule): rule is FactRule {
+  return FACT_RULES.some((each) => each === rule)
+}
 
 /** The field names of `oddflow score --format json`. */
 export interface AlertFlow {
@@ -60,6 +76,8 @@ export interface Alert {
   readonly initiatorBytes: number
   readonly responderBytes: number
   readonly rule: AlertRule
+  /** Of a fact: what happened, as a sentence of the program's own words, numbers and addresses. */
+  readonly fact?: string
   /** null where another rule than the score decided. */
   readonly score: number | null
   /** null where there is no model, or none was asked. */

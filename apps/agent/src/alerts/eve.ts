@@ -33,6 +33,16 @@ const SIGNATURES = {
   },
   'new-device': { signature_id: 1_790_004, signature: 'OddFlow: device that was not seen before' },
   'device-flood': { signature_id: 1_790_005, signature: 'OddFlow: flood of new devices' },
+  'device-ready': { signature_id: 1_790_021, signature: 'OddFlow: device ready to be watched' },
+  'port-scan': { signature_id: 1_790_022, signature: 'OddFlow: many ports of a device contacted' },
+  'host-scan': { signature_id: 1_790_023, signature: 'OddFlow: many hosts contacted by a device' },
+  'new-device-contact': {
+    signature_id: 1_790_024,
+    signature: 'OddFlow: watched device contacted by a new one',
+  },
+  'address-taken': { signature_id: 1_790_025, signature: 'OddFlow: address taken by a new device' },
+  'arp-conflict': { signature_id: 1_790_026, signature: 'OddFlow: address claimed by two devices' },
+  'first-contact': { signature_id: 1_790_027, signature: 'OddFlow: first contact of a watched device' },
   'not-judged': { signature_id: 1_790_003, signature: 'OddFlow: flow not judged' },
 } as const
 

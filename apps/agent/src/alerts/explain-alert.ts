@@ -41,9 +41,10 @@ export function explainNothing(alert: Alert): AlertExplanation {
 }
 
 function summaryOf(alert: Alert, reason: AlertReason, reasons: readonly string[]): string {
-  const { flow, device, peer, rule, rarity, folded } = alert
+  const { flow, device, peer, rule, rarity, folded, fact } = alert
   const what = `${flow.protocol} between ${device.mac ?? device.address} and ${peer}, port ${servicePort(flow)}`
   const count = folded === null ? '' : ` (${folded.count} more alike)`
+  if (fact !== undefined) return `${fact}${count}`
   // flows of more packets may have gone there: the rule knows of none but those of one (flows: one-packet-rule.ts)
   if (rule === 'one-packet')
     return `one packet of ${what}: no flow of a single packet to this service was seen in training${count}`

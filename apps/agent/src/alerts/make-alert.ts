@@ -11,7 +11,7 @@ import { formatAddress } from '@oddflow/capture'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
 import { isResponderDevice, macText, type Network, type Rarity, reportedBytes } from '@oddflow/program'
 import type { Verdict } from '../pipeline/watcher.js'
-import type { Alert, AlertRule } from './alert.js'
+import { type Alert, type AlertRule, isFactRule } from './alert.js'
 
 export interface AlertContext {
   readonly localNetworks: readonly Network[]
@@ -20,7 +20,12 @@ export interface AlertContext {
 }
 
 /** A verdict, or what takes its place in an alert of a device. */
-export type AlertVerdict = Omit<Verdict, 'rule'> & { readonly rule: AlertRule }
+export type AlertVerdict = Omit<Verdict, 'rule'> & {
+  readonly rule: AlertRule
+  readonly fact?: string
+  /** A fact about the responder, whichever end is the device of a verdict. */
+  readonly isOfResponder?: boolean
+}
 
 export function makeAlert(
   record: FlowRecord,
@@ -32,13 +37,12 @@ export function makeAlert(
   const { ipVersion, protocol, initiatorAddress, responderAddress } = record
   const source = formatAddress(initiatorAddress, 0, ipVersion)
   const destination = formatAddress(responderAddress, 0, ipVersion)
-  const isResponder = isResponderDevice(record, context.localNetworks)
+  const isResponder = verdict.isOfResponder ?? isResponderDevice(record, context.localNetworks)
   const { initiator: initiatorBytes, responder: responderBytes } = reportedBytes(record)
-  const isOfDevice = verdict.rule === 'new-device' || verdict.rule === 'device-flood'
   const model = verdict.model ?? ''
   const mac = macText(isResponder ? record.responderMac : record.initiatorMac)
   const name = mac === null ? null : (context.nameOf?.(mac) ?? null)
-  const idText = isOfDevice ? `${model} ${verdict.rule}` : model
+  const idText = isFactRule(verdict.rule) ? `${model} ${verdict.rule}` : model
   const flowHash = hashOf([...keyNumbers(record), record.captureIndex, record.flowFirstPacketNumber], '')
   const recordHash = hashOf([...keyNumbers(record), record.startMicros, record.pieceIndex], idText)
   return {
@@ -73,6 +77,7 @@ export function makeAlert(
     initiatorBytes,
     responderBytes,
     rule: verdict.rule,
+    ...(verdict.fact === undefined ? {} : { fact: verdict.fact }),
     score: verdict.score,
     threshold: verdict.threshold,
     early: verdict.early,

@@ -9,7 +9,7 @@
 import { parseIpv4, parseIpv6, parseMac } from '@oddflow/capture'
 import { ArgumentError } from '@oddflow/core'
 import { isInNetwork, type Network, parseNetwork } from '@oddflow/program'
-import { type Alert, type AlertRule, servicePort } from './alert.js'
+import { type Alert, type AlertRule, FACT_RULES, servicePort } from './alert.js'
 
 export const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 export type Day = (typeof DAYS)[number]
@@ -40,7 +40,7 @@ export interface Suppression {
 type Test = (alert: Alert) => boolean
 
 export const PROTOCOLS = ['tcp', 'udp', 'icmp', 'icmpv6', 'sctp'] as const
-export const RULES = ['score', 'one-packet', 'new-device', 'device-flood'] as const
+export const RULES = ['score', 'one-packet', ...FACT_RULES] as const
 const FIELDS = ['name', 'device', 'peer', 'protocol', 'port', 'rule', 'days', 'from', 'until']
 
 /** Throws ArgumentError whose field is the place in the list, such as `[0].device`. */

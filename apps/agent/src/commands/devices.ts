@@ -13,7 +13,7 @@ import { createDeviceTable, type DeviceAction } from '../devices/device-table.js
 import { lookAtKnownDevices, readKnownDevices, writeKnownDevices } from '../devices/kept-devices.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
-import { damageText, promiseText, proofText, refusedText } from '../page/model-text.js'
+import { alarmsText, damageText, promiseText, proofText, refusedText } from '../page/model-text.js'
 import { DEFAULT_DEVICES } from '../settings.js'
 import { EVERYONE } from '../training/model-owner.js'
 import type { OwnerReport } from '../training/model-reports.js'
@@ -77,7 +77,7 @@ function achievedText({ watchedFlows = 0, watchedNovel = 0, model }: ListedDevic
 }
 
 /** Of an agent that makes its models: how far that is, or what the model promises. */
-function modelText({ model, state, isJudged }: ListedDevice): string {
+function modelText({ model, state, isJudged, ...device }: ListedDevice): string {
   const unjudged = isJudged === false && state === 'watching' ? 'NOT JUDGED' : ''
   if (model === undefined || model === null) return unjudged || '-'
   const texts =
@@ -85,7 +85,11 @@ function modelText({ model, state, isJudged }: ListedDevice): string {
       ? ['waits for room']
       : model.state === 'learning'
         ? [`${model.rows} of ${model.rowsNeeded ?? model.rows} rows`]
-        : [`false alarms ${promiseText(model) || '-'}`, state === 'learning' ? proofText(model) : '']
+        : [
+            `false alarms ${promiseText(model) || '-'}`,
+            alarmsText(device, model),
+            state === 'learning' ? proofText(model) : '',
+          ]
   return [unjudged, damageText(model), ...texts, refusedText(model)].filter((text) => text !== '').join('; ')
 }
 
@@ -132,7 +136,7 @@ const DONE: Record<DeviceAction, string> = {
 }
 
 /** As a running agent tells of it. */
-interface ListedDevice extends Omit<Device, 'novelShare'> {
+interface ListedDevice extends Omit<Device, 'novelShare' | 'contacts'> {
   /** Of its recent flows; null before the first. */
   readonly novelShare: number | null
   /** What its model is of; null or absent where there is none. */
@@ -159,8 +163,10 @@ async function knownDevices(state: string): Promise<ListedDevices> {
   return { devices, isRunning: false }
 }
 
+/** @param device - of a running agent, which tells no contacts, or of the folder. */
 function listed(device: Device): ListedDevice {
-  return { ...device, novelShare: recentNovelShare(device) }
+  const { contacts: _, ...told } = device
+  return { ...told, novelShare: recentNovelShare(device) }
 }
 
 async function actOnKept(

@@ -10,6 +10,7 @@ import { askFurther } from '../devices/control-socket.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import { damageText, promiseText, proofText } from '../page/model-text.js'
+import { promisedShare } from '../training/learning-progress.js'
 import type { ModelsPer } from '../training/model-owner.js'
 import { ownerFileName } from '../training/model-owner.js'
 import type { OwnerReport } from '../training/model-reports.js'
@@ -161,7 +162,7 @@ function reportOf({ record, saved, isPrevious }: KeptModel, isLearning: boolean)
     rows: record.rows,
     rowsNeeded: null,
     modelRows: record.rows,
-    falseAlarmShare: calibration.bound,
+    falseAlarmShare: promisedShare(saved.threshold),
     keepsPromise: calibration.guaranteed && isLearning ? null : calibration.guaranteed,
     proving: null,
     refused: null,

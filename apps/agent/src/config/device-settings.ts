@@ -13,6 +13,7 @@ export function devicesFrom(
   if (devices === undefined) return isTraining ? DEFAULT_DEVICES : null
   const settings: DeviceSettings = {
     learnHours: devices.learnHours ?? DEFAULT_DEVICES.learnHours,
+    judgeHours: devices.judgeHours ?? DEFAULT_DEVICES.judgeHours,
     learnFlows: devices.learnFlows ?? DEFAULT_DEVICES.learnFlows,
     stableShare: devices.stableShare ?? DEFAULT_DEVICES.stableShare,
     approve: devices.approve ?? DEFAULT_DEVICES.approve,

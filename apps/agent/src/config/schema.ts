@@ -274,6 +274,16 @@ export const ConfigSchema = v.strictObject({
           v.description('Hours for which a device is seen before it can be ready (24).'),
         ),
       ),
+      judgeHours: v.optional(
+        v.pipe(
+          v.number(),
+          v.minValue(0),
+          v.maxValue(8760),
+          v.description(
+            'Hours after which a device is judged with the flows that there are, and its alerts are given; not before learnHours (48).',
+          ),
+        ),
+      ),
       learnFlows: v.optional(whole(1, 1e9, 'Verdicts on its flows before it can be ready (100).')),
       stableShare: v.optional(
         v.pipe(

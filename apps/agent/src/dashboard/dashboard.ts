@@ -214,11 +214,14 @@ function shownDevices(
   const all = [...table.all()].sort(
     (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
   )
-  const shown = all.slice(0, MAXIMUM_DEVICES).map((device) => ({
-    ...device,
-    novelShare: recentNovelShare(device),
-    model: models?.ownerReport(device.key) ?? null,
-  }))
+  const shown = all.slice(0, MAXIMUM_DEVICES).map((device) => {
+    const { contacts: _, ...told } = device
+    return {
+      ...told,
+      novelShare: recentNovelShare(device),
+      model: models?.ownerReport(device.key) ?? null,
+    }
+  })
   return { total: all.length, shown }
 }
 

@@ -1,13 +1,22 @@
 /**
  * DeviceTable: the devices that are known, at most so many.
  *
- * When it is full a new device takes the place of a learning one, of those the one with the fewest flows, and of those
- * the one that was not seen for the longest time: a flood of made-up addresses pushes itself out and no device that
- * has a history. Devices that a person has spoken about (watching, paused) and ready ones are never put out; where the table holds
- * nothing else the new one is not taken, and counted.
+ * When it is full a new device takes the place of a learning one: of one that came once, a day ago or more; else of one that is
+ * not established (isEstablished), private addresses first, then those with the fewest flows, and of those the newest, so that a flood
+ * of made-up addresses pushes itself out and no device that was there before it. Established ones go when nothing else is left, those
+ * first that were not seen for a week. Devices that a person has spoken about (watching, paused) and ready ones are never put out;
+ * where the table holds nothing else the new one is not taken, and counted.
  */
 import type { DeviceSettings } from '../settings.js'
-import { createDevice, type Device, type DeviceState, isReady, learnAnew, noteVerdict } from './device.js'
+import {
+  createDevice,
+  type Device,
+  type DeviceState,
+  isEstablished,
+  isReady,
+  learnAnew,
+  noteVerdict,
+} from './device.js'
 
 /** What a person may ask for. */
 export const DEVICE_ACTIONS = ['approve', 'pause', 'resume', 'relearn', 'forget'] as const
@@ -17,8 +26,10 @@ export interface DeviceTable {
   get(key: string): Device | undefined
   /** Made where there is room; undefined where there is none. */
   add(key: string, address: string, atMicros: number): Device | undefined
-  /** Counts a verdict and moves the device on to ready (or, where nobody has to approve, to watching). */
-  note(device: Device, novel: boolean, atMicros: number, isScored: boolean): void
+  /** Counts a verdict and moves the device on to ready (or, where nobody has to approve, to watching); true if it moved. */
+  note(device: Device, novel: boolean, atMicros: number, isScored: boolean): boolean
+  /** Moves on the devices that time has made ready; returns them. */
+  judge(nowMicros: number): Device[]
   /** Why it cannot be done, null where it was. */
   act(action: DeviceAction, key: string): string | null
   /**
@@ -37,6 +48,23 @@ export interface DeviceTable {
   readonly changes: number
 }
 
+const DAY_MICROS = 86_400_000_000
+
+/** In the order in which learning devices make room: the least goes first. */
+function rankOf(device: Device, nowMicros: number): readonly number[] {
+  const { randomised, firstSeenMicros, lastSeenMicros, flows } = device
+  const idleMicros = nowMicros - lastSeenMicros
+  const isOfLong = isEstablished(device)
+  return idleMicros >= (isOfLong ? 7 : 1) * DAY_MICROS
+    ? [isOfLong ? 2 : 0, lastSeenMicros]
+    : [isOfLong ? 3 : 1, randomised ? 0 : 1, flows, -firstSeenMicros]
+}
+
+function isLess(a: readonly number[], b: readonly number[]): boolean {
+  const at = a.findIndex((value, i) => value !== b[i])
+  return at !== -1 && a[at] < b[at]
+}
+
 /** @param isProven - whether a device has a model to be watched with, which is what its promise says; null where its share of
  * novel flows decides. */
 export function createDeviceTable(
@@ -50,18 +78,16 @@ export function createDeviceTable(
   let changes = 0
   for (const device of known.slice(0, settings.maximum)) devices.set(device.key, { ...device })
 
-  const makeRoom = (): boolean => {
+  const makeRoom = (nowMicros: number): boolean => {
     if (devices.size < settings.maximum) return true
     let least: Device | null = null
+    let leastRank: readonly number[] = []
     for (const device of devices.values()) {
       if (device.state !== 'learning') continue
-      if (
-        least === null ||
-        device.flows < least.flows ||
-        (device.flows === least.flows && device.lastSeenMicros < least.lastSeenMicros)
-      ) {
-        least = device
-      }
+      const rank = rankOf(device, nowMicros)
+      if (least !== null && !isLess(rank, leastRank)) continue
+      least = device
+      leastRank = rank
     }
     if (least === null) return false
     devices.delete(least.key)
@@ -72,11 +98,17 @@ export function createDeviceTable(
     device.state = state
     changes++
   }
+  const moveOn = (device: Device, nowMicros: number): boolean => {
+    if (device.state !== 'learning' || !isReady(device, settings, isProven(device.key), nowMicros))
+      return false
+    move(device, settings.approve === 'auto' ? 'watching' : 'ready')
+    return true
+  }
 
   return {
     get: (key) => devices.get(key),
     add(key, address, atMicros) {
-      if (!makeRoom()) {
+      if (!makeRoom(atMicros)) {
         refused++
         return undefined
       }
@@ -87,10 +119,9 @@ export function createDeviceTable(
     note(device, novel, atMicros, isScored) {
       noteVerdict(device, novel, isScored)
       if (atMicros > device.lastSeenMicros) device.lastSeenMicros = atMicros
-      if (device.state === 'learning' && isReady(device, settings, isProven(device.key))) {
-        move(device, settings.approve === 'auto' ? 'watching' : 'ready')
-      }
+      return moveOn(device, device.lastSeenMicros)
     },
+    judge: (nowMicros) => [...devices.values()].filter((device) => moveOn(device, nowMicros)),
     act(action, key) {
       const device = devices.get(key)
       if (device === undefined) return `there is no device ${key}`
@@ -119,6 +150,8 @@ export function createDeviceTable(
         device.firstSeenMicros += byMicros
         device.learningSinceMicros += byMicros
         device.lastSeenMicros += byMicros
+        device.contacts.newServiceMicros += byMicros
+        for (const service of device.contacts.services) service[1] += byMicros
       }
     },
     all: () => devices.values(),

@@ -3,13 +3,14 @@
  * what it knows in the state folder (`devices.json`): within seconds when a state has changed, else every few minutes.
  */
 
-import { formatAddress } from '@oddflow/capture'
+import { type FrameBatch, formatAddress, type PacketBatch } from '@oddflow/capture'
 import type { FlowRecord } from '@oddflow/flows'
 import { isResponderDevice, macText, type Network } from '@oddflow/program'
 import { type ClaimedName, countsLess, createNameBook } from '../names/name-finder.js'
 import type { DeviceSettings } from '../settings.js'
 import { type Device, type DeviceState, noteAddress } from './device.js'
 import { type ActionResult, actKept } from './device-actions.js'
+import { createDeviceFacts, type FactsReport, type OnFact } from './device-facts.js'
 import { createDeviceFlood } from './device-flood.js'
 import { createDeviceTable, type DeviceTable } from './device-table.js'
 import type { KnownDevices } from './kept-devices.js'
@@ -23,17 +24,22 @@ export interface DeviceReport {
   readonly refused: number
   /** New devices without an alert of their own, in floods. */
   readonly untold: number
+  readonly facts: FactsReport
 }
 
 export interface DeviceWatch {
   readonly table: DeviceTable
   /** A verdict on a record of a device; true where alerts of it are to be given. */
   verdict(record: FlowRecord, novel: boolean): boolean
+  /** Packets as they came; borrowed. */
+  packets(frames: FrameBatch, packets: PacketBatch): void
   /** A device claims a name; one that is not known yet has it when it is. */
   named(mac: string, claimed: ClaimedName): void
   report(): DeviceReport
   /** As of DeviceTable. */
   clockSet(byMicros: number, state?: DeviceState): void
+  /** Packets have come up to this time: devices may have become ready by it. */
+  advance(nowMicros: number): void
   /** To be called every second or so. */
   tick(): void
   /**
@@ -53,6 +59,10 @@ export interface DeviceWatchOptions {
   readonly known: KnownDevices
   /** Called with the record by which a device was found, or by which a flood of them was. */
   readonly onNew: (record: FlowRecord, rule: 'new-device' | 'device-flood') => void
+  /** A device is ready, or watched at once where nobody has to approve. */
+  readonly onReady: (device: Device, atMicros: number) => void
+  /** What is told of devices without a verdict (device-facts.ts). */
+  readonly onFact: OnFact
   /** As of createDeviceTable. */
   readonly isProven?: (key: string) => boolean | null
   /** A verdict was counted. */
@@ -67,6 +77,8 @@ export interface DeviceWatchOptions {
 const TICKS_BETWEEN = 600
 /** Where the table was lost, devices that are found within so long are taken for ones that were watched. */
 const LOST_MICROS = 3_600_000_000
+/** Of the packets' clock, between two looks for devices that time has made ready. */
+const JUDGE_MICROS = 60_000_000
 
 export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   const { settings, localNetworks } = options
@@ -76,7 +88,16 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   // where nothing was known all devices are new, which is no news
   const inventoryMicros = known.length === 0 && from === 'file' ? settings.inventoryMinutes * 60_000_000 : 0
   const names = createNameBook()
+  const isNews = (atMicros: number): boolean => atMicros - (beganMicros ?? atMicros) >= inventoryMicros
+  const facts = createDeviceFacts({
+    table,
+    localNetworks,
+    perMinute: settings.floodPerMinute,
+    isNews,
+    onFact: options.onFact,
+  })
   let beganMicros: number | null = null
+  let judgedMicros = Number.NEGATIVE_INFINITY
   let found = 0
   // what is not on disk as it should be is written at once
   let savedChanges = from === 'file' ? 0 : -1
@@ -130,20 +151,25 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
         device = table.add(key, address, record.startMicros)
         found++
         beganMicros ??= atMicros
-        const isNews = atMicros - beganMicros >= inventoryMicros
-        const worth = isNews ? flood.take(atMicros) : 'none'
+        const worth = isNews(atMicros) ? flood.take(atMicros) : 'none'
         if (worth !== 'none') options.onNew(record, worth === 'device' ? 'new-device' : 'device-flood')
         // a device that there is no room for is watched: nobody has learnt anything of it
-        if (device === undefined) return true
+        if (device === undefined) {
+          facts.note(record, undefined, novel)
+          return true
+        }
         device.name = names.of(key) ?? null
         // it may be one that was watched
         if (from === 'lost' && atMicros - beganMicros < LOST_MICROS) device.state = 'watching'
       }
       noteAddress(device, address)
-      table.note(device, novel, atMicros, record.row !== null)
+      const isReady = table.note(device, novel, atMicros, record.row !== null)
       options.onVerdict?.(record, device, novel)
+      if (isReady) options.onReady(device, atMicros)
+      facts.note(record, device, novel)
       return device.state === 'watching'
     },
+    packets: facts.packets,
     named(mac, claimed) {
       names.note(mac, claimed)
       const device = table.get(mac)
@@ -153,6 +179,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
     },
     clockSet(byMicros, state) {
       table.clockSet(byMicros, state)
+      if (state === undefined) facts.clockSet(byMicros)
       if (state === undefined && beganMicros !== null) beganMicros += byMicros
     },
     report: () => ({
@@ -162,7 +189,19 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
       evicted: table.evicted,
       refused: table.refused,
       untold: flood.untold,
+      facts: facts.report(),
     }),
+    advance(nowMicros) {
+      facts.advance(nowMicros)
+      // a clock that was set back is looked at as well
+      if (Math.abs(nowMicros - judgedMicros) < JUDGE_MICROS) return
+      judgedMicros = nowMicros
+      for (const device of table.judge(nowMicros)) {
+        // it was ready when the time was over, if no packet came since
+        const overMicros = device.learningSinceMicros + 3_600_000_000 * settings.judgeHours
+        options.onReady(device, Math.max(device.lastSeenMicros, Math.min(nowMicros, overMicros)))
+      }
+    },
     tick() {
       ticks++
       if (!isWaiting && (table.changes !== savedChanges || ticks >= TICKS_BETWEEN)) void save()

@@ -6,7 +6,8 @@
  * A device that is new is *learning*: its flows are judged, and what is novel is counted and not alerted, since a
  * device that nobody has seen is one story and not one for each of its flows. It is *ready* when it was seen long enough,
  * has had enough flows, and the model finds few of its recent ones novel: three numbers that `isReady` compares. A model of its own
- * is asked for more: that it keeps its promise on flows that came after it (training/learning-progress.ts).
+ * is asked for more: that it keeps its promise on flows that came after it (training/learning-progress.ts). After
+ * `judgeHours` a device need not have had enough flows: what they can promise is said instead.
  * A person approves it (or the configuration does, for all), and it is *watching*: alerts are given. *Paused* is a
  * person's word and ends by a person's word.
  *
@@ -20,6 +21,7 @@ import { checkVersion } from '../files/state-file.js'
 import { MAXIMUM_NAME_CHARACTERS } from '../names/clean-name.js'
 import { type ClaimedName, NAME_SOURCES, type NameSource } from '../names/name-finder.js'
 import type { DeviceSettings } from '../settings.js'
+import { type Contacts, contactsIn, noContacts } from './contacts.js'
 
 export const DEVICE_STATES = ['learning', 'ready', 'watching', 'paused'] as const
 export type DeviceState = (typeof DEVICE_STATES)[number]
@@ -49,9 +51,12 @@ export interface Device {
   watchedFlows: number
   /** Of those, novel ones: what its promise came to. */
   watchedNovel: number
+  /** Whom it has been in contact with. */
+  contacts: Contacts
 }
 
 const SHARE_VERDICTS = 64
+const MICROS_PER_HOUR = 3_600_000_000
 
 export function createDevice(key: string, address: string, atMicros: number): Device {
   return {
@@ -68,6 +73,7 @@ export function createDevice(key: string, address: string, atMicros: number): De
     novelShare: 1,
     watchedFlows: 0,
     watchedNovel: 0,
+    contacts: noContacts(atMicros),
   }
 }
 
@@ -88,17 +94,27 @@ export function recentNovelShare({ flows, novelShare }: Device): number | null {
   return Math.min(1, Math.max(0, (novelShare - rest) / (1 - rest)))
 }
 
-/** @param isProven - whether a model of its own keeps its promise on it; null where the share of novel flows decides. */
+/** @param isProven - whether its own model has been judged fit to watch it; null where the share of novel flows decides. */
 export function isReady(
   device: Device,
-  { learnHours, learnFlows, stableShare }: DeviceSettings,
+  { learnHours, judgeHours, learnFlows, stableShare }: DeviceSettings,
   isProven: boolean | null,
+  nowMicros: number,
 ): boolean {
-  return (
-    device.lastSeenMicros - device.learningSinceMicros >= learnHours * 3_600_000_000 &&
-    device.flows >= learnFlows &&
-    (isProven ?? device.novelShare <= stableShare)
-  )
+  // a made-up address that comes once is never ready, however long ago that was
+  if (device.lastSeenMicros - device.learningSinceMicros < learnHours * MICROS_PER_HOUR) return false
+  if (isProven !== null) return isProven
+  if (device.flows >= learnFlows && device.novelShare <= stableShare) return true
+  const isOverdue = nowMicros - device.learningSinceMicros >= judgeHours * MICROS_PER_HOUR
+  return isOverdue && (recentNovelShare(device) ?? 0) <= stableShare
+}
+
+/**
+ * Whether it has come back after an hour, with an address that its maker gave it: a flood of made-up addresses takes no place
+ * of such a one.
+ */
+export function isEstablished({ randomised, firstSeenMicros, lastSeenMicros }: Device): boolean {
+  return !randomised && lastSeenMicros - firstSeenMicros >= MICROS_PER_HOUR
 }
 
 /**
@@ -130,10 +146,11 @@ export function learnAnew(device: Device, nowMicros: number): void {
   device.novelShare = 1
   device.watchedFlows = 0
   device.watchedNovel = 0
+  device.contacts = noContacts(nowMicros)
 }
 
 /** The second-lowest bit of the first byte. */
-function isRandomised(key: string): boolean {
+export function isRandomised(key: string): boolean {
   return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(key) && (Number.parseInt(key.slice(0, 2), 16) & 2) !== 0
 }
 
@@ -194,6 +211,8 @@ export function decodeDevices(value: unknown): Device[] {
       novelShare,
       watchedFlows,
       watchedNovel,
+      // kept by a version that did not count them, or damaged
+      contacts: contactsIn(device.contacts) ?? noContacts(lastSeenMicros as number),
     }
   })
 }

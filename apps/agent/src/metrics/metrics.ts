@@ -165,6 +165,24 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
     const { found, evicted, refused, untold } = devices
     return by('fate', { found, announced: alerts.announced, untold, evicted, refused })
   })
+  counter(
+    'first_contacts_total',
+    'Contacts that a watched device never had, by what became of them.',
+    ['fate'],
+    ({ counters: { devices } }) =>
+      devices === null
+        ? []
+        : by('fate', {
+            counted: devices.facts.firstContacts - devices.facts.firstContactAlerts,
+            alerted: devices.facts.firstContactAlerts,
+          }),
+  )
+  counter(
+    'facts_untold_total',
+    'Facts of devices without an alert, for many alike within a minute.',
+    [],
+    ({ counters }) => (counters.devices === null ? [] : [[{}, counters.devices.facts.untold]]),
+  )
   gauge('models', 'Owners of models that are made here, by state.', ['state'], ({ counters: { models } }) =>
     models === null
       ? []

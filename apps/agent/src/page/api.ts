@@ -47,6 +47,7 @@ export interface Device {
   readonly vendor?: string | null
   readonly randomised: boolean
   readonly state: 'learning' | 'ready' | 'watching' | 'paused'
+  readonly learningSinceMicros: number
   readonly lastSeenMicros: number
   readonly flows: number
   /** Of its recent flows; null before the first. */

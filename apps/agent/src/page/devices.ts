@@ -1,7 +1,7 @@
 /** The devices and what a person may do with each; rows stay where the focus is and only their texts change. */
 import type { AgentState, Device, OwnModel } from './api.js'
 import { byId, element, numberText, setText, timeOf } from './dom.js'
-import { damageText, promiseText, proofText, refusedText } from './model-text.js'
+import { alarmsText, damageText, promiseText, proofText, refusedText } from './model-text.js'
 
 export interface DeviceDeeds {
   act(action: string, device: string): Promise<void>
@@ -103,7 +103,7 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
   ]
   setText(row.detail, details.filter((detail) => detail !== '').join(', '))
   setText(row.flows, numberText(device.flows))
-  setText(row.model, modelText(model))
+  setText(row.model, modelText(device))
   setText(row.share, shareText(device.novelShare))
   setText(row.seen, timeOf(device.lastSeenMicros))
   const back = model !== null && model.previous !== null ? model.owner : ''
@@ -156,7 +156,7 @@ const SOURCES: Readonly<Record<OwnModel['state'], string>> = {
 }
 
 /** Where the model comes from, what it promises, and what came of its proof and of the last training. */
-function modelText(model: OwnModel | null): string {
+function modelText({ model, ...device }: Device): string {
   if (model === null) return '–'
   const { state, rows, rowsNeeded, falseAlarmShare } = model
   const progress = rowsNeeded === null ? '' : `: ${numberText(rows)} of ${numberText(rowsNeeded)} rows`
@@ -166,6 +166,7 @@ function modelText(model: OwnModel | null): string {
       : [
           SOURCES[state],
           falseAlarmShare === null ? '' : `false alarms ${promiseText(model)}`,
+          alarmsText(device, model),
           proofText(model),
         ]
   return [damageText(model), ...texts, refusedText(model)].filter((text) => text !== '').join('; ')

@@ -3,7 +3,7 @@
  * appended to the log. Each step counts what it takes.
  */
 import type { FlowRecord } from '@oddflow/flows'
-import type { Alert } from '../alerts/alert.js'
+import type { Alert, FactRule } from '../alerts/alert.js'
 import { encodeEve } from '../alerts/eve.js'
 import type { AlertExplainer } from '../alerts/explain-alert.js'
 import { createFold, type Fold } from '../alerts/fold.js'
@@ -46,8 +46,8 @@ export interface AlertPath {
   raise(record: FlowRecord, verdict: Verdict, clockMicros?: number): void
   /** A novel verdict of which no alert is to be given. */
   hold(): void
-  /** A new device, or a flood of them. */
-  announce(record: FlowRecord, rule: 'new-device' | 'device-flood'): void
+  /** What is known of a device without a verdict; `fact` says it as a sentence, where the rule alone does not. */
+  announce(record: FlowRecord, rule: FactRule, fact?: string, isOfResponder?: boolean): void
   /** Gives out what is told of the agent itself. */
   tell(notice: Notice): void
   /** Other rules from now on. */
@@ -114,9 +114,13 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
     hold() {
       held++
     },
-    announce(record, rule) {
+    announce(record, rule, fact, isOfResponder) {
       announced++
-      take(record, { score: null, novel: true, rule, early: false, ...options.model })
+      const said = {
+        ...(fact === undefined ? {} : { fact }),
+        ...(isOfResponder === undefined ? {} : { isOfResponder }),
+      }
+      take(record, { score: null, novel: true, rule, early: false, ...said, ...options.model })
     },
     tell(notice) {
       told++

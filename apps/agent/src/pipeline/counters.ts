@@ -3,7 +3,7 @@
  *
  *     captured = processed + dropped + filtered        dropped = droppedKernel + droppedAgent + droppedDuplicates
  *     processed = packets in flows + held + the sum of notInFlows
- *     raised = novel − held + devices announced
+ *     raised = novel − held + announced
  *     raised = suppressed + folded + given − summaries
  *     given + told = accepted + refused
  *     accepted = delivered + setAside + dropped + waiting, for each output (of a state folder with what earlier runs left waiting)
@@ -30,7 +30,7 @@ export interface PacketTotals {
 export interface AlertTotals {
   /** Novel verdicts on devices that are not watched. */
   held: number
-  /** Alerts of new devices. */
+  /** Alerts of what is known of devices without a verdict: new ones, ready ones. */
   announced: number
   raised: number
   suppressed: number

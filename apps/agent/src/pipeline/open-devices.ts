@@ -1,9 +1,12 @@
 /** The devices that are known, opened from the settings, and what is told of them. */
 import { fileError } from '@oddflow/program'
 import type { ControlAnswers, FurtherRoutes } from '../devices/control-socket.js'
+import type { Device } from '../devices/device.js'
+import { recordOfDevice } from '../devices/device-record.js'
 import { createDeviceWatch, type DeviceWatch } from '../devices/device-watch.js'
 import { type KnownDevices, readKnownDevices, writeKnownDevices } from '../devices/kept-devices.js'
 import type { VendorSeeker } from '../names/vendor-seeker.js'
+import { alarmsText } from '../page/model-text.js'
 import type { Settings } from '../settings.js'
 import type { ModelRoom } from '../training/model-room.js'
 import { modelRoutes } from '../training/model-routes.js'
@@ -34,6 +37,12 @@ export async function openDevices(
     localNetworks,
     known,
     onNew: path.announce,
+    onFact: path.announce,
+    onReady(device: Device, atMicros: number): void {
+      const fact = readyText(device, atMicros, models)
+      path.announce(recordOfDevice(device, atMicros), 'device-ready', fact)
+      log.info(fact)
+    },
     ...(models === null ? {} : { isProven: models.isProven, onVerdict: models.note }),
   }
   if (state === null) return createDeviceWatch({ ...common, write: null })
@@ -51,6 +60,25 @@ export async function openDevices(
       else log.warn(`${(trouble as Error).message}; devices are not kept, trying again`)
     },
   })
+}
+
+/** What is said of a device that has become ready, or is watched at once: with what its flows can promise. */
+function readyText(of: Device, atMicros: number, models: ModelRoom | null): string {
+  // a silence up to now counts
+  const device = { ...of, lastSeenMicros: Math.max(of.lastSeenMicros, atMicros) }
+  const { key, address, state, flows, learningSinceMicros, lastSeenMicros } = device
+  const model = models?.ownerReport(key) ?? null
+  const hours = Math.round((lastSeenMicros - learningSinceMicros) / 3_600_000_000)
+  const promise =
+    models === null
+      ? ''
+      : `: ${alarmsText(device, model) || 'too few flows for a model of it, which is made as more come'}`
+  const next =
+    state === 'watching'
+      ? 'is watched from now on'
+      : `is ready to be watched; approve it with "oddflow-agent devices approve ${key}"`
+  const who = key === address ? key : `${key} (${address})`
+  return `${who} ${next}, after ${flows} ${flows === 1 ? 'flow' : 'flows'} in ${hours} h${promise}`
 }
 
 /** null where devices are not kept, or their vendors not asked for. */

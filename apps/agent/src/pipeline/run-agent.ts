@@ -36,7 +36,7 @@ import { openDashboardRecords, openServer } from './open-server.js'
 import { openThresholds } from './open-thresholds.js'
 import { createOverload } from './overload.js'
 import { createPacketWarnings } from './packet-warnings.js'
-import { openInput, readFrames } from './read-frames.js'
+import { openInput, partsByTime, readFrames } from './read-frames.js'
 import { reload } from './reload.js'
 import { isWorthWaiting } from './room.js'
 import { createSelfTest } from './self-test.js'
@@ -61,6 +61,8 @@ const FIRST_SELF_TEST_TICKS = 10
 const EXPIRE_MILLIS = 250
 /** Packets of a recording that are later than this are of another flow, where models are made of it. */
 const RECORDED_SLACK_MICROS = 30_000_000
+/** Of a recording that teaches models, between two looks for what is due: as short as for live traffic it would take a year. */
+const RECORDED_STEP_MICROS = 60_000_000
 const LONG_MILLIS = 2 ** 31 - 1
 /** Packets in which copies and wrong checksums are looked for at a time. */
 const CHECKED_PACKETS = 1000
@@ -173,6 +175,7 @@ async function runWith(
     hashSeed,
     onPackets(frames, of) {
       if (devices !== null) findNames(frames, of, devices.named)
+      devices?.packets(frames, of)
       kept?.ring.add(frames, of)
     },
     onClockStep(byMicros) {
@@ -290,6 +293,8 @@ async function runWith(
     if (now === null) return
     path.advance(now)
     thresholds.advance(now + steadyMicros)
+    models?.advance(now)
+    devices?.advance(now)
   })
   const stopExpiring = clock.every(EXPIRE_MILLIS, () => {
     lookAtClock()
@@ -324,29 +329,35 @@ async function runWith(
   const onFrames = (frames: FrameBatch): Promise<void> =>
     progress.during(async () => {
       lookAtClock()
-      packets.framesRead += frames.count
       if (frames.count > 0) silence.end()
-      const { shed } = watcher.counts
-      const { flows } = watcher
-      // what a file or a pipe holds back waits where it is, and its clock may be another
-      const newestMicros = frames.count === 0 ? Number.NaN : frames.timestampMicros[frames.count - 1]
-      const lagSeconds = input.waits ? null : Math.max(0, (clock.wallMicros() - newestMicros) / 1e6)
-      overload.arrived(frames.count, Number.isNaN(lagSeconds) ? null : lagSeconds, newestMicros / 1e6)
-      joinWithKept(newestMicros)
-      watcher.add(frames)
-      overload.judged(frames.count, watcher.counts.shed - shed, watcher.flows - flows)
-      captureClock.note(watcher.counts.latestMicros)
-      losses.note(watcher.counts.latestMicros, lostPackets())
-      thresholds.advance(watcher.counts.latestMicros + steadyMicros)
-      if (models !== null && input.waits) {
-        // short flows are judged within a minute of the packets' time, so that they are learnt with the others
-        watcher.expire(watcher.counts.latestMicros - RECORDED_SLACK_MICROS)
-        // a recording waits for its models, so that the same one always teaches the same
-        models.trainDue()
-        await models.idle()
-      }
-      await room()
+      const isTeaching = models !== null && input.waits
+      for (const part of isTeaching ? partsByTime(frames, RECORDED_STEP_MICROS) : [frames]) await take(part)
     })
+  const take = async (frames: FrameBatch): Promise<void> => {
+    packets.framesRead += frames.count
+    const { shed } = watcher.counts
+    const { flows } = watcher
+    // what a file or a pipe holds back waits where it is, and its clock may be another
+    const newestMicros = frames.count === 0 ? Number.NaN : frames.timestampMicros[frames.count - 1]
+    const lagSeconds = input.waits ? null : Math.max(0, (clock.wallMicros() - newestMicros) / 1e6)
+    overload.arrived(frames.count, Number.isNaN(lagSeconds) ? null : lagSeconds, newestMicros / 1e6)
+    joinWithKept(newestMicros)
+    watcher.add(frames)
+    overload.judged(frames.count, watcher.counts.shed - shed, watcher.flows - flows)
+    captureClock.note(watcher.counts.latestMicros)
+    losses.note(watcher.counts.latestMicros, lostPackets())
+    thresholds.advance(watcher.counts.latestMicros + steadyMicros)
+    if (models !== null && input.waits) {
+      // short flows are judged within a minute of the packets' time, so that they are learnt with the others
+      watcher.expire(watcher.counts.latestMicros - RECORDED_SLACK_MICROS)
+      // a recording waits for its models, so that the same one always teaches the same
+      models.advance(watcher.counts.latestMicros)
+      models.trainDue()
+      await models.idle()
+    }
+    devices?.advance(watcher.counts.latestMicros)
+    await room()
+  }
   try {
     await readFrames(input, environment, onFrames)
     for (const line of input.complaints()) log.warn(line)

@@ -3,33 +3,45 @@
  * training is due.
  *
  * The rate is the alert budget's over the owner's own flows a day (times its devices; of the whole network's flows where the
- * budget is the network's), or 1 % without one. Enough is what the threshold's promise takes (rowsToLearn), or as many rows
- * as there are places for: then the model says what it promises instead.
+ * budget is the network's); without one that of one false alert a day of each device, and 1 % at most. Enough is what the
+ * threshold's promise takes (rowsToLearn), or as many rows as there are places for: then the model says what it promises instead.
  *
  * Rows held out of a training come from the same minutes as those that it learns, and say nothing of what comes later. So a
  * model proves itself: as many scored flows as were enough to train (`learnFlows`, and the rows), all of them later than it, and
- * among them no larger share of novel ones than it promises. Where there is, the model is broken, and another one is made of all rows, those of the proof too.
+ * among them no larger share of novel ones than it promises, one of any number. Where there is, the model is broken, and another one is made of all rows, those of the proof too.
+ *
+ * A device of few flows would take weeks for that. After `judgeHours` an owner is judged: a model is made of the rows that
+ * there are, FEWEST_ROWS or more, and what they can promise is said. Rows that its model finds normal go on being collected then,
+ * and with half as many again another model is made, until there are enough.
  *
  * Time is the packets'.
  */
 import type { FlowContract } from '@oddflow/core'
-import { budgetRate } from '@oddflow/detectors'
+import { budgetRate, type Threshold } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import type { Device } from '../devices/device.js'
-import type { BudgetSettings, DeviceSettings } from '../settings.js'
+import { type BudgetSettings, DEFAULT_FALSE_ALERTS_PER_DAY, type DeviceSettings } from '../settings.js'
 import { isOfNow, type Learning, noteOf, type Owner } from './owner-book.js'
-import { LEAST_ROWS, rowsToLearn } from './train-rows.js'
+import { FEWEST_ROWS, LEAST_ROWS, rowsToLearn } from './train-rows.js'
 
 export interface LearningProgress {
   /** A verdict was given on this record. */
   note(record: FlowRecord): void
   /** The packets' clock was set by so much. */
   clockSet(byMicros: number): void
-  /** Of the latest end of a flow. */
+  /** Packets have come up to this time. */
+  advance(nowMicros: number): void
+  /** Of the latest end of a flow, or packet. */
   readonly latestMicros: number
   rateFor(learning: Learning): number
   rowsFor(learning: Learning): number
   isDue(of: Owner): boolean
+  /** `judgeHours` are over. */
+  isOverdue(learning: Learning): boolean
+  /** It was judged with what it has shown, or has shown too little for a model. */
+  isJudged(learning: Learning): boolean
+  /** Its model has proved itself, and is of as many rows as its promise takes. */
+  isTight(of: Owner): boolean
   /** Flows of a proof. */
   provesAfter(learning: Learning): number
   /** What the flows say that came after the model of one that learns. */
@@ -41,11 +53,13 @@ export type Proof = 'open' | 'kept' | 'broken'
 
 /** Where no budget says otherwise, as `oddflow train`. */
 const FALSE_POSITIVE_RATE = 0.01
+/** Of the rows of a judged owner's model, with which another one is made. */
+const MORE_ROWS = 1.5
 const MICROS_PER_HOUR = 3_600_000_000
 const MICROS_PER_DAY = 24 * MICROS_PER_HOUR
 
 export function createLearningProgress(
-  { learnFlows, learnHours }: DeviceSettings,
+  { learnFlows, learnHours, judgeHours }: DeviceSettings,
   budget: BudgetSettings | null,
   rowsPerOwner: number,
   contract: FlowContract,
@@ -56,8 +70,11 @@ export function createLearningProgress(
     noteOf(learning, 'lastMicros') - noteOf(learning, 'firstMicros')
 
   const rateFor = (learning: Learning): number => {
-    if (budget === null) return FALSE_POSITIVE_RATE
     const own = perDay(noteOf(learning, 'flows'), lastedMicros(learning))
+    if (budget === null) {
+      const devices = Math.max(1, learning.devices.size)
+      return Math.min(FALSE_POSITIVE_RATE, budgetRate(DEFAULT_FALSE_ALERTS_PER_DAY * devices, own))
+    }
     if (budget.per === 'network') {
       const all = perDay(network.flows, latestMicros - network.firstMicros)
       return budgetRate(budget.falseAlertsPerDay, Math.max(own, all))
@@ -76,8 +93,17 @@ export function createLearningProgress(
     if (learning === null || model === null) return 'open'
     const flows = noteOf(learning, 'provingFlows')
     if (flows < provesAfter(learning)) return 'open'
-    const { bound } = model.saved.threshold.calibration
-    return noteOf(learning, 'provingNovel') <= bound * flows ? 'kept' : 'broken'
+    // one of any number may be chance
+    const most = Math.max(1, promisedShare(model.saved.threshold) * flows)
+    return noteOf(learning, 'provingNovel') <= most ? 'kept' : 'broken'
+  }
+  const isOverdue = (learning: Learning): boolean =>
+    latestMicros - noteOf(learning, 'firstMicros') >= Math.max(learnHours, judgeHours) * MICROS_PER_HOUR
+  const isTight = (of: Owner): boolean => {
+    const { learning } = of
+    if (learning === null || !isOfNow(of)) return false
+    if (proof(of) !== 'kept') return false
+    return noteOf(learning, 'judged') !== 1 || (of.record?.rows ?? 0) >= rowsFor(learning)
   }
   return {
     note(record) {
@@ -89,6 +115,9 @@ export function createLearningProgress(
       latestMicros += byMicros
       network.firstMicros += byMicros
     },
+    advance(nowMicros) {
+      latestMicros = Math.max(latestMicros, nowMicros)
+    },
     get latestMicros() {
       return latestMicros
     },
@@ -98,10 +127,29 @@ export function createLearningProgress(
     proof,
     isDue(of) {
       const { learning } = of
-      if (learning === null || noteOf(learning, 'flows') < noteOf(learning, 'nextFlows')) return false
+      if (learning === null) return false
+      const { count } = learning.reservoir
+      const isJudged = noteOf(learning, 'judged') === 1
+      if (isOverdue(learning) && !isJudged) return count >= FEWEST_ROWS
+      if (noteOf(learning, 'flows') < noteOf(learning, 'nextFlows')) return false
+      if (isJudged) {
+        const rows = of.record?.rows ?? 0
+        if (isOfNow(of) && proof(of) === 'broken') return true
+        const more = Math.min(Math.ceil(MORE_ROWS * rows), rowsFor(learning))
+        return count > rows && count >= Math.max(FEWEST_ROWS, more) && rows < rowsFor(learning)
+      }
       return isOfNow(of) ? proof(of) === 'broken' : isEnough(learning)
     },
+    isOverdue,
+    isJudged: (learning) =>
+      noteOf(learning, 'judged') === 1 || (isOverdue(learning) && learning.reservoir.count < FEWEST_ROWS),
+    isTight,
   }
+}
+
+/** The share of normal flows that may be novel: what was asked for, or what the rows allow. */
+export function promisedShare({ falsePositiveRate, calibration }: Threshold): number {
+  return Math.max(falsePositiveRate, calibration.bound)
 }
 
 /** Whether the rows of a device make its owner's model. @param hasBase - whether a model judges those without one of their own. */

@@ -3,7 +3,7 @@
  * data of numbers and names; `reportOwner` makes the part on one owner.
  */
 import type { OwnModel } from '../page/api.js'
-import type { LearningProgress } from './learning-progress.js'
+import { type LearningProgress, promisedShare } from './learning-progress.js'
 import { isOfNow, noteOf, type Owner } from './owner-book.js'
 
 /**
@@ -51,7 +51,7 @@ export type ShadowCounts = Readonly<Record<'bothNormal' | 'bothNovel' | 'onlyNow
 
 export function reportOwner(of: Owner, progress: LearningProgress): OwnerReport {
   const { learning, record } = of
-  const calibration = of.model?.saved.threshold.calibration ?? null
+  const threshold = of.model?.saved.threshold ?? null
   const proving =
     learning === null || !isOfNow(of)
       ? null
@@ -69,8 +69,8 @@ export function reportOwner(of: Owner, progress: LearningProgress): OwnerReport 
     rows: learning?.reservoir.count ?? record?.rows ?? 0,
     rowsNeeded: learning === null ? null : progress.rowsFor(learning),
     modelRows: record?.rows ?? null,
-    falseAlarmShare: calibration?.bound ?? null,
-    keepsPromise: calibration === null ? null : calibration.guaranteed && proving?.state !== 'broken',
+    falseAlarmShare: threshold === null ? null : promisedShare(threshold),
+    keepsPromise: threshold === null ? null : threshold.calibration.guaranteed && proving?.state !== 'broken',
     proving,
     refused: of.refused,
     damage: of.damage,

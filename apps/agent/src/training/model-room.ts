@@ -12,7 +12,8 @@
  *     room-decider       verdicts and their reasons
  *     recall-owners      what an earlier run has left
  *
- * While a device is learning its rows go on being collected, also while its model proves itself; what it showed is let go when it is ready. Until an owner has a
+ * While a device is learning its rows go on being collected, also while its model proves itself; what it showed is let go when it is ready, or later where
+ * its model has not proved itself yet: until then those go on being collected that the model finds normal, and hardly any others. Until an owner has a
  * model of its own the base model judges, where there is one, else nobody. In force means written to disk, then used.
  *
  * Bounded: reservoirs by `memoryBytes`, whole places being reserved as an owner begins; owners that find none wait, and are
@@ -25,7 +26,7 @@ import type { FlowContract } from '@oddflow/core'
 import { type FlowRecord, serviceName } from '@oddflow/flows'
 import type { Network } from '@oddflow/program'
 import type { AlertExplainer } from '../alerts/explain-alert.js'
-import type { Device } from '../devices/device.js'
+import { type Device, isEstablished } from '../devices/device.js'
 import type { Log } from '../log.js'
 import type { Decider } from '../pipeline/decider.js'
 import type { BudgetSettings, DeviceSettings, LearningSettings } from '../settings.js'
@@ -77,10 +78,12 @@ export interface ModelRoom extends Decider {
   readonly explain: AlertExplainer
   /** A verdict was given on a record of this device, which the table has counted. */
   note(record: FlowRecord, device: Device, novel: boolean): void
-  /** Whether the device's model has shown that it keeps its promise; null where that is not asked of it. */
+  /** Whether the device's model has shown that it keeps its promise, or was judged (learning-progress.ts); null where that is not asked of it. */
   isProven(device: string): boolean | null
   /** The packets' clock was set by so much: nobody has learnt for longer or shorter. */
   clockSet(byMicros: number): void
+  /** Packets have come up to this time. */
+  advance(nowMicros: number): void
   /** Begins a training where one is due and none is under way. */
   trainDue(): void
   /** @param isKnown - whether a device is still on the table. */
@@ -101,6 +104,13 @@ export interface ModelRoom extends Decider {
 
 const TICKS_BETWEEN_SAVES = 600
 const TICKS_BETWEEN_SWEEPS = 60
+/** Of the novel flows of a watched device one in so long is learnt, and one for so many rows: each of them was an alert. */
+const NOVEL_TAKEN_MICROS = 24 * 3_600_000_000
+const ROWS_PER_NOVEL = 50
+/** A device that has had so many flows may take the place of another one. */
+const SEEN_FLOWS = 10
+/** Between two lines of the log on devices that wait. */
+const WAITING_TOLD_MICROS = 3_600_000_000
 /** Devices of an owner that learn together and are counted. */
 const MAXIMUM_COUNTED = 4096
 
@@ -145,13 +155,16 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
   /** Time of the packets as if their clock had never been set, but for a constant. */
   let steadyMicros = 0
   let ticks = 0
+  let waitingToldMicros = Number.NEGATIVE_INFINITY
   let working: Promise<void> | null = null
   let saving: Promise<void> = Promise.resolve()
 
-  /** The last device that learnt for its owner is watched, or gone. */
+  /** The last device that learnt for its owner is watched, or gone, and its model needs no more rows. */
   const endWith = (of: Owner, device: string): void => {
     of.learning?.devices.delete(device)
-    if (of.learning === null || of.learning.devices.size > 0 || !isOfNow(of)) return
+    if (of.learning === null || of.learning.devices.size > 0) return
+    // a model that learns on is made better by that
+    if (!(teacher === null ? progress.isTight(of) : isOfNow(of))) return
     book.endLearning(of)
     saving = saving.then(() => store.removeRows(of.name))
   }
@@ -164,6 +177,39 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       `${of.name}: its model does not keep its promise: ${proving?.novel} of ${proving?.flows} later flows are novel, ${(100 * (falseAlarmShare ?? 0)).toPrecision(2)} % were promised; learning anew`,
     )
   }
+  /** Whether the owner has room to learn, which another one may have to make; it waits where not. */
+  const findRoom = (of: Owner, device: Device): boolean => {
+    const wasWaiting = of.isWaiting
+    const giving =
+      book.hasRoom(of) || !(isEstablished(device) || device.flows >= SEEN_FLOWS)
+        ? null
+        : book.whoMakesRoom(of, progress.latestMicros)
+    if (giving !== null) {
+      const { owner, why } = giving
+      // what a judged one has shown is in its model
+      const waits = owner.learning?.isWatched !== true || owner.model === null
+      book.endLearning(owner)
+      owner.isWaiting = waits
+      saving = saving.then(() => store.removeRows(owner.name)).catch(() => undefined)
+      log.info(`${owner.name}: its place to learn goes to ${of.name}: ${why}`)
+    }
+    of.isWaiting = !book.hasRoom(of)
+    if (of.isWaiting && !wasWaiting && progress.latestMicros - waitingToldMicros >= WAITING_TOLD_MICROS) {
+      waitingToldMicros = progress.latestMicros
+      log.warn(
+        `${of.name}: waits for a place to learn: ${book.learners} learn already and there are ${book.models} models (models.memory, models.maximum); "devices list" has all that wait`,
+      )
+    }
+    return !of.isWaiting
+  }
+  const isNovelTaken = (learning: Learning, micros: number): boolean => {
+    const taken = noteOf(learning, 'novelTaken')
+    if (micros - noteOf(learning, 'novelTakenMicros') < NOVEL_TAKEN_MICROS) return false
+    if (taken > 0 && (taken + 1) * ROWS_PER_NOVEL > learning.reservoir.count) return false
+    setNote(learning, 'novelTakenMicros', micros)
+    setNote(learning, 'novelTaken', taken + 1)
+    return true
+  }
   const noteLearning = (
     of: Owner,
     learning: Learning,
@@ -175,10 +221,12 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     const micros = record.startMicros + record.durationMicros
     setNote(learning, 'lastMicros', Math.max(noteOf(learning, 'lastMicros'), micros))
     setNote(learning, 'flows', noteOf(learning, 'flows') + 1)
-    if (devices.size < MAXIMUM_COUNTED) devices.add(device.key)
+    learning.isWatched = device.state !== 'learning' && devices.size === 0
+    if (device.state === 'learning' && devices.size < MAXIMUM_COUNTED) devices.add(device.key)
     learning.isDirty = true
     if (record.row !== null) {
-      reservoir.add(record.row)
+      // of what a watched device does that is new, and was alerted, hardly anything may make its model wider
+      if (!novel || device.state === 'learning' || isNovelTaken(learning, micros)) reservoir.add(record.row)
       if (noteOf(learning, 'hasModel') === 1) {
         setNote(learning, 'provingFlows', noteOf(learning, 'provingFlows') + 1)
         if (novel) setNote(learning, 'provingNovel', noteOf(learning, 'provingNovel') + 1)
@@ -242,6 +290,8 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       const isLearner = mustLearn(of, device, hasBase)
       if (device.state !== 'learning' && !isLearner) {
         endWith(of, device.key)
+        if (of.learning !== null && device.state !== 'paused')
+          noteLearning(of, of.learning, record, device, novel)
         const isLearningOn =
           device.state === 'watching' && of.learning === null && of.record?.pinned === false
         if (isLearningOn && record.row !== null) {
@@ -250,33 +300,43 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
         }
         return
       }
+      const isAnew =
+        of.learning !== null &&
+        of.name === device.key &&
+        device.learningSinceMicros > Math.max(device.firstSeenMicros, noteOf(of.learning, 'firstMicros'))
+      if (isAnew) book.endLearning(of)
       if (of.learning === null) {
         if (!isLearner) return
-        of.isWaiting = !book.hasRoom(of)
-        if (of.isWaiting) return
-        setNote(book.beginLearning(of, createRowReservoir(shape)), 'firstMicros', record.startMicros)
+        if (!findRoom(of, device)) return
+        const firstMicros = Math.max(record.startMicros, device.learningSinceMicros)
+        setNote(book.beginLearning(of, createRowReservoir(shape)), 'firstMicros', firstMicros)
       }
       noteLearning(of, of.learning as Learning, record, device, novel)
     },
     isProven(device) {
       const of = book.get(ownerOf(device))
-      if (of === undefined || !isOfNow(of)) return false
-      return of.learning === null ? null : progress.proof(of) === 'kept'
+      if (of === undefined) return false
+      const { learning } = of
+      if (learning !== null && progress.isJudged(learning)) return true
+      if (!isOfNow(of)) return false
+      return learning === null ? null : progress.proof(of) === 'kept'
     },
     clockSet(byMicros) {
       steadyMicros -= byMicros
       progress.clockSet(byMicros)
+      waitingToldMicros += byMicros
       for (const of of book.all()) {
         // the same record: a round of learning that is under way knows by it that nothing has changed
         const record = of.record as { trainedAtMicros: number } | null
         if (record !== null) record.trainedAtMicros += byMicros
         if (of.learning === null) continue
         of.learning.isDirty = true
-        for (const note of ['firstMicros', 'lastMicros'] as const) {
+        for (const note of ['firstMicros', 'lastMicros', 'novelTakenMicros'] as const) {
           setNote(of.learning, note, noteOf(of.learning, note) + byMicros)
         }
       }
     },
+    advance: progress.advance,
     trainDue,
     tick(isKnown) {
       ticks++
@@ -306,7 +366,12 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
         done()
       }
     },
-    isJudged: (device) => hasBase || (book.get(ownerOf(device))?.model ?? null) !== null,
+    isJudged(device) {
+      const of = book.get(ownerOf(device))
+      if (hasBase || (of?.model ?? null) !== null) return true
+      // by its contacts alone, as it was said when it became ready
+      return of !== undefined && of.learning !== null && of.damage === null && progress.isJudged(of.learning)
+    },
     owners: () => [...book.all()].map((of) => reportOwner(of, progress)),
     ownerReport(device) {
       const of = book.get(ownerOf(device))

@@ -2,9 +2,12 @@
  * OwnerBook: the owners that are known (a device, a group, or all), whose model is in force, and who learns.
  *
  * It holds the two bounds: an owner that learns has a whole reservoir reserved, of as many as there are `places`, and models
- * are `maximumModels` at most, of those that learn too. Who finds no room waits.
+ * are `maximumModels` at most, of those that learn too. Who finds no room waits, or takes the place of another one: of one that is watched
+ * already and learns on only for a tighter promise; of one that came and went within an hour; of one that was idle for a day; or,
+ * for a device that its maker gave its address, of one with a private (randomised) address.
  */
 
+import { isRandomised } from '../devices/device.js'
 import { createJudgingModel, createShadow, type JudgingModel, type NamedModel } from './judging-model.js'
 import type { ModelRecord } from './model-store.js'
 import type { RowReservoir } from './row-reservoir.js'
@@ -14,6 +17,8 @@ export interface Learning {
   readonly reservoir: RowReservoir
   /** Those of its devices that learn, as far as they are counted. */
   readonly devices: Set<string>
+  /** Its devices are watched, or wait to be approved, and what is normal of them makes its promise tighter. */
+  isWatched: boolean
   /** Something came since it was kept. */
   isDirty: boolean
 }
@@ -45,6 +50,17 @@ export type LearningNote =
   // since its model is in force: flows that it has scored, and novel ones among them
   | 'provingFlows'
   | 'provingNovel'
+  // novel flows of watched devices that were learnt, and when the last was
+  | 'novelTaken'
+  | 'novelTakenMicros'
+  // 1 since it was judged with what it had shown
+  | 'judged'
+
+const HOUR_MICROS = 3_600_000_000
+/** One that was seen for less than an hour is gone after so long. */
+const GONE_MICROS = HOUR_MICROS / 6
+/** Any is after so long. */
+const IDLE_MICROS = 24 * HOUR_MICROS
 
 /** 0 where there is none. */
 export function noteOf({ reservoir }: Learning, name: LearningNote): number {
@@ -73,6 +89,8 @@ export interface OwnerBook {
   hasPlace(): boolean
   /** Whether the owner may begin to learn. */
   hasRoom(of: Owner): boolean
+  /** Who has to give its place to this owner, and why; null where nobody has to. */
+  whoMakesRoom(of: Owner, nowMicros: number): { readonly owner: Owner; readonly why: string } | null
   beginLearning(of: Owner, reservoir: RowReservoir): Learning
   endLearning(of: Owner): void
   readonly learners: number
@@ -92,6 +110,17 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
   let learners = 0
   const hasPlace = (): boolean => learners < places
   const modelCount = (): number => [...owners.values()].filter(({ model }) => model !== null).length
+  const hasRoom = (of: Owner): boolean =>
+    hasPlace() && (of.model !== null || modelCount() + learners < maximumModels)
+  const whyOf = (each: Owner, of: Owner, nowMicros: number): [rank: number, why: string] | null => {
+    const learning = each.learning as Learning
+    const [first, last] = [noteOf(learning, 'firstMicros'), noteOf(learning, 'lastMicros')]
+    const idleMicros = nowMicros - last
+    if (learning.isWatched && each.model !== null) return [0, 'it is judged already']
+    if (last - first < HOUR_MICROS && idleMicros >= GONE_MICROS) return [1, 'it came and went']
+    if (idleMicros >= IDLE_MICROS) return [2, `it was not seen for ${Math.floor(idleMicros / HOUR_MICROS)} h`]
+    return isRandomised(each.name) && !isRandomised(of.name) ? [3, 'its address is a private one'] : null
+  }
   const endLearning = (of: Owner): void => {
     if (of.learning !== null) learners--
     of.learning = null
@@ -135,11 +164,27 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
     },
     modelBy: (id) => byId.get(id),
     hasPlace,
-    hasRoom: (of) => hasPlace() && (of.model !== null || modelCount() + learners < maximumModels),
+    hasRoom,
+    whoMakesRoom(of, nowMicros) {
+      // a model that stays makes no room for another one
+      const mustFree = of.model === null && modelCount() + learners >= maximumModels
+      let found: { owner: Owner; why: string; rank: number; lastMicros: number } | null = null
+      for (const owner of owners.values()) {
+        if (owner.learning === null || owner === of || (mustFree && owner.model !== null)) continue
+        const reason = whyOf(owner, of, nowMicros)
+        if (reason === null) continue
+        const [rank, why] = reason
+        const lastMicros = noteOf(owner.learning, 'lastMicros')
+        const isBefore =
+          found === null || rank < found.rank || (rank === found.rank && lastMicros < found.lastMicros)
+        if (isBefore) found = { owner, why, rank, lastMicros }
+      }
+      return found
+    },
     beginLearning(of, reservoir) {
       learners++
       of.isWaiting = false
-      of.learning = { reservoir, devices: new Set(), isDirty: false }
+      of.learning = { reservoir, devices: new Set(), isWatched: false, isDirty: false }
       return of.learning
     },
     endLearning,

@@ -45,7 +45,7 @@ export async function devicesOfModels(store: ModelStore, log: Pick<Log, 'warn'>)
   return devices
 }
 
-/** Of those devices that learn. */
+/** Of those devices that learn, and of watched ones whose rows are there still: they were too few when they were judged. */
 export async function recallRows(
   book: OwnerBook,
   store: ModelStore,
@@ -57,7 +57,8 @@ export async function recallRows(
 ): Promise<void> {
   for (const device of known) {
     const of = book.owner(ownerOf(device.key))
-    if (of.learning !== null || !book.hasPlace() || !mustLearn(of, device, hasBase)) continue
+    const isJudged = device.state === 'ready' || device.state === 'watching'
+    if (of.learning !== null || !book.hasPlace() || !(isJudged || mustLearn(of, device, hasBase))) continue
     const decode = (bytes: Uint8Array): RowReservoir => decodeRowReservoir(bytes, shape)
     const reservoir = await store.readRows(of.name, decode, log)
     if (reservoir !== null) book.beginLearning(of, reservoir)

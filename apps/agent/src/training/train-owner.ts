@@ -3,7 +3,8 @@
  *
  * One that finds the later half of the rows unlike the earlier one (train-rows.ts) changes nothing and is tried again with a
  * quarter more flows; one that fails or takes too long, with twice as many. After one that is in force there is another when
- * the flows that came since do not bear it out (learning-progress.ts), of all rows, those flows too.
+ * the flows that came since do not bear it out (learning-progress.ts), of all rows, those flows too. A training of an owner that
+ * is judged with what it has shown is never refused as unsettled: it is the best that there is.
  */
 import { createHash } from 'node:crypto'
 import type { FlowContract } from '@oddflow/core'
@@ -43,6 +44,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
     async train(of, learning) {
       const { reservoir } = learning
       const flows = noteOf(learning, 'flows')
+      const isJudgement = progress.isOverdue(learning)
       const falsePositiveRate = progress.rateFor(learning)
       const again = (factor: number): void => {
         setNote(learning, 'nextFlows', Math.ceil(factor * flows))
@@ -61,7 +63,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         // forgotten, or told to learn anew, meanwhile
         if (of.learning !== learning) return
         const { rows, unsettledShare } = trained
-        if (unsettledShare > options.stableShare) {
+        if (unsettledShare > options.stableShare && !isJudgement) {
           counts.unsettled++
           again(1.25)
           // once until a training is accepted: there may be many
@@ -85,6 +87,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         setNote(learning, 'hasModel', 1)
         setNote(learning, 'provingFlows', 0)
         setNote(learning, 'provingNovel', 0)
+        if (isJudgement) setNote(learning, 'judged', 1)
         of.isBrokenTold = false
         again(1)
         const saved = decodeModelFile(trained.file)
@@ -94,6 +97,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         log.info(`${of.name}: a model of ${trained.rows} rows is in force${shortfall(saved, contract)}`)
       } catch (error) {
         counts.failed++
+        if (isJudgement) setNote(learning, 'judged', 1)
         again(2)
         log.warn(
           `${of.name}: no model was made: ${error instanceof Error ? error.message : error}; trying again`,

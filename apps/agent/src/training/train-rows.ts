@@ -38,7 +38,8 @@ export interface TrainedRows {
   readonly file: Uint8Array
   /** n. */
   readonly rows: number
-  /** Share of the later half that a model of the earlier half flags, beyond what it promises to flag. */
+  /** Share of the later half that a model of the earlier half flags, beyond what it promises to flag; 0 where LEAST_ROWS
+   * are not there to ask. */
   readonly unsettledShare: number
 }
 
@@ -55,8 +56,10 @@ const STRETCHES = 8
 /** Rows kept from the fit for the threshold: a fifth, or up to half where it takes so many to keep its promise. */
 const LEAST_SHARE = 0.2
 const MOST_SHARE = 0.5
-/** A half has to be enough for a fit and a threshold: 10 rows each. */
-export const LEAST_ROWS = 20
+/** A fit and a threshold take so many. */
+export const FEWEST_ROWS = 10
+/** Of which each half is enough for a fit and a threshold. */
+export const LEAST_ROWS = 2 * FEWEST_ROWS
 
 type RowShape = Pick<FlowContract, 'featureSet'>
 
@@ -77,15 +80,18 @@ export function rowsToLearn(contract: RowShape, falsePositiveRate: number): numb
 export function trainRows(job: TrainingJob): TrainedRows {
   const { dimension } = job.contract
   const count = job.rows.length / dimension
-  const half = Math.floor(count / 2)
-  const earlier = modelOf(job, job.rows.subarray(0, half * dimension))
-  const later = job.rows.subarray(half * dimension)
   const model = modelOf(job, job.rows)
   return {
     file: encodeModelFile(model),
     rows: count,
-    unsettledShare: Math.max(0, novelShare(earlier, later) - earlier.threshold.calibration.bound),
+    unsettledShare: count < LEAST_ROWS ? 0 : unsettledShareOf(job, Math.floor(count / 2) * dimension),
   }
+}
+
+/** @param half - where the later half begins in `rows`. */
+function unsettledShareOf(job: TrainingJob, half: number): number {
+  const earlier = modelOf(job, job.rows.subarray(0, half))
+  return Math.max(0, novelShare(earlier, job.rows.subarray(half)) - earlier.threshold.calibration.bound)
 }
 
 function modelOf(job: TrainingJob, rows: Float64Array): SavedModel {

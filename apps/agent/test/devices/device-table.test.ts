@@ -39,6 +39,19 @@ describe('a device', () => {
     expect(lived(400, 25, 1000, settings({ approve: 'auto' })).state).toBe('watching')
   })
 
+  it('is judged after judgeHours with the flows that there are, if few of them were novel', () => {
+    const judged = (flows: number, hours: number, novelEvery: number) => {
+      const table = createDeviceTable(settings({ approve: 'auto' }))
+      const device = table.add(macOf(1), '192.0.2.1', 0)!
+      for (let i = 1; i <= flows; i++) table.note(device, i % novelEvery === 0, i * HOUR, true)
+      expect(device.state).toBe('learning')
+      return { moved: table.judge(hours * HOUR).length, state: device.state, changes: table.changes }
+    }
+    expect(judged(28, 48, 1e9)).toEqual({ moved: 1, state: 'watching', changes: 1 })
+    expect(judged(28, 47.9, 1e9)).toEqual({ moved: 0, state: 'learning', changes: 0 })
+    expect(judged(28, 48, 5)).toMatchObject({ moved: 0, state: 'learning' })
+  })
+
   it('has the share of its recent verdicts that were novel', () => {
     // what is told is without the 1 that it begins at
     expect(recentNovelShare(lived(0, 1, 1))).toBe(null)
@@ -133,6 +146,68 @@ describe('a table', () => {
     for (let n = 1000; n < 101_000; n++) table.note(table.add(macOf(n), '192.0.2.2', n)!, true, n, true)
     for (let n = 0; n < 40; n++) expect(table.get(macOf(n))?.flows).toBe(5)
     expect(table).toMatchObject({ size: 256, evicted: 100_040 - 256, refused: 0 })
+  })
+
+  /** As makers give them, and with the bit of those that are made up. */
+  const privateMac = (n: number): string => `02${macOf(n).slice(2)}`
+  const seen = (table: ReturnType<typeof createDeviceTable>, key: string, ...times: number[]): void => {
+    for (const at of times) {
+      const device = table.get(key) ?? table.add(key, '192.0.2.1', at)
+      if (device !== undefined) table.note(device, false, at, true)
+    }
+  }
+
+  it.each([
+    ['made-up', privateMac],
+    ['likely', (n: number) => macOf(n)],
+  ])('keeps slow devices in a flood of %s addresses, of one flow and of many', (_, addressOf) => {
+    for (const flowsOfFlood of [1, 20]) {
+      const table = createDeviceTable(settings({ maximum: 64 }))
+      // one came this morning and once more since, one was just here for the first time
+      seen(table, macOf(1), 0, 3 * HOUR)
+      seen(table, macOf(2), 6 * HOUR)
+      for (let n = 1000; n < 5000; n++) {
+        seen(table, addressOf(n), ...Array.from({ length: flowsOfFlood }, (_, i) => 6 * HOUR + 10 * n + i))
+      }
+      expect(table.get(macOf(1))?.flows).toBe(2)
+      if (flowsOfFlood === 1 || addressOf === privateMac) expect(table.get(macOf(2))?.flows).toBe(1)
+      expect(table.size).toBe(64)
+    }
+  })
+
+  it('lets those go first that came once a day ago, and those of a week before others that are established', () => {
+    const table = createDeviceTable(settings({ maximum: 4 }))
+    seen(table, macOf(1), 0, 2 * HOUR)
+    seen(table, macOf(2), 0)
+    seen(table, macOf(3), 0, 25 * HOUR)
+    seen(table, macOf(4), 25 * HOUR)
+    seen(table, macOf(5), 26 * HOUR)
+    expect([1, 2, 3, 4, 5].map((n) => table.get(macOf(n)) !== undefined)).toEqual([
+      true,
+      false,
+      true,
+      true,
+      true,
+    ])
+    seen(table, macOf(4), 200 * HOUR)
+    seen(table, macOf(5), 200 * HOUR)
+    seen(table, macOf(3), 200 * HOUR)
+    seen(table, macOf(6), 200 * HOUR)
+    expect([1, 3, 4, 5, 6].map((n) => table.get(macOf(n)) !== undefined)).toEqual([
+      false,
+      true,
+      true,
+      true,
+      true,
+    ])
+  })
+
+  it('never watches a made-up address that came once, however long ago that was', () => {
+    const table = createDeviceTable(settings({ approve: 'auto' }), [], () => true)
+    seen(table, macOf(1), 0)
+    seen(table, macOf(2), 0, 25 * HOUR)
+    expect(table.judge(100 * HOUR).map(({ key }) => key)).toEqual([])
+    expect(table.byState()).toMatchObject({ learning: 1, watching: 1 })
   })
 
   it('takes no new device where every one is spoken about', () => {

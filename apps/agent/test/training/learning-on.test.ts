@@ -47,7 +47,8 @@ async function gateway(
       ownerOf: createOwnerOf({ per: 'device', groups: new Map() }),
       localNetworks: [parseNetwork('192.168.0.0/16')],
       devices: { ...DEFAULT_DEVICES, learnHours: 1, learnFlows: 200 },
-      budget: null,
+      // of a flow a minute, one in a hundred
+      budget: { falseAlertsPerDay: 14.6, per: 'device', calibration: null, calibrateHours: 24 },
       limits: { rowsPerOwner: 400, memoryBytes: 100_000, trainWithinSeconds: 10, maximumModels: 8 },
       base: null,
       given: new Map(),

@@ -103,7 +103,7 @@ describe('training of rows', () => {
   })
 
   it('says that there is too little to learn from', () => {
-    expect(() => trainRows(job(new Float64Array(5 * 12)))).toThrow(DataError)
+    expect(() => trainRows(job(new Float64Array(5 * 9)))).toThrow(DataError)
   })
 })
 

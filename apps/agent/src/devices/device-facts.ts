@@ -1,0 +1,476 @@
+/**
+ * DeviceFacts: what needs no model to be told, of devices that learn too: a scan, an address that is taken, a new device that
+ * contacts a watched one, and a contact that a watched device never had.
+ *
+ * Each fact is a count that stays within bounds and is kept with its device, so that what floods the table with made-up
+ * addresses puts out no more than the table lets it (device-table.ts): ports of a device that were tried, hosts that a device
+ * tried (PROBED of them; of a scan under way, of which there are MAXIMUM_BURSTS, a bitmap), the addresses of devices, and contacts
+ * (contacts.ts). ARP claims are at most MAXIMUM_CLAIMS; one that was held for long goes last.
+ *
+ * A *probe* is a flow of at most PROBE_PACKETS packets of its initiator: a connection that is used has more. Ports from 32,768
+ * on are no services and are not counted, nor is what may be the answer to a request that was not seen.
+ *
+ * Time is the packets'.
+ */
+import { type FrameBatch, formatAddress, formatMac, type PacketBatch } from '@oddflow/capture'
+import { copyFlowRecord, type FlowRecord, protocolName } from '@oddflow/flows'
+import { isInNetwork, macText, type Network } from '@oddflow/program'
+import type { FactRule } from '../alerts/alert.js'
+import { type FirstContact, isGroup, noteContact } from './contacts.js'
+import { type Device, isEstablished } from './device.js'
+import { createDeviceFlood } from './device-flood.js'
+import { recordOfDevice } from './device-record.js'
+import type { DeviceTable } from './device-table.js'
+
+/** About which end of the record it is, and the sentence. */
+export type OnFact = (record: FlowRecord, rule: FactRule, fact: string, isOfResponder: boolean) => void
+
+export interface FactsReport {
+  /** First contacts of watched devices, and those of them that were settled enough for an alert. */
+  readonly firstContacts: number
+  readonly firstContactAlerts: number
+  /** Facts that were one of too many alike within a minute, and had no alert of their own. */
+  readonly untold: number
+}
+
+export interface DeviceFacts {
+  /** A verdict was given on this record of this device; undefined where the table had no room for it. */
+  note(record: FlowRecord, device: Device | undefined, novel: boolean): void
+  /** Packets as they came; borrowed. */
+  packets(frames: FrameBatch, packets: PacketBatch): void
+  advance(nowMicros: number): void
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
+  report(): FactsReport
+}
+
+export interface DeviceFactsOptions {
+  readonly table: DeviceTable
+  readonly localNetworks: readonly Network[]
+  readonly perMinute: number
+  /** Whether devices are new at all at this time: not while an agent takes stock. */
+  readonly isNews: (atMicros: number) => boolean
+  readonly onFact: OnFact
+}
+
+const SECOND = 1_000_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** Ports of one device, or hosts that one device tries, within BURST_MICROS. */
+const PROBED = 16
+const BURST_MICROS = 10 * MINUTE
+/** A scan is over when nothing new came for so long. */
+const SILENT_MICROS = MINUTE
+const MAXIMUM_BURSTS = 64
+/** Of bits; hosts share them by their hash. */
+const BITMAP_BITS = 32_768
+/** A scan of the same device is told again within a day only when it is so many times as large. */
+const LOUDER = 4
+const PROBE_PACKETS = 4
+const EPHEMERAL = 32_768
+const PRIVILEGED = 1024
+
+/** A device is new for so long. */
+const NEW_MICROS = DAY
+/** An address is its device's for so long after it was last used. */
+const KEPT_MICROS = DAY
+/** Two that claim an address within so long are in conflict. */
+const CONFLICT_MICROS = 10 * MINUTE
+const MAXIMUM_CLAIMS = 1024
+
+interface Spread {
+  /** Whose ports, where they are kept with the one that scans: of one device at a time. */
+  target: number
+  beganMicros: number
+  lastMicros: number
+  /** At most PROBED. */
+  readonly seen: number[]
+  count: number
+  /** Of a scan under way, as far as there is room. */
+  bitmap: Uint8Array | null
+  /** One of its flows. */
+  record: FlowRecord | null
+  /** This scan was told, the last that was had so many, and was told then. */
+  isTold: boolean
+  toldCount: number
+  toldMicros: number
+}
+
+interface Claim {
+  readonly mac: string
+  firstMicros: number
+  lastMicros: number
+  /** Whose claim to it was told last. */
+  rival: string | null
+}
+
+export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
+  const { table, localNetworks, isNews } = options
+  /** By the device that is scanned; by the one that scans, where the other is not known. */
+  const portsOf = new WeakMap<Device, Spread>()
+  const portsBy = new WeakMap<Device, Spread>()
+  const hostsBy = new WeakMap<Device, Spread>()
+  const bursts = new Map<Spread, (spread: Spread) => void>()
+  /** By address: who has it. */
+  const claims = new Map<number, Claim>()
+  const floods = {
+    answered: createDeviceFlood(options.perMinute),
+    unanswered: createDeviceFlood(options.perMinute),
+    taken: createDeviceFlood(options.perMinute),
+  }
+  /** By how much the packets' clock was set since the start: times of scans are without that. */
+  let setMicros = 0
+  let firstContacts = 0
+  let firstContactAlerts = 0
+
+  const isLocal = (address: Uint32Array, ipVersion: number): boolean =>
+    localNetworks.some((network) => isInNetwork(network, address, ipVersion))
+  const isNew = (device: Device, atMicros: number): boolean => atMicros - device.firstSeenMicros < NEW_MICROS
+
+  // ---- scans
+
+  const spreadOf = (of: WeakMap<Device, Spread>, device: Device): Spread => {
+    let spread = of.get(device)
+    if (spread === undefined) {
+      spread = {
+        target: 0,
+        beganMicros: 0,
+        lastMicros: 0,
+        seen: [],
+        count: 0,
+        bitmap: null,
+        record: null,
+        isTold: false,
+        toldCount: 0,
+        toldMicros: Number.NEGATIVE_INFINITY,
+      }
+      of.set(device, spread)
+    }
+    return spread
+  }
+  const clear = (spread: Spread): void => {
+    spread.seen.length = 0
+    spread.count = 0
+    spread.bitmap = null
+    spread.record = null
+    spread.isTold = false
+    bursts.delete(spread)
+  }
+  const tellScan = (spread: Spread, tell: (spread: Spread) => void): void => {
+    const { count, lastMicros, toldMicros, toldCount } = spread
+    if (!spread.isTold && lastMicros - toldMicros < DAY && count < LOUDER * toldCount) return
+    spread.isTold = true
+    spread.toldCount = count
+    spread.toldMicros = lastMicros
+    tell(spread)
+  }
+  /** With its whole extent, where that is more than was told. */
+  const close = (spread: Spread, tell: (spread: Spread) => void): void => {
+    const { count, lastMicros, record } = spread
+    if (record !== null && count >= 2 * PROBED) {
+      spread.record = { ...record, startMicros: lastMicros + setMicros, durationMicros: 0 }
+      tellScan(spread, tell)
+    }
+    clear(spread)
+  }
+  /** One of the ports of this target, or of the hosts. */
+  const count = (
+    spread: Spread,
+    target: number,
+    value: number,
+    record: FlowRecord,
+    tell: (spread: Spread) => void,
+  ): void => {
+    const atMicros = record.startMicros - setMicros
+    const isOver =
+      atMicros - spread.beganMicros >= BURST_MICROS || atMicros < spread.beganMicros - BURST_MICROS
+    if (spread.count > 0 && isOver) close(spread, tell)
+    if (spread.count === 0) {
+      spread.target = target
+      spread.beganMicros = atMicros
+      spread.lastMicros = atMicros
+    }
+    if (spread.target !== target) return
+    const bit = value % BITMAP_BITS
+    const byte = bit >> 3
+    const mask = 1 << (bit & 7)
+    if (spread.bitmap !== null) {
+      if ((spread.bitmap[byte] & mask) !== 0) return
+      spread.bitmap[byte] |= mask
+    } else {
+      if (spread.seen.includes(bit)) return
+      if (spread.seen.length < PROBED) spread.seen.push(bit)
+      else return
+    }
+    spread.count++
+    spread.beganMicros = Math.min(spread.beganMicros, atMicros)
+    spread.lastMicros = Math.max(spread.lastMicros, atMicros)
+    if (spread.count !== PROBED) return
+    spread.record = copyFlowRecord(record)
+    tellScan(spread, tell)
+    if (bursts.size >= MAXIMUM_BURSTS) return
+    spread.bitmap = new Uint8Array(BITMAP_BITS / 8)
+    for (const each of spread.seen) spread.bitmap[each >> 3] |= 1 << (each & 7)
+    bursts.set(spread, tell)
+  }
+  const who = (mac: Uint8Array, address: string, atMicros: number): string => {
+    const device = table.get(macText(mac) ?? address)
+    if (device === undefined || !isNews(atMicros) || !isNew(device, atMicros)) return address
+    return `${address}, a device first seen ${ageText(atMicros - device.firstSeenMicros)}`
+  }
+  const tellPorts = (spread: Spread): void => {
+    const record = spread.record as FlowRecord
+    const [initiator, responder] = addressesOf(record)
+    const by = who(record.initiatorMac, initiator, spread.lastMicros + setMicros)
+    const fact = `${responder} was contacted on ${spread.count} ports in ${durationText(spread.lastMicros - spread.beganMicros)} by ${by}`
+    options.onFact(record, 'port-scan', fact, true)
+  }
+  const tellHosts = (spread: Spread): void => {
+    const record = spread.record as FlowRecord
+    const [initiator] = addressesOf(record)
+    const by = who(record.initiatorMac, initiator, spread.lastMicros + setMicros)
+    const fact = `${spread.count} hosts or services were contacted for the first time in ${durationText(spread.lastMicros - spread.beganMicros)}, none for more than a few packets, by ${by}`
+    options.onFact(record, 'host-scan', fact, false)
+  }
+  const noteProbe = (
+    record: FlowRecord,
+    initiator: Device | undefined,
+    target: Device | undefined,
+    first: FirstContact | null,
+  ): void => {
+    const { responderPort, initiatorPort, responderAddress } = record
+    if (initiatorPort < PRIVILEGED && responderPort >= PRIVILEGED) return
+    const hasPorts = record.protocol === 6 || record.protocol === 17
+    if (isLocal(responderAddress, record.ipVersion)) {
+      const [of, device] = target === undefined ? [portsBy, initiator] : [portsOf, target]
+      const whose = target === undefined ? hashOf(responderAddress, 0) : 0
+      if (device !== undefined && hasPorts && responderPort < EPHEMERAL)
+        count(spreadOf(of, device), whose, responderPort, record, tellPorts)
+      if (initiator !== undefined && first?.isNewPeer === true)
+        count(spreadOf(hostsBy, initiator), 0, hashOf(responderAddress, 0), record, tellHosts)
+      return
+    }
+    // outside those count that do not answer: a browser's do
+    const isRefused = (record.responderTcpFlags & 4) !== 0 && record.responderPackets <= 1
+    if (initiator !== undefined && first !== null && (record.responderPackets === 0 || isRefused))
+      count(spreadOf(hostsBy, initiator), 0, hashOf(responderAddress, responderPort), record, tellHosts)
+  }
+
+  // ---- contacts
+
+  const noteContacts = (
+    record: FlowRecord,
+    device: Device,
+    isResponder: boolean,
+    novel: boolean,
+  ): FirstContact | null => {
+    const isKept = device.state !== 'learning' || isEstablished(device)
+    const first = noteContact(device.contacts, record, isResponder, localNetworks, isKept)
+    if (first === null || device.state !== 'watching') return first
+    firstContacts++
+    if (!first.isSettled || novel) return first
+    firstContactAlerts++
+    const [initiator, responder] = addressesOf(record)
+    const [own, peer] = isResponder ? [responder, initiator] : [initiator, responder]
+    const verb = isResponder ? 'was contacted by' : 'contacted'
+    const days = Math.floor((record.startMicros - (first.sinceMicros ?? 0)) / DAY)
+    const fact = `${own} ${verb} ${peer} (${serviceText(record)}) for the first time; nothing of the kind was new for ${days === 1 ? 'a day' : `${days} days`}`
+    options.onFact(record, 'first-contact', fact, isResponder)
+    return first
+  }
+  /** A device that is new contacts one that is watched. */
+  const noteStranger = (record: FlowRecord, stranger: Device, target: Device): void => {
+    const atMicros = record.startMicros
+    const isStranger = stranger.state === 'learning' && (stranger.randomised || isNew(stranger, atMicros))
+    if (!isStranger || target.state !== 'watching' || !isNews(atMicros)) return
+    const worth = (record.responderPackets > 0 ? floods.answered : floods.unanswered).take(atMicros)
+    if (worth === 'none') return
+    const [initiator, responder] = addressesOf(record)
+    const seen = `${initiator}, a device first seen ${ageText(atMicros - stranger.firstSeenMicros)}`
+    const fact =
+      worth === 'device'
+        ? `${responder} was contacted (${serviceText(record)}) by ${seen}`
+        : `many new devices contact watched ones within a minute, the last of them ${seen}`
+    options.onFact(record, 'new-device-contact', fact, true)
+  }
+
+  // ---- addresses
+
+  /** Whose address it was, where it is another's. */
+  const claim = (
+    address: number,
+    mac: string,
+    atMicros: number,
+  ): { readonly claim: Claim; readonly isFirst: boolean } | null => {
+    const held = claims.get(address)
+    if (held === undefined || (held.mac !== mac && atMicros - held.lastMicros > KEPT_MICROS)) {
+      if (held === undefined && claims.size >= MAXIMUM_CLAIMS) forgetClaim()
+      claims.set(address, { mac, firstMicros: atMicros, lastMicros: atMicros, rival: null })
+      return null
+    }
+    if (held.mac === mac) {
+      held.lastMicros = Math.max(held.lastMicros, atMicros)
+      return null
+    }
+    const isFirst = held.rival !== mac
+    held.rival = mac
+    return { claim: held, isFirst }
+  }
+  /** The one that was held for the shortest time. */
+  const forgetClaim = (): void => {
+    let least: number | null = null
+    let leastMicros = Number.POSITIVE_INFINITY
+    for (const [address, { firstMicros, lastMicros }] of claims) {
+      if (lastMicros - firstMicros >= leastMicros) continue
+      least = address
+      leastMicros = lastMicros - firstMicros
+    }
+    if (least !== null) claims.delete(least)
+  }
+  const tellTaken = (
+    record: FlowRecord,
+    rule: 'address-taken' | 'arp-conflict',
+    fact: string,
+    isOfResponder: boolean,
+  ): void => {
+    const worth = floods.taken.take(record.startMicros)
+    if (worth === 'none') return
+    const more = worth === 'flood' ? '; there are more such claims within this minute' : ''
+    options.onFact(record, rule, `${fact}${more}`, isOfResponder)
+  }
+  const noteAddress = (record: FlowRecord, device: Device, isResponder: boolean): void => {
+    const words = isResponder ? record.responderAddress : record.initiatorAddress
+    if (record.ipVersion !== 4 || macText(isResponder ? record.responderMac : record.initiatorMac) === null)
+      return
+    if (!isLocal(words, 4)) return
+    const atMicros = record.startMicros
+    const taken = claim(words[3], device.key, atMicros)
+    if (taken === null) return
+    const { claim: held, isFirst } = taken
+    if (
+      !isFirst ||
+      !isNews(atMicros) ||
+      !isNew(device, atMicros) ||
+      held.firstMicros > device.firstSeenMicros
+    )
+      return
+    const address = formatAddress(words, 0, 4)
+    const fact = `${address} was the address of ${held.mac} until ${ageText(atMicros - held.lastMicros)}, and is used by ${device.key} now, a device first seen ${ageText(atMicros - device.firstSeenMicros)}`
+    tellTaken(record, 'address-taken', fact, isResponder)
+  }
+  const noteArp = (data: Uint8Array, at: number, atMicros: number): void => {
+    const address =
+      ((data[at + 14] << 24) | (data[at + 15] << 16) | (data[at + 16] << 8) | data[at + 17]) >>> 0
+    const mac = formatMac(data, at + 8)
+    // a probe (RFC 5227) claims nothing yet
+    if (address === 0 || (data[at + 8] & 1) !== 0) return
+    const taken = claim(address, mac, atMicros)
+    if (taken === null) return
+    const { claim: held, isFirst } = taken
+    const sinceMicros = atMicros - held.lastMicros
+    if (sinceMicros > CONFLICT_MICROS) {
+      // it left, and the address has another device now
+      const device = table.get(mac)
+      if (device !== undefined && !isNew(device, atMicros))
+        claims.set(address, { mac, firstMicros: atMicros, lastMicros: atMicros, rival: null })
+      else held.rival = null
+      return
+    }
+    if (!isFirst) return
+    const text = formatAddress(Uint32Array.of(0, 0, 0, address), 0, 4)
+    const fact = `${text} is claimed by ${mac} and by ${held.mac} within ${durationText(sinceMicros)} (ARP)`
+    tellTaken(recordOfDevice({ key: mac, address: text }, atMicros), 'arp-conflict', fact, false)
+  }
+
+  return {
+    note(record, device, novel) {
+      // pieces of a flow that goes on say nothing more
+      if (record.pieceIndex > 0) return
+      const isInside = isLocal(record.responderAddress, record.ipVersion)
+      // what is behind a router is not the router
+      const isFromInside = isLocal(record.initiatorAddress, record.ipVersion) || !isInside
+      const initiator = isFromInside ? table.get(keyOf(record, false)) : undefined
+      const responder = isInside ? table.get(keyOf(record, true)) : undefined
+      if (device !== undefined) noteAddress(record, device, device !== initiator)
+      if (isGroup(record.ipVersion, record.responderAddress, record.responderMac)) return
+      const first = initiator === undefined ? null : noteContacts(record, initiator, false, novel)
+      if (responder !== undefined && responder !== initiator) noteContacts(record, responder, true, novel)
+      if (record.initiatorPackets <= PROBE_PACKETS) noteProbe(record, initiator, responder, first)
+      if (initiator !== undefined && responder !== undefined && first?.isNewPeer === true)
+        noteStranger(record, initiator, responder)
+    },
+    packets(frames, packets) {
+      const { data, offset, capturedBytes } = frames
+      for (let i = 0; i < packets.count; i++) {
+        if (packets.ipVersion[i] !== 0 || capturedBytes[i] < 42) continue
+        const at = arpAt(data, offset[i], offset[i] + capturedBytes[i])
+        if (at !== 0) noteArp(data, at, packets.timestampMicros[i])
+      }
+    },
+    advance(nowMicros) {
+      for (const [spread, tell] of bursts) {
+        if (nowMicros - setMicros - spread.lastMicros >= SILENT_MICROS) close(spread, tell)
+      }
+    },
+    clockSet(byMicros) {
+      setMicros += byMicros
+      for (const held of claims.values()) {
+        held.firstMicros += byMicros
+        held.lastMicros += byMicros
+      }
+    },
+    report: () => ({
+      firstContacts,
+      firstContactAlerts,
+      untold: floods.answered.untold + floods.unanswered.untold + floods.taken.untold,
+    }),
+  }
+}
+
+function keyOf(record: FlowRecord, isResponder: boolean): string {
+  const mac = isResponder ? record.responderMac : record.initiatorMac
+  const address = isResponder ? record.responderAddress : record.initiatorAddress
+  return macText(mac) ?? formatAddress(address, 0, record.ipVersion)
+}
+
+function addressesOf(record: FlowRecord): [initiator: string, responder: string] {
+  return [
+    formatAddress(record.initiatorAddress, 0, record.ipVersion),
+    formatAddress(record.responderAddress, 0, record.ipVersion),
+  ]
+}
+
+function serviceText(record: FlowRecord): string {
+  const name = protocolName(record.protocol)
+  const hasPorts = record.protocol === 6 || record.protocol === 17 || record.protocol === 132
+  return hasPorts ? `${name} port ${Math.min(record.initiatorPort, record.responderPort)}` : name
+}
+
+function hashOf(address: Uint32Array, port: number): number {
+  const hash = address.reduce((sum, word) => Math.imul(sum ^ word, 0x9e3779b1) ^ (sum >>> 15), port + 7)
+  return Math.imul(hash ^ (hash >>> 16), 0x85ebca6b) >>> 0
+}
+
+/** Where an ARP packet for Ethernet and IPv4 begins (RFC 826); 0 where there is none. */
+function arpAt(data: Uint8Array, start: number, end: number): number {
+  let at = start + 12
+  if (data[at] === 0x81 && data[at + 1] === 0) at += 4
+  if (data[at] !== 0x08 || data[at + 1] !== 0x06 || at + 30 > end) return 0
+  at += 2
+  const isEthernetIpv4 =
+    data[at + 1] === 1 && data[at + 2] === 8 && data[at + 3] === 0 && data[at + 4] === 6 && data[at + 5] === 4
+  return isEthernetIpv4 ? at : 0
+}
+
+function durationText(micros: number): string {
+  const seconds = Math.max(1, Math.round(micros / SECOND))
+  if (seconds < 120) return `${seconds} s`
+  const minutes = Math.round(seconds / 60)
+  return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`
+}
+
+function ageText(micros: number): string {
+  return `${durationText(Math.max(0, micros))} ago`
+}

@@ -1,0 +1,366 @@
+/** Facts of devices that need no model: each kind, what is none of it, and floods of made-up addresses. */
+import { createFrameBatch, createPacketBatch, parseIpv4, parseMac } from '@oddflow/capture'
+import type { FlowRecord } from '@oddflow/flows'
+import { parseNetwork } from '@oddflow/program'
+import { describe, expect, it } from 'vitest'
+import { SETTLED_MICROS } from '../../src/devices/contacts.js'
+import { decodeDevices, encodeDevices } from '../../src/devices/device.js'
+import { createDeviceWatch, type DeviceWatch } from '../../src/devices/device-watch.js'
+import { DEFAULT_DEVICES, type DeviceSettings } from '../../src/settings.js'
+import { sampleRecord } from '../support/sample-record.js'
+
+const START = 1_700_000_000_000_000
+const SECOND = 1_000_000
+const HOUR = 3600 * SECOND
+const DAY = 24 * HOUR
+
+interface Told {
+  readonly rule: string
+  readonly fact: string
+  readonly isOfResponder: boolean
+}
+
+function watchOf(changes: Partial<DeviceSettings> = {}) {
+  const told: Told[] = []
+  const watch = createDeviceWatch({
+    settings: { ...DEFAULT_DEVICES, inventoryMinutes: 0, ...changes },
+    localNetworks: [parseNetwork('192.168.0.0/16')],
+    known: { devices: [], from: 'file' },
+    onNew: () => undefined,
+    onReady: () => undefined,
+    onFact: (_, rule, fact, isOfResponder) => void told.push({ rule, fact, isOfResponder }),
+    write: null,
+  })
+  return { watch, told }
+}
+
+const macOf = (n: number): Uint8Array => Uint8Array.of(0, 0x16, 0x3e, n >> 16, n >> 8, n)
+const local = (n: number): Uint32Array => Uint32Array.of(0, 0, 0, 0xc0a80000 + n)
+const outside = (n: number): Uint32Array => Uint32Array.of(0, 0, 0, 0x5db80000 + 256 * n)
+
+/** A flow between local devices by number, or with an end outside (negative). */
+function flow(from: number, to: number, port: number, atMicros: number, changes: Partial<FlowRecord> = {}) {
+  const address = (n: number): Uint32Array => (n < 0 ? outside(-n) : local(n))
+  return sampleRecord(0, {
+    initiatorAddress: address(from),
+    responderAddress: address(to),
+    initiatorMac: macOf(Math.max(0, from) || 1),
+    responderMac: macOf(Math.max(0, to) || 1),
+    responderPort: port,
+    startMicros: atMicros,
+    flowStartMicros: atMicros,
+    ...changes,
+  })
+}
+
+const MANY = { initiatorPackets: 40, responderPackets: 40 }
+
+function approve(watch: DeviceWatch, n: number): void {
+  const key = [...watch.table.all()].find(({ address }) => address === `192.168.0.${n}`)?.key ?? ''
+  expect(watch.table.act('approve', key)).toBe(null)
+}
+
+describe('a scan', () => {
+  it('of ports is told while all devices learn, at once and with its whole extent', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    for (let i = 0; i < 326; i++) {
+      const at = START + 2 * DAY + Math.round((i * 12 * SECOND) / 325)
+      watch.verdict(flow(66, 23, 1 + i, at, { responderTcpFlags: 20 }), true)
+    }
+    expect(told.map(({ rule }) => rule)).toEqual(['port-scan'])
+    watch.advance(START + 2 * DAY + 100 * SECOND)
+    expect(told).toEqual([
+      {
+        rule: 'port-scan',
+        fact: '192.168.0.23 was contacted on 16 ports in 1 s by 192.168.0.66, a device first seen 1 s ago',
+        isOfResponder: true,
+      },
+      {
+        rule: 'port-scan',
+        fact: '192.168.0.23 was contacted on 326 ports in 12 s by 192.168.0.66, a device first seen 12 s ago',
+        isOfResponder: true,
+      },
+    ])
+  })
+
+  it('of a device that was never seen to say anything is told too', () => {
+    const { watch, told } = watchOf()
+    for (let i = 0; i < 40; i++) watch.verdict(flow(66, 23, 1 + i, START + i * SECOND), false)
+    watch.advance(START + 1000 * SECOND)
+    expect(told.map(({ fact }) => fact)).toEqual([
+      expect.stringMatching(/^192\.168\.0\.23 was contacted on 16 ports in 15 s by 192\.168\.0\.66/),
+      expect.stringMatching(/^192\.168\.0\.23 was contacted on 40 ports in 39 s/),
+    ])
+  })
+
+  it('of hosts is told, inside and outside, with what was new alone', () => {
+    const inside = watchOf()
+    for (let i = 0; i < 30; i++) inside.watch.verdict(flow(66, 100 + i, 22, START + i * SECOND), false)
+    inside.watch.advance(START + 1000 * SECOND)
+    expect(inside.told.map(({ fact }) => fact)).toEqual([
+      expect.stringMatching(
+        /^16 hosts or services were contacted for the first time in 15 s, .* by 192\.168\.0\.66/,
+      ),
+    ])
+    // the same hosts again a day later are known
+    for (let i = 0; i < 30; i++)
+      inside.watch.verdict(flow(66, 100 + i, 22, START + 2 * DAY + i * SECOND), false)
+    expect(inside.told).toHaveLength(1)
+    const unanswered = watchOf()
+    for (let i = 1; i <= 30; i++) {
+      unanswered.watch.verdict(flow(66, -i, 23, START + i * SECOND, { responderPackets: 0 }), false)
+    }
+    expect(unanswered.told.map(({ rule }) => rule)).toEqual(['host-scan'])
+  })
+
+  it('is told again within a day only when it is four times as large', () => {
+    const { watch, told } = watchOf()
+    const scan = (ports: number, at: number): void => {
+      for (let i = 0; i < ports; i++) watch.verdict(flow(66, 23, 1 + i, at + 1000 * i), true)
+      watch.advance(at + 1000 * SECOND)
+    }
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    scan(20, START)
+    expect(told).toHaveLength(1)
+    scan(20, START + HOUR)
+    expect(told).toHaveLength(1)
+    scan(300, START + 2 * HOUR)
+    expect(told).toHaveLength(2)
+    scan(20, START + 40 * HOUR)
+    expect(told).toHaveLength(3)
+  })
+
+  it('goes on when the clock is set in the middle of it', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    for (let i = 0; i < 40; i++) {
+      if (i === 20) watch.clockSet(-9 * HOUR)
+      const at = START + i * SECOND - (i < 20 ? 0 : 9 * HOUR)
+      watch.verdict(flow(66, 23, 1 + i, at), true)
+    }
+    watch.advance(START - 9 * HOUR + 200 * SECOND)
+    expect(told.map(({ fact }) => fact)).toEqual([
+      expect.stringMatching(/on 16 ports in 15 s by 192\.168\.0\.66, a device first seen 15 s ago/),
+      expect.stringMatching(/on 40 ports in 39 s by 192\.168\.0\.66, a device first seen 39 s ago/),
+    ])
+    // nor has its address been given up
+    watch.clockSet(100 * HOUR)
+    const at = START + 91 * HOUR + 300 * SECOND
+    watch.verdict(flow(23, -1, 443, at, { ...MANY, initiatorMac: macOf(99) }), false)
+    expect(told.map(({ rule }) => rule)).toContain('address-taken')
+  })
+
+  it('is none of a browser, of a server that is used, of a capture of one direction, or of a router', () => {
+    const { watch, told } = watchOf()
+    for (let i = 1; i <= 60; i++) {
+      const at = START + i * SECOND
+      // a browser's connections, answered
+      watch.verdict(flow(5, -i, 443, at), false)
+      // a file server, by many ports, in connections that are used
+      watch.verdict(flow(6, 7, 20_000 + i, at, MANY), false)
+      // answers without their requests
+      watch.verdict(flow(-200, 8, 20_000 + i, at, { initiatorPort: 53 }), false)
+      // an ephemeral port for each search
+      watch.verdict(flow(9, 10, 40_000 + i, at, { initiatorPort: 50_000 }), false)
+      // one after another in a day
+      watch.verdict(flow(11, 12, i, START + i * HOUR), false)
+    }
+    watch.advance(START + DAY)
+    expect(told).toEqual([])
+  })
+
+  it('is found in a flood of made-up addresses, within a bounded table', () => {
+    const { watch, told } = watchOf({ maximum: 256 })
+    for (const at of [0, 2]) watch.verdict(flow(23, -1, 443, START + at * HOUR, MANY), false)
+    let flood = 1000
+    for (let i = 0; i < 40; i++) {
+      const at = START + 3 * HOUR + i * SECOND
+      for (let j = 0; j < 500; j++) watch.verdict(flow(flood++, -1, 443, at, MANY), false)
+      watch.verdict(flow(66, 23, 1 + i, at), true)
+    }
+    expect(told.map(({ rule }) => rule)).toContain('port-scan')
+    expect(watch.report().evicted).toBeGreaterThan(19_000)
+    expect(watch.table.get('00:16:3e:00:00:17')?.flows).toBeGreaterThan(1)
+  })
+})
+
+describe('a new device that contacts a watched one', () => {
+  it('is told once, in a flood of made-up addresses too where it is answered', () => {
+    const { watch, told } = watchOf({ floodPerMinute: 4 })
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    approve(watch, 23)
+    const at = START + 2 * DAY
+    for (let n = 1000; n < 1200; n++) watch.verdict(flow(n, 23, 80, at, { responderPackets: 0 }), false)
+    watch.verdict(flow(66, 23, 22, at + SECOND, MANY), false)
+    watch.verdict(flow(66, 23, 80, at + 2 * SECOND, MANY), false)
+    const contacts = told.filter(({ rule }) => rule === 'new-device-contact')
+    expect(contacts).toHaveLength(6)
+    expect(contacts[4]?.fact).toMatch(
+      /^many new devices contact watched ones within a minute, the last of them /,
+    )
+    expect(contacts[5]).toEqual({
+      rule: 'new-device-contact',
+      fact: '192.168.0.23 was contacted (tcp port 22) by 192.168.0.66, a device first seen 1 s ago',
+      isOfResponder: true,
+    })
+    expect(watch.report().facts.untold).toBe(196)
+  })
+
+  it('is nothing where the device is an old one, or none is watched', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(66, -1, 443, START, MANY), false)
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    watch.verdict(flow(65, 23, 22, START + SECOND, MANY), false)
+    approve(watch, 23)
+    watch.verdict(flow(66, 23, 22, START + 2 * DAY, MANY), false)
+    expect(told.filter(({ rule }) => rule === 'new-device-contact')).toEqual([])
+  })
+})
+
+describe('an address', () => {
+  it('of a device that a new one takes is told once', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    const taking = (at: number) => flow(23, -1, 443, at, { ...MANY, initiatorMac: macOf(99) })
+    watch.verdict(taking(START + HOUR), false)
+    watch.verdict(taking(START + HOUR + SECOND), false)
+    expect(told).toEqual([
+      {
+        rule: 'address-taken',
+        fact: '192.168.0.23 was the address of 00:16:3e:00:00:17 until 60 min ago, and is used by 00:16:3e:00:00:63 now, a device first seen 1 s ago',
+        isOfResponder: false,
+      },
+    ])
+    // whoever left it days ago has no claim to it
+    watch.verdict(flow(23, -1, 443, START + 5 * DAY, { ...MANY, initiatorMac: macOf(98) }), false)
+    expect(told).toHaveLength(1)
+  })
+
+  /** An ARP packet of Ethernet: 1 asks, 2 answers. */
+  const arp = (watch: DeviceWatch, mac: number, address: string, at: number, tag: number[] = []): void => {
+    const frames = createFrameBatch(1)
+    const packets = createPacketBatch(1)
+    const word = parseIpv4(address) ?? 0
+    const bytes = [24, 16, 8, 0].map((shift) => (word >>> shift) & 255)
+    const sender = [...macOf(mac)]
+    frames.data = Uint8Array.of(
+      ...[255, 255, 255, 255, 255, 255, ...sender, ...tag, 8, 6],
+      ...[0, 1, 8, 0, 6, 4, 0, 2, ...sender, ...bytes, 0, 0, 0, 0, 0, 0, ...bytes],
+    )
+    frames.count = 1
+    frames.capturedBytes[0] = frames.data.length
+    packets.count = 1
+    packets.timestampMicros[0] = at
+    watch.packets(frames, packets)
+  }
+
+  it('that two claim by ARP is told once', () => {
+    for (const tag of [[], [0x81, 0, 0, 5]]) {
+      const { watch, told } = watchOf()
+      arp(watch, 1, '192.168.0.1', START, tag)
+      arp(watch, 1, '192.168.0.1', START + SECOND, tag)
+      expect(told).toEqual([])
+      for (let i = 0; i < 5; i++) {
+        arp(watch, 66, '192.168.0.1', START + (5 + 2 * i) * SECOND, tag)
+        arp(watch, 1, '192.168.0.1', START + (6 + 2 * i) * SECOND, tag)
+      }
+      expect(told).toEqual([
+        {
+          rule: 'arp-conflict',
+          fact: '192.168.0.1 is claimed by 00:16:3e:00:00:42 and by 00:16:3e:00:00:01 within 4 s (ARP)',
+          isOfResponder: false,
+        },
+      ])
+    }
+  })
+
+  it('that is asked for before it is taken, or passed on after a while, is no conflict', () => {
+    const { watch, told } = watchOf()
+    arp(watch, 1, '0.0.0.0', START)
+    arp(watch, 2, '0.0.0.0', START + SECOND)
+    for (const n of [3, 4]) watch.verdict(flow(n, -1, 443, START, MANY), false)
+    arp(watch, 3, '192.168.0.9', START)
+    arp(watch, 4, '192.168.0.9', START + 26 * HOUR)
+    arp(watch, 4, '192.168.0.9', START + 26 * HOUR + SECOND)
+    expect(told).toEqual([])
+  })
+
+  it('that was held for long is not forgotten for a flood of made-up claims', () => {
+    const { watch, told } = watchOf()
+    arp(watch, 1, '192.168.0.1', START)
+    arp(watch, 1, '192.168.0.1', START + HOUR)
+    for (let i = 0; i < 5000; i++) arp(watch, 1000 + i, `10.${i >> 8}.${i & 255}.1`, START + HOUR + i)
+    arp(watch, 66, '192.168.0.1', START + HOUR + SECOND)
+    expect(told.map(({ rule }) => rule)).toEqual(['arp-conflict'])
+    expect(parseMac('00:16:3e:00:00:42')).toEqual(macOf(66))
+  })
+})
+
+describe('a first contact of a watched device', () => {
+  /** A device that has had the same two servers for days, and is watched. */
+  const settled = () => {
+    const opened = watchOf()
+    for (let hour = 0; hour < 60; hour++) {
+      opened.watch.verdict(flow(23, -1, 443, START + hour * HOUR, MANY), false)
+      opened.watch.verdict(flow(23, -2, 8883, START + hour * HOUR, MANY), false)
+    }
+    approve(opened.watch, 23)
+    return { ...opened, now: START + 60 * HOUR }
+  }
+
+  it('is told by itself where its contacts have settled: by a service that it has, and by a new one', () => {
+    const known = settled()
+    known.watch.verdict(flow(23, -7, 443, known.now, MANY), false)
+    expect(known.told).toEqual([
+      {
+        rule: 'first-contact',
+        fact: '192.168.0.23 contacted 93.184.7.0 (tcp port 443) for the first time; nothing of the kind was new for 2 days',
+        isOfResponder: false,
+      },
+    ])
+    const other = settled()
+    other.watch.verdict(flow(-7, 23, 22, other.now, MANY), false)
+    expect(other.told.map(({ fact }) => fact)).toEqual([
+      '192.168.0.23 was contacted by 93.184.7.0 (tcp port 22) for the first time; nothing of the kind was new for 2 days',
+    ])
+    expect(other.watch.report().facts).toMatchObject({ firstContacts: 1, firstContactAlerts: 1 })
+  })
+
+  it('is counted and not told while the service has new peers, for a known peer outside, a group, or a flow that is an alert', () => {
+    const { watch, told, now } = settled()
+    watch.verdict(flow(23, -7, 443, now, MANY), true)
+    watch.verdict(flow(23, -8, 443, now + HOUR, MANY), false)
+    watch.verdict(flow(23, -9, 443, now + 20 * HOUR, MANY), false)
+    watch.verdict(flow(23, -1, 8080, now + 60 * HOUR, MANY), false)
+    const group = { ...MANY, responderAddress: Uint32Array.of(0, 0, 0, 0xe00000fb) }
+    watch.verdict(flow(23, -1, 5353, now + 60 * HOUR, group), false)
+    expect(told).toEqual([])
+    expect(watch.report().facts).toMatchObject({ firstContacts: 4, firstContactAlerts: 0 })
+    watch.verdict(flow(23, -10, 443, now + 20 * HOUR + SETTLED_MICROS, MANY), false)
+    expect(told.map(({ rule }) => rule)).toEqual(['first-contact'])
+  })
+
+  it('is one again after a restart for what is new alone', () => {
+    const { watch } = settled()
+    const [device] = decodeDevices(JSON.parse(JSON.stringify(encodeDevices(watch.table.all())))).filter(
+      ({ address }) => address === '192.168.0.23',
+    )
+    expect(device?.contacts).toEqual([...watch.table.all()][0]?.contacts)
+    expect(device?.contacts.services).toHaveLength(2)
+  })
+
+  it('stays within bounds, and a device that contacts everybody never settles', () => {
+    const { watch, told, now } = settled()
+    const show = (from: number, to: number): void => {
+      for (let i = from; i < to; i++) watch.verdict(flow(23, -i, 443, now + 30 * i * HOUR, MANY), false)
+    }
+    show(10, 300)
+    const [device] = watch.table.all()
+    expect(device?.contacts.peers.length).toBeLessThanOrEqual(512)
+    const { length } = told
+    expect(length).toBeLessThanOrEqual(256)
+    show(300, 400)
+    expect(told).toHaveLength(length)
+  })
+})
