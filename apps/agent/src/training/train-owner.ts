@@ -94,7 +94,9 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         book.putInForce(of, { saved, sha256: record.sha256 }, record)
         options.onTrained(of)
         counts.accepted++
-        log.info(`${of.name}: a model of ${trained.rows} rows is in force${shortfall(saved, contract)}`)
+        log.info(
+          `${of.name}: a model of ${trained.rows} rows is in force${shortfall(saved, contract, progress.rowsFor(learning))}`,
+        )
       } catch (error) {
         counts.failed++
         if (isJudgement) setNote(learning, 'judged', 1)
@@ -118,9 +120,13 @@ function refusalText(
 }
 
 /** What a model promises that does not promise what was asked for. */
-function shortfall({ threshold }: SavedModel, contract: FlowContract): string {
+function shortfall({ threshold }: SavedModel, contract: FlowContract, rowsFor: number): string {
   const { guaranteed, bound } = threshold.calibration
-  return guaranteed
-    ? ''
-    : `; its threshold lets up to ${(100 * bound).toPrecision(2)} % of normal flows be flagged; models.rowsPerDevice of ${rowsToLearn(contract, threshold.falsePositiveRate)} would keep what was asked for`
+  if (guaranteed) return ''
+  const needed = rowsToLearn(contract, threshold.falsePositiveRate)
+  const remedy =
+    needed > rowsFor
+      ? `models.rowsPerDevice of ${needed} would keep what was asked for`
+      : `${needed} rows keep what was asked for, and more are collected`
+  return `; its threshold lets up to ${(100 * bound).toPrecision(2)} % of normal flows be flagged; ${remedy}`
 }
