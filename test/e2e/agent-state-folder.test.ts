@@ -5,7 +5,7 @@
  * One rule: whatever is wrong with a file, the agent watches on. What stands in its place is moved to NAME.damaged, the log and
  * every output name it once, and a watched device stays watched.
  */
-import { execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import {
   chmodSync,
   cpSync,
@@ -23,7 +23,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
 import { writeState } from '../../apps/agent/src/files/state-file.js'
 import { encodePcap, type PcapFrame } from '../../packages/capture/src/index.js'
@@ -45,6 +45,8 @@ const base = temporaryFolder()
 const prepared = join(base, 'prepared')
 const environment = { ODDFLOW_WAIT_SCALE: '0.05' }
 let cases = 0
+/** Those that a failed test has left. */
+const children: ChildProcess[] = []
 
 /** A flow of three packets a minute. */
 function flows(from: number, to: number, mac = WATCHED, size = (_: number): number => 80): PcapFrame[] {
@@ -90,6 +92,9 @@ const LAST = flows(520, 560, WATCHED, (minute) => (minute % 2 === 0 ? 1200 : 80)
 /** Alerts of a run in which nothing is wrong: the novel ones, and false ones if there are any. */
 let wholeAlerts = 0
 
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+})
 beforeAll(async () => {
   mkdirSync(prepared)
   writeFileSync(join(prepared, 'agent.yaml'), CONFIG)
@@ -339,6 +344,60 @@ function expectEnded(ended: Run): Counters {
   return counters
 }
 
+/** The program while it waits for more of its input. */
+interface Running {
+  /** Takes input, and waits until so many of its alerts are out. */
+  delivers(input: Uint8Array, alerts: number): Promise<void>
+  health(): Promise<{ status: number; text: string }>
+  /** Takes the last of its input. */
+  end(input: Uint8Array): Promise<Run>
+}
+
+function begin(folder: string, asNobody = false): Running {
+  const child = spawn(
+    process.execPath,
+    [agentMain, 'run', '-c', join(folder, 'agent.yaml'), '--read', '-', '--once'],
+    { env: { ...process.env, ...environment }, ...(asNobody ? { uid: NOBODY, gid: NOBODY } : {}) },
+  )
+  children.push(child)
+  let [stdout, stderr] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  const ended = new Promise<Run>((resolve) => {
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
+  })
+  const until = async (isSo: () => boolean): Promise<void> => {
+    for (let i = 0; i < 600 && !isSo() && child.exitCode === null; i++) await pause(50)
+    expect(isSo(), stderr).toBe(true)
+  }
+  const address = (): string | undefined => /metrics at (http:\/\/[\d.:]+)\//.exec(stderr)?.[1]
+  return {
+    async delivers(input, alerts) {
+      child.stdin.write(input)
+      // the last line may be half written
+      const scored = (): number =>
+        readFileSync(join(folder, 'eve.json'), 'utf8')
+          .split('\n')
+          .slice(0, -1)
+          .filter((line) => line.includes('"rule":"score"')).length
+      await until(() => existsSync(join(folder, 'eve.json')) && scored() >= alerts)
+    },
+    async health() {
+      await until(() => address() !== undefined)
+      const response = await fetch(`${address()}/healthz`)
+      return { status: response.status, text: await response.text() }
+    },
+    end(input) {
+      child.stdin.end(input)
+      return ended
+    },
+  }
+}
+
 it('a whole state folder: the watched device is judged, and nothing is said', async () => {
   const folder = newCase()
   const ended = await run(folder, LAST)
@@ -413,33 +472,12 @@ describe('while it runs', () => {
     const asNobody = isRoot && BY_RIGHTS.includes(way)
     if (asNobody && cannotBeNobody !== null) context.skip(cannotBeNobody)
     const folder = newCase()
-    const half = encodePcap(LAST.slice(0, 60))
-    const rest = encodePcap(LAST.slice(60)).subarray(24)
     if (asNobody) giveToNobody(folder)
-    const child = spawn(
-      process.execPath,
-      [agentMain, 'run', '-c', join(folder, 'agent.yaml'), '--read', '-', '--once'],
-      { env: { ...process.env, ...environment }, ...(asNobody ? { uid: NOBODY, gid: NOBODY } : {}) },
-    )
-    let [stdout, stderr] = ['', '']
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout += text
-    })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text
-    })
-    const ended = new Promise<Run>((resolve) => {
-      child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
-    })
-    child.stdin.write(half)
-    const delivered = (): number => (existsSync(join(folder, 'eve.json')) ? heard(folder).scored : 0)
+    const child = begin(folder, asNobody)
     // half of its alerts, but for the flow that is still open
-    for (let i = 0; i < 600 && delivered() < wholeAlerts / 2 - 2 && child.exitCode === null; i++)
-      await pause(50)
-    expect(delivered(), stderr).toBeGreaterThanOrEqual(wholeAlerts / 2 - 2)
+    await child.delivers(encodePcap(LAST.slice(0, 60)), wholeAlerts / 2 - 2)
     await WAYS[way]!(pathOf(name, folder))
-    child.stdin.end(rest)
-    expectEnded(await ended)
+    expectEnded(await child.end(encodePcap(LAST.slice(60)).subarray(24)))
     expect(heard(folder).scored).toBe(wholeAlerts)
     if (asNobody) return
 
@@ -499,6 +537,41 @@ describe('the state folder itself', () => {
   })
 })
 
+describe('while it runs, the whole state folder', () => {
+  it.each(['removed', 'moved away'])(
+    'is %s: alerts go on, and the agent is found where it was',
+    async (way) => {
+      const folder = newCase()
+      const st = join(folder, 'st')
+      const child = begin(folder)
+      await child.delivers(encodePcap(LAST.slice(0, 60)), wholeAlerts / 2 - 2)
+      // at once, while the agent writes into it
+      renameSync(st, join(folder, 'elsewhere'))
+      if (way === 'removed') rmSync(join(folder, 'elsewhere'), { recursive: true })
+      await expect.poll(() => existsSync(join(st, 'devices.json')), { timeout: 10_000 }).toBe(true)
+      const paused = await agent(['devices', 'pause', LEARNING, '--state', st])
+      expect(paused, paused.stderr).toMatchObject({ code: 0 })
+      // the folder has one agent
+      const second = await agent([
+        'run',
+        '--read',
+        '-',
+        '-c',
+        join(folder, 'agent.yaml'),
+        '--eve',
+        join(folder, 'x'),
+      ])
+      expect(second).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/another agent is at work there/),
+      })
+      expectEnded(await child.end(encodePcap(LAST.slice(60)).subarray(24)))
+      expect(heard(folder).scored).toBe(wholeAlerts)
+      expect(await states(folder)).toEqual({ [WATCHED]: 'watching', [LEARNING]: 'paused' })
+    },
+  )
+})
+
 describe('a control socket', () => {
   it.each(['a file', 'a folder', 'a pipe', 'a link'])('in whose place is %s is made anew', async (way) => {
     const folder = newCase()
@@ -510,56 +583,21 @@ describe('a control socket', () => {
   })
 })
 
-/** The program while it waits for more of its input, and what /healthz says. */
-async function live(
-  folder: string,
-  work: (health: () => Promise<{ status: number; text: string }>) => Promise<void>,
-): Promise<Run> {
-  const child = spawn(process.execPath, [
-    agentMain,
-    'run',
-    '-c',
-    join(folder, 'agent.yaml'),
-    '--read',
-    '-',
-    '--once',
-  ])
-  let [stdout, stderr] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text
-  })
-  const ended = new Promise<Run>((resolve) => {
-    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
-  })
-  const found = (): string | undefined => /metrics at (http:\/\/[\d.:]+)\//.exec(stderr)?.[1]
-  try {
-    for (let i = 0; i < 400 && found() === undefined && child.exitCode === null; i++) await pause(50)
-    await work(async () => {
-      const response = await fetch(`${found()}/healthz`)
-      return { status: response.status, text: await response.text() }
-    })
-  } finally {
-    child.stdin.end(encodePcap(flows(561, 563)))
-  }
-  return ended
-}
-
 describe('/healthz', () => {
   it('is 503 while a watched device has no model, devices list says so, and the outputs are told of it', async () => {
     const folder = newCase()
     for (const name of ['the model before', 'the model in force']) await WAYS.garbled!(pathOf(name, folder))
-    const ended = await live(folder, async (health) => {
-      await expect.poll(async () => (await health()).status, { timeout: 10_000 }).toBe(503)
-      expect((await health()).text).toMatch(
+    const child = begin(folder)
+    try {
+      await expect.poll(async () => (await child.health()).status, { timeout: 20_000 }).toBe(503)
+      expect((await child.health()).text).toMatch(
         /^ill\none watched device is not judged, having no model, and learning again/,
       )
       const listed = await agent(['devices', 'list', '--state', join(folder, 'st')])
       expect(listed.stdout).toMatch(/02:00:00:00:00:02.*NOT JUDGED; its model is damaged, and learnt again/)
-    })
-    expectEnded(ended)
+    } finally {
+      expectEnded(await child.end(encodePcap(flows(561, 563))))
+    }
     const rules = readEve(join(folder, 'eve.json')).map(({ oddflow }) => oddflow.rule)
     expect(rules.filter((rule) => rule === 'state-damaged' || rule === 'degraded').sort()).toEqual([
       'degraded',
@@ -576,18 +614,28 @@ describe('/healthz', () => {
       ),
     )
     expect(heard(folder).scored).toBeGreaterThanOrEqual(4)
-  }, 60_000)
+  })
 
-  it('is 503 until damaged devices are written again, and names what was damaged from then on', async (context) => {
-    if (isRoot && cannotBeNobody !== null) context.skip(cannotBeNobody)
+  it('is 503 until damaged devices are written again, and names what was damaged from then on', async () => {
     const folder = newCase()
     writeFileSync(join(folder, 'st/devices.json'), '')
-    const ended = await live(folder, async (health) => {
-      await expect.poll(async () => (await health()).status, { timeout: 10_000 }).toBe(200)
-      expect((await health()).text).toMatch(/^well\none file of the state folder was damaged/)
-    })
-    expectEnded(ended)
-  }, 60_000)
+    // what is in the way of writing
+    const obstacle = join(folder, 'st/devices.json.copy.new')
+    mkdirSync(join(obstacle, 'in it'), { recursive: true })
+    const child = begin(folder)
+    try {
+      const first = await child.health()
+      expect(first).toMatchObject({
+        status: 503,
+        text: expect.stringMatching(/^ill\n(the devices in|devices cannot be kept in) the state folder/),
+      })
+      rmSync(obstacle, { recursive: true })
+      await expect.poll(async () => (await child.health()).status, { timeout: 20_000 }).toBe(200)
+      expect((await child.health()).text).toMatch(/^well\none file of the state folder was damaged/)
+    } finally {
+      expectEnded(await child.end(encodePcap(flows(561, 563))))
+    }
+  })
 })
 
 describe('commands in a damaged folder in which no agent runs', () => {
@@ -647,6 +695,7 @@ describe('commands at the same time, and beside a starting agent', () => {
         await WAYS.garbled!(pathOf('the model in force', folder))
       }
       const state = ['--state', join(folder, 'st')]
+      writeFileSync(join(folder, 'in.pcap'), encodePcap(LAST))
       const words = [
         ['devices', 'pause', WATCHED],
         ['devices', 'approve', LEARNING],
@@ -657,7 +706,8 @@ describe('commands at the same time, and beside a starting agent', () => {
         ['models', 'rollback', WATCHED],
       ]
       const [watched, ...said] = await Promise.all([
-        run(folder, LAST),
+        // which waits for the folder as long as ever
+        agent(['run', '-c', join(folder, 'agent.yaml'), '--read', join(folder, 'in.pcap'), '--once']),
         ...[...words, ...others].map((command) => agent([...command, ...state])),
       ])
       for (const each of [watched!, ...said]) expect(each.stderr).not.toMatch(/fault in OddFlow|\n {4}at /)

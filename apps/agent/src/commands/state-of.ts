@@ -13,7 +13,7 @@ export interface StateOptions {
 
 /** Between two attempts, and how many: a command holds the folder for some hundredths of a second. */
 const PAUSE_MILLIS = 100
-const ATTEMPTS = 50
+const ATTEMPTS = 10
 
 /**
  * Has a running agent do what is asked, else does it in the folder itself, which nobody else has meanwhile: two commands at a time, or a command and a

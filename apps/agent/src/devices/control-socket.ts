@@ -8,8 +8,11 @@
  *
  * It is opened before anything else is read from the folder, and has its name alone there (listen-alone.ts).
  */
-import { createServer, type IncomingMessage, request } from 'node:http'
+import { lstat, mkdir } from 'node:fs/promises'
+import { createServer, type IncomingMessage, request, type Server } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
 import { ArgumentError, OddFlowError } from '@oddflow/core'
+import { hasCode } from '../files/file-system.js'
 import type { Device } from './device.js'
 import type { ActionResult } from './device-actions.js'
 import type { DeviceAction, DeviceTable } from './device-table.js'
@@ -19,6 +22,8 @@ import { isLink, refusedPlace, socketIn } from './socket-place.js'
 export interface ControlSocket {
   /** What is answered from now on; null: that the agent begins or ends. */
   serve(told: ControlAnswers | null): void
+  /** Takes the folder again where the socket was removed or replaced, and says whether it was. Rejects with ControlError where another agent has it by now. */
+  renew(): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -44,12 +49,65 @@ export class ControlError extends OddFlowError {
 const MAXIMUM_BODY_BYTES = 1_048_576
 const MAXIMUM_CONNECTIONS = 8
 const PATIENCE_MILLIS = 5000
+const BUSY_ATTEMPTS = 10
+const BUSY_PAUSE_MILLIS = 100
+const ABOUT_TO = 'the agent is about to begin or to end; try again'
 
 /** The folder is there. Rejects with ControlError where it is another agent's, or with FileError. */
 export async function openControlSocket(folder: string): Promise<ControlSocket> {
   const refused = refusedPlace(folder)
   if (refused !== null) throw new ControlError('control.path', refused)
   let told: ControlAnswers | null = null
+  const path = socketIn(folder)
+  const begin = async () => {
+    const server = controlServer(() => told)
+    const giveUpName = await listenAlone(server, folder)
+    if (giveUpName === null) {
+      throw new ControlError(
+        'control.taken',
+        `${folder}: another agent is at work there; give each its own --state`,
+      )
+    }
+    return { server, giveUpName, found: await lstat(path).catch(() => null) }
+  }
+  const end = async (server: Server): Promise<void> => {
+    server.closeAllConnections()
+    await new Promise<void>((resolve) => server.close(() => resolve()))
+  }
+  let own = await begin()
+  let renewing: Promise<boolean> | null = null
+  const isOwn = async (): Promise<boolean> => {
+    const found = await lstat(path).catch(() => null)
+    return found !== null && found.ino === own.found?.ino && found.dev === own.found.dev
+  }
+  const renew = async (): Promise<boolean> => {
+    if (await isOwn()) return false
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const before = own.server
+    own = await begin()
+    await end(before)
+    return true
+  }
+  return {
+    serve(answers) {
+      told = answers
+    },
+    renew() {
+      renewing ??= renew().finally(() => {
+        renewing = null
+      })
+      return renewing
+    },
+    async close() {
+      await renewing?.catch(() => undefined)
+      // a name that stays is a dead one, as after a kill: the disk may be read-only by now
+      if (await isOwn()) await own.giveUpName().catch(() => undefined)
+      await end(own.server)
+    },
+  }
+}
+
+function controlServer(told: () => ControlAnswers | null): Server {
   const server = createServer(
     {
       headersTimeout: PATIENCE_MILLIS,
@@ -61,7 +119,7 @@ export async function openControlSocket(folder: string): Promise<ControlSocket> 
       const answer = (status: number, value: unknown): void => {
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
       }
-      answerOf(told, message).then(
+      answerOf(told(), message).then(
         ([status, value]) => answer(status, value),
         (error: unknown) =>
           answer(statusOf(error), { error: error instanceof Error ? error.message : String(error) }),
@@ -70,29 +128,12 @@ export async function openControlSocket(folder: string): Promise<ControlSocket> 
   )
   server.maxConnections = MAXIMUM_CONNECTIONS
   server.setTimeout(PATIENCE_MILLIS)
-  const giveUpName = await listenAlone(server, folder)
-  if (giveUpName === null) {
-    throw new ControlError(
-      'control.taken',
-      `${folder}: another agent is at work there; give each its own --state`,
-    )
-  }
-  return {
-    serve(answers) {
-      told = answers
-    },
-    async close() {
-      // a name that stays is a dead one, as after a kill: the disk may be read-only by now
-      await giveUpName().catch(() => undefined)
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-    },
-  }
+  return server
 }
 
 async function answerOf(told: ControlAnswers | null, message: IncomingMessage): Promise<[number, unknown]> {
   const { url = '/', method } = message
-  if (told === null) return [503, { error: 'the agent is about to begin or to end; try again' }]
+  if (told === null) return [503, { error: ABOUT_TO }]
   const further = told.further ?? {}
   if (Object.hasOwn(further, url)) {
     return [200, await further[url](method === 'POST' ? await readBody(message) : null)]
@@ -145,8 +186,29 @@ function nobody(error: unknown): null {
   throw error
 }
 
+/** Who is about to begin or to end is asked again for a moment. What is to be done is said once, to who has answered before. */
 async function ask(folder: string, method: string, path: string, body?: unknown): Promise<unknown> {
   if (await isLink(socketIn(folder))) throw Object.assign(new Error('is a link'), { code: 'ENOENT' })
+  for (let attempt = 1; ; attempt++) {
+    try {
+      if (body === undefined) return await askOnce(folder, method, path)
+      await askOnce(folder, 'GET', '/').catch(isThere)
+      break
+    } catch (error) {
+      const isBusy = error instanceof ControlError && error.code === 'control.busy'
+      if (!isBusy || attempt === BUSY_ATTEMPTS) throw error
+      await pause(BUSY_PAUSE_MILLIS)
+    }
+  }
+  return askOnce(folder, method, path, body)
+}
+
+/** Of a path that nobody serves: somebody answers. */
+function isThere(error: unknown): void {
+  if (!(error instanceof ControlError && error.code === 'control.nothing')) throw error
+}
+
+function askOnce(folder: string, method: string, path: string, body?: unknown): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const outgoing = request(
       // a connection of its own: one that is kept may be to an agent that has ended
@@ -160,13 +222,25 @@ async function ask(folder: string, method: string, path: string, body?: unknown)
               statusCode === 404 ? 'control.nothing' : statusCode === 503 ? 'control.busy' : 'control.refused'
             reject(new ControlError(code, String((value as { error?: unknown }).error)))
           }
-        }, reject)
+        }, fail)
       },
     )
+    const fail = (error: unknown): void => {
+      const isEnd = hasCode(error, 'ECONNRESET') || hasCode(error, 'EPIPE')
+      if (!isEnd) reject(error)
+      else if (method === 'GET') reject(new ControlError('control.busy', ABOUT_TO))
+      else
+        reject(
+          new ControlError(
+            'control.lost',
+            `${folder}: the agent ended meanwhile; see what it has done, and try again`,
+          ),
+        )
+    }
     outgoing.on('timeout', () =>
       outgoing.destroy(new ControlError('control.silent', `${folder}: the agent does not answer`)),
     )
-    outgoing.on('error', reject)
+    outgoing.on('error', fail)
     outgoing.end(body === undefined ? undefined : JSON.stringify(body))
   })
 }

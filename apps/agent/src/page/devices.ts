@@ -186,7 +186,7 @@ function askToApprove(device: Device, approve: () => Promise<void>): void {
   setText(
     byId('approve-notice'),
     model !== null && model.model === null
-      ? 'It has no model of its own yet, and learning ends: it is judged by the model given for all, where there is one, else by nobody until it is told to learn anew (oddflow-agent devices relearn).'
+      ? 'It has no model of its own yet: it is judged by the model given for all, where there is one, else by nobody until it has learnt enough for one.'
       : `If it goes on as lately, ${share} of its flows are novel, and each of them may be an alert. Learning ends.`,
   )
   approveAsked = approve

@@ -9,10 +9,10 @@ import type { Clock } from '../clock.js'
 import type { Log } from '../log.js'
 
 /**
- * Watched devices that no model judges; the recorder of the interface; that packets come at all; made attacks that the agent
- * sends itself.
+ * Watched devices that no model judges; that the state folder is the agent's alone; the recorder of the interface; that
+ * packets come at all; made attacks that the agent sends itself.
  */
-export type Cause = 'unjudged' | 'recorder' | 'silence' | 'self-test'
+export type Cause = 'unjudged' | 'folder' | 'recorder' | 'silence' | 'self-test'
 
 export interface ConditionOptions {
   readonly clock: Pick<Clock, 'wallMicros' | 'monotonicMillis'>

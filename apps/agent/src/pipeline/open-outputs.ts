@@ -12,7 +12,7 @@ import { openSpool } from '../spool/spool.js'
 import { VERSION } from '../version.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 
-const TAKEN_ATTEMPTS = 10
+const TAKEN_ATTEMPTS = 20
 const TAKEN_PAUSE_MILLIS = 100
 
 /** Takes the state folder for this run: two agents must not share one. null where nothing is kept. */

@@ -284,6 +284,14 @@ async function runWith(
     warnOfPackets(CHECKED_PACKETS)
     if (input.liveness === 'live' || captureClock.lagSeconds() !== null) watchItself()
     devices?.tick()
+    void control?.renew().then(
+      (isRenewed) => {
+        condition.set('folder', null)
+        // perhaps the whole folder was removed
+        if (isRenewed) void devices?.save()
+      },
+      (error: Error) => condition.set('folder', error.message),
+    )
     if (devices !== null) vendors?.tick(devices.table.all())
     records?.recent.tick()
     models?.tick((key) => devices?.table.get(key) !== undefined)

@@ -52,6 +52,8 @@ export class SegmentWriter {
 
   async #begin(first: number): Promise<{ file: OpenFile; segment: Segment }> {
     const path = segmentPath(this.#folder, first)
+    // somebody may have removed it
+    await this.#files.makeFolder(this.#folder)
     // one of that name was begun, failed, and holds nothing that was acknowledged
     await this.#files.remove(path).catch(() => undefined)
     const file = await this.#files.open(path, 'create')

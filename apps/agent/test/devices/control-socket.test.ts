@@ -57,6 +57,44 @@ function raw(method: string, path: string, body = ''): Promise<{ status: number;
   })
 }
 
+describe('a socket that is removed or replaced while its agent runs', () => {
+  const ways: Record<string, () => void> = {
+    removed: () => rmSync(socketPath),
+    'replaced by a file': () => {
+      rmSync(socketPath)
+      writeFileSync(socketPath, '')
+    },
+    'replaced by a folder': () => {
+      rmSync(socketPath)
+      mkdirSync(join(socketPath, 'in it'), { recursive: true })
+    },
+    'gone with its folder': () => rmSync(folder, { recursive: true }),
+  }
+  it.each(Object.keys(ways))('is taken again (%s), and what is asked for is answered', async (way) => {
+    const control = await open()
+    expect(await control.renew()).toBe(false)
+    ways[way]!()
+    expect(await Promise.all([control.renew(), control.renew()])).toEqual([true, true])
+    expect(await askDevices(folder)).toEqual([...table.all()])
+    await expect(openControlSocket(folder)).rejects.toThrow(/another agent is at work/)
+    expect(await control.renew()).toBe(false)
+    await control.close()
+    expect(existsSync(socketPath)).toBe(false)
+    rmSync(`${socketPath}.damaged`, { recursive: true, force: true })
+  })
+
+  it('and another agent has taken the folder: that is an error, and the other one keeps it', async () => {
+    const control = await open()
+    rmSync(socketPath)
+    const other = await openControlSocket(folder)
+    await expect(control.renew()).rejects.toThrow(/another agent is at work/)
+    await control.close()
+    other.serve({ devices: null, further: { '/who': async () => 'the other' } })
+    expect(await askFurther(folder, '/who')).toBe('the other')
+    await other.close()
+  })
+})
+
 describe('a running agent', () => {
   it('tells of its devices, does what it is told, and has it on disk before it answers', async () => {
     const control = await open()

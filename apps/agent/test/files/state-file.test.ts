@@ -17,7 +17,8 @@ import type { Notice } from '../../src/alerts/notice.js'
 import { readTemporaryRules } from '../../src/alerts/temporary-suppressions.js'
 import { readKeptCalibration } from '../../src/budget/alert-budget.js'
 import { openToken } from '../../src/dashboard/token.js'
-import { createDevice } from '../../src/devices/device.js'
+import { createDevice, type Device } from '../../src/devices/device.js'
+import { createDeviceWatch } from '../../src/devices/device-watch.js'
 import { lookAtKnownDevices, readKnownDevices, writeKnownDevices } from '../../src/devices/kept-devices.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { createStateFaults } from '../../src/files/state-faults.js'
@@ -30,12 +31,14 @@ import {
   writeStateTwice,
 } from '../../src/files/state-file.js'
 import type { Log } from '../../src/log.js'
+import { DEFAULT_DEVICES } from '../../src/settings.js'
 import { readEnd, readPlace } from '../../src/spool/place-file.js'
 import { createModelStore } from '../../src/training/model-store.js'
 import { decodeRowReservoir } from '../../src/training/row-reservoir.js'
 import { type Faults, faultyFiles, noFaults } from '../support/faulty-files.js'
 import { temporaryFolder } from '../support/folder.js'
 import { keepingLog } from '../support/keeping-log.js'
+import { sampleRecord } from '../support/sample-record.js'
 
 const store = (folder: string) => createModelStore(nodeFileSystem, join(folder, '..'), (owner) => owner)
 const readers: Record<string, (folder: string, log: Log) => Promise<unknown>> = {
@@ -271,6 +274,30 @@ describe('devices that an earlier run has kept', () => {
       expect(log.lines).toEqual([expect.stringContaining('those found from now on are watched')])
     },
   )
+})
+
+it('devices that are found where the table is lost are reported at once, watched, and written within a tick', async () => {
+  const told: string[] = []
+  let kept: Device[] = []
+  const watch = createDeviceWatch({
+    settings: DEFAULT_DEVICES,
+    localNetworks: [],
+    known: { from: 'lost', devices: [] },
+    onNew: (_, rule) => told.push(rule),
+    write: async (devices) => {
+      kept = [...devices].map((each) => ({ ...each }))
+    },
+  })
+  expect(watch.unkept()).toMatch(/damaged, and not written again yet/)
+  const minute = 60_000_000
+  expect(watch.verdict(sampleRecord(1, { startMicros: 0 }), true)).toBe(true)
+  expect(watch.verdict(sampleRecord(2, { startMicros: 59 * minute }), true)).toBe(true)
+  // later ones are new ones
+  expect(watch.verdict(sampleRecord(3, { startMicros: 61 * minute }), true)).toBe(false)
+  expect(told).toEqual(['new-device', 'new-device', 'new-device'])
+  watch.tick()
+  await expect.poll(() => kept.map(({ state }) => state)).toEqual(['watching', 'watching', 'learning'])
+  expect(watch.unkept()).toBe(null)
 })
 
 it('a folder of the state folder that is a link or a file is set aside, and one of its own made', async () => {
