@@ -1,7 +1,7 @@
 import { UsageError } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
 import { type TrainCommandOptions, trainOptionsFrom } from '../src/commands/train.js'
-import { flowPlan } from '../src/pipeline/flow-plan.js'
+import { flowPlan, frameSizeWarning } from '../src/pipeline/flow-plan.js'
 import { recipeDetector, recipeNamed } from '../src/recipes.js'
 
 const given = (changes: Partial<TrainCommandOptions> = {}): TrainCommandOptions => ({
@@ -15,6 +15,20 @@ const given = (changes: Partial<TrainCommandOptions> = {}): TrainCommandOptions 
 })
 const options = (changes: Partial<TrainCommandOptions> = {}, recipe = 'default') =>
   trainOptionsFrom(given(changes), recipeNamed(recipe), recipeNamed(recipe).features)
+
+describe('rows with sizes of frames', () => {
+  const warning = (changes: Partial<TrainCommandOptions>) =>
+    frameSizeWarning(flowPlan(given(changes), recipeNamed('default')))
+
+  it.each(['iat-size', 'size', 'stats-header', 'samp-size'] as const)('%s is warned of', (features) => {
+    expect(warning({ features })).toMatch(/^--features \S+ with --size frame: .* depend on where/)
+    expect(warning({ features, size: 'ip' })).toBeNull()
+  })
+
+  it.each(['flow-summary', 'iat', 'samp-num', 'header-bits'] as const)('%s has none', (features) => {
+    expect(warning({ features })).toBeNull()
+  })
+})
 
 describe('recipes', () => {
   it('paper is the text of the paper where it is unambiguous', () => {

@@ -49,9 +49,9 @@ const DUPLICATE = packetStatusCode('duplicate')
 const WAYS = 4
 const SETS = 1024
 const SET_MASK = SETS - 1
-/** Bytes of both headers: of TCP with its checksum, which covers the payload. */
-const IPV4_HEAD_BYTES = 40
-const IPV6_HEAD_BYTES = 60
+const IPV6_BYTES = 40
+/** As far as TCP's checksum, which covers the payload, and beyond UDP's. */
+const TRANSPORT_BYTES = 20
 
 export class PacketCheck {
   readonly counts: PacketCheckCounts = {
@@ -90,21 +90,22 @@ export class PacketCheck {
     if (hopLimit <= 1 && (hopLimit === 0 || isUnicast(packets, i, version))) counts.lastHopPackets++
     const start = packets.ipOffset[i]!
     const end = Math.min(frames.offset[i]! + frames.capturedBytes[i]!, start + packets.ipBytes[i]!)
-    if (version === 4) this.#checkHeader(data, start, end)
-    const time = packets.timestampMicros[i]!
-    if (time - time !== 0) return false
-    counts.ipPackets++
-    const headEnd = Math.min(end, start + (version === 4 ? IPV4_HEAD_BYTES : IPV6_HEAD_BYTES))
+    const headerEnd = start + (version === 4 ? (data[start]! & 15) << 2 : IPV6_BYTES)
+    const headEnd = Math.min(end, headerEnd + TRANSPORT_BYTES)
     let hash = packets.ipBytes[i]!
+    let sum = 0
     let at = start
     for (; at + 4 <= headEnd; at += 4) {
-      hash = Math.imul(
-        hash ^ ((data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!),
-        0x9e3779b1,
-      )
+      const word = (data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!
+      if (at < headerEnd) sum += (word >>> 16) + (word & 0xffff)
+      hash = Math.imul(hash ^ word, 0x9e3779b1)
       hash ^= hash >>> 15
     }
     for (; at < headEnd; at++) hash = Math.imul(hash ^ data[at]!, 0x9e3779b1)
+    if (version === 4 && headerEnd <= end) this.#countChecksum(sum, data, start)
+    const time = packets.timestampMicros[i]!
+    if (time - time !== 0) return false
+    counts.ipPackets++
     hash = Math.imul(hash ^ (hash >>> 13), 0x85ebca6b)
     hash = (hash ^ (hash >>> 16)) >>> 0
     if (!this.#isCopy(hash, this.#drops ? this.#hashAll(data, start, end) : 0, time)) return false
@@ -149,17 +150,12 @@ export class PacketCheck {
     return halfSipHash13(words, 0, n, this.#key0, this.#key1) >>> 0
   }
 
-  /** RFC 1071: the sum of a right header, its checksum included, is 0xffff. */
-  #checkHeader(data: Uint8Array, start: number, end: number): void {
-    const headerBytes = (data[start]! & 15) << 2
-    if (end - start < headerBytes) return
+  /** @param sum - of the header's 16-bit words: 0xffff where the checksum among them is right (RFC 1071). */
+  #countChecksum(sum: number, data: Uint8Array, start: number): void {
     const { counts } = this
     counts.checkedHeaders++
-    let sum = 0
-    for (let at = start; at < start + headerBytes; at += 2) sum += (data[at]! << 8) | data[at + 1]!
-    sum = (sum & 0xffff) + (sum >>> 16)
-    sum = (sum & 0xffff) + (sum >>> 16)
-    if (sum === 0xffff) return
+    const once = (sum & 0xffff) + (sum >>> 16)
+    if ((once & 0xffff) + (once >>> 16) === 0xffff) return
     counts.wrongChecksums++
     if (data[start + 10] === 0 && data[start + 11] === 0) counts.zeroChecksums++
   }

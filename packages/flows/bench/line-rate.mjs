@@ -6,7 +6,8 @@
  * process, start and compilation included (wall time stands beside it, but depends on what else the machine
  * does). For OddFlow it is told as well what a reading of the file takes in a process that has read it twice
  * (`steady`, the median of five: all is compiled, as in a program that runs for long). Stages of OddFlow: `read` the
- * file, `dissect` the headers, to `flows` (of two packets each), to `features` (iat-size, p = 12, windows of 10 s). Peers: softflowd, nfpcapd and argus make flows as well;
+ * file, `dissect` the headers, to `flows` (of two packets each), to `features` (iat-size, p = 12, windows of 10 s), to
+ * `summaries` (flow-summary). Peers: softflowd, nfpcapd and argus make flows as well;
  * tshark and scapy give a line and a key for each packet, of the first 200,000 and 20,000 of them; the npm
  * package pcap-parser reads. What is not installed is named absent.
  *
@@ -75,6 +76,7 @@ function contestants(files) {
     stage('dissect'),
     stage('flows'),
     stage('features'),
+    stage('summaries'),
     [
       'softflowd',
       'softflowd',

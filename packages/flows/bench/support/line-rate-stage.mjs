@@ -9,12 +9,16 @@ import { PerformanceObserver } from 'node:perf_hooks'
 import process from 'node:process'
 import { createCaptureReader, createPacketBatch, decodePackets } from '@oddflow/capture'
 import { readCapture } from '@oddflow/capture/node'
-import { createFlowExtractor } from '../../dist/index.js'
+import { createFlowExtractor, flowSummaryContract } from '../../dist/index.js'
 import { contractFor } from './generate.mjs'
 
 const [stage, file, measure] = process.argv.slice(2)
 let packets = createPacketBatch(2048)
-const contracts = { flows: contractFor('size', 2), features: contractFor('iat-size', 12) }
+const contracts = {
+  flows: contractFor('size', 2),
+  features: contractFor('iat-size', 12),
+  summaries: flowSummaryContract(),
+}
 /** Reads the file once. */
 async function run() {
   const extractor =
