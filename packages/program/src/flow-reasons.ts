@@ -250,23 +250,36 @@ export function plainScale(unit: string): Scale {
   return { units: [[1, 0, unit]], isWhole: false }
 }
 
-function quantity(
-  x: number,
-  { units, isWhole }: Scale,
-  digits: number,
-  round: (x: number) => number,
-): Quantity {
-  const [factor, , name] = units.filter(([size, from]) => Math.abs(x) >= size * from).at(-1) ?? units[0]!
-  const count = clean(x / factor)
-  // whole numbers of the only unit are shown as they are
-  const isExact = units.length === 1 && Number.isInteger(count)
-  const isByte = isWhole && factor === 1 && digits === DIGITS[0]
-  const shown = isExact ? count : isByte ? round(count) : rounded(count, digits, round)
+function quantity(x: number, scale: Scale, digits: number, round: (x: number) => number): Quantity {
+  const { units, isWhole } = scale
+  let at = unitOf(x, scale)
+  const shownIn = (unit: number): number => {
+    const [factor] = units[unit]!
+    const count = clean(x / factor)
+    // whole numbers of the only unit are shown as they are
+    if (units.length === 1 && Number.isInteger(count)) return count
+    return isWhole && factor === 1 && digits === DIGITS[0] ? round(count) : rounded(count, digits, round)
+  }
+  // rounding may reach the next unit: 1 s, not 1,000 ms
+  at = Math.max(at, unitOf(shownIn(at) * units[at]![0], scale))
+  const [factor, , name] = units[at]!
+  const shown = shownIn(at)
   if (x === 0 && name === 'µs') return { value: 0, text: '0 s' }
-  const number =
-    Math.abs(shown) < 1e15 ? shown.toLocaleString('en-US', { maximumFractionDigits: 20 }) : String(shown)
+  const number = Math.abs(shown) < 1e15 ? GROUPED.format(shown) : String(shown)
   const unit = shown === 1 && name === 'packets' ? 'packet' : name
   return { value: shown * factor, text: unit === '' ? number : `${number} ${unit}` }
+}
+
+/** Made once: it takes as long as some hundred numbers. */
+const GROUPED = new Intl.NumberFormat('en-US', { maximumFractionDigits: 20 })
+
+/** The largest unit that a number has enough of. */
+function unitOf(x: number, { units }: Scale): number {
+  let found = 0
+  units.forEach(([factor, from], at) => {
+    if (Math.abs(x) >= factor * from) found = at
+  })
+  return found
 }
 
 function rounded(x: number, digits: number, round: (x: number) => number): number {

@@ -25,7 +25,10 @@ describe('a reason', () => {
     [lasted(10_800, 0.02, 19.2), 'lasted 3 h (usually under 20 s)'],
     [lasted(200, 0, 0), 'lasted 3.3 min (usually 0 s)'],
     [lasted(0.00035, 0.02, 19.2), 'lasted 350 µs (usually at least 20 ms)'],
-    [lasted(100_000, 1, 7_000), 'lasted 28 h (usually under 120 min)'],
+    // rounding reaches the next unit
+    [lasted(0.9999, 0, 0.0009999), 'lasted 1 s (usually under 1 ms)'],
+    [sent(999_950, 0, 999.6), 'sent 1 MB (usually under 1 kB)'],
+    [lasted(100_000, 1, 7_000), 'lasted 28 h (usually under 2 h)'],
     [
       reasonText(
         { name: 'responder_packets' },

@@ -56,6 +56,8 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
   const out = new Float64Array(1)
   const views = members.map((member) => createView(member, true))
   const workspace = createScoreWorkspace(model)
+  /** By the table of hbos. */
+  const ranges = new Map<number, NonNullable<ColumnSurprises['usual']>>()
 
   return {
     explain(row, score, threshold) {
@@ -128,6 +130,8 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
 
   function usualRange({ histograms, own }: HbosMember, category: number): ColumnSurprises['usual'] {
     const table = own === null ? -1 : indexOf(own.categories, category)
+    const known = ranges.get(table)
+    if (known !== undefined) return known
     const from = own === null || table < 0 ? histograms : own.histograms
     const unscaled = (bounds: Matrix): Float64Array => {
       const start = Math.max(table, 0) * width
@@ -136,7 +140,9 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
       unscaleRow(scaler, scaled, 0, width, out)
       return out
     }
-    return { low: unscaled(from.low), high: unscaled(from.high) }
+    const range = { low: unscaled(from.low), high: unscaled(from.high) }
+    ranges.set(table, range)
+    return range
   }
 
   function categoryState({ categories }: NearestMember, category: number): ColumnSurprises['category'] {
@@ -152,9 +158,10 @@ function createMemberExplainer(member: EnsembleMember, width: number): MemberExp
   switch (member.name) {
     case 'nearest': {
       const { cols, data } = member.landmarks
+      const runs = runsOf(member.categories)
       return {
         share(row, category, value, out) {
-          const at = nearestLandmark(member, row, category) * cols
+          const at = nearestLandmark(member, runs, row, category) * cols
           let squares = 0
           for (let j = 0; j < cols; j++) {
             const difference = row.data[j]! - data[at + j]!
@@ -163,12 +170,12 @@ function createMemberExplainer(member: EnsembleMember, width: number): MemberExp
           }
           // the view is the distance, and what an unknown category adds to it: both in squares' proportion
           const distance = Math.sqrt(squares)
-          const isUnknown = member.categories.length > 0 && indexOf(member.categories, category) < 0
+          const isUnknown = runs.names.length > 0 && indexOf(runs.names, category) < 0
           const added = isUnknown ? Math.max(0, value - distance) : 0
           out[cols] = Math.min(distance > 0 ? distance * added : added, Number.MAX_VALUE)
         },
         example(row, category) {
-          const at = nearestLandmark(member, row, category) * cols
+          const at = nearestLandmark(member, runs, row, category) * cols
           return data.slice(at, at + cols)
         },
       }
@@ -210,9 +217,13 @@ function createHbosExplainer({ histograms, own }: HbosMember): MemberExplainer {
 }
 
 /** The first of the landmarks nearest to a row, among those of its service if there are such. */
-function nearestLandmark({ landmarks, categories }: NearestMember, row: Matrix, category: number): number {
+function nearestLandmark(
+  { landmarks }: NearestMember,
+  { names, starts }: ReturnType<typeof runsOf>,
+  row: Matrix,
+  category: number,
+): number {
   const { rows: m, cols, data } = landmarks
-  const { names, starts } = runsOf(categories)
   const run = indexOf(names, category)
   const first = run < 0 ? 0 : starts[run]!
   const end = run < 0 ? m : starts[run + 1]!
