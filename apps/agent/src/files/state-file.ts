@@ -124,19 +124,27 @@ export async function lookAtTwice<T>(
   return found.is === 'damaged' ? { is: 'lost', reason } : found
 }
 
-/** `lookAtTwice`; what is damaged is moved to `.damaged`. The caller reports it. */
+/** `lookAtTwice`; what is damaged is moved to `.damaged`, which the caller reports. A copy that is not whole is made again from a file that is. */
 export async function readTwice<T>(
   files: FileSystem,
   path: string,
   decode: (value: unknown) => T,
 ): Promise<FoundTwice<T>> {
   const found = await lookAtTwice(files, path, decode)
+  if (found.is === 'whole') await mendCopy(files, path, decode)
   if (found.is !== 'copy' && found.is !== 'lost') return found
   const asides: string[] = []
   for (const each of found.is === 'copy' ? [path] : [path, copyOf(path)]) {
     if ((await lookAtState(files, each, decode)).is === 'damaged') asides.push(await setAside(files, each))
   }
   return { ...found, reason: [found.reason, ...asides].join('; ') }
+}
+
+/** A disk that takes none now is tried again with the next write of the file. */
+async function mendCopy(files: FileSystem, path: string, decode: (value: unknown) => unknown): Promise<void> {
+  if ((await lookAtState(files, copyOf(path), decode)).is === 'whole') return
+  const bytes = await files.read(path)
+  if (bytes !== null) await writeBytes(files, copyOf(path), bytes).catch(() => undefined)
 }
 
 /** Moves what stands at a path to `.damaged`, in place of an earlier one, and says so. */

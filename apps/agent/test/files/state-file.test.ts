@@ -171,6 +171,14 @@ describe('a state file and its copy', () => {
     expect(await readTwice(nodeFileSystem, join(temporaryFolder(), 'a.json'), decode)).toEqual({ is: 'none' })
   })
 
+  it.each(Object.keys(damages))('of which the copy is %s: it is made again', async (damage) => {
+    const path = await written()
+    await damages[damage]!(`${path}.copy`)
+    expect((await readTwice(nodeFileSystem, path, decode)).is).toBe('whole')
+    expect(readFileSync(`${path}.copy`)).toEqual(readFileSync(path))
+    expect(lstatSync(`${path}.copy`).isFile()).toBe(true)
+  })
+
   it('any changed byte of the file is found, and the copy used', async () => {
     const path = await written()
     const bytes = readFileSync(path)
@@ -284,6 +292,8 @@ it('devices that are found where the table is lost are reported at once, watched
     localNetworks: [],
     known: { from: 'lost', devices: [] },
     onNew: (_, rule) => told.push(rule),
+    onReady: () => undefined,
+    onFact: () => undefined,
     write: async (devices) => {
       kept = [...devices].map((each) => ({ ...each }))
     },
