@@ -2,21 +2,15 @@
  * A clock that is set while the agent runs, or between two runs: no flow ends for it, nobody has learnt for longer or shorter,
  * and it is counted and told. The agent with a clock of this test and a recorder that stamps by the same clock.
  */
-import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
-import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { createSystemClock } from '../../apps/agent/src/clock.js'
-import { readSettings } from '../../apps/agent/src/commands/read-settings.js'
 import type { Device } from '../../apps/agent/src/devices/device.js'
-import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
-import { type AgentResult, runAgent } from '../../apps/agent/src/pipeline/run-agent.js'
-import { keepingLog } from '../../apps/agent/test/support/keeping-log.js'
-import { expectSums } from './support/agent.js'
+import { madeInterface, onMadeInterface } from './support/made-interface.js'
 import { temporaryFolder } from './support/oddflow.js'
 
-const recorder = fileURLToPath(new URL('support/made-recorder.mjs', import.meta.url))
 const [SECOND, HOUR, DAY] = [1000, 3_600_000, 86_400_000]
 const FLOW_PACKETS = 4
 let folder: string
@@ -24,13 +18,7 @@ const before = { ...process.env }
 
 beforeEach(() => {
   folder = temporaryFolder()
-  mkdirSync(join(folder, 'bin'))
-  symlinkSync(recorder, join(folder, 'bin/tcpdump'))
-  Object.assign(process.env, {
-    PATH: `${join(folder, 'bin')}:${before.PATH}`,
-    MADE_RECORDER: folder,
-    FLOW_PACKETS: String(FLOW_PACKETS),
-  })
+  Object.assign(process.env, madeInterface(folder), { FLOW_PACKETS: String(FLOW_PACKETS) })
   writeFileSync(
     join(folder, 'agent.yaml'),
     `eve: eve.json
@@ -46,11 +34,10 @@ afterEach(() => {
   process.env.PATH = before.PATH
 })
 
+type ClockRun = Awaited<ReturnType<typeof onMadeInterface>> & { offset: number }
+
 /** A run in which the clock is set by so much, one step after another, while packets come. */
-async function run(
-  start: number,
-  steps: readonly number[],
-): Promise<AgentResult & { told: string; offset: number }> {
+async function run(start: number, steps: readonly number[]): Promise<ClockRun> {
   let offset = start
   const set = (to: number): void => {
     offset = to
@@ -61,40 +48,22 @@ async function run(
   set(start)
   const system = createSystemClock()
   const clock = { ...system, wallMicros: () => system.wallMicros() + 1000 * offset }
-  const { lines, ...log } = keepingLog()
-  const stop = new AbortController()
-  const settings = await readSettings({
-    config: join(folder, 'agent.yaml'),
-    once: true,
-    fold: true,
-    memoryLimit: '512M',
+  const result = await onMadeInterface(folder, clock, '512M', async () => {
+    await system.sleep(3 * SECOND)
+    for (const step of steps) {
+      set(offset + step)
+      await system.sleep(1500)
+    }
+    await system.sleep(3 * SECOND)
   })
-  const running = runAgent(settings, {
-    files: nodeFileSystem,
-    clock,
-    log,
-    stop: stop.signal,
-    readAgain: null,
-    onReopen: () => undefined,
-  })
-  const pause = (millis: number): Promise<void> => system.sleep(millis)
-  await pause(3 * SECOND)
-  for (const step of steps) {
-    set(offset + step)
-    await pause(1500)
-  }
-  await pause(3 * SECOND)
-  stop.abort()
-  const result = await running
-  expectSums(result.counters)
-  return { ...result, told: lines.join('\n'), offset }
+  return { ...result, offset }
 }
 
 const deviceOf = (): Device =>
   (JSON.parse(readFileSync(join(folder, 'state/devices.json'), 'utf8')) as { devices: Device[] }).devices[0]!
 
 /** What holds whatever the clock did: each flow is whole, and the device has learnt for as long as it ran. */
-function expectSteady(result: Awaited<ReturnType<typeof run>>, seconds: number): void {
+function expectSteady(result: ClockRun, seconds: number): void {
   const { counters, told, offset } = result
   expect(counters, told).toMatchObject({ captured: counters.processed, dropped: 0, overloads: 0 })
   expect(counters.flows, told).toBe(Math.ceil(counters.captured / FLOW_PACKETS))

@@ -5,12 +5,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
+import { createSystemClock } from '../../apps/agent/src/clock.js'
 import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
 import { ownerFileName } from '../../apps/agent/src/training/model-owner.js'
 import { createModelStore } from '../../apps/agent/src/training/model-store.js'
@@ -19,11 +20,11 @@ import { createRng } from '../../packages/core/src/index.js'
 import { decodeModelFile, encodeModelFile } from '../../packages/detectors/src/index.js'
 import { agent, agentMain, agentOnce, type Counters, expectSums } from './support/agent.js'
 import { udpFrame } from './support/captures.js'
+import { madeInterface, onMadeInterface } from './support/made-interface.js'
 import { whyNoNamespace } from './support/network-namespace.js'
 import { runToEnd, temporaryFolder } from './support/oddflow.js'
 
 const DEVICE = '02:00:00:00:00:02'
-const recorder = fileURLToPath(new URL('support/made-recorder.mjs', import.meta.url))
 const running = new Set<ChildProcess>()
 afterAll(() => {
   for (const child of running) child.kill('SIGKILL')
@@ -69,31 +70,15 @@ const eventsOf = (folder: string): Notice[] =>
     .map((line) => JSON.parse(line) as Notice)
 
 /** The real agent on an interface that is made up; waiting takes `scale` of its time. */
-async function watching(folder: string, scale: number, args: readonly string[] = []) {
-  const bin = join(folder, 'bin')
-  if (!existsSync(bin)) {
-    mkdirSync(bin)
-    symlinkSync(recorder, join(bin, 'tcpdump'))
-  }
+async function watching(folder: string, scale: number) {
   const child = spawn(
     process.execPath,
-    [
-      agentMain,
-      'run',
-      '--allow-root',
-      '-c',
-      join(folder, 'agent.yaml'),
-      '--interface',
-      'made0',
-      '--once',
-      ...args,
-    ],
+    [agentMain, 'run', '--allow-root', '-c', join(folder, 'agent.yaml'), '--interface', 'made0', '--once'],
     {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         ...process.env,
-        PATH: `${bin}:${process.env.PATH}`,
-        MADE_RECORDER: folder,
+        ...madeInterface(folder),
         ODDFLOW_WAIT_SCALE: String(scale),
       },
     },
@@ -344,5 +329,44 @@ describe('an agent that is stopped', () => {
     const counters = await end()
     // one flow, which the time in which nobody read has not ended
     expect(counters).toMatchObject({ dropped: 0, overloads: 0, clockSteps: 0, flows: 1, alerts: { told: 0 } })
+  }, 120_000)
+})
+
+describe('an overload', () => {
+  it('is told to every output when it begins and when it ends, with counts', async () => {
+    const folder = temporaryFolder()
+    const { hooked, outputs, close } = await receivers()
+    writeFileSync(join(folder, 'agent.yaml'), `${BASE}interface: made0\n${outputs}`)
+    const before = { ...process.env }
+    Object.assign(process.env, madeInterface(folder), { FLOW_PACKETS: '1' })
+    try {
+      const clock = createSystemClock()
+      // this process takes more memory than the ceiling allows from the start to the end
+      const { counters, told } = await onMadeInterface(folder, clock, '128M', async () => {
+        await expect
+          .poll(() => noticesIn(eventsOf(folder), 'overload-entered').length, { timeout: 60_000 })
+          .toBe(1)
+        await clock.sleep(2000)
+      })
+      expect(counters, told).toMatchObject({ overloads: 1, alerts: { told: 2 } })
+      expect(counters.droppedAgent).toBeGreaterThan(0)
+      expect(counters.captured).toBe(counters.processed + counters.dropped)
+      for (const events of [eventsOf(folder), hooked]) {
+        const [began, ended] = events.filter(({ oddflow }) => oddflow.rule.startsWith('overload'))
+        expect(began?.oddflow).toMatchObject({ rule: 'overload-entered', droppedKernel: 0, droppedAgent: 0 })
+        expect(began?.oddflow.summary).toMatch(/^overload entered: resident memory is \d+ % of its ceiling/)
+        const { captured, droppedAgent } = counters
+        expect(ended?.oddflow).toMatchObject({
+          rule: 'overload-left',
+          captured,
+          droppedAgent,
+          leftOut: droppedAgent,
+        })
+      }
+    } finally {
+      for (const name of ['MADE_RECORDER', 'FLOW_PACKETS']) delete process.env[name]
+      process.env.PATH = before.PATH
+      close()
+    }
   }, 120_000)
 })

@@ -24,6 +24,8 @@ export interface OverloadOptions {
   readonly seed: number
   readonly monotonicMillis: () => number
   readonly residentBytes: () => number
+  /** Packets that were left out up to now, also those that were held when they came. */
+  readonly shedPackets: () => number
   readonly onEntered: (message: string) => void
   /** @param packets - that were left out */
   readonly onLeft: (message: string, packets: number) => void
@@ -94,7 +96,7 @@ export function createOverload(options: OverloadOptions): Overload {
   let steps = 0
   let times = 0
   let enteredMillis = 0
-  let leftOut = 0
+  let shedBefore = 0
   let calmSeconds = 0
   let beganMillis = monotonicMillis()
   let arrivedMillis = beganMillis
@@ -105,7 +107,6 @@ export function createOverload(options: OverloadOptions): Overload {
 
   const startWindow = (now: number): void => {
     beganMillis = now
-    leftOut += since.shed
     before = since
     since = nothingDone()
   }
@@ -114,7 +115,7 @@ export function createOverload(options: OverloadOptions): Overload {
       isOverloaded = true
       times++
       enteredMillis = monotonicMillis()
-      leftOut = -since.shed
+      shedBefore = options.shedPackets()
       patienceSeconds = LEAST_PATIENCE_SECONDS
       options.onEntered(
         `overload entered: ${why}; flows are left out, and their packets counted as dropped by the agent`,
@@ -130,7 +131,7 @@ export function createOverload(options: OverloadOptions): Overload {
   const leave = (how: string): void => {
     isOverloaded = false
     const lasted = Math.round((monotonicMillis() - enteredMillis) / 1000)
-    const packets = leftOut + since.shed
+    const packets = options.shedPackets() - shedBefore
     options.onLeft(`overload ${how} after ${lasted} s: ${packets} packets were left out`, packets)
   }
   const noteCalm = (seconds: number): void => {

@@ -157,6 +157,7 @@ async function runWith(
     seed: randomInt(2 ** 31),
     monotonicMillis: clock.monotonicMillis,
     residentBytes: () => process.memoryUsage.rss(),
+    shedPackets: () => watcher.counts.shed,
     onEntered(message) {
       log.warn(message)
       tellOverload('overload-entered', message, {})

@@ -20,6 +20,7 @@ interface Traffic {
 function made() {
   const said: string[] = []
   const now = { millis: 0, residentBytes: 0 }
+  const total = { shed: 0 }
   let newestSeconds = 0
   const overload = createOverload({
     memoryLimitBytes: LIMIT,
@@ -27,6 +28,7 @@ function made() {
     seed: 12_345,
     monotonicMillis: () => now.millis,
     residentBytes: () => now.residentBytes,
+    shedPackets: () => total.shed,
     onEntered: (message) => said.push(message),
     onLeft: (message) => said.push(message),
   })
@@ -46,18 +48,19 @@ function made() {
         if (!overload.admits(source, destination) || overload.sheds(source, destination)) shedHere++
       }
       now.millis += workMillis
+      total.shed += shedHere
       overload.judged(frames, shedHere, flows / 10 - shedHere)
       now.millis += 100 - workMillis
       shed += shedHere
     }
     return shed / flows
   }
-  return { overload, said, now, second }
+  return { overload, said, now, total, second }
 }
 
 /** A machine with the kernel's buffer before it, where to begin a flow takes so long, and to leave one out 2 µs. */
 function simulated(flowMicros: number) {
-  const { overload, said, now } = made()
+  const { overload, said, now, total } = made()
   const waiting: { at: number; count: number }[] = []
   const SLICE_MILLIS = 5
   let slices = 0
@@ -108,6 +111,7 @@ function simulated(flowMicros: number) {
         now.millis += ((frames - shed) * machine.flowMicros + shed * 2) / 1000
         machine.begun += frames - shed
         machine.shed += shed
+        total.shed += shed
         overload.judged(frames, shed, frames - shed)
       }
     },
