@@ -205,6 +205,8 @@ describe('what cannot be searched is refused', () => {
           lab('normal-4.pcap.gz').path,
           '--features',
           'iat-size',
+          '--size',
+          'ip',
         ],
         ...['--select-novel', lab('novel-scan.pcap').path, '--select-novel-filter', 'port 1'],
       ],
