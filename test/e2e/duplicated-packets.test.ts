@@ -129,7 +129,7 @@ describe('the agent', () => {
 
     const dropping = options(twice, 'dropped.json')
     const config = join(folder, 'agent.yaml')
-    writeFileSync(config, 'dropDuplicates: true\n')
+    writeFileSync(config, `dropDuplicates: true\nevidence: { directory: ${join(folder, 'evidence')} }\n`)
     for (const asked of [['--drop-duplicates'], ['--config', config]]) {
       const counters = await agentOnce([...dropping.args, ...asked])
       expect(counters.captured).toBe(2 * once.packets)
@@ -137,6 +137,9 @@ describe('the agent', () => {
       expect(2 * counters.droppedDuplicates).toBe(counters.check.ipPackets)
       expect(counters.notInFlows.duplicate).toBeUndefined()
     }
+    const kept = readEve(dropping.eve).flatMap(({ oddflow }) => oddflow.evidencePackets ?? [])
+    expect(kept.length).toBeGreaterThan(10)
+    for (const packets of kept) expect(packets.kept).toBeLessThanOrEqual(packets.of)
     expect(alertsOf(dropping.eve).slice(0, alertsOf(plain.eve).length)).toEqual(alertsOf(plain.eve))
   })
 })

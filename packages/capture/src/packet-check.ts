@@ -9,7 +9,7 @@
  * that was routed has another TTL and is not found. `editcap -w` compares whole frames within a time in this manner.
  *
  * Where copies are dropped all captured bytes are compared, as two 32-bit hashes, one of them keyed. Where they are only
- * counted the two headers are enough. Memory: 64 KiB. With more than 4096 packets in the window, some copies are missed.
+ * counted the headers and the transport's checksum are enough, and without one the first 160 bytes. Memory: 64 KiB. With more than 4096 packets in the window, some copies are missed.
  *
  * Checksums and hop limits are counted and nothing else: such packets stay in their flows (docs/flows.md).
  */
@@ -17,6 +17,7 @@ import { halfSipHash13, plural } from '@oddflow/core'
 import type { FrameBatch } from './frame-batch.js'
 import type { PacketBatch } from './packet-batch.js'
 import { packetStatusCode } from './packet-status.js'
+import { PROTOCOL_TCP, PROTOCOL_UDP, UDP_BYTES } from './transport.js'
 
 /** Measured: docs/flows.md. */
 export const DUPLICATE_WINDOW_MICROS = 1000
@@ -52,6 +53,8 @@ const SET_MASK = SETS - 1
 const IPV6_BYTES = 40
 /** As far as TCP's checksum, which covers the payload, and beyond UDP's. */
 const TRANSPORT_BYTES = 20
+/** Of packets without one: as far as the checksum of a packet in a tunnel. */
+const HEAD_BYTES = 160
 
 export class PacketCheck {
   readonly counts: PacketCheckCounts = {
@@ -91,8 +94,11 @@ export class PacketCheck {
     const start = packets.ipOffset[i]!
     const end = Math.min(frames.offset[i]! + frames.capturedBytes[i]!, start + packets.ipBytes[i]!)
     const headerEnd = start + (version === 4 ? (data[start]! & 15) << 2 : IPV6_BYTES)
-    const headEnd = Math.min(end, headerEnd + TRANSPORT_BYTES)
-    let hash = packets.ipBytes[i]!
+    const headEnd = Math.min(
+      end,
+      hasChecksum(data, end, packets, i) ? packets.transportOffset[i]! + TRANSPORT_BYTES : start + HEAD_BYTES,
+    )
+    let hash = Math.imul(packets.ipBytes[i]!, 0x85ebca6b)
     let sum = 0
     let at = start
     for (; at + 4 <= headEnd; at += 4) {
@@ -159,6 +165,15 @@ export class PacketCheck {
     counts.wrongChecksums++
     if (data[start + 10] === 0 && data[start + 11] === 0) counts.zeroChecksums++
   }
+}
+
+/** Whether the transport's header, which is captured, has a checksum of the payload. */
+function hasChecksum(data: Uint8Array, end: number, packets: PacketBatch, i: number): boolean {
+  const at = packets.transportOffset[i]!
+  if (at === 0) return false
+  const protocol = packets.protocol[i]!
+  if (protocol === PROTOCOL_TCP) return true
+  return protocol === PROTOCOL_UDP && at + UDP_BYTES <= end && (data[at + 6]! | data[at + 7]!) !== 0
 }
 
 function isUnicast({ destinationAddress }: PacketBatch, i: number, version: number): boolean {

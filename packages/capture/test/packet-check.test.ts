@@ -120,8 +120,10 @@ describe('copies of a packet', () => {
           const changed = packet.slice()
           const at = where % packet.length
           changed[at]! ^= change
-          const { counts } = check([frame(0, packet), frame(1, changed)], { dropDuplicates: true })
-          expect(counts.droppedDuplicates).toBe(0)
+          for (const dropDuplicates of [false, true]) {
+            const { counts } = check([frame(0, packet), frame(1, changed)], { dropDuplicates })
+            expect(counts.duplicatePackets).toBe(0)
+          }
           const same = check([frame(0, packet), frame(1, packet)], { dropDuplicates: true, hashSeed: 7 })
           expect(same.counts.droppedDuplicates).toBe(1)
         },
@@ -140,6 +142,14 @@ describe('copies of a packet', () => {
       'duplicate',
       'ok',
     ])
+  })
+
+  it('are not packets that differ behind the outer headers of a tunnel alone', () => {
+    const link = [...ETHERNET.slice(0, 12), 0x86, 0xdd]
+    const header = (next: number): number[] => [0x60, 0, 0, 0, 0, 60, next, 64, ...new Array(32).fill(1)]
+    const tunnelled = (k: number): number[] => [...header(41), ...header(59), ...new Array(19).fill(0), k]
+    const frames = [0, 1, 2, 2].map((k, at) => frame(at, tunnelled(k), link))
+    expect(check(frames).counts).toMatchObject({ ipPackets: 4, duplicatePackets: 1 })
   })
 
   it('are no packets without an IP header', () => {

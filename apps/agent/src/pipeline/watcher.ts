@@ -43,7 +43,7 @@ export interface WatcherOptions {
    * set since the record's first packet.
    */
   readonly onNovel: (record: FlowRecord, verdict: Verdict, clockMicros: number) => void
-  /** Packets that came, before the filter; borrowed as records are. */
+  /** Packets that came, before the filter, dropped copies by their status; borrowed as records are. */
   readonly onPackets?: (frames: FrameBatch, packets: PacketBatch) => void
   /** The packets' clock was set by so much; verdicts that follow have times of the clock as it is now. */
   readonly onClockStep?: (byMicros: number) => void
@@ -95,6 +95,7 @@ export interface Watcher {
 }
 
 const FILTERED_OUT = packetStatusCode('filtered-out')
+const DUPLICATE = packetStatusCode('duplicate')
 
 export function createWatcher(options: WatcherOptions): Watcher {
   const { decider } = options
@@ -173,14 +174,18 @@ export function createWatcher(options: WatcherOptions): Watcher {
       // a recorder that was started again counts from 0
       packets.firstFrame = frameCount
       frameCount += frames.count
-      options.onPackets?.(frames, packets)
       const { filter, overload } = options
       for (let i = 0; i < packets.count; i++) {
+        if (filter === null || filter(packets, i)) check.look(frames, packets, i)
+      }
+      // behind it, so that an alert's packets are those of its flow
+      options.onPackets?.(frames, packets)
+      for (let i = 0; i < packets.count; i++) {
+        if (packets.status[i] === DUPLICATE) continue
         if (filter !== null && !filter(packets, i)) {
           packets.status[i] = FILTERED_OUT
           counts.filtered++
         } else if (
-          !check.look(frames, packets, i) &&
           overload?.shedsOpenFlows &&
           packets.status[i] === PACKET_OK &&
           overload.sheds(sourceHash(packets, i), destinationHash(packets, i))
