@@ -168,9 +168,9 @@ export function createAlertBudget(options: AlertBudgetOptions): Thresholds {
       if (!(score > threshold)) alerts++
       return threshold
     },
-    of(record) {
+    of(device) {
       if (current === null) return options.saved.threshold.value
-      return current.byDevice ? current.of(deviceKeyOf(record, localNetworks)) : current.highest
+      return current.byDevice ? current.of(device) : current.highest
     },
     rarity: (score) => (scores === null ? scoreRarity(options.saved, score) : rarityAmong(scores, score)),
     noteOnePacketNovel() {

@@ -9,8 +9,8 @@ import type { BudgetReport } from './alert-budget.js'
 export interface Thresholds {
   /** The threshold for a record with this score, which is novel iff it is not above it. Each record once. */
   judge(record: FlowRecord, score: number): number
-  /** The threshold that `judge` would give now; counts nothing. */
-  of(record: FlowRecord): number
+  /** The threshold that `judge` would give now for records of a device, by its key; counts nothing. */
+  of(device: string): number
   /** How rare a score is that is not above its threshold. */
   rarity(score: number): Rarity
   /** A flow of one packet was found new; no threshold decides on those. */

@@ -58,6 +58,7 @@ export async function calibrate(captures: readonly string[], options: CalibrateO
         saved,
         sha256.slice(0, 16),
         collecting(calibrator, networks, saved.threshold),
+        networks,
       ),
       filter,
       dropDuplicates: options.dropDuplicates === true,

@@ -6,7 +6,7 @@
 import type { FlowContract } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
-import { createFlowJudge, type Judgement, type Rarity } from '@oddflow/program'
+import { createFlowJudge, deviceKeyOf, type Judgement, type Network, type Rarity } from '@oddflow/program'
 import type { Thresholds } from '../budget/thresholds.js'
 
 export interface Decision extends Judgement {
@@ -34,11 +34,13 @@ export interface Decider {
   decide(record: FlowRecord): Decision
   /** The same verdict, which nothing counts: for made traffic. */
   peek(record: FlowRecord): Decision
-  /** The model that judges a device (its key), as decisions name it; null where there is none yet. */
-  modelOf(device: string): string | null
+  /** What judges a device (its key), as decisions name it; null where there is no model yet. */
+  modelOf(device: string): ModelInForce | null
   /** How rare the score of a decision is among normal flows; null where nobody knows. */
   rarity(decision: Pick<Decision, 'score' | 'model'>): Rarity | null
 }
+
+export type ModelInForce = { readonly model: string; readonly threshold: number }
 
 /** Throws ContractMismatchError for a model that knows nothing of flows. */
 export function createModelDecider(
@@ -46,6 +48,7 @@ export function createModelDecider(
   model: string,
   /** Decide on scores; the rule on flows of one packet is the model's. */
   thresholds: Thresholds,
+  localNetworks: readonly Network[],
 ): Decider {
   const { contract, row, judge } = createFlowJudge(saved)
   const decisionOn = ({ score, rule, novel }: Judgement, threshold: number): Decision =>
@@ -64,9 +67,10 @@ export function createModelDecider(
     },
     peek(record) {
       const judgement = judge(record)
-      return decisionOn(judgement, judgement.score === null ? saved.threshold.value : thresholds.of(record))
+      if (judgement.score === null) return decisionOn(judgement, saved.threshold.value)
+      return decisionOn(judgement, thresholds.of(deviceKeyOf(record, localNetworks)))
     },
-    modelOf: () => model,
+    modelOf: (device) => ({ model, threshold: thresholds.of(device) }),
     rarity: ({ score }) => (score === null ? null : thresholds.rarity(score)),
   }
 }

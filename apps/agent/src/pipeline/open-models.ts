@@ -125,7 +125,7 @@ export async function openModels(
   if (models === null || state === null || devices === null) {
     const { saved, sha256 } = base as ModelFile
     return {
-      decider: createModelDecider(saved, sha256.slice(0, 16), thresholds),
+      decider: createModelDecider(saved, sha256.slice(0, 16), thresholds, settings.localNetworks),
       explain: createAlertExplainer(saved),
       room: null,
       forAnnouncements,

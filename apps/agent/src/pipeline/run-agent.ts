@@ -383,6 +383,7 @@ async function runWith(
     overload.end()
     await bringOut(alertLog, deliveries, environment)
   } finally {
+    selfTest.end()
     stopTicking()
     stopExpiring()
     stopFeeding?.()

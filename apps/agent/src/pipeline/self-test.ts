@@ -68,6 +68,8 @@ export interface SelfTestCounts {
 export interface SelfTest {
   /** Tests every watched device that has a model. Does nothing while a round is under way. Never rejects. */
   round(): Promise<void>
+  /** The run is over: nothing more is tested or told. */
+  end(): void
   readonly counts: SelfTestCounts
   /** Of the models that notice none of the kinds. */
   readonly warnings: readonly string[]
@@ -104,13 +106,18 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
   const { decider } = options
   const rng = createRng(1).fork('self-test')
   const counts = { flagged: 0, missed: 0, notNoticed: 0 }
-  /** By model and IP version, which makes other sizes; null: it notices none of the kinds. */
+  /** By what decides (placeOf); null: it notices none of the kinds. */
   const noticed = new Map<string, Sized | null>()
   const warnings = new Map<string, string>()
   /** Devices of which an attack was flagged, since they are watched. */
   const tested = new Set<string>()
   const missed = new Map<string, string>()
   let isRunning = false
+  /** By the agent's stop, or the end of its input. */
+  const ending = new AbortController()
+  const end = (): void => ending.abort()
+  if (options.stop.aborted) end()
+  else options.stop.addEventListener('abort', end, { once: true })
 
   let probe: Probe | null = null
   let tests = 0
@@ -125,7 +132,8 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
     const { watcher } = probe
     const of = probe
     of.begin(device)
-    const { clock, stop } = options
+    const { clock } = options
+    const { signal } = ending
     const site = siteOf(device)
     const frames = attack.frames(
       size,
@@ -137,12 +145,12 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
       watcher.add(batch)
       // a scan is known by its first flows
       if (of.alerts > 0) break
-      await clock.sleep(PAUSE_MILLIS, stop)
-      if (stop.aborted) return null
+      await clock.sleep(PAUSE_MILLIS, signal)
+      if (signal.aborted) return null
     }
     while (watcher.endCapture(SLICE)) {
-      await clock.sleep(PAUSE_MILLIS, stop)
-      if (stop.aborted) return null
+      await clock.sleep(PAUSE_MILLIS, signal)
+      if (signal.aborted) return null
     }
     return of.alerts > 0
   }
@@ -163,7 +171,7 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
     counts.notNoticed++
     if (tested.has(key)) {
       counts.missed++
-      missed.set(key, `model ${model} notices no made attack, though the model before it did`)
+      missed.set(key, `model ${model} notices no made attack, though one was flagged before`)
       return
     }
     if (warnings.has(model)) return
@@ -171,21 +179,28 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
     warnings.set(model, warning)
     options.onBlind(warning)
   }
+  /** What decides on a device's made attacks; a budget may change the threshold. null where there is no model yet. */
+  const placeOf = (device: TestedDevice | null): string | null => {
+    const inForce = decider.modelOf(device?.key ?? '')
+    if (inForce === null) return null
+    // another IP version makes other sizes
+    return `${inForce.model}/${inForce.threshold}/${siteOf(device).device.address.length}`
+  }
   /** False where the agent is to stop. */
   const testDevice = async (device: TestedDevice | null): Promise<boolean> => {
     const key = device?.key ?? ''
-    const model = decider.modelOf(key)
-    if (model === null) {
+    const place = placeOf(device)
+    if (place === null) {
       missed.delete(key)
       return true
     }
-    const place = `${model}/${siteOf(device).device.address.length}`
+    const model = modelIn(place)
     let sized = noticed.get(place)
     if (sized === undefined) {
       sized = await findNoticed(device)
       if (sized === undefined) return false
       // another model may have come into force meanwhile
-      if (decider.modelOf(key) !== model) return true
+      if (placeOf(device) !== place) return true
       noticed.set(place, sized)
     }
     if (sized === null) {
@@ -195,7 +210,7 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
     }
     const is = await isFlagged(sized, device, 0)
     if (is === null) return false
-    if (decider.modelOf(key) !== model) return true
+    if (placeOf(device) !== place) return true
     if (is) {
       counts.flagged++
       tested.add(key)
@@ -210,14 +225,15 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
     }
     return true
   }
-  /** Forgets devices that are not watched any more, and models that judge none. */
-  const forget = (keys: ReadonlySet<string>): void => {
-    const models = new Set([...keys].map((key) => decider.modelOf(key)))
+  /** Forgets devices that are not watched any more, and models and thresholds that decide on none. */
+  const forget = (devices: readonly (TestedDevice | null)[]): void => {
+    const keys = new Set(devices.map((device) => device?.key ?? ''))
+    const places = new Set(devices.map(placeOf))
+    const models = new Set([...places].map((place) => (place === null ? '' : modelIn(place))))
     for (const key of tested) if (!keys.has(key)) tested.delete(key)
     for (const key of missed.keys()) if (!keys.has(key)) missed.delete(key)
-    for (const of of [noticed, warnings]) {
-      for (const id of of.keys()) if (!models.has(id.split('/', 1)[0] as string)) of.delete(id)
-    }
+    for (const place of noticed.keys()) if (!places.has(place)) noticed.delete(place)
+    for (const model of warnings.keys()) if (!models.has(model)) warnings.delete(model)
   }
   const tell = (): void => {
     const [first] = missed
@@ -232,7 +248,7 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
   const testAll = async (): Promise<void> => {
     const devices = options.watched()
     const targets = devices === null ? [null] : [...devices]
-    forget(new Set(targets.map((device) => device?.key ?? '')))
+    forget(targets)
     for (const device of targets) {
       try {
         if (!(await testDevice(device))) return
@@ -251,7 +267,7 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
   }
   return {
     async round() {
-      if (isRunning) return
+      if (isRunning || ending.signal.aborted) return
       isRunning = true
       try {
         await testAll()
@@ -259,6 +275,7 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
         isRunning = false
       }
     },
+    end,
     get counts() {
       return { ...counts }
     },
@@ -266,6 +283,10 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
       return [...warnings.values()]
     },
   }
+}
+
+function modelIn(place: string): string {
+  return place.slice(0, place.indexOf('/'))
 }
 
 /** A pipeline of its own, from frames to alerts. */

@@ -64,7 +64,10 @@ export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
       return decision
     },
     peek,
-    modelOf: (device) => (ownerOf(device)?.model ?? base)?.id ?? null,
+    modelOf(device) {
+      const model = ownerOf(device)?.model ?? base
+      return model === null ? null : { model: model.id, threshold: model.saved.threshold.value }
+    },
     rarity({ score, model }) {
       const found = modelBy(model)
       return score === null || found === undefined ? null : scoreRarity(found.saved, score)

@@ -64,6 +64,20 @@ function budgetOf(changes: Partial<Parameters<typeof createAlertBudget>[0]> = {}
   return { budget, log }
 }
 
+describe('a made flow', () => {
+  it('is judged by the threshold of a real one, device by device, and is counted nowhere', () => {
+    const given = calibrationOf([4000, 40], 2)
+    for (const options of [{ given, settings: settings({ per: 'device' }) }, { given }, {}] as const) {
+      const { budget } = budgetOf(options)
+      const before = budget.report()
+      const made = [1, 2, 3].map((device) => budget.of(macOf(device)))
+      expect(budget.report()).toEqual(before)
+      expect(made).toEqual([1, 2, 3].map((device) => budget.judge(sampleRecord(device), -50)))
+      expect(budget.report()).not.toEqual(before)
+    }
+  })
+})
+
 describe('a calibration file', () => {
   it('gives a busy device a lower threshold than a quiet one, and an unseen one the lowest', () => {
     // 2,000 flows a day and device 1: a rate of 1/2000; device 2: 1/20

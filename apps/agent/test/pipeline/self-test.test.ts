@@ -24,7 +24,11 @@ const HOME = ['192.168.0.0/16', 'fe80::/10', 'fc00::/7'].map(parseNetwork)
 
 /** One model for all; `isNovel` is its word on rows. */
 function made(changes: Partial<SelfTestOptions> = {}) {
-  const model = { id: 'aaaa' as string | null, isNovel: (row: Float64Array): boolean => row[1]! > 60 }
+  const model = {
+    id: 'aaaa' as string | null,
+    threshold: 0,
+    isNovel: (row: Float64Array): boolean => row[1]! > 60,
+  }
   const row = new Float64Array(contract.dimension)
   const peek = (record: FlowRecord): Decision => {
     if (record.row === null || model.id === null)
@@ -39,7 +43,7 @@ function made(changes: Partial<SelfTestOptions> = {}) {
       throw new Error('made traffic was counted')
     },
     peek,
-    modelOf: () => model.id,
+    modelOf: () => (model.id === null ? null : { model: model.id, threshold: model.threshold }),
     rarity: () => null,
   }
   const results: (string | null)[] = []
@@ -100,13 +104,41 @@ describe('a made attack', () => {
     model.isNovel = () => false
     await test.round()
     expect(results.at(-1)).toBe(
-      'device 02:50:00:00:00:16: model cccc notices no made attack, though the model before it did',
+      'device 02:50:00:00:00:16: model cccc notices no made attack, though one was flagged before',
     )
     model.id = 'bbbb'
     model.isNovel = (row) => row[1]! < 60
     await test.round()
     expect(results.at(-1)).toBeNull()
     expect(blind).toEqual([])
+  })
+
+  it('is chosen again where a budget has changed the threshold, and not where it has not', async () => {
+    const { test, model, results } = made()
+    await test.round()
+    model.isNovel = (row) => row[1]! < 60
+    await test.round()
+    expect(results.at(-1)).toMatch(/a made attack \(tunnel in DNS/)
+    model.threshold = -1
+    await test.round()
+    expect(results.at(-1)).toBeNull()
+    expect(test.counts).toEqual({ flagged: 2, missed: 1, notNoticed: 0 })
+  })
+
+  it('is not sent, or told of, after the end of the run', async () => {
+    let left = 3
+    const { test, model, results } = made({
+      clock: {
+        async sleep() {
+          if (--left === 0) test.end()
+        },
+      },
+    })
+    model.isNovel = () => false
+    await test.round()
+    await test.round()
+    expect(left).toBe(0)
+    expect([results, test.counts]).toEqual([[], { flagged: 0, missed: 0, notNoticed: 0 }])
   })
 
   it('cannot be made for a model that has never noticed any, which is a warning, told once', async () => {
