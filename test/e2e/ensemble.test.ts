@@ -1,5 +1,5 @@
 /** Flow summaries under the ensemble: attacks of the lab, and odd flows among the training's. */
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { jsonLines, lab, oddflow, succeeds, temporaryFolder } from './support/oddflow.js'
@@ -120,7 +120,7 @@ describe('rows of extract --recipe default', () => {
     const model = join(folder, 'rows.oddflow')
     const { stdout, stderr } = await succeeds(['train', ...inputs.map((name) => rows(name)), '-o', model])
     expect(stdout).toMatch(/detector +ensemble\n/)
-    expect(stdout).toMatch(/100 landmarks of 6 services\n/)
+    expect(stdout).toMatch(/128 landmarks of 6 services\n/)
     expect(stdout).toMatch(/services +column 20: compared as equal or different/)
     expect(stderr).not.toMatch(/looks like/)
     const captures = join(folder, 'captures.oddflow')
@@ -140,6 +140,39 @@ describe('rows of extract --recipe default', () => {
     await succeeds(['extract', lab('normal-1.pcap').path, '--recipe', 'default', '-o', rows('bare', 'npy')])
     const { stderr } = await succeeds(['train', rows('bare', 'npy'), '-o', join(folder, 'bare.oddflow')])
     expect(stderr).toMatch(/bare\.npy: its last column looks like the service of flow summaries/)
+  })
+})
+
+describe('an update of an ensemble', () => {
+  const model = join(folder, 'first.oddflow')
+  const updated = join(folder, 'second.oddflow')
+  const more = lab('normal-3.pcap.gz').path
+  beforeAll(async () => {
+    const inputs = ['normal-1.pcap', 'normal-2.pcapng'].map((name) => lab(name).path)
+    await succeeds(['train', ...inputs, '-o', model])
+  })
+
+  it('learns what it is told is normal, and keeps what it would notice', async () => {
+    const args = ['update', model, more, '--assume-normal', '--format', 'json', '-o', updated]
+    const said = JSON.parse((await succeeds(args)).stdout)
+    expect(said.novelAfter).toBeLessThanOrEqual(0.05 * said.rows)
+    expect(said.learnt + said.odd).toBe(said.rows)
+    expect(said.bytes).toBe(statSync(updated).size)
+    expect(said.bytes).toBeLessThan(40_000)
+    expect(await novelShare(updated, lab('normal-4.pcap.gz').path)).toBeLessThan(0.03)
+    expect(await novelShare(updated, lab('novel-scan.pcap').path)).toBeGreaterThan(0.05)
+    await succeeds(['score', updated, more, '--group', 'device', '--format', 'json'])
+  })
+
+  it('refuses rows that nobody vouches for, and options of mixtures', async () => {
+    const output = join(folder, 'none.oddflow')
+    const plain = await oddflow(['update', model, more, '-o', output])
+    expect(plain).toMatchObject({ code: 2, stdout: '' })
+    expect(plain.stderr).toContain('give --assume-normal')
+    const mixture = await oddflow(['update', model, more, '--assume-normal', '--window', '50', '-o', output])
+    expect(mixture).toMatchObject({ code: 2 })
+    expect(mixture.stderr).toContain('--window: an ensemble has no such option')
+    expect(existsSync(output)).toBe(false)
   })
 })
 

@@ -55,9 +55,8 @@ def histogram(rows, bins):
 
     n, columns = rows.shape
     table = np.array([np.bincount(b, minlength=bins + 2) for b in bins_of(rows).T])
-    least = np.log((n + 0.5) / n)
-    # tables are kept in 1/2048 nat above the least surprise
-    table = np.floor((least - np.log((table + 0.5) / n)) * 2048 + 0.5) / 2048 - least
+    # tables are kept in 1/2048 nat
+    table = np.floor(-np.log((table + 0.5) / (n + 0.5)) * 2048 + 0.5) / 2048
     return lambda points: table[np.arange(columns), bins_of(points)].sum(axis=1)
 
 
@@ -75,7 +74,11 @@ def histograms(rows, services, bins):
     return view
 
 
-def surprise(values, weight):
+def whatever_service(view):
+    return lambda points, of: view(points)
+
+
+def surprise(values, body, beyond):
     values = np.sort(values)
     n = len(values)
     start = np.quantile(values, 0.9)
@@ -94,13 +97,13 @@ def surprise(values, weight):
     def of(x):
         tail = TAIL + np.minimum((x - start) / mean_excess, 30 - TAIL)
         x = np.where(x > start, tail, np.interp(x, knots, levels))
-        return weight * np.minimum(x, TAIL) + np.maximum(x - TAIL, 0)
+        return body * np.minimum(x, TAIL) + beyond * np.maximum(x - TAIL, 0)
 
     return of
 
 
-def fit(table, inputs, least, m=100, bins=20):
-    """`table`: rows with the service last; `inputs`: of each row."""
+def fit(table, inputs, least, m=15, bins=20):
+    """`table`: rows with the service last; `inputs`: of each row. Of fewer than 16 landmarks none is drawn at random."""
     distinct = np.unique(inputs)
     fold = np.arange(len(table)) % 4 if len(distinct) < 2 else np.searchsorted(distinct, inputs) % min(10, len(distinct))
     services = table[:, -1]
@@ -110,12 +113,17 @@ def fit(table, inputs, least, m=100, bins=20):
         rows = (table[:, :-1] - centre) / scale
         members = []
         sums = 0
-        for learn, weight in ((lambda r, s: nearest(r, s, m), 0.5), (lambda r, s: histograms(r, s, bins), 1)):
+        views = (
+            (lambda r, s: nearest(r, s, m), (0.5, 1)),
+            (lambda r, s: histograms(r, s, bins), (0.5, 0.4)),
+            (lambda r, s: whatever_service(histogram(r, bins)), (0.5, 0.4)),
+        )
+        for learn, weights in views:
             values = np.empty(len(rows))
             for f in np.unique(fold):
                 on = (fold != f) & ~odd
                 values[fold == f] = learn(rows[on], services[on])(rows[fold == f], services[fold == f])
-            curve = surprise(values[~odd], weight)
+            curve = surprise(values[~odd], *weights)
             sums = sums + curve(values)
             members.append((learn(rows[~odd], services[~odd]), curve))
         score = lambda t: -sum(curve(view((t[:, :-1] - centre) / scale, t[:, -1])) for view, curve in members)

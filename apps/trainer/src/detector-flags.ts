@@ -55,7 +55,7 @@ const DETECTOR_FLAGS: Readonly<Record<OptionName, DetectorFlag>> = {
     parse: whole,
     help: 'maximum number of rows whose distances are ranked; of more rows, a random sample (time grows with the square)',
   },
-  m: { group: 'Embedding', value: 'count', parse: whole, help: 'landmarks' },
+  m: { group: 'Embedding', value: 'count', parse: whole, help: 'landmarks', byDefault: '100; ensemble: 128' },
   landmarks: {
     group: 'Embedding',
     value: 'choice',

@@ -63,13 +63,10 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
       '--truncation <mode>',
       `packet feature sets: at the learned duration, split a flow or truncate it (default: ${truncation})`,
     ).choices(['split', 'truncate']),
-    new Option(
-      '--idle-timeout <seconds>',
-      'end a flow after a longer gap (default: 300 for flow-summary, else 600)',
-    ).argParser(number),
+    new Option('--idle-timeout <seconds>', 'end a flow after a longer gap (default: 600)').argParser(number),
     new Option(
       '--active-timeout <seconds>',
-      'cut a flow after this time; its rest is another flow (default: 300 for flow-summary, else none)',
+      'cut a flow after this time; its rest is another flow (default: 600 for flow-summary, else none)',
     ).argParser(number),
     new Option(
       '--end-on-close',

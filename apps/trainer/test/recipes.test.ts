@@ -48,8 +48,8 @@ describe('recipes', () => {
       scaler: 'none',
     })
     expect(flowPlan(given(), recipeNamed('default'))).toMatchObject({
-      gathering: { idleTimeoutMicros: 300_000_000, endOnClose: true, sizeMeasure: 'payload' },
-      learning: { featureSet: 'flow-summary', activeTimeoutMicros: 300_000_000 },
+      gathering: { idleTimeoutMicros: 600_000_000, endOnClose: true, sizeMeasure: 'payload' },
+      learning: { featureSet: 'flow-summary', activeTimeoutMicros: 600_000_000 },
     })
   })
 

@@ -74,7 +74,8 @@ export function fitHoldingOut<Parameters extends CheckedParameters>(
   rng: Rng,
   options: FitOptions = {},
 ): HeldOutFit<ModelOf<Parameters['detector']>> {
-  const matrix = checkedTrainingRows(rows, learnsEqualRows(parameters), checkedCategoryColumn(rows, options))
+  const mayBeEqual = learnsEqualRows(parameters, options)
+  const matrix = checkedTrainingRows(rows, mayBeEqual, checkedCategoryColumn(rows, options))
   const fitted = fitChecked(matrix, parameters, options, rng, NOTHING_SHARED)
   return fitted as HeldOutFit<ModelOf<Parameters['detector']>>
 }
@@ -97,7 +98,8 @@ export function createFitter(
   origin: RowOrigin = {},
 ): Fitter {
   const category = checkedCategoryColumn(rows, origin)
-  const matrix = checkedTrainingRows(rows, candidates.every(learnsEqualRows), category)
+  const mayBeEqual = candidates.every((parameters) => learnsEqualRows(parameters, origin))
+  const matrix = checkedTrainingRows(rows, mayBeEqual, category)
   const quantiles = new Set<number>()
   for (const candidate of candidates) {
     if ('bandwidthQuantile' in candidate && candidate.bandwidthQuantile !== null) {
@@ -160,8 +162,12 @@ function checkedCategoryColumn(
   return categoryColumn
 }
 
-/** Whether rows that are all equal have a bandwidth (bandwidth.ts). */
-function learnsEqualRows(parameters: CheckedParameters): boolean {
+/** Whether rows that are all equal teach anything: they have a bandwidth (bandwidth.ts), or columns of a known scale. */
+function learnsEqualRows(parameters: CheckedParameters, { minimumScale = null }: RowOrigin): boolean {
+  if (parameters.detector === 'ensemble') {
+    const { members } = parameters
+    return minimumScale !== null && members.every((name) => name === 'nearest' || name === 'hbos')
+  }
   return 'quantileCompat' in parameters && parameters.quantileCompat === 'positive-pairs'
 }
 

@@ -49,16 +49,38 @@ export interface GroupedScores {
 
 /** Throws ArgumentError where there are no scores. */
 export function calibrateGroups({ scores, capture, device }: GroupedScores): GroupCalibration {
-  if (scores.length === 0) throw new ArgumentError('groups: expected held-out scores, found none')
-  const tail = fitTailTable(scores.slice())
-  const sorted = scores.slice().sort()
+  return calibrateOver(scores, { scores, capture, ...(device === undefined ? {} : { device }) }, null)
+}
+
+/**
+ * A calibration that more groups have joined. `distribution` are held-out scores of all flows so far; levels only
+ * rise.
+ */
+export function joinGroups(
+  before: GroupCalibration,
+  distribution: Float64Array,
+  given: GroupedScores,
+): GroupCalibration {
+  return calibrateOver(distribution, given, before)
+}
+
+function calibrateOver(
+  distribution: Float64Array,
+  { scores, capture, device }: GroupedScores,
+  before: GroupCalibration | null,
+): GroupCalibration {
+  if (distribution.length === 0) throw new ArgumentError('groups: expected held-out scores, found none')
+  const tail = fitTailTable(distribution.slice())
+  const sorted = distribution.slice().sort()
   const flowLevel = sorted[Math.max(0, Math.floor(UNUSUAL_SHARE * sorted.length) - 1)]!
   const surprise = surpriseOf(tail)
+  const levelOver = (groups: Uint32Array, known: GroupLevel | null): GroupLevel | null =>
+    levelOf(scores, groups, surprise, known)
   return {
     tail,
     flowLevel,
-    capture: levelOf(scores, capture, surprise),
-    device: device === undefined ? null : levelOf(scores, device, surprise),
+    capture: levelOver(capture, before?.capture ?? null),
+    device: device === undefined ? (before?.device ?? null) : levelOver(device, before?.device ?? null),
   }
 }
 
@@ -66,6 +88,7 @@ function levelOf(
   scores: Float64Array,
   groups: Uint32Array,
   surprise: (score: number) => number,
+  known: GroupLevel | null,
 ): GroupLevel | null {
   const sums = new Map<number, { sum: number; flows: number }>()
   for (let i = 0; i < scores.length; i++) {
@@ -74,9 +97,10 @@ function levelOf(
     group.flows++
     sums.set(groups[i]!, group)
   }
-  if (sums.size < 2) return null
-  const means = Float64Array.from(sums.values(), ({ sum, flows }) => sum / flows).sort()
-  return { level: means[means.length - 1]!, groups: sums.size }
+  const count = sums.size + (known?.groups ?? 0)
+  if (count < 2) return null
+  const means = Array.from(sums.values(), ({ sum, flows }) => sum / flows)
+  return { level: means.reduce((most, mean) => Math.max(most, mean), known?.level ?? 0), groups: count }
 }
 
 /** The share of held-out training flows that score no higher; beyond the lowest as an exponential tail goes on. */

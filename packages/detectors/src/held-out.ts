@@ -143,18 +143,25 @@ function levelOf(surprise: number): number {
   return Math.min(LEVELS - 1, Math.floor((surprise / TAIL_SURPRISE) * LEVELS))
 }
 
-/**
- * The surprise of a value, 0 … 30. `bodyWeight` is what surprises up to the tail's count: half where a view that sees
- * little in ordinary rows shall not drown one that sees more.
- */
-export function surpriseOf({ body, meanExcess }: SurpriseCurve, value: number, bodyWeight: number): number {
+/** What surprises count up to the tail, and what they count beyond. */
+export interface SurpriseWeights {
+  readonly body: number
+  readonly tail: number
+}
+
+/** The surprise of a value, weighted; 0 … 30 where both weights are 1. */
+export function surpriseOf(
+  { body, meanExcess }: SurpriseCurve,
+  value: number,
+  weights: SurpriseWeights,
+): number {
   const { rows: count, data } = body
   const last = count - 1
   if (value > data[2 * last]!) {
     const tail = (value - data[2 * last]!) / meanExcess
-    return bodyWeight * TAIL_SURPRISE + Math.min(tail, HIGHEST_SURPRISE - TAIL_SURPRISE)
+    return weights.body * TAIL_SURPRISE + weights.tail * Math.min(tail, HIGHEST_SURPRISE - TAIL_SURPRISE)
   }
-  if (!(value > data[0]!)) return bodyWeight * data[1]!
+  if (!(value > data[0]!)) return weights.body * data[1]!
   // the knots that it lies between: low < value ≤ high
   let low = 0
   let high = last
@@ -165,7 +172,23 @@ export function surpriseOf({ body, meanExcess }: SurpriseCurve, value: number, b
   }
   const share = shareBetween(data[2 * low]!, data[2 * high]!, value)
   const from = data[2 * low + 1]!
-  return bodyWeight * (from + (data[2 * high + 1]! - from) * Math.min(share, 1))
+  return weights.body * (from + (data[2 * high + 1]! - from) * Math.min(share, 1))
+}
+
+/** `count` values, evenly spread over the probability, of those that a curve was fitted to. */
+export function sampleSurpriseCurve({ body, meanExcess }: SurpriseCurve, count: number): Float64Array {
+  const { rows: knots, data } = body
+  const last = knots - 1
+  return Float64Array.from({ length: count }, (_, i) => {
+    const surprise = -log((i + 0.5) / count)
+    if (surprise > TAIL_SURPRISE) return data[2 * last]! + (surprise - TAIL_SURPRISE) * meanExcess
+    let high = 0
+    while (high < last && data[2 * high + 1]! < surprise) high++
+    if (high === 0) return data[0]!
+    const from = data[2 * high - 1]!
+    const share = Math.min(1, (surprise - from) / (data[2 * high + 1]! - from))
+    return data[2 * high - 2]! * (1 - share) + data[2 * high]! * share
+  })
 }
 
 function shareBetween(low: number, high: number, value: number): number {

@@ -4,14 +4,14 @@
  *
  * A column has `bins` bins of equal width between its 1 % and 99 % order statistics, no narrower than a least width,
  * and an open bin on each side: a few extreme rows neither widen the bins nor make their like usual. The *view* of a
- * row is Σ over columns of −log((count + 1/2) / n) of its bins; more is more unusual.
+ * row is Σ over columns of −log((count + 1/2) / (n + 1/2)) of its bins; more is more unusual, and 0 is a row whose bins
+ * hold all rows, however many there are.
  *
- * Tables are kept as whole numbers of 1/2048 nat, two bytes a bin, less −log((n + 1/2) / n), the least there is: sums
- * of them are exact in any order.
+ * Tables are kept as whole numbers of 1/2048 nat, two bytes a bin: sums of them are exact in any order.
  *
  * Shapes: T tables of D columns; one is of all rows, the tables of an ensemble's services are one set.
  */
-import { createMatrix, DataError, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
+import { createMatrix, DataError, exp, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
 import { selectValue } from '@oddflow/linalg'
 import { failField, fieldsAt, matrixAt, sizeUpTo } from './check-parts.js'
 import type { Fields } from './model-fields.js'
@@ -55,7 +55,6 @@ export function fitHistograms(
   tables.forEach((numbers, t) => {
     const n = sizes[t]!
     const tail = Math.floor((n - 1) / 100)
-    const least = log((n + PSEUDO_COUNT) / n)
     for (let j = 0; j < cols; j++) {
       if (numbers === null) for (let i = 0; i < n; i++) column[i] = rows.data[i * cols + j]!
       else for (let i = 0; i < n; i++) column[i] = rows.data[numbers[i]! * cols + j]!
@@ -73,14 +72,19 @@ export function fitHistograms(
       counts.fill(0)
       const width = Math.max((to - from) / bins, leastWidth)
       for (let i = 0; i < n; i++) counts[binOf(column[i]!, from, to, width, bins)]!++
-      const start = (t * cols + j) * (bins + 2)
-      for (let b = 0; b < bins + 2; b++) {
-        const surprise = least - log((counts[b]! + PSEUDO_COUNT) / n)
-        surprises[start + b] = Math.round(surprise * UNITS_PER_NAT)
-      }
+      writeSurprises(counts, n, surprises, (t * cols + j) * (bins + 2))
     }
   })
   return { bins, rows: sizes, low, high, surprises }
+}
+
+/** Of the counts of one column, n in all. */
+function writeSurprises(counts: Float64Array, n: number, surprises: Uint16Array, start: number): void {
+  for (let b = 0; b < counts.length; b++) {
+    // counts that were estimated may exceed n by a little
+    const surprise = Math.max(0, log((n + PSEUDO_COUNT) / (counts[b]! + PSEUDO_COUNT)))
+    surprises[start + b] = Math.round(surprise * UNITS_PER_NAT)
+  }
 }
 
 function binOf(x: number, low: number, high: number, width: number, bins: number): number {
@@ -91,27 +95,166 @@ function binOf(x: number, low: number, high: number, width: number, bins: number
   return 1 + Math.min(bin, bins)
 }
 
+// ---- more rows
+
+/** What a table is made anew of: an old table, rows that join it, or both. */
+export interface JoinedTable {
+  readonly old: { readonly histograms: ColumnHistograms; readonly table: number } | null
+  /** Numbers of the rows that join, none or more where there is an old table. */
+  readonly rows: Uint32Array
+}
+
+/** Rows of a bin that has `from` … `to`, spread evenly over it; of one value where these are equal. */
+interface Piece {
+  readonly from: number
+  readonly to: number
+  readonly rows: number
+}
+
+/** A bin's rows are put into new bins at so many places of it. */
+const PLACES = 32
+
+/** Tables that rows of `rows` have joined, each with a weight of 1 or more. */
+export function joinHistograms(
+  rows: Matrix,
+  tables: readonly JoinedTable[],
+  weight: number,
+  bins: number,
+  leastWidth: number,
+): ColumnHistograms {
+  const { cols } = rows
+  const low = createMatrix(tables.length, cols)
+  const high = createMatrix(tables.length, cols)
+  const sizes = Uint32Array.from(tables, ({ old, rows: given }) =>
+    Math.round((old === null ? 0 : old.histograms.rows[old.table]!) + weight * given.length),
+  )
+  const surprises = new Uint16Array(tables.length * cols * (bins + 2))
+  const counts = new Float64Array(bins + 2)
+  tables.forEach(({ old, rows: given }, t) => {
+    const n = sizes[t]!
+    for (let j = 0; j < cols; j++) {
+      const pieces = old === null ? [] : piecesOf(old.histograms, old.table, j, leastWidth)
+      const values = Float64Array.from(given, (row) => rows.data[row * cols + j]! + 0).sort()
+      const [from, to] = rangeOf(pieces, values, weight, n)
+      if (!Number.isFinite(to - from)) {
+        throw new DataError(
+          `column ${j}: its numbers are too large to count in bins; divide them first`,
+          'rows',
+        )
+      }
+      low.data[t * cols + j] = from
+      high.data[t * cols + j] = to
+      const width = Math.max((to - from) / bins, leastWidth)
+      counts.fill(0)
+      for (const x of values) counts[binOf(x, from, to, width, bins)]! += weight
+      for (const piece of pieces) {
+        const places = piece.from === piece.to ? 1 : PLACES
+        for (let k = 0; k < places; k++) {
+          const x = piece.from + ((k + 0.5) / places) * (piece.to - piece.from)
+          counts[binOf(x, from, to, width, bins)]! += piece.rows / places
+        }
+      }
+      writeSurprises(counts, n, surprises, (t * cols + j) * (bins + 2))
+    }
+  })
+  return { bins, rows: sizes, low, high, surprises }
+}
+
+/** The rows of a table's column, by bin. Those of the open bins stand half a bin beyond the range. */
+function piecesOf(
+  { bins, rows, low, high, surprises }: ColumnHistograms,
+  table: number,
+  column: number,
+  leastWidth: number,
+): Piece[] {
+  const at = table * low.cols + column
+  const from = low.data[at]!
+  const to = high.data[at]!
+  const width = Math.max((to - from) / bins, leastWidth)
+  const end = Math.max(from + bins * width, to)
+  const pieces: Piece[] = []
+  for (let b = 0; b < bins + 2; b++) {
+    const surprise = surprises[at * (bins + 2) + b]! / UNITS_PER_NAT
+    const count = (rows[table]! + PSEUDO_COUNT) * exp(-surprise) - PSEUDO_COUNT
+    // what rounding leaves of an empty bin
+    if (!(count > 0.01)) continue
+    if (b === 0) pieces.push({ from: from - width / 2, to: from - width / 2, rows: count })
+    else if (b > bins) pieces.push({ from: end + width / 2, to: end + width / 2, rows: count })
+    else {
+      const start = from + (b - 1) * width
+      pieces.push({ from: start, to: Math.min(start + width, Math.max(to, start)), rows: count })
+    }
+  }
+  return pieces
+}
+
+/** The 1 % and 99 % order statistics of n rows, as near as pieces tell. */
+function rangeOf(
+  pieces: readonly Piece[],
+  values: Float64Array,
+  weight: number,
+  n: number,
+): readonly [low: number, high: number] {
+  const tail = Math.floor((n - 1) / 100)
+  const candidates = Float64Array.from([...values, ...pieces.flatMap(({ from, to }) => [from, to])]).sort()
+  const below = (x: number, orAt: boolean): number =>
+    weight * countBelow(values, x, orAt) +
+    pieces.reduce((sum, { from, to, rows }) => {
+      if (from === to) return sum + (from < x || (orAt && from === x) ? rows : 0)
+      return sum + rows * Math.min(1, Math.max(0, (x - from) / (to - from)))
+    }, 0)
+  const total = below(Number.POSITIVE_INFINITY, true)
+  const last = candidates.length - 1
+  // the first that more than the tail's rows reach, and the last that as many begin at
+  let low = 0
+  let high = last
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (below(candidates[middle]!, true) > tail) high = middle
+    else low = middle + 1
+  }
+  const from = candidates[low]!
+  high = last
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (total - below(candidates[middle]!, false) > tail) low = middle
+    else high = middle - 1
+  }
+  return [from, candidates[low]!]
+}
+
+/** How many of ascending values are smaller, or smaller or equal. */
+function countBelow(sorted: Float64Array, x: number, orAt: boolean): number {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (sorted[middle]! < x || (orAt && sorted[middle] === x)) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+// ---- views
+
 /** What scoring looks at. */
 export interface HistogramViews {
   readonly histograms: ColumnHistograms
   /** T × D. */
   readonly widths: Float64Array
-  /** D · log(n / (n + 1/2)), length T. */
-  readonly offsets: Float64Array
 }
 
 export function createHistogramViews(histograms: ColumnHistograms, leastWidth: number): HistogramViews {
-  const { low, high, bins, rows } = histograms
+  const { low, high, bins } = histograms
   return {
     histograms,
     widths: low.data.map((from, at) => Math.max((high.data[at]! - from) / bins, leastWidth)),
-    offsets: Float64Array.from(rows, (n) => -low.cols * log((n + PSEUDO_COUNT) / n)),
   }
 }
 
 /** How unusual the row at `start` is to a table. */
 export function histogramView(
-  { histograms, widths, offsets }: HistogramViews,
+  { histograms, widths }: HistogramViews,
   table: number,
   data: Float64Array,
   start: number,
@@ -123,7 +266,7 @@ export function histogramView(
     sum +=
       surprises[at * (bins + 2) + binOf(data[start + j]!, low.data[at]!, high.data[at]!, widths[at]!, bins)]!
   }
-  return sum / UNITS_PER_NAT + offsets[table]!
+  return sum / UNITS_PER_NAT
 }
 
 /** out[j] = nats by which column j of the row at `start` is more unusual than the table's fullest bin of the column. */

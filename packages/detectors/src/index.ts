@@ -13,6 +13,11 @@ export type { DetectorDefinition } from './detector-definition.js'
 export * from './detector-name.js'
 export { embedRows } from './embedding.js'
 export {
+  type EnsembleUpdate,
+  type GivenRows,
+  updateEnsemble,
+} from './ensemble/update-ensemble.js'
+export {
   type ColumnSurprises,
   createExplainer,
   type Explainer,

@@ -95,3 +95,19 @@ export function logTail(
   // rounding must not carry it past the knot above
   return Math.min(to, from + (to - from) * ((value - values[low]!) / (values[high]! - values[low]!)))
 }
+
+/** `count` values, evenly spread over the probability, of those that a table was fitted to. */
+export function sampleTailTable(table: Matrix, count: number): Float64Array {
+  const { count: knots, values, logTails, lowerSlope } = createTailFunction(table)
+  return Float64Array.from({ length: count }, (_, i) => {
+    const asked = log((i + 0.5) / count)
+    if (asked <= logTails[0]!) {
+      return Math.max(LOWEST_LOG_TAIL, values[0]! - (logTails[0]! - asked) / lowerSlope)
+    }
+    let high = 1
+    while (high < knots - 1 && logTails[high]! < asked) high++
+    if (knots === 1 || asked >= logTails[high]!) return values[knots - 1]!
+    const share = (asked - logTails[high - 1]!) / (logTails[high]! - logTails[high - 1]!)
+    return values[high - 1]! + share * (values[high]! - values[high - 1]!)
+  })
+}

@@ -111,6 +111,58 @@ export function thresholdOfHeldOut(
   anomalies.sort()
   const quantile = anomalies[n - Math.max(1, conformalRank(n, falsePositiveRate))]!
   const value = nextDown(-Math.max(quantile, tailQuantile(anomalies, falsePositiveRate)))
+  return {
+    value,
+    falsePositiveRate,
+    calibration: describeHeldOut(
+      {
+        rows: n,
+        oddRows: scores.length - n,
+        ...flaggedByInput(scores, inputs, rows, value),
+      },
+      falsePositiveRate,
+    ),
+  }
+}
+
+/**
+ * The record of a threshold that more held-out rows have joined: `value` is of all of them, `scores` and `inputs` of the
+ * new ones but for the odd.
+ */
+export function joinHeldOut(
+  value: number,
+  rate: number,
+  before: HeldOutCalibration,
+  { scores, inputs, oddRows }: Pick<HeldOutScores, 'scores' | 'inputs'> & { readonly oddRows: number },
+): Threshold<HeldOutCalibration> {
+  const found = flaggedByInput(
+    scores,
+    inputs,
+    rowNumbers(scores.length, () => true),
+    value,
+  )
+  return {
+    value,
+    falsePositiveRate: rate,
+    calibration: describeHeldOut(
+      {
+        rows: before.rows + scores.length,
+        inputs: before.inputs + found.inputs,
+        oddRows: before.oddRows + oddRows,
+        flaggedRows: before.flaggedRows + found.flaggedRows,
+        worstInputRate: Math.max(before.worstInputRate, found.worstInputRate),
+      },
+      rate,
+    ),
+  }
+}
+
+function flaggedByInput(
+  scores: Float64Array,
+  inputs: Uint32Array,
+  rows: Uint32Array,
+  value: number,
+): Pick<HeldOutCalibration, 'inputs' | 'flaggedRows' | 'worstInputRate'> {
   const flaggedOf = new Map<number, { rows: number; flagged: number }>()
   let flaggedRows = 0
   for (const i of rows) {
@@ -121,20 +173,8 @@ export function thresholdOfHeldOut(
     of.flagged++
     flaggedRows++
   }
-  return {
-    value,
-    falsePositiveRate,
-    calibration: describeHeldOut(
-      {
-        rows: n,
-        inputs: flaggedOf.size,
-        oddRows: scores.length - n,
-        flaggedRows,
-        worstInputRate: [...flaggedOf.values()].reduce((most, of) => Math.max(most, of.flagged / of.rows), 0),
-      },
-      falsePositiveRate,
-    ),
-  }
+  const worstInputRate = [...flaggedOf.values()].reduce((most, of) => Math.max(most, of.flagged / of.rows), 0)
+  return { inputs: flaggedOf.size, flaggedRows, worstInputRate }
 }
 
 /** Where an exponential tail over the highest tenth of ascending values has the rate; −Infinity above a tenth. */

@@ -26,6 +26,8 @@ const values = fc
   )
   .map((list) => Float64Array.from(list))
 
+const WHOLE = { body: 1, tail: 1 }
+
 describe('a surprise curve', () => {
   it('is −log of the empirical tail probability at held-out values, within a step where there are many', () => {
     fc.assert(
@@ -39,7 +41,7 @@ describe('a surprise curve', () => {
         for (const value of held) {
           if (value > start) continue
           const p = (1 + held.filter((c) => c >= value).length) / (held.length + 1)
-          expect(Math.abs(surpriseOf(curve, value, 1) + Math.log(p))).toBeLessThan(step)
+          expect(Math.abs(surpriseOf(curve, value, WHOLE) + Math.log(p))).toBeLessThan(step)
         }
       }),
     )
@@ -52,14 +54,14 @@ describe('a surprise curve', () => {
         const asked = [...held, ...others].sort((a, b) => a - b)
         let before = 0
         for (const value of asked) {
-          const surprise = surpriseOf(curve, value, 1)
+          const surprise = surpriseOf(curve, value, WHOLE)
           expect(surprise).toBeGreaterThanOrEqual(before)
           expect(surprise).toBeLessThanOrEqual(30)
           const half = Math.min(surprise, TAIL_SURPRISE) / 2 + Math.max(surprise - TAIL_SURPRISE, 0)
-          expect(surpriseOf(curve, value, 0.5)).toBeCloseTo(half, 12)
+          expect(surpriseOf(curve, value, { body: 0.5, tail: 1 })).toBeCloseTo(half, 12)
           before = surprise
         }
-        expect(surpriseOf(curve, Number.MAX_VALUE, 1)).toBeLessThanOrEqual(30)
+        expect(surpriseOf(curve, Number.MAX_VALUE, WHOLE)).toBeLessThanOrEqual(30)
       }),
     )
   })
@@ -67,8 +69,8 @@ describe('a surprise curve', () => {
   it('goes on as an exponential tail beyond the 0.9-quantile', () => {
     const curve = fitSurpriseCurve(Float64Array.from({ length: 101 }, (_, i) => i))
     // u = 90, and 91 … 100 exceed it by 5.5 in the mean
-    expect(surpriseOf(curve, 90 + 5.5, 1)).toBeCloseTo(TAIL_SURPRISE + 1, 6)
-    expect(surpriseOf(curve, 1e6, 1)).toBe(30)
+    expect(surpriseOf(curve, 90 + 5.5, WHOLE)).toBeCloseTo(TAIL_SURPRISE + 1, 6)
+    expect(surpriseOf(curve, 1e6, WHOLE)).toBe(30)
   })
 })
 
@@ -227,7 +229,7 @@ describe('column histograms', () => {
           for (const x of [...column, ...others]) {
             const count = column.filter((y) => binOf(y) === binOf(x)).length
             const surprise = histogramView(views, 0, Float64Array.of(x), 0)
-            expect(Math.abs(surprise + Math.log((count + 0.5) / n))).toBeLessThan(1 / 2000)
+            expect(Math.abs(surprise + Math.log((count + 0.5) / (n + 0.5)))).toBeLessThan(1 / 2000)
           }
         },
       ),

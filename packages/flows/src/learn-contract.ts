@@ -74,7 +74,7 @@ const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 export const DEFAULT_SUMMARY_TIMEOUTS: Pick<
   FlowSummaryContract,
   'idleTimeoutMicros' | 'activeTimeoutMicros'
-> = { idleTimeoutMicros: 300_000_000, activeTimeoutMicros: 300_000_000 }
+> = { idleTimeoutMicros: 600_000_000, activeTimeoutMicros: 600_000_000 }
 
 /** A contract of flow summaries, of which nothing is learned. Times are whole microseconds. */
 export function flowSummaryContract(

@@ -9,7 +9,7 @@ export {
   LIMIT_TRIES,
   REQUIRED_TRIES,
 } from './detection-limits.js'
-export { deviceKeyOf, isResponderDevice, macText } from './device-of.js'
+export { createDeviceNumbers, deviceKeyOf, isResponderDevice, macText } from './device-of.js'
 export {
   createFlowExplainer,
   type ExplainedFeature,

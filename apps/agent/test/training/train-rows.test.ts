@@ -178,9 +178,16 @@ describe('training of rows of whole flows', () => {
     expect(learn(rows).unsettledShare).toBeGreaterThan(0.8)
   })
 
-  it('makes no model of one repeated flow, and says so', () => {
+  it('makes a model of one repeated flow: the like of it is normal, and all that differs is novel', () => {
     const one = summaries(1, 9)
     const repeated = Float64Array.from({ length: 120 * one.length }, (_, at) => one[at % one.length])
-    expect(() => learn(repeated)).toThrow(/all training rows are equal/)
+    const { saved, unsettledShare } = learn(repeated)
+    expect(unsettledShare).toBe(0)
+    expect(novelAmong(saved, repeated)).toBe(0)
+    for (let column = 0; column < wholeFlows.dimension; column++) {
+      const other = one.slice()
+      other[column] += 1
+      expect(novelAmong(saved, other), `column ${column}`).toBe(1)
+    }
   })
 })

@@ -3,7 +3,8 @@ import { attacks } from './attacks.js'
 import { recipe } from './recipe.js'
 import { rows } from './rows.js'
 import type { Study } from './study.js'
+import { updates } from './updates.js'
 import { watch } from './watch.js'
 import { week } from './week.js'
 
-export const STUDIES: readonly Study[] = [watch, week, attacks, rows, recipe]
+export const STUDIES: readonly Study[] = [watch, week, attacks, rows, updates, recipe]

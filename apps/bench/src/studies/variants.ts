@@ -7,8 +7,8 @@ import type { Recipe } from './flows.js'
 
 const DEFAULT_RECIPE: Recipe = {
   features: 'flow-summary',
-  idleSeconds: 300,
-  activeSeconds: 300,
+  idleSeconds: 600,
+  activeSeconds: 600,
   detector: { detector: 'ensemble' },
 }
 /** No flow of a capture is so long. */
@@ -43,6 +43,7 @@ export const VARIANTS: Readonly<Record<string, Recipe>> = {
   'ensemble-of-nearest': detectedBy({ detector: 'ensemble', members: ['nearest'] }),
   'ensemble-of-hbos': detectedBy({ detector: 'ensemble', members: ['hbos'] }),
   'm-50': detectedBy({ detector: 'ensemble', m: 50 }),
+  'm-100': detectedBy({ detector: 'ensemble', m: 100 }),
   'bins-10': detectedBy({ detector: 'ensemble', bins: 10 }),
   'bins-30': detectedBy({ detector: 'ensemble', bins: 30 }),
   nearest: alone({ detector: 'nearest' }),
@@ -55,13 +56,14 @@ export const VARIANTS: Readonly<Record<string, Recipe>> = {
   iforest: alone({ detector: 'iforest' }),
   pca: alone({ detector: 'pca' }),
   kde: alone({ detector: 'kde' }),
+  'idle-900-cut-900': cutAt(900, 900),
   'idle-600-uncut': cutAt(600, UNCUT_SECONDS),
-  'idle-600-cut-600': cutAt(600, 600),
   'idle-600-cut-300': cutAt(600, 300),
   'idle-600-cut-60': cutAt(600, 60),
   'idle-300-uncut': cutAt(300, UNCUT_SECONDS),
+  'idle-300-cut-600': cutAt(300, 600),
+  'idle-300-cut-300': cutAt(300, 300),
   'idle-120-cut-300': cutAt(120, 300),
-  'idle-60-cut-300': cutAt(60, 300),
   'idle-60-cut-60': cutAt(60, 60),
 }
 

@@ -79,7 +79,9 @@ export function updateCommand(): Command {
       `
 ${INPUT_HELP}
 
-update learns rows that the model finds normal. It holds novel rows until similar rows appear in other inputs
+An ensemble, the default detector, learns only with --assume-normal and takes none of the other learning options.
+
+A mixture learns rows that the model finds normal. It holds novel rows until similar rows appear in other inputs
 (--confirm), or until you say that all rows are normal (--assume-normal). The guard undoes a round after which rows
 that must stay novel would be normal. The model file keeps what the next update needs, and the options except
 --assume-normal, --known-novel and --journal. --defaults resets them, --no-guard included.

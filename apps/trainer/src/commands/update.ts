@@ -23,6 +23,7 @@ import { inputsUnderModel } from '../pipeline/inputs-under-model.js'
 import { type LearningFlags, learningFrom, withFlags } from '../pipeline/learning-options.js'
 import { complaints, describeView, sumUnsupported } from '../pipeline/read-packets.js'
 import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
+import { updateEnsembleModel } from './update-ensemble.js'
 
 export interface UpdateCommandOptions extends CaptureFlags, LearningFlags {
   readonly output: string
@@ -37,9 +38,22 @@ export async function update(
   files: readonly string[],
   options: UpdateCommandOptions,
 ): Promise<void> {
-  const { kind, saved, inputs, reading } = inputsUnderModel(modelPath, files, options)
+  const underModel = inputsUnderModel(modelPath, files, options)
+  const { kind, saved, inputs, reading } = underModel
   // a model may learn in its own place: it is read whole before it is written
   checkModelOutput(options.output, files)
+  const checkUnchanged = (): void => {
+    const isSame = (): boolean =>
+      Buffer.from(encodeModelFile(saved)).equals(encodeModelFile(readModel(modelPath)))
+    if (!isSameFile(options.output, modelPath) || isSame()) return
+    throw new DataError(
+      `${modelPath}: was changed by another program since it was read; nothing was written, update it again`,
+    )
+  }
+  if (saved.detector.kind === 'ensemble') {
+    await updateEnsembleModel(underModel, files, options, checkUnchanged)
+    return
+  }
   if (options.journal !== undefined) checkWritable(options.journal, [...files, modelPath, options.output])
   const learning = learningFrom(options, saved)
   if (saved.learned !== undefined && options.seed !== undefined) {
@@ -88,14 +102,7 @@ export async function update(
     const updated = learner.saved()
     const bytes = encodeModelFile(updated)
     journal?.close()
-    if (
-      isSameFile(options.output, modelPath) &&
-      !Buffer.from(encodeModelFile(saved)).equals(encodeModelFile(readModel(modelPath)))
-    ) {
-      throw new DataError(
-        `${modelPath}: was changed by another program since it was read; nothing was written, update it again`,
-      )
-    }
+    checkUnchanged()
     writeFileWhole(options.output, bytes)
     const after = updated.learned!.counters
     const since = (key: keyof typeof after): number => after[key] - (before?.[key] ?? 0)

@@ -30,6 +30,26 @@ export function describeUpdate(s: UpdateSummary): string[] {
   return lines
 }
 
+interface EnsembleUpdateSummary {
+  readonly model: string
+  readonly bytes: number
+  readonly rows: number
+  readonly odd: number
+  readonly novelBefore: number
+  readonly novelAfter: number
+  readonly threshold: number
+  readonly thresholdBefore: number
+}
+
+export function describeEnsembleUpdate(s: EnsembleUpdateSummary): string[] {
+  const odd = s.odd === 0 ? '' : `; ${plural(s.odd, 'row')} unlike all others, not learnt`
+  return [
+    `${printable(s.model)}: ${s.bytes} bytes`,
+    `  rows        ${s.rows}: ${s.novelBefore} novel before, ${s.novelAfter} after${odd}`,
+    `  threshold   ${s.thresholdBefore.toPrecision(8)} → ${s.threshold.toPrecision(8)}`,
+  ]
+}
+
 /** `guard`: the bounds that the model learns within, given now or remembered. */
 export function whyRefused(rounds: readonly RoundReport[], guard: GuardBounds | null): string {
   const refused = rounds.filter((round) => round.refused && round.reason !== 'overflow')

@@ -15,6 +15,7 @@ import {
 } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import type { FlowCounters } from '@oddflow/flows'
+import { createDeviceNumbers } from '@oddflow/program'
 import { inputKind } from '../input/input-kind.js'
 import { nameInputs, noFlowIn } from '../input/name-inputs.js'
 import { readRowsUnder } from '../input/read-rows.js'
@@ -33,12 +34,15 @@ export interface StreamedRows {
 
 const BATCH_ROWS = 100
 
-/** `onRows` gets at most 100 rows at a time, and the number of the input that they are from; they are its own. */
+/**
+ * `onRows` gets at most 100 rows at a time, the number of the input that they are from, and for rows of captures numbers
+ * that are equal for one device in one input; all are its own.
+ */
 export async function streamRows(
   { contract }: SavedModel,
   inputs: readonly CaptureInput[],
   options: ReadOptions & { readonly view: PacketView },
-  onRows: (rows: Matrix, input: number) => void,
+  onRows: (rows: Matrix, input: number, devices: Uint32Array | null) => void,
 ): Promise<StreamedRows> {
   const { dimension } = contract
   if (inputKind(inputs[0].files[0]) === 'rows') {
@@ -48,7 +52,7 @@ export async function streamRows(
       options.progress.stage(`reading ${name}`, rows)
       for (let i = 0; i < rows; i += BATCH_ROWS) {
         const count = Math.min(BATCH_ROWS, rows - i)
-        onRows(matrixOf(count, cols, data.slice(i * cols, (i + count) * cols)), input)
+        onRows(matrixOf(count, cols, data.slice(i * cols, (i + count) * cols)), input, null)
         options.progress.update(i + count)
       }
       options.progress.stop()
@@ -63,12 +67,17 @@ export async function streamRows(
   }
   const row = new Float64Array(dimension)
   const batch = new Float64Array(BATCH_ROWS * dimension)
+  const devices = new Uint32Array(BATCH_ROWS)
+  const deviceNumber = createDeviceNumbers()
   let filled = 0
   let input = -1
   let rows = 0
   let withoutRow = 0
   const flush = (): void => {
-    if (filled > 0) onRows(matrixOf(filled, dimension, batch.slice(0, filled * dimension)), input)
+    if (filled > 0) {
+      const rowsOfBatch = matrixOf(filled, dimension, batch.slice(0, filled * dimension))
+      onRows(rowsOfBatch, input, devices.slice(0, filled))
+    }
     filled = 0
   }
   const reads: CaptureRead[] = []
@@ -87,6 +96,7 @@ export async function streamRows(
           return
         }
         batch.set(record.row, filled * dimension)
+        devices[filled] = deviceNumber(record)
         rows++
         if (++filled === BATCH_ROWS) flush()
       },
@@ -109,6 +119,6 @@ export function refuseNoRows(
   if (withoutRow === 0)
     throw noFlowIn(paths, counters === null ? 'no rows' : describePackets(counters, reads))
   throw new DataError(
-    `${nameInputs(paths)}: ${plural(withoutRow, 'flow record')} in it, but none with a row (of two packets and more): nothing that a mixture is of`,
+    `${nameInputs(paths)}: ${plural(withoutRow, 'flow record')} in it, but none with a row: nothing to learn from`,
   )
 }

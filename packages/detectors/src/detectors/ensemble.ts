@@ -18,10 +18,9 @@ import {
   standardise,
 } from '../ensemble/ensemble-part.js'
 import {
-  bodyWeightOf,
   checkMember,
   countCategories,
-  createView,
+  createViews,
   decodeMember,
   encodeMember,
   fitMember,
@@ -30,6 +29,7 @@ import {
   memberFacts,
   memberNumbers,
   viewRows,
+  viewWeights,
 } from '../ensemble/members.js'
 import {
   checkSurpriseCurve,
@@ -52,6 +52,9 @@ import { DETECTORS } from '../registry.js'
 import { fitScaledRows, scaledWidth, scaleInto } from '../scaler.js'
 import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
 
+/** Unlike the m of other detectors: measured, docs/results/default-recipe.md. */
+const DEFAULT_ENSEMBLE_LANDMARKS = 128
+
 export const ensemble: DetectorDefinition = {
   name: 'ensemble',
   summary: 'the surprises of several detectors, added up',
@@ -70,7 +73,7 @@ export const ensemble: DetectorDefinition = {
       detector: 'ensemble',
       scaler: given.scaler(),
       members,
-      m: hasLandmarks ? given.whole('m', 1, 2000) : null,
+      m: !hasLandmarks ? null : given.has('m') ? given.whole('m', 1, 2000) : DEFAULT_ENSEMBLE_LANDMARKS,
       bins: hasHistograms ? given.whole('bins', 1, MAXIMUM_BINS) : null,
     }
   },
@@ -95,7 +98,7 @@ export const ensemble: DetectorDefinition = {
     const training = { rows: work.standardised, categories: work.categories }
     const members = parameters.members.map((name, at): EnsembleMember => {
       const model = fitMember(name, training, kept, parameters, context.rng.fork(`member ${name}`))
-      return { ...model, surprise: curves[at]! }
+      return { ...model, surprises: curves[at]! }
     })
     report('fit', 1)
     context.reportHeldOut({ scores: sums.map((sum) => 0 - sum), inputs: work.inputs.slice(), odd })
@@ -115,7 +118,7 @@ export const ensemble: DetectorDefinition = {
       kind: 'ensemble',
       parameters,
       scaler,
-      ensemble: checkEnsemblePart(value.ensemble, parameters, dimension),
+      ensemble: checkEnsemblePart(value.ensemble, parameters, dimension, scaler.categoryColumn !== undefined),
       fitReport,
     }
   },
@@ -126,11 +129,13 @@ export const ensemble: DetectorDefinition = {
       'ensemble.centre': vectorTensor(centre),
       'ensemble.scale': vectorTensor(scale),
     }
-    for (const { surprise, ...model } of members) {
+    for (const { surprises, ...model } of members) {
       const prefix = `ensemble.${model.name}.`
       const parts = encodeMember(model as MemberModel, prefix)
-      metadata[model.name] = { meanExcess: surprise.meanExcess, ...parts.metadata }
-      tensors[`${prefix}surprise`] = matrixTensor(surprise.body)
+      metadata[model.name] = { meanExcess: surprises.map(({ meanExcess }) => meanExcess), ...parts.metadata }
+      surprises.forEach(({ body }, view) => {
+        tensors[`${prefix}surprise.${view}`] = matrixTensor(body)
+      })
       Object.assign(tensors, parts.tensors)
     }
     return { metadata: { ensemble: metadata }, tensors }
@@ -146,8 +151,11 @@ export const ensemble: DetectorDefinition = {
       const path = `ensemble.${name}`
       const head = fieldsAt(heads[name], path)
       const inside = file.within(`${path}.`, head)
-      const surprise = { body: inside.matrix('surprise'), meanExcess: head.meanExcess }
-      return { ...decodeMember(name as MemberName, head, inside, path), surprise }
+      const surprises = listAt(head.meanExcess, `${path}.meanExcess`).map((meanExcess, view) => ({
+        body: inside.matrix(`surprise.${view}`),
+        meanExcess,
+      }))
+      return { ...decodeMember(name as MemberName, head, inside, path), surprises }
     })
     return {
       ensemble: { centre: file.vector('ensemble.centre'), scale: file.vector('ensemble.scale'), members },
@@ -157,7 +165,11 @@ export const ensemble: DetectorDefinition = {
   spaceNumbers({ ensemble: { members } }: EnsembleModel): number {
     // what takes half of a number's room counts half
     return Math.ceil(
-      members.reduce((sum, member) => sum + memberNumbers(member) + member.surprise.body.data.length + 1, 0),
+      members.reduce(
+        (sum, member) =>
+          member.surprises.reduce((all, { body }) => all + body.data.length + 1, sum + memberNumbers(member)),
+        0,
+      ),
     )
   },
 
@@ -188,8 +200,8 @@ interface EnsembleWork extends Pick<MemberTraining, 'categories'> {
 
 interface HeldOutRound {
   readonly standardisation: Pick<EnsemblePart, 'centre' | 'scale'>
-  /** By member. */
-  readonly curves: readonly SurpriseCurve[]
+  /** By member, of each of its views. */
+  readonly curves: readonly (readonly SurpriseCurve[])[]
   /** Of all rows, odd ones too: their surprises, added up. */
   readonly sums: Float64Array
 }
@@ -204,10 +216,10 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
   const training: MemberTraining = { rows: standardised, categories }
   const folds = dealFolds(work.inputs)
   const sums = new Float64Array(n)
-  const values = new Float64Array(n)
   let done = 0
-  const curves = parameters.members.map((name): SurpriseCurve => {
-    values.fill(Number.NaN)
+  const curves = parameters.members.map((name): SurpriseCurve[] => {
+    const weights = viewWeights(name, categories !== null)
+    const values = weights.map(() => new Float64Array(n).fill(Number.NaN))
     let failure: unknown
     for (let fold = 0; fold < folds.count; fold++) {
       const rows = foldRows(folds, fold, odd)
@@ -215,7 +227,9 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
         try {
           const rng = context.rng.fork(`member ${name} without fold ${fold}`)
           const member = fitMember(name, training, rows.fit, parameters, rng)
-          viewRows(createView(member, true), training, rows.held, values)
+          createViews(member, categories !== null, true).forEach((view, k) => {
+            viewRows(view, training, rows.held, values[k]!)
+          })
         } catch (error) {
           // rows of one input may teach too little where those of all do not
           if (!isDataError(error)) throw error
@@ -225,11 +239,13 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
       done++
       context.report('fit', progress + (0.45 * done) / (folds.count * parameters.members.length))
     }
-    if (failure !== undefined && values.every(Number.isNaN)) throw failure
-    fillWithMedian(values)
-    const curve = fitSurpriseCurve(odd.includes(1) ? Float64Array.from(kept, (i) => values[i]!) : values)
-    for (let i = 0; i < n; i++) sums[i]! += surpriseOf(curve, values[i]!, bodyWeightOf(name))
-    return curve
+    if (failure !== undefined && values[0]!.every(Number.isNaN)) throw failure
+    return values.map((ofView, k) => {
+      fillWithMedian(ofView)
+      const curve = fitSurpriseCurve(odd.includes(1) ? Float64Array.from(kept, (i) => ofView[i]!) : ofView)
+      for (let i = 0; i < n; i++) sums[i]! += surpriseOf(curve, ofView[i]!, weights[k]!)
+      return curve
+    })
   })
   return { standardisation, curves, sums }
 }
@@ -277,8 +293,14 @@ function createEnsembleScorer(
   const categories = new Float64Array(TILE_ROWS)
   const values = new Float64Array(TILE_ROWS)
   const sums = new Float64Array(TILE_ROWS)
-  const views = members.map((member) => createView(member, simd))
-  const weights = members.map(({ name }) => bodyWeightOf(name))
+  const views = members.flatMap((member) => {
+    const weights = viewWeights(member.name, categoryColumn >= 0)
+    return createViews(member, categoryColumn >= 0, simd).map((view, k) => ({
+      view,
+      surprise: member.surprises[k]!,
+      weights: weights[k]!,
+    }))
+  })
   return {
     score(rows, out) {
       for (let i = 0; i < rows.rows; ) {
@@ -290,10 +312,9 @@ function createEnsembleScorer(
           for (let r = 0; r < part.rows; r++) categories[r] = rows.data[(i + r) * dimension + categoryColumn]!
         }
         sums.fill(0)
-        for (let k = 0; k < members.length; k++) {
-          views[k]!(part, categories, values)
-          const { surprise } = members[k]!
-          for (let r = 0; r < part.rows; r++) sums[r]! += surpriseOf(surprise, values[r]!, weights[k]!)
+        for (const { view, surprise, weights } of views) {
+          view(part, categories, values)
+          for (let r = 0; r < part.rows; r++) sums[r]! += surpriseOf(surprise, values[r]!, weights)
         }
         for (let r = 0; r < part.rows; r++, i++) out[i] = 0 - sums[r]!
       }
@@ -303,7 +324,12 @@ function createEnsembleScorer(
 
 // ---- check
 
-function checkEnsemblePart(value: unknown, parameters: EnsembleParameters, cols: number): EnsemblePart {
+function checkEnsemblePart(
+  value: unknown,
+  parameters: EnsembleParameters,
+  cols: number,
+  hasServices: boolean,
+): EnsemblePart {
   const part = fieldsAt(value, 'ensemble')
   const centre = numbersAt(part.centre, 'ensemble.centre')
   const scale = numbersAt(part.scale, 'ensemble.scale')
@@ -320,10 +346,17 @@ function checkEnsemblePart(value: unknown, parameters: EnsembleParameters, cols:
     members: parameters.members.map((name, i): EnsembleMember => {
       const path = `ensemble.${name}`
       const member = fieldsAt(members[i], path)
+      const views = viewWeights(name, hasServices).length
+      const surprises = listAt(member.surprises, `${path}.surprise`)
+      if (surprises.length !== views) failField(`${path}.surprise`, `${views}, one a view`, surprises.length)
       return {
         ...checkMember(member, name, parameters, cols, path),
-        surprise: checkSurpriseCurve(member.surprise, `${path}.surprise`),
+        surprises: surprises.map((surprise, k) => checkSurpriseCurve(surprise, `${path}.surprise.${k}`)),
       }
     }),
   }
+}
+
+function listAt(value: unknown, path: string): readonly unknown[] {
+  return Array.isArray(value) ? value : failField(path, 'a list', value)
 }

@@ -2,7 +2,8 @@
  * What an ensemble is made of: the standardisation of its columns and its members, each a view with a surprise curve.
  *
  * Members nearest and hbos compare a row with training rows of its service (or of whatever the category column names)
- * where there are such: farthest-first landmarks within a service, and histograms of services that have enough rows.
+ * where there are such: farthest-first landmarks within a service, and histograms of services that have enough rows
+ * beside those of all.
  * Other detectors are members as they are, over standardised rows, without services.
  */
 import { DataError, type Matrix } from '@oddflow/core'
@@ -21,7 +22,8 @@ export interface EnsemblePart {
   readonly members: readonly EnsembleMember[]
 }
 
-export type EnsembleMember = MemberModel & { readonly surprise: SurpriseCurve }
+/** One curve for each view that a member has (members.ts): two of hbos where rows have services, else one. */
+export type EnsembleMember = MemberModel & { readonly surprises: readonly SurpriseCurve[] }
 
 export type MemberModel = NearestMember | HbosMember | DetectorMember
 
@@ -34,7 +36,7 @@ export interface NearestMember {
   readonly categories: Float64Array
 }
 
-/** The view of the service's own histograms, or of those of all rows. */
+/** Two views where rows have services: of the service's own histograms, or of all rows' where it has none; and of all rows'. */
 export interface HbosMember {
   readonly name: 'hbos'
   /** One table, of all rows. */

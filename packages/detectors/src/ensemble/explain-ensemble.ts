@@ -1,5 +1,5 @@
 /**
- * Why a row scores low to an ensemble: each member's surprise, shared out among the columns that make it.
+ * Why a row scores low to an ensemble: the surprise of each member's views, shared out among the columns that make it.
  *
  * - nearest: by squared differences to the nearest landmark, among those of the row's service where there are such; the
  *   service itself has the share that its being unknown adds to the distance;
@@ -26,10 +26,10 @@ import type { EnsembleModel } from '../model.js'
 import { scaledWidth, scaleInto } from '../scaler.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
 import { type EnsembleMember, type HbosMember, type NearestMember, standardise } from './ensemble-part.js'
-import { bodyWeightOf, createView, indexOf, LEAST_BIN_WIDTH, runsOf } from './members.js'
+import { createViews, farthestLandmarks, indexOf, LEAST_BIN_WIDTH, runsOf, viewWeights } from './members.js'
 
-interface MemberExplainer {
-  /** Writes shares of the member's surprise, 0 or more, up to a common factor, the category's behind those of the columns;
+interface ViewExplainer {
+  /** Writes shares of the view's surprise, 0 or more, up to a common factor, the category's behind those of the columns;
    * `value` is its view of the row. */
   share(row: Matrix, category: number, value: number, out: Float64Array): void
   /** A normal row like this one, standardised; null for a detector that remembers none. */
@@ -43,18 +43,27 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
   const { categoryColumn = dimension } = scaler
   const width = scaledWidth(scaler, dimension)
   const { members, centre, scale } = ensemble
-  const explainers = members.map((member) => createMemberExplainer(member, width))
-  const exampleBy = explainers.findIndex(({ example }) => example !== null)
+  const hasServices = categoryColumn < dimension
+  const views = members.flatMap((member) => {
+    const weights = viewWeights(member.name, hasServices)
+    const explainers = createViewExplainers(member, width, hasServices)
+    return createViews(member, hasServices, true).map((view, k) => ({
+      view,
+      explainer: explainers[k]!,
+      surprise: member.surprises[k]!,
+      weights: weights[k]!,
+      value: new Float64Array(1),
+    }))
+  })
+  const exampleBy = views.findIndex(({ explainer }) => explainer.example !== null)
   if (exampleBy < 0) return null
   const single: Matrix = { rows: 1, cols: width, data: new Float64Array(width) }
   const changed: Matrix = { rows: 1, cols: dimension, data: new Float64Array(dimension) }
   const names = new Float64Array(1)
-  const values = members.map(() => new Float64Array(1))
   // one more for the category, behind the columns
   const shares = new Float64Array(width + 1)
   const sums = new Float64Array(width + 1)
   const out = new Float64Array(1)
-  const views = members.map((member) => createView(member, true))
   const workspace = createScoreWorkspace(model)
   /** By the table of hbos. */
   const ranges = new Map<number, NonNullable<ColumnSurprises['usual']>>()
@@ -66,20 +75,19 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
       }
       scaleInto(scaler, row, 0, 1, dimension, single.data)
       standardise(ensemble, single.data, width, single.data)
-      names[0] = categoryColumn < dimension ? row[categoryColumn]! : 0
+      names[0] = hasServices ? row[categoryColumn]! : 0
       sums.fill(0)
-      members.forEach((member, k) => {
-        views[k]!(single, names, values[k]!)
-        const value = values[k]![0]!
-        explainers[k]!.share(single, names[0]!, value, shares)
+      for (const { view, explainer, surprise, weights, value } of views) {
+        view(single, names, value)
+        explainer.share(single, names[0]!, value[0]!, shares)
         // in parts of the largest, so that their sum stays in the range of numbers
         const largest = shares.reduce((most, share) => Math.max(most, share), 0)
-        if (!(largest > 0)) return
+        if (!(largest > 0)) continue
         const total = shares.reduce((sum, share) => sum + share / largest, 0)
-        const surprise = surpriseOf(member.surprise, value, bodyWeightOf(member.name))
-        for (let j = 0; j <= width; j++) sums[j]! += (surprise * (shares[j]! / largest)) / total
-      })
-      const example = explainers[exampleBy]!.example!(single, names[0]!, values[exampleBy]![0]!)
+        const nats = surpriseOf(surprise, value[0]!, weights)
+        for (let j = 0; j <= width; j++) sums[j]! += (nats * (shares[j]! / largest)) / total
+      }
+      const example = views[exampleBy]!.explainer.example!(single, names[0]!, views[exampleBy]!.value[0]!)
       const nearestRow = row.slice()
       const scaledExample = example.map((x, j) => x * scale[j]! + centre[j]!)
       unscaleRow(scaler, scaledExample, 0, width, nearestRow)
@@ -150,11 +158,21 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
     const { names: known } = runsOf(categories)
     if (indexOf(known, category) >= 0) return 'known'
     // where every landmark is of a category of its own, there were none left for rarer ones
-    return known.length < (model.parameters.m ?? 0) ? 'new' : 'rare'
+    return known.length < farthestLandmarks(model.parameters.m ?? 0) ? 'new' : 'rare'
   }
 }
 
-function createMemberExplainer(member: EnsembleMember, width: number): MemberExplainer {
+/** One for each of a member's views. */
+function createViewExplainers(
+  member: EnsembleMember,
+  width: number,
+  hasServices: boolean,
+): readonly ViewExplainer[] {
+  if (member.name !== 'hbos' || !hasServices) return [createViewExplainer(member, width)]
+  return [createHbosExplainer(member), createHbosExplainer({ ...member, own: null })]
+}
+
+function createViewExplainer(member: EnsembleMember, width: number): ViewExplainer {
   switch (member.name) {
     case 'nearest': {
       const { cols, data } = member.landmarks
@@ -198,7 +216,7 @@ function createMemberExplainer(member: EnsembleMember, width: number): MemberExp
   }
 }
 
-function createHbosExplainer({ histograms, own }: HbosMember): MemberExplainer {
+function createHbosExplainer({ histograms, own }: HbosMember): ViewExplainer {
   const all = createHistogramViews(histograms, LEAST_BIN_WIDTH)
   const services = own === null ? null : createHistogramViews(own.histograms, LEAST_BIN_WIDTH)
   const tableOf = (category: number): number => (own === null ? -1 : indexOf(own.categories, category))

@@ -8,6 +8,7 @@ import {
   FormatError,
   type Matrix,
   type Rng,
+  sampleWithoutReplacement,
   takeRows,
 } from '@oddflow/core'
 import { checkModel } from '../check-model.js'
@@ -16,6 +17,7 @@ import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../check-par
 import type { ModelFact } from '../detector-definition.js'
 import type { MemberName } from '../detector-name.js'
 import { fitDetector } from '../fit.js'
+import type { SurpriseWeights } from '../held-out.js'
 import {
   checkHistograms,
   createHistogramViews,
@@ -24,6 +26,7 @@ import {
   fitHistograms,
   histogramNumbers,
   histogramView,
+  joinHistograms,
 } from '../histograms.js'
 import { farthestFirstRows } from '../landmarks.js'
 import type { Fields } from '../model-fields.js'
@@ -45,10 +48,22 @@ const MOST_OWN_TABLES = 20
 /** Of a bin, in standard deviations. */
 export const LEAST_BIN_WIDTH = 0.1
 
-/** Of surprises up to the tail: distances say little of ordinary rows, and would drown what histograms see there. */
-const BODY_WEIGHTS: Partial<Record<MemberName, number>> = { nearest: 0.5 }
+/** A share of the landmarks is drawn at random: farthest ones alone say little of how ordinary rows lie. */
+const RANDOM_LANDMARK_SHARE = 1 / 16
+/** Of m landmarks those that are not. */
+export const farthestLandmarks = (m: number): number => m - Math.floor(m * RANDOM_LANDMARK_SHARE)
 
-export const bodyWeightOf = (name: MemberName): number => BODY_WEIGHTS[name] ?? 1
+const WHOLE: SurpriseWeights = { body: 1, tail: 1 }
+/** Distances say little of ordinary rows, and would drown what histograms see there. */
+const NEAREST_WEIGHTS: SurpriseWeights = { body: 0.5, tail: 1 }
+/** Of each of the two views of hbos, which see much the same. */
+const HALF_WEIGHTS: SurpriseWeights = { body: 0.5, tail: 0.4 }
+
+/** What the surprises of a member's views count: as many as it has views, which depends on whether rows have services. */
+export function viewWeights(name: MemberName, hasServices: boolean): readonly SurpriseWeights[] {
+  if (name === 'nearest') return [NEAREST_WEIGHTS]
+  return name === 'hbos' && hasServices ? [HALF_WEIGHTS, HALF_WEIGHTS] : [WHOLE]
+}
 
 /** Rows to fit members on. */
 export interface MemberTraining {
@@ -84,7 +99,7 @@ export function fitMember(
   { m, bins }: EnsembleParameters,
   rng: Rng,
 ): MemberModel {
-  if (name === 'nearest') return fitNearest(training, numbers, m!)
+  if (name === 'nearest') return fitNearest(training, numbers, m!, rng)
   if (name === 'hbos') return fitHbos(training, numbers, bins!)
   const takesLandmarks = m !== null && DETECTORS[name].options.includes('m')
   // lowered, not refused, where a fold has fewer rows
@@ -92,9 +107,17 @@ export function fitMember(
   return { name, model: fitDetector(takeRows(training.rows, numbers), parameters, rng) }
 }
 
-function fitNearest({ rows, categories }: MemberTraining, among: Uint32Array, m: number): NearestMember {
+function fitNearest(
+  { rows, categories }: MemberTraining,
+  among: Uint32Array,
+  m: number,
+  rng: Rng,
+): NearestMember {
   const groups = categories === null ? {} : { groups: { of: categories.of, count: categories.names.length } }
-  const found = farthestFirstRows(rows, m, { among, ...groups })
+  const count = farthestLandmarks(m)
+  const farthest = farthestFirstRows(rows, count, { among, ...groups })
+  // fewer than asked for are all rows that differ
+  const found = farthest.length < count ? farthest : withRandomRows(farthest, among, m - count, rng)
   if (categories === null) {
     return { name: 'nearest', landmarks: takeRows(rows, found), categories: new Float64Array(0) }
   }
@@ -106,6 +129,14 @@ function fitNearest({ rows, categories }: MemberTraining, among: Uint32Array, m:
     landmarks: takeRows(rows, ordered),
     categories: Float64Array.from(ordered, nameOf),
   }
+}
+
+/** Rows, and as many others of `among` as there are, `count` at most. */
+function withRandomRows(rows: Uint32Array, among: Uint32Array, count: number, rng: Rng): Uint32Array {
+  const taken = new Set(rows)
+  const rest = among.filter((row) => !taken.has(row))
+  const drawn = sampleWithoutReplacement(rest.length, Math.min(count, rest.length), rng)
+  return Uint32Array.from([...rows, ...Array.from(drawn, (i) => rest[i]!)])
 }
 
 function fitHbos({ rows, categories }: MemberTraining, among: Uint32Array, bins: number): HbosMember {
@@ -136,6 +167,103 @@ function fitHbos({ rows, categories }: MemberTraining, among: Uint32Array, bins:
   }
 }
 
+// ---- more rows
+
+/**
+ * A member that rows of these numbers join, each with a weight of 1 or more. Throws ArgumentError for a detector that
+ * keeps nothing that its rows could be joined to.
+ */
+export function joinMember(
+  member: MemberModel,
+  training: MemberTraining,
+  numbers: Uint32Array,
+  weight: number,
+  { m, bins }: EnsembleParameters,
+  rng: Rng,
+): MemberModel {
+  if (member.name === 'nearest') return joinNearest(member, training, numbers, m!, rng)
+  if (member.name === 'hbos') return joinHbos(member, training, numbers, weight, bins!)
+  throw new ArgumentError(`members: an ensemble with ${member.name} cannot learn on`, 'members')
+}
+
+function joinNearest(
+  { landmarks, categories }: NearestMember,
+  training: MemberTraining,
+  numbers: Uint32Array,
+  m: number,
+  rng: Rng,
+): NearestMember {
+  const { cols } = landmarks
+  const rows = createMatrix(landmarks.rows + numbers.length, cols)
+  rows.data.set(landmarks.data)
+  rows.data.set(takeRows(training.rows, numbers).data, landmarks.data.length)
+  const all = Uint32Array.from({ length: rows.rows }, (_, i) => i)
+  if (training.categories === null) return fitNearest({ rows, categories: null }, all, m, rng)
+  const { of, names } = training.categories
+  const column = createMatrix(rows.rows, 1)
+  column.data.set(categories)
+  numbers.forEach((row, i) => {
+    column.data[landmarks.rows + i] = names[of[row]!]!
+  })
+  return fitNearest({ rows, categories: countCategories(column, 0) }, all, m, rng)
+}
+
+function joinHbos(
+  { histograms, own }: HbosMember,
+  { rows, categories }: MemberTraining,
+  numbers: Uint32Array,
+  weight: number,
+  bins: number,
+): HbosMember {
+  const all = joinHistograms(
+    rows,
+    [{ old: { histograms, table: 0 }, rows: numbers }],
+    weight,
+    bins,
+    LEAST_BIN_WIDTH,
+  )
+  if (categories === null) return { name: 'hbos', histograms: all, own: null }
+  const rowsOf = new Map<number, number[]>()
+  for (const row of numbers) {
+    const name = categories.names[categories.of[row]!]!
+    const rowsOfName = rowsOf.get(name) ?? []
+    rowsOf.set(name, rowsOfName)
+    rowsOfName.push(row)
+  }
+  const known = own?.categories ?? new Float64Array(0)
+  const tables = [...new Set([...known, ...rowsOf.keys()])]
+    .map((name) => {
+      const at = indexOf(known, name)
+      const given = Uint32Array.from(rowsOf.get(name) ?? [])
+      const before = at < 0 ? 0 : own!.histograms.rows[at]!
+      return {
+        name,
+        count: before + weight * given.length,
+        isOwn: at >= 0 || given.length >= LEAST_OWN_ROWS,
+        table: { old: at < 0 ? null : { histograms: own!.histograms, table: at }, rows: given },
+      }
+    })
+    .filter(({ isOwn }) => isOwn)
+    .sort((a, b) => b.count - a.count || a.name - b.name)
+    .slice(0, MOST_OWN_TABLES)
+    .sort((a, b) => a.name - b.name)
+  if (tables.length === 0) return { name: 'hbos', histograms: all, own: null }
+  return {
+    name: 'hbos',
+    histograms: all,
+    own: {
+      categories: Float64Array.from(tables, ({ name }) => name),
+      histograms: joinHistograms(
+        rows,
+        tables.map(({ table }) => table),
+        weight,
+        OWN_BINS,
+        LEAST_BIN_WIDTH,
+      ),
+    },
+  }
+}
+
 // ---- views
 
 /**
@@ -144,15 +272,21 @@ function fitHbos({ rows, categories }: MemberTraining, among: Uint32Array, bins:
  */
 export type View = (rows: Matrix, categories: Float64Array, out: Float64Array) => void
 
-export function createView(member: MemberModel, simd: boolean): View {
-  if (member.name === 'nearest') return createNearestView(member, simd)
-  if (member.name === 'hbos') return createHbosView(member)
+/** As many as `viewWeights` says. */
+export function createViews(member: MemberModel, hasServices: boolean, simd: boolean): readonly View[] {
+  if (member.name === 'nearest') return [createNearestView(member, simd)]
+  if (member.name === 'hbos') {
+    const ofAll = createHbosView({ ...member, own: null })
+    return hasServices ? [createHbosView(member), ofAll] : [ofAll]
+  }
   const { model } = member
   const workspace = createScoreWorkspace(model, { simd })
-  return (rows, _, out) => {
-    scoreSamples(model, rows, out, workspace)
-    for (let i = 0; i < rows.rows; i++) out[i] = 0 - out[i]!
-  }
+  return [
+    (rows, _, out) => {
+      scoreSamples(model, rows, out, workspace)
+      for (let i = 0; i < rows.rows; i++) out[i] = 0 - out[i]!
+    },
+  ]
 }
 
 function createNearestView({ landmarks, categories }: NearestMember, simd: boolean): View {

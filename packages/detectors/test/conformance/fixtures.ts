@@ -68,7 +68,7 @@ export const variantsFor = (detector: DetectorName): readonly DetectorOptions[] 
   )
 
 /** Nothing in their fits is random, with so few rows. */
-export const DETERMINISTIC: readonly DetectorName[] = ['ocsvm', 'kde', 'pca', 'hbos', 'ensemble']
+export const DETERMINISTIC: readonly DetectorName[] = ['ocsvm', 'kde', 'pca', 'hbos']
 
 export function modelOrDataError(learn: () => DetectorModel): DetectorModel | null {
   try {

@@ -1,0 +1,195 @@
+/**
+ * What an update is worth: a model of a quarter of a device's captures is given the next quarter, as `oddflow update
+ * --assume-normal` gives it, and stands beside a model of both. Ten updates follow each other as well.
+ */
+import { join } from 'node:path'
+import { encodeModelFile, type SavedModel, updateEnsemble } from '@oddflow/detectors'
+import { z } from 'zod'
+import { markdownTable } from '../tables/markdown.js'
+import { collectFlows, compare, joinJudged, judgeFlows, trainingSet, trainOn, wholeCapture } from './flows.js'
+import {
+  count,
+  defineStudy,
+  type Findings,
+  findingsShape,
+  mean,
+  percent,
+  share,
+  targetLine,
+  three,
+} from './study.js'
+import { DEFAULT_VARIANT, describeRecipe, variantNamed } from './variants.js'
+import { ORDER_OF_TIME, readDevices, splitOf } from './watch.js'
+
+const ORDERS = [1, 2, 3, ORDER_OF_TIME] as const
+/** What `oddflow update` allows of the given rows to stay novel. */
+const MOST_NOVEL_SHARE = 0.05
+
+const split = z.strictObject({
+  device: z.string().max(100),
+  order: z.string().max(20),
+  /** Of the first captures, that one updated with the others, and one of all. */
+  before: z.strictObject(findingsShape),
+  updated: z.strictObject(findingsShape),
+  all: z.strictObject(findingsShape),
+  given: count,
+  /** Shares of the given rows that are normal to the model before and after. */
+  normalBefore: share,
+  normalAfter: share,
+  bytesBefore: count,
+  /** After ten updates with the given rows' captures in turn. */
+  bytesAfterTen: count,
+})
+const figures = z.strictObject({ recipe: z.string().max(500), splits: z.array(split).max(10_000) })
+type UpdatesFigures = z.infer<typeof figures>
+
+async function measureUpdates(
+  folder: string,
+  tell: (what: string) => void,
+): Promise<UpdatesFigures['splits'][number][]> {
+  const recipe = variantNamed(DEFAULT_VARIANT)
+  const devices = readDevices(folder)
+  const flowsOf = (captures: readonly string[]) =>
+    collectFlows(
+      captures.map((capture) => wholeCapture(join(folder, capture))),
+      recipe,
+    )
+  const splits: UpdatesFigures['splits'] = []
+  for (const order of ORDERS) {
+    for (const device of Object.keys(devices).sort()) {
+      if (!devices[device]!.watched) continue
+      const { train, normal, novel } = splitOf(devices, device, order)
+      const half = Math.ceil(train.length / 2)
+      const [first, rest] = [train.slice(0, half), train.slice(half)]
+      const seed = order === ORDER_OF_TIME ? 1 : order
+      const paths = (captures: readonly string[]) =>
+        captures.map((capture) => wholeCapture(join(folder, capture)))
+      const before = await trainOn(paths(first), recipe, seed)
+      const all = await trainOn(paths(train), recipe, seed)
+      const given = await givenRows(await flowsOf(rest), recipe)
+      const updated = updateEnsemble(before, given)
+      let tenth: SavedModel = before
+      for (let i = 0; i < 10; i++) {
+        const capture = rest[i % rest.length]!
+        const rows = await givenRows(await flowsOf([capture]), recipe)
+        if (rows.rows.rows >= 10) tenth = updateEnsemble(tenth, rows).saved
+      }
+      const judge = async (model: SavedModel): Promise<Findings> => {
+        const judged = async (captures: readonly string[]) => {
+          const parts = []
+          for (const capture of captures) parts.push(judgeFlows(model, await flowsOf([capture])))
+          return joinJudged(parts)
+        }
+        return compare(await judged(normal), await judged(novel))
+      }
+      const rows = given.rows.rows
+      splits.push({
+        device,
+        order: String(order),
+        before: await judge(before),
+        updated: await judge(updated.saved),
+        all: await judge(all),
+        given: rows,
+        normalBefore: 1 - updated.novelBefore / rows,
+        normalAfter: 1 - updated.novelAfter / rows,
+        bytesBefore: encodeModelFile(before).length,
+        bytesAfterTen: encodeModelFile(tenth).length,
+      })
+    }
+    const done = splits.filter((one) => one.order === String(order))
+    tell(`order ${order}: AUC ${three(mean(done.map(({ updated }) => updated.auc)))}`)
+  }
+  return splits
+}
+
+async function givenRows(
+  flows: Parameters<typeof trainingSet>[0],
+  recipe: Parameters<typeof trainingSet>[1],
+): Promise<Parameters<typeof updateEnsemble>[1]> {
+  const { rows, inputOfRow, deviceOfRow } = trainingSet(flows, recipe)
+  return { rows, inputs: inputOfRow, ...(deviceOfRow === undefined ? {} : { devices: deviceOfRow }) }
+}
+
+function page({ recipe, splits }: UpdatesFigures): string {
+  const behind = splits.map(({ updated, all }) => all.auc - updated.auc)
+  const taken = splits.filter(({ normalAfter }) => normalAfter >= 1 - MOST_NOVEL_SHARE)
+  const largest = Math.max(...splits.map(({ bytesAfterTen }) => bytesAfterTen))
+  const of = (key: 'before' | 'updated' | 'all', figure: keyof Findings, among = splits): number =>
+    mean(among.map((one) => one[key][figure] as number))
+  const names = [...new Set(splits.map(({ device }) => device))]
+  return `Each of ${names.length} devices of data/watch, in the orders ${ORDERS.join(', ')} of [watch.md](watch.md). The first half of its training
+captures makes a model; the others are given to an update that is told that all is normal. A third model is of all
+training captures. All three judge the same captures.
+
+\`${recipe}\`
+
+${markdownTable(
+  ['', 'asked', 'measured', ''],
+  [
+    targetLine('AUC below that of training on all, mean', mean(behind), { most: 0.03 }),
+    targetLine(
+      'given rows that are normal afterwards, mean',
+      mean(splits.map((one) => one.normalAfter)),
+      { least: 0.95 },
+      percent,
+    ),
+  ],
+  1,
+)}
+
+${splits.length - taken.length} of ${splits.length} updates leave less than 95 % of the given rows normal: \`oddflow update\` refuses those, writes nothing and exits
+with 1. The largest model after ten updates has ${largest} bytes; before them the largest has ${Math.max(...splits.map(({ bytesBefore }) => bytesBefore))}. Its size is bounded by the number of
+landmarks and of tables, whatever is learnt.
+
+${markdownTable(
+  ['mean', 'AUC', 'found at 1 %', 'normal flagged', 'novel flagged'],
+  (['before', 'updated', 'all'] as const).map((key) => [
+    key === 'before' ? 'first half' : key === 'updated' ? 'first half, updated' : 'all',
+    three(of(key, 'auc')),
+    percent(of(key, 'found')),
+    percent(of(key, 'normalFlagged')),
+    percent(of(key, 'novelFlagged')),
+  ]),
+  1,
+)}
+
+${markdownTable(
+  [
+    'device',
+    'AUC: before',
+    'updated',
+    'all',
+    'given rows normal: before',
+    'after',
+    'normal flagged: updated',
+    'all',
+  ],
+  names.map((name) => {
+    const own = splits.filter(({ device }) => device === name)
+    return [
+      name,
+      three(of('before', 'auc', own)),
+      three(of('updated', 'auc', own)),
+      three(of('all', 'auc', own)),
+      percent(mean(own.map((one) => one.normalBefore))),
+      percent(mean(own.map((one) => one.normalAfter))),
+      percent(of('updated', 'normalFlagged', own)),
+      percent(of('all', 'normalFlagged', own)),
+    ]
+  }),
+  1,
+)}`
+}
+
+export const updates = defineStudy<object, UpdatesFigures>({
+  name: 'updates',
+  title: 'Updates of the default',
+  description: 'a model of half the captures, updated with the others, beside a model of all (data/watch)',
+  configure: (command) => command,
+  figures,
+  run: async ({ data }, tell) => ({
+    recipe: describeRecipe(variantNamed(DEFAULT_VARIANT)),
+    splits: await measureUpdates(join(data, 'watch'), tell),
+  }),
+  page,
+})

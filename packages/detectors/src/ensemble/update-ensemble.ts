@@ -1,0 +1,217 @@
+/**
+ * An ensemble learns on from rows stated to be normal, without the rows that it was trained on.
+ *
+ * What the model keeps stands for those: landmarks are rows, histograms are counts, surprise curves and the tail table
+ * of held-out scores are distributions. Given rows join each, and the model keeps its size:
+ *
+ * - landmarks: farthest-first among the old landmarks and the given rows;
+ * - histograms: old counts, spread evenly over their bins, and the given rows, in new bins over their common range;
+ * - curves, threshold and group levels: the old distributions joined with what the given rows are to a model that their
+ *   own input had no part in (whole inputs are held out in turn, as in training).
+ *
+ * Given rows weigh a fifth at least, so that a large training set does not drown a small update. Odd rows among them
+ * are left out (held-out.ts). The standardisation stays.
+ */
+import { ArgumentError, createMatrix, createRng, DataError, type Matrix, type Rng } from '@oddflow/core'
+import { joinGroups } from '../groups.js'
+import {
+  dealFolds,
+  fillWithMedian,
+  findOddRows,
+  fitSurpriseCurve,
+  foldRows,
+  rowNumbers,
+  type SurpriseCurve,
+  sampleSurpriseCurve,
+  surpriseOf,
+} from '../held-out.js'
+import type { SavedModel } from '../model-file/saved-model.js'
+import type { EnsembleParameters } from '../parameters.js'
+import { scaleInto } from '../scaler.js'
+import { createScoreWorkspace, scoreSamples } from '../score.js'
+import { sampleTailTable } from '../tail-probability.js'
+import { isNovel, joinHeldOut, thresholdOfHeldOut } from '../threshold.js'
+import { type EnsembleMember, standardise } from './ensemble-part.js'
+import {
+  countCategories,
+  createViews,
+  joinMember,
+  type MemberTraining,
+  viewRows,
+  viewWeights,
+} from './members.js'
+
+export interface GivenRows {
+  readonly rows: Matrix
+  /** The input of each row. */
+  readonly inputs: Uint32Array
+  /** Equal for rows of one device in one input. */
+  readonly devices?: Uint32Array
+}
+
+export interface EnsembleUpdate {
+  readonly saved: SavedModel
+  /** Rows that nothing was learnt from, since they are unlike all others. */
+  readonly oddRows: number
+  /** Of the given rows, odd ones too: novel to the model before, and after. */
+  readonly novelBefore: number
+  readonly novelAfter: number
+}
+
+/** Of all rows that an update counts, given ones are so many at least. */
+const LEAST_GIVEN_SHARE = 0.2
+/** Fewer rows than this cannot be held out from each other. */
+const LEAST_GIVEN_ROWS = 10
+/** Values that stand for a distribution. */
+const SAMPLE_SIZE = 4000
+
+/**
+ * Throws ArgumentError where the model cannot learn on, DataError for too few rows. Deterministic: equal rows in equal
+ * order give equal bytes.
+ */
+export function updateEnsemble(saved: SavedModel, { rows, inputs, devices }: GivenRows): EnsembleUpdate {
+  const { detector: model, threshold, groups } = saved
+  if (model.kind !== 'ensemble')
+    throw new ArgumentError(`model: expected an ensemble, found ${model.kind}`, 'model')
+  if (threshold.calibration.method !== 'held-out-inputs' || groups === undefined) {
+    throw new ArgumentError('model: expected a threshold of held-out inputs and their distribution', 'model')
+  }
+  if (rows.rows < LEAST_GIVEN_ROWS) {
+    throw new DataError(
+      `only ${rows.rows} rows to learn from, at least ${LEAST_GIVEN_ROWS} are needed`,
+      'rows',
+    )
+  }
+  const { ensemble, parameters, scaler, fitReport } = model
+  const { dimension } = fitReport
+  const standardised = createMatrix(rows.rows, ensemble.centre.length)
+  scaleInto(scaler, rows.data, 0, rows.rows, dimension, standardised.data)
+  standardise(ensemble, standardised.data, standardised.data.length, standardised.data)
+  const training: MemberTraining = {
+    rows: standardised,
+    categories: scaler.categoryColumn === undefined ? null : countCategories(rows, scaler.categoryColumn),
+  }
+  const before = threshold.calibration.rows
+  const rng = createRng(saved.provenance.seed).fork(`update after ${saved.provenance.rows} rows`)
+  const work: UpdateWork = { members: ensemble.members, training, inputs, before, rng }
+  const all = holdOutGiven(work, new Uint8Array(rows.rows), parameters)
+  const odd = findOddRows(all.sums)
+  const kept = rowNumbers(rows.rows, (i) => odd[i] === 0)
+  const oddRows = rows.rows - kept.length
+  const { curves, sums } = oddRows === 0 ? all : holdOutGiven(work, odd, parameters)
+  const weight = weightOf(before, kept.length)
+  const members = ensemble.members.map(
+    (member, at): EnsembleMember => ({
+      ...joinMember(member, training, kept, weight, parameters, rng.fork(member.name)),
+      surprises: curves[at]!,
+    }),
+  )
+
+  // scores of the rows before, as the model remembers them, and of those given
+  const givenScores = Float64Array.from(kept, (i) => 0 - sums[i]!)
+  const shareBefore = before / (before + weight * kept.length)
+  const countBefore = Math.round(SAMPLE_SIZE * shareBefore)
+  const sample = Float64Array.from([
+    ...sampleTailTable(groups.tail, countBefore),
+    ...quantilesOf(givenScores, SAMPLE_SIZE - countBefore),
+  ])
+  const rate = threshold.falsePositiveRate
+  const { value } = thresholdOfHeldOut(
+    { scores: sample, inputs: new Uint32Array(sample.length), odd: new Uint8Array(sample.length) },
+    rate,
+  )
+  const isKept = (_: number, row: number): boolean => odd[row] === 0
+  const given = { scores: givenScores, inputs: inputs.filter(isKept), oddRows }
+  const updated: SavedModel = {
+    ...saved,
+    detector: {
+      ...model,
+      ensemble: { ...ensemble, members },
+      fitReport: { ...fitReport, trainingRows: fitReport.trainingRows + rows.rows },
+    },
+    threshold: joinHeldOut(value, rate, threshold.calibration, given),
+    groups: joinGroups(groups, sample, {
+      scores: givenScores,
+      capture: given.inputs,
+      ...(devices === undefined ? {} : { device: devices.filter(isKept) }),
+    }),
+    provenance: { ...saved.provenance, rows: saved.provenance.rows + rows.rows },
+  }
+  return {
+    saved: updated,
+    oddRows,
+    novelBefore: countNovel(saved, rows),
+    novelAfter: countNovel(updated, rows),
+  }
+}
+
+interface UpdateWork {
+  readonly members: readonly EnsembleMember[]
+  readonly training: MemberTraining
+  readonly inputs: Uint32Array
+  /** Rows that the model counts so far. */
+  readonly before: number
+  readonly rng: Rng
+}
+
+/** Of a given row: rows before count one each. */
+function weightOf(before: number, given: number): number {
+  return Math.max(1, (LEAST_GIVEN_SHARE / (1 - LEAST_GIVEN_SHARE)) * (before / given))
+}
+
+/** Surprises of the given rows, each input's by members that it had no part in, and the curves that follow. */
+function holdOutGiven(
+  { members, training, inputs, before, rng }: UpdateWork,
+  odd: Uint8Array,
+  parameters: EnsembleParameters,
+): { readonly curves: readonly (readonly SurpriseCurve[])[]; readonly sums: Float64Array } {
+  const n = training.rows.rows
+  const folds = dealFolds(inputs)
+  const kept = rowNumbers(n, (i) => odd[i] === 0)
+  const weight = weightOf(before, kept.length)
+  const countBefore = Math.round((SAMPLE_SIZE * before) / (before + weight * kept.length))
+  const sums = new Float64Array(n)
+  const hasServices = training.categories !== null
+  const curves = members.map((member): SurpriseCurve[] => {
+    const weights = viewWeights(member.name, hasServices)
+    const values = weights.map(() => new Float64Array(n).fill(Number.NaN))
+    for (let fold = 0; fold < folds.count; fold++) {
+      const rows = foldRows(folds, fold, odd)
+      if (rows === null) continue
+      const fork = rng.fork(`${member.name} without fold ${fold}`)
+      const joined = joinMember(member, training, rows.fit, weight, parameters, fork)
+      createViews(joined, hasServices, true).forEach((view, k) => {
+        viewRows(view, training, rows.held, values[k]!)
+      })
+    }
+    return values.map((ofView, k) => {
+      fillWithMedian(ofView)
+      const curve = fitSurpriseCurve(
+        Float64Array.from([
+          ...sampleSurpriseCurve(member.surprises[k]!, countBefore),
+          ...quantilesOf(
+            Float64Array.from(kept, (i) => ofView[i]!),
+            SAMPLE_SIZE - countBefore,
+          ),
+        ]),
+      )
+      for (let i = 0; i < n; i++) sums[i]! += surpriseOf(curve, ofView[i]!, weights[k]!)
+      return curve
+    })
+  })
+  return { curves, sums }
+}
+
+/** `count` order statistics, evenly spread. */
+function quantilesOf(values: Float64Array, count: number): Float64Array {
+  const sorted = values.slice().sort()
+  return Float64Array.from(
+    { length: count },
+    (_, i) => sorted[Math.floor(((i + 0.5) * sorted.length) / count)]!,
+  )
+}
+
+function countNovel({ detector, threshold }: SavedModel, rows: Matrix): number {
+  const scores = scoreSamples(detector, rows, new Float64Array(rows.rows), createScoreWorkspace(detector))
+  return scores.reduce((novel, score) => novel + (isNovel(score, threshold) ? 1 : 0), 0)
+}
