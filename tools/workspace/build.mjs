@@ -7,7 +7,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { runQuietly } from './command.mjs'
-import { inputsOf, isFresh, recordBuilt } from './freshness.mjs'
+import { forgetBuilt, inputsOf, isFresh, recordBuilt } from './freshness.mjs'
 import { ensureInstalled, pnpmEnvironment } from './install.mjs'
 import { readWorkspaces, root, withDependencies } from './layout.mjs'
 import { withLock } from './lock.mjs'
@@ -63,6 +63,8 @@ export async function ensureBuilt(directory) {
     // A package's types may no longer fit those who use it, though none of their own files changed.
     const touched = ({ directory }) =>
       withDependencies(directory, all).some((workspace) => changed.has(workspace.directory))
+    // what is not wanted now may be bundled of what changes
+    for (const workspace of all) if (touched(workspace) && !wanted.includes(workspace)) forgetBuilt(workspace)
     await build(wanted.filter(touched))
   })
 }

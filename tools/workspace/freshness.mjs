@@ -6,7 +6,7 @@
  * so that a restored or copied file counts as changed. What that costs is a needless build now and then,
  * which turbo answers from its cache. The inputs are those of turbo.json's build task and of its hash.
  */
-import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { readJson, root, stateDirectory } from './layout.mjs'
 
@@ -73,6 +73,11 @@ export function isFresh({ directory }) {
     return false
   }
   return isEqual(record.inputs, inputsOf(directory)) && isEqual(record.outputs, outputsOf(directory))
+}
+
+/** The next build makes it anew. */
+export function forgetBuilt({ directory }) {
+  rmSync(recordPath(directory), { force: true })
 }
 
 /** `inputs` as they were before the build: a source saved during it is seen as changed next time. */

@@ -25,6 +25,7 @@ const BATCH = 64
 const PATIENCE_MILLIS = 10_000
 /** Time in which bytes that were written arrive, on a network that is nearer than it. */
 const LEAST_ARRIVAL_MILLIS = 20
+const ARRIVAL_TURNS = 4
 /** The largest datagram of IPv4. */
 const MAXIMUM_DATAGRAM_BYTES = 65_507
 
@@ -96,6 +97,12 @@ function overUdp({ host, port }: SyslogSettings): Transport {
   }
 }
 
+/** Calls back after so many turns of the event loop, each of which reads what has come. */
+function afterTurns(turns: number, then: () => void): void {
+  if (turns === 0) then()
+  else setImmediate(() => afterTurns(turns - 1, then))
+}
+
 function overTcp({ host, port }: SyslogSettings): Transport {
   return {
     send: (messages, signal) =>
@@ -125,8 +132,12 @@ function overTcp({ host, port }: SyslogSettings): Transport {
           socket.write(bytes.subarray(0, -1), () => {
             last = setTimeout(
               () => {
-                isWhole = true
-                socket.end(bytes.subarray(-1))
+                // where this program was not running for a while, what came meanwhile is read before the last byte goes
+                afterTurns(ARRIVAL_TURNS, () => {
+                  if (socket.destroyed) return
+                  isWhole = true
+                  socket.end(bytes.subarray(-1))
+                })
               },
               Math.max(LEAST_ARRIVAL_MILLIS, 2 * roundTripMillis),
             )

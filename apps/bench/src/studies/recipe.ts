@@ -141,10 +141,14 @@ ${PROTOTYPE}`
 
 const PROTOTYPE = `
 - Flow summaries and the ensemble gain together: no single detector on the same summaries comes near.
-- A third member is a trade. oc-kjl ranks slightly better and flags fewer flows of the worst device, but flags fewer novel
-  flows at the threshold and fewer attack flows of the week.
-- Longer flows or none cut give fewer alerts a day, and a verdict only when a connection ends. After 300 s a long
-  connection is judged while it is open.
+- A third member costs more than it finds.
+- A cut at 600 s keeps the week at 2 flagged flows a day; at 300 s it is more, and flows that are not cut are judged only
+  when their connection ends.
+- Histograms of all flows beside those of a service: with those of a service alone, a model of a hub flagged no flow of a
+  tunnel in DNS. Half a surprise of each view up to the tail and 0.4 beyond; 0.3 to 0.6 were tried and differ by less
+  than the random orders do.
+- One landmark in 16 is a random row: on the authors' rows the mean AUC is .930 without, .939 with, since farthest rows
+  alone do not show where ordinary rows lie. Shares of 0 to 1/5 and 100 to 150 landmarks were tried.
 
 ## What was tried before the product had it
 

@@ -43,7 +43,7 @@ export const VARIANTS: Readonly<Record<string, Recipe>> = {
   'ensemble-of-nearest': detectedBy({ detector: 'ensemble', members: ['nearest'] }),
   'ensemble-of-hbos': detectedBy({ detector: 'ensemble', members: ['hbos'] }),
   'm-50': detectedBy({ detector: 'ensemble', m: 50 }),
-  'm-100': detectedBy({ detector: 'ensemble', m: 100 }),
+  'm-32': detectedBy({ detector: 'ensemble', m: 32 }),
   'bins-10': detectedBy({ detector: 'ensemble', bins: 10 }),
   'bins-30': detectedBy({ detector: 'ensemble', bins: 30 }),
   nearest: alone({ detector: 'nearest' }),
