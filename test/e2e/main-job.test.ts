@@ -112,7 +112,7 @@ describe('train', () => {
     for (const value of Object.values(metadata)) expect(typeof value).toBe('string')
     const contract = JSON.parse(metadata.featureContract!) as { featureSet: string; dimension: number }
     expect(contract).toMatchObject({ featureSet: 'flow-summary', dimension: 20 })
-    expect(tensors['ensemble.nearest.landmarks']?.shape).toEqual([100, contract.dimension - 1])
+    expect(tensors['ensemble.nearest.landmarks']?.shape).toEqual([128, contract.dimension - 1])
     expect(Object.values(tensors).every(({ aligned }) => aligned)).toBe(true)
   })
 })
