@@ -15,11 +15,14 @@ import { jsonLine, printable, readModelFile } from '@oddflow/program'
 import { budgetThresholds } from '../budget/budget-thresholds.js'
 import { readCalibrationFile } from '../budget/calibration-file.js'
 import type { RunOptions } from '../config/given.js'
+import { lookAtKnownDevices } from '../devices/kept-devices.js'
+import { nodeFileSystem } from '../files/file-system.js'
 import { looseRights, userId } from '../files/rights.js'
 import { readModels } from '../pipeline/open-models.js'
 import type { Settings } from '../settings.js'
 import { exposures, listenFinding, outputFinding } from './check-ends.js'
 import { type Finding, messageOf } from './finding.js'
+import { keptReports } from './models.js'
 import { readSettings } from './read-settings.js'
 
 type DoctorOptions = RunOptions & { readonly format: 'text' | 'json' }
@@ -34,9 +37,10 @@ export async function doctor(options: DoctorOptions): Promise<void> {
     findings.push(await recording(settings.input.interface, settings.input.filter))
   } else if (settings.input.path !== '-') findings.push(await readable(settings.input.path))
   findings.push(await writable('alerts', dirname(settings.eve), settings.eve))
-  if (settings.state !== null)
+  if (settings.state !== null) {
     findings.push(await writable('state', await nearest(settings.state), settings.state))
-  else
+    findings.push(...(await damage(settings.state)))
+  } else
     findings.push({
       what: 'state',
       state: 'note',
@@ -61,6 +65,7 @@ function textLine({ what, state, detail }: Finding): string {
 }
 
 const LEAST_NODE = 20
+const MAXIMUM_DAMAGE = 8
 
 function nodeVersion(): Finding {
   const isOld = Number(process.versions.node.split('.')[0]) < LEAST_NODE
@@ -70,6 +75,18 @@ function nodeVersion(): Finding {
     state: isOld ? 'missing' : 'ok',
     detail: isOld ? `${detail}; ${LEAST_NODE} or later is needed` : detail,
   }
+}
+
+/** Damage that a start would find in the devices and models of the state folder. */
+async function damage(state: string): Promise<Finding[]> {
+  const found: string[] = []
+  const log = { warn: (message: string) => found.push(message) }
+  const note = (error: unknown): void => {
+    found.push(messageOf(error))
+  }
+  await lookAtKnownDevices(nodeFileSystem, state, log).catch(note)
+  await keptReports(state, log).catch(note)
+  return found.slice(0, MAXIMUM_DAMAGE).map((detail) => ({ what: 'damage', state: 'note', detail }))
 }
 
 function userFindings(settings: Settings): Finding[] {
@@ -85,7 +102,7 @@ function userFindings(settings: Settings): Finding[] {
     : {
         what,
         state: user === 0 ? 'note' : 'ok',
-        detail: user === null ? 'this system has no users' : `${user}`,
+        detail: user === null ? 'this system has no users' : `user ${user}`,
       }
   const loose = looseRights(settings, user).map(
     (detail): Finding => ({ what: 'rights', state: 'note', detail }),

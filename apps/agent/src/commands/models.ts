@@ -8,7 +8,7 @@ import { OddFlowError } from '@oddflow/core'
 import { jsonLine } from '@oddflow/program'
 import { askFurther } from '../devices/control-socket.js'
 import { nodeFileSystem } from '../files/file-system.js'
-import { standardErrorLog } from '../log.js'
+import { type Log, standardErrorLog } from '../log.js'
 import { damageText, promiseText, proofText } from '../page/model-text.js'
 import { promisedShare } from '../training/learning-progress.js'
 import type { ModelsPer } from '../training/model-owner.js'
@@ -24,8 +24,11 @@ import { printTable } from './print-table.js'
 import { askOrAct, type StateOptions, stateOf } from './state-of.js'
 
 /** Of a state folder in which no agent is at work. */
-export async function keptReports(state: string): Promise<OwnerReport[]> {
-  const { found, lost } = await keptModels(state)
+export async function keptReports(
+  state: string,
+  log: Pick<Log, 'warn'> = standardErrorLog,
+): Promise<OwnerReport[]> {
+  const { found, lost } = await keptModels(state, log)
   const reports = found.map(async ({ store, kept }) => reportOf(kept, await store.hasRows(kept.record.owner)))
   return [...(await Promise.all(reports)), ...lost.map(reportLost)]
 }
@@ -109,20 +112,21 @@ interface Kept {
 /** Of all kinds of owners: the folder says which there are. */
 async function keptModels(
   state: string,
+  log: Pick<Log, 'warn'>,
 ): Promise<{ readonly found: readonly Kept[]; readonly lost: readonly ModelRecord[] }> {
   const found: Kept[] = []
   const lost: ModelRecord[] = []
   // each kind looks at all records
   const told = new Set<string>()
-  const log = {
+  const once = {
     warn(message: string): void {
-      if (!told.has(message)) standardErrorLog.warn(message)
+      if (!told.has(message)) log.warn(message)
       told.add(message)
     },
   }
   for (const per of ['device', 'group', 'all'] satisfies ModelsPer[]) {
     const store = createModelStore(nodeFileSystem, state, (owner) => ownerFileName(per, owner))
-    const all = await store.lookAtAll(log)
+    const all = await store.lookAtAll(once)
     found.push(...all.models.map((kept) => ({ store, kept })))
     lost.push(...all.lost)
   }
@@ -130,7 +134,7 @@ async function keptModels(
 }
 
 async function rollbackKept(state: string, names: readonly string[]): Promise<RollbackResult[]> {
-  const { found } = await keptModels(state)
+  const { found } = await keptModels(state, standardErrorLog)
   const results: RollbackResult[] = []
   for (const owner of names) {
     const of = found.find(({ kept }) => kept.record.owner === owner)

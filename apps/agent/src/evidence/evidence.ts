@@ -9,7 +9,7 @@
 import { join } from 'node:path'
 import { encodePcap } from '@oddflow/capture'
 import type { Alert } from '../alerts/alert.js'
-import { type FileSystem, hasCode } from '../files/file-system.js'
+import { type FileSystem, hasCode, isOutOfFiles } from '../files/file-system.js'
 import type { FrameRing } from './frame-ring.js'
 
 export interface EvidenceReport {
@@ -69,7 +69,12 @@ export async function openEvidence(options: EvidenceOptions): Promise<Evidence> 
     await files.remove(join(directory, name)).catch(() => undefined)
   }
   for (const name of names.filter((each) => NAME.test(each))) {
-    const file = await files.open(join(directory, name), 'read')
+    const file = await files.open(join(directory, name), 'read').catch((error: unknown) => {
+      if (isOutOfFiles(error)) throw error
+      // a folder, a pipe or a link of such a name is none of ours
+      return null
+    })
+    if (file === null) continue
     try {
       kept.push({ name, bytes: await file.size() })
     } finally {

@@ -20,7 +20,7 @@ export interface OpenFile {
   sync(): Promise<void>
   truncate(length: number): Promise<void>
   size(): Promise<number>
-  /** Whether this is still the file of that name: not removed, moved or replaced since it was opened. */
+  /** Whether this is still the file of that name, and can be opened to be read: not removed, moved, replaced or forbidden meanwhile. */
   isAt(path: string): Promise<boolean>
   close(): Promise<void>
 }
@@ -140,7 +140,8 @@ export const nodeFileSystem: FileSystem = {
       size: async () => (await handle.stat()).size,
       async isAt(path) {
         const [own, named] = await Promise.all([handle.stat(), lstat(path).catch(() => null)])
-        return named !== null && named.ino === own.ino && named.dev === own.dev
+        const isReadable = (own.mode & constants.S_IRUSR) !== 0
+        return named !== null && named.ino === own.ino && named.dev === own.dev && isReadable
       },
       close: () => handle.close(),
     }

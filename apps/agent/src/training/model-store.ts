@@ -185,7 +185,13 @@ export function createModelStore(
     const models: KeptModel[] = []
     const lost: ModelRecord[] = []
     if (mends && (await files.isFolder(folder)) !== null) await makeStateFolder(files, folder, log)
-    const records = new Set((await names()).flatMap((name) => /^(.+\.json)(\.copy)?$/.exec(name)?.[1] ?? []))
+    if ((await files.isFolder(folder)) === false) log.warn(`${folder}: is no folder`)
+    const listed = await names().catch((error: unknown) => {
+      if (isOutOfFiles(error)) throw error
+      log.warn(fileError('read', folder, error).message)
+      return []
+    })
+    const records = new Set(listed.flatMap((name) => /^(.+\.json)(\.copy)?$/.exec(name)?.[1] ?? []))
     for (const name of [...records].sort()) {
       const path = join(folder, name)
       const found = await (mends ? readTwice : lookAtTwice)(files, path, decodeRecord)
