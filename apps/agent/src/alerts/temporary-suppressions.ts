@@ -23,7 +23,7 @@ export interface TemporarySuppressions {
   add(asked: unknown, nowMicros: number): Promise<TemporaryRule>
   /** False where there is none of that name. Rejects as `write` does: then the rule stays. */
   remove(name: string): Promise<boolean>
-  /** The wall clock was set by so much: rules last as long as they would have. What is kept is written with the next change. */
+  /** The wall clock was set by so much: rules last as long as they would have, after a restart too. */
   clockSet(byMicros: number): void
   list(nowMicros: number): readonly (TemporaryRule & { readonly suppressed: number })[]
 }
@@ -43,6 +43,8 @@ export function createTemporarySuppressions(
   write: ((rules: readonly TemporaryRule[]) => Promise<void>) | null,
 ): TemporarySuppressions {
   let kept: readonly Kept[] = known.slice(0, MAXIMUM_RULES).map(keep)
+  /** Added to the wall clock it is what the clock would show had it never been set; rules in memory end by that. */
+  let steadyMicros = 0
   let number = known.length
   let last: Promise<unknown> = Promise.resolve()
 
@@ -52,9 +54,13 @@ export function createTemporarySuppressions(
     last = done.catch(() => undefined)
     return done
   }
+  const ofNow = (rule: TemporaryRule): TemporaryRule => ({
+    ...rule,
+    endsMicros: rule.endsMicros - steadyMicros,
+  })
+  const rulesOf = (of: readonly Kept[]): TemporaryRule[] => of.map(({ rule }) => ofNow(rule))
   /** Kept first, then in force. */
   const put = async (next: readonly Kept[]): Promise<void> => {
-    const rulesOf = (of: readonly Kept[]): TemporaryRule[] => of.map(({ rule }) => rule)
     try {
       await write?.(rulesOf(next))
     } catch (error) {
@@ -64,32 +70,36 @@ export function createTemporarySuppressions(
     }
     kept = next
   }
-  const forgetEnded = (nowMicros: number): void => {
-    if (kept.some(({ rule }) => rule.endsMicros <= nowMicros)) {
-      kept = kept.filter(({ rule }) => rule.endsMicros > nowMicros)
+  /** @param atMicros - had the clock never been set */
+  const forgetEnded = (atMicros: number): void => {
+    if (kept.some(({ rule }) => rule.endsMicros <= atMicros)) {
+      kept = kept.filter(({ rule }) => rule.endsMicros > atMicros)
     }
   }
   return {
     take(alert, nowMicros) {
       if (kept.length === 0) return null
-      forgetEnded(nowMicros)
+      forgetEnded(nowMicros + steadyMicros)
       for (const { suppression } of kept) {
         const name = suppression.take(alert)
         if (name !== null) return name
       }
       return null
     },
-    add: (asked, nowMicros) =>
-      inTurn(async () => {
-        forgetEnded(nowMicros)
+    add(asked, nowMicros) {
+      // its turn may come after a step of the clock
+      const atMicros = nowMicros + steadyMicros
+      return inTurn(async () => {
+        forgetEnded(atMicros)
         if (kept.length >= MAXIMUM_RULES) {
           throw new ArgumentError(`expected at most ${MAXIMUM_RULES} temporary rules; end one first`)
         }
         while (kept.some(({ rule }) => rule.name === `temporary ${number}`)) number++
-        const one = keep(checkRule(asked, `temporary ${number}`, nowMicros))
+        const one = keep(checkRule(asked, `temporary ${number}`, atMicros))
         await put([...kept, one])
-        return one.rule
-      }),
+        return ofNow(one.rule)
+      })
+    },
     remove: (name) =>
       inTurn(async () => {
         const left = kept.filter(({ rule }) => rule.name !== name)
@@ -98,14 +108,15 @@ export function createTemporarySuppressions(
         return true
       }),
     clockSet(byMicros) {
-      kept = kept.map(({ rule, suppression }) => ({
-        rule: { ...rule, endsMicros: rule.endsMicros + byMicros },
-        suppression,
-      }))
+      steadyMicros -= byMicros
+      if (kept.length > 0) void inTurn(async () => write?.(rulesOf(kept))).catch(() => undefined)
     },
     list(nowMicros) {
-      forgetEnded(nowMicros)
-      return kept.map(({ rule, suppression }) => ({ ...rule, suppressed: suppression.counts[rule.name] }))
+      forgetEnded(nowMicros + steadyMicros)
+      return kept.map(({ rule, suppression }) => ({
+        ...ofNow(rule),
+        suppressed: suppression.counts[rule.name],
+      }))
     },
   }
 }

@@ -56,6 +56,22 @@ describe('alike alerts', () => {
     expect(given[3]!.folded).toBeNull()
   })
 
+  it('wait as long as they would have where the clock is set, by years and back too', () => {
+    for (const step of [20, 3600, 20 * 365 * 86_400, -3600, -20 * 365 * 86_400]) {
+      const { fold, given } = folding()
+      fold.add(at(0))
+      fold.add(at(10))
+      fold.clockSet(step * SECOND)
+      // of a flow that began before: its own time is of the clock as it was
+      fold.add(at(20), base + (step + 20) * SECOND)
+      fold.advance(base + (step + 59) * SECOND)
+      expect(given).toHaveLength(1)
+      fold.advance(base + (step + 61) * SECOND)
+      expect(given).toHaveLength(2)
+      expect(given[1]?.folded).toMatchObject({ count: 2 })
+    }
+  })
+
   it('are of one device, one rule, one peer and one service', () => {
     const { fold, given } = folding({ kindsPerDevice: 100 })
     const alerts = [

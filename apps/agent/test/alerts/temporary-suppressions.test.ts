@@ -40,6 +40,31 @@ describe('temporary suppressions', () => {
     expect((await open()).list(now).map(({ port }) => port)).toEqual([2])
   })
 
+  it('last as long as they would have where the clock is set, by years too and while one is made, also after a restart', async () => {
+    const folder = temporaryFolder()
+    const minute = 60_000_000
+    const years = 20 * 365 * 1440 * minute
+    const open = async () =>
+      createTemporarySuppressions(await readTemporaryRules(nodeFileSystem, folder, keepingLog()), (all) =>
+        writeTemporaryRules(nodeFileSystem, folder, all),
+      )
+    const rules = await open()
+    const { name } = await rules.add({ minutes: 10, port: 443 }, now)
+    const adding = rules.add({ minutes: 10, port: 80 }, now)
+    rules.clockSet(years)
+    await adding
+    const later = now + years + 9 * minute
+    expect(rules.take(sampleAlert(), later)).toBe(name)
+    const ends = now + years + 10 * minute
+    expect(rules.list(later).map(({ endsMicros }) => endsMicros)).toEqual([ends, ends])
+    // what is written last is of the clock as it is now
+    expect(await rules.remove(name)).toBe(true)
+    expect((await open()).list(later).map(({ port, endsMicros }) => [port, endsMicros])).toEqual([[80, ends]])
+    rules.clockSet(-years)
+    expect(rules.list(now + 9 * minute)).toHaveLength(1)
+    expect(rules.list(now + 10 * minute)).toEqual([])
+  })
+
   it('that are kept and are none, or have a condition that is not known, are left out and told', async () => {
     const folder = temporaryFolder()
     const rule = { name: 'temporary 0', port: 1, endsMicros: now }
