@@ -9,7 +9,7 @@ import { EXPIRE_MILLIS } from '../../src/pipeline/run-agent.js'
 import { createWatcher } from '../../src/pipeline/watcher.js'
 
 const START_MICROS = 1_700_000_000_000_000
-const CUT_MILLIS = 300_000
+const CUT_MILLIS = (flowSummaryContract().activeTimeoutMicros as number) / 1000
 
 /** A TCP packet with these flags, or UDP where they are null. */
 function packet(millis: number, flags: number | null, back = false) {
