@@ -74,6 +74,8 @@ export class PacketCheck {
   readonly #bodies = new Uint32Array(SETS * WAYS)
   readonly #times = new Float64Array(SETS * WAYS).fill(Number.NEGATIVE_INFINITY)
   readonly #next = new Uint8Array(SETS)
+  #viewed: Uint8Array = new Uint8Array(0)
+  #view: DataView = new DataView(this.#viewed.buffer)
   /** The words of the packet that is looked at. */
   #words = new Uint32Array(16)
 
@@ -100,9 +102,10 @@ export class PacketCheck {
     )
     let hash = Math.imul(packets.ipBytes[i]!, 0x85ebca6b)
     let sum = 0
+    const view = this.#viewOf(data)
     let at = start
     for (; at + 4 <= headEnd; at += 4) {
-      const word = (data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!
+      const word = view.getInt32(at)
       if (at < headerEnd) sum += (word >>> 16) + (word & 0xffff)
       hash = Math.imul(hash ^ word, 0x9e3779b1)
       hash ^= hash >>> 15
@@ -139,14 +142,24 @@ export class PacketCheck {
     return false
   }
 
+  /** A view reads a word in one go; the next batch mostly lies in the same block. */
+  #viewOf(data: Uint8Array): DataView {
+    if (data !== this.#viewed) {
+      this.#viewed = data
+      this.#view = new DataView(data.buffer, data.byteOffset, data.byteLength)
+    }
+    return this.#view
+  }
+
   #hashAll(data: Uint8Array, start: number, end: number): number {
     const count = (end - start + 3) >>> 2
     if (count > this.#words.length) this.#words = new Uint32Array(2 * count)
     const words = this.#words
+    const view = this.#viewOf(data)
     let at = start
     let n = 0
     for (; at + 4 <= end; at += 4) {
-      words[n++] = (data[at]! << 24) | (data[at + 1]! << 16) | (data[at + 2]! << 8) | data[at + 3]!
+      words[n++] = view.getInt32(at)
     }
     if (at < end) {
       let rest = 0
