@@ -80,14 +80,13 @@ export function noteContact(
   // a peer outside that is known may open as many ports as it likes
   const counts = isNewPeer || peerIsLocal
   const sinceMicros = known?.[1] ?? contacts.newServiceMicros
+  // one that there is no room for is new all the same
+  if (known !== undefined && counts) known[1] = Math.max(known[1], atMicros)
+  if (known === undefined && counts) contacts.newServiceMicros = Math.max(contacts.newServiceMicros, atMicros)
   if (!isFull) {
     if (isNewPeer) peers.push(peer)
     peers.push(both)
-    if (known !== undefined && counts) known[1] = Math.max(known[1], atMicros)
-    else if (known === undefined && counts) {
-      services.push([service, atMicros])
-      contacts.newServiceMicros = Math.max(contacts.newServiceMicros, atMicros)
-    }
+    if (known === undefined && counts) services.push([service, atMicros])
   }
   return {
     isNewPeer,

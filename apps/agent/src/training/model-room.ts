@@ -309,7 +309,9 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
         if (!isLearner) return
         if (!findRoom(of, device)) return
         const firstMicros = Math.max(record.startMicros, device.learningSinceMicros)
-        setNote(book.beginLearning(of, createRowReservoir(shape)), 'firstMicros', firstMicros)
+        const begun = book.beginLearning(of, createRowReservoir(shape))
+        setNote(begun, 'firstMicros', firstMicros)
+        setNote(begun, 'seenMicros', device.firstSeenMicros)
       }
       noteLearning(of, of.learning as Learning, record, device, novel)
     },
@@ -331,7 +333,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
         if (record !== null) record.trainedAtMicros += byMicros
         if (of.learning === null) continue
         of.learning.isDirty = true
-        for (const note of ['firstMicros', 'lastMicros', 'novelTakenMicros'] as const) {
+        for (const note of ['firstMicros', 'seenMicros', 'lastMicros', 'novelTakenMicros'] as const) {
           setNote(of.learning, note, noteOf(of.learning, note) + byMicros)
         }
       }

@@ -43,6 +43,8 @@ export interface Owner {
 /** Numbers of a learning owner that are kept with its rows. */
 export type LearningNote =
   | 'firstMicros'
+  // when the device that it began with was first seen
+  | 'seenMicros'
   | 'lastMicros'
   | 'flows'
   | 'nextFlows'
@@ -114,10 +116,10 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
     hasPlace() && (of.model !== null || modelCount() + learners < maximumModels)
   const whyOf = (each: Owner, of: Owner, nowMicros: number): [rank: number, why: string] | null => {
     const learning = each.learning as Learning
-    const [first, last] = [noteOf(learning, 'firstMicros'), noteOf(learning, 'lastMicros')]
+    const [seen, last] = [noteOf(learning, 'seenMicros'), noteOf(learning, 'lastMicros')]
     const idleMicros = nowMicros - last
     if (learning.isWatched && each.model !== null) return [0, 'it is judged already']
-    if (last - first < HOUR_MICROS && idleMicros >= GONE_MICROS) return [1, 'it came and went']
+    if (last - seen < HOUR_MICROS && idleMicros >= GONE_MICROS) return [1, 'it came and went']
     if (idleMicros >= IDLE_MICROS) return [2, `it was not seen for ${Math.floor(idleMicros / HOUR_MICROS)} h`]
     return isRandomised(each.name) && !isRandomised(of.name) ? [3, 'its address is a private one'] : null
   }

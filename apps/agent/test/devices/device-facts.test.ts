@@ -350,6 +350,15 @@ describe('a first contact of a watched device', () => {
     expect(device?.contacts.services).toHaveLength(2)
   })
 
+  it('is none of a device that had more contacts than a new one may have, when it is watched', () => {
+    const { watch, told } = watchOf()
+    const guest = { ...MANY, initiatorMac: Uint8Array.of(0xda, 0, 0, 0, 0, 5) }
+    for (let i = 1; i <= 200; i++) watch.verdict(flow(5, -i, 443, START + i * HOUR, guest), false)
+    approve(watch, 5)
+    for (let i = 201; i <= 220; i++) watch.verdict(flow(5, -i, 443, START + i * HOUR, guest), false)
+    expect(told).toEqual([])
+  })
+
   it('stays within bounds, and a device that contacts everybody never settles', () => {
     const { watch, told, now } = settled()
     const show = (from: number, to: number): void => {

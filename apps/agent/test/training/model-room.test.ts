@@ -298,6 +298,21 @@ describe('a room of models', () => {
       expect(log.lines.join()).toMatch(/:02: its place .*: it was not seen for 48 h/)
     })
 
+    it('a quiet device that was put back keeps the place that it finds', async () => {
+      const { room, log } = await opened()
+      const [guest, other] = [device(1), device(2)]
+      const camera = own(3)
+      for (let i = 0; i < 20; i++) {
+        show(room, guest, 60)
+        show(room, other, 60)
+        // one flow in two hours
+        camera.flows = 120 * (i + 1)
+        show(room, camera, 1)
+      }
+      expect(learners(room)).toContain(camera.key)
+      expect(log.lines.filter((line) => line.includes('its place to learn goes to'))).toHaveLength(1)
+    })
+
     it('one that is judged already gives its place before others, and keeps its model', async () => {
       const { room, log } = await gateway(temporaryFolder(), {
         limits: few,
