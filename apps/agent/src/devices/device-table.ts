@@ -50,19 +50,19 @@ export interface DeviceTable {
 
 const DAY_MICROS = 86_400_000_000
 
-/** In the order in which learning devices make room: the least goes first. */
-function rankOf(device: Device, nowMicros: number): readonly number[] {
-  const { randomised, firstSeenMicros, lastSeenMicros, flows } = device
-  const idleMicros = nowMicros - lastSeenMicros
-  const isOfLong = isEstablished(device)
-  return idleMicros >= (isOfLong ? 7 : 1) * DAY_MICROS
-    ? [isOfLong ? 2 : 0, lastSeenMicros]
-    : [isOfLong ? 3 : 1, randomised ? 0 : 1, flows, -firstSeenMicros]
+/** 0 to 3, in the order in which learning devices make room. */
+function rankOf(device: Device, nowMicros: number): number {
+  const idleMicros = nowMicros - device.lastSeenMicros
+  if (isEstablished(device)) return idleMicros >= 7 * DAY_MICROS ? 2 : 3
+  return idleMicros >= DAY_MICROS ? 0 : 1
 }
 
-function isLess(a: readonly number[], b: readonly number[]): boolean {
-  const at = a.findIndex((value, i) => value !== b[i])
-  return at !== -1 && a[at] < b[at]
+/** Whether a device goes before another one of the same rank. */
+function goesBefore(a: Device, b: Device, rank: number): boolean {
+  if (rank === 0 || rank === 2) return a.lastSeenMicros < b.lastSeenMicros
+  if (a.randomised !== b.randomised) return a.randomised
+  if (a.flows !== b.flows) return a.flows < b.flows
+  return a.firstSeenMicros > b.firstSeenMicros
 }
 
 /** @param isProven - whether a device has a model to be watched with, which is what its promise says; null where its share of
@@ -71,6 +71,7 @@ export function createDeviceTable(
   settings: DeviceSettings,
   known: readonly Device[] = [],
   isProven: (key: string) => boolean | null = () => null,
+  onEvicted: (key: string) => void = () => undefined,
 ): DeviceTable {
   const devices = new Map<string, Device>()
   let evicted = 0
@@ -81,16 +82,19 @@ export function createDeviceTable(
   const makeRoom = (nowMicros: number): boolean => {
     if (devices.size < settings.maximum) return true
     let least: Device | null = null
-    let leastRank: readonly number[] = []
+    let leastRank = 0
     for (const device of devices.values()) {
       if (device.state !== 'learning') continue
       const rank = rankOf(device, nowMicros)
-      if (least !== null && !isLess(rank, leastRank)) continue
+      const isLess =
+        least === null || rank < leastRank || (rank === leastRank && goesBefore(device, least, rank))
+      if (!isLess) continue
       least = device
       leastRank = rank
     }
     if (least === null) return false
     devices.delete(least.key)
+    onEvicted(least.key)
     evicted++
     return true
   }

@@ -65,6 +65,8 @@ export interface DeviceWatchOptions {
   readonly onFact: OnFact
   /** As of createDeviceTable. */
   readonly isProven?: (key: string) => boolean | null
+  /** A device went for a new one. */
+  readonly onEvicted?: (key: string) => void
   /** A verdict was counted. */
   readonly onVerdict?: (record: FlowRecord, device: Device, novel: boolean) => void
   /** null: nothing is kept. */
@@ -83,7 +85,7 @@ const JUDGE_MICROS = 60_000_000
 export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   const { settings, localNetworks } = options
   const { devices: known, from } = options.known
-  const table = createDeviceTable(settings, known, options.isProven)
+  const table = createDeviceTable(settings, known, options.isProven, options.onEvicted)
   const flood = createDeviceFlood(settings.floodPerMinute)
   // where nothing was known all devices are new, which is no news
   const inventoryMicros = known.length === 0 && from === 'file' ? settings.inventoryMinutes * 60_000_000 : 0

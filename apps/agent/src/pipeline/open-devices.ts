@@ -43,7 +43,9 @@ export async function openDevices(
       path.announce(recordOfDevice(device, atMicros), 'device-ready', fact)
       log.info(fact)
     },
-    ...(models === null ? {} : { isProven: models.isProven, onVerdict: models.note }),
+    ...(models === null
+      ? {}
+      : { isProven: models.isProven, onVerdict: models.note, onEvicted: models.forget }),
   }
   if (state === null) return createDeviceWatch({ ...common, write: null })
   return createDeviceWatch({

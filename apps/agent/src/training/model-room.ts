@@ -78,6 +78,8 @@ export interface ModelRoom extends Decider {
   readonly explain: AlertExplainer
   /** A verdict was given on a record of this device, which the table has counted. */
   note(record: FlowRecord, device: Device, novel: boolean): void
+  /** The table knows a device no more. */
+  forget(device: string): void
   /** Whether the device's model has shown that it keeps its promise, or was judged (learning-progress.ts); null where that is not asked of it. */
   isProven(device: string): boolean | null
   /** The packets' clock was set by so much: nobody has learnt for longer or shorter. */
@@ -177,6 +179,15 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       `${of.name}: its model does not keep its promise: ${proving?.novel} of ${proving?.flows} later flows are novel, ${(100 * (falseAlarmShare ?? 0)).toPrecision(2)} % were promised; learning anew`,
     )
   }
+  /** Owners by device go with their device; groups stay. */
+  const forget = (of: Owner): void => {
+    if (ownerOf(of.name) !== of.name || options.given.has(of.name)) return
+    const isKept = of.record !== null || of.learning?.isOnDisk === true || of.damage !== null
+    teacher?.rows.drop(of.name)
+    book.remove(of)
+    // of a flood of addresses there is nothing
+    if (isKept) saving = saving.then(() => store.remove(of.name)).catch(() => undefined)
+  }
   /** Whether the owner has room to learn, which another one may have to make; it waits where not. */
   const findRoom = (of: Owner, device: Device): boolean => {
     const wasWaiting = of.isWaiting
@@ -267,6 +278,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       if (learning === null || !learning.isDirty) continue
       learning.isDirty = false
       try {
+        learning.isOnDisk = true
         await store.writeRows(name, learning.reservoir.encode())
       } catch (error) {
         // to be kept the next time, whether more comes or not
@@ -339,18 +351,16 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       }
     },
     advance: progress.advance,
+    forget(device) {
+      const of = book.get(device)
+      if (of !== undefined) forget(of)
+    },
     trainDue,
     tick(isKnown) {
       ticks++
       trainDue()
       if (ticks % TICKS_BETWEEN_SWEEPS === 0) {
-        for (const of of book.all()) {
-          // owners by device go with their device; groups stay
-          if (ownerOf(of.name) !== of.name || isKnown(of.name) || options.given.has(of.name)) continue
-          teacher?.rows.drop(of.name)
-          book.remove(of)
-          saving = saving.then(() => store.remove(of.name)).catch(() => undefined)
-        }
+        for (const of of book.all()) if (!isKnown(of.name)) forget(of)
       }
       if (ticks % TICKS_BETWEEN_SAVES === 0) void keep()
     },

@@ -21,6 +21,8 @@ export interface Learning {
   isWatched: boolean
   /** Something came since it was kept. */
   isDirty: boolean
+  /** Its rows were kept. */
+  isOnDisk: boolean
 }
 
 export interface Owner {
@@ -111,9 +113,9 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
   const byId = new Map<string, JudgingModel>()
   let learners = 0
   const hasPlace = (): boolean => learners < places
-  const modelCount = (): number => [...owners.values()].filter(({ model }) => model !== null).length
+  let models = 0
   const hasRoom = (of: Owner): boolean =>
-    hasPlace() && (of.model !== null || modelCount() + learners < maximumModels)
+    hasPlace() && (of.model !== null || models + learners < maximumModels)
   const whyOf = (each: Owner, of: Owner, nowMicros: number): [rank: number, why: string] | null => {
     const learning = each.learning as Learning
     const [seen, last] = [noteOf(learning, 'seenMicros'), noteOf(learning, 'lastMicros')]
@@ -153,11 +155,13 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
     all: () => owners.values(),
     remove(of) {
       endLearning(of)
-      owners.delete(of.name)
-      if (of.model !== null) byId.delete(of.model.id)
+      if (!owners.delete(of.name) || of.model === null) return
+      byId.delete(of.model.id)
+      models--
     },
     putInForce(of, named, record) {
-      if (of.model !== null) byId.delete(of.model.id)
+      if (of.model === null) models++
+      else byId.delete(of.model.id)
       of.model = createJudgingModel(named, row)
       byId.set(of.model.id, of.model)
       of.damage = null
@@ -169,7 +173,7 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
     hasRoom,
     whoMakesRoom(of, nowMicros) {
       // a model that stays makes no room for another one
-      const mustFree = of.model === null && modelCount() + learners >= maximumModels
+      const mustFree = of.model === null && models + learners >= maximumModels
       let found: { owner: Owner; why: string; rank: number; lastMicros: number } | null = null
       for (const owner of owners.values()) {
         if (owner.learning === null || owner === of || (mustFree && owner.model !== null)) continue
@@ -186,7 +190,7 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
     beginLearning(of, reservoir) {
       learners++
       of.isWaiting = false
-      of.learning = { reservoir, devices: new Set(), isWatched: false, isDirty: false }
+      of.learning = { reservoir, devices: new Set(), isWatched: false, isDirty: false, isOnDisk: false }
       return of.learning
     },
     endLearning,
@@ -194,7 +198,7 @@ export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Flo
       return learners
     },
     get models() {
-      return modelCount()
+      return models
     },
   }
 }

@@ -61,6 +61,6 @@ export async function recallRows(
     if (of.learning !== null || !book.hasPlace() || !(isJudged || mustLearn(of, device, hasBase))) continue
     const decode = (bytes: Uint8Array): RowReservoir => decodeRowReservoir(bytes, shape)
     const reservoir = await store.readRows(of.name, decode, log)
-    if (reservoir !== null) book.beginLearning(of, reservoir)
+    if (reservoir !== null) book.beginLearning(of, reservoir).isOnDisk = true
   }
 }
