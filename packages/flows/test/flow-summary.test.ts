@@ -256,7 +256,7 @@ describe('a contract of summaries', () => {
     const flows = collect(batchesOf(packets), { sizeMeasure: 'payload', endOnClose: true })
     expect(learnFeatureContract(flows, { featureSet: 'flow-summary' })).toEqual({
       ...contract,
-      activeTimeoutMicros: 300_000_000,
+      activeTimeoutMicros: 600_000_000,
     })
   })
 

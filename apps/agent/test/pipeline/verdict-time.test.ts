@@ -30,7 +30,7 @@ function framesOf(...packets: ReturnType<typeof packet>[]): FrameBatch {
 
 /** Milliseconds after the last packet at which the verdict comes, where the first look comes `phase` after that packet. */
 function verdictMillis(packets: ReturnType<typeof packet>[], phase: number): number {
-  const contract = flowSummaryContract()
+  const contract = flowSummaryContract({ activeTimeoutMicros: 1000 * CUT_MILLIS })
   let verdicts = 0
   const normal = { score: 0, rule: 'score', novel: false, threshold: -1, model: null } as const
   const decider: Decider = {
