@@ -210,6 +210,13 @@ describe('a table', () => {
     expect(table.byState()).toMatchObject({ learning: 1, watching: 1 })
   })
 
+  it('says which devices went for new ones', () => {
+    const gone: string[] = []
+    const table = createDeviceTable(settings({ maximum: 2 }), [], undefined, (key) => gone.push(key))
+    for (const n of [1, 2, 3, 4]) seen(table, macOf(n), n)
+    expect(gone).toEqual([macOf(2), macOf(3)])
+  })
+
   it('takes no new device where every one is spoken about', () => {
     const table = createDeviceTable(settings({ maximum: 1 }))
     table.add(macOf(1), '192.0.2.1', 0)

@@ -334,6 +334,23 @@ describe('a room of models', () => {
       expect(log.lines.join()).toMatch(/:01: its place to learn goes to .*: it is judged already/)
     })
 
+    it('devices that the table forgets leave no owners and no files behind', async () => {
+      const { room, folder } = await opened()
+      const kept = own(1)
+      show(room, kept, 5)
+      for (let n = 16; n < 200; n++) {
+        const each = createDevice(`02:00:00:00:01:${n.toString(16)}`, '192.168.0.9', START)
+        show(room, each, 1)
+        if (n === 100) await room.save()
+        room.forget(each.key)
+      }
+      room.forget('02:00:00:00:09:09')
+      expect(room.owners().map(({ owner }) => owner)).toEqual([kept.key])
+      expect(room.report().owners).toEqual({ waiting: 0, learning: 1, withModel: 0 })
+      await room.save()
+      expect(readdirSync(join(folder, 'models'))).toEqual(['device-00-00-00-00-00-01.rows'])
+    })
+
     it('a flood of made-up addresses takes no place of a device', async () => {
       const { room } = await opened()
       const [camera, lock] = [own(1), own(2)]
