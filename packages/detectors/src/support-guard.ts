@@ -8,7 +8,8 @@
  *
  * takes each landmark with a reach of its own: r² is the mean squared distance of the training rows that l is
  * nearest to, plus a thousandth of that mean over all rows, which keeps a landmark amid copies of itself from
- * having none. Traffic is dense here and scattered there; with one reach for all, the scattered normal rows
+ * having none. The largest twentieth of the distances count no more than the next one, or a single odd row would
+ * stretch a reach over all that is novel beside it. Traffic is dense here and scattered there; with one reach for all, the scattered normal rows
  * hide the novel ones near the dense (the idea of local outlier factors: Breunig et al., SIGMOD 2000). The
  * distances are there before exp is taken of them, so s costs a minimum and never underflows. It steps where the
  * nearest landmark changes.
@@ -16,7 +17,7 @@
  * What is said of densities here holds for the linear SVM's f as well: the origin has one value of it for all that is far.
  *
  * The guarded score asks of both, log-density and support, how low they are among the training rows
- * (tail-probability.ts) and adds the logarithms, which is Fisher's way of combining probabilities ("Statistical
+ * (tail-probability.ts; the lowest hundredth may be odd, and makes no knots) and adds the logarithms, which is Fisher's way of combining probabilities ("Statistical
  * Methods for Research Workers", 4th ed., 1932, §21.1): log p_density(x) + log p_support(x) ≤ 0, higher = more
  * normal. There is no weight to tune, and a part that is high does not outvote one that is low.
  *
@@ -29,6 +30,7 @@ import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from './check-part
 import type { EmbeddingModel, SupportGuardModel } from './model.js'
 import {
   createTailFunction,
+  firstOrdinaryRank,
   fitTailTable,
   LOWEST_LOG_TAIL,
   MAXIMUM_KNOTS,
@@ -58,7 +60,12 @@ export function fitSupportGuard(
     // the only landmark has no other to be compared with
     weights.length === 1 && distance === Number.POSITIVE_INFINITY ? 0 : -(weights[nearest[i]!]! * distance),
   )
-  return { squaredReaches, density: fitTailTable(scores), support: fitTailTable(supports) }
+  const first = firstOrdinaryRank(rows.rows)
+  return {
+    squaredReaches,
+    density: fitTailTable(scores, first),
+    support: fitTailTable(supports, first),
+  }
 }
 
 /** For each row the first of the nearest landmarks and the squared distance to it; to itself it is infinitely far. */
@@ -110,10 +117,11 @@ function fitSquaredReaches(
 ): Float64Array {
   const sums = new Float64Array(m)
   const counts = new Float64Array(m)
+  const limit = Math.min(reachLimit(distances), SQUARED_REACH_RANGE.high / 1e9)
   nearest.forEach((j, i) => {
     const distance = distances[i]!
     if (m === 1 && distance === Number.POSITIVE_INFINITY) return
-    sums[j]! += Math.min(distance, SQUARED_REACH_RANGE.high / 1e9)
+    sums[j]! += Math.min(distance, limit)
     counts[j]!++
   })
   let sum = 0
@@ -122,12 +130,22 @@ function fitSquaredReaches(
     sum += sums[j]!
     count += counts[j]!
   }
-  // where every row equals a landmark there is no scale but the kernel's
+  // where every row, or every one but odd rows, equals a landmark there is no scale but the kernel's
   const mean = sum > 0 ? sum / count : bandwidth * bandwidth
   return Float64Array.from(sums, (total, j) => {
     const local = counts[j]! > 0 && sum > 0 ? total / counts[j]! : mean
     return clampReach(local + COMMON_SHARE * mean)
   })
+}
+
+/**
+ * What a squared distance counts at most in a reach: a twentieth of all rows lie farther, but no more than half of those
+ * that lie beside a landmark, since rows may repeat. 0 where a single row does.
+ */
+export function reachLimit(squaredDistances: Float64Array): number {
+  const beside = squaredDistances.filter((square) => square > 0 && square < Number.POSITIVE_INFINITY).sort()
+  const odd = Math.min(Math.max(1, Math.floor(squaredDistances.length / 20)), Math.ceil(beside.length / 2))
+  return beside[beside.length - 1 - odd] ?? 0
 }
 
 /** Within the bounds of r². */

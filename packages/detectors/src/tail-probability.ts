@@ -3,7 +3,7 @@
  *
  * The empirical lower-tail probability p(v) = (how many are ≤ v) / (n + 1), as a logarithm and without steps:
  * linear between knots, so that different numbers get different values and keep their order. At most
- * MAXIMUM_KNOTS order statistics are kept, at ranks in geometric progression from 1 to n: even steps of log p,
+ * MAXIMUM_KNOTS order statistics are kept, at ranks in geometric progression from the first to n: even steps of log p,
  * hence dense where the tail is thin. An atom (many equal numbers) is one knot with the probability of all.
  *
  * Below the smallest knot there is nothing to count, and log p goes on linearly, an exponential tail, with the
@@ -22,8 +22,11 @@ export const LOWEST_LOG_TAIL = -1e300
 /** Share of the lower tail whose slope goes on below the smallest knot. */
 const SLOPE_SHARE = 0.05
 
-/** `values` (one or more) are those of the training rows; changed: sorted and kept from −Infinity. */
-export function fitTailTable(values: Float64Array): Matrix {
+/**
+ * `values` (one or more) are those of the training rows; changed: sorted and kept from −Infinity.
+ * @param first - rank of the lowest knot.
+ */
+export function fitTailTable(values: Float64Array, first = 1): Matrix {
   const n = values.length
   for (let i = 0; i < n; i++) values[i] = Math.max(values[i]!, LOWEST_LOG_TAIL)
   values.sort()
@@ -31,7 +34,7 @@ export function fitTailTable(values: Float64Array): Matrix {
   let used = 0
   const steps = MAXIMUM_KNOTS - 1
   for (let t = 0; t <= steps; t++) {
-    const rank = t === steps ? n : Math.round(exp((log(n) * t) / steps))
+    const rank = t === steps ? n : Math.round(first * exp((log(n / first) * t) / steps))
     if (rank <= used) continue
     const value = values[rank - 1]!
     used = rank
@@ -42,6 +45,17 @@ export function fitTailTable(values: Float64Array): Matrix {
   table.data.set(pairs)
   return table
 }
+
+/**
+ * The rank of the lowest knot among `count` training rows: behind a hundredth and one more, which may be odd. What is new
+ * would rank among odd rows, however low its value.
+ */
+export function firstOrdinaryRank(count: number): number {
+  return count < LEAST_ROWS_WITH_ODD ? 1 : Math.floor(count / 100) + 2
+}
+
+/** Of fewer rows none can be spared. */
+const LEAST_ROWS_WITH_ODD = 20
 
 /** A table with what follows from it. */
 export interface TailFunction {

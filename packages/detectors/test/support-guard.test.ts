@@ -1,4 +1,4 @@
-import { createRng, matrixOf } from '@oddflow/core'
+import { createRng, type Matrix, matrixOf } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
 import {
   checkParameters,
@@ -9,7 +9,7 @@ import {
   scoreParts,
   scoreSamples,
 } from '../src/index.js'
-import { fitSupportGuard } from '../src/support-guard.js'
+import { fitSupportGuard, reachLimit } from '../src/support-guard.js'
 import { clusteredRows } from './rows.js'
 
 const D = 4
@@ -82,6 +82,60 @@ describe('the support guard', () => {
     expect([...guard.support.data].filter((_, i) => i % 2 === 0)).toEqual(
       supports.map((s) => expect.closeTo(s, 12) as number),
     )
+  })
+
+  it.each([
+    ['one odd row', 1],
+    ['1 % of rows of another kind', 4],
+  ])('costs at most a tenth of what is found: %s', (_, odd) => {
+    // heartbeats: an interval, a request of about 80 bytes, an answer of about 120
+    const heartbeats = (n: number, seed: number, more = [0, 0]) => {
+      const rng = createRng(seed)
+      const size = (bytes: number) => bytes + rng.nextBelow(5)
+      return matrixOf(
+        n,
+        3,
+        Float64Array.from({ length: 3 * n }, (_, i) =>
+          i % 3 === 0 ? 0.01 * rng.nextFloat() : size(i % 3 === 1 ? 80 + more[0]! : 120 + more[1]!),
+        ),
+      )
+    }
+    const normal = heartbeats(300, 77)
+    const novel = [heartbeats(300, 78, [0, 400]), heartbeats(300, 79, [300, 300])]
+    const foundBy = (model: DetectorModel): number => {
+      const scores = (rows: Matrix) =>
+        scoreSamples(model, rows, new Float64Array(rows.rows), createScoreWorkspace(model))
+      const level = scores(normal).sort()[3]!
+      return novel.reduce((sum, rows) => sum + scores(rows).filter((s) => s < level).length, 0)
+    }
+    for (const detector of ['oc-kjl-qs', 'oc-nystrom', 'oc-kjl-svm'] as const) {
+      for (const landmarks of ['random', 'farthest-first'] as const) {
+        for (const seed of [1, 2, 3]) {
+          const clean = heartbeats(400, seed)
+          const dirty = heartbeats(400, seed)
+          for (let k = 0; k < odd; k++) dirty.data.set([0.003, 1442 - 9 * k, 1442 - 5 * k], 3 * (50 + 60 * k))
+          const [found, foundBeside] = [clean, dirty].map((rows) =>
+            foundBy(fitDetector(rows, checkParameters({ detector, landmarks }), createRng(seed))),
+          )
+          expect({ detector, landmarks, seed, found: foundBeside! >= 0.9 * found! }).toEqual({
+            detector,
+            landmarks,
+            seed,
+            found: true,
+          })
+          expect(found).toBeGreaterThan(500)
+        }
+      }
+    }
+  })
+
+  it('limits what a distance counts, whatever repeats', () => {
+    expect(reachLimit(Float64Array.of(1, 2, 3, 900))).toBe(3)
+    expect(reachLimit(Float64Array.from({ length: 100 }, (_, i) => i + 1))).toBe(95)
+    expect(reachLimit(Float64Array.from({ length: 100 }, (_, i) => Math.max(0, i - 95)))).toBe(2)
+    expect(reachLimit(Float64Array.of(0, 0, 0, 5))).toBe(0)
+    expect(reachLimit(Float64Array.of(Number.POSITIVE_INFINITY, 4, 9))).toBe(4)
+    expect(reachLimit(new Float64Array(3))).toBe(0)
   })
 
   it('has a scale where every row equals a landmark, and where there is a single landmark', () => {

@@ -42,6 +42,8 @@ export interface DetectionLimit {
   readonly attack: MadeAttack
   /** The smallest size that is flagged in REQUIRED_TRIES of LIMIT_TRIES tries; null: not even the largest is. */
   readonly smallest: number | null
+  /** Of an upload: the connection is novel to the model without one, so that the limit says nothing of uploads. */
+  readonly isConnectionNovel: boolean
 }
 
 export interface DetectionLimits {
@@ -99,7 +101,11 @@ export function findDetectionLimits(
     return true
   }
   return {
-    limits: attacks.map((attack) => ({ attack, smallest: smallestFlagged(attack, isFlagged) })),
+    limits: attacks.map((attack) => ({
+      attack,
+      smallest: smallestFlagged(attack, isFlagged),
+      isConnectionNovel: attack.name === 'upload' && isFlagged(attack, 0),
+    })),
     site: usual,
     remembered,
     flagsFarRows: null,
@@ -215,7 +221,7 @@ function usualRoundTrips(contract: FlowContract, rows: Matrix | null): MadeSite[
 const LEAST_ROUND_TRIP_MICROS = 50
 
 /** Most connections that are tried for one that is normal to the model. */
-const MOST_CONNECTIONS = 20
+const MOST_CONNECTIONS = 100
 
 /**
  * A connection of the device as the model remembers it, the longest that it takes for normal when nothing is uploaded;
@@ -250,28 +256,39 @@ function connectionsOf(
     const durationMicros = 1e6 * exp(value('duration') / Math.LOG10E)
     // of an exchange the device sends a request and acknowledges the answer, after two packets that open it
     const exchanges = Math.max(1, Math.round((count('initiator_packets') - 2) / 2))
+    const messages = (end: string): number[] =>
+      shared(count(`${end}_bytes`), count(`${end}_first_size`), count(`${end}_size_max`), exchanges)
+    const answers = messages('responder')
     return {
       isTcp: Math.round(value('transport')) === SUMMARY_TCP,
+      durationMicros,
       connection: {
         serverPort: port > 0 && port < MULTICAST_SERVICES ? port : site.openConnection.serverPort,
-        requestBytes: Math.ceil(count('initiator_bytes') / exchanges),
-        answerBytes: Math.ceil(count('responder_bytes') / exchanges),
+        exchanges: messages('initiator').map((request, i) => ({ request, answer: answers[i]! })),
         intervalMicros: durationMicros / exchanges,
-        exchanges,
       },
     }
   })
-    .filter(
-      ({ isTcp, connection: { requestBytes, answerBytes, exchanges } }) =>
-        isTcp && requestBytes > 0 && answerBytes > 0 && exchanges <= MOST_EXCHANGES,
-    )
+    .filter(({ isTcp, connection: { exchanges } }) => isTcp && exchanges.length <= MOST_EXCHANGES)
+    .sort((x, y) => y.durationMicros - x.durationMicros)
     .map(({ connection }) => connection)
-    .sort((a, b) => b.intervalMicros * b.exchanges - a.intervalMicros * a.exchanges)
+}
+
+/** So many messages of so many bytes in all: the first one, the largest one, and the others alike. */
+function shared(bytes: number, first: number, largest: number, messages: number): number[] {
+  const out = new Array<number>(messages).fill(0)
+  let left = bytes
+  for (let i = 0; i < messages; i++) {
+    const wanted = i === 0 && messages > 1 ? first : i === 1 && messages > 2 ? largest : left / (messages - i)
+    out[i] = Math.min(left, Math.ceil(wanted))
+    left -= out[i]!
+  }
+  return out
 }
 
 /** Numbers of a flow summary (flow-summary.ts of the flows): its transport, and services of TCP from port 0 on. */
 const SUMMARY_TCP = 3
 const TCP_SERVICES = 600_000
 const MULTICAST_SERVICES = 50_000
-/** More would take too long to send twenty times. */
-const MOST_EXCHANGES = 1000
+/** More would take too long to send a hundred times. */
+const MOST_EXCHANGES = 200

@@ -43,11 +43,9 @@ export type MadeHost = Omit<MadeEnd, 'port'>
 
 export interface OpenConnection {
   readonly serverPort: number
-  /** The device asks, the server answers, and both are silent for a while. */
-  readonly requestBytes: number
-  readonly answerBytes: number
+  /** Bytes of each exchange: the device asks, the server answers, and both are silent for a while. */
+  readonly exchanges: readonly { readonly request: number; readonly answer: number }[]
   readonly intervalMicros: number
-  readonly exchanges: number
 }
 
 /** A home network as most are. */
@@ -59,10 +57,8 @@ export const DEFAULT_SITE: MadeSite = {
   roundTripMicros: { low: 5_000, high: 80_000 },
   openConnection: {
     serverPort: 443,
-    requestBytes: 60,
-    answerBytes: 60,
+    exchanges: new Array(10).fill({ request: 60, answer: 60 }),
     intervalMicros: 30_000_000,
-    exchanges: 10,
   },
 }
 
@@ -175,13 +171,13 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
     highest: 10_000_000,
     // the connection does what it always does, and once in between the data leave
     *frames(size, site, rng, maker) {
-      const { serverPort, requestBytes, answerBytes, intervalMicros, exchanges } = site.openConnection
+      const { serverPort, intervalMicros, exchanges } = site.openConnection
       const connection = outsideConnection(site, rng, maker, serverPort)
-      const uploadAt = rng.nextBelow(exchanges)
+      const uploadAt = rng.nextBelow(exchanges.length)
       yield* connection.open()
-      for (let i = 0; i < exchanges; i++) {
-        yield* connection.send('client', requestBytes)
-        yield* connection.send('server', answerBytes)
+      for (const [i, { request, answer }] of exchanges.entries()) {
+        yield* connection.send('client', request)
+        yield* connection.send('server', answer)
         if (i === uploadAt) yield* connection.send('client', size)
         yield* connection.acknowledge()
         maker.clock.micros += Math.round(intervalMicros * (0.95 + 0.1 * rng.nextFloat()))

@@ -122,10 +122,11 @@ function deviceBytes(name: string, size: number): { sent: number; received: numb
 
 describe('the size of an attack', () => {
   it('is what it says', () => {
-    const { requestBytes, answerBytes, exchanges } = DEFAULT_SITE.openConnection
+    const { exchanges } = DEFAULT_SITE.openConnection
+    const sum = (of: 'request' | 'answer'): number => exchanges.reduce((bytes, one) => bytes + one[of], 0)
     expect(deviceBytes('upload', 123_456)).toEqual({
-      sent: 123_456 + exchanges * requestBytes,
-      received: exchanges * answerBytes,
+      sent: 123_456 + sum('request'),
+      received: sum('answer'),
     })
     const [none, all] = [deviceBytes('download', 100), deviceBytes('download', 1_000_100)]
     expect(all).toEqual({ sent: none.sent, received: none.received + 1_000_000 })

@@ -14,12 +14,14 @@ export function limitFacts({ limits }: DetectionLimits): ModelFact[] {
   const heading = `the smallest made attack that is flagged in ${REQUIRED_TRIES} of ${LIMIT_TRIES} tries`
   return [
     { label: 'detection limits', value: heading },
-    ...limits.map(({ attack, smallest }) => ({
+    ...limits.map(({ attack, smallest, isConnectionNovel }) => ({
       label: attack.title,
       value:
         smallest === null
           ? `none, not even ${sizeText(attack, attack.highest)}`
-          : `${sizeText(attack, smallest)}${smallest === attack.lowest ? ' (the smallest tried)' : ''}`,
+          : isConnectionNovel
+            ? 'unknown: the made connection is novel without an upload'
+            : `${sizeText(attack, smallest)}${smallest === attack.lowest ? ' (the smallest tried)' : ''}`,
     })),
   ]
 }
@@ -60,9 +62,9 @@ export function limitWarnings({ limits, remembered, flagsFarRows }: DetectionLim
 export function limitsJson({ limits }: DetectionLimits): Record<string, unknown> | null {
   if (limits.length === 0) return null
   return Object.fromEntries(
-    limits.map(({ attack: { name, unit, lowest, highest }, smallest }: DetectionLimit) => [
+    limits.map(({ attack: { name, unit, lowest, highest }, smallest, isConnectionNovel }: DetectionLimit) => [
       name,
-      { smallest, unit, lowest, highest },
+      { smallest: isConnectionNovel ? null : smallest, isConnectionNovel, unit, lowest, highest },
     ]),
   )
 }

@@ -4,7 +4,11 @@ import { describeLimits, limitFacts, limitsJson, limitWarnings } from '../../src
 import { smallModel } from '../small-model.js'
 
 const attack = (name: string) => MADE_ATTACKS.find((made) => made.name === name)!
-const seen = (name: string, smallest: number | null) => ({ attack: attack(name), smallest })
+const seen = (name: string, smallest: number | null, isConnectionNovel = false) => ({
+  attack: attack(name),
+  smallest,
+  isConnectionNovel,
+})
 const found = { site: null, remembered: { rows: 100, flagged: 1 }, flagsFarRows: null }
 
 describe('detection limits', () => {
@@ -36,6 +40,16 @@ describe('detection limits', () => {
     expect(limitsJson({ ...found, limits })).toMatchObject({
       upload: { smallest: 40_001, unit: 'bytes', lowest: 100, highest: 10_000_000 },
       'dns-tunnel': { smallest: null },
+    })
+  })
+
+  it('say that nothing is known of uploads where no connection is normal', () => {
+    const limits = [seen('upload', 100, true)]
+    expect(limitFacts({ ...found, limits })[1]!.value).toBe(
+      'unknown: the made connection is novel without an upload',
+    )
+    expect(limitsJson({ ...found, limits })).toMatchObject({
+      upload: { smallest: null, isConnectionNovel: true },
     })
   })
 
