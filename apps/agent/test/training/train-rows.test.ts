@@ -25,9 +25,13 @@ const job = (rows: Float64Array, changes: Partial<TrainingJob> = {}): TrainingJo
 
 describe('training of rows', () => {
   it('gives a model file that flags about as much as it promises, and finds steady rows settled', () => {
-    const { file, rows, unsettledShare } = trainRows(job(wanderingRows(600, 5, createRng(1))))
+    const { file, rows } = trainRows(job(wanderingRows(600, 5, createRng(1))))
     expect(rows).toBe(600)
-    expect(unsettledShare).toBeLessThan(0.03)
+    // one threshold of 60 rows can be off by some times
+    const shares = [1, 2, 3, 4, 5].map(
+      (s) => trainRows(job(wanderingRows(600, 5, createRng(s)))).unsettledShare,
+    )
+    expect(shares.reduce((sum, share) => sum + share, 0) / shares.length).toBeLessThan(0.03)
     const saved = decodeModelFile(file)
     expect(saved).toMatchObject({ contract, onePacketRule: { services: ['udp/123'] } })
     expect(saved.threshold.calibration.guaranteed).toBe(true)
