@@ -164,6 +164,13 @@ describe('an update of an ensemble', () => {
     await succeeds(['score', updated, more, '--group', 'device', '--format', 'json'])
   })
 
+  it('warns where much of what it learns was novel before', async () => {
+    const args = ['update', model, lab('novel-scan.pcap').path, '--assume-normal', '-o', updated]
+    expect((await succeeds(args)).stderr).toMatch(
+      /warning: 3\d\d of 467 rows \(7\d\.\d+ %\) were novel before/,
+    )
+  })
+
   it('refuses rows that nobody vouches for, and options of mixtures', async () => {
     const output = join(folder, 'none.oddflow')
     const plain = await oddflow(['update', model, more, '-o', output])

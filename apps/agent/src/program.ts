@@ -18,7 +18,7 @@ Examples:
   oddflow-agent run --interface eth0 --model home.oddflow --eve eve.json --state state
   oddflow-agent calibrate week-2.pcap --model home.oddflow -o home.calibration
 
-Exit codes: 0 done, 1 an input, a model or an output would not do, 2 the command line was wrong.`,
+Exit codes: 0 done, 1 an input, a model or an output is unusable, 2 the command line was wrong.`,
     )
   program.addCommand(runCommand())
   program.addCommand(calibrateCommand())
@@ -136,9 +136,7 @@ function dashboardLinkCommand(): Command {
 }
 
 function devicesCommand(): Command {
-  const devices = new Command('devices').description(
-    "tell of the agent's devices, and say what is to be done with them",
-  )
+  const devices = new Command('devices').description('list the devices and change how they are treated')
   devices
     .command('list')
     .description('print the devices that are known, the last seen first')
@@ -213,9 +211,7 @@ function positiveNumber(flag: string): (text: string) => number {
 }
 
 function doctorCommand(): Command {
-  return withSettings(
-    new Command('doctor').description('say what this machine lacks to run the agent so, and what to do'),
-  )
+  return withSettings(new Command('doctor').description('check this machine and say what is missing'))
     .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',

@@ -1,5 +1,5 @@
 /**
- * One command line, from arguments to exit code: 0 done, 1 an input, a model or an output would not do, 2 the
+ * One command line, from arguments to exit code: 0 done, 1 an input, a model or an output is unusable, 2 the
  * command line or the configuration was wrong. An error is one line on standard error; a stack trace means a
  * fault of OddFlow's own, and says so.
  */

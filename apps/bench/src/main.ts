@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * The `oddflow-bench` program: parses the command line, runs one command, and turns every outcome into an exit
- * code: 0 done, 1 the data would not do or a trial failed, 2 the command line was wrong. An error is one line on
+ * code: 0 done, 1 the data is unusable or a trial failed, 2 the command line was wrong. An error is one line on
  * standard error; a stack trace means a fault of OddFlow's own, and says so.
  */
 import { OddFlowError } from '@oddflow/core'

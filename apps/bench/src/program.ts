@@ -31,7 +31,7 @@ Examples:
   oddflow-bench tables
 
 Data are looked for in --data: by default data/paper in the folder that ODDFLOW_SHARED names, or in ../shared.
-Exit codes: 0 done, 1 the data would not do or a trial failed, 2 the command line was wrong.`,
+Exit codes: 0 done, 1 the data is unusable or a trial failed, 2 the command line was wrong.`,
     )
   const data = dataCommand()
   for (const command of [

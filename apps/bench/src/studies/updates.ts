@@ -118,8 +118,8 @@ function page({ recipe, splits }: UpdatesFigures): string {
     mean(among.map((one) => one[key][figure] as number))
   const names = [...new Set(splits.map(({ device }) => device))]
   return `Each of ${names.length} devices of data/watch, in the orders ${ORDERS.join(', ')} of [watch.md](watch.md). The first half of its training
-captures makes a model; the others are given to an update that is told that all is normal. A third model is of all
-training captures. All three judge the same captures.
+captures trains a model. The other half updates that model with \`--assume-normal\`. A third model trains on all training
+captures. All three judge the same captures.
 
 \`${recipe}\`
 

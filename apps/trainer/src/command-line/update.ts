@@ -87,9 +87,9 @@ that must stay novel would be normal. The model file keeps what the next update 
 --assume-normal, --known-novel and --journal. --defaults resets them, --no-guard included.
 
 Examples:
-  oddflow update camera.oddflow today.pcap -o camera.oddflow
   oddflow update camera.oddflow after-upgrade.pcap -o camera-2.oddflow --assume-normal
-  oddflow update camera.oddflow day-*.pcap -o camera.oddflow --confirm 3 --half-life 20000 --journal may-3.jsonl`,
+  oddflow update mixture.oddflow today.pcap -o mixture.oddflow
+  oddflow update mixture.oddflow day-*.pcap -o mixture.oddflow --confirm 3 --half-life 20000 --journal may-3.jsonl`,
     )
     .action(async (model: string, files: string[], options) =>
       (await import('../commands/update.js')).update(model, files, givenGuard(options)),

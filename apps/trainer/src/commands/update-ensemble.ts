@@ -83,6 +83,11 @@ export async function updateEnsembleModel(
       for (const line of describeEnsembleUpdate(summary)) out.line(line)
     }
     out.flush()
+    if (updated.novelBefore > MOST_NOVEL_SHARE * rows) {
+      warn(
+        `${updated.novelBefore} of ${plural(rows, 'row')} (${percent(updated.novelBefore / rows)}) were novel before and are learnt now: if they are an attack, the model no longer finds it; see them with oddflow score --explain under the model before`,
+      )
+    }
     if (streamed.counters !== null) note(describePackets(streamed.counters, streamed.reads))
     const seen = describeView(streamed.reads)
     if (seen !== null) note(seen)

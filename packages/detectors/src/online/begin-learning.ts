@@ -58,7 +58,7 @@ export function learningModel(detector: DetectorModel): LearningModel {
     )
   }
   throw new ArgumentError(
-    `detector: ${detector.kind} cannot learn on; oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs and gmm can. Train such a model (--features iat-size), or train again on all captures`,
+    `detector: ${detector.kind} does not learn arrival by arrival; oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs and gmm do. An ensemble is updated with rows stated to be normal (oddflow update --assume-normal)`,
     'detector',
   )
 }
