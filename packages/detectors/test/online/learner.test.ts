@@ -379,7 +379,9 @@ describe('the guard against poisoning', () => {
 
 describe('what cannot learn on', () => {
   it('is refused by name', () => {
-    expect(() => createLearner(train({ detector: 'nearest' }))).toThrow(/nearest does not learn arrival by arrival/)
+    expect(() => createLearner(train({ detector: 'nearest' }))).toThrow(
+      /nearest does not learn arrival by arrival/,
+    )
     expect(() => createLearner(train({ detector: 'gmm', covariance: 'tied' }))).toThrow(/tied/)
     const saved = train()
     expect(() => createLearner(saved, { learning: { roundRows: 0 } })).toThrow(/learning.roundRows/)
