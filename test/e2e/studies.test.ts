@@ -21,12 +21,7 @@ const folder = temporaryFolder()
 
 it.each([
   [DEFAULT_VARIANT, []],
-  [
-    'nearest',
-    ['--features', 'flow-summary', '--idle-timeout', '300', '--active-timeout', '300'].concat([
-      ...['--detector', 'nearest', '--scaler', 'standard'],
-    ]),
-  ],
+  ['nearest', ['--features', 'flow-summary', '--detector', 'nearest', '--scaler', 'standard']],
 ] as const)('the studies have the models and verdicts of the command line: %s', async (variant, options) => {
   const recipe = variantNamed(variant)
   const training = labNormal().slice(0, 3)

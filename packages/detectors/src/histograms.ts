@@ -111,10 +111,7 @@ interface Piece {
   readonly rows: number
 }
 
-/** A bin's rows are put into new bins at so many places of it. */
-const PLACES = 32
-
-/** Tables that rows of `rows` have joined, each with a weight of 1 or more. */
+/** Tables that rows of `rows` have joined, each with a weight. */
 export function joinHistograms(
   rows: Matrix,
   tables: readonly JoinedTable[],
@@ -133,9 +130,11 @@ export function joinHistograms(
   tables.forEach(({ old, rows: given }, t) => {
     const n = sizes[t]!
     for (let j = 0; j < cols; j++) {
+      const known = old === null ? null : gridOf(old.histograms, old.table, j, leastWidth)
       const pieces = old === null ? [] : piecesOf(old.histograms, old.table, j, leastWidth)
       const values = Float64Array.from(given, (row) => rows.data[row * cols + j]! + 0).sort()
-      const [from, to] = rangeOf(pieces, values, weight, n)
+      const range = rangeOf(pieces, values, weight, n)
+      const [from, to] = known === null ? range : widenedGrid(known, range, bins)
       if (!Number.isFinite(to - from)) {
         throw new DataError(
           `column ${j}: its numbers are too large to count in bins; divide them first`,
@@ -148,16 +147,49 @@ export function joinHistograms(
       counts.fill(0)
       for (const x of values) counts[binOf(x, from, to, width, bins)]! += weight
       for (const piece of pieces) {
-        const places = piece.from === piece.to ? 1 : PLACES
-        for (let k = 0; k < places; k++) {
-          const x = piece.from + ((k + 0.5) / places) * (piece.to - piece.from)
-          counts[binOf(x, from, to, width, bins)]! += piece.rows / places
-        }
+        // an old bin lies in one new bin
+        counts[binOf((piece.from + piece.to) / 2, from, to, width, bins)]! += piece.rows
       }
       writeSurprises(counts, n, surprises, (t * cols + j) * (bins + 2))
     }
   })
   return { bins, rows: sizes, low, high, surprises }
+}
+
+interface Grid {
+  readonly low: number
+  readonly high: number
+  readonly width: number
+}
+
+function gridOf(
+  { bins, low, high }: ColumnHistograms,
+  table: number,
+  column: number,
+  leastWidth: number,
+): Grid {
+  const at = table * low.cols + column
+  const [from, to] = [low.data[at]!, high.data[at]!]
+  return { low: from, high: to, width: Math.max((to - from) / bins, leastWidth) }
+}
+
+/**
+ * An old range that covers another as well. Where it has to grow, bins become twice as wide, or four times …, and the
+ * edges of old bins that remain are edges of new ones: no old bin is cut in two.
+ */
+function widenedGrid(
+  { low, high, width }: Grid,
+  [least, most]: readonly [number, number],
+  bins: number,
+): readonly [low: number, high: number] {
+  if (least >= low && most <= Math.max(high, low + bins * width)) return [low, high]
+  for (let wide = width > 0 ? width : (most - least) / bins; ; wide *= 2) {
+    const below = least >= low ? 0 : Math.ceil((low - least) / wide)
+    // a little lower, so that rounding puts no number on an old edge into the bin below
+    const from = low - (below + 1e-9) * wide
+    const to = from + bins * wide
+    if (!(to < Math.max(high, most)) || !Number.isFinite(to)) return [from, to]
+  }
 }
 
 /** The rows of a table's column, by bin. Those of the open bins stand half a bin beyond the range. */

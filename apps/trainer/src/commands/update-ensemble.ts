@@ -19,6 +19,8 @@ import type { UpdateCommandOptions } from './update.js'
 const TAKEN: readonly string[] = ['output', 'format', 'assumeNormal']
 /** Of the given rows, so many may stay novel. */
 const MOST_NOVEL_SHARE = 0.05
+/** Of the rows of before that the model remembers, so many may become novel. */
+const MOST_FORGOTTEN_SHARE = 0.05
 
 /** `checkUnchanged` throws where the model's file is no longer what was read. */
 export async function updateEnsembleModel(
@@ -59,6 +61,11 @@ export async function updateEnsembleModel(
     if (updated.novelAfter > MOST_NOVEL_SHARE * rows) {
       throw new DataError(
         `${updated.novelAfter} of ${plural(rows, 'row')} (${percent(updated.novelAfter / rows)}) would stay novel${updated.oddRows === 0 ? '' : `, ${updated.oddRows} of them unlike all others`}: nothing was written; they are too different from each other to be learnt together, train on all captures anew`,
+      )
+    }
+    if (updated.forgotten > MOST_FORGOTTEN_SHARE * updated.remembered) {
+      throw new DataError(
+        `${updated.forgotten} of ${plural(updated.remembered, 'remembered row')} would become novel: nothing was written; what is given is too unlike the traffic of before, train on all captures anew`,
       )
     }
     const bytes = encodeModelFile(updated.saved)

@@ -170,7 +170,7 @@ function fitHbos({ rows, categories }: MemberTraining, among: Uint32Array, bins:
 // ---- more rows
 
 /**
- * A member that rows of these numbers join, each with a weight of 1 or more. Throws ArgumentError for a detector that
+ * A member that rows of these numbers join, each with a weight. Throws ArgumentError for a detector that
  * keeps nothing that its rows could be joined to.
  */
 export function joinMember(

@@ -9,10 +9,20 @@
  * - curves, threshold and group levels: the old distributions joined with what the given rows are to a model that their
  *   own input had no part in (whole inputs are held out in turn, as in training).
  *
- * Given rows weigh a fifth at least, so that a large training set does not drown a small update. Odd rows among them
- * are left out (held-out.ts). The standardisation stays.
+ * Given rows count as rows of before do, and half of all at most: many of them drown nothing. More rows make the bins of all
+ * others rarer, and new landmarks may lie farther from old rows: the old landmarks, which are rows of before, tell by how
+ * much, and old curves move by that. Odd rows among the given ones are left out (held-out.ts). The standardisation stays.
  */
-import { ArgumentError, createMatrix, createRng, DataError, type Matrix, type Rng } from '@oddflow/core'
+import {
+  ArgumentError,
+  createMatrix,
+  createRng,
+  DataError,
+  type Matrix,
+  plural,
+  type Rng,
+} from '@oddflow/core'
+import { unscaleRow } from '../explain/unscale-row.js'
 import { joinGroups } from '../groups.js'
 import {
   dealFolds,
@@ -20,6 +30,7 @@ import {
   findOddRows,
   fitSurpriseCurve,
   foldRows,
+  quantileOf,
   rowNumbers,
   type SurpriseCurve,
   sampleSurpriseCurve,
@@ -31,7 +42,7 @@ import { scaleInto } from '../scaler.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
 import { sampleTailTable } from '../tail-probability.js'
 import { isNovel, joinHeldOut, thresholdOfHeldOut } from '../threshold.js'
-import { type EnsembleMember, standardise } from './ensemble-part.js'
+import { type EnsembleMember, type MemberModel, standardise } from './ensemble-part.js'
 import {
   countCategories,
   createViews,
@@ -56,12 +67,19 @@ export interface EnsembleUpdate {
   /** Of the given rows, odd ones too: novel to the model before, and after. */
   readonly novelBefore: number
   readonly novelAfter: number
+  /** The old landmarks, and those of them that were normal to the model before and are novel after. */
+  readonly remembered: number
+  readonly forgotten: number
 }
 
-/** Of all rows that an update counts, given ones are so many at least. */
-const LEAST_GIVEN_SHARE = 0.2
+/** Of all rows that an update counts, given ones are no more. */
+const MOST_GIVEN_SHARE = 0.5
 /** Fewer rows than this cannot be held out from each other. */
 const LEAST_GIVEN_ROWS = 10
+/** Of the differences that the old landmarks show; a curve moves by it. */
+const MOVED_SHARE = 0.9
+/** In standard deviations: beyond it a row is a fault of whoever made it. */
+const LARGEST_VALUE = 1e9
 /** Values that stand for a distribution. */
 const SAMPLE_SIZE = 4000
 
@@ -78,7 +96,7 @@ export function updateEnsemble(saved: SavedModel, { rows, inputs, devices }: Giv
   }
   if (rows.rows < LEAST_GIVEN_ROWS) {
     throw new DataError(
-      `only ${rows.rows} rows to learn from, at least ${LEAST_GIVEN_ROWS} are needed`,
+      `${plural(rows.rows, 'row')} to learn from: at least ${LEAST_GIVEN_ROWS} are needed; give more captures`,
       'rows',
     )
   }
@@ -87,6 +105,13 @@ export function updateEnsemble(saved: SavedModel, { rows, inputs, devices }: Giv
   const standardised = createMatrix(rows.rows, ensemble.centre.length)
   scaleInto(scaler, rows.data, 0, rows.rows, dimension, standardised.data)
   standardise(ensemble, standardised.data, standardised.data.length, standardised.data)
+  const large = standardised.data.findIndex((x) => !(Math.abs(x) <= LARGEST_VALUE))
+  if (large >= 0) {
+    throw new DataError(
+      `row ${Math.floor(large / standardised.cols)}: its numbers are too large to be those of a device`,
+      'rows',
+    )
+  }
   const training: MemberTraining = {
     rows: standardised,
     categories: scaler.categoryColumn === undefined ? null : countCategories(rows, scaler.categoryColumn),
@@ -140,6 +165,7 @@ export function updateEnsemble(saved: SavedModel, { rows, inputs, devices }: Giv
   return {
     saved: updated,
     oddRows,
+    ...countForgotten(saved, updated),
     novelBefore: countNovel(saved, rows),
     novelAfter: countNovel(updated, rows),
   }
@@ -154,9 +180,9 @@ interface UpdateWork {
   readonly rng: Rng
 }
 
-/** Of a given row: rows before count one each. */
+/** Of a given row; rows before count one each. */
 function weightOf(before: number, given: number): number {
-  return Math.max(1, (LEAST_GIVEN_SHARE / (1 - LEAST_GIVEN_SHARE)) * (before / given))
+  return Math.min(1, ((MOST_GIVEN_SHARE / (1 - MOST_GIVEN_SHARE)) * before) / given)
 }
 
 /** Surprises of the given rows, each input's by members that it had no part in, and the curves that follow. */
@@ -184,11 +210,13 @@ function holdOutGiven(
         viewRows(view, training, rows.held, values[k]!)
       })
     }
+    const joined = joinMember(member, training, kept, weight, parameters, rng.fork(member.name))
+    const moved = movedViews(member, joined, members, hasServices)
     return values.map((ofView, k) => {
       fillWithMedian(ofView)
       const curve = fitSurpriseCurve(
         Float64Array.from([
-          ...sampleSurpriseCurve(member.surprises[k]!, countBefore),
+          ...sampleSurpriseCurve(member.surprises[k]!, countBefore).map((value) => value + moved[k]!),
           ...quantilesOf(
             Float64Array.from(kept, (i) => ofView[i]!),
             SAMPLE_SIZE - countBefore,
@@ -202,6 +230,64 @@ function holdOutGiven(
   return { curves, sums }
 }
 
+/** By how much the views of old rows grow, by the old landmarks; 0 without landmarks. */
+function movedViews(
+  before: EnsembleMember,
+  after: MemberModel,
+  members: readonly EnsembleMember[],
+  hasServices: boolean,
+): number[] {
+  const old = oldLandmarks(members)
+  const after_ = createViews(after, hasServices, true)
+  return createViews(before, hasServices, true).map((view, k) => {
+    if (old === null) return 0
+    const [from, to] = [new Float64Array(old.rows.rows), new Float64Array(old.rows.rows)]
+    view(old.rows, old.categories, from)
+    after_[k]!(old.rows, old.categories, to)
+    const differences = to.map((value, i) => value - from[i]!).sort()
+    return Math.max(0, quantileOf(differences, MOVED_SHARE))
+  })
+}
+
+/** Standardised rows of before, with their services. */
+function oldLandmarks(
+  members: readonly EnsembleMember[],
+): { readonly rows: Matrix; readonly categories: Float64Array } | null {
+  for (const member of members) {
+    if (member.name !== 'nearest') continue
+    const { landmarks: rows, categories } = member
+    return { rows, categories: categories.length === 0 ? new Float64Array(rows.rows) : categories }
+  }
+  return null
+}
+
+function countForgotten(
+  before: SavedModel,
+  after: SavedModel,
+): Pick<EnsembleUpdate, 'remembered' | 'forgotten'> {
+  const { detector } = before
+  if (detector.kind !== 'ensemble') return { remembered: 0, forgotten: 0 }
+  const { ensemble, scaler, fitReport } = detector
+  const old = oldLandmarks(ensemble.members)
+  if (old === null) return { remembered: 0, forgotten: 0 }
+  const { categoryColumn = -1 } = scaler
+  const rows = createMatrix(old.rows.rows, fitReport.dimension)
+  const unscaled = new Float64Array(fitReport.dimension)
+  for (let i = 0; i < rows.rows; i++) {
+    const scaled = ensemble.centre.map(
+      (middle, j) => old.rows.data[i * old.rows.cols + j]! * ensemble.scale[j]! + middle,
+    )
+    unscaleRow(scaler, scaled, 0, scaled.length, unscaled)
+    if (categoryColumn >= 0) unscaled[categoryColumn] = old.categories[i]!
+    rows.data.set(unscaled, i * fitReport.dimension)
+  }
+  const [wasNovel, isNow] = [novelRows(before, rows), novelRows(after, rows)]
+  return {
+    remembered: rows.rows,
+    forgotten: isNow.reduce((sum, novel, i) => sum + (novel && !wasNovel[i] ? 1 : 0), 0),
+  }
+}
+
 /** `count` order statistics, evenly spread. */
 function quantilesOf(values: Float64Array, count: number): Float64Array {
   const sorted = values.slice().sort()
@@ -211,7 +297,10 @@ function quantilesOf(values: Float64Array, count: number): Float64Array {
   )
 }
 
-function countNovel({ detector, threshold }: SavedModel, rows: Matrix): number {
+const countNovel = (saved: SavedModel, rows: Matrix): number =>
+  novelRows(saved, rows).filter((novel) => novel).length
+
+function novelRows({ detector, threshold }: SavedModel, rows: Matrix): boolean[] {
   const scores = scoreSamples(detector, rows, new Float64Array(rows.rows), createScoreWorkspace(detector))
-  return scores.reduce((novel, score) => novel + (isNovel(score, threshold) ? 1 : 0), 0)
+  return Array.from(scores, (score) => isNovel(score, threshold))
 }
