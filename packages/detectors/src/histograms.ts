@@ -131,7 +131,7 @@ export function joinHistograms(
     const n = sizes[t]!
     for (let j = 0; j < cols; j++) {
       const known = old === null ? null : gridOf(old.histograms, old.table, j, leastWidth)
-      const pieces = old === null ? [] : piecesOf(old.histograms, old.table, j, leastWidth)
+      const pieces = old === null ? [] : piecesOf(old.histograms, old.table, j, known!)
       const values = Float64Array.from(given, (row) => rows.data[row * cols + j]! + 0).sort()
       const range = rangeOf(pieces, values, weight, n)
       const [from, to] = known === null ? range : widenedGrid(known, range, bins)
@@ -194,15 +194,12 @@ function widenedGrid(
 
 /** The rows of a table's column, by bin. Those of the open bins stand half a bin beyond the range. */
 function piecesOf(
-  { bins, rows, low, high, surprises }: ColumnHistograms,
+  { bins, rows, low, surprises }: ColumnHistograms,
   table: number,
   column: number,
-  leastWidth: number,
+  { low: from, high: to, width }: Grid,
 ): Piece[] {
   const at = table * low.cols + column
-  const from = low.data[at]!
-  const to = high.data[at]!
-  const width = Math.max((to - from) / bins, leastWidth)
   const end = Math.max(from + bins * width, to)
   const pieces: Piece[] = []
   for (let b = 0; b < bins + 2; b++) {

@@ -85,6 +85,7 @@ export interface FlowRecord {
   rowGivenEarly: boolean
 }
 
+/** A record of no packets, to be filled in. */
 export function createFlowRecord(): FlowRecord {
   return {
     ipVersion: 0,

@@ -34,6 +34,7 @@ export {
 export { protocolName } from './flow-protocols.js'
 export {
   copyFlowRecord,
+  createFlowRecord,
   END_REASONS,
   type EndReason,
   type FlowRecord,

@@ -41,36 +41,39 @@ function isOfFlow(event: AlertEvent | NoticeEvent): event is AlertEvent {
   return 'flow' in event.oddflow
 }
 
-/** Of the agent itself. */
-function noticeArticle({ oddflow, alert, timestamp }: NoticeEvent): HTMLElement {
-  return element(
-    'article',
-    { 'data-id': oddflow.id },
+/** What it is, when, and of whom. */
+function heading({ alert, timestamp }: AlertEvent | NoticeEvent, whose: string): HTMLElement[] {
+  return [
     element('h3', {}, alert.signature.replace(/^OddFlow: /, '')),
     element(
       'p',
       { class: 'faint' },
       element('time', { datetime: timestamp }, timeOf(1000 * Date.parse(timestamp))),
+      ...(whose === '' ? [] : [whose]),
     ),
+  ]
+}
+
+/** Of the agent itself. */
+function noticeArticle(event: NoticeEvent): HTMLElement {
+  const { oddflow } = event
+  return element(
+    'article',
+    { 'data-id': oddflow.id },
+    ...heading(event, ''),
     element('p', {}, oddflow.summary),
   )
 }
 
 function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void): HTMLElement {
-  const { oddflow, alert, timestamp } = event
+  const { oddflow } = event
   const { flow, device, rarity, folded, features, shadow, lostInWindow, evidence, evidencePackets } = oddflow
   const who = nameOf(device)
   const addresses = [device.mac, device.address].filter((address) => address !== null && address !== who)
   return element(
     'article',
     { 'data-id': oddflow.id },
-    element('h3', {}, alert.signature.replace(/^OddFlow: /, '')),
-    element(
-      'p',
-      { class: 'faint' },
-      element('time', { datetime: timestamp }, timeOf(1000 * Date.parse(timestamp))),
-      ` ${who}${addresses.length === 0 ? '' : ` (${addresses.join(', ')})`}`,
-    ),
+    ...heading(event, ` ${who}${addresses.length === 0 ? '' : ` (${addresses.join(', ')})`}`),
     element('p', {}, oddflow.summary),
     folded === undefined
       ? null

@@ -21,6 +21,7 @@ import {
   checkMember,
   countCategories,
   createViews,
+  createWeightedViews,
   decodeMember,
   encodeMember,
   fitMember,
@@ -293,14 +294,7 @@ function createEnsembleScorer(
   const categories = new Float64Array(TILE_ROWS)
   const values = new Float64Array(TILE_ROWS)
   const sums = new Float64Array(TILE_ROWS)
-  const views = members.flatMap((member) => {
-    const weights = viewWeights(member.name, categoryColumn >= 0)
-    return createViews(member, categoryColumn >= 0, simd).map((view, k) => ({
-      view,
-      surprise: member.surprises[k]!,
-      weights: weights[k]!,
-    }))
-  })
+  const views = members.flatMap((member) => createWeightedViews(member, categoryColumn >= 0, simd))
   return {
     score(rows, out) {
       for (let i = 0; i < rows.rows; ) {

@@ -26,7 +26,7 @@ import type { EnsembleModel } from '../model.js'
 import { scaledWidth, scaleInto } from '../scaler.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
 import { type EnsembleMember, type HbosMember, type NearestMember, standardise } from './ensemble-part.js'
-import { createViews, farthestLandmarks, indexOf, LEAST_BIN_WIDTH, runsOf, viewWeights } from './members.js'
+import { createWeightedViews, farthestLandmarks, indexOf, LEAST_BIN_WIDTH, runsOf } from './members.js'
 
 interface ViewExplainer {
   /** Writes shares of the view's surprise, 0 or more, up to a common factor, the category's behind those of the columns;
@@ -45,13 +45,10 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
   const { members, centre, scale } = ensemble
   const hasServices = categoryColumn < dimension
   const views = members.flatMap((member) => {
-    const weights = viewWeights(member.name, hasServices)
     const explainers = createViewExplainers(member, width, hasServices)
-    return createViews(member, hasServices, true).map((view, k) => ({
-      view,
+    return createWeightedViews(member, hasServices, true).map((view, k) => ({
+      ...view,
       explainer: explainers[k]!,
-      surprise: member.surprises[k]!,
-      weights: weights[k]!,
       value: new Float64Array(1),
     }))
   })

@@ -17,7 +17,7 @@ import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../check-par
 import type { ModelFact } from '../detector-definition.js'
 import type { MemberName } from '../detector-name.js'
 import { fitDetector } from '../fit.js'
-import type { SurpriseWeights } from '../held-out.js'
+import type { SurpriseCurve, SurpriseWeights } from '../held-out.js'
 import {
   checkHistograms,
   createHistogramViews,
@@ -36,7 +36,13 @@ import { nearestDistance } from '../nearest-landmark/nearest-landmark.js'
 import type { EnsembleParameters } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
-import type { DetectorMember, HbosMember, MemberModel, NearestMember } from './ensemble-part.js'
+import type {
+  DetectorMember,
+  EnsembleMember,
+  HbosMember,
+  MemberModel,
+  NearestMember,
+} from './ensemble-part.js'
 
 /** Added to the distance of a row whose service has no landmark. */
 const FOREIGN_DISTANCE = 2
@@ -271,6 +277,26 @@ function joinHbos(
  * where there are services. Allocates nothing, and gives a row the same bits in any batch.
  */
 export type View = (rows: Matrix, categories: Float64Array, out: Float64Array) => void
+
+/** A view with its curve, and what its surprises count. */
+export interface WeightedView {
+  readonly view: View
+  readonly surprise: SurpriseCurve
+  readonly weights: SurpriseWeights
+}
+
+export function createWeightedViews(
+  member: EnsembleMember,
+  hasServices: boolean,
+  simd: boolean,
+): readonly WeightedView[] {
+  const weights = viewWeights(member.name, hasServices)
+  return createViews(member, hasServices, simd).map((view, k) => ({
+    view,
+    surprise: member.surprises[k]!,
+    weights: weights[k]!,
+  }))
+}
 
 /** As many as `viewWeights` says. */
 export function createViews(member: MemberModel, hasServices: boolean, simd: boolean): readonly View[] {

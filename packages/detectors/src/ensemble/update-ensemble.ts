@@ -5,12 +5,12 @@
  * of held-out scores are distributions. Given rows join each, and the model keeps its size:
  *
  * - landmarks: farthest-first among the old landmarks and the given rows;
- * - histograms: old counts, spread evenly over their bins, and the given rows, in new bins over their common range;
+ * - histograms: old counts and the given rows, in bins that hold whole old ones;
  * - curves, threshold and group levels: the old distributions joined with what the given rows are to a model that their
  *   own input had no part in (whole inputs are held out in turn, as in training).
  *
- * Given rows count as rows of before do, and half of all at most: many of them drown nothing. More rows make the bins of all
- * others rarer, and new landmarks may lie farther from old rows: the old landmarks, which are rows of before, tell by how
+ * Given rows count as rows of before do, and half of all at most: many of them drown nothing. More rows make all other
+ * bins rarer, and new landmarks may lie farther from old rows: the old landmarks, which are rows of before, tell by how
  * much, and old curves move by that. Odd rows among the given ones are left out (held-out.ts). The standardisation stays.
  */
 import {
@@ -22,7 +22,7 @@ import {
   plural,
   type Rng,
 } from '@oddflow/core'
-import { unscaleRow } from '../explain/unscale-row.js'
+import { rememberedRows } from '../explain/normal-examples.js'
 import { joinGroups } from '../groups.js'
 import {
   dealFolds,
@@ -123,19 +123,10 @@ export function updateEnsemble(saved: SavedModel, { rows, inputs, devices }: Giv
   const odd = findOddRows(all.sums)
   const kept = rowNumbers(rows.rows, (i) => odd[i] === 0)
   const oddRows = rows.rows - kept.length
-  const { curves, sums } = oddRows === 0 ? all : holdOutGiven(work, odd, parameters)
-  const weight = weightOf(before, kept.length)
-  const members = ensemble.members.map(
-    (member, at): EnsembleMember => ({
-      ...joinMember(member, training, kept, weight, parameters, rng.fork(member.name)),
-      surprises: curves[at]!,
-    }),
-  )
+  const { members, sums, countBefore } = oddRows === 0 ? all : holdOutGiven(work, odd, parameters)
 
   // scores of the rows before, as the model remembers them, and of those given
   const givenScores = Float64Array.from(kept, (i) => 0 - sums[i]!)
-  const shareBefore = before / (before + weight * kept.length)
-  const countBefore = Math.round(SAMPLE_SIZE * shareBefore)
   const sample = Float64Array.from([
     ...sampleTailTable(groups.tail, countBefore),
     ...quantilesOf(givenScores, SAMPLE_SIZE - countBefore),
@@ -185,12 +176,20 @@ function weightOf(before: number, given: number): number {
   return Math.min(1, ((MOST_GIVEN_SHARE / (1 - MOST_GIVEN_SHARE)) * before) / given)
 }
 
-/** Surprises of the given rows, each input's by members that it had no part in, and the curves that follow. */
+interface GivenRound {
+  /** Joined by all given rows but odd ones. */
+  readonly members: readonly EnsembleMember[]
+  /** Surprises of the given rows, odd ones too, each input's by members that it had no part in. */
+  readonly sums: Float64Array
+  /** Of SAMPLE_SIZE values, those that stand for rows of before. */
+  readonly countBefore: number
+}
+
 function holdOutGiven(
   { members, training, inputs, before, rng }: UpdateWork,
   odd: Uint8Array,
   parameters: EnsembleParameters,
-): { readonly curves: readonly (readonly SurpriseCurve[])[]; readonly sums: Float64Array } {
+): GivenRound {
   const n = training.rows.rows
   const folds = dealFolds(inputs)
   const kept = rowNumbers(n, (i) => odd[i] === 0)
@@ -198,7 +197,7 @@ function holdOutGiven(
   const countBefore = Math.round((SAMPLE_SIZE * before) / (before + weight * kept.length))
   const sums = new Float64Array(n)
   const hasServices = training.categories !== null
-  const curves = members.map((member): SurpriseCurve[] => {
+  const updated = members.map((member): EnsembleMember => {
     const weights = viewWeights(member.name, hasServices)
     const values = weights.map(() => new Float64Array(n).fill(Number.NaN))
     for (let fold = 0; fold < folds.count; fold++) {
@@ -212,7 +211,7 @@ function holdOutGiven(
     }
     const joined = joinMember(member, training, kept, weight, parameters, rng.fork(member.name))
     const moved = movedViews(member, joined, members, hasServices)
-    return values.map((ofView, k) => {
+    const surprises = values.map((ofView, k): SurpriseCurve => {
       fillWithMedian(ofView)
       const curve = fitSurpriseCurve(
         Float64Array.from([
@@ -226,8 +225,9 @@ function holdOutGiven(
       for (let i = 0; i < n; i++) sums[i]! += surpriseOf(curve, ofView[i]!, weights[k]!)
       return curve
     })
+    return { ...joined, surprises }
   })
-  return { curves, sums }
+  return { members: updated, sums, countBefore }
 }
 
 /** By how much the views of old rows grow, by the old landmarks; 0 without landmarks. */
@@ -238,12 +238,12 @@ function movedViews(
   hasServices: boolean,
 ): number[] {
   const old = oldLandmarks(members)
-  const after_ = createViews(after, hasServices, true)
+  const viewsAfter = createViews(after, hasServices, true)
   return createViews(before, hasServices, true).map((view, k) => {
     if (old === null) return 0
     const [from, to] = [new Float64Array(old.rows.rows), new Float64Array(old.rows.rows)]
     view(old.rows, old.categories, from)
-    after_[k]!(old.rows, old.categories, to)
+    viewsAfter[k]!(old.rows, old.categories, to)
     const differences = to.map((value, i) => value - from[i]!).sort()
     return Math.max(0, quantileOf(differences, MOVED_SHARE))
   })
@@ -265,26 +265,12 @@ function countForgotten(
   before: SavedModel,
   after: SavedModel,
 ): Pick<EnsembleUpdate, 'remembered' | 'forgotten'> {
-  const { detector } = before
-  if (detector.kind !== 'ensemble') return { remembered: 0, forgotten: 0 }
-  const { ensemble, scaler, fitReport } = detector
-  const old = oldLandmarks(ensemble.members)
-  if (old === null) return { remembered: 0, forgotten: 0 }
-  const { categoryColumn = -1 } = scaler
-  const rows = createMatrix(old.rows.rows, fitReport.dimension)
-  const unscaled = new Float64Array(fitReport.dimension)
-  for (let i = 0; i < rows.rows; i++) {
-    const scaled = ensemble.centre.map(
-      (middle, j) => old.rows.data[i * old.rows.cols + j]! * ensemble.scale[j]! + middle,
-    )
-    unscaleRow(scaler, scaled, 0, scaled.length, unscaled)
-    if (categoryColumn >= 0) unscaled[categoryColumn] = old.categories[i]!
-    rows.data.set(unscaled, i * fitReport.dimension)
-  }
+  const rows = rememberedRows(before.detector)
+  if (rows === null) return { remembered: 0, forgotten: 0 }
   const [wasNovel, isNow] = [novelRows(before, rows), novelRows(after, rows)]
   return {
     remembered: rows.rows,
-    forgotten: isNow.reduce((sum, novel, i) => sum + (novel && !wasNovel[i] ? 1 : 0), 0),
+    forgotten: isNow.filter((novel, i) => novel && !wasNovel[i]).length,
   }
 }
 
