@@ -78,6 +78,10 @@ export function fitHistograms(
   return { bins, rows: sizes, low, high, surprises }
 }
 
+/** In units, of n rows. */
+const emptyBinSurprise = (n: number): number =>
+  Math.round(log((n + PSEUDO_COUNT) / PSEUDO_COUNT) * UNITS_PER_NAT)
+
 /** Of the counts of one column, n in all. */
 function writeSurprises(counts: Float64Array, n: number, surprises: Uint16Array, start: number): void {
   for (let b = 0; b < counts.length; b++) {
@@ -390,5 +394,10 @@ export function checkHistograms(value: unknown, bins: number, path: string): Col
   if (!(surprises instanceof Uint16Array)) return failField(`${path}.surprises`, 'a Uint16Array', surprises)
   const expected = rows.length * cols * (bins + 2)
   if (surprises.length !== expected) failField(`${path}.surprises`, `${expected} numbers`, surprises.length)
+  const mostOf = Array.from(rows, emptyBinSurprise)
+  surprises.forEach((surprise, at) => {
+    const most = mostOf[Math.floor(at / (cols * (bins + 2)))]!
+    if (surprise > most) failField(`${path}.surprises`, `up to ${most}, an empty bin's`, surprise)
+  })
   return { bins, rows, low, high, surprises }
 }

@@ -7,10 +7,11 @@
  * (ensemble/members.ts).
  */
 import { createMatrix, type Matrix, plural } from '@oddflow/core'
-import { failField, fieldsAt, numbersAt } from '../check-parts.js'
+import { failField, fieldsAt } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
 import type { MemberName } from '../detector-name.js'
 import {
+  checkStandardisation,
   type EnsembleMember,
   type EnsemblePart,
   fitStandardisation,
@@ -325,18 +326,12 @@ function checkEnsemblePart(
   hasServices: boolean,
 ): EnsemblePart {
   const part = fieldsAt(value, 'ensemble')
-  const centre = numbersAt(part.centre, 'ensemble.centre')
-  const scale = numbersAt(part.scale, 'ensemble.scale')
-  if (centre.length !== cols) failField('ensemble.centre', `${cols} numbers`, centre.length)
-  if (scale.length !== cols) failField('ensemble.scale', `${cols} numbers`, scale.length)
-  for (const v of scale) if (!(v > 0)) failField('ensemble.scale', 'positive numbers', v)
   const { members } = part
   if (!Array.isArray(members) || members.length !== parameters.members.length) {
     return failField('ensemble.members', parameters.members.join(), members)
   }
   return {
-    centre,
-    scale,
+    ...checkStandardisation(part, cols),
     members: parameters.members.map((name, i): EnsembleMember => {
       const path = `ensemble.${name}`
       const member = fieldsAt(members[i], path)
@@ -344,7 +339,7 @@ function checkEnsemblePart(
       const surprises = listAt(member.surprises, `${path}.surprise`)
       if (surprises.length !== views) failField(`${path}.surprise`, `${views}, one a view`, surprises.length)
       return {
-        ...checkMember(member, name, parameters, cols, path),
+        ...checkMember(member, name, parameters, { cols, hasServices }, path),
         surprises: surprises.map((surprise, k) => checkSurpriseCurve(surprise, `${path}.surprise.${k}`)),
       }
     }),

@@ -8,10 +8,12 @@
  */
 import { DataError, type Matrix } from '@oddflow/core'
 import { selectValue } from '@oddflow/linalg'
+import { failField, numbersAt } from '../check-parts.js'
 import type { MemberName } from '../detector-name.js'
 import { quantileOf, type SurpriseCurve } from '../held-out.js'
 import type { ColumnHistograms } from '../histograms.js'
 import type { DetectorModel } from '../model.js'
+import type { Fields } from '../model-fields.js'
 
 export interface EnsemblePart {
   /** Length D, of scaled rows: x becomes (x − centre) / scale. */
@@ -58,6 +60,12 @@ export interface DetectorMember {
 /** Where a plain column has no spread: this share of the others' median scale. */
 const CONSTANT_COLUMN_SHARE = 0.1
 
+/** Of standardised numbers: squares of their differences stay in the range of numbers, over all columns. */
+export const LARGEST_STANDARDISED = 1e150
+/** Larger scales have no finite square, and larger centres leave no room for a landmark's distance. */
+const LARGEST_SCALE = 1e154
+const LARGEST_CENTRE = 1e308
+
 /**
  * Mean and standard deviation of each column, its numbers clipped to their 1 % and 99 % order statistics, over the rows
  * of these numbers. Throws DataError for a column whose numbers are too large.
@@ -85,7 +93,8 @@ export function fitStandardisation(
       const difference = clipped(i) - mean
       squares += difference * difference
     }
-    if (!Number.isFinite(mean) || !Number.isFinite(squares)) {
+    const largest = Math.max(Math.abs(low), Math.abs(high))
+    if (!(largest <= LARGEST_CENTRE && squares < Number.POSITIVE_INFINITY)) {
       throw new DataError(`column ${j}: its numbers are too large to standardise; divide them first`, 'rows')
     }
     // rounding leaves a column of one number a deviation
@@ -100,7 +109,29 @@ export function fitStandardisation(
   return { centre, scale }
 }
 
-/** Writes standardised rows to `out`, which may be `data`; numbers out of range become the largest there are. */
+/** Throws ArgumentError with the field of what no `fitStandardisation` makes; arrays are not copied. */
+export function checkStandardisation(part: Fields, cols: number): Pick<EnsemblePart, 'centre' | 'scale'> {
+  const centre = numbersAt(part.centre, 'ensemble.centre')
+  const scale = numbersAt(part.scale, 'ensemble.scale')
+  if (centre.length !== cols) failField('ensemble.centre', `${cols} numbers`, centre.length)
+  if (scale.length !== cols) failField('ensemble.scale', `${cols} numbers`, scale.length)
+  checkMagnitude(centre, LARGEST_CENTRE, 'ensemble.centre')
+  for (const v of scale) {
+    if (!(v > 0 && v <= LARGEST_SCALE)) {
+      failField('ensemble.scale', `numbers above 0, up to ${LARGEST_SCALE}`, v)
+    }
+  }
+  return { centre, scale }
+}
+
+/** Throws ArgumentError with the field of a number whose size exceeds `largest`. */
+export function checkMagnitude(numbers: Float64Array, largest: number, field: string): void {
+  for (const v of numbers) {
+    if (!(Math.abs(v) <= largest)) failField(field, `numbers from −${largest} to ${largest}`, v)
+  }
+}
+
+/** Writes standardised rows to `out`, which may be `data`; numbers beyond LARGEST_STANDARDISED become that. */
 export function standardise(
   { centre, scale }: Pick<EnsemblePart, 'centre' | 'scale'>,
   data: Float64Array,
@@ -111,7 +142,19 @@ export function standardise(
   for (let at = 0; at < length; ) {
     for (let j = 0; j < cols; j++, at++) {
       const value = (data[at]! - centre[j]!) / scale[j]!
-      out[at] = Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value))
+      out[at] = Math.max(-LARGEST_STANDARDISED, Math.min(LARGEST_STANDARDISED, value))
     }
   }
+}
+
+/** The way back: numbers of column after column from `start` on as they were, D of them. */
+export function unstandardise(
+  { centre, scale }: Pick<EnsemblePart, 'centre' | 'scale'>,
+  data: Float64Array,
+  start: number,
+): Float64Array {
+  return centre.map((middle, j) => {
+    const value = data[start + j]! * scale[j]! + middle
+    return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value))
+  })
 }

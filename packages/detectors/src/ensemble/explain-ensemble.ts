@@ -25,7 +25,13 @@ import { createHistogramViews, histogramShares, modalRow } from '../histograms.j
 import type { EnsembleModel } from '../model.js'
 import { scaledWidth, scaleInto } from '../scaler.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
-import { type EnsembleMember, type HbosMember, type NearestMember, standardise } from './ensemble-part.js'
+import {
+  type EnsembleMember,
+  type HbosMember,
+  type NearestMember,
+  standardise,
+  unstandardise,
+} from './ensemble-part.js'
 import { createWeightedViews, farthestLandmarks, indexOf, LEAST_BIN_WIDTH, runsOf } from './members.js'
 
 interface ViewExplainer {
@@ -42,7 +48,7 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
   const { dimension } = fitReport
   const { categoryColumn = dimension } = scaler
   const width = scaledWidth(scaler, dimension)
-  const { members, centre, scale } = ensemble
+  const { members } = ensemble
   const hasServices = categoryColumn < dimension
   const views = members.flatMap((member) => {
     const explainers = createViewExplainers(member, width, hasServices)
@@ -86,8 +92,7 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
       }
       const example = views[exampleBy]!.explainer.example!(single, names[0]!, views[exampleBy]!.value[0]!)
       const nearestRow = row.slice()
-      const scaledExample = example.map((x, j) => x * scale[j]! + centre[j]!)
-      unscaleRow(scaler, scaledExample, 0, width, nearestRow)
+      unscaleRow(scaler, unstandardise(ensemble, example, 0), 0, width, nearestRow)
       const candidates = Array.from(example.keys())
         .filter((j) => sums[j]! > 0 && example[j] !== single.data[j])
         .sort((a, b) => sums[b]! - sums[a]! || a - b)
@@ -139,10 +144,8 @@ export function createEnsembleExplainer(model: EnsembleModel, features: number):
     if (known !== undefined) return known
     const from = own === null || table < 0 ? histograms : own.histograms
     const unscaled = (bounds: Matrix): Float64Array => {
-      const start = Math.max(table, 0) * width
-      const scaled = centre.map((middle, j) => bounds.data[start + j]! * scale[j]! + middle)
       const out = new Float64Array(dimension)
-      unscaleRow(scaler, scaled, 0, width, out)
+      unscaleRow(scaler, unstandardise(ensemble, bounds.data, Math.max(table, 0) * width), 0, width, out)
       return out
     }
     const range = { low: unscaled(from.low), high: unscaled(from.high) }

@@ -36,12 +36,14 @@ import { nearestDistance } from '../nearest-landmark/nearest-landmark.js'
 import type { EnsembleParameters } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
-import type {
-  DetectorMember,
-  EnsembleMember,
-  HbosMember,
-  MemberModel,
-  NearestMember,
+import {
+  checkMagnitude,
+  type DetectorMember,
+  type EnsembleMember,
+  type HbosMember,
+  LARGEST_STANDARDISED,
+  type MemberModel,
+  type NearestMember,
 } from './ensemble-part.js'
 
 /** Added to the distance of a row whose service has no landmark. */
@@ -480,7 +482,7 @@ export function checkMember(
   value: Fields,
   name: MemberName,
   { m, bins }: EnsembleParameters,
-  cols: number,
+  { cols, hasServices }: { readonly cols: number; readonly hasServices: boolean },
   path: string,
 ): MemberModel {
   if (value.name !== name) failField(`${path}.name`, name, value.name)
@@ -489,9 +491,12 @@ export function checkMember(
       const landmarks = matrixAt(value.landmarks, `${path}.landmarks`)
       sizeUpTo(landmarks.rows, m!, `${path}.landmarks.rows`)
       if (landmarks.cols !== cols) failField(`${path}.landmarks`, `${cols} columns`, landmarks.cols)
+      checkMagnitude(landmarks.data, LARGEST_STANDARDISED, `${path}.landmarks`)
       const categories = numbersAt(value.categories, `${path}.categories`)
-      if (categories.length !== 0 && categories.length !== landmarks.rows) {
-        failField(`${path}.categories`, `none, or ${landmarks.rows}, one per landmark`, categories.length)
+      const expected = hasServices ? landmarks.rows : 0
+      if (categories.length !== expected) {
+        const what = hasServices ? `${expected}, one per landmark` : 'none, since no column is a category'
+        failField(`${path}.categories`, what, categories.length)
       }
       checkAscending(categories, `${path}.categories`, false)
       return { name, landmarks, categories }
@@ -500,6 +505,7 @@ export function checkMember(
       const histograms = checkHistograms(value.histograms, bins!, `${path}.histograms`)
       checkTables(histograms, 1, cols, `${path}.histograms`)
       if (value.own === null) return { name, histograms, own: null }
+      if (!hasServices) failField(`${path}.own.categories`, 'none, since no column is a category', value.own)
       const own = fieldsAt(value.own, `${path}.own`)
       const categories = numbersAt(own.categories, `${path}.own.categories`)
       sizeUpTo(categories.length, MOST_OWN_TABLES, `${path}.own.categories`)
@@ -540,10 +546,17 @@ function within<T>(path: string, read: () => T): T {
   }
 }
 
-function checkTables({ low }: HbosMember['histograms'], tables: number, cols: number, path: string): void {
+function checkTables(
+  { low, high }: HbosMember['histograms'],
+  tables: number,
+  cols: number,
+  path: string,
+): void {
   if (low.rows !== tables || low.cols !== cols) {
     failField(path, `${tables} tables of ${cols} columns`, `${low.rows} of ${low.cols}`)
   }
+  checkMagnitude(low.data, LARGEST_STANDARDISED, `${path}.low`)
+  checkMagnitude(high.data, LARGEST_STANDARDISED, `${path}.high`)
 }
 
 function checkAscending(values: Float64Array, path: string, strictly: boolean): void {

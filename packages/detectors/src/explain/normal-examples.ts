@@ -18,7 +18,7 @@
 import { createMatrix, type Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'
 import { embedRows } from '../embedding.js'
-import type { EnsemblePart } from '../ensemble/ensemble-part.js'
+import { type EnsemblePart, unstandardise } from '../ensemble/ensemble-part.js'
 import { createHistogramViews, modalRow } from '../histograms.js'
 import { componentLogDensities, type Mixture } from '../mixtures.js'
 import type { DetectorModel, EmbeddingModel } from '../model.js'
@@ -134,17 +134,11 @@ export function rememberedRows(model: DetectorModel): Matrix | null {
 }
 
 /** Scaled, with the category of each; null where no member has landmarks. */
-function ensembleLandmarks({
-  members,
-  centre,
-  scale,
-}: EnsemblePart): { rows: Matrix; categories: Float64Array } | null {
-  const nearest = members.find((member) => member.name === 'nearest')
+function ensembleLandmarks(ensemble: EnsemblePart): { rows: Matrix; categories: Float64Array } | null {
+  const nearest = ensemble.members.find((member) => member.name === 'nearest')
   if (nearest === undefined) return null
   const { rows, cols, data } = nearest.landmarks
   const scaled = createMatrix(rows, cols)
-  data.forEach((x, i) => {
-    scaled.data[i] = x * scale[i % cols]! + centre[i % cols]!
-  })
+  for (let i = 0; i < data.length; i += cols) scaled.data.set(unstandardise(ensemble, data, i), i)
   return { rows: scaled, categories: nearest.categories }
 }

@@ -15,7 +15,11 @@ export function unscaleRow(
   out: Float64Array,
 ): void {
   const { categoryColumn = cols } = scaler
-  for (let j = 0; j < cols; j++) out[j < categoryColumn ? j : j + 1] = unscale(scaler, j, scaled[start + j]!)
+  for (let j = 0; j < cols; j++) {
+    // what a forged model remembers may be no number that was measured
+    const value = unscale(scaler, j, scaled[start + j]!)
+    out[j < categoryColumn ? j : j + 1] = Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value))
+  }
 }
 
 function unscale(scaler: ScalerModel, column: number, y: number): number {
