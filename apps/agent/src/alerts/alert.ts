@@ -19,6 +19,7 @@ export const FACT_RULES = [
   'address-taken',
   'arp-conflict',
   'first-contact',
+  'contacts-full',
 ] as const
 export type FactRule = (typeof FACT_RULES)[number]
 export type AlertRule = VerdictRule | FactRule

@@ -43,6 +43,10 @@ const SIGNATURES = {
   'address-taken': { signature_id: 1_790_025, signature: 'OddFlow: address taken by a new device' },
   'arp-conflict': { signature_id: 1_790_026, signature: 'OddFlow: address claimed by two devices' },
   'first-contact': { signature_id: 1_790_027, signature: 'OddFlow: first contact of a watched device' },
+  'contacts-full': {
+    signature_id: 1_790_028,
+    signature: 'OddFlow: more contacts of a watched device than are remembered',
+  },
   'not-judged': { signature_id: 1_790_003, signature: 'OddFlow: flow not judged' },
 } as const
 

@@ -1,57 +1,95 @@
 /**
- * Contacts: whom a device has been in contact with, and by which services; bounded, and whole again after a restart.
+ * Contacts: the peers and services of each device, in bounded lists that survive a restart.
  *
  * A contact is a peer and a service: the transport and the lower of the two ports, all of 32,768 and above being one. A local
- * peer is a device, by its MAC address; one outside stands for its network of 256 addresses (IPv6: /48), since servers move within
- * those. Groups and broadcasts are nobody.
+ * peer is a device, by its MAC address. A peer outside stands for its network of 256 addresses (IPv6: /48), because servers
+ * move within those. Groups, broadcasts, ICMP errors and neighbor discovery are no contacts.
  *
- * First contacts of a device come in its first days, and later with services whose servers change. So one is worth an alert only
- * where they have *settled*: to a known service, when it has had no new peer for SETTLED_MICROS; by a service that is new too, when the device has had
- * no new service for as long; and to a known peer by another service, where the peer is local. A device with more contacts
- * than there is room for never settles (a browser's).
+ * First contacts of a device come in its first days, and later with services whose servers change. A first contact is worth an
+ * alert only where contacts have *settled*: a known service has had no new peer for SETTLED_MICROS, a new service comes after
+ * as long without another new one. A known peer outside that opens another port is no alert.
  *
- * Measured on data/week: docs/devices.md. Only hashes are kept: nobody can read whom a device knows, and one first contact in
- * ten million is overlooked.
+ * Four books keep apart what a stranger can fill from what only the device can: connections that the device began, connections
+ * that a peer began, and the tries of each that came to no connection. A flood of peers fills the book of its own kind alone.
+ * In each book a contact that came in one clock hour only (`once`) makes room for the next; a contact that came in two hours
+ * (`usual`) is put out only by other usual ones of its book.
+ *
+ * Measured on data/week: docs/devices.md. Only hashes are kept: they do not name the peers, and one first contact in ten
+ * million is overlooked.
  */
 
 import type { FlowRecord } from '@oddflow/flows'
 import { isInNetwork, macText, type Network } from '@oddflow/program'
 
-export interface Contacts {
-  /** Hashes of peers, and of peers with a service. */
-  readonly peers: number[]
+export interface ContactBook {
+  /** Hashes of peers and of peers with a service that came in two clock hours or more; the last used last. */
+  readonly usual: number[]
+  /** Those of one clock hour only, the oldest first. */
+  readonly once: number[]
+  /** Of `once`, how many at its end are of `hour`. */
+  ofHour: number
+  /** The latest clock hour, since 1970. */
+  hour: number
   /** Hash of a service, and when it last had a new peer. */
   readonly services: [service: number, newPeerMicros: number][]
-  /** When a service came last that was new. */
+  /** When the last new service came. */
   newServiceMicros: number
 }
 
+/** Who began the flow, and whether it became a connection. */
+export const CONTACT_KINDS = ['outgoing', 'incoming', 'outgoingTries', 'incomingTries'] as const
+type ContactKind = (typeof CONTACT_KINDS)[number]
+export type Contacts = Readonly<Record<ContactKind, ContactBook>>
+
 export interface FirstContact {
-  /** Not even by another service. */
+  /** The peer is new, by any service. */
   readonly isNewPeer: boolean
   /** Worth an alert. */
   readonly isSettled: boolean
-  /** Since when nothing like it was new; null where that is not known. */
+  /** When something like it was last new; null where that is not known. */
   readonly sinceMicros: number | null
   readonly peerIsLocal: boolean
 }
 
-const MAXIMUM_PEERS = 512
+interface Limits {
+  readonly usual: number
+  readonly once: number
+  readonly services: number
+}
+
+const LIMITS: Readonly<Record<ContactKind, Limits>> = {
+  outgoing: { usual: 256, once: 128, services: 32 },
+  incoming: { usual: 96, once: 64, services: 16 },
+  outgoingTries: { usual: 32, once: 64, services: 8 },
+  incomingTries: { usual: 32, once: 64, services: 8 },
+}
 /** Of a device that may be gone in an hour, with its made-up address. */
-const MAXIMUM_PEERS_OF_NEW = 32
-const MAXIMUM_SERVICES = 64
+const LIMITS_OF_NEW: Limits = { usual: 16, once: 32, services: 8 }
 /** A day. */
 export const SETTLED_MICROS = 86_400_000_000
+const HOUR_MICROS = 3_600_000_000
 const EPHEMERAL = 32_768
+const [ICMP, TCP, ICMPV6] = [1, 6, 58]
+const [PSH, ACK] = [8, 16]
 
 export function noContacts(atMicros: number): Contacts {
-  return { peers: [], services: [], newServiceMicros: atMicros }
+  const book = (): ContactBook => ({
+    usual: [],
+    once: [],
+    ofHour: 0,
+    hour: Math.floor(atMicros / HOUR_MICROS),
+    services: [],
+    newServiceMicros: atMicros,
+  })
+  return { outgoing: book(), incoming: book(), outgoingTries: book(), incomingTries: book() }
 }
 
 /**
- * Notes a flow of a device; what it says where it is a first contact, else null.
+ * Notes a flow of a device; returns null where the contact is known.
  * @param deviceIsResponder - which end is the device.
  * @param isKept - whether the device is one that stays.
+ * @param onForgotten - called where there is no room to remember as it should: a usual contact is put out, or a connection that a
+ *   peer began within the same hour.
  */
 export function noteContact(
   contacts: Contacts,
@@ -59,40 +97,136 @@ export function noteContact(
   deviceIsResponder: boolean,
   localNetworks: readonly Network[],
   isKept: boolean,
+  onForgotten: () => void,
 ): FirstContact | null {
   const address = deviceIsResponder ? record.initiatorAddress : record.responderAddress
   const mac = deviceIsResponder ? record.initiatorMac : record.responderMac
-  if (isGroup(record.ipVersion, address, mac)) return null
+  if (isGroup(record.ipVersion, address, mac) || isErrorOrDiscovery(record)) return null
   const peerIsLocal = localNetworks.some((network) => isInNetwork(network, address, record.ipVersion))
   const peer = peerHash(record.ipVersion, address, mac, peerIsLocal)
   const port = Math.min(record.initiatorPort, record.responderPort)
-  const ports = record.protocol === 1 || record.protocol === 58 ? 0 : Math.min(port, EPHEMERAL)
+  const ports = record.protocol === ICMP || record.protocol === ICMPV6 ? 0 : Math.min(port, EPHEMERAL)
   const service = mix(mix(record.protocol, ports), peerIsLocal ? 1 : 2)
   const both = mix(peer, service)
-  const { peers, services } = contacts
-  if (peers.includes(both)) return null
-  const isNewPeer = !peers.includes(peer)
   const atMicros = record.startMicros
-  const known = services.find(([hash]) => hash === service)
-  const isFull =
-    peers.length + (isNewPeer ? 2 : 1) > (isKept ? MAXIMUM_PEERS : MAXIMUM_PEERS_OF_NEW) ||
-    (known === undefined && services.length >= MAXIMUM_SERVICES)
+  const kind = kindOf(record, deviceIsResponder)
+  const book = contacts[kind]
+  const limits = isKept ? LIMITS[kind] : LIMITS_OF_NEW
+  turnHour(book, Math.floor(atMicros / HOUR_MICROS))
+  const places = placesOf(contacts, kind)
+  const isKnown = places.some((hashes) => hashes.includes(both))
+  const isNewPeer = !isKnown && !places.some((hashes) => hashes.includes(peer))
+  const putOut = [useAgain(book, peer, limits), useAgain(book, both, limits)]
+  if (putOut.includes(true)) onForgotten()
+  if (isKnown) return null
   // a peer outside that is known may open as many ports as it likes
   const counts = isNewPeer || peerIsLocal
-  const sinceMicros = known?.[1] ?? contacts.newServiceMicros
-  // one that there is no room for is new all the same
-  if (known !== undefined && counts) known[1] = Math.max(known[1], atMicros)
-  if (known === undefined && counts) contacts.newServiceMicros = Math.max(contacts.newServiceMicros, atMicros)
-  if (!isFull) {
-    if (isNewPeer) peers.push(peer)
-    peers.push(both)
-    if (known === undefined && counts) services.push([service, atMicros])
-  }
+  const known = book.services.find(([hash]) => hash === service)
+  const sinceMicros = known?.[1] ?? book.newServiceMicros
+  if (counts) noteService(book, service, atMicros, limits)
+  const pushedOut = [isNewPeer && meet(book, peer, limits), meet(book, both, limits)]
+  if (pushedOut.includes(true) && kind === 'incoming') onForgotten()
   return {
     isNewPeer,
     peerIsLocal,
     sinceMicros,
-    isSettled: !isFull && counts && atMicros - sinceMicros >= SETTLED_MICROS,
+    isSettled: counts && atMicros - sinceMicros >= SETTLED_MICROS,
+  }
+}
+
+/** An end's answer that is no part of a connection: an ICMP error, or neighbor discovery (RFC 4861). */
+function isErrorOrDiscovery({ protocol, initiatorPort: type }: FlowRecord): boolean {
+  if (protocol === ICMP) return [3, 4, 5, 11, 12].includes(type)
+  return protocol === ICMPV6 && (type < 128 || (type >= 133 && type <= 137))
+}
+
+/** A connection: both ends have answered, of TCP by an acknowledgement each and with data. A ping is a try. */
+function kindOf(record: FlowRecord, deviceIsResponder: boolean): ContactKind {
+  const { protocol, initiatorTcpFlags, responderTcpFlags, responderPackets } = record
+  const isConnection =
+    protocol === TCP
+      ? (initiatorTcpFlags & responderTcpFlags & ACK) !== 0 &&
+        ((initiatorTcpFlags | responderTcpFlags) & PSH) !== 0
+      : protocol !== ICMP && protocol !== ICMPV6 && responderPackets > 0
+  if (deviceIsResponder) return isConnection ? 'incoming' : 'incomingTries'
+  return isConnection ? 'outgoing' : 'outgoingTries'
+}
+
+/**
+ * Where a contact of this kind may be known from. What the device began itself is known when it comes from the other end;
+ * what a peer began is known in the other direction only when it is usual. Tries make no connection known.
+ */
+function placesOf(contacts: Contacts, kind: ContactKind): (readonly number[])[] {
+  const { outgoing, incoming } = contacts
+  const places = [outgoing.usual, outgoing.once, incoming.usual]
+  if (kind === 'incoming' || kind === 'incomingTries') places.push(incoming.once)
+  if (kind === 'outgoingTries' || kind === 'incomingTries')
+    places.push(contacts[kind].usual, contacts[kind].once)
+  return places
+}
+
+/** Flows come in order of their ends: one that began an hour ago turns nothing back. */
+function turnHour(book: ContactBook, hour: number): void {
+  if (hour <= book.hour) return
+  book.hour = hour
+  book.ofHour = 0
+}
+
+/** A contact of this book comes again. True where a usual one was put out for it. */
+function useAgain(book: ContactBook, hash: number, { usual: limit }: Limits): boolean {
+  const { usual, once } = book
+  const at = usual.indexOf(hash)
+  if (at >= 0) {
+    usual.splice(at, 1)
+    usual.push(hash)
+    return false
+  }
+  const met = once.indexOf(hash)
+  if (met < 0 || met >= once.length - book.ofHour) return false
+  once.splice(met, 1)
+  usual.push(hash)
+  if (usual.length <= limit) return false
+  usual.shift()
+  return true
+}
+
+/** A contact comes for the first time. True where one of the same hour was put out for it. */
+function meet(book: ContactBook, hash: number, { once: limit }: Limits): boolean {
+  const { once } = book
+  once.push(hash)
+  book.ofHour++
+  if (once.length <= limit) return false
+  once.shift()
+  if (book.ofHour <= once.length) return false
+  book.ofHour = once.length
+  return true
+}
+
+/** The newest service makes room for the next: a flood of services puts out only itself. */
+function noteService(book: ContactBook, service: number, atMicros: number, limits: Limits): void {
+  const { services } = book
+  const known = services.find(([hash]) => hash === service)
+  if (known !== undefined) {
+    known[1] = Math.max(known[1], atMicros)
+    return
+  }
+  book.newServiceMicros = Math.max(book.newServiceMicros, atMicros)
+  if (services.length >= limits.services) {
+    const newest = services.reduce((most, [, micros]) => Math.max(most, micros), Number.NEGATIVE_INFINITY)
+    services.splice(
+      services.findIndex(([, micros]) => micros === newest),
+      1,
+    )
+  }
+  services.push([service, atMicros])
+}
+
+/** The packets' clock was set by so much. */
+export function setContactsClock(contacts: Contacts, byMicros: number): void {
+  for (const book of Object.values(contacts)) {
+    book.newServiceMicros += byMicros
+    book.hour += Math.round(byMicros / HOUR_MICROS)
+    for (const service of book.services) service[1] += byMicros
   }
 }
 
@@ -117,19 +251,27 @@ function mix(hash: number, value: number): number {
   return (h ^ (h >>> 16)) >>> 0
 }
 
-/** null for what is none: its device knows nobody then. */
+/** null for a value that is no contacts: its device then has none. */
 export function contactsIn(value: unknown): Contacts | null {
-  const { peers, services, newServiceMicros } = (value ?? {}) as Record<keyof Contacts, unknown>
-  const isHash = (each: unknown): boolean => Number.isSafeInteger(each) && (each as number) >= 0
-  const isSound =
-    Array.isArray(peers) &&
-    peers.length <= MAXIMUM_PEERS &&
-    peers.every(isHash) &&
-    Array.isArray(services) &&
-    services.length <= MAXIMUM_SERVICES &&
-    services.every(
-      (each) => Array.isArray(each) && each.length === 2 && isHash(each[0]) && Number.isSafeInteger(each[1]),
-    ) &&
-    Number.isSafeInteger(newServiceMicros)
-  return isSound ? ({ peers, services, newServiceMicros } as Contacts) : null
+  const contacts = (value ?? {}) as Record<ContactKind, unknown>
+  return CONTACT_KINDS.every((kind) => isBook(contacts[kind], LIMITS[kind])) ? (contacts as Contacts) : null
+}
+
+function isBook(value: unknown, limits: Limits): boolean {
+  const book = (value ?? {}) as Record<keyof ContactBook, unknown>
+  const isCount = (each: unknown): boolean => Number.isSafeInteger(each) && (each as number) >= 0
+  const isList = (list: unknown, most: number): list is unknown[] =>
+    Array.isArray(list) && list.length <= most
+  return (
+    isList(book.usual, limits.usual) &&
+    book.usual.every(isCount) &&
+    isList(book.once, limits.once) &&
+    book.once.every(isCount) &&
+    isCount(book.ofHour) &&
+    (book.ofHour as number) <= book.once.length &&
+    Number.isSafeInteger(book.hour) &&
+    isList(book.services, limits.services) &&
+    book.services.every((each) => isList(each, 2) && isCount(each[0]) && Number.isSafeInteger(each[1])) &&
+    Number.isSafeInteger(book.newServiceMicros)
+  )
 }

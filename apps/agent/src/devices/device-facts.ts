@@ -42,6 +42,8 @@ export interface DeviceFacts {
   /** The packets' clock was set by so much. */
   clockSet(byMicros: number): void
   report(): FactsReport
+  /** What facts cannot show at the moment, for /healthz; a sentence each. */
+  warnings(): string[]
 }
 
 export interface DeviceFactsOptions {
@@ -119,7 +121,10 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     answered: createDeviceFlood(options.perMinute),
     unanswered: createDeviceFlood(options.perMinute),
     taken: createDeviceFlood(options.perMinute),
+    full: createDeviceFlood(options.perMinute),
   }
+  /** By the device's key: when it last had more contacts than are remembered. */
+  const fullMicros = new Map<string, number>()
   /** By how much the packets' clock was set since the start: times of scans are without that. */
   let setMicros = 0
   let firstContacts = 0
@@ -267,7 +272,8 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     novel: boolean,
   ): FirstContact | null => {
     const isKept = device.state !== 'learning' || isEstablished(device)
-    const first = noteContact(device.contacts, record, isResponder, localNetworks, isKept)
+    const onForgotten = (): void => noteFull(record, device, isResponder)
+    const first = noteContact(device.contacts, record, isResponder, localNetworks, isKept, onForgotten)
     if (first === null || device.state !== 'watching') return first
     firstContacts++
     if (!first.isSettled || novel) return first
@@ -279,6 +285,21 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     const fact = `${own} ${verb} ${peer} (${serviceText(record)}) for the first time; nothing of the kind was new for ${days === 1 ? 'a day' : `${days} days`}`
     options.onFact(record, 'first-contact', fact, isResponder)
     return first
+  }
+  /** Reported once, and again after a day without. */
+  const noteFull = (record: FlowRecord, device: Device, isResponder: boolean): void => {
+    if (device.state !== 'watching') return
+    const atMicros = record.startMicros
+    const lastMicros = fullMicros.get(device.key) ?? Number.NEGATIVE_INFINITY
+    fullMicros.set(device.key, Math.max(lastMicros, atMicros))
+    if (atMicros - lastMicros < DAY) return
+    const worth = floods.full.take(atMicros)
+    if (worth === 'none') return
+    const own = addressesOf(record)[isResponder ? 1 : 0]
+    const what = isResponder ? 'More peers contacted' : 'More usual peers are contacted by'
+    const more = worth === 'flood' ? '. Other devices have as many at the moment' : ''
+    const fact = `${what} ${own} than are remembered: some first contacts of this kind have no alert of their own, and known peers may be reported again${more}`
+    options.onFact(record, 'contacts-full', fact, isResponder)
   }
   /** A device that is new contacts one that is watched. */
   const noteStranger = (record: FlowRecord, stranger: Device, target: Device): void => {
@@ -413,6 +434,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
       for (const [spread, tell] of bursts) {
         if (nowMicros - setMicros - spread.lastMicros >= SILENT_MICROS) close(spread, tell)
       }
+      for (const [key, micros] of fullMicros) if (nowMicros - micros >= DAY) fullMicros.delete(key)
     },
     clockSet(byMicros) {
       setMicros += byMicros
@@ -420,12 +442,21 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
         held.firstMicros += byMicros
         held.lastMicros += byMicros
       }
+      for (const [key, micros] of fullMicros) fullMicros.set(key, micros + byMicros)
     },
     report: () => ({
       firstContacts,
       firstContactAlerts,
-      untold: floods.answered.untold + floods.unanswered.untold + floods.taken.untold,
+      untold: floods.answered.untold + floods.unanswered.untold + floods.taken.untold + floods.full.untold,
     }),
+    warnings() {
+      const devices = fullMicros.size
+      if (devices === 0) return []
+      const which = devices === 1 ? 'one watched device' : `${devices} watched devices`
+      return [
+        `first contacts are incomplete: more contacts of ${which} within a day than are remembered; see the log`,
+      ]
+    },
   }
 }
 

@@ -8,6 +8,7 @@
  * where the table holds nothing else the new one is not taken, and counted.
  */
 import type { DeviceSettings } from '../settings.js'
+import { setContactsClock } from './contacts.js'
 import {
   createDevice,
   type Device,
@@ -154,8 +155,7 @@ export function createDeviceTable(
         device.firstSeenMicros += byMicros
         device.learningSinceMicros += byMicros
         device.lastSeenMicros += byMicros
-        device.contacts.newServiceMicros += byMicros
-        for (const service of device.contacts.services) service[1] += byMicros
+        setContactsClock(device.contacts, byMicros)
       }
     },
     all: () => devices.values(),

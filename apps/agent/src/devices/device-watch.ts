@@ -36,6 +36,8 @@ export interface DeviceWatch {
   /** A device claims a name; one that is not known yet has it when it is. */
   named(mac: string, claimed: ClaimedName): void
   report(): DeviceReport
+  /** What is not watched as it should be, for /healthz; a sentence each. */
+  warnings(): string[]
   /** As of DeviceTable. */
   clockSet(byMicros: number, state?: DeviceState): void
   /** Packets have come up to this time: devices may have become ready by it. */
@@ -184,6 +186,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
       if (state === undefined) facts.clockSet(byMicros)
       if (state === undefined && beganMicros !== null) beganMicros += byMicros
     },
+    warnings: facts.warnings,
     report: () => ({
       byState: table.byState(),
       maximum: settings.maximum,

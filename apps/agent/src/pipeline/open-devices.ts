@@ -1,5 +1,7 @@
 /** The devices that are known, opened from the settings, and what is told of them. */
+import type { FlowRecord } from '@oddflow/flows'
 import { fileError } from '@oddflow/program'
+import type { FactRule } from '../alerts/alert.js'
 import type { ControlAnswers, FurtherRoutes } from '../devices/control-socket.js'
 import type { Device } from '../devices/device.js'
 import { recordOfDevice } from '../devices/device-record.js'
@@ -37,7 +39,10 @@ export async function openDevices(
     localNetworks,
     known,
     onNew: path.announce,
-    onFact: path.announce,
+    onFact(record: FlowRecord, rule: FactRule, fact: string, isOfResponder: boolean): void {
+      path.announce(record, rule, fact, isOfResponder)
+      if (rule === 'contacts-full') log.warn(fact)
+    },
     onReady(device: Device, atMicros: number): void {
       const fact = readyText(device, atMicros, models)
       path.announce(recordOfDevice(device, atMicros), 'device-ready', fact)

@@ -228,7 +228,7 @@ async function runWith(
     spoolWorks: alertLog.trouble === null && deliveries.every(({ unkept }) => unkept === null),
     overloaded: overload.isOverloaded,
     degraded: [...condition.reasons, devices?.unkept() ?? []].flat(),
-    warnings: [...selfTest.warnings, ...faults.reasons()],
+    warnings: [...selfTest.warnings, ...faults.reasons(), ...(devices?.warnings() ?? [])],
     model: forAnnouncements.model,
     version: VERSION,
   })
