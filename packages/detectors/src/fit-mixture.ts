@@ -2,7 +2,7 @@
  * From embedded rows to a mixture of full covariances: clusters, start, EM.
  *
  * QuickShift++ says how many components there are. EM starts from its clusters, or from as many of k-means; which of
- * the two finds the better mixture is a matter of the rows, and `mixtureStart` chooses (docs/results/mixture-starts.md
+ * the two finds the better mixture is a matter of the rows, and `mixtureStart` chooses (docs/decisions/0015-where-em-starts.md
  * has the figures). Above `clusterSearchRows` rows it searches a random sample of so many, since its time grows faster
  * than n and its number of neighbours with it; k-means and EM see all rows, in time that grows as n.
  */

@@ -8,7 +8,7 @@ export function tablesCommand(): Command {
     .description("the paper's tables beside what was measured, from trials alone")
     .option('--trials <files>', 'files of trials, separated by commas; machines merge', names, [TRIALS])
     .option('--results <dir>', 'folder of machines.jsonl and sweep-*.jsonl, for their pages', RESULTS)
-    .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv, .html and the other pages', RESULTS)
+    .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv and the other pages', RESULTS)
     .addHelpText(
       'after',
       '\nExamples:\n  oddflow-bench tables\n  oddflow-bench tables --trials server.jsonl,rspi.jsonl --out results',

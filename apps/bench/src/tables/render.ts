@@ -1,6 +1,5 @@
 /** The files of a report: name and content. */
 import { renderCsv } from './csv.js'
-import { renderHtml } from './html.js'
 import { renderKjlAgainstSvm } from './kjl-against-svm-page.js'
 import { renderLatex } from './latex.js'
 import { renderMarkdown } from './markdown.js'
@@ -11,7 +10,6 @@ export function renderReport(report: Report): ReadonlyMap<string, string> {
     ['paper-tables.md', renderMarkdown(report)],
     ['paper-tables.tex', renderLatex(report)],
     ['paper-tables.csv', renderCsv(report)],
-    ['paper-tables.html', renderHtml(report)],
     ...renderKjlAgainstSvm(report.trials),
   ])
 }

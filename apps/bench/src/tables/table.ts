@@ -1,5 +1,5 @@
 /**
- * A table as data, before it is Markdown, LaTeX, CSV or HTML: rows × data sets, in each cell what others published
+ * A table as data, before it is Markdown, LaTeX or CSV: rows × data sets, in each cell what others published
  * and what was measured.
  *
  * A measured figure agrees with a published one when they differ by no more than the cell allows; which rule that

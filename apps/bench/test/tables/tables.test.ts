@@ -2,7 +2,6 @@ import type { Trial } from '@oddflow/evaluation'
 import { describe, expect, it } from 'vitest'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
 import { renderCsv } from '../../src/tables/csv.js'
-import { renderHtml } from '../../src/tables/html.js'
 import { escapeLatex, renderLatex } from '../../src/tables/latex.js'
 import { renderMarkdown } from '../../src/tables/markdown.js'
 import { readPaperFigures, readReferenceAuc } from '../../src/tables/published.js'
@@ -173,20 +172,6 @@ describe('tables', () => {
 })
 
 describe('formats', () => {
-  const hostile = report(
-    trials.map((t) => ({ ...t, machine: { ...t.machine, cpu: '<script>alert(1)</script> & "x" %_$' } })),
-  )
-
-  it('HTML holds no script, loads nothing, and escapes what trials say', () => {
-    const page = renderHtml(hostile)
-    expect(page).not.toMatch(/<script/i)
-    expect(page).not.toMatch(/\b(?:src|href)="(?!#)/)
-    expect(page).toContain('&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;x&quot;')
-    expect(page).toMatch(/<svg class="chart"[^>]*role="img"/)
-    const ids = page.match(/ id="([^"]+)"/g)!
-    expect(new Set(ids).size).toBe(ids.length)
-  })
-
   it('Markdown shows what trials say of a machine, and does nothing else with it', () => {
     const page = renderMarkdown(
       report(
