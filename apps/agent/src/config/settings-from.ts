@@ -1,8 +1,15 @@
 /** Settings from a configuration file and the command line (given.ts), each part by the file that knows it. */
+import { featureDimension } from '@oddflow/core'
 import { parseBytes, UsageError } from '@oddflow/program'
 import { refusedPlace } from '../devices/socket-place.js'
-import { DEFAULT_MEMORY_LIMIT_BYTES, librariesBytes } from '../pipeline/memory-plan.js'
-import { DEFAULT_SPOOL_BYTES, type Settings } from '../settings.js'
+import { DEFAULT_MEMORY_LIMIT_BYTES, librariesBytes, onlineBytes } from '../pipeline/memory-plan.js'
+import {
+  DEFAULT_SPOOL_BYTES,
+  type LearningSettings,
+  type ModelsSettings,
+  type OutputSettings,
+  type Settings,
+} from '../settings.js'
 import { checkAlertFile } from './alert-file.js'
 import { devicesFrom, networksFrom } from './device-settings.js'
 import { createGiven, type Given, type RunOptions, required } from './given.js'
@@ -20,13 +27,14 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
   const outputs = outputsFrom(given)
   const suppress = suppressFrom(given)
   const models = modelsFrom(given)
+  const learning = learningFrom(given, models !== null)
   const settings: Settings = {
     input: inputFrom(given),
     dropDuplicates: options.dropDuplicates ?? config.dropDuplicates ?? false,
     model: modelFrom(given, models),
     modelKey: modelKeyFrom(given, models),
     models,
-    learning: learningFrom(given, models !== null),
+    learning,
     eve: required(options.eve ?? inFolder(config.eve), 'eve', 'the file that alerts go to'),
     devices: devicesFrom(given, models !== null),
     budget: budgetFrom(given),
@@ -37,7 +45,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     spoolBytes: bytes(['spoolLimit'], config.spoolLimit, DEFAULT_SPOOL_BYTES),
     memoryLimitBytes:
       options.memoryLimit === undefined
-        ? bytes(['memoryLimit'], config.memoryLimit, DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs))
+        ? bytes(['memoryLimit'], config.memoryLimit, defaultMemoryBytes(outputs, models, learning))
         : parseBytes(options.memoryLimit, '--memory-limit'),
     listen: listenFrom(given),
     evidence: evidenceFrom(given),
@@ -48,6 +56,24 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
   }
   checkAlertFile(given, settings)
   return settings
+}
+
+/** Whole MiB, so that messages can name it. */
+function defaultMemoryBytes(
+  outputs: readonly OutputSettings[],
+  models: ModelsSettings | null,
+  learning: LearningSettings | null,
+): number {
+  const online =
+    models === null || learning === null
+      ? 0
+      : onlineBytes(
+          models.maximum,
+          learning,
+          featureDimension('iat-size', models.features.packetsPerFlow, 'split'),
+        )
+  const mebibyte = 1_048_576
+  return DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + mebibyte * Math.ceil(online / mebibyte)
 }
 
 function stateFrom({ options, config, inFolder, refuse }: Given): string | null {

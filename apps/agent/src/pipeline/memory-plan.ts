@@ -81,9 +81,17 @@ function bytesOfLearning({ models: settings, online, dimension }: MadeHere): num
   // each model and its scorer, the few explainers, and the rows of a training three times: copied, in the thread, scaled
   const models = (2 * maximum + 4) * modelBytesOf(dimension)
   // of those that learn on the model as it was trained too, and the rows of the next round
-  const learntOn =
-    online === null ? 0 : maximum * (2 * modelBytesOf(dimension) + 8 * online.everyRows * dimension)
+  const learntOn = online === null ? 0 : onlineBytes(maximum, online, dimension)
   return memoryBytes + models + learntOn + TRAINING_BYTES + 24 * rowsPerOwner * dimension
+}
+
+/** What models that learn on take beside the others; the default ceiling is higher by as much. */
+export function onlineBytes(
+  maximumModels: number,
+  { everyRows }: LearningSettings,
+  dimension: number,
+): number {
+  return maximumModels * (2 * modelBytesOf(dimension) + 8 * everyRows * dimension)
 }
 
 /**

@@ -30,3 +30,21 @@ describe('a ceiling that is too low', () => {
     expect(plan(told).flowBytes).toBeGreaterThanOrEqual(2 * MEBIBYTE)
   })
 })
+
+it('the default ceiling has room for models that learn on', () => {
+  const settingsOf = (text: string) =>
+    settingsFrom(
+      { fold: true, config: '/etc/oddflow/agent.yaml' },
+      parseConfig(
+        `interface: eth0\neve: eve.json\nstate: state\nmodels: { features: { set: iat-size } }\n${text}`,
+      ),
+    )
+  const flowBytesOf = (text: string): number => {
+    const { models, learning, memoryLimitBytes } = settingsOf(text)
+    if (models === null) throw new Error('no models')
+    return planMemory(memoryLimitBytes, 0, [], { models, online: learning, dimension: 19 }).flowBytes
+  }
+  const online = flowBytesOf('learning: { online: true }')
+  expect(online).toBeGreaterThanOrEqual(flowBytesOf(''))
+  expect(online).toBeLessThan(flowBytesOf('') + MEBIBYTE)
+})
