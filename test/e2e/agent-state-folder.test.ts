@@ -277,8 +277,8 @@ const AT_START: Record<string, Outcome> = {
   },
   models: {
     used: 'nothing: what is watched learns again',
-    gone: 'silent',
-    says: /models: .*begins anew/,
+    gone: 'reported',
+    says: /models: (.*begins anew|is gone, and with it the models of one watched device, which learn again)/,
     unjudged: true,
   },
   spool: {
@@ -315,16 +315,17 @@ const cannotBeNobody = ((): string | null => {
 })()
 
 /** The alerts of the watched device by its score, and what the agent told of itself. */
-function heard(folder: string): { scored: number; notices: string[] } {
+function heard(folder: string): { scored: number; notices: string[]; degraded: string[] } {
   const events = readEve(join(folder, 'eve.json')) as {
     oddflow: { rule: string; summary: string; device?: { mac: string | null } }
   }[]
+  const summaries = (rule: string): string[] =>
+    events.filter(({ oddflow }) => oddflow.rule === rule).map(({ oddflow }) => oddflow.summary)
   return {
     scored: events.filter(({ oddflow }) => oddflow.rule === 'score' && oddflow.device?.mac === WATCHED)
       .length,
-    notices: events
-      .filter(({ oddflow }) => oddflow.rule === 'state-damaged')
-      .map(({ oddflow }) => oddflow.summary),
+    notices: summaries('state-damaged'),
+    degraded: summaries('degraded'),
   }
 }
 
@@ -406,7 +407,7 @@ it('a whole state folder: the watched device is judged, and nothing is said', as
   const folder = newCase()
   const ended = await run(folder, LAST)
   expectEnded(ended)
-  expect(heard(folder)).toEqual({ scored: wholeAlerts, notices: [] })
+  expect(heard(folder)).toMatchObject({ scored: wholeAlerts, notices: [] })
   expect(wholeAlerts).toBeGreaterThanOrEqual(NOVEL)
   expect(wholeAlerts).toBeLessThan(1.5 * NOVEL)
   expect(ended.stderr).not.toMatch(/damaged|copy|anew/)
@@ -431,7 +432,7 @@ describe('at the start', () => {
       harmless.includes(way)
     const ended = await run(folder, LAST, asNobody)
     expectEnded(ended)
-    const { scored, notices } = heard(folder)
+    const { scored, notices, degraded } = heard(folder)
     if (isSilent) expect(notices).toEqual([])
     else {
       expect(notices).toEqual([expect.stringMatching(says)])
@@ -441,6 +442,9 @@ describe('at the start', () => {
     // the model before has other false alarms; without its place an output gets what it had got before
     const isBefore = name === 'the model in force' && !isSilent
     const isAgain = name === 'spool/eve.place'
+    // nothing judges it, which is said by itself
+    expect(degraded.length).toBe(unjudged === true && !isSilent ? 1 : 0)
+    for (const reason of degraded) expect(reason).toMatch(/^one watched device is not judged, /)
     if (unjudged) expect(scored).toBe(0)
     else if (isBefore || isAgain) expect(scored).toBeGreaterThanOrEqual(NOVEL)
     else expect(scored).toBe(wholeAlerts)
@@ -500,7 +504,7 @@ describe('devices.json and its copy, both damaged', () => {
     const STRANGER = '02:00:00:00:00:09'
     const ended = await run(folder, inOrder([...LAST, ...flows(521, 523, STRANGER)]))
     expectEnded(ended)
-    expect(heard(folder)).toEqual({
+    expect(heard(folder)).toMatchObject({
       scored: wholeAlerts,
       notices: [expect.stringMatching(/devices\.json: .*those found from now on are watched/)],
     })
@@ -535,7 +539,7 @@ describe('the state folder itself', () => {
     renameSync(join(folder, 'st'), join(folder, 'there'))
     symlinkSync('there', join(folder, 'st'))
     expectEnded(await run(folder, LAST))
-    expect(heard(folder)).toEqual({ scored: wholeAlerts, notices: [] })
+    expect(heard(folder)).toMatchObject({ scored: wholeAlerts, notices: [] })
     rmSync(join(folder, 'st'))
     expectEnded(await run(folder, LAST))
     expect(existsSync(join(folder, 'st/devices.json'))).toBe(true)
@@ -584,7 +588,7 @@ describe('a control socket', () => {
     writeFileSync(path, '')
     if (way !== 'a file') await WAYS[way]!(path)
     expectEnded(await run(folder, LAST))
-    expect(heard(folder)).toEqual({ scored: wholeAlerts, notices: [] })
+    expect(heard(folder)).toMatchObject({ scored: wholeAlerts, notices: [] })
   })
 })
 
@@ -619,6 +623,26 @@ describe('/healthz', () => {
       ),
     )
     expect(heard(folder).scored).toBeGreaterThanOrEqual(4)
+  })
+
+  it('is 503 where the folder of models is gone, and the outputs are told of it', async () => {
+    const folder = newCase()
+    await WAYS.gone!(pathOf('models', folder))
+    const child = begin(folder)
+    try {
+      // said before the first packet, too
+      await expect.poll(async () => (await child.health()).status, { timeout: 20_000 }).toBe(503)
+      expect((await child.health()).text).toMatch(
+        /^ill\none watched device is not judged, .*\none file of the state folder was damaged; see the log/,
+      )
+    } finally {
+      expectEnded(await child.end(encodePcap(flows(561, 563))))
+    }
+    expect(heard(folder)).toEqual({
+      scored: 0,
+      notices: [expect.stringMatching(/models: is gone, and with it the models of one watched device/)],
+      degraded: [expect.stringMatching(/^one watched device is not judged, having no model/)],
+    })
   })
 
   it('is 503 until damaged devices are written again, and names what was damaged from then on', async () => {

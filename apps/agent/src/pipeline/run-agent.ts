@@ -241,6 +241,8 @@ async function runWith(
   )
   control?.serve(controlAnswers(devices, models, link))
   faults.tellBy(path.tell)
+  // a short recording ends before the first tick
+  condition.set('unjudged', unjudgedReason(devices, models))
   const room = async (): Promise<void> => {
     if (!input.waits) return
     while (isWorthWaiting(alertLog, deliveries, memory.queueBytes / 4) && !stop.aborted) await clock.sleep(2)

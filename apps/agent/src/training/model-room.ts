@@ -151,8 +151,10 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
   })
   for (const [name, named] of options.given) book.putInForce(book.owner(name), named, null)
   const hasBase = options.base !== null
-  const damaged = await recallModels(book, store, contract, options.faults)
+  const damaged = await recallModels(book, store, contract, known, ownerOf, hasBase, options.faults)
   await recallRows(book, store, shape, known, ownerOf, hasBase, options.faults)
+  // how long a device has learned is known before the first packet comes
+  for (const { lastSeenMicros } of known) progress.advance(lastSeenMicros)
 
   /** Time of the packets as if their clock had never been set, but for a constant. */
   let steadyMicros = 0

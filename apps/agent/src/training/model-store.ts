@@ -61,6 +61,8 @@ export interface KeptModels {
   readonly models: readonly KeptModel[]
   /** Owners that had a model, of which nothing is whole. */
   readonly lost: readonly ModelRecord[]
+  /** Path of the folder where it is not there; null where it is. */
+  readonly goneFolder: string | null
 }
 
 export interface ModelStore {
@@ -184,7 +186,8 @@ export function createModelStore(
   const all = async (log: Pick<Log, 'warn'>, mends: boolean): Promise<KeptModels> => {
     const models: KeptModel[] = []
     const lost: ModelRecord[] = []
-    if (mends && (await files.isFolder(folder)) !== null) await makeStateFolder(files, folder, log)
+    const isThere = (await files.isFolder(folder)) !== null
+    if (mends && isThere) await makeStateFolder(files, folder, log)
     if ((await files.isFolder(folder)) === false) log.warn(`${folder}: is no folder`)
     const listed = await names().catch((error: unknown) => {
       if (isOutOfFiles(error)) throw error
@@ -204,7 +207,7 @@ export function createModelStore(
       if (kept === null) lost.push(found.value)
       else models.push(kept)
     }
-    return { models, lost }
+    return { models, lost, goneFolder: isThere ? null : folder }
   }
   return {
     lookAtAll: (log) => all(log, false),

@@ -10,14 +10,29 @@ import type { ModelStore } from './model-store.js'
 import type { OwnerBook } from './owner-book.js'
 import { decodeRowReservoir, type ReservoirShape, type RowReservoir } from './row-reservoir.js'
 
-/** Of owners that have no model yet. How many were damaged; rejects as the store does. */
+/**
+ * Of owners that have no model yet. Where the folder of models is gone, watched devices that no other model judges are
+ * reported. How many models were damaged; rejects as the store does.
+ */
 export async function recallModels(
   book: OwnerBook,
   store: ModelStore,
   contract: FlowContract,
+  known: readonly Device[],
+  ownerOf: (device: string) => string,
+  hasBase: boolean,
   log: Pick<Log, 'warn'>,
 ): Promise<number> {
-  const { models, lost } = await store.readAll(log)
+  const { models, lost, goneFolder } = await store.readAll(log)
+  const unjudged = known.filter(
+    ({ key, state }) => state === 'watching' && !hasBase && (book.get(ownerOf(key))?.model ?? null) === null,
+  )
+  if (goneFolder !== null && unjudged.length > 0) {
+    const which = unjudged.length === 1 ? 'one watched device' : `${unjudged.length} watched devices`
+    log.warn(
+      `${goneFolder}: is gone, and with it the models of ${which}, which learn again and are not judged until then. Bring back the folder, or check "oddflow-agent devices list"`,
+    )
+  }
   for (const { record, saved, isPrevious } of models) {
     const of = book.owner(record.owner)
     if (of.model !== null) continue
