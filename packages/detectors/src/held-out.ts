@@ -82,9 +82,9 @@ export function rowNumbers(rows: number, isChosen: (row: number) => boolean): Ui
 
 /** NaN, the value of a row that could not be held out, becomes the median of the others. */
 export function fillWithMedian(values: Float64Array): void {
-  const known = values.filter((v) => !Number.isNaN(v)).sort()
+  const known = values.filter((v) => !Number.isNaN(v))
   if (known.length === values.length) return
-  const middle = quantileOf(known, 0.5)
+  const middle = quantileOf(known.sort(), 0.5)
   for (let i = 0; i < values.length; i++) if (Number.isNaN(values[i]!)) values[i] = middle
 }
 

@@ -12,7 +12,6 @@
  * Shapes: T tables of D columns; one is of all rows, the tables of an ensemble's services are one set.
  */
 import { createMatrix, DataError, exp, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
-import { selectValue } from '@oddflow/linalg'
 import { failField, fieldsAt, matrixAt, sizeUpTo } from './check-parts.js'
 import type { Fields } from './model-fields.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from './model-file/parts.js'
@@ -29,53 +28,142 @@ export interface ColumnHistograms {
   readonly surprises: Uint16Array
 }
 
-/** Numbers of the rows that a table is made of; null: all. */
-export type TableRows = Uint32Array | null
-
 export const MAXIMUM_BINS = 1000
 const MAXIMUM_TABLES = 1000
 const UNITS_PER_NAT = 2048
 /** What an empty bin counts. */
 const PSEUDO_COUNT = 0.5
 
-/** A table of each of `tables`, none of which is empty. Throws DataError for a column whose range is no number. */
+/**
+ * Tables of rows that share work: a table is of the rows of some of `parts`, and `tables` are the numbers of these parts.
+ * Each part's column is sorted once; order statistics and counts of bins are searched in it. The range of a column may be
+ * no number (`takeTables`), and an empty table says nothing.
+ */
 export function fitHistograms(
   rows: Matrix,
-  tables: readonly TableRows[],
+  parts: readonly Uint32Array[],
+  tables: readonly (readonly number[])[],
   bins: number,
   leastWidth: number,
 ): ColumnHistograms {
-  const { cols } = rows
+  const { cols, data } = rows
   const low = createMatrix(tables.length, cols)
   const high = createMatrix(tables.length, cols)
-  const sizes = Uint32Array.from(tables, (numbers) => numbers?.length ?? rows.rows)
   const surprises = new Uint16Array(tables.length * cols * (bins + 2))
-  const column = new Float64Array(sizes.reduce((most, size) => Math.max(most, size)))
+  const column = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let end = 0
+  const sorted = parts.map(({ length }) => {
+    end += length
+    return column.subarray(end - length, end)
+  })
+  const tableParts = tables.map((table) =>
+    table.map((part) => sorted[part]!).filter(({ length }) => length > 0),
+  )
+  const sizes = Uint32Array.from(tableParts, (own) => own.reduce((sum, { length }) => sum + length, 0))
   const counts = new Float64Array(bins + 2)
-  tables.forEach((numbers, t) => {
-    const n = sizes[t]!
-    const tail = Math.floor((n - 1) / 100)
-    for (let j = 0; j < cols; j++) {
-      if (numbers === null) for (let i = 0; i < n; i++) column[i] = rows.data[i * cols + j]!
-      else for (let i = 0; i < n; i++) column[i] = rows.data[numbers[i]! * cols + j]!
+  for (let j = 0; j < cols; j++) {
+    parts.forEach((numbers, part) => {
+      const values = sorted[part]!
       // + 0: −0 and 0 are one number
-      const from = selectValue(column, 0, n - 1, tail) + 0
-      const to = selectValue(column, tail, n - 1, n - 1 - tail) + 0
-      if (!Number.isFinite(to - from)) {
-        throw new DataError(
-          `column ${j}: its numbers are too large to count in bins; divide them first`,
-          'rows',
-        )
-      }
+      for (let i = 0; i < numbers.length; i++) values[i] = data[numbers[i]! * cols + j]! + 0
+      values.sort()
+    })
+    tableParts.forEach((own, t) => {
+      const n = sizes[t]!
+      if (n === 0) return
+      const tail = Math.floor((n - 1) / 100)
+      const from = selectAmong(own, tail)
+      const to = selectAmong(own, n - 1 - tail)
       low.data[t * cols + j] = from
       high.data[t * cols + j] = to
       counts.fill(0)
       const width = Math.max((to - from) / bins, leastWidth)
-      for (let i = 0; i < n; i++) counts[binOf(column[i]!, from, to, width, bins)]!++
+      for (const values of own) addCounts(values, from, to, width, bins, counts)
       writeSurprises(counts, n, surprises, (t * cols + j) * (bins + 2))
-    }
-  })
+    })
+  }
   return { bins, rows: sizes, low, high, surprises }
+}
+
+/** The tables from `first` up to `end`. Throws DataError for a column whose range is no number. */
+export function takeTables(
+  { bins, rows, low, high, surprises }: ColumnHistograms,
+  first: number,
+  end: number,
+): ColumnHistograms {
+  const { cols } = low
+  for (let at = first * cols; at < end * cols; at++) failRange(low.data[at]!, high.data[at]!, at % cols)
+  const take = ({ data }: Matrix): Matrix => ({
+    rows: end - first,
+    cols,
+    data: data.slice(first * cols, end * cols),
+  })
+  const tableBins = cols * (bins + 2)
+  return {
+    bins,
+    rows: rows.slice(first, end),
+    low: take(low),
+    high: take(high),
+    surprises: surprises.slice(first * tableBins, end * tableBins),
+  }
+}
+
+function failRange(from: number, to: number, column: number): void {
+  if (Number.isFinite(to - from)) return
+  throw new DataError(
+    `column ${column}: its numbers are too large to count in bins; divide them first`,
+    'rows',
+  )
+}
+
+/** The number that would stand at `place` if ascending arrays, none of them empty, were sorted as one. */
+function selectAmong(sorted: readonly Float64Array[], place: number): number {
+  if (sorted.length === 1) return sorted[0]![place]!
+  let low = Number.POSITIVE_INFINITY
+  let high = Number.NEGATIVE_INFINITY
+  for (const values of sorted) {
+    low = Math.min(low, values[0]!)
+    high = Math.max(high, values[values.length - 1]!)
+  }
+  while (low < high) {
+    // halves, since the sum may leave the range of numbers; between neighbours there is none
+    const middle = low / 2 + high / 2
+    const pivot = middle > low && middle < high ? middle : low
+    let count = 0
+    let below = Number.NEGATIVE_INFINITY
+    let above = Number.POSITIVE_INFINITY
+    for (const values of sorted) {
+      const end = countBelow(values, pivot, true)
+      count += end
+      if (end > 0) below = Math.max(below, values[end - 1]!)
+      if (end < values.length) above = Math.min(above, values[end]!)
+    }
+    if (count > place) high = below
+    else low = above
+  }
+  return low
+}
+
+/** Adds to each bin how many of ascending values lie in it. */
+function addCounts(
+  values: Float64Array,
+  low: number,
+  high: number,
+  width: number,
+  bins: number,
+  counts: Float64Array,
+): void {
+  for (let bin = 0, start = 0; start < values.length; bin++) {
+    let first = start
+    let last = values.length
+    while (first < last) {
+      const middle = (first + last) >>> 1
+      if (binOf(values[middle]!, low, high, width, bins) > bin) last = middle
+      else first = middle + 1
+    }
+    counts[bin]! += first - start
+    start = first
+  }
 }
 
 /** In units, of n rows. */
@@ -139,12 +227,7 @@ export function joinHistograms(
       const values = Float64Array.from(given, (row) => rows.data[row * cols + j]! + 0).sort()
       const range = rangeOf(pieces, values, weight, n)
       const [from, to] = known === null ? range : widenedGrid(known, range, bins)
-      if (!Number.isFinite(to - from)) {
-        throw new DataError(
-          `column ${j}: its numbers are too large to count in bins; divide them first`,
-          'rows',
-        )
-      }
+      failRange(from, to, j)
       low.data[t * cols + j] = from
       high.data[t * cols + j] = to
       const width = Math.max((to - from) / bins, leastWidth)

@@ -9,10 +9,11 @@ import {
   foldRows,
   MAXIMUM_KNOTS,
   quantileOf,
+  rowNumbers,
   surpriseOf,
   TAIL_SURPRISE,
 } from '../src/held-out.js'
-import { createHistogramViews, fitHistograms, histogramView } from '../src/histograms.js'
+import { createHistogramViews, fitHistograms, histogramView, takeTables } from '../src/histograms.js'
 import { checkThreshold, isNovel, thresholdOfHeldOut } from '../src/threshold.js'
 
 const values = fc
@@ -216,7 +217,13 @@ describe('column histograms', () => {
         (column, bins, leastWidth, others) => {
           const n = column.length
           const rows: Matrix = matrixOf(n, 1, Float64Array.from(column))
-          const views = createHistogramViews(fitHistograms(rows, [null], bins, leastWidth), leastWidth)
+          // one table of all, of rows in three parts
+          const parts = [0, 1, 2].map((part) =>
+            rowNumbers(n, (i) => (i * 7) % 5 === part || (part === 2 && (i * 7) % 5 > 2)),
+          )
+          const made = fitHistograms(rows, parts, [[1], [0, 1, 2]], bins, leastWidth)
+          const views = createHistogramViews(takeTables(made, 1, 2), leastWidth)
+          expect(made.rows).toEqual(Uint32Array.of(parts[1]!.length, n))
           const sorted = [...column].sort((a, b) => a - b)
           const low = sorted[Math.floor((n - 1) / 100)]!
           const high = sorted[n - 1 - Math.floor((n - 1) / 100)]!

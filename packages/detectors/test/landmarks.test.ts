@@ -122,6 +122,20 @@ describe('farthest-first landmarks', () => {
     )
   })
 
+  it.each([1, 2, 3])('is the definition among rows of many blocks, many of them as far (seed %i)', (seed) => {
+    const rng = createRng(seed)
+    const n = 700
+    const rows = matrixOf(
+      n,
+      3,
+      Float64Array.from({ length: 3 * n }, () => Math.round(3 * rng.nextNormal())),
+    )
+    const of = Uint32Array.from({ length: n }, () => rng.nextBelow(3))
+    const among = Uint32Array.from({ length: n }, (_, i) => i).filter((i) => i % 7 !== seed)
+    const found = farthestFirstRows(rows, 30, { among, groups: { of, count: 3 } })
+    expect([...found]).toEqual(byDefinition(rows, 30, [...among], (i) => of[i]!))
+  })
+
   it('stops when every row is a landmark or equals one', () => {
     const rows = matrixOf(
       50,

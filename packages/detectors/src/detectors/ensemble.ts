@@ -21,12 +21,13 @@ import {
 import {
   checkMember,
   countCategories,
+  createMemberFit,
   createViews,
   createWeightedViews,
   decodeMember,
   encodeMember,
-  fitMember,
   isDataError,
+  type MemberFit,
   type MemberTraining,
   memberFacts,
   memberNumbers,
@@ -95,11 +96,9 @@ export const ensemble: DetectorDefinition = {
     const all = holdOut(work, new Uint8Array(rows.rows), 0)
     const odd = findOddRows(all.sums)
     const oddRows = odd.reduce((sum, isOdd) => sum + isOdd, 0)
-    const { sums, curves, standardisation } = oddRows === 0 ? all : holdOut(work, odd, 0.45)
-    const kept = rowNumbers(rows.rows, (i) => odd[i] === 0)
-    const training = { rows: work.standardised, categories: work.categories }
+    const { sums, curves, fits, kept, standardisation } = oddRows === 0 ? all : holdOut(work, odd, 0.45)
     const members = parameters.members.map((name, at): EnsembleMember => {
-      const model = fitMember(name, training, kept, parameters, context.rng.fork(`member ${name}`))
+      const model = fits[at]!({ fold: null, numbers: kept }, context.rng.fork(`member ${name}`))
       return { ...model, surprises: curves[at]! }
     })
     report('fit', 1)
@@ -202,6 +201,10 @@ interface EnsembleWork extends Pick<MemberTraining, 'categories'> {
 
 interface HeldOutRound {
   readonly standardisation: Pick<EnsemblePart, 'centre' | 'scale'>
+  /** Numbers of all rows but odd ones. */
+  readonly kept: Uint32Array
+  /** By member. */
+  readonly fits: readonly MemberFit[]
   /** By member, of each of its views. */
   readonly curves: readonly (readonly SurpriseCurve[])[]
   /** Of all rows, odd ones too: their surprises, added up. */
@@ -219,7 +222,8 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
   const folds = dealFolds(work.inputs)
   const sums = new Float64Array(n)
   let done = 0
-  const curves = parameters.members.map((name): SurpriseCurve[] => {
+  const fits = parameters.members.map((name) => createMemberFit(name, training, folds, odd, parameters))
+  const curves = parameters.members.map((name, at): SurpriseCurve[] => {
     const weights = viewWeights(name, categories !== null)
     const values = weights.map(() => new Float64Array(n).fill(Number.NaN))
     let failure: unknown
@@ -228,7 +232,7 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
       if (rows !== null) {
         try {
           const rng = context.rng.fork(`member ${name} without fold ${fold}`)
-          const member = fitMember(name, training, rows.fit, parameters, rng)
+          const member = fits[at]!({ fold, numbers: rows.fit }, rng)
           createViews(member, categories !== null, true).forEach((view, k) => {
             viewRows(view, training, rows.held, values[k]!)
           })
@@ -249,7 +253,7 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
       return curve
     })
   })
-  return { standardisation, curves, sums }
+  return { standardisation, kept, fits, curves, sums }
 }
 
 function notesOn(

@@ -12,6 +12,7 @@ import {
   histogramNumbers,
   histogramView,
   MAXIMUM_BINS,
+  takeTables,
 } from '../histograms.js'
 import type { HbosModel } from '../model.js'
 import type { HbosParameters } from '../parameters.js'
@@ -30,7 +31,10 @@ export const hbos = standalone({
     scaler: given.scaler(),
     bins: given.whole('bins', 1, MAXIMUM_BINS),
   }),
-  fit: (rows, { bins }) => ({ model: fitHistograms(rows, [null], bins, LEAST_WIDTH), notes: [] }),
+  fit(rows, { bins }) {
+    const all = Uint32Array.from({ length: rows.rows }, (_, i) => i)
+    return { model: takeTables(fitHistograms(rows, [all], [[0]], bins, LEAST_WIDTH), 0, 1), notes: [] }
+  },
   wrap: (frame, histograms): HbosModel => ({ ...frame, histograms }),
   partOf: (model: HbosModel) => model.histograms,
   createWorkspace: (part) => createHistogramViews(part, LEAST_WIDTH),

@@ -17,8 +17,9 @@ import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../check-par
 import type { ModelFact } from '../detector-definition.js'
 import type { MemberName } from '../detector-name.js'
 import { fitDetector } from '../fit.js'
-import type { SurpriseCurve, SurpriseWeights } from '../held-out.js'
+import { type Folds, rowNumbers, type SurpriseCurve, type SurpriseWeights } from '../held-out.js'
 import {
+  type ColumnHistograms,
   checkHistograms,
   createHistogramViews,
   decodeHistograms,
@@ -27,6 +28,7 @@ import {
   histogramNumbers,
   histogramView,
   joinHistograms,
+  takeTables,
 } from '../histograms.js'
 import { farthestFirstRows } from '../landmarks.js'
 import type { Fields } from '../model-fields.js'
@@ -99,20 +101,32 @@ export function countCategories({ rows: n, cols, data }: Matrix, column: number)
   return { names, of: Uint32Array.from({ length: n }, (_, i) => numbers.get(data[i * cols + column]!)!) }
 }
 
-/** Fitted to the rows of these numbers. Draws from `rng` for members with chance in them. */
-export function fitMember(
+/** Rows to fit to: all but those of a fold, or (null) all, by their numbers; odd rows are not among them. */
+export interface FitRows {
+  readonly fold: number | null
+  readonly numbers: Uint32Array
+}
+
+/** Draws from `rng` for members with chance in them. */
+export type MemberFit = (rows: FitRows, rng: Rng) => MemberModel
+
+/** Fits a member to training rows without each fold, and without any. */
+export function createMemberFit(
   name: MemberName,
   training: MemberTraining,
-  numbers: Uint32Array,
+  folds: Folds,
+  odd: Uint8Array,
   { m, bins }: EnsembleParameters,
-  rng: Rng,
-): MemberModel {
-  if (name === 'nearest') return fitNearest(training, numbers, m!, rng)
-  if (name === 'hbos') return fitHbos(training, numbers, bins!)
+): MemberFit {
+  if (name === 'nearest') return ({ numbers }, rng) => fitNearest(training, numbers, m!, rng)
+  if (name === 'hbos') return createHbosFit(training, folds, odd, bins!)
   const takesLandmarks = m !== null && DETECTORS[name].options.includes('m')
   // lowered, not refused, where a fold has fewer rows
   const { stated: _, ...parameters } = checkParameters({ detector: name, ...(takesLandmarks ? { m } : {}) })
-  return { name, model: fitDetector(takeRows(training.rows, numbers), parameters, rng) }
+  return ({ numbers }, rng) => ({
+    name,
+    model: fitDetector(takeRows(training.rows, numbers), parameters, rng),
+  })
 }
 
 function fitNearest(
@@ -147,31 +161,62 @@ function withRandomRows(rows: Uint32Array, among: Uint32Array, count: number, rn
   return Uint32Array.from([...rows, ...Array.from(drawn, (i) => rest[i]!)])
 }
 
-function fitHbos({ rows, categories }: MemberTraining, among: Uint32Array, bins: number): HbosMember {
-  const histograms = fitHistograms(rows, [among], bins, LEAST_BIN_WIDTH)
-  if (categories === null) return { name: 'hbos', histograms, own: null }
-  const { of, names } = categories
-  const sizes = new Uint32Array(names.length)
-  for (const row of among) sizes[of[row]!]!++
-  const chosen = [...sizes.keys()]
-    .filter((category) => sizes[category]! >= LEAST_OWN_ROWS)
-    .sort((a, b) => sizes[b]! - sizes[a]! || a - b)
-    .slice(0, MOST_OWN_TABLES)
-    .sort((a, b) => names[a]! - names[b]!)
-  if (chosen.length === 0) return { name: 'hbos', histograms, own: null }
-  const tables = new Map(chosen.map((category) => [category, new Uint32Array(sizes[category]!)]))
-  const used = new Uint32Array(names.length)
-  for (const row of among) {
-    const table = tables.get(of[row]!)
-    if (table !== undefined) table[used[of[row]!]!++] = row
+/** Tables of all folds are made together, since they share nearly all of their rows. */
+function createHbosFit(
+  { rows, categories }: MemberTraining,
+  { of: foldOf, count: folds }: Folds,
+  odd: Uint8Array,
+  bins: number,
+): MemberFit {
+  const kept = rowNumbers(rows.rows, (i) => odd[i] === 0)
+  // without each fold, and without none
+  const withouts = Array.from({ length: folds + 1 }, (_, fold) => fold)
+  const foldsWithout = withouts.map((without) =>
+    Array.from({ length: folds }, (_, fold) => fold).filter((fold) => fold !== without),
+  )
+  const partsOf = (numbers: Uint32Array): Uint32Array[] =>
+    Array.from({ length: folds }, (_, fold) => numbers.filter((row) => foldOf[row] === fold))
+  const ofAll = fitHistograms(rows, partsOf(kept), foldsWithout, bins, LEAST_BIN_WIDTH)
+  const allRows = (without: number): ColumnHistograms => takeTables(ofAll, without, without + 1)
+  if (categories === null) {
+    return ({ fold }) => ({ name: 'hbos', histograms: allRows(fold ?? folds), own: null })
   }
-  return {
-    name: 'hbos',
-    histograms,
-    own: {
-      categories: Float64Array.from(chosen, (category) => names[category]!),
-      histograms: fitHistograms(rows, [...tables.values()], OWN_BINS, LEAST_BIN_WIDTH),
-    },
+
+  const { of, names } = categories
+  const sizes = withouts.map(() => new Uint32Array(names.length))
+  for (const row of kept) {
+    withouts.forEach((without) => {
+      if (foldOf[row] !== without) sizes[without]![of[row]!]!++
+    })
+  }
+  const chosen = sizes.map((ofSize) =>
+    [...names.keys()]
+      .filter((category) => ofSize[category]! >= LEAST_OWN_ROWS)
+      .sort((a, b) => ofSize[b]! - ofSize[a]! || a - b)
+      .slice(0, MOST_OWN_TABLES)
+      .sort((a, b) => names[a]! - names[b]!),
+  )
+  const union = [...new Set(chosen.flat())]
+  const parts = union.flatMap((category) => partsOf(kept.filter((row) => of[row] === category)))
+  const placeOf = new Map(union.map((category, place) => [category, place]))
+  const tables = chosen.flatMap((ofFold, without) =>
+    ofFold.map((category) => foldsWithout[without]!.map((fold) => placeOf.get(category)! * folds + fold)),
+  )
+  const ofServices = fitHistograms(rows, parts, tables, OWN_BINS, LEAST_BIN_WIDTH)
+  return ({ fold }) => {
+    const without = fold ?? folds
+    const histograms = allRows(without)
+    const own = chosen[without]!
+    if (own.length === 0) return { name: 'hbos', histograms, own: null }
+    const first = chosen.slice(0, without).reduce((sum, { length }) => sum + length, 0)
+    return {
+      name: 'hbos',
+      histograms,
+      own: {
+        categories: Float64Array.from(own, (category) => names[category]!),
+        histograms: takeTables(ofServices, first, first + own.length),
+      },
+    }
   }
 }
 
