@@ -1,5 +1,5 @@
 /** Flow summaries under the ensemble: attacks of the lab, and odd flows among the training's. */
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { jsonLines, lab, oddflow, succeeds, temporaryFolder } from './support/oddflow.js'
@@ -99,9 +99,9 @@ it('trains on one capture with a warning that groups have no level', async () =>
 it('promises one figure where rows are too few for the rate asked for', async () => {
   const model = join(folder, 'rare.oddflow')
   const run = await succeeds(['train', lab('normal-1.pcap').path, '-o', model, '--fpr', '1e-6'])
-  const figures = [...`${run.stdout}${run.stderr}`.matchAll(/about ([\d.]+) % false alarms at most/g)].map(
-    ([, x]) => x,
-  )
+  const figures = [
+    ...`${run.stdout}${run.stderr}`.matchAll(/about ([\d.]+) % false alarms on traffic like/g),
+  ].map(([, x]) => x)
   expect(figures.length).toBe(2)
   expect(new Set(figures).size).toBe(1)
   expect(run.stderr).toMatch(/--fpr 0\.000001 needs 999999 calibration rows, there are \d+: expect about/)
@@ -166,9 +166,31 @@ describe('an update of an ensemble', () => {
 
   it('warns where much of what it learns was novel before', async () => {
     const args = ['update', model, lab('novel-scan.pcap').path, '--assume-normal', '-o', updated]
-    expect((await succeeds(args)).stderr).toMatch(
-      /warning: 3\d\d of 467 rows \(7\d\.\d+ %\) were novel before/,
+    const { stdout, stderr } = await succeeds(args)
+    expect(stderr).toMatch(/warning: 3\d\d of 467 rows \(7\d\.\d+ %\) were novel before/)
+    // the attack by name, and what the model would still notice
+    expect(stderr).toMatch(
+      /warning: no longer found, since they are learnt as normal: .*a scan of \d\d ports of 192\.168\.50\.23 by 192\.168\.50\.66/,
     )
+    expect(stdout).toMatch(/detection limits: .*, before → after\n +scan of one host /)
+    expect((await succeeds(['inspect', updated])).stdout).toMatch(
+      /updates +1, with 467 rows stated to be normal; the last with 467: 3\d\d novel before, \d+ unlike/,
+    )
+  })
+
+  it('is counted by inspect, with its rows, and gives equal bytes', async () => {
+    const third = join(folder, 'third.oddflow')
+    const args = ['update', updated, more, '--assume-normal', '-o', third]
+    await succeeds(args)
+    const bytes = readFileSync(third)
+    await succeeds(args)
+    expect(readFileSync(third)).toEqual(bytes)
+    const said = JSON.parse((await succeeds(['inspect', third, '--format', 'json'])).stdout)
+    const before = JSON.parse((await succeeds(['inspect', updated, '--format', 'json'])).stdout)
+    const { count, rows, last } = said.provenance.updates
+    expect(count).toBe(2)
+    expect(rows).toBe(before.provenance.updates.rows + last.rows)
+    expect(last.dataSha256).not.toBe(before.provenance.updates.last.dataSha256)
   })
 
   it('refuses rows that nobody vouches for, and options of mixtures', async () => {

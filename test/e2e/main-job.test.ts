@@ -268,9 +268,9 @@ describe('demo', () => {
     expect(run.stderr).toBe('')
     const page = readFileSync(report, 'utf8')
     for (const { file } of novel) expect(page).toContain(file)
-    // what the threshold promises stands beside what came of it, where the promise holds and where it does not
+    // what the threshold lets expect stands beside what came of it, where it holds and where it does not
     const [, bound, plain, beside] =
-      /False alarms:\n +promised.*: about ([\d.]+) % .*\n +in the normal capture: \d+ of 565 flows flagged \(([\d.]+) %\)\n +beside the attacks: \d+ of 960 flows flagged \(([\d.]+) %\)/
+      /False alarms:\n +expected: about ([\d.]+) % .*\n +in the normal capture: \d+ of 565 flows flagged \(([\d.]+) %\)\n +beside the attacks: \d+ of 960 flows flagged \(([\d.]+) %\)/
         .exec(run.stdout)!
         .map(Number)
     expect(plain! / bound!).toBeLessThan(2)

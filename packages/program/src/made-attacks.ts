@@ -153,7 +153,7 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
     name: 'download',
     title: 'download',
     unit: 'bytes',
-    lowest: 100,
+    lowest: 1,
     highest: 10_000_000,
     *frames(size, site, rng, maker) {
       const tls = outsideConnection(site, rng, maker, 443)
@@ -167,7 +167,7 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
     name: 'upload',
     title: 'upload, open connection',
     unit: 'bytes',
-    lowest: 100,
+    lowest: 1,
     highest: 10_000_000,
     // the connection does what it always does, and once in between the data leave
     *frames(size, site, rng, maker) {
@@ -188,7 +188,7 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
     name: 'beacon',
     title: 'beacon, every minute',
     unit: 'bytes',
-    lowest: 10,
+    lowest: 1,
     highest: 100_000,
     // a short connection to the same host outside; as many bytes each way
     *frames(size, site, rng, maker) {
@@ -228,7 +228,7 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
     name: 'dns-tunnel',
     title: 'tunnel in DNS',
     unit: 'bytes of name',
-    lowest: 16,
+    lowest: 12,
     highest: 250,
     *frames(size, site, rng, maker) {
       for (let i = 0; i < 10; i++) {

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path'
 import { encodeModelFile, type SavedModel, updateEnsemble } from '@oddflow/detectors'
+import { hashRows } from '@oddflow/program'
 import { z } from 'zod'
 import { markdownTable } from '../tables/markdown.js'
 import { collectFlows, compare, joinJudged, judgeFlows, trainingSet, trainOn, wholeCapture } from './flows.js'
@@ -107,7 +108,12 @@ async function givenRows(
   recipe: Parameters<typeof trainingSet>[1],
 ): Promise<Parameters<typeof updateEnsemble>[1]> {
   const { rows, inputOfRow, deviceOfRow } = trainingSet(flows, recipe)
-  return { rows, inputs: inputOfRow, ...(deviceOfRow === undefined ? {} : { devices: deviceOfRow }) }
+  return {
+    rows,
+    inputs: inputOfRow,
+    dataSha256: hashRows(rows),
+    ...(deviceOfRow === undefined ? {} : { devices: deviceOfRow }),
+  }
 }
 
 function page({ recipe, splits }: UpdatesFigures): string {

@@ -116,7 +116,7 @@ function demoVerdict(evaluation: Evaluation): string {
 function describeFalseAlarms({ threshold }: SavedModel, evaluation: Evaluation): string[] {
   const [plain, beside] = [flaggedOf(evaluation, isPlain), flaggedOf(evaluation, isBeside)]
   return [
-    `promised, on traffic like the training's: ${promiseText(threshold)}`,
+    `expected: ${promiseText(threshold)}`,
     `in the normal capture: ${plain.text} flagged (${plain.share})`,
     `beside the attacks: ${beside.text} flagged (${beside.share}); they count as normal above, but differ from the training's, as the report says of each: most answers came some milliseconds later, and the short captures cut long connections`,
   ]

@@ -1,16 +1,30 @@
 /** `oddflow update` of an ensemble: all rows at once, and all of them stated to be normal. */
 import { concatRows, DataError, type Matrix, plural } from '@oddflow/core'
 import { encodeModelFile, updateEnsemble } from '@oddflow/detectors'
-import { jsonLine, UsageError, writeFileWhole } from '@oddflow/program'
+import {
+  findDetectionLimits,
+  hashRows,
+  jsonLine,
+  printable,
+  UsageError,
+  writeFileWhole,
+} from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS } from '../capture-flags.js'
 import { flagOf } from '../flag-name.js'
+import {
+  describeLimitChange,
+  limitChangeWarnings,
+  limitsJson,
+  limitWarnings,
+} from '../output/describe-limits.js'
 import { percent } from '../output/describe-model.js'
 import { describeEnsembleUpdate } from '../output/describe-update.js'
 import { describePackets } from '../output/describe-verdicts.js'
 import { note, warn } from '../output/messages.js'
 import { tellingWriter } from '../output/model-output.js'
 import type { InputsUnderModel } from '../pipeline/inputs-under-model.js'
+import { createLearntFlows } from '../pipeline/learnt-flows.js'
 import { complaints, describeView, sumUnsupported } from '../pipeline/read-packets.js'
 import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
 import type { UpdateCommandOptions } from './update.js'
@@ -44,16 +58,26 @@ export async function updateEnsembleModel(
     const batches: Matrix[] = []
     const inputOfRow: number[] = []
     const deviceOfRow: number[] = []
-    const streamed = await streamRows(saved, inputs, { ...reading, progress }, (rows, input, devices) => {
-      batches.push(rows)
-      for (let i = 0; i < rows.rows; i++) inputOfRow.push(input)
-      if (devices !== null) for (const device of devices) deviceOfRow.push(device)
-    })
+    const learnt = createLearntFlows(saved)
+    const { onFlow } = learnt
+    const streamed = await streamRows(
+      saved,
+      inputs,
+      { ...reading, progress, onFlow },
+      (rows, input, devices) => {
+        learnt.onRows(rows)
+        batches.push(rows)
+        for (let i = 0; i < rows.rows; i++) inputOfRow.push(input)
+        if (devices !== null) for (const device of devices) deviceOfRow.push(device)
+      },
+    )
     progress.stop()
     for (const line of streamed.reads.flatMap(complaints)) warn(line)
     refuseNoRows(files, streamed)
+    const given = concatRows(batches)
     const updated = updateEnsemble(saved, {
-      rows: concatRows(batches),
+      rows: given,
+      dataSha256: hashRows(given),
       inputs: Uint32Array.from(inputOfRow),
       ...(deviceOfRow.length === 0 ? {} : { devices: Uint32Array.from(deviceOfRow) }),
     })
@@ -83,13 +107,30 @@ export async function updateEnsembleModel(
       threshold: updated.saved.threshold.value,
       thresholdBefore: saved.threshold.value,
     }
+    const limits = findDetectionLimits(updated.saved)
+    const limitsBefore = findDetectionLimits(saved)
+    const patterns = learnt.patternsUnder(updated.saved)
     const out = tellingWriter(options.output)
     if (options.format === 'json') {
-      out.line(jsonLine({ ...summary, unsupportedLinkTypes: sumUnsupported(streamed.reads) }))
+      out.line(
+        jsonLine({
+          ...summary,
+          noLongerFound: patterns,
+          detectionLimitsBefore: limitsJson(limitsBefore),
+          detectionLimits: limitsJson(limits),
+          unsupportedLinkTypes: sumUnsupported(streamed.reads),
+        }),
+      )
     } else {
       for (const line of describeEnsembleUpdate(summary)) out.line(line)
+      for (const line of describeLimitChange(limitsBefore, limits)) out.line(line)
     }
     out.flush()
+    if (patterns.length > 0) {
+      warn(`no longer found, since they are learnt as normal: ${printable(patterns.join('; '))}`)
+    }
+    for (const warning of [...limitChangeWarnings(limitsBefore, limits), ...limitWarnings(limits)])
+      warn(warning)
     if (updated.novelBefore > MOST_NOVEL_SHARE * rows) {
       warn(
         `${updated.novelBefore} of ${plural(rows, 'row')} (${percent(updated.novelBefore / rows)}) were novel before and are learnt now: if they are an attack, the model no longer finds it; see them with oddflow score --explain under the model before`,

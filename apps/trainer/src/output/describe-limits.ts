@@ -8,27 +8,58 @@ import {
   REQUIRED_TRIES,
 } from '@oddflow/program'
 
+const HEADING = `the smallest made attack that is flagged in ${REQUIRED_TRIES} of ${LIMIT_TRIES} tries`
+
 /** A heading and a line for each kind of attack; nothing for a model of bare rows. */
 export function limitFacts({ limits }: DetectionLimits): ModelFact[] {
   if (limits.length === 0) return []
-  const heading = `the smallest made attack that is flagged in ${REQUIRED_TRIES} of ${LIMIT_TRIES} tries`
   return [
-    { label: 'detection limits', value: heading },
-    ...limits.map(({ attack, smallest, isConnectionNovel }) => ({
-      label: attack.title,
-      value:
-        smallest === null
-          ? `none, not even ${sizeText(attack, attack.highest)}`
-          : isConnectionNovel
-            ? 'unknown: the made connection is novel without an upload'
-            : `${sizeText(attack, smallest)}${smallest === attack.lowest ? ' (the smallest tried)' : ''}`,
-    })),
+    { label: 'detection limits', value: HEADING },
+    ...limits.map((limit) => ({ label: limit.attack.title, value: limitText(limit) })),
   ]
+}
+
+function limitText({ attack, smallest, isConnectionNovel }: DetectionLimit): string {
+  if (smallest === null) return `none, not even ${sizeText(attack, attack.highest)}`
+  if (isConnectionNovel) return 'unknown: the made connection is novel without an upload'
+  return smallest === attack.lowest
+    ? `found at the smallest size tried (${sizeText(attack, smallest)})`
+    : `from ${sizeText(attack, smallest)}`
 }
 
 /** The same for a terminal, with columns of its own. */
 export function describeLimits(limits: DetectionLimits): string[] {
-  const [heading, ...facts] = limitFacts(limits)
+  return inColumns(limitFacts(limits))
+}
+
+/** Limits of a model before and after an update; nothing for models of bare rows. */
+export function describeLimitChange(before: DetectionLimits, after: DetectionLimits): string[] {
+  if (after.limits.length === 0) return []
+  return inColumns([
+    { label: 'detection limits', value: `${HEADING}, before → after` },
+    ...after.limits.map((limit, i) => {
+      const [from, to] = [limitText(before.limits[i]), limitText(limit)]
+      return { label: limit.attack.title, value: from === to ? `${to}, as before` : `${from} → ${to}` }
+    }),
+  ])
+}
+
+/** Kinds of attacks that an update made invisible, and those whose limit more than doubled. */
+export function limitChangeWarnings(before: DetectionLimits, after: DetectionLimits): string[] {
+  return after.limits.flatMap(({ attack, smallest, isConnectionNovel }, i) => {
+    const was = before.limits[i]
+    if (was.smallest === null || was.isConnectionNovel || isConnectionNovel) return []
+    const from = `before the update found from ${sizeText(attack, was.smallest)}`
+    if (smallest === null) {
+      return [`no longer found: ${attack.title}, not even ${sizeText(attack, attack.highest)} (${from})`]
+    }
+    return smallest > 2 * was.smallest
+      ? [`found later: ${attack.title}, from ${sizeText(attack, smallest)} (${from})`]
+      : []
+  })
+}
+
+function inColumns([heading, ...facts]: readonly ModelFact[]): string[] {
   if (heading === undefined) return []
   const width = Math.max(...facts.map(({ label }) => label.length))
   return [

@@ -26,17 +26,20 @@ export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(sav
   const { detector, contract, threshold, onePacketRule, provenance } = saved
   const { fitReport, parameters } = detector
   const { calibration } = threshold
+  const { updates } = provenance
+  // rows of updates count in both
+  const given = updates?.rows ?? 0
   const facts: ModelFact[] = [
     { label: 'detector', value: detector.kind },
     ...detectorFacts(detector),
     { label: 'scaler', value: parameters.scaler },
     {
       label: 'trained on',
-      value: `${fitReport.trainingRows} of ${provenance.rows} rows of D = ${plural(contract.dimension, 'number')}; ${calibration.rows} kept to calibrate`,
+      value: `${fitReport.trainingRows - given} of ${provenance.rows - given} rows of D = ${plural(contract.dimension, 'number')}; ${calibration.rows} kept to calibrate`,
     },
     {
       label: 'threshold',
-      value: `${threshold.value.toPrecision(8)}: ${promiseText(threshold)}, on traffic like the training's (asked: ${percent(threshold.falsePositiveRate)}${calibration.guaranteed ? '' : `; that needs ${calibration.rowsNeeded} calibration rows`})`,
+      value: `${threshold.value.toPrecision(8)}: ${promiseText(threshold)} (asked: ${percent(threshold.falsePositiveRate)}${calibration.guaranteed ? '' : `; that needs ${calibration.rowsNeeded} calibration rows`})`,
     },
     { label: 'calibrated by', value: calibratedBy },
   ]
@@ -64,6 +67,13 @@ export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(sav
       value: `${counters.learnt} of ${counters.arrived} rows in ${plural(counters.rounds, 'round')} (${counters.refusedRounds} undone by the guard${saved.learned.options.guard === null ? ', which is off' : ''}); ${reservoir.rows.rows} kept, ${held.rows.rows} on hold`,
     })
   }
+  if (updates !== undefined) {
+    const { count, rows, last } = updates
+    facts.push({
+      label: 'updates',
+      value: `${count}, with ${plural(rows, 'row')} stated to be normal; the last with ${last.rows}: ${last.novelBefore} novel before, ${last.oddRows} unlike all others and not learnt, data ${last.dataSha256.slice(0, 16)}…`,
+    })
+  }
   const numbers = modelSpaceNumbers(detector)
   facts.push(
     { label: 'space', value: `${plural(numbers, 'number')}, ${numbers * 8} bytes for a scorer` },
@@ -75,9 +85,9 @@ export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(sav
   return facts
 }
 
-/** "about 0.94 % false alarms at most": the one figure of what a threshold promises. */
+/** The one figure of what to expect of a threshold, which holds as far as normal traffic stays as it was. */
 export function promiseText({ calibration }: Threshold): string {
-  return `about ${percent(calibration.bound)} false alarms at most`
+  return `about ${percent(calibration.bound)} false alarms on traffic like the training's, more where normal traffic differs`
 }
 
 function calibrationText({ calibration }: Threshold): string {

@@ -175,7 +175,7 @@ function notesFrom(saved: SavedModel, evaluation: Evaluation): string[] {
   const { calibration, falsePositiveRate } = saved.threshold
   if (evaluation.falsePositiveRate !== null) {
     notes.push(
-      `The threshold promises ${promiseText(saved.threshold)}; of these normal flows ${percent(evaluation.falsePositiveRate)} were flagged by score.`,
+      `Expected: ${promiseText(saved.threshold)}; of these normal flows ${percent(evaluation.falsePositiveRate)} were flagged by score.`,
     )
   }
   if (!calibration.guaranteed) {

@@ -14,7 +14,7 @@ import {
   plural,
 } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
-import type { FlowCounters } from '@oddflow/flows'
+import type { FlowCounters, FlowRecord } from '@oddflow/flows'
 import { createDeviceNumbers } from '@oddflow/program'
 import { inputKind } from '../input/input-kind.js'
 import { nameInputs, noFlowIn } from '../input/name-inputs.js'
@@ -41,7 +41,11 @@ const BATCH_ROWS = 100
 export async function streamRows(
   { contract }: SavedModel,
   inputs: readonly CaptureInput[],
-  options: ReadOptions & { readonly view: PacketView },
+  options: ReadOptions & {
+    readonly view: PacketView
+    /** Called for each flow with a row, in the order of the rows and before they come. */
+    readonly onFlow?: (record: FlowRecord) => void
+  },
   onRows: (rows: Matrix, input: number, devices: Uint32Array | null) => void,
 ): Promise<StreamedRows> {
   const { dimension } = contract
@@ -95,6 +99,7 @@ export async function streamRows(
           if (record.noRowReason !== 'remainder') withoutRow++
           return
         }
+        options.onFlow?.(record)
         batch.set(record.row, filled * dimension)
         devices[filled] = deviceNumber(record)
         rows++

@@ -1,6 +1,13 @@
 import { findDetectionLimits, MADE_ATTACKS } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
-import { describeLimits, limitFacts, limitsJson, limitWarnings } from '../../src/output/describe-limits.js'
+import {
+  describeLimitChange,
+  describeLimits,
+  limitChangeWarnings,
+  limitFacts,
+  limitsJson,
+  limitWarnings,
+} from '../../src/output/describe-limits.js'
 import { smallModel } from '../small-model.js'
 
 const attack = (name: string) => MADE_ATTACKS.find((made) => made.name === name)!
@@ -24,27 +31,27 @@ describe('detection limits', () => {
     ]
     expect(limitFacts({ ...found, limits }).map(({ label, value }) => `${label}: ${value}`)).toEqual([
       'detection limits: the smallest made attack that is flagged in 9 of 10 tries',
-      'scan of one host: 1 port (the smallest tried)',
-      'scan of many hosts: 13 hosts',
-      'upload, open connection: 41 kB',
-      'download: 1.1 MB',
-      'beacon, every minute: 870 bytes',
-      'UDP flood, 5 s: 1 packet/s (the smallest tried)',
+      'scan of one host: found at the smallest size tried (1 port)',
+      'scan of many hosts: from 13 hosts',
+      'upload, open connection: from 41 kB',
+      'download: from 1.1 MB',
+      'beacon, every minute: from 870 bytes',
+      'UDP flood, 5 s: found at the smallest size tried (1 packet/s)',
       'tunnel in DNS: none, not even 250 bytes of name',
     ])
     expect(describeLimits({ ...found, limits: limits.slice(1, 3) })).toEqual([
       '  detection limits: the smallest made attack that is flagged in 9 of 10 tries',
-      '    scan of many hosts       13 hosts',
-      '    upload, open connection  41 kB',
+      '    scan of many hosts       from 13 hosts',
+      '    upload, open connection  from 41 kB',
     ])
     expect(limitsJson({ ...found, limits })).toMatchObject({
-      upload: { smallest: 40_001, unit: 'bytes', lowest: 100, highest: 10_000_000 },
+      upload: { smallest: 40_001, unit: 'bytes', lowest: 1, highest: 10_000_000 },
       'dns-tunnel': { smallest: null },
     })
   })
 
   it('say that nothing is known of uploads where no connection is normal', () => {
-    const limits = [seen('upload', 100, true)]
+    const limits = [seen('upload', 1, true)]
     expect(limitFacts({ ...found, limits })[1]!.value).toBe(
       'unknown: the made connection is novel without an upload',
     )
@@ -68,6 +75,30 @@ describe('detection limits', () => {
     expect(limitWarnings({ ...found, limits: [], remembered: { rows: 10, flagged: 9 } })).toEqual([
       expect.stringMatching(/^this model flags nearly everything: 9 of the 10 rows/),
     ])
+  })
+
+  it('stand beside those of before an update, which warns of kinds that it lost', () => {
+    const before = { ...found, limits: [seen('port-scan', 1), seen('flood', 10), seen('upload', 500)] }
+    const after = { ...found, limits: [seen('port-scan', null), seen('flood', 20), seen('upload', 1100)] }
+    expect(describeLimitChange(before, after)).toEqual([
+      '  detection limits: the smallest made attack that is flagged in 9 of 10 tries, before → after',
+      '    scan of one host         found at the smallest size tried (1 port) → none, not even 1,000 ports',
+      '    UDP flood, 5 s           from 10 packets/s → from 20 packets/s',
+      '    upload, open connection  from 500 bytes → from 1.1 kB',
+    ])
+    expect(limitChangeWarnings(before, after)).toEqual([
+      'no longer found: scan of one host, not even 1,000 ports (before the update found from 1 port)',
+      'found later: upload, open connection, from 1.1 kB (before the update found from 500 bytes)',
+    ])
+    expect(limitChangeWarnings(before, before)).toEqual([])
+    // what was not found, or not known, is not lost
+    const unknown = {
+      ...found,
+      limits: [seen('port-scan', null), seen('flood', 10), seen('upload', 1, true)],
+    }
+    expect(limitChangeWarnings(unknown, after)).toEqual([])
+    expect(describeLimitChange(before, before)[1]).toMatch(/\(1 port\), as before$/)
+    expect(describeLimitChange({ ...found, limits: [] }, { ...found, limits: [] })).toEqual([])
   })
 
   it('are none for a model of bare rows', () => {

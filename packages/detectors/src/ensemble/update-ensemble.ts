@@ -58,6 +58,8 @@ export interface GivenRows {
   readonly inputs: Uint32Array
   /** Equal for rows of one device in one input. */
   readonly devices?: Uint32Array
+  /** SHA-256 of the rows, as a model's `dataSha256` is. */
+  readonly dataSha256: string
 }
 
 export interface EnsembleUpdate {
@@ -87,7 +89,10 @@ const SAMPLE_SIZE = 4000
  * Throws ArgumentError where the model cannot learn on, DataError for too few rows. Deterministic: equal rows in equal
  * order give equal bytes.
  */
-export function updateEnsemble(saved: SavedModel, { rows, inputs, devices }: GivenRows): EnsembleUpdate {
+export function updateEnsemble(
+  saved: SavedModel,
+  { rows, inputs, devices, dataSha256 }: GivenRows,
+): EnsembleUpdate {
   const { detector: model, threshold, groups } = saved
   if (model.kind !== 'ensemble')
     throw new ArgumentError(`model: expected an ensemble, found ${model.kind}`, 'model')
@@ -138,6 +143,8 @@ export function updateEnsemble(saved: SavedModel, { rows, inputs, devices }: Giv
   )
   const isKept = (_: number, row: number): boolean => odd[row] === 0
   const given = { scores: givenScores, inputs: inputs.filter(isKept), oddRows }
+  const novelBefore = countNovel(saved, rows)
+  const { updates } = saved.provenance
   const updated: SavedModel = {
     ...saved,
     detector: {
@@ -151,13 +158,21 @@ export function updateEnsemble(saved: SavedModel, { rows, inputs, devices }: Giv
       capture: given.inputs,
       ...(devices === undefined ? {} : { device: devices.filter(isKept) }),
     }),
-    provenance: { ...saved.provenance, rows: saved.provenance.rows + rows.rows },
+    provenance: {
+      ...saved.provenance,
+      rows: saved.provenance.rows + rows.rows,
+      updates: {
+        count: (updates?.count ?? 0) + 1,
+        rows: (updates?.rows ?? 0) + rows.rows,
+        last: { rows: rows.rows, oddRows, novelBefore, dataSha256 },
+      },
+    },
   }
   return {
     saved: updated,
     oddRows,
     ...countForgotten(saved, updated),
-    novelBefore: countNovel(saved, rows),
+    novelBefore,
     novelAfter: countNovel(updated, rows),
   }
 }

@@ -24,6 +24,24 @@ export interface Provenance {
   readonly rows: number
   /** How the parameters were chosen; absent where they were given. */
   readonly selection?: ParameterSelection
+  /** Updates of an ensemble since it was trained; absent where there was none. `rows` above counts their rows as well. */
+  readonly updates?: EnsembleUpdates
+}
+
+export interface EnsembleUpdates {
+  /** How many there were, at least 1. */
+  readonly count: number
+  /** Rows that they were given, odd ones too. */
+  readonly rows: number
+  readonly last: {
+    readonly rows: number
+    /** Of these, rows unlike all others, which were not learnt. */
+    readonly oddRows: number
+    /** Of these, rows that were novel to the model before. */
+    readonly novelBefore: number
+    /** As `dataSha256` above, of these. */
+    readonly dataSha256: string
+  }
 }
 
 export interface SavedModel {
@@ -46,7 +64,10 @@ export function checkProvenance(value: unknown, parameters: CheckedParameters): 
     throw new FormatError('model-file', `${name}: expected ${expected}`, { field: name })
   }
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return fail('', 'an object')
-  const { oddflowVersion, seed, dataSha256, rows, selection, ...rest } = value as Record<string, unknown>
+  const { oddflowVersion, seed, dataSha256, rows, selection, updates, ...rest } = value as Record<
+    string,
+    unknown
+  >
   for (const field of Object.keys(rest)) fail(field, 'no such field')
   if (typeof oddflowVersion !== 'string' || !/^[0-9A-Za-z.+-]{1,64}$/.test(oddflowVersion)) {
     return fail('oddflowVersion', 'a version')
@@ -54,14 +75,46 @@ export function checkProvenance(value: unknown, parameters: CheckedParameters): 
   if (typeof seed !== 'number' || !Number.isSafeInteger(seed) || seed < 0) {
     return fail('seed', 'a whole number of 0 or more')
   }
-  if (typeof dataSha256 !== 'string' || !/^[0-9a-f]{64}$/.test(dataSha256)) {
-    return fail('dataSha256', '64 lower-case hexadecimal digits')
+  const hash = (found: unknown, field: string): string =>
+    typeof found === 'string' && /^[0-9a-f]{64}$/.test(found)
+      ? found
+      : fail(field, '64 lower-case hexadecimal digits')
+  const whole = (found: unknown, field: string, low: number, high = Number.MAX_SAFE_INTEGER): number =>
+    typeof found === 'number' && Number.isSafeInteger(found) && found >= low && found <= high
+      ? found
+      : fail(field, `a whole number from ${low} to ${high}`)
+  const fields = (found: unknown, field: string): Record<string, unknown> =>
+    found !== null && typeof found === 'object' && !Array.isArray(found)
+      ? (found as Record<string, unknown>)
+      : fail(field, 'an object')
+  const base = {
+    oddflowVersion,
+    seed,
+    dataSha256: hash(dataSha256, 'dataSha256'),
+    rows: whole(rows, 'rows', 1),
   }
-  if (typeof rows !== 'number' || !Number.isSafeInteger(rows) || rows < 1) {
-    return fail('rows', 'a whole number of 1 or more')
+  const checkUpdates = (): EnsembleUpdates => {
+    if (parameters.detector !== 'ensemble') fail('updates', 'none, since the model is no ensemble')
+    const given = fields(updates, 'updates')
+    const last = fields(given.last, 'updates.last')
+    const count = whole(given.count, 'updates.count', 1)
+    // each gave a row at least
+    const all = whole(given.rows, 'updates.rows', count, base.rows - 1)
+    const lastRows = whole(last.rows, 'updates.last.rows', 1, all - (count - 1))
+    return {
+      count,
+      rows: all,
+      last: {
+        rows: lastRows,
+        oddRows: whole(last.oddRows, 'updates.last.oddRows', 0, lastRows),
+        novelBefore: whole(last.novelBefore, 'updates.last.novelBefore', 0, lastRows),
+        dataSha256: hash(last.dataSha256, 'updates.last.dataSha256'),
+      },
+    }
   }
-  const base = { oddflowVersion, seed, dataSha256, rows }
-  return selection === undefined
-    ? base
-    : { ...base, selection: checkParameterSelection(selection, parameters) }
+  return {
+    ...base,
+    ...(selection === undefined ? {} : { selection: checkParameterSelection(selection, parameters) }),
+    ...(updates === undefined ? {} : { updates: checkUpdates() }),
+  }
 }

@@ -6,8 +6,10 @@ import {
   createScoreWorkspace,
   type DetectorOptions,
   decodeModelFile,
+  type EnsembleUpdate,
   encodeModelFile,
   fitHoldingOut,
+  type GivenRows,
   isNovel,
   type SavedModel,
   scoreSamples,
@@ -16,6 +18,9 @@ import {
 } from '../../src/index.js'
 
 const COLUMNS = 6
+const HASH = 'f'.repeat(64)
+const update = (saved: SavedModel, given: Omit<GivenRows, 'dataSha256'>): EnsembleUpdate =>
+  updateEnsemble(saved, { ...given, dataSha256: HASH })
 const SERVICES = [53, 443, 8883]
 
 /** Kinds of flows, numbered; each is of one service, which is the last column. */
@@ -74,7 +79,7 @@ const model = trained(first, inputsOf(first, 6))
 
 describe('an update of an ensemble', () => {
   it('learns a new kind, keeps the old ones, and finds what a model of all finds', () => {
-    const { saved, oddRows, novelBefore, novelAfter } = updateEnsemble(model, {
+    const { saved, oddRows, novelBefore, novelAfter } = update(model, {
       rows: second,
       inputs: inputsOf(second, 3),
     })
@@ -97,7 +102,7 @@ describe('an update of an ensemble', () => {
 
   it('makes a hundred rows normal beside thousands', () => {
     const many = rowsOf(OLD, 3000, 5)
-    const { novelAfter } = updateEnsemble(trained(many, inputsOf(many, 6)), {
+    const { novelAfter } = update(trained(many, inputsOf(many, 6)), {
       rows: rowsOf([3], 100, 6),
       inputs: new Uint32Array(100),
     })
@@ -106,17 +111,25 @@ describe('an update of an ensemble', () => {
 
   it('gives equal bytes for equal rows, and a file that reads back', () => {
     const given = { rows: second, inputs: inputsOf(second, 3) }
-    const bytes = encodeModelFile(updateEnsemble(model, given).saved)
-    expect(encodeModelFile(updateEnsemble(model, given).saved)).toEqual(bytes)
+    const bytes = encodeModelFile(update(model, given).saved)
+    expect(encodeModelFile(update(model, given).saved)).toEqual(bytes)
     expect(encodeModelFile(decodeModelFile(bytes))).toEqual(bytes)
   })
 
-  it('keeps the size after ten updates, and the old kinds', () => {
+  it('keeps the size after ten updates, and the old kinds, and says how many there were', () => {
     let saved = model
     const before = encodeModelFile(saved).length
     for (let i = 0; i < 10; i++) {
       const rows = rowsOf([3, i % 3], 100, 10 + i)
-      saved = updateEnsemble(saved, { rows, inputs: new Uint32Array(100) }).saved
+      const updated = update(saved, { rows, inputs: new Uint32Array(100) })
+      const { novelBefore, oddRows } = updated
+      expect(updated.saved.provenance.updates).toEqual({
+        count: i + 1,
+        rows: 100 * (i + 1),
+        last: { rows: 100, oddRows, novelBefore, dataSha256: HASH },
+      })
+      expect(updated.saved.provenance.rows).toBe(model.provenance.rows + 100 * (i + 1))
+      saved = updated.saved
     }
     expect(encodeModelFile(saved).length).toBeLessThan(1.2 * before)
     expect(novelShare(saved, rowsOf([...OLD, 3], 1000, 30))).toBeLessThan(0.05)
@@ -130,7 +143,7 @@ describe('an update of an ensemble', () => {
       let saved = model
       for (let i = 0; i < 3; i++) {
         const rows = rowsOf([3], n, 50 + i)
-        const updated = updateEnsemble(saved, { rows, inputs: inputsOf(rows, 2) })
+        const updated = update(saved, { rows, inputs: inputsOf(rows, 2) })
         expect(updated.forgotten).toBeLessThanOrEqual(0.05 * updated.remembered)
         saved = updated.saved
       }
@@ -140,7 +153,7 @@ describe('an update of an ensemble', () => {
 
   it('of a few rows unlike each other blinds nothing', () => {
     const given = joined(rowsOf([3], 10, 80), rowsOf(UNKNOWN.slice(0, 4), 4, 81))
-    const { saved } = updateEnsemble(model, { rows: given, inputs: new Uint32Array(14) })
+    const { saved } = update(model, { rows: given, inputs: new Uint32Array(14) })
     const unknown = rowsOf([12, 13, 14, 15], 1000, 82)
     expect(novelShare(saved, unknown)).toBeGreaterThan(0.9 * novelShare(model, unknown))
   })
@@ -156,7 +169,7 @@ describe('an update of an ensemble', () => {
     }
     let saved = trained(repeated(0, 200), inputsOf(repeated(0, 200), 4))
     for (let i = 0; i < 4; i++) {
-      saved = updateEnsemble(saved, { rows: repeated(1 + (i % 2), 150), inputs: new Uint32Array(150) }).saved
+      saved = update(saved, { rows: repeated(1 + (i % 2), 150), inputs: new Uint32Array(150) }).saved
       expect(novelShare(saved, repeated(0, 10)), `after update ${i}`).toBe(0)
     }
   })
@@ -164,7 +177,7 @@ describe('an update of an ensemble', () => {
   it('leaves out a row unlike all others', () => {
     const rows = rowsOf(NEW, 200, 7)
     for (let j = 0; j < COLUMNS - 1; j++) rows.data[j] = 60
-    const { saved, oddRows } = updateEnsemble(model, { rows, inputs: inputsOf(rows, 2) })
+    const { saved, oddRows } = update(model, { rows, inputs: inputsOf(rows, 2) })
     expect(oddRows).toBe(1)
     expect(novelShare(saved, matrixOf(1, COLUMNS, rows.data.slice(0, COLUMNS)))).toBe(1)
   })
@@ -172,17 +185,15 @@ describe('an update of an ensemble', () => {
   it('is refused for members that keep no rows, other detectors, and too few rows', () => {
     const given = { rows: second, inputs: inputsOf(second, 3) }
     const withMixture = trained(first, inputsOf(first, 6), { members: ['nearest', 'gmm'] })
-    expect(() => updateEnsemble(withMixture, given)).toThrow(/an ensemble with gmm cannot learn on/)
+    expect(() => update(withMixture, given)).toThrow(/an ensemble with gmm cannot learn on/)
     const { groups: _, ...ungrouped } = model
-    expect(() => updateEnsemble(ungrouped, given)).toThrow(/expected a threshold of held-out inputs/)
+    expect(() => update(ungrouped, given)).toThrow(/expected a threshold of held-out inputs/)
     const few = rowsOf(NEW, 9, 1)
-    expect(() => updateEnsemble(model, { rows: few, inputs: new Uint32Array(9) })).toThrow(
+    expect(() => update(model, { rows: few, inputs: new Uint32Array(9) })).toThrow(
       /9 rows to learn from: at least 10 are needed/,
     )
     const huge = rowsOf(NEW, 100, 1)
     huge.data[7] = 1e300
-    expect(() => updateEnsemble(model, { rows: huge, inputs: new Uint32Array(100) })).toThrow(
-      /row 1: .*too large/,
-    )
+    expect(() => update(model, { rows: huge, inputs: new Uint32Array(100) })).toThrow(/row 1: .*too large/)
   })
 })

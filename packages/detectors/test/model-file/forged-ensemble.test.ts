@@ -207,7 +207,11 @@ function use(saved: SavedModel, hasServices: boolean): void {
     expect(finiteOnly(remembered.data)).toBe(true)
     expect(finiteOnly(scores(detector, remembered))).toBe(true)
   }
-  const given = { rows: rowsOf(8, 30, hasServices), inputs: new Uint32Array(30) }
+  const given = {
+    rows: rowsOf(8, 30, hasServices),
+    inputs: new Uint32Array(30),
+    dataSha256: 'f'.repeat(64),
+  }
   let updated: SavedModel
   try {
     updated = updateEnsemble(saved, given).saved
@@ -224,11 +228,17 @@ describe.each<[string, DetectorOptions, boolean]>([
   ['of plain rows', { detector: 'ensemble', m: 16, bins: 3 }, false],
   ['of other detectors', { detector: 'ensemble', members: ['gmm', 'pca'] }, false],
 ])('an ensemble %s', (_, options, hasServices) => {
-  const file = decodeSafetensors(encodeModelFile(trained(options, hasServices)))
+  const fresh = trained(options, hasServices)
+  const updates = {
+    count: 2,
+    rows: 40,
+    last: { rows: 10, oddRows: 1, novelBefore: 3, dataSha256: 'f'.repeat(64) },
+  }
+  const file = decodeSafetensors(encodeModelFile({ ...fresh, provenance: { ...fresh.provenance, updates } }))
   const tensors = [...file.tensors].filter(([name]) => /^(ensemble|groups)\./.test(name))
   const changes = [
     ...tensors.flatMap(([name, tensor]) => tensorChanges(file, name, tensor)),
-    ...['ensemble', 'groups', 'scaler', 'threshold']
+    ...['ensemble', 'groups', 'provenance', 'scaler', 'threshold']
       .filter((key) => file.metadata.has(key))
       .flatMap((key) => metadataChanges(file, key)),
   ]
@@ -249,8 +259,8 @@ describe.each<[string, DetectorOptions, boolean]>([
       } catch (error) {
         expect(error, what).toBeInstanceOf(FormatError)
         const { field, message, offsetBytes } = error as FormatError
-        expect(field, what).toMatch(/^(ensemble|groups|scaler|threshold|parameters|safetensors)/)
-        expect(message, what).toMatch(/expected .*found|lacks|missing|no such/s)
+        expect(field, what).toMatch(/^(ensemble|groups|provenance|scaler|threshold|parameters|safetensors)/)
+        expect(message, what).toMatch(/expected|lacks|missing|no such/)
         expect(offsetBytes, what).toBeTypeOf('number')
         refused++
         continue

@@ -1,0 +1,127 @@
+/**
+ * What an update made normal of the flows that were novel before: scans and repeated connections, by who made them.
+ *
+ * The limits of made attacks cannot tell: a made scan differs from the one that was given, so it may still be found
+ * when the given one no longer is.
+ */
+import { formatAddress } from '@oddflow/capture'
+import { createMatrix, type Matrix, plural } from '@oddflow/core'
+import { createScoreWorkspace, isNovel, type SavedModel, scoreSamples } from '@oddflow/detectors'
+import { type FlowRecord, protocolName } from '@oddflow/flows'
+
+interface FlowEnds {
+  readonly initiator: string
+  readonly responder: string
+  /** "tcp". */
+  readonly protocol: string
+  readonly responderPort: number
+}
+
+export interface LearntFlows {
+  /** Flows with rows, in the order of their rows. */
+  onFlow(record: FlowRecord): void
+  /** The rows of the flows since the last call. */
+  onRows(rows: Matrix): void
+  /** In words, those that were novel and are normal to the updated model: the largest first. */
+  patternsUnder(updated: SavedModel): string[]
+}
+
+/** Of one kind, fewer flows are no pattern. */
+const LEAST_FLOWS = 10
+const MOST_PATTERNS = 5
+
+export function createLearntFlows(before: SavedModel): LearntFlows {
+  const isNovelTo = noveltyOf(before)
+  const pending: FlowEnds[] = []
+  const novel: { readonly ends: FlowEnds; readonly row: Float64Array }[] = []
+  return {
+    onFlow(record) {
+      pending.push({
+        initiator: formatAddress(record.initiatorAddress, 0, record.ipVersion),
+        responder: formatAddress(record.responderAddress, 0, record.ipVersion),
+        protocol: protocolName(record.protocol),
+        responderPort: record.responderPort,
+      })
+    },
+    onRows({ rows, cols, data }) {
+      const verdicts = isNovelTo({ rows, cols, data })
+      pending.forEach((ends, i) => {
+        if (verdicts[i]) novel.push({ ends, row: data.slice(i * cols, (i + 1) * cols) })
+      })
+      pending.length = 0
+    },
+    patternsUnder(updated) {
+      if (novel.length === 0) return []
+      const rows = createMatrix(novel.length, novel[0].row.length)
+      novel.forEach(({ row }, i) => {
+        rows.data.set(row, i * rows.cols)
+      })
+      const verdicts = noveltyOf(updated)(rows)
+      return patternsOf(novel.filter((_, i) => !verdicts[i]).map(({ ends }) => ends))
+    },
+  }
+}
+
+function noveltyOf({ detector, threshold }: SavedModel): (rows: Matrix) => boolean[] {
+  const workspace = createScoreWorkspace(detector)
+  return (rows) => {
+    const scores = scoreSamples(detector, rows, new Float64Array(rows.rows), workspace)
+    return Array.from(scores, (score) => isNovel(score, threshold))
+  }
+}
+
+/** "a scan of 175 ports of 192.0.2.10 by 192.0.2.66"; a flow is in one pattern alone. */
+export function patternsOf(flows: readonly FlowEnds[]): string[] {
+  const found: { readonly text: string; readonly flows: number }[] = []
+  let rest = flows
+  const take = (
+    keyOf: (flow: FlowEnds) => string,
+    patternOf: (flows: readonly FlowEnds[]) => string | null,
+  ): void => {
+    const groups = new Map<string, FlowEnds[]>()
+    for (const flow of rest) {
+      const group = groups.get(keyOf(flow)) ?? []
+      groups.set(keyOf(flow), group)
+      group.push(flow)
+    }
+    const left: FlowEnds[] = []
+    for (const group of groups.values()) {
+      const text = group.length < LEAST_FLOWS ? null : patternOf(group)
+      if (text === null) left.push(...group)
+      else found.push({ text, flows: group.length })
+    }
+    rest = left
+  }
+  const distinct = (group: readonly FlowEnds[], of: (flow: FlowEnds) => unknown): number =>
+    new Set(group.map(of)).size
+  take(
+    ({ initiator, responder, protocol }) => [initiator, responder, protocol].join(),
+    (group) => {
+      const [{ initiator, responder }] = group
+      const ports = distinct(group, ({ responderPort }) => responderPort)
+      return ports < LEAST_FLOWS ? null : `a scan of ${ports} ports of ${responder} by ${initiator}`
+    },
+  )
+  take(
+    ({ initiator, protocol, responderPort }) => [initiator, protocol, responderPort].join(),
+    (group) => {
+      const [{ initiator, protocol, responderPort }] = group
+      const hosts = distinct(group, ({ responder }) => responder)
+      return hosts < LEAST_FLOWS
+        ? null
+        : `a scan of ${hosts} hosts by ${initiator}, ${protocol} port ${responderPort}`
+    },
+  )
+  take(
+    ({ initiator, responder, protocol, responderPort }) =>
+      [initiator, responder, protocol, responderPort].join(),
+    (group) => {
+      const [{ initiator, responder, protocol, responderPort }] = group
+      return `${plural(group.length, 'flow')} of ${initiator} to ${responder}, ${protocol} port ${responderPort}`
+    },
+  )
+  found.sort((a, b) => b.flows - a.flows)
+  const more = found.slice(MOST_PATTERNS).reduce((sum, { flows: count }) => sum + count, 0)
+  const shown = found.slice(0, MOST_PATTERNS).map(({ text }) => text)
+  return more === 0 ? shown : [...shown, `${plural(more, 'flow')} of other kinds`]
+}
