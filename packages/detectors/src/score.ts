@@ -8,8 +8,10 @@
 import { ArgumentError, asMatrix, checkFinite, type Matrix, type MatrixLike } from '@oddflow/core'
 import type { DetectorDefinition, ModelFact } from './detector-definition.js'
 import type { DetectorModel, MixtureModel } from './model.js'
+import type { SavedModel } from './model-file/saved-model.js'
 import { DETECTORS } from './registry.js'
 import type { ScoreParts, Scorer } from './scorer.js'
+import { isNovel } from './threshold.js'
 
 export type { ModelFact } from './detector-definition.js'
 export type { ScoreParts } from './scorer.js'
@@ -47,6 +49,16 @@ export function scoreSamples(
   checkRoom(out, matrix.rows)
   workspace.scorer.score(matrix, out)
   return out
+}
+
+/** Of each row, whether its score is novel by the model's threshold. Errors as `scoreSamples`. */
+export function novelRows(
+  { detector, threshold }: Pick<SavedModel, 'detector' | 'threshold'>,
+  rows: Matrix | MatrixLike,
+  workspace: ScoreWorkspace = createScoreWorkspace(detector),
+): boolean[] {
+  const scores = scoreSamples(detector, rows, new Float64Array(rows.rows), workspace)
+  return Array.from(scores, (score) => isNovel(score, threshold))
 }
 
 /** out[i · d …] = φ′(row i); returns `out`. Errors as `scoreSamples`, and for models without an embedding. */

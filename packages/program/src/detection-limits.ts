@@ -19,13 +19,7 @@ import {
   type Matrix,
   packetView,
 } from '@oddflow/core'
-import {
-  createScoreWorkspace,
-  isNovel,
-  rememberedRows,
-  type SavedModel,
-  scoreSamples,
-} from '@oddflow/detectors'
+import { novelRows, rememberedRows, type SavedModel } from '@oddflow/detectors'
 import { createFlowCollector, createFlowExtractor, extractRecords, type FlowRecord } from '@oddflow/flows'
 import { createFlowJudge } from './flow-judge.js'
 import {
@@ -193,10 +187,8 @@ function createFlows(
   }
 }
 
-function countFlagged({ detector, threshold }: SavedModel, rows: Matrix): number {
-  const scores = scoreSamples(detector, rows, new Float64Array(rows.rows), createScoreWorkspace(detector))
-  return scores.reduce((count, score) => count + (isNovel(score, threshold) ? 1 : 0), 0)
-}
+const countFlagged = (saved: SavedModel, rows: Matrix): number =>
+  novelRows(saved, rows).filter((novel) => novel).length
 
 /**
  * How soon answers come, by the first interarrival times that the model remembers: from the first tenth of them to the

@@ -10,7 +10,7 @@
  * as long without another new one. A known peer outside that opens another port is no alert.
  *
  * Four books keep apart what a stranger can fill from what only the device can: connections that the device began, connections
- * that a peer began, and the tries of each that came to no connection. A flood of peers fills the book of its own kind alone.
+ * that a peer began, and the tries of each that came to no connection. A flood of peers fills only the book of that kind.
  * In each book a contact that came in one clock hour only (`once`) makes room for the next; a contact that came in two hours
  * (`usual`) is put out only by other usual ones of its book.
  *
@@ -123,7 +123,8 @@ export function noteContact(
   const counts = isNewPeer || peerIsLocal
   const known = book.services.find(([hash]) => hash === service)
   const sinceMicros = known?.[1] ?? book.newServiceMicros
-  if (counts) noteService(book, service, atMicros, limits)
+  if (counts && known !== undefined) known[1] = Math.max(known[1], atMicros)
+  if (counts && known === undefined) noteNewService(book, service, atMicros, limits)
   const pushedOut = [isNewPeer && meet(book, peer, limits), meet(book, both, limits)]
   if (pushedOut.includes(true) && kind === 'incoming') onForgotten()
   return {
@@ -203,13 +204,8 @@ function meet(book: ContactBook, hash: number, { once: limit }: Limits): boolean
 }
 
 /** The newest service makes room for the next: a flood of services puts out only itself. */
-function noteService(book: ContactBook, service: number, atMicros: number, limits: Limits): void {
+function noteNewService(book: ContactBook, service: number, atMicros: number, limits: Limits): void {
   const { services } = book
-  const known = services.find(([hash]) => hash === service)
-  if (known !== undefined) {
-    known[1] = Math.max(known[1], atMicros)
-    return
-  }
   book.newServiceMicros = Math.max(book.newServiceMicros, atMicros)
   if (services.length >= limits.services) {
     const newest = services.reduce((most, [, micros]) => Math.max(most, micros), Number.NEGATIVE_INFINITY)

@@ -36,7 +36,7 @@ export interface DeviceWatch {
   /** A device claims a name; one that is not known yet has it when it is. */
   named(mac: string, claimed: ClaimedName): void
   report(): DeviceReport
-  /** What is not watched as it should be, for /healthz; a sentence each. */
+  /** What is watched in part only, for /healthz; a sentence each. */
   warnings(): string[]
   /** As of DeviceTable. */
   clockSet(byMicros: number, state?: DeviceState): void

@@ -41,7 +41,7 @@ function isOfFlow(event: AlertEvent | NoticeEvent): event is AlertEvent {
   return 'flow' in event.oddflow
 }
 
-/** What it is, when, and of whom. */
+/** The signature, the time, and the device where the alert names one. */
 function heading({ alert, timestamp }: AlertEvent | NoticeEvent, whose: string): HTMLElement[] {
   return [
     element('h3', {}, alert.signature.replace(/^OddFlow: /, '')),

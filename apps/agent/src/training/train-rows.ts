@@ -12,14 +12,12 @@
  */
 import { type FlowContract, matrixOf, type OnePacketRule } from '@oddflow/core'
 import {
-  createScoreWorkspace,
   DETECTORS,
   type DetectorOptions,
   encodeModelFile,
-  isNovel,
+  novelRows,
   rowsNeeded,
   type SavedModel,
-  scoreSamples,
 } from '@oddflow/detectors'
 import { trainModel } from '@oddflow/program'
 
@@ -118,10 +116,8 @@ function modelOf(job: TrainingJob, rows: Float64Array): SavedModel {
   ).saved
 }
 
-function novelShare({ detector, threshold }: SavedModel, rows: Float64Array): number {
-  const { dimension } = detector.fitReport
+function novelShare(saved: SavedModel, rows: Float64Array): number {
+  const { dimension } = saved.detector.fitReport
   const count = rows.length / dimension
-  const scores = new Float64Array(count)
-  scoreSamples(detector, matrixOf(count, dimension, rows.slice()), scores, createScoreWorkspace(detector))
-  return scores.reduce((sum, score) => sum + (isNovel(score, threshold) ? 1 : 0), 0) / count
+  return novelRows(saved, matrixOf(count, dimension, rows.slice())).filter((novel) => novel).length / count
 }

@@ -1,23 +1,11 @@
 /** `oddflow update` of an ensemble: all rows at once, and all of them stated to be normal. */
 import { concatRows, DataError, type Matrix, plural } from '@oddflow/core'
 import { encodeModelFile, updateEnsemble } from '@oddflow/detectors'
-import {
-  findDetectionLimits,
-  hashRows,
-  jsonLine,
-  printable,
-  UsageError,
-  writeFileWhole,
-} from '@oddflow/program'
+import { hashRows, jsonLine, printable, UsageError, writeFileWhole } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS } from '../capture-flags.js'
 import { flagOf } from '../flag-name.js'
-import {
-  describeLimitChange,
-  limitChangeWarnings,
-  limitsJson,
-  limitWarnings,
-} from '../output/describe-limits.js'
+import { limitsOfUpdate } from '../output/describe-limits.js'
 import { percent } from '../output/describe-model.js'
 import { describeEnsembleUpdate } from '../output/describe-update.js'
 import { describePackets } from '../output/describe-verdicts.js'
@@ -107,8 +95,7 @@ export async function updateEnsembleModel(
       threshold: updated.saved.threshold.value,
       thresholdBefore: saved.threshold.value,
     }
-    const limits = findDetectionLimits(updated.saved)
-    const limitsBefore = findDetectionLimits(saved)
+    const limits = limitsOfUpdate(saved, updated.saved)
     const patterns = learnt.patternsUnder(updated.saved)
     const out = tellingWriter(options.output)
     if (options.format === 'json') {
@@ -116,21 +103,19 @@ export async function updateEnsembleModel(
         jsonLine({
           ...summary,
           noLongerFound: patterns,
-          detectionLimitsBefore: limitsJson(limitsBefore),
-          detectionLimits: limitsJson(limits),
+          ...limits.json,
           unsupportedLinkTypes: sumUnsupported(streamed.reads),
         }),
       )
     } else {
       for (const line of describeEnsembleUpdate(summary)) out.line(line)
-      for (const line of describeLimitChange(limitsBefore, limits)) out.line(line)
+      for (const line of limits.lines) out.line(line)
     }
     out.flush()
     if (patterns.length > 0) {
       warn(`no longer found, since they are learnt as normal: ${printable(patterns.join('; '))}`)
     }
-    for (const warning of [...limitChangeWarnings(limitsBefore, limits), ...limitWarnings(limits)])
-      warn(warning)
+    for (const warning of limits.warnings) warn(warning)
     if (updated.novelBefore > MOST_NOVEL_SHARE * rows) {
       warn(
         `${updated.novelBefore} of ${plural(rows, 'row')} (${percent(updated.novelBefore / rows)}) were novel before and are learnt now: if they are an attack, the model no longer finds it; see them with oddflow score --explain under the model before`,

@@ -8,25 +8,13 @@ import {
   type RoundReport,
   type SavedModel,
 } from '@oddflow/detectors'
-import {
-  checkWritable,
-  findDetectionLimits,
-  jsonLine,
-  readModel,
-  UsageError,
-  writeFileWhole,
-} from '@oddflow/program'
+import { checkWritable, jsonLine, readModel, UsageError, writeFileWhole } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import type { CaptureFlags } from '../capture-flags.js'
 import { warnOfBareRows } from '../input/bare-rows.js'
 import { inputKindOfAll } from '../input/input-kind.js'
 import { readRowsUnder } from '../input/read-rows.js'
-import {
-  describeLimitChange,
-  limitChangeWarnings,
-  limitsJson,
-  limitWarnings,
-} from '../output/describe-limits.js'
+import { limitsOfUpdate } from '../output/describe-limits.js'
 import { componentsOf, describeUpdate, landmarksOf, whyRefused } from '../output/describe-update.js'
 import { describePackets } from '../output/describe-verdicts.js'
 import { openJournal } from '../output/journal-file.js'
@@ -142,24 +130,22 @@ export async function update(
       thresholdBefore: saved.threshold.value,
     }
     const out = tellingWriter(options.output)
-    const [limitsBefore, limits] = [findDetectionLimits(saved), findDetectionLimits(updated)]
+    const limits = limitsOfUpdate(saved, updated)
     if (options.format === 'json')
       out.line(
         jsonLine({
           ...summary,
-          detectionLimitsBefore: limitsJson(limitsBefore),
-          detectionLimits: limitsJson(limits),
+          ...limits.json,
           unsupportedLinkTypes: sumUnsupported(streamed.reads),
           roundReports: rounds,
         }),
       )
     else {
       for (const line of describeUpdate(summary)) out.line(line)
-      for (const line of describeLimitChange(limitsBefore, limits)) out.line(line)
+      for (const line of limits.lines) out.line(line)
     }
     out.flush()
-    for (const warning of [...limitChangeWarnings(limitsBefore, limits), ...limitWarnings(limits)])
-      warn(warning)
+    for (const warning of limits.warnings) warn(warning)
     if (summary.refusedRounds > 0) {
       warn(
         `the guard undid ${plural(summary.refusedRounds, 'round')} of ${plural(summary.refused, 'row')}: ${whyRefused(rounds, updated.learned!.options.guard)}; look at what was fed, and see --guard-lifted, --guard-moved and --no-guard`,

@@ -1,8 +1,9 @@
 /** What a model would notice, in words and as JSON: the smallest made attack of each kind that it flags. */
-import type { ModelFact } from '@oddflow/detectors'
+import type { ModelFact, SavedModel } from '@oddflow/detectors'
 import {
   type DetectionLimit,
   type DetectionLimits,
+  findDetectionLimits,
   LIMIT_TRIES,
   type MadeAttack,
   REQUIRED_TRIES,
@@ -30,6 +31,22 @@ function limitText({ attack, smallest, isConnectionNovel }: DetectionLimit): str
 /** The same for a terminal, with columns of its own. */
 export function describeLimits(limits: DetectionLimits): string[] {
   return inColumns(limitFacts(limits))
+}
+
+/** What the commands that update a model say of its limits. */
+export interface LimitsOfUpdate {
+  readonly json: Record<'detectionLimitsBefore' | 'detectionLimits', ReturnType<typeof limitsJson>>
+  readonly lines: readonly string[]
+  readonly warnings: readonly string[]
+}
+
+export function limitsOfUpdate(before: SavedModel, after: SavedModel): LimitsOfUpdate {
+  const [from, to] = [findDetectionLimits(before), findDetectionLimits(after)]
+  return {
+    json: { detectionLimitsBefore: limitsJson(from), detectionLimits: limitsJson(to) },
+    lines: describeLimitChange(from, to),
+    warnings: [...limitChangeWarnings(from, to), ...limitWarnings(to)],
+  }
 }
 
 /** Limits of a model before and after an update; nothing for models of bare rows. */

@@ -6,7 +6,7 @@
  */
 import { formatAddress } from '@oddflow/capture'
 import { createMatrix, type Matrix, plural } from '@oddflow/core'
-import { createScoreWorkspace, isNovel, type SavedModel, scoreSamples } from '@oddflow/detectors'
+import { createScoreWorkspace, novelRows, type SavedModel } from '@oddflow/detectors'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
 
 interface FlowEnds {
@@ -31,7 +31,7 @@ const LEAST_FLOWS = 10
 const MOST_PATTERNS = 5
 
 export function createLearntFlows(before: SavedModel): LearntFlows {
-  const isNovelTo = noveltyOf(before)
+  const workspace = createScoreWorkspace(before.detector)
   const pending: FlowEnds[] = []
   const novel: { readonly ends: FlowEnds; readonly row: Float64Array }[] = []
   return {
@@ -43,8 +43,9 @@ export function createLearntFlows(before: SavedModel): LearntFlows {
         responderPort: record.responderPort,
       })
     },
-    onRows({ rows, cols, data }) {
-      const verdicts = isNovelTo({ rows, cols, data })
+    onRows(rows) {
+      const { cols, data } = rows
+      const verdicts = novelRows(before, rows, workspace)
       pending.forEach((ends, i) => {
         if (verdicts[i]) novel.push({ ends, row: data.slice(i * cols, (i + 1) * cols) })
       })
@@ -56,17 +57,9 @@ export function createLearntFlows(before: SavedModel): LearntFlows {
       novel.forEach(({ row }, i) => {
         rows.data.set(row, i * rows.cols)
       })
-      const verdicts = noveltyOf(updated)(rows)
+      const verdicts = novelRows(updated, rows)
       return patternsOf(novel.filter((_, i) => !verdicts[i]).map(({ ends }) => ends))
     },
-  }
-}
-
-function noveltyOf({ detector, threshold }: SavedModel): (rows: Matrix) => boolean[] {
-  const workspace = createScoreWorkspace(detector)
-  return (rows) => {
-    const scores = scoreSamples(detector, rows, new Float64Array(rows.rows), workspace)
-    return Array.from(scores, (score) => isNovel(score, threshold))
   }
 }
 

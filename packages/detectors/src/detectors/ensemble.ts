@@ -222,7 +222,7 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
   const folds = dealFolds(work.inputs)
   const sums = new Float64Array(n)
   let done = 0
-  const fits = parameters.members.map((name) => createMemberFit(name, training, folds, odd, parameters))
+  const fits = parameters.members.map((name) => createMemberFit(name, training, folds, kept, parameters))
   const curves = parameters.members.map((name, at): SurpriseCurve[] => {
     const weights = viewWeights(name, categories !== null)
     const values = weights.map(() => new Float64Array(n).fill(Number.NaN))

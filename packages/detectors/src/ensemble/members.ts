@@ -17,7 +17,7 @@ import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../check-par
 import type { ModelFact } from '../detector-definition.js'
 import type { MemberName } from '../detector-name.js'
 import { fitDetector } from '../fit.js'
-import { type Folds, rowNumbers, type SurpriseCurve, type SurpriseWeights } from '../held-out.js'
+import type { Folds, SurpriseCurve, SurpriseWeights } from '../held-out.js'
 import {
   type ColumnHistograms,
   checkHistograms,
@@ -110,16 +110,16 @@ export interface FitRows {
 /** Draws from `rng` for members with chance in them. */
 export type MemberFit = (rows: FitRows, rng: Rng) => MemberModel
 
-/** Fits a member to training rows without each fold, and without any. */
+/** Fits a member to the `kept` training rows without each fold, and without any. */
 export function createMemberFit(
   name: MemberName,
   training: MemberTraining,
   folds: Folds,
-  odd: Uint8Array,
+  kept: Uint32Array,
   { m, bins }: EnsembleParameters,
 ): MemberFit {
   if (name === 'nearest') return ({ numbers }, rng) => fitNearest(training, numbers, m!, rng)
-  if (name === 'hbos') return createHbosFit(training, folds, odd, bins!)
+  if (name === 'hbos') return createHbosFit(training, folds, kept, bins!)
   const takesLandmarks = m !== null && DETECTORS[name].options.includes('m')
   // lowered, not refused, where a fold has fewer rows
   const { stated: _, ...parameters } = checkParameters({ detector: name, ...(takesLandmarks ? { m } : {}) })
@@ -165,10 +165,9 @@ function withRandomRows(rows: Uint32Array, among: Uint32Array, count: number, rn
 function createHbosFit(
   { rows, categories }: MemberTraining,
   { of: foldOf, count: folds }: Folds,
-  odd: Uint8Array,
+  kept: Uint32Array,
   bins: number,
 ): MemberFit {
-  const kept = rowNumbers(rows.rows, (i) => odd[i] === 0)
   // without each fold, and without none
   const withouts = Array.from({ length: folds + 1 }, (_, fold) => fold)
   const foldsWithout = withouts.map((without) =>

@@ -39,9 +39,9 @@ import {
 import type { SavedModel } from '../model-file/saved-model.js'
 import type { EnsembleParameters } from '../parameters.js'
 import { scaleInto } from '../scaler.js'
-import { createScoreWorkspace, scoreSamples } from '../score.js'
+import { novelRows } from '../score.js'
 import { sampleTailTable } from '../tail-probability.js'
-import { isNovel, joinHeldOut, thresholdOfHeldOut } from '../threshold.js'
+import { joinHeldOut, thresholdOfHeldOut } from '../threshold.js'
 import { type EnsembleMember, type MemberModel, standardise } from './ensemble-part.js'
 import {
   countCategories,
@@ -196,7 +196,7 @@ interface GivenRound {
   readonly members: readonly EnsembleMember[]
   /** Surprises of the given rows, odd ones too, each input's by members that it had no part in. */
   readonly sums: Float64Array
-  /** Of SAMPLE_SIZE values, those that stand for rows of before. */
+  /** How many of SAMPLE_SIZE values stand for rows of before. */
   readonly countBefore: number
 }
 
@@ -300,8 +300,3 @@ function quantilesOf(values: Float64Array, count: number): Float64Array {
 
 const countNovel = (saved: SavedModel, rows: Matrix): number =>
   novelRows(saved, rows).filter((novel) => novel).length
-
-function novelRows({ detector, threshold }: SavedModel, rows: Matrix): boolean[] {
-  const scores = scoreSamples(detector, rows, new Float64Array(rows.rows), createScoreWorkspace(detector))
-  return Array.from(scores, (score) => isNovel(score, threshold))
-}

@@ -35,7 +35,7 @@ export interface EnsembleUpdates {
   readonly rows: number
   readonly last: {
     readonly rows: number
-    /** Of these, rows unlike all others, which were not learnt. */
+    /** Of these, rows unlike all others, which it did not learn. */
     readonly oddRows: number
     /** Of these, rows that were novel to the model before. */
     readonly novelBefore: number
