@@ -13,7 +13,7 @@ const linesOf = (complaints: { line: number }[]): number[] => complaints.map(({ 
 describe('library code', () => {
   const check = (path: string, text: string): number[] => linesOf(checkAmbient([{ path, text }]))
   const flows = 'packages/flows/src/flow.ts'
-  const core = 'packages/core/src/exp.ts'
+  const core = 'packages/core/src/exp-log.ts'
 
   it.each([
     'Math.random()',
@@ -53,7 +53,7 @@ describe('library code', () => {
       "const text = 'Date.now() node:fs'",
       'const y = Math.sqrt(2) + Math.floor(1.5) + Math.PI + 2 ** 32',
       'const at = new Date(startMicros / 1000)',
-      "import { exp } from './exp.js'",
+      "import { exp } from './exp-log.js'",
       'const report = { performance: 1, crypto: 2 }',
       'report.performance',
     ].join('\n')

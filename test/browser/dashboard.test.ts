@@ -12,16 +12,15 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { encodeNotice, type Notice } from '../../apps/agent/build/alerts/notice.js'
 import { createTemporarySuppressions } from '../../apps/agent/build/alerts/temporary-suppressions.js'
-import { systemClock } from '../../apps/agent/build/clock.js'
-import { createAlertFeed } from '../../apps/agent/build/dashboard/alert-feed.js'
-import { createDashboard } from '../../apps/agent/build/dashboard/dashboard.js'
-import { createScoreHistory } from '../../apps/agent/build/dashboard/score-history.js'
-import { createSessions, type EndedSession } from '../../apps/agent/build/dashboard/sessions.js'
-import { type ActionResult, act } from '../../apps/agent/build/devices/device-actions.js'
+import { DEFAULT_DEVICES } from '../../apps/agent/build/config/settings.js'
 import { createDeviceTable } from '../../apps/agent/build/devices/device-table.js'
-import { type AgentServer, startServer } from '../../apps/agent/build/metrics/server.js'
+import { type ActionResult, act } from '../../apps/agent/build/devices/device-watch.js'
+import { systemClock } from '../../apps/agent/build/input/clocks.js'
 import type { AlertEvent } from '../../apps/agent/build/page/api.js'
-import { DEFAULT_DEVICES } from '../../apps/agent/build/settings.js'
+import { createAlertFeed, createScoreHistory } from '../../apps/agent/build/web/alerts.js'
+import { createDashboard } from '../../apps/agent/build/web/dashboard.js'
+import { type AgentServer, startServer } from '../../apps/agent/build/web/server.js'
+import { createSessions, type EndedSession } from '../../apps/agent/build/web/sessions.js'
 import { brokenProof } from '../../apps/agent/test/support/broken-proof.js'
 import { sampleAlertEvent, sampleSnapshot } from '../../apps/agent/test/support/sample-dashboard.js'
 import { agentMain } from '../e2e/support/agent.js'
@@ -297,9 +296,7 @@ describe('the dashboard by bare requests', () => {
       'dom.js',
       'alerts.js',
       'devices.js',
-      'model-text.js',
       'health.js',
-      'chart.js',
       'suppress.js',
     ]) {
       const part = await ask(at.server, 'GET', `/page/${name}`)

@@ -101,7 +101,7 @@ describe('signals', () => {
   )
 
   it('one that comes within a write waits until the file is whole', async () => {
-    const module = pathToFileURL(join(root, 'packages/program/dist/write-file.js')).href
+    const module = pathToFileURL(join(root, 'packages/program/dist/files.js')).href
     const script = `
       const { writeFileWhole } = await import(${JSON.stringify(module)})
       writeFileWhole('first', 'x')

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The `oddflow-agent` program: runs the command line that it was started with. */
 // first: before it SIGHUP would end the program
-import './service/hang-up.js'
+import './service/service.js'
 import { setFlagsFromString } from 'node:v8'
 import { run } from './run.js'
 

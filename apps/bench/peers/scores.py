@@ -1,7 +1,7 @@
 """The Python side of oddflow-bench peers speed: the same models scored by numpy and scikit-learn, scikit-learn's fits.
 
 usage: OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 scores.py FOLDER [REFERENCE]
-FOLDER holds what src/peers/speed/speed-models.ts wrote (model.json, *.npy). REFERENCE is the folder of an independent
+FOLDER holds what src/peers/speed.ts wrote (model.json, *.npy). REFERENCE is the folder of an independent
 reference implementation (refimpl.py), whose numpy is timed where it is given; the same lines stand here otherwise.
 Reads one JSON request a line, answers with one JSON line; times are CPU seconds of this process.
 """

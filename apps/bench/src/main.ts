@@ -7,7 +7,7 @@
 import { OddFlowError } from '@oddflow/core'
 import { CommanderError } from 'commander'
 import { UsageError } from './errors.js'
-import { complain } from './output/messages.js'
+import { complain } from './output.js'
 import { createProgram } from './program.js'
 
 // a reader that goes away early (… | head) is no fault

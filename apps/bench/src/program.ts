@@ -9,9 +9,9 @@ import { embeddingsCommand } from './command-line/embeddings.js'
 import { bundleCommand, machinesCommand, mergeCommand } from './command-line/machines.js'
 import { peersCommand } from './command-line/peers.js'
 import { reproduceCommand } from './command-line/reproduce.js'
-import { studyCommands } from './command-line/studies.js'
 import { sweepCommand } from './command-line/sweep.js'
 import { tablesCommand } from './command-line/tables.js'
+import { studyCommands } from './commands/studies.js'
 import { VERSION } from './version.js'
 
 export function createProgram(): Command {

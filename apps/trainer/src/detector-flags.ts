@@ -8,8 +8,7 @@
 import { SCALER_NAMES } from '@oddflow/core'
 import { DEFAULT_OPTIONS, DETECTOR_NAMES, DETECTORS, type OptionName } from '@oddflow/detectors'
 import { type Command, Option } from 'commander'
-import { flagOf } from './flag-name.js'
-import { list, number, whole } from './option-values.js'
+import { flagOf, list, number, whole } from './flags.js'
 
 interface DetectorFlag {
   readonly group: 'Detector' | 'Embedding' | 'Mixture' | 'One-class SVM' | 'Other detectors'

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The `oddflow` program: runs the command line that it was started with. */
-import { complain } from './output/messages.js'
+import { complain } from './inputs.js'
 import { run } from './run.js'
 
 // help and messages go through Node's own streams: a reader of those that goes away early is no fault either

@@ -4,10 +4,73 @@
  * says so.
  */
 import { OddFlowError } from '@oddflow/core'
-import { OutputClosed, stoppedExitCode, UsageError } from '@oddflow/program'
-import { CommanderError } from 'commander'
-import { complain } from './output/messages.js'
-import { createProgram } from './program.js'
+import { OutputClosed, oneLineErrors, stoppedExitCode, UsageError } from '@oddflow/program'
+import { Command, CommanderError } from 'commander'
+import { demoCommand } from './command-line/demo.js'
+import { driftCommand } from './command-line/drift.js'
+import { evaluateCommand } from './command-line/evaluate.js'
+import { extractCommand } from './command-line/extract.js'
+import { infoCommand } from './command-line/info.js'
+import { inspectCommand } from './command-line/inspect.js'
+import { replayCommand } from './command-line/replay.js'
+import { scoreCommand } from './command-line/score.js'
+import { signCommand } from './command-line/sign.js'
+import { trainCommand } from './command-line/train.js'
+import { updateCommand } from './command-line/update.js'
+import { INPUT_HELP } from './flags.js'
+import { complain } from './inputs.js'
+import { VERSION } from './version.js'
+
+/**
+ * The command line: which commands there are. What each takes, and what its help says, is a file of command-line/;
+ * what it does is one of commands/, loaded when it is called, so that `oddflow --version` does not wait for the
+ * charting library.
+ */
+
+export function createProgram(): Command {
+  const program = new Command('oddflow')
+    .description('Learn what a network device normally does from a capture, and flag what is new.')
+    .version(VERSION, '--version', 'print the version and end')
+    .helpOption('-h, --help', 'print this help and end')
+    .exitOverride()
+    .configureOutput(oneLineErrors('oddflow --help'))
+    .addHelpText(
+      'after',
+      `
+${INPUT_HELP}
+
+Examples:
+  oddflow demo
+  oddflow train normal-1.pcap normal-2.pcap.gz -o camera.oddflow
+  oddflow score camera.oddflow today.pcapng
+  tcpdump -i eth0 -c 10000 -w - | oddflow score camera.oddflow - --format json
+  oddflow evaluate camera.oddflow --normal n1.pcap n2.pcap --novel scan.pcap
+  oddflow drift camera.oddflow today.pcap
+  oddflow update camera.oddflow after-upgrade.pcap -o camera-2.oddflow --assume-normal
+
+Exit codes: 0 done, 1 the input or the data is unusable, 2 the command line is wrong, 130 and 143 stopped by Ctrl-C
+or SIGTERM. Where score or extract --flows reads a pipe, either signal ends the reading and the result so far is kept.`,
+    )
+  for (const command of [
+    trainCommand(),
+    scoreCommand(),
+    evaluateCommand(),
+    updateCommand(),
+    driftCommand(),
+    replayCommand(),
+    inspectCommand(),
+    infoCommand(),
+    extractCommand(),
+    signCommand(),
+    demoCommand(),
+  ]) {
+    program.addCommand(command)
+  }
+  for (const command of program.commands) {
+    command.exitOverride().configureOutput(oneLineErrors(`oddflow ${command.name()} --help`))
+  }
+  return program
+}
 
 /** Runs `argv` (as process.argv has it) and leaves the exit code in process.exitCode. */
 export async function run(argv: readonly string[]): Promise<void> {

@@ -1,7 +1,7 @@
 /** A model fitted on seeded rows of two bunches, in a fraction of a second; and verdicts to write about. */
 import { createMatrix, createRng, type IatSizeContract, type OnePacketRule } from '@oddflow/core'
 import { type TrainedModel, trainModel } from '@oddflow/program'
-import type { FlowFacts, Verdict } from '../src/pipeline/verdict.js'
+import type { FlowFacts, Verdict } from '../src/pipeline/verdict-store.js'
 
 export const smallContract: IatSizeContract = {
   featureSet: 'iat-size',

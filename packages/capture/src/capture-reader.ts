@@ -10,15 +10,148 @@
  * It grows with the bytes that have arrived, never with a length that a file claims.
  */
 import { ArgumentError, FormatError, plural } from '@oddflow/core'
-import { createAggregateSplitter } from './aggregates.js'
-import { type CaptureEnd, createWarningList, MAXIMUM_WIRE_BYTES } from './capture-end.js'
-import { describeUnknownMagic } from './capture-magic.js'
-import { NO_DROPS, warnOfLargeCounters } from './capture-notes.js'
-import { createFrameBatch, type FrameBatch } from './frame-batch.js'
-import { createPcapRecords, isPcapMagic } from './pcap-records.js'
-import { PCAPNG_SECTION_HEADER } from './pcapng-block-types.js'
-import { createPcapngBlocks } from './pcapng-blocks.js'
-import type { RecordReader } from './record-reader.js'
+import {
+  type CaptureEnd,
+  createWarningList,
+  MAXIMUM_WIRE_BYTES,
+  NO_DROPS,
+  warnOfLargeCounters,
+} from './capture-notes.js'
+import { createFrameBatch, type FrameBatch } from './packet-batch.js'
+import { createPcapRecords, isPcapMagic, type RecordReader } from './pcap-records.js'
+import { createPcapngBlocks, PCAPNG_SECTION_HEADER } from './pcapng.js'
+import { aggregateAt } from './wlan.js'
+
+/**
+ * What to say about bytes that begin no capture: what was expected, what was found, and, where the first
+ * bytes are those of a well-known format, how to go on.
+ */
+const KNOWN: readonly { readonly bytes: readonly number[]; readonly advice: string }[] = [
+  { bytes: [0x1f, 0x8b], advice: 'gzip within: decompress it once more' },
+  { bytes: [0x28, 0xb5, 0x2f, 0xfd], advice: 'zstd: decompress it first with "zstd -d"' },
+  { bytes: [0xfd, 0x37, 0x7a, 0x58], advice: 'xz: decompress it first with "unxz"' },
+  { bytes: [0x42, 0x5a, 0x68], advice: 'bzip2: decompress it first with "bunzip2"' },
+  { bytes: [0x50, 0x4b, 0x03, 0x04], advice: 'a zip archive: unpack it first with "unzip"' },
+  {
+    bytes: [0x73, 0x6e, 0x6f, 0x6f],
+    advice: 'a snoop capture: convert it with "editcap -F pcap IN OUT"',
+  },
+  {
+    bytes: [0x93, 0x4e, 0x55, 0x4d],
+    advice: 'a NumPy array: it holds feature rows, not packets',
+  },
+]
+
+/** @param data at least four bytes */
+function describeUnknownMagic(data: Uint8Array): string {
+  const first = data.subarray(0, 4)
+  const hex = Array.from(first, (byte) => byte.toString(16).padStart(2, '0')).join(' ')
+  const text = Array.from(first, (byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '.'))
+  const known = KNOWN.find(({ bytes }) => bytes.every((byte, i) => data[i] === byte))
+  const advice =
+    known?.advice ?? 'give a file written by tcpdump, dumpcap or Wireshark, or convert it with "editcap"'
+  return `not a capture: expected a pcap or pcapng magic number, found ${hex} ("${text.join('')}"); ${advice}`
+}
+
+/**
+ * Aggregates of 802.11 (A-MSDU): one frame that holds several packets, given as several frames.
+ *
+ * The first subframe stays with its frame, radio header and all. Each of the others is a frame as Ethernet has them
+ * (two addresses, a length, LLC), and is given as one of LINKTYPE_ETHERNET with the time of the whole, where it lies.
+ */
+
+const LINKTYPE_ETHERNET = 1
+const SUBFRAME_HEADER_BYTES = 14
+
+interface AggregateSplitter {
+  /** The batch, or the first part of it where it holds aggregates. */
+  split(batch: FrameBatch): FrameBatch
+  /** The next part; null where there is none. */
+  next(): FrameBatch | null
+}
+
+function createAggregateSplitter(capacity: number): AggregateSplitter {
+  let out: FrameBatch | null = null
+  let source: FrameBatch | null = null
+  /** The next frame of the source, and where the next subframe of the one before it begins; 0 for none. */
+  let frame = 0
+  let subframe = 0
+
+  const copy = (from: FrameBatch, i: number, to: FrameBatch): number => {
+    const n = to.count++
+    to.offset[n] = from.offset[i]!
+    to.capturedBytes[n] = from.capturedBytes[i]!
+    to.wireBytes[n] = from.wireBytes[i]!
+    to.timestampMicros[n] = from.timestampMicros[i]!
+    to.timestampSubNanos[n] = from.timestampSubNanos[i]!
+    to.linkType[n] = from.linkType[i]!
+    return n
+  }
+
+  const next = (): FrameBatch | null => {
+    if (source === null) return null
+    const from = source
+    out ??= createFrameBatch(capacity)
+    out.count = 0
+    out.data = from.data
+    while (out.count < capacity) {
+      if (subframe > 0) {
+        const of = frame - 1
+        const end = from.offset[of]! + from.capturedBytes[of]!
+        const n = copy(from, of, out)
+        const bytes = subframeBytes(from.data, subframe)
+        out.offset[n] = subframe
+        out.capturedBytes[n] = Math.min(bytes, end - subframe)
+        out.wireBytes[n] = bytes
+        out.linkType[n] = LINKTYPE_ETHERNET
+        subframe = behind(from.data, subframe, end)
+      } else if (frame < from.count) {
+        copy(from, frame, out)
+        const at = from.offset[frame]!
+        const end = at + from.capturedBytes[frame]!
+        const first = aggregateAt(from.linkType[frame]!, from.data, at, end)
+        if (first >= 0) subframe = behind(from.data, first, end)
+        frame++
+      } else {
+        source = null
+        break
+      }
+    }
+    return out.count > 0 ? out : null
+  }
+
+  return {
+    split(batch) {
+      if (!holdsSeveral(batch)) return batch
+      source = batch
+      frame = 0
+      subframe = 0
+      return next()!
+    },
+    next,
+  }
+}
+
+function holdsSeveral({ count, linkType, data, offset, capturedBytes }: FrameBatch): boolean {
+  for (let i = 0; i < count; i++) {
+    if (linkType[i] === LINKTYPE_ETHERNET) continue
+    const at = offset[i]!
+    const end = at + capturedBytes[i]!
+    const first = aggregateAt(linkType[i]!, data, at, end)
+    if (first >= 0 && behind(data, first, end) > 0) return true
+  }
+  return false
+}
+
+function subframeBytes(data: Uint8Array, at: number): number {
+  return SUBFRAME_HEADER_BYTES + ((data[at + 12]! << 8) | data[at + 13]!)
+}
+
+/** Where the subframe behind the one at `at` begins, each at a multiple of four from the first; 0 where there is none. */
+function behind(data: Uint8Array, at: number, end: number): number {
+  const next = at + ((subframeBytes(data, at) + 3) & ~3)
+  return end - next < SUBFRAME_HEADER_BYTES || subframeBytes(data, next) === SUBFRAME_HEADER_BYTES ? 0 : next
+}
 
 export const DEFAULT_BATCH_FRAMES = 2048
 

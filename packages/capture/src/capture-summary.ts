@@ -7,15 +7,12 @@
  * and IP version, of the outer headers, with no timeouts. Every packet is in `flows`' packets or under one
  * reason in `skipped`: packets = keyedPackets + the sum over `skipped`.
  */
-import type { CaptureEnd } from './capture-end.js'
-import type { CaptureDrops } from './capture-notes.js'
+import type { CaptureDrops, CaptureEnd } from './capture-notes.js'
 import { createFlowKeySet, type FlowCounts } from './flow-key-set.js'
-import type { FrameBatch } from './frame-batch.js'
-import { linkTypeName } from './link-type-names.js'
-import type { PacketBatch } from './packet-batch.js'
+import { linkTypeName } from './link-layer.js'
+import { type FrameBatch, PACKET_OK, PACKET_STATUS_NAMES, type PacketBatch } from './packet-batch.js'
 import { PacketCheck, type PacketCheckCounts } from './packet-check.js'
 import { PacketOrder, type PacketOrderCounts } from './packet-order.js'
-import { PACKET_OK, PACKET_STATUS_NAMES } from './packet-status.js'
 
 export interface CaptureSummary {
   /** Packets looked at (those that a filter kept, where there is one). */

@@ -8,8 +8,8 @@
  * 100 MB, twice that for the moment of its last growth.
  */
 import { ArgumentError, halfSipHash13 } from '@oddflow/core'
+import { PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from './ip.js'
 import type { PacketBatch } from './packet-batch.js'
-import { PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from './transport.js'
 
 export const DEFAULT_MAXIMUM_FLOW_KEYS = 2_097_152
 const WORDS = 10

@@ -13,12 +13,13 @@
  * One wrong time must not hold a capture up or send it ahead, which would make its own packets late, or those of
  * all others. A single packet more than WRONG_TIME_MICROS away from both its neighbours in its capture, while these
  * are that near to each other, has a wrong time, and so has a last packet behind two that are near: it is counted
- * and taken where it stands (wrong-times.ts). Of a lasting step nobody can say which side is right, and each side
+ * and taken where it stands (capture-notes.ts). Of a lasting step nobody can say which side is right, and each side
  * has its turn at the time that it tells.
  */
-import { createFrameBatch, type FrameBatch } from './frame-batch.js'
+
+import { areNear } from './capture-notes.js'
+import { createFrameBatch, type FrameBatch } from './packet-batch.js'
 import { createReorderWindow, DEFAULT_WINDOW_FRAMES } from './reorder-window.js'
-import { areNear } from './wrong-times.js'
 
 /** Most captures open at a time; further ones wait, and their packets may then be late. */
 export const MAXIMUM_OPEN_CAPTURES = 64

@@ -1,9 +1,131 @@
 /**
+ * Why a packet is not part of a flow. Every captured packet has exactly one status, so the counts of a
+ * capture always add up: captured = keyed + the sum over reasons.
+ *
+ * The names are public (they are the keys of `skipped` in reports); the codes are private to a process.
+ */
+export const PACKET_OK = 0
+
+/**
+ * Names by code; index 0 is the keyed packet.
+ *
+ * - link-type-unsupported: the frame's LINKTYPE_ is not read (its name stands in a summary's `linkTypes`)
+ * - link-header-truncated: captured shorter than the link header, VLAN tags and SNAP included
+ * - not-ip, arp: what follows the link header
+ * - mpls, pppoe: a label stack or a PPPoE frame that carries no IP (discovery, LCP, other pseudowires)
+ * - wlan-not-data, wlan-encrypted, wlan-later-fragment: 802.11 frames without a readable packet (management,
+ *   control and empty data frames; protected ones; fragments of a frame other than its first)
+ * - ieee802154-unsupported: IEEE 802.15.4, and so 6LoWPAN and Zigbee, whose headers are not read
+ * - link-nesting-exceeded: more link headers within each other than are read (MAXIMUM_LINK_NESTING)
+ * - ip-header-truncated, ip-header-invalid: captured too short (extension headers and options included), or
+ *   version or lengths that cannot be
+ * - ip-later-fragment: a fragment other than the first, which has no ports
+ * - transport-header-truncated, transport-header-invalid: no ports captured, or the IP length has no room
+ *   for them
+ * - ip-encrypted-or-no-transport: IPv6 "no next header"
+ * - filtered-out: set by a caller on packets that its filter does not keep (never by decoding)
+ * - duplicate: set by PacketCheck on copies of a packet, where they are to be dropped (never by decoding)
+ */
+export const PACKET_STATUS_NAMES = [
+  'ok',
+  'link-type-unsupported',
+  'link-header-truncated',
+  'not-ip',
+  'arp',
+  'ip-header-truncated',
+  'ip-header-invalid',
+  'ip-later-fragment',
+  'transport-header-truncated',
+  'transport-header-invalid',
+  'ip-encrypted-or-no-transport',
+  'mpls',
+  'pppoe',
+  'filtered-out',
+  'wlan-not-data',
+  'wlan-encrypted',
+  'wlan-later-fragment',
+  'ieee802154-unsupported',
+  'link-nesting-exceeded',
+  'duplicate',
+] as const
+
+export type PacketStatusName = (typeof PACKET_STATUS_NAMES)[number]
+
+export function packetStatusCode(name: PacketStatusName): number {
+  return PACKET_STATUS_NAMES.indexOf(name)
+}
+
+/** The codes of a packet's status as constants, for the decoders. */
+
+export const LINK_TYPE_UNSUPPORTED = packetStatusCode('link-type-unsupported')
+export const LINK_HEADER_TRUNCATED = packetStatusCode('link-header-truncated')
+export const NOT_IP = packetStatusCode('not-ip')
+export const ARP = packetStatusCode('arp')
+export const IP_HEADER_TRUNCATED = packetStatusCode('ip-header-truncated')
+export const IP_HEADER_INVALID = packetStatusCode('ip-header-invalid')
+export const IP_LATER_FRAGMENT = packetStatusCode('ip-later-fragment')
+export const TRANSPORT_HEADER_TRUNCATED = packetStatusCode('transport-header-truncated')
+export const TRANSPORT_HEADER_INVALID = packetStatusCode('transport-header-invalid')
+export const NO_TRANSPORT = packetStatusCode('ip-encrypted-or-no-transport')
+export const MPLS = packetStatusCode('mpls')
+export const PPPOE = packetStatusCode('pppoe')
+export const WLAN_NOT_DATA = packetStatusCode('wlan-not-data')
+export const WLAN_ENCRYPTED = packetStatusCode('wlan-encrypted')
+export const WLAN_LATER_FRAGMENT = packetStatusCode('wlan-later-fragment')
+export const IEEE802154_UNSUPPORTED = packetStatusCode('ieee802154-unsupported')
+export const LINK_NESTING_EXCEEDED = packetStatusCode('link-nesting-exceeded')
+
+/**
+ * FrameBatch: what a capture reader hands on, many frames at a time, as parallel arrays.
+ *
+ * An object per packet costs ten times what the bytes cost, so a reader fills these arrays and the frames'
+ * bytes stay where they were read. Everything in a batch is borrowed: it is valid until the reader is asked
+ * for the next one.
+ */
+export interface FrameBatch {
+  /** Frames in this batch; the arrays may be longer. */
+  count: number
+  /** Number of the batch's first frame in its input, from 0. */
+  firstFrame: number
+  /** The block that holds the frames' bytes. */
+  data: Uint8Array
+  /** Where frame i begins in `data`. */
+  readonly offset: Uint32Array
+  /** Bytes of frame i that the capture holds. */
+  readonly capturedBytes: Uint32Array
+  /** Bytes that frame i had on the wire. */
+  readonly wireBytes: Uint32Array
+  /**
+   * Whole microseconds since 1970, rounded down; NaN where the record has no time (pcapng SPB) or one that is
+   * not within ±(2^53 − 1) µs.
+   */
+  readonly timestampMicros: Float64Array
+  /** What lies below the microsecond, 0 … 999 ns. */
+  readonly timestampSubNanos: Uint16Array
+  /** LINKTYPE_ value of tcpdump.org for frame i. */
+  readonly linkType: Uint16Array
+}
+
+export function createFrameBatch(capacity: number): FrameBatch {
+  return {
+    count: 0,
+    firstFrame: 0,
+    data: new Uint8Array(0),
+    offset: new Uint32Array(capacity),
+    capturedBytes: new Uint32Array(capacity),
+    wireBytes: new Uint32Array(capacity),
+    timestampMicros: new Float64Array(capacity),
+    timestampSubNanos: new Uint16Array(capacity),
+    linkType: new Uint16Array(capacity),
+  }
+}
+
+/**
  * PacketBatch: frames after their headers have been read, as parallel arrays; the same order and count as
  * the FrameBatch they came from, so nothing can be lost between the two.
  *
  * `status[i]` tells whether packet i can be keyed (PACKET_OK) or why it is skipped; the codes and their
- * public names stand in packet-status.ts. Addresses are four 32-bit words, most significant first; an IPv4
+ * public names stand above. Addresses are four 32-bit words, most significant first; an IPv4
  * address is the last word with zeros before it, and `ipVersion` tells the two apart.
  */
 export interface PacketBatch {
@@ -28,7 +150,7 @@ export interface PacketBatch {
   readonly sourceAddress: Uint32Array
   /** Four words a packet. */
   readonly destinationAddress: Uint32Array
-  /** ICMP: type and counterpart or code, see icmp.ts; 0 where the protocol has no ports. */
+  /** ICMP: type and counterpart or code, see ip.ts; 0 where the protocol has no ports. */
   readonly sourcePort: Uint16Array
   readonly destinationPort: Uint16Array
   /** FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128; 0 for other protocols. */

@@ -14,10 +14,8 @@
  * Checksums and hop limits are counted and nothing else: such packets stay in their flows (docs/flows.md).
  */
 import { halfSipHash13, plural } from '@oddflow/core'
-import type { FrameBatch } from './frame-batch.js'
-import type { PacketBatch } from './packet-batch.js'
-import { packetStatusCode } from './packet-status.js'
-import { PROTOCOL_TCP, PROTOCOL_UDP, UDP_BYTES } from './transport.js'
+import { PROTOCOL_TCP, PROTOCOL_UDP, UDP_BYTES } from './ip.js'
+import { type FrameBatch, type PacketBatch, packetStatusCode } from './packet-batch.js'
 
 /** Measured: docs/flows.md. */
 export const DUPLICATE_WINDOW_MICROS = 1000

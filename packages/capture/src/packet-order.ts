@@ -18,8 +18,8 @@
  * A capture that is in order costs a look at each time, and a copy of the packets that a batch leaves in the window.
  */
 import { plural } from '@oddflow/core'
+import { WRONG_TIME_MICROS } from './capture-notes.js'
 import { type ColumnSource, createPacketBatch, HEAP_COLUMNS, type PacketBatch } from './packet-batch.js'
-import { WRONG_TIME_MICROS } from './wrong-times.js'
 
 /** Packets that are late by no more than this are sorted. */
 export const REORDER_WINDOW_MICROS = 10_000

@@ -6,7 +6,7 @@
  * piece; `encodePcap` joins them for captures that fit in memory.
  */
 import { ArgumentError } from '@oddflow/core'
-import { MAXIMUM_CAPTURED_BYTES } from './capture-end.js'
+import { MAXIMUM_CAPTURED_BYTES } from './capture-notes.js'
 import {
   PCAP_FILE_HEADER_BYTES,
   PCAP_MAGIC_MICROS,

@@ -12,7 +12,7 @@
  * is shorter. Each frame is copied once or twice, through a view that is made for it.
  */
 import { ArgumentError } from '@oddflow/core'
-import { createFrameBatch, type FrameBatch } from './frame-batch.js'
+import { createFrameBatch, type FrameBatch } from './packet-batch.js'
 
 export const DEFAULT_WINDOW_FRAMES = 1024
 export const MAXIMUM_WINDOW_FRAMES = 65_536

@@ -10,7 +10,7 @@
  * The clock is the caller's: only its differences count, and a test's clock needs no real time.
  */
 import { ArgumentError } from '@oddflow/core'
-import { createFrameBatch, type FrameBatch } from './frame-batch.js'
+import { createFrameBatch, type FrameBatch } from './packet-batch.js'
 
 export interface ReplayClock {
   /** Microseconds since any moment, never backwards. */

@@ -6,14 +6,158 @@
  * over UDP is told by its port alone, so a header that its protocol does not admit is no tunnel. Left out:
  * L2TP, VXLAN-GPE, GRE with source routes.
  */
-import { clearHeaders } from './clear-headers.js'
-import { openGre } from './gre.js'
-import { decodeIpv4 } from './ipv4.js'
-import { decodeIpv6 } from './ipv6.js'
-import type { PacketBatch } from './packet-batch.js'
-import { IP_HEADER_INVALID, IP_HEADER_TRUNCATED } from './status-codes.js'
-import { decodeTransport, PROTOCOL_UDP } from './transport.js'
-import { isUdpTunnel, openUdpTunnel } from './udp-tunnels.js'
+import { clearHeaders, decodeEthernet, decodeEtherType, decodePpp } from './ethernet.js'
+import { decodeIpv4, decodeIpv6, decodeTransport, PROTOCOL_UDP } from './ip.js'
+import {
+  IP_HEADER_INVALID,
+  IP_HEADER_TRUNCATED,
+  LINK_HEADER_TRUNCATED,
+  NOT_IP,
+  type PacketBatch,
+} from './packet-batch.js'
+
+/**
+ * GRE (RFC 2784, 2890), its PPTP form (RFC 2637) and ERSPAN, whose payload is Ethernet.
+ *
+ * Flags: checksum (c000 takes four bytes with either bit), key 2000, sequence 1000; version 1 has an
+ * acknowledgement (0080) and PPP within. The protocol is an EtherType: 6558 bridges Ethernet, 88be is ERSPAN
+ * (type I without a sequence number and without a header, type II with eight bytes), 22eb type III (twelve
+ * bytes, eight more where the last bit says so; draft-foschiano-erspan). Source routes (4000) end it.
+ */
+
+const CHECKSUM = 0x8000
+const ROUTING = 0x4000
+const KEY = 0x2000
+const SEQUENCE = 0x1000
+const ACKNOWLEDGEMENT = 0x0080
+
+/** Fills packet 0 of `into` from what the GRE header at `at` carries; returns its status. */
+function openGre(data: Uint8Array, at: number, end: number, into: PacketBatch): number {
+  if (end - at < 4) return LINK_HEADER_TRUNCATED
+  const flags = (data[at]! << 8) | data[at + 1]!
+  const protocol = (data[at + 2]! << 8) | data[at + 3]!
+  const version = flags & 7
+  if (version > 1 || (flags & ROUTING) !== 0) return NOT_IP
+  let next = at + 4
+  if ((flags & CHECKSUM) !== 0) next += 4
+  if ((flags & KEY) !== 0) next += 4
+  if ((flags & SEQUENCE) !== 0) next += 4
+  if (version === 1) {
+    if ((flags & ACKNOWLEDGEMENT) !== 0) next += 4
+    return protocol === 0x880b ? decodePpp(data, next, end, next, into, 0, 0) : NOT_IP
+  }
+  switch (protocol) {
+    case 0x880b:
+      return decodePpp(data, next, end, next, into, 0, 0)
+    case 0x6558:
+      return decodeEthernet(data, next, end, into, 0)
+    case 0x88be:
+      return decodeEthernet(data, (flags & SEQUENCE) === 0 ? next : next + 8, end, into, 0)
+    case 0x22eb: {
+      if (end - next < 12) return LINK_HEADER_TRUNCATED
+      return decodeEthernet(data, next + ((data[next + 11]! & 1) === 0 ? 12 : 20), end, into, 0)
+    }
+    default:
+      return protocol <= 1500 ? NOT_IP : decodeEtherType(protocol, data, next, end, next, into, 0, 0)
+  }
+}
+
+/**
+ * Tunnels over UDP: VXLAN, Geneve, GTP-U and Teredo.
+ *
+ * - VXLAN (RFC 7348), ports 4789 and 8472 (Linux before the registration): eight bytes with the I flag set,
+ *   then Ethernet.
+ * - Geneve (RFC 8926), port 6081: options in units of four bytes, then what the EtherType says.
+ * - GTP-U (3GPP TS 29.281), port 2152: version 1; of its messages only 255 (G-PDU) carries an IP packet, behind
+ *   four bytes of optional fields and a chain of extension headers in units of four.
+ * - Teredo (RFC 4380), port 3544 of either end: perhaps an authentication and an origin indication, then IPv6.
+ *
+ * The first three are told by the destination port (RFC 7348, 5; RFC 8926, 3.3; TS 29.281, 4.4.2): the source
+ * port of a tunnel is chosen freely, and a packet that comes from its port is not one.
+ */
+
+const VXLAN = 4789
+const VXLAN_LINUX = 8472
+const GENEVE = 6081
+const GTP_U = 2152
+const TEREDO = 3544
+
+function isUdpTunnel(sourcePort: number, destinationPort: number): boolean {
+  switch (destinationPort) {
+    case VXLAN:
+    case VXLAN_LINUX:
+    case GENEVE:
+    case GTP_U:
+    case TEREDO:
+      return true
+    default:
+      return sourcePort === TEREDO
+  }
+}
+
+/** Fills packet 0 of `into` from data[at … end), the UDP payload; returns its status. */
+function openUdpTunnel(
+  data: Uint8Array,
+  at: number,
+  end: number,
+  destinationPort: number,
+  into: PacketBatch,
+): number {
+  switch (destinationPort) {
+    case VXLAN:
+    case VXLAN_LINUX:
+      if (end - at < 8) return LINK_HEADER_TRUNCATED
+      return (data[at]! & 0x08) === 0 ? NOT_IP : decodeEthernet(data, at + 8, end, into, 0)
+    case GENEVE:
+      return openGeneve(data, at, end, into)
+    case GTP_U:
+      return openGtpU(data, at, end, into)
+    default:
+      return openTeredo(data, at, end, into)
+  }
+}
+
+function openGeneve(data: Uint8Array, at: number, end: number, into: PacketBatch): number {
+  if (end - at < 8) return LINK_HEADER_TRUNCATED
+  if (data[at]! >>> 6 !== 0) return NOT_IP
+  const next = at + 8 + ((data[at]! & 0x3f) << 2)
+  const protocol = (data[at + 2]! << 8) | data[at + 3]!
+  if (protocol === 0x6558) return decodeEthernet(data, next, end, into, 0)
+  return protocol <= 1500 ? NOT_IP : decodeEtherType(protocol, data, next, end, next, into, 0, 0)
+}
+
+function openGtpU(data: Uint8Array, at: number, end: number, into: PacketBatch): number {
+  if (end - at < 8) return LINK_HEADER_TRUNCATED
+  const flags = data[at]!
+  // version 1, protocol type GTP
+  if (flags >>> 4 !== 3 || data[at + 1] !== 255) return NOT_IP
+  let next = at + 8
+  if ((flags & 7) !== 0) {
+    if (end - next < 4) return LINK_HEADER_TRUNCATED
+    let extension = (flags & 4) === 0 ? 0 : data[next + 3]!
+    next += 4
+    while (extension !== 0) {
+      const size = next < end ? data[next]! << 2 : 0
+      if (size === 0 || end - next < size) return LINK_HEADER_TRUNCATED
+      extension = data[next + size - 1]!
+      next += size
+    }
+  }
+  if (next >= end) return LINK_HEADER_TRUNCATED
+  const version = data[next]! >>> 4
+  if (version === 4) return decodeIpv4(data, next, end, next, into, 0)
+  return version === 6 ? decodeIpv6(data, next, end, next, into, 0) : NOT_IP
+}
+
+function openTeredo(data: Uint8Array, at: number, end: number, into: PacketBatch): number {
+  let next = at
+  if (end - next >= 4 && data[next] === 0 && data[next + 1] === 1) {
+    next += 13 + data[next + 2]! + data[next + 3]!
+  }
+  if (end - next >= 8 && data[next] === 0 && data[next + 1] === 0) next += 8
+  if (next >= end) return LINK_HEADER_TRUNCATED
+  return data[next]! >>> 4 === 6 ? decodeIpv6(data, next, end, next, into, 0) : NOT_IP
+}
 
 const PROTOCOL_IPV4 = 4
 const PROTOCOL_IPV6 = 41

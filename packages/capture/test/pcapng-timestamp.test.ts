@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { tickLength, writeTicks } from '../src/pcapng-timestamp.js'
+import { tickLength, writeTicks } from '../src/pcapng.js'
 import { readFrames } from './support/frames.js'
 import { enhancedPacket, interfaceBlock, section, u16, u32 } from './support/pcapng.js'
 

@@ -4,9 +4,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeLinkLayer } from '../src/link-layer.js'
-import { createPacketBatch, type PacketBatch } from '../src/packet-batch.js'
-import { PACKET_OK } from '../src/packet-status.js'
-import { decodePlainPacket } from '../src/plain-packet.js'
+import { createPacketBatch, PACKET_OK, type PacketBatch } from '../src/packet-batch.js'
+import { decodePlainPacket } from '../src/packet-decoder.js'
 
 interface Shape {
   readonly version: 4 | 6

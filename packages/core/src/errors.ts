@@ -1,3 +1,10 @@
+/** A count with its noun, as every message of the packages and programs says it. Regular plurals alone. */
+
+/** "1 row", "2 rows". */
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
+}
+
 /**
  * Errors: one base class, so that a program can tell what OddFlow refuses from what went wrong otherwise.
  *

@@ -22,7 +22,7 @@ export interface FeatureColumn {
 
 const FLAGS = ['fin', 'syn', 'rst', 'psh', 'ack', 'urg', 'ece', 'cwr']
 const SIZE_STATISTICS = ['mean', 'sd', 'q1', 'q2', 'q3', 'min', 'max']
-/** Header fields of a packet with their bits, as feature-sets/header-bits.ts of the flows lays them out. */
+/** Header fields of a packet with their bits, as feature-sets/stats-header.ts of the flows lays them out. */
 const HEADER_FIELDS: readonly (readonly [string, number])[] = [
   ['direction', 1],
   ['version', 4],

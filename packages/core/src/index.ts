@@ -1,21 +1,107 @@
-export * from './base64.js'
-export * from './check-feature-contract.js'
-export * from './crc32.js'
-export * from './csv/read.js'
-export * from './csv/write.js'
-export * from './errors.js'
-export * from './exp.js'
-export * from './feature-columns.js'
-export * from './feature-contract.js'
-export * from './half-sip-hash.js'
-export * from './json.js'
-export * from './log.js'
-export * from './matrix.js'
-export * from './npy/decode.js'
-export * from './npy/encode.js'
-export * from './one-packet-rule.js'
-export * from './plural.js'
-export * from './rng.js'
-export * from './safetensors/decode.js'
-export * from './safetensors/encode.js'
-export { METADATA_KEY, type Safetensors, type Tensor, type TensorDtype } from './safetensors/tensor.js'
+export { crc32, decodeBase64, halfSipHash13 } from './bytes.js'
+export { checkFeatureContract, checkSameContract, explicitContract } from './check-feature-contract.js'
+export {
+  type CsvRows,
+  type CsvRowsReader,
+  createCsvRowsReader,
+  csvPieces,
+  decodeCsvRows,
+  encodeCsvRows,
+} from './csv.js'
+export {
+  ArgumentError,
+  ContractMismatchError,
+  DataError,
+  FormatError,
+  OddFlowError,
+  type OddFlowErrorPlace,
+  plural,
+} from './errors.js'
+export { exp, expInPlace, log } from './exp-log.js'
+export {
+  type ColumnFacts,
+  categoryColumn,
+  columnLabel,
+  type FeatureColumn,
+  featureColumns,
+  hasFixedColumns,
+  isFeatureLabel,
+  minimumScale,
+  summaryFacts,
+} from './feature-columns.js'
+export {
+  checkOnePacketRule,
+  connectionRules,
+  contractProtocols,
+  DEFAULT_FLOW_PROTOCOLS,
+  type Decapsulation,
+  endsOnClose,
+  type FeatureContract,
+  FLOW_FEATURE_SETS,
+  FLOW_PROTOCOLS,
+  FLOW_STATISTICS,
+  FLOW_SUMMARY_DIMENSION,
+  type FlowContract,
+  type FlowFeatureSet,
+  type FlowKeyRule,
+  type FlowProtocol,
+  type FlowRules,
+  type FlowSummaryContract,
+  featureDimension,
+  type GatheringRules,
+  HEADER_BITS_PER_PACKET,
+  HEADER_FLAG_COUNTS,
+  type HeaderBitsContract,
+  type IatContract,
+  type IatSizeContract,
+  type IatUnit,
+  MAXIMUM_DIMENSION,
+  MAXIMUM_ONE_PACKET_SERVICES,
+  MAXIMUM_PACKETS_KEPT,
+  MAXIMUM_SAMP_WINDOWS,
+  maximumPacketsPerFlow,
+  type OnePacketRule,
+  PACKET_FEATURE_SETS,
+  type PacketContract,
+  type PacketFeatureSet,
+  type PacketView,
+  packetRules,
+  packetView,
+  type RowsContract,
+  type SampContract,
+  SCALER_NAMES,
+  type ScalerName,
+  type SizeContract,
+  type SizeMeasure,
+  type StatsHeaderContract,
+  type TruncationMode,
+} from './feature-contract.js'
+export { parseStrictJson, type StrictJson } from './json.js'
+export {
+  asMatrix,
+  checkFinite,
+  concatRows,
+  createMatrix,
+  type Matrix,
+  type MatrixLike,
+  matrixFromRows,
+  matrixOf,
+  takeRows,
+} from './matrix.js'
+export {
+  decodeNpy,
+  decodeNpyMatrix,
+  encodeNpy,
+  encodeNpyHeader,
+  NPY_HEADER_BYTES,
+  type NpyArray,
+} from './npy.js'
+export { createRng, type Rng, sampleWithoutReplacement, shuffleInPlace } from './rng.js'
+export {
+  decodeSafetensors,
+  encodeSafetensors,
+  METADATA_KEY,
+  type Safetensors,
+  type Tensor,
+  type TensorDtype,
+} from './safetensors.js'

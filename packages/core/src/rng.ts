@@ -7,7 +7,7 @@
  * Math.log differs in last bits between platforms. Not for secrets.
  */
 import { ArgumentError } from './errors.js'
-import { log } from './log.js'
+import { log } from './exp-log.js'
 
 export interface Rng {
   /** A whole number of 32 bits. */

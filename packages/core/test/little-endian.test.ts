@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { readLittleEndian, swapElementBytes, writeLittleEndian } from '../src/little-endian.js'
+import { readLittleEndian, swapElementBytes, writeLittleEndian } from '../src/bytes.js'
 
 it('writes and reads elements low byte first', () => {
   const out = new Uint8Array(9)

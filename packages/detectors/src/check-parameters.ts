@@ -5,13 +5,56 @@
  * the same way, so there is one set of rules.
  */
 import { ArgumentError } from '@oddflow/core'
-import type { DetectorDefinition } from './detector-definition.js'
-import { DETECTOR_NAMES, type DetectorName, isDetectorName } from './detector-name.js'
+import { describeValue } from './check-model.js'
+import { DETECTOR_NAMES, type DetectorDefinition, type DetectorName, isDetectorName } from './detector.js'
 import { badOption, DEFAULT_OPTIONS, type GivenOptions, OptionReader } from './option-reader.js'
-import type { CheckedParameters, DetectorOptions, OptionName, ParametersOf } from './parameters.js'
+import {
+  type CheckedParameters,
+  type DetectorOptions,
+  keptParameters,
+  type OptionName,
+  type ParametersOf,
+  withStatedSizes,
+} from './parameters.js'
 import { DETECTORS } from './registry.js'
-import { checkSameFields } from './same-fields.js'
-import { keptParameters, withStatedSizes } from './stated-sizes.js'
+
+/**
+ * checkSameFields: has a value from a file exactly the fields that would be written for what was read from it?
+ *
+ * Checks read the fields that they know. What they make of a value is complete, so the two are compared, object by
+ * object: a field too many is something that this version does not understand, a field too few one that somebody
+ * took out. It holds for every family of detectors alike, whatever its objects have in them.
+ */
+
+/**
+ * `known` is what was made of `found`; lists and numbers are not looked into. Throws ArgumentError with the path of
+ * the first field that only one of them has, unless it is among `mayLack` and only `known` has it.
+ */
+export function checkSameFields(
+  found: unknown,
+  known: unknown,
+  path: string,
+  mayLack: readonly string[] = [],
+): void {
+  if (!isRecord(known)) return
+  if (!isRecord(found)) {
+    throw new ArgumentError(`${path}: expected an object, found ${describeValue(found)}`, path)
+  }
+  for (const key of Object.keys(found)) {
+    if (Object.hasOwn(known, key)) continue
+    const field = `${path}.${/^\w{1,60}$/.test(key) ? key : JSON.stringify(key.slice(0, 60))}`
+    throw new ArgumentError(`${field}: no such field is known here`, field)
+  }
+  for (const [key, value] of Object.entries(known)) {
+    const field = `${path}.${key}`
+    if (Object.hasOwn(found, key)) checkSameFields(found[key], value, field, mayLack)
+    else if (!mayLack.includes(field)) throw new ArgumentError(`${field}: this field is missing`, field)
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}
 
 export { DEFAULT_OPTIONS } from './option-reader.js'
 

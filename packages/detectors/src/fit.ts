@@ -6,17 +6,16 @@
  * the same model bytes. What could not be done as asked stands in `fitReport.notes`.
  */
 import { ArgumentError, type Matrix, type MatrixLike, type Rng } from '@oddflow/core'
+import type { HeldOutScores } from './calibration/held-out.js'
 import { checkedTrainingRows } from './checked-rows.js'
-import type { FitStage } from './detector-definition.js'
-import type { HeldOutScores } from './held-out.js'
+import type { FitStage } from './detector.js'
 import type { DetectorModel, ModelOf } from './model.js'
-import type { CheckedParameters } from './parameters.js'
+import { type CheckedParameters, holdToStatedSizes, keptParameters } from './parameters.js'
 import { DETECTORS } from './registry.js'
 import { constantColumns } from './scaler.js'
 import { createSharedWork, NOTHING_SHARED, type SharedWork } from './shared-work.js'
-import { holdToStatedSizes, keptParameters } from './stated-sizes.js'
 
-export type { FitStage } from './detector-definition.js'
+export type { FitStage } from './detector.js'
 
 export interface FitProgress {
   readonly stage: FitStage

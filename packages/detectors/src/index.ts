@@ -1,17 +1,77 @@
-export * from './alert-budget/alert-budget.js'
-export { binomialInterval, type Interval, poissonInterval } from './alert-budget/count-intervals.js'
+export {
+  type BudgetCalibration,
+  type BudgetDecision,
+  type BudgetRefusal,
+  type BudgetThreshold,
+  binomialInterval,
+  budgetRate,
+  createBudgetCalibration,
+  type Interval,
+  MAXIMUM_RATE,
+  MAXIMUM_REACH,
+  poissonInterval,
+} from './calibration/alert-budget.js'
+export {
+  calibrateGroups,
+  createGroups,
+  type Group,
+  type GroupCalibration,
+  type GroupedScores,
+  type GroupLevel,
+  type GroupVerdict,
+  tailShare,
+} from './calibration/groups.js'
+export type { HeldOutScores } from './calibration/held-out.js'
 export {
   createTailScoreCollector,
   TAIL_CAPACITY,
   type TailScoreCollector,
   type TailScores,
-} from './alert-budget/tail-scores.js'
-export * from './check-model.js'
-export * from './check-parameters.js'
-export * from './cluster-selection.js'
-export type { DetectorDefinition } from './detector-definition.js'
-export * from './detector-name.js'
-export { embedRows } from './embedding.js'
+} from './calibration/tail-scores.js'
+export {
+  anomalyScore,
+  calibrateThreshold,
+  checkThreshold,
+  conformalRank,
+  decisionFunction,
+  type HeldOutCalibration,
+  isNovel,
+  joinHeldOut,
+  nextDown,
+  predict,
+  rowsNeeded,
+  type SplitConformalCalibration,
+  type Threshold,
+  type ThresholdCalibration,
+  thresholdOfHeldOut,
+} from './calibration/threshold.js'
+export { checkModel } from './check-model.js'
+export {
+  checkParameters,
+  checkStoredParameters,
+  DEFAULT_OPTIONS,
+  detectorOptionsOf,
+} from './check-parameters.js'
+export { keepLargestClusters } from './clustering/k-means.js'
+export {
+  type Clustering,
+  defaultNeighbours,
+  type QuickShiftResult,
+  quickShiftPlusPlus,
+} from './clustering/quickshift-pp.js'
+export type { DetectorDefinition } from './detector.js'
+export {
+  DETECTOR_NAMES,
+  type DetectorName,
+  EMBEDDED_MIXTURE_NAMES,
+  EMBEDDED_SVM_NAMES,
+  type EmbeddedMixtureName,
+  type EmbeddedSvmName,
+  isDetectorName,
+  MEMBER_NAMES,
+  type MemberName,
+} from './detector.js'
+export { embedRows } from './embedding/embedding.js'
 export {
   type EnsembleUpdate,
   type GivenRows,
@@ -26,37 +86,143 @@ export {
   type ScoreExplanation,
 } from './explain/explain-score.js'
 export { rememberedRows } from './explain/normal-examples.js'
-export * from './fit.js'
-export { createMixture, mixtureCovariances, mixtureLogDensities } from './gaussian-mixture.js'
 export {
-  calibrateGroups,
-  createGroups,
-  type Group,
-  type GroupCalibration,
-  type GroupedScores,
-  type GroupLevel,
-  type GroupVerdict,
-  tailShare,
-} from './groups.js'
-export type { HeldOutScores } from './held-out.js'
-export * from './model.js'
+  createFitter,
+  type FitOptions,
+  type FitProgress,
+  type FitStage,
+  type Fitter,
+  fitDetector,
+  fitHoldingOut,
+  type HeldOutFit,
+  type RowOrigin,
+} from './fit.js'
+export { createMixture, mixtureCovariances, mixtureLogDensities } from './mixture/gaussian-mixture.js'
+export type {
+  DetectorModel,
+  EmbeddedMixtureFitReport,
+  EmbeddedMixtureModel,
+  EmbeddedSvmModel,
+  EmbeddingModel,
+  EnsembleModel,
+  FitReport,
+  GmmModel,
+  HbosModel,
+  IforestModel,
+  KdeModel,
+  LogScaler,
+  LogStandardScaler,
+  MixtureModel,
+  ModelOf,
+  NearestModel,
+  NoScaler,
+  OcsvmModel,
+  PcaModel,
+  QuantileScaler,
+  ScaledColumns,
+  ScalerModel,
+  StandardScaler,
+  SupportGuardModel,
+} from './model.js'
 export { decodeModelFile } from './model-file/decode.js'
-export { encodeModelFile } from './model-file/encode.js'
-export type { GridValue, ParameterSelection } from './model-file/parameter-selection.js'
-export type { EnsembleUpdates, Provenance, SavedModel } from './model-file/saved-model.js'
-export { type Adwin, createAdwin } from './online/adwin.js'
-export * from './online/drift-signals.js'
-export * from './online/journal.js'
+export type {
+  EnsembleUpdates,
+  GridValue,
+  ParameterSelection,
+  Provenance,
+  SavedModel,
+} from './model-file/saved-model.js'
+export { encodeModelFile } from './model-file/saved-model.js'
+export {
+  type Adwin,
+  createAdwin,
+  createDriftMonitor,
+  createPageHinkley,
+  DRIFT_BOUNDS,
+  type DriftChange,
+  type DriftMonitor,
+  type DriftReport,
+  type PageHinkley,
+  type PageHinkleyOptions,
+} from './online/drift.js'
+export {
+  checksumOf,
+  createJournallingLearner,
+  type JournalHead,
+  type JournallingLearner,
+  type JournalStep,
+  replayJournal,
+} from './online/journal.js'
 export type { ArrivalReport } from './online/learn-arrivals.js'
-export type * from './online/learned-state.js'
-export * from './online/learner.js'
-export { createLearningBudget, type LearningBudget } from './online/learning-budget.js'
-export * from './online/learning-options.js'
+export type * from './online/learner.js'
+export {
+  type ArriveOptions,
+  type BeginLearnerOptions,
+  createLearner,
+  createLearningBudget,
+  type Learner,
+  type LearningBudget,
+  type StepReport,
+} from './online/learner.js'
+export {
+  type CheckedLearningOptions,
+  checkLearningOptions,
+  DEFAULT_GUARD,
+  DEFAULT_LEARNING,
+  type Forgetting,
+  type GuardBounds,
+  type LearningMethod,
+  type LearningOptions,
+  type NovelPolicy,
+  type SketchPolicy,
+} from './online/learning-options.js'
 export type { RoundReport } from './online/learning-round.js'
-export { createPageHinkley, type PageHinkley, type PageHinkleyOptions } from './online/page-hinkley.js'
-export * from './parameters.js'
-export * from './quickshift-pp.js'
-export * from './registry.js'
-export * from './score.js'
-export { exceedingSizes, keptParameters } from './stated-sizes.js'
-export * from './threshold.js'
+export type {
+  BandwidthParameters,
+  CheckedParameters,
+  CovarianceType,
+  DetectorOptions,
+  EmbeddedMixtureParameters,
+  EmbeddedSvmParameters,
+  EmbeddingParameters,
+  EmParameters,
+  EnsembleParameters,
+  GmmParameters,
+  GridOption,
+  HbosParameters,
+  IforestParameters,
+  KdeParameters,
+  KjlParameters,
+  KMeansStart,
+  LandmarkChoice,
+  MixtureStart,
+  NearestParameters,
+  NystromParameters,
+  OcsvmParameters,
+  OptionName,
+  ParametersOf,
+  PcaParameters,
+  QuantileCompat,
+  QuickShiftStart,
+  SizeOption,
+  StartParameters,
+} from './parameters.js'
+export { exceedingSizes, keptParameters } from './parameters.js'
+export { DETECTORS } from './registry.js'
+export {
+  createScoreParts,
+  createScoreWorkspace,
+  detectorFacts,
+  detectorFigures,
+  embedSamples,
+  hasScoreParts,
+  type ModelFact,
+  modelEmbedding,
+  modelSpaceNumbers,
+  novelRows,
+  type ScoreParts,
+  type ScoreWorkspace,
+  type ScoreWorkspaceOptions,
+  scoreParts,
+  scoreSamples,
+} from './score.js'

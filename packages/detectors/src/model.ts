@@ -12,14 +12,15 @@
  * m(d + D) numbers of embedding and k(1 + d + d²) of mixture (section "Efficient Detection Procedures").
  */
 import type { Matrix } from '@oddflow/core'
-import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName } from './detector-name.js'
+import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName } from './detector.js'
+import type { ColumnHistograms } from './detectors/hbos.js'
+import type { IsolationForestModel } from './detectors/iforest.js'
+import type { KernelDensityModel } from './detectors/kde.js'
+import type { NearestLandmarkModel } from './detectors/nearest.js'
+import type { PrincipalComponentsModel } from './detectors/pca.js'
 import type { EnsemblePart } from './ensemble/ensemble-part.js'
-import type { ColumnHistograms } from './histograms.js'
-import type { IsolationForestModel } from './isolation-forest/isolation-forest.js'
-import type { KernelDensityModel } from './kernel-density/kernel-density.js'
-import type { TypedMixture } from './mixture-types/typed-mixture.js'
-import type { NearestLandmarkModel } from './nearest-landmark/nearest-landmark.js'
-import type { OneClassSvmModel } from './one-class-svm/model.js'
+import type { TypedMixture } from './mixture/typed-mixture.js'
+import type { OneClassSvmModel } from './one-class-svm/fit.js'
 import type {
   EmbeddedMixtureParameters,
   EmbeddedSvmParameters,
@@ -32,7 +33,6 @@ import type {
   OcsvmParameters,
   PcaParameters,
 } from './parameters.js'
-import type { PrincipalComponentsModel } from './principal-components/principal-components.js'
 
 /** What every scaler may have. */
 export interface ScaledColumns {

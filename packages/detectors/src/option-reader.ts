@@ -6,8 +6,8 @@
  */
 import { ArgumentError, SCALER_NAMES, type ScalerName } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
-import { MEMBER_NAMES, type MemberName } from './detector-name.js'
-import { describeValue } from './model-fields.js'
+import { describeValue } from './check-model.js'
+import { MEMBER_NAMES, type MemberName } from './detector.js'
 import type {
   BandwidthParameters,
   CovarianceType,

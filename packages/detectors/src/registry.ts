@@ -1,20 +1,15 @@
 /**
- * The one list of detectors. A new one is its file, its name in `detector-name.ts` and its line here.
+ * The one list of detectors. A new one is its file, its name in `detector.ts` and its line here.
  */
-import type { DetectorDefinition } from './detector-definition.js'
-import type { DetectorName } from './detector-name.js'
+import type { DetectorDefinition, DetectorName } from './detector.js'
 import { ensemble } from './detectors/ensemble.js'
 import { gmm } from './detectors/gmm.js'
 import { hbos } from './detectors/hbos.js'
 import { iforest } from './detectors/iforest.js'
 import { kde } from './detectors/kde.js'
 import { nearest } from './detectors/nearest.js'
-import { ocKjl } from './detectors/oc-kjl.js'
-import { ocKjlQs } from './detectors/oc-kjl-qs.js'
-import { ocKjlSvm } from './detectors/oc-kjl-svm.js'
-import { ocNystrom } from './detectors/oc-nystrom.js'
-import { ocNystromQs } from './detectors/oc-nystrom-qs.js'
-import { ocNystromSvm } from './detectors/oc-nystrom-svm.js'
+import { ocKjl, ocKjlQs, ocKjlSvm } from './detectors/oc-kjl.js'
+import { ocNystrom, ocNystromQs, ocNystromSvm } from './detectors/oc-nystrom.js'
 import { ocsvm } from './detectors/ocsvm.js'
 import { pca } from './detectors/pca.js'
 

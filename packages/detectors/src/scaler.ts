@@ -16,7 +16,7 @@
  * A category column, whose numbers are names, is left out of scaled rows, whatever the scaler.
  */
 import { createMatrix, DataError, log, type Matrix, type ScalerName } from '@oddflow/core'
-import type { FitContext } from './detector-definition.js'
+import type { FitContext } from './detector.js'
 import type { QuantileScaler, ScalerModel } from './model.js'
 
 /** Steps between the knots of a quantile scaler. */

@@ -6,14 +6,14 @@
  * in and wherever it stands there.
  */
 import { ArgumentError, asMatrix, checkFinite, type Matrix, type MatrixLike } from '@oddflow/core'
-import type { DetectorDefinition, ModelFact } from './detector-definition.js'
+import { isNovel } from './calibration/threshold.js'
+import type { DetectorDefinition, ModelFact } from './detector.js'
 import type { DetectorModel, MixtureModel } from './model.js'
 import type { SavedModel } from './model-file/saved-model.js'
 import { DETECTORS } from './registry.js'
 import type { ScoreParts, Scorer } from './scorer.js'
-import { isNovel } from './threshold.js'
 
-export type { ModelFact } from './detector-definition.js'
+export type { ModelFact } from './detector.js'
 export type { ScoreParts } from './scorer.js'
 
 /** Scratch for one model and one caller at a time; nothing in it outlives a call but constants. */

@@ -2,7 +2,7 @@
 import { createRng, DataError, type Matrix, matrixOf, SCALER_NAMES } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { chooseBandwidth } from '../src/bandwidth.js'
+import { chooseBandwidth } from '../src/embedding/bandwidth.js'
 import { checkParameters, createScoreWorkspace, fitDetector, scoreSamples } from '../src/index.js'
 import { fitScaler, scaleRows } from '../src/scaler.js'
 import { sampleRows } from './model-file/sample.js'

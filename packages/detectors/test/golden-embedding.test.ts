@@ -1,9 +1,7 @@
 import { matrixFromRows } from '@oddflow/core'
 import { gaussianKernel } from '@oddflow/linalg'
 import { describe, it } from 'vitest'
-import { embedRows } from '../src/embedding.js'
-import { kjlProjection } from '../src/kjl.js'
-import { nystromProjection } from '../src/nystrom.js'
+import { embedRows, kjlProjection, nystromProjection } from '../src/embedding/embedding.js'
 import { expectClose } from './close.js'
 import { goldenAbsent, readGolden } from './shared.js'
 

@@ -1,7 +1,7 @@
 import { matrixFromRows } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { runEm } from '../src/expectation-maximisation.js'
-import { createMixture, mixtureCovariances, mixtureLogDensities } from '../src/gaussian-mixture.js'
+import { runEm } from '../src/mixture/fit-mixture.js'
+import { createMixture, mixtureCovariances, mixtureLogDensities } from '../src/mixture/gaussian-mixture.js'
 import { expectClose } from './close.js'
 import { goldenAbsent, readGolden } from './shared.js'
 

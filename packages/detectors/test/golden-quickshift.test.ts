@@ -1,8 +1,8 @@
 import { matrixFromRows } from '@oddflow/core'
 import { nearestNeighbours } from '@oddflow/linalg'
 import { describe, expect, it } from 'vitest'
-import { keepLargestClusters } from '../src/cluster-selection.js'
-import { quickShiftPlusPlus } from '../src/quickshift-pp.js'
+import { keepLargestClusters } from '../src/clustering/k-means.js'
+import { quickShiftPlusPlus } from '../src/clustering/quickshift-pp.js'
 import { expectClose } from './close.js'
 import { goldenAbsent, readGolden } from './shared.js'
 

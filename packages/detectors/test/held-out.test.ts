@@ -12,9 +12,9 @@ import {
   rowNumbers,
   surpriseOf,
   TAIL_SURPRISE,
-} from '../src/held-out.js'
-import { createHistogramViews, fitHistograms, histogramView, takeTables } from '../src/histograms.js'
-import { checkThreshold, isNovel, thresholdOfHeldOut } from '../src/threshold.js'
+} from '../src/calibration/held-out.js'
+import { checkThreshold, isNovel, thresholdOfHeldOut } from '../src/calibration/threshold.js'
+import { createHistogramViews, fitHistograms, histogramView, takeTables } from '../src/detectors/hbos.js'
 
 const values = fc
   .array(

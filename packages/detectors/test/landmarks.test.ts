@@ -2,6 +2,7 @@ import { createRng, type Matrix, matrixFromRows, matrixOf } from '@oddflow/core'
 import { squaredDistance } from '@oddflow/linalg'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { farthestFirstRows } from '../src/embedding/landmarks.js'
 import {
   checkParameters,
   DETECTOR_NAMES,
@@ -10,7 +11,6 @@ import {
   fitDetector,
   type LandmarkChoice,
 } from '../src/index.js'
-import { farthestFirstRows } from '../src/landmarks.js'
 import { readTestJson } from './read-json.js'
 import { clusteredRows } from './rows.js'
 

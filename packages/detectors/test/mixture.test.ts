@@ -1,13 +1,15 @@
 import { ArgumentError, createRng, DataError, type Matrix, matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { expectation, runEm } from '../src/expectation-maximisation.js'
-import { fitFromStart } from '../src/fit-from-start.js'
-import { fitMixture } from '../src/fit-mixture.js'
-import { maximiseFull } from '../src/full-covariances.js'
-import { createMixture, mixtureCovariances, mixtureLogDensities } from '../src/gaussian-mixture.js'
+import { kMeans } from '../src/clustering/k-means.js'
 import { checkParameters } from '../src/index.js'
-import { kMeans } from '../src/k-means.js'
+import { expectation, fitFromStart, fitMixture, runEm } from '../src/mixture/fit-mixture.js'
+import {
+  createMixture,
+  maximiseFull,
+  mixtureCovariances,
+  mixtureLogDensities,
+} from '../src/mixture/gaussian-mixture.js'
 import { clusteredRows } from './rows.js'
 
 const em = checkParameters().em

@@ -5,7 +5,7 @@ import { createRng, DataError, type Matrix, matrixOf } from '@oddflow/core'
 import { gaussianKernel } from '@oddflow/linalg'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { effectiveRank } from '../src/effective-rank.js'
+import { effectiveRank, nystromProjection } from '../src/embedding/embedding.js'
 import {
   checkModel,
   checkParameters,
@@ -16,7 +16,6 @@ import {
   modelEmbedding,
   scoreSamples,
 } from '../src/index.js'
-import { nystromProjection } from '../src/nystrom.js'
 import { clusteredRows, novelRows } from './rows.js'
 
 const COLUMNS = 4

@@ -1,8 +1,8 @@
 import { createRng, type Matrix, matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { keepLargestClusters } from '../src/cluster-selection.js'
-import { defaultNeighbours, quickShiftPlusPlus } from '../src/quickshift-pp.js'
+import { keepLargestClusters } from '../src/clustering/k-means.js'
+import { defaultNeighbours, quickShiftPlusPlus } from '../src/clustering/quickshift-pp.js'
 import { quickShiftByLists } from './quickshift-by-lists.js'
 import { clusteredRows } from './rows.js'
 

@@ -1,5 +1,6 @@
 import { createRng, type Matrix, matrixOf } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
+import { fitSupportGuard, reachLimit } from '../src/calibration/support-guard.js'
 import {
   checkParameters,
   createScoreParts,
@@ -9,7 +10,6 @@ import {
   scoreParts,
   scoreSamples,
 } from '../src/index.js'
-import { fitSupportGuard, reachLimit } from '../src/support-guard.js'
 import { clusteredRows } from './rows.js'
 
 const D = 4

@@ -6,7 +6,7 @@ import {
   LOWEST_LOG_TAIL,
   logTail,
   MAXIMUM_KNOTS,
-} from '../src/tail-probability.js'
+} from '../src/calibration/tail-probability.js'
 
 const tail = (values: ArrayLike<number>) => createTailFunction(fitTailTable(Float64Array.from(values)))
 

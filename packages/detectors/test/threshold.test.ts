@@ -9,7 +9,7 @@ import {
   isNovel,
   nextDown,
   predict,
-} from '../src/threshold.js'
+} from '../src/calibration/threshold.js'
 
 const rates = fc.double({ min: 1e-6, max: 0.999, noNaN: true })
 /** Scores with many ties, as repeated traffic has them, and without. */

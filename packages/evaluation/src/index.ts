@@ -1,18 +1,84 @@
-export { type Auc, auc } from './auc.js'
-export * from './auc-interval.js'
-export * from './delong.js'
-export * from './histogram.js'
-export type { NovelLabels } from './labels.js'
-export * from './merge-trials.js'
-export * from './partial-auc.js'
-export * from './precision-recall.js'
-export * from './protocol.js'
-export * from './rates.js'
-export * from './roc.js'
-export * from './selection/parameter-grid.js'
-export * from './selection/select-parameters.js'
-export * from './spread.js'
-export * from './summary.js'
-export * from './timing.js'
-export * from './trial.js'
-export * from './trial-json.js'
+export {
+  type Auc,
+  type AucInterval,
+  type AucIntervalOptions,
+  auc,
+  aucInterval,
+  type DeLongInterval,
+  delongInterval,
+  type PartialAuc,
+  partialAuc,
+} from './auc.js'
+export {
+  applicableGrid,
+  bestCandidate,
+  type Candidate,
+  type CandidateResult,
+  type CandidateTrial,
+  candidateGroups,
+  createCandidateTrial,
+  gridCandidates,
+  orderedGrid,
+  PAPER_GRID,
+  type ParameterGrid,
+  type Selection,
+  selectParameters,
+  type ValidationRows,
+  validationRows,
+} from './parameter-selection.js'
+export {
+  drawLabelled,
+  drawProtocol,
+  type LabelledRows,
+  PAPER_PROTOCOL,
+  type ProtocolCounts,
+  type ProtocolRows,
+  type RepeatRows,
+} from './protocol.js'
+export type { NovelLabels } from './roc.js'
+export {
+  type AveragePrecision,
+  averagePrecision,
+  type OperatingPoint,
+  type PrecisionRecallCurve,
+  precisionRecallCurve,
+  type Rates,
+  type RocCurve,
+  ratesAtThreshold,
+  rocCurve,
+  tprAtFpr,
+} from './roc.js'
+export {
+  BASELINE,
+  type Histogram,
+  histogram,
+  histogramEdges,
+  type Metric,
+  mean,
+  millisPer100,
+  type Setting,
+  type Spread,
+  spread,
+  summarise,
+  type TimingOptions,
+  timeRuns,
+  trialsBehind,
+} from './summary.js'
+export {
+  checkTrial,
+  type Disagreement,
+  dataKey,
+  decodeTrial,
+  encodeTrial,
+  findDisagreements,
+  MAXIMUM_TRIAL_LENGTH,
+  mergeTrials,
+  type PlainValue,
+  type TestResult,
+  type TestSample,
+  type Trial,
+  type TrialMachine,
+  type Tuning,
+  trialKey,
+  workKey,
+} from './trial.js'

@@ -7,7 +7,200 @@
  * interpolate (Fawcett, Pattern Recognition Letters 27, 2006, section 5).
  */
 import { ArgumentError } from '@oddflow/core'
-import { groupByScore, missingClass, type NovelLabels } from './labels.js'
+
+/**
+ * Scores and labels, checked once and sorted once: what every measure here starts from.
+ *
+ * Scores are OddFlow's: higher = more normal. Novel is the positive class. A row is called novel at
+ * threshold t when its score ≤ t, so rows of equal score are called alike and can only be counted together.
+ */
+
+/** One entry a row: true or 1 = novel, false or 0 = normal. */
+export type NovelLabels = ArrayLike<boolean | number>
+
+/** Rows grouped by score, lowest (most novel) first. */
+export interface ScoreGroups {
+  /** The different scores, ascending. */
+  readonly scores: Float64Array
+  /** Novel and normal rows that have each score. */
+  readonly novel: Float64Array
+  readonly normal: Float64Array
+  readonly novelTotal: number
+  readonly normalTotal: number
+}
+
+/** O(n log n). Throws ArgumentError for unequal lengths, a score that is NaN, a label that is neither. */
+export function groupByScore(scores: ArrayLike<number>, isNovel: NovelLabels): ScoreGroups {
+  const n = checkRows(scores, isNovel)
+  const novelScores = new Float64Array(n)
+  const normalScores = new Float64Array(n)
+  let novelTotal = 0
+  let normalTotal = 0
+  for (let i = 0; i < n; i++) {
+    // + 0 makes negative zero positive: the two are one score
+    if (isNovel[i]) novelScores[novelTotal++] = scores[i]! + 0
+    else normalScores[normalTotal++] = scores[i]! + 0
+  }
+  const a = novelScores.subarray(0, novelTotal).sort()
+  const b = normalScores.subarray(0, normalTotal).sort()
+  const different = new Float64Array(n)
+  const novel = new Float64Array(n)
+  const normal = new Float64Array(n)
+  let groups = 0
+  let i = 0
+  let j = 0
+  while (i < a.length || j < b.length) {
+    const score = j === b.length || (i < a.length && a[i]! < b[j]!) ? a[i]! : b[j]!
+    different[groups] = score
+    while (i < a.length && a[i] === score) {
+      novel[groups]!++
+      i++
+    }
+    while (j < b.length && b[j] === score) {
+      normal[groups]!++
+      j++
+    }
+    groups++
+  }
+  return {
+    scores: different.slice(0, groups),
+    novel: novel.slice(0, groups),
+    normal: normal.slice(0, groups),
+    novelTotal,
+    normalTotal,
+  }
+}
+
+/** The number of rows. */
+function checkRows(scores: ArrayLike<number>, isNovel: NovelLabels): number {
+  const n = scores.length
+  if (isNovel.length !== n) {
+    throw new ArgumentError(`isNovel: expected ${n} labels, one a score, found ${isNovel.length}`, 'isNovel')
+  }
+  for (let i = 0; i < n; i++) {
+    const score = scores[i]
+    if (typeof score !== 'number' || Number.isNaN(score)) {
+      throw new ArgumentError(`scores[${i}]: expected a number, found ${score}`, 'scores')
+    }
+    const label = isNovel[i]
+    if (label !== true && label !== false && label !== 0 && label !== 1) {
+      throw new ArgumentError(`isNovel[${i}]: expected true, false, 1 or 0, found ${label}`, 'isNovel')
+    }
+  }
+  return n
+}
+
+/** Why a measure that compares two classes is undefined, or null when both are there. */
+export function missingClass(novelTotal: number, normalTotal: number): string | null {
+  if (novelTotal === 0 && normalTotal === 0) return 'there are no rows'
+  if (novelTotal === 0) return 'there are no novel rows'
+  return normalTotal === 0 ? 'there are no normal rows' : null
+}
+
+/**
+ * Rates at one threshold: what a detector as it is deployed gets right and wrong (novel iff score ≤ t).
+ */
+
+export interface Rates {
+  readonly truePositives: number
+  readonly falsePositives: number
+  readonly trueNegatives: number
+  readonly falseNegatives: number
+  /** Share of novel rows called novel; null without novel rows. */
+  readonly truePositiveRate: number | null
+  /** Share of normal rows called novel; null without normal rows. */
+  readonly falsePositiveRate: number | null
+  /** Share of the rows called novel that are; null when none is. */
+  readonly precision: number | null
+}
+
+/** O(n). Throws ArgumentError as `rocCurve`, and for a threshold that is NaN. */
+export function ratesAtThreshold(scores: ArrayLike<number>, isNovel: NovelLabels, threshold: number): Rates {
+  if (Number.isNaN(threshold)) throw new ArgumentError('threshold: expected a number, found NaN', 'threshold')
+  const n = checkRows(scores, isNovel)
+  let truePositives = 0
+  let falsePositives = 0
+  let novel = 0
+  for (let i = 0; i < n; i++) {
+    const called = scores[i]! <= threshold
+    if (isNovel[i]) {
+      novel++
+      if (called) truePositives++
+    } else if (called) falsePositives++
+  }
+  const share = (part: number, of: number): number | null => (of === 0 ? null : part / of)
+  return {
+    truePositives,
+    falsePositives,
+    trueNegatives: n - novel - falsePositives,
+    falseNegatives: novel - truePositives,
+    truePositiveRate: share(truePositives, novel),
+    falsePositiveRate: share(falsePositives, n - novel),
+    precision: share(truePositives, truePositives + falsePositives),
+  }
+}
+
+/**
+ * Precision and recall: of the rows called novel, how many are; of the novel rows, how many are called so.
+ *
+ * Unlike the ROC curve these depend on how many novel rows there are, so figures from samples of different
+ * make-up do not compare (Davis and Goadrich, "The relationship between precision-recall and ROC curves", ICML
+ * 2006). One point for each different score, since rows of equal score are called alike; average precision is
+ * the sum of precision times the step in recall over these points, with no interpolation, which would promise
+ * precision that no threshold has.
+ */
+
+export interface PrecisionRecallCurve {
+  /** Ascending; point i belongs to the rule "novel iff score ≤ thresholds[i]". */
+  readonly thresholds: Float64Array
+  /** Share of the rows called novel that are. */
+  readonly precisions: Float64Array
+  /** Share of the novel rows called novel, rising to 1; all NaN when there are no novel rows. */
+  readonly recalls: Float64Array
+  readonly novel: number
+  readonly normal: number
+}
+
+export type AveragePrecision =
+  /** `guessing`: the share of novel rows, which is what scores without meaning give on average. */
+  { readonly value: number; readonly guessing: number } | { readonly value: null; readonly reason: string }
+
+/** O(n log n). Throws ArgumentError as `rocCurve`. */
+export function precisionRecallCurve(scores: ArrayLike<number>, isNovel: NovelLabels): PrecisionRecallCurve {
+  const groups = groupByScore(scores, isNovel)
+  const points = groups.scores.length
+  const precisions = new Float64Array(points)
+  const recalls = new Float64Array(points)
+  let truePositives = 0
+  let called = 0
+  for (let i = 0; i < points; i++) {
+    truePositives += groups.novel[i]!
+    called += groups.novel[i]! + groups.normal[i]!
+    precisions[i] = truePositives / called
+    recalls[i] = truePositives / groups.novelTotal
+  }
+  return {
+    thresholds: groups.scores,
+    precisions,
+    recalls,
+    novel: groups.novelTotal,
+    normal: groups.normalTotal,
+  }
+}
+
+/** O(n log n), in (0, 1]; equal to scikit-learn's `average_precision_score`. Throws ArgumentError as `rocCurve`. */
+export function averagePrecision(scores: ArrayLike<number>, isNovel: NovelLabels): AveragePrecision {
+  const { precisions, recalls, novel, normal } = precisionRecallCurve(scores, isNovel)
+  const reason = missingClass(novel, normal)
+  if (reason !== null && novel === 0) return { value: null, reason }
+  let value = 0
+  let before = 0
+  for (let i = 0; i < recalls.length; i++) {
+    value += precisions[i]! * (recalls[i]! - before)
+    before = recalls[i]!
+  }
+  return { value, guessing: novel / (novel + normal) }
+}
 
 export interface RocCurve {
   /** Ascending; the first is −Infinity. */

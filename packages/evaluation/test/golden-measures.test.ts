@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { normalQuantile } from '../src/auc.js'
 import { averagePrecision, delongInterval, partialAuc, rocCurve } from '../src/index.js'
-import { normalQuantile } from '../src/normal-quantile.js'
 
 interface Golden {
   readonly cases: readonly {

@@ -13,8 +13,8 @@
  * Memory is read ahead: first the keys of up to 64 packets are hashed, then their slots are read, then their flows'
  * lines. These reads wait for no other, so memory answers them together.
  *
- * Addresses are bytes. Layouts: lines, src/flow-lines.ts; logs, src/activity-log.ts; state, src/record-state.ts;
- * entries, src/packet-pool.ts; sums, src/feature-sets/flow-summary.ts. The order of fields in Pass is that of src/packet-pass.ts.
+ * Addresses are bytes. Layouts: lines, src/flow-record.ts; logs, src/activity-log.ts; state, src/memory-budget.ts;
+ * entries, src/flow-table.ts; sums, src/feature-sets/flow-summary.ts. The order of fields in Pass is that of src/packet-pass.ts.
  */
 
 @unmanaged
@@ -347,7 +347,7 @@ function prepare(p: Pass, from: i32, to: i32): void {
   p.warmth = read
 }
 
-/** As writeKey in src/flow-identity.ts; true if the source is end b. */
+/** As writeKey in src/flow-record.ts; true if the source is end b. */
 function writeKey(p: Pass, i: i32, key: usize, isIpv4: bool): bool {
   const source = p.sourceAddress + (usize(i) << 4)
   const destination = p.destinationAddress + (usize(i) << 4)

@@ -13,8 +13,8 @@
  *
  * A new flow is half-open; what makes it established is the tracker's business. A flow never goes back.
  */
-import { type FlowLines, KIND, LINE_WORDS, PLACE } from './flow-lines.js'
-import type { Space } from './space.js'
+import { type FlowLines, KIND, LINE_WORDS, PLACE } from './flow-record.js'
+import type { Space } from './numbers.js'
 
 export const HALF_OPEN = 0
 export const ESTABLISHED = 1

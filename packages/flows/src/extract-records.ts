@@ -1,21 +1,30 @@
 /**
  * Records of collected flows: the same cutter that scoring uses, fed from memory.
  */
-import type { FlowContract, Matrix } from '@oddflow/core'
 import {
   ArgumentError,
   ContractMismatchError,
   checkFeatureContract,
   createMatrix,
   explicitContract,
+  type FlowContract,
+  type Matrix,
 } from '@oddflow/core'
-import type { CollectedFlows } from './collected-flows.js'
-import { cutAtIdleGaps } from './cut-idle-gap.js'
 import type { CutRule } from './cut-rule.js'
 import { createRowMaker } from './feature-sets/registry.js'
 import type { RowMaker } from './feature-sets/row-maker.js'
-import { describeFlow, END_REASONS, type FlowRecord } from './flow-record.js'
+import type { CollectedFlows } from './flow-collector.js'
+import {
+  copyIdentity,
+  createFlowIdentity,
+  describeFlow,
+  END_REASONS,
+  type EndReason,
+  type FlowRecord,
+  type RecordCounts,
+} from './flow-record.js'
 import { MemoryBudget } from './memory-budget.js'
+import { floorDivide } from './numbers.js'
 import {
   createPacketFields,
   IP_BYTES,
@@ -25,9 +34,127 @@ import {
   SIZE,
   STAMP,
   TIME,
-} from './packet-fields.js'
-import type { RecordCounts } from './record-counts.js'
+} from './packet-pass.js'
 import { RecordCutter } from './record-cutter.js'
+
+/**
+ * Idle-gap rules, those of the paper's authors' code: how a collected directional flow becomes pieces.
+ *
+ * A piece ends when the next packet comes more than the duration after the reference: the previous packet's
+ * time, but for the first packet of a piece other than the flow's first, a time just before it:
+ * start + floor((t − start) / duration) · duration, start being that of the piece before. Once a flow was cut,
+ * its last piece makes no row, and no piece of fewer than the minimum of packets does. Times are floats of
+ * seconds since 1970 and the arithmetic is that of Python, operation by operation, so that rows are equal to
+ * the bit to the authors'.
+ */
+
+interface IdleGapPiece {
+  flow: number
+  /** First packet, and the one after the last, in the flows' columns. */
+  first: number
+  end: number
+  pieceIndex: number
+  /** The last piece of a flow that was cut. */
+  last: boolean
+  reason: EndReason
+}
+
+/** Calls `onPiece` for every piece, flow by flow; the object is used again. */
+function cutAtIdleGaps(
+  flows: CollectedFlows,
+  durationSeconds: number,
+  onPiece: (piece: IdleGapPiece) => void,
+): void {
+  const { packetMicros, packetOffset } = flows
+  const piece: IdleGapPiece = { flow: 0, first: 0, end: 0, pieceIndex: 0, last: false, reason: 'window' }
+  for (let flow = 0; flow < flows.count; flow++) {
+    const end = packetOffset[flow + 1]
+    piece.flow = flow
+    piece.first = packetOffset[flow]
+    piece.pieceIndex = 0
+    piece.last = false
+    piece.reason = 'window'
+    let start = packetMicros[piece.first] / 1_000_000
+    let reference = start
+    for (let i = piece.first + 1; i < end; i++) {
+      const time = packetMicros[i] / 1_000_000
+      if (time - reference > durationSeconds) {
+        piece.end = i
+        onPiece(piece)
+        piece.first = i
+        piece.pieceIndex++
+        start += floorDivide(time - start, durationSeconds) * durationSeconds
+        reference = start
+      } else reference = time
+    }
+    piece.end = end
+    piece.last = piece.pieceIndex > 0
+    piece.reason = END_REASONS[flows.endReason[flow]]
+    onPiece(piece)
+  }
+}
+
+/**
+ * splitDirectional: the packets of each directional key, sorted by time, into flows at the idle timeout.
+ *
+ * The order of work is that of the authors' code: first all packets of a key, in whatever order they were
+ * captured, then a stable sort by time, then a new flow after every gap longer than the timeout; times are
+ * floats of seconds, so a gap of exactly 600 s may come out a little longer or shorter than that, as it does
+ * there. Flows of one key follow each other. All this needs the whole capture, so it is done after
+ * collecting, and there is no streaming form of it.
+ */
+
+const IDLE_TIMEOUT = END_REASONS.indexOf('idle-timeout')
+
+/** @param keys - one "flow" for each key; its columns are changed. */
+export function splitDirectional(keys: CollectedFlows): CollectedFlows {
+  const { packetMicros, packetOffset, packetNumber, idleTimeoutMicros } = keys
+  const timeoutSeconds = idleTimeoutMicros / 1_000_000
+  const offsets: number[] = [0]
+  const keyOf: number[] = []
+  for (let key = 0; key < keys.count; key++) {
+    const [first, end] = [packetOffset[key], packetOffset[key + 1]]
+    sortByTime(keys, first, end)
+    for (let i = first + 1; i < end; i++) {
+      if (packetMicros[i] / 1_000_000 - packetMicros[i - 1] / 1_000_000 > timeoutSeconds) {
+        offsets.push(i)
+        keyOf.push(key)
+      }
+    }
+    offsets.push(end)
+    keyOf.push(key)
+  }
+  const count = keyOf.length
+  const identity = createFlowIdentity(count)
+  const endReason = new Uint8Array(count)
+  for (let f = 0; f < count; f++) {
+    copyIdentity(keys.identity, keyOf[f], identity, f)
+    identity.firstPacketNumber[f] = packetNumber[offsets[f]]
+    endReason[f] = keyOf[f] === keyOf[f + 1] ? IDLE_TIMEOUT : keys.endReason[keyOf[f]]
+  }
+  return {
+    ...keys,
+    count,
+    identity,
+    endReason,
+    packetOffset: Float64Array.from(offsets),
+    counters: { ...keys.counters, flows: count },
+  }
+}
+
+function sortByTime(flows: CollectedFlows, first: number, end: number): void {
+  const { packetMicros } = flows
+  let sorted = true
+  for (let i = first + 1; i < end && sorted; i++) sorted = packetMicros[i] >= packetMicros[i - 1]
+  if (sorted) return
+  const order = Array.from({ length: end - first }, (_, k) => first + k)
+  order.sort((i, j) => packetMicros[i] - packetMicros[j] || i - j)
+  const columns = [packetMicros, flows.packetBytes, flows.packetIpBytes, flows.packetMeta, flows.packetNumber]
+  for (const column of columns) {
+    const values = order.map((i) => column[i])
+    column.set(values, first)
+  }
+}
 
 /** What a contract and the flows that were collected for it must agree in. */
 const GATHERED = [

@@ -6,7 +6,7 @@
  * leaving flows out would bend the quantiles in silence.
  *
  * Directional flows (the rules of the paper's authors) are collected by key and then sorted by time and split
- * at the idle timeout, as the authors' code does it: split-directional.ts.
+ * at the idle timeout, as the authors' code does it: extract-records.ts.
  */
 import type { PacketBatch } from '@oddflow/capture'
 import {
@@ -16,24 +16,177 @@ import {
   type FlowProtocol,
   type SizeMeasure,
 } from '@oddflow/core'
-import type { CollectedFlows } from './collected-flows.js'
+import { splitDirectional } from './extract-records.js'
+import { checkFlowProtocols, type FlowCounters, type FlowSink, type TimeCounters } from './flow-counters.js'
 import {
   copyIdentity,
   createFlowIdentity,
+  END_REASONS,
+  type EndReason,
   type FlowIdentity,
   growFlowIdentity,
   grown,
   IDENTITY_BYTES,
-} from './flow-identity.js'
-import { checkFlowProtocols } from './flow-protocols.js'
-import { END_REASONS, type EndReason } from './flow-record.js'
-import type { FlowSink } from './flow-sink.js'
+} from './flow-record.js'
 import { FlowTracker } from './flow-tracker.js'
-import { checkCount, createGate } from './gate.js'
 import { MemoryBudget } from './memory-budget.js'
-import { PacketArena } from './packet-arena.js'
-import type { PacketFields } from './packet-fields.js'
-import { splitDirectional } from './split-directional.js'
+import { checkCount, createGate } from './one-packet-rule.js'
+import { IP_BYTES, META, NUMBER, type PacketFields, SIZE, STAMP, TIME } from './packet-pass.js'
+
+/**
+ * CollectedFlows: whole flows with all their packets, as plain columns, in order of their first packets.
+ *
+ * Made by a FlowCollector while the contract is not yet known: duration and length are learned from them, and
+ * then they are cut into records. Packets of flow f are `packetOffset[f]` up to `packetOffset[f + 1]`.
+ * Directional flows come in the order of the authors' code instead: by the first packet of their key, the flows
+ * of one key one behind the other.
+ */
+
+export interface CollectedFlows {
+  readonly count: number
+  readonly identity: FlowIdentity
+  /** Index in END_REASONS. */
+  readonly endReason: Uint8Array
+  /** count + 1 of them. */
+  readonly packetOffset: Float64Array
+  /** Microseconds of the flow clock (directional flows: the capture's own); they never decrease within a flow. */
+  readonly packetMicros: Float64Array
+  /** Flow clock minus the capture's time of each packet; null where that is 0 throughout. */
+  readonly packetShiftMicros: Float64Array | null
+  /** By sizeMeasure. */
+  readonly packetBytes: Uint32Array
+  /** Lengths in the IP headers. */
+  readonly packetIpBytes: Uint32Array
+  /** TCP flags in bits 0–7, TTL or hop limit in bits 8–15, bit 16 where the responder sent the packet. */
+  readonly packetMeta: Uint32Array
+  /** Number of the packet in its capture. */
+  readonly packetNumber: Float64Array
+  readonly sizeMeasure: SizeMeasure
+  readonly flowKey: FlowKeyRule
+  /** Transports that made flows, in the order of FLOW_PROTOCOLS. */
+  readonly protocols: readonly FlowProtocol[]
+  readonly idleTimeoutMicros: number
+  /** TCP flows ended when they closed. */
+  readonly endOnClose: boolean
+  /** The VLAN was part of the key. */
+  readonly vlanKey: boolean
+  /** What became of the packets. */
+  readonly counters: Pick<
+    FlowCounters,
+    'packets' | 'packetsInFlows' | 'dropped' | 'flows' | keyof TimeCounters
+  >
+}
+
+/**
+ * PacketArena: every packet of a training capture, with the number of its flow, in order of arrival.
+ *
+ * Blocks that are only ever appended to, so nothing is copied while it grows; `group` sorts them by flow at
+ * the end (a counting sort: stable, linear), giving each block back as soon as it is read.
+ */
+
+const BLOCK_PACKETS = 16_384
+
+/** Bytes of a packet: in a block, and in the grouped columns beside it. */
+const GROUPED_PACKET_BYTES = 8 + 4 + 4 + 4 + 8
+const ARENA_PACKET_BYTES = 4 + GROUPED_PACKET_BYTES
+
+interface PacketColumns {
+  readonly packetMicros: Float64Array
+  readonly packetBytes: Uint32Array
+  readonly packetIpBytes: Uint32Array
+  readonly packetMeta: Uint32Array
+  readonly packetNumber: Float64Array
+}
+
+interface Block extends PacketColumns {
+  readonly flow: Uint32Array
+  /** Flow clock minus the capture's time; null while that is 0. */
+  shift: Float64Array | null
+}
+
+interface GroupedPackets extends PacketColumns {
+  readonly packetOffset: Float64Array
+  readonly packetShiftMicros: Float64Array | null
+}
+
+function createColumns(packets: number): PacketColumns {
+  return {
+    packetMicros: new Float64Array(packets),
+    packetBytes: new Uint32Array(packets),
+    packetIpBytes: new Uint32Array(packets),
+    packetMeta: new Uint32Array(packets),
+    packetNumber: new Float64Array(packets),
+  }
+}
+
+function copyPacket(from: PacketColumns, i: number, to: PacketColumns, j: number): void {
+  to.packetMicros[j] = from.packetMicros[i]
+  to.packetBytes[j] = from.packetBytes[i]
+  to.packetIpBytes[j] = from.packetIpBytes[i]
+  to.packetMeta[j] = from.packetMeta[i]
+  to.packetNumber[j] = from.packetNumber[i]
+}
+
+class PacketArena {
+  count = 0
+  readonly #blocks: Block[] = []
+
+  /** Whether the next packet needs a new block. */
+  get full(): boolean {
+    return this.count === this.#blocks.length * BLOCK_PACKETS
+  }
+
+  static readonly blockBytes = BLOCK_PACKETS * (ARENA_PACKET_BYTES + GROUPED_PACKET_BYTES)
+  /** Bytes for the shifts of blocks that have some, grouped ones included. */
+  shiftBytes = 0
+
+  addBlock(): void {
+    this.#blocks.push({ flow: new Uint32Array(BLOCK_PACKETS), ...createColumns(BLOCK_PACKETS), shift: null })
+  }
+
+  push(flow: number, packet: PacketFields): void {
+    const block = this.#blocks[this.#blocks.length - 1]
+    const at = this.count++ % BLOCK_PACKETS
+    block.flow[at] = flow
+    block.packetMicros[at] = packet[TIME]
+    block.packetBytes[at] = packet[SIZE]
+    block.packetIpBytes[at] = packet[IP_BYTES]
+    block.packetMeta[at] = packet[META]
+    block.packetNumber[at] = packet[NUMBER]
+    const shift = packet[TIME] - packet[STAMP]
+    if (shift === 0) return
+    if (block.shift === null) {
+      block.shift = new Float64Array(BLOCK_PACKETS)
+      this.shiftBytes += 2 * block.shift.byteLength
+    }
+    block.shift[at] = shift
+  }
+
+  /** Packets by flow, in order of arrival within each; empties the arena. */
+  group(flows: number): GroupedPackets {
+    const { count } = this
+    const packetOffset = new Float64Array(flows + 1)
+    this.#blocks.forEach((block, b) => {
+      const end = Math.min(BLOCK_PACKETS, count - b * BLOCK_PACKETS)
+      for (let i = 0; i < end; i++) packetOffset[block.flow[i] + 1]++
+    })
+    for (let f = 0; f < flows; f++) packetOffset[f + 1] += packetOffset[f]
+    const next = packetOffset.slice()
+    const columns = createColumns(count)
+    const packetShiftMicros = this.shiftBytes > 0 ? new Float64Array(count) : null
+    for (let done = 0; done < count; done += BLOCK_PACKETS) {
+      const block = this.#blocks.shift()!
+      const end = Math.min(BLOCK_PACKETS, count - done)
+      for (let i = 0; i < end; i++) {
+        const to = next[block.flow[i]]++
+        copyPacket(block, i, columns, to)
+        if (packetShiftMicros !== null && block.shift !== null) packetShiftMicros[to] = block.shift[i]
+      }
+    }
+    this.count = 0
+    return { packetOffset, packetShiftMicros, ...columns }
+  }
+}
 
 export interface FlowCollectorOptions {
   /** Which length of a packet is its size. Default frame. */

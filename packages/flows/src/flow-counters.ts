@@ -5,6 +5,91 @@
  * records, exactly, once the last flow has ended.
  */
 import { PACKET_STATUS_NAMES, type PacketOrderCounts, type PacketStatusName } from '@oddflow/capture'
+import { ArgumentError, DEFAULT_FLOW_PROTOCOLS, FLOW_PROTOCOLS, type FlowProtocol } from '@oddflow/core'
+import type { EndReason } from './flow-record.js'
+import type { PacketFields } from './packet-pass.js'
+
+/**
+ * Transports of which flows are made, by name and by IANA protocol number.
+ *
+ * TCP, UDP and SCTP have ports. ICMP and ICMPv6 have none: type and code stand in their place, a question's type
+ * with its answer's (@oddflow/capture, ip.ts), so that all pings of one host to another are one flow, and each
+ * kind of error message one for each direction. Other transports make no flows; their packets are counted.
+ */
+
+export const TCP = 6
+export const UDP = 17
+export const ICMP = 1
+export const ICMPV6 = 58
+export const SCTP = 132
+
+const NUMBERS: Readonly<Record<FlowProtocol, readonly number[]>> = {
+  tcp: [TCP],
+  udp: [UDP],
+  icmp: [ICMP, ICMPV6],
+  sctp: [SCTP],
+}
+
+const NAMES: Readonly<Record<number, string>> = {
+  [TCP]: 'tcp',
+  [UDP]: 'udp',
+  [ICMP]: 'icmp',
+  [ICMPV6]: 'icmpv6',
+  [SCTP]: 'sctp',
+}
+
+/** "tcp", "udp", "icmp", "icmpv6", "sctp"; the number of any other. */
+export function protocolName(protocol: number): string {
+  return NAMES[protocol] ?? String(protocol)
+}
+
+/** In the order of FLOW_PROTOCOLS, each once. Throws ArgumentError. */
+export function checkFlowProtocols(
+  protocols: readonly FlowProtocol[] = DEFAULT_FLOW_PROTOCOLS,
+): readonly FlowProtocol[] {
+  const unknown = protocols.find((name) => !FLOW_PROTOCOLS.includes(name))
+  if (unknown !== undefined || protocols.length === 0) {
+    throw new ArgumentError(
+      `protocols: expected some of ${FLOW_PROTOCOLS.join(', ')}, found ${unknown ?? 'none'}`,
+      'protocols',
+    )
+  }
+  return FLOW_PROTOCOLS.filter((name) => protocols.includes(name))
+}
+
+/** For each protocol number, 1 where its packets make flows. */
+export function flowProtocolTable(protocols: readonly FlowProtocol[]): Uint8Array {
+  const table = new Uint8Array(256)
+  for (const name of protocols) for (const number of NUMBERS[name]) table[number] = 1
+  return table
+}
+
+/**
+ * FlowSink: what hears of a tracker's flows: the cutter of records when scoring, the collector when training.
+ */
+
+/** Receives the flows of a tracker. `flow` is a small number below `capacity`, reused after `end`. */
+export interface FlowSink {
+  /** Bytes of its columns for one flow. */
+  readonly bytesPerFlow: number
+  /** Makes room for flows below `capacity`. */
+  resize(capacity: number): void
+  /** Makes sure that one packet more can be kept; false if the budget forbids. */
+  makeRoom(): boolean
+  /**
+   * How little is lost when this flow ends now to make room, for flows or for packets: 0 where it has no row, else
+   * more the more packets its row has. Only asked of a sink whose outOfMemory returns.
+   */
+  ripeness?(flow: number, forPackets: boolean): number
+  /** Called when there is no room for another flow or packet; throws, or lets another flow be ended. */
+  outOfMemory(): void
+  /** The packet's first five fields are filled in; the array is used again for the next packet. */
+  begin(flow: number, packet: PacketFields): void
+  append(flow: number, packet: PacketFields): void
+  /** Reads in advance what it keeps of these flows; -1 is none. */
+  warm?(flows: Int32Array, count: number): void
+  end(flow: number, reason: EndReason): void
+}
 
 /**
  * A packet's status, no time, IPv6 under a contract whose flow key is of IPv4 alone, a flow that was not let in
@@ -74,7 +159,7 @@ const PROTOCOL_NAMES: Readonly<Record<number, string>> = {
   132: 'sctp',
 }
 
-export function protocolDropReason(protocol: number): DropReason {
+function protocolDropReason(protocol: number): DropReason {
   return `protocol-${PROTOCOL_NAMES[protocol] ?? protocol}`
 }
 

@@ -13,18 +13,215 @@
  */
 import type { PacketBatch } from '@oddflow/capture'
 import { halfSipHash13 } from '@oddflow/core'
-import { ActivityLog, activityBytes } from './activity-log.js'
+import { ActivityLog, activityBytes, CLOSED, CLOSING, ESTABLISHED, HALF_OPEN } from './activity-log.js'
+import type { FlowSink, PacketCounts } from './flow-counters.js'
 import {
   createFlowIdentity,
+  type EndReason,
   type FlowIdentity,
+  FlowLines,
   growFlowIdentity,
+  grown,
+  HASH,
   IDENTITY_BYTES_BUT_KEYS,
   IPV4_KEY_WORDS,
   KEY_WORDS,
+  LINE_BYTES,
+  LINE_WORDS,
   writeKey,
-} from './flow-identity.js'
-import { FlowLines, HASH, LINE_BYTES, LINE_WORDS } from './flow-lines.js'
-import { HEAP, type Space } from './space.js'
+} from './flow-record.js'
+import { HEAP, type Space } from './numbers.js'
+
+/**
+ * FlowEviction: which flow ends when there is no room for another, or for another packet.
+ *
+ * A closed one that was given out already, if room for a flow is wanted: it loses nothing but its key. Else an idle
+ * one, if there is one, else one that is closing. Else, while more than a quarter of
+ * the open flows are half-open (one packet so far, or TCP with nothing but bare SYNs), the least recently active
+ * of those: a flood ends its own flows. Else, of the sixteen least recently active others the one whose row has
+ * most packets: it loses least, it gives most room, and the flows that have just begun live to have a row. (To
+ * end half-open ones whatever their share starves them once the others fill the table: each new flow ends the
+ * one before it, which never sees its second packet.)
+ */
+
+/** What `evict` is given where room is wanted for a new flow. */
+export const NO_FLOW = -1
+/** Half-open flows may hold one in so many of the open ones before they are ended for others. */
+const HALF_OPEN_SHARE = 4
+/** Least recently active flows that are compared. */
+const COMPARED_FLOWS = 16
+
+export class FlowEviction {
+  readonly #table: FlowTable
+  readonly #sink: FlowSink
+  readonly #counts: PacketCounts
+  readonly #isIdle: (flow: number) => boolean
+  readonly #remove: (flow: number, reason: EndReason) => void
+
+  constructor(
+    table: FlowTable,
+    sink: FlowSink,
+    counts: PacketCounts,
+    isIdle: (flow: number) => boolean,
+    remove: (flow: number, reason: EndReason) => void,
+  ) {
+    this.#table = table
+    this.#sink = sink
+    this.#counts = counts
+    this.#isIdle = isIdle
+    this.#remove = remove
+  }
+
+  /** Ends a flow other than `current`, for a packet of that or, where it is NO_FLOW, for a new flow. */
+  evict(current: number): void {
+    const counts = this.#counts
+    const table = this.#table
+    const closed = current === NO_FLOW ? table.activity.oldest(CLOSED) : NO_FLOW
+    if (closed >= 0) {
+      table.remove(closed)
+      return
+    }
+    this.#sink.outOfMemory()
+    const halfOpen = this.#oldestBut(HALF_OPEN, current)
+    const established = this.#oldestBut(ESTABLISHED, current)
+    const closing = this.#oldestBut(CLOSING, current)
+    const isShareUsed = HALF_OPEN_SHARE * table.activity.count(HALF_OPEN) > table.count
+    if (halfOpen >= 0 && this.#isIdle(halfOpen)) this.#evictIdle(halfOpen)
+    else if (established >= 0 && this.#isIdle(established)) this.#evictIdle(established)
+    else if (closing >= 0) this.#remove(closing, 'closed')
+    else if (halfOpen >= 0 && (isShareUsed || established < 0)) {
+      counts.evictedHalfOpenFlows++
+      this.#remove(halfOpen, 'evicted')
+    } else {
+      counts.evictedActiveFlows++
+      this.#remove(this.#ripestFrom(established, current), 'evicted')
+    }
+  }
+
+  /** Of the COMPARED_FLOWS from `flow` on, the first of those whose end loses least. */
+  #ripestFrom(flow: number, current: number): number {
+    let ripest = flow
+    let most = -1
+    for (let k = 0; k < COMPARED_FLOWS && flow >= 0; k++) {
+      const ripeness = flow === current ? -1 : (this.#sink.ripeness?.(flow, current !== NO_FLOW) ?? 0)
+      if (ripeness > most) {
+        ripest = flow
+        most = ripeness
+      }
+      flow = this.#table.activity.newer(flow)
+    }
+    return ripest
+  }
+
+  #evictIdle(flow: number): void {
+    this.#counts.evictedIdleFlows++
+    this.#remove(flow, 'idle-timeout')
+  }
+
+  #oldestBut(kind: number, current: number): number {
+    const { activity } = this.#table
+    const flow = activity.oldest(kind)
+    return flow >= 0 && flow === current ? activity.newer(flow) : flow
+  }
+}
+
+/**
+ * PacketPool: what the feature set keeps of the packets of every open record, in chunks of four, linked.
+ *
+ * Most flows are short and a model may want long rows, so a fixed number of places a flow would be mostly
+ * air. A chunk holds four entries of some floats and some words each, as many as the feature set says; a
+ * record's chunks hang together and go back to the free list when it ends. Entries are what the set makes of
+ * packets: one for each of the first p, or one for each window of a time series.
+ *
+ * Columns have their full length from the start in scoring; pages that were never written take no memory.
+ */
+
+export const ENTRIES_PER_CHUNK = 4
+const CHUNK = ENTRIES_PER_CHUNK
+
+/** In a pool's `state`: the first free chunk, or -1; chunks that were ever taken, those after them were never written. */
+const FREE = 0
+const TOUCHED = 1
+
+/** How much an entry holds. */
+export interface EntryLayout {
+  readonly entryFloats: number
+  readonly entryWords: number
+}
+
+/** Bytes of a pool of so many chunks. */
+export function packetPoolBytes(layout: EntryLayout, chunks: number): number {
+  return chunks * (CHUNK * (8 * layout.entryFloats + 4 * layout.entryWords) + 4)
+}
+
+export class PacketPool {
+  capacity: number
+  /** Entry `at` has floats[entryFloats · at …] and words[entryWords · at …]. */
+  floats: Float64Array
+  words: Uint32Array
+  /** Of each chunk that is taken, the one behind it in its record; of each free one, the next free one; -1 is none. */
+  next: Int32Array
+  /** FREE and TOUCHED. */
+  readonly state: Int32Array
+  readonly #layout: EntryLayout
+  readonly #space: Space
+
+  constructor(layout: EntryLayout, capacity: number, space: Space = HEAP) {
+    this.#layout = layout
+    this.#space = space
+    this.capacity = capacity
+    this.floats = space.float64(CHUNK * layout.entryFloats * capacity)
+    this.words = space.uint32(CHUNK * layout.entryWords * capacity)
+    this.next = space.int32(capacity)
+    this.state = space.int32(2)
+    this.state[FREE] = NONE
+  }
+
+  get full(): boolean {
+    return this.state[FREE] === NONE && this.state[TOUCHED] === this.capacity
+  }
+
+  /** Takes a chunk, linked behind chunk `after` if that is not -1. The pool must not be full. */
+  take(after: number): number {
+    const { next, state } = this
+    let chunk = state[FREE]
+    if (chunk === NONE) chunk = state[TOUCHED]++
+    else state[FREE] = next[chunk]
+    next[chunk] = NONE
+    if (after !== NONE) next[after] = chunk
+    return chunk
+  }
+
+  /** Gives back the chunks from `head` to `tail`. */
+  release(head: number, tail: number): void {
+    this.next[tail] = this.state[FREE]
+    this.state[FREE] = head
+  }
+
+  /** Copies the `count` entries of the record that begins with chunk `head` into contiguous arrays. */
+  gather(head: number, count: number, floats: Float64Array, words: Uint32Array): void {
+    const { entryFloats, entryWords } = this.#layout
+    let chunk = head
+    for (let done = 0; done < count; done += CHUNK) {
+      const entries = Math.min(CHUNK, count - done)
+      for (let k = 0; k < entries * entryFloats; k++) {
+        floats[entryFloats * done + k] = this.floats[CHUNK * entryFloats * chunk + k]
+      }
+      for (let k = 0; k < entries * entryWords; k++) {
+        words[entryWords * done + k] = this.words[CHUNK * entryWords * chunk + k]
+      }
+      chunk = this.next[chunk]
+    }
+  }
+
+  grow(capacity: number): void {
+    const { entryFloats, entryWords } = this.#layout
+    this.floats = grown(this.floats, this.#space.float64(CHUNK * entryFloats * capacity))
+    this.words = grown(this.words, this.#space.uint32(CHUNK * entryWords * capacity))
+    this.next = grown(this.next, this.#space.int32(capacity))
+    this.capacity = capacity
+  }
+}
 
 const NONE = -1
 const INITIAL_SLOTS = 128
@@ -43,7 +240,7 @@ function slotCountFor(capacity: number): number {
   return slots
 }
 
-export interface FlowTableOptions {
+interface FlowTableOptions {
   /** Each direction is a flow of its own. Default false. */
   readonly directional?: boolean
   /** The VLAN is part of the key. Default false. */

@@ -10,7 +10,7 @@
  * package), which knows no steps; one that was too late to be sorted counts as simultaneous with the one before it in
  * its flow, is counted, and ends nothing.
  *
- * When there is no room, a flow is ended for it: flow-eviction.ts says which.
+ * When there is no room, a flow is ended for it: flow-table.ts says which.
  *
  * With `endOnClose`, a TCP flow closes at an RST, or once each end that has sent packets has sent a FIN. It takes
  * packets for LINGER_MICROS more, then it is given out, and its key stays for the idle timeout: packets without data
@@ -20,15 +20,22 @@
 import { PACKET_OK, type PacketBatch, PacketOrder } from '@oddflow/capture'
 import { DEFAULT_FLOW_PROTOCOLS, type FlowProtocol, type SizeMeasure } from '@oddflow/core'
 import { CLOSED, CLOSING, ESTABLISHED, HALF_OPEN } from './activity-log.js'
-import { PacketCounts, type TimeCounters } from './flow-counters.js'
-import { FlowEviction, NO_FLOW } from './flow-eviction.js'
-import { grown } from './flow-identity.js'
-import { ENDS, KIND, LAST_MICROS, LINE_DOUBLES, LINE_WORDS, SENT, SENT_FIN, SWAPPED } from './flow-lines.js'
-import { flowProtocolTable } from './flow-protocols.js'
-import type { EndReason } from './flow-record.js'
-import type { FlowSink } from './flow-sink.js'
-import { FlowTable, flowTableBytes, PREPARED_PACKETS } from './flow-table.js'
+import { type FlowSink, flowProtocolTable, PacketCounts, type TimeCounters } from './flow-counters.js'
+import {
+  ENDS,
+  type EndReason,
+  grown,
+  KIND,
+  LAST_MICROS,
+  LINE_DOUBLES,
+  LINE_WORDS,
+  SENT,
+  SENT_FIN,
+  SWAPPED,
+} from './flow-record.js'
+import { FlowEviction, FlowTable, flowTableBytes, NO_FLOW, PREPARED_PACKETS } from './flow-table.js'
 import type { MemoryBudget } from './memory-budget.js'
+import { HEAP } from './numbers.js'
 import {
   createPacketFields,
   FROM_RESPONDER,
@@ -36,15 +43,14 @@ import {
   META,
   NUMBER,
   type PacketFields,
+  type PacketPass,
   packetMeta,
   SIZE,
   STAMP,
   TIME,
-} from './packet-fields.js'
-import type { PacketPass } from './packet-pass.js'
-import { HEAP } from './space.js'
+} from './packet-pass.js'
 
-export interface FlowTrackerOptions {
+interface FlowTrackerOptions {
   readonly idleTimeoutMicros: number
   readonly sizeMeasure: SizeMeasure
   readonly hashSeed: number

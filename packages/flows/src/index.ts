@@ -1,5 +1,5 @@
-export type { CollectedFlows } from './collected-flows.js'
 export { extractMatrix, extractRecords } from './extract-records.js'
+export type { CollectedFlows } from './flow-collector.js'
 export {
   createFlowCollector,
   DEFAULT_IDLE_TIMEOUT_MICROS,
@@ -7,31 +7,30 @@ export {
   type FlowCollectorOptions,
 } from './flow-collector.js'
 export type { DropReason, FlowCounters } from './flow-counters.js'
+export { protocolName } from './flow-counters.js'
 export {
   createFlowExtractor,
   DEFAULT_FLOW_MEMORY_BYTES,
   type FlowExtractor,
   type FlowExtractorOptions,
 } from './flow-extractor.js'
-export type { FlowIdentity } from './flow-identity.js'
 export { type CommunityIdFlow, communityId } from './flow-log/community-id.js'
-export { type ConnectionState, connectionState } from './flow-log/connection-state.js'
 export {
+  type ConnectionState,
+  connectionState,
   createFlowLogFormat,
   type FlowLogEntry,
+  type FlowLogField,
+  type FlowLogFieldKind,
   type FlowLogFormat,
+  type FlowLogOptions,
   flowLogEntry,
+  flowLogFields,
   formatFlowCsvHeader,
   formatFlowCsvLine,
   formatFlowJsonLine,
 } from './flow-log/flow-log.js'
-export {
-  type FlowLogField,
-  type FlowLogFieldKind,
-  type FlowLogOptions,
-  flowLogFields,
-} from './flow-log/flow-log-fields.js'
-export { protocolName } from './flow-protocols.js'
+export type { FlowIdentity, RecordCounts } from './flow-record.js'
 export {
   copyFlowRecord,
   createFlowRecord,
@@ -50,4 +49,3 @@ export {
   SAMPLING_QUANTILES,
 } from './learn-contract.js'
 export { judgeOnePacket, learnOnePacketRule, MAXIMUM_SERVICES, serviceName } from './one-packet-rule.js'
-export type { RecordCounts } from './record-counts.js'

@@ -1,3 +1,144 @@
+import { SUMS_STRIDE } from './feature-sets/flow-summary.js'
+import type { RowMaker } from './feature-sets/row-maker.js'
+import type { FlowRecord } from './flow-record.js'
+import { ENTRIES_PER_CHUNK, type EntryLayout, packetPoolBytes } from './flow-table.js'
+import { trackerBytes } from './flow-tracker.js'
+import { FROM_RESPONDER, IP_BYTES, META, type PacketFields, SIZE } from './packet-pass.js'
+
+/**
+ * The state of an open record: STRIDE doubles a flow, two cache lines, in one Float64Array.
+ *
+ * The first eight places are those that every packet needs; times are in the unit of packet-pass.ts.
+ */
+
+/** Places in a flow's state: times, counts, and the first and last chunk of its entries. */
+export const START = 0
+export const LAST = 1
+export const PACKETS = 2
+export const ROW_PACKETS = 3
+export const BYTES = 4
+export const IP = 5
+export const ENTRIES = 6
+export const TAIL = 7
+export const HEAD = 8
+export const FIRST = 9
+/** The capture's time of the first packet; START and LAST are of the flow clock. */
+export const START_STAMP = 10
+export const INITIATOR_PACKETS = 11
+export const INITIATOR_BYTES = 12
+export const INITIATOR_IP = 13
+/** The initiator's flags, and the responder's from bit 8 on. */
+export const FLAGS = 14
+/** Number of the record among the flow's, from 1 on; negative once the row went out. */
+export const PIECE = 15
+export const STRIDE = 16
+
+/** Adds a packet to the totals of the record at `at`. */
+export function addTotals(state: Float64Array, at: number, packet: PacketFields): void {
+  const meta = packet[META]
+  state[at + BYTES] += packet[SIZE]
+  state[at + IP] += packet[IP_BYTES]
+  if (meta < FROM_RESPONDER) {
+    state[at + INITIATOR_PACKETS]++
+    state[at + INITIATOR_BYTES] += packet[SIZE]
+    state[at + INITIATOR_IP] += packet[IP_BYTES]
+    state[at + FLAGS] |= meta & 0xff
+  } else state[at + FLAGS] |= (meta & 0xff) << 8
+}
+
+/** Fills in what the state says of the record at `at`. */
+export function describeState(state: Float64Array, at: number, record: FlowRecord): void {
+  record.firstPacketNumber = state[at + FIRST]
+  record.pieceIndex = Math.abs(state[at + PIECE]) - 1
+  record.startMicros = state[at + START_STAMP]
+  record.durationMicros = state[at + LAST] - state[at + START]
+  record.packets = state[at + PACKETS]
+  record.bytes = state[at + BYTES]
+  record.initiatorPackets = state[at + INITIATOR_PACKETS]
+  record.initiatorBytes = state[at + INITIATOR_BYTES]
+  record.initiatorIpBytes = state[at + INITIATOR_IP]
+  record.responderPackets = record.packets - record.initiatorPackets
+  record.responderBytes = record.bytes - record.initiatorBytes
+  record.responderIpBytes = state[at + IP] - record.initiatorIpBytes
+  record.initiatorTcpFlags = state[at + FLAGS] & 0xff
+  record.responderTcpFlags = state[at + FLAGS] >>> 8
+  record.rowPackets = state[at + ROW_PACKETS]
+}
+
+/**
+ * What a record cutter takes: a state for each flow, and chunks of entries, so many beside those of one whole row
+ * that ending other flows always makes room for it.
+ */
+
+/** Bytes of a cutter for one flow. */
+export function cutterBytesPerFlow(maker: RowMaker): number {
+  return 8 * (STRIDE + (maker.keepsSums === true ? SUMS_STRIDE : 0))
+}
+
+/** Chunks that a cutter has beside those for one whole row, if not told how many. */
+export const SPARE_CHUNKS = 64
+
+/** Chunks that the longest record takes. */
+export function longestRecordChunks(maker: Pick<RowMaker, 'maximumEntries'>): number {
+  return Math.ceil(maker.maximumEntries / ENTRIES_PER_CHUNK)
+}
+
+/** Bytes of the pool of so many chunks beside those of one whole row. */
+export function cutterPoolBytes(
+  maker: EntryLayout & Pick<RowMaker, 'maximumEntries'>,
+  chunks: number,
+): number {
+  return packetPoolBytes(maker, chunks + longestRecordChunks(maker))
+}
+
+/**
+ * extractorMemory: how a number of bytes is shared out between open flows and the entries of their rows.
+ *
+ * A flow needs its columns and, while its row is not complete, chunks of entries, if its row is made of entries: one for a short flow, more
+ * for a longer one. Half as many chunks a flow as its longest record takes, but from two to eight, and enough
+ * beside them for one longest record, so that ending other flows always makes room for it. Both have their full length from the start: nothing is
+ * copied while traffic grows, so the bytes are a bound at every moment, and what was never used takes no
+ * memory. (The slots of the hash table alone grow; they are counted with those they replace.)
+ */
+
+const MINIMUM_CHUNKS_PER_FLOW = 2
+const MAXIMUM_CHUNKS_PER_FLOW = 8
+/** The smallest table. */
+const MINIMUM_FLOWS = 64
+const MAXIMUM_FLOWS = 16_777_216
+/** One part in so many is left for what code, batch and buffers take beside the columns. */
+const BESIDE_COLUMNS = 32
+
+interface ExtractorMemory {
+  readonly flows: number
+  readonly chunks: number
+  readonly bytes: number
+}
+
+/** The most flows that fit into `memoryBytes`; fewer than MINIMUM_FLOWS never, then `bytes` is more. */
+export function extractorMemory(maker: RowMaker, memoryBytes: number, endOnClose: boolean): ExtractorMemory {
+  const columnBytes = memoryBytes - memoryBytes / BESIDE_COLUMNS
+  let low = MINIMUM_FLOWS
+  let high = MAXIMUM_FLOWS
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1
+    if (bytesOf(maker, middle, endOnClose) <= columnBytes) low = middle
+    else high = middle - 1
+  }
+  return { flows: low, chunks: chunksPerFlow(maker) * low, bytes: bytesOf(maker, low, endOnClose) }
+}
+
+function bytesOf(maker: RowMaker, flows: number, endOnClose: boolean): number {
+  const columns = trackerBytes(flows, cutterBytesPerFlow(maker), endOnClose)
+  return columns + cutterPoolBytes(maker, chunksPerFlow(maker) * flows)
+}
+
+function chunksPerFlow(maker: RowMaker): number {
+  if (maker.maximumEntries === 0) return 0
+  const half = Math.ceil(longestRecordChunks(maker) / 2)
+  return Math.max(MINIMUM_CHUNKS_PER_FLOW, Math.min(MAXIMUM_CHUNKS_PER_FLOW, half))
+}
+
 /**
  * MemoryBudget: how many bytes the columns of one extractor may take, and who decides what happens beyond.
  *

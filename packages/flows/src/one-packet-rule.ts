@@ -6,11 +6,58 @@
  * being the protocol and the lower of the two ports, and with ICMP the type of its message. Only whole flows count here; the single packet that may
  * be left of a long flow after its last window is no flow of one packet and gets no verdict of its own.
  */
-import type { OnePacketRule } from '@oddflow/core'
-import type { CollectedFlows } from './collected-flows.js'
-import { protocolOfKey } from './flow-identity.js'
-import { ICMP, ICMPV6, protocolName } from './flow-protocols.js'
-import type { FlowRecord } from './flow-record.js'
+
+import type { PacketBatch } from '@oddflow/capture'
+import { ArgumentError, type OnePacketRule } from '@oddflow/core'
+import type { CollectedFlows } from './flow-collector.js'
+import { ICMP, ICMPV6, protocolName } from './flow-counters.js'
+import { type FlowRecord, protocolOfKey } from './flow-record.js'
+
+/**
+ * Gate: what keeps a caller from entering where it is already inside, or after the end.
+ *
+ * A callback that adds packets to the extractor that calls it would change flows under its feet, and packets after
+ * `finish` would be of no capture. Neither is a matter of input: it is told by name, at once.
+ */
+
+interface Gate {
+  readonly isClosed: boolean
+  /** Does `work` and gives what it gives. Throws ArgumentError while another work is being done, and once closed. */
+  pass<T>(name: string, work: () => T): T
+  close(): void
+}
+
+export function createGate(): Gate {
+  let isClosed = false
+  let isInside = false
+  return {
+    get isClosed() {
+      return isClosed
+    },
+    pass(name, work) {
+      if (isClosed) throw new ArgumentError(`${name}: all flows have ended with finish; make another one`)
+      if (isInside) throw new ArgumentError(`${name}: called by a callback of the same object`)
+      isInside = true
+      try {
+        return work()
+      } finally {
+        isInside = false
+      }
+    },
+    close() {
+      isClosed = true
+    },
+  }
+}
+
+/** Throws ArgumentError where the batch's count is not a number of packets that it has room for. */
+export function checkCount({ count, status }: PacketBatch): void {
+  if (Number.isInteger(count) && count >= 0 && count <= status.length) return
+  throw new ArgumentError(
+    `batch.count: expected a whole number from 0 to ${status.length}, found ${count}`,
+    'batch',
+  )
+}
 
 /** A rule names at most this many services, the most frequent ones. */
 export const MAXIMUM_SERVICES = 1024

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ActivityLog, ESTABLISHED, HALF_OPEN } from '../src/activity-log.js'
-import { FlowLines } from '../src/flow-lines.js'
-import { HEAP } from '../src/space.js'
+import { FlowLines } from '../src/flow-record.js'
+import { HEAP } from '../src/numbers.js'
 
 const FLOWS = 12
 const operation = fc.oneof(

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { parseIpv4, parseIpv6 } from '@oddflow/capture'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { sha1 } from '../src/flow-log/sha1.js'
+import { sha1 } from '../src/flow-log/community-id.js'
 import {
   communityId,
   connectionState,

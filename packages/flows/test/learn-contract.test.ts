@@ -2,7 +2,7 @@ import { ArgumentError, ContractMismatchError, DataError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createFlowCollector, extractMatrix, extractRecords, learnIatSizeContract } from '../src/index.js'
-import { linearQuantile } from '../src/linear-quantile.js'
+import { linearQuantile } from '../src/numbers.js'
 import { batchesOf, collect, contractOf, type Packet } from './support/packets.js'
 
 /** Flow k begins at k · 1,000 s and has packets at these seconds after. */

@@ -4,7 +4,7 @@
  * A panel is a few rows of Y laid side by side, column after column (four of float64, eight of float32: two
  * vectors), so a vector holds one column of several rows and each lane adds up its own pair, Σ_t (x_t − y_t)²
  * with t ascending: the order of the typed-array kernels, hence their bits. X comes in groups of four rows, also
- * column after column (src/simd/panels.ts), so that one pointer and constant offsets reach all that a turn of the
+ * column after column (src/simd/simd-kernels.ts), so that one pointer and constant offsets reach all that a turn of the
  * innermost loop reads; it is a group against a panel, eight sums in flight. Rows that are left stand one after the
  * other and take three panels at a time, six sums. More sums than that, or turns unrolled by hand, were slower: V8
  * unrolls by itself, and then runs out of registers.

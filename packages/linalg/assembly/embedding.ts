@@ -4,7 +4,7 @@
  * JavaScript costs ten to twenty nanoseconds, as much as some of the passes where there is one row.
  *
  * Where everything stands, the caller writes once into a Plan in the memory: a number of float64 and words of 32
- * bits in this order (src/simd/embedding-plan.ts has their names). Addresses are bytes.
+ * bits in this order (src/simd/simd-kernels.ts has their names). Addresses are bytes.
  */
 import { squaredDistancesF32, squaredDistancesF64 } from './distances'
 import { expScaledF32, expScaledF64 } from './exponentials'

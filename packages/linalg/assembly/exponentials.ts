@@ -4,7 +4,7 @@
  *
  * float64 is core's exp (fdlibm's) operation by operation, two lanes at a time, so the bits are the same; NaN
  * stays NaN. What a non-positive exponent cannot reach is left out. float32 is the function of
- * src/kernel-exp-float32.ts, where its polynomial and its error are described; its results are written as
+ * src/gaussian-kernel.ts, where its polynomial and its error are described; its results are written as
  * float64, since everything after a kernel value is summed in float64.
  *
  * Each operation waits for the one before it, some thirty in a row and a division among them; what is in flight of

@@ -1,7 +1,7 @@
 /**
  * Log-densities of mixture components, four components in two vectors, and what a log-sum-exp needs of them.
  *
- * Layout of means and factors as in detectors' packed-mixture.ts: groups of four components, interleaved. Each
+ * Layout of means and factors as in detectors' gaussian-mixture.ts: groups of four components, interleaved. Each
  * lane sums as the typed-array path does. Pointers are bytes; z has rows of zWidth and terms rows of 4 · groups.
  */
 
@@ -117,7 +117,7 @@ export function mixtureTermsF64(
   }
 }
 
-/** A term lower than the largest by more is left out: src/log-sum-exp.ts says why. */
+/** A term lower than the largest by more is left out: src/decompositions.ts says why. */
 const LOWEST_EXPONENT: f64 = -60
 
 /**

@@ -1,18 +1,67 @@
-export * from './cholesky.js'
-export * from './gaussian-kernel.js'
-export * from './gaussian-kernel-float32.js'
-export * from './kd-tree.js'
-export * from './kernel-exp-float32.js'
-export * from './log-sum-exp.js'
-export * from './nearest-neighbours.js'
-export * from './neighbour-radii.js'
-export * from './pair-distance-quantiles.js'
-export * from './precision.js'
-export * from './products.js'
-export * from './select-value.js'
-export * from './simd/embedding-plan.js'
-export * from './simd/memory-layout.js'
-export * from './simd/panels.js'
-export * from './simd/simd-kernels.js'
-export * from './squared-distances.js'
-export * from './symmetric-eigen.js'
+export {
+  cholesky,
+  choleskyInto,
+  invertLowerInPlace,
+  logSumExp,
+  lowerTransposeTimesSelf,
+  type SymmetricEigen,
+  symmetricEigen,
+} from './decompositions.js'
+export {
+  expScaledFloat32,
+  gaussianKernel,
+  gaussianKernelRows,
+  gaussianKernelRowsFloat32,
+  kernelExponentFactor,
+  type NearestDistances,
+  nearestOfRows,
+} from './gaussian-kernel.js'
+export {
+  createKdTree,
+  type KdTree,
+  type NearestNeighbours,
+  type NeighbourRadii,
+  nearestNeighbours,
+  neighbourRadii,
+  squaredDistanceToBox,
+  squaredGap,
+  squaredReach,
+} from './nearest-neighbours.js'
+export {
+  equalPairShare,
+  MAXIMUM_PAIR_ROWS,
+  type PairDistanceQuantiles,
+  pairDistanceQuantiles,
+  type QuantileRule,
+  selectValue,
+} from './pair-distance-quantiles.js'
+export { exponentFactor, LARGEST_FLOAT32, type Precision, toFloat32, toFloat32Into } from './precision.js'
+export {
+  EMBEDDING_PLAN_NUMBERS,
+  type EmbeddingPlan,
+  type KernelFunctions,
+  type KernelMemory,
+  MAXIMUM_BYTES,
+  MemoryLayout,
+  PANEL_LANES_F32,
+  PANEL_LANES_F64,
+  packPanels,
+  packRows,
+  packRowsFloat32,
+  panelCount,
+  prepareSimdKernels,
+  RESERVED_BYTES,
+  ROW_GROUP,
+  type SimdKernels,
+  type SimdProgram,
+  simdKernels,
+  writeEmbeddingPlan,
+} from './simd/simd-kernels.js'
+export {
+  DISTANCE_TILE_ROWS,
+  matrixTimesVector,
+  multiply,
+  squaredDistance,
+  squaredDistances,
+  squaredDistancesOfFour,
+} from './squared-distances.js'

@@ -11,8 +11,394 @@
  * n up to about 10,000 in few dimensions.
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
-import { sortPairs } from './sort-pairs.js'
-import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from './squared-distances.js'
+import { isBefore, selectPairs, swap } from './pair-distance-quantiles.js'
+import {
+  DISTANCE_TILE_ROWS,
+  squaredDistance,
+  squaredDistances,
+  squaredDistancesOfFour,
+} from './squared-distances.js'
+
+/**
+ * Sorts the smallest of (value, index) pairs held in two arrays, by value and then by index.
+ *
+ * Quicksort by median of three, narrowed to the part of the array that holds the wanted prefix, insertion
+ * sort for short runs. An explicit stack of bounded depth (the larger side waits), so hostile orders cost
+ * time and never the call stack. Indices differ, so the order is total and the result unique.
+ */
+
+/** After the call the first `wanted` of `count` pairs are the smallest ones in ascending order. */
+function sortPairs(values: Float64Array, indices: Uint32Array, count: number, wanted: number): void {
+  const stack = STACK
+  let depth = 0
+  let low = 0
+  let high = count - 1
+  for (;;) {
+    while (high - low > 12) {
+      const middle = (low + high) >>> 1
+      if (isBefore(values, indices, middle, low)) swap(values, indices, middle, low)
+      if (isBefore(values, indices, high, low)) swap(values, indices, high, low)
+      if (isBefore(values, indices, high, middle)) swap(values, indices, high, middle)
+      const pivot = values[middle]!
+      const pivotIndex = indices[middle]!
+      let i = low
+      let j = high
+      while (i <= j) {
+        while (values[i]! < pivot || (values[i]! === pivot && indices[i]! < pivotIndex)) i++
+        while (values[j]! > pivot || (values[j]! === pivot && indices[j]! > pivotIndex)) j--
+        if (i <= j) {
+          swap(values, indices, i, j)
+          i++
+          j--
+        }
+      }
+      // [low … j] and [i … high]; what starts at or after `wanted` need not be sorted
+      if (i >= wanted) {
+        high = j
+      } else if (j - low < high - i) {
+        stack[depth++] = i
+        stack[depth++] = high
+        high = j
+      } else {
+        stack[depth++] = low
+        stack[depth++] = j
+        low = i
+      }
+    }
+    insertionSort(values, indices, low, high)
+    if (depth === 0) return
+    high = stack[--depth]!
+    low = stack[--depth]!
+  }
+}
+
+/** Two numbers for each halving of at most 2^32 pairs. */
+const STACK = new Uint32Array(128)
+
+function insertionSort(values: Float64Array, indices: Uint32Array, low: number, high: number): void {
+  for (let i = low + 1; i <= high; i++) {
+    const v = values[i]!
+    const index = indices[i]!
+    let j = i - 1
+    while (j >= low && (values[j]! > v || (values[j]! === v && indices[j]! > index))) {
+      values[j + 1] = values[j]!
+      indices[j + 1] = indices[j]!
+      j--
+    }
+    values[j + 1] = v
+    indices[j + 1] = index
+  }
+}
+
+/**
+ * KdTree: points in boxes within boxes, so that whole groups of points can be passed over (Bentley, 1975).
+ *
+ * Each node halves its points at the median of the dimension in which they are spread widest; nodes of at most
+ * LEAF_POINTS points are leaves. The points are copied in the order of the leaves, so a node's points lie side by
+ * side and the distance kernels can take them in one run.
+ *
+ * Bounds are exact in floating point, not nearly so: rounding is monotonic, and a bound adds the same terms in the
+ * same order as `squaredDistance` does, each term no larger (or no smaller) than the distance's own. So a group that
+ * is passed over by its bound holds no point that the distances themselves would have let in.
+ *
+ * Points are finite. n·log n time, about twice the points' memory.
+ */
+
+export interface KdTree {
+  /** n × d, in the order of the leaves. */
+  readonly points: Matrix
+  /** Length n: where each of them stood in the matrix that was given. */
+  readonly indices: Uint32Array
+  /** Number of nodes; node 0 is the root, and the first child of node v is v + 1. */
+  readonly nodes: number
+  /** First point of each node and the one after its last. */
+  readonly starts: Uint32Array
+  readonly ends: Uint32Array
+  /** Second child of each node; 0 for leaves. */
+  readonly seconds: Uint32Array
+  /** Smallest and largest coordinates of each node's points, nodes × d. */
+  readonly lows: Float64Array
+  readonly highs: Float64Array
+}
+
+const LEAF_POINTS = 16
+
+/** A tree over the rows of `rows` (n × d, n ≥ 1). */
+export function createKdTree(rows: Matrix): KdTree {
+  const { rows: n, cols: d, data } = rows
+  const room = 2 * Math.ceil((2 * n) / LEAF_POINTS) + 1
+  const indices = Uint32Array.from({ length: n }, (_, i) => i)
+  const starts = new Uint32Array(room)
+  const ends = new Uint32Array(room)
+  const seconds = new Uint32Array(room)
+  const lows = new Float64Array(room * d)
+  const highs = new Float64Array(room * d)
+  const values = new Float64Array(n)
+  const order = new Uint32Array(n)
+  let nodes = 0
+
+  /** Depth is log2(n / LEAF_POINTS), since each split halves. */
+  function build(start: number, end: number): void {
+    const node = nodes++
+    starts[node] = start
+    ends[node] = end
+    const box = node * d
+    for (let t = 0; t < d; t++) {
+      let low = Number.POSITIVE_INFINITY
+      let high = Number.NEGATIVE_INFINITY
+      for (let i = start; i < end; i++) {
+        const v = data[indices[i]! * d + t]!
+        if (v < low) low = v
+        if (v > high) high = v
+      }
+      lows[box + t] = low
+      highs[box + t] = high
+    }
+    const count = end - start
+    if (count <= LEAF_POINTS) return
+    let widest = 0
+    for (let t = 1; t < d; t++) {
+      if (highs[box + t]! - lows[box + t]! > highs[box + widest]! - lows[box + widest]!) widest = t
+    }
+    const half = count >>> 1
+    for (let i = 0; i < count; i++) {
+      order[i] = indices[start + i]!
+      values[i] = data[order[i]! * d + widest]!
+    }
+    // by value and index, so that the tree does not depend on the order in which the points came to this node
+    selectPairs(values, order, count, half)
+    indices.set(order.subarray(0, count), start)
+    build(start, start + half)
+    seconds[node] = nodes
+    build(start + half, end)
+  }
+  if (n > 0) build(0, n)
+
+  const points = { rows: n, cols: d, data: new Float64Array(n * d) }
+  for (let i = 0; i < n; i++) {
+    const from = indices[i]! * d
+    for (let t = 0; t < d; t++) points.data[i * d + t] = data[from + t]!
+  }
+  return { points, indices, nodes, starts, ends, seconds, lows, highs }
+}
+
+/** A lower bound of ‖x − y‖² over all points y of the node. */
+export function squaredDistanceToBox(
+  { lows, highs, points }: KdTree,
+  node: number,
+  x: Float64Array,
+  start: number,
+): number {
+  const d = points.cols
+  let sum = 0
+  for (let t = 0, at = node * d; t < d; t++, at++) {
+    const v = x[start + t]!
+    const below = lows[at]! - v
+    const above = v - highs[at]!
+    const gap = below > 0 ? below : Math.max(above, 0)
+    sum += gap * gap
+  }
+  return sum
+}
+
+/** A lower bound of ‖x − y‖² over all pairs of points x of node `a` and y of node `b`. */
+export function squaredGap({ lows, highs, points }: KdTree, a: number, b: number): number {
+  const d = points.cols
+  let sum = 0
+  for (let t = 0, i = a * d, j = b * d; t < d; t++, i++, j++) {
+    const below = lows[i]! - highs[j]!
+    const above = lows[j]! - highs[i]!
+    const gap = below > 0 ? below : Math.max(above, 0)
+    sum += gap * gap
+  }
+  return sum
+}
+
+/** An upper bound of ‖x − y‖² over all pairs of points x of node `a` and y of node `b`. */
+export function squaredReach({ lows, highs, points }: KdTree, a: number, b: number): number {
+  const d = points.cols
+  let sum = 0
+  for (let t = 0, i = a * d, j = b * d; t < d; t++, i++, j++) {
+    const up = highs[i]! - lows[j]!
+    const down = highs[j]! - lows[i]!
+    const reach = Math.max(up, down)
+    sum += reach * reach
+  }
+  return sum
+}
+
+/**
+ * How far is each point's k-th nearest neighbour? Without finding the other k − 1.
+ *
+ * Density methods ask for the radius alone, and with k growing as n^(2/3) lists of neighbours would be most of their
+ * time and nearly all of their memory. The radius changes by no more than one moves: |r(x) − r(y)| ≤ ‖x − y‖. So the
+ * radius of one point brackets those of the points around it; in a tree, the groups within the lower end of the bracket
+ * are counted as they are, those beyond the upper end passed over, and distances are taken in the shell between. There
+ * the one of the right rank is selected. A bracket that rounding made too narrow shows in the counts, and the point is
+ * searched again without one: the result never depends on it.
+ *
+ * Distances are by direct differences and ties by index, the point itself among its neighbours: radii and last
+ * neighbours are those of `nearestNeighbours`. n·k memory becomes n; time depends on how the points lie, far below n²
+ * in few dimensions and near it where boxes tell nothing.
+ */
+
+export interface NeighbourRadii {
+  /** Neighbours that were counted: min(k, n). */
+  readonly k: number
+  /** Length n, as the rows were numbered: squared distance of row i to the last of its k neighbours. */
+  readonly squaredRadii: Float64Array
+  /** Length n: the row number of that neighbour. */
+  readonly lastNeighbours: Uint32Array
+}
+
+/** Relative room for rounding in the ends of a bracket. */
+const ROOM = 1e-9
+
+/** `k` counts the row itself and is lowered to n. `onRow` is called now and then with the rows done. */
+export function neighbourRadii(tree: KdTree, k: number, onRow?: (done: number) => void): NeighbourRadii {
+  if (!Number.isInteger(k) || k < 1) {
+    throw new ArgumentError(`k: expected a whole number of 1 or more, found ${k}`, 'k')
+  }
+  const { points, indices, starts, ends, seconds } = tree
+  const { rows: n, cols: d, data } = points
+  const count = Math.min(k, n)
+  const squaredRadii = new Float64Array(n)
+  const lastNeighbours = new Uint32Array(n)
+  const tile = new Float64Array(DISTANCE_TILE_ROWS * n)
+  const kept = new Float64Array(n)
+  const keptIndices = new Uint32Array(n)
+  const runs = new Uint32Array(2 * (tree.nodes + 1))
+  const stack = new Uint32Array(tree.nodes + 1)
+  let runCount = 0
+  let candidates = 0
+  let inside = 0
+
+  /** Collects the runs of points that may lie between `low` and `high` of a point of `leaf`; counts those nearer. */
+  function collect(leaf: number, low: number, high: number): void {
+    runCount = 0
+    candidates = 0
+    inside = 0
+    let depth = 0
+    stack[depth++] = 0
+    while (depth > 0) {
+      const node = stack[--depth]!
+      if (squaredGap(tree, leaf, node) > high) continue
+      const size = ends[node]! - starts[node]!
+      if (low > 0 && squaredReach(tree, leaf, node) < low) {
+        inside += size
+      } else if (seconds[node] === 0) {
+        candidates += size
+        if (runCount > 0 && runs[2 * runCount - 1] === starts[node]) runs[2 * runCount - 1] = ends[node]!
+        else {
+          runs[2 * runCount] = starts[node]!
+          runs[2 * runCount + 1] = ends[node]!
+          runCount++
+        }
+      } else {
+        stack[depth++] = seconds[node]!
+        stack[depth++] = node + 1
+      }
+    }
+  }
+
+  /** Distances of `queries` points from `first` on to all candidates, row by row of `tile`. */
+  function measure(first: number, queries: number): void {
+    for (let r = 0, at = 0; r < runCount; r++) {
+      const start = runs[2 * r]!
+      const size = runs[2 * r + 1]! - start
+      if (queries === DISTANCE_TILE_ROWS) {
+        squaredDistancesOfFour(data, first * d, data, start * d, size, d, tile, at, candidates)
+      } else {
+        for (let q = 0; q < queries; q++) {
+          squaredDistances(data, (first + q) * d, data, start * d, size, d, tile, q * candidates + at)
+        }
+      }
+      at += size
+    }
+  }
+
+  /** Settles point p from row `row` of `tile` and the bracket of its squared radius; false when it was too narrow. */
+  function settle(p: number, row: number, low: number, high: number): boolean {
+    let below = inside
+    let found = 0
+    for (let r = 0, at = row * candidates; r < runCount; r++) {
+      for (let i = runs[2 * r]!, end = runs[2 * r + 1]!; i < end; i++, at++) {
+        const v = tile[at]!
+        if (v < low) below++
+        else if (v <= high) {
+          kept[found] = v
+          keptIndices[found] = indices[i]!
+          found++
+        }
+      }
+    }
+    const rank = count - 1 - below
+    if (rank < 0 || rank >= found) return false
+    selectPairs(kept, keptIndices, found, rank)
+    squaredRadii[indices[p]!] = kept[rank]!
+    lastNeighbours[indices[p]!] = keptIndices[rank]!
+    return true
+  }
+
+  function searchAll(leaf: number, p: number): void {
+    collect(leaf, 0, Number.POSITIVE_INFINITY)
+    measure(p, 1)
+    settle(p, 0, 0, Number.POSITIVE_INFINITY)
+  }
+
+  const lows = new Float64Array(DISTANCE_TILE_ROWS)
+  const highs = new Float64Array(DISTANCE_TILE_ROWS)
+
+  /** Brackets of `queries` squared radii from `first` on, by the radius of the settled point `known`. */
+  function bracket(first: number, queries: number, known: number): void {
+    const radius = Math.sqrt(squaredRadii[indices[known]!]!)
+    for (let q = 0; q < queries; q++) {
+      const way = Math.sqrt(squaredDistance(data, known * d, data, (first + q) * d, d))
+      const low = (radius - way) * (1 - ROOM)
+      const high = (radius + way) * (1 + ROOM)
+      lows[q] = low > 0 ? low * low : 0
+      highs[q] = high * high
+    }
+  }
+
+  let done = 0
+  for (let leaf = 0; leaf < tree.nodes; leaf++) {
+    if (seconds[leaf] !== 0) continue
+    const start = starts[leaf]!
+    const end = ends[leaf]!
+    if (start === 0) searchAll(leaf, 0)
+    else settleFrom(leaf, start, 1, start - 1)
+    for (let first = start + 1; first < end; first += DISTANCE_TILE_ROWS) {
+      settleFrom(leaf, first, Math.min(DISTANCE_TILE_ROWS, end - first), start)
+    }
+    if (onRow !== undefined && end - done >= 256) {
+      done = end
+      onRow(done)
+    }
+  }
+
+  function settleFrom(leaf: number, first: number, queries: number, known: number): void {
+    bracket(first, queries, known)
+    let low = Number.POSITIVE_INFINITY
+    let high = 0
+    for (let q = 0; q < queries; q++) {
+      if (!(lows[q]! >= low)) low = lows[q]!
+      if (!(highs[q]! <= high)) high = highs[q]!
+    }
+    if (!(high < Number.POSITIVE_INFINITY)) {
+      for (let q = 0; q < queries; q++) searchAll(leaf, first + q)
+      return
+    }
+    collect(leaf, low, high)
+    measure(first, queries)
+    let failed = 0
+    for (let q = 0; q < queries; q++) {
+      if (!settle(first + q, q, lows[q]!, highs[q]!)) failed |= 1 << q
+    }
+    for (let q = 0; q < queries; q++) if ((failed >> q) & 1) searchAll(leaf, first + q)
+  }
+  return { k: count, squaredRadii, lastNeighbours }
+}
 
 export interface NearestNeighbours {
   /** Neighbours a row: min(k, n). */

@@ -10,8 +10,7 @@ import {
   squaredGap,
   squaredReach,
 } from '../src/index.js'
-import { selectPairs } from '../src/select-pairs.js'
-import { selectValue } from '../src/select-value.js'
+import { selectPairs, selectValue } from '../src/pair-distance-quantiles.js'
 
 /** Points with many ties, or with none, or spread over many orders of magnitude; d from 1 to 4. */
 const pointSets = fc

@@ -1,6 +1,6 @@
 import { matrixOf } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { forEachPairRun } from '../src/pair-runs.js'
+import { forEachPairRun } from '../src/pair-distance-quantiles.js'
 
 /** All squared distances in the order in which they are visited. */
 function runsOf(n: number, cols: number, simd: boolean): number[] {

@@ -29,8 +29,7 @@ import {
   type MadeSite,
   type OpenConnection,
 } from './made-attacks.js'
-import { createMadeBatches } from './made-batches.js'
-import { createPacketMaker, type MadeFrame, type PacketMaker } from './made-packets.js'
+import { createMadeBatches, createPacketMaker, type MadeFrame, type PacketMaker } from './made-packets.js'
 
 export interface DetectionLimit {
   readonly attack: MadeAttack

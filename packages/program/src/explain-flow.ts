@@ -4,15 +4,21 @@
  * Of an ensemble that is the nats that each column makes of the score; of other detectors what the score gains when
  * columns take the values of the nearest normal example (explain-score.ts of the detectors). Columns of flow summaries
  * are told in bytes, packets and times (flow-reasons.ts), those of other feature sets by name, wherever they stand
- * in the two rows (row-columns.ts).
+ * in the two rows.
  *
  * What makes next to nothing of the score is no reason, but that training did not have the service always is; where nothing
  * is a reason, the flow is unlike normal ones as a whole.
  *
  * The words are the program's own, and numbers: nothing that a device could have chosen.
  */
-import { type FeatureColumn, featureColumns, hasFixedColumns } from '@oddflow/core'
-import { createExplainer, type NearestMode, type SavedModel, type ScoreExplanation } from '@oddflow/detectors'
+import { type FeatureColumn, type FeatureContract, featureColumns, hasFixedColumns } from '@oddflow/core'
+import {
+  createExplainer,
+  type NearestMode,
+  type SavedModel,
+  type ScoreExplanation,
+  tailShare,
+} from '@oddflow/detectors'
 import {
   type ColumnTopic,
   type FlowEnd,
@@ -24,7 +30,93 @@ import {
   told,
   topicOf,
 } from './flow-reasons.js'
-import { createRowColumns, type RowColumns } from './row-columns.js'
+
+/** How rare a score is among normal flows, by what the model keeps of its training. */
+
+/** The conformal p-value of a score, or a bound on it. */
+export interface Rarity {
+  /** At most this share of normal flows has a score as low. */
+  readonly atMost: number
+  /** Normal flows that say so. */
+  readonly flows: number
+}
+
+/**
+ * Of a score that is novel. A model that held its training flows out keeps how low they scored; of others no more is known than the
+ * threshold, and what is not above it is as rare as that.
+ */
+export function scoreRarity(
+  { threshold, groups }: Pick<SavedModel, 'threshold' | 'groups'>,
+  score: number,
+): Rarity {
+  const { rows, bound } = threshold.calibration
+  if (groups === undefined) return { atMost: bound, flows: rows }
+  const held = tailShare(groups, score) * (rows + 1)
+  // the table is linear between some of the flows: as many as the next of them has
+  const asLow = held < 1 - RARITY_ROUNDING ? 0 : Math.ceil(held - RARITY_ROUNDING)
+  return { atMost: Math.min(1, (1 + asLow) / (rows + 1)), flows: rows }
+}
+
+const RARITY_ROUNDING = 1e-6
+
+/** "rarer than 1 flow in 1,600"; null for what is not rare, or where no flow was compared. */
+export function rarityText({ atMost, flows }: Rarity): string | null {
+  const one = 1 / atMost
+  if (flows === 0 || !(one >= 10)) return null
+  const step = 10 ** Math.max(0, Math.floor(Math.log10(one)) - 1)
+  return `rarer than 1 flow in ${(Math.floor(one / step) * step).toLocaleString('en-US')}`
+}
+
+/**
+ * What the columns of one row hold: most by their place alone, and in rows of IAT+SIZE by the flow's length too.
+ *
+ * A row iat1, size1, iat2, size2, … of p packets is D = 2p − 1 wide (packages/flows, feature-sets/iat-size.ts). A flow
+ * of n < p packets ends with size(n) in column 2n − 2, which is iat(n) of a longer one, and zeros follow: there is
+ * nothing there. One of p packets has size(p) in the last column, and one of more has iat(p) there.
+ *
+ * Of a row that a model remembers the packets are not known. No frame has a size of 0, so the last column that is not 0
+ * tells n, and in the last column of all a whole number of at least a header's bytes is a size. (A time of so many whole seconds, or of microseconds in a contract that counts those, is mistaken for one.) Such a row
+ * comes back from its scaler exact to rounding, so what is nearer to 0 than any time or size can be is 0.
+ */
+
+/** null where the row holds nothing: its flow is shorter. */
+type RowColumns = readonly (FeatureColumn | null)[]
+
+const LEAST_FRAME_BYTES = 14
+/** Times are of whole microseconds; in seconds, too. */
+
+/** `packets` of the row's flow, null where nobody knows. */
+function createRowColumns(
+  contract: FeatureContract,
+): (row: Float64Array, packets: number | null) => RowColumns {
+  const columns = featureColumns(contract)
+  if (contract.featureSet !== 'iat-size') return () => columns
+  const { packetsPerFlow } = contract
+  const { name, unit } = columns[0]
+  const iat = (n: number): FeatureColumn => ({ name: `${name.slice(0, -1)}${n}`, unit })
+  const last = columns.length - 1
+  return (row, packets) => {
+    const end = packets === null ? lastColumnOf(row) : Math.min(last, 2 * packets - 2)
+    const isLonger = packets === null ? !isSize(row[last]) : packets > packetsPerFlow
+    return columns.map((column, at) => {
+      if (at % 2 === 1) return at <= end ? column : null
+      const number = at / 2 + 1
+      // a row that ends with a size in a column of sizes goes on: the time after it, in the last column, is 0
+      if (at === last && end >= last - 1) return isLonger ? iat(number) : column
+      if (at > end) return null
+      return at === end ? { name: `size${number}`, unit: 'bytes' } : iat(number)
+    })
+  }
+}
+
+function lastColumnOf(row: Float64Array): number {
+  for (let at = row.length - 1; at >= 0; at--) if (Math.abs(row[at]) > ROUNDING) return at
+  return -1
+}
+
+function isSize(value: number): boolean {
+  return value > LEAST_FRAME_BYTES - 0.5 && Math.abs(value - Math.round(value)) <= ROUNDING
+}
 
 export interface ExplainedFeature {
   readonly name: string
@@ -51,7 +143,7 @@ export interface FlowExplanation {
   readonly features: readonly ExplainedFeature[]
 }
 
-export interface JudgedRow {
+interface JudgedRow {
   /** D numbers. */
   readonly row: Float64Array
   readonly score: number

@@ -9,7 +9,7 @@
 import { exp, type FeatureColumn } from '@oddflow/core'
 
 /** A column of a row in words' units, beside what is normal. */
-export interface MeasuredColumn {
+interface MeasuredColumn {
   readonly value: number
   /** In the normal flow most like this one. */
   readonly nearest: number
@@ -210,7 +210,7 @@ function exceeds(a: number, b: number): boolean {
 // ---- quantities
 
 /** Units of a quantity, ascending: how much of the base one is, from how many on it is used, and how it is written. */
-export interface Scale {
+interface Scale {
   readonly units: readonly (readonly [factor: number, from: number, name: string])[]
   /** Numbers of the first unit are shown whole. */
   readonly isWhole: boolean

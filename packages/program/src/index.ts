@@ -1,6 +1,3 @@
-export { atEnd } from './at-end.js'
-export type { CalibrationSplit } from './calibration-split.js'
-export { oneLineErrors } from './command-line-errors.js'
 export {
   type DetectionLimit,
   type DetectionLimitOptions,
@@ -9,25 +6,40 @@ export {
   LIMIT_TRIES,
   REQUIRED_TRIES,
 } from './detection-limits.js'
-export { createDeviceNumbers, deviceKeyOf, isResponderDevice, macText } from './device-of.js'
 export {
   createFlowExplainer,
   type ExplainedFeature,
   type FlowExplainer,
   type FlowExplanation,
+  type Rarity,
+  rarityText,
+  scoreRarity,
 } from './explain-flow.js'
-export { FileError, fileError } from './file-error.js'
 export {
+  checkWritable,
+  openScratchFolder,
+  openWholeFile,
+  type ReadFileOptions,
+  readFileBounded,
+  type ScratchFolder,
+  type WholeFile,
+  writeFileWhole,
+} from './files.js'
+export {
+  createDeviceNumbers,
   createFlowJudge,
+  deviceKeyOf,
   type FlowJudge,
+  isInNetwork,
+  isResponderDevice,
   type Judgement,
+  macText,
+  type Network,
+  PRIVATE_NETWORKS,
+  parseNetwork,
   reportedBytes,
   type VerdictRule,
 } from './flow-judge.js'
-export { hashRows } from './hash-rows.js'
-export { inFile } from './in-file.js'
-export { isRunning } from './is-running.js'
-export { isInNetwork, type Network, PRIVATE_NETWORKS, parseNetwork } from './local-networks.js'
 export {
   DEFAULT_SITE,
   MADE_ATTACKS,
@@ -37,8 +49,8 @@ export {
   type MadeSite,
   type OpenConnection,
 } from './made-attacks.js'
-export { createMadeBatches } from './made-batches.js'
 export {
+  createMadeBatches,
   createPacketMaker,
   type MadeClock,
   type MadeEnd,
@@ -46,27 +58,46 @@ export {
   type MadeSegment,
   type PacketMaker,
 } from './made-packets.js'
-export { createMessages, type Messages } from './messages.js'
-export { readPrivateKey, readPublicKey, signaturePath } from './model-signature.js'
-export { parseBytes } from './parse-bytes.js'
-export { jsonLine, printable } from './printable.js'
-export { type Rarity, rarityText, scoreRarity } from './rarity.js'
-export { type ReadFileOptions, readFileBounded } from './read-file.js'
-export { type ModelFile, readModel, readModelFile } from './read-model.js'
-export { openScratchFolder, type ScratchFolder } from './scratch-folder.js'
-export { stopOnSignals, stoppedExitCode } from './signals.js'
-export { createLineWriter, type LineWriter, OutputClosed } from './stdout.js'
 export {
+  createMessages,
+  FileError,
+  fileError,
+  inFile,
+  jsonLine,
+  type Messages,
+  oneLineErrors,
+  printable,
+  UsageError,
+} from './messages.js'
+export { parseBytes } from './parse-bytes.js'
+export {
+  atEnd,
+  createLineWriter,
+  isRunning,
+  type LineWriter,
+  OutputClosed,
+  stopOnSignals,
+  stoppedExitCode,
+} from './process.js'
+export {
+  type ModelFile,
+  readModel,
+  readModelFile,
+  readPrivateKey,
+  readPublicKey,
+  signaturePath,
+} from './read-model.js'
+export type { CalibrationSplit } from './train-model.js'
+export {
+  createTrainingRows,
   FIT_STREAM,
+  hashRows,
   originOf,
   splitTrainingSet,
   type TrainedModel,
   type TrainingSet,
   type TrainOptions,
+  trainingSetOf,
   trainModel,
 } from './train-model.js'
-export { createTrainingRows, trainingSetOf } from './training-set.js'
-export { UsageError } from './usage-error.js'
-export { openWholeFile, type WholeFile } from './whole-file.js'
 export { runInWorkers, serveJobs, type WorkerRun } from './worker-pool.js'
-export { checkWritable, writeFileWhole } from './write-file.js'

@@ -1,5 +1,99 @@
 /** Messages of a program: one line each on standard error, with control characters shown. */
-import { printable } from './printable.js'
+import { FormatError, OddFlowError } from '@oddflow/core'
+
+/** Text from traffic, from files and from command lines, made safe for a terminal or a log. */
+
+/** JSON on one line. Inside JSON text a \u escape is the character itself, so a program reads the same. */
+export function jsonLine(value: unknown): string {
+  return printable(JSON.stringify(value))
+}
+
+/**
+ * Control characters could move the cursor or recolour the screen, and bidirectional marks could reorder what
+ * is read, so both are shown as \u escapes.
+ */
+export function printable(text: string): string {
+  return text.replace(
+    /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/**
+ * commander's own complaints (an unknown option, a missing argument) as every other error of the programs is:
+ * one line, with the program's name before it and what to try after it.
+ */
+
+/** What commander's configureOutput takes of it. */
+interface ErrorOutput {
+  outputError(text: string, write: (line: string) => void): void
+}
+
+/** @param help the command that prints the help in question; its first word is the program's name. */
+export function oneLineErrors(help: string): ErrorOutput {
+  const program = help.split(' ', 1)[0]
+  return {
+    outputError: (text, write) => {
+      const message = text
+        .trim()
+        .replace(/^error: /, '')
+        .replace(/\.$/, '')
+        .replace(/\n(\(Did you mean [^\n]*\))$/, ' $1')
+      write(`${program}: ${printable(message)}; try: ${help}\n`)
+    },
+  }
+}
+
+/** The command line itself is wrong: exit code 2. The message says what to write instead. */
+export class UsageError extends Error {}
+
+/**
+ * FileError: what the operating system said of a file, in a line that says what to do.
+ */
+
+export class FileError extends OddFlowError {
+  override readonly name = 'FileError'
+}
+
+const ADVICE: Record<string, string> = {
+  ENOENT: 'no such file or folder; check the path',
+  EISDIR: 'is a directory; name a file',
+  ENOTDIR: 'a part of the path is not a folder; check the path',
+  EACCES: 'permission denied; check who may use it',
+  EPERM: 'not permitted; check who may use it',
+  ENOSPC: 'no space left; free some or choose another place',
+  EROFS: 'the file system is read-only; choose another place',
+  EMFILE: 'too many open files; close some or raise the limit (ulimit -n)',
+  ELOOP: 'symbolic links go round in a circle; check the path',
+  ENAMETOOLONG: 'the name is too long; choose a shorter one',
+}
+
+/** Turns an error of node:fs into a FileError; returns errors that are ours already as they are. */
+export function fileError(action: 'read' | 'write', path: string, error: unknown): OddFlowError {
+  if (error instanceof OddFlowError) return error
+  const code = (error as NodeJS.ErrnoException | undefined)?.code ?? 'unknown'
+  const advice = ADVICE[code] ?? (error instanceof Error ? error.message : String(error))
+  return new FileError(`file.${code}`, `${path}: cannot ${action} it: ${advice}`, { field: path })
+}
+
+/** Errors about the content of a file: the file's name goes before what its decoder says. */
+
+/** Puts the file's name before the message of an error of ours, and what to do after it. */
+export function inFile(path: string, error: unknown, advice = ''): unknown {
+  if (!(error instanceof OddFlowError)) return error
+  const message = `${path}: ${error.message}${advice}`
+  const place = {
+    ...(error.offsetBytes === undefined ? {} : { offsetBytes: error.offsetBytes }),
+    ...(error.field === undefined ? {} : { field: error.field }),
+  }
+  return error instanceof FormatError
+    ? new FileFormatError(error.code, message, place)
+    : new OddFlowError(error.code, message, place)
+}
+
+class FileFormatError extends OddFlowError {
+  override readonly name = 'FormatError'
+}
 
 export interface Messages {
   warn(message: string): void

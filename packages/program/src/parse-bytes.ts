@@ -1,5 +1,5 @@
 /** A size on a command line or in a configuration: "128M", "1G", "134217728". K, M and G are powers of 1,024. */
-import { UsageError } from './usage-error.js'
+import { UsageError } from './messages.js'
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }
 

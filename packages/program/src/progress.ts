@@ -3,7 +3,7 @@
  */
 
 import { Presets, SingleBar } from 'cli-progress'
-import { printable } from './printable.js'
+import { printable } from './messages.js'
 
 export interface Progress {
   /** Starts (or restarts) the bar for a named stage; `total` in any unit. */
@@ -28,7 +28,7 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
           format: '{name} {bar} {percentage}% | {eta_formatted}',
           stream,
           clearOnComplete: true,
-          // signals end the program at once (signals.ts); so the cursor must not be hidden when they do
+          // signals end the program at once (process.ts); so the cursor must not be hidden when they do
           hideCursor: false,
           gracefulExit: false,
         },

@@ -2,15 +2,22 @@
  * Rows → a saved model: split off the calibration rows, fit on the others, set the threshold, put everything
  * that a scorer needs into one record. The path that `oddflow train`, its demo and an agent that trains on its gateway share.
  */
+
+import { createHash } from 'node:crypto'
+import { endianness } from 'node:os'
 import {
   type ColumnFacts,
   categoryColumn,
+  createMatrix,
   createRng,
   DataError,
   type FeatureContract,
+  type FlowContract,
   type Matrix,
   minimumScale,
   type OnePacketRule,
+  type Rng,
+  shuffleInPlace,
   takeRows,
 } from '@oddflow/core'
 import {
@@ -31,9 +38,195 @@ import {
   scoreSamples,
   thresholdOfHeldOut,
 } from '@oddflow/detectors'
-import { type CalibrationSplit, splitCalibration } from './calibration-split.js'
-import { hashRows } from './hash-rows.js'
-import { UsageError } from './usage-error.js'
+import { type CollectedFlows, extractRecords, type FlowRecord, learnOnePacketRule } from '@oddflow/flows'
+import { createDeviceNumbers } from './flow-judge.js'
+import { UsageError } from './messages.js'
+
+/**
+ * Flow records → a training set: rows in the order of time in which their flows began, and where each came from.
+ *
+ * Records may come in any order: those of collected flows, or as flows end.
+ */
+
+/** Rows of a block; blocks are never copied as the set grows. */
+const BLOCK_ROWS = 4096
+
+interface TrainingRows {
+  /** Takes a record; one without a row is left out. */
+  add(record: FlowRecord): void
+  /** So far. */
+  readonly count: number
+  finish(onePacketRule: TrainingSet['onePacketRule']): TrainingSet
+}
+
+/** @param checkCount - is given the number of rows whenever a block is allocated for more, and may throw. */
+export function createTrainingRows(
+  contract: FlowContract,
+  checkCount: (rows: number) => void = () => {},
+): TrainingRows {
+  const { dimension } = contract
+  const blocks: Block[] = []
+  const deviceNumber = createDeviceNumbers()
+  let count = 0
+  let isSorted = true
+  const blockOf = (row: number): Block => blocks[Math.floor(row / BLOCK_ROWS)]
+  const byTurn = (i: number, j: number): number => {
+    const [a, b] = [blockOf(i), blockOf(j)]
+    const [x, y] = [i % BLOCK_ROWS, j % BLOCK_ROWS]
+    return (
+      a.inputs[x] - b.inputs[y] ||
+      a.starts[x] - b.starts[y] ||
+      a.firstPackets[x] - b.firstPackets[y] ||
+      a.pieces[x] - b.pieces[y]
+    )
+  }
+  return {
+    get count() {
+      return count
+    },
+    add(record) {
+      if (record.row === null) return
+      if (count === BLOCK_ROWS * blocks.length) {
+        checkCount(count + 1)
+        blocks.push(createBlock(dimension))
+      }
+      const block = blockOf(count)
+      const at = count % BLOCK_ROWS
+      block.rows.set(record.row, at * dimension)
+      block.inputs[at] = record.captureIndex
+      block.starts[at] = record.flowStartMicros
+      block.firstPackets[at] = record.flowFirstPacketNumber
+      block.pieces[at] = record.pieceIndex
+      block.devices[at] = deviceNumber(record)
+      if (count > 0 && isSorted) isSorted = byTurn(count - 1, count) <= 0
+      count++
+    },
+    finish(onePacketRule) {
+      const order = Uint32Array.from({ length: count }, (_, row) => row)
+      if (!isSorted) order.sort(byTurn)
+      const rows = createMatrix(count, dimension)
+      const inputOfRow = new Uint32Array(count)
+      const deviceOfRow = new Uint32Array(count)
+      const devices = new Map<number, number>()
+      order.forEach((row, to) => {
+        const block = blockOf(row)
+        const at = row % BLOCK_ROWS
+        rows.data.set(block.rows.subarray(at * dimension, (at + 1) * dimension), to * dimension)
+        inputOfRow[to] = block.inputs[at]
+        const device = devices.get(block.devices[at]) ?? devices.size
+        devices.set(block.devices[at], device)
+        deviceOfRow[to] = device
+      })
+      blocks.length = 0
+      return { rows, inputOfRow, deviceOfRow, contract, onePacketRule }
+    },
+  }
+}
+
+interface Block {
+  readonly rows: Float64Array
+  readonly inputs: Uint32Array
+  /** Of the flow. */
+  readonly starts: Float64Array
+  readonly firstPackets: Float64Array
+  readonly pieces: Uint32Array
+  readonly devices: Uint32Array
+}
+
+function createBlock(dimension: number): Block {
+  return {
+    rows: new Float64Array(BLOCK_ROWS * dimension),
+    inputs: new Uint32Array(BLOCK_ROWS),
+    starts: new Float64Array(BLOCK_ROWS),
+    firstPackets: new Float64Array(BLOCK_ROWS),
+    pieces: new Uint32Array(BLOCK_ROWS),
+    devices: new Uint32Array(BLOCK_ROWS),
+  }
+}
+
+/** @param checkCount - as that of createTrainingRows. */
+export function trainingSetOf(
+  flows: CollectedFlows,
+  contract: FlowContract,
+  checkCount: (rows: number) => void = () => {},
+): TrainingSet {
+  const rows = createTrainingRows(contract, checkCount)
+  extractRecords(flows, contract, (record) => rows.add(record))
+  // a contract with rows for flows of one packet needs no rule for them
+  return rows.finish(contract.minimumPackets === 1 ? null : learnOnePacketRule(flows))
+}
+
+/**
+ * Which rows are kept from the fit to set the threshold.
+ *
+ * A threshold taken from rows that the model was fitted on promises too few false alarms. So a share of the
+ * rows is held back. Rows of one capture resemble one another more than rows of the next, and the promise is
+ * about captures to come: with five captures or more, whole captures are held back until the share is
+ * reached (and never more than twice the share, nor more than half of what the fit would have had, else rows
+ * are drawn instead); with fewer, rows are drawn at random.
+ */
+
+export interface CalibrationSplit {
+  /** `held-out`: all rows are fitted on, and were held out in turn to calibrate with. */
+  readonly method: 'captures' | 'rows' | 'held-out'
+  /** Row numbers, ascending. */
+  readonly fit: Uint32Array
+  /** Row numbers, ascending. */
+  readonly calibration: Uint32Array
+}
+
+const LEAST_CAPTURES = 5
+
+/** `captureOfRow[i]` is the capture that row i came from. At least one row is left to fit on. */
+export function splitCalibration(captureOfRow: Uint32Array, share: number, rng: Rng): CalibrationSplit {
+  const n = captureOfRow.length
+  const wanted = Math.min(n - 1, Math.round(share * n))
+  const held = new Uint8Array(n)
+  const method = wanted > 0 && holdCaptures(captureOfRow, wanted, rng, held) ? 'captures' : 'rows'
+  if (method === 'rows') {
+    const order = shuffleInPlace(
+      Uint32Array.from({ length: n }, (_, i) => i),
+      rng,
+    )
+    for (let i = 0; i < wanted; i++) held[order[i]] = 1
+  }
+  const numbers = Uint32Array.from({ length: n }, (_, i) => i)
+  return {
+    method,
+    fit: numbers.filter((i) => held[i] === 0),
+    calibration: numbers.filter((i) => held[i] === 1),
+  }
+}
+
+/** Marks the rows of whole captures; false where that cannot come near the wanted number. */
+function holdCaptures(captureOfRow: Uint32Array, wanted: number, rng: Rng, held: Uint8Array): boolean {
+  const rowsOf = new Map<number, number>()
+  for (const capture of captureOfRow) rowsOf.set(capture, (rowsOf.get(capture) ?? 0) + 1)
+  if (rowsOf.size < LEAST_CAPTURES) return false
+  const order = shuffleInPlace(Uint32Array.from([...rowsOf.keys()].sort((a, b) => a - b)), rng)
+  const most = Math.min(2 * wanted, Math.floor((held.length + wanted) / 2))
+  const chosen = new Set<number>()
+  let rows = 0
+  for (const capture of order) {
+    if (rows >= wanted) break
+    const more = rowsOf.get(capture) ?? 0
+    // a capture that alone would take most of the data is left for the fit
+    if (rows + more > most) continue
+    chosen.add(capture)
+    rows += more
+  }
+  if (rows < wanted / 2) return false
+  for (let i = 0; i < held.length; i++) if (chosen.has(captureOfRow[i])) held[i] = 1
+  return true
+}
+
+/** SHA-256 of all training rows as row-major little-endian float64, in hexadecimal: a model's `dataSha256`. */
+
+export function hashRows({ data }: Matrix): string {
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+  const little = endianness() === 'LE' ? bytes : Buffer.from(bytes).swap64()
+  return createHash('sha256').update(little).digest('hex')
+}
 
 export interface TrainingSet {
   readonly rows: Matrix
@@ -72,7 +265,7 @@ const LEAST_ROWS = 10
 /** The fork of the seed's Rng that a fit is given. */
 export const FIT_STREAM = 'fit'
 
-export interface SplitTrainingSet {
+interface SplitTrainingSet {
   readonly split: CalibrationSplit
   readonly fit: Matrix
   readonly calibration: Matrix

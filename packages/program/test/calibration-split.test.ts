@@ -1,7 +1,7 @@
 import { createRng } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { splitCalibration } from '../src/calibration-split.js'
+import { splitCalibration } from '../src/train-model.js'
 
 const captureOfRow = (sizes: readonly number[]): Uint32Array =>
   Uint32Array.from(sizes.flatMap((size, capture) => new Array<number>(size).fill(capture)))

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { matrixOf } from '@oddflow/core'
 import { expect, it } from 'vitest'
-import { hashRows } from '../src/hash-rows.js'
+import { hashRows } from '../src/train-model.js'
 
 it('hashes the numbers as little-endian float64, whatever buffer they lie in', () => {
   const numbers = [1, -2.5, 1e-300, 0, -0, 1 / 3]

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { checkSignature, readPrivateKey, readPublicKey, signModel } from '../src/model-signature.js'
+import { checkSignature, readPrivateKey, readPublicKey, signModel } from '../src/read-model.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-signature-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, 
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { temporaryName } from '../src/files.js'
 import { writeFileWhole } from '../src/index.js'
-import { temporaryName } from '../src/stale-files.js'
 
 let folder = ''
 let target = ''

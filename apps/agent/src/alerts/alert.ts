@@ -6,7 +6,7 @@
  * give the same alert, with the same id.
  */
 import type { Rarity, VerdictRule } from '@oddflow/program'
-import type { ShadowVerdict } from '../pipeline/decider.js'
+import type { ShadowVerdict } from '../pipeline/counters.js'
 
 /** What an alert is about that no verdict is about: a device, by what is known of it. */
 export const FACT_RULES = [
@@ -45,7 +45,7 @@ export interface AlertFlow {
 }
 
 /** The end of the flow that the alert is about. */
-export interface AlertDevice {
+interface AlertDevice {
   /** null where the link has no addresses. */
   readonly mac: string | null
   readonly address: string
@@ -103,7 +103,7 @@ export interface Alert {
   readonly folded: FoldedAlerts | null
 }
 
-export interface FoldedAlerts {
+interface FoldedAlerts {
   /** Alerts that this one stands for, which were not given out themselves. */
   readonly count: number
   readonly firstMicros: number

@@ -13,10 +13,9 @@
  */
 
 import { createHash } from 'node:crypto'
-import type { Alert } from './alert.js'
-import { servicePort } from './alert.js'
+import { type Alert, servicePort } from './alert.js'
 
-export interface FoldOptions {
+interface FoldOptions {
   readonly windowMicros: number
   /** Kinds that a device may have open before the further ones become one. */
   readonly kindsPerDevice: number

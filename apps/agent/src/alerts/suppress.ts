@@ -12,7 +12,7 @@ import { isInNetwork, type Network, parseNetwork } from '@oddflow/program'
 import { type Alert, type AlertRule, FACT_RULES, servicePort } from './alert.js'
 
 export const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
-export type Day = (typeof DAYS)[number]
+type Day = (typeof DAYS)[number]
 
 export interface SuppressionRule {
   readonly name: string

@@ -25,11 +25,10 @@ import {
 } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import { deviceKeyOf, type Network, type Rarity, scoreRarity } from '@oddflow/program'
+import type { BudgetSettings } from '../config/settings.js'
 import type { FileSystem } from '../files/file-system.js'
 import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
-import type { BudgetSettings } from '../settings.js'
-import { type BudgetThresholds, budgetThresholds, refusalText } from './budget-thresholds.js'
 import {
   type Calibration,
   createCalibrator,
@@ -38,7 +37,7 @@ import {
   MAXIMUM_DEVICES,
   MICROS_PER_DAY,
 } from './calibration.js'
-import type { Thresholds } from './thresholds.js'
+import { type BudgetThresholds, budgetThresholds, refusalText, type Thresholds } from './thresholds.js'
 
 export interface BudgetReport {
   readonly state: 'calibrating' | 'kept'
@@ -63,7 +62,7 @@ export interface BudgetReport {
   } | null
 }
 
-export interface AlertBudgetOptions {
+interface AlertBudgetOptions {
   readonly settings: BudgetSettings
   readonly model: string
   /** Its threshold decides while the agent calibrates itself. */

@@ -21,11 +21,15 @@ import {
   readModelFile,
   UsageError,
 } from '@oddflow/program'
-import { budgetThresholds, refusalText } from '../budget/budget-thresholds.js'
-import { type Calibration, type Calibrator, createCalibrator, MICROS_PER_DAY } from '../budget/calibration.js'
-import { writeCalibrationFile } from '../budget/calibration-file.js'
-import { ownThresholds, type Thresholds } from '../budget/thresholds.js'
-import { createModelDecider } from '../pipeline/decider.js'
+import {
+  type Calibration,
+  type Calibrator,
+  createCalibrator,
+  MICROS_PER_DAY,
+  writeCalibrationFile,
+} from '../budget/calibration.js'
+import { budgetThresholds, ownThresholds, refusalText, type Thresholds } from '../budget/thresholds.js'
+import { createModelDecider } from '../pipeline/counters.js'
 import { BATCH_FRAMES, createWatcher } from '../pipeline/watcher.js'
 
 export interface CalibrateOptions {

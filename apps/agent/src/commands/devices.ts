@@ -6,20 +6,24 @@
  */
 import { binomialInterval } from '@oddflow/detectors'
 import { fileError, jsonLine, printable, UsageError } from '@oddflow/program'
+import { DEFAULT_DEVICES } from '../config/settings.js'
 import { askDevices, askToAct } from '../devices/control-socket.js'
 import { type Device, recentNovelShare } from '../devices/device.js'
-import { type ActionResult, actKept } from '../devices/device-actions.js'
-import { createDeviceTable, type DeviceAction } from '../devices/device-table.js'
-import { lookAtKnownDevices, readKnownDevices, writeKnownDevices } from '../devices/kept-devices.js'
+import {
+  createDeviceTable,
+  type DeviceAction,
+  lookAtKnownDevices,
+  readKnownDevices,
+  writeKnownDevices,
+} from '../devices/device-table.js'
+import { type ActionResult, actKept } from '../devices/device-watch.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
-import { alarmsText, damageText, promiseText, proofText, refusedText } from '../page/model-text.js'
-import { DEFAULT_DEVICES } from '../settings.js'
-import { EVERYONE } from '../training/model-owner.js'
-import type { OwnerReport } from '../training/model-reports.js'
+import { EVERYONE } from '../models/model-scopes.js'
+import type { OwnerReport } from '../models/progress.js'
+import { alarmsText, damageText, promiseText, proofText, refusedText } from '../page/devices.js'
 import { keptReports } from './models.js'
-import { printTable } from './print-table.js'
-import { askOrAct, type StateOptions, stateOf } from './state-of.js'
+import { askOrAct, printTable, type StateOptions, stateOf } from './state-of.js'
 
 export interface ListOptions extends StateOptions {
   readonly format: 'text' | 'json'

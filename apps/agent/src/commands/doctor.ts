@@ -7,23 +7,100 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readFile, stat, unlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { openLive } from '@oddflow/capture/node'
+import { OddFlowError } from '@oddflow/core'
 import { jsonLine, printable, readModelFile } from '@oddflow/program'
-import { budgetThresholds } from '../budget/budget-thresholds.js'
-import { readCalibrationFile } from '../budget/calibration-file.js'
+import { readCalibrationFile } from '../budget/calibration.js'
+import { budgetThresholds } from '../budget/thresholds.js'
 import type { RunOptions } from '../config/given.js'
-import { lookAtKnownDevices } from '../devices/kept-devices.js'
+import type { ListenSettings, OutputSettings, Settings } from '../config/settings.js'
+import { readSettings } from '../config/settings-from.js'
+import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { looseRights, userId } from '../files/rights.js'
+import { checkOutputFiles, secretFileOf } from '../outputs/output.js'
 import { readModels } from '../pipeline/open-models.js'
-import type { Settings } from '../settings.js'
-import { exposures, listenFinding, outputFinding } from './check-ends.js'
-import { type Finding, messageOf } from './finding.js'
 import { keptReports } from './models.js'
-import { readSettings } from './read-settings.js'
+
+/** One line of doctor. */
+
+export interface Finding {
+  readonly what: string
+  /** `missing`: the agent will not run. */
+  readonly state: 'ok' | 'missing' | 'note'
+  readonly detail: string
+}
+
+export function messageOf(error: unknown): string {
+  if (error instanceof OddFlowError || error instanceof Error) return error.message.split('\n', 1)[0]
+  return String(error)
+}
+
+/**
+ * Where alerts go beside the EVE file, and the address at which the agent listens: what doctor says of them, and what a run
+ * and --check-config warn of. Nobody is contacted.
+ */
+
+export function outputFinding(output: OutputSettings): Finding {
+  const what = 'output'
+  try {
+    checkOutputFiles(output)
+  } catch (error) {
+    return { what, state: 'missing', detail: `${output.name}: ${messageOf(error)}` }
+  }
+  return { what, state: 'ok', detail: `${output.name}: to ${endOf(output)}, which was not tried` }
+}
+
+/** Without the user, the password and the query, which may be secrets. */
+function endOf(output: OutputSettings): string {
+  if (output.kind === 'syslog') return `${output.protocol}://${output.host}:${output.port}`
+  const { protocol, host } = new URL(output.url)
+  return `${protocol}//${host}`
+}
+
+/** Listens for a moment. A running agent has its address, which is no fault. */
+export function listenFinding({ host, port }: ListenSettings): Promise<Finding> {
+  const what = 'listen'
+  const server = createServer()
+  return new Promise((resolve) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const isTaken = error.code === 'EADDRINUSE'
+      const detail = `${host}:${port}: ${isTaken ? 'is taken, perhaps by an agent that runs' : error.message}`
+      resolve({ what, state: isTaken ? 'note' : 'missing', detail })
+    })
+    server.listen(port, host, () => {
+      server.close(() => resolve({ what, state: 'ok', detail: `${host}:${port}` }))
+    })
+  })
+}
+
+const LOOPBACK = /^(localhost|127\.[\d.]+|\[?::1\]?)$/
+
+/** Secrets and pages that others on the network could read. */
+export function exposures({ outputs, listen, dashboard }: Settings): string[] {
+  const found: string[] = []
+  for (const output of outputs) {
+    if (output.kind === 'syslog' || secretFileOf(output) === null) continue
+    const { protocol, hostname } = new URL(output.url)
+    if (!/^(http|mqtt):$/.test(protocol) || LOOPBACK.test(hostname)) continue
+    const secret = output.kind === 'mqtt' ? 'password' : 'token'
+    found.push(`${output.name}: the ${secret} goes to ${hostname} unencrypted; use ${protocol.slice(0, -1)}s`)
+  }
+  if (listen !== null && !LOOPBACK.test(listen.host)) {
+    const what =
+      dashboard === null
+        ? 'whoever reaches this address can read /metrics'
+        : "the dashboard's token and cookie go over the network unencrypted"
+    found.push(
+      `listen ${listen.host}:${listen.port}: ${what}; listen on 127.0.0.1, behind a proxy with TLS or an ssh tunnel`,
+    )
+  }
+  return found
+}
 
 type DoctorOptions = RunOptions & { readonly format: 'text' | 'json' }
 

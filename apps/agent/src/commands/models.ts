@@ -9,19 +9,11 @@ import { jsonLine } from '@oddflow/program'
 import { askFurther } from '../devices/control-socket.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { type Log, standardErrorLog } from '../log.js'
-import { damageText, promiseText, proofText } from '../page/model-text.js'
-import { promisedShare } from '../training/learning-progress.js'
-import type { ModelsPer } from '../training/model-owner.js'
-import { ownerFileName } from '../training/model-owner.js'
-import type { OwnerReport } from '../training/model-reports.js'
-import {
-  createModelStore,
-  type KeptModel,
-  type ModelRecord,
-  type ModelStore,
-} from '../training/model-store.js'
-import { printTable } from './print-table.js'
-import { askOrAct, type StateOptions, stateOf } from './state-of.js'
+import { type ModelsPer, ownerFileName } from '../models/model-scopes.js'
+import { createModelStore, type KeptModel, type ModelRecord, type ModelStore } from '../models/model-store.js'
+import { type OwnerReport, promisedShare } from '../models/progress.js'
+import { damageText, promiseText, proofText } from '../page/devices.js'
+import { askOrAct, printTable, type StateOptions, stateOf } from './state-of.js'
 
 /** Of a state folder in which no agent is at work. */
 export async function keptReports(

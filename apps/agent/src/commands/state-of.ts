@@ -1,10 +1,25 @@
 /** The state folder that a command is about: given by itself, or in the agent's configuration. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { fileError, UsageError } from '@oddflow/program'
+import { fileError, printable, UsageError } from '@oddflow/program'
+import { stateIn } from '../config/settings-from.js'
 import { ControlError, openControlSocket } from '../devices/control-socket.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { checkOwnFolder } from '../files/rights.js'
-import { stateIn } from './read-settings.js'
+
+/** A table on standard output: columns as wide as their widest cell, whatever is in a cell made printable. */
+
+export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
+  const table = [head, ...rows.map((row) => row.map(printable))]
+  const widths = head.map((_, column) => Math.max(...table.map((row) => row[column].length)))
+  for (const row of table) {
+    process.stdout.write(
+      `${row
+        .map((cell, column) => cell.padEnd(widths[column]))
+        .join('  ')
+        .trimEnd()}\n`,
+    )
+  }
+}
 
 export interface StateOptions {
   readonly state?: string

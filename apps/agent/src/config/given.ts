@@ -5,11 +5,108 @@
  * folder that it lies in. A complaint about the file has line and column, one about a flag its name.
  */
 import { dirname, isAbsolute, join } from 'node:path'
+import { compileFilter, type PacketFilter } from '@oddflow/capture'
 import { ArgumentError } from '@oddflow/core'
-import { parseBytes, UsageError } from '@oddflow/program'
-import type { ModelsPer } from '../training/model-owner.js'
+import { type Network, PRIVATE_NETWORKS, parseBytes, parseNetwork, UsageError } from '@oddflow/program'
+import { createSuppression, type SuppressionRule } from '../alerts/suppress.js'
+import type { ModelsPer } from '../models/model-scopes.js'
 import type { ReadConfig } from './read-config.js'
 import type { Config } from './schema.js'
+import {
+  type DashboardSettings,
+  DEFAULT_DEVICES,
+  type DeviceSettings,
+  type InputSettings,
+  type ListenSettings,
+} from './settings.js'
+
+/** Which end of a flow is the device, and how devices are learnt before they are watched. */
+
+/** Throws UsageError. */
+export function devicesFrom(
+  { options, config, inFolder, refuse }: Given,
+  /** Models are made on the gateway, of devices. */
+  isTraining: boolean,
+): DeviceSettings | null {
+  const { devices } = config
+  if (devices === undefined) return isTraining ? DEFAULT_DEVICES : null
+  const settings: DeviceSettings = {
+    learnHours: devices.learnHours ?? DEFAULT_DEVICES.learnHours,
+    judgeHours: devices.judgeHours ?? DEFAULT_DEVICES.judgeHours,
+    learnFlows: devices.learnFlows ?? DEFAULT_DEVICES.learnFlows,
+    stableShare: devices.stableShare ?? DEFAULT_DEVICES.stableShare,
+    approve: devices.approve ?? DEFAULT_DEVICES.approve,
+    maximum: devices.maximum ?? DEFAULT_DEVICES.maximum,
+    floodPerMinute: devices.floodPerMinute ?? DEFAULT_DEVICES.floodPerMinute,
+    inventoryMinutes: devices.inventoryMinutes ?? DEFAULT_DEVICES.inventoryMinutes,
+    vendors: devices.vendors === false ? false : (inFolder(devices.vendors) ?? DEFAULT_DEVICES.vendors),
+  }
+  if ((options.state ?? config.state) === undefined && settings.approve === 'manual') {
+    refuse(
+      ['devices'],
+      'devices: nobody could approve one without a state folder, and none would be watched; give state, or approve: auto',
+    )
+  }
+  return settings
+}
+
+/** Throws UsageError. */
+export function networksFrom({ config, located }: Given): Network[] {
+  return (config.localNetworks ?? PRIVATE_NETWORKS).map((text, i) =>
+    located(['localNetworks', i], () => parseNetwork(text)),
+  )
+}
+
+/** The rules of suppression: each can hold, and has a name of its own. */
+
+/** Throws UsageError. */
+export function suppressFrom({ config, located, refuse }: Given): readonly SuppressionRule[] {
+  const rules = config.suppress ?? []
+  located(['suppress'], () => createSuppression(rules))
+  for (const [i, { name }] of rules.entries()) {
+    if (rules.findIndex((other) => other.name === name) === i) continue
+    refuse(
+      ['suppress', i, 'name'],
+      `suppress[${i}].name: ${JSON.stringify(name)} is another rule's; give each its own`,
+    )
+  }
+  return rules
+}
+
+/** Where the agent listens, and whether it shows a dashboard there. */
+
+/** null: nowhere. Throws UsageError. */
+export function listenFrom({ options, config, located }: Given): ListenSettings | null {
+  if (options.listen !== undefined) return parseListen(options.listen, '--listen')
+  const text = config.listen
+  return text === undefined ? null : located(['listen'], () => parseListen(text, 'listen'))
+}
+
+/** null: there is none. Throws UsageError. */
+export function dashboardFrom({ options, config, refuse }: Given): DashboardSettings | null {
+  const { dashboard } = config
+  if (dashboard === undefined) return null
+  const missing =
+    (options.listen ?? config.listen) === undefined
+      ? 'listen, such as 127.0.0.1:9477: there it is served'
+      : (options.state ?? config.state) === undefined
+        ? 'state: its token is kept there'
+        : null
+  if (missing !== null) {
+    refuse(['dashboard'], `dashboard: give ${missing}`)
+  }
+  return { hosts: dashboard.hosts ?? [] }
+}
+
+/** "127.0.0.1:9477", "[::1]:9477". Throws UsageError. */
+export function parseListen(text: string, flag: string): ListenSettings {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^[\]:\s]+)):(\d{1,5})$/.exec(text)
+  const port = Number(match?.[3])
+  if (match === null || port > 65_535) {
+    throw new UsageError(`${flag} ${text}: expected HOST:PORT such as 127.0.0.1:9477 or [::1]:9477`)
+  }
+  return { host: match[1] ?? match[2], port }
+}
 
 /** Options of `run` as commander gives them. */
 export interface RunOptions {
@@ -29,7 +126,7 @@ export interface RunOptions {
   readonly allowRoot?: boolean
 }
 
-export type Path = readonly (string | number)[]
+type Path = readonly (string | number)[]
 
 export interface Given {
   readonly options: RunOptions
@@ -88,4 +185,30 @@ function fieldPath(field: string | undefined): Path {
   return Array.from(field.matchAll(/\[(\d+)\]|\.?(\w+)/g), ([, index, key]) =>
     index === undefined ? key : Number(index),
   )
+}
+
+/** What is watched: a recording or an interface, and of it what a filter lets through. */
+
+/** Throws UsageError. */
+export function inputFrom({ options, config, inFolder, located, refuse }: Given): InputSettings {
+  const onLine = options.read !== undefined || options.interface !== undefined
+  const read = onLine ? options.read : inFolder(config.read)
+  const name = onLine ? options.interface : config.interface
+  if (read !== undefined && name !== undefined) {
+    if (onLine)
+      throw new UsageError('--read and --interface: a recording or an interface, not both; leave one out')
+    refuse(['interface'], 'read and interface: a recording or an interface, not both; leave one out')
+  }
+  const filter = options.filter ?? config.filter
+  if (name !== undefined) return { kind: 'live', interface: name, filter: filter ?? null }
+  const path = required(read, 'read', 'a capture file, or - for standard input; or --interface an interface')
+  const compiled = (): PacketFilter | null => (filter === undefined ? null : compileFilter(filter))
+  if (options.filter === undefined) {
+    return { kind: 'recorded', path, filter: located(['filter'], compiled) }
+  }
+  try {
+    return { kind: 'recorded', path, filter: compiled() }
+  } catch (error) {
+    throw error instanceof ArgumentError ? new UsageError(`--filter: ${error.message}`) : error
+  }
 }

@@ -1,4 +1,10 @@
 /** Where alerts go beside the EVE file, what is kept of their packets, and which are told as one. */
+
+import { realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { signaturePath, UsageError } from '@oddflow/program'
+import { secretFileOf } from '../outputs/output.js'
+import type { Given } from './given.js'
 import {
   DEFAULT_EVIDENCE_BYTES,
   DEFAULT_FOLD,
@@ -6,8 +12,120 @@ import {
   FACILITIES,
   type FoldSettings,
   type OutputSettings,
-} from '../settings.js'
-import type { Given } from './given.js'
+  type Settings,
+} from './settings.js'
+
+/**
+ * The alert file is one of its own: alerts at the end of the model, of the capture that is read or of a file that the agent keeps
+ * would spoil it. Files are the same by device and inode, whatever they are called; one that is not there yet by the
+ * nearest folder above it that is, and the names below that.
+ */
+
+const STATE_FILES = [
+  'devices.json',
+  'devices.json.copy',
+  'calibration.json',
+  'suppressions.json',
+  'recent-alerts.json',
+  'dashboard-token.json',
+  'control.sock',
+]
+const STATE_FOLDERS = ['spool', 'models']
+
+/** Throws UsageError with the place of `eve`. */
+export function checkAlertFile({ options, refuse }: Given, settings: Settings): void {
+  const spoilt = spoiltBy(settings, options.config ?? null)
+  if (spoilt === null) return
+  const message = `${settings.eve}: is ${spoilt}; alerts need a file of their own`
+  if (options.eve !== undefined) throw new UsageError(`--eve ${message}`)
+  refuse(['eve'], `eve: ${message}`)
+}
+
+/** What alerts would spoil; null where that is nothing. */
+function spoiltBy(settings: Settings, config: string | null): string | null {
+  const { eve } = settings
+  // a terminal or /dev/null may well be what is read too
+  if (isSpecial(eve)) return null
+  const place = placeOf(eve)
+  for (const [what, path] of filesOf(settings, config)) if (placeOf(path) === place) return what
+  const above = new Set<string>()
+  const real = realOf(eve)
+  for (let at = dirname(real); ; at = dirname(at)) {
+    above.add(placeOf(at))
+    if (dirname(at) === at) break
+  }
+  for (const [what, path] of foldersOf(settings)) if (above.has(placeOf(path))) return `in ${what}`
+  return null
+}
+
+function filesOf(settings: Settings, config: string | null): [string, string][] {
+  const { input, model, modelKey, models, budget, devices, state, outputs } = settings
+  const files: [string, string | null][] = [
+    ['the configuration', config],
+    ['the capture that is read', input.kind === 'recorded' && input.path !== '-' ? input.path : null],
+    ['the model', model],
+    ['the signature of the model', model === null ? null : signaturePath(model)],
+    ['the key of models', modelKey],
+    ['the calibration', budget?.calibration ?? null],
+    ['the registry of vendors', devices?.vendors || null],
+  ]
+  for (const [owner, file] of Object.entries(models?.files ?? {})) files.push([`the model of ${owner}`, file])
+  for (const output of outputs) {
+    const secret = output.kind === 'mqtt' ? 'password' : 'token'
+    files.push([`the ${secret} of ${output.name}`, secretFileOf(output)])
+    if (output.kind !== 'syslog') files.push([`the certificates for ${output.name}`, output.caFile])
+  }
+  for (const name of state === null ? [] : STATE_FILES) {
+    files.push([`${name} of the state folder`, join(state ?? '', name)])
+  }
+  return files.filter((file): file is [string, string] => file[1] !== null)
+}
+
+function foldersOf({ state, evidence }: Settings): [string, string][] {
+  const folders: [string, string][] = []
+  for (const name of state === null ? [] : STATE_FOLDERS) {
+    folders.push([`${name} of the state folder`, join(state ?? '', name)])
+  }
+  if (evidence !== null) folders.push(['the folder of evidence', evidence.directory])
+  return folders
+}
+
+function isSpecial(path: string): boolean {
+  try {
+    const found = statSync(path)
+    return !found.isFile() && !found.isDirectory()
+  } catch {
+    return false
+  }
+}
+
+/** Device and inode of what is there, or of the nearest folder above, and the names below it. */
+function placeOf(path: string): string {
+  const below: string[] = []
+  for (let at = resolve(path); ; at = dirname(at)) {
+    try {
+      const { dev, ino } = statSync(at, { bigint: true })
+      return [`${dev}:${ino}`, ...below].join('/')
+    } catch {
+      // above the root is nothing
+      if (dirname(at) === at) return resolve(path)
+      below.unshift(basename(at))
+    }
+  }
+}
+
+/** Without links, as far as it is there. */
+function realOf(path: string): string {
+  const below: string[] = []
+  for (let at = resolve(path); ; at = dirname(at)) {
+    try {
+      return join(realpathSync(at), ...below)
+    } catch {
+      if (dirname(at) === at) return resolve(path)
+      below.unshift(basename(at))
+    }
+  }
+}
 
 const SYSLOG_PORT = 514
 

@@ -6,7 +6,7 @@
  */
 import * as v from 'valibot'
 import { DAYS, PROTOCOLS, RULES } from '../alerts/suppress.js'
-import { FACILITIES } from '../settings.js'
+import { FACILITIES } from './settings.js'
 
 const path = (what: string) => v.pipe(v.string(), v.minLength(1), v.maxLength(4096), v.description(what))
 const bytes = (what: string) =>

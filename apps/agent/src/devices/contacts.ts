@@ -21,7 +21,7 @@
 import type { FlowRecord } from '@oddflow/flows'
 import { isInNetwork, macText, type Network } from '@oddflow/program'
 
-export interface ContactBook {
+interface ContactBook {
   /** Hashes of peers and of peers with a service that came in two clock hours or more; the last used last. */
   readonly usual: number[]
   /** Those of one clock hour only, the oldest first. */
@@ -37,7 +37,7 @@ export interface ContactBook {
 }
 
 /** Who began the flow, and whether it became a connection. */
-export const CONTACT_KINDS = ['outgoing', 'incoming', 'outgoingTries', 'incomingTries'] as const
+const CONTACT_KINDS = ['outgoing', 'incoming', 'outgoingTries', 'incomingTries'] as const
 type ContactKind = (typeof CONTACT_KINDS)[number]
 export type Contacts = Readonly<Record<ContactKind, ContactBook>>
 

@@ -14,10 +14,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { ArgumentError, OddFlowError } from '@oddflow/core'
 import { hasCode } from '../files/file-system.js'
 import type { Device } from './device.js'
-import type { ActionResult } from './device-actions.js'
 import type { DeviceAction, DeviceTable } from './device-table.js'
-import { listenAlone, nobodyAt } from './listen-alone.js'
-import { isLink, refusedPlace, socketIn } from './socket-place.js'
+import type { ActionResult } from './device-watch.js'
+import { isLink, listenAlone, nobodyAt, refusedPlace, socketIn } from './listen-alone.js'
 
 export interface ControlSocket {
   /** What is answered from now on; null: that the agent begins or ends. */

@@ -18,9 +18,7 @@ import { isInNetwork, macText, type Network } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
 import { type FirstContact, isGroup, noteContact } from './contacts.js'
 import { type Device, isEstablished } from './device.js'
-import { createDeviceFlood } from './device-flood.js'
-import { recordOfDevice } from './device-record.js'
-import type { DeviceTable } from './device-table.js'
+import { createDeviceFlood, type DeviceTable, recordOfDevice } from './device-table.js'
 
 /** About which end of the record it is, and the sentence. */
 export type OnFact = (record: FlowRecord, rule: FactRule, fact: string, isOfResponder: boolean) => void
@@ -33,7 +31,7 @@ export interface FactsReport {
   readonly untold: number
 }
 
-export interface DeviceFacts {
+interface DeviceFacts {
   /** A verdict was given on this record of this device; undefined where the table had no room for it. */
   note(record: FlowRecord, device: Device | undefined, novel: boolean): void
   /** Packets as they came; borrowed. */
@@ -46,7 +44,7 @@ export interface DeviceFacts {
   warnings(): string[]
 }
 
-export interface DeviceFactsOptions {
+interface DeviceFactsOptions {
   readonly table: DeviceTable
   readonly localNetworks: readonly Network[]
   readonly perMinute: number

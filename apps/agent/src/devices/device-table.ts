@@ -7,17 +7,160 @@
  * first that were not seen for a week. Devices that a person has spoken about (watching, paused) and ready ones are never put out;
  * where the table holds nothing else the new one is not taken, and counted.
  */
-import type { DeviceSettings } from '../settings.js'
+
+import { join } from 'node:path'
+import { parseIpv4, parseIpv6, parseMac } from '@oddflow/capture'
+import { FormatError } from '@oddflow/core'
+import { createFlowRecord, type FlowRecord } from '@oddflow/flows'
+import type { DeviceSettings } from '../config/settings.js'
+import type { FileSystem } from '../files/file-system.js'
+import { lookAtTwice, readTwice, writeStateTwice } from '../files/state-file.js'
+import type { Log } from '../log.js'
 import { setContactsClock } from './contacts.js'
 import {
   createDevice,
   type Device,
   type DeviceState,
+  decodeDevices,
+  encodeDevices,
   isEstablished,
   isReady,
   learnAnew,
   noteVerdict,
 } from './device.js'
+
+/** A flow record that stands for a device where no flow is at hand: its address, no packets, and no protocol. */
+
+export function recordOfDevice(
+  { key, address }: Pick<Device, 'key' | 'address'>,
+  atMicros: number,
+): FlowRecord {
+  const ipv6 = parseIpv6(address)
+  return {
+    ...createFlowRecord(),
+    ipVersion: ipv6 === null ? 4 : 6,
+    initiatorAddress:
+      ipv6 === null ? Uint32Array.of(0, 0, 0, parseIpv4(address) ?? 0) : Uint32Array.from(ipv6),
+    initiatorMac: Uint8Array.from(parseMac(key) ?? new Uint8Array(6)),
+    flowStartMicros: atMicros,
+    startMicros: atMicros,
+    endReason: 'idle-timeout',
+  }
+}
+
+/**
+ * The devices in the state folder: `devices.json`, and the same again as `devices.json.copy`.
+ *
+ * Losing them would disarm the agent: every device would learn again, and its alerts would be held. So a file that is
+ * damaged, gone or of a newer version is replaced by its copy. Where neither is whole the table is lost, and what was watched is
+ * not known: the agent then watches what it finds within the first hour, and reports new devices from the start.
+ */
+
+export interface KnownDevices {
+  readonly devices: readonly Device[]
+  /** `file`: as they were kept, none before the first start. `copy`: of the copy, which is to be written again. `lost`: they are not known. */
+  readonly from: 'file' | 'copy' | 'lost'
+}
+
+/** Those that an earlier run has kept. What is damaged is moved to `.damaged` and reported. */
+export async function readKnownDevices(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<KnownDevices> {
+  const path = pathIn(folder)
+  const found = await readTwice(files, path, decodeDevices)
+  if (found.is === 'copy') {
+    log.warn(
+      `${path}: ${found.reason}; its copy of ${count(found.value.length)} is used. Check what was approved, paused or forgotten last ("oddflow-agent devices list")`,
+    )
+  } else if (found.is === 'lost') {
+    log.warn(
+      `${path}: ${found.reason}. Which devices were watched is not known: those found from now on are watched, and reported as new. Bring back a whole devices.json, or check "oddflow-agent devices list"`,
+    )
+  }
+  if (found.is === 'lost') return { devices: [], from: 'lost' }
+  if (found.is === 'none') return { devices: [], from: 'file' }
+  return { devices: found.value, from: found.is === 'copy' ? 'copy' : 'file' }
+}
+
+/** `readKnownDevices` of who only looks: nothing is moved. Rejects with FormatError where they are lost. */
+export async function lookAtKnownDevices(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<readonly Device[]> {
+  const path = pathIn(folder)
+  const found = await lookAtTwice(files, path, decodeDevices)
+  if (found.is === 'none') return []
+  if (found.is === 'lost') {
+    throw new FormatError(
+      'devices',
+      `${path}: ${found.reason}; bring back a whole file, or start the agent, which watches the devices that it finds`,
+    )
+  }
+  if (found.is === 'copy') log.warn(`${path}: ${found.reason}; this is its copy`)
+  return found.value
+}
+
+/** Rejects with the error of the file system. */
+export async function writeKnownDevices(
+  files: FileSystem,
+  folder: string,
+  devices: Iterable<Device>,
+): Promise<void> {
+  await files.makeFolder(folder)
+  await writeStateTwice(files, pathIn(folder), encodeDevices(devices))
+}
+
+function count(devices: number): string {
+  return devices === 1 ? 'one device' : `${devices} devices`
+}
+
+function pathIn(folder: string): string {
+  return join(folder, 'devices.json')
+}
+
+/**
+ * DeviceFlood: a device that is new is worth an alert of its own, thousands within a minute are worth one.
+ *
+ * A minute of the packets' clock with more new devices than `perMinute` is a flood. The alert that there is one takes the
+ * place of those of further devices, until a minute passes with no more than that; the next flood has an alert of its own.
+ */
+interface DeviceFlood {
+  /** What a new device is worth: an alert of its own, the alert of a flood, or none. */
+  take(atMicros: number): 'device' | 'flood' | 'none'
+  /** New devices that had no alert of their own. */
+  readonly untold: number
+}
+
+const MINUTE_MICROS = 60_000_000
+
+export function createDeviceFlood(perMinute: number): DeviceFlood {
+  let beganMicros = Number.NEGATIVE_INFINITY
+  let count = 0
+  let isFlood = false
+  let untold = 0
+  return {
+    take(atMicros) {
+      // a clock that was set back begins a minute as well
+      if (atMicros >= beganMicros + MINUTE_MICROS || atMicros < beganMicros - MINUTE_MICROS) {
+        if (count <= perMinute || atMicros >= beganMicros + 2 * MINUTE_MICROS) isFlood = false
+        beganMicros = atMicros
+        count = 0
+      }
+      count++
+      if (!isFlood && count <= perMinute) return 'device'
+      untold++
+      if (isFlood) return 'none'
+      isFlood = true
+      return 'flood'
+    },
+    get untold() {
+      return untold
+    },
+  }
+}
 
 /** What a person may ask for. */
 export const DEVICE_ACTIONS = ['approve', 'pause', 'resume', 'relearn', 'forget'] as const

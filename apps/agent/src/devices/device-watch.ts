@@ -4,16 +4,70 @@
  */
 
 import { type FrameBatch, formatAddress, type PacketBatch } from '@oddflow/capture'
+import { ArgumentError } from '@oddflow/core'
 import type { FlowRecord } from '@oddflow/flows'
 import { isResponderDevice, macText, type Network } from '@oddflow/program'
-import { type ClaimedName, countsLess, createNameBook } from '../names/name-finder.js'
-import type { DeviceSettings } from '../settings.js'
+import type { DeviceSettings } from '../config/settings.js'
 import { type Device, type DeviceState, noteAddress } from './device.js'
-import { type ActionResult, actKept } from './device-actions.js'
 import { createDeviceFacts, type FactsReport, type OnFact } from './device-facts.js'
-import { createDeviceFlood } from './device-flood.js'
-import { createDeviceTable, type DeviceTable } from './device-table.js'
-import type { KnownDevices } from './kept-devices.js'
+import {
+  createDeviceFlood,
+  createDeviceTable,
+  DEVICE_ACTIONS,
+  type DeviceAction,
+  type DeviceTable,
+  type KnownDevices,
+} from './device-table.js'
+import { type ClaimedName, countsLess, createNameBook } from './names.js'
+
+/**
+ * What a person asks for, device by device: an action and the devices that it is about.
+ *
+ * A person's word is on disk before it is in force, and in force before it is acknowledged: it is tried on a copy of the
+ * table, the copy is kept, and only then is the table itself changed. Where it cannot be kept nothing has changed.
+ */
+
+/** What a person asked for, device by device, and what became of it. */
+export interface ActionResult {
+  readonly device: string
+  /** null where it was done. */
+  readonly refused: string | null
+}
+
+/** Does what is asked; throws ArgumentError for what is no request of ours. */
+export function act(table: DeviceTable, body: unknown): ActionResult[] {
+  const { action, devices } = checkRequest(body)
+  return devices.map((device) => ({ device, refused: table.act(action, device) }))
+}
+
+/** `act`, kept by `keep` first. Rejects as `keep` does, and then nothing is in force. */
+export async function actKept(
+  table: DeviceTable,
+  settings: DeviceSettings,
+  body: unknown,
+  keep: (devices: Iterable<Device>) => Promise<void>,
+): Promise<ActionResult[]> {
+  const { action } = checkRequest(body)
+  const copy = createDeviceTable({ ...settings, maximum: table.size }, [...table.all()])
+  const results = act(copy, body)
+  if (results.every(({ refused }) => refused !== null)) return results
+  await keep(copy.all())
+  // meanwhile one that learns may have gone for a new one, which is then told
+  return results.map((result) =>
+    result.refused === null ? { ...result, refused: table.act(action, result.device) } : result,
+  )
+}
+
+function checkRequest(body: unknown): { action: DeviceAction; devices: readonly string[] } {
+  const { action, devices } = (body ?? {}) as { action?: unknown; devices?: unknown }
+  if (!DEVICE_ACTIONS.includes(action as DeviceAction)) {
+    throw new ArgumentError(`action: expected ${DEVICE_ACTIONS.join(', ')}`)
+  }
+  if (!Array.isArray(devices) || !devices.every((device) => typeof device === 'string')) {
+    throw new ArgumentError('devices: expected a list of addresses')
+  }
+  return { action: action as DeviceAction, devices }
+}
 
 export interface DeviceReport {
   readonly byState: Readonly<Record<DeviceState, number>>
@@ -45,7 +99,7 @@ export interface DeviceWatch {
   /** To be called every second or so. */
   tick(): void
   /**
-   * What a person asks for, kept and then done (device-actions.ts). Rejects with ArgumentError for what is no request,
+   * What a person asks for, kept and then done. Rejects with ArgumentError for what is no request,
    * and as `write` does where it cannot be kept: then nothing has changed.
    */
   word(body: unknown): Promise<ActionResult[]>
@@ -55,7 +109,7 @@ export interface DeviceWatch {
   unkept(): string | null
 }
 
-export interface DeviceWatchOptions {
+interface DeviceWatchOptions {
   readonly settings: DeviceSettings
   readonly localNetworks: readonly Network[]
   readonly known: KnownDevices

@@ -6,7 +6,7 @@
  * A device that is new is *learning*: its flows are judged, and what is novel is counted and not alerted, since a
  * device that nobody has seen is one story and not one for each of its flows. It is *ready* when it was seen long enough,
  * has had enough flows, and the model finds few of its recent ones novel: three numbers that `isReady` compares. A model of its own
- * is asked for more: that it keeps its promise on flows that came after it (training/learning-progress.ts). After
+ * is asked for more: that it keeps its promise on flows that came after it (models/progress.ts). After
  * `judgeHours` a device need not have had enough flows: what they can promise is said instead.
  * A person approves it (or the configuration does, for all), and it is *watching*: alerts are given. *Paused* is a
  * person's word and ends by a person's word.
@@ -17,13 +17,12 @@
  * Plain data, kept as JSON in the state folder; what is read back is checked.
  */
 import { FormatError } from '@oddflow/core'
+import type { DeviceSettings } from '../config/settings.js'
 import { checkVersion } from '../files/state-file.js'
-import { MAXIMUM_NAME_CHARACTERS } from '../names/clean-name.js'
-import { type ClaimedName, NAME_SOURCES, type NameSource } from '../names/name-finder.js'
-import type { DeviceSettings } from '../settings.js'
 import { type Contacts, contactsIn, noContacts } from './contacts.js'
+import { type ClaimedName, MAXIMUM_NAME_CHARACTERS, NAME_SOURCES, type NameSource } from './names.js'
 
-export const DEVICE_STATES = ['learning', 'ready', 'watching', 'paused'] as const
+const DEVICE_STATES = ['learning', 'ready', 'watching', 'paused'] as const
 export type DeviceState = (typeof DEVICE_STATES)[number]
 
 export interface Device {
@@ -33,9 +32,9 @@ export interface Device {
   address: string
   /** The address was made up (IEEE 802 locally administered): phones do so, and it may be another one next week. */
   readonly randomised: boolean
-  /** What it calls itself (names/name-finder.ts); null where it has not said. */
+  /** What it calls itself (devices/names.ts); null where it has not said. */
   name: ClaimedName | null
-  /** Of its address, by a registry (names/vendor-registry.ts); null where that has none, absent before it was asked. */
+  /** Of its address, by a registry (devices/vendors.ts); null where that has none, absent before it was asked. */
   vendor?: string | null
   state: DeviceState
   firstSeenMicros: number

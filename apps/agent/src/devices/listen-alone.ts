@@ -11,14 +11,35 @@
  * Somebody listens where a connection is taken, be the process busy or stopped.
  */
 import { randomBytes } from 'node:crypto'
-import { chmod, readdir, rename, unlink } from 'node:fs/promises'
+import { chmod, lstat, readdir, rename, unlink } from 'node:fs/promises'
 import { connect, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileError } from '@oddflow/program'
 import { hasCode } from '../files/file-system.js'
 import { asideOf } from '../files/state-file.js'
-import { isLink, socketIn } from './socket-place.js'
+
+/** Where the control socket of a state folder is, and whether a name of that length will do. */
+
+/** What Linux and macOS have room for in the name of a socket. */
+const MAXIMUM_PATH_BYTES = 103
+
+export function socketIn(folder: string): string {
+  return join(folder, 'control.sock')
+}
+
+/** A link in its place is somebody else's: it is not followed to another agent. */
+export async function isLink(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => null))?.isSymbolicLink() === true
+}
+
+/** Why the folder cannot have a socket; null where it can. */
+export function refusedPlace(folder: string): string | null {
+  const path = socketIn(folder)
+  return Buffer.byteLength(path) > MAXIMUM_PATH_BYTES
+    ? `${path}: too long a name for a socket; give a shorter --state, ${MAXIMUM_PATH_BYTES} bytes with /control.sock`
+    : null
+}
 
 const CANDIDATE = /^c-[0-9a-f]{8}$/
 const LOOK_AGAIN_MILLIS = 20

@@ -7,10 +7,98 @@
  * the alert says how many of its flow's packets the file holds. An alert that stands for others has none of its own.
  */
 import { join } from 'node:path'
-import { encodePcap } from '@oddflow/capture'
+import { encodePcap, type FrameBatch, PACKET_OK, type PacketBatch, type PcapFrame } from '@oddflow/capture'
+import { fileError } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
+import type { Settings } from '../config/settings.js'
 import { type FileSystem, hasCode, isOutOfFiles } from '../files/file-system.js'
-import type { FrameRing } from './frame-ring.js'
+import type { AgentEnvironment } from '../pipeline/environment.js'
+
+/**
+ * FrameRing: the last packets that passed, so that an alert can show those of its flow.
+ *
+ * A fixed number of bytes and of packets, filled round and round: what it costs does not depend on the traffic, and
+ * how far back it reaches does. Of a packet SNAP_BYTES are kept. A flow's packets are found by its ends and ports,
+ * in either direction, as the decoder found them (within a tunnel, its inner ones).
+ */
+
+/** A flow, by its two ends: four words of an address each, and ports. */
+interface FlowEnds {
+  readonly protocol: number
+  readonly sourceWords: Uint32Array
+  readonly destinationWords: Uint32Array
+  readonly sourcePort: number
+  readonly destinationPort: number
+}
+
+interface FrameRing {
+  add(frames: FrameBatch, packets: PacketBatch): void
+  /** The first packets of a flow from a time on that are still there, and the link type of all of them. */
+  packetsOf(flow: FlowEnds, startMicros: number, limit: number): { frames: PcapFrame[]; linkType: number }
+}
+
+const SNAP_BYTES = 256
+const SLOTS = 8192
+const WORDS = 11
+
+/** What it takes, to be set aside. */
+const FRAME_RING_BYTES = SLOTS * (SNAP_BYTES + 4 * WORDS + 8 + 12)
+
+function createFrameRing(): FrameRing {
+  const bytes = new Uint8Array(SLOTS * SNAP_BYTES)
+  /** Source, destination, ports, protocol. */
+  const keys = new Uint32Array(SLOTS * WORDS)
+  const times = new Float64Array(SLOTS)
+  const lengths = new Uint32Array(SLOTS)
+  const wireLengths = new Uint32Array(SLOTS)
+  const linkTypes = new Uint32Array(SLOTS)
+  let added = 0
+
+  const isOf = (slot: number, key: Uint32Array): boolean => {
+    for (let i = 0; i < WORDS; i++) if (keys[slot * WORDS + i] !== key[i]) return false
+    return true
+  }
+  return {
+    add(frames, packets) {
+      for (let i = 0; i < packets.count; i++) {
+        if (packets.status[i] !== PACKET_OK) continue
+        const slot = added++ % SLOTS
+        const length = Math.min(SNAP_BYTES, frames.capturedBytes[i])
+        const from = frames.offset[i]
+        bytes.set(frames.data.subarray(from, from + length), slot * SNAP_BYTES)
+        for (let word = 0; word < 4; word++) {
+          keys[slot * WORDS + word] = packets.sourceAddress[4 * i + word]
+          keys[slot * WORDS + 4 + word] = packets.destinationAddress[4 * i + word]
+        }
+        keys[slot * WORDS + 8] = packets.sourcePort[i]
+        keys[slot * WORDS + 9] = packets.destinationPort[i]
+        keys[slot * WORDS + 10] = packets.protocol[i]
+        times[slot] = frames.timestampMicros[i]
+        lengths[slot] = length
+        wireLengths[slot] = frames.wireBytes[i]
+        linkTypes[slot] = frames.linkType[i]
+      }
+    },
+    packetsOf({ protocol, sourceWords, destinationWords, sourcePort, destinationPort }, startMicros, limit) {
+      const there = Uint32Array.of(...sourceWords, ...destinationWords, sourcePort, destinationPort, protocol)
+      const back = Uint32Array.of(...destinationWords, ...sourceWords, destinationPort, sourcePort, protocol)
+      const frames: PcapFrame[] = []
+      let linkType = -1
+      for (let n = Math.max(0, added - SLOTS); n < added && frames.length < limit; n++) {
+        const slot = n % SLOTS
+        if (times[slot] < startMicros || !(isOf(slot, there) || isOf(slot, back))) continue
+        if (linkType === -1) linkType = linkTypes[slot]
+        if (linkTypes[slot] !== linkType) continue
+        frames.push({
+          timestampMicros: times[slot],
+          bytes: bytes.slice(slot * SNAP_BYTES, slot * SNAP_BYTES + lengths[slot]),
+          wireBytes: wireLengths[slot],
+        })
+      }
+      return { frames, linkType }
+    },
+  }
+}
 
 export interface EvidenceReport {
   readonly written: number
@@ -27,7 +115,7 @@ export interface KeptEvidence {
   readonly packets: EvidencePackets
 }
 
-export interface EvidencePackets {
+interface EvidencePackets {
   /** Packets in the file that the verdict knew of. */
   readonly kept: number
   /** Packets that the flow had at the verdict. */
@@ -36,7 +124,7 @@ export interface EvidencePackets {
   readonly later: number
 }
 
-export interface Evidence {
+interface Evidence {
   /** null where there will be none. */
   take(alert: Alert): KeptEvidence | null
   report(): EvidenceReport
@@ -44,7 +132,7 @@ export interface Evidence {
   close(): Promise<void>
 }
 
-export interface EvidenceOptions {
+interface EvidenceOptions {
   readonly files: FileSystem
   readonly directory: string
   readonly limitBytes: number
@@ -161,4 +249,30 @@ export async function openEvidence(options: EvidenceOptions): Promise<Evidence> 
     report: () => ({ written, skipped, failed, removed }),
     close: () => writing,
   }
+}
+
+/** The packets that are kept for alerts, opened from the settings. */
+
+/** null where no packets are kept. */
+export async function openKeptPackets(
+  { evidence }: Settings,
+  { files, log }: AgentEnvironment,
+): Promise<{ ring: FrameRing; evidence: Evidence } | null> {
+  if (evidence === null) return null
+  const { directory, limitBytes } = evidence
+  const ring = createFrameRing()
+  const onTrouble = (trouble: unknown): void => {
+    if (trouble === null) log.info(`${directory}: works again`)
+    else log.warn(`${fileError('write', directory, trouble).message}; packets of alerts are not kept`)
+  }
+  try {
+    return { ring, evidence: await openEvidence({ files, directory, limitBytes, ring, onTrouble }) }
+  } catch (error) {
+    throw fileError('write', directory, error)
+  }
+}
+
+/** Memory that it takes. */
+export function keptPacketsBytes({ evidence }: Settings): number {
+  return evidence === null ? 0 : FRAME_RING_BYTES
 }

@@ -8,9 +8,20 @@
  * Links are not followed in folders that are the agent's own: what stands there as a link, somebody else has put there.
  */
 import { constants } from 'node:fs'
-import { type FileHandle, lstat, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { access, type FileHandle, lstat, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { FileError, fileError } from '@oddflow/program'
+import { FileError, fileError, readFileBounded } from '@oddflow/program'
+
+/** A secret of one line in a file: a regular file of at most 64 KiB, so that no wrong name costs memory or waits for ever. */
+
+const MAXIMUM_BYTES = 65_536
+
+/** The file's first line, without its end. Throws FileError; what the file holds is not told. */
+export function readFirstLine(path: string): string {
+  const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_BYTES, onlyRegular: true })
+  return new TextDecoder().decode(bytes).split('\n', 1)[0].replace(/\r$/, '')
+}
 
 export interface OpenFile {
   /** Writes all bytes at a position. */
@@ -29,7 +40,7 @@ export interface OpenFile {
  * `append`: made where it is missing, and every write goes to its end whatever the position. `follow`: to be read, a link
  * too. Links are followed by `follow` and `append`, for files whose path a person gives.
  */
-export type OpenMode = 'read' | 'read-write' | 'follow' | 'create' | 'append'
+type OpenMode = 'read' | 'read-write' | 'follow' | 'create' | 'append'
 
 export interface FileSystem {
   open(path: string, mode: OpenMode): Promise<OpenFile>
@@ -201,4 +212,47 @@ export function isOutOfFiles(error: unknown): boolean {
 
 export function hasCode(error: unknown, code: string): boolean {
   return (error as NodeJS.ErrnoException | null)?.code === code
+}
+
+/** Whether a file could be written to, found without making or changing it. */
+
+/** Rejects with FileError where the file is a folder, lies in none, or may not be written to. */
+export async function checkFileWritable(path: string): Promise<void> {
+  try {
+    const found = await stat(path).catch((error: unknown) => {
+      if (hasCode(error, 'ENOENT')) return null
+      throw error
+    })
+    if (found?.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
+    if (found !== null) await access(path, constants.W_OK)
+    else await checkFolder(dirname(path))
+  } catch (error) {
+    throw fileError('write', path, error)
+  }
+}
+
+export async function isPipe(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null))?.isFIFO() === true
+}
+
+/** Rejects with FileError where the folder, or the nearest above it that is there, may not be written to. */
+export async function checkFolderWritable(path: string): Promise<void> {
+  try {
+    for (let at = path; ; at = dirname(at)) {
+      try {
+        await checkFolder(at)
+        return
+      } catch (error) {
+        if (!hasCode(error, 'ENOENT') || dirname(at) === at) throw error
+      }
+    }
+  } catch (error) {
+    throw fileError('write', path, error)
+  }
+}
+
+async function checkFolder(path: string): Promise<void> {
+  const found = await stat(path)
+  if (!found.isDirectory()) throw Object.assign(new Error('is no folder'), { code: 'ENOTDIR' })
+  await access(path, constants.W_OK | constants.X_OK)
 }

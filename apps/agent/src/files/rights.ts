@@ -2,8 +2,8 @@
 import { lstatSync, readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { FileError } from '@oddflow/program'
-import { secretFileOf } from '../outputs/output-files.js'
-import type { Settings } from '../settings.js'
+import type { Settings } from '../config/settings.js'
+import { secretFileOf } from '../outputs/output.js'
 
 const ROOT = 0
 const OTHERS_WRITE = 0o022

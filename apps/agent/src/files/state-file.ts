@@ -10,8 +10,56 @@
  */
 import { dirname } from 'node:path'
 import { crc32, FormatError, OddFlowError } from '@oddflow/core'
+import type { Notice } from '../alerts/notice.js'
 import type { Log } from '../log.js'
 import { type FileSystem, hasCode, isOutOfFiles } from './file-system.js'
+
+/**
+ * StateFaults: damage that is found in the state folder while the agent starts: a line of the log each, and, once alerts can
+ * go out, a notice to every output.
+ */
+
+export interface StateFaults extends Pick<Log, 'warn'> {
+  /** The outputs are told of what was found and, at once, of what is found from now on. */
+  tellBy(tell: (notice: Notice) => void): void
+  /** For /healthz: how many there were, none where there were none. */
+  reasons(): string[]
+}
+
+/** A disk that gives back nothing has thousands of them; beyond so many, one notice says how many more there are. */
+const MAXIMUM_TOLD = 16
+
+export function createStateFaults(log: Pick<Log, 'warn'>, wallMicros: () => number): StateFaults {
+  const seen = new Set<string>()
+  const waiting: string[] = []
+  let count = 0
+  let tell: ((notice: Notice) => void) | null = null
+  const give = (summary: string): void => tell?.({ rule: 'state-damaged', atMicros: wallMicros(), summary })
+  return {
+    warn(message) {
+      // what is looked at twice is damaged once
+      if (seen.has(message)) return
+      if (seen.size < MAXIMUM_TOLD) seen.add(message)
+      count++
+      log.warn(message)
+      if (count > MAXIMUM_TOLD) return
+      if (tell === null) waiting.push(message)
+      else give(message)
+    },
+    tellBy(to) {
+      tell = to
+      for (const message of waiting.splice(0)) give(message)
+      const more = count - MAXIMUM_TOLD
+      if (more > 0) give(`${more} more files of the state folder are damaged; see the log`)
+    },
+    reasons() {
+      if (count === 0) return []
+      const what =
+        count === 1 ? 'one file of the state folder was' : `${count} files of the state folder were`
+      return [`${what} damaged; see the log`]
+    },
+  }
+}
 
 /** `writeBytes` of a value as JSON. */
 export async function writeState(files: FileSystem, path: string, value: object): Promise<void> {
@@ -48,7 +96,7 @@ export async function writeBytes(files: FileSystem, path: string, bytes: Uint8Ar
 }
 
 /** `damaged`: something stands there that is no whole file of its kind, and `reason` says why. */
-export type Found<T> =
+type Found<T> =
   | { readonly is: 'whole'; readonly value: T }
   | { readonly is: 'none' }
   | { readonly is: 'damaged'; readonly reason: string }
@@ -69,11 +117,7 @@ export async function lookAt<T>(
 }
 
 /** `lookAt` of what `writeState` wrote. */
-export function lookAtState<T>(
-  files: FileSystem,
-  path: string,
-  decode: (value: unknown) => T,
-): Promise<Found<T>> {
+function lookAtState<T>(files: FileSystem, path: string, decode: (value: unknown) => T): Promise<Found<T>> {
   return lookAt(files, path, (bytes) => decode(decodeState(bytes)))
 }
 
@@ -103,7 +147,7 @@ export async function readStateOrSetAside<T>(
 }
 
 /** `copy`: the file is damaged or gone, and its copy was whole. `lost`: something was there, and neither is whole. */
-export type FoundTwice<T> =
+type FoundTwice<T> =
   | { readonly is: 'whole'; readonly value: T }
   | { readonly is: 'copy'; readonly value: T; readonly reason: string }
   | { readonly is: 'none' }

@@ -11,10 +11,10 @@
  * where the receiver has taken another one since the last that was set aside; otherwise after the pauses have grown to a
  * minute, one alert a minute.
  */
-import type { Clock } from '../clock.js'
-import { orAborted } from '../pipeline/abortable.js'
+import type { Clock } from '../input/clocks.js'
+import { orAborted } from '../pipeline/bring-to-end.js'
 import type { AlertBatch, AlertLog, AlertReader } from '../spool/alert-log.js'
-import { Bell } from '../spool/bell.js'
+import { Bell } from '../spool/spool-reader.js'
 import { type Output, RefusedError } from './output.js'
 
 export interface DeliveryOptions {

@@ -16,8 +16,8 @@
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
 import { connect, isIPv6 } from 'node:net'
 import { hostname } from 'node:os'
-import { ABORTED, orAborted } from '../pipeline/abortable.js'
-import type { SyslogSettings } from '../settings.js'
+import type { SyslogSettings } from '../config/settings.js'
+import { ABORTED, orAborted } from '../pipeline/bring-to-end.js'
 import type { Output } from './output.js'
 
 const SEVERITY = 4

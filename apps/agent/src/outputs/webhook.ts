@@ -12,10 +12,8 @@
  */
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import type { WebhookSettings } from '../settings.js'
-import { type Output, RefusedError } from './output.js'
-import { readCertificates } from './read-certificates.js'
-import { readToken } from './read-token.js'
+import type { WebhookSettings } from '../config/settings.js'
+import { type Output, RefusedError, readCertificates, readToken } from './output.js'
 
 export interface WebhookOptions extends WebhookSettings {
   readonly version: string

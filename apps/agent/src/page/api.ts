@@ -29,7 +29,7 @@ export interface OwnModel {
   readonly damage: 'previous' | 'lost' | null
 }
 
-export interface Proving {
+interface Proving {
   /** `open`: more flows are needed; `broken`: more of them were novel than is promised, and another model is learnt. */
   readonly state: 'open' | 'kept' | 'broken'
   /** Scored since the model is in force, and how many it takes. */

@@ -4,9 +4,8 @@
  */
 import { clearAlerts, showAlerts } from './alerts.js'
 import { type AgentState, ask, type ChangeAnswer, Refused } from './api.js'
-import { scoreChart } from './chart.js'
 import { prepareApprove, showDevices } from './devices.js'
-import { byId, setText } from './dom.js'
+import { byId, scoreChart, setText } from './dom.js'
 import { showHealth, standingOf } from './health.js'
 import { openSuppress, prepareSuppress, showRules } from './suppress.js'
 

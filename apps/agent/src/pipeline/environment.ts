@@ -1,10 +1,11 @@
 /** What a run is given from outside: files, time, messages and signals, so that a test can stand in for each. */
-import type { Clock } from '../clock.js'
+
+import type { Settings } from '../config/settings.js'
 import type { FileSystem } from '../files/file-system.js'
-import type { StateFaults } from '../files/state-faults.js'
+import type { StateFaults } from '../files/state-file.js'
+import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
-import type { ServiceNotifier } from '../service/notifier.js'
-import type { Settings } from '../settings.js'
+import type { ServiceNotifier } from '../service/service.js'
 
 export interface AgentEnvironment {
   readonly files: FileSystem

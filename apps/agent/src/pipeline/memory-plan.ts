@@ -6,7 +6,7 @@
  * least would lose flows in a home network, more than the most was never of use.
  */
 import { UsageError } from '@oddflow/program'
-import type { LearningSettings, ModelsSettings, OutputSettings } from '../settings.js'
+import type { LearningSettings, ModelsSettings, OutputSettings } from '../config/settings.js'
 
 const MEBIBYTE = 1_048_576
 const RUNTIME_BYTES = 96 * MEBIBYTE

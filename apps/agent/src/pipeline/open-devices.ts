@@ -2,17 +2,21 @@
 import type { FlowRecord } from '@oddflow/flows'
 import { fileError } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
+import type { AlertPath } from '../alerts/alert-path.js'
+import type { Settings } from '../config/settings.js'
 import type { ControlAnswers, FurtherRoutes } from '../devices/control-socket.js'
 import type { Device } from '../devices/device.js'
-import { recordOfDevice } from '../devices/device-record.js'
+import {
+  type KnownDevices,
+  readKnownDevices,
+  recordOfDevice,
+  writeKnownDevices,
+} from '../devices/device-table.js'
 import { createDeviceWatch, type DeviceWatch } from '../devices/device-watch.js'
-import { type KnownDevices, readKnownDevices, writeKnownDevices } from '../devices/kept-devices.js'
-import type { VendorSeeker } from '../names/vendor-seeker.js'
-import { alarmsText } from '../page/model-text.js'
-import type { Settings } from '../settings.js'
-import type { ModelRoom } from '../training/model-room.js'
-import { modelRoutes } from '../training/model-routes.js'
-import type { AlertPath } from './alert-path.js'
+import type { VendorSeeker } from '../devices/vendors.js'
+import type { ModelRoom } from '../models/model-room.js'
+import { modelRoutes } from '../models/model-scopes.js'
+import { alarmsText } from '../page/devices.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 
 /** Those of an earlier run. */
@@ -94,7 +98,7 @@ export async function openVendors(
   { files, log }: AgentEnvironment,
 ): Promise<VendorSeeker | null> {
   if (devices === null || devices.vendors === false) return null
-  const { createVendorSeeker } = await import('../names/vendor-seeker.js')
+  const { createVendorSeeker } = await import('../devices/vendors.js')
   return createVendorSeeker(files, devices.vendors, log)
 }
 

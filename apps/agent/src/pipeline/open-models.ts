@@ -1,22 +1,65 @@
 /** Whose word counts, opened from the settings: one model for all, or a room of models that are made here. */
-import type { FlowContract } from '@oddflow/core'
-import { ContractMismatchError, checkSameContract, featureDimension } from '@oddflow/core'
+import { ContractMismatchError, checkSameContract, type FlowContract, featureDimension } from '@oddflow/core'
 import { flowSummaryContract } from '@oddflow/flows'
-import { inFile, type ModelFile, readModelFile, readPublicKey, UsageError } from '@oddflow/program'
-import { type AlertExplainer, createAlertExplainer } from '../alerts/explain-alert.js'
-import type { Thresholds } from '../budget/thresholds.js'
-import type { KnownDevices } from '../devices/kept-devices.js'
-import type { FeatureSettings, ModelsSettings, Settings } from '../settings.js'
-import { createOwnerOf, ownerFileName } from '../training/model-owner.js'
-import { type ModelRoom, openModelRoom } from '../training/model-room.js'
-import { createModelStore } from '../training/model-store.js'
-import { devicesOfModels } from '../training/recall-owners.js'
+import { fileError, inFile, type ModelFile, readModelFile, readPublicKey, UsageError } from '@oddflow/program'
+import { type AlertExplainer, createAlertExplainer } from '../alerts/eve.js'
+import { createAlertBudget, readKeptCalibration, writeKeptCalibration } from '../budget/alert-budget.js'
+import { readCalibrationFile } from '../budget/calibration.js'
+import { modelThresholds, ownThresholds, type Thresholds } from '../budget/thresholds.js'
+import type { FeatureSettings, ModelsSettings, Settings } from '../config/settings.js'
+import type { KnownDevices } from '../devices/device-table.js'
+import { keptPacketsBytes } from '../evidence/evidence.js'
+import { devicesOfModels, type ModelRoom, openModelRoom } from '../models/model-room.js'
+import { createOwnerOf, ownerFileName } from '../models/model-scopes.js'
+import { createModelStore } from '../models/model-store.js'
 import { learnInThread, trainInThread } from '../training/train-in-thread.js'
 import { VERSION } from '../version.js'
-import { createModelDecider, type Decider, type Decision } from './decider.js'
+import { createModelDecider, type Decider, type Decision } from './counters.js'
 import type { OpeningEnvironment } from './environment.js'
 import { type MemoryPlan, planMemory } from './memory-plan.js'
-import { keptPacketsBytes } from './open-evidence.js'
+
+/** The thresholds of a run, opened from the settings: the model's own, or those of an alert budget. */
+
+/** The model's own threshold, or an alert budget's. Models that are made here are made for the budget. */
+export async function openThresholds(
+  { budget, localNetworks, state, models }: Settings,
+  { files, log, faults }: OpeningEnvironment,
+  base: ModelFile | null,
+): Promise<Thresholds> {
+  if (base === null || models !== null) return ownThresholds
+  const { saved } = base
+  const model = base.sha256.slice(0, 16)
+  if (budget === null) return modelThresholds(saved)
+  const common = { settings: budget, model, saved, localNetworks, log }
+  if (budget.calibration !== null) {
+    const given = readCalibrationFile(budget.calibration, model)
+    try {
+      return createAlertBudget({ ...common, given, kept: null, save: null })
+    } catch (error) {
+      throw inFile(budget.calibration, error)
+    }
+  }
+  if (state === null) return createAlertBudget({ ...common, given: null, kept: null, save: null })
+  const kept = await readKeptCalibration(files, state, model, faults).catch((error: unknown) => {
+    throw fileError('read', state, error)
+  })
+  let isTroubled = false
+  return createAlertBudget({
+    ...common,
+    given: null,
+    kept,
+    async save(calibration) {
+      try {
+        await files.makeFolder(state)
+        await writeKeptCalibration(files, state, calibration)
+        isTroubled = false
+      } catch (error) {
+        if (!isTroubled) log.warn(`${fileError('write', state, error).message}; the calibration is not kept`)
+        isTroubled = true
+      }
+    },
+  })
+}
 
 /** The models of a run as they are read from disk, before anything is opened. */
 export interface GivenModels {
@@ -99,7 +142,7 @@ function contractOf({ set, packetsPerFlow, cutSeconds, idleSeconds }: FeatureSet
   }
 }
 
-export interface OpenedModels {
+interface OpenedModels {
   readonly decider: Decider
   readonly explain: AlertExplainer
   /** null where nothing is made here. */

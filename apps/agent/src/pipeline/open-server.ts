@@ -1,20 +1,18 @@
 /** The HTTP server with metrics and the dashboard, opened from the settings; each part is loaded by who wants it. */
 import { fileError } from '@oddflow/program'
 import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
-import type { AlertFeed } from '../dashboard/alert-feed.js'
-import type { Dashboard } from '../dashboard/dashboard.js'
-import type { RecentAlerts } from '../dashboard/recent-alerts.js'
-import type { ScoreHistory } from '../dashboard/score-history.js'
+import type { Settings } from '../config/settings.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
-import type { AgentSnapshot } from '../metrics/metrics.js'
-import type { AgentServer } from '../metrics/server.js'
-import type { Settings } from '../settings.js'
-import type { ModelRoom } from '../training/model-room.js'
-import { modelRoutes } from '../training/model-routes.js'
+import type { ModelRoom } from '../models/model-room.js'
+import { modelRoutes } from '../models/model-scopes.js'
+import type { AlertFeed, RecentAlerts, ScoreHistory } from '../web/alerts.js'
+import type { Dashboard } from '../web/dashboard.js'
+import type { AgentSnapshot } from '../web/metrics.js'
+import type { AgentServer } from '../web/server.js'
 import type { OpeningEnvironment } from './environment.js'
 
 /** What the dashboard is told while packets pass. */
-export interface DashboardRecords {
+interface DashboardRecords {
   readonly feed: AlertFeed
   /** Keeps the feed over a restart. */
   readonly recent: RecentAlerts
@@ -34,9 +32,9 @@ export async function openDashboardRecords(
     { createScoreHistory },
     suppressions,
   ] = await Promise.all([
-    import('../dashboard/alert-feed.js'),
-    import('../dashboard/recent-alerts.js'),
-    import('../dashboard/score-history.js'),
+    import('../web/alerts.js'),
+    import('../web/alerts.js'),
+    import('../web/alerts.js'),
     import('../alerts/temporary-suppressions.js'),
   ])
   const { createTemporarySuppressions, readTemporaryRules, writeTemporaryRules } = suppressions
@@ -57,7 +55,7 @@ export async function openDashboardRecords(
   }
 }
 
-export interface OpenServer {
+interface OpenServer {
   /** null where nobody listens. */
   readonly server: AgentServer | null
   /** To the dashboard, with its token; null where there is none. */
@@ -75,9 +73,9 @@ export async function openServer(
   const { listen } = settings
   if (listen === null) return { server: null, link: null }
   const [{ healthOf }, { createMetrics }, { startServer }] = await Promise.all([
-    import('../metrics/health.js'),
-    import('../metrics/metrics.js'),
-    import('../metrics/server.js'),
+    import('../web/server.js'),
+    import('../web/metrics.js'),
+    import('../web/server.js'),
   ])
   const page = await openDashboard(settings, environment, snapshot, records, devices, models)
   const names = settings.dashboard?.hosts ?? []
@@ -106,9 +104,9 @@ async function openDashboard(
 ): Promise<{ answer: Dashboard; token: string } | null> {
   if (dashboard === null || state === null || records === null) return null
   const [{ openToken, writeToken }, { createSessions }, { createDashboard }] = await Promise.all([
-    import('../dashboard/token.js'),
-    import('../dashboard/sessions.js'),
-    import('../dashboard/dashboard.js'),
+    import('../web/sessions.js'),
+    import('../web/sessions.js'),
+    import('../web/dashboard.js'),
   ])
   const { token, ended } = await openToken(files, state, faults).catch((error: unknown) => {
     throw fileError('write', state, error)

@@ -5,19 +5,197 @@
  * one in two by a keyed hash of their ends and ports is let in, then one in four and so on. To begin a flow, judge it and tell of it is most of the work in a
  * flood; a packet of an open flow costs little beside that. Only when nearly none is let in and packets still wait, open flows are left
  * out as well, whole ones by the same hash. Nobody without the key can choose to be left out, every packet is
- * counted as dropped by the agent, and alerts tell of it. A flow that was left out stays out as long as it goes on (refused-flows.ts).
+ * counted as dropped by the agent, and alerts tell of it. A flow that was left out stays out as long as it goes on.
  *
  * *How far* follows from what was measured where it is entered, and goes a step further with every window in which
- * pressure (pressure.ts) goes on.
+ * pressure goes on.
  *
  * *It ends* a step at a time, tried when nothing has waited for a second; after a step that was too much, for twice as long as
  * before, and after one that did no harm half as long. It is over when all are let in and nothing has waited for LAST_CALM_SECONDS: a flood that goes on is one overload
  * and not many.
  */
-import { createPressure, type Filling } from './pressure.js'
-import { createRefusedFlows } from './refused-flows.js'
 
-export interface OverloadOptions {
+/**
+ * FrameRate: how fast frames came, by their own time stamps, over the last SPAN_SECONDS to twice as many.
+ *
+ * A single batch says little: a recorder hands over a thousand frames that lay together in a burst of a few milliseconds, and such
+ * a burst is no flood. The pause before a batch belongs to it. There is no rate before SPAN_SECONDS of frames have been
+ * seen, and time never runs backwards.
+ */
+const SPAN_SECONDS = 0.04
+
+interface FrameRate {
+  /** @returns frames a second; 0 where too little was seen. */
+  note(frames: number, newestSeconds: number): number
+}
+
+export function createFrameRate(): FrameRate {
+  let earlier = { frames: 0, seconds: 0 }
+  let current = { frames: 0, seconds: 0 }
+  let newest = Number.NaN
+  return {
+    note(frames, newestSeconds) {
+      const passed = newestSeconds - newest
+      newest = newestSeconds
+      if (!(passed >= 0)) return 0
+      if (current.seconds >= SPAN_SECONDS) {
+        earlier = current
+        current = { frames: 0, seconds: 0 }
+      }
+      current.frames += frames
+      current.seconds += passed
+      const seconds = earlier.seconds + current.seconds
+      return seconds < SPAN_SECONDS ? 0 : (earlier.frames + current.frames) / seconds
+    },
+  }
+}
+
+/**
+ * Pressure: whether packets come faster than they are judged, or memory runs out.
+ *
+ * Two signs of packets. *The kernel's buffer fills*: frames that wait are about the age of a batch's latest frame times
+ * the rate at which its frames came. With FILLING_SHARE of the buffer taken there is still time; when it is full,
+ * it is chance what is lost. *Packets are late*: for LATE_SECONDS every batch was LAG_SECONDS old or older as it was read,
+ * however few wait. One late batch is none (a collection of garbage, another program's turn); and an age of more than
+ * CLOCK_SECONDS fills no buffer: that is a clock that was set. Silence is none, and a file or a pipe waits by itself.
+ *
+ * Memory is under pressure from MEMORY_SHARE of its ceiling on.
+ */
+
+interface PressureOptions {
+  readonly memoryLimitBytes: number
+  readonly bufferFrames: number
+  readonly residentBytes: () => number
+}
+
+interface Pressure {
+  /**
+   * A batch has come.
+   * @param newestSeconds - time of its latest frame
+   * @returns that the buffer fills, and how fast frames come; null where it does not
+   */
+  note(frames: number, lagSeconds: number | null, newestSeconds: number): Filling | null
+  /** What a window that is over was, and starts the next. @param isOverloaded - a single window is enough then */
+  ofWindow(seconds: number, isOverloaded: boolean): WindowPressure
+  /** Begins anew: the process did not run for a while. */
+  resume(): void
+}
+
+interface Filling {
+  readonly framesPerSecond: number
+  readonly why: string
+}
+
+interface WindowPressure {
+  readonly level: 'high' | 'some' | 'none'
+  readonly why: string
+  /** What presses. */
+  readonly of: 'packets' | 'memory'
+}
+
+const LAG_SECONDS = 0.5
+const LATE_SECONDS = 1
+const CALM_LAG_SECONDS = 0.1
+const FILLING_SHARE = 0.5
+const CLOCK_SECONDS = 5
+const MEMORY_SHARE = 0.97
+const CALM_MEMORY_SHARE = 0.95
+
+function createPressure(options: PressureOptions): Pressure {
+  const { bufferFrames, memoryLimitBytes } = options
+  let leastLag = Number.POSITIVE_INFINITY
+  let mostLag = 0
+  let lateSeconds = 0
+  const rate = createFrameRate()
+
+  return {
+    note(frames, lagSeconds, newestSeconds) {
+      if (lagSeconds === null) return null
+      leastLag = Math.min(leastLag, lagSeconds)
+      mostLag = Math.max(mostLag, lagSeconds)
+      const framesPerSecond = rate.note(frames, newestSeconds)
+      const waiting = lagSeconds * framesPerSecond
+      if (waiting < FILLING_SHARE * bufferFrames || lagSeconds > CLOCK_SECONDS) return null
+      const share = Math.min(100, Math.round((100 * waiting) / bufferFrames))
+      return { framesPerSecond, why: `the kernel's buffer is ${share} % full` }
+    },
+    ofWindow(seconds, isOverloaded) {
+      const residentShare = options.residentBytes() / memoryLimitBytes
+      const isLate = leastLag >= LAG_SECONDS && leastLag !== Number.POSITIVE_INFINITY
+      lateSeconds = isLate ? lateSeconds + seconds : 0
+      const presses = isOverloaded ? isLate : lateSeconds >= LATE_SECONDS
+      const isCalm = mostLag < CALM_LAG_SECONDS && residentShare < CALM_MEMORY_SHARE
+      const result: WindowPressure = presses
+        ? { level: 'high', why: `packets wait for ${leastLag.toFixed(1)} s`, of: 'packets' }
+        : {
+            level: residentShare >= MEMORY_SHARE ? 'high' : isCalm ? 'none' : 'some',
+            why: `resident memory is ${Math.round(100 * residentShare)} % of its ceiling`,
+            of: 'memory',
+          }
+      leastLag = Number.POSITIVE_INFINITY
+      mostLag = 0
+      return result
+    },
+    resume() {
+      leastLag = Number.POSITIVE_INFINITY
+      mostLag = 0
+      lateSeconds = 0
+    },
+  }
+}
+
+/**
+ * RefusedFlows: flows that were left out stay out as long as they go on.
+ *
+ * Let in later, such a flow would be judged by packets from its midst as if they were its first: a false alarm for each that an
+ * attack has outlasted. So a refused flow is remembered until it has been silent for SILENT_SECONDS, but for
+ * LONGEST_SECONDS at most, since some (multicast on fixed ports) never are.
+ *
+ * A table of fixed size, a place for each hash: a later flow takes the place of an earlier one. In a flood that goes on quickly, but every
+ * packet of a flow that is still refused takes its place anew, and after the flood nobody else wants it.
+ */
+const PLACES = 65_536
+const SILENT_SECONDS = 60
+const LONGEST_SECONDS = 600
+
+interface RefusedFlows {
+  /** @param hash - 32 bits, the same for both directions */
+  refuse(hash: number, nowSeconds: number): void
+  /** Whether it was refused and goes on; a packet of it has come now. */
+  holds(hash: number, nowSeconds: number): boolean
+  /** Whether there can be any. */
+  any(nowSeconds: number): boolean
+}
+
+export function createRefusedFlows(): RefusedFlows {
+  const hashes = new Int32Array(PLACES)
+  const first = new Float64Array(PLACES).fill(Number.NEGATIVE_INFINITY)
+  const last = new Float64Array(PLACES).fill(Number.NEGATIVE_INFINITY)
+  let latest = Number.NEGATIVE_INFINITY
+  const goesOn = (at: number, hash: number, now: number): boolean =>
+    hashes[at] === (hash | 0) && now - last[at] <= SILENT_SECONDS && now - first[at] <= LONGEST_SECONDS
+  return {
+    refuse(hash, now) {
+      const at = hash & (PLACES - 1)
+      if (!goesOn(at, hash, now)) {
+        hashes[at] = hash
+        first[at] = now
+      }
+      last[at] = now
+      latest = now
+    },
+    holds(hash, now) {
+      const at = hash & (PLACES - 1)
+      if (!goesOn(at, hash, now)) return false
+      last[at] = now
+      latest = now
+      return true
+    },
+    any: (now) => now - latest <= SILENT_SECONDS,
+  }
+}
+
+interface OverloadOptions {
   readonly memoryLimitBytes: number
   /** Frames that the kernel keeps for us. */
   readonly bufferFrames: number

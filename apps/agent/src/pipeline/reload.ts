@@ -1,7 +1,8 @@
 /** What a running agent takes over from its configuration when it is told to read it again. */
+
+import type { AlertPath } from '../alerts/alert-path.js'
 import { createSuppression } from '../alerts/suppress.js'
-import type { Settings } from '../settings.js'
-import type { AlertPath } from './alert-path.js'
+import type { Settings } from '../config/settings.js'
 import type { AgentEnvironment } from './environment.js'
 
 /** Takes over what may change while the agent runs, the rules of suppression, and says what does not. */

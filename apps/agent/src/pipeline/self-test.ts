@@ -29,12 +29,12 @@ import {
   type MadeSite,
   type Network,
 } from '@oddflow/program'
-import type { AlertExplainer } from '../alerts/explain-alert.js'
+import { createAlertPath } from '../alerts/alert-path.js'
+import type { AlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
-import type { Clock } from '../clock.js'
-import { createAlertPath } from './alert-path.js'
-import type { Decider } from './decider.js'
-import { createLossHistory } from './loss-history.js'
+import type { Clock } from '../input/clocks.js'
+import { createLossHistory } from './conditions.js'
+import type { Decider } from './counters.js'
 import { createWatcher, type Watcher } from './watcher.js'
 
 export interface SelfTestOptions {
@@ -65,7 +65,7 @@ export interface SelfTestCounts {
   readonly notNoticed: number
 }
 
-export interface SelfTest {
+interface SelfTest {
   /** Tests every watched device that has a model. Does nothing while a round is under way. Never rejects. */
   round(): Promise<void>
   /** The run is over: nothing more is tested or told. */

@@ -19,16 +19,45 @@ import {
 import { packetView } from '@oddflow/core'
 import { createFlowExtractor, type FlowCounters, type FlowRecord } from '@oddflow/flows'
 import type { VerdictRule } from '@oddflow/program'
-import type { Decider, Decision } from './decider.js'
-
-import { endHash } from './end-hash.js'
+import type { Delivery } from '../outputs/delivery.js'
+import type { AlertLog } from '../spool/alert-log.js'
+import type { Decider, Decision } from './counters.js'
 import type { Overload } from './overload.js'
+
+/** A hash of one end of a packet: address and port, four words and one. The same end has the same in both directions. */
+export function endHash(words: Uint32Array, at: number, port: number, seed: number): number {
+  let hash = seed | 0
+  for (let i = 0; i < 4; i++) {
+    hash = Math.imul(hash ^ words[at + i], 0x85ebca6b)
+    hash ^= hash >>> 13
+  }
+  hash = Math.imul(hash ^ port, 0xc2b2ae35)
+  return hash ^ (hash >>> 16)
+}
+
+/**
+ * Room: whether an input that can wait should, since alerts in memory wait for something that works.
+ *
+ * With a state folder alerts are in memory until the disk has them, and an output that is down leaves them there: the
+ * disk alone is waited for. Without one they are in memory until the slowest output has them: each output that works is waited
+ * for, for what is held for it alone, and one that fails is not. What fails would be waited for without end; what it cannot
+ * take is refused or dropped, and counted.
+ */
+
+export function isWorthWaiting(
+  log: Pick<AlertLog, 'trouble' | 'pendingBytes'>,
+  deliveries: readonly Pick<Delivery, 'trouble' | 'memoryBytes'>[],
+  enoughBytes: number,
+): boolean {
+  if (log.trouble === null && log.pendingBytes > enoughBytes) return true
+  return deliveries.some(({ trouble, memoryBytes }) => trouble === null && memoryBytes > enoughBytes)
+}
 
 export const BATCH_FRAMES = 1024
 /** Steps of the clock that are remembered; flows are never open over more. */
 const MAXIMUM_STEPS = 64
 
-export interface WatcherOptions {
+interface WatcherOptions {
   readonly decider: Decider
   readonly filter: PacketFilter | null
   /** Copies of a packet are in no flow. */

@@ -7,20 +7,53 @@ import { fileError } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
 import type { Log } from '../log.js'
 import type { AlertBatch, AlertReader } from './alert-log.js'
-import { placePath, readPlace, writePlace } from './place-file.js'
-import { ReaderPlace } from './reader-place.js'
 import {
   decodeRecords,
   type FoundRecord,
   findRecord,
   MAXIMUM_PAYLOAD_BYTES,
+  placePath,
   RECORD_HEADER_BYTES,
+  ReaderPlace,
+  readPlace,
   SEGMENT_HEADER_BYTES,
-} from './record-format.js'
-import type { Segment } from './segments.js'
+  type Segment,
+  writePlace,
+} from './segments.js'
+
+/** Waiting for a change: a bell that wakes everyone who waits, and remembers a ring that nobody heard. */
+export class Bell {
+  #rings = 0
+  #waiting = new Set<() => void>()
+
+  get rings(): number {
+    return this.#rings
+  }
+
+  ring(): void {
+    this.#rings++
+    const woken = [...this.#waiting]
+    this.#waiting.clear()
+    for (const wake of woken) wake()
+  }
+
+  /** Resolves at the first ring after number `since`, at once if it has been; or when the signal is aborted. */
+  wait(since: number, signal?: AbortSignal): Promise<void> {
+    if (this.#rings > since || signal?.aborted === true) return Promise.resolve()
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        this.#waiting.delete(wake)
+        signal?.removeEventListener('abort', wake)
+        resolve()
+      }
+      this.#waiting.add(wake)
+      signal?.addEventListener('abort', wake)
+    })
+  }
+}
 
 /** What a reader sees of the spool. */
-export interface SpoolView {
+interface SpoolView {
   readonly files: FileSystem
   readonly folder: string
   readonly log: Pick<Log, 'warn'>

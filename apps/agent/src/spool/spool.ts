@@ -7,20 +7,144 @@
  * refused, counted and told of. What has not got to the disk when the log is closed is lost, and counted. On disk, the oldest segment goes when all are larger than they may be.
  */
 import { join } from 'node:path'
-import type { Clock } from '../clock.js'
-import type { FileSystem } from '../files/file-system.js'
+import type { FileSystem, OpenFile } from '../files/file-system.js'
 import { makeStateFolder } from '../files/state-file.js'
+import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
 import type { AlertLog } from './alert-log.js'
-import { Bell } from './bell.js'
-import { writeEnd } from './place-file.js'
-import { MAXIMUM_PAYLOAD_BYTES } from './record-format.js'
-import { createRefusals } from './refusals.js'
-import { SegmentWriter } from './segment-writer.js'
-import { recoverSegments, type Segment } from './segments.js'
-import { SpoolReader } from './spool-reader.js'
+import {
+  encodeRecords,
+  encodeSegmentHeader,
+  MAXIMUM_PAYLOAD_BYTES,
+  recoverSegments,
+  SEGMENT_HEADER_BYTES,
+  type Segment,
+  segmentPath,
+  writeEnd,
+} from './segments.js'
+import { Bell, SpoolReader } from './spool-reader.js'
 
-export interface SpoolOptions {
+/**
+ * Refusals: alerts that a log had no room for, counted, and told of in stretches: once when a stretch begins, and how many they
+ * were when it is over. A stretch is over with the first alert that is taken after ten seconds without a refusal, so however
+ * often a disk falls behind there are two lines in ten seconds at most.
+ */
+
+interface Refusals {
+  readonly count: number
+  refuse(): void
+  /** An alert was taken. */
+  accept(): void
+  /** No more come. */
+  end(): void
+}
+
+const QUIET_MILLIS = 10_000
+
+/** @param folder - where there was no room. */
+export function createRefusals(
+  folder: string,
+  monotonicMillis: () => number,
+  log: Pick<Log, 'warn'>,
+): Refusals {
+  let count = 0
+  /** Of this stretch. */
+  let ofThese = 0
+  let lastMillis = 0
+  const end = (): void => {
+    if (ofThese > 0)
+      log.warn(`${folder}: ${ofThese === 1 ? 'an alert was' : `${ofThese} alerts were`} refused`)
+    ofThese = 0
+  }
+  return {
+    get count() {
+      return count
+    },
+    refuse() {
+      count++
+      lastMillis = monotonicMillis()
+      if (ofThese++ > 0) return
+      log.warn(
+        `${folder}: takes alerts more slowly than they come, and memory has room for no more; some are refused`,
+      )
+    },
+    accept() {
+      if (ofThese > 0 && monotonicMillis() - lastMillis >= QUIET_MILLIS) end()
+    },
+    end,
+  }
+}
+
+/**
+ * SegmentWriter: the spool's only writer. A batch is written at the end of the current segment and flushed,
+ * and only then acknowledged.
+ *
+ * After a failed write or flush nobody knows what the disk holds behind the last acknowledged record (a flush
+ * that failed once may succeed the next time without having written anything). So the segment is never written
+ * to again: the same batch begins a new one when the caller tries again.
+ */
+
+class SegmentWriter {
+  readonly #files: FileSystem
+  readonly #folder: string
+  readonly #segmentBytes: number
+  #open: { file: OpenFile; segment: Segment } | null = null
+
+  constructor(files: FileSystem, folder: string, segmentBytes: number) {
+    this.#files = files
+    this.#folder = folder
+    this.#segmentBytes = segmentBytes
+  }
+
+  /** Resolves to the segment that holds the payloads, a new one or the one before; they survive from then on. */
+  async write(first: number, payloads: readonly Uint8Array[]): Promise<Segment> {
+    const bytes = encodeRecords(first, payloads)
+    const current = this.#open
+    const isFull = current !== null && current.segment.bytes >= this.#segmentBytes
+    // what goes into a file that was removed or moved meanwhile nobody reads
+    if (isFull || (await current?.file.isAt(current.segment.path)) === false) await this.close()
+    const target = this.#open ?? (await this.#begin(first))
+    try {
+      await target.file.write(bytes, target.segment.bytes)
+      await target.file.sync()
+    } catch (error) {
+      // whole records among what it took would pass at the next start for such as were acknowledged
+      await target.file.truncate(target.segment.bytes).catch(() => undefined)
+      await this.close()
+      throw error
+    }
+    target.segment.bytes += bytes.length
+    target.segment.end = first + payloads.length
+    return target.segment
+  }
+
+  async close(): Promise<void> {
+    const current = this.#open
+    this.#open = null
+    await current?.file.close().catch(() => undefined)
+  }
+
+  async #begin(first: number): Promise<{ file: OpenFile; segment: Segment }> {
+    const path = segmentPath(this.#folder, first)
+    // somebody may have removed it
+    await this.#files.makeFolder(this.#folder)
+    // one of that name was begun, failed, and holds nothing that was acknowledged
+    await this.#files.remove(path).catch(() => undefined)
+    const file = await this.#files.open(path, 'create')
+    try {
+      await file.write(encodeSegmentHeader(first), 0)
+      await file.sync()
+      await this.#files.syncFolder(this.#folder)
+    } catch (error) {
+      await file.close().catch(() => undefined)
+      throw error
+    }
+    this.#open = { file, segment: { path, first, end: first, bytes: SEGMENT_HEADER_BYTES } }
+    return this.#open
+  }
+}
+
+interface SpoolOptions {
   readonly files: FileSystem
   readonly clock: Clock
   /** Made where it is missing. */

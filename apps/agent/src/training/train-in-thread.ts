@@ -4,8 +4,8 @@
  * caller's business.
  */
 import { runInWorkers } from '@oddflow/program'
-import type { LearningJob, LearntRows } from './learn-on.js'
-import type { TrainedRows, TrainingJob } from './train-rows.js'
+import type { TrainedRows, TrainingJob } from '../models/train.js'
+import type { LearningJob, LearntRows } from '../models/update.js'
 
 /** Old space of the thread's heap; the numbers lie outside it, and are bounded by the rows (memory-plan.ts). */
 const HEAP_MEBIBYTES = 32

@@ -1,7 +1,7 @@
 /** The thread that trains and learns on: one job, then it ends, and its memory with it. */
 import { serveJobs } from '@oddflow/program'
-import { type LearningJob, type LearntRows, learnOn } from './learn-on.js'
-import { type TrainedRows, type TrainingJob, trainRows } from './train-rows.js'
+import { type TrainedRows, type TrainingJob, trainRows } from '../models/train.js'
+import { type LearningJob, type LearntRows, learnOn } from '../models/update.js'
 
 serveJobs<TrainingJob | LearningJob, TrainedRows | LearntRows>(
   () => (job, say) => say('file' in job ? learnOn(job) : trainRows(job)),

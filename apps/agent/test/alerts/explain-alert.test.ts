@@ -18,7 +18,7 @@ import {
 } from '@oddflow/detectors'
 import { trainModel } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
-import { createAlertExplainer } from '../../src/alerts/explain-alert.js'
+import { createAlertExplainer } from '../../src/alerts/eve.js'
 import { modelThresholds } from '../../src/budget/thresholds.js'
 import { sampleAlert } from '../support/sample-alert.js'
 

@@ -9,10 +9,10 @@ import {
   readKeptCalibration,
   writeKeptCalibration,
 } from '../../src/budget/alert-budget.js'
-import { budgetThresholds } from '../../src/budget/budget-thresholds.js'
 import { type Calibration, createCalibrator, MICROS_PER_DAY } from '../../src/budget/calibration.js'
+import { budgetThresholds } from '../../src/budget/thresholds.js'
+import type { BudgetSettings } from '../../src/config/settings.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
-import type { BudgetSettings } from '../../src/settings.js'
 import { temporaryFolder } from '../support/folder.js'
 import { keepingLog } from '../support/keeping-log.js'
 import { sampleRecord } from '../support/sample-record.js'

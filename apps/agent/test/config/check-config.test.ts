@@ -4,9 +4,8 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { run } from '../../src/commands/run.js'
-import { parseConfig } from '../../src/config/read-config.js'
-import { findExcess } from '../../src/config/yaml-bounds.js'
-import { readFirstLine } from '../../src/files/first-line.js'
+import { findExcess, parseConfig } from '../../src/config/read-config.js'
+import { readFirstLine } from '../../src/files/file-system.js'
 import { temporaryFolder } from '../support/folder.js'
 
 const folder = temporaryFolder()

@@ -2,10 +2,9 @@ import { readFileSync } from 'node:fs'
 import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
 import { toJsonSchema } from '@valibot/to-json-schema'
 import { describe, expect, it } from 'vitest'
-import type { RunOptions } from '../../src/config/given.js'
+import { parseListen, type RunOptions } from '../../src/config/given.js'
 import { parseConfig, pathText } from '../../src/config/read-config.js'
 import { ConfigSchema } from '../../src/config/schema.js'
-import { parseListen } from '../../src/config/server-settings.js'
 import { settingsFrom } from '../../src/config/settings-from.js'
 
 const complaintsOf = (text: string): string[] =>

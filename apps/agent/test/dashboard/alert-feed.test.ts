@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createAlertFeed } from '../../src/dashboard/alert-feed.js'
+import { createAlertFeed } from '../../src/web/alerts.js'
 
 it('the alert feed keeps the last alerts within its bounds, and gives each number once', () => {
   const feed = createAlertFeed()

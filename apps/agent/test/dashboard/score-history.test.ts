@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createScoreHistory } from '../../src/dashboard/score-history.js'
+import { createScoreHistory } from '../../src/web/alerts.js'
 
 describe('the score history', () => {
   it('counts every verdict of the window once, whatever the order, and bounds what it keeps', () => {

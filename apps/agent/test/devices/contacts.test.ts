@@ -3,6 +3,7 @@ import type { FlowRecord } from '@oddflow/flows'
 import { parseNetwork } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import {
   type Contacts,
   contactsIn,
@@ -12,7 +13,6 @@ import {
 } from '../../src/devices/contacts.js'
 import { encodeDevices } from '../../src/devices/device.js'
 import { createDeviceWatch } from '../../src/devices/device-watch.js'
-import { DEFAULT_DEVICES } from '../../src/settings.js'
 import { sampleRecord } from '../support/sample-record.js'
 
 const START = 1_700_000_000_000_000

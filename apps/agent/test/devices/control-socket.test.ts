@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, write
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import {
   askDevices,
   askFurther,
@@ -11,9 +12,8 @@ import {
   type ControlSocket,
   openControlSocket,
 } from '../../src/devices/control-socket.js'
-import { act } from '../../src/devices/device-actions.js'
 import { createDeviceTable, type DeviceTable } from '../../src/devices/device-table.js'
-import { DEFAULT_DEVICES } from '../../src/settings.js'
+import { act } from '../../src/devices/device-watch.js'
 import { temporaryFolder } from '../support/folder.js'
 
 const folder = temporaryFolder()

@@ -3,10 +3,10 @@ import { createFrameBatch, createPacketBatch, parseIpv4, parseMac } from '@oddfl
 import type { FlowRecord } from '@oddflow/flows'
 import { parseNetwork } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
+import { DEFAULT_DEVICES, type DeviceSettings } from '../../src/config/settings.js'
 import { SETTLED_MICROS } from '../../src/devices/contacts.js'
 import { decodeDevices, encodeDevices } from '../../src/devices/device.js'
 import { createDeviceWatch, type DeviceWatch } from '../../src/devices/device-watch.js'
-import { DEFAULT_DEVICES, type DeviceSettings } from '../../src/settings.js'
 import { sampleRecord } from '../support/sample-record.js'
 
 const START = 1_700_000_000_000_000

@@ -1,6 +1,7 @@
 import { FormatError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { DEFAULT_DEVICES, type DeviceSettings } from '../../src/config/settings.js'
 import {
   createDevice,
   decodeDevices,
@@ -8,9 +9,7 @@ import {
   noteAddress,
   recentNovelShare,
 } from '../../src/devices/device.js'
-import { createDeviceFlood } from '../../src/devices/device-flood.js'
-import { createDeviceTable, type DEVICE_ACTIONS } from '../../src/devices/device-table.js'
-import { DEFAULT_DEVICES, type DeviceSettings } from '../../src/settings.js'
+import { createDeviceFlood, createDeviceTable, type DEVICE_ACTIONS } from '../../src/devices/device-table.js'
 
 const HOUR = 3_600_000_000
 const macOf = (n: number): string =>

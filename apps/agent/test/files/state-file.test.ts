@@ -16,14 +16,14 @@ import { describe, expect, it } from 'vitest'
 import type { Notice } from '../../src/alerts/notice.js'
 import { readTemporaryRules } from '../../src/alerts/temporary-suppressions.js'
 import { readKeptCalibration } from '../../src/budget/alert-budget.js'
-import { openToken } from '../../src/dashboard/token.js'
+import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { createDevice, type Device } from '../../src/devices/device.js'
+import { lookAtKnownDevices, readKnownDevices, writeKnownDevices } from '../../src/devices/device-table.js'
 import { createDeviceWatch } from '../../src/devices/device-watch.js'
-import { lookAtKnownDevices, readKnownDevices, writeKnownDevices } from '../../src/devices/kept-devices.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
-import { createStateFaults } from '../../src/files/state-faults.js'
 import {
   checkVersion,
+  createStateFaults,
   makeStateFolder,
   readStateOrSetAside,
   readTwice,
@@ -31,10 +31,10 @@ import {
   writeStateTwice,
 } from '../../src/files/state-file.js'
 import type { Log } from '../../src/log.js'
-import { DEFAULT_DEVICES } from '../../src/settings.js'
-import { readEnd, readPlace } from '../../src/spool/place-file.js'
-import { createModelStore } from '../../src/training/model-store.js'
-import { decodeRowReservoir } from '../../src/training/row-reservoir.js'
+import { createModelStore } from '../../src/models/model-store.js'
+import { decodeRowReservoir } from '../../src/models/row-reservoir.js'
+import { readEnd, readPlace } from '../../src/spool/segments.js'
+import { openToken } from '../../src/web/sessions.js'
 import { type Faults, faultyFiles, noFaults } from '../support/faulty-files.js'
 import { temporaryFolder } from '../support/folder.js'
 import { keepingLog } from '../support/keeping-log.js'

@@ -1,6 +1,6 @@
 /** Every sample is a value that the agent has: what it does not have is no sample, and never 0. */
 import { expect, it } from 'vitest'
-import { type AgentSnapshot, createMetrics } from '../../src/metrics/metrics.js'
+import { type AgentSnapshot, createMetrics } from '../../src/web/metrics.js'
 import { sampleSnapshot } from '../support/sample-dashboard.js'
 
 const samplesOf = async (snapshot: AgentSnapshot): Promise<Map<string, string>> => {

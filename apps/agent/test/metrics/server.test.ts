@@ -2,8 +2,7 @@
 import { request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { healthOf } from '../../src/metrics/health.js'
-import { type AgentServer, startServer } from '../../src/metrics/server.js'
+import { type AgentServer, healthOf, startServer } from '../../src/web/server.js'
 import { sampleSnapshot } from '../support/sample-dashboard.js'
 
 let server: AgentServer

@@ -11,7 +11,7 @@ import { openCapture } from '@oddflow/capture/node'
 import { OddFlowError } from '@oddflow/core'
 import { createFlowExtractor } from '@oddflow/flows'
 import { describe, expect, it } from 'vitest'
-import { findNames } from '../../src/names/name-finder.js'
+import { findNames } from '../../src/devices/names.js'
 import { temporaryFolder } from '../support/folder.js'
 import { iatSizeContract } from '../support/rows.js'
 

@@ -1,12 +1,14 @@
 import { formatMac } from '@oddflow/capture'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { cleanName } from '../../src/names/clean-name.js'
-import { readDhcpName } from '../../src/names/dhcp-name.js'
-import { readDhcpv6Name } from '../../src/names/dhcpv6-name.js'
-import { readDomainName } from '../../src/names/domain-name.js'
-import { readMdnsName } from '../../src/names/mdns-name.js'
-import { createNameBook } from '../../src/names/name-finder.js'
+import {
+  cleanName,
+  createNameBook,
+  readDhcpName,
+  readDhcpv6Name,
+  readDomainName,
+  readMdnsName,
+} from '../../src/devices/names.js'
 
 const text = (value: string): number[] => [...new TextEncoder().encode(value)]
 const label = (value: string): number[] => [text(value).length, ...text(value)]

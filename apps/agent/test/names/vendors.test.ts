@@ -4,9 +4,13 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createDevice, decodeDevices, encodeDevices } from '../../src/devices/device.js'
+import {
+  createVendorSeeker,
+  findVendors,
+  readVendorLine,
+  USUAL_REGISTRIES,
+} from '../../src/devices/vendors.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
-import { findVendors, readVendorLine, USUAL_REGISTRIES } from '../../src/names/vendor-registry.js'
-import { createVendorSeeker } from '../../src/names/vendor-seeker.js'
 import { temporaryFolder } from '../support/folder.js'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)

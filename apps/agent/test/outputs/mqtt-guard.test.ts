@@ -1,12 +1,10 @@
 /** A broker that sends what nobody asked for: it is left at the first bytes, and nothing of it is gathered. */
 
-import type { AddressInfo } from 'node:net'
-import { createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/clock.js'
-import { createMqtt } from '../../src/outputs/mqtt.js'
-import { createFrameCheck } from '../../src/outputs/mqtt-guard.js'
+import { systemClock } from '../../src/input/clocks.js'
+import { createFrameCheck, createMqtt } from '../../src/outputs/mqtt.js'
 import { keepingLog } from '../support/keeping-log.js'
 
 const CONNACK = [0x20, 2, 0, 0]

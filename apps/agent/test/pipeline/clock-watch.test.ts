@@ -1,7 +1,7 @@
 /** A clock that is set, a machine that sleeps and a process that is stopped are three things, and slewing is none. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createClockWatch } from '../../src/pipeline/clock-watch.js'
+import { createClockWatch } from '../../src/input/clocks.js'
 
 function machine() {
   const clocks = { wallMillis: 1_700_000_000_000, bootMillis: 5_000_000, monotonicMillis: 3_000 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createFrameRate } from '../../src/pipeline/frame-rate.js'
+import { createFrameRate } from '../../src/pipeline/overload.js'
 
 describe('frame rate', () => {
   it('is that of the last 40 to 80 ms, whatever the batches', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createLossHistory } from '../../src/pipeline/loss-history.js'
+import { createLossHistory } from '../../src/pipeline/conditions.js'
 
 it('tells what was learnt of since a window began, and never too little of a long one', () => {
   const steps = fc.array(fc.tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 0, max: 3 })), {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../src/config/read-config.js'
+import type { OutputSettings } from '../../src/config/settings.js'
 import { settingsFrom } from '../../src/config/settings-from.js'
 import { planMemory } from '../../src/pipeline/memory-plan.js'
-import type { OutputSettings } from '../../src/settings.js'
 
 const MEBIBYTE = 1_048_576
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { endHash } from '../../src/pipeline/end-hash.js'
 import { createOverload } from '../../src/pipeline/overload.js'
+import { endHash } from '../../src/pipeline/watcher.js'
 
 const LIMIT = 1000
 const BUFFER_FRAMES = 15_000

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createPacketWarnings } from '../../src/pipeline/packet-warnings.js'
+import { createPacketWarnings } from '../../src/pipeline/conditions.js'
 
 const none = {
   ipPackets: 0,

@@ -1,7 +1,7 @@
 import { createFrameBatch, type FrameBatch } from '@oddflow/capture'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { partsByTime } from '../../src/pipeline/read-frames.js'
+import { partsByTime } from '../../src/input/read-frames.js'
 
 /** Of frames of a byte each, at these times. */
 function batchOf(times: readonly number[]): FrameBatch {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createRefusedFlows } from '../../src/pipeline/refused-flows.js'
+import { createRefusedFlows } from '../../src/pipeline/overload.js'
 
 describe('refused flows', () => {
   it('are held until they have been silent for a minute', () => {

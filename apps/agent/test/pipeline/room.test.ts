@@ -1,7 +1,7 @@
 /** What an input that can wait waits for: that which works and has too much in memory, and nothing else. */
 import { expect, it } from 'vitest'
-import { isWorthWaiting } from '../../src/pipeline/room.js'
-import { createMemoryLog } from '../../src/spool/memory-log.js'
+import { isWorthWaiting } from '../../src/pipeline/watcher.js'
+import { createMemoryLog } from '../../src/spool/alert-log.js'
 
 const ill = new Error('ill')
 const disk = (pendingBytes: number, trouble: Error | null = null) => ({ trouble, pendingBytes })

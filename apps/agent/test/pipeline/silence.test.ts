@@ -1,8 +1,7 @@
 /** How long a network may be silent is learnt from it; and a condition is told once at each end. */
 import { expect, it } from 'vitest'
 import type { Notice } from '../../src/alerts/notice.js'
-import { createCondition } from '../../src/pipeline/condition.js'
-import { createSilence } from '../../src/pipeline/silence.js'
+import { createCondition, createSilence } from '../../src/pipeline/conditions.js'
 import { keepingLog } from '../support/keeping-log.js'
 
 const ticksUntilTold = (silence: ReturnType<typeof createSilence>): number => {

@@ -2,9 +2,8 @@
 import { createCaptureReader, encodePcap, type FrameBatch } from '@oddflow/capture'
 import { flowSummaryContract } from '@oddflow/flows'
 import { expect, it } from 'vitest'
-import type { Clock } from '../../src/clock.js'
-import { CaptureClock } from '../../src/pipeline/capture-clock.js'
-import type { Decider } from '../../src/pipeline/decider.js'
+import { CaptureClock, type Clock } from '../../src/input/clocks.js'
+import type { Decider } from '../../src/pipeline/counters.js'
 import { EXPIRE_MILLIS } from '../../src/pipeline/run-agent.js'
 import { createWatcher } from '../../src/pipeline/watcher.js'
 

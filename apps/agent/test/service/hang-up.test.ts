@@ -1,7 +1,7 @@
 /** A SIGHUP is heard from the first moment, and one that came early as soon as somebody listens. */
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
-import { catchHangUps } from '../../src/service/hang-up.js'
+import { catchHangUps } from '../../src/service/service.js'
 
 it('remembers one that came before, and tells of each after', () => {
   const signals = new EventEmitter()

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createProgress } from '../../src/service/progress.js'
+import { createProgress } from '../../src/service/service.js'
 
 it('progress is stuck while work goes on for too long, and not while there is none', async () => {
   let now = 0

@@ -1,8 +1,7 @@
 /** Alerts that a disk did not take: refused ones are told of in stretches, pending ones are counted as lost at the end. */
 import { expect, it } from 'vitest'
 import { nodeFileSystem } from '../../src/files/file-system.js'
-import { createRefusals } from '../../src/spool/refusals.js'
-import { openSpool } from '../../src/spool/spool.js'
+import { createRefusals, openSpool } from '../../src/spool/spool.js'
 import { faultyFiles, noFaults } from '../support/faulty-files.js'
 import { temporaryFolders } from '../support/folder.js'
 import { hastyClock } from '../support/hasty-clock.js'

@@ -7,7 +7,7 @@ import {
   encodeSegmentHeader,
   MAXIMUM_PAYLOAD_BYTES,
   RECORD_HEADER_BYTES,
-} from '../../src/spool/record-format.js'
+} from '../../src/spool/segments.js'
 
 const payloads = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40 }), { maxLength: 8 })
 const sequence = fc.maxSafeNat()

@@ -1,5 +1,5 @@
 /** What is told of a model whose proof is broken, and whose next training was refused. */
-import type { OwnerReport } from '../../src/training/model-reports.js'
+import type { OwnerReport } from '../../src/models/progress.js'
 
 export const brokenProof = {
   state: 'trained',

@@ -1,6 +1,6 @@
 /** Alerts made up for tests; addresses from RFC 5737. */
 import type { Alert, AlertFlow } from '../../src/alerts/alert.js'
-import type { AlertExplanation } from '../../src/alerts/explain-alert.js'
+import type { AlertExplanation } from '../../src/alerts/eve.js'
 
 let count = 0
 

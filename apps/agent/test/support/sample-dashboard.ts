@@ -1,6 +1,6 @@
 /** What a dashboard tells, made up for tests; addresses from RFC 5737. */
 import { eveEvent } from '../../src/alerts/eve.js'
-import type { AgentSnapshot } from '../../src/metrics/metrics.js'
+import type { AgentSnapshot } from '../../src/web/metrics.js'
 import { sampleAlert } from './sample-alert.js'
 
 export function sampleAlertEvent(summary: string): Record<string, unknown> {

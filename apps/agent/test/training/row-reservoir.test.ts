@@ -6,7 +6,7 @@ import {
   decodeRowReservoir,
   type RowReservoir,
   reservoirBytes,
-} from '../../src/training/row-reservoir.js'
+} from '../../src/models/row-reservoir.js'
 
 const shape = { dimension: 3, capacity: 50, seed: 7 }
 const rowOf = (i: number): Float64Array => Float64Array.of(i, i / 3, -i)

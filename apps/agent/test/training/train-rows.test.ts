@@ -9,7 +9,7 @@ import {
 } from '@oddflow/detectors'
 import { flowSummaryContract } from '@oddflow/flows'
 import { describe, expect, it } from 'vitest'
-import { rowsToLearn, type TrainingJob, trainRows } from '../../src/training/train-rows.js'
+import { rowsToLearn, type TrainingJob, trainRows } from '../../src/models/train.js'
 import { iatSizeContract, wanderingRows } from '../support/rows.js'
 
 const contract: FlowContract = iatSizeContract(3)

@@ -1,7 +1,6 @@
 /** `data list`, `data verify`, `data prepare`: the data sets, before anything is measured. */
 import { Command, Option } from 'commander'
-import { names } from './option-values.js'
-import { defaultData, withManifests, withTrainRows } from './shared-options.js'
+import { defaultData, names, withManifests, withTrainRows } from '../commands/options.js'
 
 export function dataCommand(): Command {
   return new Command('data')
@@ -19,7 +18,7 @@ function listCommand(): Command {
     )
     .addHelpText('after', '\nExample:\n  oddflow-bench data list --format json')
     .action(async (options) => {
-      const { dataList } = await import('../commands/data-list.js')
+      const { dataList } = await import('../commands/data.js')
       dataList(options)
     })
 }
@@ -31,7 +30,7 @@ function verifyCommand(): Command {
     .option('--datasets <names>', 'these alone, separated by commas', names)
     .addHelpText('after', '\nExample:\n  oddflow-bench data verify ~/captures --datasets ctu,maccdc')
     .action(async (dir, options) => {
-      const { dataVerify } = await import('../commands/data-verify.js')
+      const { dataVerify } = await import('../commands/data.js')
       process.exitCode = await dataVerify(dir, options)
     })
 }
@@ -43,7 +42,7 @@ function prepareCommand(): Command {
     .option('--datasets <names>', 'these alone, separated by commas', names)
     .addHelpText('after', '\nExample:\n  oddflow-bench data prepare ~/captures --datasets ctu')
     .action(async (dir, options) => {
-      const { dataPrepare } = await import('../commands/data-prepare.js')
+      const { dataPrepare } = await import('../commands/data.js')
       process.exitCode = await dataPrepare(dir, options)
     })
 }

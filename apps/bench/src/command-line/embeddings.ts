@@ -1,8 +1,7 @@
 /** `embeddings`. */
 import { Command } from 'commander'
-import { SWEEP_DATASETS } from '../sweep/names.js'
-import { names, whole } from './option-values.js'
-import { RESULTS, withData, withSeed } from './shared-options.js'
+import { names, RESULTS, whole, withData, withSeed } from '../commands/options.js'
+import { SWEEP_DATASETS } from '../commands/sweep.js'
 
 export function embeddingsCommand(): Command {
   const command = withData(new Command('embeddings'))

@@ -1,7 +1,6 @@
 /** `machines`, and the same by hand: `bundle` and `merge`. */
 import { Command } from 'commander'
-import { names, whole } from './option-values.js'
-import { RESULTS, TRIALS, withData, withTestRuns, withTuning } from './shared-options.js'
+import { names, RESULTS, TRIALS, whole, withData, withTestRuns, withTuning } from '../commands/options.js'
 
 const READINGS = `${RESULTS}/machines.jsonl`
 
@@ -73,7 +72,7 @@ export function mergeCommand(): Command {
     .option('--readings <file>', 'where what machines measured is kept', READINGS)
     .addHelpText('after', '\nExample:\n  oddflow-bench merge rspi.jsonl nano.jsonl')
     .action(async (files, options) => {
-      const { merge } = await import('../commands/merge.js')
+      const { merge } = await import('../commands/machines.js')
       process.exitCode = merge(files, options)
     })
 }

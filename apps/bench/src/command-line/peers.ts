@@ -1,8 +1,16 @@
 /** `peers svm` and `peers speed`; without either, both. */
 import { Argument, Command } from 'commander'
-import { names, whole } from './option-values.js'
-import { refuseOptions } from './refuse-options.js'
-import { RESULTS, TRIALS, withData, withRepeats, withTestRuns, withTuning } from './shared-options.js'
+import {
+  names,
+  RESULTS,
+  TRIALS,
+  whole,
+  withData,
+  withRepeats,
+  withTestRuns,
+  withTuning,
+} from '../commands/options.js'
+import { refuseOptions } from '../commands/peers.js'
 
 const COMPARISONS = ['svm', 'speed'] as const
 
@@ -50,7 +58,7 @@ A peer that is not installed is reported as absent. C is compiled with cc from a
         process.exitCode = await peers({ ...options, out: `${options.out}/peers.jsonl` })
       }
       if (what !== 'svm') {
-        const { peerSpeed } = await import('../commands/peer-speed.js')
+        const { peerSpeed } = await import('../commands/peers.js')
         await peerSpeed({ ...options, out: `${options.out}/peers-speed.jsonl` })
       }
     })

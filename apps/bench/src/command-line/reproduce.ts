@@ -1,8 +1,9 @@
 /** `reproduce`. */
 import { Command } from 'commander'
-import { names, whole } from './option-values.js'
 import {
+  names,
   TRIALS,
+  whole,
   withData,
   withDatasets,
   withDetectors,
@@ -11,7 +12,7 @@ import {
   withTestRuns,
   withTrainRows,
   withTuning,
-} from './shared-options.js'
+} from '../commands/options.js'
 
 export function reproduceCommand(): Command {
   const command = withDatasets(withData(new Command('reproduce')))

@@ -1,16 +1,16 @@
 /** `sweep nu`, `sweep scaler`, `sweep rows`. */
 import { Argument, Command } from 'commander'
-import { SWEEP_DATASETS, SWEEP_NAMES, type SweepName } from '../sweep/names.js'
-import { whole } from './option-values.js'
 import {
   RESULTS,
+  whole,
   withData,
   withDatasets,
   withDetectors,
   withMachine,
   withRepeats,
   withTestRuns,
-} from './shared-options.js'
+} from '../commands/options.js'
+import { SWEEP_DATASETS, SWEEP_NAMES, type SweepName } from '../commands/sweep.js'
 
 export function sweepCommand(): Command {
   const command = withDatasets(withData(new Command('sweep')), SWEEP_DATASETS.join(','))

@@ -1,7 +1,6 @@
 /** `tables`. */
 import { Command } from 'commander'
-import { names } from './option-values.js'
-import { RESULTS, TRIALS, withManifests } from './shared-options.js'
+import { names, RESULTS, TRIALS, withManifests } from '../commands/options.js'
 
 export function tablesCommand(): Command {
   return withManifests(new Command('tables'))

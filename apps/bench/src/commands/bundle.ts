@@ -5,8 +5,7 @@ import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
 import { UsageError } from '../errors.js'
 import { type Bundle, makeBundle } from '../machines/make-bundle.js'
 import { PROGRAM_FILE } from '../machines/work.js'
-import { note } from '../output/messages.js'
-import { createProgress } from '../output/progress.js'
+import { createProgress, note } from '../output.js'
 import { readTrials } from '../run/trials-file.js'
 
 export interface WorkOptions {

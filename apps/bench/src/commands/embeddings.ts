@@ -1,9 +1,7 @@
 /** `oddflow-bench embeddings`: what the paper's two pictures of embeddings are drawn from, into one file. */
-import { availableManifests } from '../datasets/available.js'
-import { writeEmbeddings } from '../embeddings/embedding-reading.js'
-import { measureClusterInCluster, measureMixture } from '../embeddings/measure-embeddings.js'
-import { note } from '../output/messages.js'
-import { createProgress } from '../output/progress.js'
+import { availableManifests } from '../datasets/load-repeat.js'
+import { measureClusterInCluster, measureMixture, writeEmbeddings } from '../embeddings.js'
+import { createProgress, note } from '../output.js'
 
 export interface EmbeddingsOptions {
   readonly data: string

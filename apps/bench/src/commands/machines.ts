@@ -2,24 +2,100 @@
  * `oddflow-bench machines`: the models of trials, tested on every target. Exit code 1 when a target could not do it,
  * or did not get the same bytes and scores.
  */
+
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { OddFlowError } from '@oddflow/core'
+import { FormatError, OddFlowError } from '@oddflow/core'
 import { openScratchFolder } from '@oddflow/program'
-import { UsageError } from '../errors.js'
+import { inFile, UsageError } from '../errors.js'
 import type { Bundle } from '../machines/make-bundle.js'
-import { runEmulated } from '../machines/reach/emulated.js'
-import { runLocal } from '../machines/reach/local.js'
-import type { ProgramOptions } from '../machines/reach/run-program.js'
-import { runSsh } from '../machines/reach/ssh.js'
-import type { TargetRun } from '../machines/reach/target-run.js'
-import { readTargets } from '../machines/read-targets.js'
-import { type Reading, readReadings } from '../machines/reading.js'
-import { describeReadings, describeRecorded, recordReadings } from '../machines/record-readings.js'
-import type { Target } from '../machines/target.js'
+import { isComplete, type ProgramOptions, runEmulated, runLocal, type TargetRun } from '../machines/reach.js'
+import {
+  describeReadings,
+  describeRecorded,
+  type Reading,
+  readReadings,
+  recordReadings,
+} from '../machines/reading.js'
+import { decodeRunnerLine, type RunnerLine } from '../machines/runner-line.js'
+import { runSsh } from '../machines/ssh.js'
+import { readTargets, type Target } from '../machines/target.js'
 import { workItemKey } from '../machines/work.js'
-import { complain, note, print } from '../output/messages.js'
-import { createProgress } from '../output/progress.js'
+import { complain, createProgress, note, print } from '../output.js'
 import { bundleOfTrials, type WorkOptions } from './bundle.js'
+
+/** What the program of a bundle printed on a machine where somebody ran it by hand: a file of its lines. */
+
+const MAXIMUM_BYTES = 100_000_000
+
+/** Throws an error that begins with the path and names the line; a file without its end is not whole. */
+export function readCarried(path: string): Reading[] {
+  return inFile(path, () => {
+    const { size } = statSync(path)
+    if (size > MAXIMUM_BYTES) throw new FormatError('result', `${size} bytes; at most ${MAXIMUM_BYTES}`)
+    const texts = readFileSync(path, 'utf8').split('\n')
+    if (texts[texts.length - 1] === '') texts.pop()
+    const lines = texts.map((text, i) => {
+      try {
+        return decodeRunnerLine(text.replace(/\r$/, ''))
+      } catch (error) {
+        if (error instanceof FormatError) throw new FormatError('result', `line ${i + 1}: ${error.message}`)
+        throw error
+      }
+    })
+    return carriedReadings(lines)
+  })
+}
+
+function carriedReadings(lines: readonly RunnerLine[]): Reading[] {
+  const [first, ...rest] = lines
+  const last = rest.pop()
+  if (first?.kind !== 'machine') throw new FormatError('result', 'expected a machine in the first line')
+  if (last?.kind !== 'end' || last.items !== rest.length) {
+    throw new FormatError('result', 'the run did not come to its end: run it again')
+  }
+  const seen = new Set<string>()
+  return rest.map((line): Reading => {
+    if (line.kind !== 'item') throw new FormatError('result', `expected an item, found ${line.kind}`)
+    const key = workItemKey(line.work)
+    if (seen.has(key)) throw new FormatError('result', `item ${line.index}: ${key} stands there twice`)
+    seen.add(key)
+    if (!isComplete(line)) throw new FormatError('result', `item ${line.index}: is not what such work gives`)
+    return {
+      format: 1,
+      target: first.name,
+      reach: 'carried',
+      memoryCeilingBytes: null,
+      bundleSha256: first.bundleSha256,
+      machine: first.machine,
+      loadAverage: first.loadAverage,
+      peakMemoryBytes: last.peakMemoryBytes,
+      work: line.work,
+      expected: line.expected,
+      outcome: line.outcome,
+    }
+  })
+}
+
+/** `oddflow-bench merge FILE…`: what was measured by hand elsewhere, into readings and trials. */
+
+export interface MergeOptions {
+  readonly trials: string
+  readonly readings: string
+}
+
+/** Resolves to the exit code: 1 when bytes, scores or results were not the same. */
+export function merge(files: readonly string[], options: MergeOptions): number {
+  const carried = files.map(readCarried)
+  let allEqual = true
+  for (const [i, readings] of carried.entries()) {
+    const recorded = recordReadings(readings, options)
+    const { text, equal } = describeReadings(readings)
+    print(`${files[i]}: ${readings[0]?.target ?? 'nothing'}: ${text}; ${describeRecorded(recorded)}`)
+    allEqual &&= equal && recorded.unlike === 0
+  }
+  return allEqual ? 0 : 1
+}
 
 export interface MachinesOptions extends WorkOptions {
   readonly targets: string

@@ -1,14 +1,216 @@
 /** `oddflow-bench peers`: the one-class SVM of others beside ours on the same rows. Exit code 1 when one fails. */
 import { existsSync } from 'node:fs'
-import { OddFlowError } from '@oddflow/core'
-import { type Trial, type Tuning, workKey } from '@oddflow/evaluation'
-import { availableManifests } from '../datasets/available.js'
-import { repeatsOf } from '../datasets/load-repeat.js'
+import { cpus, loadavg } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createRng, DataError, OddFlowError } from '@oddflow/core'
+import {
+  type CheckedParameters,
+  checkStoredParameters,
+  createScoreWorkspace,
+  fitDetector,
+  scoreSamples,
+} from '@oddflow/detectors'
+import { type Trial, type Tuning, timeRuns, workKey } from '@oddflow/evaluation'
+import { openScratchFolder } from '@oddflow/program'
+import type { Command } from 'commander'
+import { availableManifests, loadRepeat, repeatsOf } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
-import { complain, note, print } from '../output/messages.js'
-import { compareSvm } from '../peers/compare-svm.js'
-import { PEERS, type Peer, peerKey, readPeerReadings, writePeerReadings } from '../peers/peer-reading.js'
+import { UsageError } from '../errors.js'
+import { complain, createProgress, note, print } from '../output.js'
+import {
+  median,
+  PEERS,
+  type Peer,
+  type PeerReading,
+  peerKey,
+  readPeerReadings,
+  runPeer,
+  writePeerReadings,
+} from '../peers/run-peers.js'
+import { type SpeedPeers, startSpeedPeers } from '../peers/speed/start-peers.js'
+import {
+  makeSpeedModels,
+  measureSpeed,
+  SCORED_ROWS,
+  type SpeedReading,
+  writeSpeedReadings,
+} from '../peers/speed.js'
+import { candidatesOf, measureScores } from '../run/trial-model.js'
 import { readTrials } from '../run/trials-file.js'
+
+/**
+ * One repeat of one data set: our one-class SVM, and that of a peer over the same rows with the same kernel, nu and
+ * tolerance, one after the other. Tuned, both have the bandwidth that our trial chose; ours must then give that
+ * trial's AUC to the last bit, or the comparison would be of something else than what the tables show.
+ */
+
+export interface SvmWork {
+  readonly manifest: Manifest
+  /** Folder of the data sets. */
+  readonly data: string
+  readonly tuning: Tuning
+  readonly repeat: number
+  readonly seed: number
+  /** Timed passes over the test rows. */
+  readonly testRuns: number
+  /** Of OCSVM over these rows; null where none was run. There must be one where it is tuned. */
+  readonly trial: Trial | null
+}
+
+/** null when the peer is not installed. Throws DataError where the trial is not what this program gives. */
+export async function compareSvm(peer: Peer, work: SvmWork): Promise<PeerReading | null> {
+  const { manifest, data, tuning, repeat, seed, testRuns, trial } = work
+  const { train, tests, dataSha256 } = loadRepeat(manifest, data, repeat, seed, 'iat-size', trial?.trainRows)
+  const [{ sample, data: test }, { data: timed }] = [tests[0]!, tests[tests.length - 1]!]
+  const parameters = parametersOf(work)
+  const started = performance.now()
+  const model = fitDetector(train, parameters, createRng(seed).fork(`repeat ${repeat}`))
+  const trainMillis = performance.now() - started
+  const { kernel } = model.svm
+  if (kernel.kind !== 'rbf') throw new RangeError('an rbf kernel was asked for')
+  const workspace = createScoreWorkspace(model)
+  const scores = scoreSamples(model, test.rows, new Float64Array(test.rows.rows), workspace)
+  const { auc } = measureScores(scores, test.isNovel.data)
+  const known = trial?.results.find((result) => result.sample === sample)?.auc
+  if (trial !== null && (known !== auc || trial.dataSha256 !== dataSha256)) {
+    throw new DataError(
+      `the trial has AUC ${known ?? 'none'}, this program gives ${auc}; the trials are of other rows or another version: run oddflow-bench reproduce into a new file`,
+    )
+  }
+  const out = new Float64Array(timed.rows.rows)
+  const score = (): unknown => scoreSamples(model, timed.rows, out, workspace)
+  score()
+  const testMillis = timeRuns(score, { clock: () => performance.now(), runs: testRuns })
+  const folder = openScratchFolder('oddflow-bench-peer')
+  try {
+    const theirs = await runPeer(peer, {
+      folder: folder.path,
+      train,
+      test: test.rows,
+      timed: timed.rows,
+      bandwidth: kernel.bandwidth,
+      nu: parameters.nu,
+      tolerance: parameters.tolerance,
+      runs: testRuns,
+    })
+    if (theirs === null) return null
+    return {
+      format: 2,
+      dataset: manifest.name,
+      dataSha256,
+      tuning,
+      repeat,
+      seed,
+      trainRows: train.rows,
+      testRows: timed.rows.rows,
+      peer,
+      version: theirs.version,
+      bandwidthQuantile: parameters.bandwidthQuantile,
+      bandwidth: kernel.bandwidth,
+      nu: parameters.nu,
+      theirs: {
+        auc: measureScores(theirs.scores, test.isNovel.data).auc,
+        supportVectors: theirs.supportVectors,
+        trainMillis: theirs.trainMillis,
+        testMillis: theirs.testMillis === null ? null : median(theirs.testMillis),
+      },
+      ours: {
+        auc,
+        supportVectors: model.svm.dualCoefficients.length,
+        trainMillis,
+        testMillis: median([...testMillis]),
+      },
+      node: process.versions.node,
+      cpu: (cpus()[0]?.model ?? 'unknown').trim().slice(0, 200),
+      loadAverage: loadavg()[0] ?? null,
+    }
+  } finally {
+    folder.remove()
+  }
+}
+
+function parametersOf({ tuning, trial }: SvmWork): CheckedParameters & { readonly detector: 'ocsvm' } {
+  if (tuning === 'minimal' && trial === null) throw new RangeError('tuned rows need their trial')
+  const parameters =
+    trial === null ? candidatesOf('ocsvm', tuning)[0]!.parameters : checkStoredParameters(trial.parameters)
+  if (parameters.detector !== 'ocsvm')
+    throw new DataError(`expected a trial of ocsvm, found ${parameters.detector}`)
+  return parameters
+}
+
+/** An option that does nothing for what was asked is refused by name, not passed over. */
+
+/** `names`: as the command's options are called in code. Throws UsageError for the first that was given. */
+export function refuseOptions(command: Command, names: readonly string[], what: string): void {
+  for (const option of command.options) {
+    const name = option.attributeName()
+    if (names.includes(name) && command.getOptionValueSource(name) === 'cli') {
+      throw new UsageError(`${option.long}: does not apply to ${what}`)
+    }
+  }
+}
+
+/** `oddflow-bench peers speed`: scoring and training beside numpy, scikit-learn and C, in turns. */
+
+export interface PeerSpeedOptions {
+  readonly data: string
+  readonly manifests?: string
+  readonly dataset: string
+  readonly rounds: number
+  readonly seed: number
+  readonly out: string
+}
+
+/** Everything is ended and removed, however it ends. */
+export async function peerSpeed(options: PeerSpeedOptions): Promise<void> {
+  const { dataset, rounds, seed, data, out } = options
+  const [manifest] = availableManifests({ ...options, datasets: [dataset] })
+  const { train } = loadRepeat(manifest!, data, 0, seed)
+  if (train.rows < SCORED_ROWS) {
+    throw new DataError(`${dataset}: expected ${SCORED_ROWS} training rows or more, found ${train.rows}`)
+  }
+  const models = makeSpeedModels(train)
+  const folder = openScratchFolder('oddflow-bench-speed')
+  const progress = createProgress()
+  let peers: SpeedPeers | null = null
+  try {
+    models.writeTo(folder.path)
+    // data/paper and reference lie side by side where both are given
+    peers = await startSpeedPeers(folder.path, join(dirname(dirname(data)), 'reference'))
+    for (const absent of peers.absent) note(`${absent}: absent: not installed here`)
+    progress.start(rounds + 1)
+    const loadBefore = loadavg()[0] ?? 0
+    const figures = await measureSpeed(models, peers, rounds, (round) =>
+      progress.update(round, `round ${round} of ${rounds}`),
+    )
+    progress.stop()
+    const about = {
+      dataset,
+      trainRows: train.rows,
+      dimension: train.cols,
+      ...models.shape,
+      rounds,
+      absent: [...peers.absent],
+      node: process.versions.node,
+      python: peers.python?.versions ?? null,
+      compiler: peers.compiler,
+      cpu: (cpus()[0]?.model ?? 'unknown').trim().slice(0, 200),
+      loadBefore,
+      loadAfter: loadavg()[0] ?? 0,
+    }
+    const readings = figures.map((figure): SpeedReading => ({ format: 1, ...figure, ...about }))
+    writeSpeedReadings(out, readings)
+    for (const { what, side, precision, batch, nanos } of readings) {
+      const calls = batch === null ? '' : `, ${batch} a call`
+      const time = batch === null ? `${(nanos / 1e6).toFixed(0)} ms` : `${(nanos / 1000).toFixed(2)} µs`
+      print(`${what}, ${side} ${precision}${calls}: ${time}`)
+    }
+  } finally {
+    progress.stop()
+    await Promise.all([peers?.python?.peer.end(), ...(peers?.c.map(({ peer }) => peer.end()) ?? [])])
+    folder.remove()
+  }
+}
 
 export interface PeersOptions {
   readonly data: string

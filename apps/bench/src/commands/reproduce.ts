@@ -1,16 +1,55 @@
 /** `oddflow-bench reproduce`: data sets × detectors × tuning, each a few repeats, into a file of trials. */
 
-import { DataError } from '@oddflow/core'
+import { DataError, OddFlowError } from '@oddflow/core'
 import { type Trial, type Tuning, trialKey } from '@oddflow/evaluation'
-import { availableManifests } from '../datasets/available.js'
-import { featuresOf } from '../datasets/load-repeat.js'
+import { availableManifests, featuresOf, trainRowsThere } from '../datasets/load-repeat.js'
 import { FEATURES, type Manifest } from '../datasets/manifest.js'
 import { UsageError } from '../errors.js'
-import { checkTrainRows } from '../run/check-train-rows.js'
 import { jobKey, planJobs } from '../run/job.js'
-import { isMethodName, METHOD_NAMES, type MethodName } from '../run/methods.js'
-import { isTunable } from '../run/recipe.js'
-import { runIntoFile } from '../run/run-into-file.js'
+import { isMethodName, isTunable, METHOD_NAMES, type MethodName } from '../run/trial-model.js'
+import { runIntoFile } from '../run/trials-file.js'
+
+/**
+ * One number of training rows a file: a trial's key says nothing of n, and trials of two n would stand in one table as
+ * if they were one. So a file that has trials of another n than is asked for is refused before anything is run.
+ */
+
+export interface CheckTrainRowsOptions {
+  readonly manifests: readonly Manifest[]
+  readonly data: string
+  /** On the command line. */
+  readonly trainRows?: number
+  /** The file, for the message. */
+  readonly path: string
+}
+
+/** Throws DataError that names the data set and both numbers. */
+export function checkTrainRows(trials: readonly Trial[], options: CheckTrainRowsOptions): void {
+  const { manifests, data, trainRows, path } = options
+  const asked = new Map<string, number | null>()
+  for (const { dataset, repeat, trainRows: found } of trials) {
+    const manifest = manifests.find(({ name }) => name === dataset)
+    if (manifest === undefined) continue
+    const key = `${dataset} ${repeat}`
+    if (!asked.has(key)) asked.set(key, trainRows ?? rowsThere(manifest, data, repeat))
+    const expected = asked.get(key) ?? null
+    if (expected !== null && expected !== found) {
+      throw new DataError(
+        `${path}: has trials of ${dataset} with ${found} training rows, and ${expected} are asked for; give another --trials`,
+      )
+    }
+  }
+}
+
+/** null where they cannot be read, which each trial says for itself. */
+function rowsThere(manifest: Manifest, data: string, repeat: number): number | null {
+  try {
+    return trainRowsThere(manifest, data, repeat)
+  } catch (error) {
+    if (error instanceof OddFlowError) return null
+    throw error
+  }
+}
 
 export interface ReproduceOptions {
   readonly data: string

@@ -2,13 +2,23 @@
 import { join } from 'node:path'
 import { DataError } from '@oddflow/core'
 import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
-import { note } from '../output/messages.js'
-import { writeFileWhole } from '../output/write-file.js'
+import { note, writeFileWhole } from '../output.js'
 import { readTrials } from '../run/trials-file.js'
-import { renderPages } from '../tables/all-pages.js'
+import { renderKjlAgainstSvm } from '../tables/kjl-against-svm-page.js'
 import { readPaperFigures, readReferenceAuc } from '../tables/published.js'
-import { renderReport } from '../tables/render.js'
-import { buildReport } from '../tables/report.js'
+import { buildReport, type Report, renderPages } from '../tables/report.js'
+import { renderCsv, renderLatex, renderMarkdown } from '../tables/table.js'
+
+/** The files of a report: name and content. */
+
+export function renderReport(report: Report): ReadonlyMap<string, string> {
+  return new Map([
+    ['paper-tables.md', renderMarkdown(report)],
+    ['paper-tables.tex', renderLatex(report)],
+    ['paper-tables.csv', renderCsv(report)],
+    ...renderKjlAgainstSvm(report.trials),
+  ])
+}
 
 export interface TablesOptions {
   readonly manifests?: string

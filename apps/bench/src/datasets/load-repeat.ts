@@ -3,20 +3,47 @@
  *
  * From rows that are split already: their training rows; 75 + 75 of the validation rows (all, where there are
  * fewer), drawn anew each repeat; every test row, and as a second sample 300 + 300 of them, drawn once for all repeats.
- * From pools: the paper's protocol (pool-protocol.ts), whose 300 + 300 are the only test sample.
+ * From pools: the paper's protocol (pools.ts), whose 300 + 300 are the only test sample.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { concatRows, createRng, DataError, type Matrix, matrixOf, takeRows } from '@oddflow/core'
 import { drawLabelled, drawProtocol, PAPER_PROTOCOL, type TestSample } from '@oddflow/evaluation'
-import { firstRows } from './first-rows.js'
-import { hashMatrices } from './hash-rows.js'
+import { FileError, inFile } from '../errors.js'
+import { note } from '../output.js'
 import type { CapturesManifest, Manifest, RowsManifest } from './manifest.js'
-import { countsFor, trainRowsOf, whatIsMissing } from './pool-protocol.js'
-import { pooledFeatures, poolFolder, readPools, requirePoolsOf } from './pools.js'
+import {
+  countsFor,
+  hashMatrices,
+  pooledFeatures,
+  poolFolder,
+  readPools,
+  requirePoolsOf,
+  trainRowsOf,
+  whatIsMissing,
+} from './pools.js'
+import { chooseManifests, OWN_MANIFESTS, readManifests } from './read-manifests.js'
 import { readLabels, readRows, requireBothClasses } from './read-npy.js'
 
-export interface LabelledMatrix {
+/** The first so many training rows: what a sweep over n, or a stated n, trains on. */
+
+/** `count` null: all of them. Throws DataError that begins with `name` where there are fewer. */
+export function firstRows(rows: Matrix, count: number | null, name: string): Matrix {
+  if (count === null || count === rows.rows) return rows
+  if (count > rows.rows) throw new DataError(`${name}: expected ${count} training rows, found ${rows.rows}`)
+  return matrixOf(count, rows.cols, rows.data.slice(0, count * rows.cols))
+}
+
+/** The folder of the data sets must be one: a slip in its name would otherwise say that every file is missing. */
+
+/** Throws FileError that begins with the path. */
+export function requireFolder(path: string): void {
+  if (!inFile(path, () => statSync(path)).isDirectory()) {
+    throw new FileError('file.ENOTDIR', `${path}: expected a folder`, { field: path })
+  }
+}
+
+interface LabelledMatrix {
   readonly rows: Matrix
   /** One column: 1 = novel. */
   readonly isNovel: Matrix
@@ -163,4 +190,26 @@ function loadFromPools(
 function stack(normal: Matrix, novel: Matrix): LabelledMatrix {
   const isNovel = new Float64Array(normal.rows + novel.rows).fill(1, normal.rows)
   return { rows: concatRows([normal, novel]), isNovel: matrixOf(isNovel.length, 1, isNovel) }
+}
+
+/** The data sets asked for that are there; one that was named and is not there is an error, others are left out. */
+
+interface AvailableOptions {
+  readonly data: string
+  readonly manifests?: string
+  readonly datasets?: readonly string[]
+}
+
+/** At least one. Throws UsageError for an unknown name, DataError where data are missing. */
+export function availableManifests({ data, manifests, datasets }: AvailableOptions): Manifest[] {
+  const chosen = chooseManifests(readManifests(manifests ?? OWN_MANIFESTS), datasets)
+  const found = chosen.filter((manifest) => isAvailable(manifest, data))
+  const absent = chosen.filter((manifest) => !found.includes(manifest)).map(({ name }) => name)
+  if (absent.length > 0) {
+    const message = `no data of ${absent.join(', ')} in ${data}; see: oddflow-bench data verify`
+    if (datasets !== undefined) throw new DataError(message)
+    if (found.length > 0) note(`left out: ${message}`)
+  }
+  if (found.length === 0) throw new DataError(`${data}: holds none of the data sets; give --data`)
+  return found
 }

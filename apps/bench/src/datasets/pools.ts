@@ -3,15 +3,125 @@
  * record of what they were made from. `pool.json` is written last: without it there is no pool. The pools of IAT+SIZE
  * lie in the data set's folder, those of other feature sets in folders of their names there.
  */
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+
+import { createHash } from 'node:crypto'
+import { createReadStream, existsSync, readFileSync } from 'node:fs'
+import { endianness } from 'node:os'
+import { basename, join } from 'node:path'
+import { openCapture } from '@oddflow/capture/node'
 import { DataError, FormatError, type Matrix, OddFlowError, parseStrictJson } from '@oddflow/core'
+import { PAPER_PROTOCOL, type ProtocolCounts } from '@oddflow/evaluation'
 import { z } from 'zod'
 import { inFile } from '../errors.js'
-import { hashMatrices } from './hash-rows.js'
 import { type CapturesManifest, FEATURES, type Features } from './manifest.js'
-import { hashManifest } from './pool-inputs.js'
 import { readRows } from './read-npy.js'
+
+/** SHA-256 over matrices, in order, each as its two sizes and its row-major little-endian float64 values. */
+
+/** 64 lower-case hexadecimal digits. */
+export function hashMatrices(matrices: readonly Matrix[]): string {
+  const hash = createHash('sha256')
+  for (const { rows, cols, data } of matrices) {
+    hash.update(`${rows}x${cols};`)
+    const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+    hash.update(endianness() === 'LE' ? bytes : Buffer.from(bytes).swap64())
+  }
+  return hash.digest('hex')
+}
+
+/**
+ * The paper's protocol as pools allow it. A pool with fewer than 375 novel rows (the paper's DWSHR has 335) leaves fewer
+ * than 75 to validate on, and those are taken. n = 5,000 unless the manifest or the command line states another number.
+ */
+
+interface PoolSizes {
+  readonly normal: number
+  readonly novel: number
+}
+
+/** n. `stated`: on the command line. */
+export function trainRowsOf(manifest: CapturesManifest, stated?: number): number {
+  return stated ?? manifest.trainRows ?? PAPER_PROTOCOL.train
+}
+
+export function countsFor(pool: PoolSizes, trainRows: number): ProtocolCounts {
+  const { test, validation } = PAPER_PROTOCOL
+  const novel = Math.min(validation.novel, Math.max(0, pool.novel - test.novel))
+  return { ...PAPER_PROTOCOL, train: trainRows, validation: { ...validation, novel } }
+}
+
+/** What the pools lack of the protocol, by how much, and what may be done; null when they will do. */
+export function whatIsMissing(pool: PoolSizes, trainRows: number): string | null {
+  const { test, validation } = PAPER_PROTOCOL
+  const kept = test.normal + validation.normal
+  if (pool.normal < kept + trainRows) {
+    const few = pool.normal - kept
+    const lack = `too few normal rows: the protocol needs ${kept + trainRows} (${trainRows} to train on, ${test.normal} + ${validation.normal}), found ${pool.normal}, ${kept + trainRows - pool.normal} too few`
+    return few < 1 ? lack : `${lack}; to train on fewer: --train-rows ${few}, or trainRows in the manifest`
+  }
+  if (pool.novel > test.novel) return null
+  return `too few novel rows: the protocol needs more than ${test.novel}, found ${pool.novel}, ${test.novel + 1 - pool.novel} too few`
+}
+
+/**
+ * What pools are made of, as hashes: captures, and what the manifest and the rules say of them. The part of the manifest
+ * has a hash of its own: it is compared whenever pools are read, when nobody wants to read the captures again.
+ */
+
+/** A change of the rules makes new pools. */
+export const RULES = {
+  truncation: 'truncate',
+  iatUnit: 'microseconds',
+  sizeMeasure: 'frame',
+  samplingQuantile: 0.3,
+} as const
+
+type SideFiles = Readonly<Record<'normal' | 'novel', readonly string[]>>
+
+/** Of what decides which packets make which pool: hosts, windows, files and label rule, and the rules of all pools. */
+export function hashManifest({ labelRule, normal, novel }: CapturesManifest): string {
+  const sides = [normal, novel].map(({ addresses, timeWindows, files }) => [addresses, timeWindows, files])
+  return createHash('sha256')
+    .update(JSON.stringify([RULES, labelRule, sides]))
+    .digest('hex')
+}
+
+/**
+ * Of the manifest and of each capture's name and content. Throws DataError where one side has the same capture twice,
+ * whose flows would count twice: a copy, a link, a name written in two ways.
+ */
+export async function hashInputs(
+  manifest: CapturesManifest,
+  sides: SideFiles,
+  onBytes: (bytes: number) => void,
+): Promise<string> {
+  const hash = createHash('sha256')
+  hash.update(hashManifest(manifest))
+  for (const side of ['normal', 'novel'] as const) {
+    const fileOf = new Map<string, string>()
+    for (const file of sides[side]) {
+      const content = createHash('sha256')
+      for await (const chunk of createReadStream(file)) {
+        content.update(chunk as Uint8Array)
+        onBytes((chunk as Uint8Array).length)
+      }
+      const digest = content.digest('hex')
+      const same = fileOf.get(digest)
+      // recorders that found nothing to record write equal files
+      if (same !== undefined && (await hasPackets(file))) {
+        throw new DataError(`${same} and ${file} are the same capture, and its flows would count twice`)
+      }
+      fileOf.set(digest, file)
+      hash.update(JSON.stringify([side, basename(file), digest]))
+    }
+  }
+  return hash.digest('hex')
+}
+
+async function hasPackets(file: string): Promise<boolean> {
+  for await (const frames of openCapture(file)) if (frames.count > 0) return true
+  return false
+}
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
 
@@ -20,11 +130,11 @@ const poolRecord = z.strictObject({
   features: z.enum(FEATURES),
   dimension: z.number().int().min(1).max(100_000),
   rows: z.strictObject({ normal: z.number().int().min(1), novel: z.number().int().min(1) }),
-  /** Of both pools (hash-rows.ts). */
+  /** Of both pools. */
   rowsSha256: digest,
   /** Of the captures' names, sizes and contents, the hosts and the rules: equal, and nothing is to be done. */
   inputsSha256: digest,
-  /** Of the manifest's part of it (pool-inputs.ts). Pools of earlier versions say nothing, and are made again. */
+  /** Of the manifest's part of it. Pools of earlier versions say nothing, and are made again. */
   manifestSha256: digest.optional(),
   /** The feature contract that both pools were made under. */
   contract: z.record(z.string(), z.unknown()),

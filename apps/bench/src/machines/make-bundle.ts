@@ -18,14 +18,12 @@ import {
   scoreSamples,
 } from '@oddflow/detectors'
 import { type Trial, workKey } from '@oddflow/evaluation'
-import { hashMatrices } from '../datasets/hash-rows.js'
 import { type LoadedRepeat, loadRepeat } from '../datasets/load-repeat.js'
 import type { Manifest } from '../datasets/manifest.js'
+import { hashMatrices } from '../datasets/pools.js'
 import { FileError } from '../errors.js'
-import { writeFileWhole } from '../output/write-file.js'
-import { measureScores } from '../run/measure-scores.js'
-import { isMethodName, type MethodName } from '../run/methods.js'
-import { encodeTrialModel } from '../run/trial-model.js'
+import { writeFileWhole } from '../output.js'
+import { encodeTrialModel, isMethodName, type MethodName, measureScores } from '../run/trial-model.js'
 import { VERSION } from '../version.js'
 import { hashScores, sha256 } from './digest.js'
 import { type FitItem, PROGRAM_FILE, type ScoreItem, WORK_FILE, type Work, type WorkItem } from './work.js'
@@ -39,7 +37,7 @@ export interface Bundle {
   readonly work: Work
 }
 
-export interface BundleOptions {
+interface BundleOptions {
   readonly trials: readonly Trial[]
   readonly manifests: readonly Manifest[]
   /** Folder of the data sets. */

@@ -4,13 +4,15 @@
  * came of it. Pages and trials are made from readings alone.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { FormatError } from '@oddflow/core'
+import { DataError, FormatError } from '@oddflow/core'
+import { checkTrial, encodeTrial, type TestResult, type Trial, trialKey, workKey } from '@oddflow/evaluation'
 import { z } from 'zod'
 import { inFile } from '../errors.js'
-import { writeFileWhole } from '../output/write-file.js'
-import { isComplete } from './reach/run-program.js'
+import { writeFileWhole } from '../output.js'
+import { openTrials } from '../run/trials-file.js'
+import { SHORT_NAME } from './machine-description.js'
+import { isComplete } from './reach.js'
 import { checked, expectedShape, failureShape, machineShape, outcomeShape, workShape } from './runner-line.js'
-import { SHORT_NAME } from './short-name.js'
 import { workItemKey } from './work.js'
 
 const readingShape = z.strictObject({
@@ -44,7 +46,7 @@ export function isTimed({ reach, machine, memoryCeilingBytes, outcome }: Reading
   return reach !== 'emulated' && !machine.emulated && memoryCeilingBytes === null && !('failure' in outcome)
 }
 
-export function readingKey({ target, work }: Reading): string {
+function readingKey({ target, work }: Reading): string {
   return `${target} ${workItemKey(work)}`
 }
 
@@ -71,11 +73,151 @@ export function readReadings(path: string): Reading[] {
 }
 
 /** The readings with newer ones in the place of older ones of the same target and item; in the order of their keys. */
-export function mergeReadings(known: readonly Reading[], newer: readonly Reading[]): Reading[] {
+function mergeReadings(known: readonly Reading[], newer: readonly Reading[]): Reading[] {
   const byKey = new Map([...known, ...newer].map((reading) => [readingKey(reading), reading]))
   return [...byKey.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, reading]) => reading)
 }
 
-export function writeReadings(path: string, readings: readonly Reading[]): void {
+function writeReadings(path: string, readings: readonly Reading[]): void {
   writeFileWhole(path, readings.map((reading) => `${JSON.stringify(reading)}\n`).join(''))
+}
+
+/** Readings into their file, and those that may be timed into the trials: the end of `machines` and of `merge`. */
+
+interface Recorded {
+  /** Trials that were added. */
+  readonly trials: number
+  /** Trials of the same machine and work, measured before, that these took the place of. */
+  readonly replaced: number
+  /** Readings whose hashes are right and whose AUC is not the trial's: they made no trial. */
+  readonly unlike: number
+}
+
+/** Throws before anything is written when a reading belongs to no trial. */
+export function recordReadings(
+  readings: readonly Reading[],
+  paths: { readonly readings: string; readonly trials: string },
+): Recorded {
+  const known = readReadings(paths.readings)
+  const file = openTrials(paths.trials)
+  try {
+    const made = trialsOfReadings(readings, file.trials)
+    const there = new Map(file.trials.map((trial) => [trialKey(trial), trial]))
+    const added = made.filter((trial) => !there.has(trialKey(trial)))
+    // what a machine trained itself is never replaced by what it only tested
+    const newer = new Map(
+      made.filter((trial) => isOlder(there.get(trialKey(trial)), trial)).map((t) => [trialKey(t), t]),
+    )
+    writeReadings(paths.readings, mergeReadings(known, readings))
+    if (newer.size > 0) file.rewrite(file.trials.map((trial) => newer.get(trialKey(trial)) ?? trial))
+    for (const trial of added) file.append(trial)
+    return { trials: added.length, replaced: newer.size, unlike: countUnlike(readings, file.trials) }
+  } finally {
+    file.close()
+  }
+}
+
+function isOlder(known: Trial | undefined, made: Trial): boolean {
+  return known !== undefined && known.trainMillis === null && encodeTrial(known) !== encodeTrial(made)
+}
+
+function countUnlike(readings: readonly Reading[], trials: readonly Trial[]): number {
+  const trained = trainedByWork(trials)
+  return readings.filter((reading) => {
+    const { work, outcome } = reading
+    if (work.kind === 'fit' || 'failure' in outcome || outcome.result === null) return false
+    const trial = trained.get(workKey(work))
+    return trial !== undefined && !isResultOf(trial, outcome.result)
+  }).length
+}
+
+/** How the trials fared, for the end of a line: `2 trials added, 1 replaced`. */
+export function describeRecorded({ trials, replaced, unlike }: Recorded): string {
+  return [
+    `${trials} trials added`,
+    ...(replaced === 0 ? [] : [`${replaced} replaced`]),
+    ...(unlike === 0 ? [] : [`${unlike} with another AUC than the trial: left out`]),
+  ].join(', ')
+}
+
+/** `12 of 12 models byte-equal, 12 of 12 scores equal`, and what failed. */
+export function describeReadings(readings: readonly Reading[]): { text: string; equal: boolean } {
+  const done = readings.filter(({ outcome }) => !('failure' in outcome))
+  const count = (of: readonly Reading[], is: (reading: Reading) => boolean): string =>
+    `${of.filter(is).length} of ${of.length}`
+  const scores = done.filter(({ work }) => work.kind === 'score')
+  const fits = done.filter(({ work }) => work.kind === 'fit')
+  const isModelEqual = ({ outcome, expected }: Reading): boolean =>
+    'modelSha256' in outcome && outcome.modelSha256 === expected.modelSha256
+  const isScoreEqual = ({ outcome, expected }: Reading): boolean =>
+    'scoresSha256' in outcome && outcome.scoresSha256 === expected.scoresSha256
+  const parts = [
+    `${count(scores, isModelEqual)} models read and written again byte-equal`,
+    `${count(scores, isScoreEqual)} scores equal`,
+    ...(fits.length === 0 ? [] : [`${count(fits, isModelEqual)} models fitted anew byte-equal`]),
+    ...(done.length === readings.length ? [] : [`${readings.length - done.length} items failed`]),
+  ]
+  return { text: parts.join(', '), equal: done.every((r) => isModelEqual(r) && isScoreEqual(r)) }
+}
+
+/**
+ * Readings as trials: what a machine measured of a model that another one trained. The trial is that of the machine
+ * that trained it, with this one's description, test times and results, and no time of training. Readings of an
+ * emulator or under a ceiling have no times to give and make no trials. Neither does a reading whose model, scores or
+ * result are not those of the trial: what it timed was other work, and its AUC must not stand in a table.
+ */
+
+/** `trials`: of the machine that trained, by which readings are told apart. Throws DataError for a reading of none. */
+function trialsOfReadings(readings: readonly Reading[], trials: readonly Trial[]): Trial[] {
+  const trained = trainedByWork(trials)
+  return readings.flatMap((reading): Trial[] => {
+    const { work, outcome, machine } = reading
+    if (work.kind === 'fit' || 'failure' in outcome || !isTimed(reading)) return []
+    const trial = trained.get(workKey(work))
+    if (trial === undefined) throw new DataError(`${workKey(work)}: no trial of a machine that trained it`)
+    if (trial.dataSha256 !== work.dataSha256) {
+      throw new DataError(`${workKey(work)}: the rows are not those of the trial (hashes differ)`)
+    }
+    if (trial.machine.name === reading.target) {
+      if (reading.reach === 'local') return []
+      throw new DataError(`${reading.target}: is the name of the machine that trained; give this one another`)
+    }
+    if (isEqualReading(reading) !== true || !isResultOf(trial, outcome.result)) return []
+    return [
+      checkTrial({
+        ...trial,
+        results: [outcome.result],
+        trainMillis: null,
+        tuneMillis: null,
+        testRows: outcome.testRows,
+        testMillis: outcome.testMillis,
+        machine: {
+          name: reading.target,
+          cpu: machine.cpu,
+          logicalCpus: machine.logicalCpus,
+          memoryBytes: machine.memoryBytes,
+          operatingSystem: machine.operatingSystem,
+          architecture: machine.architecture,
+          concurrency: 1,
+        },
+        loadAverage: reading.loadAverage,
+        versions: { ...trial.versions, node: machine.node },
+      }),
+    ]
+  })
+}
+
+/** The trials of machines that trained, by their work. */
+function trainedByWork(trials: readonly Trial[]): ReadonlyMap<string, Trial> {
+  return new Map(
+    trials.filter(({ trainMillis }) => trainMillis !== null).map((trial) => [workKey(trial), trial]),
+  )
+}
+
+/** Whether a result is the trial's own of that test sample, to the last bit; a trial may have been given another. */
+function isResultOf(trial: Trial, result: TestResult | null): boolean {
+  if (result === null) return false
+  const { sample, auc, normal, novel } = result
+  const own = trial.results.find((own) => own.sample === sample)
+  return own === undefined || (own.auc === auc && own.normal === normal && own.novel === novel)
 }

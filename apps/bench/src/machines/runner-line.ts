@@ -6,11 +6,11 @@
  */
 import { FormatError, parseStrictJson } from '@oddflow/core'
 import { z } from 'zod'
-import { METHOD_NAMES } from '../run/methods.js'
-import { SHORT_NAME } from './short-name.js'
+import { METHOD_NAMES } from '../run/trial-model.js'
+import { SHORT_NAME } from './machine-description.js'
 
 /** UTF-16 units in a line. */
-export const MAXIMUM_LINE_LENGTH = 65_536
+const MAXIMUM_LINE_LENGTH = 65_536
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
 const shortName = z.string().regex(SHORT_NAME)
@@ -109,7 +109,6 @@ const lineShape = z.discriminatedUnion('kind', [
 ])
 
 export type ItemOutcome = z.infer<typeof outcomeShape>
-export type ItemFailure = z.infer<typeof failureShape>
 export type RunnerLine = z.infer<typeof lineShape>
 export type MachineLine = Extract<RunnerLine, { kind: 'machine' }>
 export type ItemLine = Extract<RunnerLine, { kind: 'item' }>

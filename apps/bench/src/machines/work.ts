@@ -8,13 +8,13 @@
  */
 import type { CheckedParameters } from '@oddflow/detectors'
 import type { TestSample, Tuning } from '@oddflow/evaluation'
-import type { MethodName } from '../run/methods.js'
+import type { MethodName } from '../run/trial-model.js'
 
 export const WORK_FILE = 'work.json'
 export const PROGRAM_FILE = 'oddflow-bench.mjs'
 
 /** What an item is of; the same whatever bundle it is in. */
-export interface ScoreWork {
+interface ScoreWork {
   readonly kind: 'score'
   readonly dataset: string
   readonly features: string
@@ -26,7 +26,7 @@ export interface ScoreWork {
   readonly sample: TestSample
 }
 
-export interface FitWork {
+interface FitWork {
   readonly kind: 'fit'
   readonly dataset: string
   readonly features: string

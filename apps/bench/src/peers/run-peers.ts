@@ -6,19 +6,117 @@
  * labels of one-class models and no scores, so the scores are computed here from its model file, and it has no
  * detection time.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { DataError, decodeNpyMatrix, encodeNpy, type Matrix } from '@oddflow/core'
+import { DataError, decodeNpyMatrix, encodeNpy, FormatError, type Matrix } from '@oddflow/core'
 import { z } from 'zod'
-import { runProcess, whyFailed } from '../machines/reach/run-process.js'
-import { findPython } from './find-python.js'
-import type { Peer } from './peer-reading.js'
+import { inFile } from '../errors.js'
+import { runProcess, whyFailed } from '../machines/reach.js'
+import { checked } from '../machines/runner-line.js'
+import { writeFileWhole } from '../output.js'
+
+/** The middle value, or the mean of the two in the middle; of at least one. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+/** The Python that has scikit-learn: Debian's own has Debian's packages, whatever else is on the path. */
+
+const PYTHONS = ['/usr/bin/python3', 'python3']
+const PYTHON_LIMITS = { timeoutMillis: 60_000, maximumOutputBytes: 100_000 }
+
+/** null where none has. */
+export async function findPython(): Promise<string | null> {
+  for (const command of PYTHONS) {
+    if ((await runProcess(command, ['-c', 'import sklearn'], PYTHON_LIMITS)).code === 0) return command
+  }
+  return null
+}
+
+/** What peers made of the same rows, a line each, as JSON lines in one file (`peers.jsonl`). */
+
+export const PEERS = ['scikit-learn', 'libsvm'] as const
+export type Peer = (typeof PEERS)[number]
+
+const text = z
+  .string()
+  .max(200)
+  .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u)
+const amount = z.number().min(0)
+const side = z.strictObject({
+  auc: z.number().min(0).max(1),
+  supportVectors: z.number().int().min(1),
+  /** Fit alone, or where the peer is a program of files, the whole program. */
+  trainMillis: amount,
+  /** Medians over the passes; null where the peer does not score by itself. */
+  testMillis: amount.nullable(),
+})
+
+const shape = z.strictObject({
+  format: z.literal(2),
+  dataset: z.string().regex(/^[a-z0-9][a-z0-9-]{0,39}$/),
+  dataSha256: z.string().regex(/^[0-9a-f]{64}$/),
+  tuning: z.enum(['none', 'minimal']),
+  repeat: z.number().int().min(0),
+  seed: z.number().int().min(0),
+  trainRows: z.number().int().min(1),
+  testRows: z.number().int().min(1),
+  peer: z.enum(PEERS),
+  version: text,
+  /** Of the pair distances, and what came of it; null where the bandwidth itself was given. */
+  bandwidthQuantile: z.number().min(0).max(1).nullable(),
+  bandwidth: amount,
+  nu: z.number().min(0).max(1),
+  theirs: side,
+  ours: side,
+  node: text,
+  cpu: text,
+  loadAverage: amount.nullable(),
+})
+
+export type PeerReading = z.infer<typeof shape>
+
+export const peerKey = ({
+  dataset,
+  tuning,
+  repeat,
+  seed,
+  peer,
+}: Pick<PeerReading, 'dataset' | 'tuning' | 'repeat' | 'seed' | 'peer'>): string =>
+  [dataset, tuning, repeat, seed, peer].join(' ')
+
+/** None when there is no file. Throws an error that begins with the path and names the line. */
+export function readPeerReadings(path: string): PeerReading[] {
+  if (!existsSync(path)) return []
+  return inFile(path, () =>
+    readFileSync(path, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line, i) => {
+        try {
+          return checked(shape, line, 'peer')
+        } catch (error) {
+          if (error instanceof FormatError) throw new FormatError('peers', `line ${i + 1}: ${error.message}`)
+          throw error
+        }
+      }),
+  )
+}
+
+/** Newer ones in the place of older ones; in the order of their keys. */
+export function writePeerReadings(path: string, readings: readonly PeerReading[]): void {
+  const byKey = new Map(readings.map((reading) => [peerKey(reading), reading]))
+  const sorted = [...byKey.entries()].sort(([a], [b]) => (a < b ? -1 : 1))
+  writeFileWhole(path, sorted.map(([, reading]) => `${JSON.stringify(shape.parse(reading))}\n`).join(''))
+}
 
 const SKLEARN = fileURLToPath(new URL('../../peers/sklearn_ocsvm.py', import.meta.url))
 const LIMITS = { timeoutMillis: 600_000, maximumOutputBytes: 1_000_000 }
 
-export interface PeerWork {
+interface PeerWork {
   /** Of its own, empty. */
   readonly folder: string
   readonly train: Matrix
@@ -30,7 +128,7 @@ export interface PeerWork {
   readonly runs: number
 }
 
-export interface PeerResult {
+interface PeerResult {
   readonly version: string
   readonly scores: Float64Array
   readonly supportVectors: number

@@ -4,11 +4,10 @@
  */
 import { decodeTrial, type Trial } from '@oddflow/evaluation'
 import { runInWorkers } from '@oddflow/program'
-import type { Job } from './job.js'
-import type { RunSettings } from './run-trial.js'
+import type { Job, RunSettings } from './job.js'
 import type { WorkerAnswer } from './worker.js'
 
-export interface RunJobsOptions {
+interface RunJobsOptions {
   readonly workers: number
   readonly settings: RunSettings
   onTrial(trial: Trial, job: Job): void

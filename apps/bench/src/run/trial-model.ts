@@ -2,15 +2,111 @@
  * The model of a trial as the bytes of its file: what a scorer elsewhere would be given. The threshold is calibrated
  * on the training rows; trials look at scores alone.
  */
-import type { Matrix } from '@oddflow/core'
+import { DataError, type Matrix } from '@oddflow/core'
 import {
   calibrateThreshold,
   createScoreWorkspace,
+  DETECTOR_NAMES,
+  DETECTORS,
   type DetectorModel,
+  type DetectorName,
+  type DetectorOptions,
   encodeModelFile,
   type Provenance,
   scoreSamples,
 } from '@oddflow/detectors'
+import {
+  applicableGrid,
+  auc,
+  averagePrecision,
+  type Candidate,
+  delongInterval,
+  gridCandidates,
+  PAPER_GRID,
+  type TestResult,
+  type Tuning,
+} from '@oddflow/evaluation'
+
+/**
+ * Methods: what a plan of trials runs, by the name that trials and tables have for it. A detector is one as it is;
+ * beside them stand detectors with an option set otherwise than the paper's text has it.
+ *
+ * `…-centred`: KJL with each row of its sketch less its own mean, as the code of the paper's authors and the
+ * independent implementation have it, so that those are compared with the same thing.
+ */
+
+const CENTRED = ['oc-kjl-centred', 'oc-kjl-qs-centred', 'oc-kjl-svm-centred'] as const
+type CentredName = (typeof CENTRED)[number]
+
+export type MethodName = DetectorName | CentredName
+export const METHOD_NAMES = [...DETECTOR_NAMES, ...CENTRED] as const
+
+type MethodOptions = DetectorOptions & { readonly detector: DetectorName }
+
+const VARIANTS: Readonly<Record<CentredName, MethodOptions>> = {
+  'oc-kjl-centred': { detector: 'oc-kjl', centre: true },
+  'oc-kjl-qs-centred': { detector: 'oc-kjl-qs', centre: true },
+  'oc-kjl-svm-centred': { detector: 'oc-kjl-svm', centre: true },
+}
+
+export function isMethodName(name: string): name is MethodName {
+  return (METHOD_NAMES as readonly string[]).includes(name)
+}
+
+/** The detector, and what the method sets of its options. */
+export function methodOptions(method: MethodName): MethodOptions {
+  return method in VARIANTS ? VARIANTS[method as CentredName] : { detector: method as DetectorName }
+}
+
+/**
+ * The paper's settings, through the detectors' own options (section "Implementation Details and Hyperparameter
+ * Choices"): bandwidth at the 0.25-quantile of pair distances without tuning, KJL not centred, no support guard;
+ * everything else is the detectors' default, which follows the paper. With minimal tuning, the bandwidth over ten
+ * quantiles and the number of components, where a detector has one to choose, over ten more.
+ *
+ * An option is set where it applies and nowhere else, so a detector that is new to the registry takes part as it is.
+ */
+
+export const UNTUNED_QUANTILE = 0.25
+
+function applies(detector: DetectorName, option: string): boolean {
+  return (DETECTORS[detector].options as readonly string[]).includes(option)
+}
+
+/** Every candidate, in the order in which ties go to the first; one without tuning. */
+export function candidatesOf(method: MethodName, tuning: Tuning): Candidate[] {
+  const own = methodOptions(method)
+  const fixed: DetectorOptions = {
+    ...(applies(own.detector, 'centre') ? { centre: false } : {}),
+    ...(applies(own.detector, 'supportGuard') ? { supportGuard: false } : {}),
+    ...own,
+  }
+  const grid = tuning === 'minimal' ? PAPER_GRID : { bandwidthQuantile: [UNTUNED_QUANTILE] }
+  return gridCandidates(fixed, applicableGrid(fixed, grid))
+}
+
+/** Whether there is anything to choose. */
+export function isTunable(method: MethodName): boolean {
+  return candidatesOf(method, 'minimal').length > 1
+}
+
+/** What scores are worth against the labels: the figures of a trial's test result. */
+
+/** `isNovel`: 1 for novel rows, as many as there are scores. Throws DataError when a class is not there. */
+export function measureScores(scores: Float64Array, isNovel: Float64Array): Omit<TestResult, 'sample'> {
+  const area = auc(scores, isNovel)
+  const interval = delongInterval(scores, isNovel)
+  const precision = averagePrecision(scores, isNovel)
+  if (area.value === null) throw new DataError(`no AUC: ${area.reason}`)
+  if (precision.value === null) throw new DataError(`no average precision: ${precision.reason}`)
+  return {
+    normal: area.normal,
+    novel: area.novel,
+    auc: area.value,
+    aucVariance: interval.value === null ? null : interval.variance,
+    averagePrecision: precision.value,
+  }
+}
 
 /** The same bytes for the same model and provenance on every machine. */
 export function encodeTrialModel(

@@ -4,33 +4,80 @@
  *
  * A run that is killed may leave a line without its end. Such a line was never a trial: it is cut off before the
  * next is written, and its work is done again. Anything else that is not a trial is an error with its line number,
- * because it would mean that the file is not what it was. A lock keeps a second run out (file-lock.ts).
+ * because it would mean that the file is not what it was. A lock keeps a second run out.
  */
 import {
   closeSync,
   existsSync,
   fsyncSync,
   ftruncateSync,
+  lstatSync,
   openSync,
   readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
   statSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
-import { FormatError } from '@oddflow/core'
-import { decodeTrial, encodeTrial, type Trial, trialKey } from '@oddflow/evaluation'
-import { inFile } from '../errors.js'
-import { makeFolder } from '../output/make-folder.js'
-import { writeFileWhole } from '../output/write-file.js'
-import { realTarget, takeLock } from './file-lock.js'
+import { availableParallelism } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { DataError, FormatError } from '@oddflow/core'
+import { dataKey, decodeTrial, encodeTrial, type Trial, trialKey } from '@oddflow/evaluation'
+import { isRunning } from '@oddflow/program'
+import { FileError, inFile } from '../errors.js'
+import { complain, createProgress, makeFolder, note, writeFileWhole } from '../output.js'
+import type { Job } from './job.js'
+import { describeMachine, describeVersions } from './machine.js'
+import { runJobs } from './run-jobs.js'
+
+/**
+ * A lock beside a file, with the number of the process that holds it: a second run is kept out, and a lock left behind
+ * by a run that is gone is taken over. It lies beside the file itself, whatever path led there: two runs that came by a
+ * symbolic link and by the file's own name meet.
+ */
+
+/** What is there of a path, with no symbolic link in it; its last part need not be there. The folder must be. */
+export function realTarget(path: string): string {
+  let target = path
+  // as many links as Linux follows
+  for (let links = 0; links < 40; links++) {
+    target = join(realpathSync(dirname(target)), basename(target))
+    if (lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return target
+    target = resolve(dirname(target), readlinkSync(target))
+  }
+  throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
+}
+
+/** `target`: of `realTarget`. Gives back what releases it. Throws FileError when another run holds it. */
+function takeLock(target: string): () => void {
+  const lock = `${target}.lock`
+  for (let attempt = 0; ; attempt++) {
+    try {
+      writeFileSync(lock, `${process.pid}\n`, { flag: 'wx' })
+      return () => rmSync(lock, { force: true })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || attempt === 3) throw error
+    }
+    if (!lstatSync(lock, { throwIfNoEntry: false })?.isFile()) {
+      throw new FileError('file.locked', `its lock ${lock} is no file of such a run; remove it`)
+    }
+    const owner = Number(readFileSync(lock, 'utf8'))
+    if (owner !== process.pid && isRunning(owner)) {
+      throw new FileError('file.locked', `another run (process ${owner}) has it open; if not, remove ${lock}`)
+    }
+    rmSync(lock, { force: true })
+  }
+}
 
 /** A quarter of a million trials. */
 const MAXIMUM_FILE_BYTES = 500_000_000
 
 /** What a trial is of: no file has two trials of one key. */
-export type KeyOf = (trial: Trial) => string
+type KeyOf = (trial: Trial) => string
 
-export interface TrialsFile {
+interface TrialsFile {
   /** What was there when it was opened. */
   readonly trials: readonly Trial[]
   /** Bytes of a last line without its end that were cut off. */
@@ -143,4 +190,85 @@ function parse(bytes: Uint8Array, keyOf: KeyOf): Trial[] {
         throw error
       }
     })
+}
+
+/**
+ * Jobs into a file of trials: those that are not there yet, in worker threads, each trial written as soon as it is
+ * made. A run that is stopped goes on where it was.
+ */
+
+interface RunOptions {
+  readonly jobs: readonly Job[]
+  /** Equal for a job and the trial that comes of it. */
+  readonly keyOf: KeyOf
+  readonly keyOfJob: (job: Job, machine: string) => string
+  readonly data: string
+  readonly trials: string
+  readonly machine: string
+  /** Trials at the same time; one CPU less than there are when it is not given. */
+  readonly workers?: number
+  readonly testRuns: number
+  /** Throws where the trials that are there are not of the kind that is asked for. */
+  readonly checkThere?: (trials: readonly Trial[]) => void
+}
+
+/** Resolves to the exit code: 1 when a trial could not be made. */
+export async function runIntoFile({
+  jobs,
+  keyOf,
+  keyOfJob,
+  checkThere,
+  ...options
+}: RunOptions): Promise<number> {
+  const workers = options.workers ?? Math.max(1, availableParallelism() - 1)
+  const machine = describeMachine(options.machine, workers)
+  const file = openTrials(options.trials, keyOf)
+  const progress = createProgress()
+  const said = new Set<string>()
+  let failures = 0
+  let made = 0
+  try {
+    if (file.tornBytes > 0) note(`${options.trials}: a line of a run that was stopped is done again`)
+    checkThere?.(file.trials)
+    const dataOf = new Map(file.trials.map((trial) => [dataKey(trial), trial.dataSha256]))
+    const there = new Set(file.trials.map(keyOf))
+    const missing = jobs.filter((job) => !there.has(keyOfJob(job, machine.name)))
+    const before = jobs.length - missing.length
+    progress.start(jobs.length)
+    await runJobs(missing, {
+      workers,
+      settings: {
+        data: resolve(options.data),
+        machine,
+        versions: describeVersions(),
+        testRuns: options.testRuns,
+      },
+      onTrial(trial) {
+        const known = dataOf.get(dataKey(trial))
+        if (known !== undefined && known !== trial.dataSha256) {
+          throw new DataError(
+            `${trial.dataset}: the rows are not those of the trials in ${options.trials}; give another --trials`,
+          )
+        }
+        file.append(trial)
+        made++
+        progress.update(before + made, `${trial.dataset} ${trial.detector} ${trial.tuning}`)
+      },
+      onFailure({ manifest, detector, tuning, repeat }, reason) {
+        failures++
+        // a file that will not do fails every trial alike
+        const once = `${manifest.name}: ${reason}`
+        if (said.has(once)) return
+        said.add(once)
+        complain(`${manifest.name}, ${detector}, tuning ${tuning}, repeat ${repeat}: ${reason}`)
+      },
+    })
+    progress.stop()
+    const failed = failures === 0 ? '' : `, ${failures} failed`
+    note(`${options.trials}: ${jobs.length} trials asked for, ${before} were there, ${made} made${failed}`)
+  } finally {
+    progress.stop()
+    file.close()
+  }
+  return failures === 0 ? 0 : 1
 }

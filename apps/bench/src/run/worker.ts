@@ -2,8 +2,7 @@
 import { OddFlowError } from '@oddflow/core'
 import { encodeTrial } from '@oddflow/evaluation'
 import { serveJobs } from '@oddflow/program'
-import type { Job } from './job.js'
-import { type RunSettings, runTrial } from './run-trial.js'
+import { type Job, type RunSettings, runTrial } from './job.js'
 
 export type WorkerAnswer = { readonly line: string } | { readonly failure: string }
 

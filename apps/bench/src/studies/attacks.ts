@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { FormatError, parseStrictJson } from '@oddflow/core'
 import { z } from 'zod'
 import { inFile } from '../errors.js'
-import { note } from '../output/messages.js'
+import { note } from '../output.js'
 import { fixed } from '../tables/figures.js'
-import { markdownTable } from '../tables/markdown.js'
+import { markdownTable } from '../tables/table.js'
 import {
   type Capture,
   collectFlows,

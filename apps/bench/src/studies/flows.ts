@@ -15,7 +15,7 @@ import {
   learnFeatureContract,
 } from '@oddflow/flows'
 import { createFlowJudge, type TrainingSet, trainingSetOf, trainModel } from '@oddflow/program'
-import { note } from '../output/messages.js'
+import { note } from '../output.js'
 import { VERSION } from '../version.js'
 import type { Findings } from './study.js'
 

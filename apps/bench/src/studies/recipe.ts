@@ -4,10 +4,10 @@
  */
 import { join } from 'node:path'
 import { z } from 'zod'
-import { names, whole } from '../command-line/option-values.js'
+import { names, whole } from '../commands/options.js'
 import { UsageError } from '../errors.js'
 import { fixed } from '../tables/figures.js'
-import { markdownTable } from '../tables/markdown.js'
+import { markdownTable } from '../tables/table.js'
 import { measureLab } from './attacks.js'
 import { count, defineStudy, mean, percent, share, three } from './study.js'
 import { describeRecipe, VARIANT_NAMES, variantNamed } from './variants.js'

@@ -13,7 +13,7 @@ import { inFile } from '../errors.js'
 import { checked } from '../machines/runner-line.js'
 import { describeMachine, describeVersions } from '../run/machine.js'
 import { fixed } from '../tables/figures.js'
-import { plainText } from '../tables/markdown.js'
+import { plainText } from '../tables/table.js'
 
 export interface StudyDefinition<Options, Figures> {
   /** Of the command, and of its two files. */

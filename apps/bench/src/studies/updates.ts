@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { encodeModelFile, type SavedModel, updateEnsemble } from '@oddflow/detectors'
 import { hashRows } from '@oddflow/program'
 import { z } from 'zod'
-import { markdownTable } from '../tables/markdown.js'
+import { markdownTable } from '../tables/table.js'
 import { collectFlows, compare, joinJudged, judgeFlows, trainingSet, trainOn, wholeCapture } from './flows.js'
 import {
   count,

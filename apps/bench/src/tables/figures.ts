@@ -1,5 +1,90 @@
 /** Figures as text: fixed decimals, a true minus sign, ± only where there is a spread. */
+
+import * as Plot from '@observablehq/plot'
+import { parseHTML } from 'linkedom'
 import type { Cell, Published, Table } from './table.js'
+
+/** Text into HTML and SVG, in elements and in quoted attributes. What comes here holds no control characters:
+ * trials and manifests with any are refused when they are read. */
+const REFERENCES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (c) => REFERENCES[c] ?? c)
+}
+
+/**
+ * A picture that stands alone: Observable Plot's marks in an SVG of our own, with a title, a description in words, a
+ * white ground and a legend, so that it is the same wherever it is shown.
+ */
+
+interface Figure {
+  readonly title: string
+  /** What it shows, for those who do not see it. */
+  readonly description: string
+  readonly width: number
+  readonly height: number
+  /** Names and colours, in a line above the plot; none when it is empty. */
+  readonly legend: readonly (readonly [name: string, colour: string])[]
+  readonly plot: Plot.PlotOptions
+}
+
+/** Legible on white, and apart from each other for most who see colours differently. */
+export const PALETTE: readonly string[] = [
+  '#1b6a8a',
+  '#c2410c',
+  '#4d7c0f',
+  '#7e22ce',
+  '#a16207',
+  '#0f766e',
+  '#be185d',
+  '#475569',
+  '#1d4ed8',
+  '#854d0e',
+  '#15803d',
+  '#9f1239',
+]
+
+const HEAD_HEIGHT = 50
+
+export function renderFigure({ title, description, width, height, legend, plot }: Figure): string {
+  const { document } = parseHTML('<!doctype html><html><body></body></html>')
+  const drawn = Plot.plot({ ...plot, document, className: 'plot', width, height })
+  drawn.querySelector('style')?.remove()
+  const marks = drawn.innerHTML
+    .replace(/plot-clip-\d+/g, 'clip')
+    .replace(/-?\d+\.\d{3,}(?:e-?\d+)?/g, (digits) => String(Number(Number(digits).toFixed(2))))
+    .replace(/ aria-(?:label|hidden|description)="[^"]*"/g, '')
+  let x = 12
+  const entries = legend.map(([name, colour]) => {
+    const at = x
+    x += 30 + 7 * name.length
+    return `<circle cx="${at}" cy="34" r="5" fill="${colour}"/><text x="${at + 9}" y="38">${escapeHtml(name)}</text>`
+  })
+  const total = height + HEAD_HEIGHT
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${total}" width="${width}" height="${total}" role="img" aria-labelledby="title desc" font-family="system-ui, sans-serif" font-size="12"><title id="title">${escapeHtml(title)}</title><desc id="desc">${escapeHtml(description)}</desc><rect width="${width}" height="${total}" fill="white"/><text x="12" y="18" font-weight="600">${escapeHtml(title)}</text>${entries.join('')}<g transform="translate(0 ${HEAD_HEIGHT})" fill="currentColor" text-anchor="middle">${marks}</g></svg>
+`
+}
+
+/** The points that no other beats: none is at least as cheap and at least as good, and better in one of the two. */
+export function paretoFront<T>(
+  points: readonly T[],
+  cost: (point: T) => number,
+  worth: (point: T) => number,
+): T[] {
+  const sorted = [...points].sort((a, b) => cost(a) - cost(b) || worth(b) - worth(a))
+  let best = Number.NEGATIVE_INFINITY
+  return sorted.filter((point) => {
+    if (worth(point) <= best) return false
+    best = worth(point)
+    return true
+  })
+}
 
 export function formatSpread(
   figure: { readonly mean: number; readonly sd: number | null } | Published,
@@ -25,11 +110,11 @@ export function fixed(value: number, decimals: number): string {
 }
 
 /** Both figures have a standard deviation, and the rule of the table would not judge by it. */
-export function isSpreadTooWide({ published, measured, allowed }: Cell): boolean {
+function isSpreadTooWide({ published, measured, allowed }: Cell): boolean {
   return published !== null && measured !== null && measured.sd !== null && allowed === null
 }
 
-export interface Disagreement {
+interface Disagreement {
   readonly row: string
   readonly column: string
   readonly text: string

@@ -7,7 +7,7 @@ import { sha256 } from '../machines/digest.js'
 import { isEqualReading, isTimed, type Reading } from '../machines/reading.js'
 import { describeWork } from '../machines/work.js'
 import { fixed, formatSpread } from './figures.js'
-import { markdownTable, plainText } from './markdown.js'
+import { markdownTable, plainText } from './table.js'
 
 const HEAD = `# The same models on other machines
 

@@ -7,6 +7,206 @@
  */
 import { createHash } from 'node:crypto'
 import { encodeTrial, type Spread, type Trial } from '@oddflow/evaluation'
+import { disagreements, formatMeasured, formatRatio, formatSpread, provenance, tally } from './figures.js'
+import type { Report } from './report.js'
+
+/** The report as CSV (RFC 4180): one line a cell, figures with all their digits. */
+
+const COLUMNS = [
+  'table',
+  'row',
+  'column',
+  'published_by',
+  'published_mean',
+  'published_sd',
+  'measured_mean',
+  'measured_sd',
+  'measured_n',
+  'missing',
+  'ratio',
+  'allowed_difference',
+  'agrees',
+  'trials',
+  'trials_sha256',
+] as const
+
+export function renderCsv({ tables }: Report): string {
+  const lines = tables.flatMap((table) =>
+    table.rows.flatMap(({ label, cells }) =>
+      cells.map((cell, i) => [
+        table.id,
+        label,
+        table.columns[i],
+        table.source,
+        cell.published?.mean,
+        cell.published?.sd,
+        cell.measured?.mean,
+        cell.measured?.sd,
+        cell.measured?.n,
+        cell.missing,
+        cell.ratio,
+        cell.allowed,
+        cell.agrees,
+        table.trials,
+        table.trialsSha256,
+      ]),
+    ),
+  )
+  return [COLUMNS, ...lines].map((values) => `${values.map(field).join(',')}\r\n`).join('')
+}
+
+function field(value: unknown): string {
+  const text = value === null || value === undefined ? '' : String(value)
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** The report as Markdown: a table each, three lines a row where there is something to compare with. */
+
+const HEAD = `# The paper's tables, measured
+
+Written by \`oddflow-bench tables\` from [trials.jsonl](trials.jsonl), which \`oddflow-bench reproduce\` writes; nothing here is typed in
+by hand. Each figure is mean ± standard deviation over training repeats. AUC retained, speed-ups and space reductions are
+against the mean of OCSVM (each repeat's ratio; their mean ± standard deviation). A cell without a measured figure says
+what is missing: *no data*, *not run*, *no ocsvm*, or the machine that was not at hand. A ratio is measured ÷ published.`
+
+export function renderMarkdown({ tables, about }: Report): string {
+  return `${[HEAD, list(about.map(plainText)), ...tables.map(tableText)].join('\n\n')}\n`
+}
+
+function tableText(table: Table): string {
+  const header = ['', ...table.columns]
+  const lines = table.rows.flatMap((row) => rowLines(row, table.source))
+  const disagree = disagreements(table).map(({ text }) => text)
+  const summary = tally(table)
+  return [
+    `## ${table.caption}`,
+    markdownTable(header, lines, 1),
+    ...(summary === null ? [] : [summary]),
+    ...(disagree.length === 0 ? [] : [`Disagree:\n\n${list(disagree)}`]),
+    list(table.notes),
+    `\`${table.id}\`: ${provenance(table)}`,
+  ].join('\n\n')
+}
+
+function rowLines(
+  { label, cells, decimals, publishedDecimals }: TableRow,
+  source: string | null,
+): string[][] {
+  const measured = cells.map((cell) => formatMeasured(cell, decimals))
+  if (source === null) return [[label, ...measured]]
+  const published = cells.map((cell) =>
+    cell.published === null ? '' : formatSpread(cell.published, publishedDecimals),
+  )
+  return [
+    [`**${label}**, ${source}`, ...published],
+    ['measured', ...measured],
+    ...(cells.some(({ ratio }) => ratio !== null) ? [['ratio', ...cells.map(formatRatio)]] : []),
+  ]
+}
+
+/** The first `left` columns are of words, the others of figures. */
+export function markdownTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  left: number,
+): string {
+  const rule = header.map((_, i) => (left === 0 || i < left ? '---' : '--:'))
+  return [header, rule, ...rows]
+    .map((cells) => line(cells.map((cell) => cell.replaceAll('|', '\\|'))))
+    .join('\n')
+}
+
+/**
+ * Words that came from a machine, as Markdown that shows them and does nothing else: names of processors and systems
+ * are told by whoever runs a trial there.
+ */
+export function plainText(text: string): string {
+  return text.replace(/[\\`*<>[\]]/g, (sign) => (sign === '<' ? '&lt;' : sign === '>' ? '&gt;' : `\\${sign}`))
+}
+
+const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+const list = (items: readonly string[]): string => items.map((item) => `- ${item}`).join('\n')
+
+/** The report as LaTeX: one table environment each, to be \\input into a document that loads booktabs. */
+
+export function renderLatex({ tables, about }: Report): string {
+  const head = ['Written by oddflow-bench tables; needs the package booktabs.', ...about]
+  return `${head.map((text) => `% ${text}`).join('\n')}\n\n${tables.map(latexTable).join('\n')}`
+}
+
+function latexTable(table: Table): string {
+  const lines: string[] = []
+  for (const { label, cells, decimals, publishedDecimals } of table.rows) {
+    const measured = cells.map((cell) => escapeLatex(formatMeasured(cell, decimals)))
+    if (table.source === null) {
+      lines.push(row([escapeLatex(label), ...measured]))
+      continue
+    }
+    const published = cells.map((cell) =>
+      cell.published === null ? '' : escapeLatex(formatSpread(cell.published, publishedDecimals)),
+    )
+    lines.push(
+      row([`${escapeLatex(label)}, ${table.source}`, ...published]),
+      row(['\\quad measured', ...measured]),
+      ...(cells.some(({ ratio }) => ratio !== null)
+        ? [row(['\\quad ratio', ...cells.map((cell) => escapeLatex(formatRatio(cell)))])]
+        : []),
+      '\\addlinespace',
+    )
+  }
+  const below = [
+    tally(table),
+    ...disagreements(table).map(({ text }) => `Disagrees: ${text}.`),
+    ...table.notes,
+    provenance(table),
+  ].flatMap((text) => (text === null ? [] : [escapeLatex(text)]))
+  return `\\begin{table}
+\\centering
+\\caption{${escapeLatex(table.caption)}}
+\\label{tab:oddflow-${table.id}}
+\\begin{tabular}{l${'r'.repeat(table.columns.length)}}
+\\toprule
+${row(['', ...table.columns.map(escapeLatex)])}
+\\midrule
+${lines.join('\n')}
+\\bottomrule
+\\end{tabular}
+
+\\footnotesize ${below.join('\n\n')}
+\\end{table}
+`
+}
+
+const row = (cells: readonly string[]): string => `${cells.join(' & ')} \\\\`
+
+const LATEX: Readonly<Record<string, string>> = {
+  '\\': '\\textbackslash{}',
+  '{': '\\{',
+  '}': '\\}',
+  '%': '\\%',
+  '&': '\\&',
+  '#': '\\#',
+  _: '\\_',
+  $: '\\$',
+  '~': '\\textasciitilde{}',
+  '^': '\\textasciicircum{}',
+  '±': '$\\pm$',
+  '−': '$-$',
+  '÷': '$\\div$',
+  '≤': '$\\le$',
+  '·': '$\\cdot$',
+  '√': '$\\surd$',
+  Δ: '$\\Delta$',
+  '²': '\\textsuperscript{2}',
+  '₁': '\\textsubscript{1}',
+  '₂': '\\textsubscript{2}',
+  '✓': '$\\surd$',
+  '✗': '$\\times$',
+}
+
+export function escapeLatex(text: string): string {
+  return text.replace(/[\\{}%&#_$~^±−÷≤·√Δ²₁₂✓✗]/g, (c) => LATEX[c] ?? c)
+}
 
 export interface Published {
   readonly mean: number
@@ -25,7 +225,7 @@ export interface Cell {
   readonly agrees: boolean | null
 }
 
-export interface TableRow {
+interface TableRow {
   readonly label: string
   /** Decimals that measured figures are shown with, and published ones: as they were printed. */
   readonly decimals: number

@@ -6,11 +6,14 @@ import { fileURLToPath } from 'node:url'
 import { createRng, matrixOf } from '@oddflow/core'
 import { FileError } from '@oddflow/program'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { drawClusterInCluster } from '../../src/embeddings/cluster-in-cluster.js'
-import { readEmbeddings, writeEmbeddings } from '../../src/embeddings/embedding-reading.js'
-import { measureClusterInCluster } from '../../src/embeddings/measure-embeddings.js'
-import { bestStraightLine } from '../../src/embeddings/straight-line.js'
-import { renderEmbeddingsPage } from '../../src/tables/embeddings-page.js'
+import {
+  bestStraightLine,
+  drawClusterInCluster,
+  measureClusterInCluster,
+  readEmbeddings,
+  writeEmbeddings,
+} from '../../src/embeddings.js'
+import { renderEmbeddingsPage } from '../../src/tables/report.js'
 
 const COMMITTED = fileURLToPath(new URL('../../../../docs/results/embeddings.json', import.meta.url))
 

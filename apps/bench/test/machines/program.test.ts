@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Bundle } from '../../src/machines/make-bundle.js'
-import { type ProgramRun, runProgram } from '../../src/machines/reach/run-program.js'
+import { type ProgramRun, runProgram } from '../../src/machines/reach.js'
 import { PROGRAM_FILE } from '../../src/machines/work.js'
 import { makeSmallBundle, writeSmallWork } from '../support/small-bundle.js'
 

@@ -4,8 +4,8 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
-import { quoteWord } from '../../src/machines/reach/ssh.js'
-import { readTargets } from '../../src/machines/read-targets.js'
+import { quoteWord } from '../../src/machines/ssh.js'
+import { readTargets } from '../../src/machines/target.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-targets-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

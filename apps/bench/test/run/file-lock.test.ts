@@ -2,8 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { realTarget } from '../../src/run/file-lock.js'
-import { openTrials, readTrials } from '../../src/run/trials-file.js'
+import { openTrials, readTrials, realTarget } from '../../src/run/trials-file.js'
 import { sampleTrial } from '../support/sample-trial.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-lock-'))

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { METHOD_NAMES, methodOptions } from '../../src/run/methods.js'
-import { candidatesOf, isTunable } from '../../src/run/recipe.js'
+import { candidatesOf, isTunable, METHOD_NAMES, methodOptions } from '../../src/run/trial-model.js'
 
 describe('the recipe', () => {
   it.each(METHOD_NAMES)('sets nothing that does not apply to %s', (method) => {

@@ -1,13 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
+import { renderReport } from '../../src/commands/tables.js'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
 import { readTrials } from '../../src/run/trials-file.js'
 import { STUDIES } from '../../src/studies/registry.js'
-import { renderPages } from '../../src/tables/all-pages.js'
 import { readPaperFigures, readReferenceAuc } from '../../src/tables/published.js'
-import { renderReport } from '../../src/tables/render.js'
-import { buildReport } from '../../src/tables/report.js'
+import { buildReport, renderPages } from '../../src/tables/report.js'
 
 const results = fileURLToPath(new URL('../../../../docs/results/', import.meta.url))
 

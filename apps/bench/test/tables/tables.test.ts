@@ -1,12 +1,10 @@
 import type { Trial } from '@oddflow/evaluation'
 import { describe, expect, it } from 'vitest'
+import { renderReport } from '../../src/commands/tables.js'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
-import { renderCsv } from '../../src/tables/csv.js'
-import { escapeLatex, renderLatex } from '../../src/tables/latex.js'
-import { renderMarkdown } from '../../src/tables/markdown.js'
 import { readPaperFigures, readReferenceAuc } from '../../src/tables/published.js'
-import { renderReport } from '../../src/tables/render.js'
 import { buildReport, type Report } from '../../src/tables/report.js'
+import { escapeLatex, renderCsv, renderLatex, renderMarkdown } from '../../src/tables/table.js'
 import { sampleTrial } from '../support/sample-trial.js'
 
 const manifests = readManifests(OWN_MANIFESTS)

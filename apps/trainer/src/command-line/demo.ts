@@ -1,6 +1,6 @@
 /** `demo`. */
 import { Command } from 'commander'
-import { whole } from '../option-values.js'
+import { whole } from '../flags.js'
 
 export function demoCommand(): Command {
   return new Command('demo')

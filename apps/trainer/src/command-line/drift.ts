@@ -1,7 +1,6 @@
 /** `drift`. */
 import { Argument, Command } from 'commander'
-import { OPEN_FLOWS, withCaptureFlags, withFlowMemory } from '../capture-flags.js'
-import { INPUT_HELP, inputs, withFormat } from './shared-options.js'
+import { INPUT_HELP, inputs, OPEN_FLOWS, withCaptureFlags, withFlowMemory, withFormat } from '../flags.js'
 
 export function driftCommand(): Command {
   const command = new Command('drift')

@@ -1,7 +1,6 @@
 /** `evaluate`. */
 import { Argument, Command } from 'commander'
-import { OPEN_FLOWS, withCaptureFlags, withFlowMemory } from '../capture-flags.js'
-import { withFormat } from './shared-options.js'
+import { OPEN_FLOWS, withCaptureFlags, withFlowMemory, withFormat } from '../flags.js'
 
 export function evaluateCommand(): Command {
   const command = new Command('evaluate')

@@ -1,7 +1,6 @@
 /** `extract`. */
 import { Argument, Command, Option } from 'commander'
-import { withCaptureFlags, withFlowMemory } from '../capture-flags.js'
-import { withFlowFlags } from '../flow-flags.js'
+import { withCaptureFlags, withFlowFlags, withFlowMemory } from '../flags.js'
 import { RECIPES } from '../recipes.js'
 
 export function extractCommand(): Command {

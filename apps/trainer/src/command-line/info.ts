@@ -1,7 +1,6 @@
 /** `info`. */
 import { Argument, Command } from 'commander'
-import { withCaptureFlags } from '../capture-flags.js'
-import { withFormat } from './shared-options.js'
+import { withCaptureFlags, withFormat } from '../flags.js'
 
 export function infoCommand(): Command {
   const command = new Command('info')

@@ -1,6 +1,6 @@
 /** `inspect`. */
 import { Argument, Command } from 'commander'
-import { withFormat } from './shared-options.js'
+import { withFormat } from '../flags.js'
 
 export function inspectCommand(): Command {
   return withFormat(

@@ -1,7 +1,6 @@
 /** `replay`. */
 import { Argument, Command } from 'commander'
-import { whole } from '../option-values.js'
-import { withFormat } from './shared-options.js'
+import { whole, withFormat } from '../flags.js'
 
 export function replayCommand(): Command {
   const command = new Command('replay')

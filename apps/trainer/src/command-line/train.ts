@@ -1,12 +1,19 @@
 /** `train`. */
 import { Command, Option } from 'commander'
-import { withCaptureFlags, withFlowMemory } from '../capture-flags.js'
 import { withDetectorFlags } from '../detector-flags.js'
-import { withFlowFlags } from '../flow-flags.js'
-import { number, whole } from '../option-values.js'
+import {
+  INPUT_HELP,
+  inputs,
+  number,
+  whole,
+  withCaptureFlags,
+  withFlowFlags,
+  withFlowMemory,
+  withFormat,
+  withShortHelp,
+} from '../flags.js'
 import { RECIPES } from '../recipes.js'
 import { withSelectionFlags } from '../selection/selection-flags.js'
-import { INPUT_HELP, inputs, withFormat, withShortHelp } from './shared-options.js'
 
 const ESSENTIAL = [
   'output',

@@ -1,8 +1,15 @@
 /** `update`. */
 import { Argument, Command, Option } from 'commander'
-import { OPEN_FLOWS, withCaptureFlags, withFlowMemory } from '../capture-flags.js'
-import { number, whole } from '../option-values.js'
-import { INPUT_HELP, inputs, withFormat } from './shared-options.js'
+import {
+  INPUT_HELP,
+  inputs,
+  number,
+  OPEN_FLOWS,
+  whole,
+  withCaptureFlags,
+  withFlowMemory,
+  withFormat,
+} from '../flags.js'
 
 export function updateCommand(): Command {
   const command = new Command('update')

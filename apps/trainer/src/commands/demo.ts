@@ -4,22 +4,56 @@
  * labels' filter selects are the novelty, and the devices' usual traffic around it counts as normal.
  */
 
-import { resolve } from 'node:path'
-import { plural } from '@oddflow/core'
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { FormatError, plural } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { checkWritable, createLineWriter, printable, trainModel, writeFileWhole } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
-import { viewFrom } from '../capture-flags.js'
-import { describeModel, percent, promiseText } from '../output/describe-model.js'
-import { type DemoCapture, demoCaptures } from '../pipeline/demo-captures.js'
-import { type Evaluation, evaluateLabelled, type LabelledInput } from '../pipeline/evaluate-labelled.js'
+import { z } from 'zod'
+import { viewFrom } from '../flags.js'
+import { PACKAGE_FOLDER } from '../package-folder.js'
 import { flowPlan } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { reportData } from '../pipeline/report-data.js'
 import { readTrainingCaptures } from '../pipeline/training-captures.js'
 import { recipeNamed } from '../recipes.js'
 import { VERSION } from '../version.js'
-import { describeEvaluation } from './evaluate.js'
+import { describeEvaluation, type Evaluation, evaluateLabelled, type LabelledInput } from './evaluate.js'
+import { describeModel, percent, promiseText } from './inspect.js'
+
+/**
+ * The captures that OddFlow carries: in the published package under demo/, in a checkout among the test
+ * fixtures, with the labels that say what is novel in which.
+ */
+
+const LABELS = z.object({
+  captures: z.array(
+    z.object({
+      file: z.string().regex(/^[\w.-]+$/),
+      label: z.enum(['normal', 'novel']),
+      whatHappens: z.string(),
+      novelWhen: z.string().nullish(),
+    }),
+  ),
+})
+
+export type DemoCapture = z.infer<typeof LABELS>['captures'][number] & { readonly path: string }
+
+export function demoCaptures(): DemoCapture[] {
+  const folder = ['demo', '../../test/fixtures/lab']
+    .map((relative) => fileURLToPath(new URL(relative, PACKAGE_FOLDER)))
+    .find((path) => existsSync(join(path, 'labels.json')))
+  if (folder === undefined) {
+    throw new FormatError(
+      'demo',
+      'the captures that come with OddFlow are missing; install the package again',
+    )
+  }
+  const labels = LABELS.parse(JSON.parse(readFileSync(join(folder, 'labels.json'), 'utf8')))
+  return labels.captures.map((capture) => ({ ...capture, path: join(folder, capture.file) }))
+}
 
 export interface DemoCommandOptions {
   readonly output: string

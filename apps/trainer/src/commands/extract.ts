@@ -1,33 +1,146 @@
 /**
  * `oddflow extract CAPTURE… -o FILE`: captures to feature rows, without a model or under a model's contract; with
- * --flows, to flow records (extract-flows.ts).
+ * --flows, to flow records.
  */
 
 import {
   columnLabel,
+  connectionRules,
   DataError,
   encodeCsvRows,
   encodeNpy,
+  FLOW_PROTOCOLS,
   type FlowContract,
   featureColumns,
+  type IatSizeContract,
   type Matrix,
+  packetRules,
   plural,
 } from '@oddflow/core'
-import { learnFeatureContract } from '@oddflow/flows'
+import { createFlowExtractor, learnFeatureContract } from '@oddflow/flows'
 import { checkWritable, readModel, UsageError, writeFileWhole } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
-import { type CaptureFlags, viewFrom, viewOfModel } from '../capture-flags.js'
-import { FLOW_FLAGS, type FlowFlags } from '../flow-flags.js'
-import { inputKindOfAll } from '../input/input-kind.js'
-import { nameInputs, namingInputs } from '../input/name-inputs.js'
-import { cutText, featureText } from '../output/describe-contract.js'
-import { describePackets } from '../output/describe-verdicts.js'
-import { note, warn } from '../output/messages.js'
-import { collectFlows, countersOf, rowsOfFlows } from '../pipeline/collect-flows.js'
-import { flowPlan, gatheringOf } from '../pipeline/flow-plan.js'
-import { captureInputs, complaints, describeView, filterFrom } from '../pipeline/read-packets.js'
+import { type CaptureFlags, FLOW_FLAGS, type FlowFlags, viewFrom, viewOfModel } from '../flags.js'
+import { flowWriterFor, intoWholeFile } from '../flow-output.js'
+import { hashSeed, inputKindOfAll, nameInputs, namingInputs, noFlowIn, note, warn } from '../inputs.js'
+import { describePackets } from '../output/verdict-lines.js'
+import {
+  activeTimeoutFrom,
+  flowPlan,
+  gatheringFrom,
+  gatheringOf,
+  memoryOption,
+  namingFlowMemory,
+} from '../pipeline/flow-plan.js'
+import {
+  BATCH_FRAMES,
+  type CaptureRead,
+  captureInputs,
+  complaints,
+  describeView,
+  filterFrom,
+  readPackets,
+  stopForStreams,
+} from '../pipeline/read-packets.js'
+import { collectFlows, countersOf, rowsOfFlows } from '../pipeline/score-inputs.js'
 import { RECIPES, recipeNamed } from '../recipes.js'
-import { extractFlows } from './extract-flows.js'
+import { cutText, featureText } from './inspect.js'
+
+/**
+ * `oddflow extract --flows CAPTURE… -o FILE`: flow records for people and their tools, a line or a row each, with no
+ * model and nothing learned. Records are streamed as they end, so that memory is that of the open flows.
+ */
+
+/** What says how rows are made, and so nothing of flows. */
+const ROW_FLAGS = {
+  model: '--model',
+  recipe: '--recipe',
+  features: '--features',
+  iatUnit: '--iat-unit',
+  truncation: '--truncation',
+  samplingQuantile: '--sampling-quantile',
+  headerPackets: '--header-packets',
+} as const
+
+export async function extractFlows(files: readonly string[], options: ExtractCommandOptions): Promise<void> {
+  for (const [key, flag] of Object.entries(ROW_FLAGS)) {
+    if (options[key as keyof typeof ROW_FLAGS] !== undefined)
+      throw new UsageError(
+        `${flag}: does not apply to --flows, which makes no rows; leave one of the two out`,
+      )
+  }
+  const createWriter = flowWriterFor(options.output)
+  const contract = wholeFlows(options)
+  const filter = filterFrom(options.filter)
+  if (options.output !== '-') checkWritable(options.output, files)
+  const progress = createProgress()
+  const reads: CaptureRead[] = []
+  try {
+    const counters = await intoWholeFile(options.output, async (file) => {
+      const writer = createWriter(file, contract)
+      const extractor = namingFlowMemory(() =>
+        createFlowExtractor({
+          contract,
+          hashSeed: hashSeed(),
+          ...memoryOption({ flowMemoryBytes: options.flowMemory }),
+          onRecord: (record) => writer.write(record),
+        }),
+      )
+      const reading = {
+        filter,
+        reader: options.reader,
+        dropDuplicates: options.dropDuplicates,
+        view: viewFrom(options),
+        progress,
+        stop: stopForStreams(files),
+      }
+      const packets = extractor.createBatch(BATCH_FRAMES)
+      for (const input of captureInputs(files, options.continuous)) {
+        const read = await readPackets(input, reading, (batch) => extractor.add(batch), packets)
+        extractor.endCapture()
+        reads.push(read)
+        for (const line of complaints(read)) warn(line)
+        if (read.stoppedBy !== null) break
+      }
+      const total = extractor.finish()
+      if (total.records === 0) throw noFlowIn(files, describePackets(total, reads))
+      writer.finish()
+      return total
+    })
+    progress.stop()
+    note(
+      `${options.output === '-' ? 'standard output' : options.output}: ${plural(counters.records, 'flow record')}`,
+    )
+    note(describePackets(counters, reads))
+    const seen = describeView(reads)
+    if (seen !== null) note(seen)
+  } finally {
+    progress.stop()
+  }
+}
+
+/** A contract under which a record is a whole flow, or what an active timeout makes of it. */
+function wholeFlows(options: ExtractCommandOptions): IatSizeContract {
+  const { protocols, endOnClose, vlanKey, ...gathering } = gatheringFrom(
+    options,
+    RECIPES.default,
+    FLOW_PROTOCOLS,
+  )
+  return {
+    featureSet: 'iat-size',
+    featureSetVersion: 1,
+    dimension: 3,
+    packetsPerFlow: 2,
+    iatUnit: 'seconds',
+    ...gathering,
+    activeTimeoutMicros: activeTimeoutFrom(options),
+    truncation: { mode: 'truncate', durationMicros: Number.MAX_SAFE_INTEGER },
+    minimumPackets: 2,
+    scaler: 'none',
+    ...packetRules(viewFrom(options), protocols),
+    ...connectionRules('iat-size', { endOnClose, vlanKey }),
+  }
+}
 
 export interface ExtractCommandOptions extends CaptureFlags, FlowFlags {
   readonly output: string

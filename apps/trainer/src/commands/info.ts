@@ -1,15 +1,85 @@
 /** `oddflow info CAPTURE…`: what is in a capture, without learning anything from it. */
 
-import { describeOrder, describePacketCheck, packetCheckWarnings } from '@oddflow/capture'
-import { CaptureFileError } from '@oddflow/capture/node'
-import { plural } from '@oddflow/core'
+import {
+  type CaptureSummary,
+  createCaptureSummariser,
+  createPacketBatch,
+  createPacketDecoder,
+  describeOrder,
+  describePacketCheck,
+  type PacketFilter,
+  packetCheckWarnings,
+} from '@oddflow/capture'
+import {
+  CaptureFileError,
+  type CaptureFileSummary,
+  type CaptureReaderName,
+  openContinuous,
+  summariseCaptureFile,
+} from '@oddflow/capture/node'
+import { type PacketView, plural } from '@oddflow/core'
 import { createLineWriter, jsonLine, type LineWriter, printable, UsageError } from '@oddflow/program'
-import { CAPTURE_FLAGS, type CaptureFlags, viewFrom } from '../capture-flags.js'
-import { inputKindOfAll } from '../input/input-kind.js'
-import { complain, warn } from '../output/messages.js'
+import { CAPTURE_FLAGS, type CaptureFlags, viewFrom } from '../flags.js'
+import { complain, hashSeed, inputKindOfAll, warn } from '../inputs.js'
 import { timeText } from '../output/verdict-lines.js'
-import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
-import { type InputSummary, summariseInput } from '../pipeline/summarise-input.js'
+import { type CaptureInput, captureInputs, filterFrom } from '../pipeline/read-packets.js'
+
+/**
+ * What one input of `info` holds: a file as the capture library sums it up, or several that were rotated through,
+ * read as one. In the latter a file that is no capture is an error, since nobody could say what is missing.
+ */
+
+export interface InputSummary extends CaptureFileSummary {
+  /** Of a continuous capture: its files in the order of their first times. */
+  readonly files?: readonly string[]
+  /** Packets that came too late to be put in order. */
+  readonly latePackets?: number
+  /** Packets with a time far from those of their neighbours, taken where they stand. */
+  readonly wrongTimes?: number
+}
+
+export interface SummariseInputOptions {
+  readonly filter: PacketFilter | null
+  readonly reader: CaptureReaderName
+  readonly view: PacketView
+  readonly dropDuplicates: boolean
+}
+
+const BATCH_FRAMES = 2048
+
+/** Throws CaptureFileError. */
+export async function summariseInput(
+  input: CaptureInput,
+  { filter, reader, view, dropDuplicates }: SummariseInputOptions,
+): Promise<InputSummary> {
+  const decoding = {
+    decapsulate: view.decapsulation,
+    joinFragments: view.joinFragments,
+    hashSeed: hashSeed(),
+  }
+  if (!input.continuous) {
+    const kept = filter === null ? {} : { filter }
+    return summariseCaptureFile(input.files[0], { reader, dropDuplicates, ...decoding, ...kept })
+  }
+  const source = openContinuous(input.files, { reader, batchFrames: BATCH_FRAMES })
+  const packets = createPacketBatch(BATCH_FRAMES)
+  const decoder = createPacketDecoder(decoding)
+  const summariser = createCaptureSummariser(undefined, decoding.hashSeed, dropDuplicates)
+  for await (const frames of source) {
+    decoder.decode(frames, packets)
+    summariser.add(frames, packets, filter ?? undefined)
+  }
+  const { end } = source
+  if (end === null) throw new Error('a capture that was read has no end state')
+  const summary: CaptureSummary = summariser.finish(end)
+  return {
+    file: input.name,
+    ...summary,
+    files: end.files.map(({ file }) => file),
+    latePackets: end.latePackets,
+    wrongTimes: end.wrongTimes,
+  }
+}
 
 export interface InfoCommandOptions extends CaptureFlags {
   readonly format: 'text' | 'json'

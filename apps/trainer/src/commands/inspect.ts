@@ -1,7 +1,269 @@
 /** `oddflow inspect MODEL`: what a model file holds, and what the model would notice. */
+
+import {
+  columnLabel,
+  contractProtocols,
+  endsOnClose,
+  explicitContract,
+  type FlowContract,
+  type FlowFeatureSet,
+  featureColumns,
+  packetView,
+  plural,
+} from '@oddflow/core'
+import {
+  type DetectorModel,
+  detectorFacts,
+  detectorFigures,
+  detectorOptionsOf,
+  exceedingSizes,
+  type ModelFact,
+  modelSpaceNumbers,
+  type ParameterSelection,
+  type SavedModel,
+  type Threshold,
+} from '@oddflow/detectors'
 import { createLineWriter, findDetectionLimits, jsonLine, printable, readModel } from '@oddflow/program'
+import { flagOf } from '../flags.js'
 import { describeLimits, limitsJson, limitWarnings } from '../output/describe-limits.js'
-import { describeModel, modelJson, settingsFact } from '../output/describe-model.js'
+import { formatBelowOne } from '../report/format.js'
+
+/**
+ * A feature contract in words: what a row is made of, its columns with their units, and how packets become flows.
+ */
+
+const SET_NAMES: Readonly<Record<FlowFeatureSet, string>> = {
+  'iat-size': 'IAT+SIZE',
+  iat: 'IAT',
+  size: 'SIZE',
+  'stats-header': 'STATS+HEADER',
+  'samp-size': 'SAMP-SIZE',
+  'samp-num': 'SAMP-NUM',
+  'header-bits': 'header bits',
+  'flow-summary': 'flow summary',
+}
+
+/** Columns that are named in full; of longer rows the first, and the last. */
+const SHOWN_COLUMNS = 6
+
+export function contractFacts(contract: FlowContract): ModelFact[] {
+  return [
+    { label: 'features', value: featureText(contract) },
+    { label: 'columns', value: columnText(contract) },
+    { label: 'flows', value: flowText(contract) },
+  ]
+}
+
+/** "IAT+SIZE of the first 12 packets, seconds, frame bytes". */
+export function featureText(contract: FlowContract): string {
+  return `${SET_NAMES[contract.featureSet]} of ${rowBasis(contract)}`
+}
+
+function rowBasis(contract: FlowContract): string {
+  if (contract.featureSet === 'flow-summary') return 'whole flows, logarithms of payload bytes and seconds'
+  const packets = `the first ${plural(contract.packetsPerFlow, 'packet')}`
+  const sizes = `${contract.sizeMeasure} bytes`
+  switch (contract.featureSet) {
+    case 'iat-size':
+      return `${packets}, ${contract.iatUnit}, ${sizes}`
+    case 'iat':
+      return `${packets}, ${contract.iatUnit}`
+    case 'size':
+      return `${packets}, ${sizes}`
+    case 'stats-header':
+      return `flags and statistics of ${contract.packetsKept} packets at most, ${contract.iatUnit}, ${sizes}; TTLs of ${packets}`
+    case 'samp-size':
+      return `${windows(contract)}, ${sizes}`
+    case 'samp-num':
+      return `${windows(contract)}, packets`
+    case 'header-bits':
+      return packets
+  }
+}
+
+function windows(contract: FlowContract & { readonly samplingIntervalMicros: number }): string {
+  return `${plural(contract.dimension, 'window')} of ${contract.samplingIntervalMicros / 1e6} s`
+}
+
+/** "iat1_s, size1_bytes, …, size8_bytes". */
+function columnText(contract: FlowContract): string {
+  const labels = featureColumns(contract).map(columnLabel)
+  const shown =
+    labels.length <= SHOWN_COLUMNS ? labels : [...labels.slice(0, SHOWN_COLUMNS - 2), '…', labels.at(-1)]
+  const note =
+    contract.featureSet === 'iat-size'
+      ? ' (a flow of fewer packets ends with its last size in the place of a time)'
+      : ''
+  return `${shown.join(', ')}${note}`
+}
+
+/** "split at 2.5 s", unless the rows cover whole flows. */
+export function cutText(contract: FlowContract): string[] {
+  if (contract.featureSet === 'flow-summary') return []
+  const { mode, durationMicros } = contract.truncation
+  return [`${mode} at ${durationMicros / 1e6} s`]
+}
+
+function flowText(contract: FlowContract): string {
+  const { flowKey, idleTimeoutMicros, activeTimeoutMicros } = contract
+  const { decapsulation, joinFragments } = packetView(contract)
+  const parts = [
+    `${flowKey === 'directional-5-tuple' ? 'one for each direction, IPv4' : 'bidirectional'}; idle timeout ${idleTimeoutMicros / 1e6} s${activeTimeoutMicros === null ? '' : `, active timeout ${activeTimeoutMicros / 1e6} s`}`,
+    ...cutText(contract),
+  ]
+  const protocols = contractProtocols(contract).join(', ')
+  if (contract.protocols !== undefined) parts.push(`of ${protocols}`)
+  if (decapsulation === 'inner') parts.push('tunnels opened')
+  if (joinFragments) parts.push('fragments joined')
+  if (contract.vlanKey === true) parts.push('one for each VLAN')
+  if (endsOnClose(contract)) parts.push('TCP flows end when they close')
+  return parts.join('; ')
+}
+
+/**
+ * A model in words (for people) and as JSON (for programs): what it is, what it was made from, what it
+ * promises.
+ */
+
+/** Facts in reading order. @param calibratedBy - how, where more is known than the model keeps */
+export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(saved.threshold)): ModelFact[] {
+  const { detector, contract, threshold, onePacketRule, provenance } = saved
+  const { fitReport, parameters } = detector
+  const { calibration } = threshold
+  const { updates } = provenance
+  // rows of updates count in both
+  const given = updates?.rows ?? 0
+  const facts: ModelFact[] = [
+    { label: 'detector', value: detector.kind },
+    ...detectorFacts(detector),
+    { label: 'scaler', value: parameters.scaler },
+    {
+      label: 'trained on',
+      value: `${fitReport.trainingRows - given} of ${provenance.rows - given} rows of D = ${plural(contract.dimension, 'number')}; ${calibration.rows} kept to calibrate`,
+    },
+    {
+      label: 'threshold',
+      value: `${threshold.value.toPrecision(8)}: ${promiseText(threshold)} (asked: ${percent(threshold.falsePositiveRate)}${calibration.guaranteed ? '' : `; that needs ${calibration.rowsNeeded} calibration rows`})`,
+    },
+    { label: 'calibrated by', value: calibratedBy },
+  ]
+  if (contract.featureSet !== 'rows') facts.push(...contractFacts(contract))
+  else if (detector.scaler.categoryColumn !== undefined) {
+    facts.push({
+      label: 'services',
+      value: `column ${detector.scaler.categoryColumn + 1}: compared as equal or different, not as a number`,
+    })
+  }
+  if (onePacketRule !== null) {
+    facts.push({
+      label: 'one-packet flows',
+      value:
+        onePacketRule.flows === 0
+          ? 'none in training, so each is novel'
+          : `${onePacketRule.flows} in training, to ${plural(onePacketRule.services.length, 'service')}; others are novel`,
+    })
+  }
+  if (provenance.selection !== undefined) facts.push(selectionFact(provenance.selection, detector))
+  if (saved.learned !== undefined) {
+    const { counters, reservoir, held } = saved.learned
+    facts.push({
+      label: 'learnt since',
+      value: `${counters.learnt} of ${counters.arrived} rows in ${plural(counters.rounds, 'round')} (${counters.refusedRounds} undone by the guard${saved.learned.options.guard === null ? ', which is off' : ''}); ${reservoir.rows.rows} kept, ${held.rows.rows} on hold`,
+    })
+  }
+  if (updates !== undefined) {
+    const { count, rows, last } = updates
+    facts.push({
+      label: 'updates',
+      value: `${count}, with ${plural(rows, 'row')} stated to be normal; the last with ${last.rows}: ${last.novelBefore} novel before, ${last.oddRows} unlike all others and not learnt, data ${last.dataSha256.slice(0, 16)}…`,
+    })
+  }
+  const numbers = modelSpaceNumbers(detector)
+  facts.push(
+    { label: 'space', value: `${plural(numbers, 'number')}, ${numbers * 8} bytes for a scorer` },
+    {
+      label: 'made by',
+      value: `oddflow ${provenance.oddflowVersion}, seed ${provenance.seed}, data ${provenance.dataSha256.slice(0, 16)}…`,
+    },
+  )
+  return facts
+}
+
+/** The one figure of what to expect of a threshold, which holds as far as normal traffic stays as it was. */
+export function promiseText({ calibration }: Threshold): string {
+  return `about ${percent(calibration.bound)} false alarms on traffic like the training's, more where normal traffic differs`
+}
+
+function calibrationText({ calibration }: Threshold): string {
+  const rows = plural(calibration.rows, 'row')
+  if (calibration.method === 'split-conformal') return `${rows} kept from the fit`
+  const { inputs, flaggedRows, worstInputRate, oddRows } = calibration
+  const by = inputs === 1 ? 'fourths of one input' : plural(inputs, 'input')
+  const worst = inputs === 1 ? '' : `, of the worst input ${percent(worstInputRate)}`
+  const odd = oddRows === 0 ? '' : `; ${plural(oddRows, 'odd row')} left out`
+  return `${rows}: ${by} held out in turn; ${flaggedRows} flagged${worst}${odd}`
+}
+
+/** "--bandwidth-quantile 0.4 --k 6 of 100 candidates: AUC 0.9931 on 75 normal and 75 novel rows". */
+function selectionFact(selection: ParameterSelection, { parameters }: DetectorModel): ModelFact {
+  const options = detectorOptionsOf(parameters) as Readonly<Record<string, unknown>>
+  const choice = Object.keys(selection.grid).map((name) => `${flagOf(name)} ${options[name]}`)
+  const failed = selection.failed === 0 ? '' : ` (${selection.failed} could not be fitted)`
+  return {
+    label: 'chosen',
+    value: `${choice.join(' ')} of ${plural(selection.candidates, 'candidate')}${failed}: AUC ${formatBelowOne(selection.auc, 4)} on ${selection.normalRows} normal and ${selection.novelRows} novel rows`,
+  }
+}
+
+/** `settings`: the flags of `train` that ask for the same detector, defaults written out but for sizes that the rows were
+ * too few for, which would be refused if they were stated. */
+export function settingsFact({ detector: { parameters, fitReport } }: SavedModel): ModelFact {
+  const { detector, ...options } = detectorOptionsOf(parameters)
+  const lowered: readonly string[] = exceedingSizes(parameters, {
+    rows: fitReport.trainingRows,
+    cols: fitReport.dimension,
+  })
+  const flags = Object.entries(options).flatMap(([name, value]) => {
+    if (value === undefined || lowered.includes(name)) return []
+    if (typeof value === 'boolean') return [value ? flagOf(name) : flagOf(name).replace(/^--/, '--no-')]
+    return [`${flagOf(name)} ${value}`]
+  })
+  return { label: 'settings', value: [`--detector ${detector}`, ...flags].join(' ') }
+}
+
+export function describeModel(
+  saved: SavedModel,
+  more: readonly ModelFact[] = [],
+  calibratedBy?: string,
+): string[] {
+  const facts = [...modelFacts(saved, calibratedBy), ...more]
+  const width = Math.max(...facts.map(({ label }) => label.length))
+  return facts.map(({ label, value }) => `  ${label.padEnd(width)}  ${printable(value)}`)
+}
+
+/** Everything but the tensors. */
+export function modelJson(saved: SavedModel): Record<string, unknown> {
+  const { detector, contract, threshold, onePacketRule, provenance } = saved
+  return {
+    kind: detector.kind,
+    parameters: detector.parameters,
+    ...detectorFigures(detector),
+    fitReport: detector.fitReport,
+    spaceNumbers: modelSpaceNumbers(detector),
+    featureContract: explicitContract(contract),
+    columns: featureColumns(contract),
+    threshold,
+    onePacketRule,
+    provenance,
+    ...(saved.learned === undefined
+      ? {}
+      : { learned: { counters: saved.learned.counters, options: saved.learned.options } }),
+  }
+}
+
+export function percent(rate: number): string {
+  return `${Number((100 * rate).toPrecision(3))} %`
+}
 
 export function inspect(path: string, options: { readonly format: 'text' | 'json' }): void {
   const saved = readModel(path)

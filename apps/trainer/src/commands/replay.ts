@@ -2,7 +2,7 @@
 import { FormatError, plural } from '@oddflow/core'
 import { encodeModelFile, replayJournal } from '@oddflow/detectors'
 import { inFile, jsonLine, printable, readFileBounded, readModel, writeFileWhole } from '@oddflow/program'
-import { checkModelOutput, tellingWriter } from '../output/model-output.js'
+import { checkModelOutput, tellingWriter } from '../output/verdict-lines.js'
 
 export interface ReplayCommandOptions {
   readonly output: string

@@ -1,30 +1,277 @@
 /** `oddflow update MODEL INPUT… -o MODEL`: a model learns on from more traffic. */
-import { statSync } from 'node:fs'
-import { ContractMismatchError, DataError, type Matrix, plural } from '@oddflow/core'
+import { closeSync, fsyncSync, openSync, statSync, writeSync } from 'node:fs'
+import { ContractMismatchError, concatRows, DataError, type Matrix, plural } from '@oddflow/core'
 import {
   createJournallingLearner,
   createLearner,
   encodeModelFile,
+  type GuardBounds,
+  type LearningCounters,
   type RoundReport,
   type SavedModel,
+  updateEnsemble,
 } from '@oddflow/detectors'
-import { checkWritable, jsonLine, readModel, UsageError, writeFileWhole } from '@oddflow/program'
+import {
+  checkWritable,
+  fileError,
+  hashRows,
+  jsonLine,
+  printable,
+  readModel,
+  UsageError,
+  writeFileWhole,
+} from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
-import type { CaptureFlags } from '../capture-flags.js'
-import { warnOfBareRows } from '../input/bare-rows.js'
-import { inputKindOfAll } from '../input/input-kind.js'
-import { readRowsUnder } from '../input/read-rows.js'
+import { CAPTURE_FLAGS, type CaptureFlags, flagOf } from '../flags.js'
+import { inputKindOfAll, note, warn, warnOfBareRows } from '../inputs.js'
 import { limitsOfUpdate } from '../output/describe-limits.js'
-import { componentsOf, describeUpdate, landmarksOf, whyRefused } from '../output/describe-update.js'
-import { describePackets } from '../output/describe-verdicts.js'
-import { openJournal } from '../output/journal-file.js'
-import { note, warn } from '../output/messages.js'
-import { checkModelOutput, tellingWriter } from '../output/model-output.js'
-import { inputsUnderModel } from '../pipeline/inputs-under-model.js'
+import { checkModelOutput, describePackets, tellingWriter } from '../output/verdict-lines.js'
 import { type LearningFlags, learningFrom, withFlags } from '../pipeline/learning-options.js'
-import { complaints, describeView, sumUnsupported } from '../pipeline/read-packets.js'
-import { refuseNoRows, streamRows } from '../pipeline/stream-rows.js'
-import { updateEnsembleModel } from './update-ensemble.js'
+import { createLearntFlows } from '../pipeline/learnt-flows.js'
+import {
+  complaints,
+  describeView,
+  type InputsUnderModel,
+  inputsUnderModel,
+  sumUnsupported,
+} from '../pipeline/read-packets.js'
+import { readRowsUnder } from '../pipeline/read-rows.js'
+import { refuseNoRows, streamRows } from '../pipeline/score-inputs.js'
+import { percent } from './inspect.js'
+
+/** The file of `update --journal`. */
+
+/**
+ * A journal is written as learning goes on: what is in it when something breaks is what happened, though no model came of
+ * it. One that is there already is what an earlier update can be undone by, or another's that runs now: it is not touched.
+ */
+export function openJournal(path: string): {
+  readonly write: (line: string) => void
+  readonly close: () => void
+} {
+  let fd: number | null = null
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found?.isFile() === true) {
+    throw new UsageError(`--journal ${path}: is there already, for undoing another update; name a new file`)
+  }
+  try {
+    fd = openSync(path, found === undefined ? 'wx' : 'w')
+  } catch (error) {
+    throw fileError('write', path, error)
+  }
+  return {
+    write(line) {
+      const bytes = Buffer.from(`${line}\n`)
+      try {
+        for (let at = 0; at < bytes.length; ) at += writeSync(fd!, bytes, at)
+      } catch (error) {
+        throw fileError('write', path, error)
+      }
+    },
+    close() {
+      if (fd === null) return
+      const open = fd
+      fd = null
+      try {
+        fsyncSync(open)
+      } catch {
+        // a pipe has nothing to flush
+      }
+      closeSync(open)
+    },
+  }
+}
+
+/** What `update` did, in lines: what was learnt and what not, how the model grew, and why the guard refused. */
+
+type Counted = 'novel' | 'learnt' | 'heldBack' | 'held' | 'confirmed' | 'disregarded' | 'refused' | 'rounds'
+
+interface UpdateSummary extends Pick<LearningCounters, Counted> {
+  readonly model: string
+  readonly bytes: number
+  readonly rows: number
+  readonly novelToFrozen: number
+  readonly components: number
+  readonly componentsBefore: number
+  readonly landmarks: number
+  readonly landmarksBefore: number
+  readonly threshold: number
+  readonly thresholdBefore: number
+}
+
+export function describeUpdate(s: UpdateSummary): string[] {
+  const lines = [
+    `${printable(s.model)}: ${s.bytes} bytes`,
+    `  rows        ${s.rows}: ${s.novel} novel as they came, ${s.novelToFrozen} to the model as it was trained`,
+    `  learnt      ${s.learnt} in ${plural(s.rounds, 'round')}; ${s.heldBack} kept for the threshold, ${s.held} held, ${s.confirmed} confirmed, ${s.disregarded} disregarded, ${s.refused} refused`,
+    `  mixture     ${s.componentsBefore} → ${plural(s.components, 'Gaussian')}`,
+  ]
+  if (s.landmarks > 0) lines.push(`  embedding   ${s.landmarksBefore} → ${plural(s.landmarks, 'landmark')}`)
+  lines.push(`  threshold   ${s.thresholdBefore.toPrecision(8)} → ${s.threshold.toPrecision(8)}`)
+  return lines
+}
+
+interface EnsembleUpdateSummary {
+  readonly model: string
+  readonly bytes: number
+  readonly rows: number
+  readonly odd: number
+  readonly novelBefore: number
+  readonly novelAfter: number
+  readonly threshold: number
+  readonly thresholdBefore: number
+}
+
+export function describeEnsembleUpdate(s: EnsembleUpdateSummary): string[] {
+  const odd = s.odd === 0 ? '' : `; ${plural(s.odd, 'row')} unlike all others, not learnt`
+  return [
+    `${printable(s.model)}: ${s.bytes} bytes`,
+    `  rows        ${s.rows}: ${s.novelBefore} novel before, ${s.novelAfter} after${odd}`,
+    `  threshold   ${s.thresholdBefore.toPrecision(8)} → ${s.threshold.toPrecision(8)}`,
+  ]
+}
+
+/** `guard`: the bounds that the model learns within, given now or remembered. */
+export function whyRefused(rounds: readonly RoundReport[], guard: GuardBounds | null): string {
+  const refused = rounds.filter((round) => round.refused && round.reason !== 'overflow')
+  const lifted = Math.max(...refused.map((round) => round.lifted))
+  const moved = Math.max(...refused.map((round) => round.moved))
+  const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
+  const reasons = [
+    ...(guard !== null && lifted > guard.lifted
+      ? [`up to ${percent(lifted)} of the rows that must stay novel would pass for normal`]
+      : []),
+    ...(guard !== null && moved > guard.moved
+      ? [`up to ${percent(moved)} of the rows known to be normal would pass for novel`]
+      : []),
+  ]
+  if (refused.length < rounds.filter((round) => round.refused).length) {
+    reasons.push('sums of what it would have learnt are not finite')
+  }
+  return reasons.join(', and ')
+}
+
+export function componentsOf({ detector }: SavedModel): number {
+  return 'mixture' in detector ? detector.mixture.weights.length : 0
+}
+
+export function landmarksOf({ detector }: SavedModel): number {
+  return 'embedding' in detector ? detector.embedding.landmarks.rows : 0
+}
+
+/** `oddflow update` of an ensemble: all rows at once, and all of them stated to be normal. */
+
+/** What an update of an ensemble takes; other options are of mixtures that learn on. */
+const TAKEN: readonly string[] = ['output', 'format', 'assumeNormal']
+/** Of the given rows, so many may stay novel. */
+const MOST_NOVEL_SHARE = 0.05
+/** Of the rows of before that the model remembers, so many may become novel. */
+const MOST_FORGOTTEN_SHARE = 0.05
+
+/** `checkUnchanged` throws where the model's file is no longer what was read. */
+export async function updateEnsembleModel(
+  { saved, inputs, reading }: InputsUnderModel,
+  files: readonly string[],
+  options: UpdateCommandOptions,
+  checkUnchanged: () => void,
+): Promise<void> {
+  for (const [name, value] of Object.entries(options)) {
+    if (value !== undefined && !TAKEN.includes(name) && !Object.hasOwn(CAPTURE_FLAGS, name)) {
+      throw new UsageError(`${flagOf(name)}: an ensemble has no such option; it learns all rows at once`)
+    }
+  }
+  if (options.assumeNormal !== true) {
+    throw new UsageError(
+      'an ensemble learns on only from rows that you state to be normal: check them with oddflow score, then give --assume-normal',
+    )
+  }
+  const progress = createProgress()
+  try {
+    const batches: Matrix[] = []
+    const inputOfRow: number[] = []
+    const deviceOfRow: number[] = []
+    const learnt = createLearntFlows(saved)
+    const { onFlow } = learnt
+    const streamed = await streamRows(
+      saved,
+      inputs,
+      { ...reading, progress, onFlow },
+      (rows, input, devices) => {
+        learnt.onRows(rows)
+        batches.push(rows)
+        for (let i = 0; i < rows.rows; i++) inputOfRow.push(input)
+        if (devices !== null) for (const device of devices) deviceOfRow.push(device)
+      },
+    )
+    progress.stop()
+    for (const line of streamed.reads.flatMap(complaints)) warn(line)
+    refuseNoRows(files, streamed)
+    const given = concatRows(batches)
+    const updated = updateEnsemble(saved, {
+      rows: given,
+      dataSha256: hashRows(given),
+      inputs: Uint32Array.from(inputOfRow),
+      ...(deviceOfRow.length === 0 ? {} : { devices: Uint32Array.from(deviceOfRow) }),
+    })
+    const { rows } = streamed
+    if (updated.novelAfter > MOST_NOVEL_SHARE * rows) {
+      throw new DataError(
+        `${updated.novelAfter} of ${plural(rows, 'row')} (${percent(updated.novelAfter / rows)}) would stay novel${updated.oddRows === 0 ? '' : `, ${updated.oddRows} of them unlike all others`}: nothing was written; they are too different from each other to be learnt together, train on all captures anew`,
+      )
+    }
+    if (updated.forgotten > MOST_FORGOTTEN_SHARE * updated.remembered) {
+      throw new DataError(
+        `${updated.forgotten} of ${plural(updated.remembered, 'remembered row')} would become novel: nothing was written; what is given is too unlike the traffic of before, train on all captures anew`,
+      )
+    }
+    const bytes = encodeModelFile(updated.saved)
+    checkUnchanged()
+    writeFileWhole(options.output, bytes)
+    const summary = {
+      model: options.output,
+      bytes: bytes.length,
+      rows,
+      withoutRow: streamed.withoutRow,
+      learnt: rows - updated.oddRows,
+      odd: updated.oddRows,
+      novelBefore: updated.novelBefore,
+      novelAfter: updated.novelAfter,
+      threshold: updated.saved.threshold.value,
+      thresholdBefore: saved.threshold.value,
+    }
+    const limits = limitsOfUpdate(saved, updated.saved)
+    const patterns = learnt.patternsUnder(updated.saved)
+    const out = tellingWriter(options.output)
+    if (options.format === 'json') {
+      out.line(
+        jsonLine({
+          ...summary,
+          noLongerFound: patterns,
+          ...limits.json,
+          unsupportedLinkTypes: sumUnsupported(streamed.reads),
+        }),
+      )
+    } else {
+      for (const line of describeEnsembleUpdate(summary)) out.line(line)
+      for (const line of limits.lines) out.line(line)
+    }
+    out.flush()
+    if (patterns.length > 0) {
+      warn(`no longer found, since they are learnt as normal: ${printable(patterns.join('; '))}`)
+    }
+    for (const warning of limits.warnings) warn(warning)
+    if (updated.novelBefore > MOST_NOVEL_SHARE * rows) {
+      warn(
+        `${updated.novelBefore} of ${plural(rows, 'row')} (${percent(updated.novelBefore / rows)}) were novel before and are learnt now: if they are an attack, the model no longer finds it; see them with oddflow score --explain under the model before`,
+      )
+    }
+    if (streamed.counters !== null) note(describePackets(streamed.counters, streamed.reads))
+    const seen = describeView(streamed.reads)
+    if (seen !== null) note(seen)
+  } finally {
+    progress.stop()
+  }
+}
 
 export interface UpdateCommandOptions extends CaptureFlags, LearningFlags {
   readonly output: string

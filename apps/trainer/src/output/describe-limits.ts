@@ -34,7 +34,7 @@ export function describeLimits(limits: DetectionLimits): string[] {
 }
 
 /** What the commands that update a model say of its limits. */
-export interface LimitsOfUpdate {
+interface LimitsOfUpdate {
   readonly json: Record<'detectionLimitsBefore' | 'detectionLimits', ReturnType<typeof limitsJson>>
   readonly lines: readonly string[]
   readonly warnings: readonly string[]

@@ -17,7 +17,7 @@ interface FlowEnds {
   readonly responderPort: number
 }
 
-export interface LearntFlows {
+interface LearntFlows {
   /** Flows with rows, in the order of their rows. */
   onFlow(record: FlowRecord): void
   /** The rows of the flows since the last call. */

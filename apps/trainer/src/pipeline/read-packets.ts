@@ -28,13 +28,12 @@ import {
   openContinuous,
 } from '@oddflow/capture/node'
 import { ArgumentError, type PacketView, plural } from '@oddflow/core'
-import { stopOnSignals, UsageError } from '@oddflow/program'
+import type { SavedModel } from '@oddflow/detectors'
+import { readModel, stopOnSignals, UsageError } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
-import { CAPTURE_FLAGS } from '../capture-flags.js'
-import { nameInputs } from '../input/name-inputs.js'
-
-import type { FlowMemory } from './flow-memory.js'
-import { hashSeed } from './hash-seed.js'
+import { CAPTURE_FLAGS, type CaptureFlags, viewOfModel } from '../flags.js'
+import { hashSeed, type InputKind, inputKindOfAll, nameInputs, refuseCaptureOptions } from '../inputs.js'
+import type { FlowMemory } from './flow-plan.js'
 
 export interface ReadOptions extends FlowMemory {
   readonly filter: PacketFilter | null
@@ -246,4 +245,42 @@ export function sumUnsupported(reads: readonly CaptureRead[]): Record<string, nu
     for (const [name, n] of Object.entries(unsupportedLinkTypes)) sum[name] = (sum[name] ?? 0) + n
   }
   return sum
+}
+
+/**
+ * What a command begins with that puts inputs to a model: the inputs are of one kind, options of captures are refused
+ * for feature rows, a filter is understood before the model is read, and captures are seen in the model's view.
+ */
+
+export interface InputsUnderModel {
+  readonly kind: InputKind
+  readonly saved: SavedModel
+  readonly inputs: CaptureInput[]
+  /** How the inputs are read. */
+  readonly reading: Omit<ReadOptions, 'progress' | 'stop'> & { readonly view: PacketView }
+}
+
+/** Throws UsageError, FileError, and what else makes a model unreadable. */
+export function inputsUnderModel(
+  modelPath: string,
+  files: readonly string[],
+  options: CaptureFlags,
+): InputsUnderModel {
+  const kind = inputKindOfAll(files)
+  if (kind === 'rows') refuseCaptureOptions({ ...options }, CAPTURE_FLAGS)
+  const filter = filterFrom(options.filter)
+  const saved = readModel(modelPath)
+  const view = viewOfModel(options, saved.contract)
+  return {
+    kind,
+    saved,
+    inputs: captureInputs(files, options.continuous),
+    reading: {
+      filter,
+      reader: options.reader,
+      dropDuplicates: options.dropDuplicates,
+      flowMemoryBytes: options.flowMemory,
+      view,
+    },
+  }
 }

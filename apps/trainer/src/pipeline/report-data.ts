@@ -12,8 +12,9 @@ import {
   type SavedModel,
 } from '@oddflow/detectors'
 import { findDetectionLimits } from '@oddflow/program'
+import type { Evaluation, Label } from '../commands/evaluate.js'
+import { modelFacts, percent, promiseText } from '../commands/inspect.js'
 import { limitFacts, limitWarnings } from '../output/describe-limits.js'
-import { modelFacts, percent, promiseText } from '../output/describe-model.js'
 import type {
   FlaggedFlow,
   ReportData,
@@ -23,8 +24,7 @@ import type {
 } from '../report/index.js'
 import { FLAGGED_LIMIT } from '../report/report-data.js'
 import { VERSION } from '../version.js'
-import type { Evaluation, Label } from './evaluate-labelled.js'
-import { endpoint, type Verdict } from './verdict.js'
+import { endpoint, type Verdict } from './verdict-store.js'
 
 export function reportData(
   saved: SavedModel,

@@ -7,7 +7,15 @@
  * capture under them is collected first, and one that is too long for that is refused.
  */
 import { CaptureFileError } from '@oddflow/capture/node'
-import type { FlowContract, Matrix, PacketView } from '@oddflow/core'
+import {
+  ContractMismatchError,
+  DataError,
+  type FlowContract,
+  type Matrix,
+  matrixOf,
+  type PacketView,
+  plural,
+} from '@oddflow/core'
 import {
   createScoreWorkspace,
   decisionFunction,
@@ -15,14 +23,26 @@ import {
   type SavedModel,
   scoreSamples,
 } from '@oddflow/detectors'
-import { createFlowExtractor, extractRecords, type FlowCounters, type FlowRecord } from '@oddflow/flows'
-import { createFlowExplainer, createFlowJudge, type FlowJudge, inFile } from '@oddflow/program'
-import { inputKind } from '../input/input-kind.js'
-import { readRowsUnder } from '../input/read-rows.js'
-import { collectFlows, countersOf } from './collect-flows.js'
-import { memoryOption, namingFlowMemory } from './flow-memory.js'
-import { gatheringOf } from './flow-plan.js'
-import { hashSeed } from './hash-seed.js'
+import {
+  type CollectedFlows,
+  createFlowCollector,
+  createFlowExtractor,
+  extractMatrix,
+  extractRecords,
+  type FlowCounters,
+  type FlowRecord,
+  type RecordCounts,
+} from '@oddflow/flows'
+import {
+  createDeviceNumbers,
+  createFlowExplainer,
+  createFlowJudge,
+  type FlowJudge,
+  inFile,
+} from '@oddflow/program'
+import { hashSeed, inputKind, nameInputs, noFlowIn } from '../inputs.js'
+import { describePackets } from '../output/verdict-lines.js'
+import { type FlowGathering, gatheringOf, memoryOption, namingFlowMemory } from './flow-plan.js'
 import {
   BATCH_FRAMES,
   type CaptureInput,
@@ -30,13 +50,132 @@ import {
   type ReadOptions,
   readPackets,
 } from './read-packets.js'
-import { RowSample } from './row-sample.js'
-import { sumCounters } from './sum-counters.js'
-import { countVerdicts, type Verdict, type VerdictCounts } from './verdict.js'
-import { VerdictStore } from './verdict-store.js'
+import { readRowsUnder } from './read-rows.js'
+import { countVerdicts, type Verdict, type VerdictCounts, VerdictStore } from './verdict-store.js'
+
+/**
+ * Captures → whole flows, for the commands that learn from them (train, extract), and for scoring under a
+ * contract whose rules need whole flows.
+ */
+
+interface CollectedCaptures {
+  readonly flows: CollectedFlows
+  readonly reads: readonly CaptureRead[]
+}
+
+/** Reads every capture into one collection; flows never cross inputs. */
+export async function collectFlows(
+  inputs: readonly CaptureInput[],
+  gathering: FlowGathering,
+  options: ReadOptions & { readonly view: PacketView },
+): Promise<CollectedCaptures> {
+  const collector = namingFlowMemory(() =>
+    createFlowCollector({ ...gathering, ...memoryOption(options), hashSeed: hashSeed() }),
+  )
+  const reads: CaptureRead[] = []
+  for (const input of inputs) {
+    try {
+      reads.push(await readPackets(input, options, (packets) => collector.add(packets)))
+    } catch (error) {
+      if (!(error instanceof DataError)) throw error
+      const message = error.message.replace(/, or allow more memory$/, ' (--filter, --flow-memory)')
+      throw new DataError(`${input.name}: ${message}`, error.field)
+    }
+    collector.endCapture()
+  }
+  return { flows: collector.finish(), reads }
+}
+
+/** Most numbers of a matrix of rows: 1 GiB. */
+const MAXIMUM_NUMBERS = 2 ** 27
+
+/** Throws DataError where so many rows do not go into memory. */
+export function checkRowsFit(rows: number, { dimension, featureSet }: FlowContract): void {
+  if (rows * dimension <= MAXIMUM_NUMBERS) return
+  throw new DataError(
+    `${rows} rows of ${dimension} numbers (${featureSet}) are more than ${MAXIMUM_NUMBERS} numbers, the most that are held: take fewer or shorter captures, or --filter`,
+  )
+}
+
+/** The rows of collected flows, and what became of their records. Throws DataError as `checkRowsFit` does. */
+export function rowsOfFlows(
+  flows: CollectedFlows,
+  contract: FlowContract,
+): { readonly rows: Matrix; readonly counts: RecordCounts } {
+  const counts = extractRecords(flows, contract, () => {})
+  checkRowsFit(counts.rows, contract)
+  return { rows: extractMatrix(flows, contract), counts }
+}
+
+/** The counters of flows that were collected and then cut; a collector ends none for lack of memory. */
+export function countersOf(flows: CollectedFlows, counts: RecordCounts): FlowCounters {
+  return {
+    ...flows.counters,
+    ...counts,
+    heldPackets: 0,
+    evictedFlows: 0,
+    evictedHalfOpenFlows: 0,
+    evictedActiveFlows: 0,
+    evictedIdleFlows: 0,
+  }
+}
+
+/** Counters of several captures as one: numbers added up, dropped packets by reason. */
+
+/** At least one part. */
+export function sumCounters(parts: readonly FlowCounters[]): FlowCounters {
+  const sums: Record<string, number> = {}
+  const dropped: Record<string, number> = {}
+  for (const part of parts) {
+    for (const [name, value] of Object.entries(part)) {
+      if (typeof value === 'number') sums[name] = (sums[name] ?? 0) + value
+    }
+    for (const [reason, count] of Object.entries(part.dropped)) {
+      dropped[reason] = (dropped[reason] ?? 0) + (count ?? 0)
+    }
+  }
+  return { ...parts[0], ...sums, dropped }
+}
+
+/**
+ * RowSample: every k-th row of a stream of unknown length, at most `limit` of them: when it is full, every
+ * other row is dropped and k doubles. For pictures, which need a fair sample and no more.
+ */
+
+export class RowSample {
+  readonly #width: number
+  readonly #limit: number
+  #rows: Float64Array[] = []
+  #step = 1
+  #seen = 0
+
+  constructor(width: number, limit: number) {
+    this.#width = width
+    this.#limit = limit
+  }
+
+  /** Copies the row when it is one of those kept. */
+  add(row: Float64Array): void {
+    if (this.#seen++ % this.#step !== 0) return
+    if (this.#rows.length === this.#limit) {
+      this.#rows = this.#rows.filter((_, i) => i % 2 === 0)
+      this.#step *= 2
+      if ((this.#seen - 1) % this.#step !== 0) return
+    }
+    this.#rows.push(row.slice())
+  }
+
+  matrix(): Matrix {
+    const data = new Float64Array(this.#rows.length * this.#width)
+    this.#rows.forEach((row, i) => {
+      data.set(row, i * this.#width)
+    })
+    return matrixOf(this.#rows.length, this.#width, data)
+  }
+}
 
 /** Everything found in one input. */
-export interface ScoredInput {
+interface ScoredInput {
   readonly input: string
   /** In input order; may be gone through more than once, until they are released. */
   readonly verdicts: Iterable<Verdict>
@@ -148,7 +287,7 @@ function scoreRows(saved: SavedModel, path: string, { keepRows, novelOnly, expla
 const SAMPLE_ROWS = 5_000
 
 /** Records in, something of the present input out. */
-export interface RecordSink<Result> {
+interface RecordSink<Result> {
   /** To which rows are written. */
   readonly row: Float64Array
   /** Starts an input. */
@@ -277,4 +416,117 @@ async function unlessUnreadable<T>(reading: Promise<T>, { onUnreadable }: Record
     onUnreadable(error)
     return null
   }
+}
+
+/**
+ * Inputs → feature rows under a model's own contract, a batch at a time in the order in which they come to be: the
+ * path that `update` and `drift` share.
+ *
+ * A capture's flows give their rows as they end, so memory does not grow with the capture. Flows without a row (one
+ * packet, too few in time) teach a mixture nothing and are counted alone.
+ */
+
+interface StreamedRows {
+  readonly rows: number
+  /** Flow records without a row. */
+  readonly withoutRow: number
+  /** null for feature rows. */
+  readonly counters: FlowCounters | null
+  readonly reads: readonly CaptureRead[]
+}
+
+const BATCH_ROWS = 100
+
+/**
+ * `onRows` gets at most 100 rows at a time, the number of the input that they are from, and for rows of captures numbers
+ * that are equal for one device in one input; all are its own.
+ */
+export async function streamRows(
+  { contract }: SavedModel,
+  inputs: readonly CaptureInput[],
+  options: ReadOptions & {
+    readonly view: PacketView
+    /** Called for each flow with a row, in the order of the rows and before they come. */
+    readonly onFlow?: (record: FlowRecord) => void
+  },
+  onRows: (rows: Matrix, input: number, devices: Uint32Array | null) => void,
+): Promise<StreamedRows> {
+  const { dimension } = contract
+  if (inputKind(inputs[0].files[0]) === 'rows') {
+    let total = 0
+    inputs.forEach(({ name }, input) => {
+      const { rows, cols, data } = readRowsUnder(contract, name)
+      options.progress.stage(`reading ${name}`, rows)
+      for (let i = 0; i < rows; i += BATCH_ROWS) {
+        const count = Math.min(BATCH_ROWS, rows - i)
+        onRows(matrixOf(count, cols, data.slice(i * cols, (i + count) * cols)), input, null)
+        options.progress.update(i + count)
+      }
+      options.progress.stop()
+      total += rows
+    })
+    return { rows: total, withoutRow: 0, counters: null, reads: [] }
+  }
+  if (contract.featureSet === 'rows') {
+    throw new ContractMismatchError(
+      `${inputs[0].name}: the model was trained on feature rows, not on captures; give rows made in the way its own were`,
+    )
+  }
+  const row = new Float64Array(dimension)
+  const batch = new Float64Array(BATCH_ROWS * dimension)
+  const devices = new Uint32Array(BATCH_ROWS)
+  const deviceNumber = createDeviceNumbers()
+  let filled = 0
+  let input = -1
+  let rows = 0
+  let withoutRow = 0
+  const flush = (): void => {
+    if (filled > 0) {
+      const rowsOfBatch = matrixOf(filled, dimension, batch.slice(0, filled * dimension))
+      onRows(rowsOfBatch, input, devices.slice(0, filled))
+    }
+    filled = 0
+  }
+  const reads: CaptureRead[] = []
+  const counters = await readRecords(
+    contract,
+    inputs,
+    options,
+    {
+      row,
+      begin() {
+        input++
+      },
+      onRecord(record) {
+        if (record.row === null) {
+          if (record.noRowReason !== 'remainder') withoutRow++
+          return
+        }
+        options.onFlow?.(record)
+        batch.set(record.row, filled * dimension)
+        devices[filled] = deviceNumber(record)
+        rows++
+        if (++filled === BATCH_ROWS) flush()
+      },
+      end(read) {
+        flush()
+        return read
+      },
+    },
+    (read) => reads.push(read),
+  )
+  return { rows, withoutRow, counters, reads }
+}
+
+/** Throws DataError where the inputs gave no row, and says why. */
+export function refuseNoRows(
+  paths: readonly string[],
+  { rows, withoutRow, counters, reads }: StreamedRows,
+): void {
+  if (rows > 0) return
+  if (withoutRow === 0)
+    throw noFlowIn(paths, counters === null ? 'no rows' : describePackets(counters, reads))
+  throw new DataError(
+    `${nameInputs(paths)}: ${plural(withoutRow, 'flow record')} in it, but none with a row: nothing to learn from`,
+  )
 }

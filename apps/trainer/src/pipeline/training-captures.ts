@@ -7,12 +7,10 @@
 import { checkFinite, DataError, type PacketView } from '@oddflow/core'
 import { flowSummaryContract, learnFeatureContract } from '@oddflow/flows'
 import { createTrainingRows, type TrainingSet, trainingSetOf } from '@oddflow/program'
-import { nameInputs, namingInputs } from '../input/name-inputs.js'
-import { warn } from '../output/messages.js'
-import { checkRowsFit, collectFlows } from './collect-flows.js'
+import { nameInputs, namingInputs, warn } from '../inputs.js'
 import type { FlowPlan } from './flow-plan.js'
 import { type CaptureInput, complaints, type ReadOptions } from './read-packets.js'
-import { readRecords } from './score-inputs.js'
+import { checkRowsFit, collectFlows, readRecords } from './score-inputs.js'
 
 type TrainingOptions = ReadOptions & { readonly view: PacketView }
 

@@ -12,24 +12,162 @@
  * Where verdicts are to be explained the rows of novel ones are kept as well, a block in memory and the others in a scratch
  * file of their own, and explained when that is asked for.
  */
+
+import { closeSync, openSync, readSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { formatAddress } from '@oddflow/capture'
 import { DataError } from '@oddflow/core'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
 import {
   type FlowExplainer,
+  type FlowExplanation,
+  fileError,
   isResponderDevice,
   type Judgement,
   macText,
+  openScratchFolder,
   PRIVATE_NETWORKS,
   parseNetwork,
   reportedBytes,
   type VerdictRule,
 } from '@oddflow/program'
-import { createScratchRuns, type ScratchRuns } from './scratch-runs.js'
-import { countVerdict, noVerdicts, type Verdict, type VerdictCounts } from './verdict.js'
+
+/** Verdict: what is said of one flow record or one row, and of which it is said. */
+
+export interface FlowFacts {
+  readonly capture: string
+  /** "tcp", "udp", "icmp", "icmpv6", "sctp". With ICMP the ports are type, and answering type or code. */
+  readonly protocol: string
+  readonly source: string
+  readonly sourcePort: number
+  readonly destination: string
+  readonly destinationPort: number
+  readonly startMicros: number
+  readonly durationMicros: number
+  readonly packets: number
+  readonly bytes: number
+  /** 0 for a flow's first record; a long flow has more. */
+  readonly piece: number
+}
+
+export interface Verdict {
+  /** Higher is more normal; null where another rule than the score decided. */
+  readonly score: number | null
+  /** score − threshold; novel iff ≤ 0. */
+  readonly decision: number | null
+  readonly novel: boolean
+  readonly rule: VerdictRule
+  /** The input that it came from. */
+  readonly input: string
+  /** The row's number in its file, for feature rows. */
+  readonly row: number | null
+  readonly flow: FlowFacts | null
+  /** Whose flow it is: MAC address, or address where the link has none; where verdicts are explained, of novel ones. */
+  readonly device?: string
+  /** Why it is novel; of novel verdicts by score, where that was asked for. Until the verdicts are released. */
+  readonly explain?: () => FlowExplanation
+}
+
+/** How many verdicts of each kind. */
+export interface VerdictCounts {
+  total: number
+  novel: number
+  byScore: number
+  novelByScore: number
+  onePacket: number
+  novelOnePacket: number
+  notJudged: number
+}
+
+function noVerdicts(): VerdictCounts {
+  return { total: 0, novel: 0, byScore: 0, novelByScore: 0, onePacket: 0, novelOnePacket: 0, notJudged: 0 }
+}
+
+/** Adds one verdict to `counts`. */
+function countVerdict(counts: VerdictCounts, rule: VerdictRule, novel: boolean): void {
+  counts.total++
+  if (novel) counts.novel++
+  if (rule === 'score') {
+    counts.byScore++
+    if (novel) counts.novelByScore++
+  } else if (rule === 'one-packet') {
+    counts.onePacket++
+    if (novel) counts.novelOnePacket++
+  } else counts.notJudged++
+}
+
+export function countVerdicts(verdicts: Iterable<Verdict>): VerdictCounts {
+  const counts = noVerdicts()
+  for (const { rule, novel } of verdicts) countVerdict(counts, rule, novel)
+  return counts
+}
+
+/** "192.0.2.1:443", "[2001:db8::1]:443". */
+export function endpoint(address: string, port: number): string {
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+}
+
+/** ScratchRuns: runs of bytes of one length in a file that is gone when the program is, for what memory is not to hold. */
+
+interface ScratchRuns {
+  /** Runs in the file. */
+  readonly count: number
+  readonly bytes: number
+  /** Writes a run. Throws FileError. */
+  add(run: Uint8Array): void
+  /** Fills `into` from byte `at` of a run on. Throws FileError. */
+  read(run: number, at: number, into: Uint8Array): void
+  remove(): void
+}
+
+/** Throws FileError where there can be no such file. */
+export function createScratchRuns(runBytes: number): ScratchRuns {
+  let path = tmpdir()
+  const doing = <T>(verb: 'read' | 'write', work: () => T): T => {
+    try {
+      return work()
+    } catch (error) {
+      throw fileError(verb, path, error)
+    }
+  }
+  const folder = doing('write', () => openScratchFolder('oddflow-verdicts'))
+  path = join(folder.path, 'runs')
+  const fd = doing('write', () => openSync(path, 'wx+', 0o600))
+  let count = 0
+  return {
+    get count() {
+      return count
+    },
+    get bytes() {
+      return count * runBytes
+    },
+    add(run) {
+      doing('write', () => {
+        for (let at = 0; at < runBytes; ) {
+          at += writeSync(fd, run, at, runBytes - at, count * runBytes + at)
+        }
+      })
+      count++
+    },
+    read(run, start, into) {
+      doing('read', () => {
+        for (let at = 0; at < into.length; ) {
+          const got = readSync(fd, into, at, into.length - at, run * runBytes + start + at)
+          if (got === 0) throw new Error('the scratch file is shorter than what was written to it')
+          at += got
+        }
+      })
+    },
+    remove() {
+      closeSync(fd)
+      folder.remove()
+    },
+  }
+}
 
 /** 2^22 records: a scratch file of 400 MB. */
-export const MAXIMUM_RECORDS = 4_194_304
+const MAXIMUM_RECORDS = 4_194_304
 
 const RULES: readonly VerdictRule[] = ['score', 'one-packet', 'not-judged']
 const BLOCK_RECORDS = 32_768
@@ -75,7 +213,7 @@ interface Run {
   refill(): boolean
 }
 
-export interface VerdictStoreOptions {
+interface VerdictStoreOptions {
   /** Keep only what is novel; all is counted. */
   readonly novelOnly?: boolean | undefined
   /** Explains novel verdicts that a score gave. */

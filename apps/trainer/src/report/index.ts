@@ -3,18 +3,259 @@
  *
  * The page has no script, loads nothing (its content security policy forbids it), and is made of the data given
  * and nothing else: no clock, no locale, no randomness, so the same data give the same bytes. Names that come
- * from traffic go through `html` (escape.ts) like all other text. `renderRocSvg` writes the ROC as a file of its
+ * from traffic go through `html` (format.ts) like all other text. `renderRocSvg` writes the ROC as a file of its
  * own. Charts: docs/decisions/0004-report-charts.md.
  */
 
-import { cutText, html, type Markup, NAME_LIMIT, name, trusted } from './escape.js'
-import { formatCount, formatQuantity } from './format.js'
-import { FLAGGED_LIMIT, type FlaggedFlow, type ReportData, type ReportRoc } from './report-data.js'
-import { rocFrame, rocPlot } from './roc-chart.js'
-import { charts, keyFigures } from './sections.js'
-import { standaloneSvg } from './svg.js'
-import { captureTable, flaggedTable } from './tables.js'
-import { pageStyle, standaloneStyle } from './theme.js'
+import {
+  chartSvg,
+  drawEmbedding,
+  embeddingCaption,
+  embeddingFrame,
+  embeddingPlot,
+  rocFrame,
+  rocPlot,
+  standaloneSvg,
+} from './charts.js'
+import {
+  cutText,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatNumber,
+  formatPercent,
+  formatQuantity,
+  formatRatio,
+  formatTime,
+  html,
+  type Markup,
+  NAME_LIMIT,
+  name,
+  pageStyle,
+  standaloneStyle,
+  trusted,
+} from './format.js'
+import {
+  FLAGGED_LIMIT,
+  type FlaggedFlow,
+  type ReportCapture,
+  type ReportData,
+  type ReportEmbedding,
+  type ReportRoc,
+  type ReportScores,
+} from './report-data.js'
+import { binScores, scoreCaption, scoreFrame, scorePlot } from './score-chart.js'
+
+/**
+ * The two tables: captures scored, and flows flagged.
+ *
+ * On a narrow screen each row becomes a card with its column names beside the values (format.ts). That takes the
+ * table layout away, and with it, in some browsers, the table's meaning: the roles say it outright.
+ */
+
+interface Column<Row> {
+  label: string
+  /** Right-aligned on a wide screen. */
+  numeric?: boolean
+  /** Share of the table's width: one of the `w-` classes in format.ts. */
+  width: 'name' | 'address' | 'time' | 'number' | 'rate' | 'word'
+  cell: (row: Row) => Markup | string
+}
+
+const ONE_PACKET_COLUMN: Column<ReportCapture> = {
+  label: 'One-packet',
+  width: 'number',
+  numeric: true,
+  cell: (c) => formatCount(c.onePacketFlows),
+}
+
+export function captureTable(captures: readonly ReportCapture[]): Markup {
+  if (captures.length === 0) return html`<p class="empty">No capture was scored.</p>`
+  const columns: Column<ReportCapture>[] = [
+    { label: 'Capture', width: 'name', cell: (c) => name(c.name) },
+    { label: 'Role', width: 'word', cell: (c) => labelTag(c.role) },
+    {
+      label: 'Packets',
+      width: 'number',
+      numeric: true,
+      cell: (c) => (c.packets === null ? 'rows only' : formatCount(c.packets)),
+    },
+    { label: 'Flows', width: 'number', numeric: true, cell: (c) => formatCount(c.flows) },
+    ...(captures.some((c) => c.onePacketFlows > 0) ? [ONE_PACKET_COLUMN] : []),
+    {
+      label: 'Flagged',
+      width: 'rate',
+      numeric: true,
+      cell: (c) =>
+        html`${formatCount(c.flagged)}${c.flows > 0 && html` (${formatPercent(c.flagged / c.flows)})`}`,
+    },
+  ]
+  if (captures.some((c) => c.note !== undefined))
+    columns.push({ label: 'Note', width: 'name', cell: (c) => (c.note === undefined ? '' : name(c.note)) })
+  return table('Captures scored', columns, captures)
+}
+
+export function flaggedTable(rows: readonly FlaggedFlow[], label: string): Markup {
+  const columns: Column<FlaggedFlow>[] = [
+    { label: 'From', width: 'address', cell: (f) => name(f.source) },
+    { label: 'To', width: 'address', cell: (f) => name(f.destination) },
+    { label: 'Protocol', width: 'word', cell: (f) => name(f.protocol) },
+    { label: 'Start (UTC)', width: 'time', cell: (f) => formatTime(f.startMicros) },
+    { label: 'Duration', width: 'number', numeric: true, cell: (f) => formatDuration(f.durationMicros) },
+    { label: 'Packets', width: 'number', numeric: true, cell: (f) => formatCount(f.packets) },
+    { label: 'Bytes', width: 'number', numeric: true, cell: (f) => formatBytes(f.bytes) },
+    {
+      label: 'Score',
+      width: 'number',
+      numeric: true,
+      cell: (f) => (f.rule === 'one-packet' || f.score === null ? 'one packet' : formatNumber(f.score)),
+    },
+    { label: 'Capture', width: 'name', cell: (f) => name(f.capture) },
+  ]
+  if (rows.some((row) => row.label !== undefined))
+    columns.push({ label: 'Truth', width: 'word', cell: (f) => labelTag(f.label ?? 'unknown') })
+  return table(label, columns, rows, ({ reasons = [] }) =>
+    reasons.length === 0 ? null : name(reasons.join('; '), REASONS_LIMIT),
+  )
+}
+
+/** Code points. */
+const REASONS_LIMIT = 400
+
+/** @param under what stands under a row, over all columns */
+function table<Row>(
+  label: string,
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  under: (row: Row) => Markup | null = () => null,
+): Markup {
+  const head = columns.map(
+    (c) =>
+      html`<th role="columnheader" scope="col" class="w-${c.width}${c.numeric === true && ' n'}">${c.label}</th>`,
+  )
+  const body = rows.map((row) => {
+    const more = under(row)
+    return html`<tr role="row"${more !== null && html` class="told"`}>${columns.map((c) => html`<td role="cell" data-label="${c.label}" class="w-${c.width}${c.numeric === true && ' n'}"><span>${c.cell(row)}</span></td>`)}</tr>\n${more !== null && html`<tr role="row" class="why"><td role="cell" data-label="Why" class="w-name" colspan="${columns.length}"><span>${more}</span></td></tr>\n`}`
+  })
+  return html`<table role="table" aria-label="${label}"><thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">\n${body}</tbody></table>`
+}
+
+/** Only the three known words become a class; anything else is shown as text. */
+function labelTag(label: string): Markup {
+  if (label === 'novel') return html`<span class="tag novel">✕ novel</span>`
+  if (label === 'normal') return html`<span class="tag normal">● normal</span>`
+  return html`${label}`
+}
+
+/**
+ * The parts of the page above the tables: the figures that answer first questions, and the charts, each with a
+ * caption that teaches how to read it.
+ */
+
+/** Whether anything in the data says which flows are novel. */
+export function isLabelled(data: ReportData): boolean {
+  return data.roc !== null || data.scores.novel.length > 0 || data.captures.some((c) => c.role === 'novel')
+}
+
+export function keyFigures(data: ReportData): Markup {
+  const sum = (captures: readonly ReportCapture[], of: 'flows' | 'flagged' | 'onePacketFlows'): number =>
+    captures.reduce((total, capture) => total + capture[of], 0)
+  const figures: Markup[] = []
+  if (data.roc !== null) {
+    figures.push(figure('AUC', formatRatio(data.roc.auc), '1 is perfect, 0.5 is chance'))
+    for (const { fpr, tpr } of data.roc.tprAtFpr)
+      figures.push(
+        figure(`Found at ${formatPercent(fpr)} false positives`, formatPercent(tpr), 'of novel flows'),
+      )
+  }
+  for (const [role, term] of [
+    ['normal', 'False positives'],
+    ['novel', 'Novel flows found'],
+  ] as const) {
+    const captures = data.captures.filter((c) => c.role === role)
+    const flows = sum(captures, 'flows')
+    if (flows > 0)
+      figures.push(
+        figure(
+          term,
+          formatPercent(sum(captures, 'flagged') / flows),
+          `${formatCount(sum(captures, 'flagged'))} of ${formatQuantity(flows, `${role} flow`)}`,
+        ),
+      )
+  }
+  figures.push(
+    figure(
+      'Flagged',
+      formatCount(data.flagged.total),
+      `of ${formatQuantity(sum(data.captures, 'flows'), 'flow')}`,
+    ),
+  )
+  const onePacketFlows = sum(data.captures, 'onePacketFlows')
+  if (onePacketFlows > 0) {
+    figures.push(figure('One-packet flows', formatCount(onePacketFlows), 'judged by a rule, without a score'))
+  }
+  return html`<dl class="figures">${figures}</dl>`
+}
+
+function figure(term: string, value: string, detail: string): Markup {
+  return html`<div><dt>${term}</dt><dd>${value}</dd><dd class="detail">${detail}</dd></div>\n`
+}
+
+/** The charts that the data allow; the last of an odd number takes the whole width. */
+export function charts(data: ReportData): Markup {
+  const labelled = isLabelled(data)
+  const parts = [
+    scoreSection(data.scores, labelled),
+    data.roc !== null && rocSection(data.roc),
+    data.embedding !== null && embeddingSection(data.embedding, labelled),
+  ].filter((part): part is Part => part !== false)
+  const wideFrom = parts.length % 2 === 1 ? parts.length - 1 : parts.length
+  const sections = parts.map(
+    ({ id, heading, body }, i) =>
+      html`<section aria-labelledby="${id}"${i >= wideFrom && html` class="wide"`}><h2 id="${id}">${heading}</h2>${body}</section>\n`,
+  )
+  return html`<div class="charts">${sections}</div>`
+}
+
+interface Part {
+  id: string
+  heading: string
+  body: Markup
+}
+
+function scoreSection(scores: ReportScores, labelled: boolean): Part {
+  const bins = binScores(scores)
+  const body =
+    bins === null
+      ? html`<p class="empty">No flow has a score to draw.</p>`
+      : html`<figure><div>${chartSvg(scoreFrame(scores, labelled, 'scores'), scorePlot(bins, labelled))}</div><figcaption>
+<p>A score says how normal a flow looks: the higher, the more normal. Flows at or left of the dashed line (threshold ${formatNumber(scores.threshold)}) are flagged as new.${labelled && ' The less the two groups overlap, the better the model tells them apart.'}</p><p>${scoreCaption(bins.scale, labelled)}</p></figcaption></figure>`
+  return { id: 'h-scores', heading: 'Scores', body }
+}
+
+function rocSection(roc: ReportRoc): Part {
+  const body = html`<figure><div>${chartSvg(rocFrame(roc, 'roc'), rocPlot(roc))}</div><figcaption>
+<p>The ROC curve shows, for every possible threshold, how many novel flows are found (upwards) at the price of how many normal flows flagged in error (rightwards). A curve close to the upper left corner is good; the dashed diagonal is guessing.</p>
+<p>Diamond: this model's threshold, which finds ${formatPercent(roc.threshold.tpr)} at ${formatPercent(roc.threshold.fpr)} false positives.${roc.tprAtFpr.length > 0 && ` Circles: ${roc.tprAtFpr.map(({ fpr, tpr }) => `${formatPercent(tpr)} found at ${formatPercent(fpr)}`).join(', ')}.`}</p></figcaption></figure>`
+  return { id: 'h-roc', heading: 'ROC curve', body }
+}
+
+function mixtureText(components: number): string {
+  return components === 0
+    ? 'A hyperplane in all of its dimensions tells normal from new.'
+    : `The ellipses are the mixture that was learned from normal traffic, ${formatQuantity(components, 'component')} at one and two standard deviations. A flow far from every ellipse scores low; one that seems close may still be far off in a dimension that is not drawn.`
+}
+
+function embeddingSection(embedding: ReportEmbedding, labelled: boolean): Part {
+  const drawing = drawEmbedding(embedding)
+  const key = html`<ul class="key"><li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><circle class="dot-normal" cx="10" cy="8" r="4"/></svg>${labelled ? 'normal flow' : 'scored flow'}</li>${labelled && html`<li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><path class="dot-novel" d="M6,4l8,8M14,4l-8,8"/></svg>novel flow</li>`}<li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><ellipse class="ellipse-1" cx="10" cy="8" rx="9" ry="6"/></svg>component, 1σ</li><li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><ellipse class="ellipse-2" cx="10" cy="8" rx="9" ry="6"/></svg>2σ</li></ul>`
+  const body =
+    drawing === null
+      ? html`<p class="empty">There is nothing to draw in the embedding.</p>`
+      : html`<figure><div>${key}${chartSvg(embeddingFrame(embedding, drawing, 'embedding'), embeddingPlot(drawing))}</div><figcaption>
+<p>Each flow is placed by the kernel embedding; this is dimensions 1 and 2 of ${formatCount(embedding.dimensions)}. ${mixtureText(embedding.ellipses.length)}</p><p>${embeddingCaption(drawing)}</p></figcaption></figure>`
+  return { id: 'h-embedding', heading: 'Embedding and mixture', body }
+}
 
 export type {
   FlaggedFlow,

@@ -1,6 +1,13 @@
 /** Training set and labelled inputs → the detector's options, with the parameters that did best among a grid. */
-import { createRng } from '@oddflow/core'
+import { concatRows, createRng, DataError, type Matrix, packetView, type Rng, takeRows } from '@oddflow/core'
 import type { DetectorOptions, ParameterSelection } from '@oddflow/detectors'
+import {
+  type Candidate,
+  drawLabelled,
+  type Selection,
+  type ValidationRows,
+  validationRows,
+} from '@oddflow/evaluation'
 import {
   FIT_STREAM,
   hashRows,
@@ -10,20 +17,119 @@ import {
   type TrainOptions,
 } from '@oddflow/program'
 import type { Progress } from '@oddflow/program/progress'
-import { namedError } from '../input/name-inputs.js'
-import { type LabelledFiles, type ReadValidationOptions, readValidation } from './read-validation.js'
+import { namedError, nameInputs, warn } from '../inputs.js'
+import { gatheringOf } from '../pipeline/flow-plan.js'
+import { captureInputs, complaints, type ReadOptions } from '../pipeline/read-packets.js'
+import { readRows } from '../pipeline/read-rows.js'
+import { collectFlows, rowsOfFlows } from '../pipeline/score-inputs.js'
 import { selectInWorkers } from './select-in-workers.js'
 import type { SelectionRequest } from './selection-flags.js'
-import { selectionReport } from './selection-report.js'
 
-export interface ChosenParameters {
+/** All candidates of a search as JSON, in the grid's order; no times, so the same search gives the same text. */
+
+function selectionReport(
+  { best, results }: Selection,
+  candidates: readonly Candidate[],
+  { grid, ...selection }: ParameterSelection,
+  beside: { readonly detector: string; readonly seed: number; readonly trainingRows: number },
+): string {
+  const report = {
+    ...beside,
+    criterion: selection.criterion,
+    grid,
+    validation: {
+      normalRows: selection.normalRows,
+      novelRows: selection.novelRows,
+      dataSha256: selection.dataSha256,
+    },
+    chosen: { ...candidates[best]?.choice, auc: selection.auc },
+    failed: selection.failed,
+    candidates: results.map(({ auc, failure, figures }, index) => ({
+      ...candidates[index]?.choice,
+      auc,
+      ...(failure === null ? {} : { failure }),
+      ...(Object.keys(figures).length === 0 ? {} : { figures }),
+    })),
+  }
+  return `${JSON.stringify(report, null, 2)}\n`
+}
+
+/** Labelled inputs → validation rows, made as the training rows were: under the contract just learnt. */
+
+interface LabelledFiles {
+  readonly files: readonly string[]
+  readonly filter: ReadOptions['filter']
+}
+
+interface ReadValidationOptions extends Omit<ReadOptions, 'filter'> {
+  readonly continuous: boolean | undefined
+  /** At most so many rows of each kind, drawn with `rng`; all where it is undefined. */
+  readonly rows: number | undefined
+  readonly rng: Rng
+}
+
+/** Throws DataError that begins with the files' names, and what the reading throws. */
+async function readValidation(
+  normal: LabelledFiles,
+  novel: LabelledFiles,
+  contract: TrainingSet['contract'],
+  options: ReadValidationOptions,
+): Promise<ValidationRows> {
+  const normalRows = await readLabelled(normal, contract, options)
+  const novelRows = await readLabelled(novel, contract, options)
+  const { rows: most = Number.POSITIVE_INFINITY, rng } = options
+  const pool = { normal: normalRows.rows, novel: novelRows.rows }
+  const counts = { normal: Math.min(most, pool.normal), novel: Math.min(most, pool.novel) }
+  const drawn = drawLabelled(pool, counts, rng)
+  return validationRows(
+    takeRows(normalRows, drawn.normal.sort()),
+    takeRows(novelRows, drawn.novel.sort()),
+    contract.dimension,
+  )
+}
+
+async function readLabelled(
+  { files, filter }: LabelledFiles,
+  contract: TrainingSet['contract'],
+  options: ReadValidationOptions,
+): Promise<Matrix> {
+  if (contract.featureSet === 'rows') return concatRows(files.map((file) => rowsOf(file, contract.dimension)))
+  const { flows, reads } = await collectFlows(
+    captureInputs(files, options.continuous),
+    gatheringOf(contract),
+    {
+      filter,
+      reader: options.reader,
+      dropDuplicates: options.dropDuplicates,
+      flowMemoryBytes: options.flowMemoryBytes,
+      progress: options.progress,
+      view: packetView(contract),
+    },
+  )
+  for (const line of reads.flatMap(complaints)) warn(line)
+  const { rows } = rowsOfFlows(flows, contract)
+  if (rows.rows > 0) return rows
+  throw new DataError(
+    `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets to choose parameters by; check what was captured, and the filter`,
+  )
+}
+
+function rowsOf(file: string, dimension: number): Matrix {
+  const rows = readRows(file)
+  if (rows.cols === dimension) return rows
+  throw new DataError(
+    `${file}: rows of ${rows.cols} numbers, but the training rows have ${dimension}; choose parameters by rows of the same kind`,
+  )
+}
+
+interface ChosenParameters {
   readonly detector: DetectorOptions
   readonly selection: ParameterSelection
   /** JSON. */
   readonly report: string
 }
 
-export interface LabelledInputs {
+interface LabelledInputs {
   readonly training: readonly string[]
   readonly normal: LabelledFiles
   readonly novel: LabelledFiles

@@ -8,7 +8,7 @@ import { bestCandidate, type CandidateResult, candidateGroups, type Selection } 
 import { runInWorkers } from '@oddflow/program'
 import type { CandidateNews, SelectionWork } from './selection-worker.js'
 
-export interface SearchOptions {
+interface SearchOptions {
   /** Threads; one a processor where it is undefined. */
   readonly jobs: number | undefined
   /** So many candidates have been tried. */

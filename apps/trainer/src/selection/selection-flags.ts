@@ -15,8 +15,7 @@ import {
 } from '@oddflow/evaluation'
 import { UsageError } from '@oddflow/program'
 import { type Command, Option } from 'commander'
-import { flagOf } from '../flag-name.js'
-import { list, number, whole } from '../option-values.js'
+import { flagOf, list, number, whole } from '../flags.js'
 
 export interface SelectionFlags {
   readonly selectNormal?: readonly string[]

@@ -1,7 +1,7 @@
 /** train --help is one screen; --help all has every option, from the same tables. */
 import { CommanderError } from 'commander'
 import { describe, expect, it } from 'vitest'
-import { createProgram } from '../../src/program.js'
+import { createProgram } from '../../src/run.js'
 
 function helpOf(...args: string[]): string {
   let text = ''

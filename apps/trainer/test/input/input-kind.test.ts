@@ -1,6 +1,6 @@
 import { UsageError } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
-import { inputKind, inputKindOfAll, refuseCaptureOptions } from '../../src/input/input-kind.js'
+import { inputKind, inputKindOfAll, refuseCaptureOptions } from '../../src/inputs.js'
 
 describe('inputKind', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { ArgumentError, DataError } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { nameInputs, namingInputs, noFlowIn } from '../../src/input/name-inputs.js'
+import { nameInputs, namingInputs, noFlowIn } from '../../src/inputs.js'
 
 describe('nameInputs', () => {
   it.each([

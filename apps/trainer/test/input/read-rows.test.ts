@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { columnLabel, type FlowSummaryContract, featureColumns } from '@oddflow/core'
 import { afterAll, expect, it } from 'vitest'
-import { readRows, readTrainingRows } from '../../src/input/read-rows.js'
+import { readRows, readTrainingRows } from '../../src/pipeline/read-rows.js'
 
 const summaryContract: FlowSummaryContract = {
   featureSet: 'flow-summary',

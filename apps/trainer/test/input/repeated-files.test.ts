@@ -2,7 +2,7 @@ import { linkSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { repeatedFiles } from '../../src/input/repeated-files.js'
+import { repeatedFiles } from '../../src/commands/train.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-repeated-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

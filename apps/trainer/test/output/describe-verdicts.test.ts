@@ -6,8 +6,8 @@ import {
   describePackets,
   describeThreshold,
   describeVerdicts,
-} from '../../src/output/describe-verdicts.js'
-import { countVerdicts } from '../../src/pipeline/verdict.js'
+} from '../../src/output/verdict-lines.js'
+import { countVerdicts } from '../../src/pipeline/verdict-store.js'
 import { flowVerdict, rowVerdict, smallModel } from '../small-model.js'
 
 const one = { score: null, decision: null, rule: 'one-packet' } as const

@@ -2,9 +2,9 @@ import type { SavedModel } from '@oddflow/detectors'
 import type { FlowExplanation } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { InputKind } from '../../src/input/input-kind.js'
+import type { InputKind } from '../../src/inputs.js'
 import { createVerdictWriter, timeText, verdictJson } from '../../src/output/verdict-lines.js'
-import type { Verdict } from '../../src/pipeline/verdict.js'
+import type { Verdict } from '../../src/pipeline/verdict-store.js'
 import { flowVerdict, rowVerdict, smallModel } from '../small-model.js'
 
 function written(

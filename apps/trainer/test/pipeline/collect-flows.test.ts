@@ -5,10 +5,9 @@ import { encodePcap } from '@oddflow/capture'
 import { DataError, type FlowContract } from '@oddflow/core'
 import { createProgress } from '@oddflow/program/progress'
 import { afterAll, describe, expect, it } from 'vitest'
-import { checkRowsFit, collectFlows } from '../../src/pipeline/collect-flows.js'
 import { gatheringFrom } from '../../src/pipeline/flow-plan.js'
 import { captureInputs } from '../../src/pipeline/read-packets.js'
-import { sumCounters } from '../../src/pipeline/sum-counters.js'
+import { checkRowsFit, collectFlows, sumCounters } from '../../src/pipeline/score-inputs.js'
 import { recipeNamed } from '../../src/recipes.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-collect-'))

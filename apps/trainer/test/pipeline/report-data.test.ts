@@ -1,9 +1,9 @@
 import { createMatrix } from '@oddflow/core'
 import { auc } from '@oddflow/evaluation'
 import { describe, expect, it } from 'vitest'
-import type { Evaluation, LabelledResult } from '../../src/pipeline/evaluate-labelled.js'
+import type { Evaluation, LabelledResult } from '../../src/commands/evaluate.js'
 import { reportData } from '../../src/pipeline/report-data.js'
-import { countVerdicts, type Verdict } from '../../src/pipeline/verdict.js'
+import { countVerdicts, type Verdict } from '../../src/pipeline/verdict-store.js'
 import { flowVerdict, smallModel } from '../small-model.js'
 
 const { saved } = smallModel()

@@ -2,9 +2,8 @@ import { copyFlowRecord, type FlowRecord } from '@oddflow/flows'
 import type { FlowExplainer, FlowExplanation } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { RowSample } from '../../src/pipeline/row-sample.js'
-import { createScratchRuns } from '../../src/pipeline/scratch-runs.js'
-import { VerdictStore } from '../../src/pipeline/verdict-store.js'
+import { RowSample } from '../../src/pipeline/score-inputs.js'
+import { createScratchRuns, VerdictStore } from '../../src/pipeline/verdict-store.js'
 
 const record: FlowRecord = {
   ...({} as FlowRecord),

@@ -1,9 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { drawEmbedding, embeddingCaption, POINT_LIMIT } from '../../src/report/embedding-chart.js'
-import { curvePoints } from '../../src/report/roc-chart.js'
-import { binScores, scoreCaption } from '../../src/report/score-chart.js'
-import { chooseScale, scalePosition, scaleTicks } from '../../src/report/score-scale.js'
+import { curvePoints, drawEmbedding, embeddingCaption, POINT_LIMIT } from '../../src/report/charts.js'
+import {
+  binScores,
+  chooseScale,
+  scalePosition,
+  scaleTicks,
+  scoreCaption,
+} from '../../src/report/score-chart.js'
 import { sampleReport } from './sample-report.js'
 
 const anyNumber = fc.oneof(

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { parseHTML } from 'linkedom'
 import { describe, expect, it } from 'vitest'
-import { escapeText, html, NAME_LIMIT, name, trusted, visibleText } from '../../src/report/escape.js'
+import { escapeText, html, NAME_LIMIT, name, trusted, visibleText } from '../../src/report/format.js'
 import { hostileText } from './hostile-text.js'
 
 describe('html', () => {

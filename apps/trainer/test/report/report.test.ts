@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { DOMParser, parseHTML } from 'linkedom'
 import { describe, expect, it } from 'vitest'
-import { visibleText } from '../../src/report/escape.js'
+import { visibleText } from '../../src/report/format.js'
 import { FLAGGED_LIMIT, type ReportData, renderReport, renderRocSvg } from '../../src/report/index.js'
 import { hostileReport } from './hostile-report.js'
 import { hostileText } from './hostile-text.js'

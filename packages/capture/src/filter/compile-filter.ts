@@ -18,26 +18,30 @@
  * bytes, gateway, names of hosts.
  */
 
-import {
-  checkQualifiers,
-  type FilterQualifiers,
-  type FilterType,
-  isProtoName,
-  primitiveTest,
-} from './filter-primitive.js'
+import type { PacketBatch } from '../packet-batch.js'
 import {
   arpTest,
   behindVlanTags,
   broadcastTest,
+  checkQualifiers,
   type FilterDirection,
+  type FilterQualifiers,
+  type FilterToken,
+  type FilterType,
+  filterError,
+  isProtoName,
   lengthTest,
   multicastTest,
+  primitiveTest,
   protocolTest,
+  readFilterTokens,
   versionTest,
   vlanTest,
-} from './filter-tests.js'
-import { type FilterToken, filterError, readFilterTokens } from './filter-tokens.js'
-import type { PacketFilter } from './packet-filter.js'
+} from './filter-primitive.js'
+
+/** A predicate over packet i of a batch; it allocates nothing. */
+
+export type PacketFilter = (packets: PacketBatch, i: number) => boolean
 
 /** Parentheses and `not` within one another. */
 export const MAXIMUM_FILTER_DEPTH = 64

@@ -5,21 +5,243 @@
  * networks, `tcp`, `udp` and `sctp` take ports. Names are not looked up: a filter must mean the same
  * wherever it runs.
  */
-import { parseIpv4, parseIpv6, parseMac, parseOctets, wordOf } from '../address-parse.js'
-import { PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from '../transport.js'
-import {
-  arpTest,
-  type FilterDirection,
-  ipv4NetTest,
-  ipv6NetTest,
-  macTest,
-  portTest,
-  protocolTest,
-  versionTest,
-} from './filter-tests.js'
-import { type FilterToken, filterError } from './filter-tokens.js'
-import type { PacketFilter } from './packet-filter.js'
-import { namedPort } from './port-names.js'
+
+import { ArgumentError } from '@oddflow/core'
+import { parseIpv4, parseIpv6, parseMac, parseOctets, wordOf } from '../addresses.js'
+import { PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from '../ip.js'
+import { ARP, PACKET_OK, type PacketBatch } from '../packet-batch.js'
+import type { PacketFilter } from './compile-filter.js'
+
+/**
+ * Names of ports that filters know, with the transports that have them: those that people filter by, as they stand in
+ * Debian's /etc/services, so that a filter means the same wherever it runs.
+ */
+
+const TCP =
+  'ftp-data:20 ftp:21 ssh:22 telnet:23 smtp:25 whois:43 http:80 pop3:110 netbios-ssn:139 imap2:143 imap:143 microsoft-ds:445 submissions:465 ipp:631 printer:515 submission:587 rsync:873 ftps:990 telnets:992 imaps:993 pop3s:995 mysql:3306 ms-wbt-server:3389 xmpp-client:5222 postgresql:5432 amqps:5671 x11:6000 redis:6379 http-alt:8080 git:9418'
+const UDP =
+  'bootps:67 bootpc:68 tftp:69 ntp:123 netbios-ns:137 netbios-dgm:138 isakmp:500 ipsec-nat-t:4500 mdns:5353'
+const BOTH =
+  'domain:53 kerberos:88 sunrpc:111 snmp:161 snmp-trap:162 ldap:389 https:443 syslog:514 rtsp:554 ldaps:636 domain-s:853 openvpn:1194 radius:1812 nfs:2049 sip:5060'
+
+interface NamedPort {
+  readonly port: number
+  /** Of the only transport that has the name, 0 where several have. */
+  readonly protocol: number
+}
+
+const PORTS = new Map<string, NamedPort>(
+  (
+    [
+      [TCP, PROTOCOL_TCP],
+      [UDP, PROTOCOL_UDP],
+      [BOTH, 0],
+    ] as const
+  ).flatMap(([names, protocol]) =>
+    names.split(' ').map((entry): [string, NamedPort] => {
+      const [name, port] = entry.split(':')
+      return [name!, { port: Number(port), protocol }]
+    }),
+  ),
+)
+
+function namedPort(name: string): NamedPort | null {
+  return PORTS.get(name) ?? null
+}
+
+/**
+ * Words of a filter expression, each with the column at which it begins.
+ *
+ * Blanks part words; parentheses and `!` stand alone; `&&` and `||` are `and` and `or`. The length is
+ * bounded, so that whatever is made from the text is.
+ */
+
+const MAXIMUM_FILTER_LENGTH = 16_384
+
+export interface FilterToken {
+  /** Empty at the end of the text. */
+  readonly text: string
+  /** From 1. */
+  readonly column: number
+}
+
+const PATTERN = /\s*(&&|\|\||[()!]|[^\s()!&|]+|[&|])/y
+
+export function readFilterTokens(text: string): FilterToken[] {
+  if (text.length > MAXIMUM_FILTER_LENGTH) {
+    throw new ArgumentError(
+      `filter: expected at most ${MAXIMUM_FILTER_LENGTH} characters, found ${text.length}`,
+      'filter',
+    )
+  }
+  const tokens: FilterToken[] = []
+  PATTERN.lastIndex = 0
+  for (let match = PATTERN.exec(text); match !== null; match = PATTERN.exec(text)) {
+    const word = match[1]!
+    const spelled = word === '&&' ? 'and' : word === '||' ? 'or' : word === '!' ? 'not' : word
+    tokens.push({ text: spelled, column: match.index + match[0].length - word.length + 1 })
+  }
+  tokens.push({ text: '', column: text.length + 1 })
+  return tokens
+}
+
+/** @param example a filter that is right */
+export function filterError(token: FilterToken, expected: string, example: string): ArgumentError {
+  const found = token.text === '' ? 'the end' : JSON.stringify(token.text.slice(0, 60))
+  return new ArgumentError(
+    `filter, column ${token.column}: expected ${expected}, found ${found}; for example "${example}"`,
+    'filter',
+  )
+}
+
+/**
+ * The single tests that filters are made of, as predicates over a packet's columns.
+ *
+ * Each factory takes a direction and constants and returns a closure that reads the batch's arrays and
+ * allocates nothing. As with tcpdump, an address without a protocol is looked for in IP and in ARP headers,
+ * and ports are those of TCP, UDP and SCTP in packets that have them (not later fragments).
+ */
+
+export type FilterDirection = 'src' | 'dst' | 'either' | 'both'
+
+/** @param ipVersion 4, 6, or 0 for both */
+export function protocolTest(protocol: number, ipVersion: 0 | 4 | 6): PacketFilter {
+  return ipVersion === 0
+    ? (packets, i) => packets.protocol[i] === protocol && packets.ipVersion[i] !== 0
+    : (packets, i) => packets.protocol[i] === protocol && packets.ipVersion[i] === ipVersion
+}
+
+export function versionTest(ipVersion: 4 | 6): PacketFilter {
+  return (packets, i) => packets.ipVersion[i] === ipVersion
+}
+
+export const arpTest: PacketFilter = (packets, i) => packets.status[i] === ARP
+
+/** Packets with a VLAN tag behind `outer` others, of this identifier unless it is null. */
+export function vlanTest(outer: number, id: number | null): PacketFilter {
+  return id === null
+    ? (packets, i) => packets.vlanTags[i]! >>> 24 > outer
+    : (packets, i) => {
+        const tags = packets.vlanTags[i]!
+        return tags >>> 24 > outer && ((tags >>> (12 * outer)) & 0xfff) === id
+      }
+}
+
+/** `test` on packets with just so many VLAN tags. */
+export function behindVlanTags(tags: number, test: PacketFilter): PacketFilter {
+  return (packets, i) => packets.vlanTags[i]! >>> 24 === tags && test(packets, i)
+}
+
+/** Frames of a length on the wire from `low` to `high`. */
+export function lengthTest(low: number, high: number): PacketFilter {
+  return (packets, i) => packets.frameBytes[i]! >= low && packets.frameBytes[i]! <= high
+}
+
+/** To all stations of the link. */
+export const broadcastTest: PacketFilter = ({ destinationMac }, i) => {
+  for (let b = 6 * i; b < 6 * i + 6; b++) if (destinationMac[b] !== 0xff) return false
+  return true
+}
+
+/** To a group of the link's stations, broadcast included, or of IP's hosts. */
+export function multicastTest(protocol: string): PacketFilter {
+  if (protocol === 'ip') {
+    return (packets, i) => packets.ipVersion[i] === 4 && packets.destinationAddress[4 * i + 3]! >>> 24 >= 224
+  }
+  if (protocol === 'ip6') {
+    return (packets, i) => packets.ipVersion[i] === 6 && packets.destinationAddress[4 * i]! >>> 24 === 0xff
+  }
+  return (packets, i) => (packets.destinationMac[6 * i]! & 1) === 1
+}
+
+/** @param where which headers count */
+function ipv4NetTest(
+  direction: FilterDirection,
+  net: number,
+  mask: number,
+  where: 'ip' | 'arp' | 'any',
+): PacketFilter {
+  const ip = where !== 'arp'
+  const arp = where !== 'ip'
+  return combine(
+    direction,
+    (words: Uint32Array, i: number) => ((words[4 * i + 3]! ^ net) & mask) === 0,
+    (packets, i) => (ip && packets.ipVersion[i] === 4) || (arp && packets.status[i] === ARP),
+  )
+}
+
+/** @param masks four words, ones where the address must agree */
+function ipv6NetTest(direction: FilterDirection, net: Uint32Array, masks: Uint32Array): PacketFilter {
+  const [n0, n1, n2, n3] = net as unknown as readonly [number, number, number, number]
+  const [m0, m1, m2, m3] = masks as unknown as readonly [number, number, number, number]
+  return combine(
+    direction,
+    (words: Uint32Array, i: number) => {
+      const at = 4 * i
+      return (
+        (((words[at]! ^ n0) & m0) |
+          ((words[at + 1]! ^ n1) & m1) |
+          ((words[at + 2]! ^ n2) & m2) |
+          ((words[at + 3]! ^ n3) & m3)) ===
+        0
+      )
+    },
+    versionTest(6),
+  )
+}
+
+/** @param protocol of the transport, 0 for any that has ports */
+function portTest(direction: FilterDirection, low: number, high: number, protocol: number): PacketFilter {
+  const hasPorts: PacketFilter = (packets, i) => {
+    if (packets.status[i] !== PACKET_OK) return false
+    const p = packets.protocol[i]!
+    return protocol !== 0 ? p === protocol : p === PROTOCOL_TCP || p === PROTOCOL_UDP || p === PROTOCOL_SCTP
+  }
+  const source: PacketFilter = (packets, i) => packets.sourcePort[i]! >= low && packets.sourcePort[i]! <= high
+  const destination: PacketFilter = (packets, i) =>
+    packets.destinationPort[i]! >= low && packets.destinationPort[i]! <= high
+  return both(hasPorts, join(direction, source, destination))
+}
+
+function macTest(direction: FilterDirection, mac: Uint8Array): PacketFilter {
+  const equal = (bytes: Uint8Array, i: number): boolean => {
+    const at = 6 * i
+    for (let k = 0; k < 6; k++) if (bytes[at + k] !== mac[k]) return false
+    return true
+  }
+  return join(
+    direction,
+    (packets, i) => equal(packets.sourceMac, i),
+    (packets, i) => equal(packets.destinationMac, i),
+  )
+}
+
+function combine(
+  direction: FilterDirection,
+  matches: (words: Uint32Array, i: number) => boolean,
+  applies: PacketFilter,
+): PacketFilter {
+  const source: PacketFilter = (packets: PacketBatch, i) => matches(packets.sourceAddress, i)
+  const destination: PacketFilter = (packets: PacketBatch, i) => matches(packets.destinationAddress, i)
+  return both(applies, join(direction, source, destination))
+}
+
+function join(direction: FilterDirection, source: PacketFilter, destination: PacketFilter): PacketFilter {
+  switch (direction) {
+    case 'src':
+      return source
+    case 'dst':
+      return destination
+    case 'both':
+      return both(source, destination)
+    default:
+      return (packets, i) => source(packets, i) || destination(packets, i)
+  }
+}
+
+function both(a: PacketFilter, b: PacketFilter): PacketFilter {
+  return (packets, i) => a(packets, i) && b(packets, i)
+}
 
 export type FilterType = 'host' | 'net' | 'port' | 'portrange' | 'proto'
 
@@ -122,7 +344,7 @@ const ETHER_TYPES: Readonly<Record<string, PacketFilter>> = {
 const ETHER_NUMBERS: Readonly<Record<number, string>> = { 2048: 'ip', 34525: 'ip6', 2054: 'arp' }
 
 /** tcpdump wants a backslash before names that are words of their own; here they may have one. */
-export function protoName(text: string): string {
+function protoName(text: string): string {
   return text.startsWith('\\') ? text.slice(1) : text
 }
 

@@ -7,16 +7,79 @@
  * or empty gives what it holds, the others go on, and the end state tells which.
  */
 import { stat } from 'node:fs/promises'
-import { ArgumentError } from '@oddflow/core'
-import { type CaptureEnd, createWarningList } from '../capture-end.js'
-import { addDrops, MAXIMUM_COMMENTS, NO_DROPS, warnOfLargeCounters } from '../capture-notes.js'
-import type { FrameBatch } from '../frame-batch.js'
-import { type MergeCounters, type MergeInput, mergeCaptures } from '../merge-captures.js'
-import { FIRST_TIMES, firstTimeOf } from '../wrong-times.js'
-import { CaptureFileError, describeSystemError } from './capture-file-error.js'
-import { describeDisorder, type FileOrder } from './continuous-warnings.js'
-import { type FrameSource, frameSource } from './frame-source.js'
+import { ArgumentError, plural } from '@oddflow/core'
+import {
+  addDrops,
+  type CaptureEnd,
+  createWarningList,
+  FIRST_TIMES,
+  firstTimeOf,
+  MAXIMUM_COMMENTS,
+  NO_DROPS,
+  warnOfLargeCounters,
+} from '../capture-notes.js'
+import {
+  MAXIMUM_OPEN_CAPTURES,
+  type MergeCounters,
+  type MergeInput,
+  mergeCaptures,
+} from '../merge-captures.js'
+import type { FrameBatch } from '../packet-batch.js'
+import { CaptureFileError, describeSystemError, type FrameSource, frameSource } from './frame-source.js'
 import { type OpenCaptureOptions, openCapture } from './open-capture.js'
+
+/** What a merge could not put in order (merge-captures.ts), in words: a line a matter, with the files by name. */
+
+/** Most files that a line names. */
+const MAXIMUM_NAMED_FILES = 8
+
+interface FileOrder {
+  readonly file: string
+  readonly latePackets: number
+  readonly wrongTimes: number
+  readonly openedLate: boolean
+}
+
+function describeDisorder(files: readonly FileOrder[]): string[] {
+  const lines: string[] = []
+  const waited = files.filter(({ openedLate }) => openedLate)
+  if (waited.length > 0) {
+    const late = waited.reduce((sum, { latePackets }) => sum + latePackets, 0)
+    lines.push(
+      `more than ${MAXIMUM_OPEN_CAPTURES} files overlap in time, the most that are read at once: ${plural(waited.length, 'file')} opened late, with ${plural(late, 'late packet')}; merge some of them beforehand (mergecap)`,
+    )
+  }
+  const wrong = told(files, ({ wrongTimes }) => wrongTimes)
+  if (wrong !== null) {
+    lines.push(
+      `${plural(wrong.packets, 'packet')} with a time more than a week from those before and behind; taken where they stand${wrong.where}`,
+    )
+  }
+  const late = told(files, ({ latePackets }) => latePackets)
+  if (late !== null) {
+    lines.push(
+      `${plural(late.packets, 'packet')} too late to be put in order; taken where they came${late.where}`,
+    )
+  }
+  return lines
+}
+
+/** null where there is none. */
+function told(
+  files: readonly FileOrder[],
+  of: (file: FileOrder) => number,
+): { readonly packets: number; readonly where: string } | null {
+  const concerned = files.filter((file) => of(file) > 0)
+  if (concerned.length === 0) return null
+  const packets = concerned.reduce((sum, file) => sum + of(file), 0)
+  if (files.length === 1) return { packets, where: '' }
+  const named = concerned.slice(0, MAXIMUM_NAMED_FILES).map((file) => `${of(file)} in ${file.file}`)
+  const more = concerned.length - named.length
+  return {
+    packets,
+    where: ` (${named.join(', ')}${more > 0 ? `, others in ${plural(more, 'more file')}` : ''})`,
+  }
+}
 
 /** Smaller than a single capture's, since many files may be open. */
 const BLOCK_BYTES = 131_072
@@ -99,7 +162,7 @@ async function* readMerged(
   return { ...combine(ends), latePackets: counters.lateFrames, wrongTimes, files: ends }
 }
 
-/** The time at which the file begins (wrong-times.ts); −Infinity where it is not known. */
+/** The time at which the file begins (capture-notes.ts); −Infinity where it is not known. */
 async function firstTime(file: string, options: OpenContinuousOptions): Promise<number> {
   if (!(await isRegularFile(file))) {
     throw new CaptureFileError(

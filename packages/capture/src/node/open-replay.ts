@@ -1,8 +1,8 @@
 /**
  * openReplay: a capture file as if it were recorded now (replay-frames.ts), on this machine's clock.
  */
-import type { CaptureEnd } from '../capture-end.js'
-import type { FrameBatch } from '../frame-batch.js'
+import type { CaptureEnd } from '../capture-notes.js'
+import type { FrameBatch } from '../packet-batch.js'
 import { type ReplayClock, type ReplayOptions, replayFrames } from '../replay-frames.js'
 import { type FrameSource, frameSource } from './frame-source.js'
 import { MACHINE_CLOCK } from './machine-clock.js'

@@ -9,10 +9,9 @@
  * other than 2.x makes a warning. What it cannot read, nanosecond files and pcapng, is refused by name.
  */
 import { FormatError } from '@oddflow/core'
-import { type CaptureEnd, createWarningList, MAXIMUM_CAPTURED_BYTES } from '../capture-end.js'
-import { NO_DROPS } from '../capture-notes.js'
+import { type CaptureEnd, createWarningList, MAXIMUM_CAPTURED_BYTES, NO_DROPS } from '../capture-notes.js'
 import { DEFAULT_BATCH_FRAMES } from '../capture-reader.js'
-import { createFrameBatch, type FrameBatch } from '../frame-batch.js'
+import { createFrameBatch, type FrameBatch } from '../packet-batch.js'
 import {
   PCAP_FILE_HEADER_BYTES,
   PCAP_RECORD_HEADER_BYTES,

@@ -9,9 +9,138 @@
  */
 import process from 'node:process'
 import * as zlib from 'node:zlib'
-import { type CompressionState, gunzipBlocks } from './gunzip-blocks.js'
-import { createZlibPump, type ZlibPump, type ZlibStream } from './zlib-pump.js'
-import { createZstdFrames, isZstd } from './zstd-frames.js'
+import {
+  type CompressionState,
+  createZlibPump,
+  gunzipBlocks,
+  type ZlibPump,
+  type ZlibStream,
+} from './gzip.js'
+
+/**
+ * Where zstd frames end (RFC 8878, section 3.1), so that each is fed to the decompressor on its own.
+ *
+ * Node's decompressor drops what follows a frame within one write (seen with 22.20) and ends a cut stream as if
+ * it were whole. The frame's own structure tells both: magic, header, blocks of a stated size with the last
+ * one marked, an optional checksum. Skippable frames hold no content. Only sizes are read here, a few bytes
+ * at a time; the content is zlib's.
+ */
+const MAGIC = 0xfd2fb528
+const SKIPPABLE = 0x184d2a50
+const DICTIONARY_ID_BYTES = [0, 1, 2, 4]
+const RUN_LENGTH_BLOCK = 1
+
+interface ZstdFrames {
+  /** Between two frames, where the input may end. */
+  readonly atBoundary: boolean
+  /** The piece that was advanced over last is part of a frame with content. */
+  readonly hasContent: boolean
+  /** Why the bytes are no zstd, null while they are. */
+  readonly damage: string | null
+  /** Where, in block[at …), the current frame ends, or block.length when it goes on. */
+  advance(block: Uint8Array, at: number): number
+}
+
+/** The input begins like a zstd frame or a skippable one. @param head at least four bytes */
+export function isZstd(head: Uint8Array): boolean {
+  const magic = readUint32(head, 0)
+  return magic === MAGIC || isSkippable(magic)
+}
+
+export function createZstdFrames(): ZstdFrames {
+  const head = new Uint8Array(18)
+  let headBytes = 0
+  let stage: 'magic' | 'skippable' | 'descriptor' | 'header' | 'block' = 'magic'
+  let need = 4
+  /** Bytes of content, checksum or padding to pass over. */
+  let left = 0
+  let isLast = false
+  let hasChecksum = false
+  let hasContent = true
+  let damage: string | null = null
+
+  const begin = (next: typeof stage, bytes: number): void => {
+    stage = next
+    need = bytes
+    if (next === 'magic' || next === 'block') headBytes = 0
+  }
+
+  /** Takes the `need` bytes in `head`; true where they end the frame. */
+  const take = (): void => {
+    switch (stage) {
+      case 'magic': {
+        const magic = readUint32(head, 0)
+        hasContent = magic === MAGIC
+        if (magic === MAGIC) begin('descriptor', 5)
+        else if (isSkippable(magic)) begin('skippable', 8)
+        else damage = 'expected the magic number of a zstd frame, found something else'
+        return
+      }
+      case 'skippable':
+        left = readUint32(head, 4)
+        isLast = true
+        begin('magic', 4)
+        return
+      case 'descriptor': {
+        const descriptor = head[4]!
+        const isSingle = (descriptor & 0x20) !== 0
+        const sizeFlag = descriptor >>> 6
+        const sizeBytes = sizeFlag === 0 ? (isSingle ? 1 : 0) : 1 << sizeFlag
+        hasChecksum = (descriptor & 0x04) !== 0
+        isLast = false
+        begin('header', 5 + (isSingle ? 0 : 1) + DICTIONARY_ID_BYTES[descriptor & 3]! + sizeBytes)
+        return
+      }
+      case 'header':
+        begin('block', 3)
+        return
+      default: {
+        const block = head[0]! | (head[1]! << 8) | (head[2]! << 16)
+        isLast = (block & 1) !== 0
+        left = ((block >>> 1) & 3) === RUN_LENGTH_BLOCK ? 1 : block >>> 3
+        if (isLast && hasChecksum) left += 4
+        if (isLast) begin('magic', 4)
+        else begin('block', 3)
+      }
+    }
+  }
+
+  return {
+    get atBoundary() {
+      return stage === 'magic' && headBytes === 0 && left === 0
+    },
+    get hasContent() {
+      return hasContent
+    },
+    get damage() {
+      return damage
+    },
+    advance(block, from) {
+      let at = from
+      isLast = isLast && left > 0
+      while (at < block.length && damage === null) {
+        if (left > 0) {
+          const pass = Math.min(left, block.length - at)
+          at += pass
+          left -= pass
+        } else if (headBytes < need) {
+          head[headBytes++] = block[at++]!
+        }
+        if (left === 0 && headBytes === need) take()
+        if (left === 0 && isLast && stage === 'magic') return at
+      }
+      return at
+    },
+  }
+}
+
+function isSkippable(magic: number): boolean {
+  return (magic & 0xfffffff0) >>> 0 === SKIPPABLE
+}
+
+function readUint32(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
+}
 
 const OUTPUT_BYTES = 262_144
 const NO_ZSTD = `not read by Node ${process.versions.node} (22.15 and 23.8 have it): decompress it first with "zstd -dc FILE" and give "-" for the file`

@@ -1,10 +1,9 @@
 import { ArgumentError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseIpv4, parseIpv6 } from '../../src/address-parse.js'
+import { parseIpv4, parseIpv6 } from '../../src/addresses.js'
 import { compileFilter } from '../../src/filter/compile-filter.js'
-import { createPacketBatch, type PacketBatch } from '../../src/packet-batch.js'
-import { packetStatusCode } from '../../src/packet-status.js'
+import { createPacketBatch, type PacketBatch, packetStatusCode } from '../../src/packet-batch.js'
 
 interface Packet {
   version: 4 | 6 | 0

@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { type CaptureEnd, encodePcap, encodePcapRecord } from '../../src/index.js'
-import { describeSystemError } from '../../src/node/capture-file-error.js'
+import { describeSystemError } from '../../src/node/frame-source.js'
 import { CaptureFileError, openCapture, readCapture, summariseCaptureFile } from '../../src/node/index.js'
 import { captures, goldenCaptures, hasProgram, sharedMissing } from '../support/shared.js'
 

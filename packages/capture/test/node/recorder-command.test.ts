@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { recorderCommand } from '../../src/node/recorder-command.js'
+import { recorderCommand } from '../../src/node/recorder.js'
 
 describe('recorderCommand', () => {
   it('passes interface, filter, snap length, direction and buffer on to tcpdump', () => {

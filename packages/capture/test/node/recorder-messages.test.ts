@@ -1,7 +1,7 @@
 /** The texts are what tcpdump 4.99.3 and dumpcap 4.0.17 wrote. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createRecorderMessages } from '../../src/node/recorder-messages.js'
+import { createRecorderMessages } from '../../src/node/recorder.js'
 
 function read(text: string, pieces = [text]) {
   const messages = createRecorderMessages()

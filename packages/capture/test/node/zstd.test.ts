@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { encodePcap } from '../../src/index.js'
 import { readCapture, summariseCaptureFile } from '../../src/node/index.js'
-import { createZstdFrames, isZstd } from '../../src/node/zstd-frames.js'
+import { createZstdFrames, isZstd } from '../../src/node/unpack-blocks.js'
 import { hasProgram } from '../support/shared.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-zstd-'))

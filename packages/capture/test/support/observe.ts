@@ -2,14 +2,12 @@
  * What a capture gives, in the words of the outside evidence: nanosecond times as integers, flows by IP
  * version and protocol, packets of no TCP or UDP flow by kind.
  */
-import { formatAddress } from '../../src/address-format.js'
-import type { CaptureEnd } from '../../src/capture-end.js'
-import type { FrameBatch } from '../../src/frame-batch.js'
-import { CaptureFileError } from '../../src/node/capture-file-error.js'
+import { formatAddress } from '../../src/addresses.js'
+import type { CaptureEnd } from '../../src/capture-notes.js'
+import { CaptureFileError } from '../../src/node/frame-source.js'
 import { type OpenCaptureOptions, readCapture } from '../../src/node/open-capture.js'
-import { createPacketBatch } from '../../src/packet-batch.js'
+import { createPacketBatch, type FrameBatch, PACKET_OK, PACKET_STATUS_NAMES } from '../../src/packet-batch.js'
 import { createPacketDecoder, type PacketDecoderOptions } from '../../src/packet-decoder.js'
-import { PACKET_OK, PACKET_STATUS_NAMES } from '../../src/packet-status.js'
 
 export interface Observation {
   end: CaptureEnd | null

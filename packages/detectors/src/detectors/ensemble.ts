@@ -7,9 +7,19 @@
  * (ensemble/members.ts).
  */
 import { createMatrix, type Matrix, plural } from '@oddflow/core'
-import { failField, fieldsAt } from '../check-parts.js'
-import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
-import type { MemberName } from '../detector-name.js'
+import {
+  checkSurpriseCurve,
+  dealFolds,
+  fillWithMedian,
+  findOddRows,
+  fitSurpriseCurve,
+  foldRows,
+  rowNumbers,
+  type SurpriseCurve,
+  surpriseOf,
+} from '../calibration/held-out.js'
+import { type Fields, failField, fieldsAt } from '../check-model.js'
+import type { DetectorDefinition, FitContext, MemberName, ModelFact, ModelHead } from '../detector.js'
 import {
   checkStandardisation,
   type EnsembleMember,
@@ -34,26 +44,14 @@ import {
   viewRows,
   viewWeights,
 } from '../ensemble/members.js'
-import {
-  checkSurpriseCurve,
-  dealFolds,
-  fillWithMedian,
-  findOddRows,
-  fitSurpriseCurve,
-  foldRows,
-  rowNumbers,
-  type SurpriseCurve,
-  surpriseOf,
-} from '../held-out.js'
-import { MAXIMUM_BINS } from '../histograms.js'
 import type { EnsembleModel, FitReport } from '../model.js'
-import type { Fields } from '../model-fields.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
 import { badOption, type OptionReader } from '../option-reader.js'
 import type { EnsembleParameters } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
 import { fitScaledRows, scaledWidth, scaleInto } from '../scaler.js'
 import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
+import { MAXIMUM_BINS } from './hbos.js'
 
 /** Unlike the m of other detectors: measured, docs/results/default-recipe.md. */
 const DEFAULT_ENSEMBLE_LANDMARKS = 128

@@ -1,21 +1,496 @@
 /**
  * hbos: histograms of the columns, each taken by itself.
  */
-import { failField } from '../check-parts.js'
+
+import { createMatrix, DataError, exp, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
+import { type Fields, failField, fieldsAt, matrixAt, sizeUpTo } from '../check-model.js'
 import { standalone } from '../families/standalone.js'
-import {
-  checkHistograms,
-  createHistogramViews,
-  decodeHistograms,
-  encodeHistograms,
-  fitHistograms,
-  histogramNumbers,
-  histogramView,
-  MAXIMUM_BINS,
-  takeTables,
-} from '../histograms.js'
 import type { HbosModel } from '../model.js'
+import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/parts.js'
 import type { HbosParameters } from '../parameters.js'
+
+/**
+ * Column histograms, the density of HBOS (Goldstein and Dengel, "Histogram-based outlier score", KI 2012): columns are
+ * taken as independent, and a row is as unusual as its bins are empty.
+ *
+ * A column has `bins` bins of equal width between its 1 % and 99 % order statistics, no narrower than a least width,
+ * and an open bin on each side: a few extreme rows neither widen the bins nor make their like usual. The *view* of a
+ * row is Σ over columns of −log((count + 1/2) / (n + 1/2)) of its bins; more is more unusual, and 0 is a row whose bins
+ * hold all rows, however many there are.
+ *
+ * Tables are kept as whole numbers of 1/2048 nat, two bytes a bin: sums of them are exact in any order.
+ *
+ * Shapes: T tables of D columns; one is of all rows, the tables of an ensemble's services are one set.
+ */
+
+export interface ColumnHistograms {
+  /** Between the two open ones. */
+  readonly bins: number
+  /** n of each table, length T. */
+  readonly rows: Uint32Array
+  /** T × D: the 1 % and 99 % order statistics. */
+  readonly low: Matrix
+  readonly high: Matrix
+  /** T × D × (bins + 2) in units of 1/2048 nat. */
+  readonly surprises: Uint16Array
+}
+
+export const MAXIMUM_BINS = 1000
+const MAXIMUM_TABLES = 1000
+const UNITS_PER_NAT = 2048
+/** What an empty bin counts. */
+const PSEUDO_COUNT = 0.5
+
+/**
+ * Tables of rows that share work: a table is of the rows of some of `parts`, and `tables` are the numbers of these parts.
+ * Each part's column is sorted once; order statistics and counts of bins are searched in it. The range of a column may be
+ * no number (`takeTables`), and an empty table says nothing.
+ */
+export function fitHistograms(
+  rows: Matrix,
+  parts: readonly Uint32Array[],
+  tables: readonly (readonly number[])[],
+  bins: number,
+  leastWidth: number,
+): ColumnHistograms {
+  const { cols, data } = rows
+  const low = createMatrix(tables.length, cols)
+  const high = createMatrix(tables.length, cols)
+  const surprises = new Uint16Array(tables.length * cols * (bins + 2))
+  const column = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let end = 0
+  const sorted = parts.map(({ length }) => {
+    end += length
+    return column.subarray(end - length, end)
+  })
+  const tableParts = tables.map((table) =>
+    table.map((part) => sorted[part]!).filter(({ length }) => length > 0),
+  )
+  const sizes = Uint32Array.from(tableParts, (own) => own.reduce((sum, { length }) => sum + length, 0))
+  const counts = new Float64Array(bins + 2)
+  for (let j = 0; j < cols; j++) {
+    parts.forEach((numbers, part) => {
+      const values = sorted[part]!
+      // + 0: −0 and 0 are one number
+      for (let i = 0; i < numbers.length; i++) values[i] = data[numbers[i]! * cols + j]! + 0
+      values.sort()
+    })
+    tableParts.forEach((own, t) => {
+      const n = sizes[t]!
+      if (n === 0) return
+      const tail = Math.floor((n - 1) / 100)
+      const from = selectAmong(own, tail)
+      const to = selectAmong(own, n - 1 - tail)
+      low.data[t * cols + j] = from
+      high.data[t * cols + j] = to
+      counts.fill(0)
+      const width = Math.max((to - from) / bins, leastWidth)
+      for (const values of own) addCounts(values, from, to, width, bins, counts)
+      writeSurprises(counts, n, surprises, (t * cols + j) * (bins + 2))
+    })
+  }
+  return { bins, rows: sizes, low, high, surprises }
+}
+
+/** The tables from `first` up to `end`. Throws DataError for a column whose range is no number. */
+export function takeTables(
+  { bins, rows, low, high, surprises }: ColumnHistograms,
+  first: number,
+  end: number,
+): ColumnHistograms {
+  const { cols } = low
+  for (let at = first * cols; at < end * cols; at++) failRange(low.data[at]!, high.data[at]!, at % cols)
+  const take = ({ data }: Matrix): Matrix => ({
+    rows: end - first,
+    cols,
+    data: data.slice(first * cols, end * cols),
+  })
+  const tableBins = cols * (bins + 2)
+  return {
+    bins,
+    rows: rows.slice(first, end),
+    low: take(low),
+    high: take(high),
+    surprises: surprises.slice(first * tableBins, end * tableBins),
+  }
+}
+
+function failRange(from: number, to: number, column: number): void {
+  if (Number.isFinite(to - from)) return
+  throw new DataError(
+    `column ${column}: its numbers are too large to count in bins; divide them first`,
+    'rows',
+  )
+}
+
+/** The number that would stand at `place` if ascending arrays, none of them empty, were sorted as one. */
+function selectAmong(sorted: readonly Float64Array[], place: number): number {
+  if (sorted.length === 1) return sorted[0]![place]!
+  let low = Number.POSITIVE_INFINITY
+  let high = Number.NEGATIVE_INFINITY
+  for (const values of sorted) {
+    low = Math.min(low, values[0]!)
+    high = Math.max(high, values[values.length - 1]!)
+  }
+  while (low < high) {
+    // halves, since the sum may leave the range of numbers; between neighbours there is none
+    const middle = low / 2 + high / 2
+    const pivot = middle > low && middle < high ? middle : low
+    let count = 0
+    let below = Number.NEGATIVE_INFINITY
+    let above = Number.POSITIVE_INFINITY
+    for (const values of sorted) {
+      const end = countBelow(values, pivot, true)
+      count += end
+      if (end > 0) below = Math.max(below, values[end - 1]!)
+      if (end < values.length) above = Math.min(above, values[end]!)
+    }
+    if (count > place) high = below
+    else low = above
+  }
+  return low
+}
+
+/** Adds to each bin how many of ascending values lie in it. */
+function addCounts(
+  values: Float64Array,
+  low: number,
+  high: number,
+  width: number,
+  bins: number,
+  counts: Float64Array,
+): void {
+  for (let bin = 0, start = 0; start < values.length; bin++) {
+    let first = start
+    let last = values.length
+    while (first < last) {
+      const middle = (first + last) >>> 1
+      if (binOf(values[middle]!, low, high, width, bins) > bin) last = middle
+      else first = middle + 1
+    }
+    counts[bin]! += first - start
+    start = first
+  }
+}
+
+/** In units, of n rows. */
+const emptyBinSurprise = (n: number): number =>
+  Math.round(log((n + PSEUDO_COUNT) / PSEUDO_COUNT) * UNITS_PER_NAT)
+
+/** Of the counts of one column, n in all. */
+function writeSurprises(counts: Float64Array, n: number, surprises: Uint16Array, start: number): void {
+  for (let b = 0; b < counts.length; b++) {
+    // counts that were estimated may exceed n by a little
+    const surprise = Math.max(0, log((n + PSEUDO_COUNT) / (counts[b]! + PSEUDO_COUNT)))
+    surprises[start + b] = Math.round(surprise * UNITS_PER_NAT)
+  }
+}
+
+function binOf(x: number, low: number, high: number, width: number, bins: number): number {
+  if (x < low) return 0
+  // a column of one number has bins of no width: what differs is beyond them
+  const bin = width > 0 ? Math.floor((x - low) / width) : x > low ? bins : 0
+  if (x <= high) return 1 + Math.min(bin, bins - 1)
+  return 1 + Math.min(bin, bins)
+}
+
+// ---- more rows
+
+/** What a table is made anew of: an old table, rows that join it, or both. */
+interface JoinedTable {
+  readonly old: { readonly histograms: ColumnHistograms; readonly table: number } | null
+  /** Numbers of the rows that join, none or more where there is an old table. */
+  readonly rows: Uint32Array
+}
+
+/** Rows of a bin that has `from` … `to`, spread evenly over it; of one value where these are equal. */
+interface Piece {
+  readonly from: number
+  readonly to: number
+  readonly rows: number
+}
+
+/** Tables that rows of `rows` have joined, each with a weight. */
+export function joinHistograms(
+  rows: Matrix,
+  tables: readonly JoinedTable[],
+  weight: number,
+  bins: number,
+  leastWidth: number,
+): ColumnHistograms {
+  const { cols } = rows
+  const low = createMatrix(tables.length, cols)
+  const high = createMatrix(tables.length, cols)
+  const sizes = Uint32Array.from(tables, ({ old, rows: given }) =>
+    Math.round((old === null ? 0 : old.histograms.rows[old.table]!) + weight * given.length),
+  )
+  const surprises = new Uint16Array(tables.length * cols * (bins + 2))
+  const counts = new Float64Array(bins + 2)
+  tables.forEach(({ old, rows: given }, t) => {
+    const n = sizes[t]!
+    for (let j = 0; j < cols; j++) {
+      const known = old === null ? null : gridOf(old.histograms, old.table, j, leastWidth)
+      const pieces = old === null ? [] : piecesOf(old.histograms, old.table, j, known!)
+      const values = Float64Array.from(given, (row) => rows.data[row * cols + j]! + 0).sort()
+      const range = rangeOf(pieces, values, weight, n)
+      const [from, to] = known === null ? range : widenedGrid(known, range, bins)
+      failRange(from, to, j)
+      low.data[t * cols + j] = from
+      high.data[t * cols + j] = to
+      const width = Math.max((to - from) / bins, leastWidth)
+      counts.fill(0)
+      for (const x of values) counts[binOf(x, from, to, width, bins)]! += weight
+      for (const piece of pieces) {
+        // an old bin lies in one new bin
+        counts[binOf((piece.from + piece.to) / 2, from, to, width, bins)]! += piece.rows
+      }
+      writeSurprises(counts, n, surprises, (t * cols + j) * (bins + 2))
+    }
+  })
+  return { bins, rows: sizes, low, high, surprises }
+}
+
+interface Grid {
+  readonly low: number
+  readonly high: number
+  readonly width: number
+}
+
+function gridOf(
+  { bins, low, high }: ColumnHistograms,
+  table: number,
+  column: number,
+  leastWidth: number,
+): Grid {
+  const at = table * low.cols + column
+  const [from, to] = [low.data[at]!, high.data[at]!]
+  return { low: from, high: to, width: Math.max((to - from) / bins, leastWidth) }
+}
+
+/**
+ * An old range that covers another as well. Where it has to grow, bins become twice as wide, or four times …, and the
+ * edges of old bins that remain are edges of new ones: no old bin is cut in two.
+ */
+function widenedGrid(
+  { low, high, width }: Grid,
+  [least, most]: readonly [number, number],
+  bins: number,
+): readonly [low: number, high: number] {
+  if (least >= low && most <= Math.max(high, low + bins * width)) return [low, high]
+  for (let wide = width > 0 ? width : (most - least) / bins; ; wide *= 2) {
+    const below = least >= low ? 0 : Math.ceil((low - least) / wide)
+    // a little lower, so that rounding puts no number on an old edge into the bin below
+    const from = low - (below + 1e-9) * wide
+    const to = from + bins * wide
+    if (!(to < Math.max(high, most)) || !Number.isFinite(to)) return [from, to]
+  }
+}
+
+/** The rows of a table's column, by bin. Those of the open bins stand half a bin beyond the range. */
+function piecesOf(
+  { bins, rows, low, surprises }: ColumnHistograms,
+  table: number,
+  column: number,
+  { low: from, high: to, width }: Grid,
+): Piece[] {
+  const at = table * low.cols + column
+  const end = Math.max(from + bins * width, to)
+  const pieces: Piece[] = []
+  for (let b = 0; b < bins + 2; b++) {
+    const surprise = surprises[at * (bins + 2) + b]! / UNITS_PER_NAT
+    const count = (rows[table]! + PSEUDO_COUNT) * exp(-surprise) - PSEUDO_COUNT
+    // what rounding leaves of an empty bin
+    if (!(count > 0.01)) continue
+    if (b === 0) pieces.push({ from: from - width / 2, to: from - width / 2, rows: count })
+    else if (b > bins) pieces.push({ from: end + width / 2, to: end + width / 2, rows: count })
+    else {
+      const start = from + (b - 1) * width
+      pieces.push({ from: start, to: Math.min(start + width, Math.max(to, start)), rows: count })
+    }
+  }
+  return pieces
+}
+
+/** The 1 % and 99 % order statistics of n rows, as near as pieces tell. */
+function rangeOf(
+  pieces: readonly Piece[],
+  values: Float64Array,
+  weight: number,
+  n: number,
+): readonly [low: number, high: number] {
+  const tail = Math.floor((n - 1) / 100)
+  const candidates = Float64Array.from([...values, ...pieces.flatMap(({ from, to }) => [from, to])]).sort()
+  const below = (x: number, orAt: boolean): number =>
+    weight * countBelow(values, x, orAt) +
+    pieces.reduce((sum, { from, to, rows }) => {
+      if (from === to) return sum + (from < x || (orAt && from === x) ? rows : 0)
+      return sum + rows * Math.min(1, Math.max(0, (x - from) / (to - from)))
+    }, 0)
+  const total = below(Number.POSITIVE_INFINITY, true)
+  const last = candidates.length - 1
+  // the first that more than the tail's rows reach, and the last that as many begin at
+  let low = 0
+  let high = last
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (below(candidates[middle]!, true) > tail) high = middle
+    else low = middle + 1
+  }
+  const from = candidates[low]!
+  high = last
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (total - below(candidates[middle]!, false) > tail) low = middle
+    else high = middle - 1
+  }
+  return [from, candidates[low]!]
+}
+
+/** How many of ascending values are smaller, or smaller or equal. */
+function countBelow(sorted: Float64Array, x: number, orAt: boolean): number {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (sorted[middle]! < x || (orAt && sorted[middle] === x)) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+// ---- views
+
+/** What scoring looks at. */
+interface HistogramViews {
+  readonly histograms: ColumnHistograms
+  /** T × D. */
+  readonly widths: Float64Array
+}
+
+export function createHistogramViews(histograms: ColumnHistograms, leastWidth: number): HistogramViews {
+  const { low, high, bins } = histograms
+  return {
+    histograms,
+    widths: low.data.map((from, at) => Math.max((high.data[at]! - from) / bins, leastWidth)),
+  }
+}
+
+/** How unusual the row at `start` is to a table. */
+export function histogramView(
+  { histograms, widths }: HistogramViews,
+  table: number,
+  data: Float64Array,
+  start: number,
+): number {
+  const { low, high, bins, surprises } = histograms
+  const { cols } = low
+  let sum = 0
+  for (let j = 0, at = table * cols; j < cols; j++, at++) {
+    sum +=
+      surprises[at * (bins + 2) + binOf(data[start + j]!, low.data[at]!, high.data[at]!, widths[at]!, bins)]!
+  }
+  return sum / UNITS_PER_NAT
+}
+
+/** out[j] = nats by which column j of the row at `start` is more unusual than the table's fullest bin of the column. */
+export function histogramShares(
+  { histograms, widths }: HistogramViews,
+  table: number,
+  data: Float64Array,
+  start: number,
+  out: Float64Array,
+): void {
+  const { low, high, bins, surprises } = histograms
+  const { cols } = low
+  for (let j = 0, at = table * cols; j < cols; j++, at++) {
+    const first = at * (bins + 2)
+    const bin = binOf(data[start + j]!, low.data[at]!, high.data[at]!, widths[at]!, bins)
+    out[j] = (surprises[first + bin]! - surprises[fullestBin(histograms, at)]!) / UNITS_PER_NAT
+  }
+}
+
+/** The row of the middles of each column's fullest bins of a table; of an open bin its edge. */
+export function modalRow({ histograms, widths }: HistogramViews, table: number): Float64Array {
+  const { low, high, bins } = histograms
+  return Float64Array.from({ length: low.cols }, (_, j) => {
+    const at = table * low.cols + j
+    const bin = fullestBin(histograms, at) - at * (bins + 2)
+    if (bin === 0) return low.data[at]!
+    return Math.min(high.data[at]!, low.data[at]! + (bin - 0.5) * widths[at]!)
+  })
+}
+
+/** Of the column `at` of all tables' columns. */
+function fullestBin({ bins, surprises }: ColumnHistograms, at: number): number {
+  const first = at * (bins + 2)
+  let fullest = first
+  for (let b = first; b < first + bins + 2; b++) if (surprises[b]! < surprises[fullest]!) fullest = b
+  return fullest
+}
+
+/** Numbers that a scorer needs; four of the tables' are as long as one. */
+export function histogramNumbers({ low, high, surprises }: ColumnHistograms): number {
+  return low.data.length + high.data.length + surprises.length / 4
+}
+
+export function encodeHistograms(
+  { bins, rows, low, high, surprises }: ColumnHistograms,
+  prefix: string,
+): ModelFileParts['tensors'] {
+  return {
+    [`${prefix}high`]: matrixTensor(high),
+    [`${prefix}low`]: matrixTensor(low),
+    [`${prefix}rows`]: { dtype: 'U32', shape: [rows.length], data: rows },
+    [`${prefix}surprises`]: { dtype: 'U16', shape: [rows.length, low.cols, bins + 2], data: surprises },
+  }
+}
+
+/** Unchecked. */
+export function decodeHistograms(file: ModelFileReader, prefix: string): Fields {
+  const { shape, data } = file.uint16Cube(`${prefix}surprises`)
+  return {
+    bins: shape[2]! - 2,
+    rows: file.uint32(`${prefix}rows`),
+    low: file.matrix(`${prefix}low`),
+    high: file.matrix(`${prefix}high`),
+    surprises: data,
+  }
+}
+
+/** Of `bins` bins. Throws ArgumentError with the path of what is wrong; arrays are not copied. */
+export function checkHistograms(value: unknown, bins: number, path: string): ColumnHistograms {
+  const h = fieldsAt(value, path)
+  if (h.bins !== bins) failField(`${path}.bins`, `${bins}`, h.bins)
+  const { rows, surprises } = h
+  if (!(rows instanceof Uint32Array)) return failField(`${path}.rows`, 'a Uint32Array', rows)
+  if (!(rows.length >= 1 && rows.length <= MAXIMUM_TABLES && rows.every((n) => n >= 1))) {
+    failField(`${path}.rows`, `from 1 to ${MAXIMUM_TABLES} numbers of 1 and more`, rows.length)
+  }
+  const low = matrixAt(h.low, `${path}.low`)
+  const { cols } = low
+  sizeUpTo(cols, MAXIMUM_DIMENSION, `${path}.low.cols`)
+  const high = matrixAt(h.high, `${path}.high`)
+  for (const [name, { rows: height, cols: width }] of Object.entries({ low, high })) {
+    if (height !== rows.length || width !== cols) {
+      failField(`${path}.${name}`, `${rows.length} × ${cols} numbers`, `${height} × ${width}`)
+    }
+  }
+  low.data.forEach((from, at) => {
+    const range = high.data[at]! - from
+    if (!(range >= 0 && range < Number.POSITIVE_INFINITY)) {
+      failField(`${path}.high`, 'numbers no lower than low', high.data[at])
+    }
+  })
+  if (!(surprises instanceof Uint16Array)) return failField(`${path}.surprises`, 'a Uint16Array', surprises)
+  const expected = rows.length * cols * (bins + 2)
+  if (surprises.length !== expected) failField(`${path}.surprises`, `${expected} numbers`, surprises.length)
+  const mostOf = Array.from(rows, emptyBinSurprise)
+  surprises.forEach((surprise, at) => {
+    const most = mostOf[Math.floor(at / (cols * (bins + 2)))]!
+    if (surprise > most) failField(`${path}.surprises`, `up to ${most}, an empty bin's`, surprise)
+  })
+  return { bins, rows, low, high, surprises }
+}
 
 /** Rows have units of their own, so bins may be as narrow as the column is; a column of one number has none. */
 const LEAST_WIDTH = 0

@@ -1,20 +1,410 @@
 /**
  * iforest: isolation forest.
  */
-import { failField } from '../check-parts.js'
-import { standalone } from '../families/standalone.js'
-import { checkIsolationForestModel } from '../isolation-forest/check-isolation-forest.js'
+
 import {
-  createIsolationForestWorkspace,
-  fitIsolationForest,
-  MAXIMUM_SUBSAMPLE_ROWS,
-  MAXIMUM_TREES,
-  scoreIsolationForest,
-} from '../isolation-forest/isolation-forest.js'
+  ArgumentError,
+  exp,
+  MAXIMUM_DIMENSION,
+  type Matrix,
+  type MatrixLike,
+  type Rng,
+  sampleWithoutReplacement,
+} from '@oddflow/core'
+import {
+  failField,
+  fieldsOf,
+  float64Field,
+  int32Field,
+  literalField,
+  refuseField,
+  wholeField,
+} from '../check-model.js'
+import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import { standalone } from '../families/standalone.js'
 import type { IforestModel } from '../model.js'
-import { fieldsOf } from '../model-fields.js'
 import { int32Tensor, vectorTensor } from '../model-file/parts.js'
 import type { IforestParameters } from '../parameters.js'
+
+/**
+ * c(n): the mean length of an unsuccessful search in a binary search tree of n keys (Liu, Ting and Zhou 2008,
+ * equation 1), by which path lengths are made comparable.
+ *
+ *     c(n) = 2·H(n − 1) − 2(n − 1)/n,   H(i) = 1 + 1/2 + … + 1/i
+ *
+ * The paper estimates H(i) by ln i + 0.5772, which is 0.46 short in c(3); here it is summed, so c(2) = 1 and
+ * c(1) = 0 need no rule of their own and no logarithm is involved.
+ */
+
+/** c(0) … c(n), n ≥ 1; c(0) is 0. */
+export function meanSearchLengths(n: number): Float64Array {
+  const lengths = new Float64Array(n + 1)
+  let harmonic = 0
+  for (let size = 2; size <= n; size++) {
+    harmonic += 1 / (size - 1)
+    lengths[size] = 2 * harmonic - (2 * (size - 1)) / size
+  }
+  return lengths
+}
+
+/** ceil(log2 n), n ≥ 1: the height at which a tree of n rows stops growing. */
+export function heightLimit(n: number): number {
+  let height = 0
+  for (let size = 1; size < n; size *= 2) height++
+  return height
+}
+
+/**
+ * One isolation tree (Liu, Ting and Zhou 2008, algorithm 2).
+ *
+ * A node takes a column at random among those in which its rows differ and cuts it at random between their
+ * smallest and largest value; rows at or below the cut go left. It is a leaf when it has one row, when its rows
+ * are all equal or at the height limit ceil(log2 ψ). The paper draws from all columns; choosing among the
+ * columns that can be cut, as scikit-learn does, wastes no level on constant ones.
+ *
+ * Nodes are written in pre-order: the left child of node v is v + 1, and only the right one is stored.
+ */
+
+/** Nodes of a forest under growth; arrays of one length, `count` of them in use. */
+interface NodeBuffer {
+  readonly features: Int32Array
+  readonly thresholds: Float64Array
+  readonly rightChildren: Int32Array
+  readonly sizes: Int32Array
+  count: number
+}
+
+/** Marks a leaf in `features`. */
+const LEAF = -1
+
+/** Room for `trees` trees of `subsampleRows` rows: at most 2ψ − 1 nodes each. */
+function createNodeBuffer(trees: number, subsampleRows: number): NodeBuffer {
+  const room = trees * (2 * subsampleRows - 1)
+  return {
+    features: new Int32Array(room),
+    thresholds: new Float64Array(room),
+    rightChildren: new Int32Array(room),
+    sizes: new Int32Array(room),
+    count: 0,
+  }
+}
+
+/** Appends the tree of the rows numbered in `members`, whose order is changed. */
+function growTree(rows: Matrix, members: Uint32Array, nodes: NodeBuffer, rng: Rng): void {
+  const { cols, data } = rows
+  const limit = heightLimit(members.length)
+  const columns = Uint32Array.from({ length: cols }, (_, t) => t)
+
+  /** A random cut of members[start … end); undefined when these rows are equal. */
+  const chooseCut = (start: number, end: number): { feature: number; threshold: number } | undefined => {
+    for (let left = cols; left > 0; left--) {
+      const at = rng.nextBelow(left)
+      const feature = columns[at]!
+      columns[at] = columns[left - 1]!
+      columns[left - 1] = feature
+      let low = Number.POSITIVE_INFINITY
+      let high = Number.NEGATIVE_INFINITY
+      for (let i = start; i < end; i++) {
+        const v = data[members[i]! * cols + feature]!
+        if (v < low) low = v
+        if (v > high) high = v
+      }
+      if (!(low < high)) continue
+      const u = rng.nextFloat()
+      // of both ends, because high − low may overflow; kept in [low, high), so that both sides get rows
+      const cut = (1 - u) * low + u * high
+      return { feature, threshold: cut >= low && cut < high ? cut : low }
+    }
+    return undefined
+  }
+
+  const grow = (start: number, end: number, height: number): void => {
+    const node = nodes.count++
+    nodes.sizes[node] = end - start
+    const cut = end - start > 1 && height < limit ? chooseCut(start, end) : undefined
+    if (cut === undefined) {
+      nodes.features[node] = LEAF
+      return
+    }
+    const { feature, threshold } = cut
+    nodes.features[node] = feature
+    nodes.thresholds[node] = threshold
+    let middle = start
+    for (let i = start; i < end; i++) {
+      const member = members[i]!
+      if (!(data[member * cols + feature]! <= threshold)) continue
+      members[i] = members[middle]!
+      members[middle++] = member
+    }
+    grow(start, middle, height + 1)
+    nodes.rightChildren[node] = nodes.count
+    grow(middle, end, height + 1)
+  }
+
+  grow(0, members.length, 0)
+}
+
+/**
+ * Isolation forest: rows that random cuts separate early are novel (Liu, Ting and Zhou, "Isolation Forest",
+ * ICDM 2008).
+ *
+ * t trees, each grown on ψ rows drawn without replacement. The path length of x in a tree is the
+ * depth of its leaf plus c(rows in that leaf), the anomaly score s(x) = 2^(−mean path length / c(ψ)), and the
+ * score here −s(x), in (−1, 0): −0.5 is what an average row of structureless data gets. scikit-learn's
+ * `score_samples` is the same number but for its estimate of harmonic numbers and its float32 rows.
+ *
+ * A column of one number is never cut, so a value that differs there later does not count: the paper's definition. Every
+ * other detector here counts it.
+ *
+ * Shapes: all trees side by side in arrays of N nodes, N ≤ t(2ψ − 1), in pre-order; scoring a row visits at
+ * most t·(ceil(log2 ψ) + 1) of them. Space: 20 N bytes and 4 t.
+ */
+
+interface IsolationForestParameters {
+  /** t, 1 … 10,000; the paper's 100. */
+  readonly trees: number
+  /** ψ, 2 … 65,536; the paper's 256. Lowered to the number of rows. */
+  readonly subsampleRows: number
+}
+
+export interface IsolationForestModel {
+  readonly kind: 'isolation-forest'
+  /** D. */
+  readonly dimension: number
+  /** ψ that was used. */
+  readonly subsampleRows: number
+  /** Length t, ascending from 0: the root of each tree. */
+  readonly treeStarts: Int32Array
+  /** Length N: column that a node cuts, −1 in leaves. */
+  readonly features: Int32Array
+  /** Length N: rows at or below go left, to the next node; 0 in leaves. */
+  readonly thresholds: Float64Array
+  /** Length N: where the others go; 0 in leaves. */
+  readonly rightChildren: Int32Array
+  /** Length N: rows of the subsample that came to the node. */
+  readonly sizes: Int32Array
+}
+
+/** Constants of one model; holds no scratch. */
+interface IsolationForestWorkspace {
+  readonly model: IsolationForestModel
+  /** Length N: in leaves, depth + c(size). */
+  readonly pathLengths: Float64Array
+  /** −ln 2 / (t · c(ψ)). */
+  readonly exponentFactor: number
+}
+
+const MAXIMUM_TREES = 10_000
+const MAXIMUM_SUBSAMPLE_ROWS = 65_536
+/** t·ψ: a forest has at most twice as many nodes, of 20 bytes. */
+const MAXIMUM_LEAVES = 5_000_000
+
+/**
+ * Grows a forest on rows (n × D, n ≥ 2, not all equal), drawing from `rng.fork('tree-i')` for tree i. Throws
+ * ArgumentError (`trees`, `subsampleRows`, `rows`) and DataError.
+ */
+export function fitIsolationForest(
+  rows: Matrix | MatrixLike,
+  { trees, subsampleRows }: IsolationForestParameters,
+  rng: Rng,
+): Fitted<IsolationForestModel> {
+  checkWhole('trees', trees, 1, MAXIMUM_TREES)
+  checkWhole('subsampleRows', subsampleRows, 2, MAXIMUM_SUBSAMPLE_ROWS)
+  const matrix = checkedTrainingRows(rows)
+  const used = Math.min(subsampleRows, matrix.rows)
+  if (trees * used > MAXIMUM_LEAVES) {
+    throw new ArgumentError(
+      `trees: expected at most ${Math.floor(MAXIMUM_LEAVES / used)} with ${used} rows each, found ${trees}`,
+      'trees',
+    )
+  }
+  const notes =
+    used < subsampleRows ? [`subsampleRows lowered from ${subsampleRows} to the ${used} training rows`] : []
+  const treeStarts = new Int32Array(trees)
+  const one = createNodeBuffer(1, used)
+  const grown: { features: Int32Array; thresholds: Float64Array; rights: Int32Array; sizes: Int32Array }[] =
+    []
+  let total = 0
+  for (let tree = 0; tree < trees; tree++) {
+    const own = rng.fork(`tree-${tree}`)
+    one.count = 0
+    one.thresholds.fill(0)
+    one.rightChildren.fill(0)
+    growTree(matrix, sampleWithoutReplacement(matrix.rows, used, own), one, own)
+    treeStarts[tree] = total
+    const { count } = one
+    const base = total
+    grown.push({
+      features: one.features.slice(0, count),
+      thresholds: one.thresholds.slice(0, count),
+      rights: one.rightChildren.slice(0, count).map((right) => (right === 0 ? 0 : right + base)),
+      sizes: one.sizes.slice(0, count),
+    })
+    total += count
+  }
+  const model: IsolationForestModel = {
+    kind: 'isolation-forest',
+    dimension: matrix.cols,
+    subsampleRows: used,
+    treeStarts,
+    features: new Int32Array(total),
+    thresholds: new Float64Array(total),
+    rightChildren: new Int32Array(total),
+    sizes: new Int32Array(total),
+  }
+  grown.forEach(({ features, thresholds, rights, sizes }, tree) => {
+    const start = treeStarts[tree]!
+    model.features.set(features, start)
+    model.thresholds.set(thresholds, start)
+    model.rightChildren.set(rights, start)
+    model.sizes.set(sizes, start)
+  })
+  return { model, notes }
+}
+
+/** The model must have come from a fit or through `checkIsolationForestModel`. */
+export function createIsolationForestWorkspace(model: IsolationForestModel): IsolationForestWorkspace {
+  const { features, rightChildren, sizes, treeStarts, subsampleRows } = model
+  const lengths = meanSearchLengths(subsampleRows)
+  const pathLengths = new Float64Array(features.length)
+  // depths first, in place: a parent stands before its children
+  for (let node = 0; node < features.length; node++) {
+    const depth = pathLengths[node]!
+    if (features[node] === LEAF) {
+      pathLengths[node] = depth + lengths[sizes[node]!]!
+    } else {
+      pathLengths[node + 1] = depth + 1
+      pathLengths[rightChildren[node]!] = depth + 1
+    }
+  }
+  return {
+    model,
+    pathLengths,
+    exponentFactor: -Math.LN2 / (treeStarts.length * lengths[subsampleRows]!),
+  }
+}
+
+/**
+ * out[i] = −s(row i), in (−1, 0); returns `out`. Throws ArgumentError when a row is not finite or not D wide,
+ * `out` is too short or the workspace another model's.
+ */
+export function scoreIsolationForest(
+  model: IsolationForestModel,
+  rows: Matrix | MatrixLike,
+  out: Float64Array,
+  workspace: IsolationForestWorkspace,
+): Float64Array {
+  const { dimension, treeStarts, features, thresholds, rightChildren } = model
+  const { rows: n, data } = checkedScoringRows(model, dimension, rows, out, workspace)
+  const { pathLengths, exponentFactor } = workspace
+  for (let i = 0; i < n; i++) {
+    const start = i * dimension
+    let sum = 0
+    for (let tree = 0; tree < treeStarts.length; tree++) {
+      let node = treeStarts[tree]!
+      for (let feature = features[node]!; feature >= 0; feature = features[node]!) {
+        node = data[start + feature]! <= thresholds[node]! ? node + 1 : rightChildren[node]!
+      }
+      sum += pathLengths[node]!
+    }
+    out[i] = -exp(exponentFactor * sum)
+  }
+  return out
+}
+
+/**
+ * Is this value an isolation forest that a scorer can walk?
+ *
+ * Each tree must be a pre-order tree that fills its stretch of the arrays: children stand after their parent,
+ * the right one where the left subtree ends; sizes add up from leaves of at least one row to ψ at the root; no
+ * path is longer than ceil(log2 ψ); leaves carry nothing else. A walk then always ends, inside the arrays.
+ */
+
+/** The value as a model with exactly the known fields (arrays are not copied). Throws FormatError. */
+export function checkIsolationForestModel(value: unknown, path = 'isolationForest'): IsolationForestModel {
+  const fields = fieldsOf(value, path)
+  const kind = literalField(fields.kind, `${path}.kind`, 'isolation-forest')
+  const dimension = wholeField(fields.dimension, `${path}.dimension`, 1, MAXIMUM_DIMENSION)
+  const subsampleRows = wholeField(fields.subsampleRows, `${path}.subsampleRows`, 2, MAXIMUM_SUBSAMPLE_ROWS)
+  const treeStarts = int32Field(fields.treeStarts, `${path}.treeStarts`)
+  wholeField(treeStarts.length, `${path}.treeStarts.length`, 1, MAXIMUM_TREES)
+  const features = int32Field(fields.features, `${path}.features`)
+  const count = features.length
+  const thresholds = float64Field(fields.thresholds, `${path}.thresholds`, count)
+  const rightChildren = int32Field(fields.rightChildren, `${path}.rightChildren`, count)
+  const sizes = int32Field(fields.sizes, `${path}.sizes`, count)
+  const model: IsolationForestModel = {
+    kind,
+    dimension,
+    subsampleRows,
+    treeStarts,
+    features,
+    thresholds,
+    rightChildren,
+    sizes,
+  }
+  let end = 0
+  for (let tree = 0; tree < treeStarts.length; tree++) {
+    if (treeStarts[tree] !== end) {
+      refuseField(`${path}.treeStarts[${tree}]`, `${end}, where the tree before ends`, treeStarts[tree])
+    }
+    end = checkTree(model, end, path)
+  }
+  if (end !== count) refuseField(`${path}.features`, `${end} nodes, all in trees`, count)
+  return model
+}
+
+/** Checks the tree with its root at `root`; returns the node after its last. */
+function checkTree(model: IsolationForestModel, root: number, path: string): number {
+  const { dimension, subsampleRows, features, thresholds, rightChildren, sizes } = model
+  const limit = heightLimit(subsampleRows)
+  // the nodes above the present one whose right subtrees are still to come, nearest last
+  const waiting: { node: number; depth: number }[] = []
+  let depth = 0
+  for (let node = root; ; node++) {
+    if (node >= features.length) refuseField(`${path}.features`, 'nodes to the end of the last tree', node)
+    const size = sizes[node]!
+    const feature = features[node]!
+    if (node === root && size !== subsampleRows) {
+      refuseField(`${path}.sizes[${node}]`, `${subsampleRows}, the rows of a tree`, size)
+    }
+    if (feature !== LEAF) {
+      if (!(feature >= 0 && feature < dimension)) {
+        refuseField(`${path}.features[${node}]`, `−1 or a column below ${dimension}`, feature)
+      }
+      if (depth >= limit) refuseField(`${path}.features[${node}]`, `a leaf at depth ${limit}`, feature)
+      waiting.push({ node, depth })
+      depth++
+      continue
+    }
+    if (size < 1) refuseField(`${path}.sizes[${node}]`, 'at least one row in a leaf', size)
+    if (thresholds[node] !== 0) refuseField(`${path}.thresholds[${node}]`, '0 in a leaf', thresholds[node])
+    if (rightChildren[node] !== 0) {
+      refuseField(`${path}.rightChildren[${node}]`, '0 in a leaf', rightChildren[node])
+    }
+    const parent = waiting.pop()
+    if (parent === undefined) {
+      checkSums(model, root, node + 1, path)
+      return node + 1
+    }
+    if (rightChildren[parent.node] !== node + 1) {
+      const expected = `${node + 1}, where its left subtree ends`
+      refuseField(`${path}.rightChildren[${parent.node}]`, expected, rightChildren[parent.node])
+    }
+    depth = parent.depth + 1
+  }
+}
+
+function checkSums(model: IsolationForestModel, root: number, end: number, path: string): void {
+  const { features, rightChildren, sizes } = model
+  for (let node = root; node < end; node++) {
+    if (features[node] === LEAF) continue
+    const sum = sizes[node + 1]! + sizes[rightChildren[node]!]!
+    if (sizes[node] !== sum) {
+      refuseField(`${path}.sizes[${node}]`, `${sum}, the rows of its children`, sizes[node])
+    }
+  }
+}
 
 export const iforest = standalone({
   name: 'iforest',

@@ -1,19 +1,185 @@
 /**
  * kde: the kernel density estimate over the training rows, or a sample of them.
  */
-import { sizeUpTo } from '../check-parts.js'
+
+import {
+  ArgumentError,
+  log,
+  MAXIMUM_DIMENSION,
+  type Matrix,
+  type MatrixLike,
+  type Rng,
+  sampleWithoutReplacement,
+  takeRows,
+} from '@oddflow/core'
+import {
+  DISTANCE_TILE_ROWS,
+  kernelExponentFactor,
+  logSumExp,
+  squaredDistances,
+  squaredDistancesOfFour,
+} from '@oddflow/linalg'
+import {
+  fieldsOf,
+  finiteField,
+  literalField,
+  matrixField,
+  refuseField,
+  sizeUpTo,
+  wholeField,
+} from '../check-model.js'
+import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import { type BandwidthRule, chooseBandwidth } from '../embedding/bandwidth.js'
 import { BANDWIDTH_OPTIONS, bandwidthFact } from '../families/embedded.js'
 import { standalone } from '../families/standalone.js'
-import {
-  checkKernelDensityModel,
-  createKernelDensityWorkspace,
-  fitKernelDensity,
-  scoreKernelDensity,
-} from '../kernel-density/kernel-density.js'
 import type { KdeModel } from '../model.js'
-import { fieldsOf } from '../model-fields.js'
 import { matrixTensor } from '../model-file/parts.js'
+import { DEFAULT_OPTIONS } from '../option-reader.js'
 import type { KdeParameters } from '../parameters.js'
+import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
+
+/**
+ * Kernel density estimation: the log-density of x under one Gaussian on each training row (Rosenblatt 1956,
+ * Parzen 1962).
+ *
+ *     log p(x) = log Σ_j exp(−‖x − c_j‖² / h²) − log n − (D/2)·log(π h²)
+ *
+ * h is the bandwidth of the project's kernel, a quantile of pair distances (bandwidth.ts), so a kernel here has
+ * variance h²/2 a column: scikit-learn's KernelDensity has `bandwidth` h/√2. The largest exponent is taken out
+ * before the exponentials, so far rows keep the order of their distances where every kernel value underflows.
+ * Squared distances that overflow score −Number.MAX_VALUE.
+ *
+ * Shapes: centres n × D, all training rows or a random `maximumRows` of them; a score costs n·D operations
+ * and n exponentials. Left out: trees that skip far centres, which D of 20 and more makes useless.
+ */
+
+interface KernelDensityParameters extends Partial<BandwidthRule> {
+  /** h as a quantile of the pair distances of training rows, in (0, 1]. */
+  readonly bandwidthQuantile: number
+  /** At most so many training rows become centres, 1 … 1,000,000; above that a random sample of so many. */
+  readonly maximumRows: number
+}
+
+export interface KernelDensityModel {
+  readonly kind: 'kernel-density'
+  /** h, in the units of the (scaled) rows. */
+  readonly bandwidth: number
+  /** n × D, training rows. */
+  readonly centres: Matrix
+}
+
+/** Scratch for one model and one caller at a time; nothing in it outlives a call but the constants. */
+interface KernelDensityWorkspace {
+  readonly model: KernelDensityModel
+  /** −1/h². */
+  readonly exponentFactor: number
+  /** −log n − (D/2)·log(π h²). */
+  readonly logNormaliser: number
+  /** DISTANCE_TILE_ROWS × n squared distances, then exponents. */
+  readonly terms: Float64Array
+}
+
+const MAXIMUM_CENTRES = 1_000_000
+
+/**
+ * Fits to rows (n × D, n ≥ 2, not all equal). Draws from the forks `bandwidth` (above the row limit of
+ * pairDistanceQuantiles) and `centres` (above `maximumRows`) of `rng`. Throws ArgumentError
+ * (`bandwidthQuantile`, `maximumRows`, `rows`) and DataError.
+ */
+export function fitKernelDensity(
+  rows: Matrix | MatrixLike,
+  { bandwidthQuantile, maximumRows, ...rule }: KernelDensityParameters,
+  rng: Rng,
+  shared: SharedWork = NOTHING_SHARED,
+): Fitted<KernelDensityModel> {
+  if (!(bandwidthQuantile > 0 && bandwidthQuantile <= 1)) {
+    throw new ArgumentError(
+      `bandwidthQuantile: expected a number above 0 and at most 1, found ${bandwidthQuantile}`,
+      'bandwidthQuantile',
+    )
+  }
+  checkWhole('maximumRows', maximumRows, 1, MAXIMUM_CENTRES)
+  const matrix = checkedTrainingRows(rows, rule.quantileCompat === 'positive-pairs')
+  const n = matrix.rows
+  const { quantileCompat, quantileRows } = { ...DEFAULT_OPTIONS, ...rule }
+  const { bandwidth, rowsUsed, note } = chooseBandwidth(
+    matrix,
+    bandwidthQuantile,
+    rng,
+    { quantileCompat, quantileRows },
+    shared,
+  )
+  const notes: string[] = []
+  if (rowsUsed < n) notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${n} rows`)
+  if (note !== null) notes.push(note)
+  let centres: Matrix
+  if (n > maximumRows) {
+    centres = takeRows(matrix, sampleWithoutReplacement(n, maximumRows, rng.fork('centres')).sort())
+    notes.push(`kernels stand on a random ${maximumRows} of ${n} rows`)
+  } else {
+    centres = { rows: n, cols: matrix.cols, data: matrix.data.slice() }
+  }
+  return { model: { kind: 'kernel-density', bandwidth, centres }, notes }
+}
+
+export function createKernelDensityWorkspace(model: KernelDensityModel): KernelDensityWorkspace {
+  const { bandwidth, centres } = model
+  return {
+    model,
+    exponentFactor: kernelExponentFactor(bandwidth),
+    logNormaliser: -log(centres.rows) - centres.cols * (0.5 * log(Math.PI) + log(bandwidth)),
+    terms: new Float64Array(DISTANCE_TILE_ROWS * centres.rows),
+  }
+}
+
+/**
+ * out[i] = log p(row i), finite; returns `out`. Throws ArgumentError when a row is not finite or not D wide,
+ * `out` is too short or the workspace another model's.
+ */
+export function scoreKernelDensity(
+  model: KernelDensityModel,
+  rows: Matrix | MatrixLike,
+  out: Float64Array,
+  workspace: KernelDensityWorkspace,
+): Float64Array {
+  const { rows: count, cols: dimension, data: centres } = model.centres
+  const { rows: n, data } = checkedScoringRows(model, dimension, rows, out, workspace)
+  const { terms } = workspace
+  let i = 0
+  for (; i + DISTANCE_TILE_ROWS <= n; i += DISTANCE_TILE_ROWS) {
+    squaredDistancesOfFour(data, i * dimension, centres, 0, count, dimension, terms, 0, count)
+    for (let r = 0; r < DISTANCE_TILE_ROWS; r++) out[i + r] = logDensity(workspace, r * count)
+  }
+  for (; i < n; i++) {
+    squaredDistances(data, i * dimension, centres, 0, count, dimension, terms, 0)
+    out[i] = logDensity(workspace, 0)
+  }
+  return out
+}
+
+/** From the squared distances at terms[start …], which become exponents. */
+function logDensity(workspace: KernelDensityWorkspace, start: number): number {
+  const { model, exponentFactor, logNormaliser, terms } = workspace
+  const count = model.centres.rows
+  const end = start + count
+  for (let j = start; j < end; j++) terms[j] = terms[j]! * exponentFactor
+  return Math.max(logSumExp(terms, start, count) + logNormaliser, -Number.MAX_VALUE)
+}
+
+/** The value as a model with exactly the known fields (arrays are not copied). Throws FormatError. */
+export function checkKernelDensityModel(value: unknown, path = 'kernelDensity'): KernelDensityModel {
+  const fields = fieldsOf(value, path)
+  const kind = literalField(fields.kind, `${path}.kind`, 'kernel-density')
+  const bandwidth = finiteField(fields.bandwidth, `${path}.bandwidth`)
+  const inverse = 1 / (bandwidth * bandwidth)
+  if (!(bandwidth > 0 && inverse > 0 && Number.isFinite(inverse))) {
+    refuseField(`${path}.bandwidth`, 'a positive number whose square has an inverse', bandwidth)
+  }
+  const centres = matrixField(fields.centres, `${path}.centres`)
+  wholeField(centres.rows, `${path}.centres.rows`, 1, MAXIMUM_CENTRES)
+  wholeField(centres.cols, `${path}.centres.cols`, 1, MAXIMUM_DIMENSION)
+  return { kind, bandwidth, centres }
+}
 
 export const kde = standalone({
   name: 'kde',

@@ -1,17 +1,241 @@
 /**
  * nearest: the distance to the nearest of m landmarks, cheaper than every method of the paper.
  */
-import { sizeUpTo } from '../check-parts.js'
+
+import { MAXIMUM_DIMENSION, type Matrix, type MatrixLike, type Rng, takeRows } from '@oddflow/core'
+import {
+  DISTANCE_TILE_ROWS,
+  MemoryLayout,
+  PANEL_LANES_F64,
+  packPanels,
+  packRows,
+  panelCount,
+  type SimdKernels,
+  type SimdProgram,
+  simdKernels,
+  squaredDistances,
+  squaredDistancesOfFour,
+} from '@oddflow/linalg'
+import { fieldsOf, literalField, matrixField, sizeUpTo, wholeField } from '../check-model.js'
+import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import { chooseLandmarks, landmarkNotes } from '../embedding/landmarks.js'
 import { standalone } from '../families/standalone.js'
 import type { NearestModel } from '../model.js'
 import { matrixTensor } from '../model-file/parts.js'
-import {
-  checkNearestLandmarkModel,
-  createNearestLandmarkWorkspace,
-  fitNearestLandmark,
-  scoreNearestLandmark,
-} from '../nearest-landmark/nearest-landmark.js'
-import type { NearestParameters } from '../parameters.js'
+import type { LandmarkChoice, NearestParameters } from '../parameters.js'
+
+/**
+ * LandmarkSquares: squared distances of a few rows at a time to all landmarks.
+ *
+ * On SIMD kernels the landmarks are laid out once and the squares are left where the kernels put them: `values` is a
+ * view that is good until the next call of anything that uses kernels. Without SIMD it is a typed array; the bits are
+ * the same.
+ */
+
+/** Most rows of one call. */
+export const SQUARES_TILE_ROWS = 8
+
+interface LandmarkSquares {
+  /** ‖x_r − landmark_j‖² of the last call at offset + r · stride + j. */
+  values: Float64Array
+  offset: number
+  stride: number
+  /** For `count` rows from element `start` of `rows` on, at most SQUARES_TILE_ROWS. */
+  compute(rows: Float64Array, start: number, count: number): void
+}
+
+export function createLandmarkSquares(landmarks: Matrix, simd: boolean): LandmarkSquares {
+  const kernels = simd ? simdKernels() : null
+  return kernels === null ? createTypedSquares(landmarks) : createSimdSquares(kernels, landmarks)
+}
+
+function createTypedSquares({ rows: m, cols, data }: Matrix): LandmarkSquares {
+  const values = new Float64Array(SQUARES_TILE_ROWS * m)
+  return {
+    values,
+    offset: 0,
+    stride: m,
+    compute(rows, start, count) {
+      let r = 0
+      for (; r + DISTANCE_TILE_ROWS <= count; r += DISTANCE_TILE_ROWS) {
+        squaredDistancesOfFour(rows, start + r * cols, data, 0, m, cols, values, r * m, m)
+      }
+      for (; r < count; r++) squaredDistances(rows, start + r * cols, data, 0, m, cols, values, r * m)
+    },
+  }
+}
+
+function createSimdSquares({ run, enter }: SimdKernels, landmarks: Matrix): LandmarkSquares {
+  const { rows: m, cols, data } = landmarks
+  const panels = panelCount(m, PANEL_LANES_F64)
+  const stride = panels * PANEL_LANES_F64
+  const layout = new MemoryLayout()
+  const xAt = layout.float64(SQUARES_TILE_ROWS * cols)
+  const valuesAt = layout.float64(SQUARES_TILE_ROWS * stride)
+  const panelsAt = layout.float64(stride * cols)
+  const program: SimdProgram = {
+    bytes: layout.bytes,
+    load({ f64 }) {
+      packPanels(data, 0, m, cols, PANEL_LANES_F64, f64, panelsAt / 8)
+    },
+  }
+  let fallback: LandmarkSquares | undefined
+  return {
+    values: new Float64Array(0),
+    offset: valuesAt / 8,
+    stride,
+    compute(rows, start, count) {
+      const memory = enter(program)
+      if (memory === null) {
+        fallback ??= createTypedSquares(landmarks)
+        fallback.compute(rows, start, count)
+        this.values = fallback.values
+        this.offset = 0
+        this.stride = fallback.stride
+        return
+      }
+      packRows(rows, start, count, cols, memory.f64, xAt / 8)
+      run.squaredDistancesF64(xAt, count, panelsAt, panels, cols, valuesAt, stride)
+      this.values = memory.f64
+      this.offset = valuesAt / 8
+      this.stride = stride
+    },
+  }
+}
+
+/**
+ * Distance to the nearest landmark: the baseline that every embedding has to beat.
+ *
+ * m training rows are landmarks, drawn at random or farthest first (landmarks.ts); the score of x is
+ * −min_j ‖x − landmark_j‖, in the units of the (scaled) rows, 0 on a landmark and falling without bound. It
+ * orders rows as the largest kernel value over the landmarks does for any bandwidth, without one to choose.
+ * One-class nearest neighbours of Tax and Duin (1998), over a sample and without the ratio.
+ *
+ * Shapes: landmarks m × D; a score costs m·D subtractions, multiplications and additions and one root.
+ * Repeated rows may be drawn and stay: removing them would change nothing but the space. Differences below
+ * 1e-162 square to 0; where squares overflow, the distance is taken of scaled numbers, up to the largest.
+ */
+
+interface NearestLandmarkParameters {
+  /** Landmarks, 1 … 1,000,000; the paper's detectors have 100. Lowered to the number of rows. */
+  readonly m: number
+  readonly landmarks: LandmarkChoice
+}
+
+export interface NearestLandmarkModel {
+  readonly kind: 'nearest-landmark'
+  /** m × D, training rows in the order chosen. */
+  readonly landmarks: Matrix
+}
+
+/** Scratch for one model and one caller at a time. */
+interface NearestLandmarkWorkspace {
+  readonly model: NearestLandmarkModel
+  readonly squares: LandmarkSquares
+}
+
+const MAXIMUM_LANDMARKS = 1_000_000
+/** 2^−540: numbers scaled by it have differences whose squares, over 65,535 columns, stay in range. */
+const FAR_SCALE = 1 / 2 ** 540
+
+/**
+ * Chooses landmarks among rows (n × D, n ≥ 2, not all equal); random ones come from the fork `landmarks` of `rng`. Throws
+ * ArgumentError (`m`, `rows`) and DataError.
+ */
+export function fitNearestLandmark(
+  rows: Matrix | MatrixLike,
+  { m, landmarks: choice }: NearestLandmarkParameters,
+  rng: Rng,
+): Fitted<NearestLandmarkModel> {
+  checkWhole('m', m, 1, MAXIMUM_LANDMARKS)
+  const matrix = checkedTrainingRows(rows)
+  const landmarks = takeRows(matrix, chooseLandmarks(matrix, m, choice, rng))
+  const notes = landmarkNotes(m, landmarks.rows, matrix.rows)
+  return { model: { kind: 'nearest-landmark', landmarks }, notes }
+}
+
+/** Without `simd`: typed arrays even where there are SIMD kernels. Scores have the same bits. */
+export function createNearestLandmarkWorkspace(
+  model: NearestLandmarkModel,
+  simd = true,
+): NearestLandmarkWorkspace {
+  return { model, squares: createLandmarkSquares(model.landmarks, simd) }
+}
+
+/**
+ * out[i] = −distance of row i to its nearest landmark, finite, at most 0; returns `out`. Throws ArgumentError
+ * when a row is not finite or not D wide, `out` is too short or the workspace another model's.
+ */
+export function scoreNearestLandmark(
+  model: NearestLandmarkModel,
+  rows: Matrix | MatrixLike,
+  out: Float64Array,
+  workspace: NearestLandmarkWorkspace,
+): Float64Array {
+  const { landmarks } = model
+  const { rows: n, cols, data } = checkedScoringRows(model, landmarks.cols, rows, out, workspace)
+  const { squares } = workspace
+  for (let i = 0; i < n; i += SQUARES_TILE_ROWS) {
+    const count = Math.min(SQUARES_TILE_ROWS, n - i)
+    squares.compute(data, i * cols, count)
+    for (let r = 0; r < count; r++) {
+      // 0 − 0 is +0, where −0 would not survive JSON
+      out[i + r] = 0 - nearestDistance(landmarks, 0, landmarks.rows, squares, r, data, (i + r) * cols)
+    }
+  }
+  return out
+}
+
+/**
+ * The distance to the nearest of landmarks `first` … `end` − 1 of the row at `xStart`, which was row `r` when `squares`
+ * were computed.
+ */
+export function nearestDistance(
+  landmarks: Matrix,
+  first: number,
+  end: number,
+  { values, offset, stride }: LandmarkSquares,
+  r: number,
+  x: Float64Array,
+  xStart: number,
+): number {
+  const start = offset + r * stride
+  let smallest = values[start + first]!
+  for (let at = start + first + 1; at < start + end; at++) if (values[at]! < smallest) smallest = values[at]!
+  return smallest < Number.POSITIVE_INFINITY
+    ? Math.sqrt(smallest)
+    : farDistance(landmarks, first, end, x, xStart)
+}
+
+/** The distance to the nearest landmark where all squares overflow. */
+function farDistance(
+  { cols, data }: Matrix,
+  first: number,
+  end: number,
+  x: Float64Array,
+  xStart: number,
+): number {
+  let smallest = Number.POSITIVE_INFINITY
+  for (let j = first; j < end; j++) {
+    let sum = 0
+    for (let t = 0; t < cols; t++) {
+      const difference = x[xStart + t]! * FAR_SCALE - data[j * cols + t]! * FAR_SCALE
+      sum += difference * difference
+    }
+    if (sum < smallest) smallest = sum
+  }
+  return Math.min(Math.sqrt(smallest) / FAR_SCALE, Number.MAX_VALUE)
+}
+
+/** The value as a model with exactly the known fields (arrays are not copied). Throws FormatError. */
+export function checkNearestLandmarkModel(value: unknown, path = 'nearestLandmark'): NearestLandmarkModel {
+  const fields = fieldsOf(value, path)
+  const kind = literalField(fields.kind, `${path}.kind`, 'nearest-landmark')
+  const landmarks = matrixField(fields.landmarks, `${path}.landmarks`)
+  wholeField(landmarks.rows, `${path}.landmarks.rows`, 1, MAXIMUM_LANDMARKS)
+  wholeField(landmarks.cols, `${path}.landmarks.cols`, 1, MAXIMUM_DIMENSION)
+  return { kind, landmarks }
+}
 
 export const nearest = standalone({
   name: 'nearest',

@@ -3,12 +3,19 @@
  */
 import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
-import { chooseBandwidth } from '../bandwidth.js'
-import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
+import { type Fields, rowsInPrecision } from '../check-model.js'
+import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
+import { chooseBandwidth } from '../embedding/bandwidth.js'
 import { BANDWIDTH_OPTIONS, bandwidthFact, storedPrecision } from '../families/embedded.js'
-import { checkSvm, decodeSvm, encodeSvm, svmFact, svmNotes, svmSpaceNumbers } from '../families/svm-parts.js'
+import {
+  checkSvm,
+  decodeSvm,
+  encodeSvm,
+  svmFact,
+  svmNotes,
+  svmSpaceNumbers,
+} from '../families/embedded-svm.js'
 import type { OcsvmModel } from '../model.js'
-import type { Fields } from '../model-fields.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
 import {
   createOneClassSvmWorkspace,
@@ -19,7 +26,6 @@ import {
 } from '../one-class-svm/index.js'
 import { badOption, type OptionReader } from '../option-reader.js'
 import type { OcsvmParameters } from '../parameters.js'
-import { rowsInPrecision } from '../rounded-rows.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 

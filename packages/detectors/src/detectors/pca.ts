@@ -1,18 +1,229 @@
 /**
  * pca: reconstruction error of principal components.
  */
-import { failField } from '../check-parts.js'
+
+import { ArgumentError, createMatrix, DataError, type Matrix, type MatrixLike } from '@oddflow/core'
+import { matrixTimesVector, symmetricEigen } from '@oddflow/linalg'
+import {
+  failField,
+  fieldsOf,
+  float64Field,
+  literalField,
+  matrixField,
+  refuseField,
+  wholeField,
+} from '../check-model.js'
+import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
 import { standalone } from '../families/standalone.js'
 import type { PcaModel } from '../model.js'
 import { matrixTensor, vectorTensor } from '../model-file/parts.js'
 import { badOption } from '../option-reader.js'
 import type { PcaParameters } from '../parameters.js'
-import {
-  checkPrincipalComponentsModel,
-  createPrincipalComponentsWorkspace,
-  fitPrincipalComponents,
-  scorePrincipalComponents,
-} from '../principal-components/principal-components.js'
+
+/**
+ * Reconstruction error of principal components: how far a row lies off the subspace that holds most of the
+ * training rows' variance (Shyu et al. 2003 use it beside the components themselves; Jolliffe, "Principal
+ * Component Analysis", section 10.1).
+ *
+ *     score(x) = −‖(x − µ) − UᵀU(x − µ)‖²
+ *
+ * µ the column means, U (r × D) the leading eigenvectors of the covariance matrix, r the smallest number that
+ * holds more than a stated share of the variance, but at most D − 1: with all D nothing would be left to
+ * measure the error in. The residual is formed and then squared, because ‖x‖² − ‖Ux‖² loses small errors to
+ * cancellation. With scikit-learn: PCA(n_components=share), then the squared distance between a row and
+ * inverse_transform(transform(row)).
+ *
+ * A score costs 2·r·D multiplications, in squared units of the (scaled) rows. Rows so far away that the
+ * arithmetic overflows score −Number.MAX_VALUE. A column that is constant in training takes no part in U, so
+ * any change in it counts in full.
+ */
+
+interface PrincipalComponentsParameters {
+  /** Share of the variance that the kept components exceed, in (0, 1); usually 0.95. */
+  readonly varianceShare: number | null
+  /** In its place, how many are kept: 1 … D − 1. One of the two is null. */
+  readonly components?: number | null
+}
+
+export interface PrincipalComponentsModel {
+  readonly kind: 'principal-components'
+  /** µ, length D. */
+  readonly mean: Float64Array
+  /** U, r × D, 1 ≤ r < D: orthonormal rows, largest variance first. */
+  readonly components: Matrix
+}
+
+interface FittedPrincipalComponents extends Fitted<PrincipalComponentsModel> {
+  /** Variances along the kept components (divisor n − 1), descending. */
+  readonly explainedVariances: Float64Array
+  /** Their share of the variance. */
+  readonly explainedShare: number
+}
+
+/** Scratch for one model and one caller at a time. */
+interface PrincipalComponentsWorkspace {
+  readonly model: PrincipalComponentsModel
+  /** x − µ, then the residual; length D. */
+  readonly residual: Float64Array
+  /** U(x − µ), length r. */
+  readonly coordinates: Float64Array
+}
+
+/** The covariance matrix and its decomposition take D² numbers and D³ time. */
+const MAXIMUM_COMPONENT_COLUMNS = 1000
+/** Below it, squared differences lose digits as denormal numbers. */
+const SMALLEST_VARIANCE = 1e-290
+
+/**
+ * Fits to rows (n × D, n ≥ 2, not all equal, 2 ≤ D ≤ 1,000); nothing in it is random. Throws ArgumentError
+ * (`varianceShare`, `components`, `rows`) and DataError.
+ */
+export function fitPrincipalComponents(
+  rows: Matrix | MatrixLike,
+  { varianceShare, components: asked = null }: PrincipalComponentsParameters,
+): FittedPrincipalComponents {
+  if (asked === null && !(varianceShare !== null && varianceShare > 0 && varianceShare < 1)) {
+    throw new ArgumentError(
+      `varianceShare: expected a number between 0 and 1, found ${varianceShare}`,
+      'varianceShare',
+    )
+  }
+  const matrix = checkedTrainingRows(rows)
+  const dimension = matrix.cols
+  if (dimension < 2 || dimension > MAXIMUM_COMPONENT_COLUMNS) {
+    throw new DataError(
+      `principal components need from 2 to ${MAXIMUM_COMPONENT_COLUMNS} columns, found ${dimension}: use features of another size or another detector`,
+      'rows',
+    )
+  }
+  if (asked !== null) checkWhole('components', asked, 1, dimension - 1)
+  const mean = columnMeans(matrix)
+  const covariance = covarianceMatrix(matrix, mean)
+  let total = 0
+  for (let t = 0; t < dimension; t++) total += covariance.data[t * dimension + t]!
+  if (!(total >= SMALLEST_VARIANCE && total < Number.POSITIVE_INFINITY)) {
+    throw new DataError(
+      `the variances of the training rows sum to ${total}, outside what can be decomposed: rescale the rows (scaler quantile takes numbers of any size)`,
+      'rows',
+    )
+  }
+  // as shares of the variance: QL iterations square entries, and would overflow from 1e154 on
+  for (let at = 0; at < covariance.data.length; at++) covariance.data[at] = covariance.data[at]! / total
+  const { values, vectors } = symmetricEigen(covariance, dimension)
+  let held = 0
+  let needed = 0
+  const sum = values.reduce((a, v) => a + Math.max(v, 0), 0)
+  const isEnough = (): boolean => (asked === null ? held > varianceShare! * sum : needed === asked)
+  while (needed < dimension && !isEnough()) held += Math.max(values[needed++]!, 0)
+  const notes: string[] = []
+  const count = Math.min(needed, dimension - 1)
+  if (count < needed) {
+    held -= Math.max(values[count]!, 0)
+    notes.push(
+      `components lowered from ${needed} to ${count}: with all ${dimension} there would be no error to measure, so they hold ${((100 * held) / sum).toFixed(1)} % of the variance`,
+    )
+  }
+  const components = { rows: count, cols: dimension, data: vectors.data.slice(0, count * dimension) }
+  return {
+    model: { kind: 'principal-components', mean, components },
+    notes,
+    explainedVariances: values.slice(0, count).map((v) => Math.max(v, 0) * total),
+    explainedShare: held / sum,
+  }
+}
+
+export function createPrincipalComponentsWorkspace(
+  model: PrincipalComponentsModel,
+): PrincipalComponentsWorkspace {
+  const { rows: r, cols: dimension } = model.components
+  return { model, residual: new Float64Array(dimension), coordinates: new Float64Array(r) }
+}
+
+/**
+ * out[i] = −squared reconstruction error of row i, finite, at most 0; returns `out`. Throws ArgumentError when a
+ * row is not finite or not D wide, `out` is too short or the workspace another model's.
+ */
+export function scorePrincipalComponents(
+  model: PrincipalComponentsModel,
+  rows: Matrix | MatrixLike,
+  out: Float64Array,
+  workspace: PrincipalComponentsWorkspace,
+): Float64Array {
+  const { mean, components } = model
+  const { rows: r, cols: dimension, data: u } = components
+  const { rows: n, data } = checkedScoringRows(model, dimension, rows, out, workspace)
+  const { residual, coordinates } = workspace
+  for (let i = 0; i < n; i++) {
+    const start = i * dimension
+    for (let t = 0; t < dimension; t++) residual[t] = data[start + t]! - mean[t]!
+    matrixTimesVector(u, r, dimension, residual, 0, coordinates, 0)
+    for (let c = 0; c < r; c++) {
+      const coordinate = coordinates[c]!
+      const at = c * dimension
+      for (let t = 0; t < dimension; t++) residual[t] = residual[t]! - coordinate * u[at + t]!
+    }
+    let error = 0
+    for (let t = 0; t < dimension; t++) error += residual[t]! * residual[t]!
+    // false for NaN too, which Infinity − Infinity leaves
+    out[i] = error < Number.POSITIVE_INFINITY ? 0 - error : -Number.MAX_VALUE
+  }
+  return out
+}
+
+/** Means about the first row, so that equal numbers have exactly themselves as mean. */
+function columnMeans({ rows: n, cols, data }: Matrix): Float64Array {
+  const mean = new Float64Array(cols)
+  for (let i = 1; i < n; i++) {
+    for (let t = 0; t < cols; t++) mean[t] = mean[t]! + (data[i * cols + t]! - data[t]!)
+  }
+  for (let t = 0; t < cols; t++) mean[t] = data[t]! + mean[t]! / n
+  return mean
+}
+
+function covarianceMatrix({ rows: n, cols, data }: Matrix, mean: Float64Array): Matrix {
+  const out = createMatrix(cols, cols)
+  const difference = new Float64Array(cols)
+  for (let i = 0; i < n; i++) {
+    for (let t = 0; t < cols; t++) difference[t] = data[i * cols + t]! - mean[t]!
+    for (let a = 0; a < cols; a++) {
+      const x = difference[a]!
+      if (x === 0) continue
+      for (let b = 0, at = a * cols; b <= a; b++, at++) out.data[at] = out.data[at]! + x * difference[b]!
+    }
+  }
+  for (let a = 0; a < cols; a++) {
+    for (let b = 0; b <= a; b++) {
+      const value = out.data[a * cols + b]! / (n - 1)
+      out.data[a * cols + b] = value
+      out.data[b * cols + a] = value
+    }
+  }
+  return out
+}
+
+/** The value as a model with exactly the known fields (arrays are not copied). Throws FormatError. */
+export function checkPrincipalComponentsModel(
+  value: unknown,
+  path = 'principalComponents',
+): PrincipalComponentsModel {
+  const fields = fieldsOf(value, path)
+  const kind = literalField(fields.kind, `${path}.kind`, 'principal-components')
+  const components = matrixField(fields.components, `${path}.components`)
+  const { rows: r, cols: dimension, data } = components
+  wholeField(dimension, `${path}.components.cols`, 2, MAXIMUM_COMPONENT_COLUMNS)
+  wholeField(r, `${path}.components.rows`, 1, dimension - 1)
+  const mean = float64Field(fields.mean, `${path}.mean`, dimension)
+  for (let a = 0; a < r; a++) {
+    for (let b = 0; b <= a; b++) {
+      let product = 0
+      for (let t = 0; t < dimension; t++) product += data[a * dimension + t]! * data[b * dimension + t]!
+      if (!(Math.abs(product - (a === b ? 1 : 0)) <= 1e-8)) {
+        refuseField(`${path}.components`, 'orthonormal rows', `${product} for rows ${b} and ${a}`)
+      }
+    }
+  }
+  return { kind, mean, components }
+}
 
 export const pca = standalone({
   name: 'pca',

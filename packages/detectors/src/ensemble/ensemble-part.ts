@@ -8,12 +8,11 @@
  */
 import { DataError, type Matrix } from '@oddflow/core'
 import { selectValue } from '@oddflow/linalg'
-import { failField, numbersAt } from '../check-parts.js'
-import type { MemberName } from '../detector-name.js'
-import { quantileOf, type SurpriseCurve } from '../held-out.js'
-import type { ColumnHistograms } from '../histograms.js'
+import { quantileOf, type SurpriseCurve } from '../calibration/held-out.js'
+import { type Fields, failField, numbersAt } from '../check-model.js'
+import type { MemberName } from '../detector.js'
+import type { ColumnHistograms } from '../detectors/hbos.js'
 import type { DetectorModel } from '../model.js'
-import type { Fields } from '../model-fields.js'
 
 export interface EnsemblePart {
   /** Length D, of scaled rows: x becomes (x − centre) / scale. */

@@ -11,13 +11,18 @@ import {
   sampleWithoutReplacement,
   takeRows,
 } from '@oddflow/core'
-import { checkModel } from '../check-model.js'
+import type { Folds, SurpriseCurve, SurpriseWeights } from '../calibration/held-out.js'
+import {
+  checkModel,
+  type Fields,
+  failField,
+  fieldsAt,
+  matrixAt,
+  numbersAt,
+  sizeUpTo,
+} from '../check-model.js'
 import { checkParameters } from '../check-parameters.js'
-import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../check-parts.js'
-import type { ModelFact } from '../detector-definition.js'
-import type { MemberName } from '../detector-name.js'
-import { fitDetector } from '../fit.js'
-import type { Folds, SurpriseCurve, SurpriseWeights } from '../held-out.js'
+import type { MemberName, ModelFact } from '../detector.js'
 import {
   type ColumnHistograms,
   checkHistograms,
@@ -29,12 +34,11 @@ import {
   histogramView,
   joinHistograms,
   takeTables,
-} from '../histograms.js'
-import { farthestFirstRows } from '../landmarks.js'
-import type { Fields } from '../model-fields.js'
+} from '../detectors/hbos.js'
+import { createLandmarkSquares, nearestDistance, SQUARES_TILE_ROWS } from '../detectors/nearest.js'
+import { farthestFirstRows } from '../embedding/landmarks.js'
+import { fitDetector } from '../fit.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
-import { createLandmarkSquares, SQUARES_TILE_ROWS } from '../nearest-landmark/landmark-squares.js'
-import { nearestDistance } from '../nearest-landmark/nearest-landmark.js'
 import type { EnsembleParameters } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
@@ -83,7 +87,7 @@ export interface MemberTraining {
 }
 
 /** The categories of rows, numbered by their frequency. */
-export interface RowCategories {
+interface RowCategories {
   /** The number of each row's category, length n. */
   readonly of: Uint32Array
   /** The category of each number, the most frequent first. */
@@ -102,7 +106,7 @@ export function countCategories({ rows: n, cols, data }: Matrix, column: number)
 }
 
 /** Rows to fit to: all but those of a fold, or (null) all, by their numbers; odd rows are not among them. */
-export interface FitRows {
+interface FitRows {
   readonly fold: number | null
   readonly numbers: Uint32Array
 }
@@ -322,10 +326,10 @@ function joinHbos(
  * out[i] = how unusual row i of `rows` is, larger = more; rows are standardised, categories[i] is the service of row i
  * where there are services. Allocates nothing, and gives a row the same bits in any batch.
  */
-export type View = (rows: Matrix, categories: Float64Array, out: Float64Array) => void
+type View = (rows: Matrix, categories: Float64Array, out: Float64Array) => void
 
 /** A view with its curve, and what its surprises count. */
-export interface WeightedView {
+interface WeightedView {
   readonly view: View
   readonly surprise: SurpriseCurve
   readonly weights: SurpriseWeights

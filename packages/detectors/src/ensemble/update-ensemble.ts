@@ -22,8 +22,7 @@ import {
   plural,
   type Rng,
 } from '@oddflow/core'
-import { rememberedRows } from '../explain/normal-examples.js'
-import { joinGroups } from '../groups.js'
+import { joinGroups } from '../calibration/groups.js'
 import {
   dealFolds,
   fillWithMedian,
@@ -35,13 +34,14 @@ import {
   type SurpriseCurve,
   sampleSurpriseCurve,
   surpriseOf,
-} from '../held-out.js'
+} from '../calibration/held-out.js'
+import { sampleTailTable } from '../calibration/tail-probability.js'
+import { joinHeldOut, thresholdOfHeldOut } from '../calibration/threshold.js'
+import { rememberedRows } from '../explain/normal-examples.js'
 import type { SavedModel } from '../model-file/saved-model.js'
 import type { EnsembleParameters } from '../parameters.js'
 import { scaleInto } from '../scaler.js'
 import { novelRows } from '../score.js'
-import { sampleTailTable } from '../tail-probability.js'
-import { joinHeldOut, thresholdOfHeldOut } from '../threshold.js'
 import { type EnsembleMember, type MemberModel, standardise } from './ensemble-part.js'
 import {
   countCategories,

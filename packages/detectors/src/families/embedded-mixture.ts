@@ -3,40 +3,165 @@
  * are this with one of two embeddings and one of two starts for EM.
  *
  * Training: scaler → bandwidth → landmarks and projection → embedded rows → clusters → mixture → support guard.
- * Scoring: embedded-mixture-scorer.ts.
  */
-import { type Matrix, plural } from '@oddflow/core'
-import { checkEmbedding, checkFullMixture, failField, fieldsAt, finiteAt, wholeAt } from '../check-parts.js'
-import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
-import type { EmbeddedMixtureName } from '../detector-name.js'
-import { fitMixture } from '../fit-mixture.js'
-import { mixtureLogDensities } from '../gaussian-mixture.js'
-import type { EmbeddedMixtureFitReport, EmbeddedMixtureModel, EmbeddingModel } from '../model.js'
-import type { Fields } from '../model-fields.js'
-import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
+import { type Matrix, plural, type Tensor } from '@oddflow/core'
+import { exponentFactor } from '@oddflow/linalg'
+import { checkSupportGuard, createSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
+import { logTail } from '../calibration/tail-probability.js'
+import {
+  checkEmbedding,
+  checkFullMixture,
+  type Fields,
+  failField,
+  fieldsAt,
+  finiteAt,
+  wholeAt,
+} from '../check-model.js'
+import type {
+  DetectorDefinition,
+  EmbeddedMixtureName,
+  FitContext,
+  ModelFact,
+  ModelHead,
+} from '../detector.js'
+import { EMBEDDING_TILE_ROWS } from '../embedding/embedding-kernel.js'
+import { fitMixture } from '../mixture/fit-mixture.js'
+import { mixtureLogDensities } from '../mixture/gaussian-mixture.js'
+import type { TypedMixture } from '../mixture/typed-mixture.js'
+import type {
+  EmbeddedMixtureFitReport,
+  EmbeddedMixtureModel,
+  EmbeddingModel,
+  MixtureModel,
+} from '../model.js'
+import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
 import type { OptionReader } from '../option-reader.js'
 import type {
+  CovarianceType,
   EmbeddedMixtureParameters,
   EmbeddingParameters,
   OptionName,
   StartParameters,
 } from '../parameters.js'
 import type { Scorer, ScorerOptions } from '../scorer.js'
-import { checkSupportGuard, fitSupportGuard } from '../support-guard.js'
 import {
   checkEmbeddingOptions,
+  createEmbedder,
   decodeEmbedding,
+  decodeGuard,
   EMBEDDING_OPTIONS,
+  embedAll,
   embeddingFacts,
   embeddingInPrecision,
   embeddingSpaceNumbers,
   encodeEmbedding,
+  encodeGuard,
   fitEmbedded,
+  guardFact,
+  guardSpaceNumbers,
   storedPrecision,
 } from './embedded.js'
-import { createEmbeddedMixtureScorer } from './embedded-mixture-scorer.js'
-import { decodeGuard, encodeGuard, guardFact, guardSpaceNumbers } from './guard-parts.js'
-import { decodeFullMixture, encodeFullMixture } from './mixture-parts.js'
+
+/** Mixtures in a model file: weights (k), means (k × d), and factors in the shape of their covariance type. */
+
+function encodeFullMixture(mixture: MixtureModel): Readonly<Record<string, Tensor>> {
+  return encodeMixture(mixture)
+}
+
+function decodeFullMixture(file: ModelFileReader): Fields {
+  return decodeMixture(file, 'full')
+}
+
+export function encodeMixture(mixture: MixtureModel | TypedMixture): Readonly<Record<string, Tensor>> {
+  const { covarianceType, means, weights, precisionCholesky } = mixture
+  const shape = factorShape(covarianceType, means.rows, means.cols)
+  return {
+    'mixture.means': matrixTensor(means),
+    'mixture.precisionCholesky': { dtype: 'F64', shape, data: precisionCholesky },
+    'mixture.weights': vectorTensor(weights),
+  }
+}
+
+export function decodeMixture(file: ModelFileReader, covarianceType: CovarianceType): Fields {
+  const means = file.matrix('mixture.means')
+  return {
+    covarianceType,
+    weights: file.vector('mixture.weights'),
+    means,
+    precisionCholesky: file.shaped(
+      'mixture.precisionCholesky',
+      factorShape(covarianceType, means.rows, means.cols),
+    ),
+  }
+}
+
+function factorShape(type: CovarianceType, k: number, d: number): number[] {
+  switch (type) {
+    case 'full':
+      return [k, d, d]
+    case 'diagonal':
+      return [k, d]
+    case 'tied':
+      return [d, d]
+    case 'spherical':
+      return [k]
+  }
+}
+
+/**
+ * Scores of an embedded mixture: with a support guard the sum of two logarithms of tail probabilities
+ * (support-guard.ts), without one the mixture's log-density.
+ *
+ * For each tile of rows: scale, kernel rows over the landmarks, projection, component densities, log-sum-exp,
+ * guard, each a pass of its own. Numbers so large that their squared distances overflow are far from every
+ * landmark: their kernel row is 0, and their support is −Infinity, for which the guard has a number.
+ */
+
+function createEmbeddedMixtureScorer(
+  { scaler, embedding, mixture, supportGuard, parameters }: EmbeddedMixtureModel,
+  { simd }: ScorerOptions,
+): Scorer {
+  const { precision } = parameters
+  const { bandwidth, landmarks } = embedding
+  const guard = supportGuard === null ? null : createSupportGuard(supportGuard)
+  const nearestWeights =
+    guard?.weights ?? new Float64Array(landmarks.rows).fill(-exponentFactor(bandwidth, precision))
+  const embedder = createEmbedder(scaler, embedding, { precision, mixture, nearestWeights, simd })
+  const logDensities = new Float64Array(EMBEDDING_TILE_ROWS)
+  const nearest = new Float64Array(EMBEDDING_TILE_ROWS)
+  return {
+    score(rows, out) {
+      for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
+        const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
+        if (guard === null) {
+          embedder.logDensities(rows, i, count, out, i)
+          continue
+        }
+        embedder.logDensities(rows, i, count, logDensities, 0, nearest)
+        for (let r = 0; r < count; r++) {
+          out[i + r] = logTail(guard.density, logDensities[r]!) + logTail(guard.support, -nearest[r]!)
+        }
+      }
+    },
+    embed(rows, out) {
+      embedAll(embedder, rows, out)
+    },
+    parts(rows, out) {
+      for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {
+        const count = Math.min(EMBEDDING_TILE_ROWS, rows.rows - i)
+        embedder.logDensities(rows, i, count, logDensities, 0, nearest)
+        for (let r = 0; r < count; r++) {
+          const logDensity = logDensities[r]!
+          const support = -nearest[r]!
+          out.unguarded[i + r] = logDensity
+          out.support[i + r] = support
+          out.densityTerm[i + r] = guard === null ? logDensity : logTail(guard.density, logDensity)
+          out.supportTerm[i + r] = guard === null ? 0 : logTail(guard.support, support)
+        }
+      }
+    },
+  }
+}
 
 const OPTIONS = [
   ...EMBEDDING_OPTIONS,

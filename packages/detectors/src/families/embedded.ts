@@ -4,19 +4,54 @@
  */
 import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
-import { chooseBandwidth, QUANTILE_OF } from '../bandwidth.js'
-import type { FitContext, ModelFact } from '../detector-definition.js'
-import { embedRows, fitEmbedding } from '../embedding.js'
-import { createEmbeddingKernel } from '../embedding-kernel/create.js'
-import { EMBEDDING_TILE_ROWS, type EmbeddingKernelOptions } from '../embedding-kernel/embedding-kernel.js'
-import { landmarkNotes } from '../landmarks.js'
-import type { EmbeddingModel, ScalerModel } from '../model.js'
-import type { Fields } from '../model-fields.js'
-import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/parts.js'
+import { type Fields, rowsInPrecision } from '../check-model.js'
+import type { FitContext, ModelFact } from '../detector.js'
+import { chooseBandwidth, QUANTILE_OF } from '../embedding/bandwidth.js'
+import { embedRows, fitEmbedding } from '../embedding/embedding.js'
+import {
+  createEmbeddingKernel,
+  EMBEDDING_TILE_ROWS,
+  type EmbeddingKernelOptions,
+} from '../embedding/embedding-kernel.js'
+import { landmarkNotes } from '../embedding/landmarks.js'
+import type { EmbeddingModel, ScalerModel, SupportGuardModel } from '../model.js'
+import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
 import type { OptionReader } from '../option-reader.js'
 import type { BandwidthParameters, EmbeddingParameters, LandmarkChoice, OptionName } from '../parameters.js'
-import { rowsInPrecision } from '../rounded-rows.js'
 import { fitScaledRows, scaleInto } from '../scaler.js'
+
+/** The support guard inside a detector: its place in a model file, its size, and what is said of it. */
+
+export function encodeGuard(guard: SupportGuardModel | null): ModelFileParts['tensors'] {
+  if (guard === null) return {}
+  return {
+    'supportGuard.density': matrixTensor(guard.density),
+    'supportGuard.squaredReaches': vectorTensor(guard.squaredReaches),
+    'supportGuard.support': matrixTensor(guard.support),
+  }
+}
+
+/** Unchecked; null where the parameters speak of none. */
+export function decodeGuard(file: ModelFileReader, parameters: Fields): Fields | null {
+  if (parameters.supportGuard !== true) return null
+  return {
+    density: file.matrix('supportGuard.density'),
+    squaredReaches: file.vector('supportGuard.squaredReaches'),
+    support: file.matrix('supportGuard.support'),
+  }
+}
+
+/** Numbers: one for each landmark, and the two tables. */
+export function guardSpaceNumbers(guard: SupportGuardModel | null): number {
+  return guard === null
+    ? 0
+    : guard.squaredReaches.length + guard.density.data.length + guard.support.data.length
+}
+
+/** `unguarded`: what scores are without one. */
+export function guardFact(guard: SupportGuardModel | null, unguarded: string): ModelFact {
+  return { label: 'support guard', value: guard === null ? `none: scores are ${unguarded}` : 'on' }
+}
 
 export const BANDWIDTH_OPTIONS = [
   'bandwidthQuantile',
@@ -47,7 +82,7 @@ export function checkEmbeddingOptions(given: OptionReader, kind: EmbeddingParame
   }
 }
 
-export interface EmbeddedTraining {
+interface EmbeddedTraining {
   readonly scaler: ScalerModel
   readonly scaled: Matrix
   readonly embedding: EmbeddingModel
@@ -103,7 +138,7 @@ export function fitEmbedded(
 }
 
 /** An embedding kernel for rows that are still to be scaled, at most EMBEDDING_TILE_ROWS at a time. */
-export interface Embedder {
+interface Embedder {
   readonly dimensions: number
   /** φ′; `nearest` as in EmbeddingKernel. */
   tile(

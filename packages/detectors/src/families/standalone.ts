@@ -5,12 +5,10 @@
  * model under a name of its own.
  */
 import type { Matrix, Rng } from '@oddflow/core'
-import { failField } from '../check-parts.js'
+import { type Fields, failField } from '../check-model.js'
 import type { Fitted } from '../checked-rows.js'
-import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector-definition.js'
-import type { DetectorName } from '../detector-name.js'
+import type { DetectorDefinition, DetectorName, FitContext, ModelFact, ModelHead } from '../detector.js'
 import type { DetectorModel, FitReport, ScalerModel } from '../model.js'
-import type { Fields } from '../model-fields.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
 import type { OptionReader } from '../option-reader.js'
 import type { OptionName, ParametersOf } from '../parameters.js'
@@ -18,14 +16,14 @@ import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 import type { SharedWork } from '../shared-work.js'
 
-export interface ModelFrame<Name extends DetectorName> {
+interface ModelFrame<Name extends DetectorName> {
   readonly kind: Name
   readonly parameters: ParametersOf<Name>
   readonly scaler: ScalerModel
   readonly fitReport: FitReport
 }
 
-export interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
+interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
   readonly name: Name
   readonly summary: string
   /** Beside `scaler`. */

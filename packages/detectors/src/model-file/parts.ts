@@ -1,9 +1,94 @@
 /**
  * What a detector puts into a model file and takes out of it, beside what all detectors have.
  */
-import { FormatError, type Matrix, parseStrictJson, type Safetensors, type Tensor } from '@oddflow/core'
+import {
+  categoryColumn,
+  type FeatureContract,
+  FormatError,
+  type Matrix,
+  type OnePacketRule,
+  parseStrictJson,
+  type Safetensors,
+  type ScalerName,
+  type Tensor,
+} from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
-import { FORMAT } from './layout.js'
+import { encodeGroups } from '../calibration/groups.js'
+import type { Fields } from '../check-model.js'
+import type { DetectorModel, ScalerModel } from '../model.js'
+import { DETECTORS } from '../registry.js'
+import { FORMAT, type MetadataKey, SCALER_KEY } from './decode.js'
+import { encodeLearned } from './learned-parts.js'
+import type { SavedModel } from './saved-model.js'
+
+/**
+ * The metadata of a saved model that is JSON, as values: what is written, and what a file that was read must have
+ * had in it.
+ */
+
+type MetadataValues = Readonly<Record<Exclude<MetadataKey, 'formatVersion' | 'kind'>, unknown>> &
+  Readonly<Record<string, unknown>>
+
+/** By metadata key, those of the detector's own family last. Every part is checked already. */
+export function metadataValues(saved: SavedModel): MetadataValues {
+  const { kind, parameters, fitReport, scaler } = saved.detector
+  return {
+    featureContract: saved.contract,
+    fitReport,
+    onePacketRule: saved.onePacketRule,
+    parameters,
+    provenance: saved.provenance,
+    threshold: saved.threshold,
+    ...(scaler.categoryColumn === undefined
+      ? {}
+      : { [SCALER_KEY]: { categoryColumn: scaler.categoryColumn } }),
+    ...DETECTORS[kind].encode(saved.detector).metadata,
+    ...(saved.groups === undefined ? {} : encodeGroups(saved.groups).metadata),
+    ...(saved.learned === undefined ? {} : encodeLearned(saved.learned).metadata),
+  }
+}
+
+/**
+ * The parts of a saved model are each checked on their own; this is where they must agree with one another.
+ */
+
+/** Throws FormatError when contract, one-packet rule and detector do not belong together. */
+export function checkAgreement(
+  contract: FeatureContract,
+  onePacketRule: OnePacketRule | null,
+  { fitReport, scaler }: DetectorModel,
+): void {
+  const fail = (field: string, message: string): never => {
+    throw new FormatError(FORMAT, `${field}: ${message}`, { field })
+  }
+  if (contract.dimension !== fitReport.dimension) {
+    fail(
+      'featureContract.dimension',
+      `expected ${fitReport.dimension} as the detector has, found ${contract.dimension}`,
+    )
+  }
+  if (contract.scaler !== scaler.kind) {
+    fail('featureContract.scaler', `expected ${scaler.kind} as the detector has, found ${contract.scaler}`)
+  }
+  const names = categoryColumn(contract)
+  // files from before there was such a column took its numbers for numbers
+  if (
+    scaler.categoryColumn !== undefined &&
+    contract.featureSet !== 'rows' &&
+    scaler.categoryColumn !== names
+  ) {
+    fail(
+      'scaler.categoryColumn',
+      `expected ${names ?? 'none'} as the contract has, found ${scaler.categoryColumn}`,
+    )
+  }
+  if (onePacketRule !== null && contract.featureSet === 'rows') {
+    fail('onePacketRule', 'expected null, since bare rows know no packets')
+  }
+  if (onePacketRule !== null && contract.featureSet === 'flow-summary') {
+    fail('onePacketRule', 'expected null, since flows of one packet have rows')
+  }
+}
 
 export interface ModelFileParts {
   /** Values that JSON can hold, by metadata key. */
@@ -144,4 +229,41 @@ export class ModelFileReader {
 
 export function refusePart(field: string, message: string): never {
   throw new FormatError(FORMAT, `${field}: ${message}`, { field })
+}
+
+/** Scalers in a model file: their kind stands in the feature contract, their numbers in tensors. */
+
+export function encodeScaler(scaler: ScalerModel): Readonly<Record<string, Tensor>> {
+  switch (scaler.kind) {
+    case 'none':
+    case 'log':
+      return {}
+    case 'standard':
+    case 'log-standard':
+      return { 'scaler.mean': vectorTensor(scaler.mean), 'scaler.scale': vectorTensor(scaler.scale) }
+    case 'quantile':
+      return {
+        'scaler.knots': vectorTensor(scaler.knots),
+        'scaler.positions': vectorTensor(scaler.positions),
+        'scaler.starts': { dtype: 'U32', shape: [scaler.starts.length], data: scaler.starts },
+      }
+  }
+}
+
+export function decodeScaler(file: ModelFileReader, kind: ScalerName): Fields {
+  switch (kind) {
+    case 'none':
+    case 'log':
+      return { kind }
+    case 'standard':
+    case 'log-standard':
+      return { kind, mean: file.vector('scaler.mean'), scale: file.vector('scaler.scale') }
+    case 'quantile':
+      return {
+        kind,
+        starts: file.uint32('scaler.starts'),
+        knots: file.vector('scaler.knots'),
+        positions: file.vector('scaler.positions'),
+      }
+  }
 }

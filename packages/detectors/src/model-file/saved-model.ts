@@ -5,13 +5,129 @@
  * Provenance holds only what the same run repeats exactly. Times, hosts and paths stay out, so that the same
  * seed and data give the same file on every machine.
  */
-import { type FeatureContract, FormatError, type OnePacketRule } from '@oddflow/core'
-import type { GroupCalibration } from '../groups.js'
+import {
+  checkFeatureContract,
+  checkOnePacketRule,
+  encodeSafetensors,
+  type FeatureContract,
+  FormatError,
+  type OnePacketRule,
+  type Tensor,
+} from '@oddflow/core'
+import { checkGroups, encodeGroups, type GroupCalibration } from '../calibration/groups.js'
+import { checkThreshold, type Threshold } from '../calibration/threshold.js'
+import { checkModel } from '../check-model.js'
+import { detectorOptionsOf } from '../check-parameters.js'
 import type { DetectorModel } from '../model.js'
-import type { LearnedState } from '../online/learned-state.js'
-import type { CheckedParameters } from '../parameters.js'
-import type { Threshold } from '../threshold.js'
-import { checkParameterSelection, type ParameterSelection } from './parameter-selection.js'
+import { learningModel } from '../online/begin-learning.js'
+import type { LearnedState } from '../online/learner.js'
+import type { CheckedParameters, GridOption } from '../parameters.js'
+import { DETECTORS } from '../registry.js'
+import { CHECKSUM_DIGITS, CHECKSUM_OFFSET, FORMAT, FORMAT_VERSION, modelFileChecksum } from './decode.js'
+import { checkLearned, encodeLearned } from './learned-parts.js'
+import { checkAgreement, encodeScaler, metadataValues } from './parts.js'
+
+/**
+ * ParameterSelection: how a model's parameters were chosen, where a grid was searched; part of its provenance.
+ *
+ * It says what was tried and on what the candidates were judged, so that the search can be made again. The choice
+ * itself stands in the model's parameters, and must be one of the grid.
+ */
+
+export type GridValue = number | string | boolean
+
+/** The largest AUC on labelled validation rows; ties went to the candidate that comes first in the grid. */
+export interface ParameterSelection {
+  readonly criterion: 'validation-auc'
+  /** The values of each option that was searched, in the order tried; the last option changed fastest. */
+  readonly grid: Readonly<Partial<Record<GridOption, readonly GridValue[]>>>
+  /** The product of the grid's lengths. */
+  readonly candidates: number
+  /** Candidates that could not be fitted, fewer than all. */
+  readonly failed: number
+  /** Of the chosen candidate. */
+  readonly auc: number
+  readonly normalRows: number
+  readonly novelRows: number
+  /** SHA-256 of the validation rows, normal ones first, as row-major little-endian float64. */
+  readonly dataSha256: string
+}
+
+const MAXIMUM_VALUES = 1000
+
+/** Of a model with these parameters. Throws FormatError naming the field. */
+function checkParameterSelection(value: unknown, parameters: CheckedParameters): ParameterSelection {
+  const fail = (field: string, expected: string): never => {
+    const name = `provenance.selection${field === '' ? '' : `.${field}`}`
+    throw new FormatError(FORMAT, `${name}: expected ${expected}`, { field: name })
+  }
+  const recordAt = (found: unknown, field: string): Record<string, unknown> => {
+    if (found !== null && typeof found === 'object' && !Array.isArray(found)) {
+      return found as Record<string, unknown>
+    }
+    return fail(field, 'an object')
+  }
+  const wholeAt = (field: string, found: unknown, low: number, high: number): number => {
+    if (typeof found === 'number' && Number.isSafeInteger(found) && found >= low && found <= high)
+      return found
+    return fail(field, `a whole number from ${low} to ${high}`)
+  }
+  const { criterion, grid, candidates, failed, auc, normalRows, novelRows, dataSha256, ...rest } = recordAt(
+    value,
+    '',
+  )
+  for (const field of Object.keys(rest)) fail(/^\w{1,60}$/.test(field) ? field : '', 'no such field')
+  if (criterion !== 'validation-auc') return fail('criterion', 'validation-auc')
+  const checkedGrid = checkGrid(recordAt(grid, 'grid'), parameters, fail)
+  const product = Object.values(checkedGrid).reduce((count, values) => count * values.length, 1)
+  if (candidates !== product) return fail('candidates', `${product}, as many as the grid has`)
+  if (typeof auc !== 'number' || !(auc >= 0 && auc <= 1)) return fail('auc', 'a number from 0 to 1')
+  if (typeof dataSha256 !== 'string' || !/^[0-9a-f]{64}$/.test(dataSha256)) {
+    return fail('dataSha256', '64 lower-case hexadecimal digits')
+  }
+  return {
+    criterion,
+    grid: checkedGrid,
+    candidates: product,
+    failed: wholeAt('failed', failed, 0, product - 1),
+    auc,
+    normalRows: wholeAt('normalRows', normalRows, 1, Number.MAX_SAFE_INTEGER),
+    novelRows: wholeAt('novelRows', novelRows, 1, Number.MAX_SAFE_INTEGER),
+    dataSha256,
+  }
+}
+
+function checkGrid(
+  grid: Record<string, unknown>,
+  parameters: CheckedParameters,
+  fail: (field: string, expected: string) => never,
+): Record<string, GridValue[]> {
+  const { options } = DETECTORS[parameters.detector]
+  const chosen = detectorOptionsOf(parameters) as Readonly<Record<string, unknown>>
+  const checked: [string, GridValue[]][] = []
+  for (const [name, values] of Object.entries(grid)) {
+    if (!(options as readonly string[]).includes(name))
+      fail('grid', `options of ${parameters.detector} alone`)
+    const field = `grid.${name}`
+    if (!Array.isArray(values) || values.length < 1 || values.length > MAXIMUM_VALUES) {
+      return fail(field, `a list of 1 to ${MAXIMUM_VALUES} values`)
+    }
+    if (!values.every(isGridValue) || new Set(values).size < values.length) {
+      return fail(field, 'different numbers, texts or truth values')
+    }
+    const choice = chosen[name]
+    if (!values.some((v) => v === choice)) fail(field, 'a list that has the value of the parameters')
+    checked.push([name, [...values]])
+  }
+  if (checked.length === 0) fail('grid', 'at least one option')
+  return Object.fromEntries(checked)
+}
+
+function isGridValue(value: unknown): value is GridValue {
+  return typeof value === 'number'
+    ? Number.isFinite(value)
+    : typeof value === 'boolean' || (typeof value === 'string' && value.length <= 60)
+}
 
 export interface Provenance {
   /** Version of OddFlow that trained the model. */
@@ -117,4 +233,51 @@ export function checkProvenance(value: unknown, parameters: CheckedParameters): 
     ...(selection === undefined ? {} : { selection: checkParameterSelection(selection, parameters) }),
     ...(updates === undefined ? {} : { updates: checkUpdates() }),
   }
+}
+
+/**
+ * Writing a model file. The value is checked as if it had been read, so that nothing is written which would
+ * be refused later; the checks also rebuild it field by field, so the order in which a caller happened to
+ * make its objects does not reach the bytes.
+ */
+
+/**
+ * The same value gives the same bytes, everywhere. Throws ArgumentError or FormatError naming the field that
+ * is not as it should be.
+ */
+export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
+  const detector = checkModel(saved.detector)
+  const contract = checkFeatureContract(saved.contract)
+  const onePacketRule = saved.onePacketRule === null ? null : checkOnePacketRule(saved.onePacketRule)
+  checkAgreement(contract, onePacketRule, detector)
+  const learned =
+    saved.learned === undefined ? undefined : checkLearned(saved.learned, learningModel(detector))
+  const groups = saved.groups === undefined ? undefined : checkGroups(saved.groups)
+  const values = metadataValues({
+    detector,
+    contract,
+    threshold: checkThreshold(saved.threshold),
+    onePacketRule,
+    provenance: checkProvenance(saved.provenance, (learned?.frozen.detector ?? detector).parameters),
+    ...(groups === undefined ? {} : { groups }),
+    ...(learned === undefined ? {} : { learned }),
+  })
+  const metadata = new Map<string, string>([
+    ['checksum', '0'.repeat(CHECKSUM_DIGITS)],
+    ['formatVersion', FORMAT_VERSION],
+    ['kind', detector.kind],
+  ])
+  for (const [key, value] of Object.entries(values)) metadata.set(key, JSON.stringify(value))
+  const tensors = new Map<string, Tensor>(
+    Object.entries({
+      ...DETECTORS[detector.kind].encode(detector).tensors,
+      ...encodeScaler(detector.scaler),
+      ...(groups === undefined ? {} : encodeGroups(groups).tensors),
+      ...(learned === undefined ? {} : encodeLearned(learned).tensors),
+    }),
+  )
+  const bytes = encodeSafetensors({ tensors, metadata })
+  const checksum = modelFileChecksum(bytes)
+  for (let i = 0; i < CHECKSUM_DIGITS; i++) bytes[CHECKSUM_OFFSET + i] = checksum.charCodeAt(i)
+  return bytes
 }

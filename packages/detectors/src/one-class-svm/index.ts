@@ -1,5 +1,5 @@
 /** What the rest of the package takes from the one-class SVM. */
-export { DEFAULT_SVM_CACHE_BYTES, DEFAULT_SVM_TOLERANCE, fitOneClassSvm } from './fit.js'
+
 export type {
   OneClassSvmModel,
   OneClassSvmOptions,
@@ -7,5 +7,6 @@ export type {
   SvmKernel,
   SvmPrecision,
   SvmStop,
-} from './model.js'
+} from './fit.js'
+export { DEFAULT_SVM_CACHE_BYTES, DEFAULT_SVM_TOLERANCE, fitOneClassSvm } from './fit.js'
 export { createOneClassSvmWorkspace, type OneClassSvmWorkspace, scoreOneClassSvm } from './score.js'

@@ -15,29 +15,29 @@ import {
   sampleWithoutReplacement,
   takeRows,
 } from '@oddflow/core'
-import { drawSketch } from '../kjl.js'
+import { createSupportGuard, type SupportGuard } from '../calibration/support-guard.js'
+import { drawSketch } from '../embedding/embedding.js'
 import type { DetectorModel } from '../model.js'
 import type { SavedModel } from '../model-file/saved-model.js'
 import { scaledWidth } from '../scaler.js'
-import { createSupportGuard, type SupportGuard } from '../support-guard.js'
-import { addPoints } from './incremental-em.js'
-import { type FrozenModel, type LearnedState, type LearningModel, NO_COUNTERS } from './learned-state.js'
+import { createPointScorer, createPointSpace, type PointSpace } from './carry-mixture.js'
+import { farPoints, MAXIMUM_REFERENCE_ROWS, passingScore, rowsThatAre } from './guard-update.js'
+import { type FrozenModel, type LearnedState, type LearningModel, NO_COUNTERS } from './learner.js'
 import type { CheckedLearningOptions } from './learning-options.js'
-import { createMixtureEvaluator } from './mixture-evaluator.js'
 import {
+  addPoints,
   copyStatistics,
+  createMixtureEvaluator,
   emptyStatistics,
   type LearningMixture,
   statisticsOfMixture,
 } from './mixture-statistics.js'
-import { createPointScorer, createPointSpace, type PointSpace } from './point-space.js'
-import { farPoints, MAXIMUM_REFERENCE_ROWS, passingScore, rowsThatAre } from './poisoning-guard.js'
-import { createSketch, isRandomMatrixOf } from './sketch-update.js'
+import { createSketch, isRandomMatrixOf } from './round-sketch.js'
 
 /** Far points are kept of three times so many candidates. */
 const FAR_POINT_CANDIDATES = 200
 
-export interface BeginOptions {
+interface BeginOptions {
   readonly options: CheckedLearningOptions
   readonly seed: number
   /** n × D, scaled; null where nobody has them any more. */
@@ -75,7 +75,7 @@ export function spaceOfModel(model: LearningModel): PointSpace {
     : createPointSpace(width, null, null)
 }
 
-export function guardOfModel(model: LearningModel) {
+function guardOfModel(model: LearningModel) {
   return 'supportGuard' in model ? model.supportGuard : null
 }
 

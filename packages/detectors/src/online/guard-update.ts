@@ -9,11 +9,164 @@
  * embedding has other units. A reach is the mean over both in the same way; a landmark that is new has only the
  * kept rows.
  */
-import { createMatrix, exp, log, type Matrix } from '@oddflow/core'
-import { squaredDistances } from '@oddflow/linalg'
+import { createMatrix, exp, log, type Matrix, type Rng, takeRows } from '@oddflow/core'
+import { squaredDistance, squaredDistances } from '@oddflow/linalg'
+import { COMMON_SHARE, clampReach } from '../calibration/support-guard.js'
+import { LOWEST_LOG_TAIL, MAXIMUM_KNOTS } from '../calibration/tail-probability.js'
 import type { SupportGuardModel } from '../model.js'
-import { COMMON_SHARE, clampReach } from '../support-guard.js'
-import { LOWEST_LOG_TAIL, MAXIMUM_KNOTS } from '../tail-probability.js'
+import type { LearningWork } from './learning-work.js'
+
+/**
+ * The guard against poisoning: what an update must not do, whatever it was fed.
+ *
+ * Whoever can send traffic can teach a model that learns by itself, a little at a time. So the model keeps two lists
+ * from its beginning, and what the frozen model said of them: rows known to be novel (given by the caller, or
+ * points made far from the normal ones) and rows known to be normal. An update that has more than a bound of the
+ * first pass for normal, or more than a bound of the second for novel, is refused and undone. The bounds are
+ * against the frozen model, not against the last update: many small steps count as the one that they add up to.
+ * What passes is judged by the known-normal rows, not by the threshold, which depends on the lowest few of the rows
+ * that it was calibrated with: a known-novel row passes when it scores above the lowest twentieth of them.
+ *
+ * Points are made in three ways from rows that are normal, and those kept that the frozen model finds novel: each
+ * number from another row (every number is normal, their combination is not); on the line through two rows,
+ * beyond them; and between two rows.
+ */
+
+export const MAXIMUM_REFERENCE_ROWS = 300
+
+/** Candidates for far points, from rows (n × D, n ≥ 2) that are normal: three for each of `count`. */
+export function farPoints({ rows: n, cols, data }: Matrix, count: number, rng: Rng): Matrix {
+  const out = createMatrix(3 * count, cols)
+  for (let i = 0; i < count; i++) {
+    const a = rng.nextBelow(n)
+    const b = rng.nextBelow(n)
+    const beyond = 1.5 + 2.5 * rng.nextFloat()
+    const between = 0.25 + 0.5 * rng.nextFloat()
+    for (let c = 0; c < cols; c++) {
+      const from = data[a * cols + c]!
+      const to = data[b * cols + c]!
+      out.data[3 * i * cols + c] = data[rng.nextBelow(n) * cols + c]!
+      out.data[(3 * i + 1) * cols + c] = from + beyond * (to - from)
+      out.data[(3 * i + 2) * cols + c] = from + between * (to - from)
+    }
+  }
+  return out
+}
+
+/** The rows whose score is above the threshold (`normal`), or is not; the first MAXIMUM_REFERENCE_ROWS of them. */
+export function rowsThatAre(normal: boolean, rows: Matrix, scores: Float64Array, threshold: number): Matrix {
+  const chosen: number[] = []
+  for (let i = 0; i < rows.rows && chosen.length < MAXIMUM_REFERENCE_ROWS; i++) {
+    if (scores[i]! > threshold === normal) chosen.push(i)
+  }
+  return takeRows(rows, chosen)
+}
+
+/** The score that a known-novel row must not be above: of the known-normal rows a twentieth has no more. */
+export function passingScore(knownNormal: Float64Array): number {
+  if (knownNormal.length === 0) return Number.NEGATIVE_INFINITY
+  return knownNormal.slice().sort()[Math.floor(PASSING_SHARE * (knownNormal.length - 1))]!
+}
+
+const PASSING_SHARE = 0.05
+
+/** Share of scores above the threshold (`normal`), or not above it; 0 of none. */
+export function shareThatIs(normal: boolean, scores: Float64Array, threshold: number): number {
+  if (scores.length === 0) return 0
+  let count = 0
+  for (const score of scores) if (score > threshold === normal) count++
+  return count / scores.length
+}
+
+/**
+ * Rows on hold: novel rows that wait for others like them, and what confirms them.
+ *
+ * What has become normal keeps coming; a scan or a flood comes, goes, and comes back another month. So a row is confirmed
+ * by enough rows near it that came in enough periods, and in at least every second period of the stretch in which they
+ * came, up to now. Without that bursts that have nothing to do with one another add up, however rare they are. The rows
+ * near it go with it when each has enough near itself: like is not like's like, and what lies at the edge of something new
+ * is not new in the same way.
+ *
+ * Near is a kernel of ½ or more, or for gmm a tenth of the mean squared distance between held rows. The buffer is
+ * bounded: the oldest give way. How many did is what was held less what was confirmed and what is still there.
+ */
+
+/** Periods without a row near, for each with one, that a stretch may have. */
+const GAPS = 1
+
+const LOG_2 = log(2)
+
+/** The squared distance at which a kernel of this bandwidth is ½: up to there rows are alike. */
+export function likeReach(bandwidth: number): number {
+  return LOG_2 * bandwidth * bandwidth
+}
+
+/**
+ * Whether the held row equal to the one at `start`, which has just come, is confirmed; if so it and the rows near
+ * it that are too go to be learnt. Returns how many went.
+ */
+export function confirmHeld(work: LearningWork, rows: Float64Array, start: number): number {
+  const { held, space } = work
+  const { width } = space
+  const h = 'embedding' in work.model ? work.model.embedding.bandwidth : null
+  const reach = h === null ? heldReach(work) : likeReach(h)
+  const near = rowsNear(work, rows, start, reach)
+  const first = firstPeriodOf(work, near)
+  if (first === null) return 0
+  const going = new Uint8Array(held.count)
+  for (const i of near) {
+    if (held.numbers[i]! < first || work.pending.next >= 0) continue
+    if (firstPeriodOf(work, rowsNear(work, held.data, i * width, reach)) === null) continue
+    work.pending.push(held.data, i * width, 0)
+    going[i] = 1
+  }
+  let gone = 0
+  for (const value of going) gone += value
+  keepInOrder(work, going)
+  return gone
+}
+
+/** Places of the held rows near the row at `start`. */
+function rowsNear({ held, space }: LearningWork, rows: Float64Array, start: number, reach: number): number[] {
+  const { width } = space
+  const near: number[] = []
+  for (let i = 0; i < held.count; i++) {
+    if (squaredDistance(held.data, i * width, rows, start, width) <= reach) near.push(i)
+  }
+  return near
+}
+
+/** The period in which the stretch begins that confirms the rows at those places; null where none does. */
+function firstPeriodOf({ held, options }: LearningWork, near: readonly number[]): number | null {
+  const latestFirst = near.map((i) => held.numbers[i]!).sort((a, b) => b - a)
+  let periods = 0
+  for (const [i, period] of latestFirst.entries()) {
+    if (i === 0 || period !== latestFirst[i - 1]) periods++
+    // all rows of a period count, so the stretch ends with the last of them
+    if (latestFirst[i + 1] === period) continue
+    const length = latestFirst[0]! - period + 1
+    const isEnough = i + 1 >= options.confirmRows && periods >= (options.confirmPeriods ?? 0)
+    if (isEnough && length <= (1 + GAPS) * periods) return period
+  }
+  return null
+}
+
+/** Takes the rows marked by place off hold. */
+function keepInOrder(work: LearningWork, going: Uint8Array): void {
+  const { held } = work
+  // places count from the oldest once the buffer is in order, so the marks move with them
+  const first = Math.max(0, held.next)
+  held.filter((place) => going[(place + first) % going.length] === 0)
+}
+
+function heldReach({ held, space }: LearningWork): number {
+  const { width } = space
+  let sum = 0
+  for (let i = 1; i < held.count; i++) {
+    sum += squaredDistance(held.data, i * width, held.data, (i - 1) * width, width)
+  }
+  return held.count > 1 ? (0.1 * sum) / (held.count - 1) : 0
+}
 
 /** Rows that are kept, scaled: `count` × D from `rows`, each counting `weights[i]` times. */
 export interface KeptRows {
@@ -22,7 +175,7 @@ export interface KeptRows {
   readonly weights: Float64Array
 }
 
-export interface GuardUpdate {
+interface GuardUpdate {
   /** The guard that learning began with. */
   readonly start: SupportGuardModel
   /** For each landmark, the one of `start` that it is, or −1. */
@@ -34,7 +187,7 @@ export interface GuardUpdate {
 }
 
 /** For each kept row the landmark nearest to it, and their squared distance. */
-export interface NearestLandmarks {
+interface NearestLandmarks {
   readonly landmarks: Int32Array
   readonly squares: Float64Array
 }

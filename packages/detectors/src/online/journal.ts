@@ -12,9 +12,8 @@
  * that it holds; whoever runs for months begins a new one from a saved model and keeps as many as may have to be undone.
  */
 import { FormatError, type Matrix, matrixFromRows, parseStrictJson } from '@oddflow/core'
-import { encodeModelFile } from '../model-file/encode.js'
-import { CHECKSUM_DIGITS, CHECKSUM_OFFSET } from '../model-file/layout.js'
-import type { SavedModel } from '../model-file/saved-model.js'
+import { CHECKSUM_DIGITS, CHECKSUM_OFFSET } from '../model-file/decode.js'
+import { encodeModelFile, type SavedModel } from '../model-file/saved-model.js'
 import { type BeginLearnerOptions, createLearner, type Learner, type StepReport } from './learner.js'
 import type { LearningOptions } from './learning-options.js'
 import type { RoundReport } from './learning-round.js'

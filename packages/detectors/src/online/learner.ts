@@ -8,18 +8,240 @@
  *
  * A learner is a mutable thing for one caller. What it gives out is plain and does not change afterwards.
  */
-import { ArgumentError, asMatrix, checkFinite, createRng, type Matrix, type MatrixLike } from '@oddflow/core'
+import {
+  ArgumentError,
+  asMatrix,
+  checkFinite,
+  createRng,
+  type Matrix,
+  type MatrixLike,
+  sampleWithoutReplacement,
+  takeRows,
+} from '@oddflow/core'
+import type { Threshold } from '../calibration/threshold.js'
+import type { EmbeddedMixtureModel, GmmModel } from '../model.js'
 import type { SavedModel } from '../model-file/saved-model.js'
 import { scaleRows } from '../scaler.js'
-import type { Threshold } from '../threshold.js'
-import { beginLearning, learningModel } from './begin-learning.js'
-import { type ArrivalReport, takeArrivals } from './learn-arrivals.js'
-import { checkLearnable, checkLearnableModel } from './learnable.js'
-import type { LearnedState, LearningCounters, LearningModel } from './learned-state.js'
-import { checkLearningOptions, type LearningOptions } from './learning-options.js'
+import {
+  beginLearning,
+  learningModel,
+  mixtureOfModel,
+  reservoirCapacity,
+  spaceOfModel,
+} from './begin-learning.js'
+import { type ArrivalReport, RowBuffer, type RowEntries, takeArrivals } from './learn-arrivals.js'
+import {
+  type CheckedLearningOptions,
+  checkLearnable,
+  checkLearnableModel,
+  checkLearningOptions,
+  type LearningOptions,
+} from './learning-options.js'
 import { convergeRound, endRound, type RoundReport } from './learning-round.js'
-import { LearningWork } from './learning-work.js'
-import { reopenLearning } from './reopen-learning.js'
+import { freshCapacity, LearningWork } from './learning-work.js'
+import {
+  addPoints,
+  copyStatistics,
+  createMixtureEvaluator,
+  type MixtureStatistics,
+} from './mixture-statistics.js'
+
+/**
+ * LearnedState: what a model that learns on keeps beside the model itself, as plain data.
+ *
+ * With it learning goes on where it stopped, from a file too, and gives the same bytes as if it had never stopped. The
+ * rows in it are scaled. R rows are in the reservoir, k components, p numbers make a point (d, or D for gmm).
+ */
+
+/** Models that can learn on: those of an embedding and a mixture, and gmm with full or diagonal covariances. */
+export type LearningModel = EmbeddedMixtureModel | GmmModel
+
+/** What happened since learning began; rows, unless the name says otherwise. */
+export interface LearningCounters {
+  /** Calls of `arrive`. */
+  readonly batches: number
+  readonly arrived: number
+  /** Found novel as they came. */
+  readonly novel: number
+  /** That the mixture was updated with, those of refused rounds not counted. */
+  readonly learnt: number
+  /** Kept from learning, for the threshold. */
+  readonly heldBack: number
+  /** Put on hold, whatever became of them. */
+  readonly held: number
+  /** Taken off hold, to be learnt. */
+  readonly confirmed: number
+  /** Novel, and dropped. */
+  readonly disregarded: number
+  /** In rounds that the guard refused. */
+  readonly refused: number
+  readonly rounds: number
+  readonly refusedRounds: number
+  readonly sketchUpdates: number
+  readonly componentsAdded: number
+  readonly componentsRemoved: number
+  readonly componentsMerged: number
+  /** The highest that a batch was said to come in. */
+  readonly lastPeriod: number
+}
+
+export interface FrozenModel {
+  readonly detector: LearningModel
+  readonly threshold: Threshold
+}
+
+export interface LearnedState {
+  readonly version: 1
+  readonly options: CheckedLearningOptions
+  readonly seed: number
+  readonly counters: LearningCounters
+  /** Of the mixture. */
+  readonly statistics: MixtureStatistics
+  /** The part of them whose rows are not in the reservoir. */
+  readonly base: MixtureStatistics
+  /** Training rows that nothing but the first mixture and guard is known of. */
+  readonly unseenRows: number
+  /** What the first guard's log-densities are moved by. */
+  readonly densityShift: number
+  /** Z, d × m; null without KJL. */
+  readonly random: Matrix | null
+  /** For each landmark the one of the frozen model that it is, or −1; empty without an embedding. */
+  readonly origins: Int32Array
+  /** R × D, with weights. */
+  readonly reservoir: RowEntries
+  /** Rows that the reservoir is a sample of. */
+  readonly reservoirSeen: number
+  /** Held back, and found normal. */
+  readonly calibration: Matrix
+  /** Held back, and found novel. */
+  readonly doubtful: Matrix
+  /** Learnt since the last change of landmarks, a sample. */
+  readonly fresh: Matrix
+  /** On hold, with their periods. */
+  readonly held: RowEntries
+  readonly knownNormal: Matrix
+  readonly knownNovel: Matrix
+  /** As training left it. */
+  readonly frozen: FrozenModel
+}
+
+export const NO_COUNTERS: LearningCounters = {
+  batches: 0,
+  arrived: 0,
+  novel: 0,
+  learnt: 0,
+  heldBack: 0,
+  held: 0,
+  confirmed: 0,
+  disregarded: 0,
+  refused: 0,
+  rounds: 0,
+  refusedRounds: 0,
+  sketchUpdates: 0,
+  componentsAdded: 0,
+  componentsRemoved: 0,
+  componentsMerged: 0,
+  lastPeriod: 0,
+}
+
+/**
+ * LearningBudget: how much one device may teach in an hour.
+ *
+ * A watcher that learns by itself gives whoever talks most the most say. With a budget, a device's rows beyond so many in
+ * an hour of its traffic are judged but not learnt. Hours are those of the rows' own times, so a replay decides alike.
+ * Rows from files have no such limit: somebody chose the files.
+ *
+ * At most `maximumDevices` are remembered; when there are more, the one that has been silent longest is forgotten.
+ */
+
+export interface LearningBudget {
+  /** Whether one more row of this device, of this time, may be learnt; if so it is counted. */
+  take(device: string, timeMicros: number): boolean
+  /** Rows that were refused so far. */
+  readonly refused: number
+}
+
+const HOUR_MICROS = 3_600_000_000
+
+export function createLearningBudget(rowsPerHour: number, maximumDevices = 10_000): LearningBudget {
+  for (const [name, value] of Object.entries({ rowsPerHour, maximumDevices })) {
+    if (!Number.isSafeInteger(value) || value < 1) {
+      throw new ArgumentError(`${name}: expected a whole number of 1 or more, found ${value}`, name)
+    }
+  }
+  const devices = new Map<string, { hour: number; rows: number }>()
+  let refused = 0
+  return {
+    take(device, timeMicros) {
+      const hour = Math.floor(timeMicros / HOUR_MICROS)
+      const known = devices.get(device)
+      // a time that goes back opens no new hour
+      const entry = known === undefined ? { hour, rows: 0 } : known
+      if (hour > entry.hour) {
+        entry.hour = hour
+        entry.rows = 0
+      }
+      devices.delete(device)
+      devices.set(device, entry)
+      if (devices.size > maximumDevices) devices.delete(devices.keys().next().value as string)
+      if (entry.rows >= rowsPerHour) {
+        refused++
+        return false
+      }
+      entry.rows++
+      return true
+    },
+    get refused() {
+      return refused
+    },
+  }
+}
+
+/**
+ * A learned state under other options: what has to leave buffers that are smaller than they were.
+ *
+ * Rows of a reservoir that becomes smaller are still counted in the mixture. So they go to the base, with the weight they
+ * had, as rows do that give way to others; a random sample of them stays, since the reservoir is one of all rows.
+ * With a window they leave for good: only the last so many rows count. Of all other buffers the newest rows stay.
+ */
+
+function reopenLearning(
+  before: LearnedState,
+  model: LearningModel,
+  options: CheckedLearningOptions,
+): LearnedState {
+  const newest = (entries: RowEntries, capacity: number): RowEntries =>
+    new RowBuffer(entries.rows.cols, capacity, entries).entries()
+  const newestRows = (rows: Matrix, capacity: number): Matrix =>
+    newest({ rows, numbers: new Float64Array(rows.rows) }, capacity).rows
+  const capacity = reservoirCapacity(options.reservoirRows, options.forgetting)
+  const state: LearnedState = {
+    ...before,
+    options,
+    calibration: newestRows(before.calibration, options.calibrationRows),
+    doubtful: newestRows(before.doubtful, options.calibrationRows),
+    fresh: newestRows(before.fresh, freshCapacity(options)),
+    held: newest(before.held, options.heldRows),
+  }
+  const { rows, numbers } = before.reservoir
+  if (rows.rows <= capacity) return state
+  if (options.forgetting.kind === 'window') {
+    return { ...state, reservoir: newest(before.reservoir, capacity) }
+  }
+  const rng = createRng(before.seed).fork(`smaller reservoir ${before.counters.batches}`)
+  const stays = sampleWithoutReplacement(rows.rows, capacity, rng).sort()
+  const staying = new Set(stays)
+  const leaves = Array.from(numbers.keys()).filter((i) => !staying.has(i))
+  const base = copyStatistics(before.base)
+  const space = spaceOfModel(model)
+  const leaving = takeRows(rows, leaves)
+  const points = new Float64Array(leaving.rows * space.d)
+  space.locate(leaving.data, 0, leaving.rows, points, 0)
+  const weights = Float64Array.from(leaves, (i) => numbers[i]!)
+  addPoints(createMixtureEvaluator(mixtureOfModel(model)), base, { count: leaving.rows, points, weights }, 0)
+  const kept = { rows: takeRows(rows, stays), numbers: Float64Array.from(stays, (i) => numbers[i]!) }
+  return { ...state, base, reservoir: kept }
+}
 
 export interface BeginLearnerOptions {
   /** How to learn; a model that has learnt before goes on as it did, but for what is given here. */
@@ -47,7 +269,7 @@ export interface StepReport extends ArrivalReport {
 export interface Learner {
   /**
    * Takes n × D rows, unscaled. The report's scores are those before anything was learnt of them. Rows too large to learn
-   * from (learnable.ts) are disregarded.
+   * from (learning-options.ts) are disregarded.
    */
   arrive(rows: Matrix | MatrixLike, options?: ArriveOptions): StepReport
   /** Ends the round that is under way; null when nothing has come since the last. */

@@ -13,13 +13,116 @@
  * densities; those are used here in step 2, which wants a threshold of its own between components.
  */
 import type { Matrix, Rng } from '@oddflow/core'
-import { convergeMixture } from './incremental-em.js'
+import { calibrateThreshold, type Threshold } from '../calibration/threshold.js'
+import type { EmbeddedMixtureModel } from '../model.js'
+import {
+  blendedTailTable,
+  type KeptRows,
+  nearestLandmarks,
+  passingScore,
+  shareThatIs,
+  supportsOf,
+  updatedReaches,
+} from './guard-update.js'
 import type { LearningWork } from './learning-work.js'
-import { copyStatistics } from './mixture-statistics.js'
-import { passingScore, shareThatIs } from './poisoning-guard.js'
+import { convergeMixture, copyStatistics, totalMass } from './mixture-statistics.js'
 import { type ComponentCounts, learnPending, removeDead } from './round-components.js'
 import { type SketchChange, updateSketch } from './round-sketch.js'
-import { updateGuardTables, updateThreshold } from './round-tables.js'
+
+/**
+ * A threshold that follows a model which learns from what it lets pass.
+ *
+ * Split-conformal calibration (threshold.ts) wants normal rows that nothing was learnt from, whatever their scores.
+ * A model without labels has only the rows that it found normal: their lowest scores are cut off at the old
+ * threshold, a new quantile of them lies above it, and so each calibration flags more than the last, a ratchet. So
+ * a share of the arrivals is held back blindly, before the verdict. Those that pass calibrate. Of those that do not,
+ * the most normal are taken with them, as many as false alarms are expected: fpr/(1 − fpr) for each row that passed.
+ * Where nothing is novel these are all of them, and calibration is what it should be; where much is, no more than the
+ * tolerated share can come in, from the side of the normal rows.
+ */
+
+/** Presumed false alarms beside `passed` rows that were found normal. */
+export function presumedFalseAlarms(passed: number, falsePositiveRate: number): number {
+  return Math.round((passed * falsePositiveRate) / (1 - falsePositiveRate))
+}
+
+/**
+ * `passed` and `doubtful` are the present scores of held-back rows that were found normal and novel. null while there
+ * are too few to promise the rate: the old threshold stays.
+ */
+export function recalibrated(
+  threshold: Threshold,
+  passed: Float64Array,
+  doubtful: Float64Array,
+  leastRows: number,
+): Threshold | null {
+  const { falsePositiveRate } = threshold
+  const alarms = Math.min(doubtful.length, presumedFalseAlarms(passed.length, falsePositiveRate))
+  if (passed.length + alarms < leastRows) return null
+  const scores = new Float64Array(passed.length + alarms)
+  scores.set(passed)
+  scores.set(
+    doubtful
+      .slice()
+      .sort()
+      .subarray(doubtful.length - alarms),
+    passed.length,
+  )
+  return calibrateThreshold(scores, falsePositiveRate)
+}
+
+/**
+ * The tables in a round: support guard and threshold follow the model that the round has made.
+ *
+ * The guard's tables are of what is kept and what was there before (guard-update.ts), the threshold of the rows held back
+ *.
+ */
+
+function updateGuardTables(work: LearningWork): void {
+  const { model, frozen } = work
+  if (!('supportGuard' in model) || model.supportGuard === null) return
+  const first = (frozen.detector as EmbeddedMixtureModel).supportGuard!
+  const { count, data, numbers } = work.reservoir
+  let sum = 0
+  for (let i = 0; i < count; i++) sum += numbers[i]!
+  // what the reservoir is a sample of, over what is in it
+  const each = Math.max(0, totalMass(work.statistics) - work.unseenRows) / sum
+  const weights = numbers.slice(0, count).map((number) => number * each)
+  const kept: KeptRows = { count, rows: data, weights }
+  const { landmarks, bandwidth } = model.embedding
+  const update = { start: first, origins: work.origins, unseen: work.unseenRows, shift: work.densityShift }
+  const nearest = nearestLandmarks(landmarks, kept)
+  const squaredReaches = updatedReaches(landmarks.rows, nearest, weights, update, bandwidth)
+  const densities = work.keptDensities()
+  const supports = supportsOf(nearest, squaredReaches)
+  work.replaceModel({
+    ...model,
+    supportGuard: {
+      squaredReaches,
+      density: blendedTailTable(first.density, work.unseenRows, work.densityShift, densities, weights),
+      support: blendedTailTable(first.support, work.unseenRows, 0, supports, weights),
+    },
+  })
+}
+
+/**
+ * The threshold of the rows held back, once there are enough. Where rows come without anybody's word for them, one that
+ * lets more of the known-novel rows pass than the old one did, by more than the bound, is not taken.
+ */
+function updateThreshold(work: LearningWork): void {
+  const { calibration, doubtful, frozen, options } = work
+  const first: Threshold['calibration'] = frozen.threshold.calibration
+  const least = Math.max(first.rowsNeeded, Math.min(first.rows, options.calibrationRows))
+  const scoresOf = (rows: LearningWork['calibration']) => work.scored(rows.data, rows.count).scores
+  const threshold = recalibrated(work.threshold, scoresOf(calibration), scoresOf(doubtful), least)
+  if (threshold === null) return
+  if (options.guard !== null && !work.roundAssumed) {
+    const novel = work.scored(work.knownNovel.data, work.knownNovel.rows).scores
+    const more = shareThatIs(true, novel, threshold.value) - shareThatIs(true, novel, work.threshold.value)
+    if (more > options.guard.lifted) return
+  }
+  work.threshold = threshold
+}
 
 export interface RoundReport {
   readonly round: number

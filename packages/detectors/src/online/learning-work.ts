@@ -7,9 +7,9 @@
  */
 import { concatRows, type Matrix, matrixOf } from '@oddflow/core'
 import { gaussianKernel } from '@oddflow/linalg'
+import type { SupportGuard } from '../calibration/support-guard.js'
+import type { Threshold } from '../calibration/threshold.js'
 import { scaledWidth } from '../scaler.js'
-import type { SupportGuard } from '../support-guard.js'
-import type { Threshold } from '../threshold.js'
 import {
   createScaledRowScorer,
   mixtureOfModel,
@@ -19,26 +19,27 @@ import {
   spaceOfModel,
   tailsOfModel,
 } from './begin-learning.js'
-import type { WeightedPoints } from './incremental-em.js'
-import type { LearnedState, LearningCounters, LearningModel } from './learned-state.js'
+import { createPointScorer, type PointScorer, type PointSpace } from './carry-mixture.js'
+import { RowBuffer } from './learn-arrivals.js'
+import type { LearnedState, LearningCounters, LearningModel } from './learner.js'
 import type { CheckedLearningOptions } from './learning-options.js'
-import { createMixtureEvaluator, type MixtureEvaluator } from './mixture-evaluator.js'
 import {
   copyStatistics,
+  createMixtureEvaluator,
   type LearningMixture,
+  type MixtureEvaluator,
   type MixtureStatistics,
   StatisticsError,
+  type WeightedPoints,
 } from './mixture-statistics.js'
-import { createPointScorer, type PointScorer, type PointSpace } from './point-space.js'
-import { RowBuffer } from './row-buffer.js'
-import type { Sketch } from './sketch-update.js'
+import type { Sketch } from './round-sketch.js'
 
 /** Rows waiting to become landmarks, for each that a sketch update takes. */
 const FRESH_ROWS = 16
 
-export type MutableCounters = { -readonly [Key in keyof LearningCounters]: LearningCounters[Key] }
+type MutableCounters = { -readonly [Key in keyof LearningCounters]: LearningCounters[Key] }
 
-export interface ScoredRows {
+interface ScoredRows {
   readonly points: Float64Array
   readonly scores: Float64Array
   readonly densities: Float64Array

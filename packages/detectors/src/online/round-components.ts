@@ -1,18 +1,177 @@
 /**
  * The components in a round: those that come for what waits, and those that go.
  *
- * The loop is the paper source's "Online GMM": a component for one row (new-component.ts), the threshold, and the rows
+ * The loop is the paper source's "Online GMM": a component for one row, the threshold, and the rows
  * that pass by it are learnt as all others are; until none is left. There is a cap, which the text has not: at it a
- * dead component goes, or the two that differ least become one (fewer-components.ts).
+ * dead component goes, or the two that differ least become one.
  */
-import { type Matrix, matrixOf, type Rng, takeRows } from '@oddflow/core'
+import { exp, log, type Matrix, matrixOf, type Rng, takeRows } from '@oddflow/core'
 import { mixtureOfModel } from './begin-learning.js'
-import { cheapestMerge, livingComponents, mergeComponents } from './fewer-components.js'
 import { learn, replaceInReservoir } from './learn-arrivals.js'
-import type { LearningModel } from './learned-state.js'
+import type { LearningModel } from './learner.js'
 import type { LearningWork } from './learning-work.js'
-import { mixtureOfStatistics, takeComponents, withComponent } from './mixture-statistics.js'
-import { addNewComponent } from './new-component.js'
+import {
+  addComponent,
+  createMixtureEvaluator,
+  type LearningMixture,
+  type MixtureStatistics,
+  mixtureOfStatistics,
+  scatterSize,
+  takeComponents,
+  totalMass,
+  withComponent,
+} from './mixture-statistics.js'
+
+/**
+ * Components that go: the dead are removed, and where there are too many the two that differ least become one.
+ *
+ * Dead is a component whose mass has fallen below one row's: forgetting does that, and EM to components that
+ * others have starved. The cost of merging i and j is Runnalls' bound on the Kullback–Leibler divergence between
+ * the mixtures before and after ("Kullback–Leibler approach to Gaussian mixture reduction", IEEE Transactions on
+ * Aerospace and Electronic Systems 43, 2007, equation 19):
+ *
+ *     B(i, j) = ½ [(w_i + w_j) log |Σ_ij| − w_i log |Σ_i| − w_j log |Σ_j|]
+ *
+ * with Σ_ij the covariance of both taken together. The merged component keeps mass, mean and scatter of the two,
+ * so the mixture's own mean and covariance stay what they were.
+ */
+
+/** Rows' worth of mass that a component must have. */
+const LEAST_MASS = 1
+
+/** Numbers of the components to keep; never none. */
+export function livingComponents({ masses }: MixtureStatistics, leastMass = LEAST_MASS): number[] {
+  const living: number[] = []
+  let largest = 0
+  for (let j = 0; j < masses.length; j++) {
+    if (masses[j]! > masses[largest]!) largest = j
+    if (masses[j]! >= leastMass) living.push(j)
+  }
+  return living.length > 0 ? living : [largest]
+}
+
+/** The pair i < j that is merged at the least cost; null when there is only one component. */
+export function cheapestMerge(
+  statistics: MixtureStatistics,
+  regularisation: number,
+): { readonly i: number; readonly j: number; readonly cost: number } | null {
+  const k = statistics.masses.length
+  const total = totalMass(statistics)
+  const logDeterminants = Array.from({ length: k }, (_, j) =>
+    logDeterminant(takeComponents(statistics, [j]), regularisation),
+  )
+  let best: { i: number; j: number; cost: number } | null = null
+  for (let i = 0; i < k; i++) {
+    for (let j = i + 1; j < k; j++) {
+      const both = takeComponents(statistics, [i])
+      addComponent(both, 0, statistics, j)
+      const wi = statistics.masses[i]! / total
+      const wj = statistics.masses[j]! / total
+      const cost =
+        0.5 *
+        ((wi + wj) * logDeterminant(both, regularisation) -
+          wi * logDeterminants[i]! -
+          wj * logDeterminants[j]!)
+      if (best === null || cost < best.cost) best = { i, j, cost }
+    }
+  }
+  return best
+}
+
+/** Component j added to component i, and the rest as it was. `statistics` is not changed. */
+export function mergeComponents(statistics: MixtureStatistics, i: number, j: number): MixtureStatistics {
+  const kept = Array.from(statistics.masses.keys()).filter((component) => component !== j)
+  const out = takeComponents(statistics, kept)
+  addComponent(out, kept.indexOf(i), statistics, j)
+  return out
+}
+
+/** log |Σ| of a single component. */
+function logDeterminant(single: MixtureStatistics, regularisation: number): number {
+  const { precisionCholesky } = mixtureOfStatistics(single, regularisation)
+  const { d, covarianceType } = single
+  let sum = 0
+  for (let a = 0; a < d; a++) sum += log(precisionCholesky[covarianceType === 'full' ? a * d + a : a]!)
+  return -2 * sum
+}
+
+/**
+ * A component for a point that no component explains: the paper source's "addNewComponent".
+ *
+ * Its mean is the point x, its covariance t·I with t = vᵀΣv, where Σ is the covariance of the component m that gives
+ * x the highest probability (weight times density) and v the unit vector from µ_m to x: as wide as its
+ * neighbour is in the direction in which it lies. The other weights become n/(n + 1) of what they were, the new
+ * one is 1/(n + 1): one row of mass. Stored densities follow: y ← (n y + f_new) / (n + 1), here in logarithms.
+ *
+ * The authors' program takes √(vᵀΣ⁻¹v) for t, and for m the component with the largest such number; the text is right.
+ */
+
+interface NewComponent {
+  /** With the new component last, of mass 1. */
+  readonly statistics: MixtureStatistics
+  /** m. */
+  readonly parent: number
+  /** t, without the regularisation that an M-step adds. */
+  readonly variance: number
+}
+
+/** For the point of d numbers at `start`. Changes nothing that it is given. */
+export function addNewComponent(
+  mixture: LearningMixture,
+  statistics: MixtureStatistics,
+  points: Float64Array,
+  start: number,
+): NewComponent {
+  const { d } = statistics
+  const x = points.slice(start, start + d)
+  const parent = mostProbableComponent(mixture, points, start)
+  const variance = varianceTowards(statistics, parent, x)
+  return { statistics: withComponent(statistics, 1, x, variance), parent, variance }
+}
+
+/** The component of the largest weight times density; the nearest by mean where all densities underflow. */
+function mostProbableComponent(mixture: LearningMixture, points: Float64Array, start: number): number {
+  const evaluator = createMixtureEvaluator(mixture)
+  const terms = new Float64Array(evaluator.k)
+  evaluator.terms(points, start, terms, 0)
+  let best = 0
+  for (let j = 1; j < terms.length; j++) if (terms[j]! > terms[best]!) best = j
+  return best
+}
+
+/** vᵀΣ_j v with v = (x − µ_j)/‖x − µ_j‖; the mean variance where x is the mean itself. */
+function varianceTowards(
+  { covarianceType, d, masses, means, scatters }: MixtureStatistics,
+  j: number,
+  x: Float64Array,
+): number {
+  const size = scatterSize(covarianceType, d)
+  const v = x.map((value, a) => value - means[j * d + a]!)
+  let square = 0
+  for (const value of v) square += value * value
+  const entry = (a: number, b: number): number => {
+    if (covarianceType === 'diagonal') return a === b ? scatters[j * size + a]! : 0
+    return scatters[j * size + Math.max(a, b) * d + Math.min(a, b)]!
+  }
+  let sum = 0
+  for (let a = 0; a < d; a++) {
+    if (square === 0) sum += entry(a, a) / d
+    else for (let b = 0; b < d; b++) sum += (v[a]! / square) * entry(a, b) * v[b]!
+  }
+  return masses[j]! > 0 ? Math.max(0, sum) / masses[j]! : 0
+}
+
+/** log((n·e^y + e^f) / (n + 1)) for each stored log-density y and the new component's f; `n` rows were there. */
+export function rescaleLogDensities(stored: Float64Array, ofNew: Float64Array, n: number): void {
+  const old = log(n / (n + 1))
+  const fresh = -log(n + 1)
+  for (let i = 0; i < stored.length; i++) {
+    const a = old + stored[i]!
+    const b = fresh + ofNew[i]!
+    const high = Math.max(a, b)
+    stored[i] = high === Number.NEGATIVE_INFINITY ? high : high + log(exp(a - high) + exp(b - high))
+  }
+}
 
 export interface ComponentCounts {
   added: number

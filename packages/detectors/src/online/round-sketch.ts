@@ -2,20 +2,330 @@
  * The sketch in a round: whether its landmarks change, to which, and what has to follow.
  *
  * It is time when enough novel rows are to be learnt, when what was learnt as normal has moved away from the landmarks
- * (moved-rows.ts), or so many rounds have passed. Then the sketch grows up to its cap, or landmarks give way
- * (sketch-update.ts), the bandwidth is taken anew where that is wanted, and all that is in coordinates of the embedding
+ *, or so many rounds have passed. Then the sketch grows up to its cap, or landmarks give way
+ *, the bandwidth is taken anew where that is wanted, and all that is in coordinates of the embedding
  * is carried over: mixture and statistics (carry-mixture.ts), the reservoir's points, and what is compared with
  * log-densities.
  */
-import { type Rng, takeRows } from '@oddflow/core'
-import { exponentFactor, pairDistanceQuantiles } from '@oddflow/linalg'
+import {
+  concatRows,
+  createMatrix,
+  log,
+  type Matrix,
+  type Rng,
+  sampleWithoutReplacement,
+  shuffleInPlace,
+  takeRows,
+} from '@oddflow/core'
+import {
+  exponentFactor,
+  gaussianKernel,
+  LARGEST_FLOAT32,
+  type Precision,
+  pairDistanceQuantiles,
+  squaredDistance,
+} from '@oddflow/linalg'
+import { COMMON_SHARE } from '../calibration/support-guard.js'
+import { drawSketch, kjlProjection, nystromProjection } from '../embedding/embedding.js'
 import type { EmbeddedMixtureModel, EmbeddingModel, SupportGuardModel } from '../model.js'
+import type { EmbeddingParameters } from '../parameters.js'
 import { carryMixture } from './carry-mixture.js'
+import { DRIFT_BOUNDS } from './drift.js'
+import { likeReach, nearestLandmarks } from './guard-update.js'
 import type { LearningWork } from './learning-work.js'
 import { copyStatistics, mixtureOfStatistics, scaleStatistics, totalMass } from './mixture-statistics.js'
-import { rowsHaveMoved } from './moved-rows.js'
-import { newLandmarks } from './new-landmarks.js'
-import { growSketch, replaceLandmarks, type SketchUpdate, withBandwidth } from './sketch-update.js'
+
+/**
+ * Rows that become landmarks: drawn at random of those learnt since the last change and of those that wait to be learnt.
+ *
+ * What waits is what the embedding sees least of, so it comes first, for up to half of the places; the rest stands for
+ * what has become of the traffic that the embedding knows. A row that equals a landmark adds nothing, and one that
+ * the model's precision cannot hold is none.
+ *
+ * A landmark vouches for whatever comes near it: there the support is as high as it can be, and the embedding has a
+ * direction of its own. One stray row may be learnt, as a component of one row's weight; as a landmark it would open the
+ * whole of its surroundings. So a row becomes one only where it has its like, as many as confirm a row on hold.
+ */
+
+/** At most `wanted` rows, scaled and rounded as landmarks are kept; none twice. */
+function newLandmarks(work: LearningWork, wanted: number, rng: Rng): Matrix {
+  const candidates = work.landmarkCandidates()
+  const { landmarks } = work.sketch!.embedding
+  const { precision } = (work.model as EmbeddedMixtureModel).parameters
+  const { cols } = candidates
+  const waiting = work.pending.count
+  const draw = rng.fork('candidates')
+  const shuffled = (from: number, to: number): number[] => [
+    ...shuffleInPlace(
+      Uint32Array.from({ length: to - from }, (_, i) => from + i),
+      draw,
+    ),
+  ]
+  const like = haveTheirLike(work, candidates)
+  const first = shuffled(0, waiting).filter((row) => like[row] === 1)
+  const rest = shuffled(waiting, candidates.rows).filter((row) => like[row] === 1)
+  const half = Math.min(first.length, Math.max(Math.ceil(wanted / 2), wanted - rest.length))
+  const order = [...first.slice(0, half), ...rest, ...first.slice(half)]
+  const chosen: number[] = []
+  const isNew = (row: number): boolean => {
+    for (let c = 0; c < cols; c++) {
+      if (precision === 'f32' && Math.abs(candidates.data[row * cols + c]!) > LARGEST_FLOAT32) return false
+    }
+    for (let j = 0; j < landmarks.rows; j++) {
+      if (squaredDistance(candidates.data, row * cols, landmarks.data, j * cols, cols) === 0) return false
+    }
+    return chosen.every(
+      (other) => squaredDistance(candidates.data, row * cols, candidates.data, other * cols, cols) > 0,
+    )
+  }
+  for (const row of order) {
+    if (chosen.length === wanted) break
+    if (isNew(row)) chosen.push(row)
+  }
+  return roundedTo(precision, takeRows(candidates, chosen))
+}
+
+/** As landmarks of that precision are kept. */
+function roundedTo(precision: Precision, rows: Matrix): Matrix {
+  return precision === 'f64' ? rows : { ...rows, data: rows.data.map(Math.fround) }
+}
+
+/** For each of the rows, 1 where enough rows like it, with itself, are among them and in the reservoir; one in both counts twice. */
+function haveTheirLike(work: LearningWork, rows: Matrix): Uint8Array {
+  const { reservoir, options } = work
+  const { bandwidth } = work.sketch!.embedding
+  const reach = likeReach(bandwidth)
+  const { cols, data } = rows
+  const isLike = (i: number, of: Float64Array, j: number): boolean =>
+    squaredDistance(data, i * cols, of, j * cols, cols) <= reach
+  return Uint8Array.from({ length: rows.rows }, (_, i) => {
+    let count = 0
+    for (let j = 0; j < rows.rows && count < options.confirmRows; j++) if (isLike(i, data, j)) count++
+    for (let j = 0; j < reservoir.count && count < options.confirmRows; j++) {
+      if (isLike(i, reservoir.data, j)) count++
+    }
+    return Number(count >= options.confirmRows)
+  })
+}
+
+/**
+ * Whether the traffic has moved away from the landmarks while the model went on finding it normal.
+ *
+ * A gradual change is learnt row by row: the mixture follows, and nothing is ever new enough to be held or confirmed. The
+ * landmarks stay where the traffic was. Then all rows are a good way from the nearest of them, the support guard's
+ * reaches grow until they do not mind, and novel rows that are no farther away pass with them.
+ *
+ * Landmarks are rows of the traffic themselves. So rows that have not moved lie as near to their nearest landmark as
+ * landmarks lie to the nearest other one. The signal is by how much too few do: Kolmogorov's D⁺ between the two,
+ *
+ *     D⁺ = max over x of  F(x) − G(x),     F of the landmarks' squared distances, G of the rows' learnt lately
+ *
+ * It speaks beyond the effect that drift signals speak of (drift.ts) and beyond Smirnov's bound for samples of these
+ * sizes; a poisoner of fewer rows than that share cannot make it speak. It falls silent by itself, as rows become
+ * landmarks. Only rows that could become one are asked, or it would be others that are too far.
+ */
+
+/** Probability of a larger D⁺ where nothing has moved. */
+const FALSE_ALARM = 0.001
+
+function rowsHaveMoved(work: LearningWork): boolean {
+  const { landmarks } = work.sketch!.embedding
+  const own = nearestSquares(landmarks, landmarks)
+  const { rows } = work.fresh.entries()
+  // those that could not become landmarks are left out only when it matters: they take the most time to find
+  if (!isFarther(nearestSquares(landmarks, rows), own)) return false
+  const like = haveTheirLike(work, rows)
+  const chosen = Array.from(like.keys()).filter((i) => like[i] === 1)
+  return isFarther(nearestSquares(landmarks, takeRows(rows, chosen)), own)
+}
+
+/** Squared distances to the nearest landmark, ascending; of a landmark, to the nearest other one. */
+function nearestSquares(landmarks: Matrix, { rows, data }: Matrix): Float64Array {
+  const kept = { count: rows, rows: data, weights: new Float64Array(0) }
+  return nearestLandmarks(landmarks, kept).squares.sort()
+}
+
+function isFarther(rows: Float64Array, landmarks: Float64Array): boolean {
+  if (rows.length === 0) return false
+  const bound = Math.sqrt((-log(FALSE_ALARM) / 2) * (1 / rows.length + 1 / landmarks.length))
+  return excessOf(landmarks, rows) > Math.max(DRIFT_BOUNDS.distance, bound)
+}
+
+/**
+ * D⁺ of two ascending lists: the largest share by which more of the first than of the second are up to a number. What is
+ * equal but for the last digits counts as equal: a thousandth of the first's mean is neglected.
+ */
+export function excessOf(first: Float64Array, second: Float64Array): number {
+  let mean = 0
+  for (const value of first) mean += value / first.length
+  const slack = COMMON_SHARE * mean
+  let excess = 0
+  let upTo = 0
+  for (let i = 0; i < first.length; i++) {
+    while (upTo < second.length && second[upTo]! <= first[i]! + slack) upTo++
+    excess = Math.max(excess, (i + 1) / first.length - upTo / second.length)
+  }
+  return excess
+}
+
+/**
+ * New landmarks for an embedding: the paper source's "K-JL with growing size U" and "with fixed size U".
+ *
+ * U is the projection Pᵀ = K·R, K the landmarks' gram matrix and R the random matrix (here Z = Rᵀ, d × m).
+ *
+ *     grow      K' = [K, k(X, X'); k(X', X), k(X', X')]     R' = [R; as many new random rows]     U' = K'R'
+ *     replace   landmarks drawn at random give way to rows of X'; K' = k(X', X'), R is kept, U' = K'R
+ *
+ * Only the entries of K that have a new landmark in them are computed. Nyström has no R; its P' comes from the
+ * eigenvectors of K'. The bandwidth is the caller's: with another one all of K is new.
+ *
+ * Every coordinate of the embedding changes with U, so a mixture has to be carried over (carry-mixture.ts).
+ */
+
+/** An embedding with what a sketch update needs of it. */
+export interface Sketch {
+  readonly embedding: EmbeddingModel
+  /** K, m × m. */
+  readonly gram: Matrix
+  /** Rᵀ, d × m; null for Nyström. */
+  readonly random: Matrix | null
+}
+
+interface SketchUpdate {
+  readonly sketch: Sketch
+  /** For each landmark, the number that it had before, or −1 for a new one. */
+  readonly origins: Int32Array
+}
+
+/**
+ * The embedding's sketch. `random` is that of its fit where it is known; where P is not Z·K for it, or nothing is known,
+ * another is drawn, which takes effect with the first update.
+ */
+export function createSketch(
+  embedding: EmbeddingModel,
+  parameters: EmbeddingParameters,
+  random: Matrix | null,
+  rng: Rng,
+): Sketch {
+  const { landmarks, projection, bandwidth } = embedding
+  const gram = gaussianKernel(landmarks, landmarks, bandwidth)
+  if (parameters.kind === 'nystrom') return { embedding, gram, random: null }
+  return { embedding, gram, random: random ?? drawSketch(projection.rows, landmarks.rows, rng) }
+}
+
+/** Whether P is what KJL makes of this random matrix, bit for bit. */
+export function isRandomMatrixOf(
+  embedding: EmbeddingModel,
+  parameters: EmbeddingParameters,
+  random: Matrix,
+): boolean {
+  const { landmarks, projection, bandwidth } = embedding
+  if (parameters.kind !== 'kjl' || random.cols !== landmarks.rows) return false
+  const made = kjlProjection(gaussianKernel(landmarks, landmarks, bandwidth), random, parameters.centre)
+  return made.rows === projection.rows && made.data.every((value, i) => value === projection.data[i])
+}
+
+/** `rows` (g × D, scaled) become landmarks beside those that are there. */
+export function growSketch(
+  sketch: Sketch,
+  parameters: EmbeddingParameters,
+  rows: Matrix,
+  d: number,
+  rng: Rng,
+): SketchUpdate {
+  const { landmarks } = sketch.embedding
+  const m = landmarks.rows
+  const origins = Int32Array.from({ length: m + rows.rows }, (_, j) => (j < m ? j : -1))
+  let random: Matrix | null = null
+  if (sketch.random !== null) {
+    const more = drawSketch(sketch.random.rows, rows.rows, rng)
+    random = createMatrix(sketch.random.rows, m + rows.rows)
+    for (let r = 0; r < random.rows; r++) {
+      random.data.set(sketch.random.data.subarray(r * m, (r + 1) * m), r * random.cols)
+      random.data.set(more.data.subarray(r * rows.rows, (r + 1) * rows.rows), r * random.cols + m)
+    }
+  }
+  return remade(sketch, parameters, concatRows([landmarks, rows]), origins, random, d)
+}
+
+/** `rows` (g × D, scaled, g at most m) take the places of landmarks drawn at random. */
+export function replaceLandmarks(
+  sketch: Sketch,
+  parameters: EmbeddingParameters,
+  rows: Matrix,
+  d: number,
+  rng: Rng,
+): SketchUpdate {
+  const { landmarks } = sketch.embedding
+  const { cols } = landmarks
+  const changed: Matrix = { ...landmarks, data: landmarks.data.slice() }
+  const origins = Int32Array.from({ length: landmarks.rows }, (_, j) => j)
+  const places = sampleWithoutReplacement(landmarks.rows, rows.rows, rng)
+  places.forEach((place, i) => {
+    changed.data.set(rows.data.subarray(i * cols, (i + 1) * cols), place * cols)
+    origins[place] = -1
+  })
+  return remade(sketch, parameters, changed, origins, sketch.random, d)
+}
+
+/** The same landmarks under another bandwidth. */
+export function withBandwidth(
+  { embedding, random }: Sketch,
+  parameters: EmbeddingParameters,
+  bandwidth: number,
+  d: number,
+): Sketch {
+  const gram = gaussianKernel(embedding.landmarks, embedding.landmarks, bandwidth)
+  return project({ ...embedding, bandwidth }, parameters, gram, random, d)
+}
+
+function remade(
+  sketch: Sketch,
+  parameters: EmbeddingParameters,
+  landmarks: Matrix,
+  origins: Int32Array,
+  random: Matrix | null,
+  d: number,
+): SketchUpdate {
+  const { gram: old, embedding } = sketch
+  const m = landmarks.rows
+  const fresh = Array.from(origins.keys()).filter((j) => origins[j] === -1)
+  const { cols } = landmarks
+  const rows = createMatrix(fresh.length, cols)
+  fresh.forEach((j, i) => {
+    rows.data.set(landmarks.data.subarray(j * cols, (j + 1) * cols), i * cols)
+  })
+  const block = gaussianKernel(rows, landmarks, embedding.bandwidth)
+  const gram = createMatrix(m, m)
+  for (let i = 0; i < m; i++) {
+    if (origins[i] === -1) continue
+    for (let j = 0; j < m; j++) {
+      if (origins[j] !== -1) gram.data[i * m + j] = old.data[origins[i]! * old.cols + origins[j]!]!
+    }
+  }
+  fresh.forEach((place, i) => {
+    for (let j = 0; j < m; j++) {
+      const value = block.data[i * m + j]!
+      gram.data[place * m + j] = value
+      gram.data[j * m + place] = value
+    }
+  })
+  return { sketch: project({ ...embedding, landmarks }, parameters, gram, random, d), origins }
+}
+
+function project(
+  embedding: EmbeddingModel,
+  parameters: EmbeddingParameters,
+  gram: Matrix,
+  random: Matrix | null,
+  d: number,
+): Sketch {
+  const projection =
+    parameters.kind === 'kjl' && random !== null
+      ? kjlProjection(gram, random, parameters.centre)
+      : nystromProjection(gram, d)
+  return { embedding: { ...embedding, projection }, gram, random }
+}
 
 export type SketchChange = 'kept' | 'grown' | 'replaced'
 

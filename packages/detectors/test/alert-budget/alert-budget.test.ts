@@ -1,9 +1,9 @@
 import { ArgumentError, createRng, type Rng } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { budgetRate, createBudgetCalibration, MAXIMUM_RATE } from '../../src/alert-budget/alert-budget.js'
-import { createTailScoreCollector } from '../../src/alert-budget/tail-scores.js'
-import { calibrateThreshold } from '../../src/threshold.js'
+import { budgetRate, createBudgetCalibration, MAXIMUM_RATE } from '../../src/calibration/alert-budget.js'
+import { createTailScoreCollector } from '../../src/calibration/tail-scores.js'
+import { calibrateThreshold } from '../../src/calibration/threshold.js'
 
 function calibrationOf(scores: Iterable<number>, capacity?: number) {
   const collector = createTailScoreCollector(capacity)

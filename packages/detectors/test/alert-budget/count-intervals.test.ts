@@ -4,7 +4,7 @@ import {
   binomialInterval,
   orderStatisticInterval,
   poissonInterval,
-} from '../../src/alert-budget/count-intervals.js'
+} from '../../src/calibration/alert-budget.js'
 
 describe('poissonInterval', () => {
   it.each([

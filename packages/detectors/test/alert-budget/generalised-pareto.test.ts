@@ -1,7 +1,7 @@
 import { createRng } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { excessAt, fitGeneralisedPareto, logSurvival } from '../../src/alert-budget/generalised-pareto.js'
+import { excessAt, fitGeneralisedPareto, logSurvival } from '../../src/calibration/alert-budget.js'
 
 /** scipy.stats.genpareto.logsf */
 describe('logSurvival', () => {

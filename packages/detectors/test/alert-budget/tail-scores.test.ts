@@ -1,7 +1,7 @@
 import { ArgumentError, DataError } from '@oddflow/core'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createTailScoreCollector } from '../../src/alert-budget/tail-scores.js'
+import { createTailScoreCollector } from '../../src/calibration/tail-scores.js'
 
 const scores = fc.array(
   fc.oneof(fc.integer({ min: -5, max: 5 }), fc.double({ noNaN: true, noDefaultInfinity: true })),

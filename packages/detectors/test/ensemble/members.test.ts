@@ -1,7 +1,7 @@
 import { createMatrix, createRng, DataError, takeRows } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
+import { dealFolds, foldRows } from '../../src/calibration/held-out.js'
 import { countCategories, createMemberFit, type MemberTraining } from '../../src/ensemble/members.js'
-import { dealFolds, foldRows } from '../../src/held-out.js'
 import { checkParameters, type EnsembleParameters } from '../../src/index.js'
 
 const ROWS = 900

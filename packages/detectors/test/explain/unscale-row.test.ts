@@ -1,7 +1,7 @@
 import { matrixOf, SCALER_NAMES } from '@oddflow/core'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { unscaleRow } from '../../src/explain/unscale-row.js'
+import { unscaleRow } from '../../src/explain/normal-examples.js'
 import { fitScaler, scaleInto } from '../../src/scaler.js'
 
 const COLS = 3

@@ -2,14 +2,15 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRng, decodeNpy, FormatError, type Matrix, matrixFromRows, matrixOf } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { checkIsolationForestModel } from '../../src/isolation-forest/check-isolation-forest.js'
 import {
+  checkIsolationForestModel,
   createIsolationForestWorkspace,
   fitIsolationForest,
+  heightLimit,
   type IsolationForestModel,
+  meanSearchLengths,
   scoreIsolationForest,
-} from '../../src/isolation-forest/isolation-forest.js'
-import { heightLimit, meanSearchLengths } from '../../src/isolation-forest/path-length.js'
+} from '../../src/detectors/iforest.js'
 import { describeBaseline } from '../baseline-checks.js'
 import { readTestJson } from '../read-json.js'
 import { clusteredRows } from '../rows.js'

@@ -6,7 +6,7 @@ import {
   fitKernelDensity,
   type KernelDensityModel,
   scoreKernelDensity,
-} from '../../src/kernel-density/kernel-density.js'
+} from '../../src/detectors/kde.js'
 import { describeBaseline } from '../baseline-checks.js'
 import { expectClose } from '../close.js'
 import { readTestJson } from '../read-json.js'

@@ -1,22 +1,23 @@
 import { createRng, type Matrix, matrixFromRows, takeRows } from '@oddflow/core'
 import { gaussianKernel, pairDistanceQuantiles } from '@oddflow/linalg'
 import { describe, expect, it } from 'vitest'
-import { keepLargestClusters } from '../../src/cluster-selection.js'
-import { embedRows } from '../../src/embedding.js'
-import { runEm } from '../../src/expectation-maximisation.js'
-import { kjlProjection } from '../../src/kjl.js'
+import { keepLargestClusters } from '../../src/clustering/k-means.js'
+import { quickShiftPlusPlus } from '../../src/clustering/quickshift-pp.js'
+import { embedRows, kjlProjection, nystromProjection } from '../../src/embedding/embedding.js'
 import {
+  clusterMemberships,
   mixtureOf,
   momentsOf,
   typedMixtureCovariances,
   typedMixtureLogDensities,
-} from '../../src/mixture-types/by-covariance-type.js'
-import { fitTypedMixture } from '../../src/mixture-types/fit-typed-mixture.js'
-import type { TypedCovarianceType, TypedMixture } from '../../src/mixture-types/typed-mixture.js'
-import { clusterMemberships } from '../../src/mixture-types/weighted-means.js'
+} from '../../src/mixture/covariance-types.js'
+import { runEm } from '../../src/mixture/fit-mixture.js'
+import {
+  fitTypedMixture,
+  type TypedCovarianceType,
+  type TypedMixture,
+} from '../../src/mixture/typed-mixture.js'
 import type { EmbeddingModel } from '../../src/model.js'
-import { nystromProjection } from '../../src/nystrom.js'
-import { quickShiftPlusPlus } from '../../src/quickshift-pp.js'
 import { expectClose } from '../close.js'
 import { readTestJson } from '../read-json.js'
 import { goldenAbsent, readGolden } from '../shared.js'

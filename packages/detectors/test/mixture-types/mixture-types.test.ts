@@ -1,27 +1,29 @@
 import { DataError, FormatError, type Matrix, matrixFromRows, matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { expectation, runEm } from '../../src/expectation-maximisation.js'
-import { fitFromStart } from '../../src/fit-from-start.js'
-import { createMixture, mixtureLogDensities } from '../../src/gaussian-mixture.js'
 import {
+  clusterMemberships,
   mixtureOf,
   momentsOf,
   packTypedMixture,
   typedLogDensity,
   typedMixtureCovariances,
   typedMixtureLogDensities,
-} from '../../src/mixture-types/by-covariance-type.js'
-import { checkTypedMixture } from '../../src/mixture-types/check-typed-mixture.js'
-import { fitTypedMixture } from '../../src/mixture-types/fit-typed-mixture.js'
+} from '../../src/mixture/covariance-types.js'
+import { expectation, fitFromStart, runEm } from '../../src/mixture/fit-mixture.js'
 import {
+  createMixture,
+  mixtureLogDensities,
+  withoutEmptyComponents,
+} from '../../src/mixture/gaussian-mixture.js'
+import {
+  checkTypedMixture,
+  fitTypedMixture,
   type MixtureMoments,
   type TypedCovarianceType,
   type TypedMixture,
   typedMixtureSpaceNumbers,
-} from '../../src/mixture-types/typed-mixture.js'
-import { clusterMemberships } from '../../src/mixture-types/weighted-means.js'
-import { withoutEmptyComponents } from '../../src/mixtures.js'
+} from '../../src/mixture/typed-mixture.js'
 import { mutationsOf } from '../baseline-checks.js'
 import { expectClose } from '../close.js'
 import { clusteredRows } from '../rows.js'

@@ -7,7 +7,7 @@ import {
   fitNearestLandmark,
   type NearestLandmarkModel,
   scoreNearestLandmark,
-} from '../../src/nearest-landmark/nearest-landmark.js'
+} from '../../src/detectors/nearest.js'
 import { describeBaseline } from '../baseline-checks.js'
 import { clusteredRows } from '../rows.js'
 

@@ -1,7 +1,7 @@
 /** The cache against a plain map from row to values, under random use. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { KernelCache } from '../../src/one-class-svm/kernel-cache.js'
+import { KernelCache } from '../../src/one-class-svm/active-set.js'
 
 const WIDTH = 12
 const value = (row: number, column: number) => 100 * row + column

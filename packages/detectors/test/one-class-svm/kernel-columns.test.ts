@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fitOneClassSvm, type OneClassSvmOptions } from '../../src/one-class-svm/index.js'
-import { prepareKernel, svmKernelRows } from '../../src/one-class-svm/kernel.js'
-import { createKernelColumns } from '../../src/one-class-svm/kernel-columns.js'
+import { createKernelColumns, prepareKernel, svmKernelRows } from '../../src/one-class-svm/kernel.js'
 import { clusteredRows } from '../rows.js'
 
 const RBF = { kind: 'rbf', bandwidth: 2 } as const

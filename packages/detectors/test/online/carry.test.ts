@@ -1,23 +1,23 @@
 import { createMatrix, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'
 import { gaussianKernel, multiply } from '@oddflow/linalg'
 import { describe, expect, it } from 'vitest'
-import { embedRows, fitEmbedding } from '../../src/embedding.js'
-import { mixtureCovariances } from '../../src/gaussian-mixture.js'
+import { fitTailTable } from '../../src/calibration/tail-probability.js'
+import { calibrateThreshold, type Threshold } from '../../src/calibration/threshold.js'
+import { embedRows, fitEmbedding } from '../../src/embedding/embedding.js'
+import { mixtureCovariances } from '../../src/mixture/gaussian-mixture.js'
 import type { MixtureModel } from '../../src/model.js'
 import { carryMixture } from '../../src/online/carry-mixture.js'
 import { blendedTailTable, weightedTailTable } from '../../src/online/guard-update.js'
+import { RowBuffer } from '../../src/online/learn-arrivals.js'
+import { presumedFalseAlarms, recalibrated } from '../../src/online/learning-round.js'
 import { addPoint, emptyStatistics, mixtureOfStatistics } from '../../src/online/mixture-statistics.js'
-import { RowBuffer } from '../../src/online/row-buffer.js'
 import {
   createSketch,
   growSketch,
   isRandomMatrixOf,
   replaceLandmarks,
   withBandwidth,
-} from '../../src/online/sketch-update.js'
-import { presumedFalseAlarms, recalibrated } from '../../src/online/threshold-update.js'
-import { fitTailTable } from '../../src/tail-probability.js'
-import { calibrateThreshold, type Threshold } from '../../src/threshold.js'
+} from '../../src/online/round-sketch.js'
 import { clusteredRows } from '../rows.js'
 
 const expectEqual = (a: Matrix, b: Matrix, digits = 12) => {

@@ -1,8 +1,5 @@
 import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { maximiseFull } from '../../src/full-covariances.js'
-import { mixtureCovariances } from '../../src/gaussian-mixture.js'
-import type { LearningModel } from '../../src/index.js'
 import {
   calibrateThreshold,
   checkParameters,
@@ -14,15 +11,20 @@ import {
   encodeModelFile,
   fitDetector,
   isNovel,
+  type LearningModel,
   type LearningOptions,
   replayJournal,
   type SavedModel,
   scoreSamples,
 } from '../../src/index.js'
-import { momentsOf, typedMixtureCovariances } from '../../src/mixture-types/by-covariance-type.js'
+import { momentsOf, typedMixtureCovariances } from '../../src/mixture/covariance-types.js'
+import { maximiseFull, mixtureCovariances } from '../../src/mixture/gaussian-mixture.js'
 import { regularisationOf, scoreScaledRows } from '../../src/online/begin-learning.js'
-import { createMixtureEvaluator, responsibilitiesInto } from '../../src/online/mixture-evaluator.js'
-import type { LearningMixture } from '../../src/online/mixture-statistics.js'
+import {
+  createMixtureEvaluator,
+  type LearningMixture,
+  responsibilitiesInto,
+} from '../../src/online/mixture-statistics.js'
 import { clusteredRows } from '../rows.js'
 
 const COLUMNS = 5

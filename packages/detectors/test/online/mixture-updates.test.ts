@@ -1,16 +1,19 @@
 import { createMatrix, createRng, type Matrix, matrixOf, type Rng } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { expectation, runEm } from '../../src/expectation-maximisation.js'
-import { maximiseFull } from '../../src/full-covariances.js'
-import { createMixture, mixtureCovariances, mixtureLogDensities } from '../../src/gaussian-mixture.js'
-import { momentsOf, typedMixtureCovariances } from '../../src/mixture-types/by-covariance-type.js'
+import { momentsOf, typedMixtureCovariances } from '../../src/mixture/covariance-types.js'
+import { expectation, runEm } from '../../src/mixture/fit-mixture.js'
+import {
+  createMixture,
+  maximiseFull,
+  mixtureCovariances,
+  mixtureLogDensities,
+} from '../../src/mixture/gaussian-mixture.js'
 import type { MixtureModel } from '../../src/model.js'
-import { cheapestMerge, livingComponents, mergeComponents } from '../../src/online/fewer-components.js'
-import { convergeMixture, updateMixture } from '../../src/online/incremental-em.js'
 import {
   addPoint,
   addStatistics,
+  convergeMixture,
   copyStatistics,
   emptyStatistics,
   type LearningMixture,
@@ -20,8 +23,15 @@ import {
   statisticsOfMixture,
   takeComponents,
   totalMass,
+  updateMixture,
 } from '../../src/online/mixture-statistics.js'
-import { addNewComponent, rescaleLogDensities } from '../../src/online/new-component.js'
+import {
+  addNewComponent,
+  cheapestMerge,
+  livingComponents,
+  mergeComponents,
+  rescaleLogDensities,
+} from '../../src/online/round-components.js'
 
 const REGULARISATION = 1e-6
 

@@ -12,7 +12,7 @@ import {
   type SavedModel,
   scoreSamples,
 } from '../../src/index.js'
-import { excessOf } from '../../src/online/moved-rows.js'
+import { excessOf } from '../../src/online/round-sketch.js'
 import { clusteredRows } from '../rows.js'
 
 const COLUMNS = 5

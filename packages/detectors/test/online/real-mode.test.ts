@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { concatRows, createRng, decodeNpy, decodeNpyMatrix, type Matrix, takeRows } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
+import { kMeans } from '../../src/clustering/k-means.js'
 import {
   calibrateThreshold,
   checkParameters,
@@ -17,7 +18,6 @@ import {
   type SavedModel,
   scoreSamples,
 } from '../../src/index.js'
-import { kMeans } from '../../src/k-means.js'
 import { fitScaler, scaleRows } from '../../src/scaler.js'
 import { sharedFolder } from '../shared.js'
 

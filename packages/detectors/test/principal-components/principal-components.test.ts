@@ -6,7 +6,7 @@ import {
   fitPrincipalComponents,
   type PrincipalComponentsModel,
   scorePrincipalComponents,
-} from '../../src/principal-components/principal-components.js'
+} from '../../src/detectors/pca.js'
 import { describeBaseline } from '../baseline-checks.js'
 import { expectClose } from '../close.js'
 import { readTestJson } from '../read-json.js'

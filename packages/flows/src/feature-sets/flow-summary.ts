@@ -17,9 +17,9 @@
  * addresses and no ports but in the service. Logarithms are core's, so a row has the same bits on every machine.
  */
 import { type FlowContract, log } from '@oddflow/core'
-import { ICMP, ICMPV6, SCTP, TCP } from '../flow-protocols.js'
+import { ICMP, ICMPV6, SCTP, TCP } from '../flow-counters.js'
 import type { FlowRecord } from '../flow-record.js'
-import { FROM_RESPONDER, IAT, META, type PacketFields, SIZE } from '../packet-fields.js'
+import { FROM_RESPONDER, IAT, META, type PacketFields, SIZE } from '../packet-pass.js'
 import type { RowMaker } from './row-maker.js'
 
 /** Running sums of a record: SUMS_STRIDE doubles, one cache line. The responder's stand behind the initiator's. */

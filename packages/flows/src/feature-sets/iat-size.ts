@@ -6,7 +6,7 @@
  * packets are kept. Entry: [interarrival time], [size].
  */
 import type { PacketContract } from '@oddflow/core'
-import { IAT, SIZE } from '../packet-fields.js'
+import { IAT, SIZE } from '../packet-pass.js'
 import type { RowMaker } from './row-maker.js'
 
 export function createIatSizeRows(contract: PacketContract, timeUnit: number): RowMaker {

@@ -2,7 +2,7 @@
  * IAT: iat1, …, iat(p−1), the first interarrival times alone, zero-padded. Entry: [interarrival time], [].
  */
 import type { PacketContract } from '@oddflow/core'
-import { IAT } from '../packet-fields.js'
+import { IAT } from '../packet-pass.js'
 import type { RowMaker } from './row-maker.js'
 
 export function createIatRows(contract: PacketContract, timeUnit: number): RowMaker {

@@ -3,13 +3,12 @@
  */
 import type { FlowContract, PacketFeatureSet } from '@oddflow/core'
 import { createFlowSummaryRows } from './flow-summary.js'
-import { createHeaderBitsRows } from './header-bits.js'
 import { createIatRows } from './iat.js'
 import { createIatSizeRows } from './iat-size.js'
 import type { RowMaker, RowMakerFactory } from './row-maker.js'
 import { createSampRows } from './samp.js'
 import { createSizeRows } from './size.js'
-import { createStatsHeaderRows } from './stats-header.js'
+import { createHeaderBitsRows, createStatsHeaderRows } from './stats-header.js'
 
 const FACTORIES: Readonly<Record<PacketFeatureSet, RowMakerFactory>> = {
   'iat-size': createIatSizeRows,

@@ -8,8 +8,25 @@
  */
 import type { PacketContract } from '@oddflow/core'
 import type { FlowRecord } from '../flow-record.js'
-import type { PacketFields } from '../packet-fields.js'
-import type { EntryLayout, PacketPool } from '../packet-pool.js'
+import type { EntryLayout, PacketPool } from '../flow-table.js'
+import type { PacketFields } from '../packet-pass.js'
+
+/**
+ * No features: for learning, where records are cut and counted before it is known what a row is.
+ */
+
+export function createNoRows(): RowMaker {
+  return {
+    dimension: 0,
+    entryFloats: 0,
+    entryWords: 0,
+    maximumEntries: 1,
+    keeps: () => false,
+    write: () => {},
+    settled: () => false,
+    fill: () => {},
+  }
+}
 
 export interface RowMaker extends EntryLayout {
   /** D. */

@@ -9,8 +9,8 @@
  * Entry, one for each window with packets: [start of the window, bytes or packets], [number of the window].
  */
 import { MAXIMUM_SAMP_WINDOWS, type PacketContract, type SampContract } from '@oddflow/core'
-import { floorDivide } from '../floor-divide.js'
-import { type PacketFields, SIZE, START, TIME } from '../packet-fields.js'
+import { floorDivide } from '../numbers.js'
+import { type PacketFields, SIZE, START, TIME } from '../packet-pass.js'
 import type { RowMaker } from './row-maker.js'
 
 export function createSampRows(contract: PacketContract): RowMaker {

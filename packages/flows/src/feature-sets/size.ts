@@ -2,7 +2,7 @@
  * SIZE: size1, …, size(p) in bytes, zero-padded. Entry: [], [size].
  */
 import type { PacketContract } from '@oddflow/core'
-import { SIZE } from '../packet-fields.js'
+import { SIZE } from '../packet-pass.js'
 import type { RowMaker } from './row-maker.js'
 
 export function createSizeRows(contract: PacketContract): RowMaker {

@@ -14,7 +14,155 @@
  * main thread: `prepareSimdKernels` compiles without blocking, ahead of the first use.
  */
 import { decodeBase64 } from '@oddflow/core'
+import { LARGEST_FLOAT32, toFloat32, toFloat32Into } from '../precision.js'
 import { MODULE_BASE64 } from './module-bytes.js'
+
+/**
+ * Panels: rows laid side by side for the distance kernels, four rows of float64 or eight of float32 at a time; and
+ * the rows that are measured against them, four at a time.
+ *
+ * Element (panel · dimension + t) · lanes + lane is column t of row panel · lanes + lane; lanes without a row are
+ * 0, and whoever reads results leaves them out.
+ */
+
+export const PANEL_LANES_F64 = 4
+export const PANEL_LANES_F32 = 8
+
+export function panelCount(rows: number, lanes: number): number {
+  return Math.ceil(rows / lanes)
+}
+
+/** Lays out `count` rows of `source` (row-major, `dimension` wide, from element `start` on) at `out[outStart]`. */
+export function packPanels(
+  source: Float64Array,
+  start: number,
+  count: number,
+  dimension: number,
+  lanes: number,
+  out: Float64Array | Float32Array,
+  outStart: number,
+): void {
+  const panels = panelCount(count, lanes)
+  out.fill(0, outStart, outStart + panels * lanes * dimension)
+  let from = start
+  for (let row = 0; row < count; row++) {
+    const lane = row % lanes
+    let to = outStart + (row - lane) * dimension + lane
+    for (let t = 0; t < dimension; t++, to += lanes) out[to] = source[from++]!
+  }
+}
+
+/** Rows of X that the distance kernels take at a time. */
+export const ROW_GROUP = 4
+
+/**
+ * Lays out `count` rows of `source` (row-major, `dimension` wide, from element `start` on) at `out[outStart]` as the
+ * distance kernels take X: groups of ROW_GROUP rows column after column, what is left row after row.
+ */
+export function packRows(
+  source: Float64Array,
+  start: number,
+  count: number,
+  dimension: number,
+  out: Float64Array,
+  outStart: number,
+): void {
+  let from = start
+  let to = outStart
+  for (let left = count; left >= ROW_GROUP; left -= ROW_GROUP) {
+    const second = from + dimension
+    const third = second + dimension
+    const fourth = third + dimension
+    for (let t = 0; t < dimension; t++, to += ROW_GROUP) {
+      out[to] = source[from + t]!
+      out[to + 1] = source[second + t]!
+      out[to + 2] = source[third + t]!
+      out[to + 3] = source[fourth + t]!
+    }
+    from = fourth + dimension
+  }
+  const end = outStart + count * dimension
+  while (to < end) out[to++] = source[from++]!
+}
+
+/** As `packRows`, each number as `toFloat32` has it. */
+export function packRowsFloat32(
+  source: Float64Array,
+  start: number,
+  count: number,
+  dimension: number,
+  out: Float32Array,
+  outStart: number,
+): void {
+  let from = start
+  let to = outStart
+  for (let left = count; left >= ROW_GROUP; left -= ROW_GROUP) {
+    const second = from + dimension
+    const third = second + dimension
+    const fourth = third + dimension
+    for (let t = 0; t < dimension; t++, to += ROW_GROUP) {
+      const a = source[from + t]!
+      const b = source[second + t]!
+      const c = source[third + t]!
+      const d = source[fourth + t]!
+      out[to] = Math.abs(a) <= LARGEST_FLOAT32 ? a : toFloat32(a)
+      out[to + 1] = Math.abs(b) <= LARGEST_FLOAT32 ? b : toFloat32(b)
+      out[to + 2] = Math.abs(c) <= LARGEST_FLOAT32 ? c : toFloat32(c)
+      out[to + 3] = Math.abs(d) <= LARGEST_FLOAT32 ? d : toFloat32(d)
+    }
+    from = fourth + dimension
+  }
+  toFloat32Into(source, from, count * dimension - (to - outStart), out, to)
+}
+
+/**
+ * EmbeddingPlan: where the one-call kernels of embedding/embedding.ts find what they work on. Its fields and their
+ * order are those of the class Plan there; addresses are bytes, the rest whole numbers but for the factor.
+ */
+
+/** The 32-bit words after the factor. */
+const WORDS = [
+  'x',
+  'exact',
+  'landmarks',
+  'panels',
+  'dimension',
+  'stride',
+  'distances',
+  'kernel',
+  'projection',
+  'm',
+  'width',
+  'z',
+  'weights',
+  'nearest',
+  'means',
+  'factors',
+  'logNormalisers',
+  'groups',
+  'd',
+  'k',
+  'differences',
+  'terms',
+  'largest',
+  'ends',
+  'sums',
+] as const
+
+export type EmbeddingPlan = Readonly<Record<(typeof WORDS)[number], number>> & {
+  /** −1/h². */
+  readonly factor: number
+}
+
+/** Numbers of float64 that a plan takes. */
+export const EMBEDDING_PLAN_NUMBERS = 1 + Math.ceil(WORDS.length / 2)
+
+export function writeEmbeddingPlan(plan: EmbeddingPlan, { f64, i32 }: KernelMemory, address: number): void {
+  f64[address / 8] = plan.factor
+  WORDS.forEach((word, i) => {
+    i32[address / 4 + 2 + i] = plan[word]
+  })
+}
 
 /** All pointers are bytes, and multiples of 16; what the functions do, assembly/ says. */
 export interface KernelFunctions {
@@ -191,5 +339,36 @@ function viewsOf({ buffer }: WasmMemory): KernelMemory {
     f64: new Float64Array(buffer),
     f32: new Float32Array(buffer),
     i32: new Int32Array(buffer),
+  }
+}
+
+/**
+ * MemoryLayout: where a SIMD program's arrays stand, one after the other, each at a multiple of 16 bytes.
+ *
+ * An address is in bytes, as the kernels want it; a number of float64 stands at address / 8 of the memory's view.
+ */
+
+export class MemoryLayout {
+  #bytes = RESERVED_BYTES
+
+  /** Bytes up to the end of the last array. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Address of `count` numbers of float64. */
+  float64(count: number): number {
+    return this.#take(8 * count)
+  }
+
+  /** Address of `count` numbers of float32. */
+  float32(count: number): number {
+    return this.#take(4 * count)
+  }
+
+  #take(bytes: number): number {
+    const address = this.#bytes
+    this.#bytes += 16 * Math.ceil(bytes / 16)
+    return address
   }
 }

@@ -14,8 +14,7 @@ import {
   scoreSamples,
 } from '@oddflow/detectors'
 import { timeRuns } from '@oddflow/evaluation'
-import { measureScores } from '../../run/measure-scores.js'
-import { encodeTrialModel } from '../../run/trial-model.js'
+import { encodeTrialModel, measureScores } from '../../run/trial-model.js'
 import { hashScores, sha256 } from '../digest.js'
 import type { ItemOutcome } from '../runner-line.js'
 import { type FitItem, isFitItem, type ScoreItem, type Work, type WorkItem } from '../work.js'

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DataError } from '@oddflow/core'
 import { z } from 'zod'
-import { runProcess, whyFailed } from '../../machines/reach/run-process.js'
-import { findPython } from '../find-python.js'
-import { type LinePeer, startLinePeer } from './line-peer.js'
+import { runProcess, whyFailed } from '../../machines/reach.js'
+import { findPython } from '../run-peers.js'
+import { type LinePeer, startLinePeer } from '../speed.js'
 
 const here = (name: string): string => fileURLToPath(new URL(`../../../peers/${name}`, import.meta.url))
 const LIMITS = { timeoutMillis: 120_000, maximumOutputBytes: 1_000_000 }
@@ -21,7 +21,7 @@ const C_KINDS = {
 } as const
 const C_TYPES = { f64: ['-DKERNEL=double'], f32: ['-DKERNEL=float'] } as const
 
-export interface CPeer {
+interface CPeer {
   readonly side: string
   readonly precision: 'f64' | 'f32'
   readonly peer: LinePeer

@@ -1,0 +1,256 @@
+/**
+ * A novel flow record → an alert.
+ *
+ * The id is a
+ * hash of the model, the flow and the record's place in it: the same record under the same model has the same
+ * id whenever it is judged, so whoever receives an alert twice can tell.
+ */
+
+import { createHash } from 'node:crypto'
+import { formatAddress } from '@oddflow/capture'
+import { type FlowRecord, protocolName } from '@oddflow/flows'
+import { isResponderDevice, macText, type Network, type Rarity, reportedBytes } from '@oddflow/program'
+import type { FoldSettings } from '../config/settings.js'
+import type { KeptEvidence } from '../evidence/evidence.js'
+import type { LossHistory } from '../pipeline/conditions.js'
+import type { AlertTotals, Decider, Decision } from '../pipeline/counters.js'
+import type { Verdict } from '../pipeline/watcher.js'
+import type { AlertLog } from '../spool/alert-log.js'
+import { type Alert, type AlertRule, type FactRule, isFactRule } from './alert.js'
+import { type AlertExplainer, encodeEve } from './eve.js'
+import { createFold, type Fold } from './fold.js'
+import { encodeNotice, type Notice } from './notice.js'
+import type { Suppression } from './suppress.js'
+
+interface AlertContext {
+  readonly localNetworks: readonly Network[]
+  /** What a device calls itself; null where it has not said. */
+  readonly nameOf?: (mac: string) => string | null
+}
+
+/** A verdict, or what takes its place in an alert of a device. */
+type AlertVerdict = Omit<Verdict, 'rule'> & {
+  readonly rule: AlertRule
+  readonly fact?: string
+  /** A fact about the responder, whichever end is the device of a verdict. */
+  readonly isOfResponder?: boolean
+}
+
+export function makeAlert(
+  record: FlowRecord,
+  verdict: AlertVerdict,
+  losses: Pick<Alert, 'lostPackets' | 'lostInWindow'>,
+  rarity: Rarity | null,
+  context: AlertContext,
+): Alert {
+  const { ipVersion, protocol, initiatorAddress, responderAddress } = record
+  const source = formatAddress(initiatorAddress, 0, ipVersion)
+  const destination = formatAddress(responderAddress, 0, ipVersion)
+  const isResponder = verdict.isOfResponder ?? isResponderDevice(record, context.localNetworks)
+  const { initiator: initiatorBytes, responder: responderBytes } = reportedBytes(record)
+  const model = verdict.model ?? ''
+  const mac = macText(isResponder ? record.responderMac : record.initiatorMac)
+  const name = mac === null ? null : (context.nameOf?.(mac) ?? null)
+  const idText = isFactRule(verdict.rule) ? `${model} ${verdict.rule}` : model
+  const flowHash = hashOf([...keyNumbers(record), record.captureIndex, record.flowFirstPacketNumber], '')
+  const recordHash = hashOf([...keyNumbers(record), record.startMicros, record.pieceIndex], idText)
+  return {
+    id: recordHash.toString('hex', 0, 16),
+    flowId: Number(flowHash.readBigUInt64BE(0) >> 11n),
+    sourceWords: initiatorAddress.slice(),
+    destinationWords: responderAddress.slice(),
+    ipVersion,
+    protocol,
+    vlan: record.vlan,
+    device: {
+      mac,
+      address: isResponder ? destination : source,
+      ...(name === null ? {} : { name }),
+    },
+    peer: isResponder ? source : destination,
+    flow: {
+      protocol: protocolName(protocol),
+      source,
+      sourcePort: record.initiatorPort,
+      destination,
+      destinationPort: record.responderPort,
+      startMicros: record.startMicros,
+      durationMicros: record.durationMicros,
+      packets: record.packets,
+      bytes: initiatorBytes + responderBytes,
+      piece: record.pieceIndex,
+    },
+    flowStartMicros: record.flowStartMicros,
+    initiatorPackets: record.initiatorPackets,
+    responderPackets: record.responderPackets,
+    initiatorBytes,
+    responderBytes,
+    rule: verdict.rule,
+    ...(verdict.fact === undefined ? {} : { fact: verdict.fact }),
+    score: verdict.score,
+    threshold: verdict.threshold,
+    early: verdict.early,
+    atMicros: record.startMicros + record.durationMicros,
+    model: verdict.model,
+    ...losses,
+    rarity,
+    row: verdict.score === null ? null : (record.row?.slice() ?? null),
+    ...(verdict.shadow === undefined ? {} : { shadow: verdict.shadow }),
+    folded: null,
+  }
+}
+
+function keyNumbers(record: FlowRecord): number[] {
+  return [
+    record.ipVersion,
+    record.protocol,
+    ...record.initiatorAddress,
+    ...record.responderAddress,
+    record.initiatorPort,
+    record.responderPort,
+  ]
+}
+
+/** SHA-256 of numbers and a text. */
+function hashOf(numbers: readonly number[], text: string): Buffer {
+  const bytes = new DataView(new ArrayBuffer(8 * numbers.length))
+  for (const [i, number] of numbers.entries()) bytes.setFloat64(8 * i, number)
+  return createHash('sha256').update(new Uint8Array(bytes.buffer)).update(text).digest()
+}
+
+/**
+ * AlertPath: what becomes of a novel record: an alert, unless it is suppressed; folded with its like; encoded;
+ * appended to the log. Each step counts what it takes.
+ */
+
+interface AlertPathOptions {
+  readonly context: AlertContext
+  readonly suppression: Suppression
+  /** Asked after `suppression`. */
+  readonly alsoSuppresses?: (alert: Alert) => boolean
+  /** Keeps packets of an alert that is given out; null where there are none. */
+  readonly keepEvidence?: (alert: Alert) => KeptEvidence | null
+  /** Every alert that is given out, encoded. */
+  readonly onGiven?: (line: Uint8Array) => void
+  readonly fold: FoldSettings | null
+  readonly log: Pick<AlertLog, 'append'>
+  readonly interfaceName: string | null
+  /** D, the numbers of a row. */
+  readonly dimension: number
+  readonly explain: AlertExplainer
+  readonly rarity: Decider['rarity']
+  /** Told by alerts that no verdict is about: the model of all, where there is one. */
+  readonly model: Pick<Decision, 'model' | 'threshold'>
+  /** Packets lost up to now. */
+  readonly lostPackets: () => number
+  readonly losses: LossHistory
+}
+
+export interface AlertPath {
+  /** @param clockMicros - by how much the packets' clock was set since the record began */
+  raise(record: FlowRecord, verdict: Verdict, clockMicros?: number): void
+  /** A novel verdict of which no alert is to be given. */
+  hold(): void
+  /** What is known of a device without a verdict; `fact` says it as a sentence, where the rule alone does not. */
+  announce(record: FlowRecord, rule: FactRule, fact?: string, isOfResponder?: boolean): void
+  /** Gives out what is told of the agent itself. */
+  tell(notice: Notice): void
+  /** Other rules from now on. */
+  suppressBy(suppression: Suppression): void
+  advance(nowMicros: number): void
+  /** The packets' clock was set by so much: what waits goes on waiting as long as it would have. */
+  clockSet(byMicros: number): void
+  flush(): void
+  totals(): AlertTotals
+}
+
+/** Kinds of alerts that are folded at the same time; about 1 kB each, and a row. */
+const MAXIMUM_KINDS = 2048
+const LEAST_KINDS = 128
+const ROW_BYTES = 2 * 1_048_576
+
+export function createAlertPath(options: AlertPathOptions): AlertPath {
+  const { context, log, interfaceName } = options
+  let { suppression } = options
+  let raised = 0
+  let held = 0
+  let announced = 0
+  let suppressed = 0
+  let given = 0
+  let told = 0
+  const emit = (alert: Alert): void => {
+    given++
+    const line = encodeEve(
+      alert,
+      interfaceName,
+      options.explain(alert),
+      options.keepEvidence?.(alert) ?? null,
+    )
+    log.append(line)
+    options.onGiven?.(line)
+  }
+  const fold: Fold | null =
+    options.fold === null
+      ? null
+      : createFold({
+          windowMicros: options.fold.windowSeconds * 1_000_000,
+          kindsPerDevice: options.fold.kindsPerDevice,
+          maximumKinds: Math.max(
+            LEAST_KINDS,
+            Math.min(MAXIMUM_KINDS, Math.floor(ROW_BYTES / (8 * options.dimension))),
+          ),
+          emit,
+        })
+  const take = (record: FlowRecord, verdict: AlertVerdict, clockMicros = 0): void => {
+    raised++
+    const lostPackets = options.lostPackets()
+    const startMicros = record.startMicros + clockMicros
+    const endMicros = startMicros + record.durationMicros
+    options.losses.note(endMicros, lostPackets)
+    const losses = { lostPackets, lostInWindow: options.losses.since(startMicros) }
+    const rarity = options.rarity(verdict)
+    const alert = makeAlert(record, verdict, losses, rarity, context)
+    if (suppression.take(alert) !== null || options.alsoSuppresses?.(alert) === true) suppressed++
+    else if (fold === null) emit(alert)
+    else fold.add(alert, endMicros)
+  }
+  return {
+    raise: take,
+    hold() {
+      held++
+    },
+    announce(record, rule, fact, isOfResponder) {
+      announced++
+      const said = {
+        ...(fact === undefined ? {} : { fact }),
+        ...(isOfResponder === undefined ? {} : { isOfResponder }),
+      }
+      take(record, { score: null, novel: true, rule, early: false, ...said, ...options.model })
+    },
+    tell(notice) {
+      told++
+      const line = encodeNotice(notice, interfaceName)
+      log.append(line)
+      options.onGiven?.(line)
+    },
+    suppressBy(next) {
+      suppression = next
+    },
+    advance: (nowMicros) => fold?.advance(nowMicros),
+    clockSet(byMicros) {
+      fold?.clockSet(byMicros)
+      options.losses.clockSet(byMicros)
+    },
+    flush: () => fold?.flush(),
+    totals: () => ({
+      raised,
+      held,
+      announced,
+      suppressed,
+      given,
+      told,
+      folded: fold?.folded ?? 0,
+      summaries: fold?.summaries ?? 0,
+    }),
+  }
+}

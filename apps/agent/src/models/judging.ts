@@ -1,0 +1,128 @@
+/**
+ * JudgingModel: a model in memory, as far as it takes to judge.
+ *
+ * What it takes to learn on stays on disk: it is several times the model. Of one that has learnt on, the model as it was
+ * trained is in the same file (`learned.frozen`), and judges beside it as its shadow.
+ */
+
+import type { FlowContract } from '@oddflow/core'
+import type { SavedModel } from '@oddflow/detectors'
+import type { FlowRecord } from '@oddflow/flows'
+import { createFlowJudge, deviceKeyOf, type FlowJudge, type Network, scoreRarity } from '@oddflow/program'
+import type { Alert } from '../alerts/alert.js'
+import { type AlertExplainer, createAlertExplainer, explainNothing } from '../alerts/eve.js'
+import type { Decider, Decision } from '../pipeline/counters.js'
+import type { Owner, OwnerBook } from './model-scopes.js'
+import type { ModelRecord } from './model-store.js'
+import type { ShadowCounts } from './progress.js'
+
+/**
+ * The verdict of the room: of the model of the device's owner, else of the base model, else of nobody; and why.
+ *
+ * Of an owner whose model has learnt on, the model as it was trained judges too: its word stands in the decision, and
+ * where the two differ is counted.
+ */
+
+interface RoomDecider extends Decider {
+  readonly explain: AlertExplainer
+  shadowCounts(): ShadowCounts
+}
+
+interface RoomDeciderOptions {
+  readonly contract: FlowContract
+  readonly row: Float64Array
+  readonly book: OwnerBook
+  /** Of a device, by its key; undefined where nothing is known of it. */
+  readonly ownerOf: (device: string) => Owner | undefined
+  readonly localNetworks: readonly Network[]
+  readonly base: JudgingModel | null
+}
+
+/** Explainers that are kept; one takes as much as its model. */
+const MAXIMUM_EXPLAINERS = 4
+
+export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
+  const { contract, row, book, ownerOf, localNetworks, base } = options
+  const shadow = { bothNormal: 0, bothNovel: 0, onlyNow: 0, onlyTrained: 0 }
+  const explainers = new Map<string, AlertExplainer>()
+  const modelBy = (id: string | null | undefined): JudgingModel | undefined =>
+    id === null || id === undefined ? undefined : base?.id === id ? base : book.modelBy(id)
+  const peek = (record: FlowRecord): Decision => {
+    const of = ownerOf(deviceKeyOf(record, localNetworks))
+    const model = of?.model ?? base
+    if (model === null) return { score: null, rule: 'not-judged', novel: false, threshold: null, model: null }
+    const decision = { ...model.judge(record), threshold: model.saved.threshold.value, model: model.id }
+    const trained = of?.shadow ?? null
+    if (trained === null || decision.score === null) return decision
+    const { score, novel } = trained.judge(record)
+    return {
+      ...decision,
+      shadow: { score, threshold: trained.saved.threshold.value, novel, model: trained.id },
+    }
+  }
+  return {
+    contract,
+    row,
+    decide(record) {
+      const decision = peek(record)
+      if (decision.shadow !== undefined) {
+        const { novel } = decision.shadow
+        if (novel === decision.novel) shadow[novel ? 'bothNovel' : 'bothNormal']++
+        else shadow[novel ? 'onlyTrained' : 'onlyNow']++
+      }
+      return decision
+    },
+    peek,
+    modelOf(device) {
+      const model = ownerOf(device)?.model ?? base
+      return model === null ? null : { model: model.id, threshold: model.saved.threshold.value }
+    },
+    rarity({ score, model }) {
+      const found = modelBy(model)
+      return score === null || found === undefined ? null : scoreRarity(found.saved, score)
+    },
+    explain(alert: Alert) {
+      const model = modelBy(alert.model)
+      if (model === undefined) return explainNothing(alert)
+      let explainer = explainers.get(model.id)
+      if (explainer === undefined) {
+        if (explainers.size >= MAXIMUM_EXPLAINERS) explainers.delete(explainers.keys().next().value as string)
+        explainer = createAlertExplainer(model.saved)
+        explainers.set(model.id, explainer)
+      }
+      return explainer(alert)
+    },
+    shadowCounts: () => ({ ...shadow }),
+  }
+}
+
+/** A model with its name, from disk. */
+export interface NamedModel {
+  readonly saved: SavedModel
+  readonly sha256: string
+}
+
+export interface JudgingModel {
+  /** The first 16 hexadecimal digits of its file's SHA-256. */
+  readonly id: string
+  readonly saved: SavedModel
+  readonly judge: FlowJudge['judge']
+}
+
+/** @param row - D numbers, from which it judges. */
+export function createJudgingModel({ saved, sha256 }: NamedModel, row: Float64Array): JudgingModel {
+  const { learned: _, ...kept } = saved
+  return { id: sha256.slice(0, 16), saved: kept, judge: createFlowJudge(kept, row).judge }
+}
+
+/** As it was trained; null of one that has not learnt on. */
+export function createShadow(
+  { saved }: NamedModel,
+  { previous }: ModelRecord,
+  row: Float64Array,
+): JudgingModel | null {
+  const { contract, onePacketRule, provenance, learned } = saved
+  if (learned === undefined) return null
+  const trained: SavedModel = { ...learned.frozen, contract, onePacketRule, provenance }
+  return { id: previous?.slice(0, 16) ?? '', saved: trained, judge: createFlowJudge(trained, row).judge }
+}

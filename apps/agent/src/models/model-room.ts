@@ -1,0 +1,504 @@
+/**
+ * ModelRoom: models that are made on the gateway, one for each owner (a device, a group, or all).
+ *
+ *     rows of a learning device → reservoir → (enough, for long enough) → a thread trains → settled? → in force → proven?
+ *
+ * Here it is put together, and its one thread is given its work; each step is a file of its own:
+ *
+ *     owner-book         whose models there are, who learns, and the bounds of both
+ *     learning-progress  what is enough
+ *     train-owner        a training, and what comes of it
+ *     teach-owner        a round of learning on (`learning`), from the rows of watched devices
+ *     room-decider       verdicts and their reasons
+ *     recall-owners      what an earlier run has left
+ *
+ * While a device is learning its rows go on being collected, also while its model proves itself; what it showed is let go when it is ready, or later where
+ * its model has not proved itself yet: until then those go on being collected that the model finds normal, and hardly any others. Until an owner has a
+ * model of its own the base model judges, where there is one, else nobody. In force means written to disk, then used.
+ *
+ * Bounded: reservoirs by `memoryBytes`, whole places being reserved as an owner begins; owners that find none wait, and are
+ * counted. Models by `maximumModels`. One training at a time.
+ *
+ * Time is the packets'. The room has no clock: `tick` is called every second or so.
+ */
+
+import type { FlowContract } from '@oddflow/core'
+import { type FlowRecord, serviceName } from '@oddflow/flows'
+import type { Network } from '@oddflow/program'
+import type { AlertExplainer } from '../alerts/eve.js'
+import type { BudgetSettings, DeviceSettings, LearningSettings } from '../config/settings.js'
+import { createDevice, type Device, isEstablished } from '../devices/device.js'
+import type { Log } from '../log.js'
+import type { Decider } from '../pipeline/counters.js'
+import { createJudgingModel, createRoomDecider, type NamedModel } from './judging.js'
+import {
+  createOwnerBook,
+  isOfNow,
+  type Learning,
+  noteOf,
+  type Owner,
+  type OwnerBook,
+  setNote,
+} from './model-scopes.js'
+import type { ModelStore } from './model-store.js'
+import {
+  createLearningProgress,
+  type ModelsReport,
+  mustLearn,
+  type OwnerReport,
+  reportOwner,
+} from './progress.js'
+import {
+  createRowReservoir,
+  decodeRowReservoir,
+  type ReservoirShape,
+  type RowReservoir,
+  reservoirBytes,
+} from './row-reservoir.js'
+import { createOwnerTrainer, type TrainedRows, type TrainingJob } from './train.js'
+import { createOwnerTeacher, type LearningJob, type LearntRows } from './update.js'
+
+/**
+ * What an earlier run has left in the state folder, taken up again: models that are in force, and rows of those that were
+ * learning. What is damaged or of another feature contract is reported; a watched owner that has no model by that learns again.
+ */
+
+/**
+ * Of owners that have no model yet. Where the folder of models is gone, watched devices that no other model judges are
+ * reported. How many models were damaged; rejects as the store does.
+ */
+async function recallModels(
+  book: OwnerBook,
+  store: ModelStore,
+  contract: FlowContract,
+  known: readonly Device[],
+  ownerOf: (device: string) => string,
+  hasBase: boolean,
+  log: Pick<Log, 'warn'>,
+): Promise<number> {
+  const { models, lost, goneFolder } = await store.readAll(log)
+  const unjudged = known.filter(
+    ({ key, state }) => state === 'watching' && !hasBase && (book.get(ownerOf(key))?.model ?? null) === null,
+  )
+  if (goneFolder !== null && unjudged.length > 0) {
+    const which = unjudged.length === 1 ? 'one watched device' : `${unjudged.length} watched devices`
+    log.warn(
+      `${goneFolder}: is gone, and with it the models of ${which}, which learn again and are not judged until then. Bring back the folder, or check "oddflow-agent devices list"`,
+    )
+  }
+  for (const { record, saved, isPrevious } of models) {
+    const of = book.owner(record.owner)
+    if (of.model !== null) continue
+    if (JSON.stringify(saved.contract) !== JSON.stringify(contract)) {
+      log.warn(`the model of ${record.owner} was made under another feature contract, and is not used`)
+      of.damage = 'lost'
+      continue
+    }
+    book.putInForce(of, { saved, sha256: record.sha256 }, record)
+    if (isPrevious) of.damage = 'previous'
+  }
+  for (const { owner } of lost) book.owner(owner).damage = 'lost'
+  return lost.length + models.filter(({ isPrevious }) => isPrevious).length
+}
+
+/** The devices that had a model, where the table of devices is lost: watched, but for those that were learning. */
+export async function devicesOfModels(store: ModelStore, log: Pick<Log, 'warn'>): Promise<Device[]> {
+  const { models, lost } = await store.readAll(log)
+  const devices: Device[] = []
+  for (const { owner, trainedAtMicros } of [...models.map(({ record }) => record), ...lost]) {
+    const device = createDevice(owner, owner, trainedAtMicros)
+    if (!(await store.hasRows(owner))) device.state = 'watching'
+    devices.push(device)
+  }
+  return devices
+}
+
+/** Of those devices that learn, and of watched ones whose rows are there still: they were too few when they were judged. */
+async function recallRows(
+  book: OwnerBook,
+  store: ModelStore,
+  shape: ReservoirShape,
+  known: readonly Device[],
+  ownerOf: (device: string) => string,
+  hasBase: boolean,
+  log: Pick<Log, 'warn'>,
+): Promise<void> {
+  for (const device of known) {
+    const of = book.owner(ownerOf(device.key))
+    const isJudged = device.state === 'ready' || device.state === 'watching'
+    if (of.learning !== null || !book.hasPlace() || !(isJudged || mustLearn(of, device, hasBase))) continue
+    const decode = (bytes: Uint8Array): RowReservoir => decodeRowReservoir(bytes, shape)
+    const reservoir = await store.readRows(of.name, decode, log)
+    if (reservoir !== null) book.beginLearning(of, reservoir).isOnDisk = true
+  }
+}
+
+interface LearningLimits {
+  readonly rowsPerOwner: number
+  /** Of all reservoirs together. */
+  readonly memoryBytes: number
+  readonly trainWithinSeconds: number
+  readonly maximumModels: number
+}
+
+export interface ModelRoomOptions {
+  readonly contract: FlowContract
+  readonly ownerOf: (device: string) => string
+  readonly localNetworks: readonly Network[]
+  readonly devices: DeviceSettings
+  readonly budget: BudgetSettings | null
+  readonly limits: LearningLimits
+  /** Judges those that have no model yet; null: nobody does. */
+  readonly base: NamedModel | null
+  /** Models that were trained elsewhere, by owner. */
+  readonly given: ReadonlyMap<string, NamedModel>
+  readonly store: ModelStore
+  readonly train: (job: TrainingJob) => Promise<TrainedRows>
+  /** null: models stay as they were trained. */
+  readonly learning: LearningSettings | null
+  readonly learnOn: (job: LearningJob) => Promise<LearntRows>
+  readonly seed: number
+  readonly oddflowVersion: string
+  readonly log: Log
+  /** Reports what is damaged in the state folder. */
+  readonly faults: Pick<Log, 'warn'>
+}
+
+export interface ModelRoom extends Decider {
+  readonly explain: AlertExplainer
+  /** A verdict was given on a record of this device, which the table has counted. */
+  note(record: FlowRecord, device: Device, novel: boolean): void
+  /** The table knows a device no more. */
+  forget(device: string): void
+  /** Whether the device's model has shown that it keeps its promise, or was judged (progress.ts); null where that is not asked of it. */
+  isProven(device: string): boolean | null
+  /** The packets' clock was set by so much: nobody has learnt for longer or shorter. */
+  clockSet(byMicros: number): void
+  /** Packets have come up to this time. */
+  advance(nowMicros: number): void
+  /** Begins a training where one is due and none is under way. */
+  trainDue(): void
+  /** @param isKnown - whether a device is still on the table. */
+  tick(isKnown: (device: string) => boolean): void
+  /** The model before takes the place of the one in force. Why it cannot be done; null where it was. */
+  rollback(owner: string): Promise<string | null>
+  owners(): OwnerReport[]
+  /** Whether a model judges the device. */
+  isJudged(device: string): boolean
+  /** Of the owner that a device has; null where nothing is known of it. */
+  ownerReport(device: string): OwnerReport | null
+  report(): ModelsReport
+  /** Keeps what was learnt; to be called now and then, and at the end. */
+  save(): Promise<void>
+  /** Ends when no training is under way. */
+  idle(): Promise<void>
+}
+
+const TICKS_BETWEEN_SAVES = 600
+const TICKS_BETWEEN_SWEEPS = 60
+/** Of the novel flows of a watched device one in so long is learnt, and one for so many rows: each of them was an alert. */
+const NOVEL_TAKEN_MICROS = 24 * 3_600_000_000
+const ROWS_PER_NOVEL = 50
+/** A device that has had so many flows may take the place of another one. */
+const SEEN_FLOWS = 10
+/** Between two lines of the log on devices that wait. */
+const WAITING_TOLD_MICROS = 3_600_000_000
+/** Devices of an owner that learn together and are counted. */
+const MAXIMUM_COUNTED = 4096
+
+/** `known`: the devices of an earlier run. Rejects as the store does. */
+export async function openModelRoom(options: ModelRoomOptions, known: readonly Device[]): Promise<ModelRoom> {
+  const { contract, limits, store, log, ownerOf, seed } = options
+  const row = new Float64Array(contract.dimension)
+  const shape = { dimension: contract.dimension, capacity: limits.rowsPerOwner, seed }
+  const places = Math.floor(limits.memoryBytes / reservoirBytes(shape))
+  const book = createOwnerBook({ places, maximumModels: limits.maximumModels }, row)
+  const progress = createLearningProgress(options.devices, options.budget, limits.rowsPerOwner, contract)
+  const teacher =
+    options.learning === null
+      ? null
+      : createOwnerTeacher({
+          ...options,
+          learning: options.learning,
+          dimension: contract.dimension,
+          maximumDevices: options.devices.maximum,
+          book,
+        })
+  const trainer = createOwnerTrainer({
+    ...options,
+    book,
+    progress,
+    stableShare: options.devices.stableShare,
+    onTrained: ({ name }) => teacher?.rows.drop(name),
+  })
+  const decider = createRoomDecider({
+    contract,
+    row,
+    book,
+    ownerOf: (device) => book.get(ownerOf(device)),
+    localNetworks: options.localNetworks,
+    base: options.base === null ? null : createJudgingModel(options.base, row),
+  })
+  for (const [name, named] of options.given) book.putInForce(book.owner(name), named, null)
+  const hasBase = options.base !== null
+  const damaged = await recallModels(book, store, contract, known, ownerOf, hasBase, options.faults)
+  await recallRows(book, store, shape, known, ownerOf, hasBase, options.faults)
+  // how long a device has learned is known before the first packet comes
+  for (const { lastSeenMicros } of known) progress.advance(lastSeenMicros)
+
+  /** Time of the packets as if their clock had never been set, but for a constant. */
+  let steadyMicros = 0
+  let ticks = 0
+  let waitingToldMicros = Number.NEGATIVE_INFINITY
+  let working: Promise<void> | null = null
+  let saving: Promise<void> = Promise.resolve()
+
+  /** The last device that learnt for its owner is watched, or gone, and its model needs no more rows. */
+  const endWith = (of: Owner, device: string): void => {
+    of.learning?.devices.delete(device)
+    if (of.learning === null || of.learning.devices.size > 0) return
+    // a model that learns on is made better by that
+    if (!(teacher === null ? progress.isTight(of) : isOfNow(of))) return
+    book.endLearning(of)
+    saving = saving.then(() => store.removeRows(of.name))
+  }
+  /** Once of each proof. */
+  const tellOfProof = (of: Owner): void => {
+    if (of.isBrokenTold || progress.proof(of) !== 'broken') return
+    of.isBrokenTold = true
+    const { proving, falseAlarmShare } = reportOwner(of, progress)
+    log.warn(
+      `${of.name}: its model does not keep its promise: ${proving?.novel} of ${proving?.flows} later flows are novel, ${(100 * (falseAlarmShare ?? 0)).toPrecision(2)} % were promised; learning anew`,
+    )
+  }
+  /** Owners by device go with their device; groups stay. */
+  const forget = (of: Owner): void => {
+    if (ownerOf(of.name) !== of.name || options.given.has(of.name)) return
+    const isKept = of.record !== null || of.learning?.isOnDisk === true || of.damage !== null
+    teacher?.rows.drop(of.name)
+    book.remove(of)
+    // of a flood of addresses there is nothing
+    if (isKept) saving = saving.then(() => store.remove(of.name)).catch(() => undefined)
+  }
+  /** Whether the owner has room to learn, which another one may have to make; it waits where not. */
+  const findRoom = (of: Owner, device: Device): boolean => {
+    const wasWaiting = of.isWaiting
+    const giving =
+      book.hasRoom(of) || !(isEstablished(device) || device.flows >= SEEN_FLOWS)
+        ? null
+        : book.whoMakesRoom(of, progress.latestMicros)
+    if (giving !== null) {
+      const { owner, why } = giving
+      // what a judged one has shown is in its model
+      const waits = owner.learning?.isWatched !== true || owner.model === null
+      book.endLearning(owner)
+      owner.isWaiting = waits
+      saving = saving.then(() => store.removeRows(owner.name)).catch(() => undefined)
+      log.info(`${owner.name}: its place to learn goes to ${of.name}: ${why}`)
+    }
+    of.isWaiting = !book.hasRoom(of)
+    if (of.isWaiting && !wasWaiting && progress.latestMicros - waitingToldMicros >= WAITING_TOLD_MICROS) {
+      waitingToldMicros = progress.latestMicros
+      log.warn(
+        `${of.name}: waits for a place to learn: ${book.learners} learn already and there are ${book.models} models (models.memory, models.maximum); "devices list" has all that wait`,
+      )
+    }
+    return !of.isWaiting
+  }
+  const isNovelTaken = (learning: Learning, micros: number): boolean => {
+    const taken = noteOf(learning, 'novelTaken')
+    if (micros - noteOf(learning, 'novelTakenMicros') < NOVEL_TAKEN_MICROS) return false
+    if (taken > 0 && (taken + 1) * ROWS_PER_NOVEL > learning.reservoir.count) return false
+    setNote(learning, 'novelTakenMicros', micros)
+    setNote(learning, 'novelTaken', taken + 1)
+    return true
+  }
+  const noteLearning = (
+    of: Owner,
+    learning: Learning,
+    record: FlowRecord,
+    device: Device,
+    novel: boolean,
+  ): void => {
+    const { reservoir, devices } = learning
+    const micros = record.startMicros + record.durationMicros
+    setNote(learning, 'lastMicros', Math.max(noteOf(learning, 'lastMicros'), micros))
+    setNote(learning, 'flows', noteOf(learning, 'flows') + 1)
+    learning.isWatched = device.state !== 'learning' && devices.size === 0
+    if (device.state === 'learning' && devices.size < MAXIMUM_COUNTED) devices.add(device.key)
+    learning.isDirty = true
+    if (record.row !== null) {
+      // of what a watched device does that is new, and was alerted, hardly anything may make its model wider
+      if (!novel || device.state === 'learning' || isNovelTaken(learning, micros)) reservoir.add(record.row)
+      if (noteOf(learning, 'hasModel') === 1) {
+        setNote(learning, 'provingFlows', noteOf(learning, 'provingFlows') + 1)
+        if (novel) setNote(learning, 'provingNovel', noteOf(learning, 'provingNovel') + 1)
+        tellOfProof(of)
+      }
+    } else if (record.noRowReason === 'one-packet') {
+      reservoir.addOnePacket(serviceName(record.protocol, record.initiatorPort, record.responderPort))
+    }
+  }
+  const trainDue = (): void => {
+    if (working !== null || (book.learners === 0 && teacher === null)) return
+    const begin = (work: Promise<void>): void => {
+      working = work.finally(() => {
+        working = null
+      })
+    }
+    const all = [...book.all()]
+    const due = all.find(progress.isDue)
+    if (due !== undefined) {
+      begin(trainer.train(due, due.learning as Learning))
+      return
+    }
+    const full = teacher === null ? undefined : all.find(({ name }) => teacher.rows.isFull(name))
+    if (full !== undefined && teacher !== null) begin(teacher.teach(full))
+  }
+  const rollBack = async (name: string): Promise<string | null> => {
+    const of = book.get(name)
+    if (of?.record === undefined || of.record === null) return `${name} has no model that was made here`
+    if (of.record.previous === null) return `${name} has no model before the one in force`
+    const back = await store.rollback(name)
+    if (back === null) return `${name} has no model before the one in force`
+    teacher?.rows.drop(name)
+    book.putInForce(of, { saved: back.saved, sha256: back.record.sha256 }, back.record)
+    return null
+  }
+  const save = async (): Promise<void> => {
+    for (const { name, learning } of book.all()) {
+      if (learning === null || !learning.isDirty) continue
+      learning.isDirty = false
+      try {
+        learning.isOnDisk = true
+        await store.writeRows(name, learning.reservoir.encode())
+      } catch (error) {
+        // to be kept the next time, whether more comes or not
+        learning.isDirty = true
+        throw error
+      }
+    }
+  }
+  const keep = (): Promise<void> => {
+    saving = saving.then(save).catch((error: unknown) => {
+      log.warn(`what devices have shown is not kept: ${error instanceof Error ? error.message : error}`)
+    })
+    return saving
+  }
+
+  return {
+    ...decider,
+    note(record, device, novel) {
+      progress.note(record)
+      const of = book.owner(ownerOf(device.key))
+      const isLearner = mustLearn(of, device, hasBase)
+      if (device.state !== 'learning' && !isLearner) {
+        endWith(of, device.key)
+        if (of.learning !== null && device.state !== 'paused')
+          noteLearning(of, of.learning, record, device, novel)
+        const isLearningOn =
+          device.state === 'watching' && of.learning === null && of.record?.pinned === false
+        if (isLearningOn && record.row !== null) {
+          const micros = record.startMicros + record.durationMicros
+          teacher?.rows.add(of.name, device.key, record.row, micros + steadyMicros)
+        }
+        return
+      }
+      const isAnew =
+        of.learning !== null &&
+        of.name === device.key &&
+        device.learningSinceMicros > Math.max(device.firstSeenMicros, noteOf(of.learning, 'firstMicros'))
+      if (isAnew) book.endLearning(of)
+      if (of.learning === null) {
+        if (!isLearner) return
+        if (!findRoom(of, device)) return
+        const firstMicros = Math.max(record.startMicros, device.learningSinceMicros)
+        const begun = book.beginLearning(of, createRowReservoir(shape))
+        setNote(begun, 'firstMicros', firstMicros)
+        setNote(begun, 'seenMicros', device.firstSeenMicros)
+      }
+      noteLearning(of, of.learning as Learning, record, device, novel)
+    },
+    isProven(device) {
+      const of = book.get(ownerOf(device))
+      if (of === undefined) return false
+      const { learning } = of
+      if (learning !== null && progress.isJudged(learning)) return true
+      if (!isOfNow(of)) return false
+      return learning === null ? null : progress.proof(of) === 'kept'
+    },
+    clockSet(byMicros) {
+      steadyMicros -= byMicros
+      progress.clockSet(byMicros)
+      waitingToldMicros += byMicros
+      for (const of of book.all()) {
+        // the same record: a round of learning that is under way knows by it that nothing has changed
+        const record = of.record as { trainedAtMicros: number } | null
+        if (record !== null) record.trainedAtMicros += byMicros
+        if (of.learning === null) continue
+        of.learning.isDirty = true
+        for (const note of ['firstMicros', 'seenMicros', 'lastMicros', 'novelTakenMicros'] as const) {
+          setNote(of.learning, note, noteOf(of.learning, note) + byMicros)
+        }
+      }
+    },
+    advance: progress.advance,
+    forget(device) {
+      const of = book.get(device)
+      if (of !== undefined) forget(of)
+    },
+    trainDue,
+    tick(isKnown) {
+      ticks++
+      trainDue()
+      if (ticks % TICKS_BETWEEN_SWEEPS === 0) {
+        for (const of of book.all()) if (!isKnown(of.name)) forget(of)
+      }
+      if (ticks % TICKS_BETWEEN_SAVES === 0) void keep()
+    },
+    async rollback(name) {
+      // what is being written of it comes first, and nothing is while it goes back
+      while (working !== null) await working
+      let done: () => void = () => undefined
+      working = new Promise<void>((resolve) => {
+        done = resolve
+      })
+      try {
+        return await rollBack(name)
+      } finally {
+        working = null
+        done()
+      }
+    },
+    isJudged(device) {
+      const of = book.get(ownerOf(device))
+      if (hasBase || (of?.model ?? null) !== null) return true
+      // by its contacts alone, as it was said when it became ready
+      return of !== undefined && of.learning !== null && of.damage === null && progress.isJudged(of.learning)
+    },
+    owners: () => [...book.all()].map((of) => reportOwner(of, progress)),
+    ownerReport(device) {
+      const of = book.get(ownerOf(device))
+      return of === undefined ? null : reportOwner(of, progress)
+    },
+    report() {
+      const all = [...book.all()]
+      return {
+        owners: {
+          waiting: all.filter(({ isWaiting }) => isWaiting).length,
+          learning: book.learners,
+          withModel: book.models,
+        },
+        trainings: { ...trainer.counts },
+        learning: teacher?.report(decider.shadowCounts()) ?? null,
+        reservoirBytes: all.reduce((sum, { learning }) => sum + (learning?.reservoir.bytes ?? 0), 0),
+        reservoirBytesMaximum: places * reservoirBytes(shape),
+        damaged,
+      }
+    },
+    save: keep,
+    async idle() {
+      await working
+    },
+  }
+}

@@ -1,0 +1,270 @@
+import { ArgumentError, OddFlowError } from '@oddflow/core'
+import type { FurtherRoutes } from '../devices/control-socket.js'
+import { isRandomised } from '../devices/device.js'
+import { createJudgingModel, createShadow, type JudgingModel, type NamedModel } from './judging.js'
+import type { ModelRoom } from './model-room.js'
+import type { ModelRecord } from './model-store.js'
+import type { RowReservoir } from './row-reservoir.js'
+
+/** What the control socket tells of models, and does with them: `/models`. */
+
+/**
+ * GET lists the owners; POST `{ rollback: [owner, …] }` goes back, and says of each why not, or null. Rejects where what
+ * is asked for is no list, or none of it can be kept.
+ */
+export function modelRoutes(room: ModelRoom): FurtherRoutes {
+  return {
+    '/models': async (body) => {
+      if (body === null) return { owners: room.owners() }
+      const { rollback } = body as { rollback?: unknown }
+      if (!Array.isArray(rollback) || !rollback.every((owner) => typeof owner === 'string')) {
+        throw new ArgumentError('rollback: expected a list of owners')
+      }
+      const results: { owner: string; refused: string | null }[] = []
+      const failures: OddFlowError[] = []
+      for (const owner of rollback as string[]) {
+        try {
+          results.push({ owner, refused: await room.rollback(owner) })
+        } catch (error) {
+          // one that cannot be kept undoes no other
+          if (!(error instanceof OddFlowError)) throw error
+          failures.push(error)
+          results.push({ owner, refused: error.message })
+        }
+      }
+      if (failures.length > 0 && failures.length === results.length) throw failures[0]
+      return { results }
+    },
+  }
+}
+
+/**
+ * OwnerBook: the owners that are known (a device, a group, or all), whose model is in force, and who learns.
+ *
+ * It holds the two bounds: an owner that learns has a whole reservoir reserved, of as many as there are `places`, and models
+ * are `maximumModels` at most, of those that learn too. Who finds no room waits, or takes the place of another one: of one that is watched
+ * already and learns on only for a tighter promise; of one that came and went within an hour; of one that was idle for a day; or,
+ * for a device that its maker gave its address, of one with a private (randomised) address.
+ */
+
+/** What an owner shows while it learns. */
+export interface Learning {
+  readonly reservoir: RowReservoir
+  /** Those of its devices that learn, as far as they are counted. */
+  readonly devices: Set<string>
+  /** Its devices are watched, or wait to be approved, and what is normal of them makes its promise tighter. */
+  isWatched: boolean
+  /** Something came since it was kept. */
+  isDirty: boolean
+  /** Its rows were kept. */
+  isOnDisk: boolean
+}
+
+export interface Owner {
+  readonly name: string
+  model: JudgingModel | null
+  /** As it was trained, of one that has learnt on. */
+  shadow: JudgingModel | null
+  /** null where the model was given, or there is none. */
+  record: ModelRecord | null
+  learning: Learning | null
+  isWaiting: boolean
+  /** The last training, where it was refused; null after one that was accepted. */
+  refused: { readonly rows: number; readonly unsettledShare: number } | null
+  /** What became of the model that was found damaged at the start: the one before it judges, or none until it has learnt again. */
+  damage: 'previous' | 'lost' | null
+  /** It was told that the proof of the model in force is broken. */
+  isBrokenTold: boolean
+}
+
+/** Numbers of a learning owner that are kept with its rows. */
+type LearningNote =
+  | 'firstMicros'
+  // when the device that it began with was first seen
+  | 'seenMicros'
+  | 'lastMicros'
+  | 'flows'
+  | 'nextFlows'
+  | 'hasModel'
+  // since its model is in force: flows that it has scored, and novel ones among them
+  | 'provingFlows'
+  | 'provingNovel'
+  // novel flows of watched devices that were learnt, and when the last was
+  | 'novelTaken'
+  | 'novelTakenMicros'
+  // 1 since it was judged with what it had shown
+  | 'judged'
+
+const HOUR_MICROS = 3_600_000_000
+/** One that was seen for less than an hour is gone after so long. */
+const GONE_MICROS = HOUR_MICROS / 6
+/** Any is after so long. */
+const IDLE_MICROS = 24 * HOUR_MICROS
+
+/** 0 where there is none. */
+export function noteOf({ reservoir }: Learning, name: LearningNote): number {
+  return reservoir.notes.get(name) ?? 0
+}
+
+export function setNote({ reservoir }: Learning, name: LearningNote, value: number): void {
+  reservoir.notes.set(name, value)
+}
+
+/** Whether the model in force is of what is being learnt. */
+export function isOfNow({ model, learning }: Owner): boolean {
+  return model !== null && (learning === null || noteOf(learning, 'hasModel') === 1)
+}
+
+export interface OwnerBook {
+  get(name: string): Owner | undefined
+  /** Made where there is none. */
+  owner(name: string): Owner
+  all(): Iterable<Owner>
+  remove(of: Owner): void
+  putInForce(of: Owner, named: NamedModel, record: ModelRecord | null): void
+  /** The model in force with this id. */
+  modelBy(id: string): JudgingModel | undefined
+  /** Whether there is memory for one more that learns. */
+  hasPlace(): boolean
+  /** Whether the owner may begin to learn. */
+  hasRoom(of: Owner): boolean
+  /** Who has to give its place to this owner, and why; null where nobody has to. */
+  whoMakesRoom(of: Owner, nowMicros: number): { readonly owner: Owner; readonly why: string } | null
+  beginLearning(of: Owner, reservoir: RowReservoir): Learning
+  endLearning(of: Owner): void
+  readonly learners: number
+  readonly models: number
+}
+
+interface OwnerBounds {
+  /** Reservoirs that there is memory for. */
+  readonly places: number
+  readonly maximumModels: number
+}
+
+/** @param row - from which all models judge. */
+export function createOwnerBook({ places, maximumModels }: OwnerBounds, row: Float64Array): OwnerBook {
+  const owners = new Map<string, Owner>()
+  const byId = new Map<string, JudgingModel>()
+  let learners = 0
+  const hasPlace = (): boolean => learners < places
+  let models = 0
+  const hasRoom = (of: Owner): boolean =>
+    hasPlace() && (of.model !== null || models + learners < maximumModels)
+  const whyOf = (each: Owner, of: Owner, nowMicros: number): [rank: number, why: string] | null => {
+    const learning = each.learning as Learning
+    const [seen, last] = [noteOf(learning, 'seenMicros'), noteOf(learning, 'lastMicros')]
+    const idleMicros = nowMicros - last
+    if (learning.isWatched && each.model !== null) return [0, 'it is judged already']
+    if (last - seen < HOUR_MICROS && idleMicros >= GONE_MICROS) return [1, 'it came and went']
+    if (idleMicros >= IDLE_MICROS) return [2, `it was not seen for ${Math.floor(idleMicros / HOUR_MICROS)} h`]
+    return isRandomised(each.name) && !isRandomised(of.name) ? [3, 'its address is a private one'] : null
+  }
+  const endLearning = (of: Owner): void => {
+    if (of.learning !== null) learners--
+    of.learning = null
+    of.isWaiting = false
+    of.refused = null
+    of.isBrokenTold = false
+  }
+  return {
+    get: (name) => owners.get(name),
+    owner(name) {
+      let found = owners.get(name)
+      if (found === undefined) {
+        found = {
+          name,
+          model: null,
+          shadow: null,
+          record: null,
+          learning: null,
+          isWaiting: false,
+          refused: null,
+          damage: null,
+          isBrokenTold: false,
+        }
+        owners.set(name, found)
+      }
+      return found
+    },
+    all: () => owners.values(),
+    remove(of) {
+      endLearning(of)
+      if (!owners.delete(of.name) || of.model === null) return
+      byId.delete(of.model.id)
+      models--
+    },
+    putInForce(of, named, record) {
+      if (of.model === null) models++
+      else byId.delete(of.model.id)
+      of.model = createJudgingModel(named, row)
+      byId.set(of.model.id, of.model)
+      of.damage = null
+      of.shadow = record === null ? null : createShadow(named, record, row)
+      of.record = record
+    },
+    modelBy: (id) => byId.get(id),
+    hasPlace,
+    hasRoom,
+    whoMakesRoom(of, nowMicros) {
+      // a model that stays makes no room for another one
+      const mustFree = of.model === null && models + learners >= maximumModels
+      let found: { owner: Owner; why: string; rank: number; lastMicros: number } | null = null
+      for (const owner of owners.values()) {
+        if (owner.learning === null || owner === of || (mustFree && owner.model !== null)) continue
+        const reason = whyOf(owner, of, nowMicros)
+        if (reason === null) continue
+        const [rank, why] = reason
+        const lastMicros = noteOf(owner.learning, 'lastMicros')
+        const isBefore =
+          found === null || rank < found.rank || (rank === found.rank && lastMicros < found.lastMicros)
+        if (isBefore) found = { owner, why, rank, lastMicros }
+      }
+      return found
+    },
+    beginLearning(of, reservoir) {
+      learners++
+      of.isWaiting = false
+      of.learning = { reservoir, devices: new Set(), isWatched: false, isDirty: false, isOnDisk: false }
+      return of.learning
+    },
+    endLearning,
+    get learners() {
+      return learners
+    },
+    get models() {
+      return models
+    },
+  }
+}
+
+/**
+ * Whose model judges a device: its own, its group's, or the one of all.
+ *
+ * An owner goes by the device's key, by the group's name, or by `all`; `other` are the devices of no group. In file
+ * names the colons of addresses are hyphens, and what kind it is stands in front, so that no two owners share a file.
+ */
+export type ModelsPer = 'device' | 'group' | 'all'
+
+export const NO_GROUP = 'other'
+export const EVERYONE = 'all'
+
+export interface OwnerRule {
+  readonly per: ModelsPer
+  /** Devices' keys by the name of their group; empty but for `group`. */
+  readonly groups: ReadonlyMap<string, readonly string[]>
+}
+
+/** The owner of a device. */
+export function createOwnerOf({ per, groups }: OwnerRule): (device: string) => string {
+  if (per === 'device') return (device) => device
+  if (per === 'all') return () => EVERYONE
+  const groupOf = new Map<string, string>()
+  for (const [group, devices] of groups) for (const device of devices) groupOf.set(device, group)
+  return (device) => groupOf.get(device) ?? NO_GROUP
+}
+
+/** Without an extension. */
+export function ownerFileName(per: ModelsPer, owner: string): string {
+  return `${per}-${owner.replaceAll(':', '-')}`
+}

@@ -1,0 +1,249 @@
+/**
+ * How far the learning of an owner is: the rate that its threshold is to keep, the rows that this takes, and whether a
+ * training is due.
+ *
+ * The rate is the alert budget's over the owner's own flows a day (times its devices; of the whole network's flows where the
+ * budget is the network's); without one that of one false alert a day of each device, and 1 % at most. Enough is what the
+ * threshold's promise takes (rowsToLearn), or as many rows as there are places for: then the model says what it promises instead.
+ *
+ * Rows held out of a training come from the same minutes as those that it learns, and say nothing of what comes later. So a
+ * model proves itself: as many scored flows as were enough to train (`learnFlows`, and the rows), all of them later than it, and
+ * among them no larger share of novel ones than it promises, one of any number. Where there is, the model is broken, and another one is made of all rows, those of the proof too.
+ *
+ * A device of few flows would take weeks for that. After `judgeHours` an owner is judged: a model is made of the rows that
+ * there are, FEWEST_ROWS or more, and what they can promise is said. Rows that its model finds normal go on being collected then,
+ * and with half as many again another model is made, until there are enough.
+ *
+ * Time is the packets'.
+ */
+import type { FlowContract } from '@oddflow/core'
+import { budgetRate, type Threshold } from '@oddflow/detectors'
+import type { FlowRecord } from '@oddflow/flows'
+import { type BudgetSettings, DEFAULT_FALSE_ALERTS_PER_DAY, type DeviceSettings } from '../config/settings.js'
+import type { Device } from '../devices/device.js'
+import type { OwnModel } from '../page/api.js'
+import { isOfNow, type Learning, noteOf, type Owner } from './model-scopes.js'
+import { FEWEST_ROWS, LEAST_ROWS, rowsToLearn } from './train.js'
+
+export interface LearningProgress {
+  /** A verdict was given on this record. */
+  note(record: FlowRecord): void
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
+  /** Packets have come up to this time. */
+  advance(nowMicros: number): void
+  /** Of the latest end of a flow, or packet. */
+  readonly latestMicros: number
+  rateFor(learning: Learning): number
+  rowsFor(learning: Learning): number
+  isDue(of: Owner): boolean
+  /** `judgeHours` are over. */
+  isOverdue(learning: Learning): boolean
+  /** It was judged with what it has shown, or has shown too little for a model. */
+  isJudged(learning: Learning): boolean
+  /** Its model has proved itself, and is of as many rows as its promise takes. */
+  isTight(of: Owner): boolean
+  /** Flows of a proof. */
+  provesAfter(learning: Learning): number
+  /** What the flows say that came after the model of one that learns. */
+  proof(of: Owner): Proof
+}
+
+/** `open`: more flows are needed. */
+type Proof = 'open' | 'kept' | 'broken'
+
+/** Where no budget says otherwise, as `oddflow train`. */
+const FALSE_POSITIVE_RATE = 0.01
+/** Of the rows of a judged owner's model, with which another one is made. */
+const MORE_ROWS = 1.5
+const MICROS_PER_HOUR = 3_600_000_000
+const MICROS_PER_DAY = 24 * MICROS_PER_HOUR
+
+export function createLearningProgress(
+  { learnFlows, learnHours, judgeHours }: DeviceSettings,
+  budget: BudgetSettings | null,
+  rowsPerOwner: number,
+  contract: FlowContract,
+): LearningProgress {
+  let latestMicros = 0
+  const network = { flows: 0, firstMicros: Number.POSITIVE_INFINITY }
+  const lastedMicros = (learning: Learning): number =>
+    noteOf(learning, 'lastMicros') - noteOf(learning, 'firstMicros')
+
+  const rateFor = (learning: Learning): number => {
+    const own = perDay(noteOf(learning, 'flows'), lastedMicros(learning))
+    if (budget === null) {
+      const devices = Math.max(1, learning.devices.size)
+      return Math.min(FALSE_POSITIVE_RATE, budgetRate(DEFAULT_FALSE_ALERTS_PER_DAY * devices, own))
+    }
+    if (budget.per === 'network') {
+      const all = perDay(network.flows, latestMicros - network.firstMicros)
+      return budgetRate(budget.falseAlertsPerDay, Math.max(own, all))
+    }
+    return budgetRate(budget.falseAlertsPerDay * Math.max(1, learning.devices.size), own)
+  }
+  const rowsFor = (learning: Learning): number =>
+    Math.min(rowsPerOwner, Math.max(LEAST_ROWS, rowsToLearn(contract, rateFor(learning))))
+  const isEnough = (learning: Learning): boolean =>
+    learning.reservoir.count >= LEAST_ROWS &&
+    noteOf(learning, 'flows') >= learnFlows &&
+    lastedMicros(learning) >= learnHours * MICROS_PER_HOUR &&
+    learning.reservoir.count >= rowsFor(learning)
+  const provesAfter = (learning: Learning): number => Math.max(learnFlows, rowsFor(learning))
+  const proof = ({ learning, model }: Owner): Proof => {
+    if (learning === null || model === null) return 'open'
+    const flows = noteOf(learning, 'provingFlows')
+    if (flows < provesAfter(learning)) return 'open'
+    // one of any number may be chance
+    const most = Math.max(1, promisedShare(model.saved.threshold) * flows)
+    return noteOf(learning, 'provingNovel') <= most ? 'kept' : 'broken'
+  }
+  const isOverdue = (learning: Learning): boolean =>
+    latestMicros - noteOf(learning, 'firstMicros') >= Math.max(learnHours, judgeHours) * MICROS_PER_HOUR
+  const isTight = (of: Owner): boolean => {
+    const { learning } = of
+    if (learning === null || !isOfNow(of)) return false
+    if (proof(of) !== 'kept') return false
+    return noteOf(learning, 'judged') !== 1 || (of.record?.rows ?? 0) >= rowsFor(learning)
+  }
+  return {
+    note(record) {
+      latestMicros = Math.max(latestMicros, record.startMicros + record.durationMicros)
+      network.flows++
+      network.firstMicros = Math.min(network.firstMicros, record.startMicros)
+    },
+    clockSet(byMicros) {
+      latestMicros += byMicros
+      network.firstMicros += byMicros
+    },
+    advance(nowMicros) {
+      latestMicros = Math.max(latestMicros, nowMicros)
+    },
+    get latestMicros() {
+      return latestMicros
+    },
+    rateFor,
+    rowsFor,
+    provesAfter,
+    proof,
+    isDue(of) {
+      const { learning } = of
+      if (learning === null) return false
+      const { count } = learning.reservoir
+      const isJudged = noteOf(learning, 'judged') === 1
+      if (isOverdue(learning) && !isJudged) return count >= FEWEST_ROWS
+      if (noteOf(learning, 'flows') < noteOf(learning, 'nextFlows')) return false
+      if (isJudged) {
+        const rows = of.record?.rows ?? 0
+        if (isOfNow(of) && proof(of) === 'broken') return true
+        const more = Math.min(Math.ceil(MORE_ROWS * rows), rowsFor(learning))
+        return count > rows && count >= Math.max(FEWEST_ROWS, more) && rows < rowsFor(learning)
+      }
+      return isOfNow(of) ? proof(of) === 'broken' : isEnough(learning)
+    },
+    isOverdue,
+    isJudged: (learning) =>
+      noteOf(learning, 'judged') === 1 || (isOverdue(learning) && learning.reservoir.count < FEWEST_ROWS),
+    isTight,
+  }
+}
+
+/** The share of normal flows that may be novel: what was asked for, or what the rows allow. */
+export function promisedShare({ falsePositiveRate, calibration }: Threshold): number {
+  return Math.max(falsePositiveRate, calibration.bound)
+}
+
+/** Whether the rows of a device make its owner's model. @param hasBase - whether a model judges those without one of their own. */
+export function mustLearn({ name, model, record, damage }: Owner, device: Device, hasBase: boolean): boolean {
+  if (device.state !== 'learning') {
+    // else nothing would judge it, or not what did before
+    return device.state !== 'paused' && model === null && (damage === 'lost' || !hasBase)
+  }
+  // what a device shows until it is watched makes its model better
+  if (model === null || (record !== null && name === device.key)) return true
+  const { learningSinceMicros, firstSeenMicros } = device
+  const trainedAt = record?.trainedAtMicros ?? Number.NEGATIVE_INFINITY
+  return learningSinceMicros > firstSeenMicros && learningSinceMicros >= trainedAt
+}
+
+function perDay(flows: number, micros: number): number {
+  return (Math.max(1, flows) * MICROS_PER_DAY) / Math.max(1, micros)
+}
+
+/**
+ * What is told of the models that are made here: by `models list`, `devices list`, the counters and the metrics. Plain
+ * data of numbers and names; `reportOwner` makes the part on one owner.
+ */
+
+/**
+ * What is told of an owner: what the page shows (page/api.ts), and how far its learning is. Of one that learns, `rows` are
+ * those in its reservoir and `rowsNeeded` those with which its threshold keeps what is asked for, as far as there is room; of
+ * one that does not, `rows` are those that its model was trained with and `rowsNeeded` is null. What is said of a promise is
+ * null without a model.
+ */
+export interface OwnerReport extends OwnModel {
+  /** Flows seen while learning. */
+  readonly flows: number
+  /** What its training found of the model in force; null without one. What one found that was refused is in `refused`. */
+  readonly unsettledShare: number | null
+}
+
+export interface ModelsReport {
+  readonly owners: { readonly waiting: number; readonly learning: number; readonly withModel: number }
+  readonly trainings: TrainingCounts
+  /** null where models do not learn on. */
+  readonly learning: OnlineReport | null
+  readonly reservoirBytes: number
+  readonly reservoirBytesMaximum: number
+  /** Models found damaged at the start. */
+  readonly damaged: number
+}
+
+type TrainingCounts = Readonly<Record<'accepted' | 'unsettled' | 'failed', number>>
+
+export interface OnlineReport {
+  /** Of watched devices, by what became of them; `refused` were in rounds that the guard had undone. */
+  readonly rows: {
+    readonly learnt: number
+    readonly heldBack: number
+    readonly disregarded: number
+    readonly refused: number
+    readonly overBudget: number
+    readonly crowded: number
+  }
+  readonly rounds: { readonly accepted: number; readonly refused: number; readonly failed: number }
+  readonly shadow: ShadowCounts
+}
+
+/** Scored flows of owners whose model has learnt on, by whether it and the model as it was trained find them novel. */
+export type ShadowCounts = Readonly<Record<'bothNormal' | 'bothNovel' | 'onlyNow' | 'onlyTrained', number>>
+
+export function reportOwner(of: Owner, progress: LearningProgress): OwnerReport {
+  const { learning, record } = of
+  const threshold = of.model?.saved.threshold ?? null
+  const proving =
+    learning === null || !isOfNow(of)
+      ? null
+      : {
+          state: progress.proof(of),
+          flows: noteOf(learning, 'provingFlows'),
+          needed: progress.provesAfter(learning),
+          novel: noteOf(learning, 'provingNovel'),
+        }
+  return {
+    owner: of.name,
+    state: of.isWaiting ? 'waiting' : !isOfNow(of) ? 'learning' : record === null ? 'given' : record.source,
+    model: of.model?.id ?? null,
+    previous: record?.previous?.slice(0, 16) ?? null,
+    rows: learning?.reservoir.count ?? record?.rows ?? 0,
+    rowsNeeded: learning === null ? null : progress.rowsFor(learning),
+    modelRows: record?.rows ?? null,
+    falseAlarmShare: threshold === null ? null : promisedShare(threshold),
+    keepsPromise: threshold === null ? null : threshold.calibration.guaranteed && proving?.state !== 'broken',
+    proving,
+    refused: of.refused,
+    damage: of.damage,
+    flows: learning === null ? 0 : noteOf(learning, 'flows'),
+    unsettledShare: record?.unsettledShare ?? null,
+  }
+}

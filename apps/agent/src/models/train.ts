@@ -1,0 +1,255 @@
+/**
+ * Rows of an owner → a model of its own, and whether what it was learnt from had settled.
+ *
+ * The model is made as `oddflow train` makes one (trainModel of @oddflow/program, the same parameters), over all rows: of
+ * flow summaries an ensemble, whose threshold comes from stretches of time that are held out in turn; of first packets
+ * `oc-kjl-qs`, which can learn on, and whose threshold takes rows kept from the fit.
+ * Settled is a question to the order of the rows: a second model is made of the earlier half alone, and judges the
+ * later half. Where the device does what it did before, it flags what its threshold promises and no more; what it
+ * flags beyond that is `unsettledShare`, from 0 (nothing new came) to 1.
+ *
+ * Runs in a thread of its own (training-worker.ts): plain data in, plain data out, the same bytes for the same rows.
+ */
+
+import { createHash } from 'node:crypto'
+import { type FlowContract, matrixOf, type OnePacketRule } from '@oddflow/core'
+import {
+  DETECTORS,
+  type DetectorOptions,
+  decodeModelFile,
+  encodeModelFile,
+  novelRows,
+  rowsNeeded,
+  type SavedModel,
+} from '@oddflow/detectors'
+import { trainModel } from '@oddflow/program'
+import type { Log } from '../log.js'
+import { type Learning, noteOf, type Owner, type OwnerBook, setNote } from './model-scopes.js'
+import type { ModelRecord, ModelStore } from './model-store.js'
+import type { LearningProgress } from './progress.js'
+
+export interface TrainingJob {
+  /** n × D, row-major, in the order of their coming. */
+  readonly rows: Float64Array
+  readonly contract: FlowContract
+  readonly onePacketRule: OnePacketRule | null
+  readonly falsePositiveRate: number
+  readonly seed: number
+  readonly oddflowVersion: string
+}
+
+export interface TrainedRows {
+  /** A model file. */
+  readonly file: Uint8Array
+  /** n. */
+  readonly rows: number
+  /** Share of the later half that a model of the earlier half flags, beyond what it promises to flag; 0 where LEAST_ROWS
+   * are not there to ask. */
+  readonly unsettledShare: number
+}
+
+/** Of flow summaries. */
+const DETECTOR = { detector: 'ensemble' } as const
+/** Of first packets; a device whose rows repeat, as heartbeats do, gets its model all the same. */
+const FIRST_PACKETS_DETECTOR = {
+  detector: 'oc-kjl-qs',
+  bandwidthQuantile: 0.3,
+  quantileCompat: 'positive-pairs',
+} as const
+/** Of a device's rows, each held out as a whole: rows of one minute vouch for each other. */
+const STRETCHES = 8
+/** Rows kept from the fit for the threshold: a fifth, or up to half where it takes so many to keep its promise. */
+const LEAST_SHARE = 0.2
+const MOST_SHARE = 0.5
+/** A fit and a threshold take so many. */
+export const FEWEST_ROWS = 10
+/** Of which each half is enough for a fit and a threshold. */
+export const LEAST_ROWS = 2 * FEWEST_ROWS
+
+type RowShape = Pick<FlowContract, 'featureSet'>
+
+function detectorOf({ featureSet }: RowShape): typeof DETECTOR | typeof FIRST_PACKETS_DETECTOR {
+  return featureSet === 'flow-summary' ? DETECTOR : FIRST_PACKETS_DETECTOR
+}
+
+/**
+ * The fewest rows with which a threshold keeps its promise. Where rows are held out in turn all of them count but the odd
+ * ones, 1 % at most; else half of them do.
+ */
+export function rowsToLearn(contract: RowShape, falsePositiveRate: number): number {
+  const counted = rowsNeeded(falsePositiveRate)
+  return DETECTORS[detectorOf(contract).detector].holdsRowsOut ? Math.ceil((100 * counted) / 99) : 2 * counted
+}
+
+/** Throws DataError for rows that nothing can be learnt from. */
+export function trainRows(job: TrainingJob): TrainedRows {
+  const { dimension } = job.contract
+  const count = job.rows.length / dimension
+  const model = modelOf(job, job.rows)
+  return {
+    file: encodeModelFile(model),
+    rows: count,
+    unsettledShare: count < LEAST_ROWS ? 0 : unsettledShareOf(job, Math.floor(count / 2) * dimension),
+  }
+}
+
+/** @param half - where the later half begins in `rows`. */
+function unsettledShareOf(job: TrainingJob, half: number): number {
+  const earlier = modelOf(job, job.rows.subarray(0, half))
+  return Math.max(0, novelShare(earlier, job.rows.subarray(half)) - earlier.threshold.calibration.bound)
+}
+
+function modelOf(job: TrainingJob, rows: Float64Array): SavedModel {
+  const { contract, onePacketRule, falsePositiveRate, seed, oddflowVersion } = job
+  const count = rows.length / contract.dimension
+  const detector = detectorOf(contract)
+  const { holdsRowsOut } = DETECTORS[detector.detector]
+  return trainModel(
+    {
+      rows: matrixOf(count, contract.dimension, rows.slice()),
+      inputOfRow: Uint32Array.from({ length: count }, (_, row) =>
+        holdsRowsOut ? Math.floor((STRETCHES * row) / count) : 0,
+      ),
+      contract,
+      onePacketRule,
+    },
+    {
+      detector: { ...detector, scaler: contract.scaler } as DetectorOptions,
+      falsePositiveRate,
+      calibrationShare: Math.min(MOST_SHARE, Math.max(LEAST_SHARE, rowsNeeded(falsePositiveRate) / count)),
+      seed,
+      oddflowVersion,
+    },
+  ).saved
+}
+
+function novelShare(saved: SavedModel, rows: Float64Array): number {
+  const { dimension } = saved.detector.fitReport
+  const count = rows.length / dimension
+  return novelRows(saved, matrixOf(count, dimension, rows.slice())).filter((novel) => novel).length / count
+}
+
+/**
+ * A training of an owner: its rows go to a thread, and the model that comes back is written to disk, then used.
+ *
+ * One that finds the later half of the rows unlike the earlier one changes nothing and is tried again with a
+ * quarter more flows; one that fails or takes too long, with twice as many. After one that is in force there is another when
+ * the flows that came since do not bear it out (progress.ts), of all rows, those flows too. A training of an owner that
+ * is judged with what it has shown is never refused as unsettled: it is the best that there is.
+ */
+
+interface OwnerTrainerOptions {
+  readonly contract: FlowContract
+  readonly book: OwnerBook
+  readonly progress: LearningProgress
+  readonly store: ModelStore
+  readonly train: (job: TrainingJob) => Promise<TrainedRows>
+  /** Of a latest half that is unlike the earlier one, beyond what the threshold promises. */
+  readonly stableShare: number
+  /** A new model is in force. */
+  readonly onTrained: (of: Owner) => void
+  readonly seed: number
+  readonly oddflowVersion: string
+  readonly log: Log
+}
+
+interface OwnerTrainer {
+  /** Never rejects. */
+  train(of: Owner, learning: Learning): Promise<void>
+  readonly counts: { accepted: number; unsettled: number; failed: number }
+}
+
+export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
+  const { contract, book, progress, store, log, seed, oddflowVersion } = options
+  const counts = { accepted: 0, unsettled: 0, failed: 0 }
+  return {
+    counts,
+    async train(of, learning) {
+      const { reservoir } = learning
+      const flows = noteOf(learning, 'flows')
+      const isJudgement = progress.isOverdue(learning)
+      const falsePositiveRate = progress.rateFor(learning)
+      const again = (factor: number): void => {
+        setNote(learning, 'nextFlows', Math.ceil(factor * flows))
+        learning.isDirty = true
+      }
+      try {
+        const trained = await options.train({
+          rows: reservoir.rows().data,
+          contract,
+          // flow summaries have rows for flows of one packet
+          onePacketRule: contract.minimumPackets === 1 ? null : reservoir.onePacketRule(),
+          falsePositiveRate,
+          seed,
+          oddflowVersion,
+        })
+        // forgotten, or told to learn anew, meanwhile
+        if (of.learning !== learning) return
+        const { rows, unsettledShare } = trained
+        if (unsettledShare > options.stableShare && !isJudgement) {
+          counts.unsettled++
+          again(1.25)
+          // once until a training is accepted: there may be many
+          if (of.refused === null) log.warn(refusalText(of, trained, options.stableShare))
+          of.refused = { rows, unsettledShare }
+          return
+        }
+        of.refused = null
+        const record: ModelRecord = {
+          owner: of.name,
+          sha256: createHash('sha256').update(trained.file).digest('hex'),
+          previous: of.record?.sha256 ?? null,
+          source: 'trained',
+          pinned: false,
+          rows,
+          unsettledShare,
+          trainedAtMicros: progress.latestMicros,
+        }
+        await store.write(record, trained.file)
+        if (of.learning !== learning) return
+        setNote(learning, 'hasModel', 1)
+        setNote(learning, 'provingFlows', 0)
+        setNote(learning, 'provingNovel', 0)
+        if (isJudgement) setNote(learning, 'judged', 1)
+        of.isBrokenTold = false
+        again(1)
+        const saved = decodeModelFile(trained.file)
+        book.putInForce(of, { saved, sha256: record.sha256 }, record)
+        options.onTrained(of)
+        counts.accepted++
+        log.info(
+          `${of.name}: a model of ${trained.rows} rows is in force${shortfall(saved, contract, progress.rowsFor(learning))}`,
+        )
+      } catch (error) {
+        counts.failed++
+        if (isJudgement) setNote(learning, 'judged', 1)
+        again(2)
+        log.warn(
+          `${of.name}: no model was made: ${error instanceof Error ? error.message : error}; trying again`,
+        )
+      }
+    },
+  }
+}
+
+function refusalText(
+  { name, model }: Owner,
+  { rows, unsettledShare }: TrainedRows,
+  stableShare: number,
+): string {
+  const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
+  const meanwhile = model === null ? 'it has no model yet' : 'its model stays as it was'
+  return `${name}: a model of ${rows} rows is refused as unsettled: ${percent(unsettledShare)} of the later half is unlike the earlier, ${percent(stableShare)} are allowed; ${meanwhile}, trying again as more flows come`
+}
+
+/** What a model promises that does not promise what was asked for. */
+function shortfall({ threshold }: SavedModel, contract: FlowContract, rowsFor: number): string {
+  const { guaranteed, bound } = threshold.calibration
+  if (guaranteed) return ''
+  const needed = rowsToLearn(contract, threshold.falsePositiveRate)
+  const remedy =
+    needed > rowsFor
+      ? `models.rowsPerDevice of ${needed} would keep what was asked for`
+      : `${needed} rows keep what was asked for, and more are collected`
+  return `; its threshold lets up to ${(100 * bound).toPrecision(2)} % of normal flows be flagged; ${remedy}`
+}

@@ -1,0 +1,218 @@
+/**
+ * A model learns on from rows that a watched device has shown: a round of the learner of @oddflow/detectors
+ * (docs/learning-on.md), which decides what may be learnt.
+ *
+ * The rows come as they were, novel ones too, and are not said to be normal: the learner keeps one in five from learning
+ * before it asks for a verdict, for the threshold (a threshold of what had passed it would climb with every round),
+ * learns of the others those that it finds normal, and drops those that are novel. Its guard compares with the model as
+ * it was trained, which stays in the file, and has a round undone that lets too much pass.
+ *
+ * Forgetting is gradual: a row counts half after HALF_LIFE_ROWS more, so that a habit which slowly changes is followed.
+ * Landmarks and components stay as many as they were. The same file and rows give the same bytes.
+ */
+
+import { createHash } from 'node:crypto'
+import { matrixOf } from '@oddflow/core'
+import {
+  createLearner,
+  createLearningBudget,
+  decodeModelFile,
+  encodeModelFile,
+  type LearningOptions,
+} from '@oddflow/detectors'
+import type { LearningSettings } from '../config/settings.js'
+import type { Log } from '../log.js'
+import type { Owner, OwnerBook } from './model-scopes.js'
+import type { ModelRecord, ModelStore } from './model-store.js'
+import type { OnlineReport, ShadowCounts } from './progress.js'
+
+/**
+ * OnlineRows: what watched devices have shown since their owner's model learnt last, `everyRows` at most.
+ *
+ * A device teaches `rowsPerHour` rows of an hour of its traffic at most (createLearningBudget of @oddflow/detectors), so
+ * that whoever talks most has no more say. A row that comes while the owner's rows are full (its turn in the thread has
+ * not come) is let go. Both are counted. Rows are copies, 8D bytes each, and are not kept over a restart: fewer than
+ * `everyRows` of an owner.
+ */
+
+interface OnlineRows {
+  /** D numbers of a device of this owner, which are copied or let go. */
+  add(owner: string, device: string, row: Float64Array, atMicros: number): void
+  isFull(owner: string): boolean
+  /** n × D, and the owner begins again. */
+  take(owner: string): Float64Array
+  /** What was shown is let go. */
+  drop(owner: string): void
+  /** Rows that the budget let go. */
+  readonly overBudget: number
+  /** Rows that found no place. */
+  readonly crowded: number
+}
+
+interface OnlineShape {
+  readonly dimension: number
+  readonly everyRows: number
+  readonly rowsPerHour: number
+  readonly maximumDevices: number
+}
+
+export function createOnlineRows({
+  dimension,
+  everyRows,
+  rowsPerHour,
+  maximumDevices,
+}: OnlineShape): OnlineRows {
+  const budget = createLearningBudget(rowsPerHour, maximumDevices)
+  const shown = new Map<string, { readonly rows: Float64Array; count: number }>()
+  let crowded = 0
+  return {
+    add(owner, device, row, atMicros) {
+      let of = shown.get(owner)
+      if (of !== undefined && of.count >= everyRows) {
+        crowded++
+        return
+      }
+      if (!budget.take(device, atMicros)) return
+      if (of === undefined) {
+        of = { rows: new Float64Array(everyRows * dimension), count: 0 }
+        shown.set(owner, of)
+      }
+      of.rows.set(row, dimension * of.count++)
+    },
+    isFull: (owner) => shown.get(owner)?.count === everyRows,
+    take(owner) {
+      const of = shown.get(owner)
+      if (of === undefined) return new Float64Array(0)
+      const rows = of.rows.slice(0, dimension * of.count)
+      of.count = 0
+      return rows
+    },
+    drop: (owner) => void shown.delete(owner),
+    get overBudget() {
+      return budget.refused
+    },
+    get crowded() {
+      return crowded
+    },
+  }
+}
+
+/**
+ * A round of learning on of an owner: the rows that its watched devices have shown go to the thread
+ *, and the model that follows is written to disk, then used.
+ *
+ * The model as it was trained stays on disk as the one before, through all rounds, so that a rollback goes to it. A round
+ * that the guard had undone changes nothing, nor does one that fails; both are counted.
+ */
+
+interface OwnerTeacherOptions {
+  readonly learning: LearningSettings
+  readonly dimension: number
+  readonly maximumDevices: number
+  readonly book: OwnerBook
+  readonly store: ModelStore
+  readonly learnOn: (job: LearningJob) => Promise<LearntRows>
+  readonly seed: number
+  readonly log: Log
+}
+
+interface OwnerTeacher {
+  readonly rows: OnlineRows
+  /** Never rejects. */
+  teach(of: Owner): Promise<void>
+  report(shadow: ShadowCounts): OnlineReport
+}
+
+export function createOwnerTeacher(options: OwnerTeacherOptions): OwnerTeacher {
+  const { book, store, dimension, maximumDevices, learning, log } = options
+  const online = createOnlineRows({ ...learning, dimension, maximumDevices })
+  const taught = { learnt: 0, heldBack: 0, disregarded: 0, refused: 0 }
+  const rounds = { accepted: 0, refused: 0, failed: 0 }
+  return {
+    rows: online,
+    async teach(of) {
+      const { record } = of
+      const rows = online.take(of.name)
+      if (record === null) return
+      try {
+        const file = await store.readFile(record)
+        const { shadowAgrees } = learning
+        const learnt = await options.learnOn({ file, rows, shadowAgrees, seed: options.seed })
+        // trained anew, or forgotten, meanwhile
+        if (of.record !== record || book.get(of.name) !== of) return
+        if (learnt.refused) {
+          rounds.refused++
+          taught.refused += rows.length / dimension
+          return
+        }
+        const next: ModelRecord = {
+          ...record,
+          sha256: createHash('sha256').update(learnt.file).digest('hex'),
+          previous: record.source === 'trained' ? record.sha256 : record.previous,
+          source: 'learnt-on',
+          rows: record.rows + learnt.learnt,
+        }
+        await store.write(next, learnt.file)
+        book.putInForce(of, { saved: decodeModelFile(learnt.file), sha256: next.sha256 }, next)
+        rounds.accepted++
+        for (const key of ['learnt', 'heldBack', 'disregarded'] as const) taught[key] += learnt[key]
+      } catch (error) {
+        rounds.failed++
+        log.warn(`${of.name}: nothing was learnt on: ${error instanceof Error ? error.message : error}`)
+      }
+    },
+    report: (shadow) => ({
+      rows: { ...taught, overBudget: online.overBudget, crowded: online.crowded },
+      rounds: { ...rounds },
+      shadow,
+    }),
+  }
+}
+
+export interface LearningJob {
+  /** A model file, of a training or learnt on. */
+  readonly file: Uint8Array
+  /** n × D, row-major, as they came. */
+  readonly rows: Float64Array
+  /** Learn only what the model as it was trained finds normal too. */
+  readonly shadowAgrees: boolean
+  readonly seed: number
+}
+
+export interface LearntRows {
+  /** The model file that follows; of no use where the guard refused. */
+  readonly file: Uint8Array
+  readonly learnt: number
+  /** Kept from learning, for the threshold. */
+  readonly heldBack: number
+  /** Not learnt, since novel to the model or, where it is asked, to the trained one. */
+  readonly disregarded: number
+  /** Whether the guard had the round undone. */
+  readonly refused: boolean
+}
+
+const HALF_LIFE_ROWS = 1000
+const RESERVOIR_ROWS = 500
+
+/** Throws ArgumentError for a model that cannot learn on. */
+export function learnOn({ file, rows, shadowAgrees, seed }: LearningJob): LearntRows {
+  const saved = decodeModelFile(file)
+  const { dimension } = saved.detector.fitReport
+  const learning: LearningOptions = {
+    roundRows: rows.length / dimension,
+    reservoirRows: RESERVOIR_ROWS,
+    forgetting: { kind: 'exponential', halfLifeRows: HALF_LIFE_ROWS },
+    novel: 'disregard',
+    sketch: { kind: 'keep' },
+    guard: { lifted: 0.02, moved: 0.1, shadowAgrees },
+  }
+  const learner = createLearner(saved, saved.learned === undefined ? { learning, seed } : { learning })
+  const report = learner.arrive(matrixOf(rows.length / dimension, dimension, rows))
+  return {
+    file: encodeModelFile(learner.saved()),
+    learnt: report.learnt,
+    heldBack: report.heldBack,
+    disregarded: report.disregarded,
+    refused: report.rounds.some(({ refused }) => refused),
+  }
+}

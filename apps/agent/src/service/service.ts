@@ -1,0 +1,134 @@
+import { execFile } from 'node:child_process'
+import type { Clock } from '../input/clocks.js'
+import type { Log } from '../log.js'
+
+/**
+ * What a service manager is told: that the agent is ready, reads its settings again, stops, and is alive.
+ *
+ * systemd takes such words over a datagram socket (sd_notify(3)), for which Node has no function; the program
+ * systemd-notify sends them, and waits until they have been taken. Who is not started by systemd, or has no such program, is
+ * told of nothing. Words go out one after another, in order.
+ *
+ * *Alive* is not that a timer runs: the watchdog is fed only as long as `isStuck` says no, four times within the time
+ * that it has.
+ */
+
+export interface ServiceNotifier {
+  ready(): void
+  /** The settings are read again; `ready` follows. */
+  reloading(): void
+  stopping(): void
+  /** Feeds the watchdog, where there is one, unless the pipeline is stuck. Returns what ends it. */
+  feed(isStuck: (patienceMillis: number) => boolean): () => void
+  /** Resolves when all that was to be told has been. */
+  told(): Promise<void>
+}
+
+const PATIENCE_MILLIS = 5000
+
+/** null where no service manager wants to be told. */
+export function serviceNotifier(
+  environment: Readonly<Record<string, string | undefined>>,
+  pid: number,
+  clock: Clock,
+  log: Log,
+): ServiceNotifier | null {
+  if (!environment.NOTIFY_SOCKET) return null
+  const watchdogMillis = Number(environment.WATCHDOG_USEC ?? 0) / 1000
+  const isWatched =
+    watchdogMillis > 0 && (environment.WATCHDOG_PID === undefined || Number(environment.WATCHDOG_PID) === pid)
+  let telling: Promise<void> = Promise.resolve()
+  let isTroubled = false
+
+  const tell = (...words: string[]): void => {
+    telling = telling.then(
+      () =>
+        new Promise((resolve) => {
+          execFile('systemd-notify', words, { timeout: PATIENCE_MILLIS }, (error) => {
+            if (error !== null && !isTroubled) log.warn(`systemd-notify: ${error.message.split('\n', 1)[0]}`)
+            isTroubled = error !== null
+            resolve()
+          })
+        }),
+    )
+  }
+  return {
+    ready: () => tell('READY=1', 'STATUS=watching'),
+    reloading: () =>
+      tell('RELOADING=1', `MONOTONIC_USEC=${Math.round(Number(process.hrtime.bigint() / 1000n))}`),
+    stopping: () => tell('STOPPING=1', 'STATUS=bringing out what is there'),
+    feed(isStuck) {
+      if (!isWatched) return () => undefined
+      let wasStuck = false
+      return clock.every(watchdogMillis / 4, () => {
+        const stuck = isStuck(watchdogMillis / 2)
+        if (stuck && !wasStuck) log.error('nothing has moved on for too long; the watchdog is not fed')
+        wasStuck = stuck
+        if (!stuck) tell('WATCHDOG=1')
+      })
+    },
+    told: () => telling,
+  }
+}
+
+/**
+ * Progress: whether work that was begun has come to its end. Waiting for a packet is no work: a network may be
+ * silent. A batch that waits for a disk that neither writes nor fails is work that does not end.
+ */
+interface Progress {
+  /** Runs a piece of work, and knows of it until it has ended. */
+  during<T>(work: () => Promise<T>): Promise<T>
+  /** Whether a piece of work has been going on for longer. */
+  isStuck(patienceMillis: number): boolean
+}
+
+export function createProgress(monotonicMillis: () => number): Progress {
+  let beganMillis: number | null = null
+  return {
+    async during(work) {
+      beganMillis = monotonicMillis()
+      try {
+        return await work()
+      } finally {
+        beganMillis = null
+      }
+    },
+    isStuck: (patienceMillis) => beganMillis !== null && monotonicMillis() - beganMillis > patienceMillis,
+  }
+}
+
+/**
+ * SIGHUP, by which a service manager or log rotation asks for files to be opened anew. It ends a program that has no handler for
+ * it, so one is there before anything else is loaded (main.ts imports this first), where the command is one that stays. What
+ * comes before somebody listens is remembered, as one.
+ */
+interface HangUps {
+  /** Calls `listener` at each from now on, and at once where there has been one. */
+  listen(listener: () => void): void
+}
+
+interface Signals {
+  on(signal: 'SIGHUP', listener: () => void): unknown
+}
+
+/** @param argv - as process.argv has it. */
+export function catchHangUps(argv: readonly string[], signals: Signals): HangUps {
+  let listener: (() => void) | null = null
+  let isRemembered = false
+  // at a terminal that goes away the other commands end, as every program does
+  if (argv[2] === 'run') {
+    signals.on('SIGHUP', () => {
+      if (listener === null) isRemembered = true
+      else listener()
+    })
+  }
+  return {
+    listen(next) {
+      listener = next
+      if (isRemembered) next()
+      isRemembered = false
+    },
+  }
+}
+
+export const hangUps = catchHangUps(process.argv, process)

@@ -1,0 +1,258 @@
+import { join } from 'node:path'
+import { FormatError } from '@oddflow/core'
+import * as v from 'valibot'
+import type { FileSystem } from '../files/file-system.js'
+import { readStateOrSetAside, writeState } from '../files/state-file.js'
+import type { Log } from '../log.js'
+import type { AlertEvent, NoticeEvent, ScoreMinute } from '../page/api.js'
+
+/**
+ * RecentAlerts: what the dashboard lists, kept over a restart in `recent-alerts.json` in the state folder.
+ *
+ * A list to look at, not a record: alerts are safe in the spool and the EVE file. So it is written at most twice a
+ * minute and at the end, and a kill costs it what came since. What is read back is checked as far as the page
+ * looks into it, and bounded as the feed is.
+ */
+
+export interface RecentAlerts {
+  /** To be called every second or so. */
+  tick(): void
+  /** Keeps what is new. Never rejects. */
+  save(): Promise<void>
+}
+
+const KIND = 'oddflow-recent-alerts'
+const TICKS_BETWEEN = 30
+
+export function createRecentAlerts(
+  files: FileSystem,
+  folder: string,
+  feed: AlertFeed,
+  log: Pick<Log, 'warn'>,
+): RecentAlerts {
+  let kept = feed.since(0).next
+  let ticks = 0
+  let isTroubled = false
+  let saving: Promise<void> = Promise.resolve()
+  const write = async (): Promise<void> => {
+    const { json, next } = feed.since(0)
+    if (next === kept) return
+    kept = next
+    try {
+      await files.makeFolder(folder)
+      await writeState(files, pathIn(folder), { kind: KIND, version: 1, alerts: JSON.parse(json) })
+      isTroubled = false
+    } catch (error) {
+      if (!isTroubled)
+        log.warn(`${pathIn(folder)}: ${(error as Error).message}; the dashboard’s list is not kept`)
+      isTroubled = true
+    }
+  }
+  const save = (): Promise<void> => {
+    ticks = 0
+    saving = saving.then(write)
+    return saving
+  }
+  return {
+    tick() {
+      if (++ticks >= TICKS_BETWEEN) void save()
+    },
+    save,
+  }
+}
+
+/** Lines as the feed takes them, the oldest first. Rejects with the error of the file system. */
+export async function readRecentAlerts(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<Uint8Array[]> {
+  const alerts = (await readStateOrSetAside(files, pathIn(folder), decodeRecentAlerts, log)) ?? []
+  return alerts.map((alert) => new TextEncoder().encode(JSON.stringify(alert)))
+}
+
+const count = v.pipe(v.number(), v.minValue(0))
+const number = v.nullable(v.number())
+
+/** Of an event, what the page looks into; the rest is kept as it is. */
+const AlertSchema: v.GenericSchema<unknown, AlertEvent> = v.looseObject({
+  timestamp: v.string(),
+  alert: v.looseObject({ signature: v.string() }),
+  oddflow: v.looseObject({
+    id: v.string(),
+    rule: v.string(),
+    score: number,
+    threshold: number,
+    summary: v.string(),
+    reason: v.exactOptional(v.picklist(['features', 'whole', 'rule', 'no-comparison'])),
+    device: v.looseObject({
+      mac: v.nullable(v.string()),
+      address: v.string(),
+      name: v.exactOptional(v.string()),
+    }),
+    flow: v.looseObject({
+      protocol: v.string(),
+      source: v.string(),
+      sourcePort: count,
+      destination: v.string(),
+      destinationPort: count,
+      packets: count,
+      bytes: count,
+    }),
+    rarity: v.nullable(v.looseObject({ atMost: v.number(), flows: count })),
+    features: v.array(v.looseObject({ name: v.string(), unit: v.string(), value: number, nearest: number })),
+    shadow: v.exactOptional(v.looseObject({ score: number, threshold: v.number(), novel: v.boolean() })),
+    lostInWindow: count,
+    evidence: v.exactOptional(v.string()),
+    evidencePackets: v.exactOptional(v.looseObject({ kept: count, of: count, later: count })),
+    folded: v.exactOptional(v.looseObject({ count, peers: count, services: count })),
+  }),
+})
+
+/** An event of the agent itself has no flow. */
+const NoticeSchema: v.GenericSchema<unknown, NoticeEvent> = v.looseObject({
+  timestamp: v.string(),
+  alert: v.looseObject({ signature: v.string() }),
+  oddflow: v.looseObject({
+    id: v.string(),
+    rule: v.string(),
+    summary: v.string(),
+    flow: v.exactOptional(v.never()),
+  }),
+})
+const isOfFlow = (event: unknown): boolean =>
+  (event as { oddflow?: { flow?: unknown } } | null)?.oddflow?.flow !== undefined
+const EventSchema = v.lazy<v.GenericSchema<unknown, AlertEvent | NoticeEvent>>((event) =>
+  isOfFlow(event) ? AlertSchema : NoticeSchema,
+)
+
+/** Throws FormatError that names the field. */
+function decodeRecentAlerts(value: unknown): readonly (AlertEvent | NoticeEvent)[] {
+  const parsed = v.safeParse(
+    v.object({ kind: v.literal(KIND), version: v.literal(1), alerts: v.array(EventSchema) }),
+    value,
+    { abortEarly: true },
+  )
+  if (parsed.success) return parsed.output.alerts
+  const [issue] = parsed.issues
+  throw new FormatError('recent-alerts', `${v.getDotPath(issue) ?? 'it'}: ${issue.message}`)
+}
+
+function pathIn(folder: string): string {
+  return join(folder, 'recent-alerts.json')
+}
+
+/**
+ * ScoreHistory: how far from the threshold the flows of the last two hours were, minute by minute.
+ *
+ * A minute (of the packets' time) keeps its verdicts' number, how many were novel, the lowest decision (score −
+ * threshold), and a sample of SAMPLE decisions for their median: the first ones, then every second, every fourth and so on,
+ * so that it spreads over the minute without chance. What is older than the window goes.
+ */
+
+export interface ScoreHistory {
+  /** @param decision - score − threshold; null where another rule decided. */
+  note(atMicros: number, novel: boolean, decision: number | null): void
+  minutes(): ScoreMinute[]
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
+}
+
+const MINUTE_MICROS = 60_000_000
+const MINUTES = 120
+const SAMPLE = 32
+
+interface Minute {
+  number: number
+  flows: number
+  novel: number
+  lowest: number
+  scored: number
+  stride: number
+  sample: number[]
+}
+
+export function createScoreHistory(): ScoreHistory {
+  /** Ascending; a late packet's minute may be missing, and then counts with the next. */
+  const minutes: Minute[] = []
+
+  const minuteOf = (number: number): Minute => {
+    const last = minutes.at(-1)
+    if (last !== undefined && number <= last.number) {
+      return minutes.find((minute) => minute.number >= number) ?? last
+    }
+    const minute = { number, flows: 0, novel: 0, lowest: Infinity, scored: 0, stride: 1, sample: [] }
+    minutes.push(minute)
+    while (minutes.length > MINUTES || minutes[0].number <= number - MINUTES) minutes.shift()
+    return minute
+  }
+  return {
+    note(atMicros, novel, decision) {
+      const minute = minuteOf(Math.floor(atMicros / MINUTE_MICROS))
+      minute.flows++
+      if (novel) minute.novel++
+      if (decision === null) return
+      if (decision < minute.lowest) minute.lowest = decision
+      if (minute.scored++ % minute.stride !== 0) return
+      minute.sample.push(decision)
+      if (minute.sample.length <= SAMPLE) return
+      minute.sample = minute.sample.filter((_, i) => i % 2 === 0)
+      minute.stride *= 2
+    },
+    clockSet(byMicros) {
+      const byMinutes = Math.round(byMicros / MINUTE_MICROS)
+      for (const minute of minutes) minute.number += byMinutes
+    },
+    minutes: () =>
+      minutes.map(({ number, flows, novel, lowest, sample }) => ({
+        atMicros: number * MINUTE_MICROS,
+        flows,
+        novel,
+        lowest: sample.length === 0 ? null : lowest,
+        median: sample.length === 0 ? null : [...sample].sort((a, b) => a - b)[sample.length >> 1],
+      })),
+  }
+}
+
+/** AlertFeed: the last alerts, as they were encoded for the outputs, bounded in number and in bytes. */
+export interface AlertFeed {
+  add(line: Uint8Array): void
+  /** Alerts from number `from` on, or what there is of them, as a JSON array; `next` is the number to ask for next. */
+  since(from: number): { json: string; next: number }
+}
+
+const MAXIMUM_ALERTS = 100
+const MAXIMUM_BYTES = 524_288
+
+/** @param known - those of an earlier run, the oldest first. */
+export function createAlertFeed(known: readonly Uint8Array[] = []): AlertFeed {
+  const lines: Uint8Array[] = []
+  let first = 0
+  let bytes = 0
+  const add = (line: Uint8Array): void => {
+    lines.push(line)
+    bytes += line.length
+    while (lines.length > MAXIMUM_ALERTS || (bytes > MAXIMUM_BYTES && lines.length > 1)) {
+      bytes -= lines[0].length
+      lines.shift()
+      first++
+    }
+  }
+  for (const line of known) add(line)
+  return {
+    add,
+    since(from) {
+      const next = first + lines.length
+      // a page from before a restart has a larger number than there is, and begins anew
+      const begin = from > next ? 0 : Math.max(0, from - first)
+      const decoder = new TextDecoder()
+      return {
+        json: `[${lines
+          .slice(begin)
+          .map((line) => decoder.decode(line))
+          .join(',')}]`,
+        next,
+      }
+    },
+  }
+}

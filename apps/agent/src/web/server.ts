@@ -1,0 +1,143 @@
+/** Whether the agent does its work, for whoever restarts or watches it, with what is wrong, a line each. */
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { OddFlowError } from '@oddflow/core'
+import type { ListenSettings } from '../config/settings.js'
+import { isOwnHost } from './dashboard.js'
+import type { AgentSnapshot, Metrics } from './metrics.js'
+
+/**
+ * The agent's HTTP server: /metrics for Prometheus, /healthz for whoever restarts what is ill (200 or 503).
+ *
+ * Both only tell and change nothing; the dashboard answers everything else. The server listens where the settings
+ * say and nowhere else. Connections, header bytes and the time of a request are bounded. One connection too many ends the
+ * oldest of the address that has the most, so slow clients keep nobody from /healthz.
+ */
+
+export interface AgentServer {
+  /** "127.0.0.1:9477": the port that was given, or found free. */
+  readonly address: string
+  close(): Promise<void>
+}
+
+export class ListenError extends OddFlowError {
+  override readonly name = 'ListenError'
+}
+
+const MAXIMUM_CONNECTIONS = 16
+const PATIENCE_MILLIS = 5000
+
+/** Rejects with ListenError. */
+export async function startServer(
+  { host, port }: ListenSettings,
+  metrics: Metrics,
+  health: () => Health,
+  /** Names of the machine beside its addresses (dashboard.ts). */
+  names: readonly string[] = [],
+  /** Answers what it knows of; false where it does not. */
+  further: (request: IncomingMessage, response: ServerResponse) => boolean = () => false,
+): Promise<AgentServer> {
+  const server = createServer(
+    {
+      headersTimeout: PATIENCE_MILLIS,
+      requestTimeout: PATIENCE_MILLIS,
+      // Node looks whether they have passed every 30 s, if not told otherwise.
+      connectionsCheckingInterval: PATIENCE_MILLIS / 5,
+    },
+    (request, response) => {
+      const answer = (status: number, type: string, text: string): void => {
+        response.writeHead(status, {
+          'content-type': type,
+          'cache-control': 'no-store',
+          'x-content-type-options': 'nosniff',
+        })
+        response.end(request.method === 'HEAD' ? undefined : text)
+      }
+      const plain = 'text/plain; charset=utf-8'
+      const path = request.url?.split('?', 1)[0]
+      if (path !== '/metrics' && path !== '/healthz') {
+        if (!further(request, response)) answer(404, plain, 'there are /metrics and /healthz\n')
+      } else if (request.method !== 'GET' && request.method !== 'HEAD')
+        answer(405, plain, 'it can only be read\n')
+      else if (path === '/healthz') {
+        const { isWell, reasons } = health()
+        answer(isWell ? 200 : 503, plain, `${[isWell ? 'well' : 'ill', ...reasons].join('\n')}\n`)
+      } else if (!isOwnHost(request.headers.host, names)) {
+        answer(421, plain, 'unknown host name: use the address, or add the name to dashboard.hosts\n')
+      } else {
+        metrics.text().then(
+          (text) => answer(200, metrics.contentType, text),
+          () => answer(500, plain, 'the metrics could not be gathered\n'),
+        )
+      }
+    },
+  )
+  /** The oldest first. */
+  const open = new Set<Socket>()
+  server.on('connection', (socket) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+    if (open.size > MAXIMUM_CONNECTIONS) oldestOfMost(open).destroy()
+  })
+  server.setTimeout(PATIENCE_MILLIS)
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(
+        new ListenError(`listen.${error.code}`, `${host}:${port}: cannot listen there: ${adviceOn(error)}`),
+      )
+    })
+    server.listen(port, host, resolve)
+  })
+  const { address, family, port: found } = server.address() as AddressInfo
+  return {
+    address: `${family === 'IPv6' ? `[${address}]` : address}:${found}`,
+    async close() {
+      server.closeAllConnections()
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+    },
+  }
+}
+
+/** The oldest connection of the address that has the most. */
+function oldestOfMost(sockets: ReadonlySet<Socket>): Socket {
+  const byAddress = new Map<string | undefined, Socket[]>()
+  for (const socket of sockets) {
+    const { remoteAddress } = socket
+    byAddress.set(remoteAddress, [...(byAddress.get(remoteAddress) ?? []), socket])
+  }
+  return [...byAddress.values()].reduce((most, each) => (each.length > most.length ? each : most))[0]
+}
+
+function adviceOn({ code, message }: NodeJS.ErrnoException): string {
+  switch (code) {
+    case 'EADDRINUSE':
+      return 'something else does already; choose another port'
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return 'this machine has no such address; choose one that it has, such as 127.0.0.1'
+    case 'EACCES':
+      return 'permission denied; choose a port above 1023'
+    default:
+      return message
+  }
+}
+
+export interface Health {
+  readonly isWell: boolean
+  /** What is wrong, and what went wrong in this run. */
+  readonly reasons: readonly string[]
+}
+
+export function healthOf({ outputs, spoolWorks, counters, degraded, warnings }: AgentSnapshot): Health {
+  const silent = outputs
+    .filter(({ works }) => !works)
+    .map(({ name }) => `alerts cannot be delivered to ${name}`)
+  const faults = [...degraded, ...silent]
+  if (!spoolWorks) faults.push('alerts cannot be kept in the state folder')
+  const notes = Object.entries(counters.alerts.setAside)
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${name} refused ${count} ${count === 1 ? 'alert' : 'alerts'}; see the log`)
+  return { isWell: faults.length === 0, reasons: [...faults, ...warnings, ...notes] }
+}

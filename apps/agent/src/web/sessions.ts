@@ -1,0 +1,130 @@
+/**
+ * The dashboard's token: what a browser has to know before it is told anything.
+ *
+ * 32 random bytes, made at the first start and kept in the state folder, where only the agent's user may read it, with the
+ * sessions that were signed out. Whoever takes the file away makes all who have signed in sign in again, by a new token.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { join } from 'node:path'
+import { FormatError } from '@oddflow/core'
+import { array, finite, number, object, optional, pipe, regex, safeParse, string } from 'valibot'
+import type { FileSystem } from '../files/file-system.js'
+import { readStateOrSetAside, writeState } from '../files/state-file.js'
+import type { Clock } from '../input/clocks.js'
+import type { Log } from '../log.js'
+
+/**
+ * Sessions: a browser that has shown the token gets a cookie, and others are refused.
+ *
+ * The cookie is the time at which it ends, a random id, and a keyed hash (HMAC-SHA-256) of both under the token: a restart
+ * signs nobody out, and a new token signs out all. Sessions that were signed out are remembered until their
+ * end. All comparisons take the same time whatever is wrong.
+ *
+ * Wrong tokens lock nobody out: the token has 256 random bits, so guesses are hopeless, and a lock would only serve those
+ * who want to keep the owner out.
+ */
+
+/** A session that was signed out before its end. */
+export interface EndedSession {
+  readonly id: string
+  readonly endsSeconds: number
+}
+
+export interface Sessions {
+  /** The value of a cookie for who shows the token; null where it is another. */
+  signIn(token: string): string | null
+  isSignedIn(cookie: string): boolean
+  /** From now on the cookie is worth nothing. Resolves when that is kept. */
+  signOut(cookie: string): Promise<void>
+}
+
+export const SESSION_SECONDS = 7 * 86_400
+/** Only who is signed in can add one. The first to end go first. */
+const MAXIMUM_ENDED = 1000
+const COOKIE = /^(\d{1,12})\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/
+
+/**
+ * @param known - sessions that were signed out in earlier runs.
+ * @param write - keeps those that were signed out.
+ */
+export function createSessions(
+  token: string,
+  clock: Clock,
+  known: readonly EndedSession[],
+  write: (ended: readonly EndedSession[]) => Promise<void>,
+): Sessions {
+  const mark = (text: string): Buffer => createHmac('sha256', token).update(text).digest()
+  const isSame = (a: string, b: string): boolean => timingSafeEqual(mark(a), mark(b))
+  let ended = [...known]
+
+  const sessionOf = (cookie: string): EndedSession | null => {
+    const match = COOKIE.exec(cookie)
+    if (match === null) return null
+    const [, ends, id, shown] = match
+    const isMarked = isSame(shown, mark(`session ${ends} ${id}`).toString('base64url'))
+    return isMarked && Number(ends) * 1e6 > clock.wallMicros() ? { id, endsSeconds: Number(ends) } : null
+  }
+  const isEnded = (id: string): boolean => ended.some((each) => each.id === id)
+  return {
+    signIn(shown) {
+      if (!isSame(shown, token)) return null
+      const ends = Math.floor(clock.wallMicros() / 1e6) + SESSION_SECONDS
+      const id = randomBytes(16).toString('base64url')
+      return `${ends}.${id}.${mark(`session ${ends} ${id}`).toString('base64url')}`
+    },
+    isSignedIn(cookie) {
+      const session = sessionOf(cookie)
+      return session !== null && !isEnded(session.id)
+    },
+    async signOut(cookie) {
+      const session = sessionOf(cookie)
+      if (session === null || isEnded(session.id)) return
+      ended = [...ended, session]
+        .filter(({ endsSeconds }) => endsSeconds * 1e6 > clock.wallMicros())
+        .sort((a, b) => a.endsSeconds - b.endsSeconds)
+        .slice(-MAXIMUM_ENDED)
+      await write(ended)
+    },
+  }
+}
+
+export interface DashboardToken {
+  /** 43 characters of base64url. */
+  readonly token: string
+  /** Sessions that were signed out. */
+  readonly ended: readonly EndedSession[]
+}
+
+const TOKEN_BYTES = 32
+const TokenSchema = object({
+  token: pipe(string(), regex(/^[A-Za-z0-9_-]{43}$/)),
+  ended: optional(array(object({ id: string(), endsSeconds: pipe(number(), finite()) })), []),
+})
+
+/** Where the file holds something else, a new one is made. Rejects with the error of the file system. */
+export async function openToken(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<DashboardToken> {
+  const kept = await readStateOrSetAside(files, fileIn(folder), decodeToken, log)
+  if (kept !== null) return kept
+  const token = { token: randomBytes(TOKEN_BYTES).toString('base64url'), ended: [] }
+  await files.makeFolder(folder)
+  await writeToken(files, folder, token)
+  return token
+}
+
+export async function writeToken(files: FileSystem, folder: string, token: DashboardToken): Promise<void> {
+  await writeState(files, fileIn(folder), token)
+}
+
+function fileIn(folder: string): string {
+  return join(folder, 'dashboard-token.json')
+}
+
+function decodeToken(value: unknown): DashboardToken {
+  const parsed = safeParse(TokenSchema, value)
+  if (parsed.success) return parsed.output
+  throw new FormatError('dashboard', 'expected a token')
+}

@@ -1,0 +1,129 @@
+/** `oddflow-bench data list`: the manifests, for a person or as JSON lines. */
+
+import { OddFlowError } from '@oddflow/core'
+import { datasetFolder, requireFolder } from '../datasets/load-repeat.js'
+import type { CapturesManifest, Manifest } from '../datasets/manifest.js'
+import { trainRowsOf, whatIsMissing } from '../datasets/pools.js'
+import { bytesToPrepare, type PoolReport, preparePools, verifyDataset } from '../datasets/prepare.js'
+import { chooseManifests, OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
+import { UsageError } from '../errors.js'
+import { complain, createProgress, note, print } from '../output.js'
+
+/** `oddflow-bench data verify [DIR]`: each data set with what was found; exit code 1 when one is not as it should be. */
+
+export interface DataVerifyOptions {
+  readonly manifests?: string
+  readonly datasets?: readonly string[]
+  readonly trainRows?: number
+}
+
+export async function dataVerify(dir: string, options: DataVerifyOptions): Promise<number> {
+  const manifests = chooseManifests(readManifests(options.manifests ?? OWN_MANIFESTS), options.datasets)
+  requireFolder(dir)
+  let faults = 0
+  for (const manifest of manifests) {
+    for (const { ok, text } of verifyDataset(manifest, dir, options.trainRows)) {
+      print(`${manifest.name}: ${ok ? 'ok: ' : ''}${text}`)
+      if (!ok) faults++
+    }
+  }
+  return faults === 0 ? 0 : 1
+}
+
+/** `oddflow-bench data prepare DIR`: pools of rows from captures; exit code 1 when a data set could not be prepared. */
+
+export interface DataPrepareOptions {
+  readonly manifests?: string
+  readonly datasets?: readonly string[]
+  readonly trainRows?: number
+}
+
+export async function dataPrepare(dir: string, options: DataPrepareOptions): Promise<number> {
+  const chosen = chooseManifests(readManifests(options.manifests ?? OWN_MANIFESTS), options.datasets)
+  const rows = chosen.find(({ kind }) => kind === 'rows')
+  if (rows !== undefined && options.datasets !== undefined) {
+    throw new UsageError(`${rows.name}: is of feature rows, and there is nothing to prepare`)
+  }
+  const manifests = chosen.filter((manifest): manifest is CapturesManifest => manifest.kind === 'captures')
+  if (manifests.length === 0) {
+    throw new UsageError('every data set is of feature rows, and there is nothing to prepare')
+  }
+  requireFolder(dir)
+  const progress = createProgress()
+  let failures = 0
+  let last = ''
+  let done = 0
+  progress.start(manifests.reduce((sum, one) => sum + bytesToPrepare(one, datasetFolder(one, dir)), 0))
+  for (const manifest of manifests) {
+    const end = done + bytesToPrepare(manifest, datasetFolder(manifest, dir))
+    last = `${manifest.name}: looking for changes`
+    try {
+      const report = await preparePools(
+        manifest,
+        datasetFolder(manifest, dir),
+        (file) => {
+          last = file
+        },
+        (bytes) => {
+          done += bytes
+          progress.update(done, last)
+        },
+      )
+      for (const warning of report.warnings) note(`${manifest.name}: ${warning}`)
+      for (const pool of report.pools) {
+        print(`${manifest.name}, ${pool.features}: ${report.done}: ${describePrepared(pool, manifest)}`)
+        const missing = whatIsMissing(pool, trainRowsOf(manifest, options.trainRows))
+        if (missing !== null) note(`${manifest.name}, ${pool.features}: ${missing}`)
+      }
+    } catch (error) {
+      if (!(error instanceof OddFlowError)) throw error
+      failures++
+      complain(`${manifest.name}: ${error.message}`)
+    }
+    done = end
+  }
+  progress.stop()
+  return failures === 0 ? 0 : 1
+}
+
+function describePrepared({ normal, novel, dimension }: PoolReport, manifest: CapturesManifest): string {
+  const expected = (side: 'normal' | 'novel'): string => {
+    const count = manifest[side].expectedFlows
+    return count === null ? '' : ` (the appendix has ${count})`
+  }
+  return `${normal} normal rows${expected('normal')}, ${novel} novel ones${expected('novel')}, D = ${dimension}`
+}
+
+export interface DataListOptions {
+  readonly manifests?: string
+  readonly format: 'text' | 'json'
+}
+
+export function dataList(options: DataListOptions): void {
+  for (const manifest of readManifests(options.manifests ?? OWN_MANIFESTS)) {
+    if (options.format === 'json') print(JSON.stringify(manifest))
+    else for (const line of describe(manifest)) print(line)
+  }
+}
+
+function describe(manifest: Manifest): string[] {
+  const head = `${manifest.name}: ${manifest.title}`
+  if (manifest.kind === 'rows') {
+    const lines = [
+      head,
+      `  feature rows: ${manifest.features}, D = ${manifest.dimension}, ${manifest.repeats} repeats, in ${manifest.folder}/`,
+    ]
+    return manifest.note === null ? lines : [...lines, `  ${manifest.note}`]
+  }
+  const { source, normal, novel } = manifest
+  const flows = (count: number | null): string => (count === null ? 'an unknown number of' : String(count))
+  const offered =
+    source.publisher === null ? source.access : `${source.publisher}, ${source.address ?? 'no address known'}`
+  return [
+    head,
+    `  captures: ${offered}${source.collected === null ? '' : `; ${source.collected}`}`,
+    `  normal: ${flows(normal.expectedFlows)} flows of ${normal.addresses.join(', ')}`,
+    `  novel: ${flows(novel.expectedFlows)} flows of ${novel.addresses.join(', ')} (${manifest.novelty})`,
+    `  ${manifest.labelRule}`,
+  ]
+}

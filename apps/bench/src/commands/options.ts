@@ -1,0 +1,103 @@
+/** Values of options as the command line gives them: each parser takes one or says what was expected. */
+
+import { join } from 'node:path'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { EXPECTED_NAME, SHORT_NAME } from '../machines/machine-description.js'
+
+/** Each once, in the order in which they first came: what is asked for twice is not done twice. */
+export function names(value: string): string[] {
+  const found = [...new Set(value.split(',').map((name) => name.trim()))]
+  if (found.includes('')) throw new InvalidArgumentError('expected names separated by commas')
+  return found
+}
+
+export function whole(least: number, most: number): (value: string) => number {
+  return (value) => {
+    const found = Number(value)
+    if (!/^\d+$/.test(value) || found < least || found > most) {
+      throw new InvalidArgumentError(`expected a whole number from ${least} to ${most}`)
+    }
+    return found
+  }
+}
+
+function machineName(value: string): string {
+  if (!SHORT_NAME.test(value)) throw new InvalidArgumentError(EXPECTED_NAME)
+  return value
+}
+
+/** Options that several commands have alike, and where files are when nothing is said. */
+
+export const RESULTS = 'docs/results'
+export const TRIALS = `${RESULTS}/trials.jsonl`
+
+export function defaultData(): string {
+  return join(process.env.ODDFLOW_SHARED ?? join('..', 'shared'), 'data', 'paper')
+}
+
+export function withManifests(command: Command): Command {
+  return command.option('--manifests <dir>', 'folder of manifests (default: those of the paper)')
+}
+
+export function withData(command: Command): Command {
+  return withManifests(command).option('--data <dir>', 'folder of the data sets', defaultData())
+}
+
+export function withTuning(command: Command): Command {
+  return command.addOption(
+    new Option('--tuning <which>', 'none, minimal, or both')
+      .choices(['none', 'minimal', 'both'])
+      .default('both'),
+  )
+}
+
+/** `repeats`: how many, when nothing is said. */
+export function withRepeats(command: Command, repeats: number): Command {
+  return withSeed(
+    command.option(
+      '--repeats <count>',
+      'training repeats, as far as a data set has them',
+      whole(1, 1000),
+      repeats,
+    ),
+  )
+}
+
+/** Of manifests of rows: the first so many of each repeat's. */
+export function withTrainRows(command: Command): Command {
+  return command.option(
+    '--train-rows <count>',
+    "training rows of each repeat, in the place of the paper's 5000 (pools need 375 normal rows more, and more than 300 novel ones)",
+    whole(1, 1_000_000),
+  )
+}
+
+export function withSeed(command: Command): Command {
+  return command.option('--seed <number>', 'seed of all randomness', whole(0, Number.MAX_SAFE_INTEGER), 1)
+}
+
+export function withTestRuns(command: Command): Command {
+  return command.option('--test-runs <count>', 'timed passes over the test rows', whole(1, 1000), 20)
+}
+
+export function withMachine(command: Command): Command {
+  return command.option(
+    '--machine <name>',
+    'name of this machine in the tables: server, rspi, nano, …',
+    machineName,
+    'server',
+  )
+}
+
+/** `otherwise`: which, when nothing is said. */
+export function withDatasets(command: Command, otherwise = 'all that are there'): Command {
+  return command.option(
+    '--datasets <names>',
+    `these alone, separated by commas (default: ${otherwise})`,
+    names,
+  )
+}
+
+export function withDetectors(command: Command): Command {
+  return command.option('--detectors <names>', 'these alone, separated by commas (default: all)', names)
+}

@@ -1,0 +1,406 @@
+/** A run of the speed comparison, a line for each figure, as JSON lines in one file (`peers-speed.jsonl`). */
+
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { createRng, DataError, encodeNpy, log, type Matrix, matrixOf, parseStrictJson } from '@oddflow/core'
+import {
+  checkParameters,
+  createScoreWorkspace,
+  type DetectorModel,
+  type DetectorOptions,
+  fitDetector,
+  scoreSamples,
+} from '@oddflow/detectors'
+import { atEnd } from '@oddflow/program'
+import { z } from 'zod'
+import { inFile } from '../errors.js'
+import { checked } from '../machines/runner-line.js'
+import { writeFileWhole } from '../output.js'
+import { median } from './run-peers.js'
+import type { SpeedPeers } from './speed/start-peers.js'
+
+/**
+ * A program that answers one JSON line to each line it is given: it stays up while sides take turns. It is ended when
+ * this program ends, and what it says is bounded in length.
+ */
+
+const MAXIMUM_LINE = 10_000
+
+export interface LinePeer {
+  /** What it says unasked. */
+  greeting(): Promise<unknown>
+  ask(question: string): Promise<unknown>
+  /** Resolves when it has ended. */
+  end(): Promise<void>
+}
+
+/** `name`: for messages. A program that cannot be started, or ends early, fails the next answer with DataError. */
+export function startLinePeer(
+  name: string,
+  command: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): LinePeer {
+  const child = spawn(command, args, {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, ...environment },
+  })
+  const forget = atEnd(() => child.kill('SIGKILL'))
+  let trouble = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    trouble = (trouble + text).slice(-1000)
+  })
+  // a peer that is gone is told by its answers, not by the pipe to it
+  child.stdin.on('error', () => {})
+  const ended = new Promise<void>((resolve) => {
+    child.on('error', (error) => {
+      trouble = error.message
+      resolve()
+    })
+    child.on('close', () => resolve())
+  }).finally(forget)
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const answer = async (): Promise<unknown> => {
+    const { value, done } = await lines.next()
+    if (done === true) {
+      await ended
+      throw new DataError(`${name}: ended without an answer: ${trouble.trim().split('\n').pop() ?? ''}`)
+    }
+    const refuse = (message: string): never => {
+      throw new DataError(`${name}: its answer is no JSON: ${message}`)
+    }
+    if (value.length > MAXIMUM_LINE) refuse('too long')
+    return parseStrictJson(value, refuse).value
+  }
+  return {
+    greeting: answer,
+    ask(question) {
+      child.stdin.write(`${question}\n`)
+      return answer()
+    },
+    end() {
+      child.stdin.end()
+      return ended
+    },
+  }
+}
+
+/**
+ * The models that all sides score, and files of them for the sides that are not ours: .npy arrays for Python, one run
+ * of little-endian float64 for C (the order stands in peers/scores.c).
+ *
+ * n = 5,000 training rows, m = 100, d = 5, k = 20, h the 0.3-quantile of pair distances, nu = 0.5.
+ */
+
+/** Rows that are scored. */
+export const SCORED_ROWS = 1000
+
+const KJL = { detector: 'oc-kjl', k: 20, supportGuard: false } as const
+const SVM = { detector: 'ocsvm' } as const
+
+type Precision = 'f64' | 'f32'
+
+interface SpeedModels {
+  readonly train: Matrix
+  readonly rows: Matrix
+  readonly kjl: Readonly<Record<Precision, DetectorModel>>
+  readonly guardedKjl: Readonly<Record<Precision, DetectorModel>>
+  readonly svm: Readonly<Record<Precision, DetectorModel>>
+  /** m and d of the embedding, k of the mixture, support vectors. */
+  readonly shape: {
+    readonly m: number
+    readonly d: number
+    readonly k: number
+    readonly supportVectors: number
+  }
+  /** Writes them into an empty folder. */
+  writeTo(folder: string): void
+}
+
+export function makeSpeedModels(train: Matrix): SpeedModels {
+  const rows = matrixOf(SCORED_ROWS, train.cols, train.data.slice(0, SCORED_ROWS * train.cols))
+  const rng = (): ReturnType<typeof createRng> => createRng(1)
+  const learnKjl = (supportGuard: boolean, precision: Precision) =>
+    fitDetector(train, checkParameters({ ...KJL, supportGuard, precision }), rng())
+  const learnSvm = (precision: Precision) => fitDetector(train, checkParameters({ ...SVM, precision }), rng())
+  const kjl = { f64: learnKjl(false, 'f64'), f32: learnKjl(false, 'f32') }
+  const svm = { f64: learnSvm('f64'), f32: learnSvm('f32') }
+  const { embedding, mixture } = kjl.f64
+  const { supportVectors, dualCoefficients, offset } = svm.f64.svm
+  const { landmarks, projection, bandwidth } = embedding
+  const { weights, means, precisionCholesky } = mixture
+  const [m, d, k] = [landmarks.rows, projection.rows, weights.length]
+  return {
+    train,
+    rows,
+    kjl,
+    guardedKjl: { f64: learnKjl(true, 'f64'), f32: learnKjl(true, 'f32') },
+    svm,
+    shape: { m, d, k, supportVectors: supportVectors.rows },
+    writeTo(folder) {
+      const column = (data: Float64Array): Matrix => matrixOf(data.length, 1, data)
+      const arrays = {
+        landmarks,
+        projection,
+        weights: column(weights),
+        means,
+        factors: column(precisionCholesky),
+        vectors: supportVectors,
+        alpha: column(dualCoefficients),
+      }
+      for (const [name, value] of Object.entries({ ...arrays, rows, train })) {
+        writeFileSync(join(folder, `${name}.npy`), encodeNpy(value))
+      }
+      writeFileSync(
+        join(folder, 'model.json'),
+        JSON.stringify({ arrays: Object.keys(arrays), bandwidth, offset }),
+      )
+      const normalisers = Array.from(weights, (weight, j) => {
+        let sum = log(weight) - 0.5 * d * log(2 * Math.PI)
+        for (let i = 0; i < d; i++) sum += log(precisionCholesky[(j * d + i) * d + i]!)
+        return sum
+      })
+      const triangles: number[] = []
+      for (let j = 0; j < k; j++) {
+        for (let i = 0; i < d; i++) {
+          for (let t = 0; t <= i; t++) triangles.push(precisionCholesky[(j * d + i) * d + t]!)
+        }
+      }
+      const numbers = [train.cols, m, d, k, bandwidth, ...landmarks.data, ...projection.data]
+      numbers.push(...normalisers, ...means.data, ...triangles)
+      numbers.push(supportVectors.rows, offset, ...supportVectors.data, ...dualCoefficients)
+      writeFileSync(join(folder, 'model.bin'), Float64Array.from(numbers))
+      writeFileSync(join(folder, 'rows.bin'), Float64Array.of(SCORED_ROWS, ...rows.data))
+    },
+  }
+}
+
+/**
+ * Scoring and training beside others, all sides in turn: nine rounds after one that warms up, medians of CPU time, which
+ * a busy machine disturbs least. Ours take CPU time of this process (its compiler's and collector's threads included),
+ * the others that of theirs.
+ *
+ * Every side's sum of scores must be ours, or it would be fast at something else.
+ */
+
+const BATCHES = [100, 1] as const
+
+interface SpeedFigure {
+  /** `oc-kjl` and `ocsvm`: scores; `oc-kjl-qs fit`, `ocsvm fit`. */
+  readonly what: string
+  readonly side: string
+  readonly precision: 'f64' | 'f32'
+  /** Rows a call; null for a fit. */
+  readonly batch: number | null
+  /** Of CPU time: a row, or a fit. */
+  readonly nanos: number
+}
+
+const scored = z.object({ nanos: z.number().min(0), sum: z.number() })
+const fitted = z.object({ seconds: z.number().min(0) })
+
+/**
+ * How far a side's sum may be from ours of the same precision, as a share. The same arithmetic gives the same bits, and
+ * sums of them differ in their order alone; loops and fused multiply-adds in float32 differ in every kernel value.
+ */
+function toleranceOf({ what, side, precision }: Omit<SpeedFigure, 'nanos'>): number {
+  if (side === 'numpy') return 1e-6
+  const isSameArithmetic = side === 'typed arrays' || /^C, .*vectors$/.test(side)
+  return precision === 'f64' || (isSameArithmetic && what === 'oc-kjl') ? 1e-9 : 1e-3
+}
+
+export async function measureSpeed(
+  models: SpeedModels,
+  peers: SpeedPeers,
+  rounds: number,
+  onRound: (round: number) => void,
+): Promise<SpeedFigure[]> {
+  const found = new Map<string, { readonly head: Omit<SpeedFigure, 'nanos'>; readonly nanos: number[] }>()
+  const sums = new Map<string, number>()
+  const note = (head: Omit<SpeedFigure, 'nanos'>, nanos: number): void => {
+    const key = JSON.stringify(head)
+    const known = found.get(key) ?? { head, nanos: [] }
+    known.nanos.push(nanos)
+    found.set(key, known)
+  }
+  const noteScores = (head: Omit<SpeedFigure, 'nanos'>, { nanos, sum }: z.infer<typeof scored>): void => {
+    note(head, nanos)
+    // Python scores fewer rows one a call
+    if (head.batch === 100) holdSum(sums, head, sum)
+  }
+  const ours = ourSides(models)
+  for (let round = 0; round <= rounds; round++) {
+    onRound(round)
+    if (round === 1) found.clear()
+    for (const batch of BATCHES) {
+      for (const { what, side, precision, score, repeats } of ours) {
+        noteScores({ what, side, precision, batch }, timeScores(models, score, batch, repeats))
+      }
+      for (const { side, precision, peer } of peers.c) {
+        for (const [what, question] of [
+          ['oc-kjl', `kjl ${batch} 20`],
+          ['ocsvm', `svm ${batch} 2`],
+        ] as const) {
+          noteScores({ what, side, precision, batch }, scored.parse(await peer.ask(question)))
+        }
+      }
+      if (peers.python === null) continue
+      const count = batch === 1 ? 100 : SCORED_ROWS
+      for (const [what, name] of [
+        ['oc-kjl', 'kjl'],
+        ['ocsvm', 'svm'],
+      ] as const) {
+        const answer = await peers.python.peer.ask(JSON.stringify({ what: name, batch, count }))
+        noteScores({ what, side: 'numpy', precision: 'f64', batch }, scored.parse(answer))
+      }
+    }
+    for (const [what, options] of FITS) {
+      const nanos = 1e9 * cpuSeconds(() => learn(models, options))
+      note({ what, side: 'OddFlow', precision: 'f64', batch: null }, nanos)
+    }
+    if (peers.python === null) continue
+    const fit = fitted.parse(await peers.python.peer.ask(JSON.stringify({ what: 'fit' })))
+    note({ what: 'ocsvm fit', side: 'scikit-learn', precision: 'f64', batch: null }, 1e9 * fit.seconds)
+    const ask = { what: 'sklearn-svm', batch: 100, count: 300 }
+    const { nanos } = scored.parse(await peers.python.peer.ask(JSON.stringify(ask)))
+    note({ what: 'ocsvm', side: 'scikit-learn', precision: 'f64', batch: 100 }, nanos)
+  }
+  return [...found.values()].map(({ head, nanos }) => ({ ...head, nanos: median(nanos) }))
+}
+
+const FITS = [
+  ['oc-kjl-qs fit', { detector: 'oc-kjl-qs' }],
+  ['ocsvm fit', { detector: 'ocsvm' }],
+] as const satisfies readonly (readonly [string, DetectorOptions])[]
+
+function learn({ train }: SpeedModels, options: DetectorOptions): void {
+  fitDetector(train, checkParameters(options), createRng(1))
+}
+
+type Score = (rows: ReturnType<typeof matrixOf>, out: Float64Array) => unknown
+
+interface OurSide {
+  readonly what: string
+  readonly side: string
+  readonly precision: 'f64' | 'f32'
+  readonly score: Score
+  readonly repeats: number
+}
+
+function ourSides({ kjl, guardedKjl, svm }: SpeedModels): OurSide[] {
+  const scorer = (model: DetectorModel, simd: boolean): Score => {
+    const workspace = createScoreWorkspace(model, { simd })
+    return (rows, out) => scoreSamples(model, rows, out, workspace)
+  }
+  const both = (what: string, side: string, models: SpeedModels['kjl'], repeats: number): OurSide[] =>
+    (['f64', 'f32'] as const).map((precision) => ({
+      what,
+      side,
+      precision,
+      score: scorer(models[precision], true),
+      repeats,
+    }))
+  return [
+    ...both('oc-kjl', 'OddFlow', kjl, 20),
+    ...both('oc-kjl, support guard', 'OddFlow', guardedKjl, 20),
+    ...both('ocsvm', 'OddFlow', svm, 2),
+    { what: 'oc-kjl', side: 'typed arrays', precision: 'f64', score: scorer(kjl.f64, false), repeats: 5 },
+    { what: 'ocsvm', side: 'typed arrays', precision: 'f64', score: scorer(svm.f64, false), repeats: 1 },
+  ]
+}
+
+function timeScores(
+  { rows }: SpeedModels,
+  score: Score,
+  batch: number,
+  repeats: number,
+): z.infer<typeof scored> {
+  const { cols } = rows
+  const parts = Array.from({ length: rows.rows / batch }, (_, i) =>
+    matrixOf(batch, cols, rows.data.slice(i * batch * cols, (i + 1) * batch * cols)),
+  )
+  const out = new Float64Array(batch)
+  let sum = 0
+  const seconds = cpuSeconds(() => {
+    for (let r = 0; r < repeats; r++) {
+      sum = 0
+      for (const part of parts) {
+        score(part, out)
+        for (let i = 0; i < batch; i++) sum += out[i]!
+      }
+    }
+  })
+  return { nanos: (1e9 * seconds) / (rows.rows * repeats), sum }
+}
+
+function cpuSeconds(run: () => void): number {
+  const before = process.cpuUsage()
+  run()
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1e6
+}
+
+/** Ours come first. */
+function holdSum(sums: Map<string, number>, head: Omit<SpeedFigure, 'nanos'>, sum: number): void {
+  const { what, side, precision } = head
+  const key = `${what} ${precision}`
+  if (side === 'OddFlow') sums.set(key, sum)
+  const ours = sums.get(key)!
+  if (!(Math.abs(sum - ours) <= toleranceOf(head) * Math.abs(ours))) {
+    throw new DataError(
+      `${what}, ${side} ${precision}: computes something else: its sum of scores is ${sum}, ours ${ours}`,
+    )
+  }
+}
+
+const text = z
+  .string()
+  .max(300)
+  .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u)
+const amount = z.number().min(0)
+const count = z.number().int().min(1)
+
+const shape = z.strictObject({
+  format: z.literal(1),
+  what: text,
+  side: text,
+  precision: z.enum(['f64', 'f32']),
+  batch: count.nullable(),
+  nanos: amount,
+  dataset: text,
+  trainRows: count,
+  dimension: count,
+  m: count,
+  d: count,
+  k: count,
+  supportVectors: count,
+  rounds: count,
+  /** What was not installed. */
+  absent: z.array(text).max(10),
+  node: text,
+  python: text.nullable(),
+  compiler: text.nullable(),
+  cpu: text,
+  loadBefore: amount,
+  loadAfter: amount,
+})
+
+export type SpeedReading = z.infer<typeof shape>
+
+/** None when there is no file. Throws an error that begins with the path. */
+export function readSpeedReadings(path: string): SpeedReading[] {
+  if (!existsSync(path)) return []
+  return inFile(path, () =>
+    readFileSync(path, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => checked(shape, line, 'peers-speed')),
+  )
+}
+
+/** One run in the place of the one before: sides that took no turns cannot be compared. */
+export function writeSpeedReadings(path: string, readings: readonly SpeedReading[]): void {
+  writeFileWhole(path, readings.map((reading) => `${JSON.stringify(shape.parse(reading))}\n`).join(''))
+}

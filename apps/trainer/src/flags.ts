@@ -1,0 +1,271 @@
+import type { CaptureReaderName } from '@oddflow/capture/node'
+import {
+  type Decapsulation,
+  type FeatureContract,
+  FLOW_FEATURE_SETS,
+  FLOW_PROTOCOLS,
+  type FlowFeatureSet,
+  type FlowProtocol,
+  type PacketView,
+  packetView,
+  type SizeMeasure,
+} from '@oddflow/core'
+import { parseBytes, UsageError } from '@oddflow/program'
+import { Argument, type Command, CommanderError, Help, InvalidArgumentError, Option } from 'commander'
+
+/** Texts of a command line as numbers; what they may be, the option's own check says. */
+
+export function number(text: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('expected a number.')
+  return value
+}
+
+export function whole(text: string): number {
+  const value = number(text)
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw new InvalidArgumentError('expected a whole number of 0 or more.')
+  return value
+}
+
+/** Values between commas. */
+export function list<T>(parse: (text: string) => T): (text: string) => T[] {
+  return (text) => {
+    try {
+      return text.split(',').map((part) => parse(part.trim()))
+    } catch (error) {
+      if (!(error instanceof InvalidArgumentError)) throw error
+      throw new InvalidArgumentError(`${error.message.replace(/\.$/, '')} between commas.`)
+    }
+  }
+}
+
+/**
+ * Options that say how captures are read, alike in every command that reads them: the filter, the reader, the view
+ * (outer or inner headers, fragments joined or not), copies, and whether several files are one rotated capture.
+ *
+ * Under a model the view is the model's: it is part of what a row means. Asking for the same aloud is no fault,
+ * asking for another is.
+ */
+
+export interface CaptureFlags {
+  readonly filter?: string
+  readonly reader?: CaptureReaderName
+  readonly decap?: Decapsulation
+  readonly joinFragments?: boolean
+  readonly dropDuplicates?: boolean
+  readonly continuous?: boolean
+  /** Bytes. */
+  readonly flowMemory?: number
+}
+
+/** Each with its flag, for refusals by name. */
+export const CAPTURE_FLAGS: Readonly<Record<keyof CaptureFlags, string>> = {
+  filter: '--filter',
+  reader: '--reader',
+  decap: '--decap',
+  joinFragments: '--join-fragments',
+  dropDuplicates: '--drop-duplicates',
+  continuous: '--continuous',
+  flowMemory: '--flow-memory',
+}
+
+/** @param underModel whether the view is a model's, and the option only says it aloud. */
+export function withCaptureFlags(command: Command, underModel = false): Command {
+  const usual = underModel ? "the model's" : 'outer'
+  const options = [
+    new Option(
+      '--filter <words>',
+      "keep packets that match, in tcpdump's words: [src|dst] host, net, port, portrange, ether host, tcp, udp, icmp, ip, ip6, vlan, and, or, not, ( )",
+    ),
+    new Option(
+      '--decap <view>',
+      `headers of a packet in a tunnel: the tunnel's (outer) or those inside it (inner) (default: ${usual})`,
+    ).choices(['outer', 'inner']),
+    new Option(
+      '--join-fragments',
+      `put later IP fragments into the flow of the first${underModel ? ' (default: as the model does)' : ''}`,
+    ),
+    new Option(
+      '--drop-duplicates',
+      'leave out copies of a packet within 1 ms, as mirror ports and the interface any record them',
+    ),
+    new Option('--continuous', 'read the files as one rotated capture, in order of time'),
+    new Option('--reader <name>', 'decoder of classic pcap files (default: oddflow)').choices([
+      'oddflow',
+      'pcap-parser',
+    ]),
+  ]
+  for (const option of options) command.addOption(option.helpGroup('Captures:'))
+  return command
+}
+
+/** @param use what the memory is for, and how much of it there is where nothing is said. */
+export function withFlowMemory(command: Command, use: string): Command {
+  return command.addOption(
+    new Option('--flow-memory <bytes>', use)
+      .argParser((text) => parseBytes(text, '--flow-memory'))
+      .helpGroup('Captures:'),
+  )
+}
+
+/** Of open flows, which are ended early beyond it. */
+export const OPEN_FLOWS =
+  'memory for open flows; when it is full the least active flows end early, and are counted (default: 32M)'
+
+const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
+
+/** The view that options ask for. */
+export function viewFrom({ decap, joinFragments }: CaptureFlags): PacketView {
+  return { decapsulation: decap ?? 'outer', joinFragments: joinFragments ?? false }
+}
+
+/** The view of a model's contract. Throws UsageError where an option asks for another. */
+export function viewOfModel({ decap, joinFragments }: CaptureFlags, contract: FeatureContract): PacketView {
+  const model = contract.featureSet === 'rows' ? OUTER_VIEW : packetView(contract)
+  if (decap !== undefined && decap !== model.decapsulation) {
+    throw new UsageError(
+      `--decap ${decap}: the model was trained on the ${model.decapsulation} view; leave it out, or train with --decap ${decap}`,
+    )
+  }
+  if (joinFragments === true && !model.joinFragments) {
+    throw new UsageError(
+      '--join-fragments: the model was trained without; leave it out, or train with --join-fragments',
+    )
+  }
+  return model
+}
+
+/**
+ * Options that say how packets become rows: feature set, units, sizes, transports, timeouts, and what happens at
+ * the learned duration. `train` and `extract` take them; everywhere else the model's contract has them.
+ */
+
+export interface FlowFlags {
+  readonly features?: FlowFeatureSet
+  readonly iatUnit?: 's' | 'us'
+  readonly size?: SizeMeasure
+  readonly protocols?: readonly FlowProtocol[]
+  readonly truncation?: 'split' | 'truncate'
+  readonly idleTimeout?: number
+  readonly activeTimeout?: number
+  readonly endOnClose?: boolean
+  readonly vlanKey?: boolean
+  readonly samplingQuantile?: number
+  readonly headerPackets?: number
+}
+
+/** Each with its flag, for refusals by name. */
+export const FLOW_FLAGS: Readonly<Record<keyof FlowFlags, string>> = {
+  features: '--features',
+  iatUnit: '--iat-unit',
+  size: '--size',
+  protocols: '--protocols',
+  truncation: '--truncation',
+  idleTimeout: '--idle-timeout',
+  activeTimeout: '--active-timeout',
+  endOnClose: '--end-on-close',
+  vlanKey: '--vlan-key',
+  samplingQuantile: '--sampling-quantile',
+  headerPackets: '--header-packets',
+}
+
+/** @param truncation what happens at the learned duration where nothing is said. */
+export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'): Command {
+  const options = [
+    new Option('--features <set>', "features of a row (default: the recipe's)").choices([
+      ...FLOW_FEATURE_SETS,
+    ]),
+    new Option(
+      '--iat-unit <unit>',
+      'unit of the times in rows: iat-size, iat, stats-header (default: s)',
+    ).choices(['s', 'us']),
+    new Option(
+      '--size <measure>',
+      'packet size: frame on the wire, IP length, payload of the transport, or captured bytes (default: payload for flow-summary, else frame)',
+    ).choices(['frame', 'ip', 'payload', 'captured']),
+    new Option(
+      '--protocols <list>',
+      `transports whose flows count, of ${FLOW_PROTOCOLS.join(',')} (default: tcp,udp)`,
+    ).argParser(protocolList),
+    new Option(
+      '--truncation <mode>',
+      `packet feature sets: at the learned duration, split a flow or truncate it (default: ${truncation})`,
+    ).choices(['split', 'truncate']),
+    new Option('--idle-timeout <seconds>', 'end a flow after a longer gap (default: 600)').argParser(number),
+    new Option(
+      '--active-timeout <seconds>',
+      'cut a flow after this time; its rest is another flow (default: 600 for flow-summary, else none)',
+    ).argParser(number),
+    new Option(
+      '--end-on-close',
+      'end a TCP flow 1 s after RST or both FINs; a SYN after FIN or RST starts another (default for flow-summary)',
+    ),
+    new Option('--no-end-on-close', 'let TCP flags end no flow (default for all but flow-summary)'),
+    new Option('--vlan-key', 'keep packets of different VLANs in different flows'),
+    new Option(
+      '--sampling-quantile <q>',
+      'samp-size, samp-num: length of a window as a quantile of flow durations (default: 0.3)',
+    ).argParser(number),
+    new Option(
+      '--header-packets <count>',
+      'header-bits: maximum number of packets in a row (default: 10)',
+    ).argParser(whole),
+  ]
+  for (const option of options) command.addOption(option.helpGroup('Flows and features:'))
+  return command
+}
+
+function protocolList(text: string): readonly FlowProtocol[] {
+  const names = text.split(',').map((name) => name.trim())
+  const unknown = names.find((name) => !(FLOW_PROTOCOLS as readonly string[]).includes(name))
+  if (unknown !== undefined) {
+    throw new InvalidArgumentError(`expected some of ${FLOW_PROTOCOLS.join(',')}, found "${unknown}".`)
+  }
+  return FLOW_PROTOCOLS.filter((name) => names.includes(name))
+}
+
+/** What several commands have alike. */
+
+export const INPUT_HELP =
+  'INPUT is a capture (pcap or pcapng, plain or .gz, or - for standard input) or feature rows (.npy, .csv).'
+
+export function inputs(): Argument {
+  return new Argument('<input...>', 'captures or feature rows; - is a capture on standard input')
+}
+
+export function withFormat(command: Command, formats: string[]): Command {
+  return command.addOption(
+    new Option('--format <name>', 'output format').choices(formats).default(formats[0]),
+  )
+}
+
+/**
+ * --help prints the options of these names, which most need, and says where the others are; --help all prints every one.
+ */
+export function withShortHelp(command: Command, essential: readonly string[]): Command {
+  let isWhole = false
+  const isShown = (option: Option): boolean => isWhole || [...essential, 'help'].includes(option.name())
+  const allOptions = (of: Command): Option[] => new Help().visibleOptions(of)
+  return command
+    .helpOption(false)
+    .option('-h, --help [all]', 'print this help and end; --help all: with every option')
+    .on('option:help', (given: string | null) => {
+      isWhole = given === 'all'
+      command.outputHelp()
+      throw new CommanderError(0, 'commander.helpDisplayed', '(outputHelp)')
+    })
+    .configureHelp({ visibleOptions: (of) => allOptions(of).filter(isShown) })
+    .addHelpText('after', () => {
+      const hidden = allOptions(command).filter((option) => !isShown(option))
+      const groups = new Set(hidden.flatMap(({ helpGroupHeading }) => helpGroupHeading?.slice(0, -1) ?? []))
+      return isWhole
+        ? ''
+        : `\n${hidden.length} more options with --help all: ${[...groups].join(', ').toLowerCase()}.`
+    })
+}
+
+/** The flag of an option of the libraries: bandwidthQuantile → --bandwidth-quantile. */
+export function flagOf(option: string): string {
+  return `--${option.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+}

@@ -1,0 +1,254 @@
+/** Flow records as JSON lines or CSV. */
+import {
+  createFlowLogFormat,
+  type FlowLogField,
+  type FlowLogFieldKind,
+  type FlowLogOptions,
+  type FlowRecord,
+  flowLogFields,
+} from '@oddflow/flows'
+import { openWholeFile, UsageError, type WholeFile } from '@oddflow/program'
+import { ByteWriter, ParquetWriter } from 'hyparquet-writer'
+import { VERSION } from './version.js'
+
+/**
+ * Flow records as a structured NumPy array (NEP 1, version 1.0): `numpy.load(file)['id.orig_h']` is a column.
+ *
+ * A record is its fields one behind the other without padding: times as datetime64[us], intervals as float64
+ * seconds, counts as uint64, texts as bytes of a fixed length, padded with zeros. The header names the number of
+ * records and stands in front of them, so it is written last, over the room that was kept for it; what cannot be
+ * written twice (a pipe) is refused.
+ */
+
+const BATCH_RECORDS = 4096
+
+/** Wide enough for any number of records. */
+const SHAPE_DIGITS = 16
+
+const createNpyFlowWriter: FlowWriterFactory = (file, options) => {
+  if (!file.canPatch) {
+    throw new UsageError(
+      `${file.path}: .npy names the number of records in front, which a pipe cannot take; give a regular file, or .jsonl`,
+    )
+  }
+  const fields = flowLogFields(options)
+  const recordBytes = fields.reduce((sum, field) => sum + bytesOf(field), 0)
+  const batch = new Uint8Array(BATCH_RECORDS * recordBytes)
+  const view = new DataView(batch.buffer)
+  let count = 0
+  let held = 0
+  file.write(npyHeader(fields, 0))
+  const flush = (): void => {
+    file.write(batch.subarray(0, held * recordBytes))
+    held = 0
+  }
+  return {
+    write(record) {
+      let at = held * recordBytes
+      for (const field of fields) {
+        put(view, batch, at, field, record)
+        at += bytesOf(field)
+      }
+      held++
+      count++
+      if (held === BATCH_RECORDS) flush()
+    },
+    finish() {
+      flush()
+      file.patch(npyHeader(fields, count), 0)
+    },
+  }
+}
+
+function bytesOf({ kind, maximumLength }: FlowLogField): number {
+  return kind === 'text' ? maximumLength : 8
+}
+
+function put(
+  view: DataView,
+  bytes: Uint8Array,
+  at: number,
+  { kind, maximumLength, read }: FlowLogField,
+  record: FlowRecord,
+): void {
+  const value = read(record)
+  if (typeof value === 'string') {
+    for (let i = 0; i < maximumLength; i++) bytes[at + i] = i < value.length ? value.charCodeAt(i) : 0
+  } else if (kind === 'time') view.setBigInt64(at, BigInt(value), true)
+  else if (kind === 'interval') view.setFloat64(at, value / 1_000_000, true)
+  else view.setBigUint64(at, BigInt(value), true)
+}
+
+/** Of one length whatever the count. */
+function npyHeader(fields: readonly FlowLogField[], count: number): Uint8Array {
+  const descr = fields.map((field) => `('${field.name}', '${dtypeOf(field)}')`).join(', ')
+  const shape = `(${count},)`.padEnd(SHAPE_DIGITS + 3)
+  const text = `{'descr': [${descr}], 'fortran_order': False, 'shape': ${shape}, }`
+  const length = 64 * Math.ceil((10 + text.length + 1) / 64)
+  const out = Buffer.alloc(length, ' ')
+  out.set([0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59, 1, 0])
+  out.writeUInt16LE(length - 10, 8)
+  out.write(text, 10, 'latin1')
+  out[length - 1] = 0x0a
+  return out
+}
+
+function dtypeOf({ kind, maximumLength }: FlowLogField): string {
+  switch (kind) {
+    case 'time':
+      return '<M8[us]'
+    case 'interval':
+      return '<f8'
+    case 'count':
+      return '<u8'
+    case 'text':
+      return `|S${maximumLength}`
+  }
+}
+
+/**
+ * Flow records as Apache Parquet, by hyparquet-writer: a row group at a time, so that memory is that of one group
+ * and a few hundred bytes of directory for each.
+ *
+ * Times are UTC timestamps of microseconds, intervals doubles of seconds, counts 64-bit integers, texts strings;
+ * no column has nulls.
+ */
+
+type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number]
+
+const GROUP_ROWS = 32_768
+
+const createParquetFlowWriter: FlowWriterFactory = (file, options) => {
+  const fields = flowLogFields(options)
+  const bytes = new ByteWriter()
+  const parquet = new ParquetWriter({
+    writer: bytes,
+    schema: schemaOf(fields),
+    createdBy: `oddflow ${VERSION}`,
+  })
+  let columns = fields.map((): (string | number | bigint | null)[] => [])
+  const drain = (): void => {
+    file.write(bytes.getBytes())
+    // `offset` goes on counting from the file's beginning
+    bytes.index = 0
+  }
+  const writeGroup = (): void => {
+    if (columns[0].length === 0) return
+    const columnData = fields.map(({ name }, i) => ({ name, data: columns[i] }))
+    parquet.write({ columnData, rowGroupSize: GROUP_ROWS })
+    drain()
+    columns = fields.map(() => [])
+  }
+  return {
+    write(record) {
+      fields.forEach((field, i) => {
+        columns[i].push(parquetValue(field, field.read(record)))
+      })
+      if (columns[0].length === GROUP_ROWS) writeGroup()
+    },
+    finish() {
+      writeGroup()
+      parquet.finish()
+      drain()
+    },
+  }
+}
+
+function parquetValue(
+  { kind, isOptional }: FlowLogField,
+  value: string | number,
+): string | number | bigint | null {
+  if (typeof value === 'string') return isOptional && value === '' ? null : value
+  return kind === 'interval' ? value / 1_000_000 : BigInt(value)
+}
+
+function schemaOf(fields: readonly FlowLogField[]): SchemaElement[] {
+  const columns = fields.map(
+    ({ name, kind, isOptional }): SchemaElement => ({
+      name,
+      repetition_type: isOptional ? 'OPTIONAL' : 'REQUIRED',
+      ...TYPES[kind],
+    }),
+  )
+  return [{ name: 'flows', num_children: fields.length }, ...columns]
+}
+
+const TYPES: Readonly<Record<FlowLogFieldKind, Omit<SchemaElement, 'name'>>> = {
+  time: {
+    type: 'INT64',
+    converted_type: 'TIMESTAMP_MICROS',
+    logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
+  },
+  interval: { type: 'DOUBLE' },
+  count: { type: 'INT64' },
+  text: { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } },
+}
+
+/** Lines are gathered into writes of at most this many bytes. */
+const BUFFER_BYTES = 256 * 1024
+
+function createTextFlowWriter(format: 'json' | 'csv'): FlowWriterFactory {
+  return (file, options) => {
+    const { header, line } = createFlowLogFormat(format, options)
+    const buffer = Buffer.allocUnsafe(BUFFER_BYTES)
+    // all of it is ASCII: a character is a byte
+    let held = buffer.write(header, 'latin1')
+    const flush = (): void => {
+      file.write(buffer.subarray(0, held))
+      held = 0
+    }
+    return {
+      write(record) {
+        const text = line(record)
+        if (held + text.length > BUFFER_BYTES) flush()
+        held += buffer.write(text, held, 'latin1')
+      },
+      finish: flush,
+    }
+  }
+}
+
+/**
+ * FlowWriter: flow records into a file, one at a time, in memory that does not grow with their number. Which format
+ * it is, the file's name says.
+ */
+
+interface FlowWriter {
+  /** The record is borrowed. */
+  write(record: FlowRecord): void
+  /** Writes what is left; the file is complete after. */
+  finish(): void
+}
+
+type FlowWriterFactory = (file: WholeFile, options: FlowLogOptions) => FlowWriter
+
+const BY_NAME: readonly (readonly [RegExp, FlowWriterFactory])[] = [
+  [/\.jsonl$/i, createTextFlowWriter('json')],
+  [/\.csv$/i, createTextFlowWriter('csv')],
+  [/\.parquet$/i, createParquetFlowWriter],
+  [/\.npy$/i, createNpyFlowWriter],
+]
+
+/** Throws UsageError for a name that says no format. */
+export function flowWriterFor(path: string): FlowWriterFactory {
+  if (path === '-') return createTextFlowWriter('json')
+  const found = BY_NAME.find(([name]) => name.test(path))
+  if (found === undefined) {
+    throw new UsageError(
+      `--output ${path}: expected - for JSON lines on standard output, or a name that ends in .jsonl, .csv, .parquet or .npy`,
+    )
+  }
+  return found[1]
+}
+
+/** Runs `work` on a file that is whole when it returns, and not there when it throws. */
+export async function intoWholeFile<T>(path: string, work: (file: WholeFile) => Promise<T>): Promise<T> {
+  const file = openWholeFile(path)
+  try {
+    const result = await work(file)
+    file.commit()
+    return result
+  } finally {
+    file.abandon()
+  }
+}

@@ -1,0 +1,97 @@
+/** What this program says beside its output. */
+
+import { randomInt } from 'node:crypto'
+import { DataError } from '@oddflow/core'
+import type { SavedModel } from '@oddflow/detectors'
+import { createMessages, UsageError } from '@oddflow/program'
+
+/**
+ * The key of the flow tables' hash. Who sends packets may try to pile flows up in one place of the table,
+ * and cannot without the key. No result depends on it, so a run stays reproducible.
+ */
+
+export function hashSeed(): number {
+  return randomInt(2 ** 48 - 1)
+}
+
+/**
+ * What an INPUT is: feature rows by their file name (.npy, .csv), a capture otherwise. Standard input is a
+ * capture.
+ */
+
+export type InputKind = 'capture' | 'rows'
+
+export function inputKind(path: string): InputKind {
+  return /\.(npy|csv)$/i.test(path) ? 'rows' : 'capture'
+}
+
+/** The kind of all inputs. Throws UsageError when they are mixed, or name standard input twice. */
+export function inputKindOfAll(paths: readonly string[]): InputKind {
+  const kind = inputKind(paths[0])
+  const other = paths.find((path) => inputKind(path) !== kind)
+  if (other !== undefined) {
+    throw new UsageError(`${paths[0]} and ${other}: captures and feature rows cannot be mixed; give one kind`)
+  }
+  if (paths.filter((path) => path === '-').length > 1)
+    throw new UsageError('-: standard input can be read once')
+  return kind
+}
+
+/** Throws UsageError naming the first capture option that was given though the inputs are feature rows. */
+export function refuseCaptureOptions(
+  options: Readonly<Record<string, unknown>>,
+  flags: Readonly<Record<string, string>>,
+): void {
+  for (const [key, flag] of Object.entries(flags)) {
+    if (options[key] !== undefined)
+      throw new UsageError(`${flag}: does not apply to feature rows, only to captures`)
+  }
+}
+
+/** Puts the inputs' names before what a method says of their data, which it knows as numbers alone. */
+
+/** "a.pcap", "a.pcap and 2 more inputs", "standard input". */
+export function nameInputs(paths: readonly string[]): string {
+  const first = paths[0] === '-' ? 'standard input' : paths[0]
+  const more = paths.length - 1
+  return more === 0 ? first : `${first} and ${more} more input${more === 1 ? '' : 's'}`
+}
+
+/** Captures without a single flow of the transports asked for: the wrong interface, or a filter that fits nothing. */
+export function noFlowIn(paths: readonly string[], packets: string): DataError {
+  return new DataError(
+    `${nameInputs(paths)}: no flow in it (${packets}); check what was captured, and the filter`,
+  )
+}
+
+/** Runs `work`; a DataError from it is thrown with the inputs' names before its message. */
+export function namingInputs<T>(paths: readonly string[], work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw namedError(paths, error)
+  }
+}
+
+/** A DataError with the inputs' names before its message; any other error as it is. */
+export function namedError(paths: readonly string[], error: unknown): unknown {
+  if (!(error instanceof DataError)) return error
+  // in the command line's words
+  const message = error.message
+    .replace(/\bbandwidthQuantile\b/g, '--bandwidth-quantile')
+    .replace(/\bquantileCompat\b/g, '--quantile-compat')
+  return new DataError(`${nameInputs(paths)}: ${message}`, error.field)
+}
+
+export const { warn, complain, note } = createMessages('oddflow')
+
+/** What cannot be checked of rows is said. */
+
+/** Says what cannot be checked when a model that knows how rows are made is given rows. */
+export function warnOfBareRows(saved: SavedModel, kind: InputKind): void {
+  if (kind === 'rows' && saved.contract.featureSet !== 'rows') {
+    warn(
+      'rows carry no feature contract, so only their width is checked, and the names of features that a .csv begins with: use rows of extract --model',
+    )
+  }
+}

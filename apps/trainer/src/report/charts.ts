@@ -1,0 +1,457 @@
+import * as Plot from '@observablehq/plot'
+import { parseHTML } from 'linkedom'
+import {
+  formatCount,
+  formatPercent,
+  formatQuantity,
+  formatRatio,
+  html,
+  type Markup,
+  trusted,
+} from './format.js'
+import type { FlowLabel, ReportEllipse, ReportEmbedding, ReportRoc } from './report-data.js'
+
+/**
+ * Observable Plot without a browser: marks in, the inside of an <svg> out.
+ *
+ * Plot draws into a document of linkedom's. Of what it makes only the marks are kept; the <svg> element around
+ * them is ours, for four reasons. Plot's own <style> would be repeated for each chart. Its clip ids come from a
+ * counter that runs for the life of the process, so that a second page would differ from the first; here they
+ * are renumbered under the chart's own id. Coordinates carry sixteen digits where two decimals of a pixel do.
+ * And the title and description that a screen reader needs are put first, as SVG wants them.
+ *
+ * Charts hold numbers and words of the program's own: no name from traffic comes near them, but for the title
+ * of a standalone file, which goes through `html`.
+ */
+
+/** All charts are drawn on this width and scaled by CSS; text sizes follow the screen (format.ts). */
+export const CHART_WIDTH = 400
+
+export interface ChartFrame {
+  /** Unique in the page; letters, digits and hyphens. */
+  id: string
+  title: string
+  /** What the chart shows, in words, for those who do not see it. */
+  description: string
+  height: number
+}
+
+/** Draws a plot and wraps it in an accessible <svg>. Inside a page it inherits the page's colours. */
+export function chartSvg(frame: ChartFrame, options: Plot.PlotOptions): Markup {
+  return html`<svg class="chart" viewBox="0 0 ${CHART_WIDTH} ${frame.height}" role="img" aria-labelledby="${frame.id}-title ${frame.id}-desc"><title id="${frame.id}-title">${frame.title}</title><desc id="${frame.id}-desc">${frame.description}</desc>${plotMarks(frame, options)}</svg>`
+}
+
+/** The same as a file of its own: namespace, size and a style for light and dark. */
+export function standaloneSvg(frame: ChartFrame, options: Plot.PlotOptions, style: string): string {
+  const size = 1.6
+  const svg = html`<svg xmlns="http://www.w3.org/2000/svg" class="chart standalone" width="${CHART_WIDTH * size}" height="${frame.height * size}" viewBox="0 0 ${CHART_WIDTH} ${frame.height}" role="img" aria-labelledby="${frame.id}-title ${frame.id}-desc"><title id="${frame.id}-title">${frame.title}</title><desc id="${frame.id}-desc">${frame.description}</desc><style>${trusted(style)}</style><rect class="paper" width="100%" height="100%"/>${plotMarks(frame, options)}</svg>`
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${svg.text}\n`
+}
+
+function plotMarks(frame: ChartFrame, options: Plot.PlotOptions): Markup {
+  const { document } = parseHTML('<!doctype html><html><body></body></html>')
+  const drawn = Plot.plot({
+    ...options,
+    document,
+    className: 'plot',
+    width: CHART_WIDTH,
+    height: frame.height,
+  })
+  drawn.querySelector('style')?.remove()
+  return html`<g class="marks">${trusted(compact(drawn.innerHTML, frame.id))}</g>`
+}
+
+function compact(markup: string, id: string): string {
+  const seen = new Map<string, string>()
+  return (
+    markup
+      .replace(/plot-clip-\d+/g, (found) => {
+        const known = seen.get(found) ?? `${id}-clip-${seen.size + 1}`
+        seen.set(found, known)
+        return known
+      })
+      .replace(/-?\d+\.\d{3,}(?:e-?\d+)?/g, (digits) => String(Number(Number(digits).toFixed(2))))
+      // What a screen reader gets is the title, the description and the caption; Plot's labels of single marks
+      // and ticks ("dot", "x-axis tick label") would only be noise inside one image.
+      .replace(/ aria-(?:label|hidden)="[^"]*"/g, '')
+  )
+}
+
+/**
+ * The receiver operating characteristic: share of novel flows found against share of normal flows flagged in
+ * error, over all thresholds; novel is the positive class.
+ *
+ * Drawn as the step line it is, after points that no eye could tell apart have been dropped (a curve over 10,000
+ * flows has as many corners). The model's own threshold is a diamond; the rates at fixed false-positive rates
+ * are small circles. Points that are not finite or lie outside the unit square are left out.
+ */
+
+type Point = readonly [fpr: number, tpr: number]
+
+const ROC_HEIGHT = 360
+
+export function rocFrame(roc: ReportRoc, id: string, title = 'ROC curve'): ChartFrame {
+  const marks = roc.tprAtFpr.map(
+    ({ fpr, tpr }) => `${formatPercent(tpr)} of novel flows found at ${formatPercent(fpr)} false positives`,
+  )
+  const threshold = `the model's threshold finds ${formatPercent(roc.threshold.tpr)} at ${formatPercent(roc.threshold.fpr)} false positives`
+  return {
+    id,
+    title,
+    description: `True-positive rate against false-positive rate. Area under the curve ${formatRatio(roc.auc)}; ${[...marks, threshold].join('; ')}.`,
+    height: ROC_HEIGHT,
+  }
+}
+
+export function rocPlot(roc: ReportRoc): Plot.PlotOptions {
+  const curve = curvePoints(roc)
+  const fixed = roc.tprAtFpr.map(({ fpr, tpr }): Point => [fpr, tpr]).filter(inUnitSquare)
+  const own = [[roc.threshold.fpr, roc.threshold.tpr] as const].filter(inUnitSquare)
+  const ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
+  const percent = (rate: number): string => `${Math.round(rate * 100)} %`
+  return {
+    marginLeft: 56,
+    marginRight: 24,
+    marginTop: 28,
+    marginBottom: 48,
+    x: { domain: [0, 1], label: null },
+    y: { domain: [0, 1], label: null },
+    marks: [
+      Plot.gridX(ticks, { className: 'grid' }),
+      Plot.gridY(ticks, { className: 'grid' }),
+      Plot.axisX(ticks, { tickFormat: percent, tickSize: 0, label: null }),
+      Plot.axisY(ticks, { tickFormat: percent, tickSize: 0, label: null }),
+      Plot.text(['normal flows flagged in error →'], {
+        frameAnchor: 'bottom',
+        dy: 42,
+        className: 'axis-name',
+      }),
+      Plot.text(['↑ novel flows found'], {
+        frameAnchor: 'top-left',
+        dx: -50,
+        dy: -22,
+        textAnchor: 'start',
+        className: 'axis-name',
+      }),
+      Plot.areaY(curve, { x: '0', y1: 0, y2: '1', className: 'roc-area' }),
+      Plot.line(
+        [
+          [0, 0],
+          [1, 1],
+        ],
+        { className: 'chance' },
+      ),
+      Plot.line(curve, { x: '0', y: '1', className: 'roc-line' }),
+      Plot.dot(fixed, { r: 4, className: 'roc-fixed' }),
+      Plot.dot(own, { r: 7, symbol: 'diamond', className: 'roc-own' }),
+    ],
+  }
+}
+
+/** The curve from (0, 0) to (1, 1), thinned to steps of a quarter of a pixel. */
+export function curvePoints(roc: ReportRoc): Point[] {
+  const grid = 1600
+  const points: Point[] = [[0, 0]]
+  let x = 0
+  let y = 0
+  const push = (fpr: number, tpr: number): void => {
+    const column = Math.round(fpr * grid)
+    const row = Math.round(tpr * grid)
+    if (column === x && row === y) return
+    x = column
+    y = row
+    const last = points[points.length - 1]!
+    const before = points[points.length - 2]
+    // A third point on the same horizontal or vertical run replaces the second.
+    const along =
+      before !== undefined &&
+      ((before[0] === last[0] && last[0] === column / grid) ||
+        (before[1] === last[1] && last[1] === row / grid))
+    if (along) points.pop()
+    points.push([column / grid, row / grid])
+  }
+  const length = Math.min(roc.fpr.length, roc.tpr.length)
+  for (let i = 0; i < length; i++) {
+    const point: Point = [roc.fpr[i]!, roc.tpr[i]!]
+    if (inUnitSquare(point)) push(point[0], point[1])
+  }
+  push(1, 1)
+  return points
+}
+
+function inUnitSquare([fpr, tpr]: Point): boolean {
+  return fpr >= 0 && fpr <= 1 && tpr >= 0 && tpr <= 1
+}
+
+/**
+ * Limits and samples that a few wild values cannot spoil.
+ *
+ * Log-densities of novel flows reach −100,000 where normal ones lie within ten of each other, and an embedding
+ * has outliers alike: quantiles decide what a chart shows, and what lies beyond is counted and said.
+ */
+
+/**
+ * No axis reaches further than this: beyond, sums and differences near the end of the doubles would overflow.
+ */
+export const FURTHEST = 1e100
+
+/** A number brought within ± FURTHEST; what is not a number stays so. */
+export function within(value: number): number {
+  return Math.max(-FURTHEST, Math.min(FURTHEST, value))
+}
+
+/** The finite values, sorted, as a copy. */
+export function sortedFinite(values: Iterable<number>): Float64Array {
+  const finite: number[] = []
+  for (const value of values) if (Number.isFinite(value)) finite.push(value)
+  return Float64Array.from(finite).sort()
+}
+
+/** Quantile by linear interpolation (type 7) of sorted values; NaN when there are none. */
+export function quantileSorted(sorted: Float64Array, q: number): number {
+  if (sorted.length === 0) return Number.NaN
+  const position = q * (sorted.length - 1)
+  const below = Math.floor(position)
+  const low = sorted[below]!
+  const high = sorted[Math.min(below + 1, sorted.length - 1)]!
+  // Weighted rather than low + f·(high − low): the difference of two huge values may overflow.
+  const f = position - below
+  return f === 0 ? low : low * (1 - f) + high * f
+}
+
+/**
+ * Every k-th element, so that at most `limit` are left: the same choice each time, spread over the whole list.
+ */
+function thin<T>(items: readonly T[], limit: number): readonly T[] {
+  if (items.length <= limit) return items
+  const kept: T[] = []
+  for (let i = 0; i < limit; i++) kept.push(items[Math.floor((i * items.length) / limit)]!)
+  return kept
+}
+
+/**
+ * The first two dimensions of the embedding, with the mixture's components as ellipses of one and two standard
+ * deviations.
+ *
+ * An ellipse is the set mean + r·(a cos t + b sin t), where a and b are the columns of the Cholesky factor of the
+ * 2 × 2 covariance: no eigenvectors are needed, and a covariance that is not positive definite is seen at once
+ * (the component is then left out and counted). The limits follow the bulk of the points and the ellipses;
+ * points beyond them are drawn on the frame, hollow, so that they are neither lost nor allowed to shrink the rest.
+ * Normal flows are dots, novel flows are crosses. At most 2,000 points are drawn, evenly chosen in each group.
+ */
+
+const EMBEDDING_HEIGHT = 400
+export const POINT_LIMIT = 2000
+const segments = 48
+
+interface DrawnPoint {
+  x: number
+  y: number
+  group: FlowLabel
+  outside: boolean
+}
+
+interface EmbeddingDrawing {
+  points: DrawnPoint[]
+  /** Closed outlines, heaviest component first. */
+  outlines: { sigma: 1 | 2; points: [number, number][] }[]
+  means: [number, number][]
+  x: [number, number]
+  y: [number, number]
+  totals: {
+    points: number
+    outside: number
+    dropped: number
+    ellipsesDropped: number
+    ellipsesOutside: number
+  }
+}
+
+/** Chooses limits and points; null when nothing can be drawn. */
+export function drawEmbedding(embedding: ReportEmbedding): EmbeddingDrawing | null {
+  const finite = embedding.points.filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y))
+  const outlines = embedding.ellipses
+    .slice()
+    .sort((a, b) => b.weight - a.weight)
+    .flatMap((ellipse) => {
+      const factor = choleskyFactor(ellipse)
+      return factor === null ? [] : [{ ellipse, factor }]
+    })
+  if (finite.length === 0 && outlines.length === 0) return null
+
+  const x = limits(finite, outlines, 0)
+  const y = limits(finite, outlines, 1)
+  const isOutside = (px: number, py: number): boolean => px < x[0] || px > x[1] || py < y[0] || py > y[1]
+  const outside = finite.filter((p) => isOutside(p.x, p.y)).length
+
+  const groups = (['normal', 'novel'] as const).map((group) => finite.filter((p) => p.group === group))
+  const points = groups
+    .flatMap((group) =>
+      thin(group, Math.ceil((POINT_LIMIT * group.length) / Math.max(finite.length, POINT_LIMIT))),
+    )
+    .slice(0, POINT_LIMIT)
+    .map((p) => ({
+      x: Math.min(Math.max(p.x, x[0]), x[1]),
+      y: Math.min(Math.max(p.y, y[0]), y[1]),
+      group: p.group,
+      outside: isOutside(p.x, p.y),
+    }))
+  return {
+    points,
+    outlines: outlines.flatMap(({ ellipse, factor }) =>
+      ([1, 2] as const).map((sigma) => ({ sigma, points: outline(ellipse, factor, sigma) })),
+    ),
+    means: outlines
+      .map(({ ellipse }) => [ellipse.mean[0], ellipse.mean[1]] as [number, number])
+      .filter(([mx, my]) => !isOutside(mx, my)),
+    x,
+    y,
+    totals: {
+      points: finite.length,
+      outside,
+      dropped: embedding.points.length - finite.length,
+      ellipsesDropped: embedding.ellipses.length - outlines.length,
+      ellipsesOutside: outlines.filter(({ ellipse }) => isOutside(ellipse.mean[0], ellipse.mean[1])).length,
+    },
+  }
+}
+
+export function embeddingFrame(
+  embedding: ReportEmbedding,
+  drawing: EmbeddingDrawing,
+  id: string,
+): ChartFrame {
+  const { totals } = drawing
+  return {
+    id,
+    title: 'Embedding and mixture',
+    description: `Dimensions 1 and 2 of ${formatCount(embedding.dimensions)}: ${formatQuantity(totals.points, 'flow')} and ${formatQuantity(embedding.ellipses.length, 'mixture component')} drawn as ellipses.`,
+    height: EMBEDDING_HEIGHT,
+  }
+}
+
+export function embeddingPlot(drawing: EmbeddingDrawing): Plot.PlotOptions {
+  const dots = (group: FlowLabel, outside: boolean): DrawnPoint[] =>
+    drawing.points.filter((p) => p.group === group && p.outside === outside)
+  const rings = drawing.outlines.flatMap((ring, z) =>
+    ring.points.map(([x, y]) => ({ x, y, z, sigma: ring.sigma })),
+  )
+  const at = { x: 'x', y: 'y' } as const
+  return {
+    marginLeft: 56,
+    marginRight: 24,
+    marginTop: 28,
+    marginBottom: 48,
+    x: { domain: drawing.x, label: null },
+    y: { domain: drawing.y, label: null },
+    marks: [
+      Plot.frame({ className: 'frame' }),
+      Plot.axisX({ ticks: 5, tickSize: 4, label: null }),
+      Plot.axisY({ ticks: 5, tickSize: 4, label: null }),
+      Plot.text(['dimension 1 →'], { frameAnchor: 'bottom', dy: 42, className: 'axis-name' }),
+      Plot.text(['↑ dimension 2'], {
+        frameAnchor: 'top-left',
+        dx: -50,
+        dy: -22,
+        textAnchor: 'start',
+        className: 'axis-name',
+      }),
+      Plot.dot(dots('normal', false), { ...at, r: 2.2, className: 'dot-normal' }),
+      Plot.dot(dots('normal', true), { ...at, r: 3, className: 'dot-normal outside' }),
+      Plot.line(
+        rings.filter((p) => p.sigma === 2),
+        { ...at, z: 'z', clip: true, className: 'ellipse-2' },
+      ),
+      Plot.line(
+        rings.filter((p) => p.sigma === 1),
+        { ...at, z: 'z', clip: true, className: 'ellipse-1' },
+      ),
+      Plot.dot(drawing.means, { r: 3, symbol: 'square', className: 'ellipse-mean' }),
+      Plot.dot(dots('novel', false), { ...at, r: 3.2, symbol: 'times', className: 'dot-novel' }),
+      Plot.dot(dots('novel', true), { ...at, r: 4, symbol: 'times', className: 'dot-novel outside' }),
+    ],
+  }
+}
+
+/** What was left out or moved, in plain words. */
+export function embeddingCaption(drawing: EmbeddingDrawing): string {
+  const { points, outside, dropped, ellipsesDropped, ellipsesOutside } = drawing.totals
+  const parts: string[] = []
+  if (points > drawing.points.length)
+    parts.push(
+      `${formatCount(drawing.points.length)} of ${formatCount(points)} flows are drawn, evenly chosen.`,
+    )
+  if (outside > 0)
+    parts.push(
+      `${formatQuantity(outside, 'flow')} ${outside === 1 ? 'lies' : 'lie'} outside the frame and ${outside === 1 ? 'stands' : 'stand'} on its edge, drawn larger and lighter.`,
+    )
+  if (dropped > 0)
+    parts.push(
+      `${formatQuantity(dropped, 'flow')} without finite coordinates ${dropped === 1 ? 'is' : 'are'} left out.`,
+    )
+  if (ellipsesOutside > 0)
+    parts.push(`${formatQuantity(ellipsesOutside, 'component')} centred outside the frame.`)
+  if (ellipsesDropped > 0)
+    parts.push(
+      `${formatQuantity(ellipsesDropped, 'component')} without a positive definite covariance left out.`,
+    )
+  return parts.join(' ')
+}
+
+type Factor = readonly [xx: number, yx: number, yy: number]
+
+function choleskyFactor({ mean, covariance: [xx, xy, yy] }: ReportEllipse): Factor | null {
+  const l11 = Math.sqrt(xx)
+  const l21 = xy / l11
+  const l22 = Math.sqrt(yy - l21 * l21)
+  const good = l11 > 0 && l22 > 0 && [l11, l21, l22, mean[0], mean[1]].every(Number.isFinite)
+  return good ? [l11, l21, l22] : null
+}
+
+function outline({ mean }: ReportEllipse, [l11, l21, l22]: Factor, sigma: number): [number, number][] {
+  return Array.from({ length: segments + 1 }, (_, i) => {
+    const t = (2 * Math.PI * (i % segments)) / segments
+    const c = sigma * Math.cos(t)
+    const s = sigma * Math.sin(t)
+    return [mean[0] + l11 * c, mean[1] + l21 * c + l22 * s]
+  })
+}
+
+/**
+ * Limits along one axis: the central 98 % of normal points and every heavy component to two sigma, then room for
+ * the central 90 % of novel points as long as that no more than doubles the span on either side.
+ */
+function limits(
+  points: ReportEmbedding['points'],
+  outlines: readonly { ellipse: ReportEllipse; factor: Factor }[],
+  axis: 0 | 1,
+): [number, number] {
+  const along = (group: FlowLabel): Float64Array =>
+    sortedFinite(points.filter((p) => p.group === group).map((p) => (axis === 0 ? p.x : p.y)))
+  const normal = along('normal')
+  const novel = along('novel')
+  const core = normal.length > 0 ? normal : novel
+  let low = quantileSorted(core, 0.01)
+  let high = quantileSorted(core, 0.99)
+  const span = high - low
+  for (const { ellipse, factor } of outlines) {
+    const sigma = axis === 0 ? factor[0] : Math.sqrt(factor[1] * factor[1] + factor[2] * factor[2])
+    const [from, to] = [ellipse.mean[axis] - 2 * sigma, ellipse.mean[axis] + 2 * sigma]
+    // A component much wider than the points themselves is clipped, not followed.
+    if (core.length > 0 && to - from > 3 * span && span > 0) continue
+    low = Number.isFinite(low) ? Math.min(low, from) : from
+    high = Number.isFinite(high) ? Math.max(high, to) : to
+  }
+  if (normal.length > 0 && novel.length > 0) {
+    const room = Math.max(high - low, Number.MIN_VALUE)
+    low = Math.max(Math.min(low, quantileSorted(novel, 0.05)), low - room)
+    high = Math.min(Math.max(high, quantileSorted(novel, 0.95)), high + room)
+  }
+  if (!(Number.isFinite(low) && Number.isFinite(high))) return [-1, 1]
+  low = within(low)
+  high = within(high)
+  // A span that the axis could not count through is widened around the value.
+  const size = Math.max(Math.abs(low), Math.abs(high))
+  const air = high - low > size * 1e-9 && size > 1e-50 ? (high - low) * 0.05 : Math.max(size * 0.1, 1e-6)
+  return [low - air, high + air]
+}

@@ -1,0 +1,235 @@
+/**
+ * The command line of the program that records for us: tcpdump or dumpcap.
+ *
+ * Recording needs rights that reading does not, so a small program that many have looked at holds them and
+ * writes a capture to a pipe; nothing of OddFlow runs with them. The arguments go to the program one by one,
+ * never through a shell, and the filter behind `--`, where it cannot be taken for an option.
+ *
+ * tcpdump: `-U --immediate-mode` hands every packet over as it comes (without them a quiet network is seen
+ * half a second late), `-n` looks up no names. dumpcap has neither and no direction, and collects packets for
+ * a while before it writes; it needs no root where the user is in its group.
+ */
+import { ArgumentError } from '@oddflow/core'
+import { MAXIMUM_CAPTURED_BYTES } from '../capture-notes.js'
+
+/**
+ * What tcpdump and dumpcap say on standard error while they record: that they have begun, what they counted,
+ * and, when they fail, why.
+ *
+ * tcpdump 4.x: `listening on eth0, …` when it has begun; on SIGUSR1 one line `tcpdump: 5 packets captured, 5 packets received by
+ * filter, 0 packets dropped by kernel`, at the end the same as a line each, with `dropped by interface` where
+ * the system knows it. dumpcap 3.x and 4.x: `Capturing on …` before it opens the interface, `File: -` when it
+ * has begun, at the end `Packets captured: 5` and
+ * `Packets received/dropped on interface 'eth0': 5/0 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0) (100.0%)`, of
+ * which the first is what was written. Text that is none of these is kept as the program's last words, at most
+ * KEPT_BYTES of it.
+ */
+
+export interface RecorderCounts {
+  /** Packets that the program handed over; null where it has not said. */
+  readonly captured: number | null
+  /** Packets that the kernel's filter let through (on the loopback interface some systems count each twice). */
+  readonly received: number | null
+  /** Packets that the kernel dropped because they were not fetched in time. */
+  readonly droppedByKernel: number | null
+  /** Packets that the interface dropped. */
+  readonly droppedByInterface: number | null
+}
+
+export const NO_COUNTS: RecorderCounts = {
+  captured: null,
+  received: null,
+  droppedByKernel: null,
+  droppedByInterface: null,
+}
+
+/** Most characters of a message that are kept. */
+const KEPT_CHARACTERS = 2048
+
+const TCPDUMP_COUNT = /(\d+) packets? (captured|received by filter|dropped by kernel|dropped by interface)/g
+const DUMPCAP_CAPTURED = /^Packets captured: (\d+)/
+const DUMPCAP_RECEIVED =
+  /^Packets received\/dropped on interface .*: (\d+)\/(\d+) \(pcap:(\d+)\/dumpcap:(\d+)\/flushed:\d+\/ps_ifdrop:(\d+)\)/
+
+export interface RecorderMessages {
+  readonly counts: RecorderCounts
+  /** Times that counts were told. */
+  readonly countsTold: number
+  /** It has begun to record. */
+  readonly hasBegun: boolean
+  /** The last of what is neither counts nor the announcement, in one line; empty where there is none. */
+  readonly lastWords: string
+  /** Takes the next piece of standard error. */
+  add(text: string): void
+  /** Standard error has ended: its last line may have no end. */
+  end(): void
+}
+
+export function createRecorderMessages(): RecorderMessages {
+  let counts = NO_COUNTS
+  let countsTold = 0
+  let hasBegun = false
+  let lastWords = ''
+  let rest = ''
+
+  const takeTcpdumpCounts = (line: string): boolean => {
+    let found = false
+    for (const [, digits, what] of line.matchAll(TCPDUMP_COUNT)) {
+      found = true
+      const packets = Number(digits)
+      if (what === 'captured') counts = { ...counts, captured: packets }
+      else if (what === 'received by filter') counts = { ...counts, received: packets }
+      else if (what === 'dropped by kernel') counts = { ...counts, droppedByKernel: packets }
+      else counts = { ...counts, droppedByInterface: packets }
+    }
+    if (found && line.includes('dropped by kernel')) countsTold++
+    return found
+  }
+
+  const takeDumpcapCounts = (line: string): boolean => {
+    const captured = DUMPCAP_CAPTURED.exec(line)
+    if (captured !== null) {
+      counts = { ...counts, captured: Number(captured[1]) }
+      return true
+    }
+    const received = DUMPCAP_RECEIVED.exec(line)
+    if (received === null) return false
+    const [, arrived, dropped, byPcap, byDumpcap, byInterface] = received.map(Number) as number[]
+    // what dumpcap calls received is what it could write; the filter had let through what it lost, too
+    counts = {
+      ...counts,
+      received: arrived! + dropped!,
+      droppedByKernel: byPcap! + byDumpcap!,
+      droppedByInterface: byInterface!,
+    }
+    countsTold++
+    return true
+  }
+
+  const takeLine = (line: string): void => {
+    if (line === '' || line.startsWith('Capturing on ')) return
+    if (line === 'File: -' || line.includes(': listening on ')) hasBegun = true
+    else if (!takeTcpdumpCounts(line) && !takeDumpcapCounts(line)) {
+      lastWords = `${lastWords} ${line}`.trim().slice(0, KEPT_CHARACTERS)
+    }
+  }
+
+  return {
+    get counts() {
+      return counts
+    },
+    get countsTold() {
+      return countsTold
+    },
+    get hasBegun() {
+      return hasBegun
+    },
+    get lastWords() {
+      return lastWords
+    },
+    add(text) {
+      const lines = (rest + text).split(/[\r\n]+/)
+      rest = lines.pop()!.slice(-KEPT_CHARACTERS)
+      for (const line of lines) takeLine(line.trim())
+    },
+    end() {
+      takeLine(rest.trim())
+      rest = ''
+    },
+  }
+}
+
+const RECORDERS = ['tcpdump', 'dumpcap'] as const
+export type RecorderName = (typeof RECORDERS)[number]
+
+const DIRECTIONS = ['in', 'out', 'inout'] as const
+export type CaptureDirection = (typeof DIRECTIONS)[number]
+
+/** Kernel buffer where none is asked for. */
+const DEFAULT_KERNEL_BUFFER_KIBIBYTES = 32_768
+
+/** Frames of the default length that the default buffer has room for, whatever is in them (tcpdump on Linux). */
+export const DEFAULT_KERNEL_BUFFER_FRAMES = 15_000
+
+/**
+ * Bytes of a frame that are kept where nothing is asked for: any frame of Ethernet's ordinary size whole, and every
+ * header of larger ones; their length on the wire is told anyhow. Not all of a frame, because in immediate mode the
+ * kernel gives each frame a place of the full length: with 262,144 bytes (65,536 on most interfaces) the buffer has 512
+ * places, which is 25 ms of 20,000 packets a second, and what comes while tcpdump waits for a processor is lost.
+ */
+const DEFAULT_SNAP_LENGTH_BYTES = 2048
+
+export interface RecorderOptions {
+  /** As the system names it, for instance eth0; `any` is all of them on Linux. */
+  readonly interface: string
+  /** In tcpdump's language; the kernel filters. */
+  readonly filter?: string
+  /** Most bytes of a frame that are kept, 64 … 262,144 (2,048 where it is left out). */
+  readonly snapLengthBytes?: number
+  /** Seen from this machine; `inout` where it is left out. tcpdump alone. */
+  readonly direction?: CaptureDirection
+  /** 64 … 2,097,152; what comes faster than it is read waits there, and is dropped and counted when it is full. */
+  readonly kernelBufferKibibytes?: number
+  /** `tcpdump` where it is left out. */
+  readonly recorder?: RecorderName
+  /** Path of the program, where it is not found by its name. */
+  readonly program?: string
+}
+
+export interface RecorderCommand {
+  readonly recorder: RecorderName
+  readonly program: string
+  readonly args: readonly string[]
+}
+
+/** Throws ArgumentError. */
+export function recorderCommand(options: RecorderOptions): RecorderCommand {
+  const recorder = options.recorder ?? 'tcpdump'
+  checkOneOf('recorder', RECORDERS, recorder)
+  checkText('interface', options.interface, 256)
+  if (options.interface === '-') {
+    throw new ArgumentError('interface: expected the name of an interface, found -', 'interface')
+  }
+  if (options.filter !== undefined) checkText('filter', options.filter, 65_536)
+  const snapLength = options.snapLengthBytes ?? DEFAULT_SNAP_LENGTH_BYTES
+  checkWhole('snapLengthBytes', snapLength, 64, MAXIMUM_CAPTURED_BYTES)
+  const buffer = options.kernelBufferKibibytes ?? DEFAULT_KERNEL_BUFFER_KIBIBYTES
+  checkWhole('kernelBufferKibibytes', buffer, 64, 2_097_152)
+  const direction = options.direction ?? 'inout'
+  checkOneOf('direction', DIRECTIONS, direction)
+  const program = options.program ?? recorder
+  checkText('program', program, 4096)
+  const filter = options.filter?.trim() ?? ''
+  if (recorder === 'dumpcap') {
+    if (direction !== 'inout') {
+      throw new ArgumentError(
+        `direction: dumpcap records both directions; record with tcpdump for ${direction} alone`,
+        'direction',
+      )
+    }
+    const megabytes = String(Math.ceil(buffer / 1024))
+    const args = ['-q', '-P', '-i', options.interface, '-s', String(snapLength), '-B', megabytes, '-w', '-']
+    return { recorder, program, args: filter === '' ? args : [...args, '-f', filter] }
+  }
+  const args = ['-i', options.interface, '-Q', direction, '-U', '--immediate-mode', '-n']
+  args.push('-s', String(snapLength), '-B', String(buffer), '-w', '-')
+  return { recorder, program, args: filter === '' ? args : [...args, '--', filter] }
+}
+
+function checkOneOf(field: string, allowed: readonly string[], found: string): void {
+  if (allowed.includes(found)) return
+  throw new ArgumentError(`${field}: expected one of ${allowed.join(', ')}, found ${found}`, field)
+}
+
+function checkWhole(field: string, value: number, least: number, most: number): void {
+  if (Number.isInteger(value) && value >= least && value <= most) return
+  throw new ArgumentError(`${field}: expected a whole number from ${least} to ${most}, found ${value}`, field)
+}
+
+function checkText(field: string, text: string, most: number): void {
+  if (typeof text === 'string' && text !== '' && text.length <= most && !text.includes('\0')) return
+  throw new ArgumentError(
+    `${field}: expected 1 to ${most} characters and no NUL, found ${JSON.stringify(String(text).slice(0, 40))}`,
+    field,
+  )
+}

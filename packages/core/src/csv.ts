@@ -1,0 +1,182 @@
+/**
+ * Reading rows of numbers from comma-separated text.
+ *
+ * This is not a CSV library: quoting, dialects and types, which those are for, have no place in a table of
+ * float64, and none of them says which line and column was not a number without a callback per field that
+ * costs more than the parse. What is left is a split and a check, and it is strict: the same number of
+ * fields in every line, every field a finite decimal number, no blank line inside. The first line may name
+ * the columns; it is a header when none of its fields is a number. Names are taken as they stand, less
+ * surrounding blanks and quotation marks.
+ *
+ * Text comes in pieces of any size. Memory is the rows themselves, 8 bytes a number, and one line.
+ */
+
+import { createUtf8Decoder, encodeUtf8 } from './bytes.js'
+import { ArgumentError, FormatError } from './errors.js'
+import { checkFinite, type Matrix, matrixOf } from './matrix.js'
+
+/**
+ * Writing rows of numbers as comma-separated text, each number in the shortest form that reads back as the
+ * same float64 (ECMAScript's own; negative zero, which that form loses, is written out).
+ */
+
+const ROWS_A_PIECE = 256
+
+/** Yields the text piece by piece; lines end with \n. Throws ArgumentError at a number that is not finite. */
+export function* csvPieces(matrix: Matrix, columnNames?: readonly string[]): Generator<string> {
+  const { rows, cols, data } = matrixOf(matrix.rows, matrix.cols, matrix.data)
+  checkFinite(matrix)
+  if (columnNames !== undefined) yield headerLine(columnNames, cols)
+  for (let first = 0; first < rows; first += ROWS_A_PIECE) {
+    let text = ''
+    const end = Math.min(first + ROWS_A_PIECE, rows)
+    for (let i = first; i < end; i++) {
+      for (let j = 0; j < cols; j++) {
+        const value = data[i * cols + j]!
+        text += (j === 0 ? '' : ',') + (Object.is(value, -0) ? '-0' : value)
+      }
+      text += '\n'
+    }
+    yield text
+  }
+}
+
+/** The whole file as UTF-8. */
+export function encodeCsvRows(matrix: Matrix, columnNames?: readonly string[]): Uint8Array<ArrayBuffer> {
+  const pieces = Array.from(csvPieces(matrix, columnNames), encodeUtf8)
+  const out = new Uint8Array(pieces.reduce((total, piece) => total + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    out.set(piece, at)
+    at += piece.length
+  }
+  return out
+}
+
+/** A header must read back as one: names that are numbers, or hold what splits a line, are refused. */
+function headerLine(columnNames: readonly string[], cols: number): string {
+  if (columnNames.length !== cols) {
+    throw new ArgumentError(`columnNames: expected ${cols} names, found ${columnNames.length}`, 'columnNames')
+  }
+  for (const name of columnNames) {
+    if (!/^[A-Za-z_][^,"\r\n]*$/.test(name)) {
+      throw new ArgumentError(
+        `columnNames: expected a letter first and no comma, quotation mark or line break, found ${JSON.stringify(name)}`,
+        'columnNames',
+      )
+    }
+  }
+  return `${columnNames.join(',')}\n`
+}
+
+export interface CsvRows {
+  /** Column names when the text had a header line. */
+  readonly columnNames: readonly string[] | null
+  readonly matrix: Matrix
+}
+
+export interface CsvRowsReader {
+  /** Takes the next piece of the file, split anywhere. Throws FormatError. */
+  push(bytes: Uint8Array): void
+  /** The rows, after the last piece. Throws FormatError when the last line is not whole or there is no row. */
+  finish(): CsvRows
+}
+
+/** Longest line: 65,535 numbers of 30 characters. */
+const MAXIMUM_LINE_LENGTH = 2_000_000
+
+const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
+
+export function createCsvRowsReader(): CsvRowsReader {
+  const decoder = createUtf8Decoder()
+  let pending = ''
+  let lineNumber = 0
+  let blankLine = 0
+  let columnNames: string[] | null = null
+  let cols = -1
+  let rows = 0
+  let data = new Float64Array(1024)
+
+  const decode = (bytes: Uint8Array | undefined): string => {
+    try {
+      return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true })
+    } catch {
+      throw refuse(lineNumber + 1, 'the text is not UTF-8')
+    }
+  }
+
+  const takeLine = (text: string): void => {
+    lineNumber++
+    let line = text.endsWith('\r') ? text.slice(0, -1) : text
+    if (lineNumber === 1 && line.startsWith('\ufeff')) line = line.slice(1)
+    if (line.trim() === '') {
+      blankLine ||= lineNumber
+      return
+    }
+    if (blankLine !== 0) throw refuse(blankLine, 'the line is blank')
+    const fields = line.split(',')
+    if (cols === -1) {
+      cols = fields.length
+      if (fields.every((field) => !NUMBER.test(field.trim()))) {
+        columnNames = fields.map((field) => field.trim().replace(/^"(.*)"$/, '$1'))
+        return
+      }
+    }
+    if (fields.length !== cols) {
+      throw refuse(lineNumber, `expected ${cols} fields as in the first line, found ${fields.length}`)
+    }
+    if ((rows + 1) * cols > data.length) {
+      const grown = new Float64Array(Math.max(data.length * 2, cols))
+      grown.set(data)
+      data = grown
+    }
+    for (let j = 0; j < cols; j++) {
+      const field = fields[j]!.trim()
+      const value = NUMBER.test(field) ? Number(field) : Number.NaN
+      if (!Number.isFinite(value)) {
+        const shown = JSON.stringify(field.slice(0, 40))
+        throw refuse(lineNumber, `column ${j + 1}: expected a finite number, found ${shown}`)
+      }
+      data[rows * cols + j] = value
+    }
+    rows++
+  }
+
+  const takeText = (text: string): void => {
+    let start = 0
+    for (;;) {
+      const end = text.indexOf('\n', start)
+      if (end === -1) break
+      takeLine(pending + text.slice(start, end))
+      pending = ''
+      start = end + 1
+    }
+    pending += text.slice(start)
+    if (pending.length > MAXIMUM_LINE_LENGTH) {
+      throw refuse(lineNumber + 1, `the line is longer than ${MAXIMUM_LINE_LENGTH} characters`)
+    }
+  }
+
+  return {
+    push: (bytes) => takeText(decode(bytes)),
+    finish() {
+      takeText(decode(undefined))
+      if (pending !== '') takeLine(pending)
+      pending = ''
+      if (rows === 0) throw refuse(Math.max(lineNumber, 1), 'expected at least one row of numbers')
+      return { columnNames, matrix: matrixOf(rows, cols, data.slice(0, rows * cols)) }
+    },
+  }
+}
+
+/** Reads a whole file. Throws FormatError that names the line and the column, both counted from 1. */
+export function decodeCsvRows(bytes: Uint8Array): CsvRows {
+  const reader = createCsvRowsReader()
+  // pieces, so that the text never stands in memory as a whole
+  for (let at = 0; at < bytes.length; at += 1 << 16) reader.push(bytes.subarray(at, at + (1 << 16)))
+  return reader.finish()
+}
+
+function refuse(line: number, message: string): FormatError {
+  return new FormatError('csv', `line ${line}: ${message}`, { field: `line ${line}` })
+}

@@ -1,0 +1,191 @@
+/**
+ * Groups of flows: one verdict on a capture or on a device of it, from how unusual its flows are together.
+ *
+ * A flow that is a little unusual says little; forty of them in one capture say a lot. A flow's surprise is
+ * −log p, p the share of held-out training flows that score no higher (TailTable), at most MAXIMUM_SURPRISE, so
+ * that one flow cannot decide alone. A group's score is the mean surprise of its flows, 1 for flows like those of
+ * training. A group is novel when its score exceeds the largest of the training groups, each held out when its flows were
+ * scored. A new normal group exceeds the largest of g training groups in 1 of
+ * g + 1 cases, so few groups can promise little.
+ *
+ * `unusual` counts the flows that score no higher than the lowest 5 % of held-out flows.
+ */
+import { ArgumentError, exp, type Matrix } from '@oddflow/core'
+import { failField, fieldsAt, finiteAt, wholeAt } from '../check-model.js'
+import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/parts.js'
+import { checkTailTable } from './support-guard.js'
+import { createTailFunction, fitTailTable, logTail } from './tail-probability.js'
+
+/** Of one flow, in nats. */
+const MAXIMUM_SURPRISE = 6
+
+/** Share of held-out flows that are unusual. */
+const UNUSUAL_SHARE = 0.05
+
+export interface GroupLevel {
+  /** A group is novel when its score is larger. */
+  readonly level: number
+  /** Training groups that the level is from, at least 2. */
+  readonly groups: number
+}
+
+export interface GroupCalibration {
+  /** TailTable of the held-out scores, K × 2. */
+  readonly tail: Matrix
+  /** A flow with this score or a lower one is unusual. */
+  readonly flowLevel: number
+  /** Null where there were fewer than two groups of that kind. */
+  readonly capture: GroupLevel | null
+  readonly device: GroupLevel | null
+}
+
+/** Held-out scores of training rows, and the groups that each row is in. */
+export interface GroupedScores {
+  readonly scores: Float64Array
+  readonly capture: Uint32Array
+  /** Numbers that are equal for rows of one device in one capture. */
+  readonly device?: Uint32Array
+}
+
+/** Throws ArgumentError where there are no scores. */
+export function calibrateGroups({ scores, capture, device }: GroupedScores): GroupCalibration {
+  return calibrateOver(scores, { scores, capture, ...(device === undefined ? {} : { device }) }, null)
+}
+
+/**
+ * A calibration that more groups have joined. `distribution` are held-out scores of all flows so far; levels only
+ * rise.
+ */
+export function joinGroups(
+  before: GroupCalibration,
+  distribution: Float64Array,
+  given: GroupedScores,
+): GroupCalibration {
+  return calibrateOver(distribution, given, before)
+}
+
+function calibrateOver(
+  distribution: Float64Array,
+  { scores, capture, device }: GroupedScores,
+  before: GroupCalibration | null,
+): GroupCalibration {
+  if (distribution.length === 0) throw new ArgumentError('groups: expected held-out scores, found none')
+  const tail = fitTailTable(distribution.slice())
+  const sorted = distribution.slice().sort()
+  const flowLevel = sorted[Math.max(0, Math.floor(UNUSUAL_SHARE * sorted.length) - 1)]!
+  const surprise = surpriseOf(tail)
+  const levelOver = (groups: Uint32Array, known: GroupLevel | null): GroupLevel | null =>
+    levelOf(scores, groups, surprise, known)
+  return {
+    tail,
+    flowLevel,
+    capture: levelOver(capture, before?.capture ?? null),
+    device: device === undefined ? (before?.device ?? null) : levelOver(device, before?.device ?? null),
+  }
+}
+
+function levelOf(
+  scores: Float64Array,
+  groups: Uint32Array,
+  surprise: (score: number) => number,
+  known: GroupLevel | null,
+): GroupLevel | null {
+  const sums = new Map<number, { sum: number; flows: number }>()
+  for (let i = 0; i < scores.length; i++) {
+    const group = sums.get(groups[i]!) ?? { sum: 0, flows: 0 }
+    group.sum += surprise(scores[i]!)
+    group.flows++
+    sums.set(groups[i]!, group)
+  }
+  const count = sums.size + (known?.groups ?? 0)
+  if (count < 2) return null
+  const means = Array.from(sums.values(), ({ sum, flows }) => sum / flows)
+  return { level: means.reduce((most, mean) => Math.max(most, mean), known?.level ?? 0), groups: count }
+}
+
+/** The share of held-out training flows that score no higher; beyond the lowest as an exponential tail goes on. */
+export function tailShare({ tail }: Pick<GroupCalibration, 'tail'>, score: number): number {
+  return exp(logTail(createTailFunction(tail), score))
+}
+
+function surpriseOf(tail: Matrix): (score: number) => number {
+  const table = createTailFunction(tail)
+  return (score) => Math.min(MAXIMUM_SURPRISE, -logTail(table, score))
+}
+
+export interface GroupVerdict {
+  readonly flows: number
+  readonly unusual: number
+  /** Mean surprise; 0 for no flows. */
+  readonly score: number
+  readonly novel: boolean
+}
+
+/** Adds up the flows of one group. */
+export interface Group {
+  add(score: number): void
+  verdict(): GroupVerdict
+}
+
+/** Makes groups of one kind. Throws ArgumentError where the calibration has no level for them. */
+export function createGroups(calibration: GroupCalibration, kind: 'capture' | 'device'): () => Group {
+  const level = calibration[kind]
+  if (level === null) {
+    throw new ArgumentError(
+      `the model has no level for a ${kind}: train it on two captures or more${kind === 'device' ? ' that hold devices' : ''}`,
+    )
+  }
+  const surprise = surpriseOf(calibration.tail)
+  return () => {
+    let flows = 0
+    let unusual = 0
+    let sum = 0
+    return {
+      add(score) {
+        flows++
+        if (score <= calibration.flowLevel) unusual++
+        sum += surprise(score)
+      },
+      verdict() {
+        const score = flows === 0 ? 0 : sum / flows
+        return { flows, unusual, score, novel: score > level.level }
+      },
+    }
+  }
+}
+
+/** Metadata of models with a group calibration, and the beginning of its tensor's name. */
+export const GROUPS_KEY = 'groups'
+
+export function encodeGroups({ tail, flowLevel, capture, device }: GroupCalibration): ModelFileParts {
+  return {
+    metadata: { [GROUPS_KEY]: { flowLevel, capture, device } },
+    tensors: { 'groups.tail': matrixTensor(tail) },
+  }
+}
+
+export function decodeGroups(file: ModelFileReader): GroupCalibration {
+  const { flowLevel, capture, device, ...rest } = fieldsAt(file.json(GROUPS_KEY), GROUPS_KEY)
+  for (const key of Object.keys(rest)) failField(`${GROUPS_KEY}.${key}`, 'no such field', rest[key])
+  return checkGroups({ tail: file.matrix('groups.tail'), flowLevel, capture, device })
+}
+
+/** Throws ArgumentError with the field that is wrong. */
+export function checkGroups(value: unknown): GroupCalibration {
+  const { tail, flowLevel, capture, device } = fieldsAt(value, GROUPS_KEY)
+  return {
+    tail: checkTailTable(tail, 'groups.tail'),
+    flowLevel: finiteAt(flowLevel, 'groups.flowLevel'),
+    capture: checkLevel(capture, 'groups.capture'),
+    device: checkLevel(device, 'groups.device'),
+  }
+}
+
+function checkLevel(value: unknown, field: string): GroupLevel | null {
+  if (value === null) return null
+  const { level, groups, ...rest } = fieldsAt(value, field)
+  for (const key of Object.keys(rest)) failField(`${field}.${key}`, 'no such field', rest[key])
+  const count = wholeAt(groups, `${field}.groups`)
+  if (count < 2) failField(`${field}.groups`, '2 or more', count)
+  return { level: finiteAt(level, `${field}.level`), groups: count }
+}

@@ -1,0 +1,226 @@
+/**
+ * The support guard: a density in the embedding says little of a row that there was nothing to embed of.
+ *
+ * A row far from every landmark has K(x) ≈ 0 and embeds at the origin, where the mixture may well be dense:
+ * the paper's recipe then calls it normal. How far it was is known all the same. The *support* of x,
+ *
+ *   s(x) = −‖x − l‖² / r²,   l the landmark nearest to x,
+ *
+ * takes each landmark with a reach of its own: r² is the mean squared distance of the training rows that l is
+ * nearest to, plus a thousandth of that mean over all rows, which keeps a landmark amid copies of itself from
+ * having none. The largest twentieth of the distances count no more than the next one, or a single odd row would
+ * stretch a reach over all that is novel beside it. Traffic is dense here and scattered there; with one reach for all, the scattered normal rows
+ * hide the novel ones near the dense (the idea of local outlier factors: Breunig et al., SIGMOD 2000). The
+ * distances are there before exp is taken of them, so s costs a minimum and never underflows. It steps where the
+ * nearest landmark changes.
+ *
+ * What is said of densities here holds for the linear SVM's f as well: the origin has one value of it for all that is far.
+ *
+ * The guarded score asks of both, log-density and support, how low they are among the training rows
+ * (tail-probability.ts; the lowest hundredth may be odd, and makes no knots) and adds the logarithms, which is Fisher's way of combining probabilities ("Statistical
+ * Methods for Research Workers", 4th ed., 1932, §21.1): log p_density(x) + log p_support(x) ≤ 0, higher = more
+ * normal. There is no weight to tune, and a part that is high does not outvote one that is low.
+ *
+ * A landmark is a training row at distance 0 from itself, so as a training row it is compared with the other
+ * landmarks. docs/decisions/0007-support-guard.md has the figures and what else was tried.
+ */
+import type { Matrix } from '@oddflow/core'
+import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from '@oddflow/linalg'
+import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../check-model.js'
+import type { EmbeddingModel, SupportGuardModel } from '../model.js'
+import {
+  createTailFunction,
+  firstOrdinaryRank,
+  fitTailTable,
+  LOWEST_LOG_TAIL,
+  MAXIMUM_KNOTS,
+  type TailFunction,
+} from './tail-probability.js'
+
+/** Share of the mean over all rows that every squared reach is raised by; from 0.01 to 0.0001 it matters little. */
+export const COMMON_SHARE = 0.001
+
+/** Bounds of r², so that neither it nor 1/r² leaves the range of numbers. */
+const SQUARED_REACH_RANGE = { low: 1e-300, high: 1e300 } as const
+
+/**
+ * `rows` are the scaled training rows (n × D), `landmarkRows` the numbers of those that became landmarks,
+ * `scores` (length n; changed) what the detector gives them without a guard.
+ */
+export function fitSupportGuard(
+  rows: Matrix,
+  { landmarks, bandwidth }: EmbeddingModel,
+  landmarkRows: Uint32Array,
+  scores: Float64Array,
+): SupportGuardModel {
+  const { nearest, distances } = nearestLandmarks(rows, landmarks, landmarkRows)
+  const squaredReaches = fitSquaredReaches(nearest, distances, landmarks.rows, bandwidth)
+  const weights = inverses(squaredReaches)
+  const supports = distances.map((distance, i) =>
+    // the only landmark has no other to be compared with
+    weights.length === 1 && distance === Number.POSITIVE_INFINITY ? 0 : -(weights[nearest[i]!]! * distance),
+  )
+  const first = firstOrdinaryRank(rows.rows)
+  return {
+    squaredReaches,
+    density: fitTailTable(scores, first),
+    support: fitTailTable(supports, first),
+  }
+}
+
+/** For each row the first of the nearest landmarks and the squared distance to it; to itself it is infinitely far. */
+function nearestLandmarks(
+  rows: Matrix,
+  landmarks: Matrix,
+  landmarkRows: Uint32Array,
+): { nearest: Uint32Array; distances: Float64Array } {
+  const { rows: n, cols, data } = rows
+  const m = landmarks.rows
+  const own = new Int32Array(n).fill(-1)
+  for (let j = 0; j < m; j++) own[landmarkRows[j]!] = j
+  const nearest = new Uint32Array(n)
+  const distances = new Float64Array(n)
+  const tile = new Float64Array(DISTANCE_TILE_ROWS * m)
+  for (let i = 0; i < n; i++) {
+    const start = (i % DISTANCE_TILE_ROWS) * m
+    if (start === 0) {
+      const at = i * cols
+      if (i + DISTANCE_TILE_ROWS <= n) {
+        squaredDistancesOfFour(data, at, landmarks.data, 0, m, cols, tile, 0, m)
+      } else {
+        for (let r = 0; i + r < n; r++) {
+          squaredDistances(data, at + r * cols, landmarks.data, 0, m, cols, tile, r * m)
+        }
+      }
+    }
+    if (own[i]! >= 0) tile[start + own[i]!] = Number.POSITIVE_INFINITY
+    let found = 0
+    let smallest = tile[start]!
+    for (let j = 1; j < m; j++) {
+      const distance = tile[start + j]!
+      if (distance < smallest) {
+        smallest = distance
+        found = j
+      }
+    }
+    nearest[i] = found
+    distances[i] = smallest
+  }
+  return { nearest, distances }
+}
+
+function fitSquaredReaches(
+  nearest: Uint32Array,
+  distances: Float64Array,
+  m: number,
+  bandwidth: number,
+): Float64Array {
+  const sums = new Float64Array(m)
+  const counts = new Float64Array(m)
+  const limit = Math.min(reachLimit(distances), SQUARED_REACH_RANGE.high / 1e9)
+  nearest.forEach((j, i) => {
+    const distance = distances[i]!
+    if (m === 1 && distance === Number.POSITIVE_INFINITY) return
+    sums[j]! += Math.min(distance, limit)
+    counts[j]!++
+  })
+  let sum = 0
+  let count = 0
+  for (let j = 0; j < m; j++) {
+    sum += sums[j]!
+    count += counts[j]!
+  }
+  // where every row, or every one but odd rows, equals a landmark there is no scale but the kernel's
+  const mean = sum > 0 ? sum / count : bandwidth * bandwidth
+  return Float64Array.from(sums, (total, j) => {
+    const local = counts[j]! > 0 && sum > 0 ? total / counts[j]! : mean
+    return clampReach(local + COMMON_SHARE * mean)
+  })
+}
+
+/**
+ * What a squared distance counts at most in a reach: a twentieth of all rows lie farther, but no more than half of those
+ * that lie beside a landmark, since rows may repeat. 0 where a single row does.
+ */
+export function reachLimit(squaredDistances: Float64Array): number {
+  const beside = squaredDistances.filter((square) => square > 0 && square < Number.POSITIVE_INFINITY).sort()
+  const odd = Math.min(Math.max(1, Math.floor(squaredDistances.length / 20)), Math.ceil(beside.length / 2))
+  return beside[beside.length - 1 - odd] ?? 0
+}
+
+/** Within the bounds of r². */
+export function clampReach(square: number): number {
+  const { low, high } = SQUARED_REACH_RANGE
+  return Math.min(high, Math.max(low, square))
+}
+
+function inverses(values: Float64Array): Float64Array {
+  return Float64Array.from(values, (v) => 1 / v)
+}
+
+/** What a scorer needs of the guard. */
+export interface SupportGuard {
+  /** Length m: 1 / r_j². */
+  readonly weights: Float64Array
+  readonly density: TailFunction
+  readonly support: TailFunction
+}
+
+export function createSupportGuard({ squaredReaches, density, support }: SupportGuardModel): SupportGuard {
+  return {
+    weights: inverses(squaredReaches),
+    density: createTailFunction(density),
+    support: createTailFunction(support),
+  }
+}
+
+/** `asked`: whether the parameters speak of a guard. Throws ArgumentError with the path of what is wrong. */
+export function checkSupportGuard(
+  value: unknown,
+  { landmarks }: EmbeddingModel,
+  asked: boolean,
+): SupportGuardModel | null {
+  const given = value ?? null
+  if ((given !== null) !== asked) {
+    failField('supportGuard', asked ? 'a guard' : 'no guard', given === null ? 'none' : 'one')
+  }
+  if (given === null) return null
+  const guard = fieldsAt(given, 'supportGuard')
+  const squaredReaches = numbersAt(guard.squaredReaches, 'supportGuard.squaredReaches')
+  if (squaredReaches.length !== landmarks.rows) {
+    failField(
+      'supportGuard.squaredReaches',
+      `${landmarks.rows} numbers, one per landmark`,
+      squaredReaches.length,
+    )
+  }
+  const { low, high } = SQUARED_REACH_RANGE
+  for (const v of squaredReaches) {
+    if (!(v >= low && v <= high)) {
+      failField('supportGuard.squaredReaches', `numbers from ${low} to ${high}`, v)
+    }
+  }
+  return {
+    squaredReaches,
+    density: checkTailTable(guard.density, 'supportGuard.density'),
+    support: checkTailTable(guard.support, 'supportGuard.support'),
+  }
+}
+
+export function checkTailTable(value: unknown, field: string): Matrix {
+  const table = matrixAt(value, field)
+  sizeUpTo(table.rows, MAXIMUM_KNOTS, `${field}.rows`)
+  if (table.cols !== 2) failField(field, '2 columns', table.cols)
+  for (let i = 0; i < table.rows; i++) {
+    const number = table.data[2 * i]!
+    const logTail = table.data[2 * i + 1]!
+    if (!(Math.abs(number) <= -LOWEST_LOG_TAIL)) {
+      failField(field, `numbers up to ${-LOWEST_LOG_TAIL}`, number)
+    }
+    if (!(logTail >= LOWEST_LOG_TAIL && logTail < 0)) failField(field, 'logarithms below 0', logTail)
+    if (i === 0) continue
+    if (!(number > table.data[2 * i - 2]!)) failField(field, 'ascending numbers', number)
+    if (!(logTail > table.data[2 * i - 1]!)) failField(field, 'ascending logarithms', logTail)
+  }
+  return table
+}

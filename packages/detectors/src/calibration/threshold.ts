@@ -1,0 +1,340 @@
+/**
+ * Threshold: from "I can bear this share of false alarms" to a number that scores are compared with.
+ *
+ * Split-conformal calibration (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World", 2005;
+ * for outliers Bates et al., Annals of Statistics 51, 2023): score n normal rows that the fit has not seen,
+ * let r = floor(fpr · (n + 1)), and call a row novel when its score lies below the r-th smallest of theirs.
+ * If the next normal row is exchangeable with those n, the chance of a false alarm is at most
+ * r / (n + 1) ≤ fpr: for every n, whatever the detector, and for any distribution of scores, ties included.
+ * The chance is over calibration rows and next row together; one calibration set can be lucky or unlucky, by
+ * about √(fpr / n).
+ *
+ * Verdicts are `novel iff score ≤ threshold`, so the value kept is the largest float64 below the r-th
+ * smallest score. That one step matters: traffic repeats itself, equal rows have bit-equal scores, and a
+ * threshold at the score itself would flag every copy of it, beyond the tolerance. For the same reason no
+ * more than r − 1 of the calibration rows lie at or below the value, however many scores are tied.
+ *
+ * With fewer than 1/fpr − 1 rows r is 0 and only "never" keeps the promise. A watcher that never speaks is
+ * of no use, so the lowest score is taken (r = 1) and the record says that the promise does not hold and how
+ * many rows it needs.
+ *
+ * Held-out inputs: a detector that held its training rows out, input by input, has their scores, and needs no others
+ * (held-out.ts). The value lets at most the tolerated share of them by, odd rows aside, and stands no higher than an
+ * exponential tail over their lowest tenth says it should: the rows of a few inputs tell little of the tail. The record
+ * says what share of those rows it flags, and of the worst input's. Inputs to come are no worse than that one with a
+ * chance of inputs / (inputs + 1), if they are like these: three inputs promise little, whatever their rows.
+ */
+import { ArgumentError, DataError, FormatError, log } from '@oddflow/core'
+import { describeValue } from '../check-model.js'
+import { type HeldOutScores, quantileOf, rowNumbers, TAIL_SHARE } from './held-out.js'
+
+export type ThresholdCalibration = SplitConformalCalibration | HeldOutCalibration
+
+interface CalibrationPromise {
+  /** n, the rows that calibrated it. */
+  readonly rows: number
+  /** What to expect of the false-positive rate at most. */
+  readonly bound: number
+  /** Whether the bound is within the tolerance asked for, as rows enough make it. */
+  readonly guaranteed: boolean
+  /** The fewest rows with which it can be. */
+  readonly rowsNeeded: number
+}
+
+export interface SplitConformalCalibration extends CalibrationPromise {
+  readonly method: 'split-conformal'
+  /** r, counted from the smallest score; at least 1. The bound is r / (n + 1). */
+  readonly rank: number
+}
+
+export interface HeldOutCalibration extends CalibrationPromise {
+  readonly method: 'held-out-inputs'
+  /** From which the rows came. */
+  readonly inputs: number
+  /** Rows unlike all others, which are not among `rows`. */
+  readonly oddRows: number
+  /** Rows that were flagged while held out. The bound is (flagged + 1) / (n + 1). */
+  readonly flaggedRows: number
+  /** Share of flagged rows in the input that has most. */
+  readonly worstInputRate: number
+}
+
+export interface Threshold<Calibration extends ThresholdCalibration = ThresholdCalibration> {
+  /** Novel iff score ≤ value. */
+  readonly value: number
+  /** The tolerance that was asked for, from 1e-9 to below 1. */
+  readonly falsePositiveRate: number
+  readonly calibration: Calibration
+}
+
+/**
+ * Learns a threshold from the scores (higher = more normal) of normal rows that were not used to fit.
+ * Throws ArgumentError for a rate outside [1e-9, 1), DataError for no scores or one that is not finite.
+ */
+export function calibrateThreshold(
+  scores: Float64Array,
+  falsePositiveRate: number,
+): Threshold<SplitConformalCalibration> {
+  checkRate(falsePositiveRate)
+  if (scores.length === 0) throw new DataError('threshold: expected at least one calibration row, found none')
+  for (let i = 0; i < scores.length; i++) {
+    // the lowest float64 of all has no threshold below it
+    if (!(scores[i]! > -Number.MAX_VALUE && scores[i]! < Number.POSITIVE_INFINITY)) {
+      throw new DataError(`threshold: expected finite scores, found ${scores[i]} in calibration row ${i}`)
+    }
+  }
+  const sorted = scores.slice().sort()
+  const rank = Math.max(1, conformalRank(scores.length, falsePositiveRate))
+  return {
+    value: nextDown(sorted[rank - 1]!),
+    falsePositiveRate,
+    calibration: describeCalibration(scores.length, rank, falsePositiveRate),
+  }
+}
+
+/**
+ * The threshold of a detector that held its training rows out. Throws ArgumentError for a rate outside [1e-9, 1),
+ * DataError where no row is left or one has no finite score.
+ */
+export function thresholdOfHeldOut(
+  { scores, inputs, odd }: HeldOutScores,
+  falsePositiveRate: number,
+): Threshold<HeldOutCalibration> {
+  checkRate(falsePositiveRate)
+  const rows = rowNumbers(scores.length, (i) => odd[i] === 0)
+  const n = rows.length
+  if (n === 0) throw new DataError('threshold: expected at least one held-out row, found none')
+  const anomalies = Float64Array.from(rows, (i) => -scores[i]!)
+  if (!anomalies.every((a) => Math.abs(a) < Number.MAX_VALUE)) {
+    throw new DataError('threshold: expected finite scores of held-out rows')
+  }
+  anomalies.sort()
+  const quantile = anomalies[n - Math.max(1, conformalRank(n, falsePositiveRate))]!
+  const value = nextDown(-Math.max(quantile, tailQuantile(anomalies, falsePositiveRate)))
+  return {
+    value,
+    falsePositiveRate,
+    calibration: describeHeldOut(
+      {
+        rows: n,
+        oddRows: scores.length - n,
+        ...flaggedByInput(scores, inputs, rows, value),
+      },
+      falsePositiveRate,
+    ),
+  }
+}
+
+/**
+ * The record of a threshold that more held-out rows have joined: `value` is of all of them, `scores` and `inputs` of the
+ * new ones but for the odd.
+ */
+export function joinHeldOut(
+  value: number,
+  rate: number,
+  before: HeldOutCalibration,
+  { scores, inputs, oddRows }: Pick<HeldOutScores, 'scores' | 'inputs'> & { readonly oddRows: number },
+): Threshold<HeldOutCalibration> {
+  const found = flaggedByInput(
+    scores,
+    inputs,
+    rowNumbers(scores.length, () => true),
+    value,
+  )
+  return {
+    value,
+    falsePositiveRate: rate,
+    calibration: describeHeldOut(
+      {
+        rows: before.rows + scores.length,
+        inputs: before.inputs + found.inputs,
+        oddRows: before.oddRows + oddRows,
+        flaggedRows: before.flaggedRows + found.flaggedRows,
+        worstInputRate: Math.max(before.worstInputRate, found.worstInputRate),
+      },
+      rate,
+    ),
+  }
+}
+
+function flaggedByInput(
+  scores: Float64Array,
+  inputs: Uint32Array,
+  rows: Uint32Array,
+  value: number,
+): Pick<HeldOutCalibration, 'inputs' | 'flaggedRows' | 'worstInputRate'> {
+  const flaggedOf = new Map<number, { rows: number; flagged: number }>()
+  let flaggedRows = 0
+  for (const i of rows) {
+    const of = flaggedOf.get(inputs[i]!) ?? { rows: 0, flagged: 0 }
+    flaggedOf.set(inputs[i]!, of)
+    of.rows++
+    if (scores[i]! > value) continue
+    of.flagged++
+    flaggedRows++
+  }
+  const worstInputRate = [...flaggedOf.values()].reduce((most, of) => Math.max(most, of.flagged / of.rows), 0)
+  return { inputs: flaggedOf.size, flaggedRows, worstInputRate }
+}
+
+/** Where an exponential tail over the highest tenth of ascending values has the rate; −Infinity above a tenth. */
+function tailQuantile(ascending: Float64Array, rate: number): number {
+  if (!(rate < TAIL_SHARE)) return Number.NEGATIVE_INFINITY
+  const start = quantileOf(ascending, 1 - TAIL_SHARE)
+  let beyond = ascending.length
+  while (beyond > 0 && ascending[beyond - 1]! > start) beyond--
+  let excess = 0
+  const count = ascending.length - beyond
+  for (let i = beyond; i < ascending.length; i++) excess += (ascending[i]! - start) / count
+  return start + excess * log(TAIL_SHARE / rate)
+}
+
+function describeHeldOut(
+  found: Pick<HeldOutCalibration, 'rows' | 'inputs' | 'oddRows' | 'flaggedRows' | 'worstInputRate'>,
+  rate: number,
+): HeldOutCalibration {
+  const bound = (found.flaggedRows + 1) / (found.rows + 1)
+  return {
+    method: 'held-out-inputs',
+    ...found,
+    bound,
+    guaranteed: bound <= rate,
+    rowsNeeded: rowsNeeded(rate),
+  }
+}
+
+/** decision = score − threshold: above 0 normal. The sign is exact, since unequal float64 differ by non-zero. */
+export function decisionFunction(score: number, threshold: Threshold): number {
+  return score - threshold.value
+}
+
+/** Novel iff score ≤ threshold; a score that is not a number is novel. */
+export function isNovel(score: number, threshold: Threshold): boolean {
+  return !(score > threshold.value)
+}
+
+/** +1 normal, −1 novel. */
+export function predict(score: number, threshold: Threshold): 1 | -1 {
+  return isNovel(score, threshold) ? -1 : 1
+}
+
+/** −score: higher = more novel, for tools that expect it so. */
+export function anomalyScore(score: number): number {
+  return -score
+}
+
+/** Checks a threshold that was read from a file, down to its arithmetic. Throws FormatError with the field. */
+export function checkThreshold(value: unknown): Threshold {
+  const fail = (field: string, expected: string, found: unknown): never => {
+    const name = field === '' ? 'threshold' : `threshold.${field}`
+    throw new FormatError('model-file', `${name}: expected ${expected}, found ${describeValue(found)}`, {
+      field: name,
+    })
+  }
+  const record = (of: unknown, field: string, keys: readonly string[] | null): Record<string, unknown> => {
+    if (of === null || typeof of !== 'object' || Array.isArray(of)) return fail(field, 'an object', of)
+    for (const key of Object.keys(of)) {
+      if (keys !== null && !keys.includes(key))
+        return fail(field === '' ? key : `${field}.${key}`, 'no such field', 1)
+    }
+    return of as Record<string, unknown>
+  }
+  const t = record(value, '', ['value', 'falsePositiveRate', 'calibration'])
+  const head = record(t.calibration, 'calibration', null)
+  const method = head.method
+  if (method !== 'split-conformal' && method !== 'held-out-inputs') {
+    return fail('calibration.method', 'split-conformal or held-out-inputs', method)
+  }
+  const c = record(t.calibration, 'calibration', CALIBRATION_FIELDS[method])
+  const threshold = t.value
+  if (typeof threshold !== 'number' || !Number.isFinite(threshold))
+    return fail('value', 'a number', threshold)
+  const rate = t.falsePositiveRate
+  if (typeof rate !== 'number' || !isRate(rate)) {
+    return fail('falsePositiveRate', 'a number from 1e-9 to below 1', rate)
+  }
+  const whole = (name: string, low: number, high: number): number => {
+    const found = c[name]
+    return typeof found === 'number' && Number.isSafeInteger(found) && found >= low && found <= high
+      ? found
+      : fail(`calibration.${name}`, `a whole number from ${low} to ${high}`, found)
+  }
+  const rows = whole('rows', 1, Number.MAX_SAFE_INTEGER)
+  let calibration: ThresholdCalibration
+  if (method === 'split-conformal') {
+    calibration = describeCalibration(rows, Math.max(1, conformalRank(rows, rate)), rate)
+  } else {
+    const inputs = whole('inputs', 1, rows)
+    const oddRows = whole('oddRows', 0, Number.MAX_SAFE_INTEGER)
+    const flaggedRows = whole('flaggedRows', 0, rows)
+    const { worstInputRate } = c
+    // the worst input has no lower rate than all rows together
+    const least = flaggedRows / rows
+    if (typeof worstInputRate !== 'number' || !(worstInputRate >= least && worstInputRate <= 1)) {
+      return fail('calibration.worstInputRate', `a number from ${least} to 1`, worstInputRate)
+    }
+    calibration = describeHeldOut({ rows, inputs, oddRows, flaggedRows, worstInputRate }, rate)
+  }
+  for (const [key, expected] of Object.entries(calibration)) {
+    if (c[key] !== expected) return fail(`calibration.${key}`, String(expected), c[key])
+  }
+  return { value: threshold, falsePositiveRate: rate, calibration }
+}
+
+const PROMISE_FIELDS = ['method', 'rows', 'bound', 'guaranteed', 'rowsNeeded']
+const CALIBRATION_FIELDS: Readonly<Record<ThresholdCalibration['method'], readonly string[]>> = {
+  'split-conformal': [...PROMISE_FIELDS, 'rank'],
+  'held-out-inputs': [...PROMISE_FIELDS, 'inputs', 'oddRows', 'flaggedRows', 'worstInputRate'],
+}
+
+function describeCalibration(rows: number, rank: number, rate: number): SplitConformalCalibration {
+  const bound = rank / (rows + 1)
+  return {
+    method: 'split-conformal',
+    rows,
+    rank,
+    bound,
+    guaranteed: bound <= rate,
+    rowsNeeded: rowsNeeded(rate),
+  }
+}
+
+/** The largest r with r / (n + 1) ≤ rate. The product alone would lose one to rounding: 0.29 · 100 < 29. */
+export function conformalRank(rows: number, rate: number): number {
+  let rank = Math.floor(rate * (rows + 1))
+  if ((rank + 1) / (rows + 1) <= rate) rank++
+  else if (rank / (rows + 1) > rate) rank--
+  return rank
+}
+
+/** The fewest n with 1 / (n + 1) ≤ rate. */
+export function rowsNeeded(rate: number): number {
+  let rows = Math.max(1, Math.ceil(1 / rate) - 1)
+  if (rows > 1 && 1 / rows <= rate) rows--
+  else if (1 / (rows + 1) > rate) rows++
+  return rows
+}
+
+/** The lower end keeps 1/rate a whole number of rows that somebody could have. */
+function isRate(rate: number): boolean {
+  return rate >= 1e-9 && rate < 1
+}
+
+function checkRate(rate: number): void {
+  if (!isRate(rate)) {
+    throw new ArgumentError(
+      `falsePositiveRate: expected a number from 1e-9 to below 1, found ${rate}`,
+      'falsePositiveRate',
+    )
+  }
+}
+
+const bits = new DataView(new ArrayBuffer(8))
+
+/** The largest float64 below a finite x; −Infinity below the lowest. */
+export function nextDown(x: number): number {
+  if (x === 0) return -Number.MIN_VALUE
+  bits.setFloat64(0, x)
+  bits.setBigInt64(0, bits.getBigInt64(0) + (x > 0 ? -1n : 1n))
+  return bits.getFloat64(0)
+}

@@ -1,0 +1,260 @@
+/**
+ * Parameter grids: the values that are tried of a detector's options (paper, "Minimal tuning": the bandwidth over ten
+ * quantiles of the pair distances and the number of components over ten more, where a detector has one to choose).
+ */
+import {
+  ArgumentError,
+  asMatrix,
+  checkFinite,
+  concatRows,
+  DataError,
+  type Matrix,
+  type MatrixLike,
+  OddFlowError,
+  type Rng,
+} from '@oddflow/core'
+import {
+  type CheckedParameters,
+  checkParameters,
+  createFitter,
+  createScoreWorkspace,
+  DEFAULT_OPTIONS,
+  DETECTORS,
+  type DetectorOptions,
+  detectorFigures,
+  type GridOption,
+  type GridValue,
+  type RowOrigin,
+  scoreSamples,
+} from '@oddflow/detectors'
+import { auc } from './auc.js'
+
+/**
+ * Choosing parameters on labelled validation rows: each candidate is fitted to the same training rows with the same
+ * randomness, and the one with the largest AUC is chosen (paper, "Minimal tuning"; its "minimize AUC" is a slip). Of
+ * equal AUCs the candidate that comes first is chosen, so the choice does not depend on the order in which results
+ * arrive, or on how many workers made them.
+ *
+ * A candidate that cannot be fitted (a bandwidth of 0, a singular mixture) is out of the running and says why; only
+ * when none can be fitted is that an error.
+ */
+
+/** Validation rows of both classes. */
+export interface ValidationRows {
+  readonly rows: Matrix
+  /** One a row: 1 = novel. */
+  readonly isNovel: Uint8Array
+}
+
+export interface CandidateResult {
+  /** null where the candidate could not be fitted. */
+  readonly auc: number | null
+  /** Why not. */
+  readonly failure: string | null
+  /** The model's own figures, such as its bandwidth; none where there is no model. */
+  readonly figures: Readonly<Record<string, number>>
+}
+
+export interface Selection {
+  /** Of the candidate chosen. */
+  readonly best: number
+  /** One a candidate. */
+  readonly results: readonly CandidateResult[]
+}
+
+/**
+ * Normal rows, then novel ones. Throws DataError where a class has no rows, ArgumentError for rows that are not as
+ * wide as the training rows (`dimension`) or not finite; `field` is `normal` or `novel`.
+ */
+export function validationRows(
+  normal: Matrix | MatrixLike,
+  novel: Matrix | MatrixLike,
+  dimension: number,
+): ValidationRows {
+  const [a, b] = (
+    [
+      ['normal', normal],
+      ['novel', novel],
+    ] as const
+  ).map(([field, given]) => {
+    const rows = asMatrix(given)
+    if (rows.rows === 0) {
+      throw new DataError(`${field} validation rows: expected at least one, found none`, field)
+    }
+    if (rows.cols !== dimension) {
+      throw new ArgumentError(
+        `${field} validation rows: expected ${dimension} columns as the training rows have, found ${rows.cols}`,
+        field,
+      )
+    }
+    checkFinite(rows, `${field} validation rows`)
+    return rows
+  }) as [Matrix, Matrix]
+  return { rows: concatRows([a, b]), isNovel: new Uint8Array(a.rows + b.rows).fill(1, a.rows) }
+}
+
+/** Fits candidate number i and measures it. */
+export type CandidateTrial = (index: number) => CandidateResult
+
+/**
+ * A trial of candidates over training rows (n × D). Work that candidates have in common is done once when they are
+ * tried one after another, as `candidateGroups` has them. Throws as `fitDetector` does for the rows themselves.
+ */
+export function createCandidateTrial(
+  train: Matrix | MatrixLike,
+  { rows, isNovel }: ValidationRows,
+  candidates: readonly Candidate[],
+  rng: Rng,
+  origin: RowOrigin = {},
+): CandidateTrial {
+  const learn = createFitter(
+    train,
+    rng,
+    candidates.map(({ parameters }) => parameters),
+    origin,
+  )
+  const scores = new Float64Array(rows.rows)
+  return (index) => {
+    const candidate = candidates[index]
+    if (candidate === undefined) throw new ArgumentError(`index: there is no candidate ${index}`, 'index')
+    try {
+      const model = learn(candidate.parameters)
+      scoreSamples(model, rows, scores, createScoreWorkspace(model))
+      const area = auc(scores, isNovel)
+      return {
+        auc: area.value,
+        failure: area.value === null ? area.reason : null,
+        figures: detectorFigures(model),
+      }
+    } catch (error) {
+      if (!(error instanceof OddFlowError)) throw error
+      return { auc: null, failure: error.message, figures: {} }
+    }
+  }
+}
+
+/** Numbers of candidates that are best tried one after another by one worker, for they have an embedding in common. */
+export function candidateGroups(candidates: readonly Candidate[]): number[][] {
+  const groups = new Map<string, number[]>()
+  candidates.forEach(({ choice: { k, ...rest }, parameters }, index) => {
+    const embeds = DETECTORS[parameters.detector].embedding !== undefined
+    const key = embeds ? JSON.stringify(rest) : String(index)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [index])
+    else group.push(index)
+  })
+  return [...groups.values()]
+}
+
+/** The first of the largest AUCs. Throws DataError where no candidate could be fitted. */
+export function bestCandidate(results: readonly CandidateResult[]): number {
+  let best = -1
+  results.forEach(({ auc: area }, index) => {
+    if (area !== null && (best < 0 || area > (results[best]?.auc ?? Number.NEGATIVE_INFINITY))) best = index
+  })
+  if (best < 0) {
+    throw new DataError(
+      results.length === 0
+        ? 'candidates: expected at least one, found none'
+        : `none of the ${results.length} candidates could be fitted; the first: ${results[0]?.failure}`,
+      'candidates',
+    )
+  }
+  return best
+}
+
+/** Tries all candidates, one after another, and chooses. */
+export function selectParameters(
+  train: Matrix | MatrixLike,
+  validation: ValidationRows,
+  candidates: readonly Candidate[],
+  rng: Rng,
+  onResult: (index: number, result: CandidateResult) => void = () => {},
+): Selection {
+  const attempt = createCandidateTrial(train, validation, candidates, rng)
+  const results: CandidateResult[] = new Array(candidates.length)
+  for (const index of candidateGroups(candidates).flat()) {
+    const result = attempt(index)
+    results[index] = result
+    onResult(index, result)
+  }
+  return { best: bestCandidate(results), results }
+}
+
+/** Of each option that is searched, the values to try. */
+export type ParameterGrid = {
+  readonly [Name in GridOption]?: readonly NonNullable<DetectorOptions[Name]>[]
+}
+
+export const PAPER_GRID = {
+  bandwidthQuantile: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95],
+  k: [1, 4, 6, 8, 10, 12, 14, 16, 18, 20],
+} as const satisfies ParameterGrid
+
+export interface Candidate {
+  /** The values of the options that are searched, in the grid's order. */
+  readonly choice: Readonly<Partial<Record<GridOption, GridValue>>>
+  /** The choice among the options that are given. */
+  readonly parameters: CheckedParameters
+}
+
+const MAXIMUM_CANDIDATES = 10_000
+
+/** What of a grid applies: options that the detector takes and that are not given. */
+export function applicableGrid(options: DetectorOptions, grid: ParameterGrid = PAPER_GRID): ParameterGrid {
+  const { options: takes } = DETECTORS[options.detector ?? DEFAULT_OPTIONS.detector]
+  const isOpen = (name: GridOption): boolean => {
+    // a linear kernel has no bandwidth
+    if (name === 'bandwidthQuantile' && options.kernel === 'linear') return false
+    return takes.includes(name) && options[name] === undefined
+  }
+  return Object.fromEntries(Object.entries(grid).filter(([name]) => isOpen(name as GridOption)))
+}
+
+/**
+ * Every combination of the grid's values with the options given, in the order in which ties go to the first: values
+ * as they are listed, the last option changing fastest, and k the last of all. Throws ArgumentError with `field` set
+ * to the option at fault: unknown, not the detector's, given as well, out of range, listed twice, without a value.
+ */
+export function gridCandidates(options: DetectorOptions, grid: ParameterGrid): Candidate[] {
+  const axes = orderedAxes(grid)
+  let count = 1
+  for (const [name, values] of axes) {
+    if (options[name] !== undefined) {
+      throw new ArgumentError(`${name}: expected a value or a grid, found both`, name)
+    }
+    if (!Array.isArray(values) || values.length === 0) {
+      throw new ArgumentError(`${name}: expected a list of one value or more`, name)
+    }
+    if (new Set(values).size < values.length) {
+      throw new ArgumentError(`${name}: expected different values, found one twice`, name)
+    }
+    count *= values.length
+  }
+  if (count > MAXIMUM_CANDIDATES) {
+    throw new ArgumentError(
+      `grid: expected at most ${MAXIMUM_CANDIDATES} candidates, found ${count}`,
+      axes[0]?.[0] ?? 'grid',
+    )
+  }
+  let choices: Candidate['choice'][] = [{}]
+  for (const [name, values] of axes) {
+    choices = choices.flatMap((choice) => values.map((value) => ({ ...choice, [name]: value })))
+  }
+  return choices.map((choice) => ({
+    choice,
+    parameters: checkParameters({ ...options, ...(choice as DetectorOptions) }),
+  }))
+}
+
+/** The grid with its options in the order of the candidates. */
+export function orderedGrid(grid: ParameterGrid): ParameterGrid {
+  return Object.fromEntries(orderedAxes(grid))
+}
+
+function orderedAxes(grid: ParameterGrid): [GridOption, readonly GridValue[]][] {
+  const axes = Object.entries(grid).filter(([, values]) => values !== undefined)
+  // candidates that differ in k alone have most work in common
+  const rank = ([name]: [string, unknown]): number => (name === 'k' ? 1 : 0)
+  return axes.sort((a, b) => rank(a) - rank(b)) as [GridOption, readonly GridValue[]][]
+}

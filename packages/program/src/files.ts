@@ -1,0 +1,378 @@
+/**
+ * Files that are whole or not there.
+ *
+ * What a command writes goes to a temporary name beside the target, is flushed, and only then takes the
+ * target's name; a fault, a full disk or Ctrl-C leaves the old file (or none) and no half of a new one. A
+ * symbolic link keeps its place: the file that it names is replaced. Special files such as /dev/stdout or a
+ * named pipe cannot be renamed onto, so they are written to directly; "-" is standard output.
+ *
+ * A kill that cannot be caught (SIGKILL, power) may leave the temporary file, never half a target. The next write to
+ * the same target takes it away.
+ */
+
+import { createHash, randomBytes } from 'node:crypto'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { FileError, fileError, UsageError } from './messages.js'
+import { atEnd, holdSignals, isRunning, writeFully } from './process.js'
+
+/**
+ * The temporary files that openWholeFile writes: their names, and what becomes of those that a SIGKILL or a power cut
+ * left behind.
+ *
+ * A name tells whose file it is: `.oddflow-TARGET-PROCESS-RANDOM.tmp`, where TARGET stands for this machine and the
+ * target's name. The next write to the target removes files of that name whose last byte is more than an hour old and
+ * whose process is no more. Both are asked, since a writer may wait for its input for hours, and since a process of
+ * another container is not seen from here. What cannot be told or removed stays; a failure here is none of the write's.
+ */
+
+const STALE_AFTER_MILLIS = 3600 * 1000
+
+/** A path beside `target` that no other process takes; short, since the target's name may be as long as names can be. */
+export function temporaryName(target: string): string {
+  const random = randomBytes(8).toString('hex')
+  return join(dirname(target), `${prefixOf(target)}${process.pid}-${random}.tmp`)
+}
+
+/** Removes what earlier writes to `target` left. @param nowMillis by the clock of the file system, which may be another's. */
+function removeStaleFiles(target: string, nowMillis: number): void {
+  const prefix = prefixOf(target)
+  const folder = dirname(target)
+  for (const name of namesIn(folder)) {
+    const found = name.startsWith(prefix) ? REST.exec(name.slice(prefix.length)) : null
+    if (found !== null && !isRunning(Number(found[1]))) {
+      removeIfOlder(join(folder, name), nowMillis - STALE_AFTER_MILLIS)
+    }
+  }
+}
+
+/** Process and random part. */
+const REST = /^(\d{1,10})-[0-9a-f]{16}\.tmp$/
+
+function prefixOf(target: string): string {
+  const tie = createHash('sha256')
+    .update(`${hostname()}\0${basename(target)}`)
+    .digest('hex')
+  return `.oddflow-${tie.slice(0, 16)}-`
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return [] // a folder may take files and not show them
+  }
+}
+
+function removeIfOlder(path: string, thanMillis: number): void {
+  try {
+    const stat = lstatSync(path)
+    if (stat.isFile() && stat.mtimeMs < thanMillis) unlinkSync(path)
+  } catch {
+    // another write was faster, or it is not ours to remove
+  }
+}
+
+/**
+ * Whole files into memory, bounded. A model or a table of rows is read at once; a device that never ends or
+ * a file that cannot be one is refused before it costs anything. A pipe is read up to the bound.
+ */
+
+/** Most that a pipe may hold; its length is not known before. */
+const MAXIMUM_PIPE_BYTES = 256 * 1024 * 1024
+const PIECE_BYTES = 1024 * 1024
+
+export interface ReadFileOptions {
+  /** Most bytes that a regular file may have. */
+  readonly maximumBytes: number
+  /** Refuses a pipe too, without waiting for who writes to it: for a program that must not wait. */
+  readonly onlyRegular?: boolean
+  /** Looks at the file's first bytes (at most 64) and its length before the rest is read; throws to refuse it. */
+  readonly checkHead?: (head: Uint8Array, sizeBytes: number) => void
+}
+
+/** Throws FileError that names the file. */
+export function readFileBounded(
+  path: string,
+  { maximumBytes, onlyRegular = false, checkHead }: ReadFileOptions,
+): Uint8Array {
+  let fd: number | null = null
+  try {
+    fd = openSync(path, constants.O_RDONLY | (onlyRegular ? constants.O_NONBLOCK : 0))
+    const stat = fstatSync(fd)
+    if (stat.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
+    if (onlyRegular && !stat.isFile()) throw notRegular(path)
+    if (!stat.isFile() && !stat.isFIFO()) {
+      throw new FileError('file.special', `${path}: is a device or socket; give a regular file`)
+    }
+    const bound = stat.isFile() ? maximumBytes : MAXIMUM_PIPE_BYTES
+    if (stat.isFile() && stat.size > bound) throw tooLong(path, bound)
+    const pieces: Uint8Array[] = []
+    let total = 0
+    for (;;) {
+      const piece = new Uint8Array(pieces.length === 0 ? 64 : PIECE_BYTES)
+      const bytes = readSync(fd, piece, 0, piece.length, null)
+      if (bytes === 0) break
+      if (pieces.length === 0) checkHead?.(piece.subarray(0, bytes), stat.isFile() ? stat.size : bound)
+      pieces.push(piece.subarray(0, bytes))
+      total += bytes
+      if (total > bound) throw tooLong(path, bound)
+    }
+    return Buffer.concat(pieces, total)
+  } catch (error) {
+    // what the system says of a socket that is opened
+    if ((error as NodeJS.ErrnoException).code === 'ENXIO') throw notRegular(path)
+    throw fileError('read', path, error)
+  } finally {
+    if (fd !== null) closeSync(fd)
+  }
+}
+
+function notRegular(path: string): FileError {
+  return new FileError('file.special', `${path}: is no regular file; give one`)
+}
+
+function tooLong(path: string, bound: number): FileError {
+  return new FileError(
+    'file.too-long',
+    `${path}: is longer than ${bound} bytes, the most that is read; give a smaller file`,
+  )
+}
+
+/**
+ * A folder of the program's own among the system's temporary ones, which is gone when the program is.
+ *
+ * SIGKILL and a power cut leave it. So its name says whose it is, `PREFIX-SPACE-PROCESS-RANDOM`, where SPACE stands for
+ * this machine and the space of its process numbers (a container has its own), and the next program that opens one
+ * removes those of this user whose process is no more. What cannot be told or removed stays.
+ */
+
+export interface ScratchFolder {
+  readonly path: string
+  /** With all that is in it. */
+  remove(): void
+}
+
+/** `prefix` says whose it is. */
+export function openScratchFolder(prefix: string): ScratchFolder {
+  const folder = tmpdir()
+  const space = spaceName()
+  removeStale(folder, space)
+  const path = mkdtempSync(join(folder, `${prefix}-${space}-${process.pid}-`))
+  return { path, remove: atEnd(() => rmSync(path, { recursive: true, force: true })) }
+}
+
+function spaceName(): string {
+  let space = ''
+  try {
+    space = readlinkSync('/proc/self/ns/pid')
+  } catch {
+    // no Linux, or none of it shown
+  }
+  return createHash('sha256').update(`${hostname()}\0${space}`).digest('hex').slice(0, 12)
+}
+
+function removeStale(folder: string, space: string): void {
+  const own = new RegExp(`^[a-z-]+-${space}-(\\d{1,10})-[A-Za-z0-9]{6}$`)
+  try {
+    for (const name of readdirSync(folder)) {
+      const found = own.exec(name)
+      if (found !== null && !isRunning(Number(found[1]))) removeOwn(join(folder, name))
+    }
+  } catch {
+    // a folder may take new ones and not show them
+  }
+}
+
+function removeOwn(path: string): void {
+  try {
+    const stat = lstatSync(path)
+    if (stat.isDirectory() && stat.uid === (process.getuid?.() ?? stat.uid)) rmSync(path, { recursive: true })
+  } catch {
+    // another program was faster, or it is not ours to remove
+  }
+}
+
+/** A file that is being written, piece by piece. The methods throw FileError that names it. */
+export interface WholeFile {
+  readonly path: string
+  /** Whether bytes that were written may be written over. */
+  readonly canPatch: boolean
+  write(bytes: Uint8Array): void
+  /** Writes over what is at `offset`, for a header that is known last. */
+  patch(bytes: Uint8Array, offset: number): void
+  /** Makes it the target. */
+  commit(): void
+  /** Takes away what was not committed; does nothing after. */
+  abandon(): void
+}
+
+/** Throws FileError that names `path`. */
+export function openWholeFile(path: string): WholeFile {
+  if (path === '-') return standardOutput()
+  const naming = <T>(work: () => T): T => {
+    try {
+      return work()
+    } catch (error) {
+      throw fileError('write', path, error)
+    }
+  }
+  return naming(() => {
+    const found = statOf(path)
+    return isSpecial(found)
+      ? openSpecial(path, naming)
+      : openBeside(path, found === undefined ? path : realpathSync(path), found?.mode, naming)
+  })
+}
+
+type Naming = <T>(work: () => T) => T
+
+/** @param mode that of the file replaced, which the new one keeps: a private model stays private. */
+function openBeside(path: string, target: string, mode: number | undefined, naming: Naming): WholeFile {
+  const temporary = temporaryName(target)
+  holdSignals()
+  const fd = openSync(temporary, 'wx', mode === undefined ? 0o666 : 0o600)
+  let isOpen = true
+  const close = (): void => {
+    isOpen = false
+    process.off('exit', abandon)
+    closeSync(fd)
+  }
+  const abandon = (): void => {
+    if (!isOpen) return
+    close()
+    unlinkSync(temporary)
+  }
+  // a signal ends the program between two writes
+  process.once('exit', abandon)
+  removeStaleFiles(target, fstatSync(fd).mtimeMs)
+  return {
+    path,
+    canPatch: true,
+    write: (bytes) => naming(() => writeAll(fd, bytes, null)),
+    patch: (bytes, offset) => naming(() => writeAll(fd, bytes, offset)),
+    commit: () =>
+      naming(() => {
+        if (mode !== undefined) fchmodSync(fd, mode & 0o7777)
+        fsyncSync(fd)
+        renameSync(temporary, target)
+        close()
+      }),
+    abandon,
+  }
+}
+
+function openSpecial(path: string, naming: Naming): WholeFile {
+  const fd = openSync(path, 'w')
+  let isOpen = true
+  const close = (): void => {
+    if (isOpen) closeSync(fd)
+    isOpen = false
+  }
+  return {
+    path,
+    canPatch: false,
+    write: (bytes) => naming(() => writeAll(fd, bytes, null)),
+    patch: () => {},
+    commit: () => naming(close),
+    abandon: close,
+  }
+}
+
+function standardOutput(): WholeFile {
+  return {
+    path: 'standard output',
+    canPatch: false,
+    write: (bytes) => writeFully(1, bytes),
+    patch: () => {},
+    commit: () => {},
+    abandon: () => {},
+  }
+}
+
+function statOf(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false })
+}
+
+function isSpecial(found: Stats | undefined): boolean {
+  return found !== undefined && !found.isFile() && !found.isDirectory()
+}
+
+function writeAll(fd: number, bytes: Uint8Array, offset: number | null): void {
+  for (let at = 0; at < bytes.length; ) {
+    at += writeSync(fd, bytes, at, bytes.length - at, offset === null ? null : offset + at)
+  }
+}
+
+/**
+ * Writing a file in one go, and asking beforehand whether it can be written. openWholeFile says how
+ * it comes to be whole or not there.
+ */
+
+/** Writes all of `content`, atomically for ordinary files. Throws FileError that names `path`. */
+export function writeFileWhole(path: string, content: Uint8Array | string): void {
+  const file = openWholeFile(path)
+  try {
+    file.write(typeof content === 'string' ? Buffer.from(content) : content)
+    file.commit()
+  } finally {
+    file.abandon()
+  }
+}
+
+/**
+ * Throws FileError when `path` could not be written: asked before long work, so that an hour of training is
+ * not lost to a misspelt folder. Throws UsageError when it is one of `taken` (inputs, or another output),
+ * which writing would destroy. Leaves nothing behind.
+ */
+export function checkWritable(path: string, taken: readonly string[] = []): void {
+  try {
+    const found = statOf(path)
+    if (isSpecial(found)) return
+    if (found?.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
+    for (const other of taken) {
+      if (other !== '-' && isSameFile(path, found, other)) {
+        throw new UsageError(`${path}: is named twice and would be overwritten; give another output`)
+      }
+    }
+    if (found !== undefined) accessSync(path, constants.W_OK)
+    // a new file is made beside the target, so it is the folder that must take it
+    accessSync(dirname(found === undefined ? path : realpathSync(path)), constants.W_OK | constants.X_OK)
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    throw fileError('write', path, error)
+  }
+}
+
+function isSameFile(path: string, found: Stats | undefined, other: string): boolean {
+  if (resolve(path) === resolve(other)) return true
+  if (found === undefined) return false
+  let stat: Stats | undefined
+  try {
+    stat = statOf(other)
+  } catch {
+    return false // who reads it says what is wrong with it
+  }
+  return stat !== undefined && stat.dev === found.dev && stat.ino === found.ino
+}
