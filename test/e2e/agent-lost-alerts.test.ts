@@ -9,7 +9,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { Settings } from '../../apps/agent/src/config/settings.js'
 import { settingsFrom } from '../../apps/agent/src/config/settings-from.js'
 import { type FileSystem, nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
-import { systemClock } from '../../apps/agent/src/input/clocks.js'
+import { createSystemClock } from '../../apps/agent/src/input/clocks.js'
 import { type AgentResult, runAgent } from '../../apps/agent/src/pipeline/run-agent.js'
 import { faultyFiles, noFaults } from '../../apps/agent/test/support/faulty-files.js'
 import { keepingLog } from '../../apps/agent/test/support/keeping-log.js'
@@ -23,10 +23,7 @@ const folder = temporaryFolder()
 const model = join(folder, 'home.oddflow')
 const flood = join(folder, 'flood.pcap')
 /** Gives up and tries again sooner. */
-const clock = {
-  ...systemClock,
-  sleep: (millis: number, signal?: AbortSignal) => systemClock.sleep(Math.min(millis, 300), signal),
-}
+const clock = createSystemClock(0.1)
 
 beforeAll(async () => {
   await trainLabModel(model)

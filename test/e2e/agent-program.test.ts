@@ -626,7 +626,7 @@ describe('a running agent', () => {
     const counters = JSON.parse(stdout) as { captured: number; novel: { total: number } }
     expect(counters.captured).toBe(packets)
     expect(readEve(eve)).toHaveLength(counters.novel.total)
-    // two seconds, and what a busy machine adds
+    // less than systemd waits, also on a busy machine
     expect(millis).toBeLessThan(6000)
   })
 })

@@ -8,7 +8,7 @@
  * no processor while the capture is sent, at 20,000 packets a second.
  */
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, statSync, symlinkSync } from 'node:fs'
+import { mkdirSync, renameSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -67,12 +67,19 @@ const below = (pid) =>
     .filter(Boolean)
     .flatMap((id) => [id, ...below(id)])
 const signalRecorder = (signal) => {
-  for (const pid of below(child.pid)) process.kill(Number(pid), signal)
+  for (const pid of below(child.pid)) {
+    try {
+      process.kill(Number(pid), signal)
+    } catch (error) {
+      // a shell that guards the recorder ends with it
+      if (error.code !== 'ESRCH') throw error
+    }
+  }
 }
 if (process.env.KILL_RECORDER) {
+  // the next recorder makes a new copy
+  renameSync(copy, `${copy}.killed`)
   signalRecorder('SIGKILL')
-  await pause(300)
-  execFileSync('truncate', ['-s', '0', copy])
   await begun()
 }
 if (process.env.STALL_RECORDER) signalRecorder('SIGSTOP')

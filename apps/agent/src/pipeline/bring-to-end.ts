@@ -43,17 +43,24 @@ export async function withinMillis<T>(
 
 /** Flows ended at a time when the input has ended. */
 const FLOWS_AT_A_TIME = 256
-/** An output that fails for so long is given up when the input has ended. */
-const GIVE_UP_MILLIS = 10_000
-/** From the signal to the end of the process. */
-const STOP_MILLIS = 700
-const END_FLOWS_MILLIS = 250
+/** Between two looks at what outputs have taken: when the input has ended, and at a stop. */
+const LOOK_MILLIS = 10_000
+const STOP_LOOK_MILLIS = 700
+/** An output that takes nothing and reports no failure is given up after this many looks, one that fails after one. */
+const HANGING_LOOKS = 3
+/** At a stop: the longest time for open flows, then for alerts. systemd and Docker kill after ten seconds. */
+const END_FLOWS_MILLIS = 1500
+const STOP_AT_MOST_MILLIS = 3000
 
 /** Ends all flows; when the agent is to stop, as many as there is time for, and says how many are left. */
 export async function endFlows(
-  watcher: Watcher,
+  watcher: Pick<Watcher, 'finish' | 'openFlows'>,
   room: () => Promise<void>,
-  { clock, log, stop }: AgentEnvironment,
+  {
+    clock,
+    log,
+    stop,
+  }: Pick<AgentEnvironment, 'clock' | 'stop'> & { readonly log: Pick<AgentEnvironment['log'], 'warn'> },
 ): Promise<void> {
   let deadline = Number.POSITIVE_INFINITY
   while (watcher.finish(FLOWS_AT_A_TIME)) {
@@ -80,24 +87,39 @@ export async function endEach(
   }
 }
 
-/** Waits until all alerts are delivered, or no more can be within the time that there is. */
+/**
+ * Waits until all alerts are delivered, for as long as outputs take some: an output that waits for a disk or a processor gets
+ * time, one that fails or hangs is given up.
+ */
 export async function bringOut(
   alertLog: AlertLog,
   deliveries: readonly Delivery[],
-  { clock, stop }: AgentEnvironment,
+  { clock, stop }: Pick<AgentEnvironment, 'clock' | 'stop'>,
 ): Promise<void> {
   const delivered = (): number =>
     deliveries.reduce((sum, each) => sum + each.delivered, alertLog.acknowledged)
+  const hasFailed = (): boolean =>
+    alertLog.trouble !== null ||
+    (alertLog.pending === 0 && deliveries.every(({ backlog, trouble }) => backlog === 0 || trouble !== null))
+  let stopAtMillis = Number.POSITIVE_INFINITY
+  let idleLooks = 0
   for (;;) {
     const before = delivered()
     const isStopping = stop.aborted
-    const millis = isStopping ? STOP_MILLIS : GIVE_UP_MILLIS
+    if (isStopping) stopAtMillis = Math.min(stopAtMillis, clock.monotonicMillis() + STOP_AT_MOST_MILLIS)
+    const millis = Math.min(
+      isStopping ? STOP_LOOK_MILLIS : LOOK_MILLIS,
+      stopAtMillis - clock.monotonicMillis(),
+    )
     const isOut = await withinMillis(clock, millis, isStopping ? null : stop, async (limit) => {
       await acknowledgedAll(alertLog, limit)
       for (const each of deliveries) await each.drained(limit)
       return !limit.aborted
     })
-    if (isOut || isStopping) return
-    if (!stop.aborted && delivered() === before) return
+    if (isOut || clock.monotonicMillis() >= stopAtMillis) return
+    // the stop has cut this look short
+    if (stop.aborted && !isStopping) continue
+    idleLooks = delivered() === before ? idleLooks + 1 : 0
+    if (idleLooks > 0 && (hasFailed() || idleLooks >= HANGING_LOOKS)) return
   }
 }

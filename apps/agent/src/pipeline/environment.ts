@@ -11,7 +11,7 @@ export interface AgentEnvironment {
   readonly files: FileSystem
   readonly clock: Clock
   readonly log: Log
-  /** Aborted when the agent is to stop: what has come is brought to its end within two seconds. */
+  /** Aborted when the agent is to stop: open flows and alerts get up to 4.5 seconds, then the agent ends. */
   readonly stop: AbortSignal
   /** Reads the settings anew; null where there is no configuration file. Rejects where they will not do. */
   readonly readAgain: (() => Promise<Settings>) | null

@@ -392,7 +392,8 @@ async function runWith(
       async () => models?.save(),
       async () => records?.recent.save(),
       () => alertLog.close(),
-      ...deliveries.map((each) => () => each.stop()),
+      // at once: outputs that hang must not add up their waits
+      () => Promise.all(deliveries.map((each) => endEach(log, [() => each.stop()]))),
     ])
   }
   return {
