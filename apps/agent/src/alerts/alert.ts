@@ -18,6 +18,7 @@ export const FACT_RULES = [
   'new-device-contact',
   'address-taken',
   'arp-conflict',
+  'nd-conflict',
   'first-contact',
   'contacts-full',
 ] as const

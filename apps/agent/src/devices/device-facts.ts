@@ -5,20 +5,22 @@
  * Each fact is a count that stays within bounds and is kept with its device, so that what floods the table with made-up
  * addresses puts out no more than the table lets it (device-table.ts): ports of a device that were tried, hosts that a device
  * tried (PROBED of them; of a scan under way, of which there are MAXIMUM_BURSTS, a bitmap), the addresses of devices, and contacts
- * (contacts.ts). ARP claims are at most MAXIMUM_CLAIMS; one that was held for long goes last.
+ * (contacts.ts). Claims to addresses (flows, ARP, neighbor discovery) are at most MAXIMUM_CLAIMS; one that was held for long goes
+ * last. Sweeps by ARP are counted by MAC address, for MAXIMUM_SWEEPS senders: who sweeps need not be a known device.
  *
  * A *probe* is a flow of at most PROBE_PACKETS packets of its initiator: a connection that is used has more. Ports from 32,768
  * on are no services and are not counted, nor is what may be the answer to a request that was not seen.
  *
  * Time is the packets'.
  */
-import { type FrameBatch, formatAddress, formatMac, type PacketBatch } from '@oddflow/capture'
+import { type FrameBatch, formatAddress, formatMac, type PacketBatch, parseIpv4 } from '@oddflow/capture'
 import { copyFlowRecord, type FlowRecord, protocolName } from '@oddflow/flows'
 import { isInNetwork, macText, type Network } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
 import { type FirstContact, isGroup, noteContact } from './contacts.js'
 import { type Device, isEstablished } from './device.js'
-import { createDeviceFlood, type DeviceTable, recordOfDevice } from './device-table.js'
+import { createDeviceFlood, type DeviceFlood, type DeviceTable, recordOfDevice } from './device-table.js'
+import { type ArpPacket, readArp, readNeighborClaim } from './neighbor-packets.js'
 
 /** About which end of the record it is, and the sentence. */
 export type OnFact = (record: FlowRecord, rule: FactRule, fact: string, isOfResponder: boolean) => void
@@ -79,6 +81,8 @@ const KEPT_MICROS = DAY
 /** Two that claim an address within so long are in conflict. */
 const CONFLICT_MICROS = 10 * MINUTE
 const MAXIMUM_CLAIMS = 1024
+/** Senders whose ARP requests for unused addresses are counted. */
+const MAXIMUM_SWEEPS = 64
 
 interface Spread {
   /** Whose ports, where they are kept with the one that scans: of one device at a time. */
@@ -114,11 +118,14 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
   const hostsBy = new WeakMap<Device, Spread>()
   const bursts = new Map<Spread, (spread: Spread) => void>()
   /** By address: who has it. */
-  const claims = new Map<number, Claim>()
+  const claims = new Map<string, Claim>()
+  /** By MAC address: the unused addresses that it asked for. */
+  const sweeps = new Map<string, Spread>()
   const floods = {
     answered: createDeviceFlood(options.perMinute),
     unanswered: createDeviceFlood(options.perMinute),
     taken: createDeviceFlood(options.perMinute),
+    sweeps: createDeviceFlood(options.perMinute),
     full: createDeviceFlood(options.perMinute),
   }
   /** By the device's key: when it last had more contacts than are remembered. */
@@ -134,23 +141,21 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
 
   // ---- scans
 
+  const createSpread = (): Spread => ({
+    target: 0,
+    beganMicros: 0,
+    lastMicros: 0,
+    seen: [],
+    count: 0,
+    bitmap: null,
+    record: null,
+    isTold: false,
+    toldCount: 0,
+    toldMicros: Number.NEGATIVE_INFINITY,
+  })
   const spreadOf = (of: WeakMap<Device, Spread>, device: Device): Spread => {
-    let spread = of.get(device)
-    if (spread === undefined) {
-      spread = {
-        target: 0,
-        beganMicros: 0,
-        lastMicros: 0,
-        seen: [],
-        count: 0,
-        bitmap: null,
-        record: null,
-        isTold: false,
-        toldCount: 0,
-        toldMicros: Number.NEGATIVE_INFINITY,
-      }
-      of.set(device, spread)
-    }
+    const spread = of.get(device) ?? createSpread()
+    of.set(device, spread)
     return spread
   }
   const clear = (spread: Spread): void => {
@@ -183,10 +188,11 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     spread: Spread,
     target: number,
     value: number,
-    record: FlowRecord,
+    packetMicros: number,
+    makeRecord: () => FlowRecord,
     tell: (spread: Spread) => void,
   ): void => {
-    const atMicros = record.startMicros - setMicros
+    const atMicros = packetMicros - setMicros
     const isOver =
       atMicros - spread.beganMicros >= BURST_MICROS || atMicros < spread.beganMicros - BURST_MICROS
     if (spread.count > 0 && isOver) close(spread, tell)
@@ -211,7 +217,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     spread.beganMicros = Math.min(spread.beganMicros, atMicros)
     spread.lastMicros = Math.max(spread.lastMicros, atMicros)
     if (spread.count !== PROBED) return
-    spread.record = copyFlowRecord(record)
+    spread.record = makeRecord()
     tellScan(spread, tell)
     if (bursts.size >= MAXIMUM_BURSTS) return
     spread.bitmap = new Uint8Array(BITMAP_BITS / 8)
@@ -243,22 +249,25 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     target: Device | undefined,
     first: FirstContact | null,
   ): void => {
-    const { responderPort, initiatorPort, responderAddress } = record
+    const { responderPort, initiatorPort, responderAddress, startMicros } = record
+    const copy = (): FlowRecord => copyFlowRecord(record)
     if (initiatorPort < PRIVILEGED && responderPort >= PRIVILEGED) return
     const hasPorts = record.protocol === 6 || record.protocol === 17
     if (isLocal(responderAddress, record.ipVersion)) {
       const [of, device] = target === undefined ? [portsBy, initiator] : [portsOf, target]
       const whose = target === undefined ? hashOf(responderAddress, 0) : 0
       if (device !== undefined && hasPorts && responderPort < EPHEMERAL)
-        count(spreadOf(of, device), whose, responderPort, record, tellPorts)
+        count(spreadOf(of, device), whose, responderPort, startMicros, copy, tellPorts)
       if (initiator !== undefined && first?.isNewPeer === true)
-        count(spreadOf(hostsBy, initiator), 0, hashOf(responderAddress, 0), record, tellHosts)
+        count(spreadOf(hostsBy, initiator), 0, hashOf(responderAddress, 0), startMicros, copy, tellHosts)
       return
     }
     // outside those count that do not answer: a browser's do
     const isRefused = (record.responderTcpFlags & 4) !== 0 && record.responderPackets <= 1
-    if (initiator !== undefined && first !== null && (record.responderPackets === 0 || isRefused))
-      count(spreadOf(hostsBy, initiator), 0, hashOf(responderAddress, responderPort), record, tellHosts)
+    if (initiator !== undefined && first !== null && (record.responderPackets === 0 || isRefused)) {
+      const service = hashOf(responderAddress, responderPort)
+      count(spreadOf(hostsBy, initiator), 0, service, startMicros, copy, tellHosts)
+    }
   }
 
   // ---- contacts
@@ -319,7 +328,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
 
   /** Whose address it was, where it is another's. */
   const claim = (
-    address: number,
+    address: string,
     mac: string,
     atMicros: number,
   ): { readonly claim: Claim; readonly isFirst: boolean } | null => {
@@ -327,6 +336,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     if (held === undefined || (held.mac !== mac && atMicros - held.lastMicros > KEPT_MICROS)) {
       if (held === undefined && claims.size >= MAXIMUM_CLAIMS) forgetClaim()
       claims.set(address, { mac, firstMicros: atMicros, lastMicros: atMicros, rival: null })
+      forgetAsked(address)
       return null
     }
     if (held.mac === mac) {
@@ -339,7 +349,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
   }
   /** The one that was held for the shortest time. */
   const forgetClaim = (): void => {
-    let least: number | null = null
+    let least: string | null = null
     let leastMicros = Number.POSITIVE_INFINITY
     for (const [address, { firstMicros, lastMicros }] of claims) {
       if (lastMicros - firstMicros >= leastMicros) continue
@@ -348,24 +358,25 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     }
     if (least !== null) claims.delete(least)
   }
-  const tellTaken = (
+  const tellBounded = (
+    flood: DeviceFlood,
     record: FlowRecord,
-    rule: 'address-taken' | 'arp-conflict',
+    rule: FactRule,
     fact: string,
     isOfResponder: boolean,
   ): void => {
-    const worth = floods.taken.take(record.startMicros)
+    const worth = flood.take(record.startMicros)
     if (worth === 'none') return
-    const more = worth === 'flood' ? '; there are more such claims within this minute' : ''
+    const more = worth === 'flood' ? '; there are more such alerts within this minute' : ''
     options.onFact(record, rule, `${fact}${more}`, isOfResponder)
   }
   const noteAddress = (record: FlowRecord, device: Device, isResponder: boolean): void => {
+    const { ipVersion, startMicros: atMicros } = record
     const words = isResponder ? record.responderAddress : record.initiatorAddress
-    if (record.ipVersion !== 4 || macText(isResponder ? record.responderMac : record.initiatorMac) === null)
-      return
-    if (!isLocal(words, 4)) return
-    const atMicros = record.startMicros
-    const taken = claim(words[3], device.key, atMicros)
+    if (macText(isResponder ? record.responderMac : record.initiatorMac) === null) return
+    if (!isLocal(words, ipVersion)) return
+    const address = formatAddress(words, 0, ipVersion)
+    const taken = claim(address, device.key, atMicros)
     if (taken === null) return
     const { claim: held, isFirst } = taken
     if (
@@ -375,16 +386,16 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
       held.firstMicros > device.firstSeenMicros
     )
       return
-    const address = formatAddress(words, 0, 4)
     const fact = `${address} was the address of ${held.mac} until ${ageText(atMicros - held.lastMicros)}, and is used by ${device.key} now, a device first seen ${ageText(atMicros - device.firstSeenMicros)}`
-    tellTaken(record, 'address-taken', fact, isResponder)
+    tellBounded(floods.taken, record, 'address-taken', fact, isResponder)
   }
-  const noteArp = (data: Uint8Array, at: number, atMicros: number): void => {
-    const address =
-      ((data[at + 14] << 24) | (data[at + 15] << 16) | (data[at + 16] << 8) | data[at + 17]) >>> 0
-    const mac = formatMac(data, at + 8)
-    // a probe (RFC 5227) claims nothing yet
-    if (address === 0 || (data[at + 8] & 1) !== 0) return
+  /** A packet of ARP or of neighbor discovery says that an address is this MAC address's. */
+  const noteClaim = (
+    address: string,
+    mac: string,
+    atMicros: number,
+    rule: 'arp-conflict' | 'nd-conflict',
+  ): void => {
     const taken = claim(address, mac, atMicros)
     if (taken === null) return
     const { claim: held, isFirst } = taken
@@ -398,9 +409,58 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
       return
     }
     if (!isFirst) return
-    const text = formatAddress(Uint32Array.of(0, 0, 0, address), 0, 4)
-    const fact = `${text} is claimed by ${mac} and by ${held.mac} within ${durationText(sinceMicros)} (ARP)`
-    tellTaken(recordOfDevice({ key: mac, address: text }, atMicros), 'arp-conflict', fact, false)
+    const by = rule === 'arp-conflict' ? 'ARP' : 'neighbor discovery'
+    const fact = `${address} is claimed by ${mac} and by ${held.mac} within ${durationText(sinceMicros)} (${by})`
+    tellBounded(floods.taken, recordOfDevice({ key: mac, address }, atMicros), rule, fact, false)
+  }
+
+  // ---- sweeps by ARP
+
+  /** An address that was asked for before its device was seen is no unused one. */
+  const forgetAsked = (address: string): void => {
+    const bit = addressBit(address)
+    for (const spread of [crowd, ...sweeps.values()]) {
+      const index = spread.record === null ? spread.seen.indexOf(bit) : -1
+      if (index < 0) continue
+      spread.seen.splice(index, 1)
+      spread.count--
+    }
+  }
+  const sweepOf = (mac: string, atMicros: number): Spread => {
+    const known = sweeps.get(mac)
+    if (known !== undefined) return known
+    if (sweeps.size >= MAXIMUM_SWEEPS) {
+      for (const [each, spread] of sweeps) {
+        if (spread.count > 0 && Math.abs(atMicros - setMicros - spread.lastMicros) < BURST_MICROS) continue
+        close(spread, tellSweep)
+        sweeps.delete(each)
+      }
+    }
+    // a flood of made-up senders is counted as one
+    if (sweeps.size >= MAXIMUM_SWEEPS) return crowd
+    const spread = createSpread()
+    sweeps.set(mac, spread)
+    return spread
+  }
+  /** Of the senders that there is no room for. */
+  const crowd = createSpread()
+  const tellSweep = (spread: Spread): void => {
+    const record = spread.record as FlowRecord
+    const [address] = addressesOf(record)
+    const sender = address === '0.0.0.0' ? formatMac(record.initiatorMac, 0) : address
+    const last = who(record.initiatorMac, sender, spread.lastMicros + setMicros)
+    const by = spread === crowd ? `many senders, one of them ${last}` : last
+    const fact = `${spread.count} addresses that no device uses were asked for (ARP) in ${durationText(spread.lastMicros - spread.beganMicros)} by ${by}`
+    tellBounded(floods.sweeps, record, 'host-scan', fact, false)
+  }
+  const noteArp = ({ mac, sender, target, isRequest }: ArpPacket, atMicros: number): void => {
+    // a probe (RFC 5227) claims nothing yet
+    if (sender !== '0.0.0.0') noteClaim(sender, mac, atMicros, 'arp-conflict')
+    const held = claims.get(target)
+    if (!isRequest || target === sender || (held !== undefined && atMicros - held.lastMicros <= KEPT_MICROS))
+      return
+    const makeRecord = (): FlowRecord => recordOfDevice({ key: mac, address: sender }, atMicros)
+    count(sweepOf(mac, atMicros), 0, addressBit(target), atMicros, makeRecord, tellSweep)
   }
 
   return {
@@ -423,9 +483,15 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     packets(frames, packets) {
       const { data, offset, capturedBytes } = frames
       for (let i = 0; i < packets.count; i++) {
-        if (packets.ipVersion[i] !== 0 || capturedBytes[i] < 42) continue
-        const at = arpAt(data, offset[i], offset[i] + capturedBytes[i])
-        if (at !== 0) noteArp(data, at, packets.timestampMicros[i])
+        const end = offset[i] + capturedBytes[i]
+        const atMicros = packets.timestampMicros[i]
+        if (packets.ipVersion[i] === 0) {
+          const arp = readArp(data, offset[i], end)
+          if (arp !== null) noteArp(arp, atMicros)
+        } else {
+          const claimed = readNeighborClaim(data, packets, i, end)
+          if (claimed !== null) noteClaim(claimed.address, claimed.mac, atMicros, 'nd-conflict')
+        }
       }
     },
     advance(nowMicros) {
@@ -445,7 +511,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     report: () => ({
       firstContacts,
       firstContactAlerts,
-      untold: floods.answered.untold + floods.unanswered.untold + floods.taken.untold + floods.full.untold,
+      untold: Object.values(floods).reduce((sum, { untold }) => sum + untold, 0),
     }),
     warnings() {
       const devices = fullMicros.size
@@ -482,15 +548,9 @@ function hashOf(address: Uint32Array, port: number): number {
   return Math.imul(hash ^ (hash >>> 16), 0x85ebca6b) >>> 0
 }
 
-/** Where an ARP packet for Ethernet and IPv4 begins (RFC 826); 0 where there is none. */
-function arpAt(data: Uint8Array, start: number, end: number): number {
-  let at = start + 12
-  if (data[at] === 0x81 && data[at + 1] === 0) at += 4
-  if (data[at] !== 0x08 || data[at + 1] !== 0x06 || at + 30 > end) return 0
-  at += 2
-  const isEthernetIpv4 =
-    data[at + 1] === 1 && data[at + 2] === 8 && data[at + 3] === 0 && data[at + 4] === 6 && data[at + 5] === 4
-  return isEthernetIpv4 ? at : 0
+/** Addresses of one network share no bit. */
+function addressBit(address: string): number {
+  return (parseIpv4(address) ?? 0) % BITMAP_BITS
 }
 
 function durationText(micros: number): string {

@@ -127,7 +127,7 @@ function pathIn(folder: string): string {
  * A minute of the packets' clock with more new devices than `perMinute` is a flood. The alert that there is one takes the
  * place of those of further devices, until a minute passes with no more than that; the next flood has an alert of its own.
  */
-interface DeviceFlood {
+export interface DeviceFlood {
   /** What a new device is worth: an alert of its own, the alert of a flood, or none. */
   take(atMicros: number): 'device' | 'flood' | 'none'
   /** New devices that had no alert of their own. */

@@ -1,5 +1,12 @@
 /** Facts of devices that need no model: each kind, what is none of it, and floods of made-up addresses. */
-import { createFrameBatch, createPacketBatch, parseIpv4, parseMac } from '@oddflow/capture'
+import {
+  createFrameBatch,
+  createPacketBatch,
+  createPacketDecoder,
+  parseIpv4,
+  parseIpv6,
+  parseMac,
+} from '@oddflow/capture'
 import type { FlowRecord } from '@oddflow/flows'
 import { parseNetwork } from '@oddflow/program'
 import { describe, expect, it } from 'vitest'
@@ -24,7 +31,7 @@ function watchOf(changes: Partial<DeviceSettings> = {}) {
   const told: Told[] = []
   const watch = createDeviceWatch({
     settings: { ...DEFAULT_DEVICES, inventoryMinutes: 0, ...changes },
-    localNetworks: [parseNetwork('192.168.0.0/16')],
+    localNetworks: [parseNetwork('192.168.0.0/16'), parseNetwork('fe80::/10')],
     known: { devices: [], from: 'file' },
     onNew: () => undefined,
     onReady: () => undefined,
@@ -219,6 +226,68 @@ describe('a new device that contacts a watched one', () => {
   })
 })
 
+const decoder = createPacketDecoder({ decapsulate: 'outer', joinFragments: false, hashSeed: 1 })
+
+/** One frame of Ethernet, as it was recorded. */
+function receive(watch: DeviceWatch, bytes: readonly number[], at: number): void {
+  const frames = createFrameBatch(1)
+  const packets = createPacketBatch(1)
+  frames.data = Uint8Array.from(bytes)
+  frames.count = 1
+  frames.capturedBytes[0] = bytes.length
+  frames.wireBytes[0] = bytes.length
+  frames.linkType[0] = 1
+  frames.timestampMicros[0] = at
+  decoder.decode(frames, packets)
+  watch.packets(frames, packets)
+}
+
+const BROADCAST = [255, 255, 255, 255, 255, 255]
+const bytesOf = (address: string): number[] => {
+  const words = parseIpv6(address) ?? [parseIpv4(address) ?? 0]
+  return [...words].flatMap((word) => [24, 16, 8, 0].map((shift) => (word >>> shift) & 255))
+}
+
+/** An ARP packet of Ethernet: who asks (1) or answers (2) for the target. */
+function arp(
+  watch: DeviceWatch,
+  mac: number,
+  address: string,
+  at: number,
+  { tag = [] as number[], target = address, operation = 2 } = {},
+): void {
+  const sender = [...macOf(mac)]
+  const body = [...sender, ...bytesOf(address), 0, 0, 0, 0, 0, 0, ...bytesOf(target)]
+  const bytes = [...BROADCAST, ...sender, ...tag, 8, 6, 0, 1, 8, 0, 6, 4, 0, operation, ...body]
+  receive(watch, bytes, at)
+}
+
+/** A message of neighbor discovery with one option, in the shape that its type has. */
+function neighbor(
+  watch: DeviceWatch,
+  type: number,
+  source: string,
+  target: string,
+  option: readonly number[],
+  at: number,
+  { hopLimit = 255, extension = [] as number[] } = {},
+): void {
+  const rest = { 133: 4, 134: 12 }[type] ?? 4
+  const targets = type < 135 ? [] : [...bytesOf(target), ...(type === 137 ? bytesOf(source) : [])]
+  const message = [type, 0, 0, 0, ...new Array(rest).fill(0), ...targets, ...option]
+  const length = extension.length + message.length
+  const header = [0x60, 0, 0, 0, length >> 8, length & 255, extension.length > 0 ? 0 : 58, hopLimit]
+  const addresses = [...bytesOf(source), ...bytesOf('ff02::1')]
+  receive(
+    watch,
+    [...BROADCAST, ...macOf(9), 0x86, 0xdd, ...header, ...addresses, ...extension, ...message],
+    at,
+  )
+}
+
+/** The option of a sender (1) or of a target (2). */
+const linkAddress = (kind: 1 | 2, mac: number): number[] => [kind, 1, ...macOf(mac)]
+
 describe('an address', () => {
   it('of a device that a new one takes is told once', () => {
     const { watch, told } = watchOf()
@@ -238,33 +307,15 @@ describe('an address', () => {
     expect(told).toHaveLength(1)
   })
 
-  /** An ARP packet of Ethernet: 1 asks, 2 answers. */
-  const arp = (watch: DeviceWatch, mac: number, address: string, at: number, tag: number[] = []): void => {
-    const frames = createFrameBatch(1)
-    const packets = createPacketBatch(1)
-    const word = parseIpv4(address) ?? 0
-    const bytes = [24, 16, 8, 0].map((shift) => (word >>> shift) & 255)
-    const sender = [...macOf(mac)]
-    frames.data = Uint8Array.of(
-      ...[255, 255, 255, 255, 255, 255, ...sender, ...tag, 8, 6],
-      ...[0, 1, 8, 0, 6, 4, 0, 2, ...sender, ...bytes, 0, 0, 0, 0, 0, 0, ...bytes],
-    )
-    frames.count = 1
-    frames.capturedBytes[0] = frames.data.length
-    packets.count = 1
-    packets.timestampMicros[0] = at
-    watch.packets(frames, packets)
-  }
-
   it('that two claim by ARP is told once', () => {
     for (const tag of [[], [0x81, 0, 0, 5]]) {
       const { watch, told } = watchOf()
-      arp(watch, 1, '192.168.0.1', START, tag)
-      arp(watch, 1, '192.168.0.1', START + SECOND, tag)
+      arp(watch, 1, '192.168.0.1', START, { tag })
+      arp(watch, 1, '192.168.0.1', START + SECOND, { tag })
       expect(told).toEqual([])
       for (let i = 0; i < 5; i++) {
-        arp(watch, 66, '192.168.0.1', START + (5 + 2 * i) * SECOND, tag)
-        arp(watch, 1, '192.168.0.1', START + (6 + 2 * i) * SECOND, tag)
+        arp(watch, 66, '192.168.0.1', START + (5 + 2 * i) * SECOND, { tag })
+        arp(watch, 1, '192.168.0.1', START + (6 + 2 * i) * SECOND, { tag })
       }
       expect(told).toEqual([
         {
@@ -295,6 +346,138 @@ describe('an address', () => {
     arp(watch, 66, '192.168.0.1', START + HOUR + SECOND)
     expect(told.map(({ rule }) => rule)).toEqual(['arp-conflict'])
     expect(parseMac('00:16:3e:00:00:42')).toEqual(macOf(66))
+  })
+
+  it('of IPv6 that two claim by neighbor discovery is reported once, while devices learn too', () => {
+    const kinds: [type: number, option: 1 | 2][] = [
+      [133, 1],
+      [134, 1],
+      [135, 1],
+      [136, 2],
+      [137, 2],
+    ]
+    // a hop-by-hop header in front of the message hides it from simple guards
+    for (const extension of [[], [58, 0, 1, 4, 0, 0, 0, 0]]) {
+      for (const [type, option] of kinds) {
+        const { watch, told } = watchOf()
+        const claim = (mac: number, at: number) =>
+          neighbor(watch, type, 'fe80::1', 'fe80::1', linkAddress(option, mac), at, { extension })
+        claim(1, START)
+        claim(1, START + SECOND)
+        expect(told).toEqual([])
+        for (let i = 0; i < 5; i++) {
+          claim(66, START + (5 + 2 * i) * SECOND)
+          claim(1, START + (6 + 2 * i) * SECOND)
+        }
+        expect(told).toEqual([
+          {
+            rule: 'nd-conflict',
+            fact: 'fe80::1 is claimed by 00:16:3e:00:00:42 and by 00:16:3e:00:00:01 within 4 s (neighbor discovery)',
+            isOfResponder: false,
+          },
+        ])
+      }
+    }
+  })
+
+  it('of IPv6 that a flow has used is claimed too, and a new device that uses it is reported', () => {
+    const { watch, told } = watchOf()
+    const words = Uint32Array.of(0xfe800000, 0, 0, 0x23)
+    const other = {
+      ...MANY,
+      ipVersion: 6,
+      initiatorAddress: words,
+      responderAddress: Uint32Array.of(0, 0, 0, 1),
+    }
+    watch.verdict(flow(23, -1, 443, START, { ...other }), false)
+    neighbor(watch, 136, 'fe80::99', 'fe80::23', linkAddress(2, 66), START + SECOND)
+    expect(told.map(({ rule }) => rule)).toEqual(['nd-conflict'])
+    watch.verdict(flow(23, -1, 443, START + HOUR, { ...other, initiatorMac: macOf(99) }), false)
+    expect(told.map(({ rule }) => rule)).toEqual(['nd-conflict', 'address-taken'])
+  })
+
+  it('is not claimed by messages that no host of the link accepts or that give no address', () => {
+    const { watch, told } = watchOf()
+    neighbor(watch, 136, 'fe80::1', 'fe80::1', linkAddress(2, 1), START)
+    // from elsewhere
+    neighbor(watch, 136, 'fe80::1', 'fe80::1', linkAddress(2, 66), START, { hopLimit: 254 })
+    // asks whether an address is in use
+    neighbor(watch, 135, '::', 'fe80::1', linkAddress(1, 66), START)
+    // of a group
+    neighbor(watch, 136, 'fe80::1', 'ff02::5', linkAddress(2, 66), START)
+    neighbor(watch, 136, 'fe80::1', 'ff02::5', linkAddress(2, 67), START)
+    // cut off, of no length, of another kind
+    for (const option of [[], [2], [2, 1, 0, 1], [2, 0, ...macOf(66)], [14, 1, 1, 2, 3, 4, 5, 6]])
+      neighbor(watch, 136, 'fe80::1', 'fe80::1', option, START)
+    expect(told).toEqual([])
+  })
+})
+
+describe('a sweep by ARP', () => {
+  const sweep = (watch: DeviceWatch, from: number, count: number, at: number, sender = '192.168.0.66') => {
+    for (let i = 0; i < count; i++)
+      arp(watch, 66, sender, at + i * 10_000, { target: `192.168.0.${from + i}`, operation: 1 })
+  }
+
+  it('is reported while devices learn, by a sender that no flow has shown, with its whole extent', () => {
+    for (const sender of ['192.168.0.66', '0.0.0.0']) {
+      const { watch, told } = watchOf()
+      for (let n = 1; n <= 5; n++) arp(watch, n, `192.168.0.${n}`, START)
+      sweep(watch, 1, 254, START + SECOND, sender)
+      watch.advance(START + 100 * SECOND)
+      const by = sender === '0.0.0.0' ? '00:16:3e:00:00:42' : sender
+      // 5 of them have a device, and one is its own
+      const all = sender === '0.0.0.0' ? 249 : 248
+      expect(told).toEqual(
+        [
+          `16 addresses that no device uses were asked for (ARP) in 1 s by ${by}`,
+          `${all} addresses that no device uses were asked for (ARP) in 2 s by ${by}`,
+        ].map((fact) => ({ rule: 'host-scan', fact, isOfResponder: false })),
+      )
+      sweep(watch, 1, 254, START + HOUR, sender)
+      watch.advance(START + 2 * HOUR)
+      expect(told).toHaveLength(2)
+    }
+  })
+
+  it('is none of a router that asks for devices which answer, or for one that is gone', () => {
+    const { watch, told } = watchOf()
+    for (let i = 0; i < 200; i++) {
+      const at = START + i * SECOND
+      arp(watch, 1, '192.168.0.1', at, { target: `192.168.0.${10 + i}`, operation: 1 })
+      arp(watch, 1, '192.168.0.1', at, { target: '192.168.0.9', operation: 1 })
+      arp(watch, 10 + i, `192.168.0.${10 + i}`, at + 1000)
+    }
+    // a device that tries whether its address is in use, and says that it has it now
+    for (let i = 0; i < 3; i++) arp(watch, 5, '0.0.0.0', START, { target: '192.168.0.5', operation: 1 })
+    arp(watch, 5, '192.168.0.5', START, { operation: 1 })
+    watch.advance(START + HOUR)
+    expect(told).toEqual([])
+  })
+
+  it('is found among requests of made-up senders, whose own sweeps become one alert', () => {
+    const { watch, told } = watchOf({ floodPerMinute: 4 })
+    for (let i = 0; i < 40; i++) {
+      for (let j = 0; j < 300; j++) {
+        const from = 1000 + 300 * i + j
+        arp(watch, from, '192.168.9.9', START + i * SECOND, { target: '192.168.7.7', operation: 1 })
+      }
+      arp(watch, 66, '192.168.0.66', START + i * SECOND, { target: `192.168.1.${i}`, operation: 1 })
+    }
+    const [sweep] = told.filter(({ rule }) => rule === 'host-scan')
+    expect(sweep?.fact).toMatch(/^16 addresses .* by many senders, one of them 192\.168\./)
+    // ten minutes without, and each sender is counted by itself again
+    for (let i = 0; i < 16; i++)
+      arp(watch, 66, '192.168.0.66', START + HOUR + i, { target: `192.168.1.${i}`, operation: 1 })
+    expect(told.at(-1)?.fact).toMatch(/^16 addresses .* by 192\.168\.0\.66/)
+    const flood = watchOf({ floodPerMinute: 4 })
+    for (let from = 1; from <= 100; from++) {
+      for (let i = 0; i < 16; i++)
+        arp(flood.watch, from, '10.0.0.1', START + from, { target: `192.168.1.${i}`, operation: 1 })
+    }
+    const sweeps = flood.told.filter(({ rule }) => rule === 'host-scan')
+    expect(sweeps).toHaveLength(5)
+    expect(sweeps[4]?.fact).toMatch(/; there are more such alerts within this minute$/)
   })
 })
 
