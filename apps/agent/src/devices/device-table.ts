@@ -201,12 +201,109 @@ function rankOf(device: Device, nowMicros: number): number {
   return idleMicros >= DAY_MICROS ? 0 : 1
 }
 
-/** Whether a device goes before another one of the same rank. */
-function goesBefore(a: Device, b: Device, rank: number): boolean {
-  if (rank === 0 || rank === 2) return a.lastSeenMicros < b.lastSeenMicros
-  if (a.randomised !== b.randomised) return a.randomised
+/** A learning device with what its place in the order depended on when that was last looked at. */
+interface Candidate {
+  readonly device: Device
+  readonly rank: number
+  readonly flows: number
+  readonly lastSeenMicros: number
+}
+
+function candidateOf(device: Device, nowMicros: number): Candidate {
+  const { flows, lastSeenMicros } = device
+  return { device, rank: rankOf(device, nowMicros), flows, lastSeenMicros }
+}
+
+/** Whether a device makes room before another one. */
+function goesBefore(a: Candidate, b: Candidate): boolean {
+  if (a.rank !== b.rank) return a.rank < b.rank
+  if (a.rank === 0 || a.rank === 2) return a.lastSeenMicros < b.lastSeenMicros
+  if (a.device.randomised !== b.device.randomised) return a.device.randomised
   if (a.flows !== b.flows) return a.flows < b.flows
-  return a.firstSeenMicros > b.firstSeenMicros
+  return a.device.firstSeenMicros > b.device.firstSeenMicros
+}
+
+/** The order is made afresh so often: ranks fall by time alone. */
+const ORDER_MICROS = 60_000_000
+
+/**
+ * The order in which learning devices make room: a heap, since each new device of a flood asks for the first of it. What a device
+ * does since moves it back, which is seen when it comes to the front.
+ */
+class EvictionOrder {
+  readonly #devices: ReadonlyMap<string, Device>
+  #heap: Candidate[] = []
+  #madeMicros = Number.NEGATIVE_INFINITY
+
+  constructor(devices: ReadonlyMap<string, Device>) {
+    this.#devices = devices
+  }
+
+  add(device: Device, nowMicros: number): void {
+    this.#heap.push(candidateOf(device, nowMicros))
+    this.#moveUp(this.#heap.length - 1)
+  }
+
+  /** A device may have moved to the front. */
+  reset(): void {
+    this.#madeMicros = Number.NEGATIVE_INFINITY
+  }
+
+  /** The device that goes first; null where none may go. */
+  first(nowMicros: number): Device | null {
+    if (Math.abs(nowMicros - this.#madeMicros) >= ORDER_MICROS) this.#make(nowMicros)
+    const heap = this.#heap
+    while (heap.length > 0) {
+      const { device, rank, flows, lastSeenMicros } = heap[0]
+      const isThere = device.state === 'learning' && this.#devices.get(device.key) === device
+      const now = candidateOf(device, nowMicros)
+      if (isThere && now.rank === rank && now.flows === flows && now.lastSeenMicros === lastSeenMicros)
+        return device
+      if (isThere) heap[0] = now
+      else {
+        const last = heap.pop() as Candidate
+        if (heap.length > 0) heap[0] = last
+      }
+      this.#moveDown(0)
+    }
+    return null
+  }
+
+  #make(nowMicros: number): void {
+    this.#madeMicros = nowMicros
+    this.#heap = []
+    for (const device of this.#devices.values())
+      if (device.state === 'learning') this.#heap.push(candidateOf(device, nowMicros))
+    for (let i = this.#heap.length >> 1; i >= 0; i--) this.#moveDown(i)
+  }
+
+  #moveUp(from: number): void {
+    const heap = this.#heap
+    for (let i = from; i > 0; ) {
+      const parent = (i - 1) >> 1
+      if (!goesBefore(heap[i], heap[parent])) return
+      this.#swap(i, parent)
+      i = parent
+    }
+  }
+
+  #moveDown(from: number): void {
+    const heap = this.#heap
+    for (let i = from; ; ) {
+      let least = i
+      for (const child of [2 * i + 1, 2 * i + 2])
+        if (child < heap.length && goesBefore(heap[child], heap[least])) least = child
+      if (least === i) return
+      this.#swap(i, least)
+      i = least
+    }
+  }
+
+  #swap(i: number, j: number): void {
+    const each = this.#heap[i]
+    this.#heap[i] = this.#heap[j]
+    this.#heap[j] = each
+  }
 }
 
 /** @param isProven - whether a device has a model to be watched with, which is what its promise says; null where its share of
@@ -222,20 +319,11 @@ export function createDeviceTable(
   let refused = 0
   let changes = 0
   for (const device of known.slice(0, settings.maximum)) devices.set(device.key, { ...device })
+  const order = new EvictionOrder(devices)
 
   const makeRoom = (nowMicros: number): boolean => {
     if (devices.size < settings.maximum) return true
-    let least: Device | null = null
-    let leastRank = 0
-    for (const device of devices.values()) {
-      if (device.state !== 'learning') continue
-      const rank = rankOf(device, nowMicros)
-      const isLess =
-        least === null || rank < leastRank || (rank === leastRank && goesBefore(device, least, rank))
-      if (!isLess) continue
-      least = device
-      leastRank = rank
-    }
+    const least = order.first(nowMicros)
     if (least === null) return false
     devices.delete(least.key)
     onEvicted(least.key)
@@ -262,6 +350,7 @@ export function createDeviceTable(
       }
       const device = createDevice(key, address, atMicros)
       devices.set(key, device)
+      order.add(device, atMicros)
       return device
     },
     note(device, novel, atMicros, isScored) {
@@ -280,6 +369,7 @@ export function createDeviceTable(
       }
       if (action === 'relearn') {
         // the latest that is known of time: a model that was made by then is an old one
+        order.reset()
         learnAnew(device, Math.max(...[...devices.values()].map((each) => each.lastSeenMicros)))
         changes++
         return null
@@ -293,6 +383,7 @@ export function createDeviceTable(
       return null
     },
     clockSet(byMicros, state) {
+      order.reset()
       for (const device of devices.values()) {
         if (state !== undefined && device.state !== state) continue
         device.firstSeenMicros += byMicros

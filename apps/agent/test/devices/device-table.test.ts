@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES, type DeviceSettings } from '../../src/config/settings.js'
 import {
   createDevice,
+  type Device,
   decodeDevices,
   encodeDevices,
   noteAddress,
@@ -134,6 +135,83 @@ describe('a table', () => {
         expect(added - table.evicted).toBe(table.size)
       }),
     )
+  })
+
+  it('puts out the device that comes first by the rules, whatever devices did before', () => {
+    const DAY = 24 * HOUR
+    const rank = (device: Device, now: number): number => {
+      const isEstablished = !device.randomised && device.lastSeenMicros - device.firstSeenMicros >= HOUR
+      const idle = now - device.lastSeenMicros
+      return isEstablished ? (idle >= 7 * DAY ? 2 : 3) : idle >= DAY ? 0 : 1
+    }
+    const orderOf = (device: Device, now: number): number[] => {
+      const of = rank(device, now)
+      return of === 0 || of === 2
+        ? [of, device.lastSeenMicros]
+        : [of, device.randomised ? 0 : 1, device.flows, -device.firstSeenMicros]
+    }
+    const isBefore = (a: number[], b: number[]): boolean => {
+      const at = a.findIndex((each, i) => each !== b[i])
+      return at >= 0 && a[at] < b[at]
+    }
+    const step = fc.record({
+      n: fc.integer({ min: 0, max: 40 }),
+      // each of these is at least the time after which the order is made afresh
+      pauseMicros: fc.constantFrom(HOUR / 60, HOUR / 2, HOUR, 9 * HOUR, 30 * HOUR, 8 * DAY),
+      flows: fc.integer({ min: 1, max: 4 }),
+      what: fc.constantFrom('flow', 'flow', 'flow', 'flow', 'approve', 'relearn', 'forget', 'clock'),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 2, max: 8 }), (steps, maximum) => {
+        let now = 0
+        const gone: string[] = []
+        const table = createDeviceTable(
+          settings({ maximum, learnHours: 1e6 }),
+          [],
+          () => null,
+          (key) => gone.push(key),
+        )
+        for (const { n, pauseMicros, flows, what } of steps) {
+          now += pauseMicros
+          const key = `${n % 2 === 0 ? '00' : '02'}:00:00:00:00:${n.toString(16).padStart(2, '0')}`
+          if (what === 'clock') {
+            table.clockSet(5 * HOUR)
+            now += 5 * HOUR
+          } else if (what !== 'flow') table.act(what as 'approve' | 'relearn' | 'forget', key)
+          else {
+            const before = [...table.all()]
+              .filter(({ state }) => state === 'learning')
+              .map((device) => ({ key: device.key, order: orderOf(device, now) }))
+            const device = table.get(key) ?? table.add(key, '192.0.2.1', now)
+            const victim = gone.pop()
+            const least = before.find(({ key }) => key === victim)?.order
+            if (victim !== undefined)
+              for (const other of before) expect(isBefore(other.order, least as number[])).toBe(false)
+            if (device !== undefined) for (let i = 0; i < flows; i++) table.note(device, false, now + i, true)
+          }
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('looks at a few devices for each that goes in a flood, not at all of them', () => {
+    let looks = 0
+    const table = createDeviceTable(settings())
+    for (let n = 0; n < 4096; n++) table.add(macOf(n), '192.0.2.1', n)
+    for (const device of table.all()) {
+      const { lastSeenMicros } = device
+      Object.defineProperty(device, 'lastSeenMicros', {
+        get: () => {
+          looks++
+          return lastSeenMicros
+        },
+      })
+    }
+    for (let n = 10_000; n < 20_000; n++) table.add(macOf(n), '192.0.2.2', n)
+    expect(table.evicted).toBe(10_000)
+    // a scan for each new device would be 41 million
+    expect(looks).toBeLessThan(1_000_000)
   })
 
   it('is not emptied of its devices by a hundred thousand made-up ones', () => {
