@@ -5,11 +5,12 @@ import {
   DETECTORS,
   type DetectorOptions,
   detectorOptionsOf,
+  OPTION_NAMES,
 } from '@oddflow/detectors'
 import { Command } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { type TrainCommandOptions, trainOptionsFrom } from '../src/commands/train.js'
-import { DETECTOR_OPTION_NAMES, detectorFlagRows, withDetectorFlags } from '../src/detector-flags.js'
+import { detectorFlagRows, withDetectorFlags } from '../src/detector-flags.js'
 import { recipeNamed } from '../src/recipes.js'
 
 const BESIDE = { output: 'm', recipe: 'default', fpr: 0.01, seed: 1, format: 'text' }
@@ -82,7 +83,7 @@ describe('the detectors’ options on the command line', () => {
 
   it('are all of them', () => {
     const taken = new Set(DETECTOR_NAMES.flatMap((name) => DETECTORS[name].options))
-    expect([...DETECTOR_OPTION_NAMES].sort()).toEqual([...taken].sort())
+    expect([...OPTION_NAMES].sort()).toEqual([...taken].sort())
     expect(Object.keys(OTHER).sort()).toEqual([...taken].sort())
   })
 

@@ -5,17 +5,20 @@
  * the same way, so there is one set of rules.
  */
 import { ArgumentError } from '@oddflow/core'
-import { describeValue } from './check-model.js'
 import { DETECTOR_NAMES, type DetectorDefinition, type DetectorName, isDetectorName } from './detector.js'
-import { badOption, DEFAULT_OPTIONS, type GivenOptions, OptionReader } from './option-reader.js'
+import { describeValue } from './fields.js'
 import {
-  type CheckedParameters,
+  badOption,
+  DEFAULT_DETECTOR,
   type DetectorOptions,
-  keptParameters,
+  type GivenOptions,
+  OPTION_NAMES,
+  OPTIONS,
   type OptionName,
-  type ParametersOf,
-  withStatedSizes,
-} from './parameters.js'
+  OptionReader,
+  optionNamed,
+} from './options.js'
+import { type CheckedParameters, keptParameters, type ParametersOf, withStatedSizes } from './parameters.js'
 import { DETECTORS } from './registry.js'
 
 /**
@@ -56,44 +59,9 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
-export { DEFAULT_OPTIONS } from './option-reader.js'
-
-const OPTION_NAMES: Readonly<Record<OptionName, true>> = {
-  bandwidthQuantile: true,
-  quantileCompat: true,
-  quantileRows: true,
-  kernel: true,
-  nu: true,
-  m: true,
-  landmarks: true,
-  d: true,
-  k: true,
-  centre: true,
-  scaler: true,
-  precision: true,
-  beta: true,
-  neighbours: true,
-  coverage: true,
-  maximumClusters: true,
-  clusterSearchRows: true,
-  mixtureStart: true,
-  covariance: true,
-  tolerance: true,
-  maximumSteps: true,
-  regularisation: true,
-  supportGuard: true,
-  maximumRows: true,
-  trees: true,
-  subsampleRows: true,
-  varianceShare: true,
-  components: true,
-  bins: true,
-  members: true,
-}
-
 /** Throws ArgumentError with `field` set to the option at fault. An option set to undefined counts as not given. What is
  * given of the sizes is held to by the fit, which throws where a default would be lowered. */
-export function checkParameters<Name extends DetectorName = typeof DEFAULT_OPTIONS.detector>(
+export function checkParameters<Name extends DetectorName = typeof DEFAULT_DETECTOR>(
   options: DetectorOptions & { readonly detector?: Name } = {},
 ): ParametersOf<Name> {
   const given = options as GivenOptions
@@ -101,7 +69,7 @@ export function checkParameters<Name extends DetectorName = typeof DEFAULT_OPTIO
 }
 
 function checkGiven(given: GivenOptions): CheckedParameters {
-  const detector = given.detector ?? DEFAULT_OPTIONS.detector
+  const detector = given.detector ?? DEFAULT_DETECTOR
   if (!isDetectorName(detector)) throw badDetector(detector)
   const definition = DETECTORS[detector]
   refuseForeignOptions(given, definition)
@@ -138,7 +106,10 @@ export function checkStoredParameters(value: unknown): CheckedParameters {
     }
   }
   const unspoken = unspokenOf(options)
-  const checked = checkGiven({ ...options, ...Object.fromEntries(unspoken.filter(isNotDefault)) })
+  const checked = checkGiven({
+    ...options,
+    ...Object.fromEntries(unspoken.filter(isNotDefault).map(([name, { value }]) => [name, value])),
+  })
   for (const stage of STAGES) {
     const wanted = (checked as unknown as Readonly<Record<string, { readonly kind?: string } | undefined>>)[
       stage
@@ -150,7 +121,7 @@ export function checkStoredParameters(value: unknown): CheckedParameters {
     }
   }
   // options have defaults; what was stored is complete, and each field stands in its own stage
-  const mayLack = unspoken.map(([name]) => OLDER[name]!.field)
+  const mayLack = unspoken.map(([, { field }]) => field)
   checkSameFields(stored, checked, 'parameters', mayLack)
   return checked
 }
@@ -162,42 +133,29 @@ function badDetector(found: unknown): ArgumentError {
 /** Parameters that are grouped by the stage that uses them. */
 const STAGES = ['embedding', 'start', 'em']
 
-/** Options that came after the first files: where they stand, and what was done before there was a choice. */
-const OLDER: Readonly<Record<string, { readonly field: string; readonly value: unknown }>> = {
-  supportGuard: { field: 'parameters.supportGuard', value: false },
-  quantileCompat: { field: 'parameters.quantileCompat', value: 'pairs' },
-  quantileRows: { field: 'parameters.quantileRows', value: 5000 },
-  components: { field: 'parameters.components', value: null },
-  clusterSearchRows: { field: 'parameters.start.clusterSearchRows', value: 10_000 },
-  mixtureStart: { field: 'parameters.start.mixtureStart', value: 'clusters' },
-  precision: { field: 'parameters.precision', value: 'f64' },
-  landmarks: { field: 'parameters.landmarks', value: 'random' },
-}
+type Unspoken = [name: OptionName, older: { readonly field: string; readonly value: unknown }]
 
-/** Of those the ones that the detector has and a file does not speak of, with their values. */
-function unspokenOf(options: Readonly<Record<string, unknown>>): [name: string, value: unknown][] {
+/** The detector's options that came after the first files and that this one lacks. */
+function unspokenOf(options: Readonly<Record<string, unknown>>): Unspoken[] {
   const { detector } = options
   if (!isDetectorName(detector)) return []
-  const known = DETECTORS[detector].options as readonly string[]
-  return Object.entries(OLDER)
-    .filter(([name]) => known.includes(name) && options[name] === undefined)
-    .map(([name, { value }]) => [name, value])
+  return DETECTORS[detector].options.flatMap((name): Unspoken[] => {
+    const { older } = optionNamed(name)
+    return older === undefined || options[name] !== undefined ? [] : [[name, older]]
+  })
 }
 
-/** An option that would be so anyhow need not be given, and may not where others leave it nothing to do. */
-function isNotDefault([name, value]: [name: string, value: unknown]): boolean {
-  return value !== ((DEFAULT_OPTIONS as Readonly<Record<string, unknown>>)[name] ?? null)
+/** An option that has its default anyhow need not be given, and may not where others leave it nothing to do. */
+function isNotDefault([name, { value }]: Unspoken): boolean {
+  return value !== optionNamed(name).byDefault
 }
 
 function refuseForeignOptions(given: GivenOptions, { name: detector, options }: DetectorDefinition): void {
   for (const [name, value] of Object.entries(given)) {
     if (name === 'detector') continue
     // a name that is misspelt asks for something, whatever its value
-    if (!Object.hasOwn(OPTION_NAMES, name)) {
-      throw new ArgumentError(
-        `${name}: there is no such option; known: ${Object.keys(OPTION_NAMES).join(', ')}`,
-        name,
-      )
+    if (!Object.hasOwn(OPTIONS, name)) {
+      throw new ArgumentError(`${name}: there is no such option; known: ${OPTION_NAMES.join(', ')}`, name)
     }
     if (value === undefined || value === null) continue
     if (!(options as readonly string[]).includes(name)) {

@@ -49,7 +49,6 @@ export { checkModel } from './check-model.js'
 export {
   checkParameters,
   checkStoredParameters,
-  DEFAULT_OPTIONS,
   detectorOptionsOf,
 } from './check-parameters.js'
 export { keepLargestClusters } from './clustering/k-means.js'
@@ -110,18 +109,11 @@ export type {
   HbosModel,
   IforestModel,
   KdeModel,
-  LogScaler,
-  LogStandardScaler,
   MixtureModel,
   ModelOf,
   NearestModel,
-  NoScaler,
   OcsvmModel,
   PcaModel,
-  QuantileScaler,
-  ScaledColumns,
-  ScalerModel,
-  StandardScaler,
   SupportGuardModel,
 } from './model.js'
 export { decodeModelFile } from './model-file/decode.js'
@@ -154,6 +146,7 @@ export {
   replayJournal,
 } from './online/journal.js'
 export type { ArrivalReport } from './online/learn-arrivals.js'
+export type * from './online/learned-state.js'
 export type * from './online/learner.js'
 export {
   type ArriveOptions,
@@ -177,18 +170,26 @@ export {
   type SketchPolicy,
 } from './online/learning-options.js'
 export type { RoundReport } from './online/learning-round.js'
+export {
+  DEFAULT_DETECTOR,
+  type DetectorOptions,
+  type GridOption,
+  OPTION_NAMES,
+  OPTIONS,
+  type OptionDefinition,
+  type OptionName,
+  optionNamed,
+} from './options.js'
 export type {
   BandwidthParameters,
   CheckedParameters,
   CovarianceType,
-  DetectorOptions,
   EmbeddedMixtureParameters,
   EmbeddedSvmParameters,
   EmbeddingParameters,
   EmParameters,
   EnsembleParameters,
   GmmParameters,
-  GridOption,
   HbosParameters,
   IforestParameters,
   KdeParameters,
@@ -199,7 +200,6 @@ export type {
   NearestParameters,
   NystromParameters,
   OcsvmParameters,
-  OptionName,
   ParametersOf,
   PcaParameters,
   QuantileCompat,
@@ -209,6 +209,15 @@ export type {
 } from './parameters.js'
 export { exceedingSizes, keptParameters } from './parameters.js'
 export { DETECTORS } from './registry.js'
+export type {
+  LogScaler,
+  LogStandardScaler,
+  NoScaler,
+  QuantileScaler,
+  ScaledColumns,
+  ScalerModel,
+  StandardScaler,
+} from './scaler.js'
 export {
   createScoreParts,
   createScoreWorkspace,

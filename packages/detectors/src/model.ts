@@ -33,59 +33,7 @@ import type {
   OcsvmParameters,
   PcaParameters,
 } from './parameters.js'
-
-/** What every scaler may have. */
-export interface ScaledColumns {
-  /**
-   * The column whose numbers are names (core's `categoryColumn`): scaled rows lack it, so that it enters no distance and
-   * no density. Absent: there is none.
-   */
-  readonly categoryColumn?: number
-}
-
-/** Rows are used as they come. */
-export interface NoScaler extends ScaledColumns {
-  readonly kind: 'none'
-}
-
-/** (x − mean) / scale, column by column; a column without spread has scale 1. */
-export interface StandardScaler extends ScaledColumns {
-  readonly kind: 'standard'
-  /** Length D; as all lengths here, less the category column. */
-  readonly mean: Float64Array
-  /** Length D, positive: population standard deviations. */
-  readonly scale: Float64Array
-}
-
-/** sign(x) · log(1 + |x|). */
-export interface LogScaler extends ScaledColumns {
-  readonly kind: 'log'
-}
-
-/** `log`, then as `standard`. */
-export interface LogStandardScaler extends ScaledColumns {
-  readonly kind: 'log-standard'
-  /** Length D, of the logarithms. */
-  readonly mean: Float64Array
-  /** Length D, positive. */
-  readonly scale: Float64Array
-}
-
-/**
- * Column by column, the share of training rows that lie below: linear between knots, and beyond the outermost as
- * (x − knot) / (last knot − first knot). Column j has the knots from starts[j] to starts[j + 1].
- */
-export interface QuantileScaler extends ScaledColumns {
-  readonly kind: 'quantile'
-  /** Length D + 1, ascending from 0. */
-  readonly starts: Uint32Array
-  /** Strictly ascending within a column. */
-  readonly knots: Float64Array
-  /** In [0, 1], strictly ascending within a column. */
-  readonly positions: Float64Array
-}
-
-export type ScalerModel = NoScaler | StandardScaler | LogScaler | LogStandardScaler | QuantileScaler
+import type { ScalerModel } from './scaler.js'
 
 /** φ′(x) = P · K(x), K(x)_j = exp(−‖x − landmark_j‖² / h²). */
 export interface EmbeddingModel {

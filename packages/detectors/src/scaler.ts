@@ -13,37 +13,287 @@
  *   the training rows, which is what a detector is there to see: here it goes on linearly, in units of the
  *   column's range.
  *
- * A category column, whose numbers are names, is left out of scaled rows, whatever the scaler.
+ * A scaler is its type and its entry in `SCALERS`, and its name in core. A category column, whose numbers are names, is left out of scaled rows, whatever the scaler.
  */
-import { createMatrix, DataError, log, type Matrix, type ScalerName } from '@oddflow/core'
+import { createMatrix, DataError, exp, log, type Matrix, type ScalerName, type Tensor } from '@oddflow/core'
 import type { FitContext } from './detector.js'
-import type { QuantileScaler, ScalerModel } from './model.js'
+import { type Fields, failField, fieldsAt, numbersAt, wholeAt } from './fields.js'
+import { type ModelFileReader, vectorTensor } from './model-file/layout.js'
 
-/** Steps between the knots of a quantile scaler. */
-export const QUANTILE_STEPS = 100
+/** What every scaler may have. */
+export interface ScaledColumns {
+  /**
+   * The column whose numbers are names (core's `categoryColumn`): scaled rows lack it, so that it enters no distance and
+   * no density. Absent: there is none.
+   */
+  readonly categoryColumn?: number
+}
+
+/** Rows are used as they come. */
+export interface NoScaler extends ScaledColumns {
+  readonly kind: 'none'
+}
+
+/** (x − mean) / scale, column by column; a column without spread has scale 1. */
+export interface StandardScaler extends ScaledColumns {
+  readonly kind: 'standard'
+  /** Length D; as all lengths here, less the category column. */
+  readonly mean: Float64Array
+  /** Length D, positive: population standard deviations. */
+  readonly scale: Float64Array
+}
+
+/** sign(x) · log(1 + |x|). */
+export interface LogScaler extends ScaledColumns {
+  readonly kind: 'log'
+}
+
+/** `log`, then as `standard`. */
+export interface LogStandardScaler extends ScaledColumns {
+  readonly kind: 'log-standard'
+  /** Length D, of the logarithms. */
+  readonly mean: Float64Array
+  /** Length D, positive. */
+  readonly scale: Float64Array
+}
+
+/**
+ * Column by column, the share of training rows that lie below: linear between knots, and beyond the outermost as
+ * (x − knot) / (last knot − first knot). Column j has the knots from starts[j] to starts[j + 1].
+ */
+export interface QuantileScaler extends ScaledColumns {
+  readonly kind: 'quantile'
+  /** Length D + 1, ascending from 0. */
+  readonly starts: Uint32Array
+  /** Strictly ascending within a column. */
+  readonly knots: Float64Array
+  /** In [0, 1], strictly ascending within a column. */
+  readonly positions: Float64Array
+}
+
+export type ScalerModel = NoScaler | StandardScaler | LogScaler | LogStandardScaler | QuantileScaler
+
+interface ScalerDefinition<Model extends ScalerModel> {
+  /** Throws DataError when a column's numbers are too large for a mean, a deviation or a range. */
+  fit(rows: Matrix): Model
+  /** Writes `count` scaled rows of `source`, from its element `start` on, to `out`, which may be `source` where `start` is 0. */
+  apply(
+    scaler: Model,
+    source: Float64Array,
+    start: number,
+    count: number,
+    cols: number,
+    out: Float64Array,
+  ): void
+  /** The number that was scaled to `y`, exact to rounding. */
+  invert(scaler: Model, column: number, y: number): number
+  encode(scaler: Model): Readonly<Record<string, Tensor>>
+  /** What a file has of it, unchecked. */
+  decode(file: ModelFileReader): Fields
+  /** Of a value that claims to be one for `dimension` columns: itself with the known fields alone. Throws ArgumentError
+   * with the path of what is wrong. */
+  check(value: Fields, dimension: number): Model
+}
+
+// the scalers, one by one
+
+const none: ScalerDefinition<NoScaler> = {
+  fit: () => ({ kind: 'none' }),
+  apply(_, source, start, count, cols, out) {
+    for (let i = 0; i < count * cols; i++) out[i] = source[start + i]!
+  },
+  invert: (_, __, y) => y,
+  encode: () => ({}),
+  decode: () => ({}),
+  check: () => ({ kind: 'none' }),
+}
+
+const logarithm: ScalerDefinition<LogScaler> = {
+  fit: () => ({ kind: 'log' }),
+  apply(_, source, start, count, cols, out) {
+    for (let i = 0; i < count * cols; i++) out[i] = signedLog(source[start + i]!)
+  },
+  invert: (_, __, y) => signedExp(y),
+  encode: () => ({}),
+  decode: () => ({}),
+  check: () => ({ kind: 'log' }),
+}
+
+const standard: ScalerDefinition<StandardScaler> = {
+  fit: (rows) => ({ kind: 'standard', ...fitMoments(rows) }),
+  apply({ mean, scale }, source, start, count, cols, out) {
+    for (let i = 0, at = 0; i < count; i++) {
+      for (let j = 0; j < cols; j++, at++) out[at] = (source[start + at]! - mean[j]!) / scale[j]!
+    }
+  },
+  invert: ({ mean, scale }, column, y) => y * scale[column]! + mean[column]!,
+  encode: encodeMoments,
+  decode: decodeMoments,
+  check: (value, dimension) => ({ kind: 'standard', ...checkMoments(value, dimension) }),
+}
+
+const logStandard: ScalerDefinition<LogStandardScaler> = {
+  fit: (rows) => ({ kind: 'log-standard', ...fitMoments(scaleRows({ kind: 'log' }, rows)) }),
+  apply({ mean, scale }, source, start, count, cols, out) {
+    for (let i = 0, at = 0; i < count; i++) {
+      for (let j = 0; j < cols; j++, at++) out[at] = (signedLog(source[start + at]!) - mean[j]!) / scale[j]!
+    }
+  },
+  invert: ({ mean, scale }, column, y) => signedExp(y * scale[column]! + mean[column]!),
+  encode: encodeMoments,
+  decode: decodeMoments,
+  check: (value, dimension) => ({ kind: 'log-standard', ...checkMoments(value, dimension) }),
+}
+
+const quantile: ScalerDefinition<QuantileScaler> = {
+  fit: fitQuantiles,
+  apply(scaler, source, start, count, cols, out) {
+    for (let i = 0, at = 0; i < count; i++) {
+      for (let j = 0; j < cols; j++, at++) out[at] = quantileOf(scaler, j, source[start + at]!)
+    }
+  },
+  invert: numberAt,
+  encode: ({ starts, knots, positions }) => ({
+    'scaler.knots': vectorTensor(knots),
+    'scaler.positions': vectorTensor(positions),
+    'scaler.starts': { dtype: 'U32', shape: [starts.length], data: starts },
+  }),
+  decode: (file) => ({
+    starts: file.uint32('scaler.starts'),
+    knots: file.vector('scaler.knots'),
+    positions: file.vector('scaler.positions'),
+  }),
+  check: checkQuantiles,
+}
+
+const SCALERS: { readonly [Name in ScalerName]: ScalerDefinition<Extract<ScalerModel, { kind: Name }>> } = {
+  none,
+  standard,
+  log: logarithm,
+  'log-standard': logStandard,
+  quantile,
+}
+
+// a model is only ever given to the definition of its own name
+function scalerNamed(name: ScalerName): ScalerDefinition<ScalerModel> {
+  return SCALERS[name]
+}
+
+// what callers use, with the category column left out
 
 /** Of all columns but the category column, if there is one. Throws DataError when a column's numbers are too large for a
  * mean, a deviation or a range. */
 export function fitScaler(rows: Matrix, kind: ScalerName, categoryColumn: number | null = null): ScalerModel {
-  if (categoryColumn === null) return fitColumns(rows, kind)
-  return { ...fitColumns(scaleRows({ kind: 'none', categoryColumn }, rows), kind), categoryColumn }
+  const definition = scalerNamed(kind)
+  if (categoryColumn === null) return definition.fit(rows)
+  return { ...definition.fit(scaleRows({ kind: 'none', categoryColumn }, rows)), categoryColumn }
 }
 
-function fitColumns(rows: Matrix, kind: ScalerName): ScalerModel {
-  switch (kind) {
-    case 'none':
-    case 'log':
-      return { kind }
-    case 'standard':
-      return { kind, ...fitMoments(rows) }
-    case 'log-standard':
-      return { kind, ...fitMoments(scaleRows({ kind: 'log' }, rows)) }
-    case 'quantile':
-      return fitQuantiles(rows)
+/** A scaler of that name fitted to the rows, and the rows scaled. */
+export function fitScaledRows(
+  rows: Matrix,
+  kind: ScalerName,
+  { shared, categoryColumn }: Pick<FitContext, 'shared' | 'categoryColumn'>,
+): { readonly scaler: ScalerModel; readonly scaled: Matrix } {
+  return shared.once('scaled rows', [rows, kind, categoryColumn], () => {
+    const scaler = fitScaler(rows, kind, categoryColumn)
+    return { scaler, scaled: scaleRows(scaler, rows) }
+  })
+}
+
+/** Scaled copy of all rows; the rows themselves where nothing changes. */
+export function scaleRows(scaler: ScalerModel, rows: Matrix): Matrix {
+  if (scaler.kind === 'none' && scaler.categoryColumn === undefined) return rows
+  const out = createMatrix(rows.rows, scaledWidth(scaler, rows.cols))
+  scaleInto(scaler, rows.data, 0, rows.rows, rows.cols, out.data)
+  return out
+}
+
+/** Columns of scaled rows whose originals have `cols`. */
+export function scaledWidth({ categoryColumn }: ScalerModel, cols: number): number {
+  return categoryColumn === undefined ? cols : cols - 1
+}
+
+/** Writes `count` scaled rows of `source`, `cols` wide from its element `start` on, to `out` at 0, `scaledWidth` wide. */
+export function scaleInto(
+  scaler: ScalerModel,
+  source: Float64Array,
+  start: number,
+  count: number,
+  cols: number,
+  out: Float64Array,
+): void {
+  const { categoryColumn } = scaler
+  if (categoryColumn === undefined) {
+    scalerNamed(scaler.kind).apply(scaler, source, start, count, cols, out)
+    return
+  }
+  let at = 0
+  for (let i = 0; i < count; i++) {
+    const row = start + i * cols
+    for (let j = 0; j < categoryColumn; j++) out[at++] = source[row + j]!
+    for (let j = categoryColumn + 1; j < cols; j++) out[at++] = source[row + j]!
+  }
+  if (scaler.kind !== 'none') scalerNamed(scaler.kind).apply(scaler, out, 0, count, cols - 1, out)
+}
+
+/** Writes the unscaled `scaled[start … start + cols)` to `out` at 0; a category column, which scaled rows lack, is left as it
+ * is there. */
+export function unscaleRow(
+  scaler: ScalerModel,
+  scaled: Float64Array,
+  start: number,
+  cols: number,
+  out: Float64Array,
+): void {
+  const { categoryColumn = cols } = scaler
+  const { invert } = scalerNamed(scaler.kind)
+  for (let j = 0; j < cols; j++) {
+    // what a forged model remembers may be no number that was measured
+    const value = invert(scaler, j, scaled[start + j]!)
+    out[j < categoryColumn ? j : j + 1] = Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value))
   }
 }
 
-function fitMoments({ rows: n, cols, data }: Matrix): { mean: Float64Array; scale: Float64Array } {
+/** Columns of one number alone. */
+export function constantColumns(rows: Matrix, categoryColumn: number | null): number {
+  let constant = 0
+  for (let j = 0; j < rows.cols; j++) {
+    if (j === categoryColumn) continue
+    let i = 1
+    while (i < rows.rows && rows.data[i * rows.cols + j] === rows.data[j]) i++
+    if (i >= rows.rows) constant++
+  }
+  return constant
+}
+
+/** Scalers in a model file: their kind stands in the feature contract, their numbers in tensors. */
+export function encodeScaler(scaler: ScalerModel): Readonly<Record<string, Tensor>> {
+  return scalerNamed(scaler.kind).encode(scaler)
+}
+
+export function decodeScaler(file: ModelFileReader, kind: ScalerName): Fields {
+  return { kind, ...scalerNamed(kind).decode(file) }
+}
+
+/** Of rows of `dimension` columns, the category column counted. */
+export function checkScalerModel(value: unknown, dimension: number, kind: ScalerName): ScalerModel {
+  const s = fieldsAt(value, 'scaler')
+  if (s.kind !== kind) failField('scaler.kind', kind, s.kind)
+  const { categoryColumn } = s
+  if (categoryColumn === undefined) return scalerNamed(kind).check(s, dimension)
+  if (dimension < 2 || !(wholeAt(categoryColumn, 'scaler.categoryColumn') < dimension)) {
+    return failField('scaler.categoryColumn', `one of several columns, here ${dimension}`, categoryColumn)
+  }
+  return {
+    ...scalerNamed(kind).check(s, dimension - 1),
+    categoryColumn: wholeAt(categoryColumn, 'scaler.categoryColumn'),
+  }
+}
+
+// means and deviations
+
+function fitMoments({ rows: n, cols, data }: Matrix): Moments {
   const mean = new Float64Array(cols)
   const scale = new Float64Array(cols)
   for (let i = 0, at = 0; i < n; i++) for (let j = 0; j < cols; j++) mean[j]! += data[at++]!
@@ -62,6 +312,46 @@ function fitMoments({ rows: n, cols, data }: Matrix): { mean: Float64Array; scal
   }
   return { mean, scale }
 }
+
+type Moments = Pick<StandardScaler, 'mean' | 'scale'>
+
+function encodeMoments({ mean, scale }: Moments): Readonly<Record<string, Tensor>> {
+  return { 'scaler.mean': vectorTensor(mean), 'scaler.scale': vectorTensor(scale) }
+}
+
+function decodeMoments(file: ModelFileReader): Fields {
+  return { mean: file.vector('scaler.mean'), scale: file.vector('scaler.scale') }
+}
+
+function checkMoments(value: Fields, dimension: number): Moments {
+  const mean = numbersAt(value.mean, 'scaler.mean')
+  const scale = numbersAt(value.scale, 'scaler.scale')
+  if (mean.length !== dimension) failField('scaler.mean', `${dimension} numbers`, mean.length)
+  if (scale.length !== dimension) failField('scaler.scale', `${dimension} numbers`, scale.length)
+  for (const v of scale) if (!(v > 0)) failField('scaler.scale', 'positive numbers', v)
+  return { mean, scale }
+}
+
+// logarithms
+
+/** sign(x)·log(1 + |x|), without losing small x to the 1 (W. Kahan's correction). */
+function signedLog(x: number): number {
+  const size = Math.abs(x)
+  const u = 1 + size
+  const value = u === 1 ? size : log(u) * (size / (u - 1))
+  return x < 0 ? -value : value
+}
+
+/** sign(y)·(exp|y| − 1). */
+function signedExp(y: number): number {
+  const size = exp(Math.abs(y)) - 1
+  return y < 0 ? -size : size
+}
+
+// quantiles
+
+/** Steps between the knots of a column. */
+const QUANTILE_STEPS = 100
 
 function fitQuantiles({ rows: n, cols, data }: Matrix): QuantileScaler {
   const starts = new Uint32Array(cols + 1)
@@ -95,97 +385,6 @@ function fitQuantiles({ rows: n, cols, data }: Matrix): QuantileScaler {
   }
 }
 
-function tooLarge(column: number): DataError {
-  return new DataError(`column ${column}: its numbers are too large to scale; divide them first`, 'rows')
-}
-
-/** Columns of one number alone. */
-export function constantColumns(rows: Matrix, categoryColumn: number | null): number {
-  let constant = 0
-  for (let j = 0; j < rows.cols; j++) {
-    if (j === categoryColumn) continue
-    let i = 1
-    while (i < rows.rows && rows.data[i * rows.cols + j] === rows.data[j]) i++
-    if (i >= rows.rows) constant++
-  }
-  return constant
-}
-
-/** Columns of scaled rows whose originals have `cols`. */
-export function scaledWidth({ categoryColumn }: ScalerModel, cols: number): number {
-  return categoryColumn === undefined ? cols : cols - 1
-}
-
-/** Writes `count` scaled rows of `source`, `cols` wide from its element `start` on, to `out` at 0, `scaledWidth` wide. */
-export function scaleInto(
-  scaler: ScalerModel,
-  source: Float64Array,
-  start: number,
-  count: number,
-  cols: number,
-  out: Float64Array,
-): void {
-  const { categoryColumn } = scaler
-  if (categoryColumn === undefined) {
-    scaleColumns(scaler, source, start, count, cols, out)
-    return
-  }
-  let at = 0
-  for (let i = 0; i < count; i++) {
-    const row = start + i * cols
-    for (let j = 0; j < categoryColumn; j++) out[at++] = source[row + j]!
-    for (let j = categoryColumn + 1; j < cols; j++) out[at++] = source[row + j]!
-  }
-  if (scaler.kind !== 'none') scaleColumns(scaler, out, 0, count, cols - 1, out)
-}
-
-/** `out` may be `source` where `start` is 0. */
-function scaleColumns(
-  scaler: ScalerModel,
-  source: Float64Array,
-  start: number,
-  count: number,
-  cols: number,
-  out: Float64Array,
-): void {
-  const length = count * cols
-  switch (scaler.kind) {
-    case 'none':
-      for (let i = 0; i < length; i++) out[i] = source[start + i]!
-      break
-    case 'log':
-      for (let i = 0; i < length; i++) out[i] = signedLog(source[start + i]!)
-      break
-    case 'standard': {
-      const { mean, scale } = scaler
-      for (let i = 0, at = 0; i < count; i++) {
-        for (let j = 0; j < cols; j++, at++) out[at] = (source[start + at]! - mean[j]!) / scale[j]!
-      }
-      break
-    }
-    case 'log-standard': {
-      const { mean, scale } = scaler
-      for (let i = 0, at = 0; i < count; i++) {
-        for (let j = 0; j < cols; j++, at++) out[at] = (signedLog(source[start + at]!) - mean[j]!) / scale[j]!
-      }
-      break
-    }
-    case 'quantile':
-      for (let i = 0, at = 0; i < count; i++) {
-        for (let j = 0; j < cols; j++, at++) out[at] = quantileOf(scaler, j, source[start + at]!)
-      }
-      break
-  }
-}
-
-/** sign(x)·log(1 + |x|), without losing small x to the 1 (W. Kahan's correction). */
-function signedLog(x: number): number {
-  const size = Math.abs(x)
-  const u = 1 + size
-  const value = u === 1 ? size : log(u) * (size / (u - 1))
-  return x < 0 ? -value : value
-}
-
 function quantileOf({ starts, knots, positions }: QuantileScaler, column: number, x: number): number {
   const first = starts[column]!
   const last = starts[column + 1]! - 1
@@ -204,22 +403,59 @@ function quantileOf({ starts, knots, positions }: QuantileScaler, column: number
   return from + (positions[high]! - from) * ((x - knots[low]!) / (knots[high]! - knots[low]!))
 }
 
-/** A scaler of that name fitted to the rows, and the rows scaled. */
-export function fitScaledRows(
-  rows: Matrix,
-  kind: ScalerName,
-  { shared, categoryColumn }: Pick<FitContext, 'shared' | 'categoryColumn'>,
-): { readonly scaler: ScalerModel; readonly scaled: Matrix } {
-  return shared.once('scaled rows', [rows, kind, categoryColumn], () => {
-    const scaler = fitScaler(rows, kind, categoryColumn)
-    return { scaler, scaled: scaleRows(scaler, rows) }
-  })
+function numberAt({ starts, knots, positions }: QuantileScaler, column: number, y: number): number {
+  const first = starts[column]!
+  const last = starts[column + 1]! - 1
+  const range = last > first ? knots[last]! - knots[first]! : 1
+  if (!(y > positions[first]!)) return knots[first]! + (y - positions[first]!) * range
+  if (!(y < positions[last]!)) return knots[last]! + (y - positions[last]!) * range
+  let low = first
+  let high = last
+  while (high - low > 1) {
+    const middle = (low + high) >> 1
+    if (positions[middle]! <= y) low = middle
+    else high = middle
+  }
+  const share = (y - positions[low]!) / (positions[high]! - positions[low]!)
+  return knots[low]! + (knots[high]! - knots[low]!) * share
 }
 
-/** Scaled copy of all rows; the rows themselves where nothing changes. */
-export function scaleRows(scaler: ScalerModel, rows: Matrix): Matrix {
-  if (scaler.kind === 'none' && scaler.categoryColumn === undefined) return rows
-  const out = createMatrix(rows.rows, scaledWidth(scaler, rows.cols))
-  scaleInto(scaler, rows.data, 0, rows.rows, rows.cols, out.data)
-  return out
+function checkQuantiles(s: Fields, dimension: number): QuantileScaler {
+  const { starts } = s
+  if (!(starts instanceof Uint32Array)) return failField('scaler.starts', 'a Uint32Array', starts)
+  const knots = numbersAt(s.knots, 'scaler.knots')
+  const positions = numbersAt(s.positions, 'scaler.positions')
+  if (starts.length !== dimension + 1) failField('scaler.starts', `${dimension + 1} numbers`, starts.length)
+  if (positions.length !== knots.length) {
+    failField('scaler.positions', `${knots.length} numbers, one per knot`, positions.length)
+  }
+  if (starts[0] !== 0) failField('scaler.starts', '0 first', starts[0])
+  if (starts[dimension] !== knots.length) {
+    failField('scaler.starts', `${knots.length}, the number of knots, last`, starts[dimension])
+  }
+  for (let j = 0; j < dimension; j++) {
+    const first = starts[j]!
+    const end = starts[j + 1]!
+    if (!(end > first && end - first <= QUANTILE_STEPS + 1 && end <= knots.length)) {
+      failField('scaler.starts', `from 1 to ${QUANTILE_STEPS + 1} knots a column`, end - first)
+    }
+    for (let i = first; i < end; i++) {
+      if (!(positions[i]! >= 0 && positions[i]! <= 1)) {
+        failField('scaler.positions', 'numbers from 0 to 1', positions[i])
+      }
+      if (i === first) continue
+      if (!(knots[i]! > knots[i - 1]!)) failField('scaler.knots', 'ascending numbers', knots[i])
+      if (!(positions[i]! > positions[i - 1]!)) {
+        failField('scaler.positions', 'ascending numbers', positions[i])
+      }
+    }
+    if (!Number.isFinite(knots[end - 1]! - knots[first]!)) {
+      failField('scaler.knots', 'a finite range', knots[end - 1])
+    }
+  }
+  return { kind: 'quantile', starts, knots, positions }
+}
+
+function tooLarge(column: number): DataError {
+  return new DataError(`column ${column}: its numbers are too large to scale; divide them first`, 'rows')
 }

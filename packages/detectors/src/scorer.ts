@@ -4,7 +4,7 @@
  * Rows that come here are checked: finite, and as wide as in training.
  */
 import type { Matrix } from '@oddflow/core'
-import type { ScalerModel } from './model.js'
+import type { ScalerModel } from './scaler.js'
 import { scaledWidth, scaleInto } from './scaler.js'
 
 /** Where a score comes from; each array has room for all rows. */

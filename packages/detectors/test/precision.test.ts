@@ -15,7 +15,7 @@ import {
   modelSpaceNumbers,
   scoreSamples,
 } from '../src/index.js'
-import { CHECKSUM_DIGITS, CHECKSUM_OFFSET, modelFileChecksum } from '../src/model-file/decode.js'
+import { CHECKSUM_DIGITS, CHECKSUM_OFFSET, modelFileChecksum } from '../src/model-file/layout.js'
 import { sampleModel, sampleRows, scores } from './model-file/sample.js'
 
 const SINGLE = ['oc-kjl-qs', 'oc-nystrom', 'oc-kjl-svm', 'ocsvm'] as const

@@ -18,7 +18,7 @@ import {
   checkParameters,
   createFitter,
   createScoreWorkspace,
-  DEFAULT_OPTIONS,
+  DEFAULT_DETECTOR,
   DETECTORS,
   type DetectorOptions,
   detectorFigures,
@@ -202,7 +202,7 @@ const MAXIMUM_CANDIDATES = 10_000
 
 /** What of a grid applies: options that the detector takes and that are not given. */
 export function applicableGrid(options: DetectorOptions, grid: ParameterGrid = PAPER_GRID): ParameterGrid {
-  const { options: takes } = DETECTORS[options.detector ?? DEFAULT_OPTIONS.detector]
+  const { options: takes } = DETECTORS[options.detector ?? DEFAULT_DETECTOR]
   const isOpen = (name: GridOption): boolean => {
     // a linear kernel has no bandwidth
     if (name === 'bandwidthQuantile' && options.kernel === 'linear') return false

@@ -10,6 +10,7 @@ import {
   type DetectorOptions,
   encodeModelFile,
   isDetectorName,
+  OPTION_NAMES,
   type OptionName,
   type SavedModel,
 } from '@oddflow/detectors'
@@ -26,7 +27,6 @@ import {
   writeFileWhole,
 } from '@oddflow/program'
 import { createProgress, type Progress } from '@oddflow/program/progress'
-import { DETECTOR_OPTION_NAMES } from '../detector-flags.js'
 import { CAPTURE_FLAGS, type CaptureFlags, FLOW_FLAGS, type FlowFlags, flagOf, viewFrom } from '../flags.js'
 import { inputKindOfAll, nameInputs, namingInputs, refuseCaptureOptions, warn } from '../inputs.js'
 import { describeLimits, limitsJson, limitWarnings } from '../output/describe-limits.js'
@@ -333,10 +333,7 @@ export function trainOptionsFrom(
   const name = options.detector ?? recipeDetector(recipe, features)
   const takes: readonly string[] = isDetectorName(name) ? DETECTORS[name].options : []
   const given = Object.fromEntries(
-    DETECTOR_OPTION_NAMES.map((option) => [
-      option,
-      options[option] ?? preset(recipe, option, takes, options),
-    ]),
+    OPTION_NAMES.map((option) => [option, options[option] ?? preset(recipe, option, takes, options)]),
   )
   const detector = { detector: name, ...withoutUndefined(given) } as DetectorOptions
   namingFlags(() => checkParameters(detector))
@@ -366,7 +363,7 @@ function namingFlags<T>(work: () => T): T {
     return work()
   } catch (error) {
     const { field = '' } = error instanceof ArgumentError ? error : {}
-    if (!(DETECTOR_OPTION_NAMES as readonly string[]).includes(field) && field !== 'detector') throw error
+    if (!(OPTION_NAMES as readonly string[]).includes(field) && field !== 'detector') throw error
     const message = flagged(error as ArgumentError)
     const rows = message.includes('training rows') ? '; --calibration-share of the rows are kept back' : ''
     throw new UsageError(message + rows)

@@ -11,8 +11,8 @@
  * `unusual` counts the flows that score no higher than the lowest 5 % of held-out flows.
  */
 import { ArgumentError, exp, type Matrix } from '@oddflow/core'
-import { failField, fieldsAt, finiteAt, wholeAt } from '../check-model.js'
-import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/parts.js'
+import { failField, fieldsAt, finiteAt, wholeAt } from '../fields.js'
+import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/layout.js'
 import { checkTailTable } from './support-guard.js'
 import { createTailFunction, fitTailTable, logTail } from './tail-probability.js'
 

@@ -11,7 +11,7 @@
  * combination of probabilities, as in support-guard.ts.
  */
 import { createMatrix, log, type Matrix } from '@oddflow/core'
-import { failField, fieldsAt, finiteAt, matrixAt, sizeUpTo } from '../check-model.js'
+import { failField, fieldsAt, finiteAt, matrixAt, sizeUpTo } from '../fields.js'
 
 export interface HeldOutScores {
   /** Of each training row, in their order: what it scored while its input was held out; higher = more normal. */

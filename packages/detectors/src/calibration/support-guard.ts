@@ -26,7 +26,7 @@
  */
 import type { Matrix } from '@oddflow/core'
 import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from '@oddflow/linalg'
-import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../check-model.js'
+import { failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../fields.js'
 import type { EmbeddingModel, SupportGuardModel } from '../model.js'
 import {
   createTailFunction,

@@ -25,7 +25,7 @@
  * chance of inputs / (inputs + 1), if they are like these: three inputs promise little, whatever their rows.
  */
 import { ArgumentError, DataError, FormatError, log } from '@oddflow/core'
-import { describeValue } from '../check-model.js'
+import { describeValue } from '../fields.js'
 import { type HeldOutScores, quantileOf, rowNumbers, TAIL_SHARE } from './held-out.js'
 
 export type ThresholdCalibration = SplitConformalCalibration | HeldOutCalibration

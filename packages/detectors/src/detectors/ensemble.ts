@@ -18,7 +18,6 @@ import {
   type SurpriseCurve,
   surpriseOf,
 } from '../calibration/held-out.js'
-import { type Fields, failField, fieldsAt } from '../check-model.js'
 import type { DetectorDefinition, FitContext, MemberName, ModelFact, ModelHead } from '../detector.js'
 import {
   checkStandardisation,
@@ -44,14 +43,19 @@ import {
   viewRows,
   viewWeights,
 } from '../ensemble/members.js'
+import { type Fields, failField, fieldsAt } from '../fields.js'
 import type { EnsembleModel, FitReport } from '../model.js'
-import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
-import { badOption, type OptionReader } from '../option-reader.js'
+import {
+  type ModelFileParts,
+  type ModelFileReader,
+  matrixTensor,
+  vectorTensor,
+} from '../model-file/layout.js'
+import { badOption, type OptionReader } from '../options.js'
 import type { EnsembleParameters } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
 import { fitScaledRows, scaledWidth, scaleInto } from '../scaler.js'
 import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
-import { MAXIMUM_BINS } from './hbos.js'
 
 /** Unlike the m of other detectors: measured, docs/results/default-recipe.md. */
 const DEFAULT_ENSEMBLE_LANDMARKS = 128
@@ -65,17 +69,17 @@ export const ensemble: DetectorDefinition = {
   holdsRowsOut: true,
 
   checkParameters(given: OptionReader): EnsembleParameters {
-    const members = given.members()
+    const members = given.read('members')
     const hasLandmarks = members.some((name) => DETECTORS[name].options.includes('m'))
     const hasHistograms = members.includes('hbos')
     if (given.has('m') && !hasLandmarks) throw badOption('m', `a member with landmarks`, members.join())
     if (given.has('bins') && !hasHistograms) throw badOption('bins', 'the member hbos', members.join())
     return {
       detector: 'ensemble',
-      scaler: given.scaler(),
+      scaler: given.read('scaler'),
       members,
-      m: !hasLandmarks ? null : given.has('m') ? given.whole('m', 1, 2000) : DEFAULT_ENSEMBLE_LANDMARKS,
-      bins: hasHistograms ? given.whole('bins', 1, MAXIMUM_BINS) : null,
+      m: !hasLandmarks ? null : given.has('m') ? given.read('m') : DEFAULT_ENSEMBLE_LANDMARKS,
+      bins: hasHistograms ? given.read('bins') : null,
     }
   },
 

@@ -4,17 +4,18 @@
  */
 import { DataError, type Matrix, plural } from '@oddflow/core'
 import { logSumExp } from '@oddflow/linalg'
-import { checkFullMixture, type Fields, failField } from '../check-model.js'
+import { checkFullMixture } from '../check-parts.js'
 import { kMeans } from '../clustering/k-means.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { decodeMixture, encodeMixture } from '../families/embedded-mixture.js'
+import { type Fields, failField } from '../fields.js'
 import { packTypedMixture, typedLogDensity } from '../mixture/covariance-types.js'
 import { fitMixture } from '../mixture/fit-mixture.js'
 import { componentLogDensitiesInto, packMixture } from '../mixture/gaussian-mixture.js'
 import { checkTypedMixture, fitTypedMixture, type TypedMixture } from '../mixture/typed-mixture.js'
 import type { GmmModel, MixtureModel } from '../model.js'
-import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
-import type { OptionReader } from '../option-reader.js'
+import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
+import { EM_OPTIONS, type OptionReader } from '../options.js'
 import type { CovarianceType, GmmParameters } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer } from '../scorer.js'
@@ -27,17 +28,14 @@ const COVARIANCE_TYPES: readonly CovarianceType[] = ['full', 'diagonal', 'tied',
 export const gmm: DetectorDefinition = {
   name: 'gmm',
   summary: 'Gaussian mixture of k components on the rows themselves',
-  options: ['scaler', 'k', 'covariance', 'tolerance', 'maximumSteps', 'regularisation'],
+  options: ['scaler', 'k', 'covariance', ...EM_OPTIONS],
   stages: ['clusters', 'mixture'],
   metadataKeys: ['mixture'],
 
   checkParameters(given: OptionReader): GmmParameters {
     return {
       detector: 'gmm',
-      scaler: given.scaler(),
-      k: given.whole('k', 1, 1000),
-      covariance: given.covariance(),
-      ...given.em(),
+      ...given.readAll(['scaler', 'k', 'covariance', ...EM_OPTIONS]),
     }
   },
 

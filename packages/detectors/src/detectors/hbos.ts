@@ -3,11 +3,10 @@
  */
 
 import { createMatrix, DataError, exp, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
-import { type Fields, failField, fieldsAt, matrixAt, sizeUpTo } from '../check-model.js'
 import { standalone } from '../families/standalone.js'
+import { type Fields, failField, fieldsAt, matrixAt, sizeUpTo } from '../fields.js'
 import type { HbosModel } from '../model.js'
-import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/parts.js'
-import type { HbosParameters } from '../parameters.js'
+import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/layout.js'
 
 /**
  * Column histograms, the density of HBOS (Goldstein and Dengel, "Histogram-based outlier score", KI 2012): columns are
@@ -35,7 +34,6 @@ export interface ColumnHistograms {
   readonly surprises: Uint16Array
 }
 
-export const MAXIMUM_BINS = 1000
 const MAXIMUM_TABLES = 1000
 const UNITS_PER_NAT = 2048
 /** What an empty bin counts. */
@@ -501,11 +499,6 @@ export const hbos = standalone({
   options: ['bins'],
   field: 'histograms',
   hasMetadata: false,
-  checkParameters: (given): HbosParameters => ({
-    detector: 'hbos',
-    scaler: given.scaler(),
-    bins: given.whole('bins', 1, MAXIMUM_BINS),
-  }),
   fit(rows, { bins }) {
     const all = Uint32Array.from({ length: rows.rows }, (_, i) => i)
     return { model: takeTables(fitHistograms(rows, [all], [[0]], bins, LEAST_WIDTH), 0, 1), notes: [] }

@@ -11,6 +11,8 @@ import {
   type Rng,
   sampleWithoutReplacement,
 } from '@oddflow/core'
+import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import { standalone } from '../families/standalone.js'
 import {
   failField,
   fieldsOf,
@@ -19,12 +21,9 @@ import {
   literalField,
   refuseField,
   wholeField,
-} from '../check-model.js'
-import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
-import { standalone } from '../families/standalone.js'
+} from '../fields.js'
 import type { IforestModel } from '../model.js'
-import { int32Tensor, vectorTensor } from '../model-file/parts.js'
-import type { IforestParameters } from '../parameters.js'
+import { int32Tensor, vectorTensor } from '../model-file/layout.js'
 
 /**
  * c(n): the mean length of an unsuccessful search in a binary search tree of n keys (Liu, Ting and Zhou 2008,
@@ -412,12 +411,6 @@ export const iforest = standalone({
   options: ['trees', 'subsampleRows'],
   field: 'isolationForest',
   hasMetadata: true,
-  checkParameters: (given): IforestParameters => ({
-    detector: 'iforest',
-    scaler: given.scaler(),
-    trees: given.whole('trees', 1, MAXIMUM_TREES),
-    subsampleRows: given.whole('subsampleRows', 2, MAXIMUM_SUBSAMPLE_ROWS),
-  }),
   fit: fitIsolationForest,
   wrap: (frame, isolationForest): IforestModel => ({ ...frame, isolationForest }),
   partOf: (model: IforestModel) => model.isolationForest,

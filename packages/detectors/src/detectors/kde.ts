@@ -19,6 +19,10 @@ import {
   squaredDistances,
   squaredDistancesOfFour,
 } from '@oddflow/linalg'
+import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import { type BandwidthRule, chooseBandwidth, DEFAULT_BANDWIDTH_RULE } from '../embedding/bandwidth.js'
+import { bandwidthFact } from '../families/embedded.js'
+import { standalone } from '../families/standalone.js'
 import {
   fieldsOf,
   finiteField,
@@ -27,15 +31,10 @@ import {
   refuseField,
   sizeUpTo,
   wholeField,
-} from '../check-model.js'
-import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
-import { type BandwidthRule, chooseBandwidth } from '../embedding/bandwidth.js'
-import { BANDWIDTH_OPTIONS, bandwidthFact } from '../families/embedded.js'
-import { standalone } from '../families/standalone.js'
+} from '../fields.js'
 import type { KdeModel } from '../model.js'
-import { matrixTensor } from '../model-file/parts.js'
-import { DEFAULT_OPTIONS } from '../option-reader.js'
-import type { KdeParameters } from '../parameters.js'
+import { matrixTensor } from '../model-file/layout.js'
+import { BANDWIDTH_OPTIONS } from '../options.js'
 import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
 
 /**
@@ -101,7 +100,7 @@ export function fitKernelDensity(
   checkWhole('maximumRows', maximumRows, 1, MAXIMUM_CENTRES)
   const matrix = checkedTrainingRows(rows, rule.quantileCompat === 'positive-pairs')
   const n = matrix.rows
-  const { quantileCompat, quantileRows } = { ...DEFAULT_OPTIONS, ...rule }
+  const { quantileCompat, quantileRows } = { ...DEFAULT_BANDWIDTH_RULE, ...rule }
   const { bandwidth, rowsUsed, note } = chooseBandwidth(
     matrix,
     bandwidthQuantile,
@@ -187,12 +186,6 @@ export const kde = standalone({
   options: [...BANDWIDTH_OPTIONS, 'maximumRows'],
   field: 'kernelDensity',
   hasMetadata: true,
-  checkParameters: (given): KdeParameters => ({
-    detector: 'kde',
-    scaler: given.scaler(),
-    ...given.bandwidth(),
-    maximumRows: given.whole('maximumRows', 1, 1_000_000),
-  }),
   fit: fitKernelDensity,
   wrap: (frame, kernelDensity): KdeModel => ({ ...frame, kernelDensity }),
   partOf: (model: KdeModel) => model.kernelDensity,

@@ -16,13 +16,13 @@ import {
   squaredDistances,
   squaredDistancesOfFour,
 } from '@oddflow/linalg'
-import { fieldsOf, literalField, matrixField, sizeUpTo, wholeField } from '../check-model.js'
 import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
 import { chooseLandmarks, landmarkNotes } from '../embedding/landmarks.js'
 import { standalone } from '../families/standalone.js'
+import { fieldsOf, literalField, matrixField, sizeUpTo, wholeField } from '../fields.js'
 import type { NearestModel } from '../model.js'
-import { matrixTensor } from '../model-file/parts.js'
-import type { LandmarkChoice, NearestParameters } from '../parameters.js'
+import { matrixTensor } from '../model-file/layout.js'
+import type { LandmarkChoice } from '../parameters.js'
 
 /**
  * LandmarkSquares: squared distances of a few rows at a time to all landmarks.
@@ -243,12 +243,6 @@ export const nearest = standalone({
   options: ['m', 'landmarks'],
   field: 'nearestLandmark',
   hasMetadata: false,
-  checkParameters: (given): NearestParameters => ({
-    detector: 'nearest',
-    scaler: given.scaler(),
-    m: given.whole('m', 1, 2000),
-    landmarks: given.landmarks(),
-  }),
   fit: fitNearestLandmark,
   wrap: (frame, nearestLandmark): NearestModel => ({ ...frame, nearestLandmark }),
   partOf: (model: NearestModel) => model.nearestLandmark,

@@ -3,10 +3,10 @@
  */
 import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
-import { type Fields, rowsInPrecision } from '../check-model.js'
+import { rowsInPrecision } from '../check-parts.js'
 import type { DetectorDefinition, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { chooseBandwidth } from '../embedding/bandwidth.js'
-import { BANDWIDTH_OPTIONS, bandwidthFact, storedPrecision } from '../families/embedded.js'
+import { bandwidthFact, storedPrecision } from '../families/embedded.js'
 import {
   checkSvm,
   decodeSvm,
@@ -15,8 +15,9 @@ import {
   svmNotes,
   svmSpaceNumbers,
 } from '../families/embedded-svm.js'
+import type { Fields } from '../fields.js'
 import type { OcsvmModel } from '../model.js'
-import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
+import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
 import {
   createOneClassSvmWorkspace,
   fitOneClassSvm,
@@ -24,7 +25,7 @@ import {
   type SvmKernel,
   scoreOneClassSvm,
 } from '../one-class-svm/index.js'
-import { badOption, type OptionReader } from '../option-reader.js'
+import { BANDWIDTH_OPTIONS, badOption, type OptionReader } from '../options.js'
 import type { OcsvmParameters } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
@@ -39,7 +40,7 @@ export const ocsvm: DetectorDefinition = {
   metadataKeys: ['svm'],
 
   checkParameters(given: OptionReader): OcsvmParameters {
-    const kernel = given.kernel()
+    const kernel = given.read('kernel')
     if (kernel === 'linear') {
       const idle = BANDWIDTH_OPTIONS.find((option) => given.has(option))
       if (given.has('precision'))
@@ -48,11 +49,13 @@ export const ocsvm: DetectorDefinition = {
     }
     return {
       detector: 'ocsvm',
-      scaler: given.scaler(),
+      scaler: given.read('scaler'),
       kernel,
-      ...(kernel === 'linear' ? NO_BANDWIDTH : { precision: given.precision(), ...given.bandwidth() }),
-      nu: given.share('nu'),
-      tolerance: given.svmTolerance(),
+      ...(kernel === 'linear'
+        ? NO_BANDWIDTH
+        : { precision: given.read('precision'), ...given.readAll(BANDWIDTH_OPTIONS) }),
+      nu: given.read('nu'),
+      tolerance: given.readPositiveTolerance(),
     }
   },
 

@@ -4,6 +4,8 @@
 
 import { ArgumentError, createMatrix, DataError, type Matrix, type MatrixLike } from '@oddflow/core'
 import { matrixTimesVector, symmetricEigen } from '@oddflow/linalg'
+import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import { standalone } from '../families/standalone.js'
 import {
   failField,
   fieldsOf,
@@ -12,12 +14,10 @@ import {
   matrixField,
   refuseField,
   wholeField,
-} from '../check-model.js'
-import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
-import { standalone } from '../families/standalone.js'
+} from '../fields.js'
 import type { PcaModel } from '../model.js'
-import { matrixTensor, vectorTensor } from '../model-file/parts.js'
-import { badOption } from '../option-reader.js'
+import { matrixTensor, vectorTensor } from '../model-file/layout.js'
+import { badOption } from '../options.js'
 import type { PcaParameters } from '../parameters.js'
 
 /**
@@ -232,12 +232,12 @@ export const pca = standalone({
   field: 'principalComponents',
   hasMetadata: false,
   checkParameters(given): PcaParameters {
-    const components = given.components()
+    const components = given.read('components')
     if (components !== null && given.has('varianceShare')) {
       throw badOption('varianceShare', 'none beside a number of components', 'one')
     }
-    const varianceShare = components === null ? given.fraction('varianceShare') : null
-    return { detector: 'pca', scaler: given.scaler(), varianceShare, components }
+    const varianceShare = components === null ? given.read('varianceShare') : null
+    return { detector: 'pca', scaler: given.read('scaler'), varianceShare, components }
   },
   fit: (rows, parameters) => fitPrincipalComponents(rows, parameters),
   wrap: (frame, principalComponents): PcaModel => ({ ...frame, principalComponents }),

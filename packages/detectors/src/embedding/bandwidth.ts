@@ -13,7 +13,7 @@
  */
 import { DataError, type Matrix, type Rng } from '@oddflow/core'
 import { equalPairShare, kernelExponentFactor, pairDistanceQuantiles } from '@oddflow/linalg'
-import { DEFAULT_OPTIONS } from '../option-reader.js'
+import { OPTIONS } from '../options.js'
 import type { QuantileCompat } from '../parameters.js'
 import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
 
@@ -32,12 +32,17 @@ export interface BandwidthRule {
   readonly quantileRows: number
 }
 
+export const DEFAULT_BANDWIDTH_RULE: BandwidthRule = {
+  quantileCompat: OPTIONS.quantileCompat.byDefault,
+  quantileRows: OPTIONS.quantileRows.byDefault,
+}
+
 /** Of the (scaled) rows, which are finite. Throws DataError when the quantile gives no usable bandwidth. */
 export function chooseBandwidth(
   rows: Matrix,
   quantile: number,
   rng: Rng,
-  { quantileCompat, quantileRows }: BandwidthRule = DEFAULT_OPTIONS,
+  { quantileCompat, quantileRows }: BandwidthRule = DEFAULT_BANDWIDTH_RULE,
   shared: SharedWork = NOTHING_SHARED,
 ): Bandwidth {
   const rule = quantileCompat === 'authors' ? 'authors' : 'pairs'

@@ -9,9 +9,9 @@
 import { DataError, type Matrix } from '@oddflow/core'
 import { selectValue } from '@oddflow/linalg'
 import { quantileOf, type SurpriseCurve } from '../calibration/held-out.js'
-import { type Fields, failField, numbersAt } from '../check-model.js'
 import type { MemberName } from '../detector.js'
 import type { ColumnHistograms } from '../detectors/hbos.js'
+import { type Fields, failField, numbersAt } from '../fields.js'
 import type { DetectorModel } from '../model.js'
 
 export interface EnsemblePart {

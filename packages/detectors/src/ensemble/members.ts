@@ -12,15 +12,7 @@ import {
   takeRows,
 } from '@oddflow/core'
 import type { Folds, SurpriseCurve, SurpriseWeights } from '../calibration/held-out.js'
-import {
-  checkModel,
-  type Fields,
-  failField,
-  fieldsAt,
-  matrixAt,
-  numbersAt,
-  sizeUpTo,
-} from '../check-model.js'
+import { checkModel } from '../check-model.js'
 import { checkParameters } from '../check-parameters.js'
 import type { MemberName, ModelFact } from '../detector.js'
 import {
@@ -37,8 +29,14 @@ import {
 } from '../detectors/hbos.js'
 import { createLandmarkSquares, nearestDistance, SQUARES_TILE_ROWS } from '../detectors/nearest.js'
 import { farthestFirstRows } from '../embedding/landmarks.js'
+import { type Fields, failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../fields.js'
 import { fitDetector } from '../fit.js'
-import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
+import {
+  type ModelFileParts,
+  type ModelFileReader,
+  matrixTensor,
+  vectorTensor,
+} from '../model-file/layout.js'
 import type { EnsembleParameters } from '../parameters.js'
 import { DETECTORS } from '../registry.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'

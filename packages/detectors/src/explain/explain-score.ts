@@ -32,9 +32,9 @@ import {
   runsOf,
 } from '../ensemble/members.js'
 import type { DetectorModel, EnsembleModel } from '../model.js'
-import { scaledWidth, scaleInto } from '../scaler.js'
+import { scaledWidth, scaleInto, unscaleRow } from '../scaler.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
-import { nearestExample, normalExamples, unscaleRow } from './normal-examples.js'
+import { nearestExample, normalExamples } from './normal-examples.js'
 
 export interface FeatureShare {
   /** Column, from 0. */

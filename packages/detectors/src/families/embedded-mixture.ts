@@ -8,15 +8,7 @@ import { type Matrix, plural, type Tensor } from '@oddflow/core'
 import { exponentFactor } from '@oddflow/linalg'
 import { checkSupportGuard, createSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
 import { logTail } from '../calibration/tail-probability.js'
-import {
-  checkEmbedding,
-  checkFullMixture,
-  type Fields,
-  failField,
-  fieldsAt,
-  finiteAt,
-  wholeAt,
-} from '../check-model.js'
+import { checkEmbedding, checkFullMixture } from '../check-parts.js'
 import type {
   DetectorDefinition,
   EmbeddedMixtureName,
@@ -25,6 +17,7 @@ import type {
   ModelHead,
 } from '../detector.js'
 import { EMBEDDING_TILE_ROWS } from '../embedding/embedding-kernel.js'
+import { type Fields, failField, fieldsAt, finiteAt, wholeAt } from '../fields.js'
 import { fitMixture } from '../mixture/fit-mixture.js'
 import { mixtureLogDensities } from '../mixture/gaussian-mixture.js'
 import type { TypedMixture } from '../mixture/typed-mixture.js'
@@ -34,13 +27,17 @@ import type {
   EmbeddingModel,
   MixtureModel,
 } from '../model.js'
-import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
-import type { OptionReader } from '../option-reader.js'
+import {
+  type ModelFileParts,
+  type ModelFileReader,
+  matrixTensor,
+  vectorTensor,
+} from '../model-file/layout.js'
+import { EM_OPTIONS, type OptionName, type OptionReader } from '../options.js'
 import type {
   CovarianceType,
   EmbeddedMixtureParameters,
   EmbeddingParameters,
-  OptionName,
   StartParameters,
 } from '../parameters.js'
 import type { Scorer, ScorerOptions } from '../scorer.js'
@@ -163,13 +160,7 @@ function createEmbeddedMixtureScorer(
   }
 }
 
-const OPTIONS = [
-  ...EMBEDDING_OPTIONS,
-  'tolerance',
-  'maximumSteps',
-  'regularisation',
-  'supportGuard',
-] as const satisfies readonly OptionName[]
+const OPTIONS = [...EMBEDDING_OPTIONS, ...EM_OPTIONS, 'supportGuard'] as const satisfies readonly OptionName[]
 
 const QUICKSHIFT_OPTIONS = [
   'beta',
@@ -203,8 +194,8 @@ export function embeddedMixture(
         detector: name,
         ...checkEmbeddingOptions(given, embeddingKind),
         start: checkStart(given, startKind),
-        em: given.em(),
-        supportGuard: given.flag('supportGuard'),
+        em: given.readAll(EM_OPTIONS),
+        supportGuard: given.read('supportGuard'),
       }
     },
 
@@ -315,16 +306,8 @@ function startOf(
 }
 
 function checkStart(given: OptionReader, kind: StartParameters['kind']): StartParameters {
-  if (kind === 'k-means++') return { kind, k: given.whole('k', 1, 1000) }
-  return {
-    kind,
-    beta: given.fraction('beta'),
-    neighbours: given.neighbours(),
-    coverage: given.share('coverage'),
-    maximumClusters: given.whole('maximumClusters', 1, 1000),
-    clusterSearchRows: given.whole('clusterSearchRows', 10, 1_000_000),
-    mixtureStart: given.mixtureStart(),
-  }
+  if (kind === 'k-means++') return { kind, k: given.read('k') }
+  return { kind, ...given.readAll(QUICKSHIFT_OPTIONS) }
 }
 
 function checkReport(

@@ -7,21 +7,17 @@ import type { Matrix } from '@oddflow/core'
 import { exponentFactor, type Precision } from '@oddflow/linalg'
 import { checkSupportGuard, createSupportGuard, fitSupportGuard } from '../calibration/support-guard.js'
 import { logTail } from '../calibration/tail-probability.js'
-import {
-  checkEmbedding,
-  checkRowsInPrecision,
-  type Fields,
-  failField,
-  fieldsAt,
-  finiteAt,
-  matrixAt,
-  numbersAt,
-  wholeAt,
-} from '../check-model.js'
+import { checkEmbedding, checkRowsInPrecision } from '../check-parts.js'
 import type { DetectorDefinition, EmbeddedSvmName, FitContext, ModelFact, ModelHead } from '../detector.js'
 import { EMBEDDING_TILE_ROWS } from '../embedding/embedding-kernel.js'
+import { type Fields, failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
 import type { EmbeddedSvmModel } from '../model.js'
-import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
+import {
+  type ModelFileParts,
+  type ModelFileReader,
+  matrixTensor,
+  vectorTensor,
+} from '../model-file/layout.js'
 import {
   createOneClassSvmWorkspace,
   fitOneClassSvm,
@@ -30,7 +26,7 @@ import {
   type SvmKernel,
   scoreOneClassSvm,
 } from '../one-class-svm/index.js'
-import type { OptionReader } from '../option-reader.js'
+import type { OptionReader } from '../options.js'
 import type { EmbeddedSvmParameters, EmbeddingParameters } from '../parameters.js'
 import type { Scorer, ScorerOptions } from '../scorer.js'
 import {
@@ -207,9 +203,9 @@ export function embeddedSvm(
       return {
         detector: name,
         ...checkEmbeddingOptions(given, embeddingKind),
-        nu: given.share('nu'),
-        tolerance: given.svmTolerance(),
-        supportGuard: given.flag('supportGuard'),
+        nu: given.read('nu'),
+        tolerance: given.readPositiveTolerance(),
+        supportGuard: given.read('supportGuard'),
       }
     },
 

@@ -4,7 +4,7 @@
  */
 import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
-import { type Fields, rowsInPrecision } from '../check-model.js'
+import { rowsInPrecision } from '../check-parts.js'
 import type { FitContext, ModelFact } from '../detector.js'
 import { chooseBandwidth, QUANTILE_OF } from '../embedding/bandwidth.js'
 import { embedRows, fitEmbedding } from '../embedding/embedding.js'
@@ -14,10 +14,17 @@ import {
   type EmbeddingKernelOptions,
 } from '../embedding/embedding-kernel.js'
 import { landmarkNotes } from '../embedding/landmarks.js'
-import type { EmbeddingModel, ScalerModel, SupportGuardModel } from '../model.js'
-import { type ModelFileParts, type ModelFileReader, matrixTensor, vectorTensor } from '../model-file/parts.js'
-import type { OptionReader } from '../option-reader.js'
-import type { BandwidthParameters, EmbeddingParameters, LandmarkChoice, OptionName } from '../parameters.js'
+import type { Fields } from '../fields.js'
+import type { EmbeddingModel, SupportGuardModel } from '../model.js'
+import {
+  type ModelFileParts,
+  type ModelFileReader,
+  matrixTensor,
+  vectorTensor,
+} from '../model-file/layout.js'
+import { BANDWIDTH_OPTIONS, type OptionName, type OptionReader } from '../options.js'
+import type { BandwidthParameters, EmbeddingParameters, LandmarkChoice } from '../parameters.js'
+import type { ScalerModel } from '../scaler.js'
 import { fitScaledRows, scaleInto } from '../scaler.js'
 
 /** The support guard inside a detector: its place in a model file, its size, and what is said of it. */
@@ -53,12 +60,6 @@ export function guardFact(guard: SupportGuardModel | null, unguarded: string): M
   return { label: 'support guard', value: guard === null ? `none: scores are ${unguarded}` : 'on' }
 }
 
-export const BANDWIDTH_OPTIONS = [
-  'bandwidthQuantile',
-  'quantileCompat',
-  'quantileRows',
-] as const satisfies readonly OptionName[]
-
 export const EMBEDDING_OPTIONS = [
   ...BANDWIDTH_OPTIONS,
   'm',
@@ -70,14 +71,9 @@ export const EMBEDDING_OPTIONS = [
 
 export function checkEmbeddingOptions(given: OptionReader, kind: EmbeddingParameters['kind']) {
   const embedding: EmbeddingParameters =
-    kind === 'kjl' ? { kind, centre: given.flag('centre') } : { kind: 'nystrom' }
+    kind === 'kjl' ? { kind, centre: given.read('centre') } : { kind: 'nystrom' }
   return {
-    scaler: given.scaler(),
-    precision: given.precision(),
-    ...given.bandwidth(),
-    m: given.whole('m', 1, 2000),
-    landmarks: given.landmarks(),
-    d: given.whole('d', 1, 256),
+    ...given.readAll(['scaler', 'precision', ...BANDWIDTH_OPTIONS, 'm', 'landmarks', 'd']),
     embedding,
   }
 }

@@ -5,13 +5,14 @@
  * model under a name of its own.
  */
 import type { Matrix, Rng } from '@oddflow/core'
-import { type Fields, failField } from '../check-model.js'
 import type { Fitted } from '../checked-rows.js'
 import type { DetectorDefinition, DetectorName, FitContext, ModelFact, ModelHead } from '../detector.js'
-import type { DetectorModel, FitReport, ScalerModel } from '../model.js'
-import type { ModelFileParts, ModelFileReader } from '../model-file/parts.js'
-import type { OptionReader } from '../option-reader.js'
-import type { OptionName, ParametersOf } from '../parameters.js'
+import { type Fields, failField } from '../fields.js'
+import type { DetectorModel, FitReport } from '../model.js'
+import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
+import type { OptionName, OptionReader } from '../options.js'
+import type { ParametersOf } from '../parameters.js'
+import type { ScalerModel } from '../scaler.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer, type ScorerOptions } from '../scorer.js'
 import type { SharedWork } from '../shared-work.js'
@@ -31,7 +32,8 @@ interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
   /** The model's field, tensors and metadata are called so. */
   readonly field: string
   readonly hasMetadata: boolean
-  readonly checkParameters: (given: OptionReader) => ParametersOf<Name>
+  /** Where options depend on each other. */
+  readonly checkParameters?: (given: OptionReader) => ParametersOf<Name>
   readonly fit: (scaled: Matrix, parameters: ParametersOf<Name>, rng: Rng, shared: SharedWork) => Fitted<Part>
   readonly wrap: (frame: ModelFrame<Name>, part: Part) => DetectorModel
   readonly partOf: (model: never) => Part
@@ -50,13 +52,17 @@ export function standalone<Name extends DetectorName, Part, Workspace>(
   a: StandaloneAlgorithm<Name, Part, Workspace>,
 ): DetectorDefinition {
   const partOf = (model: DetectorModel): Part => a.partOf(model as never)
+  const options: readonly OptionName[] = ['scaler', ...a.options]
   return {
     name: a.name,
     summary: a.summary,
-    options: ['scaler', ...a.options],
+    options,
     stages: ['fit'],
     metadataKeys: a.hasMetadata ? [a.field] : [],
-    checkParameters: a.checkParameters,
+    checkParameters:
+      a.checkParameters ??
+      // the options of the detector, each as it is
+      ((given) => ({ detector: a.name, ...given.readAll(options) }) as unknown as ParametersOf<Name>),
     fit(rows: Matrix, parameters: ParametersOf<Name>, context: FitContext): DetectorModel {
       const { rng, report, rowNotes, shared } = context
       report('fit', 0)

@@ -10,8 +10,8 @@
  * k(1 + 2d), k(1 + d) + d² and k(2 + d) numbers.
  */
 import { DataError, type Matrix } from '@oddflow/core'
-import { fieldsOf, float64Field, matrixField, refuseField, wholeField } from '../check-model.js'
 import type { Clustering } from '../clustering/quickshift-pp.js'
+import { fieldsOf, float64Field, matrixField, refuseField, wholeField } from '../fields.js'
 import type { EmParameters } from '../parameters.js'
 import { clusterMemberships, mixtureOf, momentsOf } from './covariance-types.js'
 import { type FittedFromStart, fitFromStart } from './fit-mixture.js'

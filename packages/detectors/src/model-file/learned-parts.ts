@@ -8,31 +8,21 @@
 import { ArgumentError, FormatError, type Matrix, type Tensor } from '@oddflow/core'
 import { choleskyInto } from '@oddflow/linalg'
 import { checkThreshold } from '../calibration/threshold.js'
-import {
-  checkModel,
-  type Fields,
-  failField,
-  fieldsAt,
-  finiteAt,
-  matrixAt,
-  numbersAt,
-  wholeAt,
-} from '../check-model.js'
+import { checkModel } from '../check-model.js'
 import { checkSameFields } from '../check-parameters.js'
-import {
-  learningModel,
-  mixtureOfModel,
-  regularisationOf,
-  reservoirCapacity,
-} from '../online/begin-learning.js'
+import { type Fields, failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
+import { reservoirCapacity } from '../online/begin-learning.js'
 import { MAXIMUM_REFERENCE_ROWS } from '../online/guard-update.js'
 import type { RowEntries } from '../online/learn-arrivals.js'
 import {
   type LearnedState,
   type LearningCounters,
   type LearningModel,
+  learningModel,
+  mixtureOfModel,
   NO_COUNTERS,
-} from '../online/learner.js'
+  regularisationOf,
+} from '../online/learned-state.js'
 import {
   areUpTo,
   checkLearnableModel,
@@ -50,7 +40,7 @@ import {
   type ModelFileReader,
   matrixTensor,
   vectorTensor,
-} from './parts.js'
+} from './layout.js'
 
 /**
  * Statistics of a mixture that are read from a file: whether rows could have made them.

@@ -5,6 +5,7 @@
  * known of n − m rows is the mixture itself, as statistics, and the landmarks are the first rows in the reservoir. With
  * training rows the reservoir is a random sample of them and the base the statistics of all others.
  */
+
 import {
   ArgumentError,
   createMatrix,
@@ -15,21 +16,26 @@ import {
   sampleWithoutReplacement,
   takeRows,
 } from '@oddflow/core'
-import { createSupportGuard, type SupportGuard } from '../calibration/support-guard.js'
 import { drawSketch } from '../embedding/embedding.js'
-import type { DetectorModel } from '../model.js'
 import type { SavedModel } from '../model-file/saved-model.js'
-import { scaledWidth } from '../scaler.js'
-import { createPointScorer, createPointSpace, type PointSpace } from './carry-mixture.js'
 import { farPoints, MAXIMUM_REFERENCE_ROWS, passingScore, rowsThatAre } from './guard-update.js'
-import { type FrozenModel, type LearnedState, type LearningModel, NO_COUNTERS } from './learner.js'
+import {
+  type FrozenModel,
+  type LearnedState,
+  type LearningModel,
+  learningModel,
+  mixtureOfModel,
+  NO_COUNTERS,
+  regularisationOf,
+  scoreScaledRows,
+  spaceOfModel,
+} from './learned-state.js'
 import type { CheckedLearningOptions } from './learning-options.js'
 import {
   addPoints,
   copyStatistics,
   createMixtureEvaluator,
   emptyStatistics,
-  type LearningMixture,
   statisticsOfMixture,
 } from './mixture-statistics.js'
 import { createSketch, isRandomMatrixOf } from './round-sketch.js'
@@ -44,71 +50,6 @@ interface BeginOptions {
   readonly trainingRows: Matrix | null
   /** Scaled rows that must stay novel, beside made ones. */
   readonly knownNovel: Matrix | null
-}
-
-/** Throws ArgumentError for a detector that cannot learn on. */
-export function learningModel(detector: DetectorModel): LearningModel {
-  if ('embedding' in detector && 'mixture' in detector) return detector
-  if (detector.kind === 'gmm') {
-    const type = detector.mixture.covarianceType
-    if (type === 'full' || type === 'diagonal') return detector
-    throw new ArgumentError(
-      `detector: a gmm with ${type} covariances cannot learn on; train with covariance full or diagonal`,
-      'detector',
-    )
-  }
-  throw new ArgumentError(
-    `detector: ${detector.kind} does not learn arrival by arrival; oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs and gmm do. An ensemble is updated with rows stated to be normal (oddflow update --assume-normal)`,
-    'detector',
-  )
-}
-
-export function mixtureOfModel(model: LearningModel): LearningMixture {
-  return model.mixture as LearningMixture
-}
-
-/** The space of a model's points: over scaled rows. */
-export function spaceOfModel(model: LearningModel): PointSpace {
-  const width = scaledWidth(model.scaler, model.fitReport.dimension)
-  return 'embedding' in model
-    ? createPointSpace(width, model.embedding, model.supportGuard, model.parameters.precision)
-    : createPointSpace(width, null, null)
-}
-
-function guardOfModel(model: LearningModel) {
-  return 'supportGuard' in model ? model.supportGuard : null
-}
-
-/** The guard as a scorer needs it. */
-export function tailsOfModel(model: LearningModel): SupportGuard | null {
-  const guard = guardOfModel(model)
-  return guard === null ? null : createSupportGuard(guard)
-}
-
-/** What was added to the diagonals of the covariances. */
-export function regularisationOf(model: LearningModel): number {
-  return 'embedding' in model ? model.fitReport.regularisation : model.parameters.regularisation
-}
-
-/** Scores of `count` scaled rows under a model that does not change; for one caller at a time. */
-export type ScaledRowScorer = (rows: Float64Array, count: number) => Float64Array
-
-export function createScaledRowScorer(model: LearningModel): ScaledRowScorer {
-  const space = spaceOfModel(model)
-  const score = createPointScorer(createMixtureEvaluator(mixtureOfModel(model)), space.d, tailsOfModel(model))
-  return (rows, count) => {
-    const points = new Float64Array(count * space.d)
-    const supports = new Float64Array(count)
-    const scores = new Float64Array(count)
-    space.locate(rows, 0, count, points, 0, supports)
-    score(points, supports, count, scores)
-    return scores
-  }
-}
-
-/** Scores of scaled rows. */
-export function scoreScaledRows(model: LearningModel, { data, rows }: Matrix): Float64Array {
-  return createScaledRowScorer(model)(data, rows)
 }
 
 export function beginLearning(

@@ -4,8 +4,8 @@ import { logTail } from '../calibration/tail-probability.js'
 import { isNovel } from '../calibration/threshold.js'
 import type { SavedModel } from '../model-file/saved-model.js'
 import { scaleRows } from '../scaler.js'
-import { learningModel, mixtureOfModel, spaceOfModel, tailsOfModel } from './begin-learning.js'
 import { createPointScorer } from './carry-mixture.js'
+import { learningModel, mixtureOfModel, spaceOfModel, tailsOfModel } from './learned-state.js'
 import { createMixtureEvaluator } from './mixture-statistics.js'
 
 /**

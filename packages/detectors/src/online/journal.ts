@@ -12,7 +12,7 @@
  * that it holds; whoever runs for months begins a new one from a saved model and keeps as many as may have to be undone.
  */
 import { FormatError, type Matrix, matrixFromRows, parseStrictJson } from '@oddflow/core'
-import { CHECKSUM_DIGITS, CHECKSUM_OFFSET } from '../model-file/decode.js'
+import { CHECKSUM_DIGITS, CHECKSUM_OFFSET } from '../model-file/layout.js'
 import { encodeModelFile, type SavedModel } from '../model-file/saved-model.js'
 import { type BeginLearnerOptions, createLearner, type Learner, type StepReport } from './learner.js'
 import type { LearningOptions } from './learning-options.js'

@@ -6,10 +6,10 @@
  * months: a bounded reservoir, a cap on components and landmarks, and a guard.
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
-import { describeValue } from '../check-model.js'
+import { describeValue } from '../fields.js'
 import { typedMixtureCovariances } from '../mixture/covariance-types.js'
 import { mixtureCovariances } from '../mixture/gaussian-mixture.js'
-import type { LearningModel } from './learner.js'
+import type { LearningModel } from './learned-state.js'
 import type { LearningMixture } from './mixture-statistics.js'
 
 /**

@@ -10,18 +10,18 @@ import { gaussianKernel } from '@oddflow/linalg'
 import type { SupportGuard } from '../calibration/support-guard.js'
 import type { Threshold } from '../calibration/threshold.js'
 import { scaledWidth } from '../scaler.js'
+import { reservoirCapacity } from './begin-learning.js'
+import { createPointScorer, type PointScorer, type PointSpace } from './carry-mixture.js'
+import { RowBuffer } from './learn-arrivals.js'
+import type { LearnedState, LearningCounters, LearningModel } from './learned-state.js'
 import {
   createScaledRowScorer,
   mixtureOfModel,
   regularisationOf,
-  reservoirCapacity,
   type ScaledRowScorer,
   spaceOfModel,
   tailsOfModel,
-} from './begin-learning.js'
-import { createPointScorer, type PointScorer, type PointSpace } from './carry-mixture.js'
-import { RowBuffer } from './learn-arrivals.js'
-import type { LearnedState, LearningCounters, LearningModel } from './learner.js'
+} from './learned-state.js'
 import type { CheckedLearningOptions } from './learning-options.js'
 import {
   copyStatistics,

@@ -6,9 +6,9 @@
  * dead component goes, or the two that differ least become one.
  */
 import { exp, log, type Matrix, matrixOf, type Rng, takeRows } from '@oddflow/core'
-import { mixtureOfModel } from './begin-learning.js'
 import { learn, replaceInReservoir } from './learn-arrivals.js'
-import type { LearningModel } from './learner.js'
+import type { LearningModel } from './learned-state.js'
+import { mixtureOfModel } from './learned-state.js'
 import type { LearningWork } from './learning-work.js'
 import {
   addComponent,

@@ -1,8 +1,7 @@
 import { matrixOf, SCALER_NAMES } from '@oddflow/core'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { unscaleRow } from '../../src/explain/normal-examples.js'
-import { fitScaler, scaleInto } from '../../src/scaler.js'
+import { fitScaler, scaleInto, unscaleRow } from '../../src/scaler.js'
 
 const COLS = 3
 // of a kind that has ranges whose inverses are numbers

@@ -2,7 +2,7 @@
 import { decodeSafetensors, encodeSafetensors, FormatError } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
 import { DETECTOR_NAMES, type DetectorOptions, decodeModelFile, encodeModelFile } from '../../src/index.js'
-import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/decode.js'
+import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
 import { sampleModel, summaryModel } from './sample.js'
 
 type Json = Record<string, unknown>

@@ -27,7 +27,7 @@ import {
   thresholdOfHeldOut,
   updateEnsemble,
 } from '../../src/index.js'
-import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/decode.js'
+import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
 import { scores } from './sample.js'
 
 const SERVICES = [1_700_053, 600_443, 608_883]

@@ -26,7 +26,7 @@ import {
   type NearestModel,
   type SavedModel,
 } from '../../src/index.js'
-import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/decode.js'
+import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
 import { sampleModel, sampleRows, scores, summaryModel, summaryRows } from './sample.js'
 
 const saved = sampleModel({ scaler: 'standard' })

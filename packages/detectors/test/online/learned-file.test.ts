@@ -1,7 +1,7 @@
 import { createRng, decodeSafetensors, encodeSafetensors, FormatError, type Tensor } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
 import { createLearner, decodeModelFile, encodeModelFile, type SavedModel } from '../../src/index.js'
-import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/decode.js'
+import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
 import { sampleModel, sampleRows } from '../model-file/sample.js'
 
 function learnt(options = {}): SavedModel {

@@ -19,7 +19,7 @@ import {
 } from '../../src/index.js'
 import { momentsOf, typedMixtureCovariances } from '../../src/mixture/covariance-types.js'
 import { maximiseFull, mixtureCovariances } from '../../src/mixture/gaussian-mixture.js'
-import { regularisationOf, scoreScaledRows } from '../../src/online/begin-learning.js'
+import { regularisationOf, scoreScaledRows } from '../../src/online/learned-state.js'
 import {
   createMixtureEvaluator,
   type LearningMixture,

@@ -1,0 +1,125 @@
+/**
+ * Checks of what several families of detectors have in their models: embeddings, mixtures, and rows in float32.
+ *
+ * Each takes the part and returns it with exactly the known fields; arrays are not copied. What is wrong is an
+ * ArgumentError with the path of the culprit.
+ */
+import { ArgumentError, DataError, type Matrix } from '@oddflow/core'
+import { exponentFactor, LARGEST_FLOAT32, type Precision } from '@oddflow/linalg'
+import { failField, fieldsAt, finiteAt, matrixAt, numbersAt, sizeUpTo } from './fields.js'
+import type { EmbeddingModel, MixtureModel } from './model.js'
+
+/**
+ * Rows that a model of precision f32 keeps: landmarks and support vectors, rounded to float32 at the end of the
+ * fit, so that the file holds exactly what is computed with.
+ *
+ * Everything is learnt in float64 and is the same for both precisions: clusters are ill-conditioned, and a model
+ * must not depend on a rounding that was meant for its scorer.
+ *
+ * They stay in Float64Arrays, whose numbers are then float32 numbers; only the file and the kernels hold them in
+ * half the space.
+ */
+
+/**
+ * The rows in that precision: themselves for f64. Throws DataError when a number, or the bandwidth's square, is
+ * out of float32's range.
+ */
+export function rowsInPrecision(rows: Matrix, bandwidth: number, precision: Precision): Matrix {
+  if (precision === 'f64') return rows
+  for (const value of rows.data) {
+    if (Math.abs(value) > LARGEST_FLOAT32) {
+      throw new DataError(`rows: ${value} is out of float32's range; take precision f64, or scale`, 'rows')
+    }
+  }
+  try {
+    exponentFactor(bandwidth, precision)
+  } catch (error) {
+    if (error instanceof ArgumentError) throw new DataError(error.message, 'precision')
+    throw error
+  }
+  return { rows: rows.rows, cols: rows.cols, data: rows.data.map(Math.fround) }
+}
+
+/** Throws ArgumentError with the path `field` or `bandwidthField`. */
+export function checkRowsInPrecision(
+  rows: Matrix,
+  field: string,
+  bandwidth: number,
+  bandwidthField: string,
+  precision: Precision,
+): void {
+  if (precision === 'f64') return
+  for (const value of rows.data) if (Math.fround(value) !== value) failField(field, 'float32 numbers', value)
+  try {
+    exponentFactor(bandwidth, precision)
+  } catch {
+    failField(bandwidthField, "one whose square is in float32's range", bandwidth)
+  }
+}
+
+/** Against the m and d that were asked for, and D. */
+export function checkEmbedding(
+  value: unknown,
+  asked: {
+    readonly m: number
+    readonly d: number
+    readonly precision: Precision
+    readonly embedding: { readonly kind: string }
+  },
+  dimension: number,
+): EmbeddingModel {
+  const e = fieldsAt(value, 'embedding')
+  const { kind } = e
+  if (kind !== asked.embedding.kind || (kind !== 'kjl' && kind !== 'nystrom')) {
+    return failField('embedding.kind', asked.embedding.kind, kind)
+  }
+  const bandwidth = finiteAt(e.bandwidth, 'embedding.bandwidth')
+  const inverse = 1 / (bandwidth * bandwidth)
+  if (!(bandwidth > 0 && inverse > 0 && Number.isFinite(inverse))) {
+    failField('embedding.bandwidth', 'a positive number whose square has an inverse', bandwidth)
+  }
+  const landmarks = matrixAt(e.landmarks, 'embedding.landmarks')
+  const projection = matrixAt(e.projection, 'embedding.projection')
+  sizeUpTo(landmarks.rows, asked.m, 'embedding.landmarks.rows')
+  if (landmarks.cols !== dimension) failField('embedding.landmarks', `${dimension} columns`, landmarks.cols)
+  checkRowsInPrecision(landmarks, 'embedding.landmarks', bandwidth, 'embedding.bandwidth', asked.precision)
+  sizeUpTo(projection.rows, asked.d, 'embedding.projection.rows')
+  if (projection.cols !== landmarks.rows) {
+    failField('embedding.projection.cols', `${landmarks.rows}, one per landmark`, projection.cols)
+  }
+  return { kind, bandwidth, landmarks, projection }
+}
+
+/** A full mixture of at most `maximumComponents` in d dimensions. */
+export function checkFullMixture(value: unknown, d: number, maximumComponents: number): MixtureModel {
+  const x = fieldsAt(value, 'mixture')
+  if (x.covarianceType !== 'full') failField('mixture.covarianceType', 'full', x.covarianceType)
+  const weights = numbersAt(x.weights, 'mixture.weights')
+  const k = weights.length
+  sizeUpTo(k, maximumComponents, 'mixture.weights')
+  let sum = 0
+  for (const w of weights) {
+    if (!(w > 0)) failField('mixture.weights', 'positive numbers', w)
+    sum += w
+  }
+  if (!(Math.abs(sum - 1) <= 1e-9)) failField('mixture.weights', 'a sum of 1', sum)
+  const means = matrixAt(x.means, 'mixture.means')
+  if (means.rows !== k || means.cols !== d) {
+    failField('mixture.means', `${k} × ${d}`, `${means.rows} × ${means.cols}`)
+  }
+  const precisionCholesky = numbersAt(x.precisionCholesky, 'mixture.precisionCholesky')
+  if (precisionCholesky.length !== k * d * d) {
+    failField('mixture.precisionCholesky', `${k * d * d} numbers`, precisionCholesky.length)
+  }
+  for (let at = 0; at < precisionCholesky.length; at += d * d) {
+    for (let i = 0; i < d; i++) {
+      const diagonal = precisionCholesky[at + i * d + i]!
+      if (!(diagonal > 0)) failField('mixture.precisionCholesky', 'a positive diagonal', diagonal)
+      for (let j = i + 1; j < d; j++) {
+        const above = precisionCholesky[at + i * d + j]!
+        if (above !== 0) failField('mixture.precisionCholesky', 'zeros above the diagonal', above)
+      }
+    }
+  }
+  return { covarianceType: 'full', weights, means, precisionCholesky }
+}

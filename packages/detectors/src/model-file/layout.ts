@@ -1,0 +1,203 @@
+/**
+ * The layout of a model file, and what a detector puts into it and takes out of it: tensors and metadata by name.
+ */
+import {
+  crc32,
+  FormatError,
+  type Matrix,
+  parseStrictJson,
+  type Safetensors,
+  type Tensor,
+} from '@oddflow/core'
+import type { Precision } from '@oddflow/linalg'
+
+export const FORMAT = 'model-file'
+
+/**
+ * Layout of a model file (docs/model-file.md): which metadata and which tensors a safetensors file must have
+ * to be an OddFlow model, and where its checksum stands.
+ *
+ * The metadata comes first in the header and its keys are in order, so `checksum`, the first of them, stands
+ * at the same place in every file, and the bytes up to it serve as the format's signature. Later formats keep
+ * it there: a damaged file is then told from a newer one.
+ *
+ * CRC-32 rather than a cryptographic hash: what it has to find is worn flash and cut copies, and it finds
+ * every changed byte for certain. Somebody who edits a file can compute either again, which is why reading
+ * validates everything all the same. It covers the whole file, its own eight digits taken as zeros.
+ */
+
+export const FORMAT_VERSION = '1'
+
+/** Text that starts at byte 8 of every model file. */
+export const SIGNATURE = '{"__metadata__":{"checksum":"'
+export const CHECKSUM_DIGITS = 8
+export const CHECKSUM_OFFSET = 8 + SIGNATURE.length
+
+/** Metadata of every model beside `checksum`; a detector may have its own. All but `formatVersion` and `kind` are JSON. */
+export const METADATA_KEYS = [
+  'featureContract',
+  'fitReport',
+  'formatVersion',
+  'kind',
+  'onePacketRule',
+  'parameters',
+  'provenance',
+  'threshold',
+] as const
+
+/** Metadata of models whose rows have a column of names: which. Nothing else of a scaler is not in tensors. */
+export const SCALER_KEY = 'scaler'
+
+/** Metadata of models that learn on, and the beginning of their tensors' names. */
+export const LEARNED_KEY = 'learned'
+
+export type MetadataKey = (typeof METADATA_KEYS)[number]
+
+/** The checksum that a file should carry: CRC-32 of all its bytes with the eight digits as '0'. */
+export function modelFileChecksum(bytes: Uint8Array): string {
+  const end = CHECKSUM_OFFSET + CHECKSUM_DIGITS
+  const zeros = new Uint8Array(CHECKSUM_DIGITS).fill(0x30)
+  const front = crc32(zeros, crc32(bytes.subarray(0, CHECKSUM_OFFSET)))
+  return crc32(bytes.subarray(end), front).toString(16).padStart(CHECKSUM_DIGITS, '0')
+}
+
+export interface ModelFileParts {
+  /** Values that JSON can hold, by metadata key. */
+  readonly metadata: Readonly<Record<string, unknown>>
+  readonly tensors: Readonly<Record<string, Tensor>>
+}
+
+/** For `f32` the numbers are float32 numbers already. */
+export function matrixTensor({ rows, cols, data }: Matrix, precision: Precision = 'f64'): Tensor {
+  const shape = [rows, cols]
+  return precision === 'f32'
+    ? { dtype: 'F32', shape, data: Float32Array.from(data) }
+    : { dtype: 'F64', shape, data }
+}
+
+export function vectorTensor(data: Float64Array): Tensor {
+  return { dtype: 'F64', shape: [data.length], data }
+}
+
+export function int32Tensor(data: Int32Array): Tensor {
+  return { dtype: 'I32', shape: [data.length], data }
+}
+
+/** Reads parts by name, each checked for type and number of dimensions, and knows which were never asked for. */
+export class ModelFileReader {
+  private constructor(
+    private readonly file: Safetensors,
+    private readonly asked: Set<string>,
+    private readonly prefix: string,
+    /** Metadata by key where it is not the file's own: values of a JSON object in it. */
+    private readonly inner: Readonly<Record<string, unknown>> | null,
+  ) {}
+
+  static of(file: Safetensors): ModelFileReader {
+    return new ModelFileReader(file, new Set(), '', null)
+  }
+
+  /** Tensors by names after `prefix`, and for metadata the fields of `inner`: a model within a model. */
+  within(prefix: string, inner: Readonly<Record<string, unknown>>): ModelFileReader {
+    return new ModelFileReader(this.file, this.asked, this.prefix + prefix, inner)
+  }
+
+  has(name: string): boolean {
+    return this.file.tensors.has(this.prefix + name)
+  }
+
+  text(key: string): string {
+    return this.file.metadata.get(key) ?? refusePart(key, 'the metadata lacks it')
+  }
+
+  json(key: string): unknown {
+    if (this.inner !== null) {
+      return Object.hasOwn(this.inner, key) ? this.inner[key] : refusePart(this.prefix + key, 'it is missing')
+    }
+    return parseStrictJson(this.text(key), (message) => refusePart(key, `the text ${message}`)).value
+  }
+
+  vector(name: string): Float64Array {
+    return this.float64(name, 1).data
+  }
+
+  /** A matrix of F64 or, for `f32`, F32. */
+  matrix(name: string, precision: Precision = 'f64'): Matrix {
+    if (precision === 'f64') {
+      const { shape, data } = this.float64(name, 2)
+      return { rows: shape[0]!, cols: shape[1]!, data }
+    }
+    const { shape, data } = this.float32(name, 2)
+    return { rows: shape[0]!, cols: shape[1]!, data: Float64Array.from(data) }
+  }
+
+  /** A tensor of exactly this shape, as its numbers. */
+  shaped(name: string, shape: readonly number[]): Float64Array {
+    const found = this.float64(name, shape.length)
+    if (found.shape.some((length, i) => length !== shape[i])) {
+      return refusePart(this.prefix + name, `expected ${shape.join(' × ')}, found ${found.shape.join(' × ')}`)
+    }
+    return found.data
+  }
+
+  int32(name: string): Int32Array {
+    const { dtype, shape, data } = this.tensor(name)
+    if (dtype !== 'I32') return refusePart(this.prefix + name, `expected dtype I32, found ${dtype}`)
+    if (shape.length !== 1)
+      return refusePart(this.prefix + name, `expected 1 dimensions, found ${shape.length}`)
+    return data
+  }
+
+  /** A × B × C numbers. */
+  uint16Cube(name: string): { readonly shape: readonly number[]; readonly data: Uint16Array } {
+    const { dtype, shape, data } = this.tensor(name)
+    if (dtype !== 'U16') return refusePart(this.prefix + name, `expected dtype U16, found ${dtype}`)
+    if (shape.length !== 3)
+      return refusePart(this.prefix + name, `expected 3 dimensions, found ${shape.length}`)
+    return { shape, data }
+  }
+
+  uint32(name: string): Uint32Array {
+    const { dtype, shape, data } = this.tensor(name)
+    if (dtype !== 'U32') return refusePart(this.prefix + name, `expected dtype U32, found ${dtype}`)
+    if (shape.length !== 1)
+      return refusePart(this.prefix + name, `expected 1 dimensions, found ${shape.length}`)
+    return data
+  }
+
+  /** Throws FormatError for a tensor that nothing has asked for; those whose names begin with `later` may still be. */
+  refuseOthers(later?: string): void {
+    for (const name of this.file.tensors.keys()) {
+      if (later !== undefined && name.startsWith(later)) continue
+      if (!this.asked.has(name)) refusePart(name, 'no such tensor is known here')
+    }
+  }
+
+  private float64(name: string, dimensions: number): { shape: readonly number[]; data: Float64Array } {
+    const { dtype, shape, data } = this.tensor(name)
+    if (dtype !== 'F64') return refusePart(this.prefix + name, `expected dtype F64, found ${dtype}`)
+    if (shape.length !== dimensions) {
+      return refusePart(this.prefix + name, `expected ${dimensions} dimensions, found ${shape.length}`)
+    }
+    return { shape, data }
+  }
+
+  private float32(name: string, dimensions: number): { shape: readonly number[]; data: Float32Array } {
+    const { dtype, shape, data } = this.tensor(name)
+    if (dtype !== 'F32') return refusePart(this.prefix + name, `expected dtype F32, found ${dtype}`)
+    if (shape.length !== dimensions) {
+      return refusePart(this.prefix + name, `expected ${dimensions} dimensions, found ${shape.length}`)
+    }
+    return { shape, data }
+  }
+
+  private tensor(within: string): Tensor {
+    const name = this.prefix + within
+    this.asked.add(name)
+    return this.file.tensors.get(name) ?? refusePart(name, 'the file lacks this tensor')
+  }
+}
+
+export function refusePart(field: string, message: string): never {
+  throw new FormatError(FORMAT, `${field}: ${message}`, { field })
+}
