@@ -11,22 +11,26 @@ import {
   contractProtocols,
   endsOnClose,
   type FeatureContract,
-  FLOW_FEATURE_SETS,
   FLOW_PROTOCOLS,
   FLOW_SUMMARY_DIMENSION,
   type FlowFeatureSet,
   type FlowRules,
-  featureDimension,
   type GatheringRules,
   MAXIMUM_DIMENSION,
-  MAXIMUM_PACKETS_KEPT,
-  maximumPacketsPerFlow,
+  type PacketContract,
   type PacketFeatureSet,
   packetRules,
   packetView,
   SCALER_NAMES,
   type ScalerName,
 } from './feature-contract.js'
+import {
+  FLOW_FEATURE_SETS,
+  featureDimension,
+  maximumPacketsPerFlow,
+  type OwnFields,
+  packetFeatureSet,
+} from './packet-feature-sets.js'
 
 /** Fields of the contract in a fixed order, for messages and for files. */
 function flatten(contract: FeatureContract): [string, string | number | boolean | null][] {
@@ -83,18 +87,6 @@ const GATHERING_FIELDS = [
   'vlanKey',
 ]
 const FLOW_FIELDS = [...GATHERING_FIELDS, 'packetsPerFlow', 'truncation']
-const SAMP_FIELDS = ['samplingIntervalMicros', 'samplingIntervalSeconds']
-/** Fields that a feature set has beside FLOW_FIELDS. */
-const OWN_FIELDS: Readonly<Record<PacketFeatureSet, readonly string[]>> = {
-  'iat-size': ['iatUnit'],
-  iat: ['iatUnit'],
-  size: [],
-  'stats-header': ['iatUnit', 'packetsKept'],
-  'samp-size': SAMP_FIELDS,
-  'samp-num': SAMP_FIELDS,
-  'header-bits': [],
-}
-
 /** Checks a contract that was read from a file. Throws FormatError naming the field. */
 export function checkFeatureContract(value: unknown): FeatureContract {
   const fields = new ContractFields(asRecord(value, 'featureContract'))
@@ -122,31 +114,10 @@ export function checkFeatureContract(value: unknown): FeatureContract {
       ...checkConnectionRules(fields, featureSet),
     }
   }
-  fields.known([...FLOW_FIELDS, ...OWN_FIELDS[featureSet]])
+  const { ownFields, checkOwn } = packetFeatureSet(featureSet)
+  fields.known([...FLOW_FIELDS, ...ownFields])
   const rules = checkFlowRules(fields, featureSet, dimension)
-  const iatUnit = (): 'seconds' | 'microseconds' => fields.one('iatUnit', ['seconds', 'microseconds'])
-  switch (featureSet) {
-    case 'iat-size':
-    case 'iat':
-      return { featureSet, ...rules, iatUnit: iatUnit() }
-    case 'size':
-    case 'header-bits':
-      return { featureSet, ...rules }
-    case 'stats-header': {
-      const packetsKept = fields.whole('packetsKept', rules.packetsPerFlow, MAXIMUM_PACKETS_KEPT)
-      return { featureSet, ...rules, iatUnit: iatUnit(), packetsKept }
-    }
-    case 'samp-size':
-    case 'samp-num': {
-      const samplingIntervalMicros = fields.positive('samplingIntervalMicros')
-      if (rules.truncation.mode !== 'idle-gap') {
-        fields.absent('samplingIntervalSeconds', 'nothing outside idle-gap')
-        return { featureSet, ...rules, samplingIntervalMicros }
-      }
-      const samplingIntervalSeconds = fields.positive('samplingIntervalSeconds')
-      return { featureSet, ...rules, samplingIntervalMicros, samplingIntervalSeconds }
-    }
-  }
+  return { featureSet, ...rules, ...checkOwn(fields, rules) } as PacketContract
 }
 
 function checkFlowRules(fields: ContractFields, featureSet: PacketFeatureSet, dimension: number): FlowRules {
@@ -248,7 +219,7 @@ function checkScaler(fields: ContractFields): ScalerName {
 }
 
 /** A contract before it is one: fields by name, each checked as it is read. */
-class ContractFields {
+class ContractFields implements OwnFields {
   readonly record: Record<string, unknown>
 
   constructor(record: Record<string, unknown>) {

@@ -6,33 +6,14 @@
  * the paper's rows. `hasFixedColumns` tells the feature sets in which that cannot happen. Places without a packet
  * hold 0 (header bits: −1).
  */
+import type { FeatureContract } from './feature-contract.js'
 import {
-  type FeatureContract,
-  FLOW_STATISTICS,
-  HEADER_FLAG_COUNTS,
-  type IatUnit,
-} from './feature-contract.js'
-
-export interface FeatureColumn {
-  /** Letters, digits and "_". */
-  readonly name: string
-  /** "s", "us", "bytes", "packets", "packets_per_s", …; empty where nobody knows it. */
-  readonly unit: string
-}
-
-const FLAGS = ['fin', 'syn', 'rst', 'psh', 'ack', 'urg', 'ece', 'cwr']
-const SIZE_STATISTICS = ['mean', 'sd', 'q1', 'q2', 'q3', 'min', 'max']
-/** Header fields of a packet with their bits, as feature-sets/stats-header.ts of the flows lays them out. */
-const HEADER_FIELDS: readonly (readonly [string, number])[] = [
-  ['direction', 1],
-  ['version', 4],
-  ['length', 16],
-  ['ttl', 8],
-  ['protocol', 8],
-  ['source_port', 16],
-  ['destination_port', 16],
-  ['tcp_flags', 8],
-]
+  type FeatureColumn,
+  numberedColumns,
+  PACKET_COLUMN_LABEL,
+  packetFeatureSet,
+  STATISTICS_COLUMNS,
+} from './packet-feature-sets.js'
 
 /** A flow summary, as feature-sets/flow-summary.ts of the flows computes it. */
 const SUMMARY_COLUMNS: readonly FeatureColumn[] = [
@@ -53,36 +34,9 @@ const SUMMARY_COLUMNS: readonly FeatureColumn[] = [
 
 /** D of them, in the order of the row. */
 export function featureColumns(contract: FeatureContract): FeatureColumn[] {
-  const { dimension } = contract
-  const numbered = (name: string, unit: string, count = dimension): FeatureColumn[] =>
-    Array.from({ length: count }, (_, i) => ({ name: `${name}${i + 1}`, unit }))
-  switch (contract.featureSet) {
-    case 'rows':
-      return numbered('x', '')
-    case 'iat':
-      return numbered('iat', timeUnit(contract.iatUnit))
-    case 'size':
-      return numbered('size', 'bytes')
-    case 'samp-size':
-      return numbered('window', 'bytes')
-    case 'samp-num':
-      return numbered('window', 'packets')
-    case 'iat-size': {
-      const iats = numbered('iat', timeUnit(contract.iatUnit))
-      const sizes = numbered('size', 'bytes')
-      return iats.flatMap((iat, i) => [iat, sizes[i]!]).filter((_, i) => i < dimension - 1 || i === dimension)
-    }
-    case 'stats-header':
-      return [
-        ...flags(),
-        ...numbered('ttl', 'hops', dimension - HEADER_FLAG_COUNTS - FLOW_STATISTICS),
-        ...statistics(timeUnit(contract.iatUnit)),
-      ]
-    case 'header-bits':
-      return Array.from({ length: contract.packetsPerFlow }, (_, i) => headerBits(i + 1)).flat()
-    case 'flow-summary':
-      return [...SUMMARY_COLUMNS]
-  }
+  if (contract.featureSet === 'rows') return numberedColumns('x', '', contract.dimension)
+  if (contract.featureSet === 'flow-summary') return [...SUMMARY_COLUMNS]
+  return packetFeatureSet(contract.featureSet).columns(contract)
 }
 
 /**
@@ -128,43 +82,12 @@ export function columnLabel({ name, unit }: FeatureColumn): string {
 
 /** Whether `label` is the name and unit of a column that some contract has. Nothing is said of bare rows' x1, x2 …. */
 export function isFeatureLabel(label: string): boolean {
-  return NUMBERED_LABEL.test(label) || FIXED_LABELS.has(label) || HEADER_BIT_LABEL.test(label)
-}
-
-const NUMBERED_LABEL = /^(?:iat\d+_u?s|size\d+_bytes|window\d+_(?:bytes|packets)|ttl\d+_hops)$/
-const HEADER_BIT_LABEL = new RegExp(
-  `^p\\d+_(?:${HEADER_FIELDS.map(([field]) => field).join('|')})(?:_\\d+)?_bit$`,
-)
-
-function timeUnit(unit: IatUnit): 's' | 'us' {
-  return unit === 'seconds' ? 's' : 'us'
-}
-
-function flags(): FeatureColumn[] {
-  return FLAGS.map((flag) => ({ name: flag, unit: 'packets' }))
-}
-
-function statistics(time: 's' | 'us'): FeatureColumn[] {
-  return [
-    { name: 'duration', unit: time },
-    { name: 'rate', unit: `packets_per_${time}` },
-    { name: 'throughput', unit: `bytes_per_${time}` },
-    ...SIZE_STATISTICS.map((name) => ({ name: `size_${name}`, unit: 'bytes' })),
-  ]
-}
-
-function headerBits(packet: number): FeatureColumn[] {
-  return HEADER_FIELDS.flatMap(([field, bits]) =>
-    Array.from({ length: bits }, (_, i) => ({
-      name: `p${packet}_${field}${bits === 1 ? '' : `_${bits - 1 - i}`}`,
-      unit: 'bit',
-    })),
-  )
+  return PACKET_COLUMN_LABEL.test(label) || FIXED_LABELS.has(label)
 }
 
 const SUMMARY_SCALE = 0.1
 const SUMMARY_LABELS: ReadonlySet<string> = new Set(SUMMARY_COLUMNS.map(columnLabel))
 
 const FIXED_LABELS: ReadonlySet<string> = new Set(
-  [...flags(), ...statistics('s'), ...statistics('us'), ...SUMMARY_COLUMNS].map(columnLabel),
+  [...STATISTICS_COLUMNS, ...SUMMARY_COLUMNS].map(columnLabel),
 )

@@ -262,68 +262,13 @@ export type FeatureContract = RowsContract | FlowContract
 export type PacketFeatureSet = PacketContract['featureSet']
 export type FlowFeatureSet = FlowContract['featureSet']
 
-export const PACKET_FEATURE_SETS: readonly PacketFeatureSet[] = [
-  'iat-size',
-  'iat',
-  'size',
-  'stats-header',
-  'samp-size',
-  'samp-num',
-  'header-bits',
-]
-export const FLOW_FEATURE_SETS: readonly FlowFeatureSet[] = [...PACKET_FEATURE_SETS, 'flow-summary']
-
 /** Columns of a flow summary, the service included. */
 export const FLOW_SUMMARY_DIMENSION = 20
 
 /** Widest row that a model may have: bounds what a hostile file can make a reader allocate. */
 export const MAXIMUM_DIMENSION = 65_535
-/** Most windows of a SAMP row. */
-export const MAXIMUM_SAMP_WINDOWS = 500
-/** Columns of a header-bits row for one packet. */
-export const HEADER_BITS_PER_PACKET = 77
-/** Columns of a stats-header row beside the TTLs: flag counts in front, statistics behind. */
-export const HEADER_FLAG_COUNTS = 8
-export const FLOW_STATISTICS = 10
 /** Most packets that a stats-header contract may keep of one record. */
 export const MAXIMUM_PACKETS_KEPT = 1_048_576
-
-/** D of a feature set whose rows hold p = `packetsPerFlow` packets. */
-export function featureDimension(
-  featureSet: PacketFeatureSet,
-  packetsPerFlow: number,
-  mode: TruncationMode,
-): number {
-  switch (featureSet) {
-    case 'iat-size':
-      return 2 * packetsPerFlow - 1
-    case 'iat':
-      return packetsPerFlow - 1
-    case 'size':
-      return packetsPerFlow
-    case 'stats-header':
-      return HEADER_FLAG_COUNTS + packetsPerFlow + FLOW_STATISTICS
-    case 'samp-size':
-    case 'samp-num':
-      return mode === 'idle-gap' ? packetsPerFlow - 1 : Math.min(packetsPerFlow, MAXIMUM_SAMP_WINDOWS)
-    case 'header-bits':
-      return HEADER_BITS_PER_PACKET * packetsPerFlow
-  }
-}
-
-/** The largest p whose rows are no wider than a model may have. */
-export function maximumPacketsPerFlow(featureSet: PacketFeatureSet): number {
-  switch (featureSet) {
-    case 'iat-size':
-      return (MAXIMUM_DIMENSION + 1) / 2
-    case 'stats-header':
-      return MAXIMUM_DIMENSION - HEADER_FLAG_COUNTS - FLOW_STATISTICS
-    case 'header-bits':
-      return Math.floor(MAXIMUM_DIMENSION / HEADER_BITS_PER_PACKET)
-    default:
-      return MAXIMUM_DIMENSION
-  }
-}
 
 /**
  * The verdict on a flow of one packet, which has no interarrival time and so makes no row: it is normal if

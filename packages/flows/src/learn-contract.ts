@@ -16,6 +16,7 @@ import {
   connectionRules,
   DataError,
   DEFAULT_FLOW_PROTOCOLS,
+  type FeatureSetOption,
   FLOW_SUMMARY_DIMENSION,
   type FlowContract,
   type FlowFeatureSet,
@@ -31,11 +32,13 @@ import {
   type PacketContract,
   type PacketFeatureSet,
   type PacketView,
+  packetFeatureSet,
   packetRules,
   type ScalerName,
   type TruncationMode,
 } from '@oddflow/core'
 import { cutFlows, cutFlowsAtIdleGaps } from './extract-records.js'
+import { PACKET_FEATURES } from './feature-sets/registry.js'
 import { createNoRows } from './feature-sets/row-maker.js'
 import type { CollectedFlows } from './flow-collector.js'
 import { linearQuantile } from './numbers.js'
@@ -45,8 +48,13 @@ import { linearQuantile } from './numbers.js'
  * the way the flows were collected, by name.
  */
 
-const DEFAULT_HEADER_PACKETS = 10
-const DEFAULT_PACKETS_KEPT = 65_536
+/** Options of one feature set and not of another. */
+const OWN_OPTIONS: readonly FeatureSetOption[] = [
+  'iatUnit',
+  'samplingQuantile',
+  'headerPackets',
+  'packetsKept',
+]
 
 /** Throws ArgumentError naming the option. */
 function checkLearnOptions(flows: CollectedFlows, options: LearnContractOptions): void {
@@ -75,10 +83,12 @@ function checkLearnOptions(flows: CollectedFlows, options: LearnContractOptions)
   applies('mode', PACKET_FEATURE_SETS)
   applies('quantile', PACKET_FEATURE_SETS)
   applies('minimumPackets', PACKET_FEATURE_SETS)
-  applies('iatUnit', ['iat-size', 'iat', 'stats-header'])
-  applies('samplingQuantile', ['samp-size', 'samp-num'])
-  applies('headerPackets', ['header-bits'])
-  applies('packetsKept', ['stats-header'])
+  for (const option of OWN_OPTIONS) {
+    applies(
+      option,
+      PACKET_FEATURE_SETS.filter((name) => packetFeatureSet(name).options.includes(option)),
+    )
+  }
   if (headerPackets !== undefined) {
     check('headerPackets', isWhole(headerPackets, 2, most), `a whole number from 2 to ${most}`, headerPackets)
   }
@@ -209,11 +219,10 @@ export function learnFeatureContract(
   // The authors' code rounds down whatever interpolation left.
   const whole = learned.truncation.mode === 'idle-gap' ? Math.floor(longest) : floorOf(longest)
   const length = Math.max(minimumPackets, whole)
-  let packetsPerFlow = Math.min(maximumPacketsPerFlow(featureSet), length)
-  if (featureSet === 'header-bits') {
-    const most = Math.max(minimumPackets, options.headerPackets ?? DEFAULT_HEADER_PACKETS)
-    packetsPerFlow = Math.min(packetsPerFlow, most)
-  }
+  const { defaultPackets, learn } = PACKET_FEATURES[featureSet]
+  const wanted = options.headerPackets ?? defaultPackets ?? Number.POSITIVE_INFINITY
+  const most = Math.min(maximumPacketsPerFlow(featureSet), Math.max(minimumPackets, wanted))
+  const packetsPerFlow = Math.min(most, length)
   const rules: FlowRules = {
     featureSetVersion: 1,
     dimension: featureDimension(featureSet, packetsPerFlow, learned.truncation.mode),
@@ -228,21 +237,11 @@ export function learnFeatureContract(
     ...packetRules(options.view ?? OUTER_VIEW, flows.protocols),
     ...connectionRules(featureSet, flows),
   }
-  switch (featureSet) {
-    case 'iat-size':
-    case 'iat':
-      return { featureSet, ...rules, iatUnit }
-    case 'size':
-    case 'header-bits':
-      return { featureSet, ...rules }
-    case 'stats-header': {
-      const packetsKept = Math.max(packetsPerFlow, options.packetsKept ?? DEFAULT_PACKETS_KEPT)
-      return { featureSet, ...rules, iatUnit, packetsKept }
-    }
-    case 'samp-size':
-    case 'samp-num':
-      return { featureSet, ...rules, ...learnSampling(learned, samplingQuantile) }
-  }
+  const { truncation, samplingDurations } = learned
+  const { mode } = truncation
+  const { packetsKept } = options
+  const own = learn?.({ iatUnit, packetsPerFlow, packetsKept, samplingQuantile, samplingDurations, mode })
+  return { featureSet, ...rules, ...own } as PacketContract
 }
 
 /** `learnFeatureContract` for IAT+SIZE. */
@@ -313,23 +312,6 @@ function learnIdleGap(flows: CollectedFlows, options: LearnContractOptions): Lea
     lengths,
     samplingDurations,
   }
-}
-
-function learnSampling(
-  learned: Learned,
-  samplingQuantile: number,
-): { samplingIntervalMicros: number; samplingIntervalSeconds?: number } {
-  const interval = linearQuantile(learned.samplingDurations, samplingQuantile)
-  if (!(interval > 0)) {
-    throw new DataError(
-      `samplingInterval: the ${samplingQuantile}-quantile of flow durations is 0, and windows need a length: ` +
-        'take a larger sampling quantile',
-      'samplingInterval',
-    )
-  }
-  return learned.truncation.mode === 'idle-gap'
-    ? { samplingIntervalMicros: interval * 1_000_000, samplingIntervalSeconds: interval }
-    : { samplingIntervalMicros: interval }
 }
 
 function checkSomeFlows(durations: readonly number[], flows: CollectedFlows, minimumPackets: number): void {

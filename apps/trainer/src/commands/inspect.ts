@@ -6,8 +6,8 @@ import {
   endsOnClose,
   explicitContract,
   type FlowContract,
-  type FlowFeatureSet,
   featureColumns,
+  packetFeatureSet,
   packetView,
   plural,
 } from '@oddflow/core'
@@ -32,17 +32,6 @@ import { formatBelowOne } from '../report/format.js'
  * A feature contract in words: what a row is made of, its columns with their units, and how packets become flows.
  */
 
-const SET_NAMES: Readonly<Record<FlowFeatureSet, string>> = {
-  'iat-size': 'IAT+SIZE',
-  iat: 'IAT',
-  size: 'SIZE',
-  'stats-header': 'STATS+HEADER',
-  'samp-size': 'SAMP-SIZE',
-  'samp-num': 'SAMP-NUM',
-  'header-bits': 'header bits',
-  'flow-summary': 'flow summary',
-}
-
 /** Columns that are named in full; of longer rows the first, and the last. */
 const SHOWN_COLUMNS = 6
 
@@ -56,33 +45,12 @@ export function contractFacts(contract: FlowContract): ModelFact[] {
 
 /** "IAT+SIZE of the first 12 packets, seconds, frame bytes". */
 export function featureText(contract: FlowContract): string {
-  return `${SET_NAMES[contract.featureSet]} of ${rowBasis(contract)}`
-}
-
-function rowBasis(contract: FlowContract): string {
-  if (contract.featureSet === 'flow-summary') return 'whole flows, logarithms of payload bytes and seconds'
-  const packets = `the first ${plural(contract.packetsPerFlow, 'packet')}`
-  const sizes = `${contract.sizeMeasure} bytes`
-  switch (contract.featureSet) {
-    case 'iat-size':
-      return `${packets}, ${contract.iatUnit}, ${sizes}`
-    case 'iat':
-      return `${packets}, ${contract.iatUnit}`
-    case 'size':
-      return `${packets}, ${sizes}`
-    case 'stats-header':
-      return `flags and statistics of ${contract.packetsKept} packets at most, ${contract.iatUnit}, ${sizes}; TTLs of ${packets}`
-    case 'samp-size':
-      return `${windows(contract)}, ${sizes}`
-    case 'samp-num':
-      return `${windows(contract)}, packets`
-    case 'header-bits':
-      return packets
+  if (contract.featureSet === 'flow-summary') {
+    return 'flow summary of whole flows, logarithms of payload bytes and seconds'
   }
-}
-
-function windows(contract: FlowContract & { readonly samplingIntervalMicros: number }): string {
-  return `${plural(contract.dimension, 'window')} of ${contract.samplingIntervalMicros / 1e6} s`
+  const { title, describe } = packetFeatureSet(contract.featureSet)
+  const packets = `the first ${plural(contract.packetsPerFlow, 'packet')}`
+  return `${title} of ${describe(contract, packets, `${contract.sizeMeasure} bytes`)}`
 }
 
 /** "iat1_s, size1_bytes, …, size8_bytes". */

@@ -8,12 +8,14 @@ import {
   contractProtocols,
   DEFAULT_FLOW_PROTOCOLS,
   endsOnClose,
+  type FeatureSetOption,
   type FlowContract,
   type FlowFeatureSet,
   type FlowKeyRule,
   type FlowProtocol,
   maximumPacketsPerFlow,
   PACKET_FEATURE_SETS,
+  packetFeatureSet,
   type SizeMeasure,
 } from '@oddflow/core'
 import { DEFAULT_SUMMARY_TIMEOUTS, type LearnContractOptions } from '@oddflow/flows'
@@ -65,11 +67,8 @@ export interface FlowPlan {
   readonly learning: LearnContractOptions
 }
 
-/** Feature sets with times in their rows, and so a unit. */
-const WITH_TIMES: readonly FlowFeatureSet[] = ['iat-size', 'iat', 'stats-header']
-/** Feature sets with sizes by the size measure in their rows. */
-const WITH_SIZES: readonly FlowFeatureSet[] = ['iat-size', 'size', 'stats-header', 'samp-size']
-const WITH_WINDOWS: readonly FlowFeatureSet[] = ['samp-size', 'samp-num']
+const setsThatTake = (option: FeatureSetOption): readonly FlowFeatureSet[] =>
+  PACKET_FEATURE_SETS.filter((name) => packetFeatureSet(name).options.includes(option))
 
 /** Throws UsageError. */
 export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
@@ -78,9 +77,9 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
     if (given === undefined || sets.includes(featureSet)) return
     throw new UsageError(`${flag}: does not apply to --features ${featureSet}; leave it out`)
   }
-  applies('--iat-unit', flags.iatUnit, WITH_TIMES)
-  applies('--sampling-quantile', flags.samplingQuantile, WITH_WINDOWS)
-  applies('--header-packets', flags.headerPackets, ['header-bits'])
+  applies('--iat-unit', flags.iatUnit, setsThatTake('iatUnit'))
+  applies('--sampling-quantile', flags.samplingQuantile, setsThatTake('samplingQuantile'))
+  applies('--header-packets', flags.headerPackets, setsThatTake('headerPackets'))
   applies('--truncation', flags.truncation, PACKET_FEATURE_SETS)
   applies('--size', flags.size, PACKET_FEATURE_SETS)
   checkRanges(flags)
@@ -94,7 +93,7 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
       featureSet,
       mode: flags.truncation ?? recipe.truncation,
       activeTimeoutMicros: activeTimeoutFrom(flags),
-      ...(WITH_TIMES.includes(featureSet) ? { iatUnit } : {}),
+      ...(setsThatTake('iatUnit').includes(featureSet) ? { iatUnit } : {}),
       ...(flags.samplingQuantile === undefined ? {} : { samplingQuantile: flags.samplingQuantile }),
       ...(flags.headerPackets === undefined ? {} : { headerPackets: flags.headerPackets }),
     },
@@ -104,7 +103,8 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
 /** Where rows have sizes of frames, says that they depend on where packets are recorded; else null. */
 export function frameSizeWarning({ gathering, learning }: FlowPlan): string | null {
   const { featureSet = 'iat-size' } = learning
-  if (gathering.sizeMeasure !== 'frame' || !WITH_SIZES.includes(featureSet)) return null
+  if (featureSet === 'flow-summary' || !packetFeatureSet(featureSet).hasSizes) return null
+  if (gathering.sizeMeasure !== 'frame') return null
   return `--features ${featureSet} with --size frame: sizes include link header, VLAN tags, padding and FCS, so verdicts depend on where packets are recorded; score captures of the same kind, or train with --size ip`
 }
 

@@ -1,23 +1,24 @@
 /**
- * The feature sets by name: a file each, and a line here.
+ * The feature sets by name: a file each, and a line here. Their columns and their fields of the contract stand in
+ * @oddflow/core.
  */
 import type { FlowContract, PacketFeatureSet } from '@oddflow/core'
 import { createFlowSummaryRows } from './flow-summary.js'
 import { createIatRows } from './iat.js'
 import { createIatSizeRows } from './iat-size.js'
-import type { RowMaker, RowMakerFactory } from './row-maker.js'
-import { createSampRows } from './samp.js'
+import type { PacketFeatures, RowMaker } from './row-maker.js'
+import { createSampRows, learnSampling } from './samp.js'
 import { createSizeRows } from './size.js'
-import { createHeaderBitsRows, createStatsHeaderRows } from './stats-header.js'
+import { createHeaderBitsRows, createStatsHeaderRows, learnStatsHeader } from './stats-header.js'
 
-const FACTORIES: Readonly<Record<PacketFeatureSet, RowMakerFactory>> = {
-  'iat-size': createIatSizeRows,
-  iat: createIatRows,
-  size: createSizeRows,
-  'stats-header': createStatsHeaderRows,
-  'samp-size': createSampRows,
-  'samp-num': createSampRows,
-  'header-bits': createHeaderBitsRows,
+export const PACKET_FEATURES: Readonly<Record<PacketFeatureSet, PacketFeatures>> = {
+  'iat-size': { create: createIatSizeRows, learn: ({ iatUnit }) => ({ iatUnit }) },
+  iat: { create: createIatRows, learn: ({ iatUnit }) => ({ iatUnit }) },
+  size: { create: createSizeRows },
+  'stats-header': { create: createStatsHeaderRows, learn: learnStatsHeader },
+  'samp-size': { create: createSampRows, learn: learnSampling },
+  'samp-num': { create: createSampRows, learn: learnSampling },
+  'header-bits': { create: createHeaderBitsRows, defaultPackets: 10 },
 }
 
 /** The row maker of a checked contract. */
@@ -27,5 +28,5 @@ export function createRowMaker(contract: FlowContract): RowMaker {
   const perSecond = contract.truncation.mode === 'idle-gap' ? 1 : 1_000_000
   // TIME is in microseconds, or in idle-gap in seconds.
   const timeUnit = seconds ? perSecond : perSecond / 1_000_000
-  return FACTORIES[contract.featureSet](contract, timeUnit)
+  return PACKET_FEATURES[contract.featureSet].create(contract, timeUnit)
 }

@@ -6,7 +6,7 @@
  * its entries back as two flat arrays and writes D numbers. A maker has no state that lasts between calls
  * other than constants: records are interleaved.
  */
-import type { PacketContract } from '@oddflow/core'
+import type { IatUnit, PacketContract, TruncationMode } from '@oddflow/core'
 import type { FlowRecord } from '../flow-record.js'
 import type { EntryLayout, PacketPool } from '../flow-table.js'
 import type { PacketFields } from '../packet-pass.js'
@@ -64,5 +64,23 @@ export interface RowMaker extends EntryLayout {
   fill(floats: Float64Array, words: Uint32Array, entries: number, record: FlowRecord, row: Float64Array): void
 }
 
-/** What a feature set reads of its contract; `timeUnit` is the unit of TIME in the unit of the row's times. */
-export type RowMakerFactory = (contract: PacketContract, timeUnit: number) => RowMaker
+/** What training learns of flows that a feature set may need for its own fields of the contract. */
+export interface LearnedFlows {
+  readonly iatUnit: IatUnit
+  readonly packetsPerFlow: number
+  readonly packetsKept: number | undefined
+  readonly samplingQuantile: number
+  /** Microseconds, or in idle-gap seconds. */
+  readonly samplingDurations: readonly number[]
+  readonly mode: TruncationMode
+}
+
+/** A feature set whose rows are made of single packets. */
+export interface PacketFeatures {
+  /** `timeUnit` is the unit of TIME in the unit of the row's times. */
+  readonly create: (contract: PacketContract, timeUnit: number) => RowMaker
+  /** Its own fields of the contract. */
+  readonly learn?: (learned: LearnedFlows) => object
+  /** The most packets of a row, unless `headerPackets` says otherwise. */
+  readonly defaultPackets?: number
+}

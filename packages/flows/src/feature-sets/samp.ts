@@ -8,10 +8,10 @@
  * start. Beyond D windows nothing is kept; a row has at most 500.
  * Entry, one for each window with packets: [start of the window, bytes or packets], [number of the window].
  */
-import { MAXIMUM_SAMP_WINDOWS, type PacketContract, type SampContract } from '@oddflow/core'
-import { floorDivide } from '../numbers.js'
+import { DataError, MAXIMUM_SAMP_WINDOWS, type PacketContract, type SampContract } from '@oddflow/core'
+import { floorDivide, linearQuantile } from '../numbers.js'
 import { type PacketFields, SIZE, START, TIME } from '../packet-pass.js'
-import type { RowMaker } from './row-maker.js'
+import type { LearnedFlows, RowMaker } from './row-maker.js'
 
 export function createSampRows(contract: PacketContract): RowMaker {
   const { dimension } = contract
@@ -67,4 +67,19 @@ export function createSampRows(contract: PacketContract): RowMaker {
       }
     },
   }
+}
+
+/** The length of a window: a quantile of flow durations. Throws DataError when that is 0. */
+export function learnSampling({ samplingDurations, samplingQuantile, mode }: LearnedFlows): object {
+  const interval = linearQuantile(samplingDurations, samplingQuantile)
+  if (!(interval > 0)) {
+    throw new DataError(
+      `samplingInterval: the ${samplingQuantile}-quantile of flow durations is 0, and windows need a length: ` +
+        'take a larger sampling quantile',
+      'samplingInterval',
+    )
+  }
+  return mode === 'idle-gap'
+    ? { samplingIntervalMicros: interval * 1_000_000, samplingIntervalSeconds: interval }
+    : { samplingIntervalMicros: interval }
 }

@@ -17,7 +17,7 @@ import {
 } from '@oddflow/core'
 import { quantileOfSorted } from '../numbers.js'
 import { FROM_RESPONDER, IP_BYTES, META, SIZE, START, TIME } from '../packet-pass.js'
-import type { RowMaker } from './row-maker.js'
+import type { LearnedFlows, RowMaker } from './row-maker.js'
 
 /**
  * Mean, population standard deviation and quartiles of packet sizes, as numpy has them to the last bit.
@@ -197,4 +197,14 @@ export function createStatsHeaderRows(contract: PacketContract, timeUnit: number
       writeSizeStatistics(sizes, entries, scratch, row, statistics + 3)
     },
   }
+}
+
+const DEFAULT_PACKETS_KEPT = 65_536
+
+export function learnStatsHeader({
+  iatUnit,
+  packetsPerFlow,
+  packetsKept = DEFAULT_PACKETS_KEPT,
+}: LearnedFlows): object {
+  return { iatUnit, packetsKept: Math.max(packetsPerFlow, packetsKept) }
 }

@@ -1,0 +1,240 @@
+/**
+ * The feature sets whose rows are made of a record's single packets, each stated once: its width, its columns, its own
+ * fields of the contract, and what may be asked of it. How a row is computed stands in @oddflow/flows.
+ */
+import {
+  type FlowFeatureSet,
+  type FlowRules,
+  type IatUnit,
+  MAXIMUM_DIMENSION,
+  MAXIMUM_PACKETS_KEPT,
+  type PacketContract,
+  type PacketFeatureSet,
+  type TruncationMode,
+} from './feature-contract.js'
+
+/** Most windows of a SAMP row. */
+export const MAXIMUM_SAMP_WINDOWS = 500
+/** Columns of a header-bits row for one packet. */
+export const HEADER_BITS_PER_PACKET = 77
+/** Columns of a stats-header row beside the TTLs: flag counts in front, statistics behind. */
+export const HEADER_FLAG_COUNTS = 8
+export const FLOW_STATISTICS = 10
+export interface FeatureColumn {
+  /** Letters, digits and "_". */
+  readonly name: string
+  /** "s", "us", "bytes", "packets", "packets_per_s", …; empty where nobody knows it. */
+  readonly unit: string
+}
+
+/** What training may be asked about one feature set and not another. */
+export type FeatureSetOption = 'iatUnit' | 'samplingQuantile' | 'headerPackets' | 'packetsKept'
+
+/** A contract's fields before they are checked. */
+export interface OwnFields {
+  readonly record: Readonly<Record<string, unknown>>
+  whole(field: string, low: number, high: number): number
+  positive(field: string): number
+  one<T extends string>(field: string, allowed: readonly T[]): T
+  absent(field: string, expected: string): void
+}
+
+/** `Contract` is the feature set's own. */
+interface PacketFeatureSetDefinition<Contract extends PacketContract> {
+  /** For people: "IAT+SIZE". */
+  readonly title: string
+  /** Whether rows hold sizes, which the size measure decides. */
+  readonly hasSizes: boolean
+  readonly options: readonly FeatureSetOption[]
+  /** D of rows that hold p packets. */
+  dimension(packetsPerFlow: number, mode: TruncationMode): number
+  /** The largest p whose rows are no wider than a model may have. */
+  readonly maximumPackets: number
+  columns(contract: Contract): FeatureColumn[]
+  /** What a row is made of, in words; `packets` is "the first 12 packets", `sizes` "frame bytes". */
+  describe(contract: Contract, packets: string, sizes: string): string
+  /** Fields of the contract beside those of FlowRules. */
+  readonly ownFields: readonly string[]
+  checkOwn(fields: OwnFields, rules: FlowRules): object
+}
+
+type ContractOf<Name extends PacketFeatureSet> = Extract<PacketContract, { readonly featureSet: Name }>
+
+const IAT_UNIT = {
+  ownFields: ['iatUnit'],
+  checkOwn: (fields: OwnFields) => ({ iatUnit: fields.one('iatUnit', ['seconds', 'microseconds']) }),
+}
+const NO_FIELDS = { ownFields: [], checkOwn: () => ({}) }
+
+/** SAMP-SIZE and SAMP-NUM: windows of what is counted. */
+const samp = (title: string, unit: 'bytes' | 'packets') => ({
+  title,
+  hasSizes: unit === 'bytes',
+  options: ['samplingQuantile'] as const,
+  dimension: (p: number, mode: TruncationMode) =>
+    mode === 'idle-gap' ? p - 1 : Math.min(p, MAXIMUM_SAMP_WINDOWS),
+  maximumPackets: MAXIMUM_DIMENSION,
+  columns: ({ dimension }: PacketContract) => numberedColumns('window', unit, dimension),
+  describe: ({ dimension, samplingIntervalMicros }: ContractOf<'samp-size'>, _: string, sizes: string) =>
+    `${dimension} ${dimension === 1 ? 'window' : 'windows'} of ${samplingIntervalMicros / 1e6} s, ${unit === 'bytes' ? sizes : unit}`,
+  ownFields: ['samplingIntervalMicros', 'samplingIntervalSeconds'],
+  checkOwn(fields: OwnFields, { truncation }: FlowRules) {
+    const samplingIntervalMicros = fields.positive('samplingIntervalMicros')
+    if (truncation.mode !== 'idle-gap') {
+      fields.absent('samplingIntervalSeconds', 'nothing outside idle-gap')
+      return { samplingIntervalMicros }
+    }
+    return { samplingIntervalMicros, samplingIntervalSeconds: fields.positive('samplingIntervalSeconds') }
+  },
+})
+
+const PACKET_SETS: {
+  readonly [Name in PacketFeatureSet]: PacketFeatureSetDefinition<ContractOf<Name>>
+} = {
+  'iat-size': {
+    title: 'IAT+SIZE',
+    hasSizes: true,
+    options: ['iatUnit'],
+    dimension: (p) => 2 * p - 1,
+    maximumPackets: (MAXIMUM_DIMENSION + 1) / 2,
+    columns({ dimension, iatUnit }) {
+      const iats = numberedColumns('iat', timeUnit(iatUnit), dimension)
+      const sizes = numberedColumns('size', 'bytes', dimension)
+      return iats.flatMap((iat, i) => [iat, sizes[i]!]).filter((_, i) => i < dimension - 1 || i === dimension)
+    },
+    describe: ({ iatUnit }, packets, sizes) => `${packets}, ${iatUnit}, ${sizes}`,
+    ...IAT_UNIT,
+  },
+  iat: {
+    title: 'IAT',
+    hasSizes: false,
+    options: ['iatUnit'],
+    dimension: (p) => p - 1,
+    maximumPackets: MAXIMUM_DIMENSION,
+    columns: ({ dimension, iatUnit }) => numberedColumns('iat', timeUnit(iatUnit), dimension),
+    describe: ({ iatUnit }, packets) => `${packets}, ${iatUnit}`,
+    ...IAT_UNIT,
+  },
+  size: {
+    title: 'SIZE',
+    hasSizes: true,
+    options: [],
+    dimension: (p) => p,
+    maximumPackets: MAXIMUM_DIMENSION,
+    columns: ({ dimension }) => numberedColumns('size', 'bytes', dimension),
+    describe: (_, packets, sizes) => `${packets}, ${sizes}`,
+    ...NO_FIELDS,
+  },
+  'stats-header': {
+    title: 'STATS+HEADER',
+    hasSizes: true,
+    options: ['iatUnit', 'packetsKept'],
+    dimension: (p) => HEADER_FLAG_COUNTS + p + FLOW_STATISTICS,
+    maximumPackets: MAXIMUM_DIMENSION - HEADER_FLAG_COUNTS - FLOW_STATISTICS,
+    columns: ({ dimension, iatUnit }) => [
+      ...flags(),
+      ...numberedColumns('ttl', 'hops', dimension - HEADER_FLAG_COUNTS - FLOW_STATISTICS),
+      ...statistics(timeUnit(iatUnit)),
+    ],
+    describe: ({ packetsKept, iatUnit }, packets, sizes) =>
+      `flags and statistics of ${packetsKept} packets at most, ${iatUnit}, ${sizes}; TTLs of ${packets}`,
+    ownFields: ['iatUnit', 'packetsKept'],
+    checkOwn(fields, { packetsPerFlow }) {
+      const packetsKept = fields.whole('packetsKept', packetsPerFlow, MAXIMUM_PACKETS_KEPT)
+      return { ...IAT_UNIT.checkOwn(fields), packetsKept }
+    },
+  },
+  'samp-size': samp('SAMP-SIZE', 'bytes'),
+  'samp-num': samp('SAMP-NUM', 'packets'),
+  'header-bits': {
+    title: 'header bits',
+    hasSizes: false,
+    options: ['headerPackets'],
+    dimension: (p) => HEADER_BITS_PER_PACKET * p,
+    maximumPackets: Math.floor(MAXIMUM_DIMENSION / HEADER_BITS_PER_PACKET),
+    columns: ({ packetsPerFlow }) =>
+      Array.from({ length: packetsPerFlow }, (_, i) => headerBits(i + 1)).flat(),
+    describe: (_, packets) => packets,
+    ...NO_FIELDS,
+  },
+}
+
+export const PACKET_FEATURE_SETS = Object.keys(PACKET_SETS) as readonly PacketFeatureSet[]
+export const FLOW_FEATURE_SETS: readonly FlowFeatureSet[] = [...PACKET_FEATURE_SETS, 'flow-summary']
+
+// a contract is only ever given to the definition of its own feature set
+export function packetFeatureSet(name: PacketFeatureSet): PacketFeatureSetDefinition<PacketContract> {
+  return PACKET_SETS[name] as PacketFeatureSetDefinition<PacketContract>
+}
+
+/** D of a feature set whose rows hold p = `packetsPerFlow` packets. */
+export function featureDimension(
+  featureSet: PacketFeatureSet,
+  packetsPerFlow: number,
+  mode: TruncationMode,
+): number {
+  return packetFeatureSet(featureSet).dimension(packetsPerFlow, mode)
+}
+
+/** The largest p whose rows are no wider than a model may have. */
+export function maximumPacketsPerFlow(featureSet: PacketFeatureSet): number {
+  return packetFeatureSet(featureSet).maximumPackets
+}
+
+const FLAGS = ['fin', 'syn', 'rst', 'psh', 'ack', 'urg', 'ece', 'cwr']
+const SIZE_STATISTICS = ['mean', 'sd', 'q1', 'q2', 'q3', 'min', 'max']
+/** Header fields of a packet with their bits, as feature-sets/stats-header.ts of the flows lays them out. */
+const HEADER_FIELDS: readonly (readonly [string, number])[] = [
+  ['direction', 1],
+  ['version', 4],
+  ['length', 16],
+  ['ttl', 8],
+  ['protocol', 8],
+  ['source_port', 16],
+  ['destination_port', 16],
+  ['tcp_flags', 8],
+]
+
+/** "iat1", "iat2", …: `count` of them. */
+export function numberedColumns(name: string, unit: string, count: number): FeatureColumn[] {
+  return Array.from({ length: count }, (_, i) => ({ name: `${name}${i + 1}`, unit }))
+}
+
+function timeUnit(unit: IatUnit): 's' | 'us' {
+  return unit === 'seconds' ? 's' : 'us'
+}
+
+function flags(): FeatureColumn[] {
+  return FLAGS.map((flag) => ({ name: flag, unit: 'packets' }))
+}
+
+function statistics(time: 's' | 'us'): FeatureColumn[] {
+  return [
+    { name: 'duration', unit: time },
+    { name: 'rate', unit: `packets_per_${time}` },
+    { name: 'throughput', unit: `bytes_per_${time}` },
+    ...SIZE_STATISTICS.map((name) => ({ name: `size_${name}`, unit: 'bytes' })),
+  ]
+}
+
+function headerBits(packet: number): FeatureColumn[] {
+  return HEADER_FIELDS.flatMap(([field, bits]) =>
+    Array.from({ length: bits }, (_, i) => ({
+      name: `p${packet}_${field}${bits === 1 ? '' : `_${bits - 1 - i}`}`,
+      unit: 'bit',
+    })),
+  )
+}
+
+/** Labels of numbered columns, and of header bits. */
+export const PACKET_COLUMN_LABEL = new RegExp(
+  '^(?:iat\\d+_u?s|size\\d+_bytes|window\\d+_(?:bytes|packets)|ttl\\d+_hops|' +
+    `p\\d+_(?:${HEADER_FIELDS.map(([field]) => field).join('|')})(?:_\\d+)?_bit)$`,
+)
+
+/** Flag counts and statistics, in either unit of time. */
+export const STATISTICS_COLUMNS: readonly FeatureColumn[] = [
+  ...flags(),
+  ...statistics('s'),
+  ...statistics('us'),
+]
