@@ -128,12 +128,32 @@ describe('train', () => {
   })
 
   it('a default that 40 rows are too few for is lowered aloud, and not among the settings', async () => {
-    const args = ['train', 'forty.csv', '-o', join(folder, 'lowered')]
+    const args = ['train', 'forty.csv', '-o', join(folder, 'lowered'), '--detector', 'oc-kjl-qs']
     const { stderr } = await oddflow(args, { cwd: folder })
     expect(stderr).toContain('m lowered from 100 to the 32 training rows')
     const { stdout } = await oddflow(['inspect', join(folder, 'lowered')])
     expect(stdout).toMatch(/settings .* --d 5/)
     expect(stdout).not.toContain(' --m ')
+  })
+
+  it('rows get the detector that suits them, of those that take the options given', async () => {
+    const model = join(folder, 'suited')
+    const trained = async (...options: string[]) => {
+      const run = await oddflow(['train', 'forty.csv', '-o', model, ...options], { cwd: folder })
+      expect(run.code).toBe(0)
+      const { stdout } = await oddflow(['inspect', model, '--format', 'json'])
+      return [(JSON.parse(stdout) as { kind: string }).kind, run.stderr.includes('suits these rows')]
+    }
+    expect(await trained()).toEqual(['oc-nystrom-qs', true])
+    expect(await trained('--m', '20')).toEqual(['oc-nystrom-qs', false])
+    expect(await trained('--k', '3')).toEqual(['gmm', false])
+    expect(await trained('--bins', '9')).toEqual(['hbos', false])
+    expect(await trained('--detector', 'nearest')).toEqual(['nearest', false])
+    expect(await trained('--recipe', 'paper')).toEqual(['oc-kjl-qs', false])
+    const none = (options: string, says: RegExp) =>
+      expectUsage(['train', 'forty.csv', '-o', 'x', ...options.split(' ')], says)
+    await none('--centre', /^oddflow: --centre: none of the detectors .* takes it; name one/)
+    await none('--m 9 --k 3', /^oddflow: --m, --k: none of the detectors .* takes all of these/)
   })
 
   it('options for captures do not apply to rows', async () => {

@@ -3,6 +3,7 @@
  * and the detectors that take it stand in @oddflow/detectors.
  */
 import { DETECTOR_NAMES, DETECTORS, OPTION_NAMES, type OptionName, optionNamed } from '@oddflow/detectors'
+import { PLAIN_ROWS_DETECTORS } from '@oddflow/evaluation'
 import { type Command, Option } from 'commander'
 import { flagOf, list, number, whole } from './flags.js'
 
@@ -15,7 +16,7 @@ const PARSERS: Readonly<Record<string, (text: string) => unknown>> = {
 export function withDetectorFlags(command: Command): Command {
   const names = new Option(
     '--detector <name>',
-    `one of ${DETECTOR_NAMES.join(', ')} (default: ensemble for flow-summary, else oc-kjl-qs)`,
+    `one of ${DETECTOR_NAMES.join(', ')} (default: ensemble for flow-summary, oc-kjl-qs for other feature sets; for rows of a file one of ${PLAIN_ROWS_DETECTORS.map(({ detector }) => detector).join(', ')}, by which suits them)`,
   )
   command.addOption(names.helpGroup('Detector:'))
   for (const name of OPTION_NAMES) {

@@ -3,7 +3,8 @@
  * each preset sets.
  *
  * - `default` is what measurement favours (docs/results/default-recipe.md): flow summaries judged by an ensemble. It
- *   sets what `oc-kjl-qs` needs as well, for rows of other feature sets.
+ *   sets what `oc-kjl-qs` needs as well, for rows of other feature sets. For rows of a file, which detector suits them
+ *   is measured (`train`).
  * - `paper` is the text of Yang, Kpotufe and Feamster to the letter where it is unambiguous: bandwidth at
  *   the 0.25 quantile, KJL uncentred, no support guard, microseconds, flows cut at the learned duration.
  * - `authors` is their code: one flow for each direction of IPv4 traffic, cut at idle gaps, captured lengths,
@@ -23,7 +24,7 @@ import { UsageError } from '@oddflow/program'
 
 export interface Recipe {
   readonly features: FlowFeatureSet
-  /** For rows of `features`; `oc-kjl-qs` for those of other feature sets and for rows of a file. */
+  /** For rows of `features`; `oc-kjl-qs` for those of other feature sets. */
   readonly detector: DetectorName
   readonly bandwidthQuantile: number
   readonly quantileCompat: QuantileCompat
@@ -78,7 +79,7 @@ export const RECIPES: Readonly<Record<string, Recipe>> = {
   },
 }
 
-/** For rows of a feature set, and for rows of a file where that is undefined. */
+/** For rows of a feature set; undefined: rows of a file, where nothing is chosen by measurement. */
 export function recipeDetector(recipe: Recipe, features: FlowFeatureSet | undefined): DetectorName {
   return features === recipe.features ? recipe.detector : 'oc-kjl-qs'
 }

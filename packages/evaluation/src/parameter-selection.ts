@@ -7,11 +7,15 @@ import {
   asMatrix,
   checkFinite,
   concatRows,
+  createMatrix,
   DataError,
+  exp,
   type Matrix,
   type MatrixLike,
   OddFlowError,
   type Rng,
+  sampleWithoutReplacement,
+  takeRows,
 } from '@oddflow/core'
 import {
   type CheckedParameters,
@@ -179,6 +183,44 @@ export function selectParameters(
     onResult(index, result)
   }
   return { best: bestCandidate(results), results }
+}
+
+/** For rows of a file, of which nothing else is known (docs/results/plain-rows.md). */
+export const PLAIN_ROWS_DETECTORS = [
+  { detector: 'gmm', k: 4 },
+  { detector: 'oc-nystrom-qs' },
+  { detector: 'hbos' },
+] as const satisfies readonly DetectorOptions[]
+
+/** Rows that a choice of a detector looks at, and the share of them that it holds out. */
+const CHOICE_ROWS = 4000
+const CHOICE_HELD_SHARE = 0.25
+
+/**
+ * Chooses a detector without one novel row: the one that best tells held-out rows from stretched copies of them. A copy
+ * is a row with all of its numbers multiplied by exp(|z|), z standard normal. Throws as `selectParameters`.
+ *
+ * @param rows - normal rows, n × D
+ */
+export function selectDetector(rows: Matrix, candidates: readonly CheckedParameters[], rng: Rng): Selection {
+  const drawn = sampleWithoutReplacement(rows.rows, Math.min(CHOICE_ROWS, rows.rows), rng.fork('rows'))
+  const heldRows = Math.max(1, Math.floor(CHOICE_HELD_SHARE * drawn.length))
+  const held = takeRows(rows, drawn.subarray(0, heldRows))
+  const among = takeRows(rows, drawn.subarray(heldRows).sort())
+  const validation = validationRows(held, stretched(held, rng.fork('stretch')), rows.cols)
+  const given = candidates.map((parameters) => ({ choice: {}, parameters }))
+  return selectParameters(among, validation, given, rng.fork('fit'))
+}
+
+function stretched({ rows, cols, data }: Matrix, rng: Rng): Matrix {
+  const out = createMatrix(rows, cols)
+  for (let i = 0; i < rows; i++) {
+    const factor = exp(Math.abs(rng.nextNormal()))
+    for (let at = i * cols; at < (i + 1) * cols; at++) {
+      out.data[at] = Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, data[at]! * factor))
+    }
+  }
+  return out
 }
 
 /** Of each option that is searched, the values to try. */

@@ -1,6 +1,7 @@
 /** All studies, in the order of the results' pages. */
 import { attacks } from './attacks.js'
 import { cost } from './cost.js'
+import { plainRows } from './plain-rows.js'
 import { recipe } from './recipe.js'
 import { rows } from './rows.js'
 import type { Study } from './study.js'
@@ -8,4 +9,4 @@ import { updates } from './updates.js'
 import { watch } from './watch.js'
 import { week } from './week.js'
 
-export const STUDIES: readonly Study[] = [watch, week, attacks, rows, updates, recipe, cost]
+export const STUDIES: readonly Study[] = [watch, week, attacks, rows, plainRows, updates, recipe, cost]

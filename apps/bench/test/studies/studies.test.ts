@@ -105,6 +105,7 @@ describe('a study', () => {
 
   it.each([
     ['rows', /paper: expected the rows of aecho, /],
+    ['plain-rows', /paper: expected the rows of aecho, /],
     ['week', /week: cannot read it: no such file/],
     ['watch', /devices\.json: cannot read it: no such file/],
   ])('%s: says what is not there', async (name, says) => {

@@ -3,7 +3,14 @@
 import { createHash } from 'node:crypto'
 import { closeSync, openSync, readSync, type Stats, statSync } from 'node:fs'
 import type { PacketFilter } from '@oddflow/capture'
-import { ArgumentError, concatRows, type FeatureContract, type FlowFeatureSet, plural } from '@oddflow/core'
+import {
+  ArgumentError,
+  concatRows,
+  createRng,
+  type FeatureContract,
+  type FlowFeatureSet,
+  plural,
+} from '@oddflow/core'
 import {
   checkParameters,
   DETECTORS,
@@ -14,6 +21,7 @@ import {
   type OptionName,
   type SavedModel,
 } from '@oddflow/detectors'
+import { PLAIN_ROWS_DETECTORS, selectDetector } from '@oddflow/evaluation'
 import {
   type CalibrationSplit,
   checkWritable,
@@ -28,14 +36,14 @@ import {
 } from '@oddflow/program'
 import { createProgress, type Progress } from '@oddflow/program/progress'
 import { CAPTURE_FLAGS, type CaptureFlags, FLOW_FLAGS, type FlowFlags, flagOf, viewFrom } from '../flags.js'
-import { inputKindOfAll, nameInputs, namingInputs, refuseCaptureOptions, warn } from '../inputs.js'
+import { inputKindOfAll, nameInputs, namingInputs, note, refuseCaptureOptions, warn } from '../inputs.js'
 import { describeLimits, limitsJson, limitWarnings } from '../output/describe-limits.js'
 import { checkModelOutput, tellingWriter } from '../output/verdict-lines.js'
 import { flowPlan, frameSizeWarning } from '../pipeline/flow-plan.js'
 import { captureInputs, filterFrom } from '../pipeline/read-packets.js'
 import { readTrainingRows, type TrainingRows } from '../pipeline/read-rows.js'
 import { readTrainingCaptures } from '../pipeline/training-captures.js'
-import { type Recipe, recipeDetector, recipeNamed } from '../recipes.js'
+import { RECIPES, type Recipe, recipeDetector, recipeNamed } from '../recipes.js'
 import { chooseParameters } from '../selection/choose-parameters.js'
 import { type SelectionFlags, selectionFrom } from '../selection/selection-flags.js'
 import { VERSION } from '../version.js'
@@ -173,7 +181,15 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   // rows with a column of services are flow summaries, and judged like these
   const summary = (table?.columns?.categoryColumn ?? null) === null ? undefined : 'flow-summary'
   const features = table === null ? (options.features ?? recipe.features) : summary
-  const asked = trainOptionsFrom(options, recipe, features)
+  const choosesDetector =
+    table !== null &&
+    summary === undefined &&
+    recipe === RECIPES.default &&
+    options.detector === undefined &&
+    options.selectNormal === undefined
+  const { asked, said = null } = choosesDetector
+    ? namingInputs(files, () => suitedOptions(table, options, recipe))
+    : { asked: trainOptionsFrom(options, recipe, features) }
   const search = selectionFrom(options, searchedOptions(asked.detector, options))
   const plan = flowPlan(options, recipe)
   const filter = filterFrom(options.filter)
@@ -225,7 +241,8 @@ export async function train(files: readonly string[], options: TrainCommandOptio
     const bytes = encodeModelFile(saved)
     writeFileWhole(options.output, bytes)
     if (search?.report !== undefined && chosen !== null) writeFileWhole(search.report, chosen.report)
-    for (const note of saved.detector.fitReport.notes) warn(note)
+    if (said !== null) note(said)
+    for (const fitNote of saved.detector.fitReport.notes) warn(fitNote)
     const { calibration, falsePositiveRate } = saved.threshold
     if (!calibration.guaranteed) {
       const less = calibration.method === 'held-out-inputs' ? '--fpr' : '--fpr or --calibration-share'
@@ -344,6 +361,41 @@ export function trainOptionsFrom(
   }
   return { detector, falsePositiveRate: fpr, calibrationShare, seed, oddflowVersion: VERSION }
 }
+
+interface SuitedOptions {
+  readonly asked: TrainOptions
+  /** How the detector was chosen, for people; absent where there was no choice. */
+  readonly said?: string
+}
+
+/** The detector that suits rows of a file, of those that take the options given. */
+function suitedOptions({ parts }: TrainingRows, options: TrainCommandOptions, recipe: Recipe): SuitedOptions {
+  const given = OPTION_NAMES.filter((name) => options[name] !== undefined)
+  const suited = PLAIN_ROWS_DETECTORS.filter(({ detector }) =>
+    given.every((name) => DETECTORS[detector].options.includes(name)),
+  )
+  if (suited.length === 0) {
+    throw new UsageError(
+      `${given.map(flagOf).join(', ')}: none of the detectors that rows are tried with (${PLAIN_ROWS_DETECTORS.map(({ detector }) => detector).join(', ')}) takes ${given.length > 1 ? 'all of these' : 'it'}; name one that does with --detector`,
+    )
+  }
+  const candidates = suited.map((preset) => trainOptionsFrom({ ...preset, ...options }, recipe, undefined))
+  const rows = concatRows(parts)
+  // its sizes fit themselves to few rows
+  const ofFewRows = candidates.find(({ detector }) => detector.detector === 'oc-nystrom-qs')
+  if (candidates.length === 1 || rows.rows < LEAST_ROWS_TO_CHOOSE)
+    return { asked: ofFewRows ?? candidates[0]! }
+  const parameters = candidates.map(({ detector }) => checkParameters(detector))
+  const { best, results } = selectDetector(rows, parameters, createRng(options.seed).fork('detector'))
+  const aucs = results.map(
+    ({ auc }, i) => `${parameters[i]!.detector} ${auc === null ? 'none' : auc.toFixed(3)}`,
+  )
+  const said = `detector ${parameters[best]!.detector} suits these rows best (${aucs.join(', ')}); --detector names another`
+  return { asked: candidates[best]!, said }
+}
+
+/** Of fewer, a quarter says too little. */
+const LEAST_ROWS_TO_CHOOSE = 40
 
 /** A recipe's setting is dropped where the detector has no such option; a given one is refused by name. */
 function preset(

@@ -2,6 +2,7 @@
 import { ArgumentError, createRng, DataError, type Matrix, matrixOf } from '@oddflow/core'
 import {
   type CheckedParameters,
+  checkParameters,
   createScoreWorkspace,
   type DetectorOptions,
   fitDetector,
@@ -16,6 +17,8 @@ import {
   createCandidateTrial,
   gridCandidates,
   type ParameterGrid,
+  PLAIN_ROWS_DETECTORS,
+  selectDetector,
   selectParameters,
   validationRows,
 } from '../../src/index.js'
@@ -160,5 +163,43 @@ describe('validationRows', () => {
     const make = () => validationRows(normal, novel, 4)
     expect(make).toThrow(type)
     expect(make).toThrow(message)
+  })
+})
+
+describe('selectDetector', () => {
+  const candidates = PLAIN_ROWS_DETECTORS.map((options) => checkParameters(options))
+  const chosenFor = (rows: Matrix): string =>
+    PLAIN_ROWS_DETECTORS[selectDetector(rows, candidates, createRng(1)).best]!.detector
+
+  /** Rows of `cols` numbers, each made from the normals of its row. */
+  function rowsFrom(cols: number, make: (z: readonly number[], j: number) => number): Matrix {
+    const rng = createRng(7)
+    const data = new Float64Array(400 * cols)
+    for (let i = 0; i < 400; i++) {
+      const z = Array.from({ length: cols }, () => rng.nextNormal())
+      for (let j = 0; j < cols; j++) data[i * cols + j] = make(z, j)
+    }
+    return matrixOf(400, cols, data)
+  }
+
+  it('is a mixture for correlated columns of unlike scales, and histograms for columns of a few numbers', () => {
+    expect(chosenFor(rowsFrom(6, (z, j) => 10 ** j * (z[0]! + 0.1 * z[j]!)))).toBe('gmm')
+    expect(chosenFor(rowsFrom(6, (z, j) => Math.round(3 * Math.exp(z[j]!))))).toBe('hbos')
+  })
+
+  it('is the same for the same seed, and changes no row', () => {
+    const rows = rowsAbout([0, 5], 200, 3)
+    const before = rows.data.slice()
+    const choose = () => selectDetector(rows, candidates, createRng(2))
+    expect(choose()).toEqual(choose())
+    expect(rows.data).toEqual(before)
+  })
+
+  it('takes numbers at the end of the range, and passes over what cannot be fitted', () => {
+    const rows = rowsFrom(2, (z, j) => (j === 0 ? z[0]! : Number.MAX_VALUE * Math.sign(z[1]!)))
+    const { best, results } = selectDetector(rows, candidates, createRng(1))
+    expect(results[best]!.auc).not.toBeNull()
+    const equal = matrixOf(50, 2, new Float64Array(100).fill(3))
+    expect(() => selectDetector(equal, candidates, createRng(1))).toThrow(/all training rows are equal/)
   })
 })
