@@ -198,9 +198,18 @@ describe('an update of an ensemble', () => {
     const plain = await oddflow(['update', model, more, '-o', output])
     expect(plain).toMatchObject({ code: 2, stdout: '' })
     expect(plain.stderr).toContain('give --assume-normal')
-    const mixture = await oddflow(['update', model, more, '--assume-normal', '--window', '50', '-o', output])
+    const mixture = await oddflow([
+      'update',
+      model,
+      more,
+      '--assume-normal',
+      '--half-life',
+      '50',
+      '-o',
+      output,
+    ])
     expect(mixture).toMatchObject({ code: 2 })
-    expect(mixture.stderr).toContain('--window: an ensemble has no such option')
+    expect(mixture.stderr).toContain('--half-life: an ensemble has no such option')
     expect(existsSync(output)).toBe(false)
   })
 })

@@ -90,7 +90,6 @@ describe('update', () => {
   })
 
   it.each([
-    ['--half-life 100 --window 100', /--half-life and --window/],
     ['--assume-normal --confirm 3', /--confirm: with --assume-normal/],
     ['--assume-normal --novel hold', /--novel: with --assume-normal/],
     ['--novel learn --confirm 3', /--confirm: only rows on hold/],
@@ -100,7 +99,6 @@ describe('update', () => {
     ['--no-guard --guard-moved 0.5', /--guard-moved: does not apply with --no-guard/],
     ['--no-guard --known-novel novel.npy', /--known-novel: does not apply with --no-guard/],
     ['--assume-normal --shadow-agrees', /--shadow-agrees: does not apply with --assume-normal/],
-    ['--window 100 --reservoir-rows 50', /--reservoir-rows: with --window/],
     ['--sketch keep --sketch-rows 3', /--sketch-rows: with --sketch keep/],
     ['--method 3', /--method.*1, 2/],
     ['--known-novel novel.pcap', /--known-novel novel.pcap: expected feature rows/],

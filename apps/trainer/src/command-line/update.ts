@@ -35,7 +35,6 @@ export function updateCommand(): Command {
       'halve the weight of a row after this many later rows (default: no forgetting)',
       number,
     )
-    .option('--window <rows>', 'use only the last rows, this many', whole)
     .addOption(
       new Option(
         '--novel <policy>',
@@ -60,10 +59,6 @@ export function updateCommand(): Command {
       ).choices(['keep', 'grow', 'replace']),
     )
     .option('--sketch-rows <count>', 'landmarks added at a time (default: 10)', whole)
-    .option(
-      '--re-estimate-bandwidth',
-      're-estimate the bandwidth with new landmarks, if its quantile moved by more than a tenth',
-    )
     .option('--no-guard', 'accept every round without checking it')
     .option(
       '--guard-lifted <share>',

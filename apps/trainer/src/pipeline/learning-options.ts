@@ -9,14 +9,12 @@ export interface LearningFlags {
   readonly roundRows?: number
   readonly reservoirRows?: number
   readonly halfLife?: number
-  readonly window?: number
   readonly novel?: 'disregard' | 'hold' | 'learn'
   readonly confirm?: number
   readonly confirmRows?: number
   readonly maximumComponents?: number
   readonly sketch?: 'keep' | 'grow' | 'replace'
   readonly sketchRows?: number
-  readonly reEstimateBandwidth?: boolean
   /** false: --no-guard. */
   readonly guard?: boolean
   readonly guardLifted?: number
@@ -29,10 +27,7 @@ export interface LearningFlags {
 
 /** Only what was given, over what the model learnt with before, or over the defaults where that is asked for. Throws UsageError for flags that do not go together. */
 export function learningFrom(options: LearningFlags, saved: SavedModel): LearningOptions {
-  const { assumeNormal, novel, confirm, halfLife, window, sketch, sketchRows } = options
-  if (halfLife !== undefined && window !== undefined) {
-    throw new UsageError('--half-life and --window: rows are forgotten in one way or the other')
-  }
+  const { assumeNormal, novel, confirm, halfLife, sketch, sketchRows } = options
   if (assumeNormal === true && (novel !== undefined || confirm !== undefined)) {
     throw new UsageError(
       `${novel === undefined ? '--confirm' : '--novel'}: with --assume-normal no row is novel`,
@@ -41,19 +36,14 @@ export function learningFrom(options: LearningFlags, saved: SavedModel): Learnin
   if (assumeNormal === true && options.shadowAgrees === true) {
     throw new UsageError('--shadow-agrees: does not apply with --assume-normal, which learns every row')
   }
-  if (window !== undefined && options.reservoirRows !== undefined) {
-    throw new UsageError('--reservoir-rows: with --window its rows are what is kept')
-  }
   if (confirm !== undefined && novel !== undefined && novel !== 'hold') {
     throw new UsageError(`--confirm: only rows on hold are confirmed, and --novel is ${novel}`)
   }
   if (options.confirmRows !== undefined && confirm === undefined) {
     throw new UsageError('--confirm-rows: needs --confirm')
   }
-  if (sketch === 'keep' && (sketchRows !== undefined || options.reEstimateBandwidth !== undefined)) {
-    throw new UsageError(
-      `${sketchRows === undefined ? '--re-estimate-bandwidth' : '--sketch-rows'}: with --sketch keep no landmark changes`,
-    )
+  if (sketch === 'keep' && sketchRows !== undefined) {
+    throw new UsageError('--sketch-rows: with --sketch keep no landmark changes')
   }
   if (options.guard === false) {
     for (const [flag, value] of [
@@ -73,7 +63,6 @@ export function learningFrom(options: LearningFlags, saved: SavedModel): Learnin
   if (options.roundRows !== undefined) learning.roundRows = options.roundRows
   if (options.reservoirRows !== undefined) learning.reservoirRows = options.reservoirRows
   if (halfLife !== undefined) learning.forgetting = { kind: 'exponential', halfLifeRows: halfLife }
-  if (window !== undefined) learning.forgetting = { kind: 'window', rows: window }
   if (novel !== undefined) learning.novel = novel
   if (confirm !== undefined) learning.confirmPeriods = confirm
   if (options.confirmRows !== undefined) learning.confirmRows = options.confirmRows
@@ -87,7 +76,6 @@ export function learningFrom(options: LearningFlags, saved: SavedModel): Learnin
         ? { kind: 'replace', rows, everyRounds: null }
         : { kind: 'grow', rows, everyRounds: null, maximumLandmarks: null }
   }
-  if (options.reEstimateBandwidth === true) learning.bandwidth = 're-estimate'
   if (options.guard === false) learning.guard = null
   else if (
     options.guardLifted !== undefined ||
@@ -108,7 +96,6 @@ const FLAGS: Readonly<Record<string, string>> = {
   'learning.roundRows': '--round-rows',
   'learning.reservoirRows': '--reservoir-rows',
   'learning.forgetting.halfLifeRows': '--half-life',
-  'learning.forgetting.rows': '--window',
   'learning.maximumComponents': '--maximum-components',
   'learning.confirmPeriods': '--confirm',
   'learning.confirmRows': '--confirm-rows',

@@ -263,7 +263,7 @@ export function checkLearned(value: unknown, model: LearningModel): LearnedState
   const frozen = checkFrozen(s.frozen, model)
   const D = scaledWidth(model.scaler, model.fitReport.dimension)
   const reservoirSeen = countAt(s.reservoirSeen, 'learned.reservoirSeen')
-  const capacity = reservoirCapacity(options.reservoirRows, options.forgetting)
+  const capacity = reservoirCapacity(options.reservoirRows)
   const reservoir = checkEntries(s.reservoir, 'learned.reservoir', 'learned.reservoirWeights', D, capacity)
   for (const weight of reservoir.numbers) {
     if (!(weight > 0)) failField('learned.reservoirWeights', 'positive numbers', weight)

@@ -117,7 +117,7 @@ function firstRows(
   model: LearningModel,
   landmarks: Matrix | null,
   trainingRows: Matrix | null,
-  { reservoirRows, forgetting }: CheckedLearningOptions,
+  { reservoirRows }: CheckedLearningOptions,
   rng: Rng,
 ): Pick<LearnedState, 'statistics' | 'base' | 'unseenRows' | 'reservoir' | 'reservoirSeen'> {
   const mixture = mixtureOfModel(model)
@@ -130,7 +130,7 @@ function firstRows(
       'learning.reservoirRows',
     )
   }
-  const capacity = reservoirCapacity(reservoirRows, forgetting)
+  const capacity = reservoirCapacity(reservoirRows)
   const known = trainingRows ?? landmarks ?? matrixOf(0, space.width, new Float64Array(0))
   const order = sampleWithoutReplacement(known.rows, known.rows, rng)
   const inside = Math.min(known.rows, capacity)
@@ -161,11 +161,7 @@ function firstRows(
   }
 }
 
-export function reservoirCapacity(
-  reservoirRows: CheckedLearningOptions['reservoirRows'],
-  forgetting: CheckedLearningOptions['forgetting'],
-): number {
-  if (forgetting.kind === 'window') return forgetting.rows
+export function reservoirCapacity(reservoirRows: CheckedLearningOptions['reservoirRows']): number {
   return reservoirRows === 'all' ? Number.MAX_SAFE_INTEGER : reservoirRows
 }
 

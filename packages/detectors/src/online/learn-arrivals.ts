@@ -11,7 +11,7 @@
  *
  * The reservoir is a uniform sample of all rows learnt (Vitter, "Random sampling with a reservoir", 1985, algorithm R).
  * With exponential forgetting each new row enters as soon as there are more rows than recent ones count, over one drawn
- * at random; with a window it is the window.
+ * at random.
  */
 import { exp, log, type Matrix, matrixOf, type Rng } from '@oddflow/core'
 import { isNovel } from '../calibration/threshold.js'
@@ -24,7 +24,6 @@ import {
   mixtureOfStatistics,
   responsibilitiesInto,
   scaleStatistics,
-  totalMass,
 } from './mixture-statistics.js'
 
 /**
@@ -263,20 +262,6 @@ export function learn(
 function forget(work: LearningWork, count: number): void {
   const { forgetting } = work.options
   if (forgetting.kind === 'none') return
-  if (forgetting.kind === 'window') {
-    // the rows of the reservoir leave it one by one; all others leave with the share that is too much
-    const outside = totalMass(work.base)
-    const room = Math.max(0, forgetting.rows - Math.min(forgetting.rows, work.reservoir.count + count))
-    if (outside > room) {
-      const factor = room / outside
-      scaleStatistics(work.base, factor)
-      work.unseenRows *= factor
-    }
-    const total = totalMass(work.statistics)
-    const allowed = Math.max(1, forgetting.rows - count)
-    if (total > allowed) scaleStatistics(work.statistics, allowed / total)
-    return
-  }
   const factor = exp((-count * LOG_2) / forgetting.halfLifeRows)
   scaleStatistics(work.statistics, factor)
   scaleStatistics(work.base, factor)
@@ -299,7 +284,7 @@ function enterReservoir(
 ): void {
   const { reservoir, base, options } = work
   work.reservoirSeen++
-  if (options.forgetting.kind === 'window' || reservoir.next < 0) {
+  if (reservoir.next < 0) {
     const place = reservoir.push(rows, start, 1)
     work.setReservoirPoint(place, points, pointStart)
     return
@@ -326,12 +311,10 @@ export function replaceInReservoir(
   pointStart: number,
 ): void {
   const { reservoir, base, space } = work
-  if (work.options.forgetting.kind !== 'window') {
-    const evaluator = work.evaluator
-    const leaving = new Float64Array(evaluator.k)
-    responsibilitiesInto(evaluator, work.reservoirPoints, place * space.d, leaving, 0)
-    addPoint(base, work.reservoirPoints, place * space.d, leaving, 0, reservoir.numbers[place]!)
-  }
+  const evaluator = work.evaluator
+  const leaving = new Float64Array(evaluator.k)
+  responsibilitiesInto(evaluator, work.reservoirPoints, place * space.d, leaving, 0)
+  addPoint(base, work.reservoirPoints, place * space.d, leaving, 0, reservoir.numbers[place]!)
   reservoir.replace(place, rows, start, 1)
   work.setReservoirPoint(place, points, pointStart)
 }

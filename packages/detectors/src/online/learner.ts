@@ -101,7 +101,7 @@ export function createLearningBudget(rowsPerHour: number, maximumDevices = 10_00
  *
  * Rows of a reservoir that becomes smaller are still counted in the mixture. So they go to the base, with the weight they
  * had, as rows do that give way to others; a random sample of them stays, since the reservoir is one of all rows.
- * With a window they leave for good: only the last so many rows count. Of all other buffers the newest rows stay.
+ * Of all other buffers the newest rows stay.
  */
 
 function reopenLearning(
@@ -113,7 +113,7 @@ function reopenLearning(
     new RowBuffer(entries.rows.cols, capacity, entries).entries()
   const newestRows = (rows: Matrix, capacity: number): Matrix =>
     newest({ rows, numbers: new Float64Array(rows.rows) }, capacity).rows
-  const capacity = reservoirCapacity(options.reservoirRows, options.forgetting)
+  const capacity = reservoirCapacity(options.reservoirRows)
   const state: LearnedState = {
     ...before,
     options,
@@ -124,9 +124,6 @@ function reopenLearning(
   }
   const { rows, numbers } = before.reservoir
   if (rows.rows <= capacity) return state
-  if (options.forgetting.kind === 'window') {
-    return { ...state, reservoir: newest(before.reservoir, capacity) }
-  }
   const rng = createRng(before.seed).fork(`smaller reservoir ${before.counters.batches}`)
   const stays = sampleWithoutReplacement(rows.rows, capacity, rng).sort()
   const staying = new Set(stays)

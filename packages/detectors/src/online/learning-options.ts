@@ -99,8 +99,6 @@ export interface LearningOptions {
   /** Default `grow`: 10 landmarks when as many novel rows are to be learnt or the rows learnt have moved, to twice those the
    * model has. */
   readonly sketch?: SketchPolicy
-  /** Default `keep`. `re-estimate`: when landmarks change and the quantile has moved by more than a tenth. */
-  readonly bandwidth?: 'keep' | 're-estimate'
   /** Share of arrivals kept from learning, to set the threshold; 0 (the threshold stays) to 0.5, default 0.2. */
   readonly calibrationShare?: number
   /** Rows kept for that, 10 … 100,000; default 500. */
@@ -113,8 +111,6 @@ export type Forgetting =
   | { readonly kind: 'none' }
   /** A row counts half after so many more were learnt. */
   | { readonly kind: 'exponential'; readonly halfLifeRows: number }
-  /** Only the last so many rows count. */
-  | { readonly kind: 'window'; readonly rows: number }
 
 /** `disregard`: dropped. `hold`: kept until confirmed. `learn`: becomes a component at once. */
 export type NovelPolicy = 'disregard' | 'hold' | 'learn'
@@ -158,7 +154,6 @@ export const DEFAULT_LEARNING: CheckedLearningOptions = {
   confirmRows: 10,
   confirmPeriods: null,
   sketch: { kind: 'grow', rows: 10, everyRounds: null, maximumLandmarks: null },
-  bandwidth: 'keep',
   calibrationShare: 0.2,
   calibrationRows: 500,
   guard: DEFAULT_GUARD,
@@ -188,7 +183,6 @@ export function checkLearningOptions(given: LearningOptions = {}): CheckedLearni
     confirmPeriods:
       options.confirmPeriods === null ? null : wholeIn(options.confirmPeriods, 'confirmPeriods', 1, 10_000),
     sketch: checkSketch(options.sketch),
-    bandwidth: oneOf(options.bandwidth, 'bandwidth', ['keep', 're-estimate']),
     calibrationShare: numberIn(options.calibrationShare, 'calibrationShare', 0, 0.5),
     calibrationRows: wholeIn(options.calibrationRows, 'calibrationRows', 10, 100_000),
     guard: guard === null ? null : checkGuard(guard),
@@ -197,7 +191,7 @@ export function checkLearningOptions(given: LearningOptions = {}): CheckedLearni
 
 function checkForgetting(value: unknown): Forgetting {
   const fields = recordAt(value, 'learning.forgetting')
-  const kind = oneOf(fields.kind, 'forgetting.kind', ['none', 'exponential', 'window'])
+  const kind = oneOf(fields.kind, 'forgetting.kind', ['none', 'exponential'])
   switch (kind) {
     case 'none':
       exactly(fields, 'forgetting', ['kind'])
@@ -205,9 +199,6 @@ function checkForgetting(value: unknown): Forgetting {
     case 'exponential':
       exactly(fields, 'forgetting', ['kind', 'halfLifeRows'])
       return { kind, halfLifeRows: numberIn(fields.halfLifeRows, 'forgetting.halfLifeRows', 10, 1e9) }
-    case 'window':
-      exactly(fields, 'forgetting', ['kind', 'rows'])
-      return { kind, rows: wholeIn(fields.rows, 'forgetting.rows', 10, 1_000_000) }
   }
 }
 

@@ -119,11 +119,7 @@ export class LearningWork {
     const width = scaledWidth(model.scaler, model.fitReport.dimension)
     const buffer = (capacity: number, rows: Matrix) =>
       new RowBuffer(width, capacity, { rows, numbers: new Float64Array(rows.rows) })
-    this.reservoir = new RowBuffer(
-      width,
-      reservoirCapacity(options.reservoirRows, options.forgetting),
-      state.reservoir,
-    )
+    this.reservoir = new RowBuffer(width, reservoirCapacity(options.reservoirRows), state.reservoir)
     this.calibration = buffer(options.calibrationRows, state.calibration)
     this.doubtful = buffer(options.calibrationRows, state.doubtful)
     this.fresh = buffer(freshCapacity(options), state.fresh)

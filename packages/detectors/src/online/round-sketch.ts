@@ -17,14 +17,7 @@ import {
   shuffleInPlace,
   takeRows,
 } from '@oddflow/core'
-import {
-  exponentFactor,
-  gaussianKernel,
-  LARGEST_FLOAT32,
-  type Precision,
-  pairDistanceQuantiles,
-  squaredDistance,
-} from '@oddflow/linalg'
+import { gaussianKernel, LARGEST_FLOAT32, type Precision, squaredDistance } from '@oddflow/linalg'
 import { COMMON_SHARE } from '../calibration/support-guard.js'
 import { drawSketch, kjlProjection, nystromProjection } from '../embedding/embedding.js'
 import type { EmbeddedMixtureModel, EmbeddingModel, SupportGuardModel } from '../model.js'
@@ -268,17 +261,6 @@ export function replaceLandmarks(
   return remade(sketch, parameters, changed, origins, sketch.random, d)
 }
 
-/** The same landmarks under another bandwidth. */
-export function withBandwidth(
-  { embedding, random }: Sketch,
-  parameters: EmbeddingParameters,
-  bandwidth: number,
-  d: number,
-): Sketch {
-  const gram = gaussianKernel(embedding.landmarks, embedding.landmarks, bandwidth)
-  return project({ ...embedding, bandwidth }, parameters, gram, random, d)
-}
-
 function remade(
   sketch: Sketch,
   parameters: EmbeddingParameters,
@@ -350,42 +332,15 @@ export function updateSketch(work: LearningWork, round: number, rng: Rng): Sketc
         rows,
         Array.from({ length: Math.min(m, rows.rows) }, (_, i) => i),
       )
-  let update: SketchUpdate = grows
+  const update: SketchUpdate = grows
     ? growSketch(sketch, kind, some, d, draw)
     : replaceLandmarks(sketch, kind, some, d, draw)
-  if (options.bandwidth === 're-estimate') {
-    const bandwidth = newBandwidth(work, frozen, draw)
-    if (bandwidth !== null) {
-      update = { ...update, sketch: withBandwidth(update.sketch, kind, bandwidth, d) }
-    }
-  }
   const { embedding } = update.sketch
   work.origins = update.origins.map((before) => (before < 0 ? -1 : work.origins[before]!))
   work.sketch = update.sketch
   work.fresh.filter(() => false)
   carryInto(work, model, embedding, frozen)
   return grows ? 'grown' : 'replaced'
-}
-
-/** The quantile of pair distances that the fit took, over the rows kept now, where it has moved by over a tenth. */
-function newBandwidth(work: LearningWork, frozen: EmbeddedMixtureModel, rng: Rng): number | null {
-  const { rows } = work.reservoir.entries()
-  work.locateReservoir()
-  if (rows.rows < 2) return null
-  const { quantiles } = pairDistanceQuantiles(
-    rows,
-    [frozen.parameters.bandwidthQuantile],
-    rng.fork('bandwidth'),
-  )
-  const bandwidth = quantiles[0]!
-  const old = work.sketch!.embedding.bandwidth
-  try {
-    exponentFactor(bandwidth, frozen.parameters.precision)
-  } catch {
-    // no kernel can be made of it
-    return null
-  }
-  return Math.abs(bandwidth - old) > 0.1 * old ? bandwidth : null
 }
 
 /** Embedding, mixture, statistics and the reservoir's points in the new coordinates. */

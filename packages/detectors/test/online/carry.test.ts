@@ -16,7 +16,6 @@ import {
   growSketch,
   isRandomMatrixOf,
   replaceLandmarks,
-  withBandwidth,
 } from '../../src/online/round-sketch.js'
 import { clusteredRows } from '../rows.js'
 
@@ -66,12 +65,6 @@ describe.each(['kjl', 'centred', 'nystrom'] as const)('sketch updates: %s', (nam
     })
     expectEqual(replaced.gram, gaussianKernel(landmarks, landmarks, 12), 15)
     expect(replaced.random).toEqual(sketch.random)
-  })
-
-  it('take another bandwidth', () => {
-    const other = withBandwidth(sketch, parameters, 7, 3)
-    expect(other.embedding.bandwidth).toBe(7)
-    expectEqual(other.gram, gaussianKernel(embedding.landmarks, embedding.landmarks, 7), 15)
   })
 
   it('know R by the projection that it makes', () => {

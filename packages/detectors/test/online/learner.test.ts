@@ -238,10 +238,8 @@ describe('the ways of a row', () => {
     expect(learner.counters.componentsMerged + learner.counters.componentsRemoved).toBeGreaterThan(0)
   })
 
-  it.each([
-    ['exponential', { kind: 'exponential', halfLifeRows: 100 }],
-    ['window', { kind: 'window', rows: 150 }],
-  ] as const)('forgets: %s', (_, forgetting) => {
+  it('forgets by half-life', () => {
+    const forgetting = { kind: 'exponential', halfLifeRows: 100 } as const
     const learner = createLearner(saved, {
       learning: {
         guard: null,
@@ -256,7 +254,7 @@ describe('the ways of a row', () => {
       stays.arrive(newMode(50, i), { assumeNormal: true })
     }
     const mass = learner.saved().learned!.statistics.masses.reduce((a, b) => a + b, 0)
-    expect(mass).toBeLessThan(forgetting.kind === 'window' ? 151 : 190)
+    expect(mass).toBeLessThan(190)
     const old = clusteredRows(100, COLUMNS, 70)
     expect(novelShare(learner.saved(), old)).toBeGreaterThan(0.5)
     expect(novelShare(stays.saved(), old)).toBeLessThan(novelShare(learner.saved(), old))

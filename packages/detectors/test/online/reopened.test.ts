@@ -54,9 +54,4 @@ describe.each(KINDS)('a learned state under other options, %o', (options) => {
   it('is the same for the same options', () => {
     expect(encodeModelFile(createLearner(first.after).saved())).toEqual(encodeModelFile(first.after))
   })
-
-  it('keeps the last rows alone for a window', () => {
-    const { mass } = learnt(first.after, { forgetting: { kind: 'window', rows: 40 } }, 7, 200)
-    expect(mass).toBeLessThanOrEqual(40 + 1e-6)
-  })
 })
