@@ -95,8 +95,11 @@ describe('update', () => {
     ['--novel learn --confirm 3', /--confirm: only rows on hold/],
     ['--confirm-rows 3', /--confirm-rows: needs --confirm/],
     ['--round-rows 0', /--round-rows: expected a whole number from 1/],
-    ['--guard-lifted 2', /--guard-lifted: expected a number from 0 to 1/],
-    ['--no-guard --guard-moved 0.5', /--guard-moved: does not apply with --no-guard/],
+    ['--maximum-novelty-loss 2', /--maximum-novelty-loss: expected a number from 0 to 1/],
+    [
+      '--no-guard --maximum-false-positive-rise 0.5',
+      /--maximum-false-positive-rise: does not apply with --no-guard/,
+    ],
     ['--no-guard --known-novel novel.npy', /--known-novel: does not apply with --no-guard/],
     ['--assume-normal --shadow-agrees', /--shadow-agrees: does not apply with --assume-normal/],
     ['--sketch keep --sketch-rows 3', /--sketch-rows: with --sketch keep/],
@@ -118,17 +121,21 @@ describe('update', () => {
 
   it('gives the reason of what its bounds are, given or not, when it undoes a round', async () => {
     await succeeds(['extract', flood, '--model', model, '-o', at('novel.npy')])
-    for (const flags of [[], ['--guard-lifted', '0.02']]) {
+    for (const flags of [[], ['--maximum-novelty-loss', '0.02']]) {
       const out = at(`why${flags.length}.oddflow`)
       const known = ['--assume-normal', '--known-novel', at('novel.npy'), '--format', 'json']
       const run = await succeeds(['update', model, flood, '-o', out, ...known, ...flags])
-      const [line] = jsonLines<{ roundReports: { refused: boolean; lifted: number; moved: number }[] }>(run)
+      const [line] = jsonLines<{
+        roundReports: { refused: boolean; noveltyLoss: number; falsePositiveRise: number }[]
+      }>(run)
       const refused = line!.roundReports.filter((round) => round.refused)
       expect(refused.length).toBeGreaterThan(0)
       expect(run.stderr.includes('rows that must stay novel')).toBe(
-        refused.some(({ lifted }) => lifted > 0.02),
+        refused.some(({ noveltyLoss }) => noveltyLoss > 0.02),
       )
-      expect(run.stderr.includes('rows known to be normal')).toBe(refused.some(({ moved }) => moved > 0.1))
+      expect(run.stderr.includes('rows known to be normal')).toBe(
+        refused.some(({ falsePositiveRise }) => falsePositiveRise > 0.1),
+      )
     }
   })
 

@@ -43,7 +43,7 @@ export const LEARNING = {
   confirmPeriods: 3,
   confirmRows: 10,
   forgetting: { kind: 'exponential', halfLifeRows: 1000 },
-  guard: { lifted: 0.05, moved: 1, shadowAgrees: false },
+  guard: { maximumNoveltyLoss: 0.05, maximumFalsePositiveRise: 1, shadowAgrees: false },
 }
 /** Periods with true novelties in them, five rows in each. */
 const BURSTS = [4, 5, 20, 21, 32, 33]

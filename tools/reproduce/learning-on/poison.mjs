@@ -18,7 +18,7 @@ const TARGET_ROWS = 30
 const TRAINING = 1500
 const STEPS_OF_THE_WAY = 50
 
-const GUARD = { lifted: 0.02, moved: 0.1, shadowAgrees: false }
+const GUARD = { maximumNoveltyLoss: 0.02, maximumFalsePositiveRise: 0.1, shadowAgrees: false }
 const WAYS = [
   { name: 'no guard, no poisoner', learning: { guard: null }, known: false, poison: 0 },
   { name: 'no guard', learning: { guard: null }, known: false },

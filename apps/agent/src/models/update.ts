@@ -204,7 +204,7 @@ export function learnOn({ file, rows, shadowAgrees, seed }: LearningJob): Learnt
     forgetting: { kind: 'exponential', halfLifeRows: HALF_LIFE_ROWS },
     novel: 'disregard',
     sketch: { kind: 'keep' },
-    guard: { lifted: 0.02, moved: 0.1, shadowAgrees },
+    guard: { maximumNoveltyLoss: 0.02, maximumFalsePositiveRise: 0.1, shadowAgrees },
   }
   const learner = createLearner(saved, saved.learned === undefined ? { learning, seed } : { learning })
   const report = learner.arrive(matrixOf(rows.length / dimension, dimension, rows))

@@ -61,12 +61,12 @@ export function updateCommand(): Command {
     .option('--sketch-rows <count>', 'landmarks added at a time (default: 10)', whole)
     .option('--no-guard', 'accept every round without checking it')
     .option(
-      '--guard-lifted <share>',
+      '--maximum-novelty-loss <share>',
       'share of known-novel rows that may become normal (default: 0.02)',
       number,
     )
     .option(
-      '--guard-moved <share>',
+      '--maximum-false-positive-rise <share>',
       'share of known-normal rows that may become novel (default: 0.1)',
       number,
     )

@@ -134,15 +134,15 @@ export function describeEnsembleUpdate(s: EnsembleUpdateSummary): string[] {
 /** `guard`: the bounds that the model learns within, given now or remembered. */
 export function whyRefused(rounds: readonly RoundReport[], guard: GuardBounds | null): string {
   const refused = rounds.filter((round) => round.refused && round.reason !== 'overflow')
-  const lifted = Math.max(...refused.map((round) => round.lifted))
-  const moved = Math.max(...refused.map((round) => round.moved))
+  const noveltyLoss = Math.max(...refused.map((round) => round.noveltyLoss))
+  const falsePositiveRise = Math.max(...refused.map((round) => round.falsePositiveRise))
   const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
   const reasons = [
-    ...(guard !== null && lifted > guard.lifted
-      ? [`up to ${percent(lifted)} of the rows that must stay novel would pass for normal`]
+    ...(guard !== null && noveltyLoss > guard.maximumNoveltyLoss
+      ? [`up to ${percent(noveltyLoss)} of the rows that must stay novel would pass for normal`]
       : []),
-    ...(guard !== null && moved > guard.moved
-      ? [`up to ${percent(moved)} of the rows known to be normal would pass for novel`]
+    ...(guard !== null && falsePositiveRise > guard.maximumFalsePositiveRise
+      ? [`up to ${percent(falsePositiveRise)} of the rows known to be normal would pass for novel`]
       : []),
   ]
   if (refused.length < rounds.filter((round) => round.refused).length) {
@@ -395,7 +395,7 @@ export async function update(
     for (const warning of limits.warnings) warn(warning)
     if (summary.refusedRounds > 0) {
       warn(
-        `the guard undid ${plural(summary.refusedRounds, 'round')} of ${plural(summary.refused, 'row')}: ${whyRefused(rounds, updated.learned!.options.guard)}; look at what was fed, and see --guard-lifted, --guard-moved and --no-guard`,
+        `the guard undid ${plural(summary.refusedRounds, 'round')} of ${plural(summary.refused, 'row')}: ${whyRefused(rounds, updated.learned!.options.guard)}; look at what was fed, and see --guard-noveltyLoss, --guard-moved and --no-guard`,
       )
     }
     if (updated.learned!.options.guard === null && options.guard !== false) {

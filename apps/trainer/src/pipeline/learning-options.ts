@@ -17,8 +17,8 @@ export interface LearningFlags {
   readonly sketchRows?: number
   /** false: --no-guard. */
   readonly guard?: boolean
-  readonly guardLifted?: number
-  readonly guardMoved?: number
+  readonly maximumNoveltyLoss?: number
+  readonly maximumFalsePositiveRise?: number
   readonly knownNovel?: string
   readonly shadowAgrees?: boolean
   /** What the model remembers of earlier updates is not taken. */
@@ -47,8 +47,8 @@ export function learningFrom(options: LearningFlags, saved: SavedModel): Learnin
   }
   if (options.guard === false) {
     for (const [flag, value] of [
-      ['--guard-lifted', options.guardLifted],
-      ['--guard-moved', options.guardMoved],
+      ['--maximum-novelty-loss', options.maximumNoveltyLoss],
+      ['--maximum-false-positive-rise', options.maximumFalsePositiveRise],
       ['--shadow-agrees', options.shadowAgrees],
       ['--known-novel', options.knownNovel],
     ] as const) {
@@ -78,13 +78,13 @@ export function learningFrom(options: LearningFlags, saved: SavedModel): Learnin
   }
   if (options.guard === false) learning.guard = null
   else if (
-    options.guardLifted !== undefined ||
-    options.guardMoved !== undefined ||
+    options.maximumNoveltyLoss !== undefined ||
+    options.maximumFalsePositiveRise !== undefined ||
     options.shadowAgrees !== undefined
   ) {
     learning.guard = {
-      lifted: options.guardLifted ?? guard.lifted,
-      moved: options.guardMoved ?? guard.moved,
+      maximumNoveltyLoss: options.maximumNoveltyLoss ?? guard.maximumNoveltyLoss,
+      maximumFalsePositiveRise: options.maximumFalsePositiveRise ?? guard.maximumFalsePositiveRise,
       shadowAgrees: options.shadowAgrees ?? guard.shadowAgrees,
     }
   }
@@ -100,8 +100,8 @@ const FLAGS: Readonly<Record<string, string>> = {
   'learning.confirmPeriods': '--confirm',
   'learning.confirmRows': '--confirm-rows',
   'learning.sketch.rows': '--sketch-rows',
-  'learning.guard.lifted': '--guard-lifted',
-  'learning.guard.moved': '--guard-moved',
+  'learning.guard.maximumNoveltyLoss': '--maximum-novelty-loss',
+  'learning.guard.maximumFalsePositiveRise': '--maximum-false-positive-rise',
 }
 
 export function withFlags<T>(work: () => T): T {

@@ -131,9 +131,9 @@ export type SketchPolicy =
 
 export interface GuardBounds {
   /** Share of the known-novel rows that may come to pass for normal, in [0, 1]. */
-  readonly lifted: number
+  readonly maximumNoveltyLoss: number
   /** Share of the known-normal rows that may come to pass for novel, in [0, 1]. */
-  readonly moved: number
+  readonly maximumFalsePositiveRise: number
   /** Whether rows that only the model as it was finds novel are held too, instead of learnt. */
   readonly shadowAgrees: boolean
 }
@@ -141,7 +141,11 @@ export interface GuardBounds {
 /** Complete and in range; plain data. */
 export type CheckedLearningOptions = Required<LearningOptions>
 
-export const DEFAULT_GUARD: GuardBounds = { lifted: 0.02, moved: 0.1, shadowAgrees: false }
+export const DEFAULT_GUARD: GuardBounds = {
+  maximumNoveltyLoss: 0.02,
+  maximumFalsePositiveRise: 0.1,
+  shadowAgrees: false,
+}
 
 export const DEFAULT_LEARNING: CheckedLearningOptions = {
   method: 1,
@@ -229,12 +233,17 @@ function checkSketch(value: unknown): SketchPolicy {
 
 function checkGuard(value: unknown): GuardBounds {
   const fields = recordAt(value, 'learning.guard')
-  exactly(fields, 'guard', ['lifted', 'moved', 'shadowAgrees'])
+  exactly(fields, 'guard', ['maximumNoveltyLoss', 'maximumFalsePositiveRise', 'shadowAgrees'])
   const { shadowAgrees } = fields
   if (typeof shadowAgrees !== 'boolean') refuse('learning.guard.shadowAgrees', 'true or false', shadowAgrees)
   return {
-    lifted: numberIn(fields.lifted, 'guard.lifted', 0, 1),
-    moved: numberIn(fields.moved, 'guard.moved', 0, 1),
+    maximumNoveltyLoss: numberIn(fields.maximumNoveltyLoss, 'guard.maximumNoveltyLoss', 0, 1),
+    maximumFalsePositiveRise: numberIn(
+      fields.maximumFalsePositiveRise,
+      'guard.maximumFalsePositiveRise',
+      0,
+      1,
+    ),
     shadowAgrees: shadowAgrees as boolean,
   }
 }

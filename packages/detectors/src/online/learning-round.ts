@@ -119,7 +119,7 @@ function updateThreshold(work: LearningWork): void {
   if (options.guard !== null && !work.roundAssumed) {
     const novel = work.scored(work.knownNovel.data, work.knownNovel.rows).scores
     const more = shareThatIs(true, novel, threshold.value) - shareThatIs(true, novel, work.threshold.value)
-    if (more > options.guard.lifted) return
+    if (more > options.guard.maximumNoveltyLoss) return
   }
   work.threshold = threshold
 }
@@ -138,8 +138,8 @@ export interface RoundReport {
   readonly bandwidth: number | null
   readonly threshold: number
   /** Share of the known-novel rows that pass for normal, and of the known-normal ones that pass for novel; 0 after an overflow. */
-  readonly lifted: number
-  readonly moved: number
+  readonly noveltyLoss: number
+  readonly falsePositiveRise: number
   /** Whether it is undone, … */
   readonly refused: boolean
   /** … and why: what the guard says, or sums that have left the finite numbers; null otherwise. */
@@ -174,10 +174,14 @@ export function endRound(work: LearningWork, rng: Rng): RoundReport {
   work.roundArrivals = 0
   work.roundAssumed = true
   work.roundLearnt = 0
-  const { lifted, moved } = work.overflowed ? { lifted: 0, moved: 0 } : knownShares(work)
+  const { noveltyLoss, falsePositiveRise } = work.overflowed
+    ? { noveltyLoss: 0, falsePositiveRise: 0 }
+    : knownShares(work)
   const { guard } = options
   const embedding = 'embedding' in work.model ? work.model.embedding : null
-  const isAgainst = guard !== null && (lifted > guard.lifted || moved > guard.moved)
+  const isAgainst =
+    guard !== null &&
+    (noveltyLoss > guard.maximumNoveltyLoss || falsePositiveRise > guard.maximumFalsePositiveRise)
   const reason = work.overflowed ? 'overflow' : isAgainst ? 'guard' : null
   return {
     round,
@@ -191,8 +195,8 @@ export function endRound(work: LearningWork, rng: Rng): RoundReport {
     landmarks: embedding?.landmarks.rows ?? 0,
     bandwidth: embedding?.bandwidth ?? null,
     threshold: work.threshold.value,
-    lifted,
-    moved,
+    noveltyLoss,
+    falsePositiveRise,
     refused: reason !== null,
     reason,
   }
@@ -218,11 +222,11 @@ export function convergeRound(work: LearningWork): { readonly steps: number; rea
   return { steps, converged }
 }
 
-function knownShares(work: LearningWork): Pick<RoundReport, 'lifted' | 'moved'> {
+function knownShares(work: LearningWork): Pick<RoundReport, 'noveltyLoss' | 'falsePositiveRise'> {
   const normal = knownScores(work, work.knownNormal)
   return {
-    lifted: shareThatIs(true, knownScores(work, work.knownNovel), passingScore(normal)),
-    moved: shareThatIs(false, normal, work.threshold.value),
+    noveltyLoss: shareThatIs(true, knownScores(work, work.knownNovel), passingScore(normal)),
+    falsePositiveRise: shareThatIs(false, normal, work.threshold.value),
   }
 }
 

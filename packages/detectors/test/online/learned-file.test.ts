@@ -150,7 +150,7 @@ describe('a model file with learned state', () => {
   it('is refused with a guard that knows of no rows', () => {
     const empty = f64([0, 3])
     const tensors = { 'learned.knownNormal': empty, 'learned.knownNovel': empty }
-    const guard = { lifted: 0.02, moved: 0.1, shadowAgrees: false }
+    const guard = { maximumNoveltyLoss: 0.02, maximumFalsePositiveRise: 0.1, shadowAgrees: false }
     const change = (h: Record<string, unknown>) => Object.assign(h.options as object, { guard })
     expect(refusal({ tensors, head: change })?.field).toBe('learned.knownNormal')
     expect(refusal({ tensors })).toBeNull()

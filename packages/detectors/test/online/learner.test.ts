@@ -367,7 +367,7 @@ describe('the guard against poisoning', () => {
     const before = encodeModelFile({ ...guarded.saved(), learned: undefined as never })
     const report = guarded.arrive(target, { assumeNormal: true })
     expect(report.rounds[0]!.refused).toBe(true)
-    expect(report.rounds[0]!.lifted).toBeGreaterThan(0.05)
+    expect(report.rounds[0]!.noveltyLoss).toBeGreaterThan(0.05)
     expect(guarded.counters.refused).toBeGreaterThan(40)
     expect(guarded.counters.learnt).toBe(0)
     expect(encodeModelFile({ ...guarded.saved(), learned: undefined as never })).toEqual(before)
