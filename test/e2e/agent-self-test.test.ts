@@ -54,6 +54,18 @@ models: { per: device, features: { idleSeconds: 10 }, rowsPerDevice: 200 }
 devices: { learnHours: 1, learnFlows: 60, approve: auto }
 `
 
+/** Models that learn on; their rows are of a flow's first packets. */
+const LEARNING_ON = `eve: eve.json
+state: state
+models:
+  per: device
+  features: { set: iat-size, packetsPerFlow: 3, cutSeconds: 10, idleSeconds: 10 }
+  rowsPerDevice: 200
+devices: { learnHours: 1, judgeHours: 7, learnFlows: 60, approve: auto }
+budget: { falseAlertsPerDay: 14.5 }
+learning: { online: true }
+`
+
 interface Notice {
   event_type: string
   alert: { signature: string }
@@ -252,30 +264,41 @@ describe('the recorder', () => {
     expect(counters).toMatchObject({ captured: counters.processed, alerts: { told: 2 } })
   }, 120_000)
 
-  it('of an interface that is deleted while it runs is told, and that it is there again', async (context) => {
-    const why = whyNoNamespace(['tcpdump'])
-    if (why !== null) context.skip(why)
-    const folder = temporaryFolder()
-    writeFileSync(join(folder, 'agent.yaml'), `${BASE}listen: 127.0.0.1:0\n`)
-    const worker = fileURLToPath(new URL('support/agent-gone.mjs', import.meta.url))
-    const ran = await runToEnd(
-      'unshare',
-      ['--net', process.execPath, worker, agentMain, '-c', join(folder, 'agent.yaml')],
-      { environment: { ODDFLOW_WAIT_SCALE: '0.1' } },
-    )
-    expect(ran, ran.stderr).toMatchObject({ code: 0 })
-    const told = JSON.parse(ran.stdout) as Record<'before' | 'gone' | 'after' | 'stdout' | 'stderr', string>
-    expect(told.before).toBe('200 well\n')
-    expect(told.gone, told.stderr).toMatch(
-      /^503 ill\nnothing is recorded: interface take0: tcpdump ended .*take0/,
-    )
-    expect(told.after, told.stderr).toBe('200 well\n')
-    const counters = JSON.parse(told.stdout) as Counters
-    expectSums(counters)
-    expect(counters.captured).toBe(counters.processed)
-    const events = eventsOf(folder)
-    expect([noticesIn(events, 'degraded').length, noticesIn(events, 'recovered').length]).toEqual([1, 1])
-  }, 120_000)
+  // a model that learns on is tested as it is in force
+  for (const [name, configuration] of Object.entries({
+    'the default': BASE,
+    'learning: online': LEARNING_ON,
+  })) {
+    it(`of a real interface (${name}): made attacks are flagged, and its end and its return are told`, async (context) => {
+      const why = whyNoNamespace(['tcpdump'])
+      if (why !== null) context.skip(why)
+      const folder = temporaryFolder()
+      writeFileSync(join(folder, 'agent.yaml'), configuration)
+      await trainedState(folder)
+      rmSync(join(folder, 'eve.json'))
+      writeFileSync(join(folder, 'agent.yaml'), `${configuration}listen: 127.0.0.1:0\n`)
+      const worker = fileURLToPath(new URL('support/agent-gone.mjs', import.meta.url))
+      const ran = await runToEnd(
+        'unshare',
+        ['--net', process.execPath, worker, agentMain, '-c', join(folder, 'agent.yaml')],
+        { environment: { ODDFLOW_WAIT_SCALE: '0.1' } },
+      )
+      expect(ran, ran.stderr).toMatchObject({ code: 0 })
+      const told = JSON.parse(ran.stdout) as Record<'before' | 'gone' | 'after' | 'stdout' | 'stderr', string>
+      expect(told, told.stderr).toMatchObject({
+        before: '200 well\n',
+        gone: expect.stringMatching(/^503 ill\nnothing is recorded: interface take0: tcpdump ended .*take0/),
+        after: '200 well\n',
+        flaggedBefore: expect.any(Number),
+        flaggedAfter: expect.any(Number),
+      })
+      const counters = JSON.parse(told.stdout) as Counters
+      expectSums(counters)
+      expect(counters).toMatchObject({ captured: counters.processed, alerts: { told: 2, raised: 0 } })
+      const events = eventsOf(folder)
+      expect(events.map(({ oddflow }) => oddflow.rule)).toEqual(['degraded', 'recovered'])
+    }, 180_000)
+  }
 
   it('that hangs is told', async () => {
     const folder = temporaryFolder()

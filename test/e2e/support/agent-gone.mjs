@@ -1,6 +1,7 @@
 /**
  * Within a network namespace of its own: the agent on an interface that is deleted while it runs, and made again. Prints one
- * JSON line: what /healthz said before, meanwhile and after, and what the agent said.
+ * JSON line: what /healthz said before, meanwhile and after, how many made attacks were flagged before and after, and what the agent
+ * said.
  *
  *   unshare --net node agent-gone.mjs AGENT ARGUMENT…
  */
@@ -29,12 +30,12 @@ child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text))
 child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text))
 const ended = new Promise((resolve) => child.on('close', (code) => resolve(code)))
 
-async function health(isIt) {
+async function ask(path, isIt) {
   let text = ''
   for (let k = 0; k < 600; k++) {
     const address = /metrics at (http:.*)\/metrics/.exec(stderr)?.[1]
     if (address !== undefined) {
-      const answer = await fetch(`${address}/healthz`)
+      const answer = await fetch(`${address}${path}`)
       text = `${answer.status} ${await answer.text()}`
       if (isIt(text)) return text
     }
@@ -42,12 +43,18 @@ async function health(isIt) {
   }
   return text
 }
+const health = (isIt) => ask('/healthz', isIt)
+const flaggedIn = (text) => Number(/^oddflow_self_tests_total\{result="flagged"\} (\d+)$/m.exec(text)?.[1])
+const flagged = async (least) => flaggedIn(await ask('/metrics', (text) => flaggedIn(text) >= least))
 const before = await health((text) => text.startsWith('200'))
+const flaggedBefore = await flagged(1)
 // a recorder that lived for three seconds has begun to record
 await pause(3500)
 ip('link', 'del', 'take0')
 const gone = await health((text) => text.startsWith('503'))
 make()
 const after = await health((text) => text.startsWith('200'))
+const flaggedAfter = await flagged(flaggedBefore + 1)
 child.kill('SIGTERM')
-console.log(JSON.stringify({ code: await ended, before, gone, after, stdout, stderr }))
+const code = await ended
+console.log(JSON.stringify({ code, before, gone, after, flaggedBefore, flaggedAfter, stdout, stderr }))
