@@ -123,9 +123,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     const told: string[] = []
     expect(await store.readRows('all', () => 0, { warn: (line) => told.push(line) })).toBe(null)
     expect(told).toEqual([
-      expect.stringMatching(
-        /all\.rows: .*; it is kept as .*all\.rows\.damaged, and what it held begins anew/,
-      ),
+      expect.stringMatching(/all\.rows: .*; it is kept as .*all\.rows\.damaged, and its contents are lost/),
     ])
     const segment = join(state, 'x.spool')
     await kinds[kind]!(segment)
@@ -151,6 +149,6 @@ it.each(Object.keys(kinds))('a calibration that is %s in the state folder begins
   const { code, stderr } = await agent(['run', '-c', inFolder('budget.yaml'), '--once'])
   expect(code).toBe(0)
   expect(stderr).toMatch(
-    /calibration\.json: .*; it is kept as .*calibration\.json\.damaged, and what it held begins anew/,
+    /calibration\.json: .*; it is kept as .*calibration\.json\.damaged, and its contents are lost/,
   )
 })

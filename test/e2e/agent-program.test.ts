@@ -78,7 +78,7 @@ describe('a state folder', () => {
       for (let i = 0; i < 200 && !existsSync(join(state, 'control.sock')); i++) await pause(50)
       const second = await agent([...options, '--read', scan, '--eve', inFolder('second.json')])
       expect(second).toMatchObject({ code: 1 })
-      expect(second.stderr).toMatch(/^oddflow-agent: .*taken: another agent is at work there/)
+      expect(second.stderr).toMatch(/^oddflow-agent: .*taken: another agent uses this folder/)
     } finally {
       first.kill('SIGKILL')
       await new Promise((resolve) => first.once('close', resolve))
@@ -553,11 +553,9 @@ describe('SIGHUP', () => {
     writeFileSync(config, base)
     const { hangUp, stop } = await running(['-c', config, '--no-fold', '--once'])
     writeFileSync(config, `${base}supress: []\n`)
-    await hangUp(/reload\.yaml:3:1: supress: no such key; the configuration stays as it was\n/)
+    await hangUp(/reload\.yaml:3:1: supress: no such key; the old configuration stays in force\n/)
     writeFileSync(config, `${base}spoolLimit: 1M\nsuppress: [{name: lone packets, rule: one-packet}]\n`)
-    await hangUp(
-      /read again: 1 rules of suppression\n.*spoolBytes: what changed there counts from the next start on\n/,
-    )
+    await hangUp(/reloaded: 1 suppression rules\n.*spoolBytes: the change takes effect after a restart\n/)
     // flows of one packet end with the agent
     const { code, stdout } = await stop()
     expect(code).toBe(0)
@@ -590,12 +588,12 @@ describe('SIGHUP while the agent starts', () => {
       told += text
     })
     const ended = new Promise<unknown[]>((resolve) => child.once('close', (...how) => resolve(how)))
-    for (let i = 0; i < 400 && !told.includes('was read again') && child.exitCode === null; i++) {
+    for (let i = 0; i < 400 && !told.includes('was reloaded') && child.exitCode === null; i++) {
       await pause(50)
     }
     child.kill('SIGTERM')
     expect(await ended, told).toEqual([0, null])
-    expect(told.match(/the configuration was read again/g)).toHaveLength(1)
+    expect(told.match(/the configuration was reloaded/g)).toHaveLength(1)
   })
 })
 
@@ -718,7 +716,7 @@ describe('devices', () => {
     // another agent has no business there
     const other = await agent(['run', '-c', path, '--read', scan, '--once'])
     expect(other).toMatchObject({ code: 1, stdout: '' })
-    expect(other.stderr).toMatch(/another agent is at work there; give each its own --state\n$/)
+    expect(other.stderr).toMatch(/another agent uses this folder; give each its own --state\n$/)
     expect(await ask('approve', plug)).toMatchObject({ code: 0 })
     expect((await ask('list', '--format', 'json')).stdout).toMatch(
       new RegExp(`"key":"${plug}"[^\\n]*"state":"watching"`),

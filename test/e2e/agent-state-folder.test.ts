@@ -241,32 +241,32 @@ const AT_START: Record<string, Outcome> = {
   'the rows of a learning device': {
     used: 'what it shows from now on',
     gone: 'silent',
-    says: /\.rows: .*begins anew/,
+    says: /\.rows: .*its contents are lost/,
   },
   'suppressions.json': {
     used: 'no rule of suppression',
     gone: 'silent',
-    says: /suppressions\.json: .*begins anew/,
+    says: /suppressions\.json: .*its contents are lost/,
   },
   'recent-alerts.json': {
     used: 'an empty list on the dashboard',
     gone: 'silent',
-    says: /recent-alerts\.json: .*begins anew/,
+    says: /recent-alerts\.json: .*its contents are lost/,
   },
   'dashboard-token.json': {
     used: 'a new token: everybody signs in again',
     gone: 'silent',
-    says: /dashboard-token\.json: .*begins anew/,
+    says: /dashboard-token\.json: .*its contents are lost/,
   },
   'spool/eve.place': {
     used: 'the oldest alert: what is left comes again, under the same ids',
     gone: 'silent',
-    says: /eve\.place: .*begins anew/,
+    says: /eve\.place: .*its contents are lost/,
   },
   'spool/end.mark': {
     used: 'the numbers of the other files',
     gone: 'silent',
-    says: /end\.mark: .*begins anew/,
+    says: /end\.mark: .*its contents are lost/,
   },
   // all of its alerts were delivered; what was not is missed by its number (apps/agent/test/spool)
   'a spool segment': {
@@ -278,13 +278,13 @@ const AT_START: Record<string, Outcome> = {
   models: {
     used: 'nothing: what is watched learns again',
     gone: 'reported',
-    says: /models: (.*begins anew|is gone, and with it the models of one watched device, which learn again)/,
+    says: /models: (.*its contents are lost|is gone, and with it the models of one watched device, which learn again)/,
     unjudged: true,
   },
   spool: {
     used: 'nothing: alerts that were not delivered are lost',
     gone: 'silent',
-    says: /spool: .*begins anew/,
+    says: /spool: .*its contents are lost/,
   },
 }
 const FOLDERS = ['models', 'spool']
@@ -410,7 +410,7 @@ it('a whole state folder: the watched device is judged, and nothing is said', as
   expect(heard(folder)).toMatchObject({ scored: wholeAlerts, notices: [] })
   expect(wholeAlerts).toBeGreaterThanOrEqual(NOVEL)
   expect(wholeAlerts).toBeLessThan(1.5 * NOVEL)
-  expect(ended.stderr).not.toMatch(/damaged|copy|anew/)
+  expect(ended.stderr).not.toMatch(/damaged|copy|lost/)
   expect(await states(folder)).toEqual({ [WATCHED]: 'watching', [LEARNING]: 'learning' })
 })
 
@@ -572,7 +572,7 @@ describe('while it runs, the whole state folder', () => {
       ])
       expect(second).toMatchObject({
         code: 1,
-        stderr: expect.stringMatching(/another agent is at work there/),
+        stderr: expect.stringMatching(/another agent uses this folder/),
       })
       expectEnded(await child.end(encodePcap(LAST.slice(60)).subarray(24)))
       expect(heard(folder).scored).toBe(wholeAlerts)
@@ -600,10 +600,10 @@ describe('/healthz', () => {
     try {
       await expect.poll(async () => (await child.health()).status, { timeout: 20_000 }).toBe(503)
       expect((await child.health()).text).toMatch(
-        /^ill\none watched device is not judged, having no model, and learning again/,
+        /^ill\none watched device is not judged: no model, learning again/,
       )
       const listed = await agent(['devices', 'list', '--state', join(folder, 'st')])
-      expect(listed.stdout).toMatch(/02:00:00:00:00:02.*NOT JUDGED; its model is damaged, and learnt again/)
+      expect(listed.stdout).toMatch(/02:00:00:00:00:02.*NOT JUDGED; its model is damaged; retraining/)
     } finally {
       expectEnded(await child.end(encodePcap(flows(561, 563))))
     }
@@ -633,7 +633,7 @@ describe('/healthz', () => {
       // said before the first packet, too
       await expect.poll(async () => (await child.health()).status, { timeout: 20_000 }).toBe(503)
       expect((await child.health()).text).toMatch(
-        /^ill\none watched device is not judged, .*\none file of the state folder was damaged; see the log/,
+        /^ill\none watched device is not judged: .*\none file of the state folder was damaged; see the log/,
       )
     } finally {
       expectEnded(await child.end(encodePcap(flows(561, 563))))
@@ -641,7 +641,7 @@ describe('/healthz', () => {
     expect(heard(folder)).toEqual({
       scored: 0,
       notices: [expect.stringMatching(/models: is gone, and with it the models of one watched device/)],
-      degraded: [expect.stringMatching(/^one watched device is not judged, having no model/)],
+      degraded: [expect.stringMatching(/^one watched device is not judged: no model/)],
     })
   })
 
@@ -721,7 +721,7 @@ describe('commands in a damaged folder in which no agent runs', () => {
       expect.stringMatching(/the model of 02:00:00:00:00:02 is damaged: .*the one before it is in force/),
     ])
     for (const name of ['devices.json', 'devices.json.copy']) writeFileSync(join(folder, 'st', name), '{')
-    expect((await findings())[0]).toMatch(/bring back a whole file, or start the agent/)
+    expect((await findings())[0]).toMatch(/restore a whole file, or start the agent/)
   })
 
   it('devices.json and its copy damaged: refused, and left for the next start', async () => {
@@ -735,7 +735,7 @@ describe('commands in a damaged folder in which no agent runs', () => {
       expect(said).toMatchObject({
         code: 1,
         stderr: expect.stringMatching(
-          /^[^\n]*devices\.json: .*bring back a whole file, or start the agent[^\n]*\n$/,
+          /^[^\n]*devices\.json: .*restore a whole file, or start the agent[^\n]*\n$/,
         ),
       })
     }

@@ -13,7 +13,7 @@ import { VERSION } from './version.js'
 
 function createProgram(): Command {
   const program = new Command('oddflow-agent')
-    .description('Watch a network with a model of its normal behaviour, and tell of what is new.')
+    .description('Watch a network with a model of its normal behavior and report new behavior.')
     .version(VERSION, '--version', 'print the version and end')
     .helpOption('-h, --help', 'print this help and end')
     .exitOverride()
@@ -43,10 +43,10 @@ Exit codes: 0 done, 1 an input, a model or an output is unusable, 2 the command 
 /** What to watch, with what, and where alerts go. */
 function withSettings(command: Command): Command {
   return command
-    .option('-c, --config <file>', 'a configuration file (YAML); options given here count more')
+    .option('-c, --config <file>', 'a configuration file (YAML); options given here override it')
     .option('--read <capture>', 'a capture file (pcap, pcapng; .gz, .zst), or - for standard input')
-    .option('--interface <name>', 'a network interface, recorded by tcpdump, which alone needs the right to')
-    .option('--filter <words>', "watch the packets that match, in tcpdump's words")
+    .option('--interface <name>', 'a network interface; tcpdump records it and needs the privilege')
+    .option('--filter <words>', "watch only packets that match, in tcpdump's syntax")
     .option(
       '--drop-duplicates',
       'leave out copies of a packet within 1 ms, as mirror ports and the interface any record them',
@@ -55,32 +55,33 @@ function withSettings(command: Command): Command {
     .addOption(
       new Option(
         '--models <owners>',
-        'learn models here, from what passes: one of each device, of each group of a configuration, or of all',
+        'make models on this machine: one for each device, one for each group of the configuration, or one for all',
       ).choices(['device', 'group', 'all']),
     )
-    .option('--eve <file>', 'where alerts go: EVE JSON lines at the end of this file')
-    .option('--no-fold', 'give out every alert by itself, alike or not')
+    .option('--eve <file>', 'the alert file; EVE JSON lines are appended')
+    .option('--no-fold', 'write every alert, also several of a kind within a minute')
     .option('--state <folder>', 'keep alerts on disk until they are delivered, so that a kill loses none')
     .option('--listen <host:port>', 'serve metrics for Prometheus at /metrics, such as 127.0.0.1:9477')
     .option(
       '--memory-limit <bytes>',
-      'ceiling on resident memory, which sets the room for flows (default: 128M)',
+      'ceiling on resident memory, which sets the room for flows (default: 128M, plus 24M for MQTT and 5M for models that learn online)',
     )
-    .option('--allow-root', 'run as root, which is refused otherwise: the agent needs no right of root')
+    .option(
+      '--allow-root',
+      'allow a run as root, which is refused otherwise: the agent needs no privilege of root',
+    )
 }
 
 function runCommand(): Command {
-  return withSettings(
-    new Command('run').description('watch, until the input ends (--once) or a signal comes'),
-  )
+  return withSettings(new Command('run').description('watch until the input ends (--once) or a signal comes'))
     .option('--once', 'end when the input ends, and print the counters as one line of JSON')
-    .option('--check-config', 'say whether the configuration and the model would do, and end')
+    .option('--check-config', 'check the configuration and the model, and end')
     .addHelpText(
       'after',
       `
-Verdicts are those of "oddflow score", given as soon as no packet can change them. SIGTERM and SIGINT bring out
-what is there and end; SIGHUP opens the alert file anew (after log rotation) and takes over the
-configuration's rules of suppression; one that comes early counts once the agent is ready.
+Verdicts are those of "oddflow score" and come as soon as no later packet can change them.
+SIGTERM and SIGINT judge open flows, deliver pending alerts and end the run. SIGHUP opens the alert file again
+(after log rotation) and reads the suppression rules of the configuration, during the start too.
 
 Examples:
   oddflow-agent run --read today.pcap --model home.oddflow --eve eve.json --once
@@ -93,21 +94,18 @@ Examples:
 
 function calibrateCommand(): Command {
   return new Command('calibrate')
-    .description("learn from captures of normal traffic what an alert budget's threshold has to be")
+    .description('compute the threshold for an alert budget from captures of normal traffic')
     .argument('<captures...>', 'captures of normal traffic that the model was not trained on')
-    .requiredOption('--model <model>', 'the model that is to watch')
+    .requiredOption('--model <model>', 'the model that will watch')
     .requiredOption(
       '-o, --output <file>',
-      'the file that "budget: { calibration: FILE }" of a configuration names',
+      'the file to write, for "budget: { calibration: FILE }" of a configuration',
     )
-    .option('--filter <words>', "use the packets that match, in tcpdump's words, as the agent will")
-    .option('--drop-duplicates', 'leave out copies of a packet, as the agent will')
-    .option(
-      '--local-network <networks...>',
-      'which end of a flow is the device, as localNetworks in a configuration',
-    )
+    .option('--filter <words>', "use only packets that match, in tcpdump's syntax; give the agent's filter")
+    .option('--drop-duplicates', 'leave out copies of a packet, if the agent does')
+    .option('--local-network <networks...>', 'networks of the devices, as localNetworks in a configuration')
     .addOption(
-      new Option('--false-alerts-per-day <number>', 'the budget to tell about')
+      new Option('--false-alerts-per-day <number>', 'the budget to report on')
         .default(1)
         .argParser(positiveNumber('--false-alerts-per-day')),
     )
@@ -115,9 +113,9 @@ function calibrateCommand(): Command {
     .addHelpText(
       'after',
       `
-With enough flows a threshold is conformal: it keeps the budget whatever the distribution of scores. With up to ten
-times too few it comes from a fit of their tail, where a test does not refuse it. Otherwise the budget is refused,
-and the number of flows that it needs is named.
+With enough flows the threshold is conformal: it keeps the budget whatever the distribution of scores. With up to ten
+times fewer flows it comes from a fit of the scores' tail, if a test accepts the fit. Otherwise the budget is refused,
+with the number of flows that it needs.
 
 Examples:
   oddflow-agent calibrate week-2.pcap week-3.pcap --model home.oddflow -o home.calibration
@@ -132,7 +130,7 @@ Examples:
 function withState(command: Command): Command {
   return command
     .option('-c, --config <file>', "the agent's configuration file, which names its state folder")
-    .option('--state <folder>', "the agent's state folder; counts more than that of the configuration")
+    .option('--state <folder>', "the agent's state folder; overrides the one in the configuration")
 }
 
 function dashboardLinkCommand(): Command {
@@ -147,15 +145,15 @@ function devicesCommand(): Command {
   const devices = new Command('devices').description('list the devices and change how they are treated')
   devices
     .command('list')
-    .description('print the devices that are known, the last seen first')
+    .description('print the known devices, the last seen first')
     .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
     .action(async (options) => (await import('./commands/devices.js')).listDevices(options))
   const actions = [
-    ['approve', 'watch devices: their alerts are given from now on'],
-    ['pause', 'give no alerts of devices until they are resumed'],
+    ['approve', 'watch devices: report their alerts from now on'],
+    ['pause', 'hold the alerts of devices until they are resumed'],
     ['resume', 'watch paused devices again'],
-    ['relearn', 'learn devices anew: they are not watched until they are ready and approved again'],
-    ['forget', 'take devices off the table; one that comes again is new'],
+    ['relearn', 'learn devices again; they are watched when they are ready and approved'],
+    ['forget', 'remove devices from the table; a device that comes back is new'],
   ] as const
   for (const [action, description] of actions) {
     const command = devices.command(`${action} [devices...]`).description(description)
@@ -171,8 +169,8 @@ function devicesCommand(): Command {
   return devices.addHelpText(
     'after',
     `
-With "devices:" in its configuration an agent learns each device before it watches it:
-learning, ready (for approval), watching, paused.
+With "devices:" in its configuration the agent learns each device before it watches it.
+States: learning, ready (for approval), watching, paused.
 
 Examples:
   oddflow-agent devices list -c /etc/oddflow/agent.yaml
@@ -184,16 +182,16 @@ Examples:
 
 function modelsCommand(): Command {
   const models = new Command('models').description(
-    'tell of the models that the agent makes, and take one back',
+    'list the models that the agent made and go back to an earlier one',
   )
   models
     .command('list')
-    .description('print whose models there are, what was learnt, and what the last training found')
+    .description('print the models in force, the rows collected, and the result of the last training')
     .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
     .action(async (options) => (await import('./commands/models.js')).listModels(options))
   models
     .command('rollback <owners...>')
-    .description('put the model before the one in force in its place; once more undoes it')
+    .description('put the previous model in force; a second rollback undoes the first')
     .action(async (owners, options) => (await import('./commands/models.js')).rollbackModels(owners, options))
   for (const command of models.commands) {
     withState(command)
@@ -202,7 +200,8 @@ function modelsCommand(): Command {
   return models.addHelpText(
     'after',
     `
-With "models:" in its configuration (or --models) an agent makes its models itself, of each device, group, or all.
+With "models:" in its configuration (or --models) the agent makes its own models: one for each device, for each group,
+or for all.
 
 Examples:
   oddflow-agent models list --state /var/lib/oddflow-agent
@@ -224,7 +223,7 @@ function doctorCommand(): Command {
     .addHelpText(
       'after',
       `
-Exit code 1 where something is missing.
+Exit code 1 if something is missing.
 
 Examples:
   oddflow-agent doctor -c /etc/oddflow/agent.yaml

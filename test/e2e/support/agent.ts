@@ -44,6 +44,9 @@ export interface Counters {
     accepted: number
     refused: number
     delivered: Record<string, number>
+    setAside: Record<string, number>
+    dropped: Record<string, number>
+    waiting: Record<string, number>
   }
 }
 
@@ -70,6 +73,12 @@ export function expectSums(
   expect(alerts.raised).toBe(counters.novel.total - alerts.held + alerts.announced)
   expect(alerts.suppressed + alerts.folded + alerts.given - alerts.summaries).toBe(alerts.raised)
   expect(alerts.accepted + alerts.refused).toBe(alerts.given + alerts.told)
+  const { delivered, setAside, dropped, waiting } = alerts
+  for (const output of Object.keys(delivered)) {
+    const all = [delivered, setAside, dropped, waiting].reduce((sum, each) => sum + (each[output] ?? 0), 0)
+    // what an earlier run has left comes on top
+    expect(all, output).toBeGreaterThanOrEqual(alerts.accepted)
+  }
 }
 
 /** An event, as far as tests look into it. */

@@ -56,7 +56,7 @@ export function explainNothing(alert: Alert): AlertExplanation {
 function summaryOf(alert: Alert, reason: AlertReason, reasons: readonly string[]): string {
   const { flow, device, peer, rule, rarity, folded, fact } = alert
   const what = `${flow.protocol} between ${device.mac ?? device.address} and ${peer}, port ${servicePort(flow)}`
-  const count = folded === null ? '' : ` (${folded.count} more alike)`
+  const count = folded === null ? '' : ` (${folded.count} more like it)`
   if (fact !== undefined) return `${fact}${count}`
   // flows of more packets may have gone there: the rule knows of none but those of one (flows: one-packet-rule.ts)
   if (rule === 'one-packet')

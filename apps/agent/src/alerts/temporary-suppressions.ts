@@ -174,7 +174,7 @@ export async function readTemporaryRules(
     }
   })
   const others = rules.length - sound.length
-  if (others > 0) log.warn(`${pathIn(folder)}: ${others} of ${rules.length} are no rules and are left out`)
+  if (others > 0) log.warn(`${pathIn(folder)}: ${others} of ${rules.length} are not rules and are left out`)
   return sound
 }
 

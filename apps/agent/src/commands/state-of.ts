@@ -55,10 +55,7 @@ export async function askOrAct<T>(
       const isBusy = error instanceof ControlError && ['control.taken', 'control.busy'].includes(error.code)
       if (!isBusy) throw error
       if (attempt === ATTEMPTS) {
-        throw new ControlError(
-          error.code,
-          `${state}: the agent that is at work there has nothing of the kind; stop it first`,
-        )
+        throw new ControlError(error.code, `${state}: the running agent does not offer this; stop it first`)
       }
       await pause(PAUSE_MILLIS)
     }
@@ -72,7 +69,7 @@ export async function stateOf({ state, config }: StateOptions): Promise<string> 
     throw new UsageError(
       config === undefined
         ? '--state is missing: give the state folder, or the configuration by -c'
-        : `${config}: names no state folder; give "state:" in it`,
+        : `${config}: no state folder; add "state:"`,
     )
   }
   try {

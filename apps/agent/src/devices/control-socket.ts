@@ -64,7 +64,7 @@ export async function openControlSocket(folder: string): Promise<ControlSocket> 
     if (giveUpName === null) {
       throw new ControlError(
         'control.taken',
-        `${folder}: another agent is at work there; give each its own --state`,
+        `${folder}: another agent uses this folder; give each its own --state`,
       )
     }
     return { server, giveUpName, found: await lstat(path).catch(() => null) }
@@ -232,7 +232,7 @@ function askOnce(folder: string, method: string, path: string, body?: unknown): 
         reject(
           new ControlError(
             'control.lost',
-            `${folder}: the agent ended meanwhile; see what it has done, and try again`,
+            `${folder}: the agent ended before it answered; check what it did, then try again`,
           ),
         )
     }

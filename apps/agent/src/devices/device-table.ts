@@ -72,11 +72,11 @@ export async function readKnownDevices(
   const found = await readTwice(files, path, decodeDevices)
   if (found.is === 'copy') {
     log.warn(
-      `${path}: ${found.reason}; its copy of ${count(found.value.length)} is used. Check what was approved, paused or forgotten last ("oddflow-agent devices list")`,
+      `${path}: ${found.reason}; its copy of ${count(found.value.length)} is used. Check the last approvals, pauses and removals ("oddflow-agent devices list")`,
     )
   } else if (found.is === 'lost') {
     log.warn(
-      `${path}: ${found.reason}. Which devices were watched is not known: those found from now on are watched, and reported as new. Bring back a whole devices.json, or check "oddflow-agent devices list"`,
+      `${path}: ${found.reason}. Which devices were watched is not known: those found from now on are watched, and reported as new. Restore a whole devices.json, or check "oddflow-agent devices list"`,
     )
   }
   if (found.is === 'lost') return { devices: [], from: 'lost' }
@@ -96,7 +96,7 @@ export async function lookAtKnownDevices(
   if (found.is === 'lost') {
     throw new FormatError(
       'devices',
-      `${path}: ${found.reason}; bring back a whole file, or start the agent, which watches the devices that it finds`,
+      `${path}: ${found.reason}; restore a whole file, or start the agent, which watches the devices that it finds`,
     )
   }
   if (found.is === 'copy') log.warn(`${path}: ${found.reason}; this is its copy`)
@@ -375,7 +375,7 @@ export function createDeviceTable(
         return null
       }
       if (action === 'approve' && (device.state === 'watching' || device.state === 'paused')) {
-        return `${key} was approved before`
+        return `${key} is approved already`
       }
       if (action === 'pause' && device.state === 'paused') return `${key} is paused already`
       if (action === 'resume' && device.state !== 'paused') return `${key} is not paused`

@@ -131,7 +131,7 @@ export async function readBytesOrSetAside<T>(
   const found = await lookAt(files, path, decode)
   if (found.is === 'whole') return found.value
   if (found.is === 'damaged') {
-    log.warn(`${path}: ${found.reason}; ${await setAside(files, path)}, and what it held begins anew`)
+    log.warn(`${path}: ${found.reason}; ${await setAside(files, path)}, and its contents are lost`)
   }
   return null
 }
@@ -209,7 +209,7 @@ export async function makeStateFolder(
   const found = await files.isFolder(path)
   const reason = found === false ? 'is no folder' : found === true ? await whyUnlisted(files, path) : null
   if (reason !== null) {
-    log.warn(`${path}: ${reason}; ${await setAside(files, path)}, and what it held begins anew`)
+    log.warn(`${path}: ${reason}; ${await setAside(files, path)}, and its contents are lost`)
   }
   await files.makeFolder(path)
 }

@@ -112,7 +112,7 @@ function liveInput(options: LiveInputOptions): FrameInput {
         const startedMillis = clock.monotonicMillis()
         gap ??= {
           sinceMillis: startedMillis,
-          reason: `interface ${options.interface}: the recorder has not begun`,
+          reason: `interface ${options.interface}: the recorder has not started`,
         }
         let reason = 'tcpdump ended'
         try {

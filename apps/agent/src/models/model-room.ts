@@ -83,7 +83,7 @@ async function recallModels(
   if (goneFolder !== null && unjudged.length > 0) {
     const which = unjudged.length === 1 ? 'one watched device' : `${unjudged.length} watched devices`
     log.warn(
-      `${goneFolder}: is gone, and with it the models of ${which}, which learn again and are not judged until then. Bring back the folder, or check "oddflow-agent devices list"`,
+      `${goneFolder}: is gone, and with it the models of ${which}, which learn again and are not judged meanwhile. Restore the folder, or check "oddflow-agent devices list"`,
     )
   }
   for (const { record, saved, isPrevious } of models) {
@@ -268,7 +268,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
     of.isBrokenTold = true
     const { proving, falseAlarmShare } = reportOwner(of, progress)
     log.warn(
-      `${of.name}: its model does not keep its promise: ${proving?.novel} of ${proving?.flows} later flows are novel, ${(100 * (falseAlarmShare ?? 0)).toPrecision(2)} % were promised; learning anew`,
+      `${of.name}: false alarms exceed the limit: ${proving?.novel} of ${proving?.flows} later flows are novel, ${(100 * (falseAlarmShare ?? 0)).toPrecision(2)} % were promised; retraining`,
     )
   }
   /** Owners by device go with their device; groups stay. */
@@ -294,13 +294,13 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       book.endLearning(owner)
       owner.isWaiting = waits
       saving = saving.then(() => store.removeRows(owner.name)).catch(() => undefined)
-      log.info(`${owner.name}: its place to learn goes to ${of.name}: ${why}`)
+      log.info(`${owner.name}: gives its place for learning to ${of.name}: ${why}`)
     }
     of.isWaiting = !book.hasRoom(of)
     if (of.isWaiting && !wasWaiting && progress.latestMicros - waitingToldMicros >= WAITING_TOLD_MICROS) {
       waitingToldMicros = progress.latestMicros
       log.warn(
-        `${of.name}: waits for a place to learn: ${book.learners} learn already and there are ${book.models} models (models.memory, models.maximum); "devices list" has all that wait`,
+        `${of.name}: waits for a place to learn: ${book.learners} are learning and there are ${book.models} models (models.memory, models.maximum); "devices list" shows all that wait`,
       )
     }
     return !of.isWaiting
@@ -381,7 +381,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
   }
   const keep = (): Promise<void> => {
     saving = saving.then(save).catch((error: unknown) => {
-      log.warn(`what devices have shown is not kept: ${error instanceof Error ? error.message : error}`)
+      log.warn(`rows of learning devices are not saved: ${error instanceof Error ? error.message : error}`)
     })
     return saving
   }

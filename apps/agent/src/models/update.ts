@@ -158,7 +158,7 @@ export function createOwnerTeacher(options: OwnerTeacherOptions): OwnerTeacher {
         for (const key of ['learnt', 'heldBack', 'disregarded'] as const) taught[key] += learnt[key]
       } catch (error) {
         rounds.failed++
-        log.warn(`${of.name}: nothing was learnt on: ${error instanceof Error ? error.message : error}`)
+        log.warn(`${of.name}: no update was made: ${error instanceof Error ? error.message : error}`)
       }
     },
     report: (shadow) => ({

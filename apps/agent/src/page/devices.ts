@@ -34,7 +34,7 @@ export function proofText({ proving }: OwnModel): string {
   const { state, flows, needed, novel } = proving
   if (state === 'open') return `proving: ${novel} novel of ${flows}, ${needed} needed`
   if (state === 'kept') return `proven: ${novel} novel of ${flows}`
-  return `${novel} of ${flows} novel: does not keep its promise; learning anew`
+  return `${novel} of ${flows} novel: more than promised; retraining`
 }
 
 /** What became of the last training, where its model was refused; else empty. */
@@ -49,7 +49,7 @@ export function damageText({ damage }: OwnModel): string {
   if (damage === null) return ''
   return damage === 'previous'
     ? 'its model was damaged, the one before it judges'
-    : 'its model is damaged, and learnt again'
+    : 'its model is damaged; retraining'
 }
 
 interface DeviceDeeds {
@@ -198,9 +198,9 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
 
 const SOURCES: Readonly<Record<OwnModel['state'], string>> = {
   waiting: 'waits for room',
-  learning: 'is learnt',
+  learning: 'is learning',
   trained: 'trained here',
-  'learnt-on': 'trained here, learnt on since',
+  'learnt-on': 'trained here and updated since',
   given: 'given',
 }
 
@@ -235,7 +235,7 @@ function askToApprove(device: Device, approve: () => Promise<void>): void {
   setText(
     byId('approve-notice'),
     model !== null && model.model === null
-      ? 'It has no model of its own yet: it is judged by the model given for all, where there is one, else by nobody until it has learnt enough for one.'
+      ? 'It has no model of its own yet. The model for all devices judges it, if there is one; otherwise nothing judges it until it has a model.'
       : `If it goes on as lately, ${share} of its flows are novel, and each of them may be an alert. Learning ends.`,
   )
   approveAsked = approve
@@ -245,7 +245,7 @@ function askToApprove(device: Device, approve: () => Promise<void>): void {
 function notReadyText({ model, flows }: Device): string {
   const proof = model === null ? '' : proofText(model)
   if (model?.proving?.state === 'broken') return `Its model was tried on later flows: ${proof}.`
-  if (proof !== '') return `Its model has not shown yet that it keeps its promise (${proof}).`
+  if (proof !== '') return `Its model is not proven on later flows yet (${proof}).`
   return `It has been learning for ${numberText(flows)} flows, which is not enough yet.`
 }
 

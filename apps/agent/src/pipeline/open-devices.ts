@@ -67,8 +67,8 @@ export async function openDevices(
       }
     },
     onTrouble(trouble) {
-      if (trouble === null) log.info(`${state}: devices are kept again`)
-      else log.warn(`${(trouble as Error).message}; devices are not kept, trying again`)
+      if (trouble === null) log.info(`${state}: devices are saved again`)
+      else log.warn(`${(trouble as Error).message}; devices are not saved; retrying`)
     },
   })
 }

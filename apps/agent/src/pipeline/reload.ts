@@ -15,13 +15,12 @@ export async function reload(
   try {
     const next = await readAgain()
     path.suppressBy(createSuppression(next.suppress))
-    log.info(`the configuration was read again: ${next.suppress.length} rules of suppression`)
+    log.info(`the configuration was reloaded: ${next.suppress.length} suppression rules`)
     const changed = (Object.keys(settings) as (keyof Settings)[]).filter(
       (key) => key !== 'suppress' && JSON.stringify(settings[key]) !== JSON.stringify(next[key]),
     )
-    if (changed.length > 0)
-      log.warn(`${changed.join(', ')}: what changed there counts from the next start on`)
+    if (changed.length > 0) log.warn(`${changed.join(', ')}: the change takes effect after a restart`)
   } catch (error) {
-    log.warn(`${error instanceof Error ? error.message : error}; the configuration stays as it was`)
+    log.warn(`${error instanceof Error ? error.message : error}; the old configuration stays in force`)
   }
 }

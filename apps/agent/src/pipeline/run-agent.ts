@@ -261,7 +261,7 @@ async function runWith(
     if (setMicros !== 0) {
       const direction = setMicros > 0 ? 'forward' : 'back'
       log.warn(
-        `the clock was set ${direction} by ${secondsText(Math.abs(setMicros) / 1e6)}; open flows and learning go on`,
+        `the clock was set ${direction} by ${secondsText(Math.abs(setMicros) / 1e6)}; open flows and learning continue`,
       )
       // a file's packets have another clock, and a pipe's may
       if (input.liveness === 'live') watcher.clockSet(setMicros)
@@ -328,7 +328,7 @@ async function runWith(
     models?.clockSet(byMicros)
     if (state !== undefined) return
     log.warn(
-      `devices were last seen ${secondsText(-byMicros / 1e6)} from now: the clock was set back since; their times go with it`,
+      `devices were last seen ${secondsText(-byMicros / 1e6)} in the future: the clock was set back since; their times are moved back too`,
     )
   }
   const onFrames = (frames: FrameBatch): Promise<void> =>
@@ -414,5 +414,5 @@ function unjudgedReason(devices: DeviceWatch | null, models: ModelRoom | null): 
   }
   if (unjudged === 0) return null
   const which = unjudged === 1 ? 'one watched device is' : `${unjudged} watched devices are`
-  return `${which} not judged, having no model, and learning again; see "oddflow-agent devices list"`
+  return `${which} not judged: no model, learning again; see "oddflow-agent devices list"`
 }

@@ -383,7 +383,7 @@ async function scan(
     const bytes = await file.read(0, await file.size())
     const { at, sequence } = lastOf(bytes, first)
     if (at < bytes.length && !isTorn(bytes, at)) {
-      log.warn(`${path}: ends in ${bytes.length - at} bytes that are no alerts; what they held is lost`)
+      log.warn(`${path}: the last ${bytes.length - at} bytes are no alerts and are lost`)
     }
     if (at < bytes.length && !isFixed) {
       await file.truncate(at)

@@ -64,9 +64,7 @@ export function createRefusals(
       count++
       lastMillis = monotonicMillis()
       if (ofThese++ > 0) return
-      log.warn(
-        `${folder}: takes alerts more slowly than they come, and memory has room for no more; some are refused`,
-      )
+      log.warn(`${folder}: alerts arrive faster than they are written, and memory is full; some are refused`)
     },
     accept() {
       if (ofThese > 0 && monotonicMillis() - lastMillis >= QUIET_MILLIS) end()
@@ -237,7 +235,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
     told.add(behind)
     const lost = behind - first
     faults.warn(
-      `${path}: ${lost === 1 ? 'an alert is' : `${lost} alerts are`} damaged or not there any more, and lost to who had not got ${lost === 1 ? 'it' : 'them'} yet`,
+      `${path}: ${lost === 1 ? 'an alert is' : `${lost} alerts are`} damaged or gone; outputs that did not have ${lost === 1 ? 'it' : 'them'} yet will not get ${lost === 1 ? 'it' : 'them'}`,
     )
   }
 

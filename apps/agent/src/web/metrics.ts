@@ -197,7 +197,7 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   )
   counter(
     'online_rows_total',
-    'Rows of watched devices by what was learnt.',
+    'Rows of watched devices, by whether they were learned.',
     ['fate'],
     ({ counters: { models } }) =>
       models === null || models.learning === null ? [] : by('fate', models.learning.rows),

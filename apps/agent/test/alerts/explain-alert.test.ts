@@ -120,7 +120,7 @@ describe('an explanation', () => {
       features: [],
       reason: 'rule',
       summary:
-        'one packet of tcp between 02:00:00:00:00:0a and 198.51.100.1, port 443: no flow of a single packet to this service was seen in training (7 more alike)',
+        'one packet of tcp between 02:00:00:00:00:0a and 198.51.100.1, port 443: no flow of a single packet to this service was seen in training (7 more like it)',
     })
   })
 

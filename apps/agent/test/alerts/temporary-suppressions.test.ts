@@ -72,7 +72,7 @@ describe('temporary suppressions', () => {
     await writeTemporaryRules(nodeFileSystem, folder, kept as never)
     const log = keepingLog()
     expect(await readTemporaryRules(nodeFileSystem, folder, log)).toEqual([rule])
-    expect(log.lines.join()).toMatch(/3 of 4 are no rules/)
+    expect(log.lines.join()).toMatch(/3 of 4 are not rules/)
   })
 
   it('are at most 64, each with an end and a condition', async () => {

@@ -76,7 +76,7 @@ describe('a socket that is removed or replaced while its agent runs', () => {
     ways[way]!()
     expect(await Promise.all([control.renew(), control.renew()])).toEqual([true, true])
     expect(await askDevices(folder)).toMatchObject([{ key }])
-    await expect(openControlSocket(folder)).rejects.toThrow(/another agent is at work/)
+    await expect(openControlSocket(folder)).rejects.toThrow(/another agent uses/)
     expect(await control.renew()).toBe(false)
     await control.close()
     expect(existsSync(socketPath)).toBe(false)
@@ -87,7 +87,7 @@ describe('a socket that is removed or replaced while its agent runs', () => {
     const control = await open()
     rmSync(socketPath)
     const other = await openControlSocket(folder)
-    await expect(control.renew()).rejects.toThrow(/another agent is at work/)
+    await expect(control.renew()).rejects.toThrow(/another agent uses/)
     await control.close()
     other.serve({ devices: null, further: { '/who': async () => 'the other' } })
     expect(await askFurther(folder, '/who')).toBe('the other')
@@ -138,7 +138,7 @@ describe('a running agent', () => {
 
   it('keeps its folder to itself, and takes over what a killed one has left', async () => {
     const control = await open()
-    await expect(openControlSocket(folder)).rejects.toThrow(/another agent is at work there/)
+    await expect(openControlSocket(folder)).rejects.toThrow(/another agent uses this folder/)
     expect(await askDevices(folder)).not.toBeNull()
     await control.close()
 
@@ -158,7 +158,7 @@ describe('a running agent', () => {
 
   it('keeps its folder to itself while it says nothing, or is stopped', async () => {
     const control = await openControlSocket(folder)
-    await expect(openControlSocket(folder)).rejects.toThrow(/another agent is at work there/)
+    await expect(openControlSocket(folder)).rejects.toThrow(/another agent uses this folder/)
     await expect(askDevices(folder)).rejects.toThrow(/about to begin or to end/)
     await control.close()
 
@@ -168,7 +168,7 @@ describe('a running agent', () => {
     ])
     await new Promise((resolve) => child.stdout.once('data', resolve))
     child.kill('SIGSTOP')
-    await expect(openControlSocket(folder)).rejects.toThrow(/another agent is at work there/)
+    await expect(openControlSocket(folder)).rejects.toThrow(/another agent uses this folder/)
     child.kill('SIGKILL')
     await new Promise((resolve) => child.once('close', resolve))
     await (await openControlSocket(folder)).close()

@@ -86,10 +86,10 @@ describe("a person's word", () => {
     }
     expect(act('resume')).toMatch(/is not paused/)
     expect(act('approve')).toBeNull()
-    expect(act('approve')).toMatch(/was approved before/)
+    expect(act('approve')).toMatch(/is approved already/)
     expect(act('pause')).toBeNull()
     expect(act('pause')).toMatch(/is paused already/)
-    expect(act('approve')).toMatch(/was approved before/)
+    expect(act('approve')).toMatch(/is approved already/)
     expect(act('resume')).toBeNull()
     expect(act('forget')).toBeNull()
     expect(act('forget')).toMatch(/there is no device/)

@@ -203,7 +203,7 @@ describe('an answer', () => {
       await watch.save()
     }
     expect(watch.table.get(key)?.state).toBe('learning')
-    expect(log.lines).toEqual([expect.stringContaining('devices are not kept')])
+    expect(log.lines).toEqual([expect.stringContaining('devices are not saved')])
     // what is refused anyway need not be kept
     expect(await askToAct(folder, 'resume', [key])).toEqual([
       { device: key, refused: `${key} is not paused` },

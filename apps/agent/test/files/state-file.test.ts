@@ -275,7 +275,7 @@ describe('devices that an earlier run has kept', () => {
       await writeKnownDevices(nodeFileSystem, folder, [device(1)])
       for (const name of ['devices.json', 'devices.json.copy']) await damages[damage]!(join(folder, name))
       await expect(lookAtKnownDevices(nodeFileSystem, folder, keepingLog())).rejects.toThrow(
-        /bring back a whole file/,
+        /restore a whole file/,
       )
       const log = keepingLog()
       expect(await readKnownDevices(nodeFileSystem, folder, log)).toEqual({ from: 'lost', devices: [] })

@@ -69,7 +69,7 @@ it('refusals are told of as often as there are stretches, however they alternate
     now += 9
   }
   expect(lines).toEqual([
-    'state: takes alerts more slowly than they come, and memory has room for no more; some are refused',
+    'state: alerts arrive faster than they are written, and memory is full; some are refused',
   ])
   now += 9990
   refusals.accept()

@@ -262,9 +262,9 @@ describe('a room of models', () => {
       expect(learners(room)).not.toContain(camera.key)
       show(room, camera, 80)
       expect(learners(room)).toEqual([other.key, camera.key])
-      expect(log.lines.filter((line) => line.includes('its place to learn goes to'))).toEqual([
+      expect(log.lines.filter((line) => line.includes('gives its place for learning to'))).toEqual([
         expect.stringMatching(
-          /02:00:00:00:00:01: .* goes to 00:00:00:00:00:03: its address is a private one/,
+          /02:00:00:00:00:01: gives its place for learning to 00:00:00:00:00:03: its address is a private one/,
         ),
       ])
       show(room, late, 80)
@@ -294,8 +294,8 @@ describe('a room of models', () => {
       second.flows = 3000
       show(room, second, 1)
       expect(learners(room)).toEqual([camera.key, second.key])
-      expect(log.lines.join()).toMatch(/:01: its place .*: it came and went/)
-      expect(log.lines.join()).toMatch(/:02: its place .*: it was not seen for 48 h/)
+      expect(log.lines.join()).toMatch(/:01: gives its place .*: it came and went/)
+      expect(log.lines.join()).toMatch(/:02: gives its place .*: it was not seen for 48 h/)
     })
 
     it('a quiet device that was put back keeps the place that it finds', async () => {
@@ -310,7 +310,7 @@ describe('a room of models', () => {
         show(room, camera, 1)
       }
       expect(learners(room)).toContain(camera.key)
-      expect(log.lines.filter((line) => line.includes('its place to learn goes to'))).toHaveLength(1)
+      expect(log.lines.filter((line) => line.includes('gives its place for learning to'))).toHaveLength(1)
     })
 
     it('one that is judged already gives its place before others, and keeps its model', async () => {
@@ -331,7 +331,7 @@ describe('a room of models', () => {
       expect(learners(room)).toEqual([b.key, c.key])
       expect(isTrained(room, a.key)).toBe(true)
       expect(room.report().owners.waiting).toBe(0)
-      expect(log.lines.join()).toMatch(/:01: its place to learn goes to .*: it is judged already/)
+      expect(log.lines.join()).toMatch(/:01: gives its place for learning to .*: it is judged already/)
     })
 
     it('devices that the table forgets leave no owners and no files behind', async () => {
@@ -415,8 +415,8 @@ describe('a room of models', () => {
       refused: { rows: 200 },
     })
     expect(room.ownerReport(a.key)?.proving?.novel).toBeGreaterThan(200)
-    expect(log.lines.filter((line) => line.includes('does not keep its promise'))).toEqual([
-      expect.stringMatching(/of 19\d later flows are novel, 1\.0 % were promised; learning anew/),
+    expect(log.lines.filter((line) => line.includes('false alarms exceed the limit'))).toEqual([
+      expect.stringMatching(/of 19\d later flows are novel, 1\.0 % were promised; retraining/),
     ])
     expect(log.lines.filter((line) => line.includes('its model stays as it was'))).toHaveLength(1)
   })
