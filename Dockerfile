@@ -17,8 +17,8 @@
 # cannot start, is a capability of the file tcpdump alone. So --security-opt no-new-privileges cannot be together
 # with an interface; with "read: -" and a pipe it can, and NET_RAW goes too. Nothing is written but the volume.
 
-# Node 24 is maintained until April 2028. A tag may move: for the same base each time give its digest, which
-# "docker buildx imagetools inspect node:24-slim" prints: docker build --build-arg NODE=node:24-slim@sha256:… .
+# Node 24 is maintained until April 2028. A tag may move: "npm run release:rehearse" writes the digest that it has then
+# behind it, which a release commits.
 ARG NODE=node:24-slim
 
 FROM ${NODE} AS build

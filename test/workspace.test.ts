@@ -21,7 +21,7 @@ import { pruneOutputs } from '../tools/workspace/build.mjs'
 import { toolEnvironment } from '../tools/workspace/environment.mjs'
 import { root, withDependencies } from '../tools/workspace/layout.mjs'
 import { withLock } from '../tools/workspace/lock.mjs'
-import { auditOf } from '../tools/workspace/pnpm.mjs'
+import { auditOf, pinnedDockerfile } from '../tools/workspace/pnpm.mjs'
 import { runProgram } from './support/packed-packages.js'
 import { findReadmeSample } from './support/readme-sample.js'
 
@@ -226,5 +226,23 @@ describe('small helpers', () => {
     expect(order.at(-1)).toBe('apps/trainer')
     expect(order.indexOf('packages/core')).toBeLessThan(order.indexOf('packages/linalg'))
     expect(() => withDependencies('apps/nothing')).toThrow('there is no workspace apps/nothing')
+  })
+})
+
+describe('the base image of the Dockerfile', () => {
+  const text = readFileSync(join(root, 'Dockerfile'), 'utf8')
+
+  it('is a tag of a Node that is maintained, and both stages are of it', () => {
+    expect(text).toMatch(/^ARG NODE=node:24-slim(@sha256:[0-9a-f]{64})?$/m)
+    expect(text.match(/^FROM \$\{NODE\}( AS build)?$/gm)).toHaveLength(2)
+  })
+
+  it('is pinned by its digest, once and again, and by nothing that is none', () => {
+    const digests = ['a', 'b'].map((digit) => `sha256:${digit.repeat(64)}`) as [string, string]
+    const pinned = pinnedDockerfile(text, digests[0])
+    expect(pinned).toContain(`ARG NODE=node:24-slim@${digests[0]}\n`)
+    expect(pinnedDockerfile(pinned!, digests[1])).toContain(`ARG NODE=node:24-slim@${digests[1]}\n`)
+    for (const none of ['', 'sha256:', 'sha256:zz', `${digests[0]}\nRUN x`, '<no value>'])
+      expect(pinnedDockerfile(text, none)).toBe(null)
   })
 })

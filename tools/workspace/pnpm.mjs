@@ -3,11 +3,13 @@
  *
  * It installs first, except before pnpm's own install, add, remove and update, which do that themselves.
  */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureBuilt } from './build.mjs'
 import { run, tell } from './command.mjs'
 import { toolEnvironment } from './environment.mjs'
 import { ensureInstalled, pnpmDirectory } from './install.mjs'
+import { root } from './layout.mjs'
 
 const INSTALLS_ITSELF = new Set(['install', 'i', 'add', 'remove', 'rm', 'update', 'up', 'dedupe', 'import'])
 
@@ -26,6 +28,7 @@ export async function runPnpm(args) {
 export async function rehearseRelease() {
   await ensureBuilt()
   const isSound = await auditDependencies()
+  await pinBaseImage()
   await runPnpm(['--recursive', 'publish', '--dry-run', '--no-git-checks'])
   if (!isSound) process.exitCode = 1
 }
@@ -62,6 +65,35 @@ export function auditOf(output) {
   const list = told.map(([severity, count]) => `${count} ${severity}`).join(', ')
   const advice = isSound ? '' : '; see npm run -s pnpm -- audit'
   return { isSound, text: `audited: ${list === '' ? 'no known fault in a dependency' : `${list}${advice}`}` }
+}
+
+/** Writes the digest that the base image's tag has now into the Dockerfile. Where no registry answers, that is told and nothing changes. */
+async function pinBaseImage() {
+  const path = join(root, 'Dockerfile')
+  const text = readFileSync(path, 'utf8')
+  const args = ['buildx', 'imagetools', 'inspect', taggedBaseOf(text), '--format', '{{.Manifest.Digest}}']
+  const { code, output } = await run('docker', args, { quiet: true }).catch(({ message }) => ({
+    code: 1,
+    output: message,
+  }))
+  const pinned = code === 0 ? pinnedDockerfile(text, output.trim()) : null
+  if (pinned === null) {
+    const reason = output.trim().split('\n')[0].slice(0, 200)
+    tell(`NOT PINNED: the base image keeps what the Dockerfile has (${reason})`)
+    return
+  }
+  writeFileSync(path, pinned)
+  tell(`pinned: the base image is ${/^ARG NODE=(.*)$/m.exec(pinned)[1]}`)
+}
+
+function taggedBaseOf(dockerfile) {
+  return /^ARG NODE=([^@\n]+)/m.exec(dockerfile)[1]
+}
+
+/** The Dockerfile with the digest of its base image; null where that is no digest. */
+export function pinnedDockerfile(text, digest) {
+  if (!/^sha256:[0-9a-f]{64}$/.test(digest)) return null
+  return text.replace(/^ARG NODE=.*$/m, `ARG NODE=${taggedBaseOf(text)}@${digest}`)
 }
 
 function jsonIn(text) {
