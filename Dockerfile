@@ -30,7 +30,7 @@ COPY packages/ packages/
 COPY apps/agent/ apps/agent/
 # the program is a bundle: what it needs from npm is in it, by the lock file
 RUN pnpm install --frozen-lockfile --ignore-scripts --filter . --filter oddflow-agent... \
- && cd apps/agent && pnpm exec tsc -b && node ../../tools/workspace/bundle-program.mjs main page training/training-worker
+ && cd apps/agent && pnpm exec tsc -b && node ../../tools/workspace/bundle-program.mjs main page training/training-child
 
 FROM ${NODE}
 # NET_RAW as a capability of the file, for members of the group of the agent and nobody else

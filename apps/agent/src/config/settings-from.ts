@@ -4,7 +4,12 @@ import { parseBytes, UsageError } from '@oddflow/program'
 import { refusedPlace } from '../devices/listen-alone.js'
 import { standardErrorLog } from '../log.js'
 import { EVERYONE, type ModelsPer, NO_GROUP } from '../models/model-scopes.js'
-import { DEFAULT_MEMORY_LIMIT_BYTES, librariesBytes, onlineBytes } from '../pipeline/memory-plan.js'
+import {
+  DEFAULT_MEMORY_LIMIT_BYTES,
+  librariesBytes,
+  MODELS_BYTES,
+  onlineBytes,
+} from '../pipeline/memory-plan.js'
 import {
   createGiven,
   dashboardFrom,
@@ -253,7 +258,8 @@ function defaultMemoryBytes(
           featureDimension('iat-size', models.features.packetsPerFlow, 'split'),
         )
   const mebibyte = 1_048_576
-  return DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + mebibyte * Math.ceil(online / mebibyte)
+  const made = models === null ? 0 : MODELS_BYTES + mebibyte * Math.ceil(online / mebibyte)
+  return DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + made
 }
 
 function stateFrom({ options, config, inFolder, refuse }: Given): string | null {

@@ -1,9 +1,9 @@
 /**
  * ModelRoom: models that are made on the gateway, one for each owner (a device, a group, or all).
  *
- *     rows of a learning device → reservoir → (enough, for long enough) → a thread trains → settled? → in force → proven?
+ *     rows of a learning device → reservoir → (enough, for long enough) → a process trains → settled? → in force → proven?
  *
- * Here it is put together, and its one thread is given its work; each step is a file of its own:
+ * Here it is put together, and one training after another is started; each step is a file of its own:
  *
  *     owner-book         whose models there are, who learns, and the bounds of both
  *     learning-progress  what is enough
@@ -187,6 +187,8 @@ export interface ModelRoom extends Decider {
   isJudged(device: string): boolean
   /** Of the owner that a device has; null where nothing is known of it. */
   ownerReport(device: string): OwnerReport | null
+  /** Why the last training failed; none where it did not. */
+  warnings(): readonly string[]
   report(): ModelsReport
   /** Keeps what was learnt; to be called now and then, and at the end. */
   save(): Promise<void>
@@ -477,6 +479,7 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
       return of !== undefined && of.learning !== null && of.damage === null && progress.isJudged(of.learning)
     },
     owners: () => [...book.all()].map((of) => reportOwner(of, progress)),
+    warnings: () => (trainer.failure === null ? [] : [trainer.failure]),
     ownerReport(device) {
       const of = book.get(ownerOf(device))
       return of === undefined ? null : reportOwner(of, progress)

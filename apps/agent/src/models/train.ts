@@ -8,7 +8,7 @@
  * later half. Where the device does what it did before, it flags what its threshold promises and no more; what it
  * flags beyond that is `unsettledShare`, from 0 (nothing new came) to 1.
  *
- * Runs in a thread of its own (training-worker.ts): plain data in, plain data out, the same bytes for the same rows.
+ * Runs in a process of its own (training-child.ts): plain data in, plain data out, the same bytes for the same rows.
  */
 
 import { createHash } from 'node:crypto'
@@ -130,7 +130,7 @@ function novelShare(saved: SavedModel, rows: Float64Array): number {
 }
 
 /**
- * A training of an owner: its rows go to a thread, and the model that comes back is written to disk, then used.
+ * A training of an owner: its rows go to a process, and the model that comes back is written to disk, then used.
  *
  * One that finds the later half of the rows unlike the earlier one changes nothing and is tried again with a
  * quarter more flows; one that fails or takes too long, with twice as many. After one that is in force there is another when
@@ -157,13 +157,19 @@ interface OwnerTrainer {
   /** Never rejects. */
   train(of: Owner, learning: Learning): Promise<void>
   readonly counts: { accepted: number; unsettled: number; failed: number }
+  /** Why the last training made no model; null where it made one. */
+  readonly failure: string | null
 }
 
 export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
   const { contract, book, progress, store, log, seed, oddflowVersion } = options
   const counts = { accepted: 0, unsettled: 0, failed: 0 }
+  let failure: string | null = null
   return {
     counts,
+    get failure() {
+      return failure
+    },
     async train(of, learning) {
       const { reservoir } = learning
       const flows = noteOf(learning, 'flows')
@@ -183,6 +189,9 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
           seed,
           oddflowVersion,
         })
+        // whatever came is no model until it is read
+        const saved = decodeModelFile(trained.file)
+        failure = null
         // forgotten, or told to learn anew, meanwhile
         if (of.learning !== learning) return
         const { rows, unsettledShare } = trained
@@ -213,7 +222,6 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         if (isJudgement) setNote(learning, 'judged', 1)
         of.isBrokenTold = false
         again(1)
-        const saved = decodeModelFile(trained.file)
         book.putInForce(of, { saved, sha256: record.sha256 }, record)
         options.onTrained(of)
         counts.accepted++
@@ -224,9 +232,8 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         counts.failed++
         if (isJudgement) setNote(learning, 'judged', 1)
         again(2)
-        log.warn(
-          `${of.name}: no model was made: ${error instanceof Error ? error.message : error}; trying again`,
-        )
+        failure = `${of.name}: no model was made: ${error instanceof Error ? error.message : error}`
+        log.warn(`${failure}; trying again`)
       }
     },
   }

@@ -30,7 +30,7 @@ import type { OnlineReport, ShadowCounts } from './progress.js'
  * OnlineRows: what watched devices have shown since their owner's model learnt last, `everyRows` at most.
  *
  * A device teaches `rowsPerHour` rows of an hour of its traffic at most (createLearningBudget of @oddflow/detectors), so
- * that whoever talks most has no more say. A row that comes while the owner's rows are full (its turn in the thread has
+ * that whoever talks most has no more say. A row that comes while the owner's rows are full (its turn to be learnt has
  * not come) is let go. Both are counted. Rows are copies, 8D bytes each, and are not kept over a restart: fewer than
  * `everyRows` of an owner.
  */
@@ -98,8 +98,8 @@ export function createOnlineRows({
 }
 
 /**
- * A round of learning on of an owner: the rows that its watched devices have shown go to the thread
- *, and the model that follows is written to disk, then used.
+ * A round of learning on of an owner: the rows that its watched devices have shown go to a
+ * process, and the model that follows is written to disk, then used.
  *
  * The model as it was trained stays on disk as the one before, through all rounds, so that a rollback goes to it. A round
  * that the guard had undone changes nothing, nor does one that fails; both are counted.
@@ -138,9 +138,11 @@ export function createOwnerTeacher(options: OwnerTeacherOptions): OwnerTeacher {
         const file = await store.readFile(record)
         const { shadowAgrees } = learning
         const learnt = await options.learnOn({ file, rows, shadowAgrees, seed: options.seed })
+        // whatever came is no model until it is read
+        const saved = learnt.refused ? null : decodeModelFile(learnt.file)
         // trained anew, or forgotten, meanwhile
         if (of.record !== record || book.get(of.name) !== of) return
-        if (learnt.refused) {
+        if (saved === null) {
           rounds.refused++
           taught.refused += rows.length / dimension
           return
@@ -153,7 +155,7 @@ export function createOwnerTeacher(options: OwnerTeacherOptions): OwnerTeacher {
           rows: record.rows + learnt.learnt,
         }
         await store.write(next, learnt.file)
-        book.putInForce(of, { saved: decodeModelFile(learnt.file), sha256: next.sha256 }, next)
+        book.putInForce(of, { saved, sha256: next.sha256 }, next)
         rounds.accepted++
         for (const key of ['learnt', 'heldBack', 'disregarded'] as const) taught[key] += learnt[key]
       } catch (error) {

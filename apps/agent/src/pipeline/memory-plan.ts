@@ -17,15 +17,20 @@ const MOST_FLOW_BYTES = 256 * MEBIBYTE
 const MQTT_BYTES = 24 * MEBIBYTE
 
 /**
- * A training's thread, beside what Node's part has for garbage: the thread takes 22 to 27 MiB while it trains (rows of D = 19,
- * 200 to 2,000 of them, measured), and the program without traffic's garbage some 20 MiB less than its part.
+ * A training's process, beside the pages of Node that it shares with the agent: 20 to 26 MiB (200 to 2,000 rows of D = 18 and 19,
+ * measured; 66 to 71 MiB resident with the shared pages).
  */
-const TRAINING_BYTES = 16 * MEBIBYTE
+const TRAINING_BYTES = 28 * MEBIBYTE
+
+/** The default ceiling is higher by as much where models are made; the rest of a training fits below it. */
+export const MODELS_BYTES = 12 * MEBIBYTE
 
 export const DEFAULT_MEMORY_LIMIT_BYTES = 128 * MEBIBYTE
 
 export interface MemoryPlan {
   readonly limitBytes: number
+  /** Of the agent's own process; a training's process has the rest. */
+  readonly processBytes: number
   /** Of open flows. */
   readonly flowBytes: number
   /** Alerts that wait in memory for a disk or an output. */
@@ -61,7 +66,8 @@ export function planMemory(
       `--memory-limit ${Math.floor(limitBytes / MEBIBYTE)}M: too little for Node, this model and any flows; give ${least}M or more`,
     )
   }
-  return { limitBytes, flowBytes: Math.min(room, MOST_FLOW_BYTES), queueBytes }
+  const processBytes = learning === null ? limitBytes : limitBytes - TRAINING_BYTES
+  return { limitBytes, processBytes, flowBytes: Math.min(room, MOST_FLOW_BYTES), queueBytes }
 }
 
 function queueBytesOf(limitBytes: number, trains: boolean): number {
@@ -78,7 +84,7 @@ interface MadeHere {
 /** Rows of those that learn, models of the others, and one training. */
 function bytesOfLearning({ models: settings, online, dimension }: MadeHere): number {
   const { memoryBytes, maximum, rowsPerOwner } = settings
-  // each model and its scorer, the few explainers, and the rows of a training three times: copied, in the thread, scaled
+  // each model and its scorer, the few explainers, and the rows of a training three times: copied, in its process, scaled
   const models = (2 * maximum + 4) * modelBytesOf(dimension)
   // of those that learn on the model as it was trained too, and the rows of the next round
   const learntOn = online === null ? 0 : onlineBytes(maximum, online, dimension)

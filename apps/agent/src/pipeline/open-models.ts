@@ -12,7 +12,7 @@ import { keptPacketsBytes } from '../evidence/evidence.js'
 import { devicesOfModels, type ModelRoom, openModelRoom } from '../models/model-room.js'
 import { createOwnerOf, ownerFileName } from '../models/model-scopes.js'
 import { createModelStore } from '../models/model-store.js'
-import { learnInThread, trainInThread } from '../training/train-in-thread.js'
+import { learnInChild, trainInChild } from '../training/train-in-child.js'
 import { VERSION } from '../version.js'
 import { createModelDecider, type Decider, type Decision } from './counters.js'
 import type { OpeningEnvironment } from './environment.js'
@@ -196,9 +196,9 @@ export async function openModels(
       base,
       given: byOwner,
       store,
-      train: (job) => trainInThread(job, models.trainWithinSeconds, stop),
+      train: (job) => trainInChild(job, models.trainWithinSeconds, stop),
       learning: settings.learning,
-      learnOn: (job) => learnInThread(job, models.trainWithinSeconds, stop),
+      learnOn: (job) => learnInChild(job, models.trainWithinSeconds, stop),
       seed: 1,
       oddflowVersion: VERSION,
       log,

@@ -146,7 +146,7 @@ async function runWith(
   })
   const hashSeed = randomInt(2 ** 48 - 1)
   const overload = createOverload({
-    memoryLimitBytes: memory.limitBytes,
+    memoryLimitBytes: memory.processBytes,
     bufferFrames: DEFAULT_KERNEL_BUFFER_FRAMES,
     seed: randomInt(2 ** 31),
     monotonicMillis: clock.monotonicMillis,
@@ -222,7 +222,12 @@ async function runWith(
     spoolWorks: alertLog.trouble === null && deliveries.every(({ unkept }) => unkept === null),
     overloaded: overload.isOverloaded,
     degraded: [...condition.reasons, devices?.unkept() ?? []].flat(),
-    warnings: [...selfTest.warnings, ...faults.reasons(), ...(devices?.warnings() ?? [])],
+    warnings: [
+      ...selfTest.warnings,
+      ...faults.reasons(),
+      ...(devices?.warnings() ?? []),
+      ...(models?.warnings() ?? []),
+    ],
     model: forAnnouncements.model,
     version: VERSION,
   })

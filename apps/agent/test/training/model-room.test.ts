@@ -209,6 +209,39 @@ describe('a room of models', () => {
     expect(verdictOn(again.room, 1, 80)).toMatchObject({ novel: false, model: old })
   })
 
+  it('takes no bytes that are no model, writes none of them, and says so until a training succeeds', async () => {
+    const written = (at: string): string[] =>
+      existsSync(join(at, 'models')) ? readdirSync(join(at, 'models')) : []
+    const answers: ((file: Uint8Array) => Uint8Array)[] = [
+      () => new Uint8Array(0),
+      () => new Uint8Array(1000).fill(255),
+      (file) => file.subarray(0, file.length - 1),
+      (file) => file.map((byte, i) => (i === 0 ? byte ^ 1 : byte)),
+    ]
+    let change: ((file: Uint8Array) => Uint8Array) | undefined
+    const { room, log, folder } = await gateway(temporaryFolder(), {
+      train: async (job) => {
+        const trained = trainRows(job)
+        change = answers.shift()
+        return change === undefined ? trained : { ...trained, file: change(trained.file) }
+      },
+    })
+    const a = device(1)
+    for (let failed = 1; failed <= 4; failed++) {
+      show(room, a, a.flows + 110)
+      await train(room)
+      expect(room.report().trainings).toEqual({ accepted: 0, unsettled: 0, failed })
+      expect(room.warnings()).toEqual([expect.stringMatching(/^02:00:00:00:00:01: no model was made: ./)])
+      expect(log.lines.at(-1)).toContain(`${room.warnings()[0]}; trying again`)
+      expect(written(folder)).toEqual([])
+    }
+    show(room, a, a.flows + 110)
+    await train(room)
+    expect(room.report().trainings).toMatchObject({ accepted: 1, failed: 4 })
+    expect(room.warnings()).toEqual([])
+    expect(written(folder)).not.toEqual([])
+  })
+
   it('has one model for a group and one for all others', async () => {
     const rule: OwnerRule = { per: 'group', groups: new Map([['cameras', [keyOf(1), keyOf(2)]]]) }
     const { room } = await gateway(temporaryFolder(), {}, [], rule)

@@ -25,6 +25,7 @@ export {
 export {
   describeEnding,
   describeSpawnError,
+  endWithThisProcess,
   LiveCaptureError,
   type LiveCaptureProblem,
   type LiveEnd,

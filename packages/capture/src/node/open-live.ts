@@ -176,9 +176,12 @@ function killAll(): void {
   for (const child of children) child.kill('SIGKILL')
 }
 
-/** Ends process `pid` when this process has ended, however that came. Without a shell there is none. */
-function spawnGuard(pid: number): ChildProcess {
-  const guard = spawn('/bin/sh', ['-c', 'read -r _; kill "$1"', 'sh', String(pid)], {
+/**
+ * Kills process `pid` when this process has ended, however that came; where there is no shell, nothing does. Kill the guard that is
+ * returned when `pid` has ended, before another process has its number.
+ */
+export function endWithThisProcess(pid: number): ChildProcess {
+  const guard = spawn('/bin/sh', ['-c', 'read -r _; kill -9 "$1"', 'sh', String(pid)], {
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   guard.on('error', () => undefined)
@@ -221,7 +224,7 @@ function startRecorder(name: string, command: RecorderCommand): RecorderChild {
   })
   if (children.size === 0) process.on('exit', killAll)
   children.add(child)
-  const guard = child.pid === undefined ? null : spawnGuard(child.pid)
+  const guard = child.pid === undefined ? null : endWithThisProcess(child.pid)
 
   // there are no pipes where there are no file descriptors left for them
   child.stderr?.setEncoding('utf8')
