@@ -116,6 +116,9 @@ export const MEMBER_NAMES: readonly MemberName[] = DETECTOR_NAMES.filter((name) 
 
 export type DetectorName = (typeof DETECTOR_NAMES)[number]
 
+/** Looks a detector up; undefined for a name that has none there. */
+export type FindDetector = (name: DetectorName) => DetectorDefinition | undefined
+
 export function isDetectorName(value: unknown): value is DetectorName {
   return (DETECTOR_NAMES as readonly unknown[]).includes(value)
 }

@@ -49,7 +49,6 @@ export { checkModel } from './check-model.js'
 export {
   checkParameters,
   checkStoredParameters,
-  detectorOptionsOf,
 } from './check-parameters.js'
 export { keepLargestClusters } from './clustering/k-means.js'
 export {
@@ -180,6 +179,7 @@ export {
   type OptionName,
   optionNamed,
 } from './options.js'
+export { detectorOptionsOf } from './parameter-checks.js'
 export type {
   BandwidthParameters,
   CheckedParameters,

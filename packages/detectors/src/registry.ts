@@ -2,7 +2,7 @@
  * The one list of detectors. A new one is its file, its name in `detector.ts` and its line here.
  */
 import type { DetectorDefinition, DetectorName } from './detector.js'
-import { ensemble } from './detectors/ensemble.js'
+import { ensembleOf } from './detectors/ensemble.js'
 import { gmm } from './detectors/gmm.js'
 import { hbos } from './detectors/hbos.js'
 import { iforest } from './detectors/iforest.js'
@@ -12,8 +12,9 @@ import { ocKjl, ocKjlQs, ocKjlSvm } from './detectors/oc-kjl.js'
 import { ocNystrom, ocNystromQs, ocNystromSvm } from './detectors/oc-nystrom.js'
 import { ocsvm } from './detectors/ocsvm.js'
 import { pca } from './detectors/pca.js'
+import type { MemberDetectors } from './ensemble/members.js'
 
-export const DETECTORS: Readonly<Record<DetectorName, DetectorDefinition>> = {
+const MEMBERS: MemberDetectors = {
   ocsvm,
   'oc-kjl': ocKjl,
   'oc-nystrom': ocNystrom,
@@ -27,5 +28,9 @@ export const DETECTORS: Readonly<Record<DetectorName, DetectorDefinition>> = {
   iforest,
   pca,
   hbos,
-  ensemble,
+}
+
+export const DETECTORS: Readonly<Record<DetectorName, DetectorDefinition>> = {
+  ...MEMBERS,
+  ensemble: ensembleOf(MEMBERS),
 }

@@ -36,6 +36,7 @@ import {
   decodeMember,
   encodeMember,
   isDataError,
+  type MemberDetectors,
   type MemberFit,
   type MemberTraining,
   memberFacts,
@@ -53,146 +54,163 @@ import {
 } from '../model-file/layout.js'
 import { badOption, type OptionReader } from '../options.js'
 import type { EnsembleParameters } from '../parameters.js'
-import { DETECTORS } from '../registry.js'
 import { fitScaledRows, scaledWidth, scaleInto } from '../scaler.js'
 import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
 
 /** Unlike the m of other detectors: measured, docs/results/default-recipe.md. */
 const DEFAULT_ENSEMBLE_LANDMARKS = 128
 
-export const ensemble: DetectorDefinition = {
-  name: 'ensemble',
-  summary: 'the surprises of several detectors, added up',
-  options: ['scaler', 'members', 'm', 'bins'],
-  stages: ['fit'],
-  metadataKeys: ['ensemble'],
-  holdsRowsOut: true,
+/** The ensemble of those detectors. */
+export function ensembleOf(detectors: MemberDetectors): DetectorDefinition {
+  return {
+    name: 'ensemble',
+    summary: 'the surprises of several detectors, added up',
+    options: ['scaler', 'members', 'm', 'bins'],
+    stages: ['fit'],
+    metadataKeys: ['ensemble'],
+    holdsRowsOut: true,
 
-  checkParameters(given: OptionReader): EnsembleParameters {
-    const members = given.read('members')
-    const hasLandmarks = members.some((name) => DETECTORS[name].options.includes('m'))
-    const hasHistograms = members.includes('hbos')
-    if (given.has('m') && !hasLandmarks) throw badOption('m', `a member with landmarks`, members.join())
-    if (given.has('bins') && !hasHistograms) throw badOption('bins', 'the member hbos', members.join())
-    return {
-      detector: 'ensemble',
-      scaler: given.read('scaler'),
-      members,
-      m: !hasLandmarks ? null : given.has('m') ? given.read('m') : DEFAULT_ENSEMBLE_LANDMARKS,
-      bins: hasHistograms ? given.read('bins') : null,
-    }
-  },
+    checkParameters(given: OptionReader): EnsembleParameters {
+      const members = given.read('members')
+      const hasLandmarks = members.some((name) => detectors[name].options.includes('m'))
+      const hasHistograms = members.includes('hbos')
+      if (given.has('m') && !hasLandmarks) throw badOption('m', `a member with landmarks`, members.join())
+      if (given.has('bins') && !hasHistograms) throw badOption('bins', 'the member hbos', members.join())
+      return {
+        detector: 'ensemble',
+        scaler: given.read('scaler'),
+        members,
+        m: !hasLandmarks ? null : given.has('m') ? given.read('m') : DEFAULT_ENSEMBLE_LANDMARKS,
+        bins: hasHistograms ? given.read('bins') : null,
+      }
+    },
 
-  fit(rows: Matrix, parameters: EnsembleParameters, context: FitContext): EnsembleModel {
-    const { categoryColumn, report } = context
-    report('fit', 0)
-    const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
-    const work: EnsembleWork = {
-      scaled,
-      standardised: createMatrix(scaled.rows, scaled.cols),
-      categories: categoryColumn === null ? null : countCategories(rows, categoryColumn),
-      inputs: context.inputs ?? new Uint32Array(rows.rows),
-      parameters,
-      context,
-    }
-    const all = holdOut(work, new Uint8Array(rows.rows), 0)
-    const odd = findOddRows(all.sums)
-    const oddRows = odd.reduce((sum, isOdd) => sum + isOdd, 0)
-    const { sums, curves, fits, kept, standardisation } = oddRows === 0 ? all : holdOut(work, odd, 0.45)
-    const members = parameters.members.map((name, at): EnsembleMember => {
-      const model = fits[at]!({ fold: null, numbers: kept }, context.rng.fork(`member ${name}`))
-      return { ...model, surprises: curves[at]! }
-    })
-    report('fit', 1)
-    context.reportHeldOut({ scores: sums.map((sum) => 0 - sum), inputs: work.inputs.slice(), odd })
-    const fitReport: FitReport = {
-      trainingRows: rows.rows,
-      dimension: rows.cols,
-      notes: [...context.rowNotes, ...notesOn(members, parameters, kept.length, oddRows)],
-    }
-    return { kind: 'ensemble', parameters, scaler, ensemble: { ...standardisation, members }, fitReport }
-  },
-
-  createScorer: createEnsembleScorer,
-
-  checkModel(value: Fields, parameters: EnsembleParameters, head: ModelHead): EnsembleModel {
-    const { scaler, fitReport, dimension } = head
-    return {
-      kind: 'ensemble',
-      parameters,
-      scaler,
-      ensemble: checkEnsemblePart(value.ensemble, parameters, dimension, scaler.categoryColumn !== undefined),
-      fitReport,
-    }
-  },
-
-  encode({ ensemble: { centre, scale, members } }: EnsembleModel): ModelFileParts {
-    const metadata: Record<string, unknown> = {}
-    const tensors: Record<string, ModelFileParts['tensors'][string]> = {
-      'ensemble.centre': vectorTensor(centre),
-      'ensemble.scale': vectorTensor(scale),
-    }
-    for (const { surprises, ...model } of members) {
-      const prefix = `ensemble.${model.name}.`
-      const parts = encodeMember(model as MemberModel, prefix)
-      metadata[model.name] = { meanExcess: surprises.map(({ meanExcess }) => meanExcess), ...parts.metadata }
-      surprises.forEach(({ body }, view) => {
-        tensors[`${prefix}surprise.${view}`] = matrixTensor(body)
+    fit(rows: Matrix, parameters: EnsembleParameters, context: FitContext): EnsembleModel {
+      const { categoryColumn, report } = context
+      report('fit', 0)
+      const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
+      const work: EnsembleWork = {
+        detectors,
+        scaled,
+        standardised: createMatrix(scaled.rows, scaled.cols),
+        categories: categoryColumn === null ? null : countCategories(rows, categoryColumn),
+        inputs: context.inputs ?? new Uint32Array(rows.rows),
+        parameters,
+        context,
+      }
+      const all = holdOut(work, new Uint8Array(rows.rows), 0)
+      const odd = findOddRows(all.sums)
+      const oddRows = odd.reduce((sum, isOdd) => sum + isOdd, 0)
+      const { sums, curves, fits, kept, standardisation } = oddRows === 0 ? all : holdOut(work, odd, 0.45)
+      const members = parameters.members.map((name, at): EnsembleMember => {
+        const model = fits[at]!({ fold: null, numbers: kept }, context.rng.fork(`member ${name}`))
+        return { ...model, surprises: curves[at]! }
       })
-      Object.assign(tensors, parts.tensors)
-    }
-    return { metadata: { ensemble: metadata }, tensors }
-  },
+      report('fit', 1)
+      context.reportHeldOut({ scores: sums.map((sum) => 0 - sum), inputs: work.inputs.slice(), odd })
+      const fitReport: FitReport = {
+        trainingRows: rows.rows,
+        dimension: rows.cols,
+        notes: [...context.rowNotes, ...notesOn(members, parameters, kept.length, oddRows)],
+      }
+      return { kind: 'ensemble', parameters, scaler, ensemble: { ...standardisation, members }, fitReport }
+    },
 
-  decode(file: ModelFileReader, parameters: Fields): Fields {
-    const heads = fieldsAt(file.json('ensemble'), 'ensemble')
-    const names = parameters.members
-    if (!Array.isArray(names)) return failField('parameters.members', 'a list of detectors', names)
-    const members = names.map((name) => {
-      // other names are refused with the parameters
-      if (typeof name !== 'string' || !Object.hasOwn(DETECTORS, name)) return null
-      const path = `ensemble.${name}`
-      const head = fieldsAt(heads[name], path)
-      const inside = file.within(`${path}.`, head)
-      const surprises = listAt(head.meanExcess, `${path}.meanExcess`).map((meanExcess, view) => ({
-        body: inside.matrix(`surprise.${view}`),
-        meanExcess,
-      }))
-      return { ...decodeMember(name as MemberName, head, inside, path), surprises }
-    })
-    return {
-      ensemble: { centre: file.vector('ensemble.centre'), scale: file.vector('ensemble.scale'), members },
-    }
-  },
+    createScorer: (model: EnsembleModel, options: ScorerOptions) =>
+      createEnsembleScorer(detectors, model, options),
 
-  spaceNumbers({ ensemble: { members } }: EnsembleModel): number {
-    // what takes half of a number's room counts half
-    return Math.ceil(
-      members.reduce(
-        (sum, member) =>
-          member.surprises.reduce((all, { body }) => all + body.data.length + 1, sum + memberNumbers(member)),
-        0,
-      ),
-    )
-  },
+    checkModel(value: Fields, parameters: EnsembleParameters, head: ModelHead): EnsembleModel {
+      const { scaler, fitReport, dimension } = head
+      return {
+        kind: 'ensemble',
+        parameters,
+        scaler,
+        ensemble: checkEnsemblePart(
+          detectors,
+          value.ensemble,
+          parameters,
+          dimension,
+          scaler.categoryColumn !== undefined,
+        ),
+        fitReport,
+      }
+    },
 
-  facts({ ensemble: { members } }: EnsembleModel): ModelFact[] {
-    return [
-      { label: 'members', value: members.map(({ name }) => name).join(', ') },
-      ...members.flatMap((member) => memberFacts(member)),
-    ]
-  },
+    encode({ ensemble: { centre, scale, members } }: EnsembleModel): ModelFileParts {
+      const metadata: Record<string, unknown> = {}
+      const tensors: Record<string, ModelFileParts['tensors'][string]> = {
+        'ensemble.centre': vectorTensor(centre),
+        'ensemble.scale': vectorTensor(scale),
+      }
+      for (const { surprises, ...model } of members) {
+        const prefix = `ensemble.${model.name}.`
+        const parts = encodeMember(detectors, model as MemberModel, prefix)
+        metadata[model.name] = {
+          meanExcess: surprises.map(({ meanExcess }) => meanExcess),
+          ...parts.metadata,
+        }
+        surprises.forEach(({ body }, view) => {
+          tensors[`${prefix}surprise.${view}`] = matrixTensor(body)
+        })
+        Object.assign(tensors, parts.tensors)
+      }
+      return { metadata: { ensemble: metadata }, tensors }
+    },
 
-  figures({ ensemble: { members } }: EnsembleModel): Readonly<Record<string, number>> {
-    const figures: Record<string, number> = { members: members.length }
-    for (const member of members) if (member.name === 'nearest') figures.landmarks = member.landmarks.rows
-    return figures
-  },
+    decode(file: ModelFileReader, parameters: Fields): Fields {
+      const heads = fieldsAt(file.json('ensemble'), 'ensemble')
+      const names = parameters.members
+      if (!Array.isArray(names)) return failField('parameters.members', 'a list of detectors', names)
+      const members = names.map((name) => {
+        // other names are refused with the parameters
+        if (typeof name !== 'string' || !Object.hasOwn(detectors, name)) return null
+        const path = `ensemble.${name}`
+        const head = fieldsAt(heads[name], path)
+        const inside = file.within(`${path}.`, head)
+        const surprises = listAt(head.meanExcess, `${path}.meanExcess`).map((meanExcess, view) => ({
+          body: inside.matrix(`surprise.${view}`),
+          meanExcess,
+        }))
+        return { ...decodeMember(detectors, name as MemberName, head, inside, path), surprises }
+      })
+      return {
+        ensemble: { centre: file.vector('ensemble.centre'), scale: file.vector('ensemble.scale'), members },
+      }
+    },
+
+    spaceNumbers({ ensemble: { members } }: EnsembleModel): number {
+      // what takes half of a number's room counts half
+      return Math.ceil(
+        members.reduce(
+          (sum, member) =>
+            member.surprises.reduce(
+              (all, { body }) => all + body.data.length + 1,
+              sum + memberNumbers(detectors, member),
+            ),
+          0,
+        ),
+      )
+    },
+
+    facts({ ensemble: { members } }: EnsembleModel): ModelFact[] {
+      return [
+        { label: 'members', value: members.map(({ name }) => name).join(', ') },
+        ...members.flatMap((member) => memberFacts(detectors, member)),
+      ]
+    },
+
+    figures({ ensemble: { members } }: EnsembleModel): Readonly<Record<string, number>> {
+      const figures: Record<string, number> = { members: members.length }
+      for (const member of members) if (member.name === 'nearest') figures.landmarks = member.landmarks.rows
+      return figures
+    },
+  }
 }
 
 // ---- fit
 
 interface EnsembleWork extends Pick<MemberTraining, 'categories'> {
+  readonly detectors: MemberDetectors
   readonly scaled: Matrix
   /** Written anew by each round. */
   readonly standardised: Matrix
@@ -215,7 +233,7 @@ interface HeldOutRound {
 
 /** Every input held out in turn; odd rows are viewed, and nothing is learnt from them. */
 function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOutRound {
-  const { scaled, standardised, categories, parameters, context } = work
+  const { detectors, scaled, standardised, categories, parameters, context } = work
   const n = scaled.rows
   const kept = rowNumbers(n, (i) => odd[i] === 0)
   const standardisation = fitStandardisation(scaled, kept, context.minimumScale)
@@ -224,7 +242,9 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
   const folds = dealFolds(work.inputs)
   const sums = new Float64Array(n)
   let done = 0
-  const fits = parameters.members.map((name) => createMemberFit(name, training, folds, kept, parameters))
+  const fits = parameters.members.map((name) =>
+    createMemberFit(detectors, name, training, folds, kept, parameters),
+  )
   const curves = parameters.members.map((name, at): SurpriseCurve[] => {
     const weights = viewWeights(name, categories !== null)
     const values = weights.map(() => new Float64Array(n).fill(Number.NaN))
@@ -235,7 +255,7 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
         try {
           const rng = context.rng.fork(`member ${name} without fold ${fold}`)
           const member = fits[at]!({ fold, numbers: rows.fit }, rng)
-          createViews(member, categories !== null, true).forEach((view, k) => {
+          createViews(detectors, member, categories !== null, true).forEach((view, k) => {
             viewRows(view, training, rows.held, values[k]!)
           })
         } catch (error) {
@@ -288,6 +308,7 @@ function notesOn(
 const TILE_ROWS = 32
 
 function createEnsembleScorer(
+  detectors: MemberDetectors,
   { scaler, ensemble, fitReport }: EnsembleModel,
   { simd }: ScorerOptions,
 ): Scorer {
@@ -301,7 +322,7 @@ function createEnsembleScorer(
   const categories = new Float64Array(TILE_ROWS)
   const values = new Float64Array(TILE_ROWS)
   const sums = new Float64Array(TILE_ROWS)
-  const views = members.flatMap((member) => createWeightedViews(member, categoryColumn >= 0, simd))
+  const views = members.flatMap((member) => createWeightedViews(detectors, member, categoryColumn >= 0, simd))
   return {
     score(rows, out) {
       for (let i = 0; i < rows.rows; ) {
@@ -326,6 +347,7 @@ function createEnsembleScorer(
 // ---- check
 
 function checkEnsemblePart(
+  detectors: MemberDetectors,
   value: unknown,
   parameters: EnsembleParameters,
   cols: number,
@@ -345,7 +367,7 @@ function checkEnsemblePart(
       const surprises = listAt(member.surprises, `${path}.surprise`)
       if (surprises.length !== views) failField(`${path}.surprise`, `${views}, one a view`, surprises.length)
       return {
-        ...checkMember(member, name, parameters, { cols, hasServices }, path),
+        ...checkMember(detectors, member, name, parameters, { cols, hasServices }, path),
         surprises: surprises.map((surprise, k) => checkSurpriseCurve(surprise, `${path}.surprise.${k}`)),
       }
     }),

@@ -12,9 +12,8 @@ import {
   takeRows,
 } from '@oddflow/core'
 import type { Folds, SurpriseCurve, SurpriseWeights } from '../calibration/held-out.js'
-import { checkModel } from '../check-model.js'
-import { checkParameters } from '../check-parameters.js'
-import type { MemberName, ModelFact } from '../detector.js'
+import { checkedTrainingRows } from '../checked-rows.js'
+import type { DetectorDefinition, FindDetector, MemberName, ModelFact } from '../detector.js'
 import {
   type ColumnHistograms,
   checkHistograms,
@@ -30,16 +29,17 @@ import {
 import { createLandmarkSquares, nearestDistance, SQUARES_TILE_ROWS } from '../detectors/nearest.js'
 import { farthestFirstRows } from '../embedding/landmarks.js'
 import { type Fields, failField, fieldsAt, matrixAt, numbersAt, sizeUpTo } from '../fields.js'
-import { fitDetector } from '../fit.js'
+import { fitChecked } from '../fit-rows.js'
+import { checkModelBy } from '../model-checks.js'
 import {
   type ModelFileParts,
   type ModelFileReader,
   matrixTensor,
   vectorTensor,
 } from '../model-file/layout.js'
+import { OptionReader } from '../options.js'
 import type { EnsembleParameters } from '../parameters.js'
-import { DETECTORS } from '../registry.js'
-import { createScoreWorkspace, scoreSamples } from '../score.js'
+import { NOTHING_SHARED } from '../shared-work.js'
 import {
   checkMagnitude,
   type DetectorMember,
@@ -112,8 +112,12 @@ interface FitRows {
 /** Draws from `rng` for members with chance in them. */
 export type MemberFit = (rows: FitRows, rng: Rng) => MemberModel
 
+/** The detectors that an ensemble may have as members. */
+export type MemberDetectors = Readonly<Record<MemberName, DetectorDefinition>>
+
 /** Fits a member to the `kept` training rows without each fold, and without any. */
 export function createMemberFit(
+  detectors: MemberDetectors,
   name: MemberName,
   training: MemberTraining,
   folds: Folds,
@@ -122,13 +126,15 @@ export function createMemberFit(
 ): MemberFit {
   if (name === 'nearest') return ({ numbers }, rng) => fitNearest(training, numbers, m!, rng)
   if (name === 'hbos') return createHbosFit(training, folds, kept, bins!)
-  const takesLandmarks = m !== null && DETECTORS[name].options.includes('m')
+  const definition = detectors[name]
+  const takesLandmarks = m !== null && definition.options.includes('m')
   // lowered, not refused, where a fold has fewer rows
-  const { stated: _, ...parameters } = checkParameters({ detector: name, ...(takesLandmarks ? { m } : {}) })
-  return ({ numbers }, rng) => ({
-    name,
-    model: fitDetector(takeRows(training.rows, numbers), parameters, rng),
-  })
+  const parameters = definition.checkParameters(new OptionReader(takesLandmarks ? { m } : {}))
+  return ({ numbers }, rng) => {
+    const rows = checkedTrainingRows(takeRows(training.rows, numbers), false, null)
+    const { model } = fitChecked(definition, rows, parameters, {}, rng, NOTHING_SHARED)
+    return { name, model } as MemberModel
+  }
 }
 
 function fitNearest(
@@ -334,12 +340,13 @@ interface WeightedView {
 }
 
 export function createWeightedViews(
+  detectors: MemberDetectors,
   member: EnsembleMember,
   hasServices: boolean,
   simd: boolean,
 ): readonly WeightedView[] {
   const weights = viewWeights(member.name, hasServices)
-  return createViews(member, hasServices, simd).map((view, k) => ({
+  return createViews(detectors, member, hasServices, simd).map((view, k) => ({
     view,
     surprise: member.surprises[k]!,
     weights: weights[k]!,
@@ -347,17 +354,22 @@ export function createWeightedViews(
 }
 
 /** As many as `viewWeights` says. */
-export function createViews(member: MemberModel, hasServices: boolean, simd: boolean): readonly View[] {
+export function createViews(
+  detectors: MemberDetectors,
+  member: MemberModel,
+  hasServices: boolean,
+  simd: boolean,
+): readonly View[] {
   if (member.name === 'nearest') return [createNearestView(member, simd)]
   if (member.name === 'hbos') {
     const ofAll = createHbosView({ ...member, own: null })
     return hasServices ? [createHbosView(member), ofAll] : [ofAll]
   }
   const { model } = member
-  const workspace = createScoreWorkspace(model, { simd })
+  const scorer = detectors[member.name].createScorer(model, { simd })
   return [
     (rows, _, out) => {
-      scoreSamples(model, rows, out, workspace)
+      scorer.score(rows, out)
       for (let i = 0; i < rows.rows; i++) out[i] = 0 - out[i]!
     },
   ]
@@ -452,7 +464,11 @@ export function viewRows(
 // ---- model file, check, figures
 
 /** Metadata of one member beside its surprise curve, and its tensors by names after `prefix`. */
-export function encodeMember(member: MemberModel, prefix: string): ModelFileParts {
+export function encodeMember(
+  detectors: MemberDetectors,
+  member: MemberModel,
+  prefix: string,
+): ModelFileParts {
   switch (member.name) {
     case 'nearest':
       return {
@@ -476,8 +492,8 @@ export function encodeMember(member: MemberModel, prefix: string): ModelFilePart
         },
       }
     default: {
-      const { parameters, fitReport, kind } = member.model
-      const inside = DETECTORS[kind].encode(member.model)
+      const { parameters, fitReport } = member.model
+      const inside = detectors[member.name].encode(member.model)
       const tensors = Object.entries(inside.tensors).map(([name, tensor]) => [
         `${prefix}model.${name}`,
         tensor,
@@ -492,6 +508,7 @@ export function encodeMember(member: MemberModel, prefix: string): ModelFilePart
 
 /** Unchecked, of the member's metadata and its tensors; `file` reads names after the member's prefix. */
 export function decodeMember(
+  detectors: MemberDetectors,
   name: MemberName,
   metadata: Fields,
   file: ModelFileReader,
@@ -516,7 +533,7 @@ export function decodeMember(
       const parameters = fieldsAt(head.parameters, `${path}.model.parameters`)
       const scaler = { kind: 'none' }
       const inside = within(`${path}.model`, () =>
-        DETECTORS[name].decode(file.within('model.', head), parameters),
+        detectors[name].decode(file.within('model.', head), parameters),
       )
       return { name, model: { kind: name, parameters, scaler, ...inside, fitReport: head.fitReport } }
     }
@@ -525,6 +542,7 @@ export function decodeMember(
 
 /** Throws ArgumentError or FormatError with the path of what is wrong. */
 export function checkMember(
+  detectors: MemberDetectors,
   value: Fields,
   name: MemberName,
   { m, bins }: EnsembleParameters,
@@ -561,17 +579,19 @@ export function checkMember(
       return { name, histograms, own: { categories, histograms: tables } }
     }
     default:
-      return { name, model: checkDetectorMember(value.model, name, cols, `${path}.model`) }
+      return { name, model: checkDetectorMember(detectors, value.model, name, cols, `${path}.model`) }
   }
 }
 
 function checkDetectorMember(
+  detectors: MemberDetectors,
   value: unknown,
   name: DetectorMember['name'],
   cols: number,
   path: string,
 ): DetectorMember['model'] {
-  const model = within(path, () => checkModel(fieldsAt(value, path)))
+  const find: FindDetector = (asked) => (asked === 'ensemble' ? undefined : detectors[asked])
+  const model = within(path, () => checkModelBy(find, fieldsAt(value, path)))
   if (model.kind !== name) failField(`${path}.kind`, name, model.kind)
   if (model.scaler.kind !== 'none') failField(`${path}.scaler`, 'none', model.scaler.kind)
   if (model.fitReport.dimension !== cols || model.scaler.categoryColumn !== undefined) {
@@ -612,7 +632,7 @@ function checkAscending(values: Float64Array, path: string, strictly: boolean): 
   }
 }
 
-export function memberNumbers(member: MemberModel): number {
+export function memberNumbers(detectors: MemberDetectors, member: MemberModel): number {
   switch (member.name) {
     case 'nearest':
       return member.landmarks.data.length + member.categories.length
@@ -622,11 +642,11 @@ export function memberNumbers(member: MemberModel): number {
         (member.own === null ? 0 : histogramNumbers(member.own.histograms) + member.own.categories.length)
       )
     default:
-      return DETECTORS[member.model.kind].spaceNumbers(member.model)
+      return detectors[member.name].spaceNumbers(member.model)
   }
 }
 
-export function memberFacts(member: MemberModel): ModelFact[] {
+export function memberFacts(detectors: MemberDetectors, member: MemberModel): ModelFact[] {
   switch (member.name) {
     case 'nearest': {
       const services = runsOf(member.categories).names.length
@@ -639,7 +659,7 @@ export function memberFacts(member: MemberModel): ModelFact[] {
       return [{ label: 'hbos', value: `${member.histograms.bins} bins a column${services}` }]
     }
     default:
-      return DETECTORS[member.model.kind]
+      return detectors[member.name]
         .facts(member.model)
         .map(({ label, value }) => ({ label: `${member.name}: ${label}`, value }))
   }

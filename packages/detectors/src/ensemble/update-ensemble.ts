@@ -40,6 +40,7 @@ import { joinHeldOut, thresholdOfHeldOut } from '../calibration/threshold.js'
 import { rememberedRows } from '../explain/normal-examples.js'
 import type { SavedModel } from '../model-file/saved-model.js'
 import type { EnsembleParameters } from '../parameters.js'
+import { DETECTORS } from '../registry.js'
 import { scaleInto } from '../scaler.js'
 import { novelRows } from '../score.js'
 import { type EnsembleMember, type MemberModel, standardise } from './ensemble-part.js'
@@ -220,7 +221,7 @@ function holdOutGiven(
       if (rows === null) continue
       const fork = rng.fork(`${member.name} without fold ${fold}`)
       const joined = joinMember(member, training, rows.fit, weight, parameters, fork)
-      createViews(joined, hasServices, true).forEach((view, k) => {
+      createViews(DETECTORS, joined, hasServices, true).forEach((view, k) => {
         viewRows(view, training, rows.held, values[k]!)
       })
     }
@@ -253,8 +254,8 @@ function movedViews(
   hasServices: boolean,
 ): number[] {
   const old = oldLandmarks(members)
-  const viewsAfter = createViews(after, hasServices, true)
-  return createViews(before, hasServices, true).map((view, k) => {
+  const viewsAfter = createViews(DETECTORS, after, hasServices, true)
+  return createViews(DETECTORS, before, hasServices, true).map((view, k) => {
     if (old === null) return 0
     const [from, to] = [new Float64Array(old.rows.rows), new Float64Array(old.rows.rows)]
     view(old.rows, old.categories, from)

@@ -32,6 +32,7 @@ import {
   runsOf,
 } from '../ensemble/members.js'
 import type { DetectorModel, EnsembleModel } from '../model.js'
+import { DETECTORS } from '../registry.js'
 import { scaledWidth, scaleInto, unscaleRow } from '../scaler.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
 import { nearestExample, normalExamples } from './normal-examples.js'
@@ -218,7 +219,7 @@ function createEnsembleExplainer(model: EnsembleModel, features: number): Explai
   const hasServices = categoryColumn < dimension
   const views = members.flatMap((member) => {
     const explainers = createViewExplainers(member, width, hasServices)
-    return createWeightedViews(member, hasServices, true).map((view, k) => ({
+    return createWeightedViews(DETECTORS, member, hasServices, true).map((view, k) => ({
       ...view,
       explainer: explainers[k]!,
       value: new Float64Array(1),

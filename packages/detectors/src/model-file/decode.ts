@@ -20,10 +20,10 @@ import {
 import { decodeGroups, GROUPS_KEY } from '../calibration/groups.js'
 import { checkThreshold } from '../calibration/threshold.js'
 import { checkModel } from '../check-model.js'
-import { checkSameFields } from '../check-parameters.js'
 import { type DetectorName, isDetectorName } from '../detector.js'
 import { type Fields, fieldsAt } from '../fields.js'
 import { learningModel } from '../online/learned-state.js'
+import { checkSameFields } from '../parameter-checks.js'
 import { DETECTORS } from '../registry.js'
 import { decodeScaler } from '../scaler.js'
 import {

@@ -9,7 +9,6 @@ import { ArgumentError, FormatError, type Matrix, type Tensor } from '@oddflow/c
 import { choleskyInto } from '@oddflow/linalg'
 import { checkThreshold } from '../calibration/threshold.js'
 import { checkModel } from '../check-model.js'
-import { checkSameFields } from '../check-parameters.js'
 import { type Fields, failField, fieldsAt, finiteAt, matrixAt, numbersAt, wholeAt } from '../fields.js'
 import { reservoirCapacity } from '../online/begin-learning.js'
 import { MAXIMUM_REFERENCE_ROWS } from '../online/guard-update.js'
@@ -32,6 +31,7 @@ import {
 } from '../online/learning-options.js'
 import { freshCapacity } from '../online/learning-work.js'
 import { LEAST_SCALED_MASS, type MixtureStatistics, scatterSize } from '../online/mixture-statistics.js'
+import { checkSameFields } from '../parameter-checks.js'
 import { DETECTORS } from '../registry.js'
 import { scaledWidth } from '../scaler.js'
 import {

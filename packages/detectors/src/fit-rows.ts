@@ -1,0 +1,102 @@
+/** One fit by one definition, and what a fit may be given. */
+import { ArgumentError, type Matrix, type MatrixLike, type Rng } from '@oddflow/core'
+import type { HeldOutScores } from './calibration/held-out.js'
+import type { DetectorDefinition, FitStage } from './detector.js'
+import type { DetectorModel } from './model.js'
+import { type CheckedParameters, holdToStatedSizes, keptParameters } from './parameters.js'
+import { constantColumns } from './scaler.js'
+import type { SharedWork } from './shared-work.js'
+
+export interface FitProgress {
+  readonly stage: FitStage
+  /** Share of the stage that is done, 0 … 1. */
+  readonly fraction: number
+}
+
+/** What a fit may know of its rows beside their numbers. */
+export interface RowOrigin {
+  /**
+   * The column whose numbers are names, for example services (core's `categoryColumn` of a contract). An ensemble
+   * compares a row with rows of its name; every other detector leaves the column out. Absent or null: there is none.
+   */
+  readonly categoryColumn?: number | null
+  /**
+   * Least scale of a column where a detector standardises rows itself (core's `minimumScale` of a contract). Absent or
+   * null: a column without spread gets a tenth of the others' median scale.
+   */
+  readonly minimumScale?: number | null
+  /** Which input each row came from, in any numbering. Absent: all from one. */
+  readonly inputs?: Uint32Array
+}
+
+export interface FitOptions extends RowOrigin {
+  /** Called now and then, in the order of the stages; must not change the rows. */
+  readonly onProgress?: (progress: FitProgress) => void
+}
+
+/** A model, and what was learnt of the training rows while they were held out. */
+export interface HeldOutFit<Model extends DetectorModel = DetectorModel> {
+  readonly model: Model
+  /** null for a detector that holds none out: its threshold needs rows of its own. */
+  readonly heldOut: HeldOutScores | null
+}
+
+/** Fits by a definition, to rows that `checkedTrainingRows` passed. Throws as `fitDetector`. */
+export function fitChecked(
+  definition: DetectorDefinition,
+  rows: Matrix,
+  parameters: CheckedParameters,
+  options: FitOptions,
+  rng: Rng,
+  shared: SharedWork,
+): HeldOutFit {
+  holdToStatedSizes(parameters, rows)
+  const { onProgress, minimumScale = null, inputs = null } = options
+  const categoryColumn = checkedCategoryColumn(rows, options)
+  if (minimumScale !== null && !(minimumScale > 0 && minimumScale < Number.POSITIVE_INFINITY)) {
+    throw new ArgumentError(`minimumScale: expected a positive number, found ${minimumScale}`, 'minimumScale')
+  }
+  if (inputs !== null && inputs.length !== rows.rows) {
+    throw new ArgumentError(
+      `inputs: expected ${rows.rows} numbers, one a row, found ${inputs.length}`,
+      'inputs',
+    )
+  }
+  let heldOut: HeldOutScores | null = null
+  const model = definition.fit(rows, keptParameters(parameters), {
+    rng,
+    report: (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction }),
+    // a detector that is told of a least scale is ready for columns without spread
+    rowNotes: minimumScale === null ? notesOn(rows, categoryColumn, shared) : [],
+    shared,
+    categoryColumn,
+    minimumScale,
+    inputs,
+    reportHeldOut: (scores) => {
+      heldOut = scores
+    },
+  })
+  return { model, heldOut }
+}
+
+export function checkedCategoryColumn(
+  rows: Matrix | MatrixLike,
+  { categoryColumn = null }: RowOrigin,
+): number | null {
+  if (categoryColumn === null) return null
+  const cols = 'cols' in rows ? rows.cols : rows.columns
+  if (!(Number.isInteger(categoryColumn) && categoryColumn >= 0 && categoryColumn < cols && cols > 1)) {
+    throw new ArgumentError(
+      `categoryColumn: expected one of several columns, here ${cols}, found ${categoryColumn}`,
+      'categoryColumn',
+    )
+  }
+  return categoryColumn
+}
+
+function notesOn(rows: Matrix, categoryColumn: number | null, shared: SharedWork): readonly string[] {
+  return shared.once('row notes', [rows, categoryColumn], () => {
+    const constant = constantColumns(rows, categoryColumn)
+    return constant > 0 ? [`${constant} of ${rows.cols} columns are constant in the training rows`] : []
+  })
+}

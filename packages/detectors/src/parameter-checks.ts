@@ -1,0 +1,162 @@
+/**
+ * Checks of options and of stored parameters, whatever table of detectors they are looked up in: all of them, or those
+ * that an ensemble may have as members.
+ */
+import { ArgumentError } from '@oddflow/core'
+import { DETECTOR_NAMES, type DetectorDefinition, type FindDetector, isDetectorName } from './detector.js'
+import { describeValue } from './fields.js'
+import {
+  badOption,
+  DEFAULT_DETECTOR,
+  type DetectorOptions,
+  type GivenOptions,
+  OPTION_NAMES,
+  OPTIONS,
+  type OptionName,
+  OptionReader,
+  optionNamed,
+} from './options.js'
+import { type CheckedParameters, keptParameters } from './parameters.js'
+
+/**
+ * checkSameFields: has a value from a file exactly the fields that would be written for what was read from it?
+ *
+ * Checks read the fields that they know. What they make of a value is complete, so the two are compared, object by
+ * object: a field too many is something that this version does not understand, a field too few one that somebody
+ * took out. It holds for every family of detectors alike, whatever its objects have in them.
+ */
+
+/**
+ * `known` is what was made of `found`; lists and numbers are not looked into. Throws ArgumentError with the path of
+ * the first field that only one of them has, unless it is among `mayLack` and only `known` has it.
+ */
+export function checkSameFields(
+  found: unknown,
+  known: unknown,
+  path: string,
+  mayLack: readonly string[] = [],
+): void {
+  if (!isRecord(known)) return
+  if (!isRecord(found)) {
+    throw new ArgumentError(`${path}: expected an object, found ${describeValue(found)}`, path)
+  }
+  for (const key of Object.keys(found)) {
+    if (Object.hasOwn(known, key)) continue
+    const field = `${path}.${/^\w{1,60}$/.test(key) ? key : JSON.stringify(key.slice(0, 60))}`
+    throw new ArgumentError(`${field}: no such field is known here`, field)
+  }
+  for (const [key, value] of Object.entries(known)) {
+    const field = `${path}.${key}`
+    if (Object.hasOwn(found, key)) checkSameFields(found[key], value, field, mayLack)
+    else if (!mayLack.includes(field)) throw new ArgumentError(`${field}: this field is missing`, field)
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value)
+}
+
+/** Options that a caller or a file gives, by the definition that `find` has of their detector. */
+export function checkGivenBy(find: FindDetector, given: GivenOptions): CheckedParameters {
+  const detector = given.detector ?? DEFAULT_DETECTOR
+  const definition = isDetectorName(detector) ? find(detector) : undefined
+  if (definition === undefined) throw badDetector(detector)
+  refuseForeignOptions(given, definition)
+  return definition.checkParameters(new OptionReader(given))
+}
+
+/** The options that `checkParameters` makes these parameters of, defaults written out; null ones are left away. */
+export function detectorOptionsOf(parameters: CheckedParameters): DetectorOptions {
+  const options: Record<string, unknown> = {}
+  for (const [key, entry] of Object.entries(keptParameters(parameters))) {
+    if (!STAGES.includes(key)) options[key] = entry ?? undefined
+    else {
+      const { kind: _, ...stage } = entry as Record<string, unknown>
+      for (const [name, value] of Object.entries(stage)) options[name] = value ?? undefined
+    }
+  }
+  return options
+}
+
+/** As `checkStoredParameters` says. */
+export function checkStoredBy(find: FindDetector, value: unknown): CheckedParameters {
+  const stored = recordOf(value, 'parameters')
+  const definition = isDetectorName(stored.detector) ? find(stored.detector) : undefined
+  if (definition === undefined) throw badDetector(stored.detector)
+  // without a prototype, so that a key `__proto__` is a key like any other
+  const options = Object.create(null) as Record<string, unknown>
+  const kinds: [string, unknown][] = []
+  for (const [key, entry] of Object.entries(stored)) {
+    if (!STAGES.includes(key)) options[key] = entry
+    else {
+      const { kind, ...stage } = recordOf(entry, `parameters.${key}`)
+      Object.assign(options, stage)
+      kinds.push([key, kind])
+    }
+  }
+  const unspoken = unspokenOf(definition, options)
+  const checked = checkGivenBy(find, {
+    ...options,
+    ...Object.fromEntries(unspoken.filter(isNotDefault).map(([name, { value }]) => [name, value])),
+  })
+  for (const stage of STAGES) {
+    const wanted = (checked as unknown as Readonly<Record<string, { readonly kind?: string } | undefined>>)[
+      stage
+    ]
+    const found = kinds.find(([key]) => key === stage)
+    if (wanted !== undefined && found === undefined) recordOf(undefined, `parameters.${stage}`)
+    if (found !== undefined && wanted?.kind !== found[1]) {
+      throw badOption(`parameters.${stage}.kind`, wanted?.kind ?? 'nothing', found[1])
+    }
+  }
+  // options have defaults; what was stored is complete, and each field stands in its own stage
+  const mayLack = unspoken.map(([, { field }]) => field)
+  checkSameFields(stored, checked, 'parameters', mayLack)
+  return checked
+}
+
+function badDetector(found: unknown): ArgumentError {
+  return badOption('detector', `one of ${DETECTOR_NAMES.join(', ')}`, found)
+}
+
+/** Parameters that are grouped by the stage that uses them. */
+const STAGES = ['embedding', 'start', 'em']
+
+type Unspoken = [name: OptionName, older: { readonly field: string; readonly value: unknown }]
+
+/** The detector's options that came after the first files and that this one lacks. */
+function unspokenOf(definition: DetectorDefinition, options: Readonly<Record<string, unknown>>): Unspoken[] {
+  return definition.options.flatMap((name): Unspoken[] => {
+    const { older } = optionNamed(name)
+    return older === undefined || options[name] !== undefined ? [] : [[name, older]]
+  })
+}
+
+/** An option that has its default anyhow need not be given, and may not where others leave it nothing to do. */
+function isNotDefault([name, { value }]: Unspoken): boolean {
+  return value !== optionNamed(name).byDefault
+}
+
+function refuseForeignOptions(given: GivenOptions, { name: detector, options }: DetectorDefinition): void {
+  for (const [name, value] of Object.entries(given)) {
+    if (name === 'detector') continue
+    // a name that is misspelt asks for something, whatever its value
+    if (!Object.hasOwn(OPTIONS, name)) {
+      throw new ArgumentError(`${name}: there is no such option; known: ${OPTION_NAMES.join(', ')}`, name)
+    }
+    if (value === undefined || value === null) continue
+    if (!(options as readonly string[]).includes(name)) {
+      throw new ArgumentError(
+        `${name}: does not apply to ${detector}, which takes ${options.join(', ')}`,
+        name,
+      )
+    }
+  }
+}
+
+function recordOf(value: unknown, field: string): Record<string, unknown> {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    throw badOption(field, 'an object', value)
+  }
+  return value as Record<string, unknown>
+}
