@@ -566,6 +566,35 @@ describe('SIGHUP', () => {
   })
 })
 
+describe('SIGUSR1', () => {
+  it('opens no debugger: the agent goes on', async () => {
+    const args = [
+      'run',
+      '--allow-root',
+      '--model',
+      'home.oddflow',
+      '--eve',
+      'usr1.json',
+      '--read',
+      '-',
+      '--once',
+    ]
+    const child = spawn(process.execPath, [agentMain, ...args], { cwd: inFolder('.'), stdio: 'pipe' })
+    let told = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      told += text
+    })
+    const ended = new Promise<unknown[]>((resolve) => child.once('close', (...how) => resolve(how)))
+    // the alert file is there when handlers are
+    for (let i = 0; i < 400 && !existsSync(inFolder('usr1.json')); i++) await pause(50)
+    child.kill('SIGUSR1')
+    await pause(500)
+    child.stdin.end(readFileSync(scan))
+    expect(await ended, told).toEqual([0, null])
+    expect(told).not.toMatch(/debugger/i)
+  })
+})
+
 describe('SIGHUP while the agent starts', () => {
   it('does not end it, and counts once it is ready', async () => {
     const config = inFolder('early.yaml')

@@ -41,6 +41,8 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
   if (isRefused) throw new UsageError(`refuses to run as root; ${AS_ITSELF}`)
   const clock = createSystemClock(waitScale(process.env.ODDFLOW_WAIT_SCALE))
   const stop = new AbortController()
+  // without a handler Node opens the port of its debugger
+  process.on('SIGUSR1', () => undefined)
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     // the second one ends the program at once, as it would without a handler
     process.once(signal, () => stop.abort())

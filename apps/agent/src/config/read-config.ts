@@ -161,13 +161,15 @@ interface Issue {
   readonly type: string
   readonly expected: string | null
   readonly received: string
+  readonly message: string
 }
 
-function messageOf({ type, expected, received }: Issue, path: readonly (string | number)[]): string {
+function messageOf({ type, expected, received, message }: Issue, path: readonly (string | number)[]): string {
   const name = pathText(path)
   const found = received.length > 60 ? `${received.slice(0, 60)}…` : received
   if (type === 'strict_object' && expected === 'never') return `${name}: no such key`
-  return `${name === '' ? '' : `${name}: `}expected ${expected ?? 'another value'}, found ${found}`
+  const what = type === 'regex' ? message : (expected ?? 'another value')
+  return `${name === '' ? '' : `${name}: `}expected ${what}, found ${found}`
 }
 
 /** "suppress[0].device" */

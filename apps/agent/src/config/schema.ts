@@ -15,7 +15,11 @@ const whole = (least: number, most: number, what: string) =>
   v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most), v.description(what))
 const text = (what: string) => v.pipe(v.string(), v.minLength(1), v.maxLength(256), v.description(what))
 const time = (what: string) =>
-  v.pipe(v.string(), v.regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/), v.description(what))
+  v.pipe(
+    v.string(),
+    v.regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, 'a time of day (HH:MM)'),
+    v.description(what),
+  )
 
 const suppression = v.strictObject({
   name: text('What the rule is counted under; every rule has its own.'),
@@ -38,7 +42,7 @@ const caFile = v.optional(
 const outputName = v.optional(
   v.pipe(
     v.string(),
-    v.regex(/^[a-z0-9][a-z0-9-]{0,31}$/),
+    v.regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'at most 32 lowercase letters, digits and hyphens'),
     v.description('What it is counted under; every output has its own. Its kind where there is none.'),
   ),
 )
@@ -50,7 +54,7 @@ const webhook = v.strictObject({
     v.string(),
     v.maxLength(4096),
     v.url(),
-    v.regex(/^https?:/),
+    v.regex(/^https?:/, 'a URL of http or https'),
     v.description('Where alerts are posted to, as a JSON array of EVE events.'),
   ),
   tokenFile: v.optional(path('A file whose first line is sent as a bearer token.')),
@@ -68,7 +72,15 @@ const syslog = v.strictObject({
 
 /** Levels of printable ASCII without spaces and wildcards. */
 const topic = (what: string) =>
-  v.pipe(v.string(), v.maxLength(200), v.regex(/^[!"$-*,-.0-~]+(\/[!"$-*,-.0-~]+)*$/), v.description(what))
+  v.pipe(
+    v.string(),
+    v.maxLength(200),
+    v.regex(
+      /^[!"$-*,-.0-~]+(\/[!"$-*,-.0-~]+)*$/,
+      'levels of visible ASCII characters without # and +, between single slashes',
+    ),
+    v.description(what),
+  )
 
 const mqtt = v.strictObject({
   kind: v.literal('mqtt'),
@@ -77,7 +89,7 @@ const mqtt = v.strictObject({
     v.string(),
     v.maxLength(4096),
     v.url(),
-    v.regex(/^mqtts?:/),
+    v.regex(/^mqtts?:/, 'a URL of mqtt or mqtts'),
     v.description('The broker, such as mqtt://192.0.2.5:1883; a password goes into passwordFile.'),
   ),
   username: v.optional(text('Name to log in with.')),
@@ -92,7 +104,10 @@ const mqtt = v.strictObject({
 })
 
 /** A MAC address or an address in lower case, or a name. */
-const ownerName = v.pipe(v.string(), v.regex(/^[0-9a-z][0-9a-z:.-]{0,63}$/))
+const ownerName = v.pipe(
+  v.string(),
+  v.regex(/^[0-9a-z][0-9a-z:.-]{0,63}$/, 'at most 64 lowercase letters, digits, colons, dots and hyphens'),
+)
 
 export const ConfigSchema = v.strictObject({
   read: v.optional(path('A capture file, or - for standard input. Not together with interface.')),
@@ -233,7 +248,7 @@ export const ConfigSchema = v.strictObject({
             v.pipe(
               v.string(),
               v.maxLength(253),
-              v.regex(/^[A-Za-z0-9._-]+$/),
+              v.regex(/^[A-Za-z0-9._-]+$/, 'letters, digits, dots, underscores and hyphens'),
               v.description('A name by which browsers call this machine.'),
             ),
           ),

@@ -7,7 +7,7 @@
  * is a regular file, or there is a FileError that names it: a pipe would be waited for without end, and a device has none.
  * Links are not followed in folders that are the agent's own: what stands there as a link, somebody else has put there.
  */
-import { constants } from 'node:fs'
+import { constants, type Stats } from 'node:fs'
 import { access, type FileHandle, lstat, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -33,6 +33,8 @@ export interface OpenFile {
   size(): Promise<number>
   /** Whether this is still the file of that name, and can be opened to be read: not removed, moved, replaced or forbidden meanwhile. */
   isAt(path: string): Promise<boolean>
+  /** Whether that name, a link too, still leads to this file. */
+  isReachedBy(path: string): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -152,8 +154,9 @@ export const nodeFileSystem: FileSystem = {
       async isAt(path) {
         const [own, named] = await Promise.all([handle.stat(), lstat(path).catch(() => null)])
         const isReadable = (own.mode & constants.S_IRUSR) !== 0
-        return named !== null && named.ino === own.ino && named.dev === own.dev && isReadable
+        return isSame(own, named) && isReadable
       },
+      isReachedBy: async (path) => isSame(await handle.stat(), await stat(path).catch(() => null)),
       close: () => handle.close(),
     }
   },
@@ -202,6 +205,10 @@ export const nodeFileSystem: FileSystem = {
       throw error
     }
   },
+}
+
+function isSame(a: Stats, b: Stats | null): boolean {
+  return b !== null && a.ino === b.ino && a.dev === b.dev
 }
 
 /** The process, or the machine, has too many files open: nothing is said of the file. */

@@ -4,7 +4,8 @@
  *
  * The file is there from the start, alerts or none. It is only ever added to, and flushed before an alert counts
  * as delivered. A line that a full disk cut off is taken away at once, and one that a kill cut off before the next is
- * written, so every line is whole. `reopen` follows a file that was renamed by log rotation.
+ * written, so every line is whole. `reopen` follows a file that was renamed by log rotation. A file that was removed, renamed or
+ * replaced without that is noticed at the next alert, which goes to a new one.
  *
  * A pipe or a terminal is written to as it is. One that nobody reads is waited for: its alerts stay in the log. A line that was
  * cut off in a pipe is ended there, and comes again.
@@ -44,7 +45,7 @@ export async function openEveFile(
   let isStale = false
 
   const current = async (): Promise<OpenFile> => {
-    if (isStale) {
+    if (isStale || (file !== null && cuttable && !(await file.isReachedBy(path)))) {
       isStale = false
       const old = file
       file = null
@@ -72,6 +73,9 @@ export async function openEveFile(
         isTorn = false
         await target.write(joinLines(lines), 0)
         if (cuttable) await target.sync()
+        // removed meanwhile: what was written is nowhere
+        if (cuttable && !isStale && !(await target.isReachedBy(path)))
+          throw new FileError('file.gone', `${path}: was removed or renamed while it was written to`)
       } catch (error) {
         if (cuttable) {
           isWhole = await cutTornLine(target).then(

@@ -265,6 +265,25 @@ it.each([
 
 it('pathText', () => expect(pathText(['suppress', 0, 'device'])).toBe('suppress[0].device'))
 
+it('a value of the wrong form is refused in words, and not by a pattern', () => {
+  const text = `interface: eth0
+model: m.oddflow
+eve: e.json
+outputs:
+  - { kind: webhook, name: 'A b', url: 'ftp://x' }
+  - { kind: mqtt, url: 'http://x', prefix: 'a/#' }
+suppress: [{ name: x, from: 7pm, until: '08:00' }]
+`
+  const messages = parseConfig(text).complaints.map(({ message }) => message)
+  expect(messages).toEqual([
+    'outputs[0].name: expected at most 32 lowercase letters, digits and hyphens, found "A b"',
+    'outputs[0].url: expected a URL of http or https, found "ftp://x"',
+    'outputs[1].url: expected a URL of mqtt or mqtts, found "http://x"',
+    'outputs[1].prefix: expected levels of visible ASCII characters without # and +, between single slashes, found "a/#"',
+    'suppress[0].from: expected a time of day (HH:MM), found "7pm"',
+  ])
+})
+
 it('agent.schema.json is that of the program', async () => {
   const file = new URL('../../agent.schema.json', import.meta.url)
   const schema = {

@@ -1,10 +1,10 @@
 /** Lines of an EVE file are whole, whatever fails and whenever it is killed; and log rotation is followed. */
 import { execFileSync } from 'node:child_process'
-import { constants, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { constants, existsSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { nodeFileSystem } from '../../src/files/file-system.js'
+import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
 import { startDelivery } from '../../src/outputs/delivery.js'
 import { openEveFile } from '../../src/outputs/eve-file.js'
 import { createMemoryLog } from '../../src/spool/alert-log.js'
@@ -40,6 +40,55 @@ describe('an EVE file', () => {
     const file = await openEveFile(nodeFileSystem, path)
     await file.deliver(batch('{"b":2}'), never)
     expect(readFileSync(path, 'utf8')).toBe('{"a":1}\n{"b":2}\n')
+    await file.close()
+  })
+
+  it('that is removed, renamed or replaced without a word is made again, and the next alert is in it', async () => {
+    const ways: Record<string, (path: string) => void> = {
+      removed: (path) => rmSync(path),
+      renamed: (path) => renameSync(path, `${path}.1`),
+      replaced: (path) => {
+        writeFileSync(`${path}.new`, '')
+        renameSync(`${path}.new`, path)
+      },
+      'a link to another file': (path) => {
+        rmSync(path)
+        symlinkSync(`${path}.target`, path)
+      },
+    }
+    for (const [way, change] of Object.entries(ways)) {
+      const path = newPath()
+      const file = await openEveFile(nodeFileSystem, path)
+      await file.deliver(batch('a'), never)
+      change(path)
+      await file.deliver(batch('b'), never)
+      await file.deliver(batch('c'), never)
+      expect(readFileSync(path, 'utf8'), way).toBe('b\nc\n')
+      await file.close()
+    }
+  })
+
+  it('that is removed while it is written to has not got the alert, and gets it in a new one', async () => {
+    const path = newPath()
+    let isRemoved = false
+    const files: FileSystem = {
+      ...nodeFileSystem,
+      async open(name, mode) {
+        const opened = await nodeFileSystem.open(name, mode)
+        return {
+          ...opened,
+          async sync() {
+            await opened.sync()
+            if (!isRemoved) rmSync(path)
+            isRemoved = true
+          },
+        }
+      },
+    }
+    const file = await openEveFile(files, path)
+    await expect(file.deliver(batch('a'), never)).rejects.toThrow(/was removed or renamed while/)
+    await file.deliver(batch('a'), never)
+    expect(readFileSync(path, 'utf8')).toBe('a\n')
     await file.close()
   })
 
@@ -123,10 +172,9 @@ describe('an EVE file', () => {
     const file = await openEveFile(nodeFileSystem, path)
     await file.deliver(batch('old'), never)
     renameSync(path, `${path}.1`)
-    await file.deliver(batch('still old'), never)
     file.reopen()
     await file.deliver(batch('new'), never)
-    expect(readFileSync(`${path}.1`, 'utf8')).toBe('old\nstill old\n')
+    expect(readFileSync(`${path}.1`, 'utf8')).toBe('old\n')
     expect(readFileSync(path, 'utf8')).toBe('new\n')
     await file.close()
   })
