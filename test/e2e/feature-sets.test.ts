@@ -130,8 +130,21 @@ it.for(paperFolders)("extract gives the paper's rows of %s", async (name, contex
   if (sharedMissing) return context.skip(NO_EVIDENCE)
   const theirs = readCsv(PAPER, name, 'IAT_SIZE_us.csv').map((line) => line.slice(6).map(Number))
   const capture = goldenCaptures('captures', name.replace('_', '/'))
-  expect(byText(await extract(capture, ['--iat-unit', 'us']))).toEqual(byText(theirs))
+  expect(byText(await extract(capture, ['--features', 'iat-size', '--iat-unit', 'us']))).toEqual(
+    byText(theirs),
+  )
   expect(byText(await extract(capture, ['--recipe', 'paper']))).toEqual(byText(theirs))
+})
+
+it('extract makes the flow summaries that train learns from, unless options or the recipe name another set', async () => {
+  const normal = lab('normal-4.pcap.gz').path
+  const model = join(folder, 'default.oddflow')
+  await succeeds(['train', normal, '-o', model])
+  const rows = await extract(normal, [])
+  expect(rows).toEqual(await extract(normal, ['--model', model]))
+  expect(rows).toEqual(await extract(normal, ['--recipe', 'default']))
+  expect(rows).toEqual(await extract(normal, ['--features', 'flow-summary']))
+  expect((await extract(normal, ['--recipe', 'paper']))[0]).not.toHaveLength(rows[0]!.length)
 })
 
 it('extract truncates where train splits, unless it is told the recipe or the model', async () => {
@@ -140,10 +153,10 @@ it('extract truncates where train splits, unless it is told the recipe or the mo
   await succeeds(['train', normal, '-o', model, '--features', 'iat-size'])
   const split = await extract(normal, ['--model', model])
   expect(await extract(normal, ['--recipe', 'default', '--features', 'iat-size'])).toEqual(split)
-  expect(await extract(normal, ['--truncation', 'split'])).toEqual(split)
-  const truncated = await extract(normal, [])
+  expect(await extract(normal, ['--features', 'iat-size', '--truncation', 'split'])).toEqual(split)
+  const truncated = await extract(normal, ['--features', 'iat-size'])
   expect(truncated.length).toBeLessThan(split.length)
-  expect(await extract(normal, ['--truncation', 'truncate'])).toEqual(truncated)
+  expect(await extract(normal, ['--features', 'iat-size', '--truncation', 'truncate'])).toEqual(truncated)
 })
 
 describe('every feature set, from training to the report', () => {

@@ -16,7 +16,7 @@ export function extractCommand(): Command {
     .addOption(
       new Option(
         '--recipe <name>',
-        'preset of options, which single options override: default, paper, or authors (IPv4 flows of one direction); without it rows are those of the paper',
+        'preset of options, which single options override: default, paper, or authors (IPv4 flows of one direction)',
       ).choices(Object.keys(RECIPES)),
     )
   withFlowMemory(
@@ -27,16 +27,16 @@ export function extractCommand(): Command {
     .addHelpText(
       'after',
       `
-Without --model and --recipe, extract makes rows as the paper does: it learns the duration and the width of a row from
-these captures, and makes one row of the beginning of each flow (the paper's own unit is --iat-unit us). --recipe
-default makes the rows that train learns from; as .csv, train knows their service column by its name. --model makes
-the rows of a model.
+Rows are the flow summaries that train learns from; as .csv, train knows their service column by its name. With
+--features iat-size and other sets of packets, extract learns the duration and the width of a row from these captures,
+and makes one row of the beginning of each flow, as the paper does (its unit is --iat-unit us). --model makes the rows
+of a model.
 
 Examples:
-  oddflow extract normal.pcap -o rows.npy
+  oddflow extract normal.pcap -o rows.csv
   oddflow extract today.pcap -o rows.csv --model camera.oddflow
   oddflow extract normal.pcap -o rows.csv --features stats-header --iat-unit us
-  oddflow extract normal.pcap -o trained-on.npy --recipe default
+  oddflow extract normal.pcap -o paper.npy --recipe paper
   oddflow extract normal.pcap -o authors.npy --recipe authors
   oddflow extract --flows today.pcap -o flows.parquet
   oddflow extract --flows today.pcap -o - | jq -r .community_id`,

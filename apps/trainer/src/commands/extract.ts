@@ -43,7 +43,7 @@ import {
   stopForStreams,
 } from '../pipeline/read-packets.js'
 import { collectFlows, countersOf, rowsOfFlows } from '../pipeline/score-inputs.js'
-import { RECIPES, recipeNamed } from '../recipes.js'
+import { RECIPES, type Recipe, recipeNamed } from '../recipes.js'
 import { cutText, featureText } from './inspect.js'
 
 /**
@@ -198,13 +198,11 @@ export async function extract(files: readonly string[], options: ExtractCommandO
 }
 
 /**
- * Rows that no model asks for are the paper's (long flows are truncated), in seconds, for whoever compares
- * detectors; a recipe that is named is followed to the letter.
+ * Without a recipe, feature sets of packets truncate long flows as the paper does, for whoever compares detectors; a
+ * recipe that is named is followed to the letter.
  */
-function recipeFrom(name: string | undefined) {
-  return name === undefined
-    ? { ...RECIPES.default, features: 'iat-size' as const, truncation: 'truncate' as const }
-    : recipeNamed(name)
+function recipeFrom(name: string | undefined): Recipe {
+  return name === undefined ? { ...RECIPES.default, truncation: 'truncate' } : recipeNamed(name)
 }
 
 function encoderFor(path: string): (rows: Matrix, names: string[]) => Uint8Array {
