@@ -32,6 +32,7 @@ import {
   isProtoName,
   lengthTest,
   multicastTest,
+  numberUpTo,
   primitiveTest,
   protocolTest,
   readFilterTokens,
@@ -156,11 +157,9 @@ export function compileFilter(text: string): PacketFilter {
       )
     }
     const token = peek()
-    const isNumber = /^(0x[0-9a-f]{1,4}|\d{1,5})$/i.test(token.text)
-    if (!isNumber && isId(token)) throw filterError(token, 'a VLAN identifier from 0 to 4095', 'vlan 10')
-    const id = isNumber ? Number(token.text) : null
-    if (id !== null && id > 4095) throw filterError(token, 'a VLAN identifier from 0 to 4095', 'vlan 10')
-    if (isNumber) at++
+    const id = numberUpTo(token.text, 4095)
+    if (id === null && isId(token)) throw filterError(token, 'a VLAN identifier from 0 to 4095', 'vlan 10')
+    if (id !== null) at++
     return vlanTest(vlanWords++, id)
   }
 
@@ -179,9 +178,10 @@ export function compileFilter(text: string): PacketFilter {
 
   const length = (): number => {
     const token = peek()
-    if (!/^\d{1,9}$/.test(token.text)) throw filterError(token, 'a length in bytes', 'greater 1000')
+    const bytes = numberUpTo(token.text, 999_999_999)
+    if (bytes === null) throw filterError(token, 'a length in bytes', 'greater 1000')
     at++
-    return Number(token.text)
+    return bytes
   }
 
   const term = (depth: number): PacketFilter => {

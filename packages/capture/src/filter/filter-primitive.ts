@@ -296,12 +296,12 @@ export function primitiveTest(
       }
       return portTest(direction, named.port, named.port, transport || named.protocol)
     }
-    const port = portOf(id.text)
+    const port = numberUpTo(id.text, 65_535)
     if (port === null) throw filterError(id, 'a port from 0 to 65535, or the name of one', 'tcp port 443')
     return portTest(direction, port, port, transport)
   }
   if (type === 'portrange') {
-    const [low, high, rest] = id.text.split('-').map(portOf)
+    const [low, high, rest] = id.text.split('-').map(decimalPort)
     if (low === undefined || high === undefined || low === null || high === null || rest !== undefined) {
       throw filterError(id, 'two ports with a hyphen', 'portrange 8000-8080')
     }
@@ -355,7 +355,7 @@ export function isProtoName(text: string): boolean {
 
 function protoTest(protocol: string, id: FilterToken): PacketFilter {
   const name = protoName(id.text)
-  const given = /^(0x[0-9a-f]{1,4}|\d{1,5})$/i.test(name) ? Number(name) : null
+  const given = numberUpTo(name, 65_535)
   if (protocol === 'ether') {
     const test = ETHER_TYPES[given === null ? name : (ETHER_NUMBERS[given] ?? '')]
     if (test !== undefined) return test
@@ -422,12 +422,16 @@ function hostWords(protocol: string): string {
   return `an ${protocol === 'ip6' ? 'IPv6' : 'IPv4'} address (names are not looked up)`
 }
 
-function numberUpTo(text: string, limit: number): number | null {
-  return /^\d{1,5}$/.test(text) && Number(text) <= limit ? Number(text) : null
+/** As tcpdump reads a number: 0x10 is hexadecimal, 010 octal; null for 08, for others, and above the limit. */
+export function numberUpTo(text: string, limit: number): number | null {
+  if (!/^(0x[0-9a-f]{1,8}|0[0-7]{0,10}|[1-9]\d{0,9})$/i.test(text)) return null
+  const value = /^0\d/.test(text) ? Number.parseInt(text, 8) : Number(text)
+  return value <= limit ? value : null
 }
 
-function portOf(text: string): number | null {
-  return numberUpTo(text, 65_535)
+/** tcpdump reads the ports of a range as decimal numbers, 010 too. */
+function decimalPort(text: string): number | null {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : null
 }
 
 function prefixMask(bits: number): number {
