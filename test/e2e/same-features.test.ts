@@ -170,6 +170,23 @@ describe('rows in files', () => {
     expect(filesOf(folder).filter((name) => name.includes('.tmp'))).toEqual([])
   })
 
+  it('are explained by the names of a .csv, and by numbers where it has none', async () => {
+    const wave = (i: number): string => `${i % 7},${(i * 3) % 11},${(i * i) % 5}`
+    const lines = Array.from({ length: 200 }, (_, i) => wave(i))
+    const model = inFolder('named.oddflow')
+    writeFileSync(inFolder('named.csv'), ['load,"fan speed",load', ...lines].join('\n'))
+    await succeeds(['train', inFolder('named.csv'), '-o', model, '--detector', 'nearest'])
+    const reasonOf = async (head: string, row: string): Promise<string> => {
+      writeFileSync(inFolder('odd.csv'), `${head}\n${row}\n`)
+      return (await succeeds(['score', model, inFolder('odd.csv'), '--explain'])).stdout
+    }
+    expect(await reasonOf('temperature,"fan speed",load', '3,90000,2')).toMatch(/\n +fan speed 90,000 \(/)
+    expect(await reasonOf('temperature,"fan\u001b[31m speed",load', '3,90000,2')).not.toContain('\u001b')
+    // twice, empty, or the number of another column
+    expect(await reasonOf('load,load,', '3,90000,2')).toMatch(/\n +x2 90,000 \(/)
+    expect(await reasonOf('a,x1,b', '3,90000,2')).toMatch(/\n +x2 90,000 \(/)
+  })
+
   it('train and score a model of their own', async () => {
     const model = inFolder('rows.oddflow')
     const [other, seed] = [inFolder('again.oddflow'), ['--seed', '3']]

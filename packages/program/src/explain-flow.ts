@@ -30,6 +30,7 @@ import {
   told,
   topicOf,
 } from './flow-reasons.js'
+import { printable } from './messages.js'
 
 /** How rare a score is among normal flows, by what the model keeps of its training. */
 
@@ -88,8 +89,8 @@ const LEAST_FRAME_BYTES = 14
 /** `packets` of the row's flow, null where nobody knows. */
 function createRowColumns(
   contract: FeatureContract,
+  columns: readonly FeatureColumn[],
 ): (row: Float64Array, packets: number | null) => RowColumns {
-  const columns = featureColumns(contract)
   if (contract.featureSet !== 'iat-size') return () => columns
   const { packetsPerFlow } = contract
   const { name, unit } = columns[0]
@@ -107,6 +108,18 @@ function createRowColumns(
       return at === end ? { name: `size${number}`, unit: 'bytes' } : iat(number)
     })
   }
+}
+
+const LONGEST_NAME = 60
+
+/** Columns of bare rows; a name that is empty, comes twice or may be another column's number says less than a number. */
+function namedColumns(contract: FeatureContract, names: readonly string[]): FeatureColumn[] {
+  const shown = names.map((name) => printable(name).slice(0, LONGEST_NAME))
+  return featureColumns(contract).map((column, at) => {
+    const name = shown[at] ?? ''
+    const isOwn = shown.indexOf(name) === shown.lastIndexOf(name) && !/^(x\d+)?$/.test(name)
+    return isOwn ? { ...column, name } : column
+  })
 }
 
 function lastColumnOf(row: Float64Array): number {
@@ -184,13 +197,17 @@ interface Topic {
   readonly text: string | null
 }
 
-export function createFlowExplainer({ detector, contract }: SavedModel): FlowExplainer {
+/** @param names of the columns, where a file of bare rows has any: shown in place of x1, x2 … */
+export function createFlowExplainer(
+  { detector, contract }: SavedModel,
+  names: readonly string[] = [],
+): FlowExplainer {
   const explainer = createExplainer(detector)
   if (explainer === null) return () => NOTHING
   const isSummary = contract.featureSet === 'flow-summary'
   const { categoryColumn = -1 } = detector.scaler
-  const columns = featureColumns(contract)
-  const columnsOf = createRowColumns(contract)
+  const columns = contract.featureSet === 'rows' ? namedColumns(contract, names) : featureColumns(contract)
+  const columnsOf = createRowColumns(contract, columns)
   // their examples are means, which no flow has been: places are all that is known of them
   const isOfMeans = detector.kind === 'gmm' || detector.kind === 'pca'
   const keepsPlaces = contract.featureSet === 'rows' || hasFixedColumns(contract)

@@ -77,7 +77,13 @@ function endsWithServices({ rows, cols, data }: Matrix): boolean {
  * its first line names features. Throws ContractMismatchError, and what `readRows` throws.
  */
 export function readRowsUnder(contract: FeatureContract, path: string): Matrix {
-  const { matrix, columnNames } = readTable(path)
+  return readTableUnder(contract, path).matrix
+}
+
+/** As `readRowsUnder`, with the names that a .csv's first line has. */
+export function readTableUnder(contract: FeatureContract, path: string): CsvRows {
+  const table = readTable(path)
+  const { matrix, columnNames } = table
   if (matrix.cols !== contract.dimension) {
     throw new ContractMismatchError(
       `${path}: rows of ${matrix.cols} numbers, but the model was trained on rows of ${contract.dimension}; ${ADVICE}`,
@@ -85,10 +91,10 @@ export function readRowsUnder(contract: FeatureContract, path: string): Matrix {
   }
   const names = columnNames ?? []
   // a model of bare rows does not know what they were called, and other names are not ours to judge
-  if (contract.featureSet === 'rows' || names.length === 0 || !names.every(isFeatureLabel)) return matrix
+  if (contract.featureSet === 'rows' || names.length === 0 || !names.every(isFeatureLabel)) return table
   const wanted = featureColumns(contract).map(columnLabel)
   const at = names.findIndex((name, i) => name !== wanted[i])
-  if (at < 0) return matrix
+  if (at < 0) return table
   throw new ContractMismatchError(
     `${path}: column ${at + 1} is ${names[at]}, but the model's is ${wanted[at]}; ${ADVICE}`,
   )

@@ -50,7 +50,7 @@ import {
   type ReadOptions,
   readPackets,
 } from './read-packets.js'
-import { readRowsUnder } from './read-rows.js'
+import { readRowsUnder, readTableUnder } from './read-rows.js'
 import { countVerdicts, type Verdict, type VerdictCounts, VerdictStore } from './verdict-store.js'
 
 /**
@@ -252,11 +252,11 @@ export async function readRecords<Result>(
 }
 
 function scoreRows(saved: SavedModel, path: string, { keepRows, novelOnly, explain }: Judged): ScoredInput {
-  const rows = readRowsUnder(saved.contract, path)
+  const { matrix: rows, columnNames } = readTableUnder(saved.contract, path)
   const scores = new Float64Array(rows.rows)
   scoreSamples(saved.detector, rows, scores, createScoreWorkspace(saved.detector))
   const threshold = saved.threshold.value
-  const explainer = explain === true ? createFlowExplainer(saved) : null
+  const explainer = explain === true ? createFlowExplainer(saved, columnNames ?? []) : null
   const verdicts = Array.from(scores, (score, row): Verdict => {
     const novel = isNovel(score, saved.threshold)
     const numbers = rows.data.subarray(row * rows.cols, (row + 1) * rows.cols)
