@@ -114,7 +114,7 @@ describe('compileFilter', () => {
     ['ether 1', 7, 'host, src or dst after ether'],
     ['ether host 1.2.3.4', 12, 'a MAC address'],
     ['frog', 1, 'a filter word'],
-    ['vlan 08', 6, /VLAN identifier/],
+    ['vlan 08', 6, 'a VLAN identifier from 0 to 4095'],
     ['vlan 4096', 6, 'a VLAN identifier from 0 to 4095'],
     ['vlan ten', 6, 'a VLAN identifier from 0 to 4095'],
     ['vlan 1 or vlan 2 or vlan 3', 21, 'at most 2 times vlan'],
