@@ -179,6 +179,19 @@ export function worstDevice(splits: WatchFigures['splits']): number {
   )
 }
 
+/** Why captures of later times are flagged, where whole devices are. */
+function changedDevices(time: WatchFigures['splits']): string {
+  const changed = time.filter(({ groups }) => groups?.normal === 1).map(({ device }) => device)
+  if (changed.length === 0) return ''
+  const others = averageOf(time.filter(({ device }) => !changed.includes(device))).groups
+  const { normal, novel } = averageOf(time).groups ?? { normal: 0, novel: 0 }
+  return `
+
+In the order of time ${percent(normal)} of normal captures are flagged. All later captures of ${changed.join(' and ')} are among them:
+their traffic changed. Of the other devices' captures ${percent(others?.normal ?? 0)} are flagged. The level is the largest score of a training
+capture. A higher level would flag fewer novel captures too, of which ${percent(novel)} are flagged, so the level stays.`
+}
+
 function page({ recipe, splits }: WatchFigures): string {
   const random = randomOrders(splits)
   const time = orderOfTime(splits)
@@ -226,7 +239,7 @@ ${markdownTable(
 )}
 
 *Flagged* is at the model's own threshold, made from the training captures alone for 1 % of normal flows. Captures are flagged as
-groups: \`oddflow score --group capture\`.
+groups: \`oddflow score --group capture\`.${changedDevices(time)}
 
 ## Devices
 
