@@ -189,6 +189,8 @@ export async function openEvidence(options: EvidenceOptions): Promise<Evidence> 
   const write = async (name: string, bytes: Uint8Array): Promise<void> => {
     await keepWithinBounds(bytes.length)
     const path = join(directory, name)
+    // somebody may have removed it
+    await files.makeFolder(directory)
     await files.remove(`${path}.new`).catch(() => undefined)
     try {
       const file = await files.open(`${path}.new`, 'create')

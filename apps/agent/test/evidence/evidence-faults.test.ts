@@ -1,5 +1,5 @@
 /** Files of evidence are whole or not there, and within their bytes, whichever step of the disk fails. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { encodePcap } from '@oddflow/capture'
 import { describe, expect, it } from 'vitest'
@@ -32,6 +32,19 @@ async function scenario(directory: string, files: FileSystem) {
 }
 const bytesIn = (folder: string): number =>
   readdirSync(folder).reduce((sum, name) => sum + readFileSync(join(folder, name)).length, 0)
+
+it('a folder that is removed while the agent runs is made again, and holds what comes then', async () => {
+  const directory = newFolder()
+  const onTrouble = (trouble: unknown): void => expect.fail(String(trouble))
+  const evidence = await openEvidence({ files: nodeFileSystem, directory, limitBytes, ring, onTrouble })
+  for (let i = 0; i < ALERTS; i++) {
+    rmSync(directory, { recursive: true })
+    evidence.take(sampleAlert())
+    await evidence.close()
+    expect(readdirSync(directory)).toHaveLength(1)
+  }
+  expect(evidence.report()).toMatchObject({ written: ALERTS, failed: 0 })
+})
 
 describe('each step in turn', async () => {
   const counting = noFaults()
