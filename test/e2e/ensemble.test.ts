@@ -133,7 +133,7 @@ describe('rows of extract --recipe default', () => {
     const ofRows = await scores(['score', model, rows(novel)])
     const ofFlows = await scores(['score', captures, lab(novel).path])
     expect(ofRows.map(({ score }) => score).sort()).toEqual(ofFlows.map(({ score }) => score).sort())
-    expect(ofRows.flatMap(({ reasons }) => reasons)).toContain('x20 600022 was never seen')
+    expect(ofRows.flatMap(({ reasons }) => reasons)).toContain('service 600022 was never seen')
   })
 
   it('warn where a file has no names for them', async () => {
