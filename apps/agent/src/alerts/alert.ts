@@ -15,6 +15,8 @@ export const FACT_RULES = [
   'device-ready',
   'port-scan',
   'host-scan',
+  'password-guessing',
+  'request-flood',
   'new-device-contact',
   'address-taken',
   'arp-conflict',

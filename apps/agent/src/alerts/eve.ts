@@ -108,6 +108,11 @@ const SIGNATURES = {
     signature_id: 1_790_028,
     signature: 'OddFlow: more contacts of a watched device than are remembered',
   },
+  'password-guessing': {
+    signature_id: 1_790_040,
+    signature: 'OddFlow: connections as when passwords are guessed',
+  },
+  'request-flood': { signature_id: 1_790_041, signature: 'OddFlow: flood of requests to a device' },
   'not-judged': { signature_id: 1_790_003, signature: 'OddFlow: flow not judged' },
 } as const
 

@@ -141,16 +141,19 @@ function isErrorOrDiscovery({ protocol, initiatorPort: type }: FlowRecord): bool
   return protocol === ICMPV6 && (type < 128 || (type >= 133 && type <= 137))
 }
 
-/** A connection: both ends have answered, of TCP by an acknowledgement each and with data. A ping is a try. */
-function kindOf(record: FlowRecord, deviceIsResponder: boolean): ContactKind {
+/** Both ends have answered, of TCP by an acknowledgement each and with data. A ping is a try. */
+export function isConnection(record: FlowRecord): boolean {
   const { protocol, initiatorTcpFlags, responderTcpFlags, responderPackets } = record
-  const isConnection =
-    protocol === TCP
-      ? (initiatorTcpFlags & responderTcpFlags & ACK) !== 0 &&
-        ((initiatorTcpFlags | responderTcpFlags) & PSH) !== 0
-      : protocol !== ICMP && protocol !== ICMPV6 && responderPackets > 0
-  if (deviceIsResponder) return isConnection ? 'incoming' : 'incomingTries'
-  return isConnection ? 'outgoing' : 'outgoingTries'
+  if (protocol !== TCP) return protocol !== ICMP && protocol !== ICMPV6 && responderPackets > 0
+  return (
+    (initiatorTcpFlags & responderTcpFlags & ACK) !== 0 &&
+    ((initiatorTcpFlags | responderTcpFlags) & PSH) !== 0
+  )
+}
+
+function kindOf(record: FlowRecord, deviceIsResponder: boolean): ContactKind {
+  if (deviceIsResponder) return isConnection(record) ? 'incoming' : 'incomingTries'
+  return isConnection(record) ? 'outgoing' : 'outgoingTries'
 }
 
 /**

@@ -17,6 +17,7 @@ import { type FrameBatch, formatAddress, formatMac, type PacketBatch, parseIpv4 
 import { copyFlowRecord, type FlowRecord, protocolName } from '@oddflow/flows'
 import { isInNetwork, macText, type Network } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
+import { createConnectionFacts } from './connection-facts.js'
 import { type FirstContact, isGroup, noteContact } from './contacts.js'
 import { type Device, isEstablished } from './device.js'
 import { createDeviceFlood, type DeviceFlood, type DeviceTable, recordOfDevice } from './device-table.js'
@@ -117,6 +118,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
   const portsBy = new WeakMap<Device, Spread>()
   const hostsBy = new WeakMap<Device, Spread>()
   const bursts = new Map<Spread, (spread: Spread) => void>()
+  const connections = createConnectionFacts(options)
   /** By address: who has it. */
   const claims = new Map<string, Claim>()
   /** By MAC address: the unused addresses that it asked for. */
@@ -475,7 +477,11 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
       if (device !== undefined) noteAddress(record, device, device !== initiator)
       if (isGroup(record.ipVersion, record.responderAddress, record.responderMac)) return
       const first = initiator === undefined ? null : noteContacts(record, initiator, false, novel)
-      if (responder !== undefined && responder !== initiator) noteContacts(record, responder, true, novel)
+      if (responder !== undefined && responder !== initiator) {
+        const isNewContact = noteContacts(record, responder, true, novel) !== null
+        if (isNews(record.startMicros))
+          connections.note(record, responder.key, isNewContact, addressesOf(record))
+      }
       if (record.initiatorPackets <= PROBE_PACKETS) noteProbe(record, initiator, responder, first)
       if (initiator !== undefined && responder !== undefined && first?.isNewPeer === true)
         noteStranger(record, initiator, responder)
@@ -502,6 +508,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     },
     clockSet(byMicros) {
       setMicros += byMicros
+      connections.clockSet()
       for (const held of claims.values()) {
         held.firstMicros += byMicros
         held.lastMicros += byMicros

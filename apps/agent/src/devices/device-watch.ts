@@ -146,7 +146,9 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   // where nothing was known all devices are new, which is no news
   const inventoryMicros = known.length === 0 && from === 'file' ? settings.inventoryMinutes * 60_000_000 : 0
   const names = createNameBook()
-  const isNews = (atMicros: number): boolean => atMicros - (beganMicros ?? atMicros) >= inventoryMicros
+  // the flow by which the first device was found began before it was found
+  const isNews = (atMicros: number): boolean =>
+    inventoryMicros === 0 || atMicros - (beganMicros ?? atMicros) >= inventoryMicros
   const facts = createDeviceFacts({
     table,
     localNetworks,

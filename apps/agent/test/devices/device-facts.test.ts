@@ -549,3 +549,71 @@ describe('a first contact of a watched device', () => {
     expect(told.filter(({ rule }) => rule === 'first-contact')).toHaveLength(1)
   })
 })
+
+describe('connections of a peer that is new to a service', () => {
+  const GUESS = { initiatorPackets: 12, responderPackets: 12, initiatorTcpFlags: 27, responderTcpFlags: 27 }
+
+  it('are reported as when passwords are guessed, at six and at each four times as many', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    for (let i = 0; i < 30; i++) watch.verdict(flow(66, 23, 22, START + i * SECOND, GUESS), false)
+    expect(told.filter(({ rule }) => rule === 'password-guessing')).toEqual([
+      {
+        rule: 'password-guessing',
+        fact: '192.168.0.23 had 6 connections (tcp port 22) in 5 s from 192.168.0.66, which had never used this service: passwords may be guessed',
+        isOfResponder: true,
+      },
+      expect.objectContaining({ fact: expect.stringContaining('had 24 connections') }),
+    ])
+  })
+
+  it('are none of a peer that has used it for long, of few a time, and of as many without a login', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    watch.verdict(flow(66, 23, 22, START, GUESS), false)
+    for (let i = 0; i < 30; i++) watch.verdict(flow(66, 23, 22, START + DAY + i * SECOND, GUESS), false)
+    for (let i = 0; i < 30; i++) watch.verdict(flow(67, 23, 22, START + i * HOUR, GUESS), false)
+    for (let i = 0; i < 23; i++) watch.verdict(flow(68, 23, 80, START + i * SECOND, GUESS), false)
+    expect(told.map(({ rule }) => rule)).not.toContain('password-guessing')
+  })
+})
+
+describe('requests to one service that become no connection', () => {
+  const SYN = { initiatorPackets: 1, responderPackets: 0, initiatorTcpFlags: 2, responderTcpFlags: 0 }
+
+  it('are a flood at 512 within a minute, from however many addresses', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    for (let i = 0; i < 3000; i++) watch.verdict(flow(-1 - i, 23, 80, START + i * 10_000, SYN), true)
+    expect(told.filter(({ rule }) => rule === 'request-flood').map(({ fact }) => fact)).toEqual([
+      '192.168.0.23 was sent 512 requests (tcp port 80) in 5 s that became no connection',
+      '192.168.0.23 was sent 2048 requests (tcp port 80) in 20 s that became no connection',
+    ])
+  })
+
+  it('are none where they are slow, or spread over ports', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    for (let i = 0; i < 2000; i++) watch.verdict(flow(-1 - i, 23, 80, START + i * SECOND, SYN), true)
+    for (let i = 0; i < 2000; i++) watch.verdict(flow(-1, 23, 1000 + i, START + i * 10_000, SYN), true)
+    expect(told.map(({ rule }) => rule)).not.toContain('request-flood')
+  })
+})
+
+it('what the first new device of a run does is news from its first flow on', () => {
+  const { watch, told } = watchOf()
+  watch.verdict(flow(23, -1, 443, START, MANY), false)
+  const known = decodeDevices(encodeDevices(watch.table.all()))
+  const again = createDeviceWatch({
+    settings: DEFAULT_DEVICES,
+    localNetworks: [parseNetwork('192.168.0.0/16')],
+    known: { devices: known, from: 'file' },
+    onNew: () => undefined,
+    onReady: () => undefined,
+    onFact: (_, rule, fact, isOfResponder) => void told.push({ rule, fact, isOfResponder }),
+    write: null,
+  })
+  again.verdict(flow(23, -1, 443, START + HOUR, MANY), false)
+  again.verdict(flow(23, -1, 443, START + HOUR + SECOND, { ...MANY, initiatorMac: macOf(99) }), false)
+  expect(told.map(({ rule }) => rule)).toEqual(['address-taken'])
+})
