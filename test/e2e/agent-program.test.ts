@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { root } from '../../tools/workspace/layout.mjs'
-import { agent, agentMain, agentOnce, type Counters, readEve } from './support/agent.js'
+import { agent, agentMain, agentOnce, type Counters, readEve, readIncidentEvents } from './support/agent.js'
 import { synFlood } from './support/captures.js'
 import { lab, runToEnd, temporaryFolder, trainLabModel } from './support/oddflow.js'
 
@@ -730,6 +730,30 @@ describe('devices', () => {
     expect(counters.alerts).toMatchObject({ raised: 4 + scans, held: counters.novel.total })
     expect(counters.devices?.untold).toBe((counters.devices?.found ?? 0) - 3)
     expect(events[0]?.oddflow.summary).toMatch(/was not seen before; its first flow: /)
+  })
+
+  it('have incidents: a scan by a new one is one, with a sentence, in the file and the state folder', async () => {
+    const path = config(
+      'incidents',
+      '{approve: auto, inventoryMinutes: 0}',
+      `state: ${inFolder('incident-devices')}\n`,
+    )
+    const counters = await agentOnce(['-c', path])
+    const reports = readIncidentEvents(inFolder('incidents.json')).map(({ oddflow }) => oddflow)
+    expect(counters.alerts.incidentReports).toBe(reports.length)
+    const scans = reports.filter(({ incident }) => incident.kind === 'scan')
+    expect(new Set(scans.map(({ incident }) => incident.id)).size).toBe(1)
+    expect(scans.at(-1)?.summary).toMatch(
+      /^192\.168\.50\.\d+ was contacted on \d+ ports in \d+ s by 192\.168\.50\.66/,
+    )
+    const alerts = readEve(inFolder('incidents.json')).filter(({ oddflow }) => oddflow.rule === 'port-scan')
+    for (const { oddflow } of alerts) expect(oddflow).toMatchObject({ incident: scans[0]?.incident.id })
+    const kept = JSON.parse(readFileSync(join(inFolder('incident-devices'), 'incidents.json'), 'utf8')) as {
+      incidents: unknown[]
+    }
+    expect(kept.incidents).toContainEqual(
+      expect.objectContaining({ id: scans[0]?.incident.id, state: 'open', kind: 'scan' }),
+    )
   })
 
   it('of a running agent are told by it and changed in it', async () => {

@@ -41,6 +41,7 @@ export interface Counters {
     summaries: number
     given: number
     told: number
+    incidentReports: number
     accepted: number
     refused: number
     delivered: Record<string, number>
@@ -72,7 +73,7 @@ export function expectSums(
   expect(counters.packetsInFlows + notInFlows).toBe(counters.processed)
   expect(alerts.raised).toBe(counters.novel.total - alerts.held + alerts.announced)
   expect(alerts.suppressed + alerts.folded + alerts.given - alerts.summaries).toBe(alerts.raised)
-  expect(alerts.accepted + alerts.refused).toBe(alerts.given + alerts.told)
+  expect(alerts.accepted + alerts.refused).toBe(alerts.given + alerts.told + alerts.incidentReports)
   const { delivered, setAside, dropped, waiting } = alerts
   for (const output of Object.keys(delivered)) {
     const all = [delivered, setAside, dropped, waiting].reduce((sum, each) => sum + (each[output] ?? 0), 0)
@@ -125,8 +126,30 @@ export interface EveEvent {
 }
 
 /** Every line of an EVE file, which must be whole. */
+/** Alerts; incidents are `readIncidentEvents`. */
 export function readEve(path: string): EveEvent[] {
+  return readEvents(path).filter((event) => event.event_type === 'alert') as EveEvent[]
+}
+
+interface IncidentOfEve {
+  readonly oddflow: {
+    readonly id: string
+    readonly summary: string
+    readonly incident: {
+      readonly id: string
+      readonly change: string
+      readonly kind: string
+      readonly level: string
+    }
+  }
+}
+
+export function readIncidentEvents(path: string): IncidentOfEve[] {
+  return readEvents(path).filter((event) => event.event_type === 'incident') as unknown as IncidentOfEve[]
+}
+
+function readEvents(path: string): { readonly event_type: string }[] {
   const lines = readFileSync(path, 'utf8').split('\n')
   expect(lines.pop()).toBe('')
-  return lines.map((line) => JSON.parse(line) as EveEvent)
+  return lines.map((line) => JSON.parse(line) as { event_type: string })
 }

@@ -9,9 +9,19 @@
 import { createHash } from 'node:crypto'
 import { formatAddress } from '@oddflow/capture'
 import { type FlowRecord, protocolName } from '@oddflow/flows'
-import { isResponderDevice, macText, type Network, type Rarity, reportedBytes } from '@oddflow/program'
+import {
+  isInNetwork,
+  isResponderDevice,
+  macText,
+  type Network,
+  type Rarity,
+  reportedBytes,
+} from '@oddflow/program'
 import type { FoldSettings } from '../config/settings.js'
 import type { KeptEvidence } from '../evidence/evidence.js'
+import type { Incident, IncidentChange } from '../incidents/incident.js'
+import { encodeIncidentEvent } from '../incidents/incident.js'
+import type { IncidentBook } from '../incidents/incidents.js'
 import type { LossHistory } from '../pipeline/conditions.js'
 import type { AlertTotals, Decider, Decision } from '../pipeline/counters.js'
 import type { Verdict } from '../pipeline/watcher.js'
@@ -50,6 +60,10 @@ export function makeAlert(
   const { initiator: initiatorBytes, responder: responderBytes } = reportedBytes(record)
   const model = verdict.model ?? ''
   const mac = macText(isResponder ? record.responderMac : record.initiatorMac)
+  const peer = isResponder ? source : destination
+  const peerWords = isResponder ? initiatorAddress : responderAddress
+  const peerIsLocal = context.localNetworks.some((network) => isInNetwork(network, peerWords, ipVersion))
+  const peerMac = macText(isResponder ? record.initiatorMac : record.responderMac)
   const name = mac === null ? null : (context.nameOf?.(mac) ?? null)
   const idText = isFactRule(verdict.rule) ? `${model} ${verdict.rule}` : model
   const flowHash = hashOf([...keyNumbers(record), record.captureIndex, record.flowFirstPacketNumber], '')
@@ -67,7 +81,8 @@ export function makeAlert(
       address: isResponder ? destination : source,
       ...(name === null ? {} : { name }),
     },
-    peer: isResponder ? source : destination,
+    peer,
+    peerKey: peerIsLocal ? (peerMac ?? peer) : null,
     flow: {
       protocol: protocolName(protocol),
       source,
@@ -132,6 +147,8 @@ interface AlertPathOptions {
   readonly keepEvidence?: (alert: Alert) => KeptEvidence | null
   /** Every alert that is given out, encoded. */
   readonly onGiven?: (line: Uint8Array) => void
+  /** What gathers alerts into incidents; null where devices are not kept. */
+  readonly incidents: Pick<IncidentBook, 'note' | 'advance' | 'clockSet'> | null
   readonly fold: FoldSettings | null
   readonly log: Pick<AlertLog, 'append'>
   readonly interfaceName: string | null
@@ -155,6 +172,8 @@ export interface AlertPath {
   announce(record: FlowRecord, rule: FactRule, fact?: string, isOfResponder?: boolean): void
   /** Gives out what is told of the agent itself. */
   tell(notice: Notice): void
+  /** Gives out what happened to an incident. */
+  report(incident: Incident, change: IncidentChange): void
   /** Other rules from now on. */
   suppressBy(suppression: Suppression): void
   advance(nowMicros: number): void
@@ -178,16 +197,14 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
   let suppressed = 0
   let given = 0
   let told = 0
-  const emit = (alert: Alert): void => {
-    given++
-    const line = encodeEve(
-      alert,
-      interfaceName,
-      options.explain(alert),
-      options.keepEvidence?.(alert) ?? null,
-    )
+  let incidentReports = 0
+  const put = (line: Uint8Array): void => {
     log.append(line)
     options.onGiven?.(line)
+  }
+  const emit = (alert: Alert): void => {
+    given++
+    put(encodeEve(alert, interfaceName, options.explain(alert), options.keepEvidence?.(alert) ?? null))
   }
   const fold: Fold | null =
     options.fold === null
@@ -209,9 +226,14 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
     options.losses.note(endMicros, lostPackets)
     const losses = { lostPackets, lostInWindow: options.losses.since(startMicros) }
     const rarity = options.rarity(verdict)
-    const alert = makeAlert(record, verdict, losses, rarity, context)
-    if (suppression.take(alert) !== null || options.alsoSuppresses?.(alert) === true) suppressed++
-    else if (fold === null) emit(alert)
+    const made = makeAlert(record, verdict, losses, rarity, context)
+    if (suppression.take(made) !== null || options.alsoSuppresses?.(made) === true) {
+      suppressed++
+      return
+    }
+    const incident = options.incidents?.note(made, endMicros) ?? null
+    const alert = incident === null ? made : { ...made, incident }
+    if (fold === null) emit(alert)
     else fold.add(alert, endMicros)
   }
   return {
@@ -229,17 +251,23 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
     },
     tell(notice) {
       told++
-      const line = encodeNotice(notice, interfaceName)
-      log.append(line)
-      options.onGiven?.(line)
+      put(encodeNotice(notice, interfaceName))
+    },
+    report(incident, change) {
+      incidentReports++
+      put(encodeIncidentEvent(incident, change, interfaceName))
     },
     suppressBy(next) {
       suppression = next
     },
-    advance: (nowMicros) => fold?.advance(nowMicros),
+    advance(nowMicros) {
+      fold?.advance(nowMicros)
+      options.incidents?.advance(nowMicros)
+    },
     clockSet(byMicros) {
       fold?.clockSet(byMicros)
       options.losses.clockSet(byMicros)
+      options.incidents?.clockSet(byMicros)
     },
     flush: () => fold?.flush(),
     totals: () => ({
@@ -249,6 +277,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
       suppressed,
       given,
       told,
+      incidentReports,
       folded: fold?.folded ?? 0,
       summaries: fold?.summaries ?? 0,
     }),

@@ -72,6 +72,8 @@ export interface Alert {
   readonly device: AlertDevice
   /** The other end's address. */
   readonly peer: string
+  /** Its key as a device (MAC address, or address), where it is of the local networks; else null. */
+  readonly peerKey: string | null
   readonly flow: AlertFlow
   /** Of the whole flow; `flow.startMicros` is that of the piece. */
   readonly flowStartMicros: number
@@ -102,6 +104,8 @@ export interface Alert {
   readonly row: Float64Array | null
   /** What the model said as it was trained, where it has learnt on since. */
   readonly shadow?: ShadowVerdict
+  /** Of the incident that it belongs to (incidents/incidents.ts). */
+  readonly incident?: string
   /** Set on an alert that stands for several alike ones. */
   readonly folded: FoldedAlerts | null
 }

@@ -177,6 +177,7 @@ export function eveEvent(
       lostInWindow: alert.lostInWindow,
       ...(evidence === null ? {} : { evidence: evidence.file, evidencePackets: evidence.packets }),
       ...(alert.folded === null ? {} : { folded: alert.folded }),
+      ...(alert.incident === undefined ? {} : { incident: alert.incident }),
     },
   }
   // by a name, since the page does not look into all of it

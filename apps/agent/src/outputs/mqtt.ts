@@ -318,7 +318,7 @@ export function discovery(options: MqttOptions): [topic: string, payload: Record
         name: 'Alert',
         unique_id: `${id}_alert`,
         state_topic: alerts,
-        event_types: ['alert'],
+        event_types: ['alert', 'incident'],
       },
     ],
     [

@@ -134,6 +134,17 @@ export interface NoticeEvent {
   readonly oddflow: { readonly id: string; readonly rule: string; readonly summary: string }
 }
 
+/** An incident was opened, became worse, or is over. */
+export interface IncidentEvent extends NoticeEvent {
+  readonly oddflow: NoticeEvent['oddflow'] & {
+    readonly incident: {
+      readonly id: string
+      readonly change: 'opened' | 'worse' | 'over'
+      readonly level: 'low' | 'medium' | 'high'
+    }
+  }
+}
+
 export interface AgentState {
   /** Of the agent's clock. */
   readonly nowMicros: number

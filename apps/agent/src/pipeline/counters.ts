@@ -5,7 +5,7 @@
  *     processed = packets in flows + held + the sum of notInFlows
  *     raised = novel − held + announced
  *     raised = suppressed + folded + given − summaries
- *     given + told = accepted + refused
+ *     given + told + incidentReports = accepted + refused
  *     accepted = delivered + setAside + dropped + waiting, for each output (of a state folder with what earlier runs left waiting)
  *
  * exactly, at any moment at which no batch is being worked on.
@@ -115,6 +115,8 @@ export interface AlertTotals {
   given: number
   /** What the agent told of itself (alerts/notice.ts). */
   told: number
+  /** Incidents that were opened, became worse, or are over. */
+  incidentReports: number
 }
 
 export interface AgentCounters {

@@ -17,6 +17,8 @@ import type { DeviceWatch } from '../devices/device-watch.js'
 import { findNames } from '../devices/names.js'
 import { openKeptPackets } from '../evidence/evidence.js'
 import { createStateFaults } from '../files/state-file.js'
+import { createIncidentBook } from '../incidents/incidents.js'
+import { createIncidentKeeper, readIncidents } from '../incidents/keep-incidents.js'
 import { CaptureClock, createClockWatch, secondsText, stepSince } from '../input/clocks.js'
 import { openInput, partsByTime, readFrames } from '../input/read-frames.js'
 import type { ModelRoom } from '../models/model-room.js'
@@ -101,12 +103,26 @@ async function runWith(
   const kept = await openKeptPackets(settings, environment)
   const records = await openDashboardRecords(settings, environment)
   const nameOf = (mac: string): string | null => devices?.table.get(mac)?.name?.name ?? null
+  const incidents =
+    settings.devices === null
+      ? null
+      : createIncidentBook({
+          known:
+            settings.state === null ? [] : await readIncidents(environment.files, settings.state, faults),
+          explain,
+          onChange: (incident, change) => path.report(incident, change),
+        })
+  const incidentKeeper =
+    incidents === null || settings.state === null
+      ? null
+      : createIncidentKeeper(incidents, environment.files, settings.state, log)
   const path = createAlertPath({
     context: { localNetworks: settings.localNetworks, nameOf },
     suppression,
     alsoSuppresses: (alert) => (records?.suppressions.take(alert, clock.wallMicros()) ?? null) !== null,
     keepEvidence: (alert) => kept?.evidence.take(alert) ?? null,
     onGiven: (line) => records?.feed.add(line),
+    incidents,
     fold: settings.fold,
     log: alertLog,
     interfaceName: input.interfaceName,
@@ -221,7 +237,7 @@ async function runWith(
     outputs: deliveries.map(({ name, trouble }) => ({ name, works: trouble === null })),
     spoolWorks: alertLog.trouble === null && deliveries.every(({ unkept }) => unkept === null),
     overloaded: overload.isOverloaded,
-    degraded: [...condition.reasons, devices?.unkept() ?? []].flat(),
+    degraded: [...condition.reasons, devices?.unkept() ?? [], incidentKeeper?.unkept() ?? []].flat(),
     warnings: [
       ...selfTest.warnings,
       ...faults.reasons(),
@@ -296,6 +312,7 @@ async function runWith(
     )
     if (devices !== null) vendors?.tick(devices.table.all())
     records?.recent.tick()
+    incidentKeeper?.tick()
     models?.tick((key) => devices?.table.get(key) !== undefined)
     condition.set('unjudged', unjudgedReason(devices, models))
     overload.tick()
@@ -331,6 +348,7 @@ async function runWith(
     const { byMicros, state } = step
     devices?.clockSet(byMicros, state)
     models?.clockSet(byMicros)
+    if (state === undefined) incidents?.clockSet(byMicros)
     if (state !== undefined) return
     log.warn(
       `devices were last seen ${secondsText(-byMicros / 1e6)} in the future: the clock was set back since; their times are moved back too`,
@@ -394,6 +412,7 @@ async function runWith(
       () => thresholds.close(),
       async () => kept?.evidence.close(),
       async () => devices?.save(),
+      async () => incidentKeeper?.save(),
       async () => models?.save(),
       async () => records?.recent.save(),
       () => alertLog.close(),

@@ -307,6 +307,7 @@ function createProbe({ decider, explain, localNetworks, dropDuplicates }: SelfTe
   const path = createAlertPath({
     context: { localNetworks },
     suppression: createSuppression([]),
+    incidents: null,
     fold: null,
     log: {
       append() {

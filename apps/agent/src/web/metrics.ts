@@ -136,6 +136,7 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
       held: alerts.held,
       refused: alerts.refused,
       told: alerts.told,
+      incident: alerts.incidentReports,
     }),
   )
   counter('output_delivered_total', 'Alerts delivered.', ['output'], ({ counters: { alerts } }) =>

@@ -30,6 +30,7 @@ export function sampleAlert(
     vlan: 0,
     device: { mac: '02:00:00:00:00:0a', address: flow.source },
     peer: flow.destination,
+    peerKey: null,
     flowStartMicros: flow.startMicros,
     initiatorPackets: 7,
     responderPackets: 5,

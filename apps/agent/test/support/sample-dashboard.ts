@@ -47,6 +47,7 @@ export function sampleSnapshot(): AgentSnapshot {
         summaries: 1,
         given: 5,
         told: 0,
+        incidentReports: 0,
         accepted: 5,
         refused: 0,
         delivered: { eve: 5 },

@@ -1,0 +1,183 @@
+/**
+ * Incident: the unusual flows and facts of one device in a stretch of time, as one thing that a person can read and answer.
+ *
+ * Plain data, as the state folder keeps it and as commands show it. Times are those of packets. Its words are the program's own,
+ * with addresses and the name that the device gives itself.
+ */
+import { createHash } from 'node:crypto'
+import { FormatError } from '@oddflow/core'
+import { jsonLine } from '@oddflow/program'
+import * as v from 'valibot'
+import { eveTime } from '../alerts/eve.js'
+import { checkVersion } from '../files/state-file.js'
+import type { IncidentEvent } from '../page/api.js'
+
+export const INCIDENT_KINDS = [
+  'address-taken',
+  'password-guessing',
+  'upload',
+  'download',
+  'flood',
+  'scan',
+  'first-contact',
+  'new-device',
+  'unusual-flows',
+] as const
+export type IncidentKind = (typeof INCIDENT_KINDS)[number]
+
+export const INCIDENT_LEVELS = ['low', 'medium', 'high'] as const
+export type IncidentLevel = (typeof INCIDENT_LEVELS)[number]
+
+const time = v.pipe(v.number(), v.safeInteger())
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
+const text = v.pipe(v.string(), v.maxLength(1000))
+const evidence = v.pipe(v.number(), v.finite(), v.minValue(0))
+
+const FactSchema = v.object({
+  rule: text,
+  /** Of the device that it is about. */
+  key: text,
+  /** Alerts by this rule. */
+  count,
+  firstMicros: time,
+  lastMicros: time,
+  /** The latest sentence. */
+  fact: text,
+})
+
+/** More contacts or facts than these are not told apart. */
+export const MAXIMUM_CONTACTS = 32
+export const MAXIMUM_FACTS = 16
+const contacts = v.pipe(
+  v.array(v.object({ peer: text, service: text, alerts: count })),
+  v.maxLength(MAXIMUM_CONTACTS),
+)
+
+const IncidentSchema = v.object({
+  /** 32 hexadecimal digits, the same over restarts. */
+  id: v.pipe(v.string(), v.regex(/^[0-9a-f]{32}$/)),
+  /** `gathering`: not enough for an incident yet, and nothing was said of it. */
+  state: v.picklist(['gathering', 'open', 'over']),
+  /** Of the device: its MAC address, or its address. */
+  key: text,
+  device: v.object({ mac: v.nullable(text), address: text, name: v.exactOptional(text) }),
+  kind: v.picklist(INCIDENT_KINDS),
+  level: v.picklist(INCIDENT_LEVELS),
+  beginMicros: time,
+  /** Of the last flow or fact. */
+  endMicros: time,
+  /** As it has faded up to `endMicros`; and without fading. */
+  evidence,
+  totalEvidence: evidence,
+  /** As it was last reported; null before. */
+  reported: v.nullable(
+    v.object({ kind: v.picklist(INCIDENT_KINDS), level: v.picklist(INCIDENT_LEVELS), evidence }),
+  ),
+  /** Times that it was reported. */
+  reports: count,
+  /** Unusual flows. */
+  flows: count,
+  /** How rare the most unusual of them is among normal ones; null where no flow had a score. */
+  rarity: v.nullable(v.object({ atMost: v.number(), flows: count })),
+  /** By the device, in unusual flows. */
+  sentBytes: count,
+  receivedBytes: count,
+  facts: v.pipe(v.array(FactSchema), v.maxLength(MAXIMUM_FACTS)),
+  contacts,
+  /** A sentence for people. */
+  summary: text,
+  /** What sets the most unusual flow apart. */
+  reasons: v.pipe(v.array(text), v.maxLength(4)),
+})
+
+export type Incident = v.InferOutput<typeof IncidentSchema>
+
+const VERSION = 1
+const MAXIMUM_KEPT = 1000
+
+export function encodeIncidents(incidents: readonly Incident[]): object {
+  return { kind: 'oddflow-incidents', version: VERSION, incidents }
+}
+
+/** Throws FormatError that names the field. */
+export function decodeIncidents(value: unknown): Incident[] {
+  const { kind, version, incidents } = (value ?? {}) as Record<string, unknown>
+  if (kind !== 'oddflow-incidents') {
+    throw new FormatError('incidents', 'kind: expected oddflow-incidents', { field: 'kind' })
+  }
+  checkVersion('incidents', VERSION, version)
+  const parsed = v.safeParse(v.pipe(v.array(IncidentSchema), v.maxLength(MAXIMUM_KEPT)), incidents, {
+    abortEarly: true,
+  })
+  if (parsed.success) return parsed.output
+  const [issue] = parsed.issues
+  const field = `incidents.${v.getDotPath(issue) ?? ''}`
+  throw new FormatError('incidents', `${field}: ${issue.message}`, { field })
+}
+
+/** What happened to it, for outputs. */
+export type IncidentChange = 'opened' | 'worse' | 'over'
+
+const SIGNATURES = {
+  opened: { signature_id: 1_790_050, signature: 'OddFlow: incident opened' },
+  worse: { signature_id: 1_790_051, signature: 'OddFlow: incident became worse' },
+  over: { signature_id: 1_790_052, signature: 'OddFlow: incident over' },
+} as const
+
+/** As Suricata counts: 1 is the highest. */
+const SEVERITIES: Readonly<Record<IncidentLevel, number>> = { high: 1, medium: 2, low: 3 }
+
+/** One line of JSON without its line feed. @param iface - the interface's name, null for a file. */
+export function encodeIncidentEvent(
+  incident: Incident,
+  change: IncidentChange,
+  iface: string | null,
+): Uint8Array {
+  const { id, kind, level, device, beginMicros, endMicros, totalEvidence, summary } = incident
+  const event = {
+    timestamp: eveTime(endMicros),
+    ...(iface === null ? {} : { in_iface: iface }),
+    event_type: 'incident',
+    alert: {
+      action: 'allowed',
+      gid: 1,
+      rev: 1,
+      ...SIGNATURES[change],
+      category: 'Anomalous traffic',
+      severity: SEVERITIES[level],
+    },
+    oddflow: {
+      // one for each report, so that a receiver that counts nothing twice keeps them all
+      id: createHash('sha256').update(`${id} ${change} ${incident.reports}`).digest('hex').slice(0, 32),
+      rule: 'incident',
+      summary,
+      incident: {
+        id,
+        change,
+        kind,
+        level,
+        device,
+        begin: eveTime(beginMicros),
+        end: eveTime(endMicros),
+        seconds: Math.round((endMicros - beginMicros) / 1_000_000),
+        evidence: Math.round(10 * totalEvidence) / 10,
+        flows: incident.flows,
+        sentBytes: incident.sentBytes,
+        receivedBytes: incident.receivedBytes,
+        facts: incident.facts.map(({ rule, key, count: times, firstMicros, lastMicros, fact }) => ({
+          rule,
+          device: key,
+          count: times,
+          first: eveTime(firstMicros),
+          last: eveTime(lastMicros),
+          fact,
+        })),
+        contacts: incident.contacts,
+        reasons: incident.reasons,
+      },
+    },
+  }
+  // what the page looks into
+  const checked: IncidentEvent = event
+  return new TextEncoder().encode(jsonLine(checked))
+}

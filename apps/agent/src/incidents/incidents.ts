@@ -1,0 +1,399 @@
+/**
+ * IncidentBook: gathers the alerts of a device into incidents, and says when one opens, becomes much worse, and is over.
+ *
+ * An unusual flow is evidence: at most 1, less where a model of few flows cannot say how rare it is. A fact opens an incident by
+ * itself (a first contact is half of one), and so does much data in one direction, against the usual flow that is most like the
+ * unusual ones. Evidence adds up and fades by 1 an hour; an incident opens at OPEN_EVIDENCE and is over after QUIET_MICROS
+ * without more. How these were chosen: docs/results/incidents.md.
+ *
+ * An alert belongs to the incident of its device. What another device of the network began belongs to that one's incident, where it
+ * has one: a new device that scans three others is one incident.
+ *
+ * Bounded: MAXIMUM_ACTIVE incidents gather or are open, of which the weakest gathering one makes room; MAXIMUM_OVER stay to be read.
+ * Time is the packets'.
+ */
+import { createHash } from 'node:crypto'
+import { parseMac } from '@oddflow/capture'
+import { type Alert, type AlertRule, servicePort } from '../alerts/alert.js'
+import type { AlertExplainer } from '../alerts/eve.js'
+import { isGroup } from '../devices/contacts.js'
+import {
+  INCIDENT_KINDS,
+  INCIDENT_LEVELS,
+  type Incident,
+  type IncidentChange,
+  type IncidentKind,
+  type IncidentLevel,
+  MAXIMUM_CONTACTS,
+  MAXIMUM_FACTS,
+} from './incident.js'
+import { deviceText, namedFact, serviceText, sizeText, spanText, summaryOf } from './sentences.js'
+
+export interface IncidentBook {
+  /**
+   * Takes an alert that no rule suppresses. Returns the id of its incident; null for what is no matter of incidents.
+   * @param atMicros - of the clock as it is now
+   */
+  note(alert: Alert, atMicros: number): string | null
+  /** Ends incidents that have been quiet for long. */
+  advance(nowMicros: number): void
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
+  /** Those that gather, are open, or were; the oldest first. */
+  all(): readonly Incident[]
+  /** Grows with each change; `reports` with each that was reported. */
+  readonly changes: number
+  readonly reports: number
+}
+
+interface IncidentBookOptions {
+  /** Of an earlier run. */
+  readonly known: readonly Incident[]
+  readonly explain: AlertExplainer
+  readonly onChange: (incident: Incident, change: IncidentChange) => void
+}
+
+const MINUTE = 60_000_000
+const HOUR = 60 * MINUTE
+const OPEN_EVIDENCE = 16
+/** Half of that: a first contact alone is most often a server that moved. */
+const FIRST_CONTACT_EVIDENCE = 8
+/** What a device announces to all is less than what it does with one. */
+const GROUP_SHARE = 0.25
+const FADE_MICROS = HOUR
+const QUIET_MICROS = HOUR
+/** Much worse: so many times the evidence of the last report. */
+const WORSE = 4
+export const MAXIMUM_ACTIVE = 256
+export const MAXIMUM_OVER = 200
+/** Much data: at least so many bytes, and so many times those of the nearest usual flow. */
+const VOLUME_BYTES = 65_536
+const VOLUME_TIMES = 16
+/** Within so long. */
+const VOLUME_MICROS = 10 * MINUTE
+/** The key of what is about no single device. */
+const NETWORK = 'network'
+
+/** Facts about the agent's own work. */
+const NO_INCIDENT: readonly AlertRule[] = ['device-ready', 'contacts-full', 'not-judged']
+const KIND_OF_FACT: Readonly<Record<string, IncidentKind>> = {
+  'address-taken': 'address-taken',
+  'arp-conflict': 'address-taken',
+  'nd-conflict': 'address-taken',
+  'device-flood': 'flood',
+  'request-flood': 'flood',
+  'password-guessing': 'password-guessing',
+  'port-scan': 'scan',
+  'host-scan': 'scan',
+  'first-contact': 'first-contact',
+  'new-device': 'new-device',
+  'new-device-contact': 'new-device',
+  upload: 'upload',
+  download: 'download',
+}
+const LEVEL_OF_KIND: Readonly<Record<IncidentKind, IncidentLevel>> = {
+  'address-taken': 'high',
+  'password-guessing': 'high',
+  upload: 'medium',
+  download: 'medium',
+  flood: 'medium',
+  scan: 'medium',
+  'first-contact': 'low',
+  'new-device': 'low',
+  'unusual-flows': 'low',
+}
+
+/** What is in memory alone: the reasons that come of it are kept. */
+interface Working {
+  readonly incident: Incident
+  strongest: Alert | null
+  /** By the device in unusual flows, within VOLUME_MICROS. */
+  readonly volume: { beganMicros: number; flows: number; sentBytes: number; receivedBytes: number }
+  /** Of either direction: when it is compared with the usual again. */
+  nextVolumeBytes: number
+}
+
+export function createIncidentBook({ known, explain, onChange }: IncidentBookOptions): IncidentBook {
+  /** By device. */
+  const active = new Map<string, Working>()
+  const over: Incident[] = []
+  let changes = 0
+  let reports = 0
+  let advancedMicros = 0
+  for (const incident of known) {
+    if (incident.state === 'over') over.push(incident)
+    else active.set(incident.key, workingOf(incident))
+  }
+
+  const report = (incident: Incident, change: IncidentChange): void => {
+    incident.reports++
+    const { kind, level, totalEvidence } = incident
+    incident.reported = { kind, level, evidence: totalEvidence }
+    reports++
+    changes++
+    onChange(incident, change)
+  }
+  const end = (incident: Incident): void => {
+    active.delete(incident.key)
+    changes++
+    if (incident.state !== 'open') return
+    incident.state = 'over'
+    incident.summary = summaryOf(incident)
+    over.push(incident)
+    if (over.length > MAXIMUM_OVER) over.shift()
+    report(incident, 'over')
+  }
+  const makeRoom = (): void => {
+    if (active.size < MAXIMUM_ACTIVE) return
+    const all = [...active.values()].map(({ incident }) => incident)
+    const gathering = all.filter(({ state }) => state === 'gathering')
+    const least = (of: Incident[], by: (incident: Incident) => number): Incident =>
+      of.reduce((lowest, each) => (by(each) < by(lowest) ? each : lowest))
+    end(
+      gathering.length > 0
+        ? least(gathering, ({ evidence }) => evidence)
+        : least(all, ({ endMicros }) => endMicros),
+    )
+  }
+  const workingFor = (alert: Alert, key: string, atMicros: number): Working => {
+    const isResponder = alert.device.address === alert.flow.destination
+    const byPeer = isResponder && alert.peerKey !== null ? active.get(alert.peerKey) : undefined
+    const found = byPeer ?? active.get(key)
+    if (found !== undefined) {
+      const { incident } = found
+      fade(incident, atMicros)
+      const isStale = incident.state === 'gathering' && incident.evidence === 0
+      const isOver = atMicros - incident.endMicros >= QUIET_MICROS && incident.state === 'open'
+      if (!isStale && !isOver) return found
+      end(incident)
+    }
+    makeRoom()
+    const fresh = workingOf(beginIncident(alert, key, atMicros))
+    active.set(key, fresh)
+    return fresh
+  }
+  /** Much data in one direction: by this flow, or with those just before. */
+  const noteVolume = (working: Working, alert: Alert, atMicros: number): void => {
+    const { incident } = working
+    const startMicros = atMicros - alert.flow.durationMicros
+    if (Math.abs(atMicros - working.volume.beganMicros) >= VOLUME_MICROS) {
+      Object.assign(working, { volume: noVolume(startMicros), nextVolumeBytes: VOLUME_BYTES })
+    }
+    const { volume } = working
+    const { sent, received, sentBy, receivedBy } = bytesOf(alert)
+    volume.flows++
+    volume.sentBytes += sent
+    volume.receivedBytes += received
+    const most = Math.max(volume.sentBytes, volume.receivedBytes)
+    if (most < working.nextVolumeBytes) return
+    working.nextVolumeBytes = 2 * most
+    const { features } = explain(alert)
+    const them = volume.flows === 1 ? 'it' : 'them'
+    const flows = volume.flows === 1 ? 'one unusual flow' : `${volume.flows} unusual flows`
+    const peer = `${alert.peer} (${serviceText(alert.flow.protocol, servicePort(alert.flow))})`
+    const span = spanText(atMicros - volume.beganMicros)
+    for (const [rule, verb, bytes, end, direction] of [
+      ['upload', 'sent', volume.sentBytes, sentBy, 'to'],
+      ['download', 'received', volume.receivedBytes, receivedBy, 'from'],
+    ] as const) {
+      const usual = features.find(({ name }) => name === `${end}_bytes`)?.nearest ?? null
+      if (usual === null || bytes < VOLUME_BYTES || bytes < VOLUME_TIMES * usual) continue
+      const fact = `${deviceText(incident.device)} ${verb} ${sizeText(bytes)} in ${span}, in ${flows} ${direction} ${peer}; its usual flow most like ${them} ${verb} ${sizeText(usual)}`
+      noteFact(incident, rule, incident.key, atMicros, fact)
+    }
+  }
+  const advance = (nowMicros: number): void => {
+    advancedMicros = nowMicros
+    for (const { incident } of [...active.values()]) {
+      const quietMicros = nowMicros - incident.endMicros
+      const isOver =
+        incident.state === 'open'
+          ? quietMicros >= QUIET_MICROS
+          : quietMicros >= incident.evidence * FADE_MICROS
+      if (isOver) end(incident)
+    }
+  }
+
+  return {
+    note(alert, atMicros) {
+      if (NO_INCIDENT.includes(alert.rule)) return null
+      // a recording has no clock but its packets
+      if (Math.abs(atMicros - advancedMicros) >= MINUTE) advance(atMicros)
+      const key = alert.rule === 'device-flood' ? NETWORK : (alert.device.mac ?? alert.device.address)
+      const working = workingFor(alert, key, atMicros)
+      const { incident } = working
+      changes++
+      incident.beginMicros = Math.min(incident.beginMicros, atMicros - alert.flow.durationMicros)
+      incident.endMicros = Math.max(incident.endMicros, atMicros)
+      countContact(incident, alert)
+      if (alert.rule === 'score' || alert.rule === 'one-packet') noteFlow(working, alert)
+      else noteFact(incident, alert.rule, key, atMicros, namedFact(alert))
+      if (alert.rule === 'score') noteVolume(working, alert, atMicros)
+      incident.kind = kindOf(incident)
+      incident.level = levelOf(incident)
+      const change = changeOf(incident)
+      if (change === null) return incident.id
+      incident.state = 'open'
+      if (working.strongest !== null) incident.reasons = [...explain(working.strongest).reasons]
+      incident.summary = summaryOf(incident)
+      report(incident, change)
+      return incident.id
+    },
+    advance,
+    clockSet(byMicros) {
+      for (const { incident } of active.values()) {
+        incident.beginMicros += byMicros
+        incident.endMicros += byMicros
+        for (const fact of incident.facts) {
+          fact.firstMicros += byMicros
+          fact.lastMicros += byMicros
+        }
+      }
+      if (active.size > 0) changes++
+    },
+    all: () => [...over, ...[...active.values()].map(({ incident }) => incident)],
+    get changes() {
+      return changes
+    },
+    get reports() {
+      return reports
+    },
+  }
+}
+
+function workingOf(incident: Incident): Working {
+  return { incident, strongest: null, volume: noVolume(0), nextVolumeBytes: VOLUME_BYTES }
+}
+
+function noVolume(beganMicros: number): Working['volume'] {
+  return { beganMicros, flows: 0, sentBytes: 0, receivedBytes: 0 }
+}
+
+function beginIncident(alert: Alert, key: string, atMicros: number): Incident {
+  return {
+    id: createHash('sha256').update(`${key} ${alert.id} ${atMicros}`).digest('hex').slice(0, 32),
+    state: 'gathering',
+    key,
+    device: key === NETWORK ? { mac: null, address: NETWORK } : { ...alert.device },
+    kind: 'unusual-flows',
+    level: 'low',
+    beginMicros: atMicros - alert.flow.durationMicros,
+    endMicros: atMicros,
+    evidence: 0,
+    totalEvidence: 0,
+    reported: null,
+    reports: 0,
+    flows: 0,
+    rarity: null,
+    sentBytes: 0,
+    receivedBytes: 0,
+    facts: [],
+    contacts: [],
+    summary: '',
+    reasons: [],
+  }
+}
+
+function fade(incident: Incident, atMicros: number): void {
+  const quietMicros = Math.max(0, atMicros - incident.endMicros)
+  incident.evidence = Math.max(0, incident.evidence - quietMicros / FADE_MICROS)
+}
+
+function addEvidence(incident: Incident, amount: number): void {
+  incident.evidence += amount
+  incident.totalEvidence += amount
+}
+
+function noteFlow(working: Working, alert: Alert): void {
+  const { incident } = working
+  incident.flows++
+  const { sent, received } = bytesOf(alert)
+  incident.sentBytes += sent
+  incident.receivedBytes += received
+  const { rarity } = alert
+  const rareness = rarity === null ? 1 : Math.min(1, Math.max(0, Math.log10(1 / rarity.atMost) / 2))
+  addEvidence(incident, isToGroup(alert) ? GROUP_SHARE * rareness : rareness)
+  if (alert.score === null) return
+  const { strongest } = working
+  if (rarity !== null && (incident.rarity === null || rarity.atMost < incident.rarity.atMost))
+    incident.rarity = { atMost: rarity.atMost, flows: rarity.flows }
+  if (strongest?.score == null || marginOf(alert) > marginOf(strongest)) working.strongest = alert
+}
+
+/** Multicast and broadcast. */
+function isToGroup({ ipVersion, destinationWords, peerKey }: Alert): boolean {
+  const mac = (peerKey === null ? null : parseMac(peerKey)) ?? new Uint8Array(6)
+  return isGroup(ipVersion, destinationWords, Uint8Array.from(mac))
+}
+
+/** From the sight of the device. */
+function bytesOf({ device, flow, initiatorBytes, responderBytes }: Alert): {
+  sent: number
+  received: number
+  sentBy: string
+  receivedBy: string
+} {
+  return device.address === flow.source
+    ? { sent: initiatorBytes, received: responderBytes, sentBy: 'initiator', receivedBy: 'responder' }
+    : { sent: responderBytes, received: initiatorBytes, sentBy: 'responder', receivedBy: 'initiator' }
+}
+
+/** How far below the threshold. */
+function marginOf({ score, threshold }: Alert): number {
+  return score === null || threshold === null ? 0 : threshold - score
+}
+
+/** The same of a further device, or once more, is 1. */
+function noteFact(incident: Incident, rule: string, key: string, atMicros: number, fact: string): void {
+  const { facts } = incident
+  addEvidence(incident, facts.some((each) => each.rule === rule) ? 1 : evidenceOf(rule))
+  const same = facts.find((each) => each.rule === rule && each.key === key)
+  if (same !== undefined) {
+    same.count++
+    same.lastMicros = Math.max(same.lastMicros, atMicros)
+    same.fact = fact
+  } else if (facts.length < MAXIMUM_FACTS) {
+    facts.push({ rule, key, count: 1, firstMicros: atMicros, lastMicros: atMicros, fact })
+  }
+}
+
+function evidenceOf(rule: string): number {
+  return rule === 'first-contact' ? FIRST_CONTACT_EVIDENCE : OPEN_EVIDENCE
+}
+
+function countContact({ contacts }: Incident, { peer, flow }: Alert): void {
+  const service = serviceText(flow.protocol, servicePort(flow))
+  const same = contacts.find((each) => each.peer === peer && each.service === service)
+  if (same !== undefined) same.alerts++
+  else if (contacts.length < MAXIMUM_CONTACTS) contacts.push({ peer, service, alerts: 1 })
+}
+
+function rankOf(kind: IncidentKind): number {
+  return INCIDENT_KINDS.indexOf(kind)
+}
+
+function kindOf({ facts }: Incident): IncidentKind {
+  const kinds = facts.map(({ rule }) => KIND_OF_FACT[rule] ?? 'unusual-flows')
+  return kinds.reduce<IncidentKind>(
+    (first, kind) => (rankOf(kind) < rankOf(first) ? kind : first),
+    'unusual-flows',
+  )
+}
+
+/** By its kind, and one step for each WORSE times the evidence that opens one. */
+function levelOf({ kind, totalEvidence }: Incident): IncidentLevel {
+  let level = INCIDENT_LEVELS.indexOf(LEVEL_OF_KIND[kind])
+  for (let most = WORSE * OPEN_EVIDENCE; totalEvidence >= most; most *= WORSE) level++
+  return INCIDENT_LEVELS[Math.min(level, INCIDENT_LEVELS.length - 1)] as IncidentLevel
+}
+
+/** What is to be reported of it. */
+function changeOf(incident: Incident): IncidentChange | null {
+  const { reported, kind, level, totalEvidence } = incident
+  if (reported === null) return incident.evidence >= OPEN_EVIDENCE ? 'opened' : null
+  const isWorse =
+    totalEvidence >= WORSE * reported.evidence ||
+    rankOf(kind) < rankOf(reported.kind) ||
+    INCIDENT_LEVELS.indexOf(level) > INCIDENT_LEVELS.indexOf(reported.level)
+  return isWorse ? 'worse' : null
+}

@@ -1,0 +1,81 @@
+/**
+ * Incidents in the state folder: `incidents.json` and its copy. What is open survives a restart, with its id.
+ *
+ * A report is kept within a second; evidence that was not reported, within a minute.
+ */
+import { join } from 'node:path'
+import type { FileSystem } from '../files/file-system.js'
+import { readTwice, writeStateTwice } from '../files/state-file.js'
+import type { Log } from '../log.js'
+import { decodeIncidents, encodeIncidents, type Incident } from './incident.js'
+import type { IncidentBook } from './incidents.js'
+
+export interface IncidentKeeper {
+  /** To be called every second or so. */
+  tick(): void
+  /** Keeps what is known now, as far as that can be written. Never rejects. */
+  save(): Promise<void>
+  /** Why a restart would not find the incidents as they are; null where it would. */
+  unkept(): string | null
+}
+
+const TICKS_BETWEEN = 60
+
+export function createIncidentKeeper(
+  book: Pick<IncidentBook, 'all' | 'changes' | 'reports'>,
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'info' | 'warn'>,
+): IncidentKeeper {
+  let savedChanges = 0
+  let savedReports = 0
+  let ticks = 0
+  let isTroubled = false
+  let saving: Promise<void> = Promise.resolve()
+  const write = async (): Promise<void> => {
+    const { changes, reports } = book
+    if (changes === savedChanges) return
+    try {
+      await files.makeFolder(folder)
+      await writeStateTwice(files, pathIn(folder), encodeIncidents(book.all()))
+      savedChanges = changes
+      savedReports = reports
+      if (isTroubled) log.info(`${pathIn(folder)}: incidents are kept again`)
+      isTroubled = false
+    } catch (error) {
+      if (!isTroubled)
+        log.warn(`${pathIn(folder)}: ${(error as Error).message}; incidents are not kept, trying again`)
+      isTroubled = true
+    }
+  }
+  const save = (): Promise<void> => {
+    ticks = 0
+    saving = saving.then(write)
+    return saving
+  }
+  return {
+    tick() {
+      ticks++
+      if (book.reports !== savedReports || ticks >= TICKS_BETWEEN) void save()
+    },
+    save,
+    unkept: () => (isTroubled ? 'incidents cannot be kept in the state folder' : null),
+  }
+}
+
+/** Those of an earlier run; what is damaged is moved to `.damaged` and reported. Rejects as `readTwice` does. */
+export async function readIncidents(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<Incident[]> {
+  const path = pathIn(folder)
+  const found = await readTwice(files, path, decodeIncidents)
+  if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
+  if (found.is === 'lost') log.warn(`${path}: ${found.reason}; earlier incidents are lost`)
+  return found.is === 'whole' || found.is === 'copy' ? found.value : []
+}
+
+export function pathIn(folder: string): string {
+  return join(folder, 'incidents.json')
+}

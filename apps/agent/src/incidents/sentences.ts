@@ -1,0 +1,83 @@
+/** What an incident is, as sentences for people: made from its facts and counts by templates. */
+import type { Alert } from '../alerts/alert.js'
+import type { Incident, IncidentKind } from './incident.js'
+
+const RULES_OF_KIND: Readonly<Record<IncidentKind, readonly string[]>> = {
+  'address-taken': ['address-taken', 'arp-conflict', 'nd-conflict'],
+  'password-guessing': ['password-guessing'],
+  upload: ['upload'],
+  download: ['download'],
+  flood: ['request-flood'],
+  scan: ['port-scan', 'host-scan'],
+  'first-contact': ['first-contact'],
+  'new-device': ['new-device-contact'],
+  'unusual-flows': [],
+}
+
+/** "Camera (192.168.50.23)", or the MAC address where it gives itself no name. */
+export function deviceText({ mac, address, name }: Incident['device']): string {
+  if (name !== undefined) return `${name} (${address})`
+  return mac === null || mac === address ? address : `${mac} (${address})`
+}
+
+export function serviceText(protocol: string, port: number): string {
+  return protocol.startsWith('icmp') ? protocol : `${protocol} port ${port}`
+}
+
+/** What happened; how unusual it is; why. */
+export function summaryOf(incident: Incident): string {
+  const { flows, rarity, reasons } = incident
+  const sentences = [happened(incident)]
+  if (flows > 0 && rarity !== null && rarity.flows > 0) {
+    const asUnusual = Math.round(rarity.atMost * (rarity.flows + 1)) - 1
+    sentences.push(
+      asUnusual <= 0
+        ? `None of ${rarity.flows} usual flows is as unusual`
+        : `Of ${rarity.flows} usual flows ${asUnusual} ${asUnusual === 1 ? 'is' : 'are'} as unusual`,
+    )
+  }
+  if (reasons.length > 0)
+    sentences.push(`${flows === 1 ? 'The flow' : 'The most unusual flow'} ${reasons.join(', ')}`)
+  return `${sentences.join('. ')}.`
+}
+
+function happened(incident: Incident): string {
+  const { device, kind, facts, flows, contacts, beginMicros, endMicros } = incident
+  const who = deviceText(device)
+  const leading = facts.filter(({ rule }) => RULES_OF_KIND[kind].includes(rule))
+  const [first] = leading
+  if (first !== undefined) {
+    const others = new Set(leading.map(({ key }) => key)).size - 1
+    const more = others === 1 ? 'one more device' : `${others} more devices`
+    return others === 0 ? first.fact : `${first.fact}. The same is so of ${more}`
+  }
+  if (kind === 'flood') return 'Many new devices came within a minute'
+  const most = contacts.reduce<Incident['contacts'][number] | null>(
+    (best, each) => (best === null || each.alerts > best.alerts ? each : best),
+    null,
+  )
+  const peer = most === null ? '' : ` ${most.peer} (${most.service})`
+  if (kind === 'new-device') return `A device that was not seen before: ${who}. It first contacted${peer}`
+  if (flows === 1) return `${who} had an unusual flow with${peer}`
+  return `${who} had ${flows} unusual flows in ${spanText(endMicros - beginMicros)}, most with${peer}`
+}
+
+/** A fact begins with the device's address: its name, where it gives itself one, takes that place. */
+export function namedFact({ device, fact = '' }: Pick<Alert, 'device' | 'fact'>): string {
+  return device.name !== undefined && fact.startsWith(`${device.address} `)
+    ? `${deviceText(device)}${fact.slice(device.address.length)}`
+    : fact
+}
+
+export function spanText(micros: number): string {
+  const seconds = Math.max(1, Math.round(micros / 1_000_000))
+  if (seconds < 120) return `${seconds} s`
+  const minutes = Math.round(seconds / 60)
+  return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`
+}
+
+export function sizeText(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`
+  if (bytes < 1e6) return `${Number((bytes / 1e3).toPrecision(2))} kB`
+  return `${Number((bytes / 1e6).toPrecision(2))} MB`
+}

@@ -1,0 +1,286 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Alert } from '../../src/alerts/alert.js'
+import { nodeFileSystem } from '../../src/files/file-system.js'
+import {
+  decodeIncidents,
+  encodeIncidentEvent,
+  encodeIncidents,
+  type Incident,
+  type IncidentChange,
+} from '../../src/incidents/incident.js'
+import { createIncidentBook, MAXIMUM_ACTIVE, MAXIMUM_OVER } from '../../src/incidents/incidents.js'
+import { createIncidentKeeper, pathIn, readIncidents } from '../../src/incidents/keep-incidents.js'
+import { temporaryFolder } from '../support/folder.js'
+import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
+
+const SECOND = 1_000_000
+const HOUR = 3600 * SECOND
+const base = 1_700_000_000 * SECOND
+
+interface Reported {
+  readonly change: IncidentChange
+  readonly incident: Incident
+}
+
+function gathering(known: readonly Incident[] = [], features: { name: string; nearest: number }[] = []) {
+  const reported: Reported[] = []
+  const book = createIncidentBook({
+    known,
+    explain: () => ({
+      ...NO_EXPLANATION,
+      reasons: ['sent 1.2 MB (usually under 4 kB)'],
+      features: features.map((each) => ({ ...each, unit: 'bytes', value: 0, typical: null, gain: 1 })),
+    }),
+    onChange: (incident, change) => reported.push({ change, incident: structuredClone(incident) }),
+  })
+  const note = (seconds: number, changes: Parameters<typeof sampleAlert>[0] = {}): string | null => {
+    const atMicros = base + seconds * SECOND
+    return book.note(sampleAlert({ atMicros, id: `alert ${seconds}`, ...changes }), atMicros)
+  }
+  const changes = (): string[] => reported.map(({ change }) => change)
+  return { book, note, reported, changes }
+}
+
+const fact = (rule: Alert['rule'], text: string, more: Partial<Alert> = {}): Partial<Alert> => ({
+  rule,
+  fact: text,
+  score: null,
+  rarity: null,
+  ...more,
+})
+
+describe('evidence', () => {
+  it('of unusual flows adds up until it is an incident, which has an id from the first of them', () => {
+    const { note, reported } = gathering()
+    const ids = Array.from({ length: 17 }, (_, i) => note(i))
+    expect(new Set(ids).size).toBe(1)
+    expect(reported).toHaveLength(1)
+    expect(reported[0]).toMatchObject({
+      change: 'opened',
+      incident: { id: ids[0], kind: 'unusual-flows', level: 'low', flows: 17, beginMicros: base - 250_001 },
+    })
+  })
+
+  it('fades in quiet hours: flows that come one an hour never are an incident', () => {
+    const { note, changes } = gathering()
+    for (let i = 0; i < 100; i++) note(3600 * i)
+    expect(changes()).toEqual([])
+  })
+
+  it('is less where few flows were compared, and of what is announced to all', () => {
+    const few = gathering()
+    for (let i = 0; i < 16; i++) few.note(i, { rarity: { atMost: 0.1, flows: 9 } })
+    expect(few.changes()).toEqual([])
+    const announced = gathering()
+    for (let i = 0; i < 40; i++) announced.note(i, { destinationWords: Uint32Array.of(0, 0, 0, 0xe00000fb) })
+    expect(announced.changes()).toEqual([])
+  })
+
+  it('of a fact opens an incident by itself; a first contact is half of one', () => {
+    const scanned = gathering()
+    scanned.note(0, fact('port-scan', '192.0.2.1 was contacted on 16 ports in 1 s by 192.0.2.9'))
+    expect(scanned.reported[0]).toMatchObject({
+      change: 'opened',
+      incident: { kind: 'scan', level: 'medium' },
+    })
+    const first = gathering()
+    first.note(0, fact('first-contact', '192.0.2.1 contacted 198.51.100.1 for the first time'))
+    expect(first.changes()).toEqual([])
+    for (let i = 1; i <= 9; i++) first.note(i)
+    expect(first.changes()).toEqual(['opened'])
+  })
+
+  it('of much data against the usual flow opens one, in either direction', () => {
+    const features = [
+      { name: 'initiator_bytes', nearest: 4000 },
+      { name: 'responder_bytes', nearest: 4000 },
+    ]
+    const sent = gathering([], features)
+    sent.note(0, { initiatorBytes: 2_000_000 })
+    expect(sent.reported[0]?.incident).toMatchObject({ kind: 'upload' })
+    expect(sent.reported[0]?.incident.summary).toMatch(
+      /^02:00:00:00:00:0a \(.*\) sent 2 MB in .* s, in one unusual flow to .*; its usual flow most like it sent 4 kB\./,
+    )
+    const received = gathering([], features)
+    received.note(0, { responderBytes: 2_000_000 })
+    expect(received.reported[0]?.incident.kind).toBe('download')
+    const usual = gathering([], [{ name: 'responder_bytes', nearest: 1_000_000 }])
+    usual.note(0, { responderBytes: 2_000_000 })
+    expect(usual.changes()).toEqual([])
+  })
+
+  it('of the agent’s own work is none', () => {
+    const { book, note } = gathering()
+    for (const rule of ['device-ready', 'contacts-full'] as const) expect(note(0, fact(rule, ''))).toBeNull()
+    expect(book.all()).toEqual([])
+  })
+})
+
+describe('an incident', () => {
+  it('is reported when it opens, when it is much worse, and when it is over, and no other time', () => {
+    const { book, note, reported } = gathering()
+    for (let i = 0; i < 100; i++) note(i)
+    expect(reported.map(({ change, incident }) => [change, incident.flows])).toEqual([
+      ['opened', 17],
+      ['worse', 64],
+    ])
+    book.advance(base + 99 * SECOND + HOUR - 1)
+    expect(reported).toHaveLength(2)
+    book.advance(base + 99 * SECOND + HOUR)
+    expect(reported[2]).toMatchObject({ change: 'over', incident: { state: 'over', flows: 100 } })
+    book.advance(base + 9 * HOUR)
+    expect(reported).toHaveLength(3)
+  })
+
+  it('is worse when a graver fact comes, and the next after an hour of silence is another one', () => {
+    const { note, reported } = gathering()
+    const first = note(0, fact('new-device', ''))
+    note(1, fact('address-taken', '192.0.2.1 was the address of another'))
+    const second = note(2 + 3600, fact('new-device', ''))
+    expect(reported.map(({ change, incident }) => [change, incident.kind, incident.level])).toEqual([
+      ['opened', 'new-device', 'low'],
+      ['worse', 'address-taken', 'high'],
+      ['over', 'address-taken', 'high'],
+      ['opened', 'new-device', 'low'],
+    ])
+    expect(second).not.toBe(first)
+  })
+
+  it('of a new device takes in what it does to others', () => {
+    const { book, note, reported } = gathering()
+    const stranger = { mac: '02:00:00:00:00:66', address: '192.0.2.66' }
+    const id = note(0, fact('new-device', '', { device: stranger }))
+    const { flow } = sampleAlert()
+    for (const [i, mac] of ['02:00:00:00:00:0a', '02:00:00:00:00:0b'].entries()) {
+      const scanned = { mac, address: flow.destination, name: 'Camera' }
+      const text = `${flow.destination} was contacted on 16 ports`
+      const joined = note(1, fact('port-scan', text, { device: scanned, peerKey: stranger.mac }))
+      expect(joined, String(i)).toBe(id)
+    }
+    expect(book.all()).toHaveLength(1)
+    expect(book.all()[0]?.facts).toHaveLength(3)
+    expect(reported.at(-1)?.incident.summary).toBe(`Camera (${flow.destination}) was contacted on 16 ports.`)
+  })
+
+  it('lasts as long where the clock is set', () => {
+    const { book, note, changes } = gathering()
+    note(0, fact('new-device', ''))
+    book.clockSet(-24 * HOUR)
+    book.advance(base - 24 * HOUR + HOUR / 2)
+    expect(changes()).toEqual(['opened'])
+    book.advance(base - 23 * HOUR)
+    expect(changes()).toEqual(['opened', 'over'])
+  })
+
+  it('never is too many: the weakest makes room, and what was reported is also reported over', () => {
+    const { book, note, changes } = gathering()
+    const of = (i: number) => ({ device: { mac: null, address: `192.0.${i >> 8}.${i & 255}` } })
+    note(0, fact('new-device', '', of(0)))
+    for (let i = 1; i < 2000; i++) note(1, of(i))
+    expect(book.all().length).toBe(MAXIMUM_ACTIVE)
+    expect(changes()).toEqual(['opened'])
+    for (let i = 2000; i < 2000 + 2 * MAXIMUM_ACTIVE + MAXIMUM_OVER; i++)
+      note(2, fact('new-device', '', of(i)))
+    expect(book.all().length).toBe(MAXIMUM_ACTIVE + MAXIMUM_OVER)
+    const count = (change: string): number => changes().filter((each) => each === change).length
+    expect(count('opened') - count('over')).toBe(MAXIMUM_ACTIVE)
+  })
+
+  it('has bounded lists, and survives being kept as it is, whatever comes', () => {
+    const rules = ['score', 'port-scan', 'first-contact', 'new-device', 'address-taken'] as const
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.record({
+            seconds: fc.nat(100_000),
+            rule: fc.constantFrom(...rules),
+            device: fc.nat(20),
+            peer: fc.nat(400),
+          }),
+          { maxLength: 300 },
+        ),
+        (alerts) => {
+          const { book, note } = gathering()
+          for (const { seconds, rule, device, peer } of alerts) {
+            note(seconds, {
+              ...(rule === 'score' ? {} : fact(rule, 'a fact')),
+              device: { mac: null, address: `192.0.2.${device}` },
+              peer: `198.51.100.${peer}`,
+            })
+          }
+          const kept = JSON.parse(JSON.stringify(encodeIncidents(book.all())))
+          expect(decodeIncidents(kept)).toEqual(book.all())
+        },
+      ),
+      { numRuns: sampleCount(300) },
+    )
+  })
+})
+
+describe('incidents in the state folder', () => {
+  const warnings: string[] = []
+  const log = { info: () => undefined, warn: (text: string) => warnings.push(text) }
+
+  it('go on after a restart with their ids, and are not reported as new', async () => {
+    const folder = temporaryFolder()
+    const before = gathering()
+    const id = before.note(0, fact('new-device', ''))
+    const other = before.note(1, { device: { mac: null, address: '192.0.2.200' } })
+    const keeper = createIncidentKeeper(before.book, nodeFileSystem, folder, log)
+    await keeper.save()
+    const after = gathering(await readIncidents(nodeFileSystem, folder, log))
+    expect(after.note(2)).toBe(id)
+    expect(after.note(3, { device: { mac: null, address: '192.0.2.200' } })).toBe(other)
+    expect(after.changes()).toEqual([])
+    after.book.advance(base + 2 * HOUR)
+    expect(after.changes()).toEqual(['over'])
+  })
+
+  it('are read from their copy where the file is damaged, which is reported', async () => {
+    const folder = temporaryFolder()
+    const { book, note } = gathering()
+    note(0, fact('new-device', ''))
+    await createIncidentKeeper(book, nodeFileSystem, folder, log).save()
+    const { writeFileSync } = await import('node:fs')
+    writeFileSync(pathIn(folder), '{"kind":"oddflow-incidents","version":1,"incidents":[{}]}')
+    warnings.length = 0
+    expect(await readIncidents(nodeFileSystem, folder, log)).toEqual(book.all())
+    expect(warnings).toHaveLength(1)
+    expect(warnings[0]).toContain('its copy is used')
+  })
+})
+
+describe('the EVE event of an incident', () => {
+  it('has the documented fields, and an id for each report', () => {
+    const { note, reported } = gathering()
+    note(0, fact('new-device', ''))
+    note(1, fact('address-taken', '192.0.2.1 was the address of another'))
+    const [opened, worse] = reported.map(({ incident, change }) =>
+      JSON.parse(new TextDecoder().decode(encodeIncidentEvent(incident, change, 'br0'))),
+    )
+    expect(Object.keys(worse)).toEqual(['timestamp', 'in_iface', 'event_type', 'alert', 'oddflow'])
+    expect(worse.event_type).toBe('incident')
+    expect(worse.alert).toMatchObject({ action: 'allowed', severity: 1, signature: expect.any(String) })
+    expect(Object.keys(worse.oddflow)).toEqual(['id', 'rule', 'summary', 'incident'])
+    expect(Object.keys(worse.oddflow.incident)).toEqual([
+      'id',
+      'change',
+      'kind',
+      'level',
+      'device',
+      'begin',
+      'end',
+      'seconds',
+      'evidence',
+      'flows',
+      'sentBytes',
+      'receivedBytes',
+      'facts',
+      'contacts',
+      'reasons',
+    ])
+    expect(worse.oddflow.incident.id).toBe(opened.oddflow.incident.id)
+    expect(worse.oddflow.id).not.toBe(opened.oddflow.id)
+  })
+})
