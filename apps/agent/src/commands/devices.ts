@@ -23,7 +23,7 @@ import { EVERYONE } from '../models/model-scopes.js'
 import type { OwnerReport } from '../models/progress.js'
 import { alarmsText, damageText, promiseText, proofText, refusedText } from '../page/devices.js'
 import { keptReports } from './models.js'
-import { askOrAct, printTable, type StateOptions, stateOf } from './state-of.js'
+import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
 
 export interface ListOptions extends StateOptions {
   readonly format: 'text' | 'json'
@@ -111,7 +111,7 @@ export async function actOnDevices(
   const devices =
     ready === true
       ? (await knownDevices(state)).devices.filter((device) => device.state === 'ready').map(({ key }) => key)
-      : given.map((device) => device.toLowerCase())
+      : given.map(keyOf)
   if (ready !== true && given.length === 0) {
     throw new UsageError(`devices ${action}: name a device, as "oddflow-agent devices list" does`)
   }

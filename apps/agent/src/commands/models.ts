@@ -13,7 +13,7 @@ import { type ModelsPer, ownerFileName } from '../models/model-scopes.js'
 import { createModelStore, type KeptModel, type ModelRecord, type ModelStore } from '../models/model-store.js'
 import { type OwnerReport, promisedShare } from '../models/progress.js'
 import { damageText, promiseText, proofText } from '../page/devices.js'
-import { askOrAct, printTable, type StateOptions, stateOf } from './state-of.js'
+import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
 
 /** Of a state folder in which no agent is at work. */
 export async function keptReports(
@@ -75,7 +75,7 @@ function percentText(share: number | null): string {
 
 export async function rollbackModels(given: readonly string[], options: StateOptions): Promise<void> {
   const state = await stateOf(options)
-  const names = given.map((owner) => owner.toLowerCase())
+  const names = given.map(keyOf)
   const ask = async (): Promise<RollbackResult[] | null> => {
     const answer = (await askFurther(state, '/models', { rollback: names })) as {
       results: RollbackResult[]

@@ -62,6 +62,12 @@ export async function askOrAct<T>(
   }
 }
 
+/** As the agent writes it: a MAC address with colons, in lowercase. */
+export function keyOf(given: string): string {
+  const key = given.toLowerCase()
+  return /^[0-9a-f]{2}(-[0-9a-f]{2}){5}$/.test(key) ? key.replaceAll('-', ':') : key
+}
+
 /** The folder must be there: one that is misspelt is not one without devices and models. Rejects with UsageError or FileError. */
 export async function stateOf({ state, config }: StateOptions): Promise<string> {
   const folder = state ?? (config === undefined ? null : await stateIn(config))

@@ -4,6 +4,7 @@
  * It may be a stranger's: its length, its depth and its aliases are bounded before it is parsed (yaml's own count of what
  * aliases unfold to guards against the file that unfolds into gigabytes), and nothing in it is executed.
  */
+import { isUtf8 } from 'node:buffer'
 import { inFile, readFileBounded } from '@oddflow/program'
 import { safeParse } from 'valibot'
 import {
@@ -106,7 +107,12 @@ const NUL = 'expected a text without NUL characters, which no path or name has'
 export function readConfig(file: string): ReadConfig {
   const bytes = readFileBounded(file, { maximumBytes: MAXIMUM_BYTES, onlyRegular: true })
   try {
-    return parseConfig(new TextDecoder().decode(bytes))
+    const text = new TextDecoder().decode(bytes)
+    if (isUtf8(bytes)) return parseConfig(text)
+    // an accent of another encoding would become another file's name
+    const place = placeIn(text, text.indexOf('\ufffd'))
+    const message = 'expected UTF-8, found another encoding; save the file as UTF-8'
+    return { config: null, complaints: [{ ...place, message }], placeOf: () => place }
   } catch (error) {
     throw inFile(file, error)
   }

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { dashboardLink } from '../../src/commands/dashboard-link.js'
 import { actOnDevices, listDevices } from '../../src/commands/devices.js'
 import { listModels, rollbackModels } from '../../src/commands/models.js'
+import { keyOf } from '../../src/commands/state-of.js'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { openControlSocket } from '../../src/devices/control-socket.js'
 import { createDevice, type Device } from '../../src/devices/device.js'
@@ -148,6 +149,14 @@ describe('of a state folder alone', () => {
     }
     expect(said).toBe('')
   })
+
+  it.each(['00-16-3e-00-00-01', '00-16-3E-00-00-01', '00:16:3E:00:00:01'])(
+    '%s is a MAC address too',
+    (given) => {
+      expect(keyOf(given)).toBe('00:16:3e:00:00:01')
+      expect(keyOf('living-room')).toBe('living-room')
+    },
+  )
 
   it('approve --ready says where none is ready', async () => {
     const state = temporaryFolder()

@@ -1,11 +1,13 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
 import { toJsonSchema } from '@valibot/to-json-schema'
 import { describe, expect, it } from 'vitest'
 import { parseListen, type RunOptions } from '../../src/config/given.js'
-import { parseConfig, pathText } from '../../src/config/read-config.js'
+import { parseConfig, pathText, readConfig } from '../../src/config/read-config.js'
 import { ConfigSchema } from '../../src/config/schema.js'
 import { settingsFrom } from '../../src/config/settings-from.js'
+import { temporaryFolder } from '../support/folder.js'
 
 const complaintsOf = (text: string): string[] =>
   parseConfig(text).complaints.map(({ line, column, message }) => `${line}:${column}: ${message}`)
@@ -284,6 +286,17 @@ suppress: [{ name: x, from: 7pm, until: '08:00' }]
   ])
 })
 
+it('a file of another encoding is refused at its place, and no other file is named by it', () => {
+  const folder = temporaryFolder()
+  const path = join(folder, 'agent.yaml')
+  writeFileSync(path, Buffer.from('model: m.oddflow\neve: caf\u00e9.json\n', 'latin1'))
+  expect(readConfig(path).complaints).toEqual([
+    { line: 2, column: 9, message: 'expected UTF-8, found another encoding; save the file as UTF-8' },
+  ])
+  writeFileSync(path, '\ufeffmodel: m.oddflow\r\neve: caf\u00e9.json\r\n')
+  expect(readConfig(path)).toMatchObject({ complaints: [], config: { eve: 'caf\u00e9.json' } })
+})
+
 it('agent.schema.json is that of the program', async () => {
   const file = new URL('../../agent.schema.json', import.meta.url)
   const schema = {
@@ -291,7 +304,6 @@ it('agent.schema.json is that of the program', async () => {
     title: 'Configuration of oddflow-agent',
   }
   if (process.env.UPDATE_README === '1') {
-    const { writeFileSync } = await import('node:fs')
     writeFileSync(file, `${JSON.stringify(schema, null, 2)}\n`)
   }
   expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(schema)
