@@ -69,7 +69,7 @@ export interface FlowExtractor {
    */
   clockSet(byMicros: number): void
   /**
-   * Ends every flow that is idle at `nowMicros` or closed a second before, where flows end on close, and gives out early the rows that time has completed (a walk
+   * Ends every flow that is idle at `nowMicros` or closed half a second before, where flows end on close, and gives out early the rows that time has completed (a walk
    * over all open flows, only with onEarlyRow). For live traffic, where a verdict must not wait for the end:
    * the caller knows that no packet older than nowMicros (the capture's time) is still to come. Files need no such
    * call. Throws ArgumentError where nowMicros is not a number.

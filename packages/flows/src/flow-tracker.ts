@@ -79,8 +79,8 @@ const SYN_ACK = 18
 const FIN_SYN_RST_ACK = 23
 const INITIAL_FLOWS = 64
 
-/** A closed flow takes packets for so long. */
-const LINGER_MICROS = 1_000_000
+/** A closed flow takes packets for this long: few come later, and the verdict waits for it. */
+const LINGER_MICROS = 500_000
 
 /** What becomes of a packet whose key is in the table. */
 const CONTINUES = 0

@@ -36,7 +36,7 @@ interface ClockChange {
 }
 
 interface ClockWatch {
-  /** To be called every quarter of a second, and before packets are worked on. What has happened; null: nothing. */
+  /** To be called several times a second, and before packets are worked on. What has happened; null: nothing. */
   look(): ClockChange | null
   /** How often each has happened. */
   readonly counts: ClockCounts

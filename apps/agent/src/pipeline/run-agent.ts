@@ -53,8 +53,8 @@ const TICK_MILLIS = 1000
 /** Ticks between two rounds of made attacks. */
 const SELF_TEST_TICKS = 180
 const FIRST_SELF_TEST_TICKS = 10
-/** Verdicts that time alone makes due are given within so long, and the slack of the capture's clock. */
-export const EXPIRE_MILLIS = 250
+/** Verdicts that time alone makes due are given within this time and the slack of the capture's clock. */
+export const EXPIRE_MILLIS = 100
 /** Packets of a recording that are later than this are of another flow, where models are made of it. */
 const RECORDED_SLACK_MICROS = 30_000_000
 /** Of a recording that teaches models, between two looks for what is due: as short as for live traffic it would take a year. */

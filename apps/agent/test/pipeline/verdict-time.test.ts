@@ -64,24 +64,24 @@ function verdictMillis(packets: ReturnType<typeof packet>[], phase: number): num
   }
 }
 
-const PHASES = [0, 1, 60, 125, 249]
+const PHASES = [0, 1, 30, 60, 99]
 const closed = [packet(0, 2), packet(1, 18, true), packet(2, 17), packet(3, 17, true)]
 
 it.each([
   ['both FINs', closed],
   ['an RST', [packet(0, 2), packet(1, 18, true), packet(3, 4)]],
-])('comes at most 1.5 s after %s', (_, packets) => {
+])('comes within a second after %s', (_, packets) => {
   for (const phase of PHASES) {
     const millis = verdictMillis(packets, phase)
-    expect(millis).toBeGreaterThan(1000)
-    expect(millis).toBeLessThanOrEqual(1500)
+    expect(millis).toBeGreaterThan(500)
+    expect(millis).toBeLessThanOrEqual(850)
   }
 })
 
-it('comes at most half a second after the cut for UDP, which has no close', () => {
+it('comes at most 0.35 s after the cut for UDP, which has no close', () => {
   for (const phase of PHASES) {
     const millis = verdictMillis([packet(0, null)], phase)
     expect(millis).toBeGreaterThan(CUT_MILLIS)
-    expect(millis).toBeLessThanOrEqual(CUT_MILLIS + 500)
+    expect(millis).toBeLessThanOrEqual(CUT_MILLIS + 350)
   }
 })
