@@ -127,7 +127,7 @@ export function createWarningList(): WarningList {
  * and interface statistics, wherever they stand. Drops are told twice over: by an interface's statistics
  * (isb_ifdrop and isb_osdrop, running totals, so the last block of each interface counts) and before a packet
  * (epb_dropcount and the obsolete block's drops count, each since the packet before, so they are added up).
- * The two may speak of the same packets and are not added to each other. null: nobody said anything. The
+ * The two may speak of the same packets and are not added to each other. null: no count was given. The
  * counters have 64 bits; one of 2^53 − 1 or more is given as 2^53 − 1, and the end state warns of it.
  */
 export interface CaptureDrops {

@@ -4,7 +4,7 @@
  * The caller pushes a block and reads batches until there are none left, so the pace is the caller's and
  * nothing queues up. Frames are not copied: a batch points into the block that was pushed. Only a record
  * that straddles two blocks is gathered in a small buffer of the reader's own (and makes a batch of its
- * own), at one copy per byte however finely the input is cut. The format is told by the first four bytes.
+ * own), at one copy per byte however finely the input is cut. The first four bytes give the format.
  *
  * Memory: the carry buffer, at most one record (MAXIMUM_CAPTURED_BYTES, MAXIMUM_BLOCK_BYTES), and one batch.
  * It grows with the bytes that have arrived, never with a length that a file claims.

@@ -118,7 +118,7 @@ export function tcpHeaderBytes(offset: number): number {
  *
  * The chain is walked to the transport: hop-by-hop (0), routing (43), fragment (44), AH (51, RFC 4302),
  * destination options (60), mobility (135, RFC 6275), HIP (139), shim6 (140), and 253/254 not at all, since
- * nobody knows their layout. Each header is at least eight captured bytes, so the frame's own length bounds
+ * their layout is unknown. Each header is at least eight captured bytes, so the frame's own length bounds
  * the walk. ESP (50) ends it as a protocol of its own; 59 says that nothing follows. A payload length of 0
  * (jumbograms, segmentation offload) reaches to the end of the frame on the wire.
  */

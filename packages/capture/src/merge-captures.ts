@@ -13,7 +13,7 @@
  * One wrong time must not hold a capture up or send it ahead, which would make its own packets late, or those of
  * all others. A single packet more than WRONG_TIME_MICROS away from both its neighbours in its capture, while these
  * are that near to each other, has a wrong time, and so has a last packet behind two that are near: it is counted
- * and taken where it stands (capture-notes.ts). Of a lasting step nobody can say which side is right, and each side
+ * and taken where it stands (capture-notes.ts). After a lasting step either side may be right, and each side
  * has its turn at the time that it tells.
  */
 

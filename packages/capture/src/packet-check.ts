@@ -123,7 +123,7 @@ export class PacketCheck {
     return true
   }
 
-  /** Copies are not kept, so whoever sends the same packet all the time loses no more than those within the window. */
+  /** Copies are not kept, so a host that repeats the same packet loses only the repetitions within the window. */
   #isCopy(head: number, body: number, time: number): boolean {
     const set = head & SET_MASK
     const first = WAYS * set

@@ -3,7 +3,7 @@
  *
  * Header: frame control, duration, three addresses, sequence control; a fourth address between two bridges,
  * QoS control where the subtype has its bit, HT control where a QoS frame has the order bit. Where the frame
- * goes is told by the To DS and From DS bits. Of an aggregate (A-MSDU) the first subframe makes the packet; the
+ * goes is given by the To DS and From DS bits. Of an aggregate (A-MSDU) the first subframe makes the packet; the
  * reader gives the others as frames of their own (capture-reader.ts).
  * Left out: decryption, reassembly of fragments, mesh control.
  */

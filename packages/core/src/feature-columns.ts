@@ -1,5 +1,5 @@
 /**
- * The columns of a contract's rows by name and unit, for whoever shows a row to a person.
+ * The columns of a contract's rows by name and unit, to show a row to a person.
  *
  * Names are of places, not of what is always in them: an IAT+SIZE row of fewer than p packets ends with its last
  * size in the place of an interarrival time, and one of more than p packets has iat(p) in the last place, as in

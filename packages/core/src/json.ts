@@ -1,7 +1,7 @@
 /**
  * Strict JSON: JSON.parse, less what it passes over in silence.
  *
- * JSON.parse keeps the last of two equal keys and nests as deep as it is told. In a file whose header says
+ * JSON.parse keeps the last of two equal keys and nests as deep as the text asks. In a file whose header says
  * where its tensors lie, two readers that keep different ones of a repeated key see two different files, so
  * a repeated key is refused here, and so is nesting beyond 32 levels. The walk that finds them also notes
  * where each key of the outermost object stands, for error messages. Positions are UTF-16 indices.

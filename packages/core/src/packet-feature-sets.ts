@@ -23,7 +23,7 @@ export const FLOW_STATISTICS = 10
 export interface FeatureColumn {
   /** Letters, digits and "_". */
   readonly name: string
-  /** "s", "us", "bytes", "packets", "packets_per_s", …; empty where nobody knows it. */
+  /** "s", "us", "bytes", "packets", "packets_per_s", …; empty if unknown. */
   readonly unit: string
 }
 

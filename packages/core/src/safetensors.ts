@@ -149,7 +149,7 @@ function compareText(a: string, b: string): number {
 }
 
 /**
- * Reading safetensors from bytes that nobody vouches for.
+ * Reads safetensors from untrusted bytes.
  *
  * The header's entries are counted while they are read, and more than a file may have end the reading.
  * Everything the header claims is checked against the length of the file before anything is allocated: the

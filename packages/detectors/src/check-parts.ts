@@ -13,7 +13,7 @@ import type { EmbeddingModel, MixtureModel } from './model.js'
  * Rows that a model of precision f32 keeps: landmarks and support vectors, rounded to float32 at the end of the
  * fit, so that the file holds exactly what is computed with.
  *
- * Everything is learnt in float64 and is the same for both precisions: clusters are ill-conditioned, and a model
+ * Everything is learned in float64 and is the same for both precisions: clusters are ill-conditioned, and a model
  * must not depend on a rounding that was meant for its scorer.
  *
  * They stay in Float64Arrays, whose numbers are then float32 numbers; only the file and the kernels hold them in

@@ -1,7 +1,7 @@
 /**
  * The public edge of a detector: what is asked of rows once, before anything trusts them.
  *
- * Training rows: at least two, of one width, finite, and not all the same (unless one point is to be learnt). Rows to score: finite and as wide
+ * Training rows: at least two, of one width, finite, and not all the same (unless one point is to be learned). Rows to score: finite and as wide
  * as in training, a workspace of the same model, room for the scores.
  */
 import {

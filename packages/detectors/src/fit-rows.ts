@@ -34,7 +34,7 @@ export interface FitOptions extends RowOrigin {
   readonly onProgress?: (progress: FitProgress) => void
 }
 
-/** A model, and what was learnt of the training rows while they were held out. */
+/** A model, and what was learned of the training rows while they were held out. */
 export interface HeldOutFit<Model extends DetectorModel = DetectorModel> {
   readonly model: Model
   /** null for a detector that holds none out: its threshold needs rows of its own. */
@@ -66,7 +66,7 @@ export function fitChecked(
   const model = definition.fit(rows, keptParameters(parameters), {
     rng,
     report: (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction }),
-    // a detector that is told of a least scale is ready for columns without spread
+    // a detector with a least scale is ready for columns without spread
     rowNotes: minimumScale === null ? notesOn(rows, categoryColumn, shared) : [],
     shared,
     categoryColumn,

@@ -25,7 +25,7 @@ export type { FitOptions, FitProgress, HeldOutFit, RowOrigin } from './fit-rows.
 /**
  * Fits a detector to normal rows (n × D, n ≥ 2). `parameters` come from `checkParameters`. The rows are not
  * changed and not kept. Throws ArgumentError for rows that are not finite numbers of one width, for stated sizes that
- * there are too few rows for and for an origin that does not fit the rows, DataError for rows that nothing can be learnt
+ * there are too few rows for and for an origin that does not fit the rows, DataError for rows that nothing can be learned
  * from.
  */
 export function fitDetector<Parameters extends CheckedParameters>(

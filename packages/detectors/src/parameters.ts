@@ -3,7 +3,7 @@
  *
  * They are two values. `DetectorOptions` is what a person writes: flat, all optional. `CheckedParameters` is
  * what `checkParameters` makes of it: complete, grouped by the stage that uses it, and stored in the model.
- * An option that the chosen detector has no use for is refused by name, so that nobody believes a setting
+ * An option that the chosen detector has no use for is refused by name, so that no user believes a setting
  * was in force when it was not.
  */
 import { ArgumentError, type Matrix, type ScalerName } from '@oddflow/core'
@@ -12,7 +12,7 @@ import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName, MemberName } f
 import type { GivenOptions, OptionValue } from './options.js'
 
 /**
- * Sizes that a caller states are held to; sizes that nobody stated fit themselves to what there is.
+ * Sizes that a caller states are held to; default sizes fit themselves to the rows.
  *
  * There cannot be more landmarks than training rows, more dimensions than landmarks, more components or neighbours
  * than rows. The defaults are made for thousands of rows, so with fewer they are lowered and the model's notes say so.

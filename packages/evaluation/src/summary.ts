@@ -44,7 +44,7 @@ export function spread(values: ArrayLike<number>): Spread | null {
  * Wall-clock time of repeated work. The clock comes from the caller: packages here know no time.
  *
  * A few runs before the first that counts let a just-in-time compiler and caches settle. All times are kept,
- * not a mean of them: what to make of outliers is for whoever reads them.
+ * not a mean of them: the reader judges outliers.
  */
 
 export interface TimingOptions {

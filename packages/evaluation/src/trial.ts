@@ -30,7 +30,7 @@ export function decodeTrial(line: string): Trial {
   return checkTrial(value)
 }
 
-/** A trial made anew from `value`, fields in order. Throws FormatError that names the field. */
+/** Rebuilds a trial from `value`, fields in order. Throws FormatError that names the field. */
 export function checkTrial(value: unknown): Trial {
   const t = record(value, '', [
     'formatVersion',

@@ -9,7 +9,7 @@
  *
  * A log that is full, or four times as long as its flows are many, is packed: the living move to the front. At least
  * half of the log is then free, so packing costs an entry or two a packet. Whoever walks along the log leaves a jump
- * at the front of each run of dead entries, and nobody walks it twice.
+ * at the front of each run of dead entries, so no run is walked twice.
  *
  * A new flow is half-open; what makes it established is the tracker's business. A flow never goes back.
  */

@@ -2,7 +2,7 @@
  * The Gaussian kernel K(x, y) = exp(−‖x − y‖² / h²).
  *
  * That is the form of the paper's experimental section; with scikit-learn's or libsvm's gamma it is
- * gamma = 1/h², and whoever writes exp(−‖x − y‖² / 2σ²) has h = σ·√2.
+ * gamma = 1/h², and for exp(−‖x − y‖² / 2σ²) h = σ·√2.
  *
  * Distances in one pass, the scaling by −1/h² and exp in passes of their own: measured faster than one merged
  * loop, and each value depends on its two rows alone, so it has the same bits at any place in any batch.

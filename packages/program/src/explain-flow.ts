@@ -86,7 +86,7 @@ type RowColumns = readonly (FeatureColumn | null)[]
 const LEAST_FRAME_BYTES = 14
 /** Times are of whole microseconds; in seconds, too. */
 
-/** `packets` of the row's flow, null where nobody knows. */
+/** `packets` of the row's flow; null if unknown. */
 function createRowColumns(
   contract: FeatureContract,
   columns: readonly FeatureColumn[],
@@ -161,7 +161,7 @@ interface JudgedRow {
   readonly row: Float64Array
   readonly score: number
   readonly threshold: number
-  /** Of the row's flow; null where nobody knows. */
+  /** Of the row's flow; null if unknown. */
   readonly packets: number | null
   /** What this end sent is "sent"; default the initiator. */
   readonly viewpoint?: FlowEnd

@@ -1,7 +1,7 @@
 /**
  * Made packets: Ethernet or raw IP frames of TCP and UDP with right lengths and checksums, made without a network.
  *
- * Payloads are zeros where nobody gives their bytes: no feature reads them, and zeros leave checksums as they are. A frame
+ * Payloads are zeros unless their bytes are given: no feature reads them, and zeros leave checksums as they are. A frame
  * is borrowed: the maker writes the next one over it.
  */
 

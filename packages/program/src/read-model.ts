@@ -54,7 +54,7 @@ function readKey(path: string, kind: 'private' | 'public'): KeyObject {
       if (key.asymmetricKeyType === 'ed25519') return key
     }
   } catch {
-    // told below; what OpenSSL says of it helps nobody
+    // reported below; OpenSSL's message does not help
   }
   throw new FileError('file.key', `${path}: expected a ${kind} key of Ed25519 in PEM, without a passphrase`)
 }

@@ -2,7 +2,7 @@
  * What one repeat trains on, chooses by and is tested on.
  *
  * From rows that are split already: their training rows; 75 + 75 of the validation rows (all, where there are
- * fewer), drawn anew each repeat; every test row, and as a second sample 300 + 300 of them, drawn once for all repeats.
+ * fewer), drawn again in each repeat; every test row, and as a second sample 300 + 300 of them, drawn once for all repeats.
  * From pools: the paper's protocol (pools.ts), whose 300 + 300 are the only test sample.
  */
 import { existsSync, statSync } from 'node:fs'

@@ -10,7 +10,7 @@
  * durations, 600 s of silence end a flow. Every capture is on its own: flows do not cross files.
  *
  * A data set whose captures, hosts and rules hash to what `pool.json` says is done already. One that was stopped half
- * way has no `pool.json` and starts anew.
+ * way has no `pool.json` and starts again.
  */
 
 import { createHash } from 'node:crypto'

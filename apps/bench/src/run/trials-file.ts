@@ -1,5 +1,5 @@
 /**
- * The trials file: JSON lines, appended to by runs, each line written in one piece and flushed; it is written anew only
+ * The trials file: JSON lines, appended to by runs, each line written in one piece and flushed; it is rewritten only
  * when what another machine measured takes the place of what it measured before.
  *
  * A run that is killed may leave a line without its end. Such a line was never a trial: it is cut off before the
@@ -83,12 +83,12 @@ interface TrialsFile {
   /** Bytes of a last line without its end that were cut off. */
   readonly tornBytes: number
   append(trial: Trial): void
-  /** All of the file anew, whole or not at all: for trials that newer ones take the place of. */
+  /** Rewrites the file, completely or not at all: for trials that newer ones take the place of. */
   rewrite(trials: readonly Trial[]): void
   close(): void
 }
 
-/** The trials of a file that nobody writes to. Throws an error that begins with the path and names the line. */
+/** The trials of a file that no run is writing to. Throws an error that begins with the path and names the line. */
 export function readTrials(path: string, keyOf: KeyOf = trialKey): Trial[] {
   return inFile(path, () => {
     checkSize(path)

@@ -26,7 +26,7 @@ import { type CaptureInput, captureInputs, filterFrom } from '../pipeline/read-p
 
 /**
  * What one input of `info` holds: a file as the capture library sums it up, or several that were rotated through,
- * read as one. In the latter a file that is no capture is an error, since nobody could say what is missing.
+ * read as one. In the latter a file that is no capture is an error, since the missing part is unknown.
  */
 
 export interface InputSummary extends CaptureFileSummary {

@@ -82,7 +82,7 @@ export function openJournal(path: string): {
   }
 }
 
-/** What `update` did, in lines: what was learnt and what not, how the model grew, and why the guard refused. */
+/** What `update` did, in lines: what was learned and what not, how the model grew, and why the guard refused. */
 
 type Counted = 'novel' | 'learnt' | 'heldBack' | 'held' | 'confirmed' | 'disregarded' | 'refused' | 'rounds'
 

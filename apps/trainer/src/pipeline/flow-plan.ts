@@ -39,7 +39,7 @@ export function memoryOption({ flowMemoryBytes }: FlowMemory): { memoryBytes?: n
   return flowMemoryBytes === undefined ? {} : { memoryBytes: flowMemoryBytes }
 }
 
-/** Runs `create`; that there is too little memory for the smallest table is told by the option's name. */
+/** Runs `create`; an error for too little memory names the option. */
 export function namingFlowMemory<T>(create: () => T): T {
   try {
     return create()

@@ -25,7 +25,7 @@ export interface LearningFlags {
   readonly defaults?: boolean
 }
 
-/** Only what was given, over what the model learnt with before, or over the defaults where that is asked for. Throws UsageError for flags that do not go together. */
+/** Only what was given, over what the model learned with before, or over the defaults where that is asked for. Throws UsageError for flags that do not go together. */
 export function learningFrom(options: LearningFlags, saved: SavedModel): LearningOptions {
   const { assumeNormal, novel, confirm, halfLife, sketch, sketchRows } = options
   if (assumeNormal === true && (novel !== undefined || confirm !== undefined)) {

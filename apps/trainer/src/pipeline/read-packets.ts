@@ -220,7 +220,7 @@ export function describeView(reads: readonly CaptureRead[]): string | null {
   return parts.length === 0 ? null : parts.join('; ')
 }
 
-/** Bytes to read, for the progress bar; 0 where nobody knows. What is wrong with a file, its reader says. */
+/** Bytes to read, for the progress bar; 0 if unknown. The file's reader reports what is wrong with it. */
 function sizeOf(file: string): number {
   if (file === '-') return 0
   try {

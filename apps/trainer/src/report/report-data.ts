@@ -75,7 +75,7 @@ export interface FlaggedFlow {
   rule: 'score' | 'one-packet'
   capture: string
   label?: FlowLabel
-  /** Whose flow it is; absent where nobody knows. */
+  /** Whose flow it is; absent if unknown. */
   device?: string
   /** Why it was flagged, in words. */
   reasons?: readonly string[]

@@ -54,7 +54,7 @@ function selectionReport(
   return `${JSON.stringify(report, null, 2)}\n`
 }
 
-/** Labelled inputs → validation rows, made as the training rows were: under the contract just learnt. */
+/** Labelled inputs → validation rows, made as the training rows were: under the contract just learned. */
 
 interface LabelledFiles {
   readonly files: readonly string[]

@@ -126,7 +126,7 @@ function solve(high: number, of: (x: number) => number): number {
  *   tail is of that family.
  *
  * Where neither holds the budget is refused, with the number of flows that it needs: a threshold that nothing
- * supports would be a promise that nobody keeps.
+ * supports would be a promise that cannot be kept.
  *
  * Budgets so wide that more than MAXIMUM_RATE of all flows may alert are taken as that rate.
  */

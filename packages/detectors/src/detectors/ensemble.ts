@@ -212,7 +212,7 @@ export function ensembleOf(detectors: MemberDetectors): DetectorDefinition {
 interface EnsembleWork extends Pick<MemberTraining, 'categories'> {
   readonly detectors: MemberDetectors
   readonly scaled: Matrix
-  /** Written anew by each round. */
+  /** Rewritten by each round. */
   readonly standardised: Matrix
   readonly inputs: Uint32Array
   readonly parameters: EnsembleParameters
@@ -231,7 +231,7 @@ interface HeldOutRound {
   readonly sums: Float64Array
 }
 
-/** Every input held out in turn; odd rows are viewed, and nothing is learnt from them. */
+/** Every input held out in turn; odd rows are viewed, and nothing is learned from them. */
 function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOutRound {
   const { detectors, scaled, standardised, categories, parameters, context } = work
   const n = scaled.rows

@@ -65,7 +65,7 @@ export interface GivenRows {
 
 export interface EnsembleUpdate {
   readonly saved: SavedModel
-  /** Rows that nothing was learnt from, since they are unlike all others. */
+  /** Rows that nothing was learned from, since they are unlike all others. */
   readonly oddRows: number
   /** Of the given rows, odd ones too: novel to the model before, and after. */
   readonly novelBefore: number
@@ -81,7 +81,7 @@ const MOST_GIVEN_SHARE = 0.5
 const LEAST_GIVEN_ROWS = 10
 /** Of the differences that the old landmarks show; a curve moves by it. */
 const MOVED_SHARE = 0.9
-/** In standard deviations: beyond it a row is a fault of whoever made it. */
+/** In standard deviations: a row beyond it is a fault in its making. */
 const LARGEST_VALUE = 1e9
 /** Values that stand for a distribution. */
 const SAMPLE_SIZE = 4000

@@ -7,9 +7,9 @@
  * | oc-kjl-svm, oc-nystrom-svm, nearest | landmarks | none |
  * | ocsvm | support vectors: training rows | none |
  * | kde | centres: training rows | none |
- * | gmm | component means: rows that nobody sent | components of the mixture |
+ * | gmm | component means: no rows of traffic | components of the mixture |
  * | pca | the mean row | none |
- * | hbos | the middles of the fullest bins: a row that nobody sent | none |
+ * | hbos | the middles of the fullest bins: no row of traffic | none |
  * | iforest | none: a forest remembers where it cut, not what it saw | none |
  *
  * An example belongs to the mode that is the most responsible for it, and the *typical* example of a mode is the one

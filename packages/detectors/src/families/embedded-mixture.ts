@@ -297,7 +297,7 @@ export function embeddedMixture(
   }
 }
 
-/** Only a search finds clusters; k-means++ makes as many as it is told to. */
+/** Only a search finds clusters; k-means++ makes a given number. */
 function startOf(
   { start }: EmbeddedMixtureModel['parameters'],
   { clustersFound }: EmbeddedMixtureFitReport,

@@ -168,7 +168,7 @@ export function expectation(points: Matrix, mixture: Mixture, responsibilities: 
 }
 
 /**
- * EM from a start that is made anew for each regularisation, until one is large enough.
+ * EM from a new start for each regularisation, until one is large enough.
  *
  * A regularisation that proves too small (a covariance that is singular or out of range, a likelihood that is not
  * finite) is raised tenfold, start and EM run again, up to 1e-3. What was not done as asked is said in the notes.

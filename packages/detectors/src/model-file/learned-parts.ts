@@ -46,7 +46,7 @@ import {
  * Statistics of a mixture that are read from a file: whether rows could have made them.
  *
  * Masses are counts of rows, with a sum below 2⁵³. A scatter over its mass is a covariance: positive semi-definite but
- * for rounding, and no larger than rows that can be learnt from make it (learning-options.ts). No mass, no scatter.
+ * for rounding, and no larger than rows that can be learned from make it (learning-options.ts). No mass, no scatter.
  */
 
 /** What rounding may leave of a direction without spread, as a share of the largest variance. */

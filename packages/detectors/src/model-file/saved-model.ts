@@ -166,7 +166,7 @@ export interface SavedModel {
   readonly detector: DetectorModel
   readonly contract: FeatureContract
   readonly threshold: Threshold
-  /** null where rows did not come from flows, or where no rule was learnt. */
+  /** null where rows did not come from flows, or where no rule was learned. */
   readonly onePacketRule: OnePacketRule | null
   readonly provenance: Provenance
   /** What groups of flows are judged by; absent where held-out scores were not to be had. */

@@ -46,7 +46,7 @@ const FAR_POINT_CANDIDATES = 200
 interface BeginOptions {
   readonly options: CheckedLearningOptions
   readonly seed: number
-  /** n × D, scaled; null where nobody has them any more. */
+  /** n × D, scaled; null if they are no longer available. */
   readonly trainingRows: Matrix | null
   /** Scaled rows that must stay novel, beside made ones. */
   readonly knownNovel: Matrix | null
@@ -177,7 +177,7 @@ function firstRandomMatrix(model: LearningModel, seed: number, rng: Rng): Matrix
   return createSketch(embedding, parameters.embedding, random, rng).random
 }
 
-/** Rows drawn from a mixture over rows, to stand in for training rows that nobody has. */
+/** Rows drawn from a mixture over rows, to stand in for training rows that are not available. */
 function sampleMixture(model: LearningModel, rng: Rng): Matrix {
   const { weights, means, covarianceType, precisionCholesky } = mixtureOfModel(model)
   const d = means.cols

@@ -1,5 +1,5 @@
 /**
- * A mixture carried into a new embedding of the same rows, not fitted anew.
+ * A mixture carried into a new embedding of the same rows, without another fit.
  *
  * When the landmarks change, so does every coordinate, and means and covariances of the old ones mean nothing. Two
  * things are known: where the kept rows lie in both embeddings, and what the old mixture said of them.
@@ -76,7 +76,7 @@ export function createPointSpace(
       },
     }
   }
-  // typed arrays: a kernel is made anew with each change of landmarks, and memories of WebAssembly are not for that
+  // typed arrays: a kernel is rebuilt with each change of landmarks, and memories of WebAssembly are not for that
   const kernel = createEmbeddingKernel(embedding, {
     precision,
     simd: false,

@@ -143,7 +143,7 @@ export function createAdwin(delta: number): Adwin {
  * Page, "Continuous inspection schemes", Biometrika 41, 1954; Hinkley, "Inference about the change-point from cumulative
  * sum tests", Biometrika 58, 1971. With the running mean x̄ of all numbers so far, the sums of x − x̄ − δ and of x̄ − x − δ
  * are followed; an alarm is raised when one exceeds its lowest value so far by λ. δ is the change that is let pass, λ
- * trades false alarms for delay. After an alarm everything begins anew.
+ * trades false alarms for delay. After an alarm all counts start again.
  */
 
 export interface PageHinkley {

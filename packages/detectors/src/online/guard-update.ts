@@ -1,10 +1,10 @@
 /**
- * The support guard of a model that learns on: tail tables and reaches that follow what was learnt.
+ * The support guard of a model that learns on: tail tables and reaches that follow what was learned.
  *
  * The guard (support-guard.ts) knows of its training rows two tables and a reach for each landmark. Those rows are
  * gone; what is there is the guard as it was, and the reservoir. So a table is that of both together: the old
  * table's knots, each with the share of rows between it and the knot before, standing for the training rows that
- * nobody has any more (`unseen`, a number of rows that forgetting lowers), and the kept rows with what they weigh. The
+ * are no longer available (`unseen`, a number of rows that forgetting lowers), and the kept rows with what they weigh. The
  * old log-densities are moved by as much as the median log-density of the kept rows has moved since, because another
  * embedding has other units. A reach is the mean over both in the same way; a landmark that is new has only the
  * kept rows.
@@ -103,7 +103,7 @@ export function likeReach(bandwidth: number): number {
 
 /**
  * Whether the held row equal to the one at `start`, which has just come, is confirmed; if so it and the rows near
- * it that are too go to be learnt. Returns how many went.
+ * it that are too go to be learned. Returns how many went.
  */
 export function confirmHeld(work: LearningWork, rows: Float64Array, start: number): number {
   const { held, space } = work

@@ -5,11 +5,11 @@
  *
  *     too large to learn       disregarded (learning-options.ts)
  *     every so many, blindly   kept from learning, for the threshold
- *     found normal             learnt: E-step, M-step, perhaps a place in the reservoir
- *     found novel              dropped, or held until more like it have come in other periods (guard-update.ts), or to be learnt
- *     said to be normal        learnt whatever it was found; the novel ones in the round, as components
+ *     found normal             learned: E-step, M-step, perhaps a place in the reservoir
+ *     found novel              dropped, or held until more like it have come in other periods (guard-update.ts), or to be learned
+ *     said to be normal        learned whatever it was found; the novel ones in the round, as components
  *
- * The reservoir is a uniform sample of all rows learnt (Vitter, "Random sampling with a reservoir", 1985, algorithm R).
+ * The reservoir is a uniform sample of all rows learned (Vitter, "Random sampling with a reservoir", 1985, algorithm R).
  * With exponential forgetting each new row enters as soon as there are more rows than recent ones count, over one drawn
  * at random.
  */

@@ -30,7 +30,7 @@ export interface LearningCounters {
   readonly heldBack: number
   /** Put on hold, whatever became of them. */
   readonly held: number
-  /** Taken off hold, to be learnt. */
+  /** Taken off hold, to be learned. */
   readonly confirmed: number
   /** Novel, and dropped. */
   readonly disregarded: number
@@ -76,7 +76,7 @@ export interface LearnedState {
   readonly calibration: Matrix
   /** Held back, and found novel. */
   readonly doubtful: Matrix
-  /** Learnt since the last change of landmarks, a sample. */
+  /** Learned since the last change of landmarks, a sample. */
   readonly fresh: Matrix
   /** On hold, with their periods. */
   readonly held: RowEntries

@@ -47,14 +47,14 @@ import { addPoints, copyStatistics, createMixtureEvaluator } from './mixture-sta
  * LearningBudget: how much one device may teach in an hour.
  *
  * A watcher that learns by itself gives whoever talks most the most say. With a budget, a device's rows beyond so many in
- * an hour of its traffic are judged but not learnt. Hours are those of the rows' own times, so a replay decides alike.
+ * an hour of its traffic are judged but not learned. Hours are those of the rows' own times, so a replay decides alike.
  * Rows from files have no such limit: somebody chose the files.
  *
  * At most `maximumDevices` are remembered; when there are more, the one that has been silent longest is forgotten.
  */
 
 export interface LearningBudget {
-  /** Whether one more row of this device, of this time, may be learnt; if so it is counted. */
+  /** Whether one more row of this device, of this time, may be learned; if so it is counted. */
   take(device: string, timeMicros: number): boolean
   /** Rows that were refused so far. */
   readonly refused: number
@@ -140,13 +140,13 @@ function reopenLearning(
 }
 
 export interface BeginLearnerOptions {
-  /** How to learn; a model that has learnt before goes on as it did, but for what is given here. */
+  /** How to learn; a model that has learned before goes on as it did, but for what is given here. */
   readonly learning?: LearningOptions
-  /** Of all chance, for a model that has not learnt before; default 1. */
+  /** Of all chance, for a model that has not learned before; default 1. */
   readonly seed?: number
-  /** n × D, the rows that the model was fitted to, for a model that has not learnt before. */
+  /** n × D, the rows that the model was fitted to, for a model that has not learned before. */
   readonly trainingRows?: Matrix | MatrixLike
-  /** Rows (n × D) that must stay novel, for a model that has not learnt before. */
+  /** Rows (n × D) that must stay novel, for a model that has not learned before. */
   readonly knownNovel?: Matrix | MatrixLike
 }
 
@@ -164,7 +164,7 @@ export interface StepReport extends ArrivalReport {
 
 export interface Learner {
   /**
-   * Takes n × D rows, unscaled. The report's scores are those before anything was learnt of them. Rows too large to learn
+   * Takes n × D rows, unscaled. The report's scores are those before anything was learned of them. Rows too large to learn
    * from (learning-options.ts) are disregarded.
    */
   arrive(rows: Matrix | MatrixLike, options?: ArriveOptions): StepReport

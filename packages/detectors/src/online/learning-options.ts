@@ -13,10 +13,10 @@ import type { LearningModel } from './learned-state.js'
 import type { LearningMixture } from './mixture-statistics.js'
 
 /**
- * What can be learnt: numbers whose squares, and sums of squares over all rows there will ever be, are finite.
+ * What can be learned: numbers whose squares, and sums of squares over all rows there will ever be, are finite.
  *
  * A mixture's statistics are sums of squared differences. One row of 10¹⁶⁰ makes a sum infinite, the covariance behind it
- * has no Cholesky factor, and nothing that is learnt afterwards mends it. So a row with a number beyond
+ * has no Cholesky factor, and nothing that is learned afterwards mends it. So a row with a number beyond
  * LARGEST_LEARNABLE, or whose point in the embedding has one, teaches nothing: it is judged as all rows are, and then
  * disregarded, whatever was said of it. With 2⁵³ rows of that size a scatter is below 10²⁹⁷.
  *
@@ -36,7 +36,7 @@ export function areUpTo(most: number, numbers: Float64Array, start = 0, count = 
   return true
 }
 
-/** Throws ArgumentError for the first row with a number that cannot be learnt from, by its number. */
+/** Throws ArgumentError for the first row with a number that cannot be learned from, by its number. */
 export function checkLearnable({ rows, cols, data }: Matrix, name: string): void {
   for (let i = 0; i < rows; i++) {
     if (!areUpTo(LARGEST_LEARNABLE, data, i * cols, cols)) {
@@ -96,20 +96,20 @@ export interface LearningOptions {
   /** … that came in so many periods, 1 … 10,000, and in at least every second one of the stretch; null, the default: never
    * by itself. */
   readonly confirmPeriods?: number | null
-  /** Default `grow`: 10 landmarks when as many novel rows are to be learnt or the rows learnt have moved, to twice those the
+  /** Default `grow`: 10 landmarks when as many novel rows are to be learned or the rows learned have moved, to twice those the
    * model has. */
   readonly sketch?: SketchPolicy
   /** Share of arrivals kept from learning, to set the threshold; 0 (the threshold stays) to 0.5, default 0.2. */
   readonly calibrationShare?: number
   /** Rows kept for that, 10 … 100,000; default 500. */
   readonly calibrationRows?: number
-  /** Bounds of what may be learnt; null: none. */
+  /** Bounds of what may be learned; null: none. */
   readonly guard?: GuardBounds | null
 }
 
 export type Forgetting =
   | { readonly kind: 'none' }
-  /** A row counts half after so many more were learnt. */
+  /** A row counts half after so many more were learned. */
   | { readonly kind: 'exponential'; readonly halfLifeRows: number }
 
 /** `disregard`: dropped. `hold`: kept until confirmed. `learn`: becomes a component at once. */
@@ -117,7 +117,7 @@ export type NovelPolicy = 'disregard' | 'hold' | 'learn'
 
 export type SketchPolicy =
   | { readonly kind: 'keep' }
-  /** When so many novel rows are to be learnt, when the rows learnt have moved away from the landmarks, and each
+  /** When so many novel rows are to be learned, when the rows learned have moved away from the landmarks, and each
    * `everyRounds` unless that is null: `rows` landmarks more, up to the maximum; then in the places of landmarks drawn at
    * random. */
   | {
@@ -134,7 +134,7 @@ export interface GuardBounds {
   readonly maximumNoveltyLoss: number
   /** Share of the known-normal rows that may come to pass for novel, in [0, 1]. */
   readonly maximumFalsePositiveRise: number
-  /** Whether rows that only the model as it was finds novel are held too, instead of learnt. */
+  /** Whether rows that only the model as it was finds novel are held too, instead of learned. */
   readonly shadowAgrees: boolean
 }
 

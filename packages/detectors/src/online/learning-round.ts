@@ -2,7 +2,7 @@
  * The end of a round: everything that is not done for each arrival.
  *
  *     1. landmarks       new ones where it is time, the mixture carried into the new embedding
- *     2. new components  for the novel rows that are to be learnt (the paper source's "Online GMM")
+ *     2. new components  for the novel rows that are to be learned (the paper source's "Online GMM")
  *     3. convergence     over the reservoir and the base
  *     4. fewer           dead components removed
  *     5. guard tables    of the support guard, over what is kept and what was before
@@ -32,7 +32,7 @@ import { type SketchChange, updateSketch } from './round-sketch.js'
 /**
  * A threshold that follows a model which learns from what it lets pass.
  *
- * Split-conformal calibration (threshold.ts) wants normal rows that nothing was learnt from, whatever their scores.
+ * Split-conformal calibration (threshold.ts) wants normal rows that nothing was learned from, whatever their scores.
  * A model without labels has only the rows that it found normal: their lowest scores are cut off at the old
  * threshold, a new quantile of them lies above it, and so each calibration flags more than the last, a ratchet. So
  * a share of the arrivals is held back blindly, before the verdict. Those that pass calibrate. Of those that do not,
@@ -165,7 +165,7 @@ export function endRound(work: LearningWork, rng: Rng): RoundReport {
   })
   const { steps, converged } = convergence
   counters.rounds = round
-  // what was to be learnt in a round that is undone is refused, however far it came
+  // what was to be learned in a round that is undone is refused, however far it came
   counters.learnt += work.overflowed ? taught : work.roundLearnt
   counters.componentsAdded += counts.added
   counters.componentsRemoved += counts.removed

@@ -2,7 +2,7 @@
  * LearningWork: a model in the middle of learning, everything in it free to change.
  *
  * It is opened from the model and its learned state and closed into them again; between the two it keeps what would
- * be wasteful to make anew with each arrival (points of the reservoir's rows, scorers). Nothing else is in it, so that
+ * be wasteful to rebuild with each arrival (points of the reservoir's rows, scorers). Nothing else is in it, so that
  * closing and opening changes nothing: a refused round is undone by opening the last one that was closed.
  */
 import { concatRows, type Matrix, matrixOf } from '@oddflow/core'
@@ -69,14 +69,14 @@ export class LearningWork {
   readonly doubtful: RowBuffer
   readonly fresh: RowBuffer
   readonly held: RowBuffer
-  /** Novel rows that are to be learnt in this round. */
+  /** Novel rows that are to be learned in this round. */
   readonly pending: RowBuffer
   /** Arrivals of this round. */
   roundArrivals = 0
   roundLearnt = 0
   /** Whether all of them were said to be normal. */
   roundAssumed = true
-  /** Whether sums have left the finite numbers in this round, which is undone at its end; until then nothing more is learnt. */
+  /** Whether sums have left the finite numbers in this round, which is undone at its end; until then nothing more is learned. */
   overflowed = false
   /** Points of the reservoir's rows, place by place. */
   reservoirPoints: Float64Array
@@ -168,7 +168,7 @@ export class LearningWork {
     this.#tails = null
   }
 
-  /** Points of all rows in the reservoir, anew. */
+  /** Recomputes the points of all rows in the reservoir. */
   locateReservoir(): void {
     const { count, data } = this.reservoir
     this.reservoirPoints = new Float64Array(count * this.space.d)
@@ -237,7 +237,7 @@ export class LearningWork {
     }
   }
 
-  /** Rows that may become landmarks: those that wait first, then those learnt since the last change. */
+  /** Rows that may become landmarks: those that wait first, then those learned since the last change. */
   landmarkCandidates(): Matrix {
     return concatRows([this.pending.entries().rows, this.fresh.entries().rows])
   }

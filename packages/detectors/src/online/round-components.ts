@@ -2,7 +2,7 @@
  * The components in a round: those that come for what waits, and those that go.
  *
  * The loop is the paper source's "Online GMM": a component for one row, the threshold, and the rows
- * that pass by it are learnt as all others are; until none is left. There is a cap, which the text has not: at it a
+ * that pass by it are learned as all others are; until none is left. There is a cap, which the text has not: at it a
  * dead component goes, or the two that differ least become one.
  */
 import { exp, log, type Matrix, matrixOf, type Rng, takeRows } from '@oddflow/core'

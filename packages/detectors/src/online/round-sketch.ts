@@ -1,7 +1,7 @@
 /**
  * The sketch in a round: whether its landmarks change, to which, and what has to follow.
  *
- * It is time when enough novel rows are to be learnt, when what was learnt as normal has moved away from the landmarks
+ * It is time when enough novel rows are to be learned, when what was learned as normal has moved away from the landmarks
  *, or so many rounds have passed. Then the sketch grows up to its cap, or landmarks give way
  *, the bandwidth is taken anew where that is wanted, and all that is in coordinates of the embedding
  * is carried over: mixture and statistics (carry-mixture.ts), the reservoir's points, and what is compared with
@@ -29,14 +29,14 @@ import type { LearningWork } from './learning-work.js'
 import { copyStatistics, mixtureOfStatistics, scaleStatistics, totalMass } from './mixture-statistics.js'
 
 /**
- * Rows that become landmarks: drawn at random of those learnt since the last change and of those that wait to be learnt.
+ * Rows that become landmarks: drawn at random of those learned since the last change and of those that wait to be learned.
  *
  * What waits is what the embedding sees least of, so it comes first, for up to half of the places; the rest stands for
  * what has become of the traffic that the embedding knows. A row that equals a landmark adds nothing, and one that
  * the model's precision cannot hold is none.
  *
  * A landmark vouches for whatever comes near it: there the support is as high as it can be, and the embedding has a
- * direction of its own. One stray row may be learnt, as a component of one row's weight; as a landmark it would open the
+ * direction of its own. One stray row may be learned, as a component of one row's weight; as a landmark it would open the
  * whole of its surroundings. So a row becomes one only where it has its like, as many as confirm a row on hold.
  */
 
@@ -104,14 +104,14 @@ function haveTheirLike(work: LearningWork, rows: Matrix): Uint8Array {
 /**
  * Whether the traffic has moved away from the landmarks while the model went on finding it normal.
  *
- * A gradual change is learnt row by row: the mixture follows, and nothing is ever new enough to be held or confirmed. The
+ * A gradual change is learned row by row: the mixture follows, and nothing is ever new enough to be held or confirmed. The
  * landmarks stay where the traffic was. Then all rows are a good way from the nearest of them, the support guard's
  * reaches grow until they do not mind, and novel rows that are no farther away pass with them.
  *
  * Landmarks are rows of the traffic themselves. So rows that have not moved lie as near to their nearest landmark as
  * landmarks lie to the nearest other one. The signal is by how much too few do: Kolmogorov's D⁺ between the two,
  *
- *     D⁺ = max over x of  F(x) − G(x),     F of the landmarks' squared distances, G of the rows' learnt lately
+ *     D⁺ = max over x of  F(x) − G(x),     F of the landmarks' squared distances, G of the rows' learned lately
  *
  * It speaks beyond the effect that drift signals speak of (drift.ts) and beyond Smirnov's bound for samples of these
  * sizes; a poisoner of fewer rows than that share cannot make it speak. It falls silent by itself, as rows become
