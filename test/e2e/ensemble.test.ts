@@ -170,7 +170,7 @@ describe('an update of an ensemble', () => {
     expect(stderr).toMatch(/warning: 3\d\d of 467 rows \(7\d\.\d+ %\) were novel before/)
     // the attack by name, and what the model would still notice
     expect(stderr).toMatch(
-      /warning: no longer found, since they are learnt as normal: .*a scan of \d\d ports of 192\.168\.50\.23 by 192\.168\.50\.66/,
+      /warning: no longer found, since the model learned them as normal: .*a scan of \d\d ports of 192\.168\.50\.23 by 192\.168\.50\.66/,
     )
     expect(stdout).toMatch(/detection limits: .*, before → after\n +scan of one host /)
     expect((await succeeds(['inspect', updated])).stdout).toMatch(

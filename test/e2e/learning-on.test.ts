@@ -43,7 +43,7 @@ describe('update', () => {
     expect(learnt + heldBack + held + disregarded + refused).toBe(rows)
     expect(readFileSync(model)).toEqual(before)
     const inspected = await succeeds(['inspect', at('a.oddflow')])
-    expect(inspected.stdout).toContain('learnt since')
+    expect(inspected.stdout).toContain('learned since')
     await succeeds(['score', at('a.oddflow'), normal, '--format', 'json'])
   })
 

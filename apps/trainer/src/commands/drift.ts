@@ -57,7 +57,7 @@ const FEW_ROWS = 100
 function describe(path: string, r: DriftReport): string[] {
   const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
   const lines = [
-    `${printable(path)}: ${r.drifted ? 'the traffic has moved away from what was learnt' : 'no drift'}`,
+    `${printable(path)}: ${r.drifted ? 'the traffic has drifted from the model' : 'no drift'}`,
     `  rows             ${r.rows}`,
     `  novel            ${percent(r.novelShare)} (promised: at most ${percent(r.novelBound)} of normal ones)`,
   ]

@@ -135,7 +135,7 @@ export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(sav
   if (saved.learned !== undefined) {
     const { counters, reservoir, held } = saved.learned
     facts.push({
-      label: 'learnt since',
+      label: 'learned since',
       value: `${counters.learnt} of ${counters.arrived} rows in ${plural(counters.rounds, 'round')} (${counters.refusedRounds} undone by the guard${saved.learned.options.guard === null ? ', which is off' : ''}); ${reservoir.rows.rows} kept, ${held.rows.rows} on hold`,
     })
   }
@@ -143,7 +143,7 @@ export function modelFacts(saved: SavedModel, calibratedBy = calibrationText(sav
     const { count, rows, last } = updates
     facts.push({
       label: 'updates',
-      value: `${count}, with ${plural(rows, 'row')} stated to be normal; the last with ${last.rows}: ${last.novelBefore} novel before, ${last.oddRows} unlike all others and not learnt, data ${last.dataSha256.slice(0, 16)}…`,
+      value: `${count}, with ${plural(rows, 'row')} stated to be normal; the last with ${last.rows}: ${last.novelBefore} novel before, ${last.oddRows} unlike all others and not learned, data ${last.dataSha256.slice(0, 16)}…`,
     })
   }
   const numbers = modelSpaceNumbers(detector)

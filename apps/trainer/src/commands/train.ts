@@ -200,7 +200,7 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   if (search?.report !== undefined) checkWritable(search.report, [...taken, options.output])
   for (const [copy, first] of repeatedFiles(files)) {
     warn(
-      `${copy}: is the same as ${first}; its rows count twice, and what is learnt from one copy can be calibrated by the other: leave one out`,
+      `${copy}: is the same as ${first}; its rows count twice, and one copy calibrates a fit to the other: leave one out`,
     )
   }
   for (const file of selectNormal.filter((path) => files.includes(path))) {

@@ -103,7 +103,7 @@ export function describeUpdate(s: UpdateSummary): string[] {
   const lines = [
     `${printable(s.model)}: ${s.bytes} bytes`,
     `  rows        ${s.rows}: ${s.novel} novel as they came, ${s.novelToFrozen} to the model as it was trained`,
-    `  learnt      ${s.learnt} in ${plural(s.rounds, 'round')}; ${s.heldBack} kept for the threshold, ${s.held} held, ${s.confirmed} confirmed, ${s.disregarded} disregarded, ${s.refused} refused`,
+    `  learned     ${s.learnt} in ${plural(s.rounds, 'round')}; ${s.heldBack} kept for the threshold, ${s.held} held, ${s.confirmed} confirmed, ${s.disregarded} disregarded, ${s.refused} refused`,
     `  mixture     ${s.componentsBefore} → ${plural(s.components, 'Gaussian')}`,
   ]
   if (s.landmarks > 0) lines.push(`  embedding   ${s.landmarksBefore} → ${plural(s.landmarks, 'landmark')}`)
@@ -123,7 +123,7 @@ interface EnsembleUpdateSummary {
 }
 
 export function describeEnsembleUpdate(s: EnsembleUpdateSummary): string[] {
-  const odd = s.odd === 0 ? '' : `; ${plural(s.odd, 'row')} unlike all others, not learnt`
+  const odd = s.odd === 0 ? '' : `; ${plural(s.odd, 'row')} unlike all others, not learned`
   return [
     `${printable(s.model)}: ${s.bytes} bytes`,
     `  rows        ${s.rows}: ${s.novelBefore} novel before, ${s.novelAfter} after${odd}`,
@@ -146,7 +146,7 @@ export function whyRefused(rounds: readonly RoundReport[], guard: GuardBounds | 
       : []),
   ]
   if (refused.length < rounds.filter((round) => round.refused).length) {
-    reasons.push('sums of what it would have learnt are not finite')
+    reasons.push('sums of the rows to learn are not finite')
   }
   return reasons.join(', and ')
 }
@@ -216,12 +216,12 @@ export async function updateEnsembleModel(
     const { rows } = streamed
     if (updated.novelAfter > MOST_NOVEL_SHARE * rows) {
       throw new DataError(
-        `${updated.novelAfter} of ${plural(rows, 'row')} (${percent(updated.novelAfter / rows)}) would stay novel${updated.oddRows === 0 ? '' : `, ${updated.oddRows} of them unlike all others`}: nothing was written; they are too different from each other to be learnt together, train on all captures anew`,
+        `${updated.novelAfter} of ${plural(rows, 'row')} (${percent(updated.novelAfter / rows)}) would stay novel${updated.oddRows === 0 ? '' : `, ${updated.oddRows} of them unlike all others`}: nothing was written; the given rows are too different from each other to be learned together; train on all captures again`,
       )
     }
     if (updated.forgotten > MOST_FORGOTTEN_SHARE * updated.remembered) {
       throw new DataError(
-        `${updated.forgotten} of ${plural(updated.remembered, 'remembered row')} would become novel: nothing was written; what is given is too unlike the traffic of before, train on all captures anew`,
+        `${updated.forgotten} of ${plural(updated.remembered, 'remembered row')} would become novel: nothing was written; the new traffic is too unlike the old; train on all captures again`,
       )
     }
     const bytes = encodeModelFile(updated.saved)
@@ -257,12 +257,12 @@ export async function updateEnsembleModel(
     }
     out.flush()
     if (patterns.length > 0) {
-      warn(`no longer found, since they are learnt as normal: ${printable(patterns.join('; '))}`)
+      warn(`no longer found, since the model learned them as normal: ${printable(patterns.join('; '))}`)
     }
     for (const warning of limits.warnings) warn(warning)
     if (updated.novelBefore > MOST_NOVEL_SHARE * rows) {
       warn(
-        `${updated.novelBefore} of ${plural(rows, 'row')} (${percent(updated.novelBefore / rows)}) were novel before and are learnt now: if they are an attack, the model no longer finds it; see them with oddflow score --explain under the model before`,
+        `${updated.novelBefore} of ${plural(rows, 'row')} (${percent(updated.novelBefore / rows)}) were novel before and are learned now: if they are an attack, the model no longer finds it; see them with oddflow score --explain under the model before`,
       )
     }
     if (streamed.counters !== null) note(describePackets(streamed.counters, streamed.reads))
@@ -305,10 +305,10 @@ export async function update(
   if (options.journal !== undefined) checkWritable(options.journal, [...files, modelPath, options.output])
   const learning = learningFrom(options, saved)
   if (saved.learned !== undefined && options.seed !== undefined) {
-    throw new UsageError('--seed: the model has learnt before and keeps the seed that it has')
+    throw new UsageError('--seed: the model was updated before and keeps its seed')
   }
   if (saved.learned !== undefined && options.knownNovel !== undefined) {
-    throw new UsageError('--known-novel: the model has learnt before and keeps the rows that it has')
+    throw new UsageError('--known-novel: the model was updated before and keeps its known-novel rows')
   }
   const knownNovel = options.knownNovel === undefined ? null : readKnownNovel(options.knownNovel, saved)
   const given = {
@@ -403,7 +403,7 @@ export async function update(
         'the guard is off: the model remembers --no-guard of an earlier update; --defaults turns it on again',
       )
     }
-    if (summary.learnt === 0) warn('nothing was learnt; see --assume-normal and --confirm')
+    if (summary.learnt === 0) warn('no row was learned; see --assume-normal and --confirm')
     if (streamed.counters !== null) note(describePackets(streamed.counters, streamed.reads))
     const seen = describeView(streamed.reads)
     if (seen !== null) note(seen)

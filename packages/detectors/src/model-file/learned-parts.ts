@@ -96,7 +96,7 @@ function checkScatter(
     if (mass === 0) return
     covariance[at] = scatter / mass
     if (!(Math.abs(covariance[at]!) <= 4 * LARGEST_KEPT * LARGEST_KEPT)) {
-      failField(field, 'no more than rows that can be learnt from make', scatter)
+      failField(field, 'at most the scatter that learnable rows can have', scatter)
     }
     if (size === d || row === col) largest = Math.max(largest, covariance[at]!)
   })

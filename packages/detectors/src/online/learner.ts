@@ -188,7 +188,7 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
   if (before !== null) {
     for (const key of ['seed', 'trainingRows', 'knownNovel'] as const) {
       if (given[key] !== undefined) {
-        throw new ArgumentError(`${key}: the model has learnt before and has its own`, key)
+        throw new ArgumentError(`${key}: the model was updated before and keeps its own`, key)
       }
     }
   }
