@@ -754,6 +754,16 @@ describe('devices', () => {
     expect(kept.incidents).toContainEqual(
       expect.objectContaining({ id: scans[0]?.incident.id, state: 'open', kind: 'scan' }),
     )
+    const ask = (...args: string[]) => agent(['incidents', ...args, '--state', inFolder('incident-devices')])
+    const id = scans[0]?.incident.id ?? ''
+    const listed = await ask('list')
+    expect(listed.stdout).toMatch(
+      new RegExp(`^id +begin .*\\n(.*\\n)*${id.slice(0, 8)} .* open +\\w+ +scan +192`),
+    )
+    const shown = await ask('show', id.slice(0, 8))
+    expect(shown.stdout).toMatch(new RegExp(`^${id} {2}scan, \\w+, open\\n(.*\\n)*fact {2}port-scan`))
+    expect(JSON.parse((await ask('show', id, '--format', 'json')).stdout)).toMatchObject({ id })
+    expect(await ask('show', 'nothing')).toMatchObject({ code: 2, stdout: '' })
   })
 
   it('of a running agent are told by it and changed in it', async () => {

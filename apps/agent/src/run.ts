@@ -32,6 +32,7 @@ Exit codes: 0 done, 1 an input, a model or an output is unusable, 2 the command 
   program.addCommand(calibrateCommand())
   program.addCommand(devicesCommand())
   program.addCommand(modelsCommand())
+  program.addCommand(incidentsCommand())
   program.addCommand(dashboardLinkCommand())
   program.addCommand(doctorCommand())
   for (const command of program.commands) {
@@ -207,6 +208,26 @@ Examples:
   oddflow-agent models list --state /var/lib/oddflow-agent
   oddflow-agent models rollback 02:00:5e:10:00:01 --state /var/lib/oddflow-agent`,
   )
+}
+
+function incidentsCommand(): Command {
+  const incidents = new Command('incidents').description('list the incidents of devices, or print one')
+  incidents
+    .command('list')
+    .description('print the incidents that are open and the last 200 that are over')
+    .action(async (options) => (await import('./commands/incidents.js')).listIncidents(options))
+  incidents
+    .command('show <id>')
+    .description('print the facts and contacts of one incident; the first digits of its id are enough')
+    .action(async (id, options) => (await import('./commands/incidents.js')).showIncident(id, options))
+  for (const command of incidents.commands) {
+    command.addOption(
+      new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'),
+    )
+    withState(command)
+    command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent incidents ${command.name()} --help`))
+  }
+  return incidents
 }
 
 function positiveNumber(flag: string): (text: string) => number {
