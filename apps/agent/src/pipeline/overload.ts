@@ -74,9 +74,9 @@ interface Pressure {
    * @param newestSeconds - time of its latest frame
    * @returns that the buffer fills, and how fast frames come; null where it does not
    */
-  note(frames: number, lagSeconds: number | null, newestSeconds: number): Filling | null
+  note(frames: number, lagSeconds: number | null, newestSeconds: number, nowSeconds: number): Filling | null
   /** What a window that is over was, and starts the next. @param isOverloaded - a single window is enough then */
-  ofWindow(seconds: number, isOverloaded: boolean): WindowPressure
+  ofWindow(isOverloaded: boolean): WindowPressure
   /** Begins anew: the process did not run for a while. */
   resume(): void
 }
@@ -105,24 +105,30 @@ function createPressure(options: PressureOptions): Pressure {
   const { bufferFrames, memoryLimitBytes } = options
   let leastLag = Number.POSITIVE_INFINITY
   let mostLag = 0
-  let lateSeconds = 0
+  /** When the batches that come late now began to. */
+  let lateSince: number | null = null
+  let latestSeconds = 0
   const rate = createFrameRate()
 
   return {
-    note(frames, lagSeconds, newestSeconds) {
+    note(frames, lagSeconds, newestSeconds, nowSeconds) {
       if (lagSeconds === null) return null
       leastLag = Math.min(leastLag, lagSeconds)
       mostLag = Math.max(mostLag, lagSeconds)
+      latestSeconds = nowSeconds
+      if (lagSeconds < LAG_SECONDS) lateSince = null
+      else lateSince ??= nowSeconds
       const framesPerSecond = rate.note(frames, newestSeconds)
       const waiting = lagSeconds * framesPerSecond
       if (waiting < FILLING_SHARE * bufferFrames || lagSeconds > CLOCK_SECONDS) return null
       const share = Math.min(100, Math.round((100 * waiting) / bufferFrames))
       return { framesPerSecond, why: `the kernel's buffer is ${share} % full` }
     },
-    ofWindow(seconds, isOverloaded) {
+    ofWindow(isOverloaded) {
       const residentShare = options.residentBytes() / memoryLimitBytes
       const isLate = leastLag >= LAG_SECONDS && leastLag !== Number.POSITIVE_INFINITY
-      lateSeconds = isLate ? lateSeconds + seconds : 0
+      if (!isLate) lateSince = null
+      const lateSeconds = lateSince === null ? 0 : latestSeconds - lateSince
       const presses = isOverloaded ? isLate : lateSeconds >= LATE_SECONDS
       const isCalm = mostLag < CALM_LAG_SECONDS && residentShare < CALM_MEMORY_SHARE
       const result: WindowPressure = presses
@@ -139,7 +145,7 @@ function createPressure(options: PressureOptions): Pressure {
     resume() {
       leastLag = Number.POSITIVE_INFINITY
       mostLag = 0
-      lateSeconds = 0
+      lateSince = null
     },
   }
 }
@@ -352,7 +358,7 @@ export function createOverload(options: OverloadOptions): Overload {
     const now = monotonicMillis()
     if (now - beganMillis < WINDOW_MILLIS) return
     const seconds = (now - beganMillis) / 1000
-    const { level, why, of } = pressure.ofWindow(seconds, isOverloaded)
+    const { level, why, of } = pressure.ofWindow(isOverloaded)
     if (level === 'high') {
       raise(1, why, of === 'memory' ? MOST_STEPS_FOR_MEMORY : MOST_STEPS)
       startWindow(now)
@@ -371,7 +377,7 @@ export function createOverload(options: OverloadOptions): Overload {
     arrived(frames, lagSeconds, newestSeconds) {
       arrivedMillis = monotonicMillis()
       nowSeconds = arrivedMillis / 1000
-      const filling = pressure.note(frames, lagSeconds, newestSeconds)
+      const filling = pressure.note(frames, lagSeconds, newestSeconds, nowSeconds)
       if (filling !== null) answerFilling(filling, arrivedMillis)
     },
     judged(frames, shed, flows) {

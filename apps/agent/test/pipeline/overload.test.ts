@@ -173,8 +173,25 @@ describe('overload', () => {
     expect([overload.times, said]).toEqual([0, []])
     for (let i = 0; i < 2; i++) second({ flows: 1000, lagSeconds: 0.8, framesPerSecond: 100 })
     expect(overload.times).toBe(1)
-    // not told, it takes the time in which it did not run for one in which packets waited
-    expect(stopped(false).overload.times).toBe(1)
+    // not told, one late batch says as little
+    expect(stopped(false).overload.times).toBe(0)
+  })
+
+  it('is not entered on a quiet network for one late batch, however long the window is, and is for batches late over a second', () => {
+    const { overload, now } = made()
+    const batch = (lagSeconds: number, millis: number): void => {
+      now.millis += millis
+      overload.arrived(1, lagSeconds, now.millis / 1000 - lagSeconds)
+      overload.judged(1, 0, 1)
+      overload.tick()
+    }
+    for (let i = 0; i < 20; i++) {
+      batch(i % 2 === 0 ? 0.6 : 0.01, 1000)
+      batch(i % 2 === 0 ? 0.6 : 0.01, 900)
+    }
+    expect(overload.times).toBe(0)
+    for (let i = 0; i < 6; i++) batch(0.6, 250)
+    expect(overload.times).toBe(1)
   })
 
   it('that the end of the run cuts short is told to be over, with what was left out', () => {
