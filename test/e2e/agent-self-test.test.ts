@@ -296,7 +296,9 @@ describe('the recorder', () => {
       expectSums(counters)
       expect(counters).toMatchObject({ captured: counters.processed, alerts: { told: 2, raised: 0 } })
       const events = eventsOf(folder)
-      expect(events.map(({ oddflow }) => oddflow.rule)).toEqual(['degraded', 'recovered'])
+      // beside the end of an incident that the training traffic began
+      const rules = events.map(({ oddflow }) => oddflow.rule).filter((rule) => rule !== 'incident')
+      expect(rules).toEqual(['degraded', 'recovered'])
     }, 180_000)
   }
 
@@ -365,7 +367,7 @@ describe('an overload', () => {
     try {
       const clock = createSystemClock()
       // this process takes more memory than the ceiling allows from the start to the end
-      const { counters, told } = await onMadeInterface(folder, clock, '128M', async () => {
+      const { counters, told } = await onMadeInterface(folder, clock, '140M', async () => {
         await expect
           .poll(() => noticesIn(eventsOf(folder), 'overload-entered').length, { timeout: 60_000 })
           .toBe(1)

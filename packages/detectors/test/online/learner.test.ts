@@ -389,6 +389,6 @@ describe('what cannot learn on', () => {
     expect(() => createLearner(saved).arrive(newMode(1), { period: -1 })).toThrow(/period/)
     const learner = createLearner(saved)
     learner.arrive(clusteredRows(120, COLUMNS, 2))
-    expect(() => createLearner(learner.saved(), { seed: 2 })).toThrow(/learnt before/)
+    expect(() => createLearner(learner.saved(), { seed: 2 })).toThrow(/updated before/)
   })
 })
