@@ -60,12 +60,12 @@ export function scoreRarity(
 
 const RARITY_ROUNDING = 1e-6
 
-/** "rarer than 1 flow in 1,600"; null for what is not rare, or where no flow was compared. */
-export function rarityText({ atMost, flows }: Rarity): string | null {
+/** "rarer than 1 flow in 1,600", or 1 row; null for what is not rare, or where nothing was compared. */
+export function rarityText({ atMost, flows }: Rarity, kind: 'flow' | 'row' = 'flow'): string | null {
   const one = 1 / atMost
   if (flows === 0 || !(one >= 10)) return null
   const step = 10 ** Math.max(0, Math.floor(Math.log10(one)) - 1)
-  return `rarer than 1 flow in ${(Math.floor(one / step) * step).toLocaleString('en-US')}`
+  return `rarer than 1 ${kind} in ${(Math.floor(one / step) * step).toLocaleString('en-US')}`
 }
 
 /**

@@ -137,7 +137,7 @@ export function createVerdictWriter(
       out.line(rows ? rowTableLine(verdict) : flowTableLine(verdict))
       if (explained === null || !verdict.novel) return
       const rarity = rarityOf(verdict, explained)
-      const rare = rarity === null ? null : rarityText(rarity)
+      const rare = rarity === null ? null : rarityText(rarity, rows ? 'row' : 'flow')
       const words = [...reasonsOf(verdict), ...(rare === null ? [] : [rare])]
       out.line(`${' '.repeat(FLOW_WIDTHS[0] + 2)}${words.join('; ')}`)
     },

@@ -64,6 +64,11 @@ describe('verdicts that are explained', () => {
     expect(lines[7]).toMatch(/^ {9}unlike normal flows as a whole; rarer than 1 flow in \d+$/)
   })
 
+  it('count rows where the input holds rows', () => {
+    const lines = written('table', 'rows', [rowVerdict({ novel: true, explain })], saved)
+    expect(lines[2]).toMatch(/; rarer than 1 row in \d+$/)
+  })
+
   it('have them as a list in JSON, and joined in CSV', () => {
     const json = written('json', 'capture', verdicts, saved).map((line) => JSON.parse(line))
     expect(json.map(({ reasons }) => reasons)).toEqual([
