@@ -199,7 +199,7 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ).argParser(number),
     new Option(
       '--end-on-close',
-      'end a TCP flow 1 s after RST or both FINs; a SYN after FIN or RST starts another (default for flow-summary)',
+      'end a TCP flow 0.5 s after RST or both FINs; a SYN after FIN or RST starts another (default for flow-summary)',
     ),
     new Option('--no-end-on-close', 'let TCP flags end no flow (default for all but flow-summary)'),
     new Option('--vlan-key', 'keep packets of different VLANs in different flows'),

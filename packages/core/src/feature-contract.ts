@@ -111,7 +111,7 @@ export interface GatheringRules {
   /** In the order of FLOW_PROTOCOLS. */
   readonly protocols?: readonly FlowProtocol[]
   /**
-   * A TCP flow ends a second after it closed (an RST, or a FIN of each end that has sent packets), and a SYN after a
+   * A TCP flow ends half a second after it closed (an RST, or a FIN of each end that has sent packets), and a SYN after a
    * FIN or RST begins another. Usual in flow-summary, and nowhere else.
    */
   readonly endOnClose?: boolean
