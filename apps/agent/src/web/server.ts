@@ -12,7 +12,9 @@ import type { AgentSnapshot, Metrics } from './metrics.js'
  *
  * Both only tell and change nothing; the dashboard answers everything else. The server listens where the settings
  * say and nowhere else. Connections, header bytes and the time of a request are bounded. One connection too many ends the
- * oldest of the address that has the most, so slow clients keep nobody from /healthz.
+ * oldest of the address that has the most, so slow clients keep nobody from /healthz. A connection has one request at a time: one
+ * that sends the next before the answer (pipelining, which no browser does) is ended, so that no client has thousands of answers
+ * made at once.
  */
 
 export interface AgentServer {
@@ -38,6 +40,7 @@ export async function startServer(
   /** Answers what it knows of; false where it does not. */
   further: (request: IncomingMessage, response: ServerResponse) => boolean = () => false,
 ): Promise<AgentServer> {
+  const answering = new WeakSet<Socket>()
   const server = createServer(
     {
       headersTimeout: PATIENCE_MILLIS,
@@ -46,6 +49,13 @@ export async function startServer(
       connectionsCheckingInterval: PATIENCE_MILLIS / 5,
     },
     (request, response) => {
+      const { socket } = request
+      if (answering.has(socket)) {
+        socket.destroy()
+        return
+      }
+      answering.add(socket)
+      response.once('close', () => answering.delete(socket))
       const answer = (status: number, type: string, text: string): void => {
         response.writeHead(status, {
           'content-type': type,

@@ -46,6 +46,34 @@ async function hold(count: number, text: string, localAddress: string): Promise<
   }
 }
 
+it('makes no thousands of answers for one connection, and answers one request after the other', async () => {
+  let made = 0
+  const metrics = {
+    contentType: 'text/plain',
+    text: async () => {
+      made++
+      return 'metrics\n'
+    },
+  }
+  const another = await startServer({ host: '127.0.0.1', port: 0 }, metrics, () => healthOf(sampleSnapshot()))
+  try {
+    const one = 'GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n'
+    const socket = connect({ host: '127.0.0.1', port: Number(another.address.split(':')[1]) })
+    socket.on('error', () => undefined)
+    for (let i = 1; i <= 3; i++) {
+      socket.write(one)
+      await new Promise((resolve) => socket.once('data', resolve))
+      expect(made).toBe(i)
+    }
+    const closed = new Promise((resolve) => socket.once('close', resolve))
+    socket.write(one.repeat(5000))
+    await closed
+    expect(made).toBeLessThan(10)
+  } finally {
+    await another.close()
+  }
+})
+
 describe('clients that are slow', () => {
   it.each([
     ['say nothing', ''],
