@@ -1,9 +1,9 @@
 /**
- * The state that learning begins with, from a model alone or with the rows that it was trained on.
+ * The first learned state: made from a model alone, or from a model and its training rows.
  *
- * A trained model has no rows but its landmarks, a random sample of them. So, without training rows, all that is
- * known of n − m rows is the mixture itself, as statistics, and the landmarks are the first rows in the reservoir. With
- * training rows the reservoir is a random sample of them and the base the statistics of all others.
+ * A trained model contains only its landmarks, a random sample of the training rows. Without the other training rows,
+ * the mixture itself stands for them as statistics, and the landmarks are the first rows of the reservoir. With
+ * training rows, the reservoir is a random sample of them, and the base holds the statistics of the others.
  */
 
 import {
@@ -40,7 +40,7 @@ import {
 } from './mixture-statistics.js'
 import { createSketch, isRandomMatrixOf } from './round-sketch.js'
 
-/** Far points are kept of three times so many candidates. */
+/** Far points are chosen among three times this number of candidates. */
 const FAR_POINT_CANDIDATES = 200
 
 interface BeginOptions {
@@ -48,7 +48,7 @@ interface BeginOptions {
   readonly seed: number
   /** n × D, scaled; null if they are no longer available. */
   readonly trainingRows: Matrix | null
-  /** Scaled rows that must stay novel, beside made ones. */
+  /** Scaled rows that must stay novel, in addition to generated ones. */
   readonly knownNovel: Matrix | null
 }
 
@@ -165,7 +165,7 @@ export function reservoirCapacity(reservoirRows: CheckedLearningOptions['reservo
   return reservoirRows === 'all' ? Number.MAX_SAFE_INTEGER : reservoirRows
 }
 
-/** Z of the fit, where the model was trained as `oddflow train` does it; another one elsewhere. */
+/** Z of the fit if `oddflow train` made the model, otherwise a newly drawn one. */
 function firstRandomMatrix(model: LearningModel, seed: number, rng: Rng): Matrix | null {
   if (!('embedding' in model)) return null
   const { embedding, parameters } = model
@@ -177,7 +177,7 @@ function firstRandomMatrix(model: LearningModel, seed: number, rng: Rng): Matrix
   return createSketch(embedding, parameters.embedding, random, rng).random
 }
 
-/** Rows drawn from a mixture over rows, to stand in for training rows that are not available. */
+/** Rows drawn from a mixture over rows, in place of unavailable training rows. */
 function sampleMixture(model: LearningModel, rng: Rng): Matrix {
   const { weights, means, covarianceType, precisionCholesky } = mixtureOfModel(model)
   const d = means.cols

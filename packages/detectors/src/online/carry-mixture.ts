@@ -1,21 +1,19 @@
 /**
- * A mixture carried into a new embedding of the same rows, without another fit.
+ * Carries a mixture into a new embedding of the same rows, without a new fit.
  *
- * When the landmarks change, so does every coordinate, and means and covariances of the old ones mean nothing. Two
- * things are known: where the kept rows lie in both embeddings, and what the old mixture said of them.
+ * New landmarks change every coordinate, so the old means and covariances lose their meaning. Two things are known: the
+ * kept rows' points in both embeddings, and their responsibilities under the old mixture.
  *
- * 1. Over all kept rows an affine map z' ≈ A z + b is fitted by least squares; it takes a component to Aµ + b + c and
- *    AΣAᵀ + C, with c and C the mean and covariance of what the map leaves over there (it cannot be exact: the embedding
- *    is not linear). There: among the rows that the component is responsible for, and LEFTOVER_ROWS rows that have what
- *    is left over everywhere. With that of all rows alone, small components take on the width of the whole traffic's
- *    bend with every change of landmarks, and in the end let pass what lies between them.
- * 2. The rows that a component is responsible for say where it went better than a map for all: the component's new
- *    moments are theirs, under the responsibilities of the old mixture in the old embedding, and what the map says
- *    counts beside them as PRIOR_ROWS rows. A component of many kept rows is therefore an M-step, one of few is the
- *    map's, and there is no rule about which.
+ * 1. Least squares over all kept rows fits an affine map z' ≈ A z + b. It maps a component to Aµ + b + c and AΣAᵀ + C.
+ *    c and C are mean and covariance of the map's residuals (the embedding is not linear) over the rows of this
+ *    component, plus LEFTOVER_ROWS rows with the overall residuals. With overall residuals alone, small components
+ *    would widen with each change of landmarks and finally accept what lies between them.
+ * 2. The kept rows correct the map per component: its new moments are those of its rows, under the responsibilities of
+ *    the old mixture, with the mapped moments counting as PRIOR_ROWS rows. So a component of many kept rows gets an
+ *    M-step, and one of few rows the mapped moments.
  *
- * Masses stay as they are; a new dimension d' may differ from d (Nyström's rank may change). Afterwards EM goes on
- * from there.
+ * Masses do not change. The new dimension d' may differ from d (Nyström's rank may change). EM continues from the
+ * result.
  */
 import { createMatrix } from '@oddflow/core'
 import { choleskyInto, logSumExp, type Precision } from '@oddflow/linalg'
@@ -38,11 +36,11 @@ import {
 } from './mixture-statistics.js'
 
 /**
- * PointSpace: from scaled rows to the points that a mixture is over, and back to scores.
+ * PointSpace: maps scaled rows to the points of a mixture, and points to scores.
  *
- * For an embedded mixture a point is φ′(x), and the support of x comes with it; for `gmm` it is the row itself. Scores
- * are the detector's own, bit for bit, put together from parts that change at different times: mixtures with each
- * arrival, embedding and guard with a round.
+ * For an embedded mixture a point is φ′(x), together with the support of x; for `gmm` it is the row. Scores equal the
+ * detector's, bit for bit. Their parts change at different times: the mixture with each arrival, embedding and guard
+ * with each round.
  */
 
 export interface PointSpace {
@@ -50,7 +48,10 @@ export interface PointSpace {
   readonly d: number
   /** Numbers of a row. */
   readonly width: number
-  /** Points of `count` scaled rows from `start` on, to `out` at `outStart`; `supports[i]` where there is a guard. */
+  /**
+   * Writes the points of `count` scaled rows from `start` on to `out` at `outStart`, and `supports[i]` if there is a
+   * guard.
+   */
   locate(
     rows: Float64Array,
     start: number,
@@ -76,7 +77,7 @@ export function createPointSpace(
       },
     }
   }
-  // typed arrays: a kernel is rebuilt with each change of landmarks, and memories of WebAssembly are not for that
+  // typed arrays: the kernel is rebuilt for each change of landmarks, and WebAssembly memory cannot be freed
   const kernel = createEmbeddingKernel(embedding, {
     precision,
     simd: false,
@@ -99,7 +100,7 @@ export function createPointSpace(
   }
 }
 
-/** Scores of points and supports; `densities`, where given, is filled with the log-densities behind them. */
+/** Scores of points and supports. Fills `densities`, if given, with the log-densities. */
 export type PointScorer = (
   points: Float64Array,
   supports: Float64Array,
@@ -108,7 +109,7 @@ export type PointScorer = (
   densities?: Float64Array,
 ) => void
 
-/** For one caller at a time; `d` numbers are a point. The guard's part stays when the mixture changes. */
+/** Not reentrant. A point has `d` numbers. The guard's part stays the same when the mixture changes. */
 export function createPointScorer(
   evaluator: MixtureEvaluator,
   d: number,
@@ -122,24 +123,24 @@ export function createPointScorer(
       if (densities !== undefined) densities[i] = density
       const score =
         guard === null ? density : logTail(guard.density, density) + logTail(guard.support, supports[i]!)
-      // as scorers of plain rows have it: finite, however far away
+      // finite at any distance, as in scorers of plain rows
       out[i] = Math.max(score, -Number.MAX_VALUE)
     }
   }
 }
 
-/** Rows that the map counts as, plus the number of new dimensions. */
+/** The map's weight in rows, in addition to the number of new dimensions. */
 const PRIOR_ROWS = 2
 
-/** Rows that what is left over everywhere counts as, beside what is left over at a component. */
+/** The weight in rows of the overall residuals, in addition to the component's own residuals. */
 const LEFTOVER_ROWS = 1
 
 /** Ridge of the least squares, as a share of the mean variance of the old coordinates. */
 const RIDGE = 1e-9
 
 /**
- * `before` and `after` hold the same rows in d and in `dAfter` numbers each, with the same weights. `statistics` are
- * those of `mixture`; they are not changed. Full covariances: it is embeddings that change.
+ * `before` and `after` hold the same rows in d and `dAfter` numbers each, with the same weights. `statistics` belong to
+ * `mixture` and do not change. Full covariances only: only embedded mixtures are carried.
  */
 export function carryMixture(
   mixture: LearningMixture,
@@ -158,7 +159,7 @@ export function carryMixture(
   for (let j = 0; j < k; j++) addComponent(leftover, j, map.leftover, 0)
   for (let i = 0; i < before.count; i++) {
     responsibilitiesInto(evaluator, before.points, i * d, responsibilities, 0)
-    // each kept row is one piece of evidence, however many it stands for
+    // each kept row is one observation, whatever its weight
     addPoint(own, after.points, i * dAfter, responsibilities, 0, 1)
     addPoint(leftover, map.leftovers, i * dAfter, responsibilities, 0, 1)
   }
@@ -261,7 +262,7 @@ function weightedMean({ count, points, weights }: WeightedPoints, d: number): Fl
   return mean
 }
 
-/** Component j as the map takes it, of mass 1; `leftover` is a single component, of what the map leaves over there. */
+/** Component j mapped, with mass 1. `leftover` is a single component with the map's residuals. */
 function mappedComponent(
   { d, masses, means, scatters }: MixtureStatistics,
   j: number,

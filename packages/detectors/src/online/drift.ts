@@ -11,14 +11,14 @@ import { createMixtureEvaluator } from './mixture-statistics.js'
 /**
  * ADWIN: has the mean of a stream of numbers in [0, 1] changed, and since when?
  *
- * Bifet and Gavaldà, "Learning from time-changing data with adaptive windowing", SIAM SDM 2007, in its second version:
- * the window is kept in buckets of 1, 2, 4, … numbers, MAXIMUM_BUCKETS of each size, so it takes O(log n) memory. When
- * some split of it into an older and a newer part has means that differ by more than
+ * Bifet and Gavaldà, "Learning from time-changing data with adaptive windowing", SIAM SDM 2007, second version: buckets
+ * of 1, 2, 4, … numbers, MAXIMUM_BUCKETS of each size, hold the window in O(log n) memory. If the means of some older
+ * and newer part of the window differ by more than
  *
  *     ε = √(2/m · σ² · ln(2/δ')) + 2/(3m) · ln(2/δ'),   1/m = 1/n₀ + 1/n₁,  δ' = δ / ln n
  *
- * (their equation 3.1, σ² the variance of the whole window) the oldest bucket is dropped, and so on. Without a change
- * the share of false alarms is at most δ. Splits are tried every CHECK_EVERY numbers.
+ * (equation 3.1, σ² the variance of the whole window), the oldest bucket is dropped, and the test repeats. Without a
+ * change, the share of false alarms is at most δ. Splits are tested every CHECK_EVERY numbers.
  */
 
 const MAXIMUM_BUCKETS = 5
@@ -31,7 +31,7 @@ export interface Adwin {
   add(value: number): boolean
   readonly count: number
   readonly mean: number
-  /** Numbers dropped at the last cut's end: the change came after so many. 0 before any cut. */
+  /** Count of numbers dropped by the last cut, which is where the change happened. 0 before any cut. */
   readonly dropped: number
 }
 
@@ -138,16 +138,16 @@ export function createAdwin(delta: number): Adwin {
 }
 
 /**
- * Page–Hinkley: has the mean of a stream fallen, or risen, by more than a little?
+ * Page–Hinkley: has the mean of a stream fallen or risen by more than δ?
  *
- * Page, "Continuous inspection schemes", Biometrika 41, 1954; Hinkley, "Inference about the change-point from cumulative
- * sum tests", Biometrika 58, 1971. With the running mean x̄ of all numbers so far, the sums of x − x̄ − δ and of x̄ − x − δ
- * are followed; an alarm is raised when one exceeds its lowest value so far by λ. δ is the change that is let pass, λ
- * trades false alarms for delay. After an alarm all counts start again.
+ * Page, "Continuous inspection schemes", Biometrika 41, 1954; Hinkley, "Inference about the change-point from
+ * cumulative sum tests", Biometrika 58, 1971. x̄ is the running mean of all numbers. The test follows the sums of x −
+ * x̄ − δ and of x̄ − x − δ, and raises an alarm if one exceeds its minimum by λ. δ is the tolerated change; λ trades
+ * false alarms for delay. An alarm resets all counts.
  */
 
 export interface PageHinkley {
-  /** The direction of the change when there is an alarm, otherwise null. */
+  /** The direction of the change on an alarm, otherwise null. */
   add(value: number): 'up' | 'down' | null
 }
 
@@ -186,34 +186,34 @@ export function createPageHinkley({ tolerance, threshold, leastCount }: PageHink
 }
 
 /**
- * Drift signals: how a model's traffic has moved away from what it was trained on, without a label.
+ * Drift signals: how far a model's traffic has moved from its training traffic, without labels.
  *
- * - *Scores*: with a support guard a score is made of two tail probabilities among the training rows, of the density
- *   and of the support, each of which is spread evenly over [0, 1] on traffic like the training's, or higher, as equal
- *   rows share the highest of theirs. The signal is by how much too many are low (Kolmogorov's D⁺) of the one that
- *   has more of them, and whether the mean of both changes on the way (ADWIN, Page–Hinkley). Without a guard the verdicts, 0 or 1, stand for it.
- * - *Novel*: share of rows below the threshold, against the bound that the calibration gives.
- * - *K ≈ 0*: share of rows of which no landmark sees anything: the largest kernel value is below 2⁻²⁰, so that
- *   φ′(x) is next to 0 and the mixture has nothing to go by.
- * - *Occupancy*: shares of rows by most probable component, against the weights: half the sum of the differences, and
- *   the component that moved most.
+ * - *Scores*: with a support guard, a score combines two tail probabilities among the training rows: of the density and
+ *   of the support. On traffic like the training traffic each is uniform on [0, 1], or higher if rows are equal. The
+ *   signal is the excess of low ones (Kolmogorov's D⁺, the larger of the two), and a change of the mean of both (ADWIN,
+ *   Page–Hinkley). Without a guard, the verdicts (0 or 1) are used instead.
+ * - *Novel*: the share of rows below the threshold, compared with the bound from calibration.
+ * - *K ≈ 0*: the share of rows far from all landmarks: the largest kernel value is below 2⁻²⁰, so φ′(x) is nearly 0 and
+ *   the mixture has no information.
+ * - *Occupancy*: shares of rows by most probable component, compared with the weights: half the sum of the differences,
+ *   and the component that moved most.
  *
- * A monitor is for one stream; it takes a bounded amount of memory, however long that is.
+ * A monitor serves one stream, in bounded memory.
  */
 
 /** Probability of a cut where nothing changes. */
 const ADWIN_DELTA = 0.002
-/** On tail probabilities: a change of the mean by less than 0.05 is let pass. */
+/** Applies to tail probabilities: a change of the mean below 0.05 is tolerated. */
 const PAGE_HINKLEY = { tolerance: 0.05, threshold: 15, leastCount: 30 }
 /** Bins of tail probabilities, for Kolmogorov's D⁺. */
 const BINS = 200
-/** Changes that are named; more are counted. */
+/** Changes that are listed; further ones are only counted. */
 const NAMED_CHANGES = 100
 const UNSEEN_KERNEL = 1 / 1_048_576
 
-/** Bounds beyond which a signal speaks: effects that matter, whatever the number of rows. */
+/** Bounds above which a signal is reported: effect sizes that matter, whatever the number of rows. */
 export const DRIFT_BOUNDS = {
-  /** Times the calibration's bound, and at least so much more in share. */
+  /** A multiple of the calibration's bound, and the least excess as a share. */
   novelFactor: 3,
   novelExcess: 0.02,
   distance: 0.2,
@@ -233,9 +233,9 @@ export interface DriftReport {
   readonly novelShare: number
   /** What the calibration promised. */
   readonly novelBound: number
-  /** Kolmogorov's D⁺ of the tail probabilities, the larger of two; null without a support guard. */
+  /** Kolmogorov's D⁺ of the tail probabilities, the larger of the two; null without a support guard. */
   readonly distance: number | null
-  /** Their median; 0.5 where nothing has changed; null without a support guard. */
+  /** Median of the tail probabilities, 0.5 without a change; null without a support guard. */
   readonly medianP: number | null
   /** null without an embedding. */
   readonly unseenShare: number | null
@@ -245,18 +245,18 @@ export interface DriftReport {
   readonly weights: readonly number[]
   readonly changes: readonly DriftChange[]
   readonly changesCounted: number
-  /** One sentence for each signal that speaks; none: no drift. */
+  /** One sentence for each reported signal; empty without drift. */
   readonly findings: readonly string[]
   readonly drifted: boolean
 }
 
 export interface DriftMonitor {
-  /** n × D rows, unscaled, in the order in which they came. */
+  /** n × D rows, unscaled, in order of arrival. */
   add(rows: Matrix): void
   report(): DriftReport
 }
 
-/** Throws ArgumentError for a detector that has no mixture. */
+/** Throws ArgumentError for a detector without a mixture. */
 export function createDriftMonitor({ detector, threshold }: SavedModel): DriftMonitor {
   const model = learningModel(detector)
   const space = spaceOfModel(model)
@@ -354,7 +354,7 @@ function seesNothing(
   return exp(Math.max(-700, kernelExponentFactor(bandwidth) * nearest)) < UNSEEN_KERNEL
 }
 
-/** By how much the share of probabilities up to a bin's end exceeds that end at most, and the median by bins. */
+/** The largest excess of the cumulative share over the bin's upper end, and the median by bins. */
 function spreadOf(bins: Float64Array, rows: number): { readonly distance: number; readonly median: number } {
   let below = 0
   let distance = 0

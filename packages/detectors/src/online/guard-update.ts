@@ -1,13 +1,11 @@
 /**
- * The support guard of a model that learns on: tail tables and reaches that follow what was learned.
+ * The support guard of an updated model: its tail tables and reaches follow the learned rows.
  *
- * The guard (support-guard.ts) knows of its training rows two tables and a reach for each landmark. Those rows are
- * gone; what is there is the guard as it was, and the reservoir. So a table is that of both together: the old
- * table's knots, each with the share of rows between it and the knot before, standing for the training rows that
- * are no longer available (`unseen`, a number of rows that forgetting lowers), and the kept rows with what they weigh. The
- * old log-densities are moved by as much as the median log-density of the kept rows has moved since, because another
- * embedding has other units. A reach is the mean over both in the same way; a landmark that is new has only the
- * kept rows.
+ * The guard (support-guard.ts) has two tables of the training rows, and a reach for each landmark. The training rows
+ * are no longer available; only the old guard and the reservoir are. So a new table combines both: each knot of the old
+ * table stands for its share of the `unseen` training rows (a number that forgetting lowers), and each kept row counts
+ * with its weight. The old log-densities are shifted by the change of the kept rows' median log-density, because a new
+ * embedding changes the units. A reach is the mean over both in the same way; a new landmark has only the kept rows.
  */
 import { createMatrix, exp, log, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import { squaredDistance, squaredDistances } from '@oddflow/linalg'
@@ -17,24 +15,23 @@ import type { SupportGuardModel } from '../model.js'
 import type { LearningWork } from './learning-work.js'
 
 /**
- * The guard against poisoning: what an update must not do, whatever it was fed.
+ * The guard against poisoning: bounds on every update.
  *
- * Whoever can send traffic can teach a model that learns by itself, a little at a time. So the model keeps two lists
- * from its beginning, and what the frozen model said of them: rows known to be novel (given by the caller, or
- * points made far from the normal ones) and rows known to be normal. An update that has more than a bound of the
- * first pass for normal, or more than a bound of the second for novel, is refused and undone. The bounds are
- * against the frozen model, not against the last update: many small steps count as the one that they add up to.
- * What passes is judged by the known-normal rows, not by the threshold, which depends on the lowest few of the rows
- * that it was calibrated with: a known-novel row passes when it scores above the lowest twentieth of them.
+ * Anyone who can send traffic can teach a model that learns by itself, in small steps. So the model keeps two lists of
+ * rows from the beginning, with the frozen model's verdicts: known-novel rows (from the caller, or generated far from
+ * the normal ones) and known-normal rows. An update is undone if it makes more than a bounded share of the first normal
+ * or of the second novel. The comparison is with the frozen model, not the last update, so small steps add up. A
+ * known-novel row passes if it scores above the lowest twentieth of the known-normal rows; the threshold is not used,
+ * because it depends on the few lowest calibration rows.
  *
- * Points are made in three ways from rows that are normal, and those kept that the frozen model finds novel: each
- * number from another row (every number is normal, their combination is not); on the line through two rows,
- * beyond them; and between two rows.
+ * Generated rows that the frozen model finds novel are kept. They come from normal rows in three ways: each number from
+ * a different row (each is normal, their combination is not), beyond two rows on the line through them, and between two
+ * rows.
  */
 
 export const MAXIMUM_REFERENCE_ROWS = 300
 
-/** Candidates for far points, from rows (n × D, n ≥ 2) that are normal: three for each of `count`. */
+/** Candidates for far points, made from normal rows (n × D, n ≥ 2): three for each of `count`. */
 export function farPoints({ rows: n, cols, data }: Matrix, count: number, rng: Rng): Matrix {
   const out = createMatrix(3 * count, cols)
   for (let i = 0; i < count; i++) {
@@ -53,7 +50,7 @@ export function farPoints({ rows: n, cols, data }: Matrix, count: number, rng: R
   return out
 }
 
-/** The rows whose score is above the threshold (`normal`), or is not; the first MAXIMUM_REFERENCE_ROWS of them. */
+/** The rows with a score above the threshold (`normal`) or not above; the first MAXIMUM_REFERENCE_ROWS of them. */
 export function rowsThatAre(normal: boolean, rows: Matrix, scores: Float64Array, threshold: number): Matrix {
   const chosen: number[] = []
   for (let i = 0; i < rows.rows && chosen.length < MAXIMUM_REFERENCE_ROWS; i++) {
@@ -62,7 +59,7 @@ export function rowsThatAre(normal: boolean, rows: Matrix, scores: Float64Array,
   return takeRows(rows, chosen)
 }
 
-/** The score that a known-novel row must not be above: of the known-normal rows a twentieth has no more. */
+/** The score that a known-novel row must not exceed: a twentieth of the known-normal rows score no higher. */
 export function passingScore(knownNormal: Float64Array): number {
   if (knownNormal.length === 0) return Number.NEGATIVE_INFINITY
   return knownNormal.slice().sort()[Math.floor(PASSING_SHARE * (knownNormal.length - 1))]!
@@ -70,7 +67,7 @@ export function passingScore(knownNormal: Float64Array): number {
 
 const PASSING_SHARE = 0.05
 
-/** Share of scores above the threshold (`normal`), or not above it; 0 of none. */
+/** Share of scores above the threshold (`normal`) or not above; 0 without scores. */
 export function shareThatIs(normal: boolean, scores: Float64Array, threshold: number): number {
   if (scores.length === 0) return 0
   let count = 0
@@ -79,31 +76,30 @@ export function shareThatIs(normal: boolean, scores: Float64Array, threshold: nu
 }
 
 /**
- * Rows on hold: novel rows that wait for others like them, and what confirms them.
+ * Quarantined rows: novel rows that wait for similar rows, and the rule that confirms them.
  *
- * What has become normal keeps coming; a scan or a flood comes, goes, and comes back another month. So a row is confirmed
- * by enough rows near it that came in enough periods, and in at least every second period of the stretch in which they
- * came, up to now. Without that bursts that have nothing to do with one another add up, however rare they are. The rows
- * near it go with it when each has enough near itself: like is not like's like, and what lies at the edge of something new
- * is not new in the same way.
+ * New normal traffic keeps coming; a scan or a flood ends and may return a month later. So a row is confirmed if enough
+ * similar rows came in enough periods, and in at least every second period from the first of them until now. Otherwise
+ * unrelated bursts would add up. Similar rows are confirmed with it only if each has enough similar rows itself, so
+ * similarity does not chain outwards from row to row.
  *
- * Near is a kernel of ½ or more, or for gmm a tenth of the mean squared distance between held rows. The buffer is
- * bounded: the oldest give way. How many did is what was held less what was confirmed and what is still there.
+ * Two rows are similar if their kernel is ½ or more; for gmm, within a tenth of the mean squared distance between
+ * quarantined rows. In a full buffer the oldest rows are replaced. Replaced = quarantined − confirmed − still there.
  */
 
-/** Periods without a row near, for each with one, that a stretch may have. */
+/** Empty periods allowed for each period with a similar row. */
 const GAPS = 1
 
 const LOG_2 = log(2)
 
-/** The squared distance at which a kernel of this bandwidth is ½: up to there rows are alike. */
+/** The squared distance at which a kernel of this bandwidth is ½: rows up to there are similar. */
 export function likeReach(bandwidth: number): number {
   return LOG_2 * bandwidth * bandwidth
 }
 
 /**
- * Whether the held row equal to the one at `start`, which has just come, is confirmed; if so it and the rows near
- * it that are too go to be learned. Returns how many went.
+ * Checks whether the newest row, equal to the one at `start`, is confirmed. If so, it and the similar rows that are
+ * confirmed too are moved to the rows to learn. Returns their number.
  */
 export function confirmHeld(work: LearningWork, rows: Float64Array, start: number): number {
   const { held, space } = work
@@ -136,13 +132,13 @@ function rowsNear({ held, space }: LearningWork, rows: Float64Array, start: numb
   return near
 }
 
-/** The period in which the stretch begins that confirms the rows at those places; null where none does. */
+/** The first period of the stretch that confirms the rows at those places; null if there is none. */
 function firstPeriodOf({ held, options }: LearningWork, near: readonly number[]): number | null {
   const latestFirst = near.map((i) => held.numbers[i]!).sort((a, b) => b - a)
   let periods = 0
   for (const [i, period] of latestFirst.entries()) {
     if (i === 0 || period !== latestFirst[i - 1]) periods++
-    // all rows of a period count, so the stretch ends with the last of them
+    // all rows of a period count, so the stretch ends at the last one
     if (latestFirst[i + 1] === period) continue
     const length = latestFirst[0]! - period + 1
     const isEnough = i + 1 >= options.confirmRows && periods >= (options.confirmPeriods ?? 0)
@@ -151,10 +147,10 @@ function firstPeriodOf({ held, options }: LearningWork, near: readonly number[])
   return null
 }
 
-/** Takes the rows marked by place off hold. */
+/** Removes the marked rows from quarantine. */
 function keepInOrder(work: LearningWork, going: Uint8Array): void {
   const { held } = work
-  // places count from the oldest once the buffer is in order, so the marks move with them
+  // places count from the oldest once the buffer is in order, so the marks move too
   const first = Math.max(0, held.next)
   held.filter((place) => going[(place + first) % going.length] === 0)
 }
@@ -168,7 +164,7 @@ function heldReach({ held, space }: LearningWork): number {
   return held.count > 1 ? (0.1 * sum) / (held.count - 1) : 0
 }
 
-/** Rows that are kept, scaled: `count` × D from `rows`, each counting `weights[i]` times. */
+/** Kept rows, scaled: `count` × D from `rows`, each with weight `weights[i]`. */
 export interface KeptRows {
   readonly count: number
   readonly rows: Float64Array
@@ -178,7 +174,7 @@ export interface KeptRows {
 interface GuardUpdate {
   /** The guard that learning began with. */
   readonly start: SupportGuardModel
-  /** For each landmark, the one of `start` that it is, or −1. */
+  /** For each landmark its number in `start`, or −1. */
   readonly origins: Int32Array
   /** Rows that `start` stands for. */
   readonly unseen: number
@@ -186,13 +182,13 @@ interface GuardUpdate {
   readonly shift: number
 }
 
-/** For each kept row the landmark nearest to it, and their squared distance. */
+/** For each kept row the nearest landmark and the squared distance. */
 interface NearestLandmarks {
   readonly landmarks: Int32Array
   readonly squares: Float64Array
 }
 
-/** The first row that equals a landmark is the one that became it, and is compared with the others. */
+/** The first row equal to a landmark is the landmark itself, and is compared with the other landmarks. */
 export function nearestLandmarks(landmarks: Matrix, { count, rows }: KeptRows): NearestLandmarks {
   const m = landmarks.rows
   const distances = new Float64Array(m)
@@ -208,7 +204,7 @@ export function nearestLandmarks(landmarks: Matrix, { count, rows }: KeptRows): 
         own = j
       } else if (nearest < 0 || distances[j]! < distances[nearest]!) nearest = j
     }
-    // the only landmark has no other to be compared with
+    // a single landmark has no other to compare with
     if (nearest < 0) nearest = own
     out.landmarks[i] = nearest
     out.squares[i] = distances[nearest]!
@@ -216,7 +212,7 @@ export function nearestLandmarks(landmarks: Matrix, { count, rows }: KeptRows): 
   return out
 }
 
-/** r² of each of m landmarks: the mean squared distance of the rows that it is the nearest landmark of. */
+/** r² of each of m landmarks: the mean squared distance of the rows nearest to it. */
 export function updatedReaches(
   m: number,
   nearest: NearestLandmarks,
@@ -237,7 +233,7 @@ export function updatedReaches(
     mass += counts[j]!
   }
   const mean = total > 0 ? total / mass : bandwidth * bandwidth
-  // what the training rows nearest to a landmark were, on average
+  // the average of the training rows nearest to a landmark
   const each = unseen / start.squaredReaches.length
   return Float64Array.from(sums, (sum, j) => {
     const old = origins[j]! >= 0 ? each : 0
@@ -248,7 +244,7 @@ export function updatedReaches(
   })
 }
 
-/** −‖x − l‖² / r² of each kept row, l the nearest landmark. */
+/** −‖x − l‖² / r² of each kept row, with l the nearest landmark. */
 export function supportsOf(
   { landmarks, squares }: NearestLandmarks,
   squaredReaches: Float64Array,
@@ -256,7 +252,7 @@ export function supportsOf(
   return squares.map((square, i) => -(square / squaredReaches[landmarks[i]!]!))
 }
 
-/** The tail table of old knots, standing for `unseen` rows and moved by `shift`, and of values with weights. */
+/** The tail table from old knots, which stand for `unseen` rows and are moved by `shift`, and from weighted values. */
 export function blendedTailTable(
   old: Matrix,
   unseen: number,
@@ -278,8 +274,8 @@ export function blendedTailTable(
 }
 
 /**
- * As `fitTailTable`, of values that count more or less than one row each: knots at counts in geometric progression, and
- * log p = log(rows with no more / (rows + 1)).
+ * Like `fitTailTable`, for weighted values: knots at counts in geometric progression, and log p = log(rows with no
+ * higher value / (rows + 1)).
  */
 export function weightedTailTable(entries: readonly { value: number; weight: number }[]): Matrix {
   const sorted = entries
@@ -293,7 +289,7 @@ export function weightedTailTable(entries: readonly { value: number; weight: num
   for (const { weight } of sorted) total += weight
   const pairs: number[] = []
   const steps = MAXIMUM_KNOTS - 1
-  // the first count is the lowest value's own; ranks in between are rounded to whole rows as those of a fit are
+  // the first count is the lowest value's own; ranks in between are rounded to whole rows, as in a fit
   const lowest = Math.min(1, sorted[0]!.weight)
   let used = 0
   let at = 0

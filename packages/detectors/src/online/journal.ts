@@ -1,15 +1,14 @@
 /**
- * Journal: every step of a learner as a line of JSON, to be replayed, checked and undone.
+ * Journal: every step of a learner as a line of JSON, for replay, checks and undo.
  *
- * The first line says what learning began with: the model's checksum and the options. Each line after it is a step: the
- * rows that came, how they were taken, what became of them, and after a round the checksum of the model file. A
- * learner decides by these alone, so the same model and lines give the same bytes: `replayJournal` goes through them
- * and throws where a checksum or a count does not come out. To undo steps, replay fewer; of none the model comes back as it
- * was. The checksum has 32 bits and stands beside what it is of: it tells an accident, not a forger. What follows the
- * last round has no checksum, only the counts.
+ * The first line has the checksum of the first model and the options. Each further line is a step: the rows, their
+ * treatment, their outcome, and after a round the checksum of the model file. A learner depends on nothing else, so the
+ * same model and lines give the same bytes. `replayJournal` repeats them and throws if a checksum or count differs. To
+ * undo steps, replay fewer lines; zero steps give the first model. The 32-bit checksum detects accidents, not forgery.
+ * Steps after the last round have counts only.
  *
- * Numbers are written as JavaScript prints them, which reads back as the same float64. A journal is as long as the rows
- * that it holds; whoever runs for months begins a new one from a saved model and keeps as many as may have to be undone.
+ * Numbers are printed as JavaScript does, which reads back as the same float64. A journal grows with its rows. For runs
+ * of months, start a new journal from a saved model and keep those whose steps you may have to undo.
  */
 import { FormatError, type Matrix, matrixFromRows, parseStrictJson } from '@oddflow/core'
 import { CHECKSUM_DIGITS, CHECKSUM_OFFSET } from '../model-file/layout.js'
@@ -20,7 +19,7 @@ import type { RoundReport } from './learning-round.js'
 
 export interface JournalHead {
   readonly journal: 1
-  /** Of the model file that learning began with. */
+  /** The model file with which learning began. */
   readonly model: string
   readonly learning: LearningOptions
   readonly seed: number | null
@@ -41,11 +40,11 @@ export interface JournalStep {
   readonly disregarded: number
   readonly confirmed: number
   readonly rounds: readonly RoundReport[]
-  /** Of the model file after the step's last round; null where none ended. */
+  /** Checksum of the model file after the step's last round; null without a round. */
   readonly model: string | null
 }
 
-/** A learner whose steps are handed on, a line (without its end) at a time, from the head on. */
+/** A learner that writes each step as a line (without its end), starting with the header. */
 export interface JournallingLearner {
   arrive(rows: Matrix, options?: { assumeNormal?: boolean; period?: number }): StepReport
   endRound(): RoundReport | null
@@ -53,7 +52,7 @@ export interface JournallingLearner {
   readonly learner: Learner
 }
 
-/** Training rows cannot be given: they are not in the journal. Errors as `createLearner`. */
+/** Training rows are refused, because a journal does not contain them. Errors as `createLearner`. */
 export function createJournallingLearner(
   saved: SavedModel,
   options: Omit<BeginLearnerOptions, 'trainingRows' | 'knownNovel'> & { readonly knownNovel?: Matrix },
@@ -110,9 +109,8 @@ export function createJournallingLearner(
 }
 
 /**
- * The model after the first `steps` steps (all by default) of a journal's lines, from the model that it began with.
- * Throws FormatError for a line that is no journal's, a step that is missing, fewer steps than asked for, and where the model,
- * a count or a checksum is another than the journal's.
+ * The model after the first `steps` steps of a journal (default all), starting from its first model. Throws FormatError
+ * for a malformed line, a missing step, fewer steps than requested, and if the model, a count or a checksum differs.
  */
 export function replayJournal(
   saved: SavedModel,
@@ -171,14 +169,14 @@ export function replayJournal(
   return last === 0 ? saved : learner.saved()
 }
 
-/** The eight hexadecimal digits that stand in the model's file. */
+/** The checksum of the model file as eight hexadecimal digits. */
 export function checksumOf(saved: SavedModel): string {
   const digits = encodeModelFile(saved).subarray(CHECKSUM_OFFSET, CHECKSUM_OFFSET + CHECKSUM_DIGITS)
   return Array.from(digits, (code) => String.fromCharCode(code)).join('')
 }
 
 function listsOf({ rows, cols, data }: Matrix): number[][] {
-  // JSON writes −0 as 0; a learner takes it for 0 too, so what it keeps is what the lines say
+  // JSON writes −0 as 0; the learner treats −0 as 0 too, so both agree
   return Array.from({ length: rows }, (_, i) => Array.from(data.subarray(i * cols, (i + 1) * cols)))
 }
 

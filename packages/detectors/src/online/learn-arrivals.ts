@@ -1,17 +1,14 @@
 /**
- * What is done with a batch of rows as it arrives: verdicts, and the step by which the mixture follows (Method 1).
+ * Processes a batch of rows on arrival: verdicts, and the update step of the mixture (Method 1).
  *
- * Each row takes one of these ways:
- *
- *     too large to learn       disregarded (learning-options.ts)
- *     every so many, blindly   kept from learning, for the threshold
+ *     too large to learn       discarded (learning-options.ts)
+ *     one in N, before scoring kept from learning, for the threshold
  *     found normal             learned: E-step, M-step, perhaps a place in the reservoir
- *     found novel              dropped, or held until more like it have come in other periods (guard-update.ts), or to be learned
- *     said to be normal        learned whatever it was found; the novel ones in the round, as components
+ *     found novel              discarded, quarantined until similar rows come in other periods (guard-update.ts), or learned
+ *     stated to be normal      learned; if found novel, in the round, as components
  *
- * The reservoir is a uniform sample of all rows learned (Vitter, "Random sampling with a reservoir", 1985, algorithm R).
- * With exponential forgetting each new row enters as soon as there are more rows than recent ones count, over one drawn
- * at random.
+ * The reservoir is a uniform sample of all learned rows (Vitter, "Random sampling with a reservoir", 1985, algorithm
+ * R). With exponential forgetting, once there are more rows than recent ones count, each new row replaces a random one.
  */
 import { exp, log, type Matrix, matrixOf, type Rng } from '@oddflow/core'
 import { isNovel } from '../calibration/threshold.js'
@@ -27,11 +24,10 @@ import {
 } from './mixture-statistics.js'
 
 /**
- * RowBuffer: at most so many rows of one width, each with a number of its own (a weight, or when it came).
+ * RowBuffer: a bounded number of rows of one width, each with a number (a weight, or its time).
  *
- * Rows are appended; in a full buffer `push` writes over the oldest and `replace` over a given one. `entries` gives
- * them in order, oldest first, which is also how they go into a model file. Its arrays grow with what is in it
- * and never beyond the capacity.
+ * In a full buffer `push` replaces the oldest row; `replace` replaces a given one. `entries` returns the rows oldest
+ * first, which is also their order in a model file. The arrays grow with the content, up to the capacity.
  */
 
 /** Rows (n × width) and a number for each. */
@@ -66,22 +62,22 @@ export class RowBuffer {
     return this.#count
   }
 
-  /** The row that is written over next, or −1 while there is room. */
+  /** Place of the row to replace next, or −1 while there is room. */
   get next(): number {
     return this.#count < this.capacity ? -1 : this.#first
   }
 
-  /** Row-major, `count` rows and perhaps room for more; valid until the next change. */
+  /** Row-major, `count` rows, perhaps with room for more; valid until the next change. */
   get data(): Float64Array {
     return this.#rows
   }
 
-  /** One for each row, and perhaps room for more; may be written. */
+  /** One number for each row, perhaps with room for more; writable. */
   get numbers(): Float64Array {
     return this.#numbers
   }
 
-  /** Appends the row at `start` of `source`, over the oldest where it must; returns its place. */
+  /** Appends the row at `start` of `source`, replacing the oldest if full; returns its place. */
   push(source: Float64Array, start: number, number: number): number {
     if (this.#count === this.capacity) {
       const place = this.#first
@@ -100,7 +96,7 @@ export class RowBuffer {
     this.#numbers[place] = number
   }
 
-  /** Keeps the rows that `keep` says yes to, in order. */
+  /** Keeps the rows for which `keep` returns true, in order. */
   filter(keep: (place: number) => boolean): void {
     this.#inOrder()
     let kept = 0
@@ -113,7 +109,7 @@ export class RowBuffer {
     this.#count = kept
   }
 
-  /** A copy, oldest first; the buffer is in that order afterwards. */
+  /** A copy, oldest first; sorts the buffer the same way. */
   entries(): RowEntries {
     this.#inOrder()
     return {
@@ -147,7 +143,7 @@ export class RowBuffer {
   }
 }
 
-/** A verdict on each row as it came, and what was done. */
+/** The verdict on each row at arrival, and its treatment. */
 export interface ArrivalReport {
   readonly scores: Float64Array
   /** 1: novel. */
@@ -232,7 +228,7 @@ function isLearnable(numbers: Float64Array, start: number, count: number): boole
   return areUpTo(LARGEST_LEARNABLE, numbers, start, count)
 }
 
-/** The update step for the rows numbered in `chosen`. Throws StatisticsError, the mixture as it was. */
+/** The update step for the rows in `chosen`. Throws StatisticsError and leaves the mixture unchanged. */
 export function learn(
   work: LearningWork,
   rows: Float64Array,
@@ -258,7 +254,7 @@ export function learn(
   work.mixture = mixtureOfStatistics(work.statistics, work.regularisation)
 }
 
-/** Lowers what all rows so far count, before `count` more. */
+/** Lowers the weight of all earlier rows before `count` new ones. */
 function forget(work: LearningWork, count: number): void {
   const { forgetting } = work.options
   if (forgetting.kind === 'none') return
@@ -301,7 +297,7 @@ function enterReservoir(
   replaceInReservoir(work, Math.floor(draw), rows, start, points, pointStart)
 }
 
-/** The row goes to a place of the reservoir; what stood there goes to the base, as the mixture now has it. */
+/** Puts the row into the reservoir; the replaced row moves to the base, with its present responsibilities. */
 export function replaceInReservoir(
   work: LearningWork,
   place: number,

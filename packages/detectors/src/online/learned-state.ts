@@ -1,8 +1,8 @@
 /**
- * LearnedState: what a model that learns on keeps beside the model itself, as plain data.
+ * LearnedState: what an updated model stores in addition to the model, as plain data.
  *
- * With it learning goes on where it stopped, from a file too, and gives the same bytes as if it had never stopped. The
- * rows in it are scaled. R rows are in the reservoir, k components, p numbers make a point (d, or D for gmm).
+ * Learning continues from it, also from a file, with the same bytes as without the interruption. Rows in it are scaled.
+ * R is the number of rows in the reservoir, k of components, p of numbers in a point (d, or D for gmm).
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
 import { createSupportGuard, type SupportGuard } from '../calibration/support-guard.js'
@@ -14,17 +14,17 @@ import type { RowEntries } from './learn-arrivals.js'
 import type { CheckedLearningOptions } from './learning-options.js'
 import { createMixtureEvaluator, type LearningMixture, type MixtureStatistics } from './mixture-statistics.js'
 
-/** Models that can learn on: those of an embedding and a mixture, and gmm with full or diagonal covariances. */
+/** Models that can be updated: an embedding with a mixture, and gmm with full or diagonal covariances. */
 export type LearningModel = EmbeddedMixtureModel | GmmModel
 
-/** What happened since learning began; rows, unless the name says otherwise. */
+/** Counts since learning began; of rows, unless the name says otherwise. */
 export interface LearningCounters {
   /** Calls of `arrive`. */
   readonly batches: number
   readonly arrived: number
   /** Found novel as they came. */
   readonly novel: number
-  /** That the mixture was updated with, those of refused rounds not counted. */
+  /** Rows that updated the mixture, without those of refused rounds. */
   readonly learnt: number
   /** Kept from learning, for the threshold. */
   readonly heldBack: number
@@ -42,7 +42,7 @@ export interface LearningCounters {
   readonly componentsAdded: number
   readonly componentsRemoved: number
   readonly componentsMerged: number
-  /** The highest that a batch was said to come in. */
+  /** The highest period stated for a batch. */
   readonly lastPeriod: number
 }
 
@@ -58,15 +58,15 @@ export interface LearnedState {
   readonly counters: LearningCounters
   /** Of the mixture. */
   readonly statistics: MixtureStatistics
-  /** The part of them whose rows are not in the reservoir. */
+  /** The part of the statistics whose rows are not in the reservoir. */
   readonly base: MixtureStatistics
-  /** Training rows that nothing but the first mixture and guard is known of. */
+  /** Number of training rows known only through the first mixture and guard. */
   readonly unseenRows: number
-  /** What the first guard's log-densities are moved by. */
+  /** The shift of the first guard's log-densities. */
   readonly densityShift: number
   /** Z, d × m; null without KJL. */
   readonly random: Matrix | null
-  /** For each landmark the one of the frozen model that it is, or −1; empty without an embedding. */
+  /** For each landmark its number in the frozen model, or −1; empty without an embedding. */
   readonly origins: Int32Array
   /** R × D, with weights. */
   readonly reservoir: RowEntries
@@ -76,7 +76,7 @@ export interface LearnedState {
   readonly calibration: Matrix
   /** Held back, and found novel. */
   readonly doubtful: Matrix
-  /** Learned since the last change of landmarks, a sample. */
+  /** A sample of the rows learned since the last change of landmarks. */
   readonly fresh: Matrix
   /** On hold, with their periods. */
   readonly held: RowEntries
@@ -105,7 +105,7 @@ export const NO_COUNTERS: LearningCounters = {
   lastPeriod: 0,
 }
 
-/** Throws ArgumentError for a detector that cannot learn on. */
+/** Throws ArgumentError for a detector that cannot be updated. */
 export function learningModel(detector: DetectorModel): LearningModel {
   if ('embedding' in detector && 'mixture' in detector) return detector
   if (detector.kind === 'gmm') {
@@ -144,12 +144,12 @@ export function tailsOfModel(model: LearningModel): SupportGuard | null {
   return guard === null ? null : createSupportGuard(guard)
 }
 
-/** What was added to the diagonals of the covariances. */
+/** The regularization on the diagonals of the covariances. */
 export function regularisationOf(model: LearningModel): number {
   return 'embedding' in model ? model.fitReport.regularisation : model.parameters.regularisation
 }
 
-/** Scores of `count` scaled rows under a model that does not change; for one caller at a time. */
+/** Scores of `count` scaled rows under a fixed model. Not reentrant. */
 export type ScaledRowScorer = (rows: Float64Array, count: number) => Float64Array
 
 export function createScaledRowScorer(model: LearningModel): ScaledRowScorer {

@@ -1,12 +1,12 @@
 /**
- * Learner: a model that learns on from what arrives, and can be asked for itself at any time.
+ * Learner: updates a model with arriving rows; the model can be read at any time.
  *
- * Rows come in batches of any size; a round ends after so many (learning-round.ts), and only then is a state reached that
- * is kept: a round that the guard refuses, or whose sums overflow, is undone, with all that its batches taught. Everything is decided by the
- * rows, their order and batches, and the seed, so the same calls on the same model give the same bytes, on
- * every machine, and a journal of the calls replays them (journal.ts).
+ * Rows come in batches of any size. A round ends after a fixed number of rows (learning-round.ts). A round that the
+ * guard refuses, or whose sums overflow, is undone together with its batches. The rows, their order and batches, and
+ * the seed decide everything, so the same calls on the same model give the same bytes on every machine, and a journal
+ * can replay them (journal.ts).
  *
- * A learner is a mutable thing for one caller. What it gives out is plain and does not change afterwards.
+ * A learner is mutable and serves one caller. The objects it returns do not change.
  */
 
 import {
@@ -44,17 +44,16 @@ import { freshCapacity, LearningWork } from './learning-work.js'
 import { addPoints, copyStatistics, createMixtureEvaluator } from './mixture-statistics.js'
 
 /**
- * LearningBudget: how much one device may teach in an hour.
+ * LearningBudget: how many rows one device may teach in an hour.
  *
- * A watcher that learns by itself gives whoever talks most the most say. With a budget, a device's rows beyond so many in
- * an hour of its traffic are judged but not learned. Hours are those of the rows' own times, so a replay decides alike.
- * Rows from files have no such limit: somebody chose the files.
+ * Without a budget, the device that talks most has the most influence. With one, rows beyond the limit are judged but
+ * not learned. Hours follow the rows' own times, so a replay decides the same. Rows from files have no limit.
  *
- * At most `maximumDevices` are remembered; when there are more, the one that has been silent longest is forgotten.
+ * At most `maximumDevices` are remembered; the one silent for longest is forgotten first.
  */
 
 export interface LearningBudget {
-  /** Whether one more row of this device, of this time, may be learned; if so it is counted. */
+  /** Whether one more row of this device at this time may be learned; counts it if so. */
   take(device: string, timeMicros: number): boolean
   /** Rows that were refused so far. */
   readonly refused: number
@@ -97,11 +96,10 @@ export function createLearningBudget(rowsPerHour: number, maximumDevices = 10_00
 }
 
 /**
- * A learned state under other options: what has to leave buffers that are smaller than they were.
+ * Adapts a learned state to other options by shrinking buffers that became smaller.
  *
- * Rows of a reservoir that becomes smaller are still counted in the mixture. So they go to the base, with the weight they
- * had, as rows do that give way to others; a random sample of them stays, since the reservoir is one of all rows.
- * Of all other buffers the newest rows stay.
+ * Rows of the reservoir are part of the mixture. So those that leave it move to the base with their weight, as replaced
+ * rows do. A random sample stays, because the reservoir is a random sample. Other buffers keep their newest rows.
  */
 
 function reopenLearning(
@@ -140,47 +138,47 @@ function reopenLearning(
 }
 
 export interface BeginLearnerOptions {
-  /** How to learn; a model that has learned before goes on as it did, but for what is given here. */
+  /** How to learn. A model that was updated before keeps its options except those given here. */
   readonly learning?: LearningOptions
-  /** Of all chance, for a model that has not learned before; default 1. */
+  /** Seed, for a model that was not updated before; default 1. */
   readonly seed?: number
-  /** n × D, the rows that the model was fitted to, for a model that has not learned before. */
+  /** The training rows (n × D), for a model that was not updated before. */
   readonly trainingRows?: Matrix | MatrixLike
-  /** Rows (n × D) that must stay novel, for a model that has not learned before. */
+  /** Rows (n × D) that must stay novel, for a model that was not updated before. */
   readonly knownNovel?: Matrix | MatrixLike
 }
 
 export interface ArriveOptions {
-  /** Every row is taken as normal, also where the model finds it new; default false. */
+  /** Learns every row as normal, even if the model finds it novel; default false. */
   readonly assumeNormal?: boolean
-  /** A number for when the rows came (a day, a file); default the last one. */
+  /** A number for the time of the rows (a day, a file); default the previous one. */
   readonly period?: number
 }
 
 export interface StepReport extends ArrivalReport {
-  /** Of the rounds that ended; the last one's model is in force. */
+  /** Reports of the rounds that ended; the last one's model is in force. */
   readonly rounds: readonly RoundReport[]
 }
 
 export interface Learner {
   /**
-   * Takes n × D rows, unscaled. The report's scores are those before anything was learned of them. Rows too large to learn
-   * from (learning-options.ts) are disregarded.
+   * Takes n × D rows, unscaled. The scores in the report are those before learning. Rows that are too large to learn
+   * (learning-options.ts) are discarded.
    */
   arrive(rows: Matrix | MatrixLike, options?: ArriveOptions): StepReport
-  /** Ends the round that is under way; null when nothing has come since the last. */
+  /** Ends the current round; null if no row came since the last one. */
   endRound(): RoundReport | null
-  /** The model as of now, in the middle of a round too. */
+  /** The present model, also within a round. */
   readonly detector: LearningModel
   readonly threshold: Threshold
   readonly counters: LearningCounters
-  /** The model with all that it takes to go on, as of the end of the last round. */
+  /** The model with its learned state, as of the end of the last round. */
   saved(): SavedModel
 }
 
 /**
- * Throws ArgumentError for a detector that cannot learn on or whose numbers are too large for it, for options that are not
- * as they should be, and for training or known-novel rows too large to learn from.
+ * Throws ArgumentError for a detector that cannot be updated or whose numbers are too large, for invalid options, and
+ * for training or known-novel rows that are too large to learn.
  */
 export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}): Learner {
   const model = learningModel(saved.detector)
@@ -202,7 +200,7 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
       )
     }
     checkFinite(matrix, name)
-    // −0 is 0 in a journal's line, and a reservoir would keep it
+    // −0 becomes 0 in a journal, but the reservoir would keep it
     return scaleRows(model.scaler, { ...matrix, data: matrix.data.map((value) => value + 0) })
   }
   checkLearnableModel(model)
@@ -239,7 +237,7 @@ export function createLearner(saved: SavedModel, given: BeginLearnerOptions = {}
       committed = { ...committed, detector: work.model, threshold: work.threshold, learned }
       return report
     }
-    // the counters go on, everything else is as it was
+    // the counters continue; everything else is restored
     const learned = committed.learned!
     const counters: LearningCounters = {
       ...work.counters,

@@ -1,9 +1,9 @@
 /**
- * LearningOptions: how a model learns on, as a caller writes it, and complete as `checkLearningOptions` makes it.
+ * LearningOptions: how a model is updated, as a caller writes it, and complete as `checkLearningOptions` returns it.
  *
- * The paper's source has two methods (EM to convergence after so many arrivals, or after each) and two sketches (a
- * growing one, a fixed one); its loop keeps every row. All of that can be had; the defaults are what runs for
- * months: a bounded reservoir, a cap on components and landmarks, and a guard.
+ * The paper's source has two methods (EM to convergence after a number of arrivals, or after each) and two sketches
+ * (growing and fixed), and keeps every row. All of this is available. The defaults suit a run of months: a bounded
+ * reservoir, a limit on components and landmarks, and a guard.
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
 import { describeValue } from '../fields.js'
@@ -13,30 +13,30 @@ import type { LearningModel } from './learned-state.js'
 import type { LearningMixture } from './mixture-statistics.js'
 
 /**
- * What can be learned: numbers whose squares, and sums of squares over all rows there will ever be, are finite.
+ * The range of numbers that can be learned: their squares, and sums of squares over all rows, stay finite.
  *
- * A mixture's statistics are sums of squared differences. One row of 10¹⁶⁰ makes a sum infinite, the covariance behind it
- * has no Cholesky factor, and nothing that is learned afterwards mends it. So a row with a number beyond
- * LARGEST_LEARNABLE, or whose point in the embedding has one, teaches nothing: it is judged as all rows are, and then
- * disregarded, whatever was said of it. With 2⁵³ rows of that size a scatter is below 10²⁹⁷.
+ * A mixture's statistics are sums of squared differences. One row of 10¹⁶⁰ makes a sum infinite; its covariance then
+ * has no Cholesky factor, and no later row repairs it. So a row with a number beyond LARGEST_LEARNABLE, in itself or in
+ * its embedded point, is judged and then discarded, even if it is stated to be normal. With 2⁵³ rows of that size a
+ * scatter stays below 10²⁹⁷.
  *
- * What is read from a file may be a little larger: the guard's made rows lie up to four times as far out as the rows
- * that they were made of.
+ * Numbers in a file may be a little larger: the guard's generated rows lie up to four times farther out than the rows
+ * they are made of.
  */
 
 export const LARGEST_LEARNABLE = 1e140
-/** Of rows, means and points that a model comes with. */
+/** Limit for rows, means and points of a model. */
 export const LARGEST_KEPT = 10 * LARGEST_LEARNABLE
-/** Of rows that a number may stand for, and of a sum of masses. */
+/** Limit for a count of rows, and for a sum of masses. */
 export const LARGEST_MASS = Number.MAX_SAFE_INTEGER
 
-/** Whether none of the `count` numbers from `start` on is larger than `most`, or no number. */
+/** Whether the `count` numbers from `start` on are all numbers and at most `most` in size. */
 export function areUpTo(most: number, numbers: Float64Array, start = 0, count = numbers.length): boolean {
   for (let i = start; i < start + count; i++) if (!(Math.abs(numbers[i]!) <= most)) return false
   return true
 }
 
-/** Throws ArgumentError for the first row with a number that cannot be learned from, by its number. */
+/** Throws ArgumentError that names the first row with a number too large to learn. */
 export function checkLearnable({ rows, cols, data }: Matrix, name: string): void {
   for (let i = 0; i < rows; i++) {
     if (!areUpTo(LARGEST_LEARNABLE, data, i * cols, cols)) {
@@ -48,7 +48,7 @@ export function checkLearnable({ rows, cols, data }: Matrix, name: string): void
   }
 }
 
-/** Throws ArgumentError where the model's own numbers are too large to go on from. */
+/** Throws ArgumentError if the model's own numbers are too large to update it. */
 export function checkLearnableModel(model: LearningModel): void {
   const mixture = model.mixture as LearningMixture
   checkUpTo(LARGEST_KEPT, mixture.means.data, 'mixture.means')
@@ -58,7 +58,7 @@ export function checkLearnableModel(model: LearningModel): void {
   if (!('embedding' in model)) return
   const { landmarks, projection } = model.embedding
   checkUpTo(LARGEST_KEPT, landmarks.data, 'embedding.landmarks')
-  // kernel values are at most 1, so a point is at most the sum
+  // kernel values are at most 1, so a coordinate is at most the sum
   for (let r = 0; r < projection.rows; r++) {
     let sum = 0
     for (let j = 0; j < projection.cols; j++) sum += Math.abs(projection.data[r * projection.cols + j]!)
@@ -72,69 +72,79 @@ function checkUpTo(most: number, numbers: Float64Array, field: string): void {
   }
 }
 
-/** 1: one EM step for what arrives, to convergence each round. 2: to convergence after each arrival. */
+/** 1: one EM step at arrival, EM to convergence each round. 2: EM to convergence after each arrival. */
 export type LearningMethod = 1 | 2
 
 export interface LearningOptions {
   /** Default 1. */
   readonly method?: LearningMethod
-  /** Arrivals after which a round ends: convergence, sketch, components, tables, threshold, guard; 1 … 100,000, default 100. */
+  /**
+   * Arrivals in a round. Its end brings convergence, sketch, components, tables, threshold and guard; 1 … 100,000,
+   * default 100.
+   */
   readonly roundRows?: number
-  /** Rows kept for convergence, 10 … 1,000,000; default 1,000. `all`: every row, as the text's loop does. */
+  /** Rows kept for convergence, 10 … 1,000,000; default 1,000. `all` keeps every row, as in the paper's source. */
   readonly reservoirRows?: number | 'all'
-  /** Default `none`: every row counts alike for ever. */
+  /** Default `none`: old rows keep their full weight. */
   readonly forgetting?: Forgetting
-  /** Components that there may be, up to 1,000; default 20, or what the model has if that is more. */
+  /** Maximum number of components, up to 1,000; default 20, or the model's own number if higher. */
   readonly maximumComponents?: number
-  /** What becomes of novel rows; default `hold`. */
+  /** How to treat novel rows; default `hold` (quarantine). */
   readonly novel?: NovelPolicy
-  /** Rows held at a time, 1 … 100,000; default 200; the oldest are dropped. */
+  /** Maximum number of quarantined rows, 1 … 100,000; default 200; the oldest are dropped. */
   readonly heldRows?: number
-  /** A row becomes a landmark when so many rows are near it, and a novel row is confirmed when so many held ones are, 1 …
-   * 10,000, default 10, … */
+  /**
+   * Number of similar rows needed, 1 … 10,000; default 10: near a row before it becomes a landmark, and in quarantine
+   * before a novel row is confirmed.
+   */
   readonly confirmRows?: number
-  /** … that came in so many periods, 1 … 10,000, and in at least every second one of the stretch; null, the default: never
-   * by itself. */
+  /**
+   * Number of periods in which these rows must come, 1 … 10,000, at least every second one since the first; null
+   * (default) never confirms.
+   */
   readonly confirmPeriods?: number | null
-  /** Default `grow`: 10 landmarks when as many novel rows are to be learned or the rows learned have moved, to twice those the
-   * model has. */
+  /**
+   * Default `grow`: 10 landmarks at a time, when 10 novel rows are to be learned or the learned rows have moved, up to
+   * twice the model's number.
+   */
   readonly sketch?: SketchPolicy
-  /** Share of arrivals kept from learning, to set the threshold; 0 (the threshold stays) to 0.5, default 0.2. */
+  /** Share of arrivals kept from learning to set the threshold; 0 (the threshold stays) to 0.5, default 0.2. */
   readonly calibrationShare?: number
-  /** Rows kept for that, 10 … 100,000; default 500. */
+  /** Maximum number of rows kept for the threshold, 10 … 100,000; default 500. */
   readonly calibrationRows?: number
-  /** Bounds of what may be learned; null: none. */
+  /** Bounds of the guard against poisoning; null for none. */
   readonly guard?: GuardBounds | null
 }
 
 export type Forgetting =
   | { readonly kind: 'none' }
-  /** A row counts half after so many more were learned. */
+  /** Number of later rows after which a row counts half. */
   | { readonly kind: 'exponential'; readonly halfLifeRows: number }
 
-/** `disregard`: dropped. `hold`: kept until confirmed. `learn`: becomes a component at once. */
+/** `disregard`: discard. `hold`: quarantine until confirmed. `learn`: make a component at once. */
 export type NovelPolicy = 'disregard' | 'hold' | 'learn'
 
 export type SketchPolicy =
   | { readonly kind: 'keep' }
-  /** When so many novel rows are to be learned, when the rows learned have moved away from the landmarks, and each
-   * `everyRounds` unless that is null: `rows` landmarks more, up to the maximum; then in the places of landmarks drawn at
-   * random. */
+  /**
+   * Adds `rows` landmarks when that many novel rows are to be learned, when learned rows have moved away from the
+   * landmarks, and each `everyRounds` unless null. At the maximum, they replace random landmarks.
+   */
   | {
       readonly kind: 'grow'
       readonly rows: number
       readonly everyRounds: number | null
       readonly maximumLandmarks: number | null
     }
-  /** The same in the places of landmarks drawn at random. */
+  /** The same, but always replacing random landmarks. */
   | { readonly kind: 'replace'; readonly rows: number; readonly everyRounds: number | null }
 
 export interface GuardBounds {
-  /** Share of the known-novel rows that may come to pass for normal, in [0, 1]. */
+  /** Maximum share of known-novel rows that an update may make normal, in [0, 1]. */
   readonly maximumNoveltyLoss: number
-  /** Share of the known-normal rows that may come to pass for novel, in [0, 1]. */
+  /** Maximum share of known-normal rows that an update may make novel, in [0, 1]. */
   readonly maximumFalsePositiveRise: number
-  /** Whether rows that only the model as it was finds novel are held too, instead of learned. */
+  /** Whether rows that only the frozen model finds novel are quarantined instead of learned. */
   readonly shadowAgrees: boolean
 }
 
@@ -163,7 +173,7 @@ export const DEFAULT_LEARNING: CheckedLearningOptions = {
   guard: DEFAULT_GUARD,
 }
 
-/** Throws ArgumentError with `field` set to the path of the option at fault. Options that are undefined have their defaults. */
+/** Throws ArgumentError with `field` set to the path of the invalid option. Undefined options get their defaults. */
 export function checkLearningOptions(given: LearningOptions = {}): CheckedLearningOptions {
   const known = DEFAULT_LEARNING as unknown as Record<string, unknown>
   const options = { ...known }

@@ -1,16 +1,16 @@
 /**
- * The end of a round: everything that is not done for each arrival.
+ * The end of a round: all steps that do not run at each arrival.
  *
- *     1. landmarks       new ones where it is time, the mixture carried into the new embedding
- *     2. new components  for the novel rows that are to be learned (the paper source's "Online GMM")
+ *     1. landmarks       new ones when due; the mixture is carried into the new embedding
+ *     2. new components  for the novel rows to learn ("Online GMM" of the paper's source)
  *     3. convergence     over the reservoir and the base
- *     4. fewer           dead components removed
- *     5. guard tables    of the support guard, over what is kept and what was before
- *     6. threshold       from the rows held back
- *     7. poisoning       refused when known-novel rows pass, or known-normal ones no longer do
+ *     4. fewer           dead components are removed
+ *     5. guard tables    of the support guard, from kept and earlier rows
+ *     6. threshold       from the rows kept for it
+ *     7. poisoning       the round is refused if known-novel rows pass or known-normal rows do not
  *
- * In the text's loop a round is a batch, its reservoir has every row, and its threshold is a quantile of stored
- * densities; those are used here in step 2, which wants a threshold of its own between components.
+ * In the paper's source a round is a batch, its reservoir has every row, and its threshold is a quantile of stored
+ * densities. Step 2 uses these too: it needs a new threshold after each component.
  */
 import type { Matrix, Rng } from '@oddflow/core'
 import { calibrateThreshold, type Threshold } from '../calibration/threshold.js'
@@ -30,25 +30,24 @@ import { type ComponentCounts, learnPending, removeDead } from './round-componen
 import { type SketchChange, updateSketch } from './round-sketch.js'
 
 /**
- * A threshold that follows a model which learns from what it lets pass.
+ * A threshold for a model that learns the rows it accepts.
  *
- * Split-conformal calibration (threshold.ts) wants normal rows that nothing was learned from, whatever their scores.
- * A model without labels has only the rows that it found normal: their lowest scores are cut off at the old
- * threshold, a new quantile of them lies above it, and so each calibration flags more than the last, a ratchet. So
- * a share of the arrivals is held back blindly, before the verdict. Those that pass calibrate. Of those that do not,
- * the most normal are taken with them, as many as false alarms are expected: fpr/(1 − fpr) for each row that passed.
- * Where nothing is novel these are all of them, and calibration is what it should be; where much is, no more than the
- * tolerated share can come in, from the side of the normal rows.
+ * Split-conformal calibration (threshold.ts) needs normal rows that were not learned, whatever their scores. Without
+ * labels there are only the rows found normal. Their lowest scores are cut off at the old threshold, so each
+ * recalibration would raise it, like a ratchet. So a share of the arrivals is kept from learning before scoring. Those
+ * above the threshold calibrate it. Of those below, the most normal are added, as many as false alarms are expected:
+ * fpr/(1 − fpr) for each row above. Without novel traffic these are all of them, and the calibration is exact. With
+ * much novel traffic, at most the tolerated share is added, taken from the most normal rows.
  */
 
-/** Presumed false alarms beside `passed` rows that were found normal. */
+/** Number of expected false alarms for `passed` rows found normal. */
 export function presumedFalseAlarms(passed: number, falsePositiveRate: number): number {
   return Math.round((passed * falsePositiveRate) / (1 - falsePositiveRate))
 }
 
 /**
- * `passed` and `doubtful` are the present scores of held-back rows that were found normal and novel. null while there
- * are too few to promise the rate: the old threshold stays.
+ * `passed` and `doubtful` are the present scores of kept rows that were found normal and novel. null while there are
+ * too few to promise the rate: the old threshold stays.
  */
 export function recalibrated(
   threshold: Threshold,
@@ -72,10 +71,8 @@ export function recalibrated(
 }
 
 /**
- * The tables in a round: support guard and threshold follow the model that the round has made.
- *
- * The guard's tables are of what is kept and what was there before (guard-update.ts), the threshold of the rows held back
- *.
+ * The tables of a round: support guard and threshold follow the new model. The guard's tables come from kept and
+ * earlier rows (guard-update.ts), the threshold from the rows kept for it.
  */
 
 function updateGuardTables(work: LearningWork): void {
@@ -85,7 +82,7 @@ function updateGuardTables(work: LearningWork): void {
   const { count, data, numbers } = work.reservoir
   let sum = 0
   for (let i = 0; i < count; i++) sum += numbers[i]!
-  // what the reservoir is a sample of, over what is in it
+  // the rows that the reservoir represents, per row in it
   const each = Math.max(0, totalMass(work.statistics) - work.unseenRows) / sum
   const weights = numbers.slice(0, count).map((number) => number * each)
   const kept: KeptRows = { count, rows: data, weights }
@@ -106,8 +103,8 @@ function updateGuardTables(work: LearningWork): void {
 }
 
 /**
- * The threshold of the rows held back, once there are enough. Where rows come without anybody's word for them, one that
- * lets more of the known-novel rows pass than the old one did, by more than the bound, is not taken.
+ * The threshold from the kept rows, once there are enough. Unless all rows were stated to be normal, a threshold that
+ * lets more known-novel rows pass than the old one, beyond the bound, is not used.
  */
 function updateThreshold(work: LearningWork): void {
   const { calibration, doubtful, frozen, options } = work
@@ -137,16 +134,16 @@ export interface RoundReport {
   readonly landmarks: number
   readonly bandwidth: number | null
   readonly threshold: number
-  /** Share of the known-novel rows that pass for normal, and of the known-normal ones that pass for novel; 0 after an overflow. */
+  /** Share of the known-novel rows found normal, and of the known-normal rows found novel; 0 after an overflow. */
   readonly noveltyLoss: number
   readonly falsePositiveRise: number
   /** Whether it is undone, … */
   readonly refused: boolean
-  /** … and why: what the guard says, or sums that have left the finite numbers; null otherwise. */
+  /** The reason: the guard's, or an overflow; null if the round was accepted. */
   readonly reason: 'guard' | 'overflow' | null
 }
 
-/** Everything but the undoing; `work` is changed. */
+/** Runs all steps except undoing; changes `work`. */
 export function endRound(work: LearningWork, rng: Rng): RoundReport {
   const { counters, options } = work
   const counts: ComponentCounts = { added: 0, removed: 0, merged: 0 }
@@ -165,7 +162,7 @@ export function endRound(work: LearningWork, rng: Rng): RoundReport {
   })
   const { steps, converged } = convergence
   counters.rounds = round
-  // what was to be learned in a round that is undone is refused, however far it came
+  // all rows to learn in an undone round count as refused
   counters.learnt += work.overflowed ? taught : work.roundLearnt
   counters.componentsAdded += counts.added
   counters.componentsRemoved += counts.removed
@@ -202,7 +199,10 @@ export function endRound(work: LearningWork, rng: Rng): RoundReport {
   }
 }
 
-/** EM to convergence: Method 1 once a round, Method 2 after each arrival too. Throws StatisticsError, `work` as it was. */
+/**
+ * EM to convergence: once a round (Method 1), also after each arrival (Method 2). Throws StatisticsError and leaves
+ * `work` unchanged.
+ */
 export function convergeRound(work: LearningWork): { readonly steps: number; readonly converged: boolean } {
   const { model, regularisation } = work
   const em = 'embedding' in model ? model.parameters.em : model.parameters

@@ -1,9 +1,9 @@
 /**
- * LearningWork: a model in the middle of learning, everything in it free to change.
+ * LearningWork: a model during learning, with all parts mutable.
  *
- * It is opened from the model and its learned state and closed into them again; between the two it keeps what would
- * be wasteful to rebuild with each arrival (points of the reservoir's rows, scorers). Nothing else is in it, so that
- * closing and opening changes nothing: a refused round is undone by opening the last one that was closed.
+ * It is opened from a model and its learned state, and closed into them again. In between it caches what is expensive
+ * to rebuild (points of the reservoir, scorers). It holds nothing else, so closing and opening changes nothing: a
+ * refused round is undone by opening the last closed state.
  */
 import { concatRows, type Matrix, matrixOf } from '@oddflow/core'
 import { gaussianKernel } from '@oddflow/linalg'
@@ -34,7 +34,7 @@ import {
 } from './mixture-statistics.js'
 import type { Sketch } from './round-sketch.js'
 
-/** Rows waiting to become landmarks, for each that a sketch update takes. */
+/** Rows waiting to become landmarks, for each one that a sketch update takes. */
 const FRESH_ROWS = 16
 
 type MutableCounters = { -readonly [Key in keyof LearningCounters]: LearningCounters[Key] }
@@ -69,16 +69,16 @@ export class LearningWork {
   readonly doubtful: RowBuffer
   readonly fresh: RowBuffer
   readonly held: RowBuffer
-  /** Novel rows that are to be learned in this round. */
+  /** Novel rows to learn in this round. */
   readonly pending: RowBuffer
   /** Arrivals of this round. */
   roundArrivals = 0
   roundLearnt = 0
-  /** Whether all of them were said to be normal. */
+  /** Whether all rows were stated to be normal. */
   roundAssumed = true
-  /** Whether sums have left the finite numbers in this round, which is undone at its end; until then nothing more is learned. */
+  /** Whether sums overflowed in this round. It is then undone at its end, and no more rows are learned until then. */
   overflowed = false
-  /** Points of the reservoir's rows, place by place. */
+  /** Points of the reservoir's rows, in its order. */
   reservoirPoints: Float64Array
 
   space: PointSpace
@@ -140,13 +140,16 @@ export class LearningWork {
     this.#evaluator = null
   }
 
-  /** Of the mixture as it now is; for one caller at a time. */
+  /** For the present mixture. Not reentrant. */
   get evaluator(): MixtureEvaluator {
     this.#evaluator ??= createMixtureEvaluator(this.mixture)
     return this.#evaluator
   }
 
-  /** Does what may change the mixture. false, and `overflowed`, where its statistics are not finite, now or before. */
+  /**
+   * Runs a step that may change the mixture. Returns false and sets `overflowed` if its statistics are not finite, now
+   * or earlier.
+   */
   attempt(change: () => void): boolean {
     if (this.overflowed) return false
     try {
@@ -159,7 +162,7 @@ export class LearningWork {
     }
   }
 
-  /** After the embedding or the guard has changed. */
+  /** Called after a change of embedding or guard. */
   replaceModel(model: LearningModel): void {
     this.model = model
     this.space = spaceOfModel(model)
@@ -168,7 +171,7 @@ export class LearningWork {
     this.#tails = null
   }
 
-  /** Recomputes the points of all rows in the reservoir. */
+  /** Recomputes the points of all rows of the reservoir. */
   locateReservoir(): void {
     const { count, data } = this.reservoir
     this.reservoirPoints = new Float64Array(count * this.space.d)
@@ -190,7 +193,7 @@ export class LearningWork {
     return { count: this.reservoir.count, points: this.reservoirPoints, weights: this.reservoir.numbers }
   }
 
-  /** `count` scaled rows, located and scored as the model now is. */
+  /** Points and scores of `count` scaled rows under the present model. */
   scored(rows: Float64Array, count: number): ScoredRows {
     const points = new Float64Array(count * this.space.d)
     const supports = new Float64Array(count)
@@ -203,15 +206,15 @@ export class LearningWork {
     return { points, scores, densities }
   }
 
-  /** Log-densities of the reservoir's rows under the mixture as it now is. */
+  /** Log-densities of the reservoir's rows under the present mixture. */
   keptDensities(): Float64Array {
     const { count, data } = this.reservoir
     return this.scored(data, count).densities
   }
 
-  /** The learned state as it now is. Only between rounds. */
+  /** The present learned state. Only between rounds. */
   close(): LearnedState {
-    // in order first, so that points and rows stay together
+    // sorted first, so that points and rows stay together
     const reservoir = this.reservoir.entries()
     this.locateReservoir()
     return {
@@ -237,7 +240,7 @@ export class LearningWork {
     }
   }
 
-  /** Rows that may become landmarks: those that wait first, then those learned since the last change. */
+  /** Rows that may become landmarks: waiting rows first, then rows learned since the last change. */
   landmarkCandidates(): Matrix {
     return concatRows([this.pending.entries().rows, this.fresh.entries().rows])
   }

@@ -1,22 +1,22 @@
 /**
- * MixtureStatistics: what a mixture remembers of the rows that it was made of, so that more can be added.
+ * MixtureStatistics: sufficient statistics of a mixture, to which rows can be added.
  *
- * For each component the mass s (the sum of its responsibilities), the mean µ, and the scatter about that mean,
- * S = Σ r (x − µ)(x − µ)ᵀ. From them come π = s / Σs and Σ = S / s + reg·I, which is the M-step of the paper's
- * source (its commented-out algorithm "m_step for updating"):
+ * Each component has the mass s (the sum of its responsibilities), the mean µ, and the scatter about it, S = Σ r (x −
+ * µ)(x − µ)ᵀ. They give π = s / Σs and Σ = S / s + reg·I, the M-step of the paper's source (its commented-out algorithm
+ * "m_step for updating"):
  *
  *     µ' = µ + Σ w (x − µ) / s'
  *     Σ' = (s Σ + Σ w x xᵀ) / s' − µ'µ'ᵀ + (s / s') µµᵀ,     s' = s + Σ w
  *
- * Written so, Σ' is a small difference of large numbers: with means of −142 beside variances of 1e-6 nothing is
- * left of it in float64. The centred form is equal in algebra and only ever adds what is positive semi-definite
- * (West, "Updating mean and variance estimates", CACM 22, 1979; for two sets of rows Chan, Golub and LeVeque,
- * "Updating formulae and a pairwise algorithm for computing sample variances", 1979):
+ * In this form Σ' is a small difference of large numbers: with means of −142 and variances of 1e-6, float64 has no
+ * digits left. The centered form is algebraically equal and only adds positive semi-definite terms (West, "Updating
+ * mean and variance estimates", CACM 22, 1979; for two sets of rows Chan, Golub and LeVeque, "Updating formulae and a
+ * pairwise algorithm for computing sample variances", 1979):
  *
  *     S' = S + (s w / s') (x − µ)(x − µ)ᵀ
  *
- * The records are plain; the functions here change the statistics that they are given. Full covariances have
- * scatters of k·d·d numbers, lower triangles with zeros above, diagonal ones k·d.
+ * Records are plain; the functions change the statistics they are given. A full scatter has k·d·d numbers, lower
+ * triangles with zeros above; a diagonal one has k·d.
  */
 import { exp, log, type Matrix, matrixOf } from '@oddflow/core'
 import { choleskyInto, invertLowerInPlace } from '@oddflow/linalg'
@@ -29,13 +29,11 @@ import {
 import type { DiagonalMixture } from '../mixture/typed-mixture.js'
 import type { MixtureModel } from '../model.js'
 
-/**
- * MixtureEvaluator: densities and responsibilities of a mixture that learns on, full or diagonal, point by point.
- */
+/** MixtureEvaluator: densities and responsibilities of a changing mixture, full or diagonal, one point at a time. */
 
 export interface MixtureEvaluator {
   readonly k: number
-  /** out[at + j] = log(w_j · N(z; µ_j, Σ_j)) of the point at `start`. */
+  /** out[at + j] = log(w_j · N(z; µ_j, Σ_j)) for the point at `start`. */
   readonly terms: LogDensitiesInto
 }
 
@@ -45,8 +43,8 @@ export function createMixtureEvaluator(mixture: LearningMixture): MixtureEvaluat
 }
 
 /**
- * The E-step of one point: out[at + j] = its responsibility of component j, sum 1; returns its log-density. A point
- * so far away that every density underflows past all numbers belongs to no component: zeros, and −Infinity.
+ * The E-step for one point: out[at + j] is the responsibility of component j, with sum 1. Returns its log-density. A
+ * point at which every density underflows belongs to no component: zeros and −Infinity.
  */
 export function responsibilitiesInto(
   evaluator: MixtureEvaluator,
@@ -88,7 +86,7 @@ export interface MixtureStatistics {
   readonly scatters: Float64Array
 }
 
-/** As in batch EM, what keeps an empty component from 0/0. */
+/** Keeps an empty component from 0/0, as in batch EM. */
 const EMPTY_MASS = 10 * Number.EPSILON
 
 export function scatterSize(covarianceType: MixtureStatistics['covarianceType'], d: number): number {
@@ -110,7 +108,7 @@ export function emptyStatistics(
   }
 }
 
-/** As if the mixture had been fitted to `rows` rows with `regularisation` on the diagonals. */
+/** Statistics as if the mixture had been fitted to `rows` rows with `regularisation` on the diagonals. */
 export function statisticsOfMixture(
   mixture: LearningMixture,
   rows: number,
@@ -127,7 +125,7 @@ export function statisticsOfMixture(
       const isDiagonal = size === d || row === at % d
       const covariance = scatters[j * size + at]!
       if (isDiagonal) {
-        // a variance that is nothing but regularisation leaves none behind
+        // a variance equal to the regularization leaves a scatter of 0
         scatters[j * size + at] = masses[j]! * Math.max(0, covariance - regularisation)
       } else {
         scatters[j * size + at] = at % d > row ? 0 : masses[j]! * covariance
@@ -154,8 +152,8 @@ export function totalMass({ masses }: MixtureStatistics): number {
 }
 
 /**
- * Adds one point, d numbers at `start`, of the given weight: component j gets weight · responsibilities[at + j].
- * Nothing is allocated.
+ * Adds one point, d numbers at `start`, with the given weight: component j gets weight · responsibilities[at + j].
+ * Allocates nothing.
  */
 export function addPoint(
   { covarianceType, d, masses, means, scatters }: MixtureStatistics,
@@ -173,7 +171,7 @@ export function addPoint(
     const after = before + w
     const share = w / after
     masses[j] = after
-    // the differences are to the old mean, so the scatter goes first
+    // the scatter needs the old mean, so it comes first
     const spread = before * share
     const mean = j * d
     const scatter = j * size
@@ -193,12 +191,12 @@ export function addPoint(
   }
 }
 
-/** Adds `more`, of as many components, to `into`. */
+/** Adds `more`, with the same number of components, to `into`. */
 export function addStatistics(into: MixtureStatistics, more: MixtureStatistics): void {
   for (let j = 0; j < into.masses.length; j++) addComponent(into, j, more, j)
 }
 
-/** Adds component `from` of `more` to component `j` of `into`: as if the rows of both had come to one. */
+/** Adds component `from` of `more` to component `j` of `into`, as if one component had the rows of both. */
 export function addComponent(
   into: MixtureStatistics,
   j: number,
@@ -231,10 +229,10 @@ export function addComponent(
   }
 }
 
-/** What a mass may be scaled down to; below it is none, lest digits of the scatter be left when those of the mass are gone. */
+/** The least mass after scaling. A smaller one becomes 0, so that no digits of the scatter remain without the mass. */
 export const LEAST_SCALED_MASS = 1e-200
 
-/** Every row counts `factor` times what it counted: forgetting, where that is below 1. */
+/** Multiplies the weight of every row by `factor`; below 1, this is forgetting. */
 export function scaleStatistics({ masses, scatters }: MixtureStatistics, factor: number): void {
   for (let j = 0; j < masses.length; j++) masses[j] = masses[j]! * factor
   for (let i = 0; i < scatters.length; i++) scatters[i] = scatters[i]! * factor
@@ -246,7 +244,7 @@ export function scaleStatistics({ masses, scatters }: MixtureStatistics, factor:
   }
 }
 
-/** The components whose numbers stand in `kept`, in that order. */
+/** The components listed in `kept`, in that order. */
 export function takeComponents(
   { covarianceType, d, masses, means, scatters }: MixtureStatistics,
   kept: readonly number[],
@@ -261,7 +259,7 @@ export function takeComponents(
   return out
 }
 
-/** With one more component, the last; its scatter is that of `mass` rows of the spherical covariance t·I. */
+/** Adds a last component; its scatter is that of `mass` rows with the spherical covariance t·I. */
 export function withComponent(
   statistics: MixtureStatistics,
   mass: number,
@@ -283,14 +281,14 @@ export function withComponent(
   return out
 }
 
-/** Sums that have left the finite numbers: no mixture can be made of them. */
+/** The sums are not finite, so they make no mixture. */
 export class StatisticsError extends Error {
   override readonly name = 'StatisticsError'
 }
 
 /**
- * The mixture that the statistics make: the M-step. Every covariance is positive definite: one that rounding has
- * spoilt gets as little more on its diagonal as it takes. Throws StatisticsError for statistics that are not finite.
+ * The mixture of the statistics: the M-step. Every covariance is positive definite: if rounding prevents that, its
+ * diagonal is raised as little as needed. Throws StatisticsError for statistics that are not finite.
  */
 export function mixtureOfStatistics(
   { covarianceType, d, masses, means, scatters }: MixtureStatistics,
@@ -320,7 +318,7 @@ export function mixtureOfStatistics(
     do {
       for (let at = 0; at < d * d; at++) covariance[at] = scatters[j * d * d + at]! / mass
       for (let a = 0; a < d; a++) covariance[a * d + a]! += extra
-      // more on the diagonal makes everything positive definite but what is not finite
+      // a larger diagonal makes every finite matrix positive definite
       checkAllFinite(covariance)
       extra = raised(extra, covariance, d)
     } while (!choleskyInto(covariance, 0, d, precisionCholesky, j * d * d))
@@ -335,7 +333,7 @@ function checkAllFinite(numbers: Float64Array): void {
   }
 }
 
-/** The next that is tried, from a few units in the last place of the largest variance on. */
+/** The next value to try, starting with a few units in the last place of the largest variance. */
 function raised(extra: number, covariance: Float64Array, d: number): number {
   let largest = 0
   for (let a = 0; a < d; a++) largest = Math.max(largest, covariance[a * d + a]!)
@@ -343,24 +341,24 @@ function raised(extra: number, covariance: Float64Array, d: number): number {
 }
 
 /**
- * EM that goes on: one step for what arrives, and to convergence over the rows that are still there.
+ * Incremental EM: one step for arrivals, and EM to convergence over the kept rows.
  *
- * The paper's source has two methods. *Method 1*: one E-step over an arrival under the present mixture, then the
- * M-step that adds it (`updateMixture`); EM to convergence now and then. *Method 2*: to convergence after each.
+ * The paper's source has two methods. *Method 1*: one E-step over an arrival under the present mixture, then the M-step
+ * that adds it (`updateMixture`); EM to convergence from time to time. *Method 2*: EM to convergence after each
+ * arrival.
  *
- * Converging needs rows. They come from a bounded reservoir, each with a weight; what is known of all other rows
- * is the statistics `base`, whose responsibilities stay as they were when their rows left. A round is then
+ * EM to convergence needs rows. They come from a bounded, weighted reservoir. All other rows are the statistics `base`,
+ * with the responsibilities they had when they left the reservoir. A step is then
  *
  *     E: responsibilities of the kept rows under the present mixture
  *     M: the mixture of base + Σ weight · responsibilities
  *
- * which is EM with a partial E-step and so raises the same bound as EM does (Neal and Hinton, "A view of the EM
- * algorithm that justifies incremental, sparse, and other variants", 1998). With every row kept and an empty base
- * it is batch EM, and stops by the same rule: the mean log-likelihood of the kept rows before the M-step has
- * changed by less than the tolerance.
+ * This is EM with a partial E-step, which raises the same bound as EM (Neal and Hinton, "A view of the EM algorithm
+ * that justifies incremental, sparse, and other variants", 1998). With every row kept and an empty base it is batch EM.
+ * It stops by the same rule: the mean log-likelihood of the kept rows changed by less than the tolerance.
  */
 
-/** Embedded rows that are kept: `count` points of d numbers, each counting `weights[i]` times. */
+/** Kept embedded rows: `count` points of d numbers, with weights `weights[i]`. */
 export interface WeightedPoints {
   readonly count: number
   readonly points: Float64Array
@@ -380,7 +378,7 @@ interface Convergence {
   readonly converged: boolean
 }
 
-/** Method 1: adds points of d numbers from `start` on, each of weight 1, to `statistics`. Returns the new mixture. */
+/** Method 1: adds points of d numbers from `start` on, each with weight 1, to `statistics`. Returns the new mixture. */
 export function updateMixture(
   mixture: LearningMixture,
   statistics: MixtureStatistics,
@@ -394,7 +392,7 @@ export function updateMixture(
   return mixtureOfStatistics(statistics, regularisation)
 }
 
-/** EM over the kept points and the base until it converges. Changes nothing that it is given. */
+/** EM over the kept points and the base until convergence. Changes none of its arguments. */
 export function convergeMixture(
   start: LearningMixture,
   base: MixtureStatistics,
@@ -416,7 +414,7 @@ export function convergeMixture(
   return { mixture, statistics, steps: maximumSteps, converged: false }
 }
 
-/** E-step and sum over points from `start` on; returns their mean log-likelihood, by weight. */
+/** E-step and sums over points from `start` on; returns their weighted mean log-likelihood. */
 export function addPoints(
   evaluator: MixtureEvaluator,
   statistics: MixtureStatistics,
@@ -431,7 +429,7 @@ export function addPoints(
     const weight = weights === ONES ? 1 : weights[i]!
     const at = start + i * d
     const density = responsibilitiesInto(evaluator, points, at, responsibilities, 0)
-    // a point beyond all densities teaches nothing and is no part of the mean
+    // a point where all densities underflow adds nothing and is not part of the mean
     if (density === Number.NEGATIVE_INFINITY) continue
     addPoint(statistics, points, at, responsibilities, 0, weight)
     likelihood += weight * density
@@ -440,5 +438,5 @@ export function addPoints(
   return mass > 0 ? likelihood / mass : 0
 }
 
-/** Stands for as many weights of 1 as there are points. */
+/** An array of weights 1, as long as the number of points. */
 const ONES = new Float64Array(0)

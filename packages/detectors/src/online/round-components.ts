@@ -1,9 +1,9 @@
 /**
- * The components in a round: those that come for what waits, and those that go.
+ * The components in a round: new ones for waiting rows, and removal.
  *
- * The loop is the paper source's "Online GMM": a component for one row, the threshold, and the rows
- * that pass by it are learned as all others are; until none is left. There is a cap, which the text has not: at it a
- * dead component goes, or the two that differ least become one.
+ * This is "Online GMM" of the paper's source: add a component for one row, set the threshold, learn the rows above it,
+ * and repeat until no row waits. The number of components is limited here. At the limit a dead component is removed, or
+ * the two most similar ones are merged.
  */
 import { exp, log, type Matrix, matrixOf, type Rng, takeRows } from '@oddflow/core'
 import { learn, replaceInReservoir } from './learn-arrivals.js'
@@ -23,23 +23,22 @@ import {
 } from './mixture-statistics.js'
 
 /**
- * Components that go: the dead are removed, and where there are too many the two that differ least become one.
+ * Removal of components: dead ones are removed, and above the limit the two most similar ones are merged.
  *
- * Dead is a component whose mass has fallen below one row's: forgetting does that, and EM to components that
- * others have starved. The cost of merging i and j is Runnalls' bound on the Kullback–Leibler divergence between
- * the mixtures before and after ("Kullback–Leibler approach to Gaussian mixture reduction", IEEE Transactions on
- * Aerospace and Electronic Systems 43, 2007, equation 19):
+ * A component is dead if its mass is below one row, through forgetting or EM. The cost of merging i and j is Runnalls'
+ * bound on the Kullback–Leibler divergence between the mixtures before and after ("Kullback–Leibler approach to
+ * Gaussian mixture reduction", IEEE Transactions on Aerospace and Electronic Systems 43, 2007, equation 19):
  *
  *     B(i, j) = ½ [(w_i + w_j) log |Σ_ij| − w_i log |Σ_i| − w_j log |Σ_j|]
  *
- * with Σ_ij the covariance of both taken together. The merged component keeps mass, mean and scatter of the two,
- * so the mixture's own mean and covariance stay what they were.
+ * with Σ_ij the covariance of both together. The merged component keeps their mass, mean and scatter, so the mixture's
+ * own mean and covariance do not change.
  */
 
-/** Rows' worth of mass that a component must have. */
+/** The least mass of a component, in rows. */
 const LEAST_MASS = 1
 
-/** Numbers of the components to keep; never none. */
+/** Numbers of the components to keep; at least one. */
 export function livingComponents({ masses }: MixtureStatistics, leastMass = LEAST_MASS): number[] {
   const living: number[] = []
   let largest = 0
@@ -50,7 +49,7 @@ export function livingComponents({ masses }: MixtureStatistics, leastMass = LEAS
   return living.length > 0 ? living : [largest]
 }
 
-/** The pair i < j that is merged at the least cost; null when there is only one component. */
+/** The pair i < j with the least cost of merging; null if there is only one component. */
 export function cheapestMerge(
   statistics: MixtureStatistics,
   regularisation: number,
@@ -78,7 +77,7 @@ export function cheapestMerge(
   return best
 }
 
-/** Component j added to component i, and the rest as it was. `statistics` is not changed. */
+/** Component j added to component i. `statistics` does not change. */
 export function mergeComponents(statistics: MixtureStatistics, i: number, j: number): MixtureStatistics {
   const kept = Array.from(statistics.masses.keys()).filter((component) => component !== j)
   const out = takeComponents(statistics, kept)
@@ -96,14 +95,14 @@ function logDeterminant(single: MixtureStatistics, regularisation: number): numb
 }
 
 /**
- * A component for a point that no component explains: the paper source's "addNewComponent".
+ * A component for a point that no component explains: "addNewComponent" of the paper's source.
  *
- * Its mean is the point x, its covariance t·I with t = vᵀΣv, where Σ is the covariance of the component m that gives
- * x the highest probability (weight times density) and v the unit vector from µ_m to x: as wide as its
- * neighbour is in the direction in which it lies. The other weights become n/(n + 1) of what they were, the new
- * one is 1/(n + 1): one row of mass. Stored densities follow: y ← (n y + f_new) / (n + 1), here in logarithms.
+ * Its mean is the point x, its covariance t·I with t = vᵀΣv. Σ is the covariance of the most probable component m for x
+ * (weight times density), and v the unit vector from µ_m to x, so it is as wide as its neighbor in that direction. The
+ * other weights are multiplied by n/(n + 1); the new one is 1/(n + 1), one row. Stored densities follow: y ← (n y +
+ * f_new) / (n + 1), here as logarithms.
  *
- * The authors' program takes √(vᵀΣ⁻¹v) for t, and for m the component with the largest such number; the text is right.
+ * The authors' program uses √(vᵀΣ⁻¹v) for t, and the component with the largest such number for m; the text is right.
  */
 
 interface NewComponent {
@@ -111,11 +110,11 @@ interface NewComponent {
   readonly statistics: MixtureStatistics
   /** m. */
   readonly parent: number
-  /** t, without the regularisation that an M-step adds. */
+  /** t, without the regularization of an M-step. */
   readonly variance: number
 }
 
-/** For the point of d numbers at `start`. Changes nothing that it is given. */
+/** For the point of d numbers at `start`. Changes none of its arguments. */
 export function addNewComponent(
   mixture: LearningMixture,
   statistics: MixtureStatistics,
@@ -129,7 +128,7 @@ export function addNewComponent(
   return { statistics: withComponent(statistics, 1, x, variance), parent, variance }
 }
 
-/** The component of the largest weight times density; the nearest by mean where all densities underflow. */
+/** The component with the largest weight times density; the nearest by mean if all densities underflow. */
 function mostProbableComponent(mixture: LearningMixture, points: Float64Array, start: number): number {
   const evaluator = createMixtureEvaluator(mixture)
   const terms = new Float64Array(evaluator.k)
@@ -139,7 +138,7 @@ function mostProbableComponent(mixture: LearningMixture, points: Float64Array, s
   return best
 }
 
-/** vᵀΣ_j v with v = (x − µ_j)/‖x − µ_j‖; the mean variance where x is the mean itself. */
+/** vᵀΣ_j v with v = (x − µ_j)/‖x − µ_j‖; the mean variance if x is the mean. */
 function varianceTowards(
   { covarianceType, d, masses, means, scatters }: MixtureStatistics,
   j: number,
@@ -161,7 +160,10 @@ function varianceTowards(
   return masses[j]! > 0 ? Math.max(0, sum) / masses[j]! : 0
 }
 
-/** log((n·e^y + e^f) / (n + 1)) for each stored log-density y and the new component's f; `n` rows were there. */
+/**
+ * log((n·e^y + e^f) / (n + 1)) for each stored log-density y and the new component's f; `n` is the previous number of
+ * rows.
+ */
 export function rescaleLogDensities(stored: Float64Array, ofNew: Float64Array, n: number): void {
   const old = log(n / (n + 1))
   const fresh = -log(n + 1)
@@ -180,8 +182,8 @@ export interface ComponentCounts {
 }
 
 /**
- * Learns what waits. The threshold between components is the text's, the quantile of the stored densities. Returns how
- * many came.
+ * Learns the waiting rows. The threshold between components is the quantile of the stored densities, as in the text.
+ * Returns the number of new components.
  */
 export function learnPending(work: LearningWork, counts: ComponentCounts, rng: Rng): number {
   let waiting = work.pending.entries().rows
@@ -205,7 +207,7 @@ export function learnPending(work: LearningWork, counts: ComponentCounts, rng: R
   return added
 }
 
-/** The quantile at the tolerated false-positive rate of the kept rows' log-densities. */
+/** The quantile of the kept rows' log-densities at the tolerated false-positive rate. */
 function densityThreshold(work: LearningWork): number {
   const densities = work.keptDensities().sort()
   if (densities.length === 0) return Number.NEGATIVE_INFINITY
@@ -229,9 +231,9 @@ function addComponentFor(
   const { points } = work.scored(single.data, 1)
   const { statistics } = addNewComponent(work.mixture, work.statistics, points, 0)
   work.statistics = statistics
-  // the base knows of the component too; its row is in the reservoir, so it has no mass there
+  // the base gets the component too, with mass 0 because its row is in the reservoir
   work.base = withComponent(work.base, 0, points.slice(0, d), 0)
-  // the last component is not in the mixture yet, so whatever leaves goes to the others
+  // the last component is not yet in the mixture, so leaving rows go to the others
   if (work.reservoir.next < 0) {
     work.setReservoirPoint(work.reservoir.push(single.data, 0, 1), points, 0)
   } else {
@@ -242,7 +244,7 @@ function addComponentFor(
   setMixture(work, mixtureOfStatistics(work.statistics, regularisation))
 }
 
-/** One component fewer: a dead one, or the two that differ least made one. */
+/** Reduces the components by one: removes a dead one, or merges the two most similar ones. */
 function makeRoom(work: LearningWork, counts: ComponentCounts): void {
   if (removeDead(work, counts) > 0) return
   const pair = cheapestMerge(work.statistics, work.regularisation)
@@ -253,7 +255,7 @@ function makeRoom(work: LearningWork, counts: ComponentCounts): void {
   setMixture(work, mixtureOfStatistics(work.statistics, work.regularisation))
 }
 
-/** Takes out the components that forgetting or others have starved; returns how many. */
+/** Removes components without mass; returns their number. */
 export function removeDead(work: LearningWork, counts: ComponentCounts): number {
   const living = livingComponents(work.statistics)
   const dead = work.statistics.masses.length - living.length
@@ -265,7 +267,7 @@ export function removeDead(work: LearningWork, counts: ComponentCounts): number 
   return dead
 }
 
-/** A mixture of another number of components; the parameters say how many there may be. */
+/** A mixture with another number of components; the parameters state the maximum. */
 function setMixture(work: LearningWork, mixture: LearningWork['mixture']): void {
   const k = mixture.weights.length
   const { model } = work

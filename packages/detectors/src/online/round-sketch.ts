@@ -1,11 +1,10 @@
 /**
- * The sketch in a round: whether its landmarks change, to which, and what has to follow.
+ * The sketch in a round: whether and how its landmarks change, and what follows.
  *
- * It is time when enough novel rows are to be learned, when what was learned as normal has moved away from the landmarks
- *, or so many rounds have passed. Then the sketch grows up to its cap, or landmarks give way
- *, the bandwidth is taken anew where that is wanted, and all that is in coordinates of the embedding
- * is carried over: mixture and statistics (carry-mixture.ts), the reservoir's points, and what is compared with
- * log-densities.
+ * A change is due when enough novel rows are to be learned, when the learned rows have moved away from the landmarks,
+ * or after a number of rounds. The sketch then grows up to its limit, or landmarks are replaced; the bandwidth is
+ * chosen again if requested. Mixture and statistics (carry-mixture.ts), the reservoir's points, and values compared
+ * with log-densities are carried into the new coordinates.
  */
 import {
   concatRows,
@@ -29,18 +28,18 @@ import type { LearningWork } from './learning-work.js'
 import { copyStatistics, mixtureOfStatistics, scaleStatistics, totalMass } from './mixture-statistics.js'
 
 /**
- * Rows that become landmarks: drawn at random of those learned since the last change and of those that wait to be learned.
+ * Rows that become landmarks: drawn from waiting rows and rows learned since the last change.
  *
- * What waits is what the embedding sees least of, so it comes first, for up to half of the places; the rest stands for
- * what has become of the traffic that the embedding knows. A row that equals a landmark adds nothing, and one that
- * the model's precision cannot hold is none.
+ * Waiting rows come first, for up to half of the places, because the embedding represents them least. The others
+ * represent the traffic that the embedding knows. A row equal to a landmark, or not representable in the model's
+ * precision, is skipped.
  *
- * A landmark vouches for whatever comes near it: there the support is as high as it can be, and the embedding has a
- * direction of its own. One stray row may be learned, as a component of one row's weight; as a landmark it would open the
- * whole of its surroundings. So a row becomes one only where it has its like, as many as confirm a row on hold.
+ * A landmark makes all rows near it look normal: the support is highest there, and the embedding has a direction for
+ * it. A single stray row may become a component of one row's weight, but not a landmark. A row needs as many similar
+ * rows as confirm a quarantined row.
  */
 
-/** At most `wanted` rows, scaled and rounded as landmarks are kept; none twice. */
+/** At most `wanted` different rows, scaled and rounded to the model's precision. */
 function newLandmarks(work: LearningWork, wanted: number, rng: Rng): Matrix {
   const candidates = work.landmarkCandidates()
   const { landmarks } = work.sketch!.embedding
@@ -83,7 +82,10 @@ function roundedTo(precision: Precision, rows: Matrix): Matrix {
   return precision === 'f64' ? rows : { ...rows, data: rows.data.map(Math.fround) }
 }
 
-/** For each of the rows, 1 where enough rows like it, with itself, are among them and in the reservoir; one in both counts twice. */
+/**
+ * For each row, 1 if enough rows similar to it, itself included, are among them and in the reservoir. A row in both
+ * counts twice.
+ */
 function haveTheirLike(work: LearningWork, rows: Matrix): Uint8Array {
   const { reservoir, options } = work
   const { bandwidth } = work.sketch!.embedding
@@ -102,37 +104,37 @@ function haveTheirLike(work: LearningWork, rows: Matrix): Uint8Array {
 }
 
 /**
- * Whether the traffic has moved away from the landmarks while the model went on finding it normal.
+ * Whether the traffic has moved away from the landmarks while the model found it normal.
  *
- * A gradual change is learned row by row: the mixture follows, and nothing is ever new enough to be held or confirmed. The
- * landmarks stay where the traffic was. Then all rows are a good way from the nearest of them, the support guard's
- * reaches grow until they do not mind, and novel rows that are no farther away pass with them.
+ * A gradual change is learned row by row: the mixture follows, and no row is novel enough to be quarantined. The
+ * landmarks stay behind. All rows are then far from the nearest landmark, the guard's reaches grow until they accept
+ * this, and novel rows at the same distance pass.
  *
- * Landmarks are rows of the traffic themselves. So rows that have not moved lie as near to their nearest landmark as
- * landmarks lie to the nearest other one. The signal is by how much too few do: Kolmogorov's D⁺ between the two,
+ * Landmarks are rows of the traffic. So rows that have not moved are as near to their nearest landmark as landmarks are
+ * to each other. The signal is Kolmogorov's D⁺,
  *
- *     D⁺ = max over x of  F(x) − G(x),     F of the landmarks' squared distances, G of the rows' learned lately
+ *     D⁺ = max over x of  F(x) − G(x),     F of the landmarks' squared distances, G of the lately learned rows'
  *
- * It speaks beyond the effect that drift signals speak of (drift.ts) and beyond Smirnov's bound for samples of these
- * sizes; a poisoner of fewer rows than that share cannot make it speak. It falls silent by itself, as rows become
- * landmarks. Only rows that could become one are asked, or it would be others that are too far.
+ * It must exceed the effect size of drift.ts and Smirnov's bound for these sample sizes. An attacker with fewer rows
+ * than that share cannot cause it. It ends by itself as rows become landmarks. Only rows that could become landmarks
+ * count, because others would stay too far away.
  */
 
-/** Probability of a larger D⁺ where nothing has moved. */
+/** Probability of a larger D⁺ without a move. */
 const FALSE_ALARM = 0.001
 
 function rowsHaveMoved(work: LearningWork): boolean {
   const { landmarks } = work.sketch!.embedding
   const own = nearestSquares(landmarks, landmarks)
   const { rows } = work.fresh.entries()
-  // those that could not become landmarks are left out only when it matters: they take the most time to find
+  // rows that cannot become landmarks are left out only when it matters: finding them takes the most time
   if (!isFarther(nearestSquares(landmarks, rows), own)) return false
   const like = haveTheirLike(work, rows)
   const chosen = Array.from(like.keys()).filter((i) => like[i] === 1)
   return isFarther(nearestSquares(landmarks, takeRows(rows, chosen)), own)
 }
 
-/** Squared distances to the nearest landmark, ascending; of a landmark, to the nearest other one. */
+/** Squared distances to the nearest landmark, ascending; for a landmark, to the nearest other one. */
 function nearestSquares(landmarks: Matrix, { rows, data }: Matrix): Float64Array {
   const kept = { count: rows, rows: data, weights: new Float64Array(0) }
   return nearestLandmarks(landmarks, kept).squares.sort()
@@ -145,8 +147,8 @@ function isFarther(rows: Float64Array, landmarks: Float64Array): boolean {
 }
 
 /**
- * D⁺ of two ascending lists: the largest share by which more of the first than of the second are up to a number. What is
- * equal but for the last digits counts as equal: a thousandth of the first's mean is neglected.
+ * D⁺ of two ascending lists: the largest difference of their cumulative shares, first minus second. Values that differ
+ * by less than a thousandth of the first's mean count as equal.
  */
 export function excessOf(first: Float64Array, second: Float64Array): number {
   let mean = 0
@@ -162,20 +164,20 @@ export function excessOf(first: Float64Array, second: Float64Array): number {
 }
 
 /**
- * New landmarks for an embedding: the paper source's "K-JL with growing size U" and "with fixed size U".
+ * New landmarks for an embedding: "K-JL with growing size U" and "with fixed size U" of the paper's source.
  *
  * U is the projection Pᵀ = K·R, K the landmarks' gram matrix and R the random matrix (here Z = Rᵀ, d × m).
  *
  *     grow      K' = [K, k(X, X'); k(X', X), k(X', X')]     R' = [R; as many new random rows]     U' = K'R'
- *     replace   landmarks drawn at random give way to rows of X'; K' = k(X', X'), R is kept, U' = K'R
+ *     replace   rows of X' replace random landmarks; K' = k(X', X'), R is kept, U' = K'R
  *
- * Only the entries of K that have a new landmark in them are computed. Nyström has no R; its P' comes from the
- * eigenvectors of K'. The bandwidth is the caller's: with another one all of K is new.
+ * Only the entries of K with a new landmark are computed. Nyström has no R; its P' comes from the eigenvectors of K'.
+ * The caller chooses the bandwidth; a new one changes all of K.
  *
- * Every coordinate of the embedding changes with U, so a mixture has to be carried over (carry-mixture.ts).
+ * Every coordinate of the embedding changes with U, so the mixture is carried over (carry-mixture.ts).
  */
 
-/** An embedding with what a sketch update needs of it. */
+/** An embedding with the data that a sketch update needs. */
 export interface Sketch {
   readonly embedding: EmbeddingModel
   /** K, m × m. */
@@ -186,13 +188,13 @@ export interface Sketch {
 
 interface SketchUpdate {
   readonly sketch: Sketch
-  /** For each landmark, the number that it had before, or −1 for a new one. */
+  /** For each landmark its previous number, or −1 for a new one. */
   readonly origins: Int32Array
 }
 
 /**
- * The embedding's sketch. `random` is that of its fit where it is known; where P is not Z·K for it, or nothing is known,
- * another is drawn, which takes effect with the first update.
+ * The embedding's sketch. `random` is that of its fit, if known. If P is not Z·K for it, or nothing is known, a new one
+ * is drawn, which takes effect with the first update.
  */
 export function createSketch(
   embedding: EmbeddingModel,
@@ -206,7 +208,7 @@ export function createSketch(
   return { embedding, gram, random: random ?? drawSketch(projection.rows, landmarks.rows, rng) }
 }
 
-/** Whether P is what KJL makes of this random matrix, bit for bit. */
+/** Whether KJL makes P from this random matrix, bit for bit. */
 export function isRandomMatrixOf(
   embedding: EmbeddingModel,
   parameters: EmbeddingParameters,
@@ -218,7 +220,7 @@ export function isRandomMatrixOf(
   return made.rows === projection.rows && made.data.every((value, i) => value === projection.data[i])
 }
 
-/** `rows` (g × D, scaled) become landmarks beside those that are there. */
+/** Adds `rows` (g × D, scaled) as landmarks. */
 export function growSketch(
   sketch: Sketch,
   parameters: EmbeddingParameters,
@@ -241,7 +243,7 @@ export function growSketch(
   return remade(sketch, parameters, concatRows([landmarks, rows]), origins, random, d)
 }
 
-/** `rows` (g × D, scaled, g at most m) take the places of landmarks drawn at random. */
+/** Replaces random landmarks by `rows` (g × D, scaled, g at most m). */
 export function replaceLandmarks(
   sketch: Sketch,
   parameters: EmbeddingParameters,
@@ -311,7 +313,7 @@ function project(
 
 export type SketchChange = 'kept' | 'grown' | 'replaced'
 
-/** What became of the landmarks in the round of that number; `work` is changed. */
+/** Updates the landmarks in the round of that number; changes `work`. */
 export function updateSketch(work: LearningWork, round: number, rng: Rng): SketchChange {
   const { sketch, options, model } = work
   const policy = options.sketch
@@ -381,7 +383,7 @@ function withReaches(guard: SupportGuardModel, m: number): SupportGuardModel {
   return { ...guard, squaredReaches: Float64Array.from({ length: m }, (_, j) => old[j] ?? mean) }
 }
 
-/** Another embedding has other units: what is compared with log-densities moves with them. */
+/** A new embedding has other units, so values compared with log-densities are shifted. */
 function moveDensities(work: LearningWork, shift: number): void {
   if (!Number.isFinite(shift)) return
   work.densityShift += shift
