@@ -1,8 +1,8 @@
 /**
- * checkParameters: options in, complete and ranged parameters out, or an ArgumentError that names the option.
+ * checkParameters: turns options into complete parameters in range, or throws an ArgumentError that names the option.
  *
- * A model file stores checked parameters; `checkStoredParameters` turns them back into options and checks them
- * the same way, so there is one set of rules.
+ * A model file stores checked parameters; `checkStoredParameters` turns them back into options and checks them the same
+ * way, so there is one set of rules.
  */
 import type { DetectorName } from './detector.js'
 import type { DEFAULT_DETECTOR, DetectorOptions, GivenOptions } from './options.js'
@@ -10,8 +10,10 @@ import { checkGivenBy, checkStoredBy } from './parameter-checks.js'
 import { type CheckedParameters, type ParametersOf, withStatedSizes } from './parameters.js'
 import { DETECTORS } from './registry.js'
 
-/** Throws ArgumentError with `field` set to the option at fault. An option set to undefined counts as not given. What is
- * given of the sizes is held to by the fit, which throws where a default would be lowered. */
+/**
+ * Throws ArgumentError with `field` set to the invalid option. An undefined option counts as not given. A fit uses
+ * given sizes exactly, and throws where it would lower a default.
+ */
 export function checkParameters<Name extends DetectorName = typeof DEFAULT_DETECTOR>(
   options: DetectorOptions & { readonly detector?: Name } = {},
 ): ParametersOf<Name> {
@@ -22,8 +24,10 @@ export function checkParameters<Name extends DetectorName = typeof DEFAULT_DETEC
   ) as ParametersOf<Name>
 }
 
-/** Checks parameters that came out of a file, which lack no field and have no other. Throws ArgumentError naming an
- * option or `parameters.…`. */
+/**
+ * Checks parameters from a file, which must have every field and no other. Throws ArgumentError naming an option or
+ * `parameters.…`.
+ */
 export function checkStoredParameters(value: unknown): CheckedParameters {
   return checkStoredBy((name) => DETECTORS[name], value)
 }

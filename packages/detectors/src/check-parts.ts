@@ -1,8 +1,8 @@
 /**
- * Checks of what several families of detectors have in their models: embeddings, mixtures, and rows in float32.
+ * Checks of model parts that several families share: embeddings, mixtures, and rows in float32.
  *
- * Each takes the part and returns it with exactly the known fields; arrays are not copied. What is wrong is an
- * ArgumentError with the path of the culprit.
+ * Each check returns its part with exactly the known fields; arrays are not copied. It throws ArgumentError with the
+ * path of the fault.
  */
 import { ArgumentError, DataError, type Matrix } from '@oddflow/core'
 import { exponentFactor, LARGEST_FLOAT32, type Precision } from '@oddflow/linalg'
@@ -10,19 +10,16 @@ import { failField, fieldsAt, finiteAt, matrixAt, numbersAt, sizeUpTo } from './
 import type { EmbeddingModel, MixtureModel } from './model.js'
 
 /**
- * Rows that a model of precision f32 keeps: landmarks and support vectors, rounded to float32 at the end of the
- * fit, so that the file holds exactly what is computed with.
+ * Rows stored by a model of precision f32: landmarks and support vectors are rounded to float32 at the end of the fit,
+ * so the file holds exactly the numbers used for scoring.
  *
- * Everything is learned in float64 and is the same for both precisions: clusters are ill-conditioned, and a model
- * must not depend on a rounding that was meant for its scorer.
- *
- * They stay in Float64Arrays, whose numbers are then float32 numbers; only the file and the kernels hold them in
- * half the space.
+ * Learning runs in float64 for both precisions: clustering is ill-conditioned, and the model must not depend on a
+ * rounding that is meant for its scorer. Rounded rows stay in Float64Arrays; only the file and the kernels use float32.
  */
 
 /**
- * The rows in that precision: themselves for f64. Throws DataError when a number, or the bandwidth's square, is
- * out of float32's range.
+ * The rows in that precision; unchanged for f64. Throws DataError if a number, or the square of the bandwidth, is out
+ * of float32's range.
  */
 export function rowsInPrecision(rows: Matrix, bandwidth: number, precision: Precision): Matrix {
   if (precision === 'f64') return rows
@@ -57,7 +54,7 @@ export function checkRowsInPrecision(
   }
 }
 
-/** Against the m and d that were asked for, and D. */
+/** Compared with the requested m and d, and D. */
 export function checkEmbedding(
   value: unknown,
   asked: {

@@ -1,8 +1,8 @@
 /**
- * The public edge of a detector: what is asked of rows once, before anything trusts them.
+ * The public edge of a detector: rows are checked once here.
  *
- * Training rows: at least two, of one width, finite, and not all the same (unless one point is to be learned). Rows to score: finite and as wide
- * as in training, a workspace of the same model, room for the scores.
+ * Training rows: at least two, of one width, finite, and not all equal (unless one point may be learned). Rows to
+ * score: finite and of the training width, with a workspace of the same model and room for the scores.
  */
 import {
   ArgumentError,
@@ -14,14 +14,16 @@ import {
   type MatrixLike,
 } from '@oddflow/core'
 
-/** A model, and one sentence for each thing that was not done as asked. */
+/** A model, and one sentence for each request that was not met exactly. */
 export interface Fitted<Model> {
   readonly model: Model
   readonly notes: readonly string[]
 }
 
-/** Throws ArgumentError for rows that are not finite numbers, DataError for rows that teach nothing, which equal ones do
- * unless `mayBeEqual`; a category column teaches nothing alone. */
+/**
+ * Throws ArgumentError for rows that are not finite numbers, and DataError for rows that teach nothing: equal ones,
+ * unless `mayBeEqual`, or a category column alone.
+ */
 export function checkedTrainingRows(
   rows: Matrix | MatrixLike,
   mayBeEqual = false,

@@ -10,40 +10,39 @@ import type { Scorer, ScorerOptions } from './scorer.js'
 import type { SharedWork } from './shared-work.js'
 
 /**
- * DetectorDefinition: everything that the rest of OddFlow knows of a detector.
+ * DetectorDefinition: everything that the rest of OddFlow knows about a detector.
  *
- * A definition checks parameters and models, fits, makes scorers, and says what of a model goes into a file and
- * what is worth telling people. Detectors that are put together alike get theirs from one function in
- * `families/`; `fitDetector`, `scoreSamples`, `checkModel`, the model file and the command line work through this
- * interface alone. It is written with methods, whose parameters TypeScript lets a family narrow to its own
- * parameters and model: a definition is only ever looked up by the name that stands in them.
+ * A definition checks parameters and models, fits, makes scorers, and lists what goes into a file and what people
+ * should know. Detectors with common parts get theirs from a function in `families/`. `fitDetector`, `scoreSamples`,
+ * `checkModel`, the model file and the command line use only this interface. Its members are methods, so TypeScript
+ * lets a family narrow their parameters to its own: a definition is always looked up by the name in those parameters.
  */
 
 export type FitStage = 'bandwidth' | 'embedding' | 'clusters' | 'mixture' | 'fit'
 
-/** What a fit is given beside rows and parameters. */
+/** The arguments of a fit besides rows and parameters. */
 export interface FitContext {
   readonly rng: Rng
   /** `fraction` of the stage is done, 0 … 1. */
   readonly report: (stage: FitStage, fraction: number) => void
-  /** Notes on the rows themselves, for the model's. */
+  /** Notes on the rows, copied into the model's notes. */
   readonly rowNotes: readonly string[]
   readonly shared: SharedWork
-  /** The column whose numbers are names; null: none. */
+  /** The column whose numbers are names; null for none. */
   readonly categoryColumn: number | null
-  /** Least scale of a standardised column; null: by the other columns. */
+  /** Least scale of a standardized column; null derives it from the other columns. */
   readonly minimumScale: number | null
-  /** Which input each row came from; null: all from one. */
+  /** The input of each row; null if all come from one. */
   readonly inputs: Uint32Array | null
-  /** For a detector that holds rows out: what they scored. */
+  /** For a detector that holds rows out: receives their scores. */
   readonly reportHeldOut: (heldOut: HeldOutScores) => void
 }
 
-/** What every model has when the parts of its family are still to be checked. */
+/** Fields of every model, before the parts of its family are checked. */
 export interface ModelHead {
   readonly scaler: ScalerModel
   readonly fitReport: FitReport
-  /** Columns of scaled rows: D of the report, less the category column; the family's own parts must agree. */
+  /** Columns of scaled rows: D of the report, without the category column; the family's parts must agree. */
   readonly dimension: number
 }
 
@@ -56,39 +55,39 @@ export interface DetectorDefinition {
   readonly name: DetectorName
   /** One line for help texts. */
   readonly summary: string
-  /** Options that apply; every other one is refused by name. */
+  /** Options that apply; others are refused by name. */
   readonly options: readonly OptionName[]
-  /** What `FitContext.report` is called with, in order. */
+  /** Stage names passed to `FitContext.report`, in order. */
   readonly stages: readonly FitStage[]
   checkParameters(given: OptionReader): CheckedParameters
   /** `rows` are checked and unscaled, n × D. */
   fit(rows: Matrix, parameters: CheckedParameters, context: FitContext): DetectorModel
   /** For one caller at a time. */
   createScorer(model: DetectorModel, options: ScorerOptions): Scorer
-  /** Throws ArgumentError or FormatError with the path of what is wrong. */
+  /** Throws ArgumentError or FormatError with the path of the fault. */
   checkModel(value: Fields, parameters: CheckedParameters, head: ModelHead): DetectorModel
-  /** Whether a fit holds training rows out and reports what they scored, so that a threshold needs no rows of its own. */
+  /** Whether a fit holds training rows out and reports their scores, so the threshold needs no further rows. */
   readonly holdsRowsOut?: boolean
-  /** Metadata keys that only models of this family have. */
+  /** Metadata keys of this family only. */
   readonly metadataKeys: readonly string[]
   encode(model: DetectorModel): ModelFileParts
-  /** The family's fields, unchecked: they go to `checkModel`. */
+  /** The family's fields, unchecked; pass them to `checkModel`. */
   decode(file: ModelFileReader, parameters: Fields): Fields
-  /** Numbers that a scorer needs as the paper counts them; a scaler is not counted. */
+  /** Numbers that a scorer needs, counted as in the paper (without the scaler). */
   spaceNumbers(model: DetectorModel): number
   /** For people, in reading order. */
   facts(model: DetectorModel): ModelFact[]
-  /** For programs: the model's own figures, by name. */
+  /** The model's own figures by name, for programs. */
   figures(model: DetectorModel): Readonly<Record<string, number>>
-  /** d and the mixture, null where there is none; only for detectors that embed. */
+  /** d and the mixture (null without one); only for detectors that embed. */
   embedding?(model: DetectorModel): { readonly dimensions: number; readonly mixture: MixtureModel | null }
 }
 
 /**
- * DetectorName: the names under which detectors are trained, stored and chosen on a command line.
+ * DetectorName: the names for training, storage and the command line.
  *
- * A detector is one file in `detectors/`, its name here and its line in `registry.ts`; the compiler refuses a
- * name without a definition.
+ * A detector is one file in `detectors/`, its name here and its line in `registry.ts`. A name without a definition does
+ * not compile.
  */
 
 export const EMBEDDED_MIXTURE_NAMES = ['oc-kjl', 'oc-nystrom', 'oc-kjl-qs', 'oc-nystrom-qs'] as const
@@ -116,7 +115,7 @@ export const MEMBER_NAMES: readonly MemberName[] = DETECTOR_NAMES.filter((name) 
 
 export type DetectorName = (typeof DETECTOR_NAMES)[number]
 
-/** Looks a detector up; undefined for a name that has none there. */
+/** Returns the detector's definition, or undefined for an unknown name. */
 export type FindDetector = (name: DetectorName) => DetectorDefinition | undefined
 
 export function isDetectorName(value: unknown): value is DetectorName {

@@ -1,10 +1,9 @@
 /**
- * Reading the fields of a value that claims to be a model.
+ * Reads the fields of a value that may be a model.
  *
- * A model file is written by anyone, so each field is looked at before it is believed: its type, its length,
- * that every number is finite. What is wrong is thrown as a FormatError whose `field` is the path of the
- * culprit. A found value is described, never converted: an object of a hostile file may have a `toString` of
- * its own.
+ * Anyone can write a model file, so each field is checked before use: type, length, finite numbers. A fault is a
+ * FormatError whose `field` is its path. Found values are described without conversion, because an object from a
+ * hostile file may define its own `toString`.
  */
 import { ArgumentError, FormatError, type Matrix } from '@oddflow/core'
 
@@ -16,7 +15,7 @@ export function fieldsOf(value: unknown, field: string): Fields {
     : refuseField(field, 'an object', value)
 }
 
-/** A Float64Array of finite numbers, of `length` when that is given; not copied. */
+/** A Float64Array of finite numbers, of `length` if given; not copied. */
 export function float64Field(value: unknown, field: string, length?: number): Float64Array {
   if (!(value instanceof Float64Array)) return refuseField(field, 'a Float64Array', value)
   if (length !== undefined && value.length !== length) refuseField(field, `${length} numbers`, value.length)
@@ -26,7 +25,7 @@ export function float64Field(value: unknown, field: string, length?: number): Fl
   return value
 }
 
-/** An Int32Array, of `length` when that is given; not copied. */
+/** An Int32Array, of `length` if given; not copied. */
 export function int32Field(value: unknown, field: string, length?: number): Int32Array {
   if (!(value instanceof Int32Array)) return refuseField(field, 'an Int32Array', value)
   if (length !== undefined && value.length !== length) refuseField(field, `${length} numbers`, value.length)
@@ -62,7 +61,7 @@ export function refuseField(field: string, expected: string, found: unknown): ne
   throw new FormatError('model', `${field}: expected ${expected}, found ${describeValue(found)}`, { field })
 }
 
-/** A found value in a message: never converted, never longer than a line. */
+/** A found value for a message: never converted, at most one line. */
 export function describeValue(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -121,7 +120,7 @@ export function fieldsAt(value: unknown, field: string): Fields {
 }
 
 export function failField(field: string, expected: string, found: unknown): never {
-  // text is quoted by nobody here: much of it is the checks' own words
+  // text is not quoted, because it often holds the checks' own words
   const shown =
     typeof found === 'string' ? JSON.stringify(found.slice(0, 60)).slice(1, -1) : describeValue(found)
   throw new ArgumentError(`${field}: expected ${expected}, found ${shown}`, field)

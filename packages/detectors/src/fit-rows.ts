@@ -1,4 +1,4 @@
-/** One fit by one definition, and what a fit may be given. */
+/** One fit by one definition, and its arguments. */
 import { ArgumentError, type Matrix, type MatrixLike, type Rng } from '@oddflow/core'
 import type { HeldOutScores } from './calibration/held-out.js'
 import type { DetectorDefinition, FitStage } from './detector.js'
@@ -13,35 +13,35 @@ export interface FitProgress {
   readonly fraction: number
 }
 
-/** What a fit may know of its rows beside their numbers. */
+/** Facts about the rows besides their numbers. */
 export interface RowOrigin {
   /**
    * The column whose numbers are names, for example services (core's `categoryColumn` of a contract). An ensemble
-   * compares a row with rows of its name; every other detector leaves the column out. Absent or null: there is none.
+   * compares a row with rows of the same name; other detectors ignore the column. Absent or null: none.
    */
   readonly categoryColumn?: number | null
   /**
-   * Least scale of a column where a detector standardises rows itself (core's `minimumScale` of a contract). Absent or
-   * null: a column without spread gets a tenth of the others' median scale.
+   * Least scale of a column where a detector standardizes rows itself (core's `minimumScale` of a contract). Absent or
+   * null: a column without spread gets a tenth of the median scale of the others.
    */
   readonly minimumScale?: number | null
-  /** Which input each row came from, in any numbering. Absent: all from one. */
+  /** The input of each row, in any numbering. Absent: all come from one. */
   readonly inputs?: Uint32Array
 }
 
 export interface FitOptions extends RowOrigin {
-  /** Called now and then, in the order of the stages; must not change the rows. */
+  /** Called from time to time, in the order of the stages; must not change the rows. */
   readonly onProgress?: (progress: FitProgress) => void
 }
 
-/** A model, and what was learned of the training rows while they were held out. */
+/** A model, and scores of training rows from when they were held out. */
 export interface HeldOutFit<Model extends DetectorModel = DetectorModel> {
   readonly model: Model
-  /** null for a detector that holds none out: its threshold needs rows of its own. */
+  /** null for a detector that holds no rows out: its threshold needs further rows. */
   readonly heldOut: HeldOutScores | null
 }
 
-/** Fits by a definition, to rows that `checkedTrainingRows` passed. Throws as `fitDetector`. */
+/** Fits by a definition to rows that passed `checkedTrainingRows`. Throws as `fitDetector`. */
 export function fitChecked(
   definition: DetectorDefinition,
   rows: Matrix,
@@ -66,7 +66,7 @@ export function fitChecked(
   const model = definition.fit(rows, keptParameters(parameters), {
     rng,
     report: (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction }),
-    // a detector with a least scale is ready for columns without spread
+    // a detector with a least scale accepts columns without spread
     rowNotes: minimumScale === null ? notesOn(rows, categoryColumn, shared) : [],
     shared,
     categoryColumn,

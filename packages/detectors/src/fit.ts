@@ -1,9 +1,9 @@
 /**
- * fitDetector: normal rows in, a model out.
+ * fitDetector: makes a model from normal rows.
  *
- * The rows are checked once, here; the rest is the detector's own (families/). Each stage of a fit draws from its
- * own fork of the Rng, so that a change in one leaves the chance of the others alone, and the same seed gives
- * the same model bytes. What could not be done as asked stands in `fitReport.notes`.
+ * Rows are checked once, here. Each stage of a fit uses its own fork of the Rng, so a change of one stage does not
+ * change the random numbers of the others, and the same seed gives the same model bytes. `fitReport.notes` lists
+ * requests that were not met exactly.
  */
 import type { Matrix, MatrixLike, Rng } from '@oddflow/core'
 import { checkedTrainingRows } from './checked-rows.js'
@@ -23,10 +23,9 @@ export type { FitStage } from './detector.js'
 export type { FitOptions, FitProgress, HeldOutFit, RowOrigin } from './fit-rows.js'
 
 /**
- * Fits a detector to normal rows (n × D, n ≥ 2). `parameters` come from `checkParameters`. The rows are not
- * changed and not kept. Throws ArgumentError for rows that are not finite numbers of one width, for stated sizes that
- * there are too few rows for and for an origin that does not fit the rows, DataError for rows that nothing can be learned
- * from.
+ * Fits a detector to normal rows (n × D, n ≥ 2). `parameters` come from `checkParameters`. The rows are neither changed
+ * nor kept. Throws ArgumentError for rows that are not finite numbers of one width, for explicit sizes that need more
+ * rows, and for an origin that does not fit the rows; DataError for rows that teach nothing.
  */
 export function fitDetector<Parameters extends CheckedParameters>(
   rows: Matrix | MatrixLike,
@@ -37,7 +36,7 @@ export function fitDetector<Parameters extends CheckedParameters>(
   return fitHoldingOut(rows, parameters, rng, options).model
 }
 
-/** As `fitDetector`, with the scores of held-out training rows where the detector has them: an ensemble's. */
+/** As `fitDetector`, with the scores of held-out training rows if the detector has them (an ensemble). */
 export function fitHoldingOut<Parameters extends CheckedParameters>(
   rows: Matrix | MatrixLike,
   parameters: Parameters,
@@ -50,16 +49,16 @@ export function fitHoldingOut<Parameters extends CheckedParameters>(
   return fitted as HeldOutFit<ModelOf<Parameters['detector']>>
 }
 
-/** Fits any of the parameters that it was made for, as `fitDetector` does. */
+/** Fits any of the parameters it was created for, as `fitDetector` does. */
 export type Fitter = (
   parameters: CheckedParameters,
   options?: Pick<FitOptions, 'onProgress'>,
 ) => DetectorModel
 
 /**
- * A fitter for many parameters over the same rows and Rng. Its models are, bit for bit, those of `fitDetector`; what
- * one fit has in common with the one before it is not done again, so candidates that differ in k alone, and those of
- * one scaler, should follow each other. The rows must not change while it is used. Throws as `fitDetector`.
+ * A fitter for many parameters over the same rows and Rng. Its models equal those of `fitDetector`, bit for bit. Work
+ * shared with the previous fit is reused, so order candidates by scaler, and those that differ only in k together. The
+ * rows must not change while it is used. Throws as `fitDetector`.
  */
 export function createFitter(
   rows: Matrix | MatrixLike,
@@ -82,7 +81,7 @@ export function createFitter(
       .model
 }
 
-/** Whether rows that are all equal teach anything: they have a bandwidth (bandwidth.ts), or columns of a known scale. */
+/** Whether equal rows teach anything: they need a bandwidth (bandwidth.ts) or columns of a known scale. */
 function learnsEqualRows(parameters: CheckedParameters, { minimumScale = null }: RowOrigin): boolean {
   if (parameters.detector === 'ensemble') {
     const { members } = parameters

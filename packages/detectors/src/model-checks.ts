@@ -1,4 +1,4 @@
-/** Checks of a model, whatever table of detectors its own is looked up in. */
+/** Checks of a model, for any table of detectors. */
 import { MAXIMUM_DIMENSION } from '@oddflow/core'
 import type { FindDetector, ModelHead } from './detector.js'
 import { failField, fieldsAt, sizeUpTo, wholeAt } from './fields.js'

@@ -1,15 +1,14 @@
 /**
- * DetectorModel: what a fit leaves behind, as plain data.
+ * DetectorModel: the result of a fit, as plain data.
  *
- * Numbers, strings, typed arrays and matrices only: `structuredClone` and a file bring back the same value,
- * bit for bit, and a scorer needs nothing else. Everything that the score is computed from is stored and
- * nothing of it twice; the Gaussians are stored by the Cholesky factors of their precisions, because
- * inverting covariances again on another machine is work and one more chance to differ.
+ * It holds only numbers, strings, typed arrays and matrices: `structuredClone` and a file restore the same value, bit
+ * for bit, and a scorer needs nothing else. Nothing is stored twice. Gaussians are stored as the Cholesky factors of
+ * their precisions, because inverting covariances again costs time and may differ between machines.
  *
- * Detectors that are put together alike share a shape (a family); `kind`, the detector's name, tells which.
+ * Detectors with common parts share a shape (a family); `kind` is the detector's name.
  *
- * Shapes: D features a row, m landmarks, d embedding dimensions, k components. Space as the paper counts it:
- * m(d + D) numbers of embedding and k(1 + d + d²) of mixture (section "Efficient Detection Procedures").
+ * Shapes: D features a row, m landmarks, d embedding dimensions, k components. Size as the paper counts it: m(d + D)
+ * numbers for the embedding and k(1 + d + d²) for the mixture (section "Efficient Detection Procedures").
  */
 import type { Matrix } from '@oddflow/core'
 import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName } from './detector.js'
@@ -62,27 +61,29 @@ export interface MixtureModel {
 }
 
 /**
- * What the support guard knows of the training rows (support-guard.ts). Both tables are K × 2: a number, and
- * the logarithm of the share of training rows that have no more; both columns strictly ascending.
+ * The support guard's tables of the training rows (support-guard.ts). Both are K × 2: a number, and the logarithm of
+ * the share of training rows at or below it; both columns strictly ascending.
  */
 export interface SupportGuardModel {
   /** Length m, positive: r_j² of the support −‖x − landmark_j‖² / r_j², j the nearest, in squared units of the
    * scaled rows. */
   readonly squaredReaches: Float64Array
-  /** Of what the detector scores without a guard: the mixture's log-density, or f of the linear SVM. */
+  /** Table of the unguarded score: the mixture's log-density, or f of the linear SVM. */
   readonly density: Matrix
   /** Of the support. */
   readonly support: Matrix
 }
 
-/** What happened during the fit; for people and for `inspect`, not for scoring. */
+/** A report of the fit, for people and `inspect`; scoring does not use it. */
 export interface FitReport {
   /** n. */
   readonly trainingRows: number
   /** D. */
   readonly dimension: number
-  /** One sentence for each thing that was not done as asked: a lowered m or d, a sample, a raised
-   * regularisation, constant columns, EM that ran out of steps. */
+  /**
+   * One sentence for each request that was not met exactly: a lowered m or d, a sample, a raised regularization,
+   * constant columns, EM that reached its maximum number of steps.
+   */
   readonly notes: readonly string[]
 }
 
@@ -91,14 +92,14 @@ export interface EmbeddedMixtureFitReport extends FitReport {
   readonly landmarks: number
   /** d that was used. */
   readonly embeddingDimension: number
-  /** Clusters before and after the coverage rule (for k-means++: non-empty clusters, both). */
+  /** Clusters before and after the coverage rule (for k-means++, both are the non-empty clusters). */
   readonly clustersFound: number
   readonly clustersKept: number
-  /** EM steps, whether they met the tolerance, and the mean log-likelihood before the last M-step. */
+  /** EM steps, whether they converged, and the mean log-likelihood before the last M-step. */
   readonly iterations: number
   readonly converged: boolean
   readonly meanLogLikelihood: number
-  /** What was added to covariance diagonals in the end. */
+  /** The final addition to covariance diagonals. */
   readonly regularisation: number
 }
 

@@ -1,9 +1,9 @@
 /**
- * The options of the detectors, each stated once: default, range and help. `DetectorOptions`, the checks, the flags of
- * `oddflow train` and docs/parameters.md derive from the table. A detector's definition says which options it takes.
+ * The options of the detectors, each defined once: default, range and help. `DetectorOptions`, the checks, the flags of
+ * `oddflow train` and docs/parameters.md derive from this table. A detector's definition lists the options it takes.
  *
  * Defaults follow the paper's section "Implementation Details and Hyperparameter Choices" (m = 100, d = 5, beta = 0.9,
- * n^(2/3) neighbours, 95 % of the rows in at most 20 clusters, full covariances), with the bandwidth at the 0.3-quantile
+ * n^(2/3) neighbors, 95 % of the rows in at most 20 clusters, full covariances), with the bandwidth at the 0.3-quantile
  * of pair distances. Ranges bound what a hostile or mistaken number can make a fit allocate, not what is sensible.
  */
 import { ArgumentError, SCALER_NAMES } from '@oddflow/core'
@@ -20,10 +20,11 @@ interface OptionHelp {
   readonly value?: string
   /** Of a switch: what `--no-…` says. */
   readonly off?: string
-  /** How the default reads where it is not a value. */
+  /** Text for a default that is not a value. */
   readonly shownDefault?: string
-  /** Of an option that came after the first model files: its field in the parameters, and the value that files without it
-   * have. */
+  /**
+   * For an option added after the first model files: its field in the parameters, and the value for files without it.
+   */
   readonly older?: { readonly field: string; readonly value: unknown }
 }
 
@@ -51,7 +52,7 @@ function whole(low: number, high: number, byDefault: number, help: OptionHelp): 
   }
 }
 
-/** Without a default of its own: null, and the rows decide. */
+/** No fixed default: null, and the rows decide. */
 function wholeOrNull(low: number, high: number, help: OptionHelp): OptionDefinition<number | null> {
   return { ...whole(low, high, low, help), byDefault: null }
 }
@@ -89,7 +90,7 @@ function choice<const Name extends string>(
   return { value: 'name', ...help, kind: 'choice', byDefault: choices[0], choices, isValid, expected }
 }
 
-/** Each once, and no ensemble within an ensemble. */
+/** Each member once, and no ensemble inside an ensemble. */
 function members(
   byDefault: readonly MemberName[],
   help: OptionHelp,
@@ -109,7 +110,7 @@ export const OPTIONS = {
     group: 'Detector',
     help: 'scaling of feature columns',
   }),
-  /** Sums of kernel values, and what is learned from them, are float64 either way. */
+  /** Sums of kernel values, and everything learned from them, are float64 in both cases. */
   precision: choice(['f64', 'f32'], {
     group: 'Detector',
     value: 'type',
@@ -132,18 +133,18 @@ export const OPTIONS = {
     help: 'maximum number of rows whose distances are ranked; of more rows, a random sample (time grows with the square)',
     older: { field: 'parameters.quantileRows', value: 5000 },
   }),
-  /** At most as many as there are training rows; the default is lowered to them. */
+  /** At most the number of training rows; the default is lowered to it. */
   m: whole(1, 2000, 100, { group: 'Embedding', help: 'landmarks', shownDefault: '100; ensemble: 128' }),
-  /** Farthest-first finds fewer than m where no more rows differ. */
+  /** Farthest-first finds fewer than m if fewer rows differ. */
   landmarks: choice(['random', 'farthest-first'], {
     group: 'Embedding',
     value: 'choice',
     help: 'which rows become landmarks: random ones, or those that cover all rows, rare kinds included',
     older: { field: 'parameters.landmarks', value: 'random' },
   }),
-  /** At most m; lowered to what the landmarks span where several are equal. */
+  /** At most m; lowered to the rank of the landmarks if some are equal. */
   d: whole(1, 256, 5, { group: 'Embedding', help: 'dimensions of the embedding' }),
-  /** KJL alone: subtract the column means of the gram matrix before sketching. The paper does not. */
+  /** KJL only: subtract the column means of the gram matrix before sketching. The paper does not. */
   centre: flag(false, {
     group: 'Embedding',
     help: 'centre the columns of the gram matrix',
@@ -156,14 +157,14 @@ export const OPTIONS = {
     off: 'score as the paper does, without a guard',
     older: { field: 'parameters.supportGuard', value: false },
   }),
-  /** At most as many as there are training rows; lowered to the number of different rows. */
+  /** At most the number of training rows; lowered to the number of different rows. */
   k: whole(1, 1000, 10, { group: 'Mixture', help: 'components' }),
   covariance: choice(['full', 'diagonal', 'tied', 'spherical'], {
     group: 'Mixture',
     value: 'type',
     help: "form of the components' covariances",
   }),
-  /** Raised tenfold, to 1e-3 at most, when a covariance is singular all the same. */
+  /** Raised tenfold, up to 1e-3, while a covariance is singular. */
   regularisation: number(1e-6, (value) => value > 0 && value <= 1e-3, 'a number above 0, at most 0.001', {
     group: 'Mixture',
     value: 'amount',
@@ -211,13 +212,13 @@ export const OPTIONS = {
     help: 'maximum number of training rows that become kernels',
   }),
   trees: whole(1, 10_000, 100, { group: 'Other detectors', help: 'trees of the forest' }),
-  /** At most as many as there are training rows; the default is lowered to them. */
+  /** At most the number of training rows; the default is lowered to it. */
   subsampleRows: whole(2, 65_536, 256, { group: 'Other detectors', help: 'rows that each tree grows on' }),
   varianceShare: fraction(0.95, {
     group: 'Other detectors',
     help: 'keep components until they hold more than this share of the variance',
   }),
-  /** In place of varianceShare; fewer than there are columns and no more than there are training rows. */
+  /** Replaces varianceShare. Fewer than the columns, and at most the number of training rows. */
   components: wholeOrNull(1, 999, {
     group: 'Other detectors',
     help: 'number of components to keep, instead of --variance-share',
@@ -233,13 +234,13 @@ export const OPTIONS = {
 
 export type OptionName = keyof typeof OPTIONS
 
-/** Options of one value, which a search may try several of. */
+/** Options with one value, of which a search may try several. */
 export type GridOption = Exclude<OptionName, 'members'>
 
 /** null where the default depends on the rows. */
 export type OptionValue<Name extends OptionName> = (typeof OPTIONS)[Name]['byDefault']
 
-/** What a caller may set. Everything has a default; `OPTIONS` says which, and what each means. */
+/** Options that a caller may set. All have defaults; see `OPTIONS`. */
 export type DetectorOptions = {
   readonly [Name in OptionName]?: NonNullable<OptionValue<Name>>
 } & {
@@ -261,7 +262,7 @@ export const DEFAULT_DETECTOR = 'oc-kjl-qs'
 
 export type GivenOptions = Readonly<Record<string, unknown>>
 
-/** One option at a time out of what a caller wrote: in range, or an ArgumentError that names it. */
+/** Reads a caller's options one at a time: in range, or an ArgumentError that names the option. */
 export class OptionReader {
   constructor(private readonly given: GivenOptions) {}
 

@@ -1,6 +1,6 @@
 /**
- * Checks of options and of stored parameters, whatever table of detectors they are looked up in: all of them, or those
- * that an ensemble may have as members.
+ * Checks of options and stored parameters, for any table of detectors: all of them, or the possible members of an
+ * ensemble.
  */
 import { ArgumentError } from '@oddflow/core'
 import { DETECTOR_NAMES, type DetectorDefinition, type FindDetector, isDetectorName } from './detector.js'
@@ -19,16 +19,15 @@ import {
 import { type CheckedParameters, keptParameters } from './parameters.js'
 
 /**
- * checkSameFields: has a value from a file exactly the fields that would be written for what was read from it?
+ * checkSameFields: does a value from a file have exactly the fields that are written for it?
  *
- * Checks read the fields that they know. What they make of a value is complete, so the two are compared, object by
- * object: a field too many is something that this version does not understand, a field too few one that somebody
- * took out. It holds for every family of detectors alike, whatever its objects have in them.
+ * Checks read the fields they know and return a complete value. This compares both, object by object: an extra field is
+ * something that this version does not understand, a missing field was removed. It works for every family of detectors.
  */
 
 /**
- * `known` is what was made of `found`; lists and numbers are not looked into. Throws ArgumentError with the path of
- * the first field that only one of them has, unless it is among `mayLack` and only `known` has it.
+ * `known` was made from `found`; lists and numbers are not compared. Throws ArgumentError with the path of the first
+ * field that only one of them has, except fields in `mayLack` that only `known` has.
  */
 export function checkSameFields(
   found: unknown,
@@ -56,7 +55,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
-/** Options that a caller or a file gives, by the definition that `find` has of their detector. */
+/** Options from a caller or a file, checked by the definition that `find` returns for their detector. */
 export function checkGivenBy(find: FindDetector, given: GivenOptions): CheckedParameters {
   const detector = given.detector ?? DEFAULT_DETECTOR
   const definition = isDetectorName(detector) ? find(detector) : undefined
@@ -65,7 +64,7 @@ export function checkGivenBy(find: FindDetector, given: GivenOptions): CheckedPa
   return definition.checkParameters(new OptionReader(given))
 }
 
-/** The options that `checkParameters` makes these parameters of, defaults written out; null ones are left away. */
+/** The options that `checkParameters` turns into these parameters, with defaults written out and null ones left out. */
 export function detectorOptionsOf(parameters: CheckedParameters): DetectorOptions {
   const options: Record<string, unknown> = {}
   for (const [key, entry] of Object.entries(keptParameters(parameters))) {
@@ -83,7 +82,7 @@ export function checkStoredBy(find: FindDetector, value: unknown): CheckedParame
   const stored = recordOf(value, 'parameters')
   const definition = isDetectorName(stored.detector) ? find(stored.detector) : undefined
   if (definition === undefined) throw badDetector(stored.detector)
-  // without a prototype, so that a key `__proto__` is a key like any other
+  // without a prototype, so that a key `__proto__` is an ordinary key
   const options = Object.create(null) as Record<string, unknown>
   const kinds: [string, unknown][] = []
   for (const [key, entry] of Object.entries(stored)) {
@@ -109,7 +108,7 @@ export function checkStoredBy(find: FindDetector, value: unknown): CheckedParame
       throw badOption(`parameters.${stage}.kind`, wanted?.kind ?? 'nothing', found[1])
     }
   }
-  // options have defaults; what was stored is complete, and each field stands in its own stage
+  // options have defaults; stored parameters are complete, and each field is in its own stage
   const mayLack = unspoken.map(([, { field }]) => field)
   checkSameFields(stored, checked, 'parameters', mayLack)
   return checked
@@ -119,12 +118,12 @@ function badDetector(found: unknown): ArgumentError {
   return badOption('detector', `one of ${DETECTOR_NAMES.join(', ')}`, found)
 }
 
-/** Parameters that are grouped by the stage that uses them. */
+/** Parameters grouped by the stage that uses them. */
 const STAGES = ['embedding', 'start', 'em']
 
 type Unspoken = [name: OptionName, older: { readonly field: string; readonly value: unknown }]
 
-/** The detector's options that came after the first files and that this one lacks. */
+/** The detector's options that were added after the first files and are missing here. */
 function unspokenOf(definition: DetectorDefinition, options: Readonly<Record<string, unknown>>): Unspoken[] {
   return definition.options.flatMap((name): Unspoken[] => {
     const { older } = optionNamed(name)
@@ -132,7 +131,7 @@ function unspokenOf(definition: DetectorDefinition, options: Readonly<Record<str
   })
 }
 
-/** An option that has its default anyhow need not be given, and may not where others leave it nothing to do. */
+/** An option that only repeats its default may be absent, and must be where others leave it without effect. */
 function isNotDefault([name, { value }]: Unspoken): boolean {
   return value !== optionNamed(name).byDefault
 }
@@ -140,7 +139,7 @@ function isNotDefault([name, { value }]: Unspoken): boolean {
 function refuseForeignOptions(given: GivenOptions, { name: detector, options }: DetectorDefinition): void {
   for (const [name, value] of Object.entries(given)) {
     if (name === 'detector') continue
-    // a name that is misspelt asks for something, whatever its value
+    // a misspelt name is an error, whatever its value
     if (!Object.hasOwn(OPTIONS, name)) {
       throw new ArgumentError(`${name}: there is no such option; known: ${OPTION_NAMES.join(', ')}`, name)
     }

@@ -1,10 +1,9 @@
 /**
- * Parameters: what a caller may ask for, and what a fit is given.
+ * Parameters: the options a caller writes, and the parameters a fit receives.
  *
- * They are two values. `DetectorOptions` is what a person writes: flat, all optional. `CheckedParameters` is
- * what `checkParameters` makes of it: complete, grouped by the stage that uses it, and stored in the model.
- * An option that the chosen detector has no use for is refused by name, so that no user believes a setting
- * was in force when it was not.
+ * `DetectorOptions` is flat, with all fields optional. `checkParameters` turns it into `CheckedParameters`: complete,
+ * grouped by the stage that uses it, and stored in the model. Options that the detector does not use are refused by
+ * name, so users know which settings are in force.
  */
 import { ArgumentError, type Matrix, type ScalerName } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
@@ -12,20 +11,20 @@ import type { DetectorName, EmbeddedMixtureName, EmbeddedSvmName, MemberName } f
 import type { GivenOptions, OptionValue } from './options.js'
 
 /**
- * Sizes that a caller states are held to; default sizes fit themselves to the rows.
+ * Explicit sizes are exact; default sizes adapt to the rows.
  *
- * There cannot be more landmarks than training rows, more dimensions than landmarks, more components or neighbours
- * than rows. The defaults are made for thousands of rows, so with fewer they are lowered and the model's notes say so.
- * A caller who asked for m = 500 and got 40 would have another detector than the one believed in: that is an
- * ArgumentError, which names the option, what was found and what there is room for.
+ * There cannot be more landmarks than training rows, more dimensions than landmarks, or more components or neighbors
+ * than rows. Defaults suit thousands of rows; with fewer they are lowered, and the model's notes say so. An explicit m
+ * = 500 that became 40 would be a different detector than requested, so it is an ArgumentError that names the option,
+ * the value and the limit.
  *
- * Bounds that only say "at most" (`maximumRows`, `quantileRows`, `clusterSearchRows`, `maximumClusters`) are met by
- * any number of rows and are not looked at here. A model does not keep what was stated: it has passed.
+ * Bounds that say "at most" (`maximumRows`, `quantileRows`, `clusterSearchRows`, `maximumClusters`) hold for any number
+ * of rows and are not checked here. Models do not store which sizes were explicit.
  */
 
 const SIZE_OPTIONS: readonly SizeOption[] = ['m', 'd', 'k', 'neighbours', 'subsampleRows', 'components']
 
-/** Parameters with the sizes among `given` as stated. Throws where sizes contradict each other whatever the rows. */
+/** Parameters with the sizes in `given` marked as explicit. Throws if sizes contradict each other for all rows. */
 export function withStatedSizes(parameters: CheckedParameters, given: GivenOptions): CheckedParameters {
   const stated = SIZE_OPTIONS.filter((name) => given[name] !== undefined && given[name] !== null)
   if (stated.length === 0) return parameters
@@ -34,7 +33,7 @@ export function withStatedSizes(parameters: CheckedParameters, given: GivenOptio
   return checked
 }
 
-/** Throws ArgumentError for the first stated size that there are too few training rows or columns for. */
+/** Throws ArgumentError for the first explicit size that needs more training rows or columns. */
 export function holdToStatedSizes(parameters: CheckedParameters, shape: RowsShape): void {
   const { stated = [] } = parameters
   const broken = sizeLimits(parameters, shape).find(
@@ -45,7 +44,7 @@ export function holdToStatedSizes(parameters: CheckedParameters, shape: RowsShap
   throw new ArgumentError(`${name}: expected at most ${most}, ${what}, found ${size}`, name)
 }
 
-/** Sizes that rows of that shape are too few for: a fit lowers those that were not stated. */
+/** Sizes too large for rows of that shape: a fit lowers those that are not explicit. */
 export function exceedingSizes(parameters: CheckedParameters, shape: RowsShape): SizeOption[] {
   return sizeLimits(parameters, shape)
     .filter(({ size, most }) => size > most)
@@ -55,7 +54,7 @@ export function exceedingSizes(parameters: CheckedParameters, shape: RowsShape):
 /** The parameters as a model keeps them. */
 export function keptParameters<Parameters extends CheckedParameters>(parameters: Parameters): Parameters {
   const { stated: _, ...kept } = parameters
-  // of the same type, in which `stated` may be absent
+  // the same type, but `stated` may be absent
   return kept as Parameters
 }
 
@@ -104,7 +103,7 @@ export type QuantileCompat = OptionValue<'quantileCompat'>
 export type CovarianceType = OptionValue<'covariance'>
 export type MixtureStart = OptionValue<'mixtureStart'>
 
-/** Options of which rows, landmarks or columns allow no more than there are of them. */
+/** Options limited by the number of rows, landmarks or columns. */
 export type SizeOption = 'm' | 'd' | 'k' | 'neighbours' | 'subsampleRows' | 'components'
 
 export interface KjlParameters {
@@ -144,8 +143,10 @@ export interface EmParameters {
 interface Common<Name extends DetectorName> {
   readonly detector: Name
   readonly scaler: ScalerName
-  /** Sizes that the caller asked for: a fit does all of it or throws, where a default may be lowered. Absent where none
-   * was, and from the parameters of models. */
+  /**
+   * Explicit sizes: a fit uses them exactly or throws, but may lower a default. Absent if there are none, and in the
+   * parameters of models.
+   */
   readonly stated?: readonly SizeOption[]
 }
 
@@ -223,7 +224,7 @@ export interface HbosParameters extends Common<'hbos'> {
 
 export interface EnsembleParameters extends Common<'ensemble'> {
   readonly members: readonly MemberName[]
-  /** Of those members that have landmarks; null where none has. */
+  /** Of the members with landmarks; null if there are none. */
   readonly m: number | null
   /** null without the member hbos. */
   readonly bins: number | null

@@ -1,19 +1,19 @@
 /**
- * Scalers: what is done to rows before distances are taken.
+ * Scalers: transform rows before distances are computed.
  *
  * - `none` is the paper.
- * - `standard` subtracts the mean and divides by the population standard deviation of each column of the training
- *   rows; a column without spread keeps scale 1, so that it still counts when it moves. The mean is taken first
- *   and squares of differences from it afterwards, in row order.
- * - `log` is sign(x)·log(1 + |x|): interarrival times and sizes span decades. It is odd, so that the rare negative
- *   number is treated as its mirror image instead of being refused.
- * - `log-standard` is `standard` over `log`.
- * - `quantile` replaces a number by the share of training rows below it, by at most 101 knots a column; equal
- *   numbers share the middle of their ranks, as in scikit-learn's QuantileTransformer. That clips what lies beyond
- *   the training rows, which is what a detector is there to see: here it goes on linearly, in units of the
- *   column's range.
+ * - `standard` subtracts the mean of each column of the training rows and divides by its population standard deviation.
+ *   A column without spread keeps scale 1, so that a change still counts. The mean is computed first, then the squares
+ *   of differences, in row order.
+ * - `log` is sign(x)·log(1 + |x|), because interarrival times and sizes span decades. It is odd, so negative numbers
+ *   are allowed.
+ * - `log-standard` is `standard` after `log`.
+ * - `quantile` replaces a number by the share of training rows below it, with at most 101 knots a column. Equal numbers
+ *   share the middle of their ranks, as in scikit-learn's QuantileTransformer. That one clips numbers beyond the
+ *   training rows, which a novelty detector must see; this one continues linearly, in units of the column's range.
  *
- * A scaler is its type and its entry in `SCALERS`, and its name in core. A category column, whose numbers are names, is left out of scaled rows, whatever the scaler.
+ * A scaler is its type and entry in `SCALERS`, and its name in core. All scalers drop a category column, whose numbers
+ * are names.
  */
 import { createMatrix, DataError, exp, log, type Matrix, type ScalerName, type Tensor } from '@oddflow/core'
 import type { FitContext } from './detector.js'
@@ -23,8 +23,8 @@ import { type ModelFileReader, vectorTensor } from './model-file/layout.js'
 /** What every scaler may have. */
 export interface ScaledColumns {
   /**
-   * The column whose numbers are names (core's `categoryColumn`): scaled rows lack it, so that it enters no distance and
-   * no density. Absent: there is none.
+   * The column whose numbers are names (core's `categoryColumn`). Scaled rows lack it, so no distance and no density
+   * uses it. Absent: none.
    */
   readonly categoryColumn?: number
 }
@@ -37,7 +37,7 @@ export interface NoScaler extends ScaledColumns {
 /** (x − mean) / scale, column by column; a column without spread has scale 1. */
 export interface StandardScaler extends ScaledColumns {
   readonly kind: 'standard'
-  /** Length D; as all lengths here, less the category column. */
+  /** Length D; all lengths here exclude the category column. */
   readonly mean: Float64Array
   /** Length D, positive: population standard deviations. */
   readonly scale: Float64Array
@@ -58,8 +58,8 @@ export interface LogStandardScaler extends ScaledColumns {
 }
 
 /**
- * Column by column, the share of training rows that lie below: linear between knots, and beyond the outermost as
- * (x − knot) / (last knot − first knot). Column j has the knots from starts[j] to starts[j + 1].
+ * Per column, the share of training rows below: linear between knots, and beyond the outermost as (x − knot) / (last
+ * knot − first knot). Column j has the knots from starts[j] to starts[j + 1].
  */
 export interface QuantileScaler extends ScaledColumns {
   readonly kind: 'quantile'
@@ -74,9 +74,12 @@ export interface QuantileScaler extends ScaledColumns {
 export type ScalerModel = NoScaler | StandardScaler | LogScaler | LogStandardScaler | QuantileScaler
 
 interface ScalerDefinition<Model extends ScalerModel> {
-  /** Throws DataError when a column's numbers are too large for a mean, a deviation or a range. */
+  /** Throws DataError if a column's numbers are too large for a mean, a deviation or a range. */
   fit(rows: Matrix): Model
-  /** Writes `count` scaled rows of `source`, from its element `start` on, to `out`, which may be `source` where `start` is 0. */
+  /**
+   * Writes `count` scaled rows of `source`, from its element `start` on, to `out`, which may be `source` if `start` is
+   * 0.
+   */
   apply(
     scaler: Model,
     source: Float64Array,
@@ -85,13 +88,15 @@ interface ScalerDefinition<Model extends ScalerModel> {
     cols: number,
     out: Float64Array,
   ): void
-  /** The number that was scaled to `y`, exact to rounding. */
+  /** The number that scales to `y`, up to rounding. */
   invert(scaler: Model, column: number, y: number): number
   encode(scaler: Model): Readonly<Record<string, Tensor>>
   /** What a file has of it, unchecked. */
   decode(file: ModelFileReader): Fields
-  /** Of a value that claims to be one for `dimension` columns: itself with the known fields alone. Throws ArgumentError
-   * with the path of what is wrong. */
+  /**
+   * Checks a value that may be a scaler for `dimension` columns; returns it with the known fields only. Throws
+   * ArgumentError with the path of the fault.
+   */
   check(value: Fields, dimension: number): Model
 }
 
@@ -174,22 +179,24 @@ const SCALERS: { readonly [Name in ScalerName]: ScalerDefinition<Extract<ScalerM
   quantile,
 }
 
-// a model is only ever given to the definition of its own name
+// a model is only passed to the definition of its own name
 function scalerNamed(name: ScalerName): ScalerDefinition<ScalerModel> {
   return SCALERS[name]
 }
 
-// what callers use, with the category column left out
+// the interface for callers, without the category column
 
-/** Of all columns but the category column, if there is one. Throws DataError when a column's numbers are too large for a
- * mean, a deviation or a range. */
+/**
+ * Fits all columns except the category column. Throws DataError if a column's numbers are too large for a mean, a
+ * deviation or a range.
+ */
 export function fitScaler(rows: Matrix, kind: ScalerName, categoryColumn: number | null = null): ScalerModel {
   const definition = scalerNamed(kind)
   if (categoryColumn === null) return definition.fit(rows)
   return { ...definition.fit(scaleRows({ kind: 'none', categoryColumn }, rows)), categoryColumn }
 }
 
-/** A scaler of that name fitted to the rows, and the rows scaled. */
+/** A scaler of that name fitted to the rows, and the scaled rows. */
 export function fitScaledRows(
   rows: Matrix,
   kind: ScalerName,
@@ -201,7 +208,7 @@ export function fitScaledRows(
   })
 }
 
-/** Scaled copy of all rows; the rows themselves where nothing changes. */
+/** A scaled copy of all rows; the rows themselves if nothing changes. */
 export function scaleRows(scaler: ScalerModel, rows: Matrix): Matrix {
   if (scaler.kind === 'none' && scaler.categoryColumn === undefined) return rows
   const out = createMatrix(rows.rows, scaledWidth(scaler, rows.cols))
@@ -209,7 +216,7 @@ export function scaleRows(scaler: ScalerModel, rows: Matrix): Matrix {
   return out
 }
 
-/** Columns of scaled rows whose originals have `cols`. */
+/** Columns of scaled rows, if the originals have `cols`. */
 export function scaledWidth({ categoryColumn }: ScalerModel, cols: number): number {
   return categoryColumn === undefined ? cols : cols - 1
 }
@@ -237,8 +244,7 @@ export function scaleInto(
   if (scaler.kind !== 'none') scalerNamed(scaler.kind).apply(scaler, out, 0, count, cols - 1, out)
 }
 
-/** Writes the unscaled `scaled[start … start + cols)` to `out` at 0; a category column, which scaled rows lack, is left as it
- * is there. */
+/** Writes the unscaled `scaled[start … start + cols)` to `out` at 0. Leaves the category column in `out` unchanged. */
 export function unscaleRow(
   scaler: ScalerModel,
   scaled: Float64Array,
@@ -249,7 +255,7 @@ export function unscaleRow(
   const { categoryColumn = cols } = scaler
   const { invert } = scalerNamed(scaler.kind)
   for (let j = 0; j < cols; j++) {
-    // what a forged model remembers may be no number that was measured
+    // a forged model may hold a number that was never measured
     const value = invert(scaler, j, scaled[start + j]!)
     out[j < categoryColumn ? j : j + 1] = Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value))
   }
@@ -267,7 +273,7 @@ export function constantColumns(rows: Matrix, categoryColumn: number | null): nu
   return constant
 }
 
-/** Scalers in a model file: their kind stands in the feature contract, their numbers in tensors. */
+/** Scalers in a model file: the kind is in the feature contract, the numbers in tensors. */
 export function encodeScaler(scaler: ScalerModel): Readonly<Record<string, Tensor>> {
   return scalerNamed(scaler.kind).encode(scaler)
 }
@@ -276,7 +282,7 @@ export function decodeScaler(file: ModelFileReader, kind: ScalerName): Fields {
   return { kind, ...scalerNamed(kind).decode(file) }
 }
 
-/** Of rows of `dimension` columns, the category column counted. */
+/** For rows of `dimension` columns, including the category column. */
 export function checkScalerModel(value: unknown, dimension: number, kind: ScalerName): ScalerModel {
   const s = fieldsAt(value, 'scaler')
   if (s.kind !== kind) failField('scaler.kind', kind, s.kind)
@@ -307,7 +313,7 @@ function fitMoments({ rows: n, cols, data }: Matrix): Moments {
   for (let j = 0; j < cols; j++) {
     const deviation = Math.sqrt(scale[j]! / n)
     if (!Number.isFinite(deviation)) throw tooLarge(j)
-    // rounding leaves a constant column a deviation of a few units in the last place of its mean
+    // rounding gives a constant column a deviation of a few units in the last place of its mean
     scale[j] = deviation > Math.abs(mean[j]!) * 1e-14 ? deviation : 1
   }
   return { mean, scale }
@@ -334,7 +340,7 @@ function checkMoments(value: Fields, dimension: number): Moments {
 
 // logarithms
 
-/** sign(x)·log(1 + |x|), without losing small x to the 1 (W. Kahan's correction). */
+/** sign(x)·log(1 + |x|), accurate for small x (W. Kahan's correction). */
 function signedLog(x: number): number {
   const size = Math.abs(x)
   const u = 1 + size

@@ -1,9 +1,8 @@
 /**
- * Scoring: how normal rows are to a model, higher = more normal.
+ * Scoring: how normal rows are for a model; higher is more normal.
  *
- * Rows are checked once, at this edge: width, finiteness, size of `out`. Behind it a detector's scorer works in
- * passes over its own scratch: nothing is allocated, and a row's score has the same bits whatever batch it comes
- * in and wherever it stands there.
+ * Rows are checked once, at this edge: width, finite numbers, size of `out`. A scorer then works in its own scratch
+ * memory without allocating. A row's score has the same bits in any batch and at any place in it.
  */
 import { ArgumentError, asMatrix, checkFinite, type Matrix, type MatrixLike } from '@oddflow/core'
 import { isNovel } from './calibration/threshold.js'
@@ -16,18 +15,18 @@ import type { ScoreParts, Scorer } from './scorer.js'
 export type { ModelFact } from './detector.js'
 export type { ScoreParts } from './scorer.js'
 
-/** Scratch for one model and one caller at a time; nothing in it outlives a call but constants. */
+/** Scratch memory for one model and one caller; keeps only constants between calls. */
 export interface ScoreWorkspace {
   readonly model: DetectorModel
   readonly scorer: Scorer
 }
 
 export interface ScoreWorkspaceOptions {
-  /** False: typed arrays even where there is WebAssembly SIMD. Scores have the same bits. Default true. */
+  /** False: uses typed arrays even if WebAssembly SIMD is available. Scores have the same bits. Default true. */
   readonly simd?: boolean
 }
 
-/** The model must have come from a fit or through `checkModel`. */
+/** The model must come from a fit or from `checkModel`. */
 export function createScoreWorkspace(
   model: DetectorModel,
   { simd = true }: ScoreWorkspaceOptions = {},
@@ -36,8 +35,8 @@ export function createScoreWorkspace(
 }
 
 /**
- * out[i] = score of row i, i < rows.rows; returns `out`. Throws ArgumentError when a row is not finite or not as
- * wide as the model's, when `out` is too short, or when the workspace is another model's.
+ * out[i] = score of row i, i < rows.rows; returns `out`. Throws ArgumentError if a row is not finite or has another
+ * width than the model's, if `out` is too short, or if the workspace belongs to another model.
  */
 export function scoreSamples(
   model: DetectorModel,
@@ -51,7 +50,7 @@ export function scoreSamples(
   return out
 }
 
-/** Of each row, whether its score is novel by the model's threshold. Errors as `scoreSamples`. */
+/** For each row, whether its score is novel by the model's threshold. Errors as `scoreSamples`. */
 export function novelRows(
   { detector, threshold }: Pick<SavedModel, 'detector' | 'threshold'>,
   rows: Matrix | MatrixLike,
@@ -88,12 +87,12 @@ export function createScoreParts(rows: number): ScoreParts {
   }
 }
 
-/** Whether `scoreParts` can take the scores of a model apart: those of the detectors that embed. */
+/** Whether `scoreParts` works for a model: only for detectors that embed. */
 export function hasScoreParts(model: DetectorModel): boolean {
   return 'embedding' in model
 }
 
-/** The parts of the scores of all rows, to explain them; returns `out`. Errors as `scoreSamples`. */
+/** The parts of all rows' scores, to explain them; returns `out`. Errors as `scoreSamples`. */
 export function scoreParts(
   model: DetectorModel,
   rows: Matrix | MatrixLike,
@@ -112,7 +111,7 @@ export function scoreParts(
   return out
 }
 
-/** The dimensions that a model embeds into and the mixture there, if it has one; null for one that embeds nothing. */
+/** The embedding dimensions of a model and its mixture, if any; null without an embedding. */
 export function modelEmbedding(
   model: DetectorModel,
 ): { readonly dimensions: number; readonly mixture: MixtureModel | null } | null {
@@ -120,14 +119,14 @@ export function modelEmbedding(
 }
 
 /**
- * Numbers that a scorer needs as the paper counts them: m(d + D) + k(1 + d + d²) for an embedded mixture (and with
- * a support guard m and its tables, at most 260 numbers), SV·(D + 1) for a one-class SVM. A scaler is not counted.
+ * Numbers that a scorer needs, counted as in the paper: m(d + D) + k(1 + d + d²) for an embedded mixture (plus m and
+ * its tables, at most 260 numbers, for a support guard), SV·(D + 1) for a one-class SVM. A scaler is not counted.
  */
 export function modelSpaceNumbers(model: DetectorModel): number {
   return definitionOf(model).spaceNumbers(model)
 }
 
-/** What is worth telling people of the detector's own parts, in reading order. */
+/** Facts about the detector's parts for people, in reading order. */
 export function detectorFacts(model: DetectorModel): ModelFact[] {
   return definitionOf(model).facts(model)
 }

@@ -1,32 +1,32 @@
 /**
- * Scorer: what one model and one caller score with; it owns the scratch, so a call allocates nothing.
+ * Scorer: scores for one model and one caller. It owns its scratch memory, so a call allocates nothing.
  *
- * Rows that come here are checked: finite, and as wide as in training.
+ * Rows are already checked: finite, and of the training width.
  */
 import type { Matrix } from '@oddflow/core'
 import type { ScalerModel } from './scaler.js'
 import { scaledWidth, scaleInto } from './scaler.js'
 
-/** Where a score comes from; each array has room for all rows. */
+/** The parts of scores; each array has room for all rows. */
 export interface ScoreParts {
-  /** What the detector scores without a guard: the mixture's log-density of φ′(x), or f(φ′(x)) of the linear SVM. */
+  /** The unguarded score: the mixture's log-density of φ′(x), or f(φ′(x)) of the linear SVM. */
   readonly unguarded: Float64Array
-  /** −‖x − l‖² / r² over the nearest landmark l, with h² for r² where the model has no guard; may be −Infinity. */
+  /** −‖x − l‖² / r² for the nearest landmark l, with h² for r² if the model has no guard; may be −Infinity. */
   readonly support: Float64Array
-  /** The score's two summands: logarithms of tail probabilities; without a guard the unguarded score, and 0. */
+  /** The score's two summands: logarithms of tail probabilities. Without a guard, the unguarded score and 0. */
   readonly densityTerm: Float64Array
   readonly supportTerm: Float64Array
 }
 
 export interface ScorerOptions {
-  /** Whether SIMD kernels may be used where there are any; scores have the same bits either way. */
+  /** Whether SIMD kernels may be used if available; scores have the same bits either way. */
   readonly simd: boolean
 }
 
 export interface Scorer {
   /** out[i] = score of row i, higher = more normal. */
   score(rows: Matrix, out: Float64Array): void
-  /** out[i · d …] = φ′(row i); only where there is an embedding. */
+  /** out[i · d …] = φ′(row i); only with an embedding. */
   embed?(rows: Matrix, out: Float64Array): void
   /** Only where a score has parts. */
   parts?(rows: Matrix, out: ScoreParts): void
@@ -35,9 +35,9 @@ export interface Scorer {
 const TILE_ROWS = 32
 
 /**
- * A scorer from one over scaled rows. A tile of rows is scaled at a time, and the rows that are left one by one;
- * numbers that scaling carries out of range become the largest there are. `scoreScaled` must give a row the
- * same bits in any batch, and has finite numbers made of its scores here: where its sums overflow, the lowest.
+ * Makes a scorer from one over scaled rows. It scales a tile of rows at a time, and remaining rows one by one. Numbers
+ * that scaling moves out of range become the largest finite numbers. `scoreScaled` must give a row the same bits in any
+ * batch. Its scores are made finite here: an overflow becomes the lowest score.
  */
 export function createScaledScorer(
   scaler: ScalerModel,

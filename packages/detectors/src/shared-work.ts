@@ -1,16 +1,14 @@
 /**
- * SharedWork: what fits to the same rows have in common.
+ * SharedWork: reuses work between fits to the same rows.
  *
- * A grid of parameters is fitted to the same rows with the same Rng again and again. The distances between pairs of
- * rows do not depend on the quantile that is taken of them, nor the embedded rows on the number of components. So
- * fits that are made one after another pass their steps through `once`, which keeps the latest value of each kind
- * for as long as what it was made from is the same. A step draws from forks of the Rng alone, so a value kept is, bit
- * for bit, the value that would be made again.
+ * A parameter search fits the same rows with the same Rng many times. Pair distances do not depend on the quantile, and
+ * embedded rows do not depend on the number of components. `once` keeps the latest value of each kind while its inputs
+ * stay the same. A step uses only forks of the Rng, so a kept value equals a recomputed one, bit for bit.
  */
 export interface SharedWork {
-  /** Bandwidth quantiles that fits to come will ask for, so that one pass over the pairs finds them all. */
+  /** Bandwidth quantiles that later fits will need, so one pass over the pairs finds them all. */
   readonly quantiles: readonly number[]
-  /** What `make` gives, or gave the last time when `inputs` were the same (Object.is, one by one). */
+  /** The value of `make`, or the previous one if `inputs` are the same (Object.is, element by element). */
   once<T>(kind: string, inputs: readonly unknown[], make: () => T): T
 }
 
