@@ -17,12 +17,12 @@ import { jsonLine, printable, readModelFile } from '@oddflow/program'
 import { readCalibrationFile } from '../budget/calibration.js'
 import { budgetThresholds } from '../budget/thresholds.js'
 import type { RunOptions } from '../config/given.js'
-import type { ListenSettings, OutputSettings, Settings } from '../config/settings.js'
+import type { ListenSettings, Settings } from '../config/settings.js'
 import { readSettings } from '../config/settings-from.js'
 import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { looseRights, userId } from '../files/rights.js'
-import { checkOutputFiles, secretFileOf } from '../outputs/output.js'
+import { checkOutput, definitionOf, type OutputSettings, secretsOf } from '../outputs/registry.js'
 import { readModels } from '../pipeline/open-models.js'
 import { keptReports } from './models.js'
 
@@ -48,18 +48,15 @@ export function messageOf(error: unknown): string {
 export function outputFinding(output: OutputSettings): Finding {
   const what = 'output'
   try {
-    checkOutputFiles(output)
+    checkOutput(output)
   } catch (error) {
     return { what, state: 'missing', detail: `${output.name}: ${messageOf(error)}` }
   }
-  return { what, state: 'ok', detail: `${output.name}: to ${endOf(output)}, which was not tried` }
-}
-
-/** Without the user, the password and the query, which may be secrets. */
-function endOf(output: OutputSettings): string {
-  if (output.kind === 'syslog') return `${output.protocol}://${output.host}:${output.port}`
-  const { protocol, host } = new URL(output.url)
-  return `${protocol}//${host}`
+  return {
+    what,
+    state: 'ok',
+    detail: `${output.name}: to ${definitionOf(output).target(output)}, which was not tried`,
+  }
 }
 
 /** Listens for a moment. A running agent has its address, which is no fault. */
@@ -84,11 +81,11 @@ const LOOPBACK = /^(localhost|127\.[\d.]+|\[?::1\]?)$/
 export function exposures({ outputs, listen, dashboard }: Settings): string[] {
   const found: string[] = []
   for (const output of outputs) {
-    if (output.kind === 'syslog' || secretFileOf(output) === null) continue
-    const { protocol, hostname } = new URL(output.url)
+    const url = definitionOf(output).secretsGoTo(output)
+    const { protocol, hostname } = new URL(url ?? 'https://none')
     if (!/^(http|mqtt):$/.test(protocol) || LOOPBACK.test(hostname)) continue
-    const secret = output.kind === 'mqtt' ? 'password' : 'token'
-    found.push(`${output.name}: the ${secret} goes to ${hostname} unencrypted; use ${protocol.slice(0, -1)}s`)
+    for (const { what } of secretsOf(output))
+      found.push(`${output.name}: the ${what} goes to ${hostname} unencrypted; use ${protocol.slice(0, -1)}s`)
   }
   if (listen !== null && !LOOPBACK.test(listen.host)) {
     const what =

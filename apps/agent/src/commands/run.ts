@@ -8,7 +8,7 @@ import { checkFileWritable, checkFolderWritable, isPipe, nodeFileSystem } from '
 import { looseRights, userId } from '../files/rights.js'
 import { createSystemClock } from '../input/clocks.js'
 import { standardErrorLog } from '../log.js'
-import { checkOutputFiles } from '../outputs/output.js'
+import { checkOutput } from '../outputs/registry.js'
 import { readModels } from '../pipeline/open-models.js'
 import { runAgent } from '../pipeline/run-agent.js'
 import { hangUps, serviceNotifier } from '../service/service.js'
@@ -88,5 +88,5 @@ async function checkFiles({ eve, state, evidence, outputs }: Settings): Promise<
   for (const folder of [state, evidence?.directory ?? null]) {
     if (folder !== null) await checkFolderWritable(folder)
   }
-  for (const output of outputs) checkOutputFiles(output)
+  for (const output of outputs) checkOutput(output)
 }

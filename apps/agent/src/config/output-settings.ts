@@ -3,15 +3,13 @@
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { signaturePath, UsageError } from '@oddflow/program'
-import { secretFileOf } from '../outputs/output.js'
+import { definitionOf, filesOf as filesOfOutput, type OutputSettings } from '../outputs/registry.js'
 import type { Given } from './given.js'
 import {
   DEFAULT_EVIDENCE_BYTES,
   DEFAULT_FOLD,
   type EvidenceSettings,
-  FACILITIES,
   type FoldSettings,
-  type OutputSettings,
   type Settings,
 } from './settings.js'
 
@@ -71,9 +69,7 @@ function filesOf(settings: Settings, config: string | null): [string, string][] 
   ]
   for (const [owner, file] of Object.entries(models?.files ?? {})) files.push([`the model of ${owner}`, file])
   for (const output of outputs) {
-    const secret = output.kind === 'mqtt' ? 'password' : 'token'
-    files.push([`the ${secret} of ${output.name}`, secretFileOf(output)])
-    if (output.kind !== 'syslog') files.push([`the certificates for ${output.name}`, output.caFile])
+    for (const { what, path } of filesOfOutput(output)) files.push([`the ${what} of ${output.name}`, path])
   }
   for (const name of state === null ? [] : STATE_FILES) {
     files.push([`${name} of the state folder`, join(state ?? '', name)])
@@ -127,8 +123,6 @@ function realOf(path: string): string {
   }
 }
 
-const SYSLOG_PORT = 514
-
 /** Throws UsageError. */
 export function outputsFrom({ config: { outputs }, inFolder, refuse }: Given): OutputSettings[] {
   const names = new Set(['eve'])
@@ -141,39 +135,11 @@ export function outputsFrom({ config: { outputs }, inFolder, refuse }: Given): O
       )
     }
     names.add(name)
-    if (output.kind !== 'syslog' && output.caFile !== undefined && !/^(https|mqtts):/.test(output.url)) {
-      refuse(['outputs', i, 'caFile'], `outputs[${i}].caFile: only for https and mqtts; change url`)
-    }
-    if (output.kind === 'webhook') {
-      const { username, password } = new URL(output.url)
-      if (username !== '' || password !== '') {
-        refuse(
-          ['outputs', i, 'url'],
-          `outputs[${i}].url: a name and a password do not go into it; give tokenFile`,
-        )
-      }
-      const tokenFile = inFolder(output.tokenFile) ?? null
-      return { kind: 'webhook', name, url: output.url, tokenFile, caFile: inFolder(output.caFile) ?? null }
-    }
-    if (output.kind === 'mqtt') {
-      const { url, username = null, prefix = null, homeAssistant = 'homeassistant' } = output
-      const { password } = new URL(url)
-      if (password !== '') {
-        refuse(['outputs', i, 'url'], `outputs[${i}].url: a password goes into a file; give passwordFile`)
-      }
-      return {
-        kind: 'mqtt',
-        name,
-        url,
-        username,
-        passwordFile: inFolder(output.passwordFile) ?? null,
-        caFile: inFolder(output.caFile) ?? null,
-        prefix,
-        homeAssistant: homeAssistant === false ? null : homeAssistant,
-      }
-    }
-    const { protocol = 'udp', host, port = SYSLOG_PORT, facility = 'daemon' } = output
-    return { kind: 'syslog', name, protocol, host, port, facility: FACILITIES.indexOf(facility) }
+    return definitionOf(output).settings(output, {
+      name,
+      inFolder,
+      refuse: (key, message) => refuse(['outputs', i, key], `outputs[${i}].${key}: ${message}`),
+    })
   })
 }
 

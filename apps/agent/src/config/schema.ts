@@ -6,14 +6,11 @@
  */
 import * as v from 'valibot'
 import { DAYS, PROTOCOLS, RULES } from '../alerts/suppress.js'
-import { FACILITIES } from './settings.js'
+import { OutputSchema } from '../outputs/registry.js'
+import { path, text, whole } from './schema-parts.js'
 
-const path = (what: string) => v.pipe(v.string(), v.minLength(1), v.maxLength(4096), v.description(what))
 const bytes = (what: string) =>
   v.pipe(v.union([v.string(), v.pipe(v.number(), v.integer(), v.minValue(1))]), v.description(what))
-const whole = (least: number, most: number, what: string) =>
-  v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most), v.description(what))
-const text = (what: string) => v.pipe(v.string(), v.minLength(1), v.maxLength(256), v.description(what))
 const time = (what: string) =>
   v.pipe(
     v.string(),
@@ -31,76 +28,6 @@ const suppression = v.strictObject({
   days: v.optional(v.pipe(v.array(v.picklist(DAYS)), v.minLength(1), v.maxLength(7))),
   from: v.optional(time('Time of day, HH:MM, of the machine; with until.')),
   until: v.optional(time('Time of day, HH:MM, of the machine; with from.')),
-})
-
-const caFile = v.optional(
-  path(
-    'Certificate authorities to trust, in PEM, in place of the public ones; such as that of a server at home.',
-  ),
-)
-
-const outputName = v.optional(
-  v.pipe(
-    v.string(),
-    v.regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'at most 32 lowercase letters, digits and hyphens'),
-    v.description('What it is counted under; every output has its own. Its kind where there is none.'),
-  ),
-)
-
-const webhook = v.strictObject({
-  kind: v.literal('webhook'),
-  name: outputName,
-  url: v.pipe(
-    v.string(),
-    v.maxLength(4096),
-    v.url(),
-    v.regex(/^https?:/, 'a URL of http or https'),
-    v.description('Where alerts are posted to, as a JSON array of EVE events.'),
-  ),
-  tokenFile: v.optional(path('A file whose first line is sent as a bearer token.')),
-  caFile,
-})
-
-const syslog = v.strictObject({
-  kind: v.literal('syslog'),
-  name: outputName,
-  protocol: v.optional(v.picklist(['udp', 'tcp'])),
-  host: text('A name or an address.'),
-  port: v.optional(whole(1, 65_535, 'Port (514).')),
-  facility: v.optional(v.picklist(FACILITIES)),
-})
-
-/** Levels of printable ASCII without spaces and wildcards. */
-const topic = (what: string) =>
-  v.pipe(
-    v.string(),
-    v.maxLength(200),
-    v.regex(
-      /^[!"$-*,-.0-~]+(\/[!"$-*,-.0-~]+)*$/,
-      'levels of visible ASCII characters without # and +, between single slashes',
-    ),
-    v.description(what),
-  )
-
-const mqtt = v.strictObject({
-  kind: v.literal('mqtt'),
-  name: outputName,
-  url: v.pipe(
-    v.string(),
-    v.maxLength(4096),
-    v.url(),
-    v.regex(/^mqtts?:/, 'a URL of mqtt or mqtts'),
-    v.description('The broker, such as mqtt://192.0.2.5:1883; a password goes into passwordFile.'),
-  ),
-  username: v.optional(text('Name to log in with.')),
-  passwordFile: v.optional(path('A file whose first line is the password.')),
-  caFile,
-  prefix: v.optional(
-    topic("Of the agent's topics (oddflow/ and the machine's name): PREFIX/alerts and PREFIX/status."),
-  ),
-  homeAssistant: v.optional(
-    v.union([v.literal(false), topic("Prefix of Home Assistant's discovery (homeassistant), or false.")]),
-  ),
 })
 
 /** A MAC address or an address in lower case, or a name. */
@@ -216,11 +143,7 @@ export const ConfigSchema = v.strictObject({
   ),
   eve: v.optional(path('Where alerts go: EVE JSON lines at the end of this file.')),
   outputs: v.optional(
-    v.pipe(
-      v.array(v.variant('kind', [webhook, syslog, mqtt])),
-      v.maxLength(16),
-      v.description('Where alerts go beside the EVE file.'),
-    ),
+    v.pipe(v.array(OutputSchema), v.maxLength(16), v.description('Where alerts go beside the EVE file.')),
   ),
   state: v.optional(path('A folder in which alerts are kept until they are delivered.')),
   spoolLimit: v.optional(bytes('Bytes that undelivered alerts may take in it, such as 64M.')),

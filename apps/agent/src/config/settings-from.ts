@@ -4,6 +4,7 @@ import { parseBytes, UsageError } from '@oddflow/program'
 import { refusedPlace } from '../devices/listen-alone.js'
 import { standardErrorLog } from '../log.js'
 import { EVERYONE, type ModelsPer, NO_GROUP } from '../models/model-scopes.js'
+import type { OutputSettings } from '../outputs/registry.js'
 import {
   DEFAULT_MEMORY_LIMIT_BYTES,
   librariesBytes,
@@ -35,7 +36,6 @@ import {
   FIRST_PACKETS,
   type LearningSettings,
   type ModelsSettings,
-  type OutputSettings,
   type Settings,
   WHOLE_FLOWS,
 } from './settings.js'

@@ -5,6 +5,7 @@ import { DEFAULT_SUMMARY_TIMEOUTS } from '@oddflow/flows'
 import type { Network } from '@oddflow/program'
 import type { SuppressionRule } from '../alerts/suppress.js'
 import type { ModelsPer } from '../models/model-scopes.js'
+import type { OutputSettings } from '../outputs/registry.js'
 
 export interface FoldSettings {
   readonly windowSeconds: number
@@ -109,74 +110,6 @@ export interface LearningSettings {
   /** Learn only what the model as it was trained finds normal too. */
   readonly shadowAgrees: boolean
 }
-
-export interface WebhookSettings {
-  readonly kind: 'webhook'
-  /** Of the output: letters, digits and "-". */
-  readonly name: string
-  /** http or https. */
-  readonly url: string
-  /** Whose first line is sent as a bearer token. */
-  readonly tokenFile: string | null
-  /** Certificate authorities that are trusted, in PEM; null: those that Node knows. */
-  readonly caFile: string | null
-}
-
-/** Names of RFC 5424, section 6.2.1, as daemons write them, in the order of their numbers. */
-export const FACILITIES = [
-  'kern',
-  'user',
-  'mail',
-  'daemon',
-  'auth',
-  'syslog',
-  'lpr',
-  'news',
-  'uucp',
-  'cron',
-  'authpriv',
-  'ftp',
-  'ntp',
-  'audit',
-  'alert',
-  'clock',
-  'local0',
-  'local1',
-  'local2',
-  'local3',
-  'local4',
-  'local5',
-  'local6',
-  'local7',
-] as const
-
-export interface SyslogSettings {
-  readonly kind: 'syslog'
-  readonly name: string
-  readonly protocol: 'udp' | 'tcp'
-  readonly host: string
-  readonly port: number
-  /** 0 … 23. */
-  readonly facility: number
-}
-
-export interface MqttSettings {
-  readonly kind: 'mqtt'
-  readonly name: string
-  /** mqtt or mqtts. */
-  readonly url: string
-  readonly username: string | null
-  /** Whose first line is the password. */
-  readonly passwordFile: string | null
-  /** Certificate authorities that are trusted, in PEM; null: those that Node knows. */
-  readonly caFile: string | null
-  /** Of the agent's topics; null: oddflow/ and the machine's name. */
-  readonly prefix: string | null
-  /** Prefix of Home Assistant's discovery; null: none. */
-  readonly homeAssistant: string | null
-}
-
-export type OutputSettings = WebhookSettings | SyslogSettings | MqttSettings
 
 export interface Settings {
   readonly input: InputSettings

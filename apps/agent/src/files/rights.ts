@@ -3,7 +3,7 @@ import { lstatSync, readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { FileError } from '@oddflow/program'
 import type { Settings } from '../config/settings.js'
-import { secretFileOf } from '../outputs/output.js'
+import { secretsOf } from '../outputs/registry.js'
 
 const ROOT = 0
 const OTHERS_WRITE = 0o022
@@ -38,11 +38,10 @@ export function looseRights(
       `${path}: others than the agent can ${what} it (mode ${(mode & 0o777).toString(8)}); chmod ${right}`,
     )
   }
-  for (const output of outputs) {
-    const path = secretFileOf(output)
-    const stats = path === null ? null : statsOf(path, statSync)
+  for (const { path } of outputs.flatMap(secretsOf)) {
+    const stats = statsOf(path, statSync)
     // what root owns and its group may read is how secrets are given to a service
-    if (path !== null && stats?.isFile() === true) tell(path, stats, OTHERS_WRITE | WORLD_READS, [user, ROOT])
+    if (stats?.isFile() === true) tell(path, stats, OTHERS_WRITE | WORLD_READS, [user, ROOT])
   }
   const folder = state === null ? null : statsOf(state, statSync)
   if (state === null || folder?.isDirectory() !== true) return found

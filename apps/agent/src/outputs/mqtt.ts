@@ -10,19 +10,103 @@
  * own log otherwise, which knows bounds. An acknowledgement that does not come within ten seconds is a failure, and the
  * same alerts come again under their ids. The password is read from a file at the start, and is part of no message.
  *
- * The library takes some 22 MB of resident memory, so it is loaded by who has such an output alone, and the plan of
- * memory knows of it (memory-plan.ts).
+ * The library takes some 22 MB of resident memory, so it is loaded with such an output alone.
  */
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { Duplex } from 'node:stream'
-import { connect, type MqttClient } from 'mqtt'
-import type { MqttSettings } from '../config/settings.js'
+import type { MqttClient } from 'mqtt'
+import * as v from 'valibot'
+import { path, text } from '../config/schema-parts.js'
 import { readFirstLine } from '../files/file-system.js'
-import type { Clock } from '../input/clocks.js'
-import type { Log } from '../log.js'
 import { withinMillis } from '../pipeline/bring-to-end.js'
-import { type Output, RefusedError, readCertificates } from './output.js'
+import {
+  caFile,
+  caFileOf,
+  defineOutput,
+  type Output,
+  type OutputEnvironment,
+  originOf,
+  outputFile,
+  outputName,
+  RefusedError,
+  readCertificates,
+  urlOf,
+} from './output.js'
+
+export interface MqttSettings {
+  readonly kind: 'mqtt'
+  readonly name: string
+  /** mqtt or mqtts. */
+  readonly url: string
+  readonly username: string | null
+  /** Whose first line is the password. */
+  readonly passwordFile: string | null
+  /** Certificate authorities that are trusted, in PEM; null: those that Node knows. */
+  readonly caFile: string | null
+  /** Of the agent's topics; null: oddflow/ and the machine's name. */
+  readonly prefix: string | null
+  /** Prefix of Home Assistant's discovery; null: none. */
+  readonly homeAssistant: string | null
+}
+
+/** Levels of printable ASCII without spaces and wildcards. */
+const topic = (what: string) =>
+  v.pipe(
+    v.string(),
+    v.maxLength(200),
+    v.regex(
+      /^[!"$-*,-.0-~]+(\/[!"$-*,-.0-~]+)*$/,
+      'levels of visible ASCII characters without # and +, between single slashes',
+    ),
+    v.description(what),
+  )
+
+export const mqtt = defineOutput({
+  kind: 'mqtt',
+  schema: v.strictObject({
+    kind: v.literal('mqtt'),
+    name: outputName,
+    url: urlOf(
+      /^mqtts?:/,
+      'a URL of mqtt or mqtts',
+      'The broker, such as mqtt://192.0.2.5:1883; a password goes into passwordFile.',
+    ),
+    username: v.optional(text('Name to log in with.')),
+    passwordFile: v.optional(path('A file whose first line is the password.')),
+    caFile,
+    prefix: v.optional(
+      topic("Of the agent's topics (oddflow/ and the machine's name): PREFIX/alerts and PREFIX/status."),
+    ),
+    homeAssistant: v.optional(
+      v.union([v.literal(false), topic("Prefix of Home Assistant's discovery (homeassistant), or false.")]),
+      'homeassistant',
+    ),
+  }),
+  settings(given, context): MqttSettings {
+    if (new URL(given.url).password !== '') {
+      context.refuse('url', 'a password goes into a file; give passwordFile')
+    }
+    return {
+      kind: 'mqtt',
+      name: context.name,
+      url: given.url,
+      username: given.username ?? null,
+      passwordFile: context.inFolder(given.passwordFile) ?? null,
+      caFile: caFileOf(given, context),
+      prefix: given.prefix ?? null,
+      homeAssistant: given.homeAssistant === false ? null : given.homeAssistant,
+    }
+  },
+  target: ({ url }) => originOf(url),
+  files: ({ passwordFile, caFile }) => [
+    ...outputFile('password', passwordFile),
+    ...outputFile('certificates', caFile),
+  ],
+  secretsGoTo: ({ url, passwordFile }) => (passwordFile === null ? null : url),
+  memoryBytes: 24 * 1_048_576,
+  create: (settings, environment) => createMqtt({ ...settings, ...environment }),
+})
 
 /**
  * What a broker may send to a client that has subscribed to nothing: short answers. Whatever else it sends ends the connection.
@@ -82,14 +166,7 @@ export function createFrameCheck(): (bytes: Uint8Array) => string | null {
   }
 }
 
-export interface MqttOptions extends MqttSettings {
-  readonly version: string
-  /** Of the machine. */
-  readonly hostname: string
-  /** Tells agents of one machine apart. */
-  readonly alertFile: string
-  readonly clock: Clock
-  readonly log: Pick<Log, 'warn'>
+export interface MqttOptions extends MqttSettings, OutputEnvironment {
   /** From a connection that broke to the next. */
   readonly reconnectMillis?: number
 }
@@ -108,8 +185,10 @@ const UNKNOWN_REASON = /^Invalid puback reason code/
 /** Fixed header, length of the topic, identifier, and no properties. */
 const PUBLISH_HEADER_BYTES = 10
 
-/** Begins to connect. Throws FileError where a file of the settings cannot be read. */
-export function createMqtt(options: MqttOptions): Output {
+/** Begins to connect. Rejects with FileError where a file of the settings cannot be read. */
+export async function createMqtt(options: MqttOptions): Promise<Output> {
+  // its named exports are lost where it is bundled
+  const { connect } = (await import('mqtt')).default
   const { name, clock, log } = options
   const { prefix, agentId } = namesOf(options)
   const url = new URL(options.url)

@@ -1,63 +1,17 @@
-/** Output: somewhere that alerts go to. */
-
+/**
+ * Output: somewhere that alerts go to.
+ *
+ * Each kind is one file that ends in `defineOutput`, and one line in registry.ts. The definition has the keys of the
+ * configuration, what they become, the files with secrets, the memory of its library, and how it is opened.
+ */
 import { X509Certificate } from 'node:crypto'
 import { FileError, readFileBounded } from '@oddflow/program'
-import type { OutputSettings } from '../config/settings.js'
+import * as v from 'valibot'
+import { path } from '../config/schema-parts.js'
 import { readFirstLine } from '../files/file-system.js'
+import type { Clock } from '../input/clocks.js'
+import type { Log } from '../log.js'
 import type { AlertBatch } from '../spool/alert-log.js'
-
-/** The certificate authorities that an output trusts: PEM, in place of those that Node knows. */
-
-const MAXIMUM_BYTES = 1_048_576
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
-
-/** Throws FileError where the file cannot be read or a certificate in it is damaged. */
-export function readCertificates(path: string): string[] {
-  const text = new TextDecoder().decode(
-    readFileBounded(path, { maximumBytes: MAXIMUM_BYTES, onlyRegular: true }),
-  )
-  const found = text.match(CERTIFICATE) ?? []
-  try {
-    for (const each of found) new X509Certificate(each)
-    if (found.length > 0) return found
-  } catch {
-    // told below
-  }
-  throw new FileError('file.certificate', `${path}: expected certificates in PEM (BEGIN CERTIFICATE)`)
-}
-
-/** A webhook's token: the first line of a file. */
-
-const MAXIMUM_TOKEN_BYTES = 8192
-
-/** Throws FileError where it cannot be read or is no token; what it holds is not told. */
-export function readToken(path: string): string {
-  const token = readFirstLine(path).trim()
-  if (token.length === 0 || token.length > MAXIMUM_TOKEN_BYTES || !/^[\x21-\x7e]+$/.test(token)) {
-    throw new FileError(
-      'file.token',
-      `${path}: expected a token of visible ASCII characters in its first line`,
-    )
-  }
-  return token
-}
-
-/** The files of an output: its secret (a webhook's token, or the password for a broker) and the authorities it trusts. */
-
-/** null where it has none. */
-export function secretFileOf(output: OutputSettings): string | null {
-  if (output.kind === 'webhook') return output.tokenFile
-  return output.kind === 'mqtt' ? output.passwordFile : null
-}
-
-/** Reads them as the output will. Throws FileError. */
-export function checkOutputFiles(output: OutputSettings): void {
-  if (output.kind !== 'syslog' && output.caFile !== null) readCertificates(output.caFile)
-  const path = secretFileOf(output)
-  if (path === null) return
-  if (output.kind === 'webhook') readToken(path)
-  else readFirstLine(path)
-}
 
 /** The receiver is there and refuses what it was sent. The same alerts again would be refused again. */
 export class RefusedError extends Error {
@@ -74,4 +28,141 @@ export interface Output {
    * where the receiver takes in other alerts, or fewer at a time, and not these. */
   deliver(batch: AlertBatch, signal: AbortSignal): Promise<void>
   close(): Promise<void>
+}
+
+/** A file that an output reads. */
+export interface OutputFile {
+  readonly what: 'token' | 'password' | 'certificates'
+  readonly path: string
+}
+
+export interface OutputEnvironment {
+  readonly version: string
+  /** Of the machine. */
+  readonly hostname: string
+  /** The EVE file. */
+  readonly alertFile: string
+  readonly clock: Clock
+  readonly log: Pick<Log, 'warn'>
+}
+
+export interface OutputContext {
+  /** Of the output: letters, digits and "-". */
+  readonly name: string
+  /** A path of the configuration, from the folder where the agent was started. */
+  inFolder<T extends string | undefined>(path: T): T
+  /** Throws the complaint about a key, with its place. */
+  refuse(key: string, message: string): never
+}
+
+export interface OutputDefinition<
+  Kind extends string,
+  Schema extends v.GenericSchema,
+  Settings extends { readonly kind: Kind; readonly name: string },
+> {
+  readonly kind: Kind
+  /** What the configuration says, with the defaults. */
+  readonly schema: Schema
+  /** What becomes of it. Throws UsageError by `context.refuse`. */
+  settings(given: v.InferOutput<Schema>, context: OutputContext): Settings
+  /** Where to, without a user, a password and whatever else may be secret. */
+  target(settings: Settings): string
+  files(settings: Settings): readonly OutputFile[]
+  /** The URL that the secrets go to; null where there are no secrets. */
+  secretsGoTo(settings: Settings): string | null
+  /** What its library adds to resident memory (measured). */
+  readonly memoryBytes: number
+  /** Rejects with FileError where a file cannot be read. Libraries are loaded here, by those who have such an output. */
+  create(settings: Settings, environment: OutputEnvironment): Promise<Output>
+}
+
+export function defineOutput<
+  const Kind extends string,
+  Schema extends v.GenericSchema,
+  Settings extends { readonly kind: Kind; readonly name: string },
+>(definition: OutputDefinition<Kind, Schema, Settings>): OutputDefinition<Kind, Schema, Settings> {
+  return definition
+}
+
+/** Parts of the schema that outputs share. */
+
+export const outputName = v.optional(
+  v.pipe(
+    v.string(),
+    v.regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'at most 32 lowercase letters, digits and hyphens'),
+    v.description('What it is counted under; every output has its own. Its kind where there is none.'),
+  ),
+)
+
+export const caFile = v.optional(
+  path(
+    'Certificate authorities to trust, in PEM, in place of the public ones; such as that of a server at home.',
+  ),
+)
+
+export const urlOf = (schemes: RegExp, expected: string, what: string) =>
+  v.pipe(v.string(), v.maxLength(4096), v.url(), v.regex(schemes, expected), v.description(what))
+
+/** Throws UsageError where `caFile` is given to a URL without TLS. */
+export function caFileOf(
+  { url, caFile: given }: { readonly url: string; readonly caFile?: string | undefined },
+  { inFolder, refuse }: OutputContext,
+): string | null {
+  if (given === undefined) return null
+  if (!/^(https|mqtts):/.test(url)) refuse('caFile', 'only for https and mqtts; change url')
+  return inFolder(given)
+}
+
+/** Of a URL: without the user, the password, the path and the query. */
+export function originOf(url: string): string {
+  const { protocol, host } = new URL(url)
+  return `${protocol}//${host}`
+}
+
+/** What a file holds, with its path; none where there is no path. */
+export function outputFile(what: OutputFile['what'], file: string | null): OutputFile[] {
+  return file === null ? [] : [{ what, path: file }]
+}
+
+/** Reads it as the output will. Throws FileError. */
+export function checkOutputFile({ what, path: file }: OutputFile): void {
+  if (what === 'certificates') readCertificates(file)
+  else if (what === 'token') readToken(file)
+  else readFirstLine(file)
+}
+
+/** The certificate authorities that an output trusts: PEM, in place of those that Node knows. */
+
+const MAXIMUM_BYTES = 1_048_576
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+
+/** Throws FileError where the file cannot be read or a certificate in it is damaged. */
+export function readCertificates(file: string): string[] {
+  const text = new TextDecoder().decode(
+    readFileBounded(file, { maximumBytes: MAXIMUM_BYTES, onlyRegular: true }),
+  )
+  const found = text.match(CERTIFICATE) ?? []
+  try {
+    for (const each of found) new X509Certificate(each)
+    if (found.length > 0) return found
+  } catch {
+    // told below
+  }
+  throw new FileError('file.certificate', `${file}: expected certificates in PEM (BEGIN CERTIFICATE)`)
+}
+
+/** A token: the first line of a file. */
+
+const MAXIMUM_TOKEN_BYTES = 8192
+
+/** Throws FileError where it cannot be read or is no token; what it holds is not told. */
+export function readToken(file: string): string {
+  const token = readFirstLine(file).trim()
+  if (token.length === 0 || token.length > MAXIMUM_TOKEN_BYTES || !/^[\x21-\x7e]+$/.test(token)) {
+    throw new FileError(
+      'file.token',
+      `${file}: expected a token of visible ASCII characters in its first line`,
+    )
+  }
+  return token
 }

@@ -16,9 +16,74 @@
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
 import { connect, isIPv6 } from 'node:net'
 import { hostname } from 'node:os'
-import type { SyslogSettings } from '../config/settings.js'
+import * as v from 'valibot'
+import { text, whole } from '../config/schema-parts.js'
 import { ABORTED, orAborted } from '../pipeline/bring-to-end.js'
-import type { Output } from './output.js'
+import { defineOutput, type Output, outputName } from './output.js'
+
+/** Names of RFC 5424, section 6.2.1, as daemons write them, in the order of their numbers. */
+const FACILITIES = [
+  'kern',
+  'user',
+  'mail',
+  'daemon',
+  'auth',
+  'syslog',
+  'lpr',
+  'news',
+  'uucp',
+  'cron',
+  'authpriv',
+  'ftp',
+  'ntp',
+  'audit',
+  'alert',
+  'clock',
+  'local0',
+  'local1',
+  'local2',
+  'local3',
+  'local4',
+  'local5',
+  'local6',
+  'local7',
+] as const
+
+export interface SyslogSettings {
+  readonly kind: 'syslog'
+  readonly name: string
+  readonly protocol: 'udp' | 'tcp'
+  readonly host: string
+  readonly port: number
+  /** 0 … 23. */
+  readonly facility: number
+}
+
+export const syslog = defineOutput({
+  kind: 'syslog',
+  schema: v.strictObject({
+    kind: v.literal('syslog'),
+    name: outputName,
+    protocol: v.optional(v.picklist(['udp', 'tcp']), 'udp'),
+    host: text('A name or an address.'),
+    port: v.optional(whole(1, 65_535, 'Port (514).'), 514),
+    facility: v.optional(v.picklist(FACILITIES), 'daemon'),
+  }),
+  settings: ({ facility, ...given }, { name }): SyslogSettings => ({
+    ...given,
+    name,
+    facility: FACILITIES.indexOf(facility),
+  }),
+  target: targetOf,
+  files: () => [],
+  secretsGoTo: () => null,
+  memoryBytes: 0,
+  create: async (settings) => createSyslog(settings),
+})
+
+function targetOf({ protocol, host, port }: SyslogSettings): string {
+  return `${protocol}://${host}:${port}`
+}
 
 const SEVERITY = 4
 const BATCH = 64
@@ -38,7 +103,7 @@ export function createSyslog(settings: SyslogSettings): Output {
   const transport = settings.protocol === 'udp' ? overUdp(settings) : overTcp(settings)
   return {
     name: settings.name,
-    target: `${settings.protocol}://${settings.host}:${settings.port}`,
+    target: targetOf(settings),
     batch: BATCH,
     async deliver({ lines }, signal) {
       const messages = lines.map((line) => syslogMessage(line, settings.facility))

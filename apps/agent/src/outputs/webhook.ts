@@ -12,8 +12,68 @@
  */
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import type { WebhookSettings } from '../config/settings.js'
-import { type Output, RefusedError, readCertificates, readToken } from './output.js'
+import * as v from 'valibot'
+import { path } from '../config/schema-parts.js'
+import {
+  caFile,
+  caFileOf,
+  defineOutput,
+  type Output,
+  originOf,
+  outputFile,
+  outputName,
+  RefusedError,
+  readCertificates,
+  readToken,
+  urlOf,
+} from './output.js'
+
+export interface WebhookSettings {
+  readonly kind: 'webhook'
+  readonly name: string
+  /** http or https. */
+  readonly url: string
+  /** Whose first line is sent as a bearer token. */
+  readonly tokenFile: string | null
+  /** Certificate authorities that are trusted, in PEM; null: those that Node knows. */
+  readonly caFile: string | null
+}
+
+export const webhook = defineOutput({
+  kind: 'webhook',
+  schema: v.strictObject({
+    kind: v.literal('webhook'),
+    name: outputName,
+    url: urlOf(
+      /^https?:/,
+      'a URL of http or https',
+      'Where alerts are posted to, as a JSON array of EVE events.',
+    ),
+    tokenFile: v.optional(path('A file whose first line is sent as a bearer token.')),
+    caFile,
+  }),
+  settings(given, context): WebhookSettings {
+    const { username, password } = new URL(given.url)
+    if (username !== '' || password !== '') {
+      context.refuse('url', 'a name and a password do not go into it; give tokenFile')
+    }
+    return {
+      kind: 'webhook',
+      name: context.name,
+      url: given.url,
+      tokenFile: context.inFolder(given.tokenFile) ?? null,
+      caFile: caFileOf(given, context),
+    }
+  },
+  target: ({ url }) => originOf(url),
+  files: ({ tokenFile, caFile }) => [
+    ...outputFile('token', tokenFile),
+    ...outputFile('certificates', caFile),
+  ],
+  secretsGoTo: ({ url, tokenFile }) => (tokenFile === null ? null : url),
+  memoryBytes: 0,
+  create: async (settings, { version }) => createWebhook({ ...settings, version }),
+})
 
 export interface WebhookOptions extends WebhookSettings {
   readonly version: string

@@ -6,15 +6,13 @@
  * least would lose flows in a home network, more than the most was never of use.
  */
 import { UsageError } from '@oddflow/program'
-import type { LearningSettings, ModelsSettings, OutputSettings } from '../config/settings.js'
+import type { LearningSettings, ModelsSettings } from '../config/settings.js'
+import { OUTPUTS, type OutputSettings } from '../outputs/registry.js'
 
 const MEBIBYTE = 1_048_576
 const RUNTIME_BYTES = 96 * MEBIBYTE
 const LEAST_FLOW_BYTES = 2 * MEBIBYTE
 const MOST_FLOW_BYTES = 256 * MEBIBYTE
-
-/** Node's part grows by so much with the MQTT library loaded (measured). */
-const MQTT_BYTES = 24 * MEBIBYTE
 
 /**
  * A training's process, beside the pages of Node that it shares with the agent: 20 to 26 MiB (200 to 2,000 rows of D = 18 and 19,
@@ -110,5 +108,6 @@ function modelBytesOf(dimension: number): number {
 
 /** What libraries take that only some outputs need; the default ceiling is higher by as much. */
 export function librariesBytes(outputs: readonly OutputSettings[]): number {
-  return outputs.some(({ kind }) => kind === 'mqtt') ? MQTT_BYTES : 0
+  const wanted = OUTPUTS.filter(({ kind }) => outputs.some((output) => output.kind === kind))
+  return wanted.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0)
 }

@@ -6,6 +6,7 @@ import type { ControlSocket } from '../devices/control-socket.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
 import type { Output } from '../outputs/output.js'
+import { createOutput } from '../outputs/registry.js'
 import { type AlertLog, createMemoryLog } from '../spool/alert-log.js'
 import { openSpool } from '../spool/spool.js'
 import { VERSION } from '../version.js'
@@ -83,7 +84,12 @@ export async function startDeliveries(
 ): Promise<Delivery[]> {
   const { clock, log } = environment
   const deliveries: Delivery[] = []
-  for (const output of [eve, ...(await openOutputs(settings, environment))]) {
+  const further = await Promise.all(
+    settings.outputs.map((output) =>
+      createOutput(output, { version: VERSION, hostname: hostname(), alertFile: settings.eve, clock, log }),
+    ),
+  )
+  for (const output of [eve, ...further]) {
     deliveries.push(
       await startDelivery({
         log: alertLog,
@@ -106,29 +112,6 @@ export async function startDeliveries(
     )
   }
   return deliveries
-}
-
-/** Those beside the EVE file; each kind is loaded by who wants it. */
-async function openOutputs({ outputs, eve }: Settings, { clock, log }: AgentEnvironment): Promise<Output[]> {
-  return Promise.all(
-    outputs.map(async (output) => {
-      switch (output.kind) {
-        case 'webhook':
-          return (await import('../outputs/webhook.js')).createWebhook({ ...output, version: VERSION })
-        case 'syslog':
-          return (await import('../outputs/syslog.js')).createSyslog(output)
-        case 'mqtt':
-          return (await import('../outputs/mqtt.js')).createMqtt({
-            ...output,
-            version: VERSION,
-            hostname: hostname(),
-            alertFile: eve,
-            clock,
-            log,
-          })
-      }
-    }),
-  )
 }
 
 /** The first few. */

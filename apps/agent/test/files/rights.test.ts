@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import type { OutputSettings } from '../../src/config/settings.js'
 import { looseRights, userId } from '../../src/files/rights.js'
+import type { OutputSettings } from '../../src/outputs/registry.js'
 import { temporaryFolder } from '../support/folder.js'
 
 const user = userId() ?? 0

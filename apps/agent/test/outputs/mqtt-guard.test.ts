@@ -62,7 +62,7 @@ describe('a broker that sends', () => {
         })
       })
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-      const output = createMqtt({
+      const output = await createMqtt({
         kind: 'mqtt',
         name: 'mqtt',
         url: `mqtt://127.0.0.1:${(server.address() as AddressInfo).port}`,

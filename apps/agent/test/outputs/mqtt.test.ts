@@ -104,7 +104,11 @@ describe('a broker', () => {
     const broker = await startBroker(port, folder)
     const subscriber = await subscribe(port)
     const log = createMemoryLog({ maximumBytes: 1_000_000 })
-    const delivery = await startDelivery({ log, output: createMqtt(optionsFor(port)), clock: systemClock })
+    const delivery = await startDelivery({
+      log,
+      output: await createMqtt(optionsFor(port)),
+      clock: systemClock,
+    })
     try {
       for (let i = 0; i < 150; i++) log.append(line(i))
       await delivery.drained(never)
@@ -137,7 +141,7 @@ describe('a broker', () => {
     const troubles: (string | null)[] = []
     const delivery = await startDelivery({
       log,
-      output: createMqtt(optionsFor(port)),
+      output: await createMqtt(optionsFor(port)),
       clock: { ...hastyClock, sleep: (_, signal) => systemClock.sleep(50, signal) },
       onTrouble: (trouble) => troubles.push(trouble?.message ?? null),
     })
@@ -166,7 +170,7 @@ describe('a broker', () => {
     const attempt = async (password: string): Promise<string | null> => {
       const passwordFile = join(folder, 'password')
       writeFileSync(passwordFile, `${password}\n`)
-      const output = createMqtt(optionsFor(port, { username: 'gateway', passwordFile }))
+      const output = await createMqtt(optionsFor(port, { username: 'gateway', passwordFile }))
       let trouble: string | null = 'nothing yet'
       for (let i = 0; i < 40 && trouble !== null && !/[Nn]ot authorized/.test(trouble); i++) {
         await new Promise((resolve) => setTimeout(resolve, 100))
@@ -202,7 +206,7 @@ describe('a broker that denies', () => {
     const troubles: (string | null)[] = []
     const delivery = await startDelivery({
       log,
-      output: createMqtt(optionsFor(port, { log: told })),
+      output: await createMqtt(optionsFor(port, { log: told })),
       clock: { ...systemClock, sleep: (_, signal) => systemClock.sleep(50, signal) },
       onTrouble: (trouble) => troubles.push(trouble?.message ?? null),
     })
@@ -237,7 +241,7 @@ describe('a broker that denies', () => {
       const log = createMemoryLog({ maximumBytes: 1_000_000 })
       const delivery = await startDelivery({
         log,
-        output: createMqtt(optionsFor(port, { reconnectMillis: 50 })),
+        output: await createMqtt(optionsFor(port, { reconnectMillis: 50 })),
         clock: { ...systemClock, sleep: (_, signal) => systemClock.sleep(50, signal) },
       })
       const subscriber = await subscribe(port)
@@ -264,7 +268,7 @@ describe('a broker that denies', () => {
       [0x20, 3, 0, 135, 0],
     ]
     const connections = await countingBroker((n) => Buffer.from(answers[n] ?? [0x20, 3, 0, 0, 0]))
-    const output = createMqtt(optionsFor(connections.port, { reconnectMillis: 20 }))
+    const output = await createMqtt(optionsFor(connections.port, { reconnectMillis: 20 }))
     await connections.until(3)
     await output.close()
     await connections.stop()
@@ -276,7 +280,7 @@ describe('a broker that denies', () => {
     const connections = await countingBroker((_, version) =>
       Buffer.from(version === 5 ? [0x20, 2, 0, 1] : [0x20, 2, 0, 0]),
     )
-    const output = createMqtt(optionsFor(connections.port, { log: told, reconnectMillis: 20 }))
+    const output = await createMqtt(optionsFor(connections.port, { log: told, reconnectMillis: 20 }))
     await connections.until(2)
     let trouble: unknown = 'none yet'
     for (let i = 0; i < 200 && trouble !== null; i++) {
@@ -296,7 +300,7 @@ describe('a broker that denies', () => {
   it('more unacknowledged publishes than its receive maximum gets no more', async () => {
     // properties of the CONNACK: receive maximum (0x21) 3
     const connections = await countingBroker(() => Buffer.from([0x20, 6, 0, 0, 3, 0x21, 0, 3]))
-    const output = createMqtt(optionsFor(connections.port))
+    const output = await createMqtt(optionsFor(connections.port))
     await connections.until(1)
     const lines = Array.from({ length: 20 }, (_, i) => line(i))
     let isDone = false
@@ -336,8 +340,8 @@ describe('descriptions for Home Assistant', () => {
   })
 })
 
-it('a password file that is not there is an error at the start', () => {
-  expect(() => createMqtt(optionsFor(9, { passwordFile: join(folder, 'none') }))).toThrow(
+it('a password file that is not there is an error at the start', async () => {
+  await expect(createMqtt(optionsFor(9, { passwordFile: join(folder, 'none') }))).rejects.toThrow(
     /none: cannot read it/,
   )
 })

@@ -73,7 +73,7 @@ describe.skipIf(!hasOpenssl)('a CA file', () => {
       'user root',
     ])
     const attempt = async (caFile: string | null): Promise<string | null> => {
-      const output = createMqtt({
+      const output = await createMqtt({
         kind: 'mqtt',
         name: 'mqtt',
         url: `mqtts://127.0.0.1:${port}`,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../src/config/read-config.js'
-import type { OutputSettings } from '../../src/config/settings.js'
 import { settingsFrom } from '../../src/config/settings-from.js'
+import type { OutputSettings } from '../../src/outputs/registry.js'
 import { planMemory } from '../../src/pipeline/memory-plan.js'
 
 const MEBIBYTE = 1_048_576
