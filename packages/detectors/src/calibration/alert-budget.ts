@@ -1,32 +1,31 @@
 /**
- * The generalised Pareto distribution, which the excesses of almost any distribution over a high bound approach
+ * The generalized Pareto distribution, which approximates the excesses of almost any distribution over a high bound
  * (Pickands, Annals of Statistics 3, 1975):
  *
  *     P(Y > y) = (1 + ξ y / σ)^(−1/ξ),   for ξ = 0: exp(−y / σ)
  *
- * ξ > 0 is a heavy tail, ξ < 0 one with an end at σ / |ξ|.
+ * ξ > 0 is a heavy tail, ξ < 0 a tail that ends at σ / |ξ|.
  *
  * The estimator is that of Zhang and Stephens ("A new and efficient estimation method for the generalized Pareto
- * distribution", Technometrics 51, 2009): the mean of θ = −ξ/σ over its profile likelihood with a prior made of
- * the data, on a grid of 20 + √n values. It is defined for every sample, needs no iteration that might not
- * converge, and is nearly as efficient as maximum likelihood.
+ * distribution", Technometrics 51, 2009): the mean of θ = −ξ/σ over its profile likelihood, with a prior made of the
+ * data, on a grid of 20 + √n values. It exists for every sample, needs no iteration, and is nearly as efficient as
+ * maximum likelihood.
  */
 import { ArgumentError, createRng, exp, log, type Rng } from '@oddflow/core'
 import { checkTailScores, type TailScores } from './tail-scores.js'
 import { conformalRank, nextDown, rowsNeeded } from './threshold.js'
 
 /**
- * Intervals for rates of which few cases were counted, where an interval of the normal distribution would reach
- * below 0.
+ * Exact intervals for rates with few counted cases, where a normal interval would reach below 0.
  *
- * `poissonInterval`: Garwood (Biometrika 28, 1936), exact: the means λ under which the count, or one further out,
- * has at least 2.5 % probability on either side. Above MAXIMUM_EXACT the gamma quantiles that these are come from
- * Wilson and Hilferty's cube root, there good to five digits.
+ * `poissonInterval`: Garwood (Biometrika 28, 1936): the means λ for which this count, or a more extreme one, has at
+ * least 2.5 % probability on either side. Above MAXIMUM_EXACT the gamma quantiles come from Wilson and Hilferty's cube
+ * root, which has five correct digits there.
  *
- * `binomialInterval`: Clopper and Pearson (Biometrika 26, 1934), exact: the same for the share of so many trials.
+ * `binomialInterval`: Clopper and Pearson (Biometrika 26, 1934): the same for a share of trials.
  *
- * `orderStatisticInterval`: the share of a continuous distribution below the r-th smallest of n draws is
- * Beta(r, n + 1 − r); its quantiles are found through P(Beta(r, n + 1 − r) ≤ x) = P(Binomial(n, x) ≥ r).
+ * `orderStatisticInterval`: the share of a continuous distribution below the r-th smallest of n draws is Beta(r, n + 1
+ * − r). Its quantiles follow from P(Beta(r, n + 1 − r) ≤ x) = P(Binomial(n, x) ≥ r).
  */
 
 export interface Interval {
@@ -39,7 +38,7 @@ const Z = 1.959963984540054
 const SIDE = 0.025
 const MAXIMUM_EXACT = 4096
 
-/** 95 % interval for the mean of a Poisson variable of which `count` was observed. */
+/** 95 % interval for the mean of a Poisson variable with observed value `count`. */
 export function poissonInterval(count: number): Interval {
   if (count > MAXIMUM_EXACT) return { low: cubeRoot(count, -Z), high: cubeRoot(count + 1, Z) }
   const widest = count + 10 + 5 * Math.sqrt(count + 1)
@@ -50,7 +49,7 @@ export function poissonInterval(count: number): Interval {
   }
 }
 
-/** 95 % interval for the share of which `count` in `trials` was observed; 1 trial or more. */
+/** 95 % interval for a share with `count` cases in `trials` (1 or more). */
 export function binomialInterval(count: number, trials: number): Interval {
   return {
     low: count === 0 ? 0 : orderStatisticInterval(trials, count).low,
@@ -115,23 +114,19 @@ function solve(high: number, of: (x: number) => number): number {
 /**
  * The alert budget: from "at most one false alert a day" to a threshold.
  *
- * A budget of B false alerts a day, at f flows a day, is a false-positive rate α = B / f. A threshold for it comes
- * from the scores of n normal flows that the fit has not seen, by the first of two ways that holds:
+ * A budget of B false alerts a day, at f flows a day, is a false-positive rate α = B / f. Its threshold comes from the
+ * scores of n normal flows that the fit has not seen, by the first possible method:
  *
- * - `conformal`, if n ≥ 1/α − 1: the r-th smallest score, r = ⌊α (n + 1)⌋ ≥ 1 (threshold.ts). The chance of a
- *   false alarm is then at most r / (n + 1) ≤ α whatever the distribution of scores, as long as the next normal
- *   flow is exchangeable with those n.
- * - `tail`, if n ≥ 500 and n ≥ 1/(10 α) − 1: a generalised Pareto fit to the lowest scores, which goes at
- *   most ten times as far out as the scores do, has to pass its test, and is good on average only as far as the
- *   tail is of that family.
+ * - `conformal`, if n ≥ 1/α − 1: the r-th smallest score, r = ⌊α (n + 1)⌋ ≥ 1 (threshold.ts). The chance of a false
+ *   alarm is at most r / (n + 1) ≤ α for any distribution, if the next normal flow is exchangeable with the n flows.
+ * - `tail`, if n ≥ 500 and n ≥ 1/(10 α) − 1: a generalized Pareto fit to the lowest scores. It reaches at most ten
+ *   times as far as the scores, must pass a test, and is only as good as the assumed family.
  *
- * Where neither holds the budget is refused, with the number of flows that it needs: a threshold that nothing
- * supports would be a promise that cannot be kept.
- *
- * Budgets so wide that more than MAXIMUM_RATE of all flows may alert are taken as that rate.
+ * Otherwise the budget is refused, with the number of flows it needs, because no data would support the threshold.
+ * Budgets above MAXIMUM_RATE of all flows count as that rate.
  */
 
-/** A tenth of all flows: with more, what is flagged is not out of the ordinary. */
+/** A tenth of all flows: beyond that, flagged flows are not unusual. */
 export const MAXIMUM_RATE = 0.1
 
 /** A tail fit is used for rates down to 1 / (MAXIMUM_REACH · (n + 1)). */
@@ -143,9 +138,9 @@ export interface BudgetThreshold {
   readonly value: number
   /** α that was asked for. */
   readonly rate: number
-  /** The chance of a false alarm: conformal, its bound r / (n + 1); tail, its mean under the fit. */
+  /** The chance of a false alarm: the bound r / (n + 1) (conformal), or the mean under the fit (tail). */
   readonly expectedRate: number
-  /** 95 % of calibrations like this one have a rate in it (for continuous scores; ties lower it). */
+  /** Contains the rate of 95 % of such calibrations (for continuous scores; ties lower the rate). */
   readonly interval: Interval
 }
 
@@ -154,9 +149,9 @@ export interface BudgetRefusal {
   readonly rate: number
   /** Why, as the end of a sentence. */
   readonly reason: string
-  /** The fewest flows with which the conformal way holds. */
+  /** The fewest flows for the conformal method. */
   readonly rowsNeeded: number
-  /** The fewest with which a tail fit may be tried; null where one was, and did not hold. */
+  /** The fewest flows for a tail fit; null if one was made and failed its test. */
   readonly tailRowsNeeded: number | null
 }
 
@@ -164,14 +159,14 @@ export type BudgetDecision = BudgetThreshold | BudgetRefusal
 
 export interface BudgetCalibration {
   readonly rows: number
-  /** The threshold for a rate in (0, 1). Throws ArgumentError for another. */
+  /** The threshold for a rate in (0, 1). Throws ArgumentError for other rates. */
   at(rate: number): BudgetDecision
 }
 
-/** Draws of the bootstrap: the same scores give the same threshold everywhere. */
+/** Draws of the bootstrap: the same scores give the same threshold on every machine. */
 const SEED = 1_951
 
-/** The tail is fitted when a rate first needs it. Throws ArgumentError for scores that are none. */
+/** The tail is fitted when a rate first needs it. Throws ArgumentError for invalid scores. */
 export function createBudgetCalibration(scores: TailScores): BudgetCalibration {
   checkTailScores(scores)
   const rows = scores.count
@@ -210,7 +205,7 @@ export function createBudgetCalibration(scores: TailScores): BudgetCalibration {
   }
 }
 
-/** The false-positive rate of a budget: below 1, however wide it is. Throws ArgumentError for what is no budget. */
+/** The false-positive rate of a budget, below 1. Throws ArgumentError for an invalid budget. */
 export function budgetRate(falseAlertsPerDay: number, flowsPerDay: number): number {
   for (const [name, value] of Object.entries({ falseAlertsPerDay, flowsPerDay })) {
     if (!(value > 0 && value < Number.POSITIVE_INFINITY)) {
@@ -221,7 +216,7 @@ export function budgetRate(falseAlertsPerDay: number, flowsPerDay: number): numb
 }
 
 function conformal({ count, lowest }: TailScores, rate: number): BudgetThreshold {
-  // a rank beyond the scores that are kept: the last of them, which flags less
+  // a rank beyond the stored scores: uses the last of them, which flags less
   const rank = Math.min(lowest.length, conformalRank(count, rate))
   return {
     method: 'conformal',
@@ -239,7 +234,7 @@ interface GeneralisedPareto {
   readonly scale: number
 }
 
-/** Below it a shape is taken as 0, where the formulas for both meet within rounding. */
+/** Smaller shapes count as 0, where both formulas agree up to rounding. */
 const NO_SHAPE = 1e-9
 
 /** `excesses`: positive, ascending, 2 or more. */
@@ -271,7 +266,7 @@ export function fitGeneralisedPareto(excesses: Float64Array): GeneralisedPareto 
   return { shape, scale }
 }
 
-/** log P(Y > y); −Infinity at and behind the end of a tail that has one. */
+/** log P(Y > y); −Infinity at and beyond the end of a bounded tail. */
 export function logSurvival({ shape, scale }: GeneralisedPareto, excess: number): number {
   if (Math.abs(shape) < NO_SHAPE) return -excess / scale
   const inner = 1 + (shape * excess) / scale
@@ -285,7 +280,7 @@ export function excessAt({ shape, scale }: GeneralisedPareto, share: number): nu
   return (scale / shape) * (exp(-shape * logShare) - 1)
 }
 
-/** ξ as the likelihood has it for a given θ: the mean of log(1 − θ y). */
+/** The maximum-likelihood ξ for a given θ: the mean of log(1 − θ y). */
 function shapeAt(excesses: Float64Array, theta: number): number {
   let sum = 0
   for (let i = 0; i < excesses.length; i++) sum += log(1 - theta * excesses[i]!)
@@ -307,25 +302,24 @@ function meanOf(values: Float64Array): number {
 }
 
 /**
- * TailFit: how likely scores are that lie below all those that were seen, as far as that can be told.
+ * TailFit: the probability of scores below all observed ones.
  *
- * Peaks over threshold (Davison and Smith, JRSS B 52, 1990): the k lowest scores, k a tenth of all and from 50 to
- * 250, as excesses below the next one; a generalised Pareto distribution for them. Below
- * the bound lies a share p ≈ (k + 1)/(n + 1) of all scores, and below the bound by y more p · P(Y > y).
+ * Peaks over threshold (Davison and Smith, JRSS B 52, 1990): the k lowest scores (a tenth of all, 50 to 250) as
+ * excesses below the next one, with a generalized Pareto distribution. A share p ≈ (k + 1)/(n + 1) of all scores lies
+ * below the bound, and p · P(Y > y) below the bound by more than y.
  *
- * Two doubts are met by simulation from the fit itself, each replicate fitted as the sample was:
+ * Simulation from the fit answers two questions. Each replicate is fitted as the sample was:
  *
- * - *Is the tail of that family at all?* The Anderson-Darling statistic of the sample, which weighs the far end,
- *   against that of the replicates (the parametric bootstrap, as the parameters are estimated: Stute, Gonzáles
- *   Manteiga and Presedo Quindimil, Metrika 40, 1993). A p-value below 5 % refuses the fit. Scores that repeat
- *   (equal flows) are no draws of a continuous distribution; where they are many they are refused here.
- * - *How wrong is a fit of so few excesses?* A quantile put where the fit says α is passed by more than α on
- *   average, since errors towards "too rare" cost more than those towards "too often" save. So the quantile is
- *   taken at a smaller level, the largest at which the replicates' quantiles are passed by α on average
- *   under the fit (calibration by the bootstrap: Beran, Biometrika 77, 1990). p is drawn with them, from its gamma
- *   approximation.
+ * - *Does the tail belong to this family?* The sample's Anderson-Darling statistic, which weighs the far end, is
+ *   compared with those of the replicates (parametric bootstrap for estimated parameters: Stute, Gonzáles Manteiga and
+ *   Presedo Quindimil, Metrika 40, 1993). A p-value below 5 % refuses the fit. Many repeated scores (equal flows) are
+ *   not continuous and are refused here.
+ * - *What is the error of a fit to few excesses?* A threshold at the fitted quantile for α flags more than α on
+ *   average, because errors in one direction cost more than the others save. So it uses the largest smaller level at
+ *   which the replicates' thresholds flag α on average under the fit (calibration by the bootstrap: Beran, Biometrika
+ *   77, 1990). p is drawn too, from its gamma approximation.
  *
- * 199 replicates; the draws come from the caller's Rng.
+ * There are 199 replicates; random numbers come from the caller's Rng.
  */
 
 const LEAST_EXCESSES = 50
@@ -356,7 +350,7 @@ interface Replicate {
   readonly distribution: GeneralisedPareto
 }
 
-/** null where there are too few scores, or too few different ones. */
+/** null with too few scores, or too few different ones. */
 function fitTail({ count, lowest }: TailScores, rng: Rng): TailFit | null {
   const wanted = Math.min(MOST_EXCESSES, Math.floor(TAIL_SHARE * count), lowest.length - 1)
   if (wanted < LEAST_EXCESSES) return null
@@ -392,7 +386,7 @@ function fitTail({ count, lowest }: TailScores, rng: Rng): TailFit | null {
 }
 
 interface TailQuantile {
-  /** A share `rate` of scores lies at or below it, on average over the samples that could have been. */
+  /** The score that a share `rate` of scores does not exceed, on average over possible samples. */
   readonly value: number
   /** What the fit alone would say of the share. */
   readonly level: number
@@ -404,7 +398,7 @@ interface TailQuantile {
 /** Levels tried go down to rate / 2^LEVEL_HALVINGS. */
 const LEVEL_HALVINGS = 10
 
-/** null where no level keeps the rate: tails with an end whose place the sample does not tell. `rate` < share. */
+/** null if no level keeps the rate: a bounded tail whose end the sample does not show. `rate` < share. */
 function tailQuantile(fit: TailFit, rate: number): TailQuantile | null {
   const rates = new Float64Array(fit.replicates.length)
   const meanAt = (level: number): number => {

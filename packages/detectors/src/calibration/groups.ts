@@ -1,12 +1,11 @@
 /**
- * Groups of flows: one verdict on a capture or on a device of it, from how unusual its flows are together.
+ * Groups of flows: one verdict for a capture or a device, from how unusual its flows are together.
  *
- * A flow that is a little unusual says little; forty of them in one capture say a lot. A flow's surprise is
- * −log p, p the share of held-out training flows that score no higher (TailTable), at most MAXIMUM_SURPRISE, so
- * that one flow cannot decide alone. A group's score is the mean surprise of its flows, 1 for flows like those of
- * training. A group is novel when its score exceeds the largest of the training groups, each held out when its flows were
- * scored. A new normal group exceeds the largest of g training groups in 1 of
- * g + 1 cases, so few groups can promise little.
+ * One slightly unusual flow says little; forty in one capture say a lot. A flow's surprise is −log p, where p is the
+ * share of held-out training flows that score no higher (TailTable). It is at most MAXIMUM_SURPRISE, so one flow cannot
+ * decide alone. A group's score is the mean surprise of its flows, about 1 for usual flows. A group is novel if its
+ * score exceeds those of all training groups, each scored while held out. A new normal group exceeds all g training
+ * groups in 1 of g + 1 cases, so few groups can promise little.
  *
  * `unusual` counts the flows that score no higher than the lowest 5 % of held-out flows.
  */
@@ -25,7 +24,7 @@ const UNUSUAL_SHARE = 0.05
 export interface GroupLevel {
   /** A group is novel when its score is larger. */
   readonly level: number
-  /** Training groups that the level is from, at least 2. */
+  /** Number of training groups for the level, at least 2. */
   readonly groups: number
 }
 
@@ -34,27 +33,26 @@ export interface GroupCalibration {
   readonly tail: Matrix
   /** A flow with this score or a lower one is unusual. */
   readonly flowLevel: number
-  /** Null where there were fewer than two groups of that kind. */
+  /** Null with fewer than two groups of that kind. */
   readonly capture: GroupLevel | null
   readonly device: GroupLevel | null
 }
 
-/** Held-out scores of training rows, and the groups that each row is in. */
+/** Held-out scores of training rows, and the groups of each row. */
 export interface GroupedScores {
   readonly scores: Float64Array
   readonly capture: Uint32Array
-  /** Numbers that are equal for rows of one device in one capture. */
+  /** Equal numbers mark rows of one device in one capture. */
   readonly device?: Uint32Array
 }
 
-/** Throws ArgumentError where there are no scores. */
+/** Throws ArgumentError without scores. */
 export function calibrateGroups({ scores, capture, device }: GroupedScores): GroupCalibration {
   return calibrateOver(scores, { scores, capture, ...(device === undefined ? {} : { device }) }, null)
 }
 
 /**
- * A calibration that more groups have joined. `distribution` are held-out scores of all flows so far; levels only
- * rise.
+ * A calibration with more groups added. `distribution` has the held-out scores of all flows so far; levels only rise.
  */
 export function joinGroups(
   before: GroupCalibration,
@@ -103,7 +101,7 @@ function levelOf(
   return { level: means.reduce((most, mean) => Math.max(most, mean), known?.level ?? 0), groups: count }
 }
 
-/** The share of held-out training flows that score no higher; beyond the lowest as an exponential tail goes on. */
+/** The share of held-out training flows that score no higher; an exponential tail continues below the lowest. */
 export function tailShare({ tail }: Pick<GroupCalibration, 'tail'>, score: number): number {
   return exp(logTail(createTailFunction(tail), score))
 }
@@ -127,7 +125,7 @@ export interface Group {
   verdict(): GroupVerdict
 }
 
-/** Makes groups of one kind. Throws ArgumentError where the calibration has no level for them. */
+/** Collects groups of one kind. Throws ArgumentError if the calibration has no level for them. */
 export function createGroups(calibration: GroupCalibration, kind: 'capture' | 'device'): () => Group {
   const level = calibration[kind]
   if (level === null) {
@@ -170,7 +168,7 @@ export function decodeGroups(file: ModelFileReader): GroupCalibration {
   return checkGroups({ tail: file.matrix('groups.tail'), flowLevel, capture, device })
 }
 
-/** Throws ArgumentError with the field that is wrong. */
+/** Throws ArgumentError with the invalid field. */
 export function checkGroups(value: unknown): GroupCalibration {
   const { tail, flowLevel, capture, device } = fieldsAt(value, GROUPS_KEY)
   return {

@@ -1,24 +1,24 @@
 /**
- * Held-out rows: what a training row scores to a model that its own input had no part in.
+ * Held-out rows: scores of training rows under models made without their own input.
  *
- * Whole inputs are held out in turn, since rows of one input resemble each other more than they will resemble rows to
- * come. From the held-out values of a *view* (a number that is larger for what is more unusual) follow its surprise
- * curve, the sums that a threshold is set by, and which training rows are odd.
+ * Whole inputs are held out in turn, because rows of one input resemble each other more than future rows. A *view* is a
+ * number that is larger for more unusual rows. Its held-out values give its surprise curve, the sums for the threshold,
+ * and the odd training rows.
  *
- * Surprise of a value s among n held-out values c, with u their 0.9-quantile: up to u −log of the empirical tail
- * probability (1 + #{c ≥ s}) / (n + 1), linear between held-out values; beyond u −log 0.1 + (s − u) / mean excess over
- * u, an exponential tail, and at most 30. Surprises of different views are in one unit (nats) and add up: Fisher's
- * combination of probabilities, as in support-guard.ts.
+ * The surprise of a value s among n held-out values c, with u their 0.9-quantile: up to u, −log of the empirical tail
+ * probability (1 + #{c ≥ s}) / (n + 1), linear between held-out values; beyond u, −log 0.1 + (s − u) / (mean excess
+ * over u), an exponential tail, at most 30. Surprises of different views have the same unit (nats) and are added:
+ * Fisher's combination of probabilities, as in support-guard.ts.
  */
 import { createMatrix, log, type Matrix } from '@oddflow/core'
 import { failField, fieldsAt, finiteAt, matrixAt, sizeUpTo } from '../fields.js'
 
 export interface HeldOutScores {
-  /** Of each training row, in their order: what it scored while its input was held out; higher = more normal. */
+  /** For each training row in order: its score while its input was held out; higher = more normal. */
   readonly scores: Float64Array
   /** Which input each row came from. */
   readonly inputs: Uint32Array
-  /** 1 for a row that is unlike all others: the model was fitted without it, and no threshold should count it. */
+  /** 1 for a row unlike all others: the model was fitted without it, and thresholds should not count it. */
   readonly odd: Uint8Array
 }
 
@@ -27,18 +27,18 @@ export interface HeldOutScores {
 const MOST_FOLDS = 10
 /** Of rows that come from one input, and so cannot be told apart by it. */
 const FOLDS_OF_ONE_INPUT = 4
-/** Fewer rows than this teach too little for others to be held against them. */
+/** With fewer rows there are too few to compare others with. */
 const LEAST_FIT_ROWS = 13
 
 export interface Folds {
   /** The fold of each row, 0 … count − 1. */
   readonly of: Uint8Array
   readonly count: number
-  /** Of the other folds' rows at least so many are needed to hold one out. */
+  /** Least number of rows in the other folds, needed to hold one fold out. */
   readonly leastFitRows: number
 }
 
-/** Whole inputs, dealt out round robin where there are many; row i in fold i mod 4 where there is one. */
+/** Whole inputs, dealt round robin; with one input, row i is in fold i mod 4. */
 export function dealFolds(inputs: Uint32Array): Folds {
   const distinct = Uint32Array.from(new Set(inputs)).sort()
   if (distinct.length < 2) return interleavedFolds(inputs.length)
@@ -50,7 +50,7 @@ export function dealFolds(inputs: Uint32Array): Folds {
     of[i] = foldOf.get(input)!
     sizes[of[i]!]!++
   })
-  // where one input has nearly all rows, no fold leaves enough of them
+  // if one input has nearly all rows, no fold leaves enough others
   return sizes.some((size) => inputs.length - size >= LEAST_FIT_ROWS)
     ? { of, count, leastFitRows: LEAST_FIT_ROWS }
     : interleavedFolds(inputs.length)
@@ -61,8 +61,9 @@ function interleavedFolds(rows: number): Folds {
   return { of: Uint8Array.from({ length: rows }, (_, i) => i % count), count, leastFitRows: 1 }
 }
 
-/** Numbers of the rows that a fold's are held against, odd ones left out, and of those held out; null where too few are
- * left. */
+/**
+ * Numbers of the rows a fold is compared with (without odd ones), and of the held-out rows; null if too few are left.
+ */
 export function foldRows(
   { of, leastFitRows }: Folds,
   fold: number,
@@ -72,7 +73,7 @@ export function foldRows(
   return fit.length < leastFitRows ? null : { fit, held: rowNumbers(of.length, (i) => of[i] === fold) }
 }
 
-/** Numbers of those of `rows` rows that are chosen, ascending. */
+/** Numbers of the chosen rows out of `rows`, ascending. */
 export function rowNumbers(rows: number, isChosen: (row: number) => boolean): Uint32Array {
   const numbers = new Uint32Array(rows)
   let count = 0
@@ -91,9 +92,9 @@ export function fillWithMedian(values: Float64Array): void {
 // ---- surprise curves
 
 export interface SurpriseCurve {
-  /** K × 2, K ≤ 64: a value, and its surprise; both ascending. The tail begins after the last. */
+  /** K × 2, K ≤ 64: a value and its surprise, both ascending. The tail begins after the last. */
   readonly body: Matrix
-  /** Positive: by how much held-out values beyond the last exceed it in the mean. */
+  /** Positive: the mean excess of held-out values over the last knot. */
   readonly meanExcess: number
 }
 
@@ -103,9 +104,9 @@ export const TAIL_SHARE = 0.1
 /** −log 0.1: where the tail begins. */
 export const TAIL_SURPRISE = -log(TAIL_SHARE)
 const HIGHEST_SURPRISE = 30
-/** Where nothing exceeds the quantile, all that does so later is as surprising as can be. */
+/** If no value exceeds the quantile, every later one that does has the highest surprise. */
 const LEAST_MEAN_EXCESS = 1e-9
-/** Steps of −log p from 0 to TAIL_SURPRISE that each keep a knot where there are too many. */
+/** Steps of −log p from 0 to TAIL_SURPRISE, each of which keeps one knot if there are too many. */
 const LEVELS = MAXIMUM_KNOTS - 2
 
 /** Of one or more finite values, larger = more unusual. */
@@ -125,7 +126,7 @@ export function fitSurpriseCurve(values: Float64Array): SurpriseCurve {
   }
   if (knots[knots.length - 1]![0] < start) knots.push([start, TAIL_SURPRISE])
   let excess = 0
-  // parts of it are summed, since the sum itself may leave the range of numbers
+  // summed in parts, because the sum itself may overflow
   for (let i = beyond; i < n; i++) excess += (sorted[i]! - start) / (n - beyond)
   const kept =
     knots.length <= MAXIMUM_KNOTS
@@ -143,7 +144,7 @@ function levelOf(surprise: number): number {
   return Math.min(LEVELS - 1, Math.floor((surprise / TAIL_SURPRISE) * LEVELS))
 }
 
-/** What surprises count up to the tail, and what they count beyond. */
+/** Weights of the surprise up to the tail and beyond. */
 export interface SurpriseWeights {
   readonly body: number
   readonly tail: number
@@ -175,7 +176,7 @@ export function surpriseOf(
   return weights.body * (from + (data[2 * high + 1]! - from) * Math.min(share, 1))
 }
 
-/** `count` values, evenly spread over the probability, of those that a curve was fitted to. */
+/** `count` values, evenly spaced in probability, of those a curve was fitted to. */
 export function sampleSurpriseCurve({ body, meanExcess }: SurpriseCurve, count: number): Float64Array {
   const { rows: knots, data } = body
   const last = knots - 1
@@ -193,13 +194,13 @@ export function sampleSurpriseCurve({ body, meanExcess }: SurpriseCurve, count: 
 
 function shareBetween(low: number, high: number, value: number): number {
   const range = high - low
-  // of halves, where the difference leaves the range of numbers
+  // uses halves if the difference overflows
   return range < Number.POSITIVE_INFINITY
     ? (value - low) / range
     : (value / 2 - low / 2) / (high / 2 - low / 2)
 }
 
-/** Throws ArgumentError with the path of what is wrong; arrays are not copied. */
+/** Throws ArgumentError with the path of the fault; arrays are not copied. */
 export function checkSurpriseCurve(value: unknown, path: string): SurpriseCurve {
   const curve = fieldsAt(value, path)
   const body = matrixAt(curve.body, `${path}.body`)
@@ -236,14 +237,14 @@ export function quantileOf(sorted: Float64Array, share: number): number {
 
 // ---- odd rows
 
-/** Odd rows stand out from all others by this many nats, and score more than ODD_SURPRISE. */
+/** Odd rows exceed all others by this many nats, and score above ODD_SURPRISE. */
 const ODD_GAP = 6
 const ODD_SURPRISE = 12
-/** Of the rows at most so many are odd, and one of any number. */
+/** Maximum share of odd rows; one row is always allowed. */
 const ODD_SHARE = 0.01
 
 /**
- * Marks rows that no other input has the like of: those above the lowest gap of 6 nats among the most surprising 1 %.
+ * Marks rows unlike those of any other input: those above the lowest gap of 6 nats among the most surprising 1 %.
  * `sums` are their held-out surprises.
  */
 export function findOddRows(sums: Float64Array): Uint8Array {

@@ -1,28 +1,27 @@
 /**
- * The support guard: a density in the embedding says little of a row that there was nothing to embed of.
+ * The support guard: flags rows that are too far from all landmarks for the embedding to represent.
  *
- * A row far from every landmark has K(x) ≈ 0 and embeds at the origin, where the mixture may well be dense:
- * the paper's recipe then calls it normal. How far it was is known all the same. The *support* of x,
+ * A row far from every landmark has K(x) ≈ 0 and embeds at the origin, where the mixture may be dense. The paper's
+ * recipe then finds it normal. But its distance is known. The *support* of x,
  *
  *   s(x) = −‖x − l‖² / r²,   l the landmark nearest to x,
  *
- * takes each landmark with a reach of its own: r² is the mean squared distance of the training rows that l is
- * nearest to, plus a thousandth of that mean over all rows, which keeps a landmark amid copies of itself from
- * having none. The largest twentieth of the distances count no more than the next one, or a single odd row would
- * stretch a reach over all that is novel beside it. Traffic is dense here and scattered there; with one reach for all, the scattered normal rows
- * hide the novel ones near the dense (the idea of local outlier factors: Breunig et al., SIGMOD 2000). The
- * distances are there before exp is taken of them, so s costs a minimum and never underflows. It steps where the
- * nearest landmark changes.
+ * has a reach r for each landmark: r² is the mean squared distance of the training rows nearest to l, plus a thousandth
+ * of the mean over all rows, so that a landmark among copies of itself has a reach too. The largest twentieth of the
+ * distances count no more than the next one, so a single odd row does not stretch a reach. Traffic is dense in some
+ * places and scattered in others; with one reach for all, scattered normal rows would hide novel ones near dense places
+ * (the idea of local outlier factors: Breunig et al., SIGMOD 2000). The distances are computed before exp anyway, so s
+ * costs one minimum and never underflows. It steps where the nearest landmark changes.
  *
- * What is said of densities here holds for the linear SVM's f as well: the origin has one value of it for all that is far.
+ * The same holds for the linear SVM's f in place of the density: all far rows share one value at the origin.
  *
- * The guarded score asks of both, log-density and support, how low they are among the training rows
- * (tail-probability.ts; the lowest hundredth may be odd, and makes no knots) and adds the logarithms, which is Fisher's way of combining probabilities ("Statistical
- * Methods for Research Workers", 4th ed., 1932, §21.1): log p_density(x) + log p_support(x) ≤ 0, higher = more
- * normal. There is no weight to tune, and a part that is high does not outvote one that is low.
+ * The guarded score takes the tail probabilities of both log-density and support among the training rows
+ * (tail-probability.ts; the lowest hundredth may be odd and makes no knots) and adds their logarithms, Fisher's
+ * combination of probabilities ("Statistical Methods for Research Workers", 4th ed., 1932, §21.1): log p_density(x) +
+ * log p_support(x) ≤ 0, higher = more normal. There is no weight to tune, and a high part cannot outvote a low one.
  *
- * A landmark is a training row at distance 0 from itself, so as a training row it is compared with the other
- * landmarks. docs/decisions/0007-support-guard.md has the figures and what else was tried.
+ * A landmark is a training row at distance 0 from itself, so it is compared with the other landmarks instead.
+ * docs/decisions/0007-support-guard.md has figures and alternatives.
  */
 import type { Matrix } from '@oddflow/core'
 import { DISTANCE_TILE_ROWS, squaredDistances, squaredDistancesOfFour } from '@oddflow/linalg'
@@ -37,15 +36,17 @@ import {
   type TailFunction,
 } from './tail-probability.js'
 
-/** Share of the mean over all rows that every squared reach is raised by; from 0.01 to 0.0001 it matters little. */
+/**
+ * Share of the mean over all rows that is added to every squared reach; from 0.01 to 0.0001 the value matters little.
+ */
 export const COMMON_SHARE = 0.001
 
 /** Bounds of r², so that neither it nor 1/r² leaves the range of numbers. */
 const SQUARED_REACH_RANGE = { low: 1e-300, high: 1e300 } as const
 
 /**
- * `rows` are the scaled training rows (n × D), `landmarkRows` the numbers of those that became landmarks,
- * `scores` (length n; changed) what the detector gives them without a guard.
+ * `rows` are the scaled training rows (n × D), `landmarkRows` the numbers of the landmarks among them, `scores` (length
+ * n; changed) their unguarded scores.
  */
 export function fitSupportGuard(
   rows: Matrix,
@@ -57,7 +58,7 @@ export function fitSupportGuard(
   const squaredReaches = fitSquaredReaches(nearest, distances, landmarks.rows, bandwidth)
   const weights = inverses(squaredReaches)
   const supports = distances.map((distance, i) =>
-    // the only landmark has no other to be compared with
+    // a single landmark has no other to compare with
     weights.length === 1 && distance === Number.POSITIVE_INFINITY ? 0 : -(weights[nearest[i]!]! * distance),
   )
   const first = firstOrdinaryRank(rows.rows)
@@ -68,7 +69,7 @@ export function fitSupportGuard(
   }
 }
 
-/** For each row the first of the nearest landmarks and the squared distance to it; to itself it is infinitely far. */
+/** For each row the first nearest landmark and the squared distance; a row does not count as its own landmark. */
 function nearestLandmarks(
   rows: Matrix,
   landmarks: Matrix,
@@ -130,7 +131,7 @@ function fitSquaredReaches(
     sum += sums[j]!
     count += counts[j]!
   }
-  // where every row, or every one but odd rows, equals a landmark there is no scale but the kernel's
+  // if every row, except odd ones, equals a landmark, only the kernel has a scale
   const mean = sum > 0 ? sum / count : bandwidth * bandwidth
   return Float64Array.from(sums, (total, j) => {
     const local = counts[j]! > 0 && sum > 0 ? total / counts[j]! : mean
@@ -139,8 +140,8 @@ function fitSquaredReaches(
 }
 
 /**
- * What a squared distance counts at most in a reach: a twentieth of all rows lie farther, but no more than half of those
- * that lie beside a landmark, since rows may repeat. 0 where a single row does.
+ * The maximum that a squared distance counts in a reach: a twentieth of all rows are farther, but at most half of those
+ * that differ from their landmark, because rows may repeat. 0 if only one row differs.
  */
 export function reachLimit(squaredDistances: Float64Array): number {
   const beside = squaredDistances.filter((square) => square > 0 && square < Number.POSITIVE_INFINITY).sort()
@@ -174,7 +175,7 @@ export function createSupportGuard({ squaredReaches, density, support }: Support
   }
 }
 
-/** `asked`: whether the parameters speak of a guard. Throws ArgumentError with the path of what is wrong. */
+/** `asked`: whether the parameters request a guard. Throws ArgumentError with the path of the fault. */
 export function checkSupportGuard(
   value: unknown,
   { landmarks }: EmbeddingModel,

@@ -1,16 +1,16 @@
 /**
- * TailTable: how low is this number among those of the training rows?
+ * TailTable: the tail probability of a number among those of the training rows.
  *
- * The empirical lower-tail probability p(v) = (how many are ≤ v) / (n + 1), as a logarithm and without steps:
- * linear between knots, so that different numbers get different values and keep their order. At most
- * MAXIMUM_KNOTS order statistics are kept, at ranks in geometric progression from the first to n: even steps of log p,
- * hence dense where the tail is thin. An atom (many equal numbers) is one knot with the probability of all.
+ * The empirical lower-tail probability p(v) = (count of numbers ≤ v) / (n + 1), as a logarithm without steps: linear
+ * between knots, so different numbers keep their order. It keeps at most MAXIMUM_KNOTS order statistics at ranks in
+ * geometric progression: even steps of log p, so they are dense where the tail is thin. Many equal numbers are one knot
+ * with the probability of all.
  *
- * Below the smallest knot there is nothing to count, and log p goes on linearly, an exponential tail, with the
- * mean slope of the lowest 5 %; above the largest it approaches 0 and never gets there. Whatever comes in, even
- * −Infinity, a number from LOWEST_LOG_TAIL to 0 comes out.
+ * Below the smallest knot, log p continues linearly (an exponential tail) with the mean slope of the lowest 5 %. Above
+ * the largest it approaches 0 without reaching it. Every input, even −Infinity, gives a number from LOWEST_LOG_TAIL to
+ * 0.
  *
- * Shape: K × 2, the rows (value, log p), both columns strictly ascending.
+ * Shape: K × 2, rows of (value, log p), both columns strictly ascending.
  */
 import { createMatrix, exp, log, type Matrix } from '@oddflow/core'
 
@@ -19,7 +19,7 @@ export const MAXIMUM_KNOTS = 65
 /** Keeps sums of logarithms finite. */
 export const LOWEST_LOG_TAIL = -1e300
 
-/** Share of the lower tail whose slope goes on below the smallest knot. */
+/** Share of the lower tail whose slope continues below the smallest knot. */
 const SLOPE_SHARE = 0.05
 
 /**
@@ -47,8 +47,8 @@ export function fitTailTable(values: Float64Array, first = 1): Matrix {
 }
 
 /**
- * The rank of the lowest knot among `count` training rows: behind a hundredth and one more, which may be odd. What is new
- * would rank among odd rows, however low its value.
+ * The rank of the lowest knot among `count` training rows: behind a hundredth and one more, which may be odd. What is
+ * new would rank among odd rows, however low its value.
  */
 export function firstOrdinaryRank(count: number): number {
   return count < LEAST_ROWS_WITH_ODD ? 1 : Math.floor(count / 100) + 2

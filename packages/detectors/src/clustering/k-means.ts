@@ -11,11 +11,11 @@ import { squaredDistances } from '@oddflow/linalg'
 import type { Clustering } from './quickshift-pp.js'
 
 /**
- * Which clusters become components: the largest first, until they hold enough of the rows.
+ * Chooses the clusters that become components: the largest first, until they hold enough of the rows.
  *
- * The paper keeps "the smallest number of clusters that account for at least 95 % of the data", at most 20.
- * The authors' program goes on until the running total exceeds floor(0.95·n); that is the rule here. Clusters
- * of equal size keep the order of their first points.
+ * The paper keeps "the smallest number of clusters that account for at least 95 % of the data", at most 20. The
+ * authors' program continues until the running total exceeds floor(0.95·n); so does this one. Clusters of equal size
+ * keep the order of their first points.
  */
 
 /** Labels of the kept clusters, largest first. */
@@ -110,7 +110,7 @@ function drawProportional(weights: Float64Array, total: number, rng: Rng): numbe
   return last
 }
 
-/** Gives each empty cluster the point farthest from its centre, of clusters with more than one. */
+/** Gives each empty cluster the point farthest from its center, out of clusters with more than one point. */
 function fillEmptyClusters(labels: Uint32Array, nearest: Float64Array, sizes: Uint32Array): number {
   let moved = 0
   for (let j = 0; j < sizes.length; j++) {

@@ -10,16 +10,16 @@ import {
 import { checkWhole } from '../checked-rows.js'
 
 /**
- * The nearest denser point: of all points with a smaller radius the nearest, the one of lowest index when several are
- * as near. QuickShift++ climbs by it.
+ * The nearest denser point: of all points with a smaller radius the nearest, with the lowest index on ties.
+ * QuickShift++ climbs along it.
  *
- * A search in the tree that passes over the nodes with no radius small enough and those farther than the best so far,
- * the nearer child first.
+ * The tree search skips nodes without a small enough radius and nodes farther away than the best so far, nearer child
+ * first.
  */
 
 /**
- * `radii` by row number. The function takes a place in the tree's own order and returns a row number, −1 when no point
- * is denser.
+ * `radii` by row number. The function takes a place in the tree's order and returns a row number, or −1 if no point is
+ * denser.
  */
 function createDenserSearch(tree: KdTree, radii: Float64Array): (place: number) => number {
   const { points, indices, nodes, starts, ends, seconds } = tree
@@ -75,18 +75,17 @@ function createDenserSearch(tree: KdTree, radii: Float64Array): (place: number) 
 }
 
 /**
- * Cluster cores: the first half of QuickShift++ (Jiang, Jang, Kpotufe, "Quickshift++: Provably good
- * initializations for sample-based mean shift", 2018; the order of events of the authors' program).
+ * Cluster cores: the first half of QuickShift++ (Jiang, Jang, Kpotufe, "Quickshift++: Provably good initializations for
+ * sample-based mean shift", 2018; in the order of the authors' program).
  *
- * The density at a point is measured by its radius r, the distance to its k-th neighbour: small is dense.
- * Points enter a graph from dense to sparse; two points are joined when each is among the other's k
- * neighbours. A component that is still without a mark when the radius has grown by (1 − β)^(−1/d) since its
- * densest point becomes a core: its points of radius up to the present one. Later cores overwrite earlier.
+ * The density at a point is measured by its radius r, the distance to its k-th neighbor: a small radius is dense.
+ * Points enter a graph from dense to sparse; two points are joined if each is among the other's k neighbors. A
+ * component that is still unmarked when the radius has grown by (1 − β)^(−1/d) since its densest point becomes a core:
+ * its points up to the present radius. Later cores overwrite earlier ones.
  *
- * The original leaves two things open, and they are decided here. Mutual neighbourship follows the total order
- * of distance, then index. When no core is found, because the radii differ too little (fewer points than
- * neighbours, or every point repeated k times and all radii 0), each component of the graph over all points is
- * a core, equal points being joined as well.
+ * The original leaves two cases open. Here, mutual neighbors follow the total order of distance, then index. If there
+ * is no core, because the radii differ too little (fewer points than neighbors, or every point repeated k times), each
+ * component of the graph over all points is a core, with equal points joined too.
  */
 
 interface ClusterCores {
@@ -134,10 +133,10 @@ function findCores(tree: KdTree, nearest: NeighbourRadii, beta: number): Cluster
 }
 
 /**
- * DisjointSets: union-find over 0 … n−1 whose sets can also be listed.
+ * DisjointSets: union-find over 0 … n−1 whose sets can be listed.
  *
- * Path halving and union by size. The members of a set form a ring through `next`, so that joining two sets
- * is a swap of two links and listing one takes time in its size.
+ * Path halving and union by size. The members of a set form a ring through `next`: joining two sets swaps two links,
+ * and listing a set takes time proportional to its size.
  */
 
 class DisjointSets {
@@ -166,7 +165,7 @@ class DisjointSets {
     return x
   }
 
-  /** Joins two sets; returns the representative that gave way, −1 when they were one already. */
+  /** Joins two sets; returns the replaced representative, or −1 if they were one set already. */
   join(a: number, b: number): number {
     let keep = this.find(a)
     let lose = this.find(b)
@@ -180,23 +179,22 @@ class DisjointSets {
     return lose
   }
 
-  /** The member after `a` in its set; following it from a leads through the whole set back to a. */
+  /** The member after `a` in its set; repeated calls visit the whole set and return to a. */
   after(a: number): number {
     return this.next[a]!
   }
 }
 
 /**
- * QuickShift++: clusters as what climbs to the same core (Jiang, Jang, Kpotufe 2018; paper, "Choice of number
+ * QuickShift++: points that climb to the same core form a cluster (Jiang, Jang, Kpotufe 2018; paper, "Choice of number
  * of components k").
  *
- * First the cores. Every point in no core then follows its nearest denser point
- *; a point that nothing is denser than stands alone. The chains end in cores, and the core is the
- * cluster.
+ * Cores come first. Every other point then follows its nearest denser point; a point without one stands alone. The
+ * chains end in cores, and each core is a cluster.
  *
- * Labels are numbered by first appearance. Equal to google/quickshift up to that numbering where the latter
- * is defined. Ill-conditioned by nature: changes of 1e-15 in the points can change the number of clusters,
- * hence direct differences and ties by index throughout.
+ * Labels are numbered by first appearance. Apart from that numbering, results equal google/quickshift where it is
+ * defined. The algorithm is ill-conditioned: changes of 1e-15 can change the number of clusters, so differences are
+ * direct and ties go by index.
  */
 
 export interface Clustering {
@@ -206,7 +204,7 @@ export interface Clustering {
 }
 
 export interface QuickShiftResult extends Clustering {
-  /** Core of each point as first numbered, −1 for points in none. */
+  /** First-numbered core of each point, −1 for points in none. */
   readonly cores: Int32Array
 }
 
@@ -218,9 +216,9 @@ export function defaultNeighbours(n: number): number {
 }
 
 /**
- * Clusters `points` (n × d, n ≥ 1, finite). `neighbours` counts the point itself, at most n; 0 < beta < 1.
- * Memory grows with n, time a little faster in few dimensions, and like n² where a tree is of no use. `onProgress`
- * gets the share done. Throws ArgumentError.
+ * Clusters `points` (n × d, n ≥ 1, finite). `neighbours` counts the point itself, at most n; 0 < beta < 1. Memory grows
+ * with n. Time grows slightly faster in few dimensions, and like n² where the tree does not help. `onProgress` gets the
+ * share done. Throws ArgumentError.
  */
 export function quickShiftPlusPlus(
   points: Matrix,
@@ -273,15 +271,14 @@ function numberByAppearance(sets: DisjointSets, n: number): Clustering {
 }
 
 /**
- * MutualNeighbours: the graph that joins two points when each is among the other's k nearest, grown point by point.
+ * MutualNeighbours: the graph that joins two points if each is among the other's k nearest, built point by point.
  *
- * Its components are all that is asked of it, so most edges need never be looked at: a node of the tree whose points
- * in the graph are in one component already, and that the entering point's, has nothing to add, and one that lies
- * beyond the radii of all its points in the graph holds no mutual neighbour. What is left are a few leaves a point, in
- * place of the k neighbours of each.
+ * Only its components matter, so most edges are never examined. A tree node is skipped if its points in the graph are
+ * all in the entering point's component, or if it lies beyond the radii of all its points in the graph. A few leaves a
+ * point remain, instead of k neighbors each.
  *
- * p is among the k nearest of q when ‖p − q‖ < r_q, or equal to it and the index of p is not above that of q's last
- * neighbour: the total order of `neighbourRadii`. Points may enter in any order.
+ * p is among the k nearest of q if ‖p − q‖ < r_q, or if it equals r_q and the index of p is not above that of q's last
+ * neighbor: the total order of `neighbourRadii`. Points may enter in any order.
  */
 
 interface MutualNeighbours {
@@ -289,15 +286,15 @@ interface MutualNeighbours {
   readonly sets: DisjointSets
   /** Takes row p into the graph, once. */
   enter(p: number): void
-  /** Joins rows that are equal, all of them being in the graph. */
+  /** Joins equal rows, all of them in the graph. */
   joinEqual(): void
 }
 
-/** Tags of nodes: no points in the graph, or points of several components; else a point of the only one. */
+/** Tags of nodes: no points in the graph, points of several components, or the number of the only one. */
 const NONE = -1
 const SEVERAL = -2
 
-/** `onJoin` hears which representative gave way to which. */
+/** `onJoin` receives the replaced representative and its replacement. */
 function createMutualNeighbours(
   tree: KdTree,
   { squaredRadii, lastNeighbours }: NeighbourRadii,
@@ -384,7 +381,7 @@ function createMutualNeighbours(
     sets,
     enter(row) {
       limit = squaredRadii[row]!
-      // one of so many equal rows that the k nearest are others of them is nobody's neighbour
+      // with many equal rows, a row may be missing from the k nearest of all others
       if (limit > 0 || row <= lastNeighbours[row]!) searchFrom(row)
       inGraph[row] = 1
       for (let node = leaves[row]!; ; node = parents[node]!) {

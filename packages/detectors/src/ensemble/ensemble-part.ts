@@ -1,10 +1,9 @@
 /**
- * What an ensemble is made of: the standardisation of its columns and its members, each a view with a surprise curve.
+ * The parts of an ensemble: the standardization of its columns, and its members, each a view with a surprise curve.
  *
- * Members nearest and hbos compare a row with training rows of its service (or of whatever the category column names)
- * where there are such: farthest-first landmarks within a service, and histograms of services that have enough rows
- * beside those of all.
- * Other detectors are members as they are, over standardised rows, without services.
+ * Members nearest and hbos compare a row with training rows of its service (or another category column), where these
+ * exist: farthest-first landmarks within a service, and histograms of services with enough rows in addition to those of
+ * all rows. Other detectors are members without changes, over standardized rows, without services.
  */
 import { DataError, type Matrix } from '@oddflow/core'
 import { selectValue } from '@oddflow/linalg'
@@ -15,7 +14,7 @@ import { type Fields, failField, numbersAt } from '../fields.js'
 import type { DetectorModel } from '../model.js'
 
 export interface EnsemblePart {
-  /** Length D, of scaled rows: x becomes (x − centre) / scale. */
+  /** Length D, of scaled rows: x becomes (x − center) / scale. */
   readonly centre: Float64Array
   /** Length D, positive. */
   readonly scale: Float64Array
@@ -23,21 +22,24 @@ export interface EnsemblePart {
   readonly members: readonly EnsembleMember[]
 }
 
-/** One curve for each view that a member has (members.ts): two of hbos where rows have services, else one. */
+/** One curve for each view of a member (members.ts): two for hbos if rows have services, otherwise one. */
 export type EnsembleMember = MemberModel & { readonly surprises: readonly SurpriseCurve[] }
 
 export type MemberModel = NearestMember | HbosMember | DetectorMember
 
-/** The distance to the nearest landmark of the row's service; for a service without one to any, and 2 more. */
+/**
+ * The distance to the nearest landmark of the row's service. For a service without landmarks, the distance to any, plus
+ * 2.
+ */
 export interface NearestMember {
   readonly name: 'nearest'
   /** m × D, those of a service together. */
   readonly landmarks: Matrix
-  /** The service of each landmark, ascending; empty where rows have no services. */
+  /** The service of each landmark, ascending; empty if rows have no services. */
   readonly categories: Float64Array
 }
 
-/** Two views where rows have services: of the service's own histograms, or of all rows' where it has none; and of all rows'. */
+/** Two views if rows have services: of the service's own histograms (of all rows if it has none), and of all rows. */
 export interface HbosMember {
   readonly name: 'hbos'
   /** One table, of all rows. */
@@ -50,24 +52,24 @@ export interface HbosMember {
   } | null
 }
 
-/** Minus the score of a model of standardised rows. */
+/** The negative score of a model of standardized rows. */
 export interface DetectorMember {
   readonly name: Exclude<MemberName, 'nearest' | 'hbos'>
   readonly model: DetectorModel
 }
 
-/** Where a plain column has no spread: this share of the others' median scale. */
+/** For a plain column without spread: this share of the others' median scale. */
 const CONSTANT_COLUMN_SHARE = 0.1
 
-/** Of standardised numbers: squares of their differences stay in the range of numbers, over all columns. */
+/** Bound of standardized numbers: squares of their differences, summed over all columns, stay finite. */
 export const LARGEST_STANDARDISED = 1e150
-/** Larger scales have no finite square, and larger centres leave no room for a landmark's distance. */
+/** Larger scales have no finite square, and larger centers leave no room for a landmark's distance. */
 const LARGEST_SCALE = 1e154
 const LARGEST_CENTRE = 1e308
 
 /**
- * Mean and standard deviation of each column, its numbers clipped to their 1 % and 99 % order statistics, over the rows
- * of these numbers. Throws DataError for a column whose numbers are too large.
+ * Mean and standard deviation of each column over the listed rows, with numbers clipped to their 1 % and 99 % order
+ * statistics. Throws DataError for a column whose numbers are too large.
  */
 export function fitStandardisation(
   { cols, data }: Matrix,
@@ -96,7 +98,7 @@ export function fitStandardisation(
     if (!(largest <= LARGEST_CENTRE && squares < Number.POSITIVE_INFINITY)) {
       throw new DataError(`column ${j}: its numbers are too large to standardise; divide them first`, 'rows')
     }
-    // rounding leaves a column of one number a deviation
+    // rounding gives a constant column a deviation
     centre[j] = low === high ? low : mean
     scale[j] = low === high ? 0 : Math.sqrt(squares / n)
   }
@@ -108,7 +110,7 @@ export function fitStandardisation(
   return { centre, scale }
 }
 
-/** Throws ArgumentError with the field of what no `fitStandardisation` makes; arrays are not copied. */
+/** Throws ArgumentError with the field that `fitStandardisation` could not have made; arrays are not copied. */
 export function checkStandardisation(part: Fields, cols: number): Pick<EnsemblePart, 'centre' | 'scale'> {
   const centre = numbersAt(part.centre, 'ensemble.centre')
   const scale = numbersAt(part.scale, 'ensemble.scale')
@@ -123,14 +125,14 @@ export function checkStandardisation(part: Fields, cols: number): Pick<EnsembleP
   return { centre, scale }
 }
 
-/** Throws ArgumentError with the field of a number whose size exceeds `largest`. */
+/** Throws ArgumentError with the field of a number larger than `largest` in size. */
 export function checkMagnitude(numbers: Float64Array, largest: number, field: string): void {
   for (const v of numbers) {
     if (!(Math.abs(v) <= largest)) failField(field, `numbers from −${largest} to ${largest}`, v)
   }
 }
 
-/** Writes standardised rows to `out`, which may be `data`; numbers beyond LARGEST_STANDARDISED become that. */
+/** Writes standardized rows to `out`, which may be `data`; numbers beyond LARGEST_STANDARDISED become that. */
 export function standardise(
   { centre, scale }: Pick<EnsemblePart, 'centre' | 'scale'>,
   data: Float64Array,
@@ -146,7 +148,7 @@ export function standardise(
   }
 }
 
-/** The way back: numbers of column after column from `start` on as they were, D of them. */
+/** The inverse: original numbers of column after column from `start` on, D of them. */
 export function unstandardise(
   { centre, scale }: Pick<EnsemblePart, 'centre' | 'scale'>,
   data: Float64Array,

@@ -1,6 +1,4 @@
-/**
- * Members of an ensemble: how each is fitted, viewed with, checked, and put into a model file.
- */
+/** Members of an ensemble: how each is fitted, evaluated, checked, and stored in a model file. */
 import {
   ArgumentError,
   createMatrix,
@@ -52,26 +50,26 @@ import {
 
 /** Added to the distance of a row whose service has no landmark. */
 const FOREIGN_DISTANCE = 2
-/** Bins of a service's own histograms, and rows that it has them from. */
+/** Bins of a service's own histograms, and the least number of rows for them. */
 const OWN_BINS = 8
 const LEAST_OWN_ROWS = 8
-/** The most frequent services alone, so that a model stays small. */
+/** Only the most frequent services, so that a model stays small. */
 const MOST_OWN_TABLES = 20
 /** Of a bin, in standard deviations. */
 export const LEAST_BIN_WIDTH = 0.1
 
-/** A share of the landmarks is drawn at random: farthest ones alone say little of how ordinary rows lie. */
+/** A share of the landmarks is random: farthest-first ones alone describe ordinary rows poorly. */
 const RANDOM_LANDMARK_SHARE = 1 / 16
 /** Of m landmarks those that are not. */
 export const farthestLandmarks = (m: number): number => m - Math.floor(m * RANDOM_LANDMARK_SHARE)
 
 const WHOLE: SurpriseWeights = { body: 1, tail: 1 }
-/** Distances say little of ordinary rows, and would drown what histograms see there. */
+/** Distances between ordinary rows say little and would outweigh the histograms there. */
 const NEAREST_WEIGHTS: SurpriseWeights = { body: 0.5, tail: 1 }
-/** Of each of the two views of hbos, which see much the same. */
+/** Weight of each of the two views of hbos, which are similar. */
 const HALF_WEIGHTS: SurpriseWeights = { body: 0.5, tail: 0.4 }
 
-/** What the surprises of a member's views count: as many as it has views, which depends on whether rows have services. */
+/** Weights of the surprises of a member's views, one for each. Their number depends on whether rows have services. */
 export function viewWeights(name: MemberName, hasServices: boolean): readonly SurpriseWeights[] {
   if (name === 'nearest') return [NEAREST_WEIGHTS]
   return name === 'hbos' && hasServices ? [HALF_WEIGHTS, HALF_WEIGHTS] : [WHOLE]
@@ -103,19 +101,19 @@ export function countCategories({ rows: n, cols, data }: Matrix, column: number)
   return { names, of: Uint32Array.from({ length: n }, (_, i) => numbers.get(data[i * cols + column]!)!) }
 }
 
-/** Rows to fit to: all but those of a fold, or (null) all, by their numbers; odd rows are not among them. */
+/** Numbers of the rows to fit: all except those of a fold, or all (null), without odd rows. */
 interface FitRows {
   readonly fold: number | null
   readonly numbers: Uint32Array
 }
 
-/** Draws from `rng` for members with chance in them. */
+/** Random members draw from `rng`. */
 export type MemberFit = (rows: FitRows, rng: Rng) => MemberModel
 
-/** The detectors that an ensemble may have as members. */
+/** The detectors that can be members of an ensemble. */
 export type MemberDetectors = Readonly<Record<MemberName, DetectorDefinition>>
 
-/** Fits a member to the `kept` training rows without each fold, and without any. */
+/** Fits a member to the `kept` training rows without each fold, and to all of them. */
 export function createMemberFit(
   detectors: MemberDetectors,
   name: MemberName,
@@ -128,7 +126,7 @@ export function createMemberFit(
   if (name === 'hbos') return createHbosFit(training, folds, kept, bins!)
   const definition = detectors[name]
   const takesLandmarks = m !== null && definition.options.includes('m')
-  // lowered, not refused, where a fold has fewer rows
+  // lowered, not refused, if a fold has fewer rows
   const parameters = definition.checkParameters(new OptionReader(takesLandmarks ? { m } : {}))
   return ({ numbers }, rng) => {
     const rows = checkedTrainingRows(takeRows(training.rows, numbers), false, null)
@@ -152,7 +150,7 @@ function fitNearest(
     return { name: 'nearest', landmarks: takeRows(rows, found), categories: new Float64Array(0) }
   }
   const nameOf = (row: number): number => categories.names[categories.of[row]!]!
-  // a stable sort: within a service they stay in the order found
+  // a stable sort: within a service the order stays
   const ordered = [...found].sort((a, b) => nameOf(a) - nameOf(b))
   return {
     name: 'nearest',
@@ -161,7 +159,7 @@ function fitNearest(
   }
 }
 
-/** Rows, and as many others of `among` as there are, `count` at most. */
+/** The rows, filled up with others of `among`, `count` at most. */
 function withRandomRows(rows: Uint32Array, among: Uint32Array, count: number, rng: Rng): Uint32Array {
   const taken = new Set(rows)
   const rest = among.filter((row) => !taken.has(row))
@@ -169,7 +167,7 @@ function withRandomRows(rows: Uint32Array, among: Uint32Array, count: number, rn
   return Uint32Array.from([...rows, ...Array.from(drawn, (i) => rest[i]!)])
 }
 
-/** Tables of all folds are made together, since they share nearly all of their rows. */
+/** The tables of all folds are made together, because they share nearly all rows. */
 function createHbosFit(
   { rows, categories }: MemberTraining,
   { of: foldOf, count: folds }: Folds,
@@ -229,10 +227,7 @@ function createHbosFit(
 
 // ---- more rows
 
-/**
- * A member that rows of these numbers join, each with a weight. Throws ArgumentError for a detector that
- * keeps nothing that its rows could be joined to.
- */
+/** A member with these weighted rows added. Throws ArgumentError for a detector that cannot add rows. */
 export function joinMember(
   member: MemberModel,
   training: MemberTraining,
@@ -327,12 +322,12 @@ function joinHbos(
 // ---- views
 
 /**
- * out[i] = how unusual row i of `rows` is, larger = more; rows are standardised, categories[i] is the service of row i
- * where there are services. Allocates nothing, and gives a row the same bits in any batch.
+ * out[i] = how unusual row i of `rows` is, larger = more. Rows are standardized; categories[i] is the service of row i,
+ * if rows have services. Allocates nothing, and gives a row the same bits in any batch.
  */
 type View = (rows: Matrix, categories: Float64Array, out: Float64Array) => void
 
-/** A view with its curve, and what its surprises count. */
+/** A view with its curve and the weights of its surprises. */
 interface WeightedView {
   readonly view: View
   readonly surprise: SurpriseCurve
@@ -408,7 +403,7 @@ function createHbosView({ histograms, own }: HbosMember): View {
   }
 }
 
-/** Where in ascending `sorted` a number stands; −1 where it does not. */
+/** Index of a number in ascending `sorted`; −1 if absent. */
 export function indexOf(sorted: Float64Array, value: number): number {
   let low = 0
   let high = sorted.length - 1
@@ -422,7 +417,7 @@ export function indexOf(sorted: Float64Array, value: number): number {
   return -1
 }
 
-/** The different numbers of ascending ones, and where each begins; the end last. */
+/** The different numbers of an ascending list, with the start of each, and the end. */
 export function runsOf(sorted: Float64Array): { readonly names: Float64Array; readonly starts: Uint32Array } {
   const starts: number[] = []
   for (let i = 0; i < sorted.length; i++) if (i === 0 || sorted[i] !== sorted[i - 1]) starts.push(i)
@@ -463,7 +458,7 @@ export function viewRows(
 
 // ---- model file, check, figures
 
-/** Metadata of one member beside its surprise curve, and its tensors by names after `prefix`. */
+/** Metadata of one member besides its surprise curve, and its tensors by names after `prefix`. */
 export function encodeMember(
   detectors: MemberDetectors,
   member: MemberModel,
@@ -506,7 +501,7 @@ export function encodeMember(
   }
 }
 
-/** Unchecked, of the member's metadata and its tensors; `file` reads names after the member's prefix. */
+/** Unchecked, from the member's metadata and tensors; `file` reads names after the member's prefix. */
 export function decodeMember(
   detectors: MemberDetectors,
   name: MemberName,
@@ -540,7 +535,7 @@ export function decodeMember(
   }
 }
 
-/** Throws ArgumentError or FormatError with the path of what is wrong. */
+/** Throws ArgumentError or FormatError with the path of the fault. */
 export function checkMember(
   detectors: MemberDetectors,
   value: Fields,

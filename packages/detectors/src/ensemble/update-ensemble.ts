@@ -1,17 +1,18 @@
 /**
- * An ensemble learns on from rows stated to be normal, without the rows that it was trained on.
+ * Updates an ensemble with rows stated to be normal, without its training rows.
  *
- * What the model keeps stands for those: landmarks are rows, histograms are counts, surprise curves and the tail table
+ * The model's contents stand for those: landmarks are rows, histograms are counts, surprise curves and the tail table
  * of held-out scores are distributions. Given rows join each, and the model keeps its size:
  *
  * - landmarks: farthest-first among the old landmarks and the given rows;
- * - histograms: old counts and the given rows, in bins that hold whole old ones;
- * - curves, threshold and group levels: the old distributions joined with what the given rows are to a model that their
- *   own input had no part in (whole inputs are held out in turn, as in training).
+ * - histograms: old counts plus the given rows, in bins made of whole old bins;
+ * - curves, threshold and group levels: the old distributions plus the held-out scores of the given rows (whole inputs
+ *   are held out in turn, as in training).
  *
- * Given rows count as rows of before do, and half of all at most: many of them drown nothing. More rows make all other
- * bins rarer, and new landmarks may lie farther from old rows: the old landmarks, which are rows of before, tell by how
- * much, and old curves move by that. Odd rows among the given ones are left out (held-out.ts). The standardisation stays.
+ * Given rows weigh as much as earlier rows, and together at most half of all, so many rows cannot drown the earlier
+ * ones. More rows make all other bins rarer, and new landmarks may be farther from old rows. The old landmarks, which
+ * are earlier rows, show by how much, and the old curves are moved by that. Odd rows among the given ones are left out
+ * (held-out.ts). The standardization does not change.
  */
 import {
   ArgumentError,
@@ -59,35 +60,35 @@ export interface GivenRows {
   readonly inputs: Uint32Array
   /** Equal for rows of one device in one input. */
   readonly devices?: Uint32Array
-  /** SHA-256 of the rows, as a model's `dataSha256` is. */
+  /** SHA-256 of the rows, as `dataSha256` of a model. */
   readonly dataSha256: string
 }
 
 export interface EnsembleUpdate {
   readonly saved: SavedModel
-  /** Rows that nothing was learned from, since they are unlike all others. */
+  /** Rows not learned, because they are unlike all others. */
   readonly oddRows: number
-  /** Of the given rows, odd ones too: novel to the model before, and after. */
+  /** Novel given rows before and after, including odd ones. */
   readonly novelBefore: number
   readonly novelAfter: number
-  /** The old landmarks, and those of them that were normal to the model before and are novel after. */
+  /** The old landmarks, and those of them that change from normal to novel. */
   readonly remembered: number
   readonly forgotten: number
 }
 
-/** Of all rows that an update counts, given ones are no more. */
+/** Maximum share of given rows among all rows that an update counts. */
 const MOST_GIVEN_SHARE = 0.5
-/** Fewer rows than this cannot be held out from each other. */
+/** Fewer rows cannot be held out from each other. */
 const LEAST_GIVEN_ROWS = 10
-/** Of the differences that the old landmarks show; a curve moves by it. */
+/** The quantile of the old landmarks' differences by which a curve moves. */
 const MOVED_SHARE = 0.9
-/** In standard deviations: a row beyond it is a fault in its making. */
+/** In standard deviations: a row beyond this is an error in the data. */
 const LARGEST_VALUE = 1e9
 /** Values that stand for a distribution. */
 const SAMPLE_SIZE = 4000
 
 /**
- * Throws ArgumentError where the model cannot learn on, DataError for too few rows. Deterministic: equal rows in equal
+ * Throws ArgumentError if the model cannot be updated, DataError for too few rows. Deterministic: equal rows in equal
  * order give equal bytes.
  */
 export function updateEnsemble(
@@ -131,7 +132,7 @@ export function updateEnsemble(
   const oddRows = rows.rows - kept.length
   const { members, sums, countBefore } = oddRows === 0 ? all : holdOutGiven(work, odd, parameters)
 
-  // scores of the rows before, as the model remembers them, and of those given
+  // scores of earlier rows, as the model stores them, and of the given ones
   const givenScores = Float64Array.from(kept, (i) => 0 - sums[i]!)
   const sample = Float64Array.from([
     ...sampleTailTable(groups.tail, countBefore),
@@ -195,9 +196,9 @@ function weightOf(before: number, given: number): number {
 interface GivenRound {
   /** Joined by all given rows but odd ones. */
   readonly members: readonly EnsembleMember[]
-  /** Surprises of the given rows, odd ones too, each input's by members that it had no part in. */
+  /** Surprises of the given rows, odd ones too, each input's by members fitted without it. */
   readonly sums: Float64Array
-  /** How many of SAMPLE_SIZE values stand for rows of before. */
+  /** How many of SAMPLE_SIZE values stand for earlier rows. */
   readonly countBefore: number
 }
 
@@ -246,7 +247,7 @@ function holdOutGiven(
   return { members: updated, sums, countBefore }
 }
 
-/** By how much the views of old rows grow, by the old landmarks; 0 without landmarks. */
+/** How much the views of old rows grow, measured on the old landmarks; 0 without landmarks. */
 function movedViews(
   before: EnsembleMember,
   after: MemberModel,
@@ -265,7 +266,7 @@ function movedViews(
   })
 }
 
-/** Standardised rows of before, with their services. */
+/** Standardized earlier rows with their services. */
 function oldLandmarks(
   members: readonly EnsembleMember[],
 ): { readonly rows: Matrix; readonly categories: Float64Array } | null {

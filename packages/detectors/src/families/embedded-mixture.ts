@@ -1,6 +1,6 @@
 /**
  * Embedding, then a mixture of Gaussians (paper, "Meta Procedures"): oc-kjl, oc-nystrom, oc-kjl-qs and oc-nystrom-qs
- * are this with one of two embeddings and one of two starts for EM.
+ * combine two embeddings with two ways to start EM.
  *
  * Training: scaler → bandwidth → landmarks and projection → embedded rows → clusters → mixture → support guard.
  */
@@ -107,11 +107,11 @@ function factorShape(type: CovarianceType, k: number, d: number): number[] {
 
 /**
  * Scores of an embedded mixture: with a support guard the sum of two logarithms of tail probabilities
- * (support-guard.ts), without one the mixture's log-density.
+ * (support-guard.ts), otherwise the mixture's log-density.
  *
- * For each tile of rows: scale, kernel rows over the landmarks, projection, component densities, log-sum-exp,
- * guard, each a pass of its own. Numbers so large that their squared distances overflow are far from every
- * landmark: their kernel row is 0, and their support is −Infinity, for which the guard has a number.
+ * Each tile of rows passes through: scale, kernel rows over the landmarks, projection, component densities,
+ * log-sum-exp, guard. If squared distances overflow, the row is far from every landmark: its kernel row is 0 and its
+ * support −Infinity, which the guard maps to a number.
  */
 
 function createEmbeddedMixtureScorer(
@@ -171,7 +171,7 @@ const QUICKSHIFT_OPTIONS = [
   'mixtureStart',
 ] as const satisfies readonly OptionName[]
 
-/** The definition of the detector of that name, embedding and start. */
+/** The definition of the detector with that name, embedding and start. */
 export function embeddedMixture(
   name: EmbeddedMixtureName,
   summary: string,
@@ -297,7 +297,7 @@ export function embeddedMixture(
   }
 }
 
-/** Only a search finds clusters; k-means++ makes a given number. */
+/** Only a search finds the number of clusters; k-means++ uses a given one. */
 function startOf(
   { start }: EmbeddedMixtureModel['parameters'],
   { clustersFound }: EmbeddedMixtureFitReport,

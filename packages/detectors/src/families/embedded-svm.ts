@@ -1,7 +1,8 @@
 /**
- * Embedding, then a linear one-class SVM (paper, figure "OC-KJL vs. OC-KJL-SVM"): what the paper compares its mixtures
- * with. A hyperplane can tell little where the embedded rows no longer lie on a sphere, and that is its point. With a
- * support guard (support-guard.ts) the score is the sum of two logarithms of tail probabilities, without one f itself.
+ * Embedding, then a linear one-class SVM (paper, figure "OC-KJL vs. OC-KJL-SVM"), which the paper compares its mixtures
+ * with. A hyperplane separates little once the embedded rows no longer lie on a sphere, which is the point of the
+ * comparison. With a support guard (support-guard.ts) the score is the sum of two logarithms of tail probabilities,
+ * otherwise f.
  */
 import type { Matrix } from '@oddflow/core'
 import { exponentFactor, type Precision } from '@oddflow/linalg'
@@ -250,7 +251,7 @@ export function embeddedSvm(
       const d = embedder.dimensions
       const data = new Float64Array(EMBEDDING_TILE_ROWS * d)
       const scores = new Float64Array(EMBEDDING_TILE_ROWS)
-      // rows of a part-filled tile are scored too, and thrown away: one matrix does for all
+      // rows of a part-filled tile are scored too and ignored: one matrix suffices
       const tile: Matrix = { rows: EMBEDDING_TILE_ROWS, cols: d, data }
       return {
         score(rows, out) {

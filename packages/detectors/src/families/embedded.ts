@@ -1,6 +1,6 @@
 /**
- * What all detectors share that embed before they learn: the embedding's options, its fit (scaler → bandwidth →
- * landmarks and projection), its scorer and its place in a model file.
+ * Common parts of all detectors with an embedding: its options, its fit (scaler → bandwidth → landmarks and
+ * projection), its scorer and its place in a model file.
  */
 import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
@@ -27,7 +27,7 @@ import type { BandwidthParameters, EmbeddingParameters, LandmarkChoice } from '.
 import type { ScalerModel } from '../scaler.js'
 import { fitScaledRows, scaleInto } from '../scaler.js'
 
-/** The support guard inside a detector: its place in a model file, its size, and what is said of it. */
+/** The support guard inside a detector: its place in a model file, its size, and its description. */
 
 export function encodeGuard(guard: SupportGuardModel | null): ModelFileParts['tensors'] {
   if (guard === null) return {}
@@ -38,7 +38,7 @@ export function encodeGuard(guard: SupportGuardModel | null): ModelFileParts['te
   }
 }
 
-/** Unchecked; null where the parameters speak of none. */
+/** Unchecked; null if the parameters request none. */
 export function decodeGuard(file: ModelFileReader, parameters: Fields): Fields | null {
   if (parameters.supportGuard !== true) return null
   return {
@@ -133,7 +133,7 @@ export function fitEmbedded(
   return { scaler, scaled, embedding, landmarkRows, embedded, notes }
 }
 
-/** An embedding kernel for rows that are still to be scaled, at most EMBEDDING_TILE_ROWS at a time. */
+/** An embedding kernel for unscaled rows, at most EMBEDDING_TILE_ROWS at a time. */
 interface Embedder {
   readonly dimensions: number
   /** φ′; `nearest` as in EmbeddingKernel. */
@@ -145,7 +145,7 @@ interface Embedder {
     outStart: number,
     nearest?: Float64Array,
   ): void
-  /** Log-densities; only for one that was made with a mixture. */
+  /** Log-densities; only with a mixture. */
   logDensities(
     rows: Matrix,
     first: number,
@@ -217,14 +217,14 @@ export function decodeEmbedding(file: ModelFileReader, precision: Precision): Fi
   }
 }
 
-/** The embedding as a model of that precision keeps it: itself for f64. Throws DataError as `rowsInPrecision`. */
+/** The embedding in a model's precision; unchanged for f64. Throws DataError as `rowsInPrecision`. */
 export function embeddingInPrecision(embedding: EmbeddingModel, precision: Precision): EmbeddingModel {
   if (precision === 'f64') return embedding
   const { landmarks, bandwidth } = embedding
   return { ...embedding, landmarks: rowsInPrecision(landmarks, bandwidth, precision) }
 }
 
-/** Of parameters out of a file, which are still to be checked; those of older files do not speak of it. */
+/** For unchecked parameters from a file; older files do not have the field. */
 export function storedPrecision({ precision }: Fields): Precision {
   return precision === 'f32' ? 'f32' : 'f64'
 }

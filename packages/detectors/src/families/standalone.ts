@@ -1,8 +1,7 @@
 /**
- * A detector that is one algorithm over scaled rows: what is common to nearest, kde, iforest and pca.
+ * A detector that is one algorithm over scaled rows: common parts of nearest, kde, iforest and pca.
  *
- * The algorithm is a module of its own with a model of its own; here it gets a scaler, a report and a place in the
- * model under a name of its own.
+ * The algorithm is a module with its own model; this adds a scaler, a report and a place in the model file.
  */
 import type { Matrix, Rng } from '@oddflow/core'
 import type { Fitted } from '../checked-rows.js'
@@ -29,7 +28,7 @@ interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
   readonly summary: string
   /** Beside `scaler`. */
   readonly options: readonly OptionName[]
-  /** The model's field, tensors and metadata are called so. */
+  /** The name of the model's field, tensors and metadata. */
   readonly field: string
   readonly hasMetadata: boolean
   /** Where options depend on each other. */
