@@ -47,8 +47,8 @@ export function fitTailTable(values: Float64Array, first = 1): Matrix {
 }
 
 /**
- * The rank of the lowest knot among `count` training rows: behind a hundredth and one more, which may be odd. What is
- * new would rank among odd rows, however low its value.
+ * The rank of the lowest knot among `count` training rows: above a hundredth and one more, which may be odd. Otherwise
+ * a novel number could rank among odd rows, however low it is.
  */
 export function firstOrdinaryRank(count: number): number {
   return count < LEAST_ROWS_WITH_ODD ? 1 : Math.floor(count / 100) + 2
@@ -64,7 +64,7 @@ export interface TailFunction {
   readonly logTails: Float64Array
   /** d log p / dv below the first knot, positive. */
   readonly lowerSlope: number
-  /** Distance above the last knot at which log p has halved. */
+  /** Distance above the last knot at which log p halves. */
   readonly upperScale: number
 }
 
@@ -106,11 +106,11 @@ export function logTail(
   }
   const from = logTails[low]!
   const to = logTails[high]!
-  // rounding must not carry it past the knot above
+  // rounding must not move it past the knot above
   return Math.min(to, from + (to - from) * ((value - values[low]!) / (values[high]! - values[low]!)))
 }
 
-/** `count` values, evenly spread over the probability, of those that a table was fitted to. */
+/** `count` values, evenly spaced in probability, of those a table was fitted to. */
 export function sampleTailTable(table: Matrix, count: number): Float64Array {
   const { count: knots, values, logTails, lowerSlope } = createTailFunction(table)
   return Float64Array.from({ length: count }, (_, i) => {

@@ -1,10 +1,10 @@
 /**
- * TailScores: what calibrating a threshold needs of a long stream of scores, in bounded memory: how many there
- * were, and the lowest of them.
+ * TailScores: the number of scores in a long stream and the lowest of them, in bounded memory, to calibrate a
+ * threshold.
  *
- * A conformal threshold at a small rate is a low order statistic, and a tail fit looks at the lowest tenth at most,
- * so the rest of the scores is a number alone. The lowest are kept in a binary heap with the largest of them on
- * top: most scores cost one comparison. What is kept does not depend on the order in which scores come.
+ * A conformal threshold at a small rate is a low order statistic, and a tail fit uses at most the lowest tenth, so of
+ * the other scores only the count matters. The lowest are in a binary heap with the largest on top, so most scores cost
+ * one comparison. The order of the scores does not matter.
  */
 import { ArgumentError, DataError } from '@oddflow/core'
 
@@ -12,7 +12,7 @@ import { ArgumentError, DataError } from '@oddflow/core'
 export interface TailScores {
   /** n, all scores that were seen. */
   readonly count: number
-  /** The lowest of them, ascending; all where there were no more than are kept. */
+  /** The lowest scores, ascending; all scores if they fit. */
   readonly lowest: Float64Array
 }
 
@@ -27,7 +27,10 @@ export interface TailScoreCollector {
 /** Kept by default: 32 KiB. */
 export const TAIL_CAPACITY = 4096
 
-/** @param earlier - to go on from; throws ArgumentError where it is not what a collector of this capacity gives. */
+/**
+ * @param earlier - the state to continue from; throws ArgumentError if no collector of this capacity could have made
+ * it.
+ */
 export function createTailScoreCollector(
   capacity: number = TAIL_CAPACITY,
   earlier: TailScores = { count: 0, lowest: new Float64Array(0) },

@@ -1,28 +1,25 @@
 /**
- * Threshold: from "I can bear this share of false alarms" to a number that scores are compared with.
+ * Threshold: from a tolerated share of false alarms to a number that scores are compared with.
  *
- * Split-conformal calibration (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World", 2005;
- * for outliers Bates et al., Annals of Statistics 51, 2023): score n normal rows that the fit has not seen,
- * let r = floor(fpr · (n + 1)), and call a row novel when its score lies below the r-th smallest of theirs.
- * If the next normal row is exchangeable with those n, the chance of a false alarm is at most
- * r / (n + 1) ≤ fpr: for every n, whatever the detector, and for any distribution of scores, ties included.
- * The chance is over calibration rows and next row together; one calibration set can be lucky or unlucky, by
- * about √(fpr / n).
+ * Split-conformal calibration (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World", 2005; for outliers
+ * Bates et al., Annals of Statistics 51, 2023): score n normal rows that the fit has not seen, let r = floor(fpr · (n +
+ * 1)), and flag a row whose score is below the r-th smallest of theirs. If the next normal row is exchangeable with
+ * those n, the chance of a false alarm is at most r / (n + 1) ≤ fpr, for every n, detector and distribution of scores,
+ * including ties. The chance covers calibration and next row together; one calibration set deviates by about √(fpr /
+ * n).
  *
- * Verdicts are `novel iff score ≤ threshold`, so the value kept is the largest float64 below the r-th
- * smallest score. That one step matters: traffic repeats itself, equal rows have bit-equal scores, and a
- * threshold at the score itself would flag every copy of it, beyond the tolerance. For the same reason no
- * more than r − 1 of the calibration rows lie at or below the value, however many scores are tied.
+ * A row is novel if score ≤ threshold, so the threshold is the largest float64 below the r-th smallest score. That last
+ * step matters: equal rows have bit-equal scores, and a threshold at the score itself would flag all of its copies. So
+ * at most r − 1 of the calibration rows lie at or below the threshold, however many scores are tied.
  *
- * With fewer than 1/fpr − 1 rows r is 0 and only "never" keeps the promise. A watcher that never speaks is
- * of no use, so the lowest score is taken (r = 1) and the record says that the promise does not hold and how
- * many rows it needs.
+ * With fewer than 1/fpr − 1 rows, r is 0, and only a detector that never alerts keeps the promise. Instead, the lowest
+ * score is used (r = 1), and the record says that the promise does not hold and how many rows it needs.
  *
- * Held-out inputs: a detector that held its training rows out, input by input, has their scores, and needs no others
- * (held-out.ts). The value lets at most the tolerated share of them by, odd rows aside, and stands no higher than an
- * exponential tail over their lowest tenth says it should: the rows of a few inputs tell little of the tail. The record
- * says what share of those rows it flags, and of the worst input's. Inputs to come are no worse than that one with a
- * chance of inputs / (inputs + 1), if they are like these: three inputs promise little, whatever their rows.
+ * Held-out inputs: a detector that holds its training rows out by input has their scores and needs no others
+ * (held-out.ts). The threshold flags at most the tolerated share of them, without odd rows, and is at most what an
+ * exponential tail over their lowest tenth gives, because the rows of a few inputs say little about the tail. The
+ * record has the flagged share of all rows and of the worst input. If future inputs are like these, one is no worse
+ * than the worst with a chance of inputs / (inputs + 1): three inputs promise little, however many rows they have.
  */
 import { ArgumentError, DataError, FormatError, log } from '@oddflow/core'
 import { describeValue } from '../fields.js'
@@ -33,9 +30,9 @@ export type ThresholdCalibration = SplitConformalCalibration | HeldOutCalibratio
 interface CalibrationPromise {
   /** n, the rows that calibrated it. */
   readonly rows: number
-  /** What to expect of the false-positive rate at most. */
+  /** The largest false-positive rate to expect. */
   readonly bound: number
-  /** Whether the bound is within the tolerance asked for, as rows enough make it. */
+  /** Whether the bound is within the requested tolerance, which needs enough rows. */
   readonly guaranteed: boolean
   /** The fewest rows with which it can be. */
   readonly rowsNeeded: number
@@ -51,25 +48,25 @@ export interface HeldOutCalibration extends CalibrationPromise {
   readonly method: 'held-out-inputs'
   /** From which the rows came. */
   readonly inputs: number
-  /** Rows unlike all others, which are not among `rows`. */
+  /** Rows unlike all others, which are not part of `rows`. */
   readonly oddRows: number
-  /** Rows that were flagged while held out. The bound is (flagged + 1) / (n + 1). */
+  /** Rows flagged while held out. The bound is (flagged + 1) / (n + 1). */
   readonly flaggedRows: number
-  /** Share of flagged rows in the input that has most. */
+  /** Flagged share of the worst input. */
   readonly worstInputRate: number
 }
 
 export interface Threshold<Calibration extends ThresholdCalibration = ThresholdCalibration> {
   /** Novel iff score ≤ value. */
   readonly value: number
-  /** The tolerance that was asked for, from 1e-9 to below 1. */
+  /** The requested tolerance, from 1e-9 to below 1. */
   readonly falsePositiveRate: number
   readonly calibration: Calibration
 }
 
 /**
- * Learns a threshold from the scores (higher = more normal) of normal rows that were not used to fit.
- * Throws ArgumentError for a rate outside [1e-9, 1), DataError for no scores or one that is not finite.
+ * Sets a threshold from the scores (higher = more normal) of normal rows that were not used to fit. Throws
+ * ArgumentError for a rate outside [1e-9, 1), DataError without scores or for one that is not finite.
  */
 export function calibrateThreshold(
   scores: Float64Array,
@@ -78,7 +75,7 @@ export function calibrateThreshold(
   checkRate(falsePositiveRate)
   if (scores.length === 0) throw new DataError('threshold: expected at least one calibration row, found none')
   for (let i = 0; i < scores.length; i++) {
-    // the lowest float64 of all has no threshold below it
+    // the lowest float64 has no threshold below it
     if (!(scores[i]! > -Number.MAX_VALUE && scores[i]! < Number.POSITIVE_INFINITY)) {
       throw new DataError(`threshold: expected finite scores, found ${scores[i]} in calibration row ${i}`)
     }
@@ -94,7 +91,7 @@ export function calibrateThreshold(
 
 /**
  * The threshold of a detector that held its training rows out. Throws ArgumentError for a rate outside [1e-9, 1),
- * DataError where no row is left or one has no finite score.
+ * DataError if no row is left or a score is not finite.
  */
 export function thresholdOfHeldOut(
   { scores, inputs, odd }: HeldOutScores,
@@ -126,8 +123,8 @@ export function thresholdOfHeldOut(
 }
 
 /**
- * The record of a threshold that more held-out rows have joined: `value` is of all of them, `scores` and `inputs` of the
- * new ones but for the odd.
+ * The record of a threshold with more held-out rows added: `value` covers all of them, `scores` and `inputs` the new
+ * ones without odd rows.
  */
 export function joinHeldOut(
   value: number,
@@ -177,7 +174,7 @@ function flaggedByInput(
   return { inputs: flaggedOf.size, flaggedRows, worstInputRate }
 }
 
-/** Where an exponential tail over the highest tenth of ascending values has the rate; −Infinity above a tenth. */
+/** Where an exponential tail over the highest tenth of ascending values reaches the rate; −Infinity above a tenth. */
 function tailQuantile(ascending: Float64Array, rate: number): number {
   if (!(rate < TAIL_SHARE)) return Number.NEGATIVE_INFINITY
   const start = quantileOf(ascending, 1 - TAIL_SHARE)
@@ -203,12 +200,15 @@ function describeHeldOut(
   }
 }
 
-/** decision = score − threshold: above 0 normal. The sign is exact, since unequal float64 differ by non-zero. */
+/**
+ * decision = score − threshold: above 0 is normal. The sign is exact, because different float64 numbers have a non-zero
+ * difference.
+ */
 export function decisionFunction(score: number, threshold: Threshold): number {
   return score - threshold.value
 }
 
-/** Novel iff score ≤ threshold; a score that is not a number is novel. */
+/** Novel iff score ≤ threshold; NaN is novel. */
 export function isNovel(score: number, threshold: Threshold): boolean {
   return !(score > threshold.value)
 }
@@ -218,12 +218,12 @@ export function predict(score: number, threshold: Threshold): 1 | -1 {
   return isNovel(score, threshold) ? -1 : 1
 }
 
-/** −score: higher = more novel, for tools that expect it so. */
+/** −score: higher = more novel, for tools that expect this order. */
 export function anomalyScore(score: number): number {
   return -score
 }
 
-/** Checks a threshold that was read from a file, down to its arithmetic. Throws FormatError with the field. */
+/** Checks a threshold from a file, including its arithmetic. Throws FormatError with the field. */
 export function checkThreshold(value: unknown): Threshold {
   const fail = (field: string, expected: string, found: unknown): never => {
     const name = field === '' ? 'threshold' : `threshold.${field}`
@@ -268,7 +268,7 @@ export function checkThreshold(value: unknown): Threshold {
     const oddRows = whole('oddRows', 0, Number.MAX_SAFE_INTEGER)
     const flaggedRows = whole('flaggedRows', 0, rows)
     const { worstInputRate } = c
-    // the worst input has no lower rate than all rows together
+    // the worst input has at least the rate of all rows together
     const least = flaggedRows / rows
     if (typeof worstInputRate !== 'number' || !(worstInputRate >= least && worstInputRate <= 1)) {
       return fail('calibration.worstInputRate', `a number from ${least} to 1`, worstInputRate)
@@ -315,7 +315,7 @@ export function rowsNeeded(rate: number): number {
   return rows
 }
 
-/** The lower end keeps 1/rate a whole number of rows that somebody could have. */
+/** The lower end keeps 1/rate a number of rows that someone could have. */
 function isRate(rate: number): boolean {
   return rate >= 1e-9 && rate < 1
 }

@@ -1,15 +1,13 @@
 /**
  * Bandwidth: h as a quantile of the distances between training rows (paper, "Kernel Bandwidth h").
  *
- * Rows that repeat, as the heartbeats of a device do, can make it 0. The rule `positive-pairs` then takes the quantile of the
- * positive distances alone, and where all rows are equal 1: a unit of the scaled features (a standard deviation; a byte
- * or a second where they are as measured), or 2^−20 of the largest number where that is more, so that rounding stays
- * below it. What such rows make is a model of one point, from which anything that differs is told. Where pairs have a
- * quantile above 0 it is theirs under both rules.
+ * Repeated rows, such as a device's heartbeats, can make the quantile 0. The rule `positive-pairs` then uses the
+ * quantile of the positive distances. If all rows are equal, it uses 1, a unit of the scaled features (a standard
+ * deviation, or a byte or second), or 2^−20 of the largest number if that is more, so that rounding stays below it.
+ * Such a model is a single point and flags everything that differs. With a positive quantile, both rules agree.
  *
- * With the other rules a quantile of 0 makes no kernel, and neither does one whose square leaves the range of float64. Each has a cause
- * of its own and asks for something else: repeated rows, for fewer of them or a higher quantile; numbers too small
- * or too large to be squared, for another unit.
+ * Under the other rules a quantile of 0 makes no kernel. Nor does a bandwidth whose square is out of float64's range.
+ * The errors name the remedy: fewer repeated rows or a higher quantile for the first, another unit for the second.
  */
 import { DataError, type Matrix, type Rng } from '@oddflow/core'
 import { equalPairShare, kernelExponentFactor, pairDistanceQuantiles } from '@oddflow/linalg'
@@ -21,12 +19,14 @@ interface Bandwidth {
   readonly bandwidth: number
   /** Rows whose pairs were ranked. */
   readonly rowsUsed: number
-  /** What was done about rows that repeat; null where nothing was. */
+  /** How repeated rows were handled; null without effect. */
   readonly note: string | null
 }
 
-/** Whose distances are ranked: pairs of different rows, those of a positive distance where the quantile of all is 0, or
- * the whole matrix with its diagonal; of so many rows. */
+/**
+ * Which distances are ranked: of pairs of different rows (the positive ones if the quantile of all is 0), or the whole
+ * matrix with its diagonal.
+ */
 export interface BandwidthRule {
   readonly quantileCompat: QuantileCompat
   readonly quantileRows: number
@@ -37,7 +37,7 @@ export const DEFAULT_BANDWIDTH_RULE: BandwidthRule = {
   quantileRows: OPTIONS.quantileRows.byDefault,
 }
 
-/** Of the (scaled) rows, which are finite. Throws DataError when the quantile gives no usable bandwidth. */
+/** `rows` are scaled and finite. Throws DataError if the quantile gives no usable bandwidth. */
 export function chooseBandwidth(
   rows: Matrix,
   quantile: number,
@@ -78,7 +78,7 @@ export function chooseBandwidth(
   return { bandwidth, rowsUsed, note }
 }
 
-/** For rows of which so many pairs are equal that the quantile of all pairs is 0. */
+/** For rows with so many equal pairs that the quantile of all pairs is 0. */
 function positiveBandwidth(
   rows: Matrix,
   quantile: number,
@@ -119,12 +119,12 @@ export const QUANTILE_OF: Readonly<Record<QuantileCompat, string>> = {
   authors: 'all distances, each row to itself included',
 }
 
-/** Share of zeros among the distances that are ranked, from that among different pairs. */
+/** Share of zeros among the ranked distances, from the share among different pairs. */
 function zeroShare(equalPairs: number, rows: number, compat: QuantileCompat): number {
   return compat !== 'authors' ? equalPairs : (equalPairs * (rows - 1) + 1) / rows
 }
 
-/** Whether the equal pairs, which come first, reach up to the quantile's rank among all. */
+/** Whether the equal pairs, which come first, include the quantile's rank among all. */
 function isZeroOfEqualRows(share: number, quantile: number, rows: number, compat: QuantileCompat): boolean {
   const ranked = compat !== 'authors' ? (rows * (rows - 1)) / 2 : rows * rows
   return Math.round(share * ranked) > Math.floor(quantile * (ranked - 1))

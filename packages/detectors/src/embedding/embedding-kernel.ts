@@ -1,9 +1,9 @@
 /**
- * EmbeddingKernel: what is computed for every row that is embedded: kernel row, projection and, where there is a
- * mixture, its log-density there; one object that owns its scratch.
+ * EmbeddingKernel: computes kernel row, projection and, with a mixture, log-density of each embedded row; it owns its
+ * scratch memory.
  *
- * Two paths, one arithmetic: SIMD kernels where there are any, and typed arrays.
- * Both give the same bits, because lanes are landmarks, outputs or components and never terms of one sum.
+ * There are two implementations with equal results: SIMD kernels where available, and typed arrays. The bits are equal
+ * because SIMD lanes are landmarks, outputs or components, never terms of one sum.
  */
 
 import { log } from '@oddflow/core'
@@ -38,7 +38,7 @@ import type { EmbeddingModel, MixtureModel } from '../model.js'
 
 /** Which path an EmbeddingKernel takes. */
 
-/** Throws ArgumentError when the bandwidth is out of the precision's range. */
+/** Throws ArgumentError if the bandwidth is out of the precision's range. */
 export function createEmbeddingKernel(
   embedding: EmbeddingModel,
   options: EmbeddingKernelOptions,
@@ -51,7 +51,7 @@ export function createEmbeddingKernel(
       )
 }
 
-/** Rows that are taken at a time: enough for the kernels that take several, few enough for the cache. */
+/** Rows per tile: enough for the kernels that take several, few enough for the cache. */
 export const EMBEDDING_TILE_ROWS = 8
 
 export interface EmbeddingKernelOptions {
@@ -60,7 +60,7 @@ export interface EmbeddingKernelOptions {
   readonly mixture?: MixtureModel
   /** Length m, positive; for `nearest`. */
   readonly nearestWeights?: Float64Array
-  /** False: typed arrays even where there is SIMD. Default true. */
+  /** False: uses typed arrays even if SIMD is available. Default true. */
   readonly simd?: boolean
 }
 
@@ -68,9 +68,9 @@ interface EmbeddingKernel {
   /** d. */
   readonly dimensions: number
   /**
-   * out[outStart + i · d …] = φ′ of `count` scaled rows from element `start` of `rows` on, at most
-   * EMBEDDING_TILE_ROWS. Into `nearest` goes, for each row, weights[j] · ‖x − landmark_j‖² of the nearest landmark,
-   * in float64 whatever the precision: which of two landmarks is nearer may be a matter of a last bit.
+   * out[outStart + i · d …] = φ′ of `count` scaled rows from element `start` of `rows` on, at most EMBEDDING_TILE_ROWS.
+   * Writes weights[j] · ‖x − landmark_j‖² of each row's nearest landmark to `nearest`, always in float64: the last bit
+   * may decide which landmark is nearest.
    */
   embed(
     rows: Float64Array,
@@ -91,7 +91,7 @@ interface EmbeddingKernel {
   ): void
 }
 
-/** For kernels that were made without a mixture: a mistake of the caller's. */
+/** For kernels made without a mixture: a caller's error. */
 function refuseDensities(): never {
   throw new TypeError('this embedding has no mixture')
 }
@@ -99,10 +99,10 @@ function refuseDensities(): never {
 /**
  * EmbeddingKernel on the SIMD kernels of linalg.
  *
- * Landmarks stand in panels, the projection transposed and filled up to an even number of outputs, the mixture in
- * groups of four components filled up with components of weight 0 (log-normaliser −∞). A tile of rows goes
- * through all passes in one call, inside the kernels' memory; log alone is left to core. When the memory cannot be had, the
- * typed-array kernel takes over.
+ * Landmarks are stored in panels, the projection is transposed and padded to an even number of outputs, and the mixture
+ * is in groups of four components, padded with components of weight 0 (log-normalizer −∞). A tile of rows passes
+ * through all steps in one call inside the kernels' memory; only log is computed in core. If the memory cannot be
+ * allocated, the typed-array kernel is used.
  */
 
 function createSimdEmbeddingKernel(
@@ -240,7 +240,7 @@ function createSimdEmbeddingKernel(
   }
 }
 
-/** EmbeddingKernel on typed arrays: the path of machines without SIMD, and what its bits are held against. */
+/** EmbeddingKernel on typed arrays, for machines without SIMD and as the reference for its bits. */
 
 function createTypedEmbeddingKernel(
   { landmarks, projection, bandwidth }: EmbeddingModel,

@@ -1,10 +1,11 @@
 /**
- * The effective rank of a gram matrix, as far as anybody asks: Cholesky with diagonal pivoting (Higham, "Accuracy and
- * Stability of Numerical Algorithms", 2nd ed., section 10.3), stopped after `enough` pivots.
+ * The effective rank of a gram matrix, up to `enough`: Cholesky with diagonal pivoting (Higham, "Accuracy and Stability
+ * of Numerical Algorithms", 2nd ed., section 10.3), stopped after `enough` pivots.
  *
- * Distinct landmarks have a Gaussian gram matrix of full rank on paper. Repeated ones do not, and neither do those that
- * differ by less than the kernel can tell: after the pivots that matter, what is left on the diagonal is rounding, below
- * m·2⁻⁵² of the largest entry, as `nystromProjection` has it for eigenvalues. Cost: m · enough² operations.
+ * Different landmarks have a Gaussian gram matrix of full rank in theory. Repeated ones do not, nor do those whose
+ * difference is below the kernel's resolution: after the significant pivots only rounding is left on the diagonal,
+ * below m·2⁻⁵² of the largest entry, the same limit as for eigenvalues in `nystromProjection`. Cost: m · enough²
+ * operations.
  */
 import { createMatrix, type Matrix, type Rng, takeRows } from '@oddflow/core'
 import { gaussianKernel, multiply, symmetricEigen } from '@oddflow/linalg'
@@ -14,11 +15,11 @@ import { createEmbeddingKernel, EMBEDDING_TILE_ROWS } from './embedding-kernel.j
 import { chooseLandmarks } from './landmarks.js'
 
 /**
- * KJL: a random projection of the kernel's feature space (paper, equation for φ′ under "KJL Sketching";
- * Kpotufe and Sriperumbudur, "Gaussian sketching yields a J-L lemma in RKHS").
+ * KJL: a random projection of the kernel's feature space (paper, equation for φ′ under "KJL Sketching"; Kpotufe and
+ * Sriperumbudur, "Gaussian sketching yields a J-L lemma in RKHS").
  *
- * P = Z·K with Z (d × m) of standard normal entries and K the landmarks' gram matrix (m × m). Centred, K loses
- * its column means first, P = Z·(K − column means)ᵀ: each row of Z·K less its own mean.
+ * P = Z·K with Z (d × m) of standard normal entries and K the landmarks' gram matrix (m × m). Centered, K first loses
+ * its column means, P = Z·(K − column means)ᵀ: each row of Z·K minus its mean.
  */
 
 /** P, d × m. `gram` is symmetric, m × m; `z` is d × m. */
@@ -47,14 +48,14 @@ function centredTranspose(gram: Matrix): Matrix {
 }
 
 /**
- * Nyström: the best rank-d map through the landmarks (paper, equation for φ′ under "Nyström"; Yang et al.,
- * "Nyström method vs random Fourier features", 2012).
+ * Nyström: the best rank-d map through the landmarks (paper, equation for φ′ under "Nyström"; Yang et al., "Nyström
+ * method vs random Fourier features", 2012).
  *
- * P = Λ^(−1/2)·Vᵀ with the d largest eigenpairs of the landmarks' gram matrix. Directions whose eigenvalue is
- * rounding noise (repeated landmarks) would be blown up by λ^(−1/2), so they are dropped and d is lowered.
+ * P = Λ^(−1/2)·Vᵀ with the d largest eigenpairs of the landmarks' gram matrix. Directions whose eigenvalue is rounding
+ * noise (repeated landmarks) are dropped and d is lowered, because λ^(−1/2) would amplify them.
  */
 
-/** P, at most d × m: as many rows as there are eigenvalues above m·2⁻⁵²·λ₁. */
+/** P, at most d × m, with one row for each eigenvalue above m·2⁻⁵²·λ₁. */
 export function nystromProjection(gram: Matrix, d: number): Matrix {
   const m = gram.rows
   const { values, vectors } = symmetricEigen(gram, Math.min(d, m))
@@ -95,12 +96,15 @@ export function effectiveRank({ rows: m, data }: Matrix, enough: number): number
 /**
  * Embedding: x → φ′(x) = P·K(x) in d dimensions, by KJL or Nyström over m landmarks.
  *
- * Landmarks are training rows (landmarks.ts). Where rows repeat, so may those that are drawn at random, and their gram
- * matrix has null directions: d is lowered to its effective rank, so that none of them becomes a dimension. Nyström would
- * divide by the root of an eigenvalue that is rounding, KJL sketch the same few directions twice.
+ * Landmarks are training rows (landmarks.ts). Repeated landmarks give the gram matrix null directions. d is lowered to
+ * its effective rank, so that none of them becomes a dimension: Nyström would divide by the root of a rounding error,
+ * and KJL would sketch the same few directions twice.
  */
 
-/** `rows` are scaled, n × D; `landmarkRows` are the numbers of those that became landmarks. Draws from the forks `landmarks` and `sketch` of `rng`. */
+/**
+ * `rows` are scaled, n × D; `landmarkRows` are the numbers of the landmarks among them. Draws from the forks
+ * `landmarks` and `sketch` of `rng`.
+ */
 export function fitEmbedding(
   rows: Matrix,
   bandwidth: number,

@@ -1,15 +1,15 @@
 /**
- * Farthest-first landmarks: rows that cover the training rows, rare kinds included (Gonzalez, "Clustering to minimize
+ * Farthest-first landmarks: rows that cover the training rows, including rare kinds (Gonzalez, "Clustering to minimize
  * the maximum intercluster distance", Theoretical Computer Science 38, 1985).
  *
- * The first landmark is the row nearest to the mean. Then the row farthest from all landmarks becomes one, again and
- * again; no other m rows have a largest distance to their nearest landmark below half of this one's. Nothing is
- * random. With groups (rows of one service, say), rows of different groups are infinitely far apart: each group, the
- * most frequent first, gets the row nearest to its own mean, and distances are those within a group.
+ * The first landmark is the row nearest to the mean; each next one is the row farthest from all landmarks. The largest
+ * distance to a nearest landmark is at most twice the smallest possible with m rows. There is no randomness. With
+ * groups (for example services), rows of different groups are infinitely far apart: each group, the most frequent
+ * first, gets the row nearest to its own mean, and distances count within a group.
  *
- * Cost: at most n·m distances. A row is compared with a landmark only when what is known of it could make it the farthest,
- * and not when the landmark is more than twice as far from the row's nearest landmark as the row is (triangle inequality).
- * Together they spare most distances where rows are clustered.
+ * Cost: at most n·m distances. A row is compared with a landmark only if it could still be the farthest, and not if the
+ * landmark is more than twice as far from the row's nearest landmark as the row is (triangle inequality). This skips
+ * most distances if rows are clustered.
  */
 import { type Matrix, type Rng, sampleWithoutReplacement } from '@oddflow/core'
 import { squaredDistance } from '@oddflow/linalg'
@@ -23,7 +23,7 @@ export function chooseLandmarks(rows: Matrix, m: number, choice: LandmarkChoice,
     : farthestFirstRows(rows, count)
 }
 
-/** Says why there are fewer landmarks than `m`, where there are. */
+/** Explains why there are fewer landmarks than `m`, if so. */
 export function landmarkNotes(m: number, landmarks: number, trainingRows: number): string[] {
   if (landmarks >= m) return []
   return [
@@ -34,15 +34,15 @@ export function landmarkNotes(m: number, landmarks: number, trainingRows: number
 }
 
 interface FarthestFirstOptions {
-  /** Numbers of the rows to choose among (one or more); absent: all. */
+  /** Numbers of the rows to choose from (one or more); absent: all. */
   readonly among?: Uint32Array
-  /** The group of each row of the matrix, 0 … groupCount − 1, of which those of lower numbers get a landmark first. */
+  /** The group of each row of the matrix, 0 … groupCount − 1; lower groups get a landmark first. */
   readonly groups?: { readonly of: Uint32Array; readonly count: number }
 }
 
 /**
- * Row numbers of at most `m` landmarks, in the order found: fewer where every row equals a landmark of its group.
- * `rows` are scaled and finite.
+ * Row numbers of at most `m` landmarks, in the order found; fewer if every row equals a landmark of its group. `rows`
+ * are scaled and finite.
  */
 export function farthestFirstRows(rows: Matrix, m: number, options: FarthestFirstOptions = {}): Uint32Array {
   const { cols, data } = rows
@@ -53,7 +53,7 @@ export function farthestFirstRows(rows: Matrix, m: number, options: FarthestFirs
   const chosen: number[] = []
   const landmarks = new Float64Array(m * cols)
   const groupOfLandmark = new Uint32Array(m)
-  // the squared distance of landmark j to a later one k stands at j · m + k
+  // the squared distance of landmark j to a later one k is at j · m + k
   const between = new Float64Array(m * m)
   const choose = (place: number): void => {
     const found = chosen.length
@@ -73,7 +73,7 @@ export function farthestFirstRows(rows: Matrix, m: number, options: FarthestFirs
     },
   )
 
-  // of each place i: its nearest landmark at 2 i, how many landmarks it was compared with at 2 i + 1, and the squared
+  // for each place i: its nearest landmark at 2 i, the number of compared landmarks at 2 i + 1, and the squared
   // distance; a place of a group without a landmark counts as covered
   const compared = new Uint32Array(2 * n).fill(chosen.length)
   const distances = new Float64Array(n)
@@ -83,7 +83,7 @@ export function farthestFirstRows(rows: Matrix, m: number, options: FarthestFirs
     compared[2 * i] = landmark
     distances[i] = squaredDistance(data, numbers[i]! * cols, landmarks, landmark * cols, cols)
   }
-  /** Compares a place with the landmarks that it has not seen, until it is known to be nearer than `enough`. */
+  /** Compares a place with further landmarks, until it is known to be nearer than `enough`. */
   const compare = (i: number, enough: number): void => {
     const start = numbers[i]! * cols
     let smallest = distances[i]!
@@ -107,7 +107,7 @@ export function farthestFirstRows(rows: Matrix, m: number, options: FarthestFirs
   while (chosen.length < m) {
     let farthest = -1
     let most = 0
-    // the block of the largest distance first, since what it finds spares most others
+    // starts with the block of the largest distance, which saves most of the others
     for (let step = -1; step < blocks; step++) {
       const block = step < 0 ? indexOfLargest(largest) : step
       if (largest[block]! < most) continue
@@ -137,24 +137,24 @@ function indexOfLargest(values: Float64Array): number {
   return at
 }
 
-/** Places whose largest distance is kept as one number. */
+/** Number of places that share one stored largest distance. */
 const BLOCK_PLACES = 128
 
 /**
- * Whether a landmark is so far from another that what is nearest to that one stays: twice its distance, which is four
- * times the square. The margin covers rounding, and beyond the largest number nothing is known.
+ * Whether a landmark is so far from another that rows nearest to that one stay with it: more than twice the distance,
+ * four times the square. The margin covers rounding. Overflowed distances decide nothing.
  */
 function isSpared(distance: number, apart: number): boolean {
   const twice = 4 * distance
   return twice < Number.POSITIVE_INFINITY && apart * SAFE >= twice
 }
 
-/** Far more than rounding takes of a sum of squares. */
+/** Far more than the rounding error of a sum of squares. */
 const SAFE = 0.999999
 
 const COLUMNS_AT_A_TIME = 4
 
-/** The squared distance where it is below `limit`; else some number that is not. Sums of squares only grow. */
+/** The squared distance if it is below `limit`, otherwise any number that is not below. Sums of squares only grow. */
 function distanceBelow(
   limit: number,
   x: Float64Array,
@@ -174,7 +174,7 @@ function distanceBelow(
   return sum
 }
 
-/** Of each of the first `count` groups the place nearest to its mean, the first of equal ones; −1 for an empty group. */
+/** For each of the first `count` groups the place nearest to its mean, the first on ties; −1 for an empty group. */
 function centralPlaces(
   { cols, data }: Matrix,
   numbers: Uint32Array,
@@ -187,7 +187,7 @@ function centralPlaces(
   for (let i = 0; i < numbers.length; i++) {
     const group = groupOf[i]!
     if (group >= count) continue
-    // shares are summed, since the sum itself may leave the range of numbers
+    // shares are summed, because the sum itself may overflow
     for (let j = 0; j < cols; j++) {
       means[group * cols + j]! += data[numbers[i]! * cols + j]! / sizes[group]!
     }
