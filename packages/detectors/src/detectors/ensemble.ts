@@ -1,9 +1,9 @@
 /**
- * ensemble: members whose surprises add up.
+ * ensemble: members whose surprises are added.
  *
- * Columns are standardised, each member views a row, and its view becomes a surprise by what held-out training rows
- * looked like to it (held-out.ts); the score is minus the sum. Rows that are unlike all others are left out of a second
- * fit, so that one odd flow hides no other. Services, the category column, are compared with their own
+ * Columns are standardized. Each member gives a row a view, which becomes a surprise by comparison with held-out
+ * training rows (held-out.ts); the score is minus the sum. Rows unlike all others are left out of a second fit, so one
+ * odd flow cannot hide others. A row is compared with rows of its own service, the category column
  * (ensemble/members.ts).
  */
 import { createMatrix, type Matrix, plural } from '@oddflow/core'
@@ -57,7 +57,7 @@ import type { EnsembleParameters } from '../parameters.js'
 import { fitScaledRows, scaledWidth, scaleInto } from '../scaler.js'
 import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
 
-/** Unlike the m of other detectors: measured, docs/results/default-recipe.md. */
+/** Differs from m of other detectors by measurement: docs/results/default-recipe.md. */
 const DEFAULT_ENSEMBLE_LANDMARKS = 128
 
 /** The ensemble of those detectors. */
@@ -179,7 +179,7 @@ export function ensembleOf(detectors: MemberDetectors): DetectorDefinition {
     },
 
     spaceNumbers({ ensemble: { members } }: EnsembleModel): number {
-      // what takes half of a number's room counts half
+      // numbers of half the width count half
       return Math.ceil(
         members.reduce(
           (sum, member) =>
@@ -227,11 +227,11 @@ interface HeldOutRound {
   readonly fits: readonly MemberFit[]
   /** By member, of each of its views. */
   readonly curves: readonly (readonly SurpriseCurve[])[]
-  /** Of all rows, odd ones too: their surprises, added up. */
+  /** The summed surprises of all rows, including odd ones. */
   readonly sums: Float64Array
 }
 
-/** Every input held out in turn; odd rows are viewed, and nothing is learned from them. */
+/** Every input is held out in turn; odd rows are scored but not learned. */
 function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOutRound {
   const { detectors, scaled, standardised, categories, parameters, context } = work
   const n = scaled.rows
@@ -259,7 +259,7 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
             viewRows(view, training, rows.held, values[k]!)
           })
         } catch (error) {
-          // rows of one input may teach too little where those of all do not
+          // rows of one input may teach too little although all rows suffice
           if (!isDataError(error)) throw error
           failure = error
         }

@@ -1,7 +1,4 @@
-/**
- * gmm: a Gaussian mixture on the (scaled) rows themselves, started by k-means++: what the embeddings are to be
- * compared with.
- */
+/** gmm: a Gaussian mixture on the (scaled) rows, started by k-means++; the comparison for the embeddings. */
 import { DataError, type Matrix, plural } from '@oddflow/core'
 import { logSumExp } from '@oddflow/linalg'
 import { checkFullMixture } from '../check-parts.js'
@@ -20,7 +17,7 @@ import type { CovarianceType, GmmParameters } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer } from '../scorer.js'
 
-/** Bounds k·D² numbers of full covariances, and D² of a tied one: 160 MB. */
+/** Limits k·D² numbers of full covariances, and D² of a tied one: 160 MB. */
 const MAXIMUM_COVARIANCE_NUMBERS = 20_000_000
 
 const COVARIANCE_TYPES: readonly CovarianceType[] = ['full', 'diagonal', 'tied', 'spherical']
@@ -106,7 +103,7 @@ export const gmm: DetectorDefinition = {
   decode(file: ModelFileReader, parameters: Fields): Fields {
     const head = file.json('mixture') as { covarianceType?: unknown } | null
     const type = COVARIANCE_TYPES.find((known) => known === head?.covarianceType)
-    // another type than the parameters ask for may have another shape, so that comes first
+    // another type than the parameters request may have another shape, so the type is checked first
     if (type === undefined || type !== parameters.covariance) {
       const asked = COVARIANCE_TYPES.find((known) => known === parameters.covariance)
       return failField('mixture.covarianceType', asked ?? COVARIANCE_TYPES.join(', '), head?.covarianceType)

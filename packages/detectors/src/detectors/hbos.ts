@@ -1,6 +1,4 @@
-/**
- * hbos: histograms of the columns, each taken by itself.
- */
+/** hbos: histograms of single columns. */
 
 import { createMatrix, DataError, exp, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
 import { standalone } from '../families/standalone.js'
@@ -9,17 +7,17 @@ import type { HbosModel } from '../model.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/layout.js'
 
 /**
- * Column histograms, the density of HBOS (Goldstein and Dengel, "Histogram-based outlier score", KI 2012): columns are
- * taken as independent, and a row is as unusual as its bins are empty.
+ * Column histograms, the density of HBOS (Goldstein and Dengel, "Histogram-based outlier score", KI 2012): columns
+ * count as independent, and a row in emptier bins is more unusual.
  *
- * A column has `bins` bins of equal width between its 1 % and 99 % order statistics, no narrower than a least width,
- * and an open bin on each side: a few extreme rows neither widen the bins nor make their like usual. The *view* of a
+ * A column has `bins` bins of equal width between its 1 % and 99 % order statistics, of at least a minimum width, and
+ * an open bin on each side. So a few extreme rows neither widen the bins nor make similar rows usual. The *view* of a
  * row is Σ over columns of −log((count + 1/2) / (n + 1/2)) of its bins; more is more unusual, and 0 is a row whose bins
- * hold all rows, however many there are.
+ * hold all rows.
  *
- * Tables are kept as whole numbers of 1/2048 nat, two bytes a bin: sums of them are exact in any order.
+ * Tables are stored in whole 1/2048 nats, two bytes a bin, so their sums are exact in any order.
  *
- * Shapes: T tables of D columns; one is of all rows, the tables of an ensemble's services are one set.
+ * Shapes: T tables of D columns; the table of all rows is one set, the tables of an ensemble's services another.
  */
 
 export interface ColumnHistograms {
@@ -40,9 +38,9 @@ const UNITS_PER_NAT = 2048
 const PSEUDO_COUNT = 0.5
 
 /**
- * Tables of rows that share work: a table is of the rows of some of `parts`, and `tables` are the numbers of these parts.
- * Each part's column is sorted once; order statistics and counts of bins are searched in it. The range of a column may be
- * no number (`takeTables`), and an empty table says nothing.
+ * Tables that share rows: a table covers some of `parts`, and `tables` lists their numbers. Each part's columns are
+ * sorted once, and order statistics and bin counts are searched there. A column's range may overflow (see
+ * `takeTables`). An empty table has no effect.
  */
 export function fitHistograms(
   rows: Matrix,
@@ -90,7 +88,7 @@ export function fitHistograms(
   return { bins, rows: sizes, low, high, surprises }
 }
 
-/** The tables from `first` up to `end`. Throws DataError for a column whose range is no number. */
+/** The tables from `first` up to `end`. Throws DataError for a column whose range overflows. */
 export function takeTables(
   { bins, rows, low, high, surprises }: ColumnHistograms,
   first: number,
@@ -121,7 +119,7 @@ function failRange(from: number, to: number, column: number): void {
   )
 }
 
-/** The number that would stand at `place` if ascending arrays, none of them empty, were sorted as one. */
+/** The number at `place` if several non-empty ascending arrays were merged. */
 function selectAmong(sorted: readonly Float64Array[], place: number): number {
   if (sorted.length === 1) return sorted[0]![place]!
   let low = Number.POSITIVE_INFINITY
@@ -131,7 +129,7 @@ function selectAmong(sorted: readonly Float64Array[], place: number): number {
     high = Math.max(high, values[values.length - 1]!)
   }
   while (low < high) {
-    // halves, since the sum may leave the range of numbers; between neighbours there is none
+    // halves, because the sum may overflow
     const middle = low / 2 + high / 2
     const pivot = middle > low && middle < high ? middle : low
     let count = 0
@@ -149,7 +147,7 @@ function selectAmong(sorted: readonly Float64Array[], place: number): number {
   return low
 }
 
-/** Adds to each bin how many of ascending values lie in it. */
+/** Adds to each bin the count of ascending values inside it. */
 function addCounts(
   values: Float64Array,
   low: number,
@@ -178,7 +176,7 @@ const emptyBinSurprise = (n: number): number =>
 /** Of the counts of one column, n in all. */
 function writeSurprises(counts: Float64Array, n: number, surprises: Uint16Array, start: number): void {
   for (let b = 0; b < counts.length; b++) {
-    // counts that were estimated may exceed n by a little
+    // estimated counts may exceed n slightly
     const surprise = Math.max(0, log((n + PSEUDO_COUNT) / (counts[b]! + PSEUDO_COUNT)))
     surprises[start + b] = Math.round(surprise * UNITS_PER_NAT)
   }
@@ -186,7 +184,7 @@ function writeSurprises(counts: Float64Array, n: number, surprises: Uint16Array,
 
 function binOf(x: number, low: number, high: number, width: number, bins: number): number {
   if (x < low) return 0
-  // a column of one number has bins of no width: what differs is beyond them
+  // a constant column has bins without width: different values are outside
   const bin = width > 0 ? Math.floor((x - low) / width) : x > low ? bins : 0
   if (x <= high) return 1 + Math.min(bin, bins - 1)
   return 1 + Math.min(bin, bins)
@@ -194,21 +192,21 @@ function binOf(x: number, low: number, high: number, width: number, bins: number
 
 // ---- more rows
 
-/** What a table is made anew of: an old table, rows that join it, or both. */
+/** The sources of a new table: an old table, added rows, or both. */
 interface JoinedTable {
   readonly old: { readonly histograms: ColumnHistograms; readonly table: number } | null
-  /** Numbers of the rows that join, none or more where there is an old table. */
+  /** Numbers of the added rows; may be none if there is an old table. */
   readonly rows: Uint32Array
 }
 
-/** Rows of a bin that has `from` … `to`, spread evenly over it; of one value where these are equal. */
+/** Rows of a bin from `from` to `to`, spread evenly; equal ends mean a single value. */
 interface Piece {
   readonly from: number
   readonly to: number
   readonly rows: number
 }
 
-/** Tables that rows of `rows` have joined, each with a weight. */
+/** Tables with weighted rows of `rows` added. */
 export function joinHistograms(
   rows: Matrix,
   tables: readonly JoinedTable[],
@@ -266,8 +264,8 @@ function gridOf(
 }
 
 /**
- * An old range that covers another as well. Where it has to grow, bins become twice as wide, or four times …, and the
- * edges of old bins that remain are edges of new ones: no old bin is cut in two.
+ * An old range extended to cover another. Bins double in width as often as needed, and each new edge is an old edge, so
+ * no old bin is split.
  */
 function widenedGrid(
   { low, high, width }: Grid,
@@ -277,14 +275,14 @@ function widenedGrid(
   if (least >= low && most <= Math.max(high, low + bins * width)) return [low, high]
   for (let wide = width > 0 ? width : (most - least) / bins; ; wide *= 2) {
     const below = least >= low ? 0 : Math.ceil((low - least) / wide)
-    // a little lower, so that rounding puts no number on an old edge into the bin below
+    // slightly lower, so that rounding puts no number on an old edge into the bin below
     const from = low - (below + 1e-9) * wide
     const to = from + bins * wide
     if (!(to < Math.max(high, most)) || !Number.isFinite(to)) return [from, to]
   }
 }
 
-/** The rows of a table's column, by bin. Those of the open bins stand half a bin beyond the range. */
+/** The rows of a table's column, by bin. Rows of the open bins lie half a bin outside the range. */
 function piecesOf(
   { bins, rows, low, surprises }: ColumnHistograms,
   table: number,
@@ -309,7 +307,7 @@ function piecesOf(
   return pieces
 }
 
-/** The 1 % and 99 % order statistics of n rows, as near as pieces tell. */
+/** The 1 % and 99 % order statistics of n rows, as precisely as the pieces allow. */
 function rangeOf(
   pieces: readonly Piece[],
   values: Float64Array,
@@ -326,7 +324,7 @@ function rangeOf(
     }, 0)
   const total = below(Number.POSITIVE_INFINITY, true)
   const last = candidates.length - 1
-  // the first that more than the tail's rows reach, and the last that as many begin at
+  // the first piece that more rows than the tail reach, and the last one at which as many begin
   let low = 0
   let high = last
   while (low < high) {
@@ -390,7 +388,7 @@ export function histogramView(
   return sum / UNITS_PER_NAT
 }
 
-/** out[j] = nats by which column j of the row at `start` is more unusual than the table's fullest bin of the column. */
+/** out[j] = nats by which column j of the row at `start` is more unusual than the column's fullest bin. */
 export function histogramShares(
   { histograms, widths }: HistogramViews,
   table: number,
@@ -407,7 +405,7 @@ export function histogramShares(
   }
 }
 
-/** The row of the middles of each column's fullest bins of a table; of an open bin its edge. */
+/** The middles of each column's fullest bins; the edge for an open bin. */
 export function modalRow({ histograms, widths }: HistogramViews, table: number): Float64Array {
   const { low, high, bins } = histograms
   return Float64Array.from({ length: low.cols }, (_, j) => {
@@ -426,7 +424,7 @@ function fullestBin({ bins, surprises }: ColumnHistograms, at: number): number {
   return fullest
 }
 
-/** Numbers that a scorer needs; four of the tables' are as long as one. */
+/** Numbers that a scorer needs; four table entries count as one. */
 export function histogramNumbers({ low, high, surprises }: ColumnHistograms): number {
   return low.data.length + high.data.length + surprises.length / 4
 }
@@ -455,7 +453,7 @@ export function decodeHistograms(file: ModelFileReader, prefix: string): Fields 
   }
 }
 
-/** Of `bins` bins. Throws ArgumentError with the path of what is wrong; arrays are not copied. */
+/** For `bins` bins. Throws ArgumentError with the path of the fault; arrays are not copied. */
 export function checkHistograms(value: unknown, bins: number, path: string): ColumnHistograms {
   const h = fieldsAt(value, path)
   if (h.bins !== bins) failField(`${path}.bins`, `${bins}`, h.bins)
@@ -490,7 +488,7 @@ export function checkHistograms(value: unknown, bins: number, path: string): Col
   return { bins, rows, low, high, surprises }
 }
 
-/** Rows have units of their own, so bins may be as narrow as the column is; a column of one number has none. */
+/** Rows have their own units, so bins may be as narrow as the column; a constant column has none. */
 const LEAST_WIDTH = 0
 
 export const hbos = standalone({

@@ -26,13 +26,13 @@ import type { IforestModel } from '../model.js'
 import { int32Tensor, vectorTensor } from '../model-file/layout.js'
 
 /**
- * c(n): the mean length of an unsuccessful search in a binary search tree of n keys (Liu, Ting and Zhou 2008,
- * equation 1), by which path lengths are made comparable.
+ * c(n): the mean length of an unsuccessful search in a binary search tree of n keys (Liu, Ting and Zhou 2008, equation
+ * 1), which makes path lengths comparable.
  *
  *     c(n) = 2·H(n − 1) − 2(n − 1)/n,   H(i) = 1 + 1/2 + … + 1/i
  *
- * The paper estimates H(i) by ln i + 0.5772, which is 0.46 short in c(3); here it is summed, so c(2) = 1 and
- * c(1) = 0 need no rule of their own and no logarithm is involved.
+ * The paper estimates H(i) by ln i + 0.5772, which is 0.46 too small for c(3). Here H(i) is summed, so c(2) = 1 and
+ * c(1) = 0 need no special rule and no logarithm.
  */
 
 /** c(0) … c(n), n ≥ 1; c(0) is 0. */
@@ -56,15 +56,15 @@ export function heightLimit(n: number): number {
 /**
  * One isolation tree (Liu, Ting and Zhou 2008, algorithm 2).
  *
- * A node takes a column at random among those in which its rows differ and cuts it at random between their
- * smallest and largest value; rows at or below the cut go left. It is a leaf when it has one row, when its rows
- * are all equal or at the height limit ceil(log2 ψ). The paper draws from all columns; choosing among the
- * columns that can be cut, as scikit-learn does, wastes no level on constant ones.
+ * A node chooses a random column in which its rows differ and cuts it at a random point between their smallest and
+ * largest value; rows at or below go left. A leaf has one row, equal rows, or the height limit ceil(log2 ψ). The paper
+ * chooses among all columns; choosing among those that can be cut, as scikit-learn does, wastes no level on constant
+ * ones.
  *
- * Nodes are written in pre-order: the left child of node v is v + 1, and only the right one is stored.
+ * Nodes are in pre-order: the left child of node v is v + 1, and only the right one is stored.
  */
 
-/** Nodes of a forest under growth; arrays of one length, `count` of them in use. */
+/** Nodes of a growing forest; arrays of one length, `count` entries in use. */
 interface NodeBuffer {
   readonly features: Int32Array
   readonly thresholds: Float64Array
@@ -88,13 +88,13 @@ function createNodeBuffer(trees: number, subsampleRows: number): NodeBuffer {
   }
 }
 
-/** Appends the tree of the rows numbered in `members`, whose order is changed. */
+/** Appends the tree of the rows in `members`, and reorders them. */
 function growTree(rows: Matrix, members: Uint32Array, nodes: NodeBuffer, rng: Rng): void {
   const { cols, data } = rows
   const limit = heightLimit(members.length)
   const columns = Uint32Array.from({ length: cols }, (_, t) => t)
 
-  /** A random cut of members[start … end); undefined when these rows are equal. */
+  /** A random cut of members[start … end); undefined if these rows are equal. */
   const chooseCut = (start: number, end: number): { feature: number; threshold: number } | undefined => {
     for (let left = cols; left > 0; left--) {
       const at = rng.nextBelow(left)
@@ -110,7 +110,7 @@ function growTree(rows: Matrix, members: Uint32Array, nodes: NodeBuffer, rng: Rn
       }
       if (!(low < high)) continue
       const u = rng.nextFloat()
-      // of both ends, because high − low may overflow; kept in [low, high), so that both sides get rows
+      // from both ends, because high − low may overflow; stays in [low, high), so both sides get rows
       const cut = (1 - u) * low + u * high
       return { feature, threshold: cut >= low && cut < high ? cut : low }
     }
@@ -144,19 +144,18 @@ function growTree(rows: Matrix, members: Uint32Array, nodes: NodeBuffer, rng: Rn
 }
 
 /**
- * Isolation forest: rows that random cuts separate early are novel (Liu, Ting and Zhou, "Isolation Forest",
- * ICDM 2008).
+ * Isolation forest: rows that random cuts separate early are novel (Liu, Ting and Zhou, "Isolation Forest", ICDM 2008).
  *
- * t trees, each grown on ψ rows drawn without replacement. The path length of x in a tree is the
- * depth of its leaf plus c(rows in that leaf), the anomaly score s(x) = 2^(−mean path length / c(ψ)), and the
- * score here −s(x), in (−1, 0): −0.5 is what an average row of structureless data gets. scikit-learn's
- * `score_samples` is the same number but for its estimate of harmonic numbers and its float32 rows.
+ * t trees, each grown on ψ rows drawn without replacement. The path length of x in a tree is the depth of its leaf plus
+ * c(rows in that leaf), the anomaly score s(x) = 2^(−mean path length / c(ψ)), and the score here −s(x), in (−1, 0). An
+ * average row of structureless data gets −0.5. scikit-learn's `score_samples` is the same number except for its
+ * estimate of harmonic numbers and its float32 rows.
  *
- * A column of one number is never cut, so a value that differs there later does not count: the paper's definition. Every
- * other detector here counts it.
+ * A constant column is never cut, so a value that differs there later does not count, as in the paper. Every other
+ * detector here counts it.
  *
- * Shapes: all trees side by side in arrays of N nodes, N ≤ t(2ψ − 1), in pre-order; scoring a row visits at
- * most t·(ceil(log2 ψ) + 1) of them. Space: 20 N bytes and 4 t.
+ * Shapes: all trees are in arrays of N nodes, N ≤ t(2ψ − 1), in pre-order. Scoring a row visits at most t·(ceil(log2 ψ)
+ * + 1) of them. Size: 20 N bytes and 4 t.
  */
 
 interface IsolationForestParameters {
@@ -180,7 +179,7 @@ export interface IsolationForestModel {
   readonly thresholds: Float64Array
   /** Length N: where the others go; 0 in leaves. */
   readonly rightChildren: Int32Array
-  /** Length N: rows of the subsample that came to the node. */
+  /** Length N: number of subsample rows in the node. */
   readonly sizes: Int32Array
 }
 
@@ -195,7 +194,7 @@ interface IsolationForestWorkspace {
 
 const MAXIMUM_TREES = 10_000
 const MAXIMUM_SUBSAMPLE_ROWS = 65_536
-/** t·ψ: a forest has at most twice as many nodes, of 20 bytes. */
+/** t·ψ: a forest has at most twice that many nodes, of 20 bytes. */
 const MAXIMUM_LEAVES = 5_000_000
 
 /**
@@ -261,12 +260,12 @@ export function fitIsolationForest(
   return { model, notes }
 }
 
-/** The model must have come from a fit or through `checkIsolationForestModel`. */
+/** The model must come from a fit or from `checkIsolationForestModel`. */
 export function createIsolationForestWorkspace(model: IsolationForestModel): IsolationForestWorkspace {
   const { features, rightChildren, sizes, treeStarts, subsampleRows } = model
   const lengths = meanSearchLengths(subsampleRows)
   const pathLengths = new Float64Array(features.length)
-  // depths first, in place: a parent stands before its children
+  // depths first, in place: parents come before children
   for (let node = 0; node < features.length; node++) {
     const depth = pathLengths[node]!
     if (features[node] === LEAF) {
@@ -284,8 +283,8 @@ export function createIsolationForestWorkspace(model: IsolationForestModel): Iso
 }
 
 /**
- * out[i] = −s(row i), in (−1, 0); returns `out`. Throws ArgumentError when a row is not finite or not D wide,
- * `out` is too short or the workspace another model's.
+ * out[i] = −s(row i), in (−1, 0); returns `out`. Throws ArgumentError if a row is not finite or not D wide, `out` is
+ * too short, or the workspace belongs to another model.
  */
 export function scoreIsolationForest(
   model: IsolationForestModel,
@@ -312,11 +311,11 @@ export function scoreIsolationForest(
 }
 
 /**
- * Is this value an isolation forest that a scorer can walk?
+ * Checks that a value is an isolation forest that a scorer can walk.
  *
- * Each tree must be a pre-order tree that fills its stretch of the arrays: children stand after their parent,
- * the right one where the left subtree ends; sizes add up from leaves of at least one row to ψ at the root; no
- * path is longer than ceil(log2 ψ); leaves carry nothing else. A walk then always ends, inside the arrays.
+ * Each tree must be a pre-order tree that fills its part of the arrays: children come after their parent, the right one
+ * where the left subtree ends; sizes add up from leaves of at least one row to ψ at the root; no path is longer than
+ * ceil(log2 ψ); leaves have no other data. So every walk ends inside the arrays.
  */
 
 /** The value as a model with exactly the known fields (arrays are not copied). Throws FormatError. */
@@ -357,7 +356,7 @@ export function checkIsolationForestModel(value: unknown, path = 'isolationFores
 function checkTree(model: IsolationForestModel, root: number, path: string): number {
   const { dimension, subsampleRows, features, thresholds, rightChildren, sizes } = model
   const limit = heightLimit(subsampleRows)
-  // the nodes above the present one whose right subtrees are still to come, nearest last
+  // the nodes above the present one with pending right subtrees, nearest last
   const waiting: { node: number; depth: number }[] = []
   let depth = 0
   for (let node = root; ; node++) {
@@ -450,7 +449,7 @@ export const iforest = standalone({
       sizes: file.int32('isolationForest.sizes'),
     }
   },
-  // a threshold is one number, the four whole numbers of half its width are two
+  // a threshold counts as one number; the four whole numbers of half its width count as two
   spaceNumbers: ({ features, treeStarts }) => 2.5 * features.length + 0.5 * treeStarts.length,
   facts: ({ treeStarts, subsampleRows, features }) => [
     {

@@ -38,24 +38,24 @@ import { BANDWIDTH_OPTIONS } from '../options.js'
 import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
 
 /**
- * Kernel density estimation: the log-density of x under one Gaussian on each training row (Rosenblatt 1956,
- * Parzen 1962).
+ * Kernel density estimation: the log-density of x under one Gaussian on each training row (Rosenblatt 1956, Parzen
+ * 1962).
  *
  *     log p(x) = log Σ_j exp(−‖x − c_j‖² / h²) − log n − (D/2)·log(π h²)
  *
- * h is the bandwidth of the project's kernel, a quantile of pair distances (bandwidth.ts), so a kernel here has
- * variance h²/2 a column: scikit-learn's KernelDensity has `bandwidth` h/√2. The largest exponent is taken out
- * before the exponentials, so far rows keep the order of their distances where every kernel value underflows.
- * Squared distances that overflow score −Number.MAX_VALUE.
+ * h is the bandwidth of the project's kernel, a quantile of pair distances (bandwidth.ts), so a kernel has variance
+ * h²/2 per column: scikit-learn's KernelDensity has `bandwidth` h/√2. The largest exponent is subtracted before the
+ * exponentials, so far rows keep the order of their distances where every kernel value underflows. Overflowed squared
+ * distances score −Number.MAX_VALUE.
  *
- * Shapes: centres n × D, all training rows or a random `maximumRows` of them; a score costs n·D operations
- * and n exponentials. Left out: trees that skip far centres, which D of 20 and more makes useless.
+ * Shapes: centers n × D, all training rows or a random `maximumRows` of them; a score costs n·D operations and n
+ * exponentials. There are no trees to skip far centers, because D of 20 or more makes them useless.
  */
 
 interface KernelDensityParameters extends Partial<BandwidthRule> {
   /** h as a quantile of the pair distances of training rows, in (0, 1]. */
   readonly bandwidthQuantile: number
-  /** At most so many training rows become centres, 1 … 1,000,000; above that a random sample of so many. */
+  /** Maximum number of centers, 1 … 1,000,000; with more training rows, a random sample. */
   readonly maximumRows: number
 }
 
@@ -67,7 +67,7 @@ export interface KernelDensityModel {
   readonly centres: Matrix
 }
 
-/** Scratch for one model and one caller at a time; nothing in it outlives a call but the constants. */
+/** Scratch memory for one model and one caller; keeps only constants between calls. */
 interface KernelDensityWorkspace {
   readonly model: KernelDensityModel
   /** −1/h². */
@@ -82,8 +82,8 @@ const MAXIMUM_CENTRES = 1_000_000
 
 /**
  * Fits to rows (n × D, n ≥ 2, not all equal). Draws from the forks `bandwidth` (above the row limit of
- * pairDistanceQuantiles) and `centres` (above `maximumRows`) of `rng`. Throws ArgumentError
- * (`bandwidthQuantile`, `maximumRows`, `rows`) and DataError.
+ * pairDistanceQuantiles) and `centres` (above `maximumRows`) of `rng`. Throws ArgumentError (`bandwidthQuantile`,
+ * `maximumRows`, `rows`) and DataError.
  */
 export function fitKernelDensity(
   rows: Matrix | MatrixLike,
@@ -132,8 +132,8 @@ export function createKernelDensityWorkspace(model: KernelDensityModel): KernelD
 }
 
 /**
- * out[i] = log p(row i), finite; returns `out`. Throws ArgumentError when a row is not finite or not D wide,
- * `out` is too short or the workspace another model's.
+ * out[i] = log p(row i), finite; returns `out`. Throws ArgumentError if a row is not finite or not D wide, `out` is too
+ * short, or the workspace belongs to another model.
  */
 export function scoreKernelDensity(
   model: KernelDensityModel,

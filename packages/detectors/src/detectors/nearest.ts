@@ -1,6 +1,4 @@
-/**
- * nearest: the distance to the nearest of m landmarks, cheaper than every method of the paper.
- */
+/** nearest: the distance to the nearest of m landmarks, cheaper than every method of the paper. */
 
 import { MAXIMUM_DIMENSION, type Matrix, type MatrixLike, type Rng, takeRows } from '@oddflow/core'
 import {
@@ -27,16 +25,15 @@ import type { LandmarkChoice } from '../parameters.js'
 /**
  * LandmarkSquares: squared distances of a few rows at a time to all landmarks.
  *
- * On SIMD kernels the landmarks are laid out once and the squares are left where the kernels put them: `values` is a
- * view that is good until the next call of anything that uses kernels. Without SIMD it is a typed array; the bits are
- * the same.
+ * With SIMD kernels, the landmarks are laid out once and the squares stay in kernel memory: `values` is a view that is
+ * valid until the next use of any kernel. Without SIMD it is a typed array with the same bits.
  */
 
 /** Most rows of one call. */
 export const SQUARES_TILE_ROWS = 8
 
 interface LandmarkSquares {
-  /** ‖x_r − landmark_j‖² of the last call at offset + r · stride + j. */
+  /** ‖x_r − landmark_j‖² of the last call, at offset + r · stride + j. */
   values: Float64Array
   offset: number
   stride: number
@@ -104,16 +101,16 @@ function createSimdSquares({ run, enter }: SimdKernels, landmarks: Matrix): Land
 }
 
 /**
- * Distance to the nearest landmark: the baseline that every embedding has to beat.
+ * Distance to the nearest landmark: the baseline for every embedding.
  *
- * m training rows are landmarks, drawn at random or farthest first (landmarks.ts); the score of x is
- * −min_j ‖x − landmark_j‖, in the units of the (scaled) rows, 0 on a landmark and falling without bound. It
- * orders rows as the largest kernel value over the landmarks does for any bandwidth, without one to choose.
- * One-class nearest neighbours of Tax and Duin (1998), over a sample and without the ratio.
+ * m training rows are landmarks, random or farthest first (landmarks.ts); the score of x is −min_j ‖x − landmark_j‖, in
+ * units of the (scaled) rows: 0 on a landmark and unbounded below. It orders rows like the largest kernel value over
+ * the landmarks, for any bandwidth. It is the one-class nearest neighbor method of Tax and Duin (1998), over a sample
+ * and without the ratio.
  *
- * Shapes: landmarks m × D; a score costs m·D subtractions, multiplications and additions and one root.
- * Repeated rows may be drawn and stay: removing them would change nothing but the space. Differences below
- * 1e-162 square to 0; where squares overflow, the distance is taken of scaled numbers, up to the largest.
+ * Shapes: landmarks m × D; a score costs m·D subtractions, multiplications and additions and one root. Repeated
+ * landmarks are kept, because removing them only saves space. Differences below 1e-162 square to 0. If squares
+ * overflow, the distance is computed from scaled numbers, up to the largest float64.
  */
 
 interface NearestLandmarkParameters {
@@ -139,8 +136,8 @@ const MAXIMUM_LANDMARKS = 1_000_000
 const FAR_SCALE = 1 / 2 ** 540
 
 /**
- * Chooses landmarks among rows (n × D, n ≥ 2, not all equal); random ones come from the fork `landmarks` of `rng`. Throws
- * ArgumentError (`m`, `rows`) and DataError.
+ * Chooses landmarks among rows (n × D, n ≥ 2, not all equal); random ones come from the fork `landmarks` of `rng`.
+ * Throws ArgumentError (`m`, `rows`) and DataError.
  */
 export function fitNearestLandmark(
   rows: Matrix | MatrixLike,
@@ -154,7 +151,7 @@ export function fitNearestLandmark(
   return { model: { kind: 'nearest-landmark', landmarks }, notes }
 }
 
-/** Without `simd`: typed arrays even where there are SIMD kernels. Scores have the same bits. */
+/** Without `simd`: uses typed arrays even if SIMD kernels are available. Scores have the same bits. */
 export function createNearestLandmarkWorkspace(
   model: NearestLandmarkModel,
   simd = true,
@@ -163,8 +160,8 @@ export function createNearestLandmarkWorkspace(
 }
 
 /**
- * out[i] = −distance of row i to its nearest landmark, finite, at most 0; returns `out`. Throws ArgumentError
- * when a row is not finite or not D wide, `out` is too short or the workspace another model's.
+ * out[i] = −distance of row i to its nearest landmark, finite, at most 0; returns `out`. Throws ArgumentError if a row
+ * is not finite or not D wide, `out` is too short, or the workspace belongs to another model.
  */
 export function scoreNearestLandmark(
   model: NearestLandmarkModel,
@@ -207,7 +204,7 @@ export function nearestDistance(
     : farDistance(landmarks, first, end, x, xStart)
 }
 
-/** The distance to the nearest landmark where all squares overflow. */
+/** The distance to the nearest landmark if all squares overflow. */
 function farDistance(
   { cols, data }: Matrix,
   first: number,

@@ -1,6 +1,4 @@
-/**
- * ocsvm: the one-class SVM that the paper measures its detectors against, with a Gaussian or a linear kernel.
- */
+/** ocsvm: the one-class SVM that the paper compares its detectors with, with a Gaussian or linear kernel. */
 import type { Matrix } from '@oddflow/core'
 import type { Precision } from '@oddflow/linalg'
 import { rowsInPrecision } from '../check-parts.js'
@@ -137,7 +135,7 @@ export const ocsvm: DetectorDefinition = {
   },
 }
 
-/** Support vectors as the precision has them; coefficients and offset stay those of the fit. */
+/** Support vectors in the model's precision; coefficients and offset do not change. */
 function inPrecision(svm: OneClassSvmModel, precision: Precision | null): OneClassSvmModel {
   const { kernel, supportVectors } = svm
   if (kernel.kind === 'linear' || precision === null) return svm

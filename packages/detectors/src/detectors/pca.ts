@@ -21,27 +21,24 @@ import { badOption } from '../options.js'
 import type { PcaParameters } from '../parameters.js'
 
 /**
- * Reconstruction error of principal components: how far a row lies off the subspace that holds most of the
- * training rows' variance (Shyu et al. 2003 use it beside the components themselves; Jolliffe, "Principal
- * Component Analysis", section 10.1).
+ * Reconstruction error of principal components: the distance of a row from the subspace with most of the training rows'
+ * variance (Shyu et al. 2003 combine it with the components; Jolliffe, "Principal Component Analysis", section 10.1).
  *
  *     score(x) = −‖(x − µ) − UᵀU(x − µ)‖²
  *
- * µ the column means, U (r × D) the leading eigenvectors of the covariance matrix, r the smallest number that
- * holds more than a stated share of the variance, but at most D − 1: with all D nothing would be left to
- * measure the error in. The residual is formed and then squared, because ‖x‖² − ‖Ux‖² loses small errors to
- * cancellation. With scikit-learn: PCA(n_components=share), then the squared distance between a row and
- * inverse_transform(transform(row)).
+ * µ are the column means, U (r × D) the leading eigenvectors of the covariance matrix. r is the smallest number with
+ * more than a stated share of the variance, at most D − 1: with all D there would be no error to measure. The residual
+ * is computed and then squared, because ‖x‖² − ‖Ux‖² loses small errors to cancellation. With scikit-learn:
+ * PCA(n_components=share), then the squared distance between a row and inverse_transform(transform(row)).
  *
- * A score costs 2·r·D multiplications, in squared units of the (scaled) rows. Rows so far away that the
- * arithmetic overflows score −Number.MAX_VALUE. A column that is constant in training takes no part in U, so
- * any change in it counts in full.
+ * A score costs 2·r·D multiplications, in squared units of the (scaled) rows. If the arithmetic overflows, the score is
+ * −Number.MAX_VALUE. A column that is constant in training is not part of U, so any change in it counts in full.
  */
 
 interface PrincipalComponentsParameters {
   /** Share of the variance that the kept components exceed, in (0, 1); usually 0.95. */
   readonly varianceShare: number | null
-  /** In its place, how many are kept: 1 … D − 1. One of the two is null. */
+  /** Alternatively the number of components, 1 … D − 1. One of the two is null. */
   readonly components?: number | null
 }
 
@@ -75,8 +72,8 @@ const MAXIMUM_COMPONENT_COLUMNS = 1000
 const SMALLEST_VARIANCE = 1e-290
 
 /**
- * Fits to rows (n × D, n ≥ 2, not all equal, 2 ≤ D ≤ 1,000); nothing in it is random. Throws ArgumentError
- * (`varianceShare`, `components`, `rows`) and DataError.
+ * Fits to rows (n × D, n ≥ 2, not all equal, 2 ≤ D ≤ 1,000), without randomness. Throws ArgumentError (`varianceShare`,
+ * `components`, `rows`) and DataError.
  */
 export function fitPrincipalComponents(
   rows: Matrix | MatrixLike,
@@ -107,7 +104,7 @@ export function fitPrincipalComponents(
       'rows',
     )
   }
-  // as shares of the variance: QL iterations square entries, and would overflow from 1e154 on
+  // as shares of the variance: QL iterations square entries and would overflow from 1e154 on
   for (let at = 0; at < covariance.data.length; at++) covariance.data[at] = covariance.data[at]! / total
   const { values, vectors } = symmetricEigen(covariance, dimension)
   let held = 0
@@ -140,8 +137,8 @@ export function createPrincipalComponentsWorkspace(
 }
 
 /**
- * out[i] = −squared reconstruction error of row i, finite, at most 0; returns `out`. Throws ArgumentError when a
- * row is not finite or not D wide, `out` is too short or the workspace another model's.
+ * out[i] = −squared reconstruction error of row i, finite, at most 0; returns `out`. Throws ArgumentError if a row is
+ * not finite or not D wide, `out` is too short, or the workspace belongs to another model.
  */
 export function scorePrincipalComponents(
   model: PrincipalComponentsModel,
@@ -164,13 +161,13 @@ export function scorePrincipalComponents(
     }
     let error = 0
     for (let t = 0; t < dimension; t++) error += residual[t]! * residual[t]!
-    // false for NaN too, which Infinity − Infinity leaves
+    // false for NaN, the result of Infinity − Infinity
     out[i] = error < Number.POSITIVE_INFINITY ? 0 - error : -Number.MAX_VALUE
   }
   return out
 }
 
-/** Means about the first row, so that equal numbers have exactly themselves as mean. */
+/** Means relative to the first row, so that equal numbers have exactly that mean. */
 function columnMeans({ rows: n, cols, data }: Matrix): Float64Array {
   const mean = new Float64Array(cols)
   for (let i = 1; i < n; i++) {

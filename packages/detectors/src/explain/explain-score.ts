@@ -1,17 +1,16 @@
 /**
- * Why a row scores as it does: what normal rows it is nearest to, and which of its features keep it from them.
+ * Explains a row's score: the normal rows it resembles most, and the features that keep it from them.
  *
- * The reference is the nearest normal example that the model remembers (normal-examples.ts), by distance between
- * scaled rows. Features are then given the example's values one after another, each time the one that raises the score
- * most, and what each raised it by is its share: *greedy occlusion*. The shares add up: score plus all shares is
- * the score of the row with those features replaced. (Replacing each feature alone, the usual occlusion, shows
- * nothing where a row is out in several at once and the score is flat between.) Of features that raise it alike, the
- * one that is farthest off in scaled units goes first.
+ * The reference is the nearest normal example of the model (normal-examples.ts), by distance between scaled rows.
+ * Features then take the example's values one after another, each time the feature that raises the score most; the rise
+ * is its share: *greedy occlusion*. Score plus all shares is the score of the row with those features replaced. (The
+ * usual occlusion, one feature at a time, shows nothing if several features are unusual and the score is flat between.)
+ * On ties, the feature with the largest scaled difference goes first.
  *
- * Bounded: at most `features` steps of at most MAXIMUM_CANDIDATES scores each, over those features that are the
- * farthest off; it stops early when the score is above the threshold, or when nothing is different any more.
+ * The work is bounded: at most `features` steps of at most MAXIMUM_CANDIDATES scores, over the features with the
+ * largest differences. It stops when the score is above the threshold or no feature differs.
  *
- * Left out: gradients, which are 0 where a kernel underflows, and Shapley values, which take 2^D scores.
+ * Not used: gradients, which are 0 where a kernel underflows, and Shapley values, which take 2^D scores.
  */
 import { ArgumentError, type Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'
@@ -43,23 +42,25 @@ export interface FeatureShare {
   readonly value: number
   /** The nearest normal example's. */
   readonly nearest: number
-  /** In the typical example of the nearest mode; null where the detector has no modes. */
+  /** In the typical example of the nearest mode; null if the detector has no modes. */
   readonly typical: number | null
-  /** What the score gains when it takes the example's value, those before it having done so. */
+  /** The rise of the score when it takes the example's value, after those before it. */
   readonly gain: number
 }
 
-/** What an ensemble's score of a row is made of, column by column. */
+/** An ensemble's score of a row, column by column. */
 export interface ColumnSurprises {
-  /** Nats of the score that each column makes, length D; of the category column, what its being unknown makes. */
+  /** Nats of the score from each column, length D; for the category column, those of an unknown category. */
   readonly nats: Float64Array
   /**
-   * The 1 % and 99 % order statistics of the training rows that the row is compared with (those of its category where
-   * there are enough), length D, unscaled; the category column is 0. null without the member hbos.
+   * The 1 % and 99 % order statistics of the training rows compared with the row (those of its category, if there are
+   * enough), length D, unscaled; 0 for the category column. null without the member hbos.
    */
   readonly usual: { readonly low: Float64Array; readonly high: Float64Array } | null
-  /** Whether training had the row's category; `rare`: the model does not remember rare ones. null where rows have none, or
-   * without the member nearest. */
+  /**
+   * Whether training had the row's category; `rare`: the model does not store rare ones. null if rows have none, or
+   * without the member nearest.
+   */
   readonly category: 'known' | 'rare' | 'new' | null
 }
 
@@ -77,7 +78,7 @@ export interface ScoreExplanation {
   readonly features: readonly FeatureShare[]
   /** The nearest normal example, D numbers, unscaled. */
   readonly nearestRow: Float64Array
-  /** The typical example of the mode; null where the detector has no modes. */
+  /** The typical example of the mode; null if the detector has no modes. */
   readonly typicalRow: Float64Array | null
   /** With those features replaced. */
   readonly explainedScore: number
@@ -87,8 +88,7 @@ export interface ScoreExplanation {
 
 export interface Explainer {
   /**
-   * `row` of D finite numbers, unscaled; `score` what the model gives it. Throws ArgumentError for a row that is
-   * not one.
+   * `row` has D finite numbers, unscaled; `score` is its score by the model. Throws ArgumentError for an invalid row.
    */
   explain(row: Float64Array, score: number, threshold: number): ScoreExplanation
 }
@@ -96,8 +96,10 @@ export interface Explainer {
 const MAXIMUM_CANDIDATES = 64
 const TILE = 32
 
-/** For one caller at a time; null for a detector that remembers no normal row (an isolation forest). An ensemble is
- * explained by its members. */
+/**
+ * Not reentrant. null for a detector without normal examples (an isolation forest). An ensemble is explained by its
+ * members.
+ */
 export function createExplainer(model: DetectorModel, features = 5): Explainer | null {
   if (model.kind === 'ensemble') return createEnsembleExplainer(model, features)
   const examples = normalExamples(model)
@@ -140,7 +142,7 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
       }
       scaleInto(scaler, row, 0, 1, cols, scaled)
       const nearest = nearestExample(examples, scaled)
-      // of names there is no example: they stay the row's
+      // names have no example and stay the row's
       nearestRow.set(row)
       unscaleRow(scaler, examples.rows.data, nearest * width, width, nearestRow)
       const { modes } = examples
@@ -188,24 +190,26 @@ export function createExplainer(model: DetectorModel, features = 5): Explainer |
 }
 
 /**
- * Why a row scores low to an ensemble: the surprise of each member's views, shared out among the columns that make it.
+ * Explains a row's low score by an ensemble: each member's surprise is divided among the columns.
  *
- * - nearest: by squared differences to the nearest landmark, among those of the row's service where there are such; the
- *   service itself has the share that its being unknown adds to the distance;
- * - hbos: by the nats that each column adds to what its fullest bin would;
- * - another detector: by the gains of its own explanation; nothing where it has none.
+ * - nearest: by squared differences to the nearest landmark, of the row's service if it has landmarks; an unknown
+ *   service gets the share that it adds to the distance;
+ * - hbos: by the nats of each column above those of its fullest bin;
+ * - another detector: by the gains of its own explanation, if it has one.
  *
- * Columns come by the sum of their shares, largest first, and take the value of a normal example in turn, as in
- * explain-score.ts. Surprises are capped, so replacing columns alone would tell nothing of a row that is out in many.
- * The normal example is the first member's that has one: the nearest landmark, the middles of the fullest bins, or the
- * example of another detector.
+ * Columns are ordered by the sum of their shares and take the values of a normal example in turn, as in
+ * explain-score.ts. Surprises are capped, so replacing single columns would show nothing for a row that is unusual in
+ * many. The normal example comes from the first member that has one: the nearest landmark, the middles of the fullest
+ * bins, or the example of another detector.
  */
 
 interface ViewExplainer {
-  /** Writes shares of the view's surprise, 0 or more, up to a common factor, the category's behind those of the columns;
-   * `value` is its view of the row. */
+  /**
+   * Writes shares of the view's surprise (0 or more, up to a common factor) for all columns, then the category. `value`
+   * is the view of the row.
+   */
   share(row: Matrix, category: number, value: number, out: Float64Array): void
-  /** A normal row like this one, standardised; null for a detector that remembers none. */
+  /** A normal row similar to this one, standardized; null for a detector without normal examples. */
   readonly example: ((row: Matrix, category: number, value: number) => Float64Array) | null
 }
 
@@ -250,7 +254,7 @@ function createEnsembleExplainer(model: EnsembleModel, features: number): Explai
       for (const { view, explainer, surprise, weights, value } of views) {
         view(single, names, value)
         explainer.share(single, names[0]!, value[0]!, shares)
-        // in parts of the largest, so that their sum stays in the range of numbers
+        // as parts of the largest, so that their sum stays finite
         const largest = shares.reduce((most, share) => Math.max(most, share), 0)
         if (!(largest > 0)) continue
         const total = shares.reduce((sum, share) => sum + share / largest, 0)
@@ -324,7 +328,7 @@ function createEnsembleExplainer(model: EnsembleModel, features: number): Explai
     if (categories.length === 0) return null
     const { names: known } = runsOf(categories)
     if (indexOf(known, category) >= 0) return 'known'
-    // where every landmark is of a category of its own, there were none left for rarer ones
+    // if every landmark has a different category, none were left for rarer ones
     return known.length < farthestLandmarks(model.parameters.m ?? 0) ? 'new' : 'rare'
   }
 }
@@ -353,7 +357,7 @@ function createViewExplainer(member: EnsembleMember, width: number): ViewExplain
             out[j] = Math.min(difference * difference, Number.MAX_VALUE)
             squares += out[j]!
           }
-          // the view is the distance, and what an unknown category adds to it: both in squares' proportion
+          // the view is the distance plus the addition for an unknown category; both share as their squares
           const distance = Math.sqrt(squares)
           const isUnknown = runs.names.length > 0 && indexOf(runs.names, category) < 0
           const added = isUnknown ? Math.max(0, value - distance) : 0
@@ -401,7 +405,7 @@ function createHbosExplainer({ histograms, own }: HbosMember): ViewExplainer {
   }
 }
 
-/** The first of the landmarks nearest to a row, among those of its service if there are such. */
+/** The first nearest landmark of a row, among those of its service if it has any. */
 function nearestLandmark(
   { landmarks }: NearestMember,
   { names, starts }: ReturnType<typeof runsOf>,

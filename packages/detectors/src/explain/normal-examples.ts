@@ -1,19 +1,19 @@
 /**
- * NormalExamples: what a model remembers of normal rows, by which a new one can be explained.
+ * NormalExamples: what a model stores of normal rows, to explain a new row.
  *
  * | detector | examples | modes |
  * |---|---|---|
  * | oc-kjl, oc-nystrom (-qs) | landmarks: training rows | components of the mixture |
  * | oc-kjl-svm, oc-nystrom-svm, nearest | landmarks | none |
  * | ocsvm | support vectors: training rows | none |
- * | kde | centres: training rows | none |
- * | gmm | component means: no rows of traffic | components of the mixture |
+ * | kde | centers: training rows | none |
+ * | gmm | component means, which are not rows of traffic | components of the mixture |
  * | pca | the mean row | none |
- * | hbos | the middles of the fullest bins: no row of traffic | none |
- * | iforest | none: a forest remembers where it cut, not what it saw | none |
+ * | hbos | the middles of the fullest bins, not a row of traffic | none |
+ * | iforest | none: a forest stores cuts, not rows | none |
  *
- * An example belongs to the mode that is the most responsible for it, and the *typical* example of a mode is the one
- * with the highest density under its component (in the embedding, where there is one).
+ * An example belongs to its most responsible mode. The *typical* example of a mode has the highest density under its
+ * component (in the embedding, if there is one).
  */
 import { createMatrix, type Matrix } from '@oddflow/core'
 import { squaredDistances } from '@oddflow/linalg'
@@ -92,7 +92,7 @@ function embedLandmarks(embedding: EmbeddingModel): Matrix {
   return embedRows(embedding, embedding.landmarks)
 }
 
-/** `points` are where the mixture lives, one for each example. */
+/** `points` are the examples in the space of the mixture, one for each. */
 function modesOf(mixture: Mixture, points: Matrix): ExampleModes {
   const k = mixture.weights.length
   const modeOf = new Uint32Array(points.rows)
@@ -114,8 +114,8 @@ function modesOf(mixture: Mixture, points: Matrix): ExampleModes {
 }
 
 /**
- * The rows that a model remembers as normal, n × D and unscaled: training rows (of an ensemble its landmarks), or for a
- * mixture in D dimensions its means. Columns that it does not remember are 0. null for a detector that remembers none.
+ * The rows a model stores as normal, n × D and unscaled: training rows (an ensemble's landmarks), or the means of a
+ * mixture in D dimensions. Columns not stored are 0. null for a detector without such rows.
  */
 export function rememberedRows(model: DetectorModel): Matrix | null {
   const examples = model.kind === 'ensemble' ? ensembleLandmarks(model.ensemble) : normalExamples(model)
@@ -133,7 +133,7 @@ export function rememberedRows(model: DetectorModel): Matrix | null {
   return out
 }
 
-/** Scaled, with the category of each; null where no member has landmarks. */
+/** Scaled, with the category of each; null if no member has landmarks. */
 function ensembleLandmarks(ensemble: EnsemblePart): { rows: Matrix; categories: Float64Array } | null {
   const nearest = ensemble.members.find((member) => member.name === 'nearest')
   if (nearest === undefined) return null

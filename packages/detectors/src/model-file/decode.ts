@@ -1,13 +1,12 @@
 /**
- * Reading a model file, from a stranger if need be.
+ * Reads a model file, which may come from a stranger.
  *
- * Four steps, each of which trusts only those before it: the container's structure (core); signature and
- * checksum, which find damage; the format's version; then every part by its own check. Nothing is executed,
- * nothing but the tensors' copies and the header's text is allocated, and what comes out is exactly what
- * `encodeModelFile` was given.
+ * Four steps, each relying only on those before: the container's structure (core); signature and checksum, which detect
+ * damage; the format's version; every part by its own check. Nothing is executed, only copies of tensors and the
+ * header's text are allocated, and the result is exactly what `encodeModelFile` was given.
  *
- * A refusal is a FormatError with the field and the byte of the file: where the metadata entry stands for a
- * field of JSON, where the numbers start for a tensor.
+ * A refusal is a FormatError with the field and its byte in the file: the metadata entry for a JSON field, the first
+ * number for a tensor.
  */
 import {
   ArgumentError,
@@ -43,14 +42,12 @@ import { decodeLearned } from './learned-parts.js'
 import { checkAgreement, metadataValues } from './parts.js'
 import { checkProvenance, type SavedModel } from './saved-model.js'
 
-/**
- * Where in a model file a field stands: for error messages alone, so it may look twice.
- */
+/** The place of a field in a model file. Only for error messages, so it may search again. */
 
 /**
- * Byte of a tensor's first number, or of the metadata entry that holds the field: `mixture.weights` is a
- * tensor, `threshold.calibration.rows` lies in the entry `threshold`. Whatever else a detector's check names
- * is one of its parameters.
+ * Byte of a tensor's first number, or of the metadata entry with the field: `mixture.weights` is a tensor,
+ * `threshold.calibration.rows` is in the entry `threshold`. Any other field of a detector's check is one of its
+ * parameters.
  */
 function fieldOffset(bytes: Uint8Array, file: Safetensors | undefined, field: string): number {
   const headerBytes = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true)
@@ -66,7 +63,7 @@ function fieldOffset(bytes: Uint8Array, file: Safetensors | undefined, field: st
   return findEntry(header, own ? first : 'parameters')
 }
 
-/** Inside JSON strings a quotation mark follows a backslash, so `key":"` can only be the entry itself. */
+/** Inside JSON strings a quotation mark follows a backslash, so `key":"` can only be the entry */
 function findEntry(header: Uint8Array, key: string): number {
   const wanted = Array.from(`"${key}":"`, (c) => c.charCodeAt(0))
   for (let i = 8; i + wanted.length <= header.length; i++) {
@@ -171,7 +168,7 @@ function readParts(source: Safetensors): SavedModel {
     ...(groups === undefined ? {} : { groups }),
     ...(learned === undefined ? {} : { learned }),
   }
-  // `parameters` have been compared by their own check, which knows what older files lack
+  // `parameters` are compared by their own check, which knows the fields that older files lack
   const { parameters: _, ...metadata } = metadataValues(saved)
   for (const [key, written] of Object.entries(metadata)) checkSameFields(file.json(key), written, key)
   return saved

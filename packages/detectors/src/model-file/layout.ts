@@ -1,6 +1,4 @@
-/**
- * The layout of a model file, and what a detector puts into it and takes out of it: tensors and metadata by name.
- */
+/** The layout of a model file: tensors and metadata by name, as detectors write and read them. */
 import {
   crc32,
   FormatError,
@@ -14,16 +12,16 @@ import type { Precision } from '@oddflow/linalg'
 export const FORMAT = 'model-file'
 
 /**
- * Layout of a model file (docs/model-file.md): which metadata and which tensors a safetensors file must have
- * to be an OddFlow model, and where its checksum stands.
+ * Layout of a model file (docs/model-file.md): the metadata and tensors that make a safetensors file an OddFlow model,
+ * and the place of its checksum.
  *
- * The metadata comes first in the header and its keys are in order, so `checksum`, the first of them, stands
- * at the same place in every file, and the bytes up to it serve as the format's signature. Later formats keep
- * it there: a damaged file is then told from a newer one.
+ * The metadata comes first in the header with sorted keys, so `checksum`, the first key, is at the same place in every
+ * file, and the bytes before it are the format's signature. Later formats keep this, so a damaged file can be told from
+ * a newer one.
  *
- * CRC-32 rather than a cryptographic hash: what it has to find is worn flash and cut copies, and it finds
- * every changed byte for certain. Somebody who edits a file can compute either again, which is why reading
- * validates everything all the same. It covers the whole file, its own eight digits taken as zeros.
+ * CRC-32 rather than a cryptographic hash: it is for worn flash and cut copies, and it detects every single changed
+ * byte. Someone who edits a file could recompute either, so reading validates everything anyway. It covers the whole
+ * file, with its own eight digits as zeros.
  */
 
 export const FORMAT_VERSION = '1'
@@ -33,7 +31,10 @@ export const SIGNATURE = '{"__metadata__":{"checksum":"'
 export const CHECKSUM_DIGITS = 8
 export const CHECKSUM_OFFSET = 8 + SIGNATURE.length
 
-/** Metadata of every model beside `checksum`; a detector may have its own. All but `formatVersion` and `kind` are JSON. */
+/**
+ * Metadata of every model besides `checksum`; a detector may add its own. All except `formatVersion` and `kind` are
+ * JSON.
+ */
 export const METADATA_KEYS = [
   'featureContract',
   'fitReport',
@@ -45,15 +46,15 @@ export const METADATA_KEYS = [
   'threshold',
 ] as const
 
-/** Metadata of models whose rows have a column of names: which. Nothing else of a scaler is not in tensors. */
+/** Metadata of models with a column of names: its number. The rest of a scaler is in tensors. */
 export const SCALER_KEY = 'scaler'
 
-/** Metadata of models that learn on, and the beginning of their tensors' names. */
+/** Metadata of updated models, and the prefix of their tensors' names. */
 export const LEARNED_KEY = 'learned'
 
 export type MetadataKey = (typeof METADATA_KEYS)[number]
 
-/** The checksum that a file should carry: CRC-32 of all its bytes with the eight digits as '0'. */
+/** The expected checksum of a file: CRC-32 of all its bytes with its own eight digits as '0'. */
 export function modelFileChecksum(bytes: Uint8Array): string {
   const end = CHECKSUM_OFFSET + CHECKSUM_DIGITS
   const zeros = new Uint8Array(CHECKSUM_DIGITS).fill(0x30)
@@ -67,7 +68,7 @@ export interface ModelFileParts {
   readonly tensors: Readonly<Record<string, Tensor>>
 }
 
-/** For `f32` the numbers are float32 numbers already. */
+/** For `f32` the numbers already are float32 numbers. */
 export function matrixTensor({ rows, cols, data }: Matrix, precision: Precision = 'f64'): Tensor {
   const shape = [rows, cols]
   return precision === 'f32'
@@ -83,13 +84,13 @@ export function int32Tensor(data: Int32Array): Tensor {
   return { dtype: 'I32', shape: [data.length], data }
 }
 
-/** Reads parts by name, each checked for type and number of dimensions, and knows which were never asked for. */
+/** Reads parts by name, checks the type and dimensions of each, and knows which were not read. */
 export class ModelFileReader {
   private constructor(
     private readonly file: Safetensors,
     private readonly asked: Set<string>,
     private readonly prefix: string,
-    /** Metadata by key where it is not the file's own: values of a JSON object in it. */
+    /** Metadata by key, if not the file's own: values of a JSON object inside it. */
     private readonly inner: Readonly<Record<string, unknown>> | null,
   ) {}
 
@@ -97,7 +98,7 @@ export class ModelFileReader {
     return new ModelFileReader(file, new Set(), '', null)
   }
 
-  /** Tensors by names after `prefix`, and for metadata the fields of `inner`: a model within a model. */
+  /** Tensors by names after `prefix`, and metadata from the fields of `inner`: a model inside a model. */
   within(prefix: string, inner: Readonly<Record<string, unknown>>): ModelFileReader {
     return new ModelFileReader(this.file, this.asked, this.prefix + prefix, inner)
   }
@@ -165,7 +166,7 @@ export class ModelFileReader {
     return data
   }
 
-  /** Throws FormatError for a tensor that nothing has asked for; those whose names begin with `later` may still be. */
+  /** Throws FormatError for a tensor that nothing read, except names starting with `later`. */
   refuseOthers(later?: string): void {
     for (const name of this.file.tensors.keys()) {
       if (later !== undefined && name.startsWith(later)) continue

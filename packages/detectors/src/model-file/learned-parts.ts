@@ -1,9 +1,9 @@
 /**
- * The learned state in a model file: one more piece of metadata, `learned`, and tensors whose names begin so.
+ * The learned state in a model file: the metadata `learned`, and tensors whose names start with it.
  *
- * Files of models that do not learn on have neither and are what they were. What is read is checked like everything
- * else: shapes against the model's, numbers that learning can go on with (learning-options.ts), statistics that rows could have
- * made, counters that are whole, and the frozen model within by its own detector's check.
+ * Files of other models have neither. Reading checks everything: shapes against the model, numbers in the range for
+ * learning (learning-options.ts), statistics that rows could have made, whole counters, and the frozen model by its
+ * detector's check.
  */
 import { ArgumentError, FormatError, type Matrix, type Tensor } from '@oddflow/core'
 import { choleskyInto } from '@oddflow/linalg'
@@ -43,13 +43,14 @@ import {
 } from './layout.js'
 
 /**
- * Statistics of a mixture that are read from a file: whether rows could have made them.
+ * Checks that rows could have made the statistics of a mixture from a file.
  *
- * Masses are counts of rows, with a sum below 2⁵³. A scatter over its mass is a covariance: positive semi-definite but
- * for rounding, and no larger than rows that can be learned from make it (learning-options.ts). No mass, no scatter.
+ * Masses are counts of rows, with a sum below 2⁵³. A scatter divided by its mass is a covariance: positive
+ * semi-definite up to rounding, and at most as large as learnable rows make it (learning-options.ts). Mass 0 has
+ * scatter 0.
  */
 
-/** What rounding may leave of a direction without spread, as a share of the largest variance. */
+/** Rounding left in a direction without spread, as a share of the largest variance. */
 const ROUNDING = 1e-6
 
 function checkStatistics(
@@ -134,11 +135,11 @@ function notNegative(value: unknown, field: string): number {
 
 const FROZEN = 'learned.frozen.'
 
-/** Of things that are counted one by one, with room to go on counting. */
+/** Limit of counters, with room to continue counting. */
 const MOST_COUNTED = 2 ** 52
 /** Of a shift of log-densities. */
 const LARGEST_SHIFT = 1e150
-/** Of a number drawn from N(0, 1); beyond 40 there is none in float64. */
+/** Limit for a number drawn from N(0, 1); no float64 draw is beyond 40. */
 const LARGEST_NORMAL = 100
 
 export function encodeLearned(state: LearnedState): ModelFileParts {
@@ -196,7 +197,7 @@ function encodeStatistics(
   }
 }
 
-/** The state of `model`, checked. Asks the reader for each tensor of it. */
+/** The checked state of `model`. Reads each of its tensors. */
 export function decodeLearned(file: ModelFileReader, model: LearningModel): LearnedState {
   const head = fieldsAt(file.json('learned'), 'learned')
   const frozenHead = fieldsAt(head.frozen, 'learned.frozen')
@@ -253,7 +254,7 @@ export function decodeLearned(file: ModelFileReader, model: LearningModel): Lear
   return checkLearned(value, model)
 }
 
-/** Throws ArgumentError or FormatError whose field begins with `learned`. */
+/** Throws ArgumentError or FormatError whose field starts with `learned`. */
 export function checkLearned(value: unknown, model: LearningModel): LearnedState {
   const s = fieldsAt(value, 'learned')
   checkLearnableModel(model)
@@ -352,7 +353,7 @@ function checkFrozen(value: unknown, model: LearningModel): LearnedState['frozen
   }
 }
 
-/** What a check says of the model within, as said of its place. */
+/** A check's error about the inner model, with the field's full path. */
 function prefixed(error: unknown): unknown {
   if (!(error instanceof ArgumentError || error instanceof FormatError)) return error
   const said = error.field ?? 'parameters'
@@ -424,7 +425,7 @@ function checkCounters(value: unknown): LearningCounters {
   const given = fieldsAt(value, 'learned.counters')
   const counters = Object.fromEntries(
     Object.keys(NO_COUNTERS).map((key) => {
-      // a period is whatever number the caller has for it
+      // a period is any number that the caller chose
       const countOf = key === 'lastPeriod' ? wholeAt : countAt
       return [key, countOf(given[key], `learned.counters.${key}`)]
     }),

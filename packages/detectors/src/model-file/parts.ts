@@ -1,6 +1,4 @@
-/**
- * What a detector puts into a model file and takes out of it, beside what all detectors have.
- */
+/** What a detector adds to the common parts of a model file. */
 import { categoryColumn, type FeatureContract, FormatError, type OnePacketRule } from '@oddflow/core'
 import { encodeGroups } from '../calibration/groups.js'
 import type { DetectorModel } from '../model.js'
@@ -9,15 +7,12 @@ import { FORMAT, type MetadataKey, SCALER_KEY } from './layout.js'
 import { encodeLearned } from './learned-parts.js'
 import type { SavedModel } from './saved-model.js'
 
-/**
- * The metadata of a saved model that is JSON, as values: what is written, and what a file that was read must have
- * had in it.
- */
+/** The JSON metadata of a saved model as values, for writing and for comparison with a file. */
 
 type MetadataValues = Readonly<Record<Exclude<MetadataKey, 'formatVersion' | 'kind'>, unknown>> &
   Readonly<Record<string, unknown>>
 
-/** By metadata key, those of the detector's own family last. Every part is checked already. */
+/** By metadata key, the detector's own family last. Every part is checked already. */
 export function metadataValues(saved: SavedModel): MetadataValues {
   const { kind, parameters, fitReport, scaler } = saved.detector
   return {
@@ -36,11 +31,9 @@ export function metadataValues(saved: SavedModel): MetadataValues {
   }
 }
 
-/**
- * The parts of a saved model are each checked on their own; this is where they must agree with one another.
- */
+/** The parts of a saved model are checked one by one; this checks that they agree. */
 
-/** Throws FormatError when contract, one-packet rule and detector do not belong together. */
+/** Throws FormatError if contract, one-packet rule and detector do not fit together. */
 export function checkAgreement(
   contract: FeatureContract,
   onePacketRule: OnePacketRule | null,
@@ -59,7 +52,7 @@ export function checkAgreement(
     fail('featureContract.scaler', `expected ${scaler.kind} as the detector has, found ${contract.scaler}`)
   }
   const names = categoryColumn(contract)
-  // files from before there was such a column took its numbers for numbers
+  // older files, from before this column existed, used its numbers as numbers
   if (
     scaler.categoryColumn !== undefined &&
     contract.featureSet !== 'rows' &&

@@ -1,9 +1,9 @@
 /**
- * SavedModel: a detector together with what it takes to use it: the contract its rows were made under, the
- * threshold and the verdict on one-packet flows; and where it came from.
+ * SavedModel: a detector with everything needed to use it: the feature contract of its rows, the threshold, the rule
+ * for one-packet flows, and its provenance.
  *
- * Provenance holds only what the same run repeats exactly. Times, hosts and paths stay out, so that the same
- * seed and data give the same file on every machine.
+ * Provenance holds only what the same run repeats exactly, without times, hosts and paths, so the same seed and data
+ * give the same file on every machine.
  */
 import {
   checkFeatureContract,
@@ -30,22 +30,22 @@ import { checkLearned, encodeLearned } from './learned-parts.js'
 import { checkAgreement, metadataValues } from './parts.js'
 
 /**
- * ParameterSelection: how a model's parameters were chosen, where a grid was searched; part of its provenance.
+ * ParameterSelection: how a search chose a model's parameters; part of its provenance.
  *
- * It says what was tried and on what the candidates were judged, so that the search can be made again. The choice
- * itself stands in the model's parameters, and must be one of the grid.
+ * It lists the candidates and the data they were judged by, so that the search can be repeated. The chosen parameters
+ * are those of the model, and must be part of the grid.
  */
 
 export type GridValue = number | string | boolean
 
-/** The largest AUC on labelled validation rows; ties went to the candidate that comes first in the grid. */
+/** The largest AUC on labeled validation rows; on ties the first candidate of the grid wins. */
 export interface ParameterSelection {
   readonly criterion: 'validation-auc'
-  /** The values of each option that was searched, in the order tried; the last option changed fastest. */
+  /** The values of each searched option in the order tried; the last option changed fastest. */
   readonly grid: Readonly<Partial<Record<GridOption, readonly GridValue[]>>>
   /** The product of the grid's lengths. */
   readonly candidates: number
-  /** Candidates that could not be fitted, fewer than all. */
+  /** Number of candidates that could not be fitted, less than all. */
   readonly failed: number
   /** Of the chosen candidate. */
   readonly auc: number
@@ -57,7 +57,7 @@ export interface ParameterSelection {
 
 const MAXIMUM_VALUES = 1000
 
-/** Of a model with these parameters. Throws FormatError naming the field. */
+/** Checks it for a model with these parameters. Throws FormatError naming the field. */
 function checkParameterSelection(value: unknown, parameters: CheckedParameters): ParameterSelection {
   const fail = (field: string, expected: string): never => {
     const name = `provenance.selection${field === '' ? '' : `.${field}`}`
@@ -138,11 +138,11 @@ export interface Provenance {
   readonly seed: number
   /** SHA-256, in 64 lower-case hexadecimal digits, of all rows as row-major little-endian float64. */
   readonly dataSha256: string
-  /** How many rows that was: those of the fit and those of the calibration. */
+  /** The number of these rows: for the fit and for the calibration. */
   readonly rows: number
-  /** How the parameters were chosen; absent where they were given. */
+  /** How the parameters were chosen; absent if they were given. */
   readonly selection?: ParameterSelection
-  /** Updates of an ensemble since it was trained; absent where there was none. `rows` above counts their rows as well. */
+  /** Updates of an ensemble after its training; absent without. `rows` above includes their rows. */
   readonly updates?: EnsembleUpdates
 }
 
@@ -153,9 +153,9 @@ export interface EnsembleUpdates {
   readonly rows: number
   readonly last: {
     readonly rows: number
-    /** Of these, rows unlike all others, which it did not learn. */
+    /** Of these, rows unlike all others, which were not learned. */
     readonly oddRows: number
-    /** Of these, rows that were novel to the model before. */
+    /** Of these, rows that were novel before the update. */
     readonly novelBefore: number
     /** As `dataSha256` above, of these. */
     readonly dataSha256: string
@@ -166,16 +166,16 @@ export interface SavedModel {
   readonly detector: DetectorModel
   readonly contract: FeatureContract
   readonly threshold: Threshold
-  /** null where rows did not come from flows, or where no rule was learned. */
+  /** null if rows did not come from flows, or without a rule. */
   readonly onePacketRule: OnePacketRule | null
   readonly provenance: Provenance
-  /** What groups of flows are judged by; absent where held-out scores were not to be had. */
+  /** Judges groups of flows; absent without held-out scores. */
   readonly groups?: GroupCalibration
-  /** What a model that learns on keeps; absent from one that does not. */
+  /** State of an updated model; absent otherwise. */
   readonly learned?: LearnedState
 }
 
-/** Of a model with these parameters. Throws FormatError naming the field. */
+/** Checks it for a model with these parameters. Throws FormatError naming the field. */
 export function checkProvenance(value: unknown, parameters: CheckedParameters): Provenance {
   const fail = (field: string, expected: string): never => {
     const name = field === '' ? 'provenance' : `provenance.${field}`
@@ -238,14 +238,12 @@ export function checkProvenance(value: unknown, parameters: CheckedParameters): 
 }
 
 /**
- * Writing a model file. The value is checked as if it had been read, so that nothing is written which would
- * be refused later; the checks also rebuild it field by field, so the order in which a caller happened to
- * make its objects does not reach the bytes.
+ * Writes a model file. The value is checked as on reading, so everything written can be read again. The checks rebuild
+ * it field by field, so the order of a caller's object keys does not affect the bytes.
  */
 
 /**
- * The same value gives the same bytes, everywhere. Throws ArgumentError or FormatError naming the field that
- * is not as it should be.
+ * The same value gives the same bytes on every machine. Throws ArgumentError or FormatError naming the invalid field.
  */
 export function encodeModelFile(saved: SavedModel): Uint8Array<ArrayBuffer> {
   const detector = checkModel(saved.detector)
