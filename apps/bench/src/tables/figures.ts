@@ -29,7 +29,7 @@ interface Figure {
   readonly description: string
   readonly width: number
   readonly height: number
-  /** Names and colours, in a line above the plot; none when it is empty. */
+  /** Names and colours, in lines above the plot; none when it is empty. */
   readonly legend: readonly (readonly [name: string, colour: string])[]
   readonly plot: Plot.PlotOptions
 }
@@ -50,7 +50,9 @@ export const PALETTE: readonly string[] = [
   '#9f1239',
 ]
 
+/** With a legend of one line. */
 const HEAD_HEIGHT = 50
+const LEGEND_LINE = 18
 
 export function renderFigure({ title, description, width, height, legend, plot }: Figure): string {
   const { document } = parseHTML('<!doctype html><html><body></body></html>')
@@ -60,14 +62,17 @@ export function renderFigure({ title, description, width, height, legend, plot }
     .replace(/plot-clip-\d+/g, 'clip')
     .replace(/-?\d+\.\d{3,}(?:e-?\d+)?/g, (digits) => String(Number(Number(digits).toFixed(2))))
     .replace(/ aria-(?:label|hidden|description)="[^"]*"/g, '')
-  let x = 12
+  let [x, y] = [12, 34]
   const entries = legend.map(([name, colour]) => {
+    const size = 30 + 7 * name.length
+    if (x > 12 && x + size > width) [x, y] = [12, y + LEGEND_LINE]
     const at = x
-    x += 30 + 7 * name.length
-    return `<circle cx="${at}" cy="34" r="5" fill="${colour}"/><text x="${at + 9}" y="38">${escapeHtml(name)}</text>`
+    x += size
+    return `<circle cx="${at}" cy="${y}" r="5" fill="${colour}"/><text x="${at + 9}" y="${y + 4}">${escapeHtml(name)}</text>`
   })
-  const total = height + HEAD_HEIGHT
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${total}" width="${width}" height="${total}" role="img" aria-labelledby="title desc" font-family="system-ui, sans-serif" font-size="12"><title id="title">${escapeHtml(title)}</title><desc id="desc">${escapeHtml(description)}</desc><rect width="${width}" height="${total}" fill="white"/><text x="12" y="18" font-weight="600">${escapeHtml(title)}</text>${entries.join('')}<g transform="translate(0 ${HEAD_HEIGHT})" fill="currentColor" text-anchor="middle">${marks}</g></svg>
+  const head = HEAD_HEIGHT + y - 34
+  const total = height + head
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${total}" width="${width}" height="${total}" role="img" aria-labelledby="title desc" font-family="system-ui, sans-serif" font-size="12"><title id="title">${escapeHtml(title)}</title><desc id="desc">${escapeHtml(description)}</desc><rect width="${width}" height="${total}" fill="white"/><text x="12" y="18" font-weight="600">${escapeHtml(title)}</text>${entries.join('')}<g transform="translate(0 ${head})" fill="currentColor" text-anchor="middle">${marks}</g></svg>
 `
 }
 
