@@ -11,7 +11,7 @@ import { whole } from '../commands/options.js'
 import { fixed } from '../tables/figures.js'
 import { VERSION } from '../version.js'
 import { collectFlows, trainingSet, wholeCapture } from './flows.js'
-import { count, defineStudy, targetLine } from './study.js'
+import { count, defineStudy, median, targetLine } from './study.js'
 import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 import { readDevices, splitOf } from './watch.js'
 
@@ -68,10 +68,6 @@ function trained(set: TrainingSet, detector: 'ensemble' | 'oc-kjl'): SavedModel 
       oddflowVersion: VERSION,
     },
   ).saved
-}
-
-function median(values: readonly number[]): number {
-  return values.slice().sort((a, b) => a - b)[values.length >> 1]!
 }
 
 function timeScores(models: readonly SavedModel[], rows: Matrix): number[] {

@@ -23,10 +23,8 @@ import {
 import { auc, PLAIN_ROWS_DETECTORS, selectDetector } from '@oddflow/evaluation'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
-import { isAvailable, loadRepeat } from '../datasets/load-repeat.js'
-import type { RowsManifest } from '../datasets/manifest.js'
-import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
 import { markdownTable } from '../tables/table.js'
+import { type LabelledRows, publishedRows } from './published-rows.js'
 import { count, defineStudy, mean, share, targetLine, three } from './study.js'
 
 const TRAINING_ROWS = 2000
@@ -45,12 +43,6 @@ const SINGLE: readonly DetectorName[] = [
   'pca',
   'hbos',
 ]
-
-interface LabelledRows {
-  readonly train: Matrix
-  readonly test: Matrix
-  readonly isNovel: ArrayLike<number>
-}
 
 const figures = z.strictObject({
   draws: count,
@@ -106,18 +98,12 @@ interface PlainRowsOptions {
 }
 
 function setsFrom(data: string): { readonly name: string; draw(rng: Rng, i: number): LabelledRows }[] {
-  const manifests = readManifests(OWN_MANIFESTS).filter(
-    (manifest): manifest is RowsManifest => manifest.kind === 'rows',
-  )
-  const absent = manifests.filter((manifest) => !isAvailable(manifest, data)).map(({ folder }) => folder)
-  if (absent.length > 0) throw new DataError(`${data}: expected the rows of ${absent.join(', ')}`)
-  const published = manifests.map((manifest) => ({
-    name: manifest.paperDataset ?? manifest.name,
+  const published = publishedRows(data).map(({ dataset, repeats, load }) => ({
+    name: dataset,
     draw(rng: Rng, i: number): LabelledRows {
-      const { train, tests } = loadRepeat(manifest, data, i % manifest.repeats, 1, manifest.features)
-      const { rows: test, isNovel } = tests[0]!.data
+      const { train, test, isNovel } = load(i % repeats)
       const chosen = sampleWithoutReplacement(train.rows, Math.min(TRAINING_ROWS, train.rows), rng)
-      return { train: takeRows(train, chosen), test, isNovel: isNovel.data }
+      return { train: takeRows(train, chosen), test, isNovel }
     },
   }))
   const kinds: readonly GaussianKind[] = ['independent', 'correlated', 'three clusters']

@@ -5,8 +5,19 @@ import { plainRows } from './plain-rows.js'
 import { recipe } from './recipe.js'
 import { rows } from './rows.js'
 import type { Study } from './study.js'
+import { supportGuard } from './support-guard.js'
 import { updates } from './updates.js'
 import { watch } from './watch.js'
 import { week } from './week.js'
 
-export const STUDIES: readonly Study[] = [watch, week, attacks, rows, plainRows, updates, recipe, cost]
+export const STUDIES: readonly Study[] = [
+  watch,
+  week,
+  attacks,
+  rows,
+  plainRows,
+  updates,
+  recipe,
+  cost,
+  supportGuard,
+]

@@ -19,9 +19,6 @@ import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
 import { openScratchFolder, trainModel } from '@oddflow/program'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
-import { isAvailable, loadRepeat } from '../datasets/load-repeat.js'
-import type { RowsManifest } from '../datasets/manifest.js'
-import { OWN_MANIFESTS, readManifests } from '../datasets/read-manifests.js'
 import { runProcess, whyFailed } from '../machines/reach.js'
 import { note } from '../output.js'
 import { findPython } from '../peers/run-peers.js'
@@ -29,6 +26,7 @@ import { fixed } from '../tables/figures.js'
 import { readPaperFigures } from '../tables/published.js'
 import { markdownTable } from '../tables/table.js'
 import { VERSION } from '../version.js'
+import { publishedRows } from './published-rows.js'
 import { defineStudy, mean, percent, share, targetLine, three } from './study.js'
 import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 
@@ -131,7 +129,7 @@ function summaryOf(gaps: readonly number[], sizes: readonly number[]): number[] 
 
 type Measured = Omit<Cell, 'method' | 'dataset'>
 
-function measureOurs(train: Matrix, test: Matrix, isNovelRow: Float64Array, detector: DetectorOptions) {
+function measureOurs(train: Matrix, test: Matrix, isNovelRow: ArrayLike<number>, detector: DetectorOptions) {
   const { saved } = trainModel(
     {
       rows: train,
@@ -168,7 +166,7 @@ function measureOurs(train: Matrix, test: Matrix, isNovelRow: Float64Array, dete
   }
 }
 
-function rank(scores: Float64Array, isNovelRow: Float64Array): { auc: number; found: number } {
+function rank(scores: Float64Array, isNovelRow: ArrayLike<number>): { auc: number; found: number } {
   const area = auc(scores, isNovelRow)
   const point = tprAtFpr(rocCurve(scores, isNovelRow), FALSE_POSITIVE_RATE)
   if (area.value === null || point.value === null) throw new DataError('test rows of one kind alone')
@@ -180,7 +178,7 @@ async function measurePeers(
   python: string,
   trains: readonly Matrix[],
   test: Matrix,
-  isNovelRow: Float64Array,
+  isNovelRow: ArrayLike<number>,
 ): Promise<{ readonly version: string; readonly measured: Record<(typeof PEERS)[number], Measured[]> }> {
   const folder = openScratchFolder('oddflow-bench-rows')
   try {
@@ -213,46 +211,39 @@ export async function measureRows(
   { repeats, subsamples }: RowsOptions,
   tell: (what: string) => void,
 ): Promise<RowsFigures> {
-  const manifests = readManifests(OWN_MANIFESTS).filter(
-    (manifest): manifest is RowsManifest => manifest.kind === 'rows',
-  )
-  const absent = manifests.filter((manifest) => !isAvailable(manifest, data)).map(({ folder }) => folder)
-  if (absent.length > 0) throw new DataError(`${data}: expected the rows of ${absent.join(', ')}`)
+  const sets = publishedRows(data)
   const python = await findPython()
   if (python === null) note('left out: LOF and ECOD; no Python with scikit-learn')
   let peers: string | null = null
   const cells: Cell[] = []
-  for (const manifest of manifests) {
+  for (const { name: set, dataset, ...published } of sets) {
     const found = new Map<string, Measured[]>()
     const keep = (method: string, measured: Measured): void => {
       found.set(method, [...(found.get(method) ?? []), measured])
     }
-    for (let repeat = 0; repeat < Math.min(repeats, manifest.repeats); repeat++) {
-      const { train, tests } = loadRepeat(manifest, data, repeat, 1, manifest.features)
-      const { rows: test, isNovel: labels } = tests[0]!.data
+    for (let repeat = 0; repeat < Math.min(repeats, published.repeats); repeat++) {
+      const { train, test, isNovel: labels } = published.load(repeat)
       const summarised = { train: summariseRows(train), test: summariseRows(test) }
       const drawn = Array.from({ length: subsamples }, (_, i) => {
-        const rng = createRng(i + 1).fork(`${manifest.name} repeat ${repeat}`)
+        const rng = createRng(i + 1).fork(`${set} repeat ${repeat}`)
         return sampleWithoutReplacement(train.rows, Math.min(SUBSAMPLE_ROWS, train.rows), rng)
       })
       for (const { name, rows, detector } of METHODS) {
         const from = rows === 'summarised' ? summarised : { train, test }
         for (const chosen of drawn) {
-          keep(name, measureOurs(takeRows(from.train, chosen), from.test, labels.data, detector))
+          keep(name, measureOurs(takeRows(from.train, chosen), from.test, labels, detector))
         }
       }
       if (python !== null) {
         const trains = drawn.map((chosen) => takeRows(summarised.train, chosen))
-        const { version, measured } = await measurePeers(python, trains, summarised.test, labels.data)
+        const { version, measured } = await measurePeers(python, trains, summarised.test, labels)
         peers = version
         for (const peer of PEERS) for (const figure of measured[peer]) keep(peer, figure)
       }
-      tell(
-        `${manifest.name}, repeat ${repeat}: AUC ${three(mean(found.get(DEFAULT_METHOD)!.map((m) => m.auc)))}`,
-      )
+      tell(`${set}, repeat ${repeat}: AUC ${three(mean(found.get(DEFAULT_METHOD)!.map((m) => m.auc)))}`)
     }
     for (const [method, measured] of found) {
-      cells.push({ method, dataset: manifest.paperDataset ?? manifest.name, ...averageOf(measured) })
+      cells.push({ method, dataset, ...averageOf(measured) })
     }
   }
   return { repeats, subsamples, peers, cells }

@@ -30,6 +30,8 @@ export interface StudyDefinition<Options, Figures> {
   readonly run: (options: Options & StudyOptions, tell: (what: string) => void) => Promise<Figures>
   /** Markdown between title and provenance. */
   readonly page: (figures: Figures) => string
+  /** SVG files that the page shows, by name. */
+  readonly pictures?: (figures: Figures) => Readonly<Record<string, string>>
   /** The reading is printed in place of being kept: it is not of the default. */
   readonly isTrial?: (options: Options) => boolean
 }
@@ -40,14 +42,14 @@ export interface StudyOptions {
 }
 
 export interface Study extends Pick<StudyDefinition<never, never>, 'name' | 'description' | 'configure'> {
-  /** Runs, and gives the files of NAME.json and NAME.md; or the page alone, to be printed. */
+  /** Runs, and gives the files of NAME.json, NAME.md and pictures; or the page alone, to be printed. */
   measure(
     options: StudyOptions,
     command: string,
     tell: (what: string) => void,
   ): Promise<{ readonly files: ReadonlyMap<string, string> } | { readonly printed: string }>
-  /** NAME.md of the figures that a folder holds; null where it holds none. Throws an error that begins with the path. */
-  draw(folder: string): string | null
+  /** NAME.md and pictures of the figures that a folder holds; none where it holds none. Errors begin with the path. */
+  draw(folder: string): ReadonlyMap<string, string>
 }
 
 const MAXIMUM_LENGTH = 16 * 2 ** 20
@@ -63,6 +65,10 @@ export function defineStudy<Options, Figures>(definition: StudyDefinition<Option
     figures: definition.figures,
   })
   type Reading = z.infer<typeof reading>
+  const pagesOf = (made: Reading): [name: string, content: string][] => [
+    [`${name}.md`, render(made)],
+    ...Object.entries(definition.pictures?.(made.figures as Figures) ?? {}),
+  ]
   const render = ({ figures, command, machine, versions }: Reading): string =>
     `# ${definition.title}
 
@@ -89,17 +95,14 @@ ${definition.page(figures as Figures)}
         figures,
       })
       if (definition.isTrial?.(asked) === true) return { printed: render(made) }
-      return {
-        files: new Map([
-          [`${name}.json`, `${jsonLine(made)}\n`],
-          [`${name}.md`, render(made)],
-        ]),
-      }
+      return { files: new Map([[`${name}.json`, `${jsonLine(made)}\n`], ...pagesOf(made)]) }
     },
     draw(folder) {
       const path = join(folder, `${name}.json`)
-      if (!existsSync(path)) return null
-      return render(inFile(path, () => checked(reading, readFileSync(path, 'utf8'), 'study', MAXIMUM_LENGTH)))
+      if (!existsSync(path)) return new Map()
+      return new Map(
+        pagesOf(inFile(path, () => checked(reading, readFileSync(path, 'utf8'), 'study', MAXIMUM_LENGTH))),
+      )
     },
   }
 }
@@ -127,7 +130,16 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
+/** The upper one of an even number. */
+export function median(values: readonly number[]): number {
+  return values.slice().sort((a, b) => a - b)[values.length >> 1]!
+}
+
+export const unique = <T>(values: readonly T[]): T[] => [...new Set(values)]
+
 export const three = (value: number): string => fixed(value, 3)
+/** ".123". */
+export const fraction = (value: number): string => three(value).replace(/^(−?)0/, '$1')
 /** "1.2 %". */
 export const percent = (value: number): string => `${fixed(100 * value, 1)} %`
 

@@ -221,8 +221,7 @@ export function renderPages(folder: string): ReadonlyMap<string, string> {
     for (const [file, content] of renderEmbeddingsPage(embeddings)) pages.set(file, content)
   }
   for (const study of STUDIES) {
-    const page = study.draw(folder)
-    if (page !== null) pages.set(`${study.name}.md`, page)
+    for (const [file, content] of study.draw(folder)) pages.set(file, content)
   }
   for (const name of SWEEP_NAMES) {
     const path = join(folder, `sweep-${name}.jsonl`)

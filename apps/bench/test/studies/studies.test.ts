@@ -11,13 +11,16 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { createMatrix, createRng, encodeNpy } from '@oddflow/core'
 import { FileError } from '@oddflow/program'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
 import { labAttacks, labNormal } from '../../src/studies/attacks.js'
 import { secondsToFirstFlag, trainOn } from '../../src/studies/flows.js'
 import { STUDIES } from '../../src/studies/registry.js'
 import { variantNamed } from '../../src/studies/variants.js'
 import { type Outcome, runBench } from '../support/run-bench.js'
+import { encodeLabels } from '../support/small-data.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-bench-study-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -44,10 +47,43 @@ beforeAll(() => {
   for (let day = 1; day <= 4; day++) put('normal-1.pcap', join(data, 'week', 'house'), `day${day}.pcap`)
 })
 
-const study = (name: string, ...more: string[]): Promise<Outcome> =>
-  runBench([name, '--data', data, '--out', out, ...more])
+const study = (name: string, ...more: string[]): Promise<Outcome> => studyOf(data, name, ...more)
 const figuresOf = (name: string) => JSON.parse(readFileSync(join(out, `${name}.json`), 'utf8')).figures
+const studyOf = (from: string, name: string, ...more: string[]): Promise<Outcome> =>
+  runBench([name, '--data', from, '--out', out, ...more])
+/** The page of the figures is the page that the run left. */
+const expectRedrawn = (name: string): void => {
+  const page = readFileSync(join(out, `${name}.md`), 'utf8')
+  expect(page).not.toMatch(/NaN|undefined|Infinity/)
+  expect(named(name).draw(out).get(`${name}.md`)).toBe(page)
+}
 const named = (name: string) => STUDIES.find((one) => one.name === name)!
+
+/** A folder with small rows in the place of each of the authors' sets: two blobs. */
+function withRows(): string {
+  const place = join(folder, 'with-rows')
+  for (const manifest of readManifests(OWN_MANIFESTS)) {
+    if (manifest.kind !== 'rows') continue
+    const { dimension } = manifest
+    const rng = createRng(3).fork(manifest.folder)
+    const blobs = (normal: number, novel: number) => {
+      const rows = createMatrix(normal + novel, dimension)
+      for (let i = 0; i < rows.data.length; i++) {
+        rows.data[i] = rng.nextNormal() + (i < dimension * normal ? 0 : 3)
+      }
+      return encodeNpy(rows)
+    }
+    const labels = encodeLabels(Array.from({ length: 80 }, (_, i) => (i < 40 ? 0 : 1)))
+    const set = join(place, 'paper', manifest.folder)
+    mkdirSync(set, { recursive: true })
+    writeFileSync(join(set, 'X_train_r0.npy'), blobs(200, 0))
+    for (const stem of ['val_r0', 'test']) {
+      writeFileSync(join(set, `X_${stem}.npy`), blobs(40, 40))
+      writeFileSync(join(set, `y_${stem}.npy`), labels)
+    }
+  }
+  return place
+}
 
 describe('a study', () => {
   it('watch: keeps its figures and draws its page', async () => {
@@ -60,7 +96,7 @@ describe('a study', () => {
     expect(page).toMatch(/^# Devices watched one by one\n/)
     expect(page).toContain('- Command: `npm run -s oddflow-bench -- watch --seeds 1`')
     expect(page).not.toContain('NaN')
-    expect(named('watch').draw(out)).toBe(page)
+    expect(named('watch').draw(out)).toEqual(new Map([['watch.md', page]]))
   })
 
   it('watch: prints the page of a variant and keeps nothing', async () => {
@@ -95,6 +131,20 @@ describe('a study', () => {
     expect(kinds.normalFlows).toBeGreaterThanOrEqual(565)
   })
 
+  it('support-guard: every detector and quantile of each set, redrawn as they were', async () => {
+    const outcome = await studyOf(withRows(), 'support-guard', '--repeats', '1', '--seeds', '2')
+    expect(outcome.code).toBe(0)
+    const { runs, cost } = figuresOf('support-guard')
+    expect(cost.ratio).toBeGreaterThan(0)
+    // five sets, four quantiles: two mixtures with two seeds, two SVMs with one
+    expect(runs).toHaveLength(5 * 4 * (2 * 2 + 2))
+    for (const { detector, supportAlone, ...run } of runs) {
+      expect(supportAlone === null).toBe(detector.endsWith('-svm'))
+      expect(run.with).toBeGreaterThan(0.5)
+    }
+    expectRedrawn('support-guard')
+  })
+
   it('default-recipe: refuses a variant that there is not, by name', async () => {
     const outcome = await study('default-recipe', '--variants', 'nearest,fastest')
     expect(outcome).toMatchObject({ code: 2, stdout: '' })
@@ -106,6 +156,7 @@ describe('a study', () => {
   it.each([
     ['rows', /paper: expected the rows of aecho, /],
     ['plain-rows', /paper: expected the rows of aecho, /],
+    ['support-guard', /paper: expected the rows of aecho, /],
     ['week', /week: cannot read it: no such file/],
     ['watch', /devices\.json: cannot read it: no such file/],
   ])('%s: says what is not there', async (name, says) => {
