@@ -72,6 +72,15 @@ const side = z.object({
 })
 const pairManifest = z.object({ normal: side, novel: side })
 
+/** The pairs that a folder holds; says which it does not. */
+export function pairsIn(folder: string): string[] {
+  return PAIR_NAMES.filter((pair) => {
+    const isThere = existsSync(join(folder, pair))
+    if (!isThere) note(`left out: ${join(folder, pair)} is not there`)
+    return isThere
+  })
+}
+
 export interface CapturePair {
   readonly train: readonly Capture[]
   readonly normal: readonly Capture[]
@@ -157,11 +166,7 @@ export async function measurePairs(
   tell: (what: string) => void,
 ): Promise<AttackFigures['pairs']> {
   const pairs: AttackFigures['pairs'] = []
-  for (const pair of PAIR_NAMES) {
-    if (!existsSync(join(folder, pair))) {
-      note(`left out: ${join(folder, pair)} is not there`)
-      continue
-    }
+  for (const pair of pairsIn(folder)) {
     const { train, normal, novel } = readPair(join(folder, pair))
     const model = await trainOn(train, recipe, SEED)
     const judge = async (captures: readonly Capture[]) => {

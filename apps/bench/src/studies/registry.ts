@@ -1,6 +1,7 @@
 /** All studies, in the order of the results' pages. */
 import { attacks } from './attacks.js'
 import { cost } from './cost.js'
+import { pairFeatures } from './pair-features.js'
 import { plainRows } from './plain-rows.js'
 import { recipe } from './recipe.js'
 import { rows } from './rows.js'
@@ -19,5 +20,6 @@ export const STUDIES: readonly Study[] = [
   updates,
   recipe,
   cost,
+  pairFeatures,
   supportGuard,
 ]

@@ -59,6 +59,20 @@ const expectRedrawn = (name: string): void => {
 }
 const named = (name: string) => STUDIES.find((one) => one.name === name)!
 
+/** A folder with one capture pair, of the lab's captures. */
+function withPair(): string {
+  const place = join(folder, 'with-pair')
+  const pair = join(place, 'pairs', 'huebridge_vs_wemolink')
+  mkdirSync(pair, { recursive: true })
+  const side = (files: readonly string[]) => {
+    for (const file of files) copyFileSync(join(lab, file), join(pair, file))
+    return { files: files.map((file) => ({ file })), filter: {} }
+  }
+  const manifest = { normal: side(WATCHED.house), novel: side(WATCHED.intruder) }
+  writeFileSync(join(pair, 'manifest.json'), JSON.stringify(manifest))
+  return place
+}
+
 /** A folder with small rows in the place of each of the authors' sets: two blobs. */
 function withRows(): string {
   const place = join(folder, 'with-rows')
@@ -131,6 +145,20 @@ describe('a study', () => {
     expect(kinds.normalFlows).toBeGreaterThanOrEqual(565)
   })
 
+  it('pair-features: the feature sets of a pair by three methods, redrawn as they were', async () => {
+    const outcome = await studyOf(withPair(), 'pair-features', '--seeds', '1')
+    expect(outcome.code).toBe(0)
+    expect(outcome.stderr).toContain('dlinkhomehub_vs_synflood is not there')
+    const { seeds, results } = figuresOf('pair-features')
+    expect(seeds).toBe(1)
+    expect(results).toHaveLength(2 * 12)
+    for (const { auc, refused } of results) {
+      if (refused === undefined) expect(Object.keys(auc)).toEqual(['OCSVM', 'OC-KJL-QS', 'OC-Nyström-QS'])
+      else expect(refused).toContain('window')
+    }
+    expectRedrawn('pair-features')
+  })
+
   it('support-guard: every detector and quantile of each set, redrawn as they were', async () => {
     const outcome = await studyOf(withRows(), 'support-guard', '--repeats', '1', '--seeds', '2')
     expect(outcome.code).toBe(0)
@@ -157,6 +185,7 @@ describe('a study', () => {
     ['rows', /paper: expected the rows of aecho, /],
     ['plain-rows', /paper: expected the rows of aecho, /],
     ['support-guard', /paper: expected the rows of aecho, /],
+    ['pair-features', /pairs: expected the capture pairs/],
     ['week', /week: cannot read it: no such file/],
     ['watch', /devices\.json: cannot read it: no such file/],
   ])('%s: says what is not there', async (name, says) => {
