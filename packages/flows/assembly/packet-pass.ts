@@ -103,7 +103,7 @@ const SENT: i32 = 2
 const SENTS: i32 = 6
 const SENT_FIN: i32 = 8
 const FINS: i32 = 24
-const LINGER_MICROS: f64 = 1_000_000
+const LINGER_MICROS: f64 = 500_000
 
 // Both logs.
 const USED: usize = 0

@@ -93,7 +93,8 @@ export interface FlowSink {
 
 /**
  * A packet's status, no time, IPv6 under a contract whose flow key is of IPv4 alone, a flow that was not let in
- * (`admitsFlow`), one without data that came after its TCP flow closed, or a transport that makes no flows by name ("protocol-47" without one).
+ * (`admitsFlow`), one that trails after its TCP flow closed (no data, FIN or RST), or a transport that makes no flows by
+ * name ("protocol-47" without one).
  */
 export type DropReason =
   | Exclude<PacketStatusName, 'ok'>

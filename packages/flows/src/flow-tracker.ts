@@ -13,8 +13,8 @@
  * When there is no room, a flow is ended for it: flow-table.ts says which.
  *
  * With `endOnClose`, a TCP flow closes at an RST, or once each end that has sent packets has sent a FIN. It takes
- * packets for LINGER_MICROS more, then it is given out, and its key stays for the idle timeout: packets without data
- * belong to no flow and are counted, one with data or a SYN begins another flow. A SYN after one FIN does, too.
+ * packets for LINGER_MICROS more, then it is given out, and its key stays for the idle timeout: packets without data,
+ * with FIN or with RST belong to no flow and are counted, others begin another flow. A SYN after one FIN does, too.
  * Without it a connection on the same ports within the timeout continues the flow, FIN or not.
  */
 import { PACKET_OK, type PacketBatch, PacketOrder } from '@oddflow/capture'
@@ -379,7 +379,9 @@ export class FlowTracker {
     if (isSyn) return BEGINS
     const since = time - this.closedMicros[flow]
     if (kind === CLOSING && since <= LINGER_MICROS) return CONTINUES
-    return batch.payloadBytes[i] > 0 || since > idleTimeoutMicros ? BEGINS : AFTER_CLOSE
+    if (since > idleTimeoutMicros) return BEGINS
+    // A last segment sent again has FIN, and often data.
+    return batch.payloadBytes[i] > 0 && (batch.tcpFlags[i] & (FIN | RST)) === 0 ? BEGINS : AFTER_CLOSE
   }
 
   /** Notes who has sent a packet and a FIN, and closes the flow where that or an RST does. */

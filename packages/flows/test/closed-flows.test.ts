@@ -84,6 +84,18 @@ describe('a flow', () => {
     expect(counters.packets).toBe(counters.packetsInFlows + 2)
   })
 
+  it('is not followed by another at a last segment that is sent again, with data or without', () => {
+    const again = [back(1.7, FIN | ACK, 129), back(3, FIN | ACK, 129), out(5, RST, 129), back(9, FIN | ACK)]
+    const { records, counters } = extract(batchesOf([...handshake, ...fins, ...again]), closing)
+    expect(ofA(records)).toEqual([[0, 6, 'closed']])
+    expect(counters.dropped).toEqual({ 'after-close': 4 })
+    const after = extract(batchesOf([...handshake, ...fins, back(30, FIN | ACK, 129)]), closing)
+    expect(ofA(after.records)).toEqual([
+      [0, 6, 'closed'],
+      [30, 1, 'closed'],
+    ])
+  })
+
   it('is followed by another at a SYN, at once, also after one FIN', () => {
     const again = handshake.map((p) => ({ ...p, t: p.t + 1.3 }))
     const wanted = [
@@ -288,7 +300,7 @@ function referenceFlows(packets: readonly Packet[]) {
     const hasData = packet.protocol === 6 && (packet.bytes ?? 0) > 60
     let flow = open.get(key)
     if (flow !== undefined && flow.closed !== null && micros - flow.closed > 5e5 && !isSyn) {
-      if (!hasData && micros - flow.closed <= IDLE) {
+      if ((!hasData || (flags & (FIN | RST)) !== 0) && micros - flow.closed <= IDLE) {
         dropped++
         return
       }
