@@ -26,16 +26,26 @@ describe('groups', () => {
 
   it('puts the level at the largest mean surprise of the training groups', () => {
     const { scores, capture } = normalScores(10, 40)
-    const createGroup = createGroups(calibration, 'capture')
-    const means = Array.from({ length: 10 }, (_, c) => {
-      const group = createGroup()
-      scores.forEach((score, i) => {
-        if (capture[i] === c) group.add(score)
-      })
-      return group.verdict().score
-    }).sort((a, b) => b - a)
-    expect(calibration.capture).toEqual({ level: means[0]!, groups: 10 })
-    expect(calibration.device).toBeNull()
+    scores.forEach((_, i) => {
+      if (capture[i] === 3) scores[i]! -= 2
+    })
+    const odd = calibrateGroups({ scores, capture })
+    const group = createGroups(odd, 'capture')()
+    scores.forEach((score, i) => {
+      if (capture[i] === 3) group.add(score)
+    })
+    expect(odd.capture).toEqual({ level: group.verdict().score, groups: 10 })
+    expect(odd.capture!.level).toBeGreaterThan(2)
+    expect(odd.device).toBeNull()
+  })
+
+  it('does not flag a capture of many flows for a change that is small beside that of a flow', () => {
+    const long = normalScores(10, 1000)
+    const group = createGroups(calibrateGroups(long), 'capture')()
+    for (const score of normalScores(1, 1000, 7).scores) group.add(-2 * Math.sqrt(-score))
+    const { score, novel } = group.verdict()
+    expect(score).toBeGreaterThan(1.4)
+    expect(novel).toBe(false)
   })
 
   it('finds a group whose flows are all a little unusual, though none of them is beyond every training flow', () => {

@@ -145,7 +145,7 @@ ${markdownTable(
 
 ${splits.length - taken.length} of ${splits.length} updates leave less than 95 % of the given rows normal: \`oddflow update\` refuses those, writes nothing and exits
 with 1. The largest model after ten updates has ${largest} bytes; before them the largest has ${Math.max(...splits.map(({ bytesBefore }) => bytesBefore))}. Its size is bounded by the number of
-landmarks and of tables, whatever is learnt.
+landmarks and of tables, whatever the model learns.
 
 ${markdownTable(
   ['mean', 'AUC', 'found at 1 %', 'normal flagged', 'novel flagged'],

@@ -76,7 +76,7 @@ export function describeThreshold({ threshold }: SavedModel): string {
 export function describeGroupLevel({ groups }: SavedModel, kind: GroupKind): string {
   const level = groups?.[kind]
   if (level === null || level === undefined) return ''
-  return `novel: a ${kind} with a score above ${level.level.toFixed(3)}, the largest of ${level.groups} training ${kind}s; the higher, the more unusual (flows score the other way round); about 1 in ${level.groups + 1} normal ${kind}s exceeds it`
+  return `novel: a ${kind} with a score above ${level.level.toFixed(3)}, which none of ${level.groups} training ${kind}s exceeds; the higher, the more unusual (flows score the other way round); at most about 1 in ${level.groups + 1} normal ${kind}s exceeds it`
 }
 
 /**

@@ -4,8 +4,9 @@
  * One slightly unusual flow says little; forty in one capture say a lot. A flow's surprise is −log p, where p is the
  * share of held-out training flows that score no higher (TailTable). It is at most MAXIMUM_SURPRISE, so one flow cannot
  * decide alone. A group's score is the mean surprise of its flows, about 1 for usual flows. A group is novel if its
- * score exceeds those of all training groups, each scored while held out. A new normal group exceeds all g training
- * groups in 1 of g + 1 cases, so few groups can promise little.
+ * score exceeds LEAST_LEVEL and those of all training groups, each scored while held out. A new normal group exceeds all
+ * g training groups in 1 of g + 1 cases, so few groups can promise little. Groups of many flows all score close to 1;
+ * LEAST_LEVEL keeps a small change of the device from flagging them.
  *
  * `unusual` counts the flows that score no higher than the lowest 5 % of held-out flows.
  */
@@ -17,6 +18,9 @@ import { createTailFunction, fitTailTable, logTail } from './tail-probability.js
 
 /** Of one flow, in nats. */
 const MAXIMUM_SURPRISE = 6
+
+/** Measured on watched devices: lower levels flag devices that changed a little, higher ones miss other devices. */
+const LEAST_LEVEL = 1.9
 
 /** Share of held-out flows that are unusual. */
 const UNUSUAL_SHARE = 0.05
@@ -98,7 +102,8 @@ function levelOf(
   const count = sums.size + (known?.groups ?? 0)
   if (count < 2) return null
   const means = Array.from(sums.values(), ({ sum, flows }) => sum / flows)
-  return { level: means.reduce((most, mean) => Math.max(most, mean), known?.level ?? 0), groups: count }
+  const least = Math.max(known?.level ?? 0, LEAST_LEVEL)
+  return { level: means.reduce((most, mean) => Math.max(most, mean), least), groups: count }
 }
 
 /** The share of held-out training flows that score no higher; an exponential tail continues below the lowest. */
