@@ -122,6 +122,7 @@ async function serve() {
     suppressions,
     devices: { table, word },
     models,
+    incidents: null,
   })
   const metrics = { contentType: 'text/plain', text: async () => 'metrics\n' }
   const server = await startServer(

@@ -211,7 +211,9 @@ Examples:
 }
 
 function incidentsCommand(): Command {
-  const incidents = new Command('incidents').description('list the incidents of devices, or print one')
+  const incidents = new Command('incidents').description(
+    'list the incidents of devices, print one, or answer it',
+  )
   incidents
     .command('list')
     .description('print the incidents that are open and the last 200 that are over')
@@ -220,6 +222,15 @@ function incidentsCommand(): Command {
     .command('show <id>')
     .description('print the facts and contacts of one incident; the first digits of its id are enough')
     .action(async (id, options) => (await import('./commands/incidents.js')).showIncident(id, options))
+  incidents
+    .command('answer <id> <answer>')
+    .description(
+      'tell the running agent what an incident is: snooze, not-this-kind, attack, normal; none takes the answer back',
+    )
+    .option('--hours <n>', 'of a snooze, up to 720 (default: 24)', positiveNumber('--hours'))
+    .action(async (id, answer, options) =>
+      (await import('./commands/incidents.js')).answerIncident(id, answer, options),
+    )
   for (const command of incidents.commands) {
     command.addOption(
       new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'),
@@ -227,7 +238,14 @@ function incidentsCommand(): Command {
     withState(command)
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent incidents ${command.name()} --help`))
   }
-  return incidents
+  return incidents.addHelpText(
+    'after',
+    `
+Examples:
+  oddflow-agent incidents list --state /var/lib/oddflow-agent
+  oddflow-agent incidents answer 5f3a snooze --hours 8 --state /var/lib/oddflow-agent
+  oddflow-agent incidents answer 5f3a normal --state /var/lib/oddflow-agent`,
+  )
 }
 
 function positiveNumber(flag: string): (text: string) => number {

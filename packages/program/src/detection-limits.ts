@@ -283,3 +283,13 @@ const TCP_SERVICES = 600_000
 const MULTICAST_SERVICES = 50_000
 /** More would take too long to send a hundred times. */
 const MOST_EXCHANGES = 200
+
+/** "1 port", "13 ports", "41 kB", "10,000 packets/s"; rounded up to two digits, so that what it says holds. */
+export function limitSizeText({ unit }: MadeAttack, size: number): string {
+  const step = 10 ** Math.max(0, String(size).length - 2)
+  const rounded = Math.ceil(size / step) * step
+  if (unit === 'bytes' && rounded >= 1e6) return `${rounded / 1e6} MB`
+  if (unit === 'bytes' && rounded >= 1000) return `${rounded / 1000} kB`
+  const text = rounded.toLocaleString('en-US')
+  return rounded === 1 ? `1 ${unit.replace(/s(?=\/|$)/, '')}` : `${text} ${unit}`
+}

@@ -4,6 +4,7 @@ export {
   type DetectionLimits,
   findDetectionLimits,
   LIMIT_TRIES,
+  limitSizeText,
   REQUIRED_TRIES,
 } from './detection-limits.js'
 export {

@@ -19,6 +19,7 @@ import {
 } from '@oddflow/program'
 import type { FoldSettings } from '../config/settings.js'
 import type { KeptEvidence } from '../evidence/evidence.js'
+import type { AnswerBook } from '../incidents/answers.js'
 import type { Incident, IncidentChange } from '../incidents/incident.js'
 import { encodeIncidentEvent } from '../incidents/incident.js'
 import type { IncidentBook } from '../incidents/incidents.js'
@@ -148,7 +149,9 @@ interface AlertPathOptions {
   /** Every alert that is given out, encoded. */
   readonly onGiven?: (line: Uint8Array) => void
   /** What gathers alerts into incidents; null where devices are not kept. */
-  readonly incidents: Pick<IncidentBook, 'note' | 'advance' | 'clockSet'> | null
+  readonly incidents: Pick<IncidentBook, 'note' | 'isMuted' | 'advance' | 'clockSet'> | null
+  /** What people said of them; null where there are none. */
+  readonly answers: Pick<AnswerBook, 'isNormalFact' | 'noteSilenced'> | null
   readonly fold: FoldSettings | null
   readonly log: Pick<AlertLog, 'append'>
   readonly interfaceName: string | null
@@ -231,7 +234,14 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
       suppressed++
       return
     }
-    const incident = options.incidents?.note(made, endMicros) ?? null
+    const isNormal = options.answers?.isNormalFact(made) === true
+    const incident = isNormal ? null : (options.incidents?.note(made, endMicros) ?? null)
+    // one that is not reported gathers evidence all the same: it may become another kind
+    if (isNormal || (incident !== null && options.incidents?.isMuted(incident) === true)) {
+      suppressed++
+      options.answers?.noteSilenced()
+      return
+    }
     const alert = incident === null ? made : { ...made, incident }
     if (fold === null) emit(alert)
     else fold.add(alert, endMicros)

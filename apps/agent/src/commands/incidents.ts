@@ -1,12 +1,14 @@
 /**
- * `oddflow-agent incidents`: what the state folder keeps of incidents. A running agent writes each report there within a second, so
- * nothing is asked of it.
+ * `oddflow-agent incidents`: what the state folder keeps of incidents, and what a person says of one. A running agent writes each
+ * report and each answer there within a second, so it is asked only to take an answer.
  */
 import { FormatError } from '@oddflow/core'
 import { jsonLine, printable, UsageError } from '@oddflow/program'
 import { eveTime } from '../alerts/eve.js'
+import { askFurther } from '../devices/control-socket.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { lookAtTwice } from '../files/state-file.js'
+import { type Answer, answersPathIn, decodeAnswers, isStanding } from '../incidents/answer.js'
 import { decodeIncidents, type Incident } from '../incidents/incident.js'
 import { pathIn } from '../incidents/keep-incidents.js'
 import { printTable, type StateOptions, stateOf } from './state-of.js'
@@ -15,56 +17,112 @@ interface IncidentOptions extends StateOptions {
   readonly format: 'text' | 'json'
 }
 
-/** Those that were reported, the latest last. */
+/** An incident, or what its answer has kept of one that is forgotten by now. */
+type Listed = Partial<Incident> &
+  Pick<Incident, 'id' | 'kind' | 'summary' | 'beginMicros'> & { readonly answer: Listing | null }
+
+type Listing = Pick<Answer, 'answer' | 'atMicros' | 'endsMicros' | 'changes'>
+
+/** Those that were reported or answered, the latest last. */
 export async function listIncidents(options: IncidentOptions): Promise<void> {
-  const incidents = await reportedIncidents(options)
+  const incidents = await knownIncidents(await stateOf(options))
   if (options.format === 'json') {
     for (const incident of incidents) process.stdout.write(`${jsonLine(incident)}\n`)
     return
   }
   printTable(
-    ['id', 'begin', 'state', 'level', 'kind', 'summary'],
+    ['id', 'begin (UTC)', 'state', 'level', 'kind', 'answer', 'summary'],
     incidents.map((of) => [
       of.id.slice(0, 8),
       eveTime(of.beginMicros).slice(0, 19),
-      of.state,
-      of.level,
+      of.state ?? '-',
+      of.level ?? '-',
       of.kind,
+      answerText(of.answer),
       of.summary,
     ]),
   )
 }
 
+function answerText(answer: Listing | null): string {
+  if (answer === null) return '-'
+  return answer.endsMicros === null
+    ? answer.answer
+    : `${answer.answer} until ${eveTime(answer.endsMicros).slice(0, 16)}`
+}
+
 /** @param id - or its beginning */
 export async function showIncident(id: string, options: IncidentOptions): Promise<void> {
-  const found = (await reportedIncidents(options)).filter((each) => each.id.startsWith(id))
-  const [incident] = found
-  if (incident === undefined || found.length > 1) {
-    const many =
-      found.length > 1 ? `${found.length} incidents begin with ${id}` : `there is no incident ${id}`
-    throw new UsageError(`${many}; see "oddflow-agent incidents list"`)
-  }
+  const incident = await oneIncident(await stateOf(options), id)
   if (options.format === 'json') {
     process.stdout.write(`${jsonLine(incident)}\n`)
     return
   }
-  const { level, kind, state, beginMicros, endMicros, summary, facts, contacts } = incident
+  const { kind, beginMicros, summary, answer } = incident
+  const { level = '-', state = '-', endMicros = beginMicros, facts = [], contacts = [] } = incident
   const lines = [
     `${incident.id}  ${kind}, ${level}, ${state}`,
     `${eveTime(beginMicros).slice(0, 19)} to ${eveTime(endMicros).slice(0, 19)} UTC`,
     summary,
-    ...facts.map(({ rule, count, fact }) => `fact  ${rule} (${count})  ${fact}`),
+    ...facts.map(({ rule, count, fact }) => `fact  ${rule} (${count})${fact === '' ? '' : `  ${fact}`}`),
     ...contacts.map(({ peer, service, alerts }) => `with  ${peer} (${service}), alerts: ${alerts}`),
+    ...(answer === null ? [] : [`answer  ${answerText(answer)}`, ...answer.changes]),
   ]
   process.stdout.write(`${lines.map(printable).join('\n')}\n`)
 }
 
-async function reportedIncidents(options: StateOptions): Promise<Incident[]> {
-  const path = pathIn(await stateOf(options))
-  const found = await lookAtTwice(nodeFileSystem, path, decodeIncidents)
+interface AnswerOptions extends IncidentOptions {
+  readonly hours?: number
+}
+
+/** @param id - or its beginning */
+export async function answerIncident(id: string, answer: string, options: AnswerOptions): Promise<void> {
+  const state = await stateOf(options)
+  const incident = await oneIncident(state, id)
+  const { hours } = options
+  if (hours !== undefined && answer !== 'snooze') throw new UsageError('--hours: only a snooze has an end')
+  const asked = { incident: incident.id, answer, ...(hours === undefined ? {} : { hours }) }
+  const answered = await askFurther(state, '/incidents', asked)
+  if (answered === null)
+    throw new UsageError(`${state}: no agent that keeps incidents runs here; start it, then answer`)
+  const { said } = answered as { said: readonly string[] }
+  if (options.format === 'json') process.stdout.write(`${jsonLine({ ...asked, said })}\n`)
+  else process.stdout.write(`${said.map(printable).join('\n')}\n`)
+}
+
+async function oneIncident(state: string, id: string): Promise<Listed> {
+  const found = (await knownIncidents(state)).filter((each) => each.id.startsWith(id))
+  const [incident] = found
+  if (incident !== undefined && found.length === 1) return incident
+  const many = found.length > 1 ? `${found.length} incidents begin with ${id}` : `there is no incident ${id}`
+  throw new UsageError(`${many}; see "oddflow-agent incidents list"`)
+}
+
+async function knownIncidents(state: string): Promise<Listed[]> {
+  const incidents = await keptIn(pathIn(state), decodeIncidents)
+  const answers = (await keptIn(answersPathIn(state), decodeAnswers)).filter((each) =>
+    isStanding(each, Date.now() * 1000),
+  )
+  const byIncident = new Map(answers.map((answer) => [answer.incident, answer]))
+  const listed: Listed[] = incidents
+    .filter((each) => each.state !== 'gathering')
+    .map((each) => ({ ...each, answer: listingOf(byIncident.get(each.id)) }))
+  const ids = new Set(listed.map((each) => each.id))
+  for (const answer of answers) {
+    const { incident: id, kind, summary, beginMicros } = answer
+    if (!ids.has(id)) listed.push({ id, kind, summary, beginMicros, answer: listingOf(answer) })
+  }
+  return listed.sort((a, b) => a.beginMicros - b.beginMicros)
+}
+
+function listingOf(answer: Answer | undefined): Listing | null {
+  if (answer === undefined) return null
+  const { answer: name, atMicros, endsMicros, changes } = answer
+  return { answer: name, atMicros, endsMicros, changes }
+}
+
+async function keptIn<T>(path: string, decode: (value: unknown) => T[]): Promise<T[]> {
+  const found = await lookAtTwice(nodeFileSystem, path, decode)
   if (found.is === 'lost') throw new FormatError('incidents', `${path}: ${found.reason}`)
-  if (found.is === 'none') return []
-  return found.value
-    .filter(({ state }) => state !== 'gathering')
-    .sort((a, b) => a.beginMicros - b.beginMicros)
+  return found.is === 'none' ? [] : found.value
 }

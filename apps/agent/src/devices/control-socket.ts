@@ -48,6 +48,8 @@ export class ControlError extends OddFlowError {
 const MAXIMUM_BODY_BYTES = 1_048_576
 const MAXIMUM_CONNECTIONS = 8
 const PATIENCE_MILLIS = 5000
+/** For an answer that a model is made for. */
+const WORK_MILLIS = 180_000
 const BUSY_ATTEMPTS = 10
 const BUSY_PAUSE_MILLIS = 100
 const ABOUT_TO = 'the agent is about to begin or to end; try again'
@@ -135,7 +137,10 @@ async function answerOf(told: ControlAnswers | null, message: IncomingMessage): 
   if (told === null) return [503, { error: ABOUT_TO }]
   const further = told.further ?? {}
   if (Object.hasOwn(further, url)) {
-    return [200, await further[url](method === 'POST' ? await readBody(message) : null)]
+    if (method !== 'POST') return [200, await further[url](null)]
+    const body = await readBody(message)
+    message.socket.setTimeout(WORK_MILLIS)
+    return [200, await further[url](body)]
   }
   const { devices } = told
   if (url !== '/devices' || devices === null) return [404, { error: 'there is no such thing to ask for' }]
@@ -199,7 +204,7 @@ async function ask(folder: string, method: string, path: string, body?: unknown)
       await pause(BUSY_PAUSE_MILLIS)
     }
   }
-  return askOnce(folder, method, path, body)
+  return askOnce(folder, method, path, body, WORK_MILLIS)
 }
 
 /** Of a path that nobody serves: somebody answers. */
@@ -207,11 +212,17 @@ function isThere(error: unknown): void {
   if (!(error instanceof ControlError && error.code === 'control.nothing')) throw error
 }
 
-function askOnce(folder: string, method: string, path: string, body?: unknown): Promise<unknown> {
+function askOnce(
+  folder: string,
+  method: string,
+  path: string,
+  body?: unknown,
+  patienceMillis = PATIENCE_MILLIS,
+): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const outgoing = request(
       // a connection of its own: one that is kept may be to an agent that has ended
-      { agent: false, socketPath: socketIn(folder), method, path, timeout: PATIENCE_MILLIS },
+      { agent: false, socketPath: socketIn(folder), method, path, timeout: patienceMillis },
       (response) => {
         readBody(response).then((value) => {
           if (response.statusCode === 200) resolve(value)

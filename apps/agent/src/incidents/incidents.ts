@@ -27,7 +27,13 @@ import {
   MAXIMUM_CONTACTS,
   MAXIMUM_FACTS,
 } from './incident.js'
+import type { IncidentRows } from './incident-rows.js'
 import { deviceText, namedFact, serviceText, sizeText, spanText, summaryOf } from './sentences.js'
+
+/** The kind of incident that a rule's facts make; null for verdicts, and for facts about the agent's own work. */
+export function kindOfFact(rule: AlertRule): IncidentKind | null {
+  return KIND_OF_FACT[rule] ?? null
+}
 
 export interface IncidentBook {
   /**
@@ -35,6 +41,8 @@ export interface IncidentBook {
    * @param atMicros - of the clock as it is now
    */
   note(alert: Alert, atMicros: number): string | null
+  /** Whether the incident with this id is not to be reported, for an answer. */
+  isMuted(id: string): boolean
   /** Ends incidents that have been quiet for long. */
   advance(nowMicros: number): void
   /** The packets' clock was set by so much. */
@@ -50,6 +58,10 @@ interface IncidentBookOptions {
   /** Of an earlier run. */
   readonly known: readonly Incident[]
   readonly explain: AlertExplainer
+  /** Keeps what answers are about. */
+  readonly rows: Pick<IncidentRows, 'note'>
+  /** An incident that is not to be reported now. */
+  readonly isMuted: (incident: Incident) => boolean
   readonly onChange: (incident: Incident, change: IncidentChange) => void
 }
 
@@ -64,6 +76,8 @@ const FADE_MICROS = HOUR
 const QUIET_MICROS = HOUR
 /** Much worse: so many times the evidence of the last report. */
 const WORSE = 4
+/** From a report to the next of the same kind: a flood would bring one for each step of its level. */
+const WORSE_MICROS = 10_000_000
 export const MAXIMUM_ACTIVE = 256
 export const MAXIMUM_OVER = 200
 /** Much data: at least so many bytes, and so many times those of the nearest usual flow. */
@@ -111,9 +125,16 @@ interface Working {
   readonly volume: { beganMicros: number; flows: number; sentBytes: number; receivedBytes: number }
   /** Of either direction: when it is compared with the usual again. */
   nextVolumeBytes: number
+  reportedMicros: number
 }
 
-export function createIncidentBook({ known, explain, onChange }: IncidentBookOptions): IncidentBook {
+export function createIncidentBook({
+  known,
+  explain,
+  rows,
+  isMuted,
+  onChange,
+}: IncidentBookOptions): IncidentBook {
   /** By device. */
   const active = new Map<string, Working>()
   const over: Incident[] = []
@@ -133,6 +154,20 @@ export function createIncidentBook({ known, explain, onChange }: IncidentBookOpt
     changes++
     onChange(incident, change)
   }
+  /** Reports that it opens, is of a graver kind, or became much worse, the last WORSE_MICROS after the report before. */
+  const reportChange = (working: Working, atMicros: number): void => {
+    const { incident, strongest, reportedMicros } = working
+    const change = changeOf(incident)
+    if (change === null) return
+    const isGraver = incident.kind !== incident.reported?.kind
+    if (!isGraver && Math.abs(atMicros - reportedMicros) < WORSE_MICROS) return
+    incident.state = 'open'
+    if (strongest !== null) incident.reasons = [...explain(strongest).reasons]
+    incident.summary = summaryOf(incident)
+    if (isMuted(incident)) return
+    working.reportedMicros = atMicros
+    report(incident, change)
+  }
   const end = (incident: Incident): void => {
     active.delete(incident.key)
     changes++
@@ -141,7 +176,7 @@ export function createIncidentBook({ known, explain, onChange }: IncidentBookOpt
     incident.summary = summaryOf(incident)
     over.push(incident)
     if (over.length > MAXIMUM_OVER) over.shift()
-    report(incident, 'over')
+    if (incident.reported !== null && !isMuted(incident)) report(incident, 'over')
   }
   const makeRoom = (): void => {
     if (active.size < MAXIMUM_ACTIVE) return
@@ -161,10 +196,10 @@ export function createIncidentBook({ known, explain, onChange }: IncidentBookOpt
     const found = byPeer ?? active.get(key)
     if (found !== undefined) {
       const { incident } = found
-      fade(incident, atMicros)
-      const isStale = incident.state === 'gathering' && incident.evidence === 0
-      const isOver = atMicros - incident.endMicros >= QUIET_MICROS && incident.state === 'open'
-      if (!isStale && !isOver) return found
+      if (!isOver(incident, atMicros)) {
+        fade(incident, atMicros)
+        return found
+      }
       end(incident)
     }
     makeRoom()
@@ -204,13 +239,10 @@ export function createIncidentBook({ known, explain, onChange }: IncidentBookOpt
   }
   const advance = (nowMicros: number): void => {
     advancedMicros = nowMicros
-    for (const { incident } of [...active.values()]) {
-      const quietMicros = nowMicros - incident.endMicros
-      const isOver =
-        incident.state === 'open'
-          ? quietMicros >= QUIET_MICROS
-          : quietMicros >= incident.evidence * FADE_MICROS
-      if (isOver) end(incident)
+    for (const working of [...active.values()]) {
+      const { incident } = working
+      if (isOver(incident, nowMicros)) end(incident)
+      else if (incident.state === 'open') reportChange(working, nowMicros)
     }
   }
 
@@ -226,22 +258,24 @@ export function createIncidentBook({ known, explain, onChange }: IncidentBookOpt
       incident.beginMicros = Math.min(incident.beginMicros, atMicros - alert.flow.durationMicros)
       incident.endMicros = Math.max(incident.endMicros, atMicros)
       countContact(incident, alert)
+      rows.note(incident.id, alert)
       if (alert.rule === 'score' || alert.rule === 'one-packet') noteFlow(working, alert)
       else noteFact(incident, alert.rule, key, atMicros, namedFact(alert))
       if (alert.rule === 'score') noteVolume(working, alert, atMicros)
       incident.kind = kindOf(incident)
       incident.level = levelOf(incident)
-      const change = changeOf(incident)
-      if (change === null) return incident.id
-      incident.state = 'open'
-      if (working.strongest !== null) incident.reasons = [...explain(working.strongest).reasons]
-      incident.summary = summaryOf(incident)
-      report(incident, change)
+      reportChange(working, atMicros)
       return incident.id
+    },
+    isMuted(id) {
+      for (const { incident } of active.values()) if (incident.id === id) return isMuted(incident)
+      return false
     },
     advance,
     clockSet(byMicros) {
-      for (const { incident } of active.values()) {
+      for (const working of active.values()) {
+        const { incident } = working
+        working.reportedMicros += byMicros
         incident.beginMicros += byMicros
         incident.endMicros += byMicros
         for (const fact of incident.facts) {
@@ -262,7 +296,13 @@ export function createIncidentBook({ known, explain, onChange }: IncidentBookOpt
 }
 
 function workingOf(incident: Incident): Working {
-  return { incident, strongest: null, volume: noVolume(0), nextVolumeBytes: VOLUME_BYTES }
+  return {
+    incident,
+    strongest: null,
+    volume: noVolume(0),
+    nextVolumeBytes: VOLUME_BYTES,
+    reportedMicros: 0,
+  }
 }
 
 function noVolume(beganMicros: number): Working['volume'] {
@@ -292,6 +332,11 @@ function beginIncident(alert: Alert, key: string, atMicros: number): Incident {
     summary: '',
     reasons: [],
   }
+}
+
+/** An open one after a quiet hour; one that gathers when its evidence has faded. */
+function isOver({ state, evidence, endMicros }: Incident, nowMicros: number): boolean {
+  return nowMicros - endMicros >= (state === 'open' ? QUIET_MICROS : evidence * FADE_MICROS)
 }
 
 function fade(incident: Incident, atMicros: number): void {

@@ -1,13 +1,14 @@
 /**
- * Incidents in the state folder: `incidents.json` and its copy. What is open survives a restart, with its id.
+ * Incidents in the state folder: `incidents.json` and its copy, and rows of their flows (incident-rows.ts). What is open survives a restart, with its id.
  *
  * A report is kept within a second; evidence that was not reported, within a minute.
  */
 import { join } from 'node:path'
 import type { FileSystem } from '../files/file-system.js'
-import { readTwice, writeStateTwice } from '../files/state-file.js'
+import { readStateOrSetAside, readTwice, writeState, writeStateTwice } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { decodeIncidents, encodeIncidents, type Incident } from './incident.js'
+import { decodeIncidentRows, type IncidentRows, type KeptRows, rowsPathIn } from './incident-rows.js'
 import type { IncidentBook } from './incidents.js'
 
 export interface IncidentKeeper {
@@ -23,6 +24,7 @@ const TICKS_BETWEEN = 60
 
 export function createIncidentKeeper(
   book: Pick<IncidentBook, 'all' | 'changes' | 'reports'>,
+  rows: Pick<IncidentRows, 'keepOnly' | 'encode'>,
   files: FileSystem,
   folder: string,
   log: Pick<Log, 'info' | 'warn'>,
@@ -37,7 +39,10 @@ export function createIncidentKeeper(
     if (changes === savedChanges) return
     try {
       await files.makeFolder(folder)
-      await writeStateTwice(files, pathIn(folder), encodeIncidents(book.all()))
+      const all = book.all()
+      rows.keepOnly(all)
+      await writeState(files, rowsPathIn(folder), rows.encode())
+      await writeStateTwice(files, pathIn(folder), encodeIncidents(all))
       savedChanges = changes
       savedReports = reports
       if (isTroubled) log.info(`${pathIn(folder)}: incidents are kept again`)
@@ -74,6 +79,15 @@ export async function readIncidents(
   if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
   if (found.is === 'lost') log.warn(`${path}: ${found.reason}; earlier incidents are lost`)
   return found.is === 'whole' || found.is === 'copy' ? found.value : []
+}
+
+/** Of the incidents of an earlier run; without them an answer that is about flows is refused. */
+export async function readIncidentRows(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<ReadonlyMap<string, KeptRows>> {
+  return (await readStateOrSetAside(files, rowsPathIn(folder), decodeIncidentRows, log)) ?? new Map()
 }
 
 export function pathIn(folder: string): string {

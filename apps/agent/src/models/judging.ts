@@ -75,7 +75,9 @@ export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
     peek,
     modelOf(device) {
       const model = ownerOf(device)?.model ?? base
-      return model === null ? null : { model: model.id, threshold: model.saved.threshold.value }
+      return model === null
+        ? null
+        : { model: model.id, threshold: model.saved.threshold.value, saved: model.saved }
     },
     rarity({ score, model }) {
       const found = modelBy(model)

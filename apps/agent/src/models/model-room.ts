@@ -157,6 +157,8 @@ export interface ModelRoomOptions {
   /** null: models stay as they were trained. */
   readonly learning: LearningSettings | null
   readonly learnOn: (job: LearningJob) => Promise<LearntRows>
+  /** Of an owner: rows that a person said to be of an attack. */
+  readonly attackRows: (owner: string) => readonly Float64Array[]
   readonly seed: number
   readonly oddflowVersion: string
   readonly log: Log

@@ -12,7 +12,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { type FlowContract, matrixOf, type OnePacketRule } from '@oddflow/core'
+import { DataError, type FlowContract, matrixOf, type OnePacketRule, plural } from '@oddflow/core'
 import {
   DETECTORS,
   type DetectorOptions,
@@ -144,6 +144,7 @@ interface OwnerTrainerOptions {
   readonly progress: LearningProgress
   readonly store: ModelStore
   readonly train: (job: TrainingJob) => Promise<TrainedRows>
+  readonly attackRows: (owner: string) => readonly Float64Array[]
   /** Of a latest half that is unlike the earlier one, beyond what the threshold promises. */
   readonly stableShare: number
   /** A new model is in force. */
@@ -172,6 +173,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
     },
     async train(of, learning) {
       const { reservoir } = learning
+      const attacks = options.attackRows(of.name)
       const flows = noteOf(learning, 'flows')
       const isJudgement = progress.isOverdue(learning)
       const falsePositiveRate = progress.rateFor(learning)
@@ -181,7 +183,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
       }
       try {
         const trained = await options.train({
-          rows: reservoir.rows().data,
+          rows: withoutRows(reservoir.rows().data, contract.dimension, attacks),
           contract,
           // flow summaries have rows for flows of one packet
           onePacketRule: contract.minimumPackets === 1 ? null : reservoir.onePacketRule(),
@@ -194,6 +196,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         failure = null
         // forgotten, or told to learn anew, meanwhile
         if (of.learning !== learning) return
+        checkAttacks(saved, attacks)
         const { rows, unsettledShare } = trained
         if (unsettledShare > options.stableShare && !isJudgement) {
           counts.unsettled++
@@ -237,6 +240,46 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
       }
     },
   }
+}
+
+/** n × D rows without those that are equal to one of these. */
+export function withoutRows(
+  rows: Float64Array,
+  dimension: number,
+  left: readonly Float64Array[],
+): Float64Array {
+  if (left.length === 0) return rows
+  const names = new Set(left.map(String))
+  const kept: number[] = []
+  for (let at = 0; at < rows.length; at += dimension) {
+    const row = rows.subarray(at, at + dimension)
+    if (!names.has(String(row))) kept.push(...row)
+  }
+  return Float64Array.from(kept)
+}
+
+/** n × D numbers, row after row. */
+export function joinRows(rows: readonly Float64Array[]): Float64Array {
+  const all = new Float64Array(rows.reduce((sum, row) => sum + row.length, 0))
+  let at = 0
+  for (const row of rows) {
+    all.set(row, at)
+    at += row.length
+  }
+  return all
+}
+
+/** Throws DataError for a model that finds a row of an attack normal. */
+export function checkAttacks(saved: SavedModel, attacks: readonly Float64Array[]): void {
+  const { dimension } = saved.detector.fitReport
+  const rows = attacks.filter(({ length }) => length === dimension)
+  if (rows.length === 0) return
+  const verdicts = novelRows(saved, matrixOf(rows.length, dimension, joinRows(rows)))
+  const novel = verdicts.filter((each) => each).length
+  if (novel < rows.length)
+    throw new DataError(
+      `it finds ${rows.length - novel} of ${plural(rows.length, 'flow')} normal that were answered as an attack`,
+    )
 }
 
 function refusalText(

@@ -25,6 +25,7 @@ import type { Log } from '../log.js'
 import type { Owner, OwnerBook } from './model-scopes.js'
 import type { ModelRecord, ModelStore } from './model-store.js'
 import type { OnlineReport, ShadowCounts } from './progress.js'
+import { checkAttacks, withoutRows } from './train.js'
 
 /**
  * OnlineRows: what watched devices have shown since their owner's model learnt last, `everyRows` at most.
@@ -112,6 +113,7 @@ interface OwnerTeacherOptions {
   readonly book: OwnerBook
   readonly store: ModelStore
   readonly learnOn: (job: LearningJob) => Promise<LearntRows>
+  readonly attackRows: (owner: string) => readonly Float64Array[]
   readonly seed: number
   readonly log: Log
 }
@@ -132,8 +134,9 @@ export function createOwnerTeacher(options: OwnerTeacherOptions): OwnerTeacher {
     rows: online,
     async teach(of) {
       const { record } = of
-      const rows = online.take(of.name)
-      if (record === null) return
+      const attacks = options.attackRows(of.name)
+      const rows = withoutRows(online.take(of.name), dimension, attacks)
+      if (record === null || rows.length === 0) return
       try {
         const file = await store.readFile(record)
         const { shadowAgrees } = learning
@@ -142,6 +145,7 @@ export function createOwnerTeacher(options: OwnerTeacherOptions): OwnerTeacher {
         const saved = learnt.refused ? null : decodeModelFile(learnt.file)
         // trained anew, or forgotten, meanwhile
         if (of.record !== record || book.get(of.name) !== of) return
+        if (saved !== null) checkAttacks(saved, attacks)
         if (saved === null) {
           rounds.refused++
           taught.refused += rows.length / dimension

@@ -145,6 +145,31 @@ export interface IncidentEvent extends NoticeEvent {
   }
 }
 
+export interface Incident {
+  readonly id: string
+  readonly state: 'gathering' | 'open' | 'over'
+  readonly kind: string
+  readonly level: 'low' | 'medium' | 'high'
+  /** Of the device that it is about. */
+  readonly key: string
+  readonly device: { readonly mac: string | null; readonly address: string; readonly name?: string }
+  readonly beginMicros: number
+  readonly endMicros: number
+  readonly totalEvidence: number
+  readonly flows: number
+  readonly sentBytes: number
+  readonly receivedBytes: number
+  readonly facts: readonly { readonly rule: string; readonly count: number; readonly fact: string }[]
+  readonly contacts: readonly { readonly peer: string; readonly service: string; readonly alerts: number }[]
+  readonly summary: string
+  /** null where there is none. */
+  readonly answer: {
+    readonly answer: 'snooze' | 'not-this-kind' | 'attack' | 'normal'
+    readonly endsMicros: number | null
+    readonly changes: readonly string[]
+  } | null
+}
+
 export interface AgentState {
   /** Of the agent's clock. */
   readonly nowMicros: number
@@ -198,6 +223,8 @@ export interface AgentState {
     } | null
   }
   readonly devices: { readonly total: number; readonly shown: readonly Device[] } | null
+  /** Open ones and the last that are over, the newest first; null where devices are not kept. */
+  readonly incidents: readonly Incident[] | null
   readonly minutes: readonly ScoreMinute[]
   readonly suppressions: readonly Rule[]
   readonly alerts: readonly (AlertEvent | NoticeEvent)[]
@@ -206,9 +233,12 @@ export interface AgentState {
   readonly startedMicros: number
 }
 
-/** What became of what a person asked for, for each device or owner; null where it was done. */
+/** What became of what a person asked for. */
 export interface ChangeAnswer {
+  /** For each device or owner; null where it was done. */
   readonly results: readonly { readonly refused: string | null }[]
+  /** Of an answer to an incident, in sentences. */
+  readonly said: readonly string[]
 }
 
 /** What the agent refused, in its words. */

@@ -19,6 +19,8 @@ import type { BudgetReport } from '../budget/alert-budget.js'
 import type { Thresholds } from '../budget/thresholds.js'
 import type { DeviceReport } from '../devices/device-watch.js'
 import type { EvidenceReport } from '../evidence/evidence.js'
+import type { AnswerCounts } from '../incidents/answers.js'
+import type { Incident, IncidentLevel } from '../incidents/incident.js'
 import type { ModelsReport } from '../models/progress.js'
 import type { Delivery } from '../outputs/delivery.js'
 import type { AlertLog } from '../spool/alert-log.js'
@@ -62,7 +64,7 @@ export interface Decider {
   rarity(decision: Pick<Decision, 'score' | 'model'>): Rarity | null
 }
 
-type ModelInForce = { readonly model: string; readonly threshold: number }
+type ModelInForce = { readonly model: string; readonly threshold: number; readonly saved: SavedModel }
 
 /** Throws ContractMismatchError for a model that knows nothing of flows. */
 export function createModelDecider(
@@ -92,7 +94,7 @@ export function createModelDecider(
       if (judgement.score === null) return decisionOn(judgement, saved.threshold.value)
       return decisionOn(judgement, thresholds.of(deviceKeyOf(record, localNetworks)))
     },
-    modelOf: (device) => ({ model, threshold: thresholds.of(device) }),
+    modelOf: (device) => ({ model, threshold: thresholds.of(device), saved }),
     rarity: ({ score }) => (score === null ? null : thresholds.rarity(score)),
   }
 }
@@ -166,6 +168,8 @@ export interface AgentCounters {
   readonly models: ModelsReport | null
   /** null where no alert budget is configured. */
   readonly budget: BudgetReport | null
+  /** null where devices are not kept. */
+  readonly incidents: IncidentsReport | null
   readonly novel: { readonly total: number; readonly score: number; readonly onePacket: number }
   readonly alerts: AlertTotals & {
     readonly accepted: number
@@ -177,6 +181,18 @@ export interface AgentCounters {
     readonly dropped: Readonly<Record<string, number>>
     readonly waiting: Readonly<Record<string, number>>
   }
+}
+
+interface IncidentsReport {
+  /** Open now, by level. */
+  readonly open: Readonly<Record<IncidentLevel, number>>
+  readonly answers: AnswerCounts
+}
+
+export function incidentsReport(incidents: readonly Incident[], answers: AnswerCounts): IncidentsReport {
+  const open = { low: 0, medium: 0, high: 0 }
+  for (const { state, level } of incidents) if (state === 'open') open[level]++
+  return { open, answers }
 }
 
 export function agentCounters(
@@ -191,6 +207,7 @@ export function agentCounters(
   devices: DeviceReport | null,
   models: ModelsReport | null,
   budget: BudgetReport | null,
+  incidents: IncidentsReport | null,
   evidence: EvidenceReport | null,
   selfTests: SelfTestCounts,
   log: AlertLog,
@@ -237,6 +254,7 @@ export function agentCounters(
     devices,
     models,
     budget,
+    incidents,
     novel: { total: novel.score + novel['one-packet'], score: novel.score, onePacket: novel['one-packet'] },
     alerts: {
       ...alerts,

@@ -14,6 +14,7 @@ import {
 } from '../devices/device-table.js'
 import { createDeviceWatch, type DeviceWatch } from '../devices/device-watch.js'
 import type { VendorSeeker } from '../devices/vendors.js'
+import type { AnswerBook } from '../incidents/answers.js'
 import type { ModelRoom } from '../models/model-room.js'
 import { modelRoutes } from '../models/model-scopes.js'
 import { alarmsText } from '../page/devices.js'
@@ -36,6 +37,7 @@ export async function openDevices(
   path: AlertPath,
   known: KnownDevices,
   models: ModelRoom | null,
+  answers: Pick<AnswerBook, 'isOfAnswer'>,
 ): Promise<DeviceWatch | null> {
   if (devices === null) return null
   const common = {
@@ -54,7 +56,14 @@ export async function openDevices(
     },
     ...(models === null
       ? {}
-      : { isProven: models.isProven, onVerdict: models.note, onEvicted: models.forget }),
+      : {
+          isProven: models.isProven,
+          // what is normal with one peer alone trains no model
+          onVerdict(record: FlowRecord, device: Device, novel: boolean): void {
+            if (!answers.isOfAnswer) models.note(record, device, novel)
+          },
+          onEvicted: models.forget,
+        }),
   }
   if (state === null) return createDeviceWatch({ ...common, write: null })
   return createDeviceWatch({
@@ -108,8 +117,17 @@ export function controlAnswers(
   models: ModelRoom | null,
   /** To the dashboard; null where there is none. */
   link: string | null,
+  /** null where devices are not kept. */
+  answers: Pick<AnswerBook, 'answer' | 'list'> | null,
 ): ControlAnswers {
-  const further: FurtherRoutes = link === null ? {} : { '/dashboard': async () => ({ link }) }
+  const further: FurtherRoutes = {
+    ...(link === null ? {} : { '/dashboard': async () => ({ link }) }),
+    ...(answers === null
+      ? {}
+      : {
+          '/incidents': async (body) => (body === null ? { answers: answers.list() } : answers.answer(body)),
+        }),
+  }
   if (devices === null) return { devices, further }
   const { table, word } = devices
   if (models === null) return { devices: { table, word }, further }

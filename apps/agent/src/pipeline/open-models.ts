@@ -9,6 +9,7 @@ import { modelThresholds, ownThresholds, type Thresholds } from '../budget/thres
 import type { FeatureSettings, ModelsSettings, Settings } from '../config/settings.js'
 import type { KnownDevices } from '../devices/device-table.js'
 import { keptPacketsBytes } from '../evidence/evidence.js'
+import type { AnswerBook } from '../incidents/answers.js'
 import { devicesOfModels, type ModelRoom, openModelRoom } from '../models/model-room.js'
 import { createOwnerOf, ownerFileName } from '../models/model-scopes.js'
 import { createModelStore } from '../models/model-store.js'
@@ -158,6 +159,7 @@ export async function openModels(
   given: GivenModels,
   thresholds: Thresholds,
   known: KnownDevices,
+  attackRows: AnswerBook['attackRows'],
 ): Promise<OpenedModels> {
   const { base, byOwner, contract } = given
   const { models, state, devices } = settings
@@ -180,10 +182,12 @@ export async function openModels(
     known.from === 'lost' && models.per === 'device'
       ? { ...known, devices: await devicesOfModels(store, faults) }
       : known
+  const ownerOf = createOwnerOf({ per: models.per, groups: new Map(Object.entries(models.groups)) })
   const room = await openModelRoom(
     {
       contract,
-      ownerOf: createOwnerOf({ per: models.per, groups: new Map(Object.entries(models.groups)) }),
+      ownerOf,
+      attackRows: (owner) => attackRows((device) => ownerOf(device) === owner),
       localNetworks: settings.localNetworks,
       devices,
       budget: settings.budget,

@@ -6,7 +6,7 @@ import type { DeviceWatch } from '../devices/device-watch.js'
 import type { ModelRoom } from '../models/model-room.js'
 import { modelRoutes } from '../models/model-scopes.js'
 import type { AlertFeed, RecentAlerts, ScoreHistory } from '../web/alerts.js'
-import type { Dashboard } from '../web/dashboard.js'
+import type { Dashboard, DashboardIncidents } from '../web/dashboard.js'
 import type { AgentSnapshot } from '../web/metrics.js'
 import type { AgentServer } from '../web/server.js'
 import type { OpeningEnvironment } from './environment.js'
@@ -69,6 +69,7 @@ export async function openServer(
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
   models: ModelRoom | null,
+  incidents: DashboardIncidents | null,
 ): Promise<OpenServer> {
   const { listen } = settings
   if (listen === null) return { server: null, link: null }
@@ -77,7 +78,7 @@ export async function openServer(
     import('../web/metrics.js'),
     import('../web/server.js'),
   ])
-  const page = await openDashboard(settings, environment, snapshot, records, devices, models)
+  const page = await openDashboard(settings, environment, snapshot, records, devices, models, incidents)
   const names = settings.dashboard?.hosts ?? []
   const server = await startServer(
     listen,
@@ -101,6 +102,7 @@ async function openDashboard(
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
   room: ModelRoom | null,
+  incidents: DashboardIncidents | null,
 ): Promise<{ answer: Dashboard; token: string } | null> {
   if (dashboard === null || state === null || records === null) return null
   const [{ openToken, writeToken }, { createSessions }, { createDashboard }] = await Promise.all([
@@ -125,6 +127,7 @@ async function openDashboard(
     snapshot,
     devices,
     models,
+    incidents,
     ...records,
   })
   return { answer, token }

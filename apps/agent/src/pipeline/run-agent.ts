@@ -17,7 +17,7 @@ import type { DeviceWatch } from '../devices/device-watch.js'
 import { findNames } from '../devices/names.js'
 import { openKeptPackets } from '../evidence/evidence.js'
 import { createStateFaults } from '../files/state-file.js'
-import { createIncidentBook } from '../incidents/incidents.js'
+import { createIncidentBook, type IncidentBook } from '../incidents/incidents.js'
 import { createIncidentKeeper, readIncidents } from '../incidents/keep-incidents.js'
 import { CaptureClock, createClockWatch, secondsText, stepSince } from '../input/clocks.js'
 import { openInput, partsByTime, readFrames } from '../input/read-frames.js'
@@ -28,8 +28,9 @@ import { VERSION } from '../version.js'
 import type { AgentSnapshot } from '../web/metrics.js'
 import { bringOut, endEach, endFlows } from './bring-to-end.js'
 import { createCondition, createLossHistory, createPacketWarnings, createSilence } from './conditions.js'
-import { type AgentCounters, agentCounters, type PacketTotals } from './counters.js'
+import { type AgentCounters, agentCounters, incidentsReport, type PacketTotals } from './counters.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
+import { openAnswers } from './open-answers.js'
 import { controlAnswers, openDevices, openVendors, readDevices } from './open-devices.js'
 import { type GivenModels, openModels, openThresholds, readModels } from './open-models.js'
 import { openEve, openLog, openState, startDeliveries } from './open-outputs.js'
@@ -87,13 +88,15 @@ async function runWith(
   const suppression = createSuppression(settings.suppress)
   const thresholds = await openThresholds(settings, environment, given.base)
   const earlier = await readDevices(settings, environment)
+  const { answers, rows } = await openAnswers(settings, environment, () => incidents?.all() ?? [])
   const {
-    decider,
+    decider: modelDecider,
     explain,
     room: models,
     forAnnouncements,
     known,
-  } = await openModels(settings, environment, given, thresholds, earlier)
+  } = await openModels(settings, environment, given, thresholds, earlier, answers.attackRows)
+  const decider = answers.judging(modelDecider)
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
   const eve = await openEve(environment, settings.eve)
@@ -103,19 +106,21 @@ async function runWith(
   const kept = await openKeptPackets(settings, environment)
   const records = await openDashboardRecords(settings, environment)
   const nameOf = (mac: string): string | null => devices?.table.get(mac)?.name?.name ?? null
-  const incidents =
+  const incidents: IncidentBook | null =
     settings.devices === null
       ? null
       : createIncidentBook({
           known:
             settings.state === null ? [] : await readIncidents(environment.files, settings.state, faults),
           explain,
+          rows,
+          isMuted: answers.isMuted,
           onChange: (incident, change) => path.report(incident, change),
         })
   const incidentKeeper =
     incidents === null || settings.state === null
       ? null
-      : createIncidentKeeper(incidents, environment.files, settings.state, log)
+      : createIncidentKeeper(incidents, rows, environment.files, settings.state, log)
   const path = createAlertPath({
     context: { localNetworks: settings.localNetworks, nameOf },
     suppression,
@@ -123,6 +128,7 @@ async function runWith(
     keepEvidence: (alert) => kept?.evidence.take(alert) ?? null,
     onGiven: (line) => records?.feed.add(line),
     incidents,
+    answers,
     fold: settings.fold,
     log: alertLog,
     interfaceName: input.interfaceName,
@@ -136,7 +142,7 @@ async function runWith(
   /** Time of the packets as if their clock had never been set, but for a constant. */
   let steadyMicros = 0
   let devices: DeviceWatch | null = null
-  devices = await openDevices(settings, environment, path, known, models)
+  devices = await openDevices(settings, environment, path, known, models, answers)
   let isWatched = true
   const tellOverload = (rule: NoticeRule, summary: string, more: Record<string, number>): void => {
     const { captured, droppedKernel, droppedAgent } = counters()
@@ -221,6 +227,7 @@ async function runWith(
       devices?.report() ?? null,
       models?.report() ?? null,
       thresholds.report(),
+      incidents === null ? null : incidentsReport(incidents.all(), answers.counts()),
       kept?.evidence.report() ?? null,
       selfTest.counts,
       alertLog,
@@ -247,14 +254,20 @@ async function runWith(
     model: forAnnouncements.model,
     version: VERSION,
   })
-  const { server, link } = await openServer(settings, environment, snapshot, records, devices, models).catch(
-    async (error: unknown) => {
-      for (const each of deliveries) await each.stop()
-      await alertLog.close()
-      throw error
-    },
-  )
-  control?.serve(controlAnswers(devices, models, link))
+  const { server, link } = await openServer(
+    settings,
+    environment,
+    snapshot,
+    records,
+    devices,
+    models,
+    incidents === null ? null : { list: incidents.all, answers },
+  ).catch(async (error: unknown) => {
+    for (const each of deliveries) await each.stop()
+    await alertLog.close()
+    throw error
+  })
+  control?.serve(controlAnswers(devices, models, link, incidents === null ? null : answers))
   faults.tellBy(path.tell)
   // a short recording ends before the first tick
   condition.set('unjudged', unjudgedReason(devices, models))
@@ -287,6 +300,7 @@ async function runWith(
       // a file's packets have another clock, and a pipe's may
       if (input.liveness === 'live') watcher.clockSet(setMicros)
       records?.suppressions.clockSet(setMicros)
+      answers.clockSet(setMicros)
     }
     if (suspendedSeconds > 0) log.info(`the machine was suspended for ${secondsText(suspendedSeconds)}`)
     if (stoppedSeconds > 0) {
@@ -313,6 +327,7 @@ async function runWith(
     if (devices !== null) vendors?.tick(devices.table.all())
     records?.recent.tick()
     incidentKeeper?.tick()
+    answers.tick()
     models?.tick((key) => devices?.table.get(key) !== undefined)
     condition.set('unjudged', unjudgedReason(devices, models))
     overload.tick()
@@ -413,6 +428,7 @@ async function runWith(
       async () => kept?.evidence.close(),
       async () => devices?.save(),
       async () => incidentKeeper?.save(),
+      () => answers.idle(),
       async () => models?.save(),
       async () => records?.recent.save(),
       () => alertLog.close(),

@@ -308,6 +308,7 @@ function createProbe({ decider, explain, localNetworks, dropDuplicates }: SelfTe
     context: { localNetworks },
     suppression: createSuppression([]),
     incidents: null,
+    answers: null,
     fold: null,
     log: {
       append() {

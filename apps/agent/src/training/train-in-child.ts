@@ -1,5 +1,5 @@
 /**
- * A training, or a round of learning on, in a process of its own, within a time and a heap: packets are taken meanwhile, a fit
+ * A training, a round of learning on, or an update by an answer, in a process of its own, within a time and a heap: packets are taken meanwhile, a fit
  * that takes too long is killed, and its memory goes with the process. The caller starts one at a time.
  *
  * A process and not a thread, because Node 20 can abort the whole process when a thread ends.
@@ -8,6 +8,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { endWithThisProcess } from '@oddflow/capture/node'
 import { OddFlowError } from '@oddflow/core'
+import type { AcceptedRows, AcceptJob } from '../models/accept-rows.js'
 import type { TrainedRows, TrainingJob } from '../models/train.js'
 import type { LearningJob, LearntRows } from '../models/update.js'
 
@@ -37,8 +38,17 @@ export function learnInChild(
   return inChild<LearntRows>(job, withinSeconds, stop)
 }
 
+/** Rejects with an OddFlowError that says why there is no such model. */
+export function acceptInChild(
+  job: AcceptJob,
+  withinSeconds: number,
+  stop: AbortSignal,
+): Promise<AcceptedRows> {
+  return inChild<AcceptedRows>(job, withinSeconds, stop)
+}
+
 async function inChild<Result>(
-  job: TrainingJob | LearningJob,
+  job: TrainingJob | LearningJob | AcceptJob,
   withinSeconds: number,
   stop: AbortSignal,
 ): Promise<Result> {

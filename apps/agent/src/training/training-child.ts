@@ -1,15 +1,19 @@
-/** The process that trains and learns on: one job, then it ends, and its memory with it. */
+/** The process that trains, learns on, and updates by an answer: one job, then it ends, and its memory with it. */
 import process from 'node:process'
+import { type AcceptedRows, type AcceptJob, acceptRows } from '../models/accept-rows.js'
 import { type TrainedRows, type TrainingJob, trainRows } from '../models/train.js'
 import { type LearningJob, type LearntRows, learnOn } from '../models/update.js'
 import type { TrainingAnswer } from './train-in-child.js'
 
-process.once('message', (job: TrainingJob | LearningJob) => {
+process.once('message', (job: Job) => {
   process.send?.(answer(job), () => process.disconnect())
 })
 
-function answer(job: TrainingJob | LearningJob): TrainingAnswer<TrainedRows | LearntRows> {
+type Job = TrainingJob | LearningJob | AcceptJob
+
+function answer(job: Job): TrainingAnswer<TrainedRows | LearntRows | AcceptedRows> {
   try {
+    if ('accept' in job) return { result: acceptRows(job) }
     return { result: 'file' in job ? learnOn(job) : trainRows(job) }
   } catch (error) {
     return { error: error instanceof Error ? error.message : String(error) }

@@ -18,9 +18,11 @@ import { ControlError, readBody, statusOf } from '../devices/control-socket.js'
 import { recentNovelShare } from '../devices/device.js'
 import type { DeviceTable } from '../devices/device-table.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
+import type { AnswerBook } from '../incidents/answers.js'
+import type { Incident } from '../incidents/incident.js'
 import type { Clock } from '../input/clocks.js'
 import { CODE_FOLDER, PACKAGE_FOLDER } from '../package-folder.js'
-import type { AgentState, OwnModel, Device as ShownDevice } from '../page/api.js'
+import type { AgentState, OwnModel, Device as ShownDevice, Incident as ShownIncident } from '../page/api.js'
 import type { AlertFeed, ScoreHistory } from './alerts.js'
 import type { AgentSnapshot } from './metrics.js'
 import { SESSION_SECONDS, type Sessions } from './sessions.js'
@@ -85,6 +87,7 @@ export function isOwnOrigin(origin: string, host: string | undefined): boolean {
  *     DELETE /api/session         signs out
  *     GET    /api/state?after=N   health, devices, score history, rules, and the alerts from number N on
  *     POST   /api/devices         { action, devices }, as over the control socket
+ *     POST   /api/incidents       { incident, answer, hours? }, as over the control socket
  *     POST   /api/models          { rollback: [owner, …] }, as over the control socket
  *     POST   /api/suppressions    { minutes, device?, peer?, protocol?, port?, rule? }
  *     DELETE /api/suppressions    { name }
@@ -107,6 +110,13 @@ export interface DashboardOptions {
   readonly devices: Pick<DeviceWatch, 'table' | 'word'> | null
   /** null where models are not made here. */
   readonly models: DashboardModels | null
+  /** null where devices are not kept. */
+  readonly incidents: DashboardIncidents | null
+}
+
+export interface DashboardIncidents {
+  readonly list: () => readonly Incident[]
+  readonly answers: Pick<AnswerBook, 'answer' | 'list'>
 }
 
 export interface DashboardModels {
@@ -122,7 +132,17 @@ export type Dashboard = (request: IncomingMessage, response: ServerResponse) => 
 const MAXIMUM_BODY_BYTES = 65_536
 /** Devices that the page is told of, those that wait for a person first. */
 const MAXIMUM_DEVICES = 200
-const PATHS = ['/api/state', '/api/session', '/api/devices', '/api/models', '/api/suppressions']
+const MAXIMUM_INCIDENTS = 30
+/** For an answer that a model is made for. */
+const WORK_MILLIS = 180_000
+const PATHS = [
+  '/api/state',
+  '/api/session',
+  '/api/devices',
+  '/api/incidents',
+  '/api/models',
+  '/api/suppressions',
+]
 const COOKIE = 'oddflow-session'
 
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
@@ -167,6 +187,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
       nowMicros: clock.wallMicros(),
       counters,
       devices: devices === null ? null : shownDevices(devices.table, models),
+      incidents: options.incidents === null ? null : shownIncidents(options.incidents),
       minutes: options.history.minutes(),
       suppressions: suppressions.list(clock.wallMicros()),
       next,
@@ -181,6 +202,13 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     if (path === '/api/devices' && request.method === 'POST') {
       if (devices === null) throw new ControlError('control.request', 'devices are not kept: see "devices:"')
       return { results: await devices.word(body) }
+    }
+    if (path === '/api/incidents') {
+      if (options.incidents === null)
+        throw new ControlError('control.request', 'incidents are not kept: see "devices:"')
+      // a model may be made for it
+      request.socket.setTimeout(WORK_MILLIS)
+      return options.incidents.answers.answer(body)
     }
     if (path === '/api/models') {
       if (models === null)
@@ -232,7 +260,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
       const after = Number(new URLSearchParams(query).get('after') ?? 0)
       json(response, 200, stateText(Number.isSafeInteger(after) && after >= 0 ? after : 0))
     } else if (
-      ((path === '/api/devices' || path === '/api/models') && method === 'POST') ||
+      (['/api/devices', '/api/models', '/api/incidents'].includes(path) && method === 'POST') ||
       (path === '/api/suppressions' && (method === 'POST' || method === 'DELETE'))
     ) {
       change(request, path).then(
@@ -267,6 +295,23 @@ function cookieIn(header: string | undefined, name: string): string {
     if (key === name) return value ?? ''
   }
   return ''
+}
+
+/** Open ones first, else the newest. */
+function shownIncidents({ list, answers }: DashboardIncidents): ShownIncident[] {
+  const byIncident = new Map(answers.list().map((answer) => [answer.incident, answer]))
+  return list()
+    .filter(({ state }) => state !== 'gathering')
+    .sort((a, b) => Number(b.state === 'open') - Number(a.state === 'open') || b.endMicros - a.endMicros)
+    .slice(0, MAXIMUM_INCIDENTS)
+    .map(({ reported: _, ...incident }) => {
+      const found = byIncident.get(incident.id)
+      const answer =
+        found === undefined
+          ? null
+          : { answer: found.answer, endsMicros: found.endsMicros, changes: found.changes }
+      return { ...incident, answer }
+    })
 }
 
 const ORDER = { ready: 0, paused: 1, learning: 2, watching: 3 } as const

@@ -184,6 +184,24 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
     [],
     ({ counters }) => (counters.devices === null ? [] : [[{}, counters.devices.facts.untold]]),
   )
+  gauge('incidents_open', 'Open incidents by level.', ['level'], ({ counters: { incidents } }) =>
+    incidents === null ? [] : by('level', incidents.open),
+  )
+  gauge('incident_answers', 'Answers that hold, by answer.', ['answer'], ({ counters: { incidents } }) =>
+    incidents === null ? [] : by('answer', incidents.answers.standing),
+  )
+  counter(
+    'alerts_silenced_total',
+    'Alerts that were not given for an answer.',
+    [],
+    ({ counters: { incidents } }) => (incidents === null ? [] : [[{}, incidents.answers.silencedAlerts]]),
+  )
+  counter(
+    'flows_answered_normal_total',
+    'Flows novel to the model in force that an answer made normal.',
+    [],
+    ({ counters: { incidents } }) => (incidents === null ? [] : [[{}, incidents.answers.normalFlows]]),
+  )
   gauge('models', 'Owners of models that are made here, by state.', ['state'], ({ counters: { models } }) =>
     models === null
       ? []

@@ -53,7 +53,7 @@ const openWatch = async (folder: string, files: FileSystem, log = keepingLog()) 
   const settings = { devices: DEFAULT_DEVICES, localNetworks: [], state: folder } as unknown as Settings
   const known = await readKnownDevices(nodeFileSystem, folder, log)
   const path = { announce() {} } as never
-  const devices = await openDevices(settings, environment, path, known, null)
+  const devices = await openDevices(settings, environment, path, known, null, { isOfAnswer: false })
   if (devices === null) throw new Error('no devices')
   return devices
 }
@@ -192,7 +192,7 @@ describe('an answer', () => {
     const log = keepingLog()
     const watch = await openWatch(folder, faultyFiles(faults), log)
     const control = await openControlSocket(folder)
-    control.serve(controlAnswers(watch, null, null))
+    control.serve(controlAnswers(watch, null, null, null))
     faults.fails = () => true
     for (let i = 0; i < 3; i++) {
       await expect(askToAct(folder, 'pause', [key])).rejects.toThrow(/no space left/)

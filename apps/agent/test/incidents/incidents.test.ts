@@ -9,6 +9,7 @@ import {
   type Incident,
   type IncidentChange,
 } from '../../src/incidents/incident.js'
+import { createIncidentRows } from '../../src/incidents/incident-rows.js'
 import { createIncidentBook, MAXIMUM_ACTIVE, MAXIMUM_OVER } from '../../src/incidents/incidents.js'
 import { createIncidentKeeper, pathIn, readIncidents } from '../../src/incidents/keep-incidents.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -25,8 +26,12 @@ interface Reported {
 
 function gathering(known: readonly Incident[] = [], features: { name: string; nearest: number }[] = []) {
   const reported: Reported[] = []
+  const rows = createIncidentRows()
+  const muted = { kind: '' }
   const book = createIncidentBook({
     known,
+    rows,
+    isMuted: ({ kind }) => kind === muted.kind,
     explain: () => ({
       ...NO_EXPLANATION,
       reasons: ['sent 1.2 MB (usually under 4 kB)'],
@@ -39,7 +44,7 @@ function gathering(known: readonly Incident[] = [], features: { name: string; ne
     return book.note(sampleAlert({ atMicros, id: `alert ${seconds}`, ...changes }), atMicros)
   }
   const changes = (): string[] => reported.map(({ change }) => change)
-  return { book, note, reported, changes }
+  return { book, note, reported, changes, rows, muted }
 }
 
 const fact = (rule: Alert['rule'], text: string, more: Partial<Alert> = {}): Partial<Alert> => ({
@@ -147,6 +152,45 @@ describe('an incident', () => {
     expect(second).not.toBe(first)
   })
 
+  it('that becomes much worse again at once is reported once in ten seconds, a graver kind at once', () => {
+    const { book, note, reported } = gathering()
+    for (let i = 0; i < 5000; i++) note(i / 1000)
+    note(5, fact('request-flood', '192.0.2.1 was sent 512 requests'))
+    const kinds = (): unknown[] =>
+      reported.map(({ change, incident }) => [change, incident.kind, incident.level])
+    const first = [
+      ['opened', 'unusual-flows', 'low'],
+      ['worse', 'flood', 'high'],
+    ]
+    expect(kinds()).toEqual(first)
+    for (let i = 0; i < 20_000; i++) note(5 + i / 10_000)
+    expect(kinds()).toEqual(first)
+    book.advance(base + 15 * SECOND)
+    expect(kinds()).toEqual([...first, ['worse', 'flood', 'high']])
+  })
+
+  it('that an answer mutes is not reported, is listed as it is, and is reported when it becomes another kind', () => {
+    const { book, note, reported, muted, rows } = gathering()
+    muted.kind = 'unusual-flows'
+    let id: string | null = null
+    for (let i = 0; i < 30; i++) id = note(i, { row: Float64Array.of(i) })
+    expect(reported).toEqual([])
+    expect(book.isMuted(id ?? '')).toBe(true)
+    expect(book.all()[0]).toMatchObject({
+      state: 'open',
+      flows: 30,
+      summary: expect.stringContaining('30 unusual'),
+    })
+    expect(rows.of(id ?? '').rows).toHaveLength(30)
+    note(31, fact('port-scan', '192.0.2.1 was contacted on 16 ports'))
+    expect(book.isMuted(id ?? '')).toBe(false)
+    expect(reported.map(({ change, incident }) => [change, incident.kind])).toEqual([['opened', 'scan']])
+    muted.kind = 'scan'
+    book.advance(base + 2 * HOUR)
+    expect(book.all()[0]?.state).toBe('over')
+    expect(reported).toHaveLength(1)
+  })
+
   it('of a new device takes in what it does to others', () => {
     const { book, note, reported } = gathering()
     const stranger = { mac: '02:00:00:00:00:66', address: '192.0.2.66' }
@@ -227,7 +271,7 @@ describe('incidents in the state folder', () => {
     const before = gathering()
     const id = before.note(0, fact('new-device', ''))
     const other = before.note(1, { device: { mac: null, address: '192.0.2.200' } })
-    const keeper = createIncidentKeeper(before.book, nodeFileSystem, folder, log)
+    const keeper = createIncidentKeeper(before.book, before.rows, nodeFileSystem, folder, log)
     await keeper.save()
     const after = gathering(await readIncidents(nodeFileSystem, folder, log))
     expect(after.note(2)).toBe(id)
@@ -241,7 +285,7 @@ describe('incidents in the state folder', () => {
     const folder = temporaryFolder()
     const { book, note } = gathering()
     note(0, fact('new-device', ''))
-    await createIncidentKeeper(book, nodeFileSystem, folder, log).save()
+    await createIncidentKeeper(book, createIncidentRows(), nodeFileSystem, folder, log).save()
     const { writeFileSync } = await import('node:fs')
     writeFileSync(pathIn(folder), '{"kind":"oddflow-incidents","version":1,"incidents":[{}]}')
     warnings.length = 0

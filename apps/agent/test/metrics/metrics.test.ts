@@ -16,7 +16,14 @@ const snapshotWith = (changes: object, counters: object = {}): AgentSnapshot => 
   return {
     ...snapshot,
     ...changes,
-    counters: { ...snapshot.counters, budget: null, devices: null, models: null, ...counters },
+    counters: {
+      ...snapshot.counters,
+      budget: null,
+      devices: null,
+      models: null,
+      incidents: null,
+      ...counters,
+    },
   }
 }
 const budget = {
@@ -30,7 +37,7 @@ const budget = {
 it('a gauge without a value is absent, one that is 0 is 0', async () => {
   const bare = await samplesOf(snapshotWith({ lagSeconds: null }))
   for (const name of bare.keys())
-    expect(name).not.toMatch(/^oddflow_(budget|capture_lag|learning_rows|devices)/)
+    expect(name).not.toMatch(/^oddflow_(budget|capture_lag|learning_rows|devices|incident)/)
   const idle = await samplesOf(snapshotWith({ lagSeconds: 0 }, { budget }))
   expect(idle.get('oddflow_capture_lag_seconds')).toBe('0')
   expect(idle.get('oddflow_budget_kept')).toBe('0')
@@ -55,4 +62,20 @@ it('alerts that a receiver refused are counted by output', async () => {
   )
   expect(samples.get('oddflow_output_set_aside_total{output="hub"}')).toBe('3')
   expect(samples.get('oddflow_output_set_aside_total{output="eve"}')).toBe('0')
+})
+
+it('open incidents, answers and what they kept back are counted', async () => {
+  const incidents = {
+    open: { low: 2, medium: 0, high: 1 },
+    answers: {
+      standing: { snooze: 1, 'not-this-kind': 0, attack: 0, normal: 3 },
+      normalFlows: 17,
+      silencedAlerts: 5,
+    },
+  }
+  const samples = await samplesOf(snapshotWith({}, { incidents }))
+  expect(samples.get('oddflow_incidents_open{level="low"}')).toBe('2')
+  expect(samples.get('oddflow_incident_answers{answer="normal"}')).toBe('3')
+  expect(samples.get('oddflow_alerts_silenced_total')).toBe('5')
+  expect(samples.get('oddflow_flows_answered_normal_total')).toBe('17')
 })

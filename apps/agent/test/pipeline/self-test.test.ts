@@ -1,6 +1,7 @@
 /** Made attacks of watched devices: flagged, missed, not noticed, and of no influence on what is real. */
 import { parseIpv4 } from '@oddflow/capture'
 import { createRng } from '@oddflow/core'
+import type { SavedModel } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import {
   createMadeBatches,
@@ -43,7 +44,10 @@ function made(changes: Partial<SelfTestOptions> = {}) {
       throw new Error('made traffic was counted')
     },
     peek,
-    modelOf: () => (model.id === null ? null : { model: model.id, threshold: model.threshold }),
+    modelOf: () =>
+      model.id === null
+        ? null
+        : { model: model.id, threshold: model.threshold, saved: undefined as unknown as SavedModel },
     rarity: () => null,
   }
   const results: (string | null)[] = []

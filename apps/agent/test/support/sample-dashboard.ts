@@ -55,6 +55,7 @@ export function sampleSnapshot(): AgentSnapshot {
         dropped: { eve: 0 },
         waiting: { eve: 0 },
       },
+      incidents: null,
       models: {
         learning: {
           rows: { learnt: 140, heldBack: 3, disregarded: 2, refused: 0, overBudget: 0, crowded: 0 },

@@ -54,6 +54,7 @@ async function gateway(
       train,
       learning: { rowsPerHour: 1000, everyRows: EVERY, shadowAgrees: true, ...learning },
       learnOn: async (job) => learnOn(job),
+      attackRows: () => [],
       seed: 1,
       oddflowVersion: '0.0.0',
       log,

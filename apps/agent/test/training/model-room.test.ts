@@ -55,6 +55,7 @@ async function gateway(
       train: async (job) => trainRows(job),
       learning: null,
       learnOn: async (job) => learnOn(job),
+      attackRows: () => [],
       seed: 1,
       oddflowVersion: '0.0.0',
       log,

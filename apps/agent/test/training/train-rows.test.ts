@@ -7,10 +7,9 @@ import {
   type SavedModel,
   scoreSamples,
 } from '@oddflow/detectors'
-import { flowSummaryContract } from '@oddflow/flows'
 import { describe, expect, it } from 'vitest'
 import { rowsToLearn, type TrainingJob, trainRows } from '../../src/models/train.js'
-import { iatSizeContract, wanderingRows } from '../support/rows.js'
+import { iatSizeContract, summaries, wanderingRows, wholeFlows } from '../support/rows.js'
 
 const contract: FlowContract = iatSizeContract(3)
 const job = (rows: Float64Array, changes: Partial<TrainingJob> = {}): TrainingJob => ({
@@ -110,24 +109,6 @@ describe('training of rows', () => {
     expect(() => trainRows(job(new Float64Array(5 * 9)))).toThrow(DataError)
   })
 })
-
-const wholeFlows = flowSummaryContract()
-const SERVICES = [53, 123, 443]
-
-/** Flows to a few services, each around its own numbers. */
-function summaries(count: number, seed: number, change = 0): Float64Array {
-  const { dimension } = wholeFlows
-  const rng = createRng(seed)
-  const rows = new Float64Array(count * dimension)
-  for (let i = 0; i < count; i++) {
-    const service = rng.nextBelow(SERVICES.length)
-    for (let j = 0; j < dimension - 1; j++) {
-      rows[i * dimension + j] = 3 + service + change + 0.3 * rng.nextNormal()
-    }
-    rows[(i + 1) * dimension - 1] = SERVICES[service]
-  }
-  return rows
-}
 
 const novelAmong = ({ detector, threshold }: SavedModel, data: Float64Array): number => {
   const rows = data.length / wholeFlows.dimension

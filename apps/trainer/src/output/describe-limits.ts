@@ -5,7 +5,7 @@ import {
   type DetectionLimits,
   findDetectionLimits,
   LIMIT_TRIES,
-  type MadeAttack,
+  limitSizeText,
   REQUIRED_TRIES,
 } from '@oddflow/program'
 
@@ -21,11 +21,11 @@ export function limitFacts({ limits }: DetectionLimits): ModelFact[] {
 }
 
 function limitText({ attack, smallest, isConnectionNovel }: DetectionLimit): string {
-  if (smallest === null) return `none, not even ${sizeText(attack, attack.highest)}`
+  if (smallest === null) return `none, not even ${limitSizeText(attack, attack.highest)}`
   if (isConnectionNovel) return 'unknown: the made connection is novel without an upload'
   return smallest === attack.lowest
-    ? `found at the smallest size tried (${sizeText(attack, smallest)})`
-    : `from ${sizeText(attack, smallest)}`
+    ? `found at the smallest size tried (${limitSizeText(attack, smallest)})`
+    : `from ${limitSizeText(attack, smallest)}`
 }
 
 /** The same for a terminal, with columns of its own. */
@@ -66,12 +66,12 @@ export function limitChangeWarnings(before: DetectionLimits, after: DetectionLim
   return after.limits.flatMap(({ attack, smallest, isConnectionNovel }, i) => {
     const was = before.limits[i]
     if (was.smallest === null || was.isConnectionNovel || isConnectionNovel) return []
-    const from = `before the update found from ${sizeText(attack, was.smallest)}`
+    const from = `before the update found from ${limitSizeText(attack, was.smallest)}`
     if (smallest === null) {
-      return [`no longer found: ${attack.title}, not even ${sizeText(attack, attack.highest)} (${from})`]
+      return [`no longer found: ${attack.title}, not even ${limitSizeText(attack, attack.highest)} (${from})`]
     }
     return smallest > 2 * was.smallest
-      ? [`found later: ${attack.title}, from ${sizeText(attack, smallest)} (${from})`]
+      ? [`found later: ${attack.title}, from ${limitSizeText(attack, smallest)} (${from})`]
       : []
   })
 }
@@ -95,7 +95,7 @@ export function limitWarnings({ limits, remembered, flagsFarRows }: DetectionLim
       `this model flags nothing: ${what}; train on more traffic, raise --fpr, or choose another detector`,
     )
   } else if (invisible.length > 0) {
-    const kinds = invisible.map(({ attack }) => `${attack.title} (${sizeText(attack, attack.highest)})`)
+    const kinds = invisible.map(({ attack }) => `${attack.title} (${limitSizeText(attack, attack.highest)})`)
     warnings.push(`this model does not see: ${kinds.join('; ')}`)
   }
   if (remembered !== null && remembered.flagged > remembered.rows / 2) {
@@ -115,14 +115,4 @@ export function limitsJson({ limits }: DetectionLimits): Record<string, unknown>
       { smallest: isConnectionNovel ? null : smallest, isConnectionNovel, unit, lowest, highest },
     ]),
   )
-}
-
-/** "1 port", "13 ports", "41 kB", "10,000 packets/s"; rounded up to two digits, so that what it says holds. */
-function sizeText({ unit }: MadeAttack, size: number): string {
-  const step = 10 ** Math.max(0, String(size).length - 2)
-  const rounded = Math.ceil(size / step) * step
-  if (unit === 'bytes' && rounded >= 1e6) return `${rounded / 1e6} MB`
-  if (unit === 'bytes' && rounded >= 1000) return `${rounded / 1000} kB`
-  const text = rounded.toLocaleString('en-US')
-  return rounded === 1 ? `1 ${unit.replace(/s(?=\/|$)/, '')}` : `${text} ${unit}`
 }

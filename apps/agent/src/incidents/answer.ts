@@ -1,0 +1,73 @@
+/** Answer: what a person said of an incident. Plain data, as the state folder keeps it and as commands show it. */
+import { join } from 'node:path'
+import { FormatError } from '@oddflow/core'
+import * as v from 'valibot'
+import { checkVersion } from '../files/state-file.js'
+import { INCIDENT_KINDS } from './incident.js'
+import { encodeRows, KeptRowsEntries } from './incident-rows.js'
+
+export const ANSWER_NAMES = ['snooze', 'not-this-kind', 'attack', 'normal'] as const
+export type AnswerName = (typeof ANSWER_NAMES)[number]
+
+export const MAXIMUM_ANSWERS = 64
+/** Each takes the memory of a model. */
+export const MAXIMUM_NORMAL = 16
+
+const text = v.pipe(v.string(), v.maxLength(1000))
+const time = v.pipe(v.number(), v.safeInteger())
+const hex = (digits: number) => v.pipe(v.string(), v.regex(new RegExp(`^[0-9a-f]{${digits}}$`)))
+
+const AnswerSchema = v.object({
+  incident: hex(32),
+  answer: v.picklist(ANSWER_NAMES),
+  /** Key of the incident's device. */
+  device: text,
+  kind: v.picklist(INCIDENT_KINDS),
+  /** Of the incident, which may be forgotten by now. */
+  summary: text,
+  beginMicros: time,
+  /** Of the agent's clock. */
+  atMicros: time,
+  /** Of a snooze; else null. */
+  endsMicros: v.nullable(time),
+  ...KeptRowsEntries,
+  /** Of `normal`: what judges the flows of a device with these contacts, made from the model `base`. */
+  models: v.pipe(v.array(v.object({ device: text, base: hex(16), sha256: hex(64) })), v.maxLength(32)),
+  /** What it changed, in sentences. */
+  changes: v.pipe(v.array(text), v.maxLength(64)),
+})
+
+export type Answer = v.InferOutput<typeof AnswerSchema>
+
+const KIND = 'oddflow-answers'
+const VERSION = 1
+
+export function encodeAnswers(answers: readonly Answer[]): object {
+  return {
+    kind: KIND,
+    version: VERSION,
+    answers: answers.map((answer) => ({ ...answer, ...encodeRows(answer) })),
+  }
+}
+
+/** Throws FormatError that names the field. */
+export function decodeAnswers(value: unknown): Answer[] {
+  const { kind, version, answers } = (value ?? {}) as Record<string, unknown>
+  if (kind !== KIND) throw new FormatError('answers', `kind: expected ${KIND}`, { field: 'kind' })
+  checkVersion('answers', VERSION, version)
+  const parsed = v.safeParse(v.pipe(v.array(AnswerSchema), v.maxLength(MAXIMUM_ANSWERS)), answers, {
+    abortEarly: true,
+  })
+  if (parsed.success) return parsed.output
+  const [issue] = parsed.issues
+  throw new FormatError('answers', `${v.getDotPath(issue) ?? 'it'}: ${issue.message}`)
+}
+
+export function answersPathIn(folder: string): string {
+  return join(folder, 'answers.json')
+}
+
+/** Whether it holds at this time of the agent's clock. */
+export function isStanding({ endsMicros }: Answer, nowMicros: number): boolean {
+  return endsMicros === null || endsMicros > nowMicros
+}

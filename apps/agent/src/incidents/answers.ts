@@ -1,0 +1,483 @@
+/**
+ * AnswerBook: what people said of incidents, in force and in the state folder.
+ *
+ *     snooze          incidents of this kind and device are not reported for a time
+ *     not-this-kind   they are not reported any more
+ *     attack          rows of its flows train no model, and no model is used that finds one of them normal
+ *     normal          flows of these devices with these peers and services are judged by a model that was updated with them, where
+ *                     the model in force finds them novel; facts of this kind with these peers and services are no evidence
+ *
+ * An incident has one answer: another one takes its place. An answer is on disk before it is in force, and in force before it is
+ * acknowledged; where it cannot be kept nothing has changed. `normal` needs the model of each device: made again, in a process, when
+ * another model is in force, until which the one of before goes on judging. Models lie in `answers/` of the state folder.
+ */
+import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import { formatAddress } from '@oddflow/capture'
+import { ArgumentError, FormatError, plural } from '@oddflow/core'
+import { decodeModelFile, encodeModelFile, type SavedModel } from '@oddflow/detectors'
+import { type FlowRecord, protocolName } from '@oddflow/flows'
+import {
+  createFlowJudge,
+  deviceKeyOf,
+  type FlowJudge,
+  fileError,
+  isResponderDevice,
+  type Network,
+} from '@oddflow/program'
+import type { Alert } from '../alerts/alert.js'
+import { eveTime } from '../alerts/eve.js'
+import type { FileSystem } from '../files/file-system.js'
+import { lookAt, readTwice, writeBytes, writeStateTwice } from '../files/state-file.js'
+import type { Log } from '../log.js'
+import type { AcceptedRows, AcceptJob } from '../models/accept-rows.js'
+import { joinRows } from '../models/train.js'
+import type { Decider, Decision } from '../pipeline/counters.js'
+import {
+  ANSWER_NAMES,
+  type Answer,
+  type AnswerName,
+  answersPathIn,
+  decodeAnswers,
+  encodeAnswers,
+  isStanding,
+  MAXIMUM_ANSWERS,
+  MAXIMUM_NORMAL,
+} from './answer.js'
+import type { Incident } from './incident.js'
+import { contactOf, type IncidentRows, isSameContact } from './incident-rows.js'
+import { kindOfFact } from './incidents.js'
+import { serviceText } from './sentences.js'
+
+const HOUR_MICROS = 3_600_000_000
+const DEFAULT_HOURS = 24
+const MAXIMUM_HOURS = 30 * 24
+/** Facts about many ports or many hosts, or about a device alone, are of their peer, whatever the service. */
+const OF_PEER_ALONE: readonly string[] = ['scan', 'address-taken', 'new-device']
+const TICKS_BETWEEN_RETRIES = 600
+/** Contacts that a sentence names. */
+const MOST_NAMED = 6
+
+export interface AnswerCounts {
+  /** Answers that hold now. */
+  readonly standing: Readonly<Record<AnswerName, number>>
+  /** Flows that the model in force found novel and the model of an answer normal. */
+  readonly normalFlows: number
+  /** Alerts that were not given since their incident is not to be reported, or their fact is normal. */
+  readonly silencedAlerts: number
+}
+
+export interface AnswerBook {
+  /**
+   * What a person asks: `{ incident, answer, hours? }`, or `answer: 'none'` to take it back. Resolves to sentences that say what was
+   * done. Rejects with ArgumentError for what cannot be done, and where it cannot be kept: then nothing has changed.
+   * @param most - what may be asked; default all
+   */
+  answer(asked: unknown, most?: AnswerLimits): Promise<{ said: readonly string[] }>
+  /** Of incidents that are kept, and of others. */
+  list(): readonly Answer[]
+  isMuted(incident: Pick<Incident, 'key' | 'kind'>): boolean
+  /** Whether a fact is of those that were stated to be normal. */
+  isNormalFact(alert: Alert): boolean
+  noteSilenced(): void
+  /** The decision of the model in force, or of the model of an answer where the flow is one of its own. */
+  judging(decider: Decider): Decider
+  /** Whether the latest decision was one of an answer: such a flow is of no model's training. */
+  readonly isOfAnswer: boolean
+  /** Rows of attacks on the devices that are chosen. */
+  attackRows(isOf: (device: string) => boolean): Float64Array[]
+  /** The agent's clock was set by so much. */
+  clockSet(byMicros: number): void
+  /** To be called every second or so: makes models again where another one is in force. */
+  tick(): void
+  /** Ends when no model is being made. */
+  idle(): Promise<void>
+  counts(): AnswerCounts
+}
+
+export interface AnswerLimits {
+  readonly answers: readonly AnswerName[]
+  readonly hours: number
+}
+
+interface AnswerBookOptions {
+  readonly known: readonly Answer[]
+  /** Those of `known`, by the SHA-256 of their files. */
+  readonly models: ReadonlyMap<string, SavedModel>
+  /** null: nothing is kept over a restart. */
+  readonly folder: string | null
+  readonly files: FileSystem
+  readonly localNetworks: readonly Network[]
+  readonly rows: IncidentRows
+  readonly incidents: () => readonly Incident[]
+  readonly nowMicros: () => number
+  readonly accept: (job: AcceptJob) => Promise<AcceptedRows>
+  readonly log: Pick<Log, 'info' | 'warn'>
+}
+
+/** What judges flows of a device with the contacts of an answer. */
+interface Overlay {
+  readonly contacts: ReadonlySet<string>
+  readonly judge: FlowJudge['judge']
+}
+
+export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
+  const { files, folder, rows, nowMicros, log } = options
+  let answers: readonly Answer[] = options.known
+  let decider: Decider | null = null
+  /** By device. */
+  let overlays = new Map<string, Overlay[]>()
+  const models = new Map(options.models)
+  let isOfAnswer = false
+  let normalFlows = 0
+  let silencedAlerts = 0
+  let ticks = 0
+  let last: Promise<unknown> = Promise.resolve()
+
+  /** One change after another. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const done = last.then(work)
+    last = done.catch(() => undefined)
+    return done
+  }
+  const standing = (): readonly Answer[] => answers.filter((each) => isStanding(each, nowMicros()))
+  const modelPath = (sha256: string): string => join(folder ?? '', 'answers', `${sha256}.oddflow`)
+  const useModels = (): void => {
+    overlays = new Map()
+    for (const { answer, models: own, contacts } of answers) {
+      if (answer !== 'normal') continue
+      for (const { device, sha256 } of own) {
+        const saved = models.get(sha256)
+        if (saved === undefined || decider === null) continue
+        overlays.set(device, [
+          ...(overlays.get(device) ?? []),
+          {
+            contacts: new Set(
+              contacts
+                .filter((each) => each.device === device)
+                .map(({ peer, service }) => `${peer} ${service}`),
+            ),
+            judge: createFlowJudge(saved, decider.row).judge,
+          },
+        ])
+      }
+    }
+  }
+  /** Kept first, then in force. */
+  const put = async (next: readonly Answer[]): Promise<void> => {
+    if (folder !== null) {
+      try {
+        await files.makeFolder(folder)
+        await writeStateTwice(files, answersPathIn(folder), encodeAnswers(next))
+      } catch (error) {
+        // it may have got as far as its name; what is in force is what a restart should find
+        await writeStateTwice(files, answersPathIn(folder), encodeAnswers(answers)).catch(() => undefined)
+        throw fileError('write', answersPathIn(folder), error)
+      }
+    }
+    answers = next
+    useModels()
+  }
+  const removeUnused = async (): Promise<void> => {
+    const used = new Set(answers.flatMap(({ models: own }) => own.map(({ sha256 }) => sha256)))
+    for (const sha256 of [...models.keys()]) {
+      if (used.has(sha256)) continue
+      models.delete(sha256)
+      if (folder !== null) await files.remove(modelPath(sha256)).catch(() => undefined)
+    }
+  }
+  /** The models that an answer needs now. Rejects with the error that says why there is none. */
+  const makeModels = async (
+    incident: string,
+    of: Pick<Answer, 'contacts' | 'rows'>,
+  ): Promise<Pick<Answer, 'models' | 'changes'>> => {
+    const made: Answer['models'] = []
+    const changes: string[] = []
+    for (const device of new Set(of.contacts.map((each) => each.device))) {
+      const inForce = decider?.modelOf(device) ?? null
+      if (inForce === null) continue
+      // rows of other features are of a model of before
+      const isOfNow = ({ length }: Float64Array): boolean => length === inForce.saved.contract.dimension
+      const given = of.rows
+        .filter(({ contact, row }) => of.contacts[contact]?.device === device && isOfNow(row))
+        .map(({ row }) => row)
+      if (given.length === 0) continue
+      const isGiven = new Set(given.map(String))
+      const { file, changes: said } = await options.accept({
+        accept: encodeModelFile(inForce.saved),
+        rows: joinRows(given),
+        others: joinRows(rows.ofDevice(device).filter((row) => isOfNow(row) && !isGiven.has(String(row)))),
+        attacks: joinRows(attackRows((each) => each === device).filter(isOfNow)),
+        seed: 1,
+      })
+      const sha256 = createHash('sha256').update(file).digest('hex')
+      if (folder !== null) {
+        try {
+          await files.makeFolder(join(folder, 'answers'))
+          await writeBytes(files, modelPath(sha256), file)
+        } catch (error) {
+          throw fileError('write', modelPath(sha256), error)
+        }
+      }
+      models.set(sha256, decodeModelFile(file))
+      made.push({ device, base: inForce.model, sha256 })
+      changes.push(...said.map((text) => `${device}: ${text}`))
+    }
+    if (made.length === 0) changes.push(`no model changes: ${incident.slice(0, 8)} has no flow with a score`)
+    return { models: made, changes }
+  }
+  const attackRows: AnswerBook['attackRows'] = (isOf) =>
+    answers
+      .filter(({ answer }) => answer === 'attack')
+      .flatMap(({ contacts, rows: own }) =>
+        own.filter(({ contact }) => isOf(contacts[contact]?.device ?? '')).map(({ row }) => row),
+      )
+  const without = (incident: string): Answer[] => standing().filter((each) => each.incident !== incident)
+
+  /** Throws ArgumentError where an answer stands that says the opposite of the same flows. */
+  const checkConflict = (answer: AnswerName, of: Answer): void => {
+    const opposite = answer === 'normal' ? 'attack' : answer === 'attack' ? 'normal' : null
+    const found = without(of.incident).find(
+      (each) =>
+        each.answer === opposite &&
+        each.contacts.some((contact) => of.contacts.some((own) => isSameContact(contact, own))),
+    )
+    if (found !== undefined)
+      throw new ArgumentError(
+        `${of.incident.slice(0, 8)} cannot be answered "${answer}": incident ${found.incident.slice(0, 8)}, with the same peer and service, was answered "${found.answer}"; take that answer back first`,
+      )
+  }
+  const give = async (
+    incident: Incident,
+    answer: AnswerName,
+    hours: number,
+  ): Promise<{ said: readonly string[] }> => {
+    const atMicros = nowMicros()
+    const { contacts, rows: own } = rows.of(incident.id)
+    const isOfFlows = answer === 'normal' || answer === 'attack'
+    const given: Answer = {
+      incident: incident.id,
+      answer,
+      device: incident.key,
+      kind: incident.kind,
+      summary: incident.summary,
+      beginMicros: incident.beginMicros,
+      atMicros,
+      endsMicros: answer === 'snooze' ? atMicros + hours * HOUR_MICROS : null,
+      contacts: isOfFlows ? [...contacts] : [],
+      rows: isOfFlows ? own.map(({ contact, row }) => ({ contact, row: Float64Array.from(row) })) : [],
+      models: [],
+      changes: [],
+    }
+    const others = without(incident.id)
+    if (others.length >= MAXIMUM_ANSWERS)
+      throw new ArgumentError(`expected at most ${MAXIMUM_ANSWERS} answers; take one back first`)
+    if (answer === 'normal' && others.filter((each) => each.answer === answer).length >= MAXIMUM_NORMAL)
+      throw new ArgumentError(`expected at most ${MAXIMUM_NORMAL} answers "normal"; take one back first`)
+    if (isOfFlows && contacts.length === 0)
+      throw new ArgumentError(`the flows of ${incident.id.slice(0, 8)} are not kept any more`)
+    checkConflict(answer, given)
+    const made = answer === 'normal' ? await makeModels(incident.id, given) : null
+    const whole = { ...given, ...made }
+    await put([...others, whole])
+    return { said: [saidOf(whole), ...whole.changes] }
+  }
+  const answerNow = async (
+    asked: unknown,
+    { answers: allowed, hours: most }: AnswerLimits,
+  ): Promise<{ said: readonly string[] }> => {
+    const {
+      incident: id,
+      answer,
+      hours = Math.min(most, DEFAULT_HOURS),
+    } = (asked ?? {}) as Record<string, unknown>
+    if (typeof id !== 'string' || !/^[0-9a-f]{32}$/.test(id))
+      throw new ArgumentError('expected the id of an incident, 32 hexadecimal digits', 'incident')
+    if (answer === 'none' && allowed.length === ANSWER_NAMES.length) {
+      const found = answers.find((each) => each.incident === id)
+      if (found === undefined) throw new ArgumentError(`${id.slice(0, 8)} has no answer`)
+      await put(without(id))
+      return { said: [`The answer "${found.answer}" to ${id.slice(0, 8)} no longer holds.`] }
+    }
+    const name = allowed.find((each) => each === answer)
+    if (name === undefined) throw new ArgumentError(`expected ${allowed.join(', ')}`, 'answer')
+    if (typeof hours !== 'number' || !(hours > 0 && hours <= most))
+      throw new ArgumentError(`expected hours above 0 and at most ${most}`, 'hours')
+    const incident = options.incidents().find((each) => each.id === id && each.state !== 'gathering')
+    if (incident === undefined) throw new ArgumentError(`there is no incident ${id.slice(0, 8)}`)
+    return give(incident, name, hours)
+  }
+  /** Makes the models of an answer again that were made of another model than is in force, or are lost. */
+  const renew = async (of: Answer): Promise<void> => {
+    try {
+      const made = await makeModels(of.incident, of)
+      if (answers.includes(of)) await put(answers.map((each) => (each === of ? { ...each, ...made } : each)))
+    } catch (error) {
+      log.warn(
+        `the answer "normal" to incident ${of.incident.slice(0, 8)} does not fit the model that is in force now: ${(error as Error).message}; trying again`,
+      )
+    }
+  }
+  const isStale = ({ models: own, answer }: Answer): boolean =>
+    answer === 'normal' &&
+    own.some(({ device, base, sha256 }) => {
+      const inForce = decider?.modelOf(device) ?? null
+      return inForce !== null && (inForce.model !== base || !models.has(sha256))
+    })
+  const isNormal = (record: FlowRecord, { rule }: Decision): boolean => {
+    const own = overlays.get(deviceKeyOf(record, options.localNetworks))
+    if (own === undefined) return false
+    const isResponder = isResponderDevice(record, options.localNetworks)
+    const peer = formatAddress(
+      isResponder ? record.initiatorAddress : record.responderAddress,
+      0,
+      record.ipVersion,
+    )
+    const port = Math.min(record.initiatorPort, record.responderPort)
+    const contact = `${peer} ${serviceText(protocolName(record.protocol), port)}`
+    // a flow of one packet may have no row: its service was stated to be normal
+    return own.some(
+      ({ contacts, judge }) => contacts.has(contact) && (rule === 'one-packet' || !judge(record).novel),
+    )
+  }
+  let isRenewing = false
+  let nextRenewal = 0
+
+  return {
+    answer: (asked, most = { answers: ANSWER_NAMES, hours: MAXIMUM_HOURS }) =>
+      inTurn(async () => {
+        try {
+          return await answerNow(asked, most)
+        } finally {
+          // of an answer that was refused, some may be made
+          await removeUnused()
+        }
+      }),
+    list: standing,
+    isMuted: ({ key, kind }) =>
+      answers.some(
+        (each) =>
+          (each.answer === 'snooze' || each.answer === 'not-this-kind') &&
+          each.device === key &&
+          each.kind === kind &&
+          isStanding(each, nowMicros()),
+      ),
+    isNormalFact(alert) {
+      const kind = kindOfFact(alert.rule)
+      if (kind === null || !answers.some(({ answer }) => answer === 'normal')) return false
+      const contact = contactOf(alert)
+      const isOfPeer = OF_PEER_ALONE.includes(kind)
+      return answers.some(
+        (each) =>
+          each.answer === 'normal' &&
+          each.kind === kind &&
+          each.contacts.some((own) =>
+            isOfPeer
+              ? own.device === contact.device && own.peer === contact.peer
+              : isSameContact(own, contact),
+          ),
+      )
+    },
+    noteSilenced() {
+      silencedAlerts++
+    },
+    judging(inner) {
+      decider = inner
+      useModels()
+      return {
+        ...inner,
+        decide(record) {
+          const decision = inner.decide(record)
+          isOfAnswer = decision.novel && isNormal(record, decision)
+          if (!isOfAnswer) return decision
+          normalFlows++
+          return { ...decision, novel: false }
+        },
+      }
+    },
+    get isOfAnswer() {
+      return isOfAnswer
+    },
+    attackRows,
+    clockSet(byMicros) {
+      if (answers.length === 0) return
+      void inTurn(() =>
+        put(
+          answers.map((each) => ({
+            ...each,
+            atMicros: each.atMicros + byMicros,
+            endsMicros: each.endsMicros === null ? null : each.endsMicros + byMicros,
+          })),
+        ),
+      ).catch((error: Error) => log.warn(error.message))
+    },
+    tick() {
+      ticks++
+      const stale = isRenewing || ticks < nextRenewal ? undefined : answers.find(isStale)
+      if (stale === undefined) return
+      isRenewing = true
+      void inTurn(() => renew(stale)).finally(() => {
+        isRenewing = false
+        if (answers.some(isStale)) nextRenewal = ticks + TICKS_BETWEEN_RETRIES
+      })
+    },
+    async idle() {
+      await last
+    },
+    counts: () => ({
+      standing: Object.fromEntries(
+        ANSWER_NAMES.map((name) => [name, standing().filter(({ answer }) => answer === name).length]),
+      ) as Record<AnswerName, number>,
+      normalFlows,
+      silencedAlerts,
+    }),
+  }
+}
+
+function saidOf({ answer, incident, kind, device, endsMicros, contacts, rows }: Answer): string {
+  const of = `incidents of kind ${kind} of ${device}`
+  switch (answer) {
+    case 'snooze':
+      return `Until ${eveTime(endsMicros ?? 0).slice(0, 16)} UTC ${of} are not reported.`
+    case 'not-this-kind':
+      return `From now on ${of} are not reported.`
+    case 'attack':
+      return `${incident.slice(0, 8)} is kept as an attack: ${plural(rows.length, 'flow')} train no model, and no model is used that finds one of them normal.`
+    case 'normal':
+      return `From now on such traffic is normal with ${contactsText(contacts)}; with all others the model judges as before.`
+  }
+}
+
+function contactsText(contacts: Answer['contacts']): string {
+  const names = [...new Set(contacts.map(({ peer, service }) => `${peer} (${service})`))]
+  const more = names.length - MOST_NAMED
+  return `${names.slice(0, MOST_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
+
+/** Of an earlier run, with the models that are whole; what is damaged is reported, and made again. */
+export async function readAnswers(
+  files: FileSystem,
+  folder: string,
+  log: Pick<Log, 'warn'>,
+): Promise<{ known: Answer[]; models: Map<string, SavedModel> }> {
+  const path = answersPathIn(folder)
+  const found = await readTwice(files, path, decodeAnswers)
+  if (found.is === 'copy') log.warn(`${path}: ${found.reason}; its copy is used`)
+  if (found.is === 'lost') log.warn(`${path}: ${found.reason}; earlier answers are lost`)
+  const known = found.is === 'whole' || found.is === 'copy' ? found.value : []
+  const models = new Map<string, SavedModel>()
+  for (const { sha256 } of known.flatMap(({ models: own }) => own)) {
+    const file = join(folder, 'answers', `${sha256}.oddflow`)
+    const model = await lookAt(files, file, (bytes) => {
+      if (createHash('sha256').update(bytes).digest('hex') !== sha256)
+        throw new FormatError('model', 'is damaged')
+      return decodeModelFile(bytes)
+    })
+    if (model.is === 'whole') models.set(sha256, model.value)
+    else
+      log.warn(
+        `${file}: ${model.is === 'damaged' ? model.reason : 'is gone'}; the model of an answer is made again`,
+      )
+  }
+  return { known, models }
+}

@@ -1,0 +1,167 @@
+/**
+ * IncidentRows: with whom the flows and facts of an incident were, and a sample of the rows of its unusual flows. An answer is about
+ * these: which flows are normal, or were an attack.
+ *
+ * Bounded: MAXIMUM_CONTACTS and MAXIMUM_ROWS an incident, evenly over its time; MAXIMUM_BYTES for all, where the oldest go first.
+ * Kept in `incident-rows.json` of the state folder.
+ */
+import { join } from 'node:path'
+import { FormatError } from '@oddflow/core'
+import * as v from 'valibot'
+import { type Alert, servicePort } from '../alerts/alert.js'
+import { checkVersion } from '../files/state-file.js'
+import { MAXIMUM_CONTACTS } from './incident.js'
+import { serviceText } from './sentences.js'
+
+export interface Contact {
+  /** Key of the device whose model judged. */
+  readonly device: string
+  readonly peer: string
+  readonly service: string
+}
+
+/** Of one incident. */
+export interface KeptRows {
+  readonly contacts: readonly Contact[]
+  /** Of unusual flows, with the place of their contact. */
+  readonly rows: readonly { readonly contact: number; readonly row: Float64Array }[]
+}
+
+export interface IncidentRows {
+  note(incident: string, alert: Alert): void
+  of(incident: string): KeptRows
+  /** Rows of a device, of all incidents. */
+  ofDevice(device: string): Float64Array[]
+  /** Forgets the incidents that are not among these. */
+  keepOnly(incidents: readonly { readonly id: string }[]): void
+  encode(): object
+}
+
+export const MAXIMUM_ROWS = 32
+const MAXIMUM_BYTES = 262_144
+const KIND = 'oddflow-incident-rows'
+const VERSION = 1
+
+interface Kept {
+  readonly contacts: Contact[]
+  rows: { readonly contact: number; readonly row: Float64Array }[]
+  seen: number
+  stride: number
+}
+
+export function contactOf({ device, peer, flow }: Alert): Contact {
+  return {
+    device: device.mac ?? device.address,
+    peer,
+    service: serviceText(flow.protocol, servicePort(flow)),
+  }
+}
+
+export function isSameContact(a: Contact, b: Contact): boolean {
+  return a.device === b.device && a.peer === b.peer && a.service === b.service
+}
+
+export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Map()): IncidentRows {
+  const kept = new Map<string, Kept>()
+  let bytes = 0
+  for (const [id, { contacts, rows }] of known) {
+    kept.set(id, { contacts: [...contacts], rows: [...rows], seen: rows.length, stride: 1 })
+    for (const { row } of rows) bytes += row.byteLength
+  }
+  const forget = (id: string): void => {
+    for (const { row } of kept.get(id)?.rows ?? []) bytes -= row.byteLength
+    kept.delete(id)
+  }
+  const addRow = (of: Kept, contact: number, row: Float64Array): void => {
+    if (of.seen++ % of.stride !== 0) return
+    of.rows.push({ contact, row })
+    bytes += row.byteLength
+    if (of.rows.length <= MAXIMUM_ROWS) return
+    for (const { row: dropped } of of.rows.filter((_, i) => i % 2 === 1)) bytes -= dropped.byteLength
+    of.rows = of.rows.filter((_, i) => i % 2 === 0)
+    of.stride *= 2
+  }
+  return {
+    note(incident, alert) {
+      let of = kept.get(incident)
+      if (of === undefined) {
+        of = { contacts: [], rows: [], seen: 0, stride: 1 }
+        kept.set(incident, of)
+      }
+      const contact = contactOf(alert)
+      let place = of.contacts.findIndex((each) => isSameContact(each, contact))
+      if (place < 0 && of.contacts.length < MAXIMUM_CONTACTS) place = of.contacts.push(contact) - 1
+      if (place >= 0 && alert.row !== null) addRow(of, place, alert.row)
+      while (bytes > MAXIMUM_BYTES && kept.size > 1) {
+        const [oldest] = [...kept.keys()].filter((id) => id !== incident)
+        forget(oldest as string)
+      }
+    },
+    of: (incident) => kept.get(incident) ?? { contacts: [], rows: [] },
+    ofDevice: (device) =>
+      [...kept.values()].flatMap(({ contacts, rows }) =>
+        rows.filter(({ contact }) => contacts[contact]?.device === device).map(({ row }) => row),
+      ),
+    keepOnly(incidents) {
+      const ids = new Set(incidents.map(({ id }) => id))
+      for (const id of [...kept.keys()]) if (!ids.has(id)) forget(id)
+    },
+    encode: () => ({
+      kind: KIND,
+      version: VERSION,
+      incidents: [...kept].map(([incident, of]) => ({ incident, ...encodeRows(of) })),
+    }),
+  }
+}
+
+/** Rows as they stand in JSON: to the last bit. */
+export function encodeRows({ contacts, rows }: KeptRows): { contacts: readonly Contact[]; rows: object[] } {
+  return {
+    contacts,
+    rows: rows.map(({ contact, row }) => ({
+      contact,
+      row: Buffer.from(row.buffer, row.byteOffset, row.byteLength).toString('base64'),
+    })),
+  }
+}
+
+const text = v.pipe(v.string(), v.maxLength(100))
+const RowSchema = v.pipe(
+  v.string(),
+  v.maxLength(65_536),
+  v.transform((encoded) => {
+    const bytes = Uint8Array.from(Buffer.from(encoded, 'base64'))
+    return new Float64Array(bytes.buffer, 0, Math.floor(bytes.length / 8))
+  }),
+  v.check((row) => row.length > 0 && row.every(Number.isFinite), 'expected finite numbers'),
+)
+export const KeptRowsEntries = {
+  contacts: v.pipe(
+    v.array(v.object({ device: text, peer: text, service: text })),
+    v.maxLength(MAXIMUM_CONTACTS),
+  ),
+  rows: v.pipe(
+    v.array(v.object({ contact: v.pipe(v.number(), v.safeInteger(), v.minValue(0)), row: RowSchema })),
+    v.maxLength(MAXIMUM_ROWS),
+  ),
+}
+
+/** Throws FormatError that names the field. */
+export function decodeIncidentRows(value: unknown): Map<string, KeptRows> {
+  const { kind, version, incidents } = (value ?? {}) as Record<string, unknown>
+  if (kind !== KIND) throw new FormatError('incident-rows', `kind: expected ${KIND}`, { field: 'kind' })
+  checkVersion('incident-rows', VERSION, version)
+  const parsed = v.safeParse(
+    v.pipe(v.array(v.object({ incident: text, ...KeptRowsEntries })), v.maxLength(1000)),
+    incidents,
+    { abortEarly: true },
+  )
+  if (parsed.success)
+    return new Map(parsed.output.map(({ incident, contacts, rows }) => [incident, { contacts, rows }]))
+  const [issue] = parsed.issues
+  throw new FormatError('incident-rows', `${v.getDotPath(issue) ?? 'it'}: ${issue.message}`)
+}
+
+export function rowsPathIn(folder: string): string {
+  return join(folder, 'incident-rows.json')
+}

@@ -1,0 +1,149 @@
+/**
+ * Flows that a person stated to be normal → a model that finds them normal, which judges flows with the same peers and services
+ * alone (incidents/answers.ts); the model in force stays for all others.
+ *
+ * It is made by the update that `oddflow update --assume-normal` makes, and refused where that is: too many of the rows stay novel,
+ * too much of what was normal would be novel, or the guard undoes it. It is refused too where a row of an attack would be normal, and
+ * where a kind of made attack that was found is not found at any size. Runs in a process of its own.
+ */
+import { ArgumentError, DataError, type Matrix, matrixOf, plural } from '@oddflow/core'
+import {
+  createLearner,
+  decodeModelFile,
+  encodeModelFile,
+  novelRows,
+  rememberedRows,
+  type SavedModel,
+  updateEnsemble,
+} from '@oddflow/detectors'
+import { type DetectionLimit, findDetectionLimits, hashRows, limitSizeText } from '@oddflow/program'
+
+export interface AcceptJob {
+  /** The model in force, as a file. */
+  readonly accept: Uint8Array
+  /** n × D, row-major: stated to be normal. */
+  readonly rows: Float64Array
+  /** Of the device: rows of its other incidents. */
+  readonly others: Float64Array
+  /** Rows that were stated to be of an attack. */
+  readonly attacks: Float64Array
+  readonly seed: number
+}
+
+export interface AcceptedRows {
+  /** A model file. */
+  readonly file: Uint8Array
+  /** What it changes, in sentences. */
+  readonly changes: readonly string[]
+}
+
+/** A row is taken as often as it takes to have so many: each copy is held out in turn, and the others vouch for it. */
+const LEAST_ROWS = 20
+const LEAST_COPIES = 2
+/** A learner keeps one in five from learning, and ends a round after so many. */
+const LEARNER_ROWS = 100
+/** As `oddflow update` has them. */
+const MOST_NOVEL_SHARE = 0.05
+const MOST_FORGOTTEN_SHARE = 0.05
+/** A limit that grows by more is told as a loss. */
+const LATER = 2
+
+/** Throws DataError that says why there is no such model. */
+export function acceptRows({ accept, rows, others, attacks, seed }: AcceptJob): AcceptedRows {
+  const before = decodeModelFile(accept)
+  const { dimension } = before.detector.fitReport
+  const matrix = (data: Float64Array): Matrix => matrixOf(data.length / dimension, dimension, data)
+  const given = matrix(rows)
+  const after = updated(before, given, seed)
+  const { remembered, forgotten, text } = changedFlows(before, after, given, matrix(others))
+  const stillNovel = countNovel(after, given)
+  if (stillNovel > MOST_NOVEL_SHARE * given.rows)
+    throw new DataError(`${stillNovel} of ${plural(given.rows, 'flow')} would stay unusual`)
+  if (forgotten > MOST_FORGOTTEN_SHARE * remembered)
+    throw new DataError(`${forgotten} of ${remembered} usual flows would become unusual`)
+  const attack = matrix(attacks)
+  const passed = attack.rows - countNovel(after, attack)
+  if (passed > 0)
+    throw new DataError(
+      `${passed} of ${plural(attack.rows, 'flow')} that you answered as an attack would be normal; take that answer back first if it was wrong`,
+    )
+  const [from, to] = [findDetectionLimits(before).limits, findDetectionLimits(after).limits]
+  const lost = to.filter(({ smallest }, i) => smallest === null && from[i].smallest !== null)
+  if (lost.length > 0)
+    throw new DataError(
+      `the model would no longer notice ${lost.map(({ attack: { title } }) => title).join(', ')} of any size`,
+    )
+  return {
+    file: encodeModelFile(after),
+    changes: [text, ...to.flatMap((limit, i) => laterText(from[i], limit))],
+  }
+}
+
+function updated(before: SavedModel, given: Matrix, seed: number): SavedModel {
+  if (before.detector.kind === 'ensemble') {
+    const rows = copiesOf(given, Math.max(LEAST_COPIES, Math.ceil(LEAST_ROWS / given.rows)))
+    const inputs = Uint32Array.from({ length: rows.rows }, (_, i) => Math.floor(i / given.rows))
+    return updateEnsemble(before, { rows, inputs, dataSha256: hashRows(rows) }).saved
+  }
+  const learner = withinReach(() => createLearner(before, { seed }))
+  const rows = copiesOf(given, Math.ceil(LEARNER_ROWS / given.rows))
+  const { rounds } = learner.arrive(rows, { assumeNormal: true })
+  const last = learner.endRound()
+  if ([...rounds, ...(last === null ? [] : [last])].some(({ refused }) => refused))
+    throw new DataError('the guard refuses: too much that is novel would pass for normal')
+  const { learned: _, ...saved } = learner.saved()
+  return saved
+}
+
+function copiesOf({ rows, cols, data }: Matrix, copies: number): Matrix {
+  const all = new Float64Array(copies * data.length)
+  for (let copy = 0; copy < copies; copy++) all.set(data, copy * data.length)
+  return matrixOf(copies * rows, cols, all)
+}
+
+function withinReach<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) throw error
+    throw new DataError(`this kind of model cannot be updated (${error.message})`)
+  }
+}
+
+function changedFlows(
+  before: SavedModel,
+  after: SavedModel,
+  given: Matrix,
+  others: Matrix,
+): { remembered: number; forgotten: number; text: string } {
+  const usual = rememberedRows(before.detector) ?? matrixOf(0, given.cols, new Float64Array(0))
+  const changed = (rows: Matrix): boolean[] => {
+    const [was, is] = [novelRows(before, rows), novelRows(after, rows)]
+    return is.map((novel, i) => novel !== was[i])
+  }
+  const count = (all: readonly boolean[]): number => all.filter((each) => each).length
+  const [ofGiven, ofUsual, ofOthers] = [given, usual, others].map((rows) => count(changed(rows)))
+  const total = given.rows + usual.rows + others.rows
+  const nowNovel = count(novelRows(after, usual).map((novel, i) => novel && !novelRows(before, usual)[i]))
+  return {
+    remembered: usual.rows,
+    forgotten: nowNovel,
+    text: `${ofGiven + ofUsual + ofOthers} of ${total} earlier flows change verdict: ${ofGiven} of ${given.rows} of this incident, ${ofUsual} of ${usual.rows} usual ones${others.rows === 0 ? '' : `, ${ofOthers} of ${others.rows} of other incidents`}`,
+  }
+}
+
+const countNovel = (saved: SavedModel, rows: Matrix): number =>
+  rows.rows === 0 ? 0 : novelRows(saved, rows).filter((novel) => novel).length
+
+function laterText(
+  before: DetectionLimit,
+  { attack, smallest, isConnectionNovel }: DetectionLimit,
+): string[] {
+  if (before.smallest === null || smallest === null || before.isConnectionNovel || isConnectionNovel)
+    return []
+  return smallest > LATER * before.smallest
+    ? [
+        `${attack.title} is noticed from ${limitSizeText(attack, smallest)} on (before: ${limitSizeText(attack, before.smallest)})`,
+      ]
+    : []
+}

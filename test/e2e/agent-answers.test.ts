@@ -1,0 +1,126 @@
+/** A person answers incidents at the running agent: what was said to be normal is silent, and attacks are found as before. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { agent, agentMain, agentOnce, readEve, readIncidentEvents } from './support/agent.js'
+import { lab, temporaryFolder, trainLabModel } from './support/oddflow.js'
+
+interface Listed {
+  readonly id: string
+  readonly kind: string
+  readonly device: { readonly mac: string | null }
+  readonly answer: { readonly answer: string; readonly changes: readonly string[] } | null
+}
+
+/** Alerts on flows of a device to an address. */
+function alertsOf(eve: string, { mac }: Listed['device'], destination: string): number {
+  return readEve(eve).filter(
+    ({ oddflow }) => oddflow.device.mac === mac && oddflow.flow.destination === destination,
+  ).length
+}
+
+let child: ChildProcess | null = null
+afterEach(() => void child?.kill('SIGKILL'))
+
+/** An agent that watches the lab's devices, and whose word is asked after a recording. */
+async function home() {
+  const folder = temporaryFolder()
+  const state = join(folder, 'state')
+  const eve = join(folder, 'eve.json')
+  const config = join(folder, 'agent.json')
+  writeFileSync(
+    config,
+    JSON.stringify({
+      model: await trainLabModel(join(folder, 'lab.oddflow')),
+      eve: 'eve.json',
+      state: 'state',
+      localNetworks: ['192.168.50.0/24', 'fd50::/64', 'fe80::/10'],
+      devices: { approve: 'auto', learnHours: 0.005, judgeHours: 0.01, learnFlows: 5, stableShare: 1 },
+    }),
+  )
+  await agentOnce(['-c', config, '--read', lab('normal-4.pcap.gz').path])
+  /** Reads a recording and goes on until it is killed. */
+  const watch = async (capture: string): Promise<void> => {
+    child = spawn(process.execPath, [agentMain, 'run', '--allow-root', '-c', config, '--read', capture], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let told = ''
+    for await (const piece of child.stderr ?? []) {
+      told += piece
+      if (told.includes('waiting for a signal')) break
+    }
+  }
+  const kill = async (): Promise<void> => {
+    const ended = new Promise((done) => child?.once('exit', done))
+    child?.kill('SIGKILL')
+    await ended
+  }
+  /** What opens while a recording is read once. */
+  const opens = async (capture: string): Promise<string[]> => {
+    const before = readIncidentEvents(eve).length
+    await agentOnce(['-c', config, '--read', capture])
+    return readIncidentEvents(eve)
+      .slice(before)
+      .map(({ oddflow: { incident } }) => `${incident.change} ${incident.kind}`)
+  }
+  const list = async (): Promise<Listed[]> => {
+    const { stdout } = await agent(['incidents', 'list', '--state', state, '--format', 'json'])
+    return stdout
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Listed)
+  }
+  const answer = (id: string, ...words: string[]) =>
+    agent(['incidents', 'answer', id, ...words, '--state', state])
+  return { eve, state, watch, kill, opens, list, answer }
+}
+
+describe('an answer at the running agent', () => {
+  it('"normal" makes the same traffic silent and leaves attacks to be found, over a kill and until it is taken back', async () => {
+    const { eve, watch, kill, opens, list, answer } = await home()
+    const download = lab('novel-firmware.pcap').path
+    await watch(download)
+    await expect
+      .poll(async () => (await list()).map(({ kind }) => kind), { timeout: 20_000 })
+      .toEqual(['download'])
+    const [{ id, device }] = (await list()) as [Listed]
+    const refused = await answer(id.slice(0, 6), 'perhaps')
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toContain('snooze, not-this-kind, attack, normal')
+    const answered = await answer(id.slice(0, 6), 'normal')
+    expect(answered, answered.stderr).toMatchObject({ code: 0 })
+    expect(answered.stdout).toMatch(/normal with .*203\.0\.113\.20 \(tcp port 443\)/)
+    expect(answered.stdout).toMatch(
+      /(\d+) of \d+ earlier flows change verdict: \1 of \1 of this incident, 0 of \d+ usual/,
+    )
+    await kill()
+    expect((await list())[0]?.answer).toMatchObject({ answer: 'normal', changes: [expect.any(String)] })
+    const flagged = alertsOf(eve, device, '203.0.113.20')
+    expect(flagged).toBeGreaterThan(0)
+    expect(await opens(download)).toEqual([])
+    expect(alertsOf(eve, device, '203.0.113.20')).toBe(flagged)
+    expect(await opens(lab('novel-publishing.pcap.gz').path)).toContain('worse upload')
+    expect(await opens(lab('novel-scan.pcap').path)).toContain('worse scan')
+    await watch(lab('normal-1.pcap').path)
+    expect(await answer(id.slice(0, 6), 'none')).toMatchObject({ code: 0 })
+    expect((await list()).find((each) => each.id === id)?.answer).toBe(null)
+  }, 240_000)
+
+  it('"snooze" gives no report and no alert of such an incident', async () => {
+    const { eve, watch, kill, list, answer, opens } = await home()
+    const upload = lab('novel-publishing.pcap.gz').path
+    await watch(upload)
+    await expect
+      .poll(async () => (await list()).map(({ kind }) => kind), { timeout: 20_000 })
+      .toEqual(['upload'])
+    const [{ id, device }] = (await list()) as [Listed]
+    expect(await answer(id, 'snooze', '--hours', '8')).toMatchObject({ code: 0 })
+    await kill()
+    const before = alertsOf(eve, device, '203.0.113.30')
+    expect(before).toBeGreaterThan(0)
+    expect(await opens(upload)).toEqual([])
+    expect(alertsOf(eve, device, '203.0.113.30')).toBe(before)
+    expect(await answer(id, 'none')).toMatchObject({ code: 2, stderr: expect.stringContaining('no agent') })
+  }, 240_000)
+})
