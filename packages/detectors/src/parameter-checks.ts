@@ -146,8 +146,9 @@ function refuseForeignOptions(given: GivenOptions, { name: detector, options }: 
     if (value === undefined || value === null) continue
     if (!(options as readonly string[]).includes(name)) {
       throw new ArgumentError(
-        `${name}: does not apply to ${detector}, which takes ${options.join(', ')}`,
+        `${name}: does not apply to ${detector}`,
         name,
+        `which takes ${options.join(', ')}`,
       )
     }
   }

@@ -344,8 +344,9 @@ class CollectingSink implements FlowSink {
   outOfMemory(): void {
     throw new DataError(
       `the capture does not fit into ${this.#budget.limitBytes} bytes (${this.arena.count} packets in ` +
-        `${this.count} flows do): take fewer or shorter captures, filter packets, or allow more memory`,
+        `${this.count} flows do): take fewer or shorter captures, filter packets`,
       'memoryBytes',
+      'or allow more memory',
     )
   }
 

@@ -116,7 +116,7 @@ export function decodeCalibration(value: unknown): Calibration {
     createTailScoreCollector(undefined, scores)
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error
-    throw new FormatError('calibration', `lowestScores: ${error.message.replace('earlier.lowest: ', '')}`, {
+    throw new FormatError('calibration', `lowestScores: ${error.detail}`, {
       field: 'lowestScores',
     })
   }

@@ -422,10 +422,9 @@ function namingFlags<T>(work: () => T): T {
   }
 }
 
-/** "bandwidthQuantile: expected …" → "--bandwidth-quantile: expected …"; what else a detector takes, --help says. */
-function flagged({ field, message }: ArgumentError): string {
-  if (field === undefined || !message.startsWith(field)) return message
-  return flagOf(field) + message.slice(field.length).replace(/, which takes .*$/, '; leave it out')
+/** "bandwidthQuantile: expected …" → "--bandwidth-quantile: expected …". --help lists the options of a detector. */
+function flagged({ field, detail, hint }: ArgumentError): string {
+  return `${field === undefined ? '' : `${flagOf(field)}: `}${detail}${hint === undefined ? '' : '; leave it out'}`
 }
 
 function withoutUndefined<T extends object>(record: T): Partial<T> {

@@ -45,7 +45,7 @@ export function namingFlowMemory<T>(create: () => T): T {
     return create()
   } catch (error) {
     if (!(error instanceof ArgumentError) || error.field !== 'memoryBytes') throw error
-    throw new UsageError(error.message.replace('memoryBytes:', '--flow-memory:'))
+    throw new UsageError(`--flow-memory: ${error.detail}`)
   }
 }
 

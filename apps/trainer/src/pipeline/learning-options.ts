@@ -110,6 +110,6 @@ export function withFlags<T>(work: () => T): T {
   } catch (error) {
     const flag = error instanceof ArgumentError ? FLAGS[error.field ?? ''] : undefined
     if (!(error instanceof ArgumentError) || flag === undefined) throw error
-    throw new UsageError(flag + error.message.slice(error.field?.length ?? 0))
+    throw new UsageError(`${flag}: ${error.detail}`)
   }
 }

@@ -78,8 +78,7 @@ export async function collectFlows(
       reads.push(await readPackets(input, options, (packets) => collector.add(packets)))
     } catch (error) {
       if (!(error instanceof DataError)) throw error
-      const message = error.message.replace(/, or allow more memory$/, ' (--filter, --flow-memory)')
-      throw new DataError(`${input.name}: ${message}`, error.field)
+      throw new DataError(`${input.name}: ${error.detail} (--filter, --flow-memory)`, error.field)
     }
     collector.endCapture()
   }

@@ -139,7 +139,8 @@ function candidatesFrom(detector: DetectorOptions, grid: ParameterGrid): Candida
     if (!(error instanceof ArgumentError)) throw error
     const flag = Object.entries(GRID_FLAGS).find(([, option]) => option === error.field)?.[0]
     if (error.field === undefined || flag === undefined) throw new UsageError(error.message)
-    const message = error.message.replace(/^\w+/, '').replace(/, which takes .*$/, '; leave it out')
-    throw new UsageError(`${flagOf(flag)}${message}`)
+    throw new UsageError(
+      `${flagOf(flag)}: ${error.detail}${error.hint === undefined ? '' : '; leave it out'}`,
+    )
   }
 }

@@ -221,16 +221,18 @@ export async function readCapture(
 /** Throws CaptureFileError where there is no packet and an error, but for an empty input that is allowed. */
 function checkEnd(file: string, end: CaptureEnd, emptyIsDamage: boolean): CaptureEnd {
   if (end.packets > 0 || end.error === null || (emptyIsDamage && isEmpty(end))) return end
-  const message = end.error.message.replace(/^capture: /, '').replace(/ \(byte 0\)$/, '')
-  throw new CaptureFileError(file, 'not-a-capture', message, {
-    offsetBytes: end.error.offsetBytes,
+  const { format, detail, offsetBytes } = end.error
+  const what = format === 'capture' ? detail : `${format}: ${detail}`
+  const where = offsetBytes === undefined || offsetBytes === 0 ? '' : ` (byte ${offsetBytes})`
+  throw new CaptureFileError(file, 'not-a-capture', what + where, {
+    offsetBytes,
     truncated: end.truncated,
   })
 }
 
-/** Not a byte: other errors before the first packet have a place. */
+/** Without a byte; other errors before the first packet have an offset. */
 function isEmpty({ bytes, truncated, error }: CaptureEnd): boolean {
-  return bytes === 0 && !truncated && error !== null && /^capture: empty: /.test(error.message)
+  return bytes === 0 && !truncated && error !== null && error.offsetBytes === undefined
 }
 
 async function* readBlocks(

@@ -603,7 +603,7 @@ function within<T>(path: string, read: () => T): T {
     if (!(error instanceof ArgumentError || error instanceof FormatError)) throw error
     const said = error.field ?? 'parameters'
     const field = said.startsWith(path) ? said : `${path}.${said}`
-    throw new ArgumentError(`${path}: ${error.message.replace(/^model(-file)?: /, '')}`, field)
+    throw new ArgumentError(`${field}: ${error.detail}`, field)
   }
 }
 

@@ -82,8 +82,10 @@ export function decodeModelFile(bytes: Uint8Array): SavedModel {
   } catch (error) {
     if (!(error instanceof FormatError || error instanceof ArgumentError)) throw error
     const field = error.field ?? 'parameters'
-    const message = error.message.replace(/^model(-file)?: /, '')
-    throw new FormatError(FORMAT, message, { field, offsetBytes: fieldOffset(bytes, file, field) })
+    throw new FormatError(FORMAT, `${field}: ${error.detail}`, {
+      field,
+      offsetBytes: fieldOffset(bytes, file, field),
+    })
   }
 }
 

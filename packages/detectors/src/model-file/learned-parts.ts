@@ -313,7 +313,7 @@ function checkOptions(value: unknown): LearnedState['options'] {
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error
     const field = (error.field ?? 'learning').replace(/^learning/, 'learned.options')
-    throw new ArgumentError(error.message.replace(/^learning/, 'learned.options'), field)
+    throw new ArgumentError(`${field}: ${error.detail}`, field)
   }
 }
 
@@ -358,7 +358,7 @@ function prefixed(error: unknown): unknown {
   if (!(error instanceof ArgumentError || error instanceof FormatError)) return error
   const said = error.field ?? 'parameters'
   const field = said.startsWith(FROZEN) ? said : `${FROZEN}${said}`
-  return new ArgumentError(`learned.frozen: ${error.message.replace(/^model(-file)?: /, '')}`, field)
+  return new ArgumentError(`${field}: ${error.detail}`, field)
 }
 
 function checkRandom(value: unknown, model: LearningModel): Matrix | null {
