@@ -249,22 +249,23 @@ class EvictionOrder {
     this.#madeMicros = Number.NEGATIVE_INFINITY
   }
 
-  /** The device that goes first; null where none may go. */
-  first(nowMicros: number): Device | null {
+  /** The device that goes first, out of the order from now on; null where none may go. */
+  takeFirst(nowMicros: number): Device | null {
     if (Math.abs(nowMicros - this.#madeMicros) >= ORDER_MICROS) this.#make(nowMicros)
     const heap = this.#heap
     while (heap.length > 0) {
       const { device, rank, flows, lastSeenMicros } = heap[0]
       const isThere = device.state === 'learning' && this.#devices.get(device.key) === device
       const now = candidateOf(device, nowMicros)
-      if (isThere && now.rank === rank && now.flows === flows && now.lastSeenMicros === lastSeenMicros)
-        return device
-      if (isThere) heap[0] = now
+      const isFirst =
+        isThere && now.rank === rank && now.flows === flows && now.lastSeenMicros === lastSeenMicros
+      if (isThere && !isFirst) heap[0] = now
       else {
         const last = heap.pop() as Candidate
         if (heap.length > 0) heap[0] = last
       }
       this.#moveDown(0)
+      if (isFirst) return device
     }
     return null
   }
@@ -323,7 +324,7 @@ export function createDeviceTable(
 
   const makeRoom = (nowMicros: number): boolean => {
     if (devices.size < settings.maximum) return true
-    const least = order.first(nowMicros)
+    const least = order.takeFirst(nowMicros)
     if (least === null) return false
     devices.delete(least.key)
     onEvicted(least.key)

@@ -5,7 +5,7 @@ import { describeDamage, type FrameBatch } from '@oddflow/capture'
 import { LiveCaptureError, type LiveSource, openCapture, openLive } from '@oddflow/capture/node'
 import type { Settings } from '../config/settings.js'
 import type { Log } from '../log.js'
-import { ABORTED, orAborted, withinMillis } from '../pipeline/bring-to-end.js'
+import { ABORTED, createTurns, orAborted, withinMillis } from '../pipeline/bring-to-end.js'
 import type { AgentEnvironment } from '../pipeline/environment.js'
 import { BATCH_FRAMES } from '../pipeline/watcher.js'
 import type { Clock, Liveness } from './clocks.js'
@@ -257,12 +257,14 @@ export async function readFrames(
 ): Promise<void> {
   const iterator = input.frames[Symbol.asyncIterator]()
   let next = iterator.next()
+  const giveTurns = createTurns(clock)
   const takeUntil = async (signal: AbortSignal): Promise<boolean> => {
     for (;;) {
       const result = await orAborted(next, signal)
       if (result === ABORTED) return false
       if (result.done === true) return true
       await onFrames(result.value)
+      await giveTurns()
       next = iterator.next()
     }
   }

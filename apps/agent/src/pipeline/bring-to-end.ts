@@ -1,5 +1,6 @@
 /** The end of a run: flows are ended and judged, and what was raised goes out, as far as there is time. */
 
+import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../input/clocks.js'
 import type { Delivery } from '../outputs/delivery.js'
 import { type AlertLog, acknowledgedAll } from '../spool/alert-log.js'
@@ -18,6 +19,19 @@ export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T |
     else signal.addEventListener('abort', onAbort, { once: true })
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
   })
+}
+
+/** Work goes on for so long before timers, requests and outputs are given their turn. */
+const TURN_MILLIS = 50
+
+/** To be awaited between pieces of work that nothing else waits in, as where a file is read. */
+export function createTurns({ monotonicMillis }: Pick<Clock, 'monotonicMillis'>): () => Promise<void> {
+  let lastMillis = monotonicMillis()
+  return async () => {
+    if (monotonicMillis() - lastMillis < TURN_MILLIS) return
+    await setImmediate()
+    lastMillis = monotonicMillis()
+  }
 }
 
 /** Runs `work` with a signal that is aborted after so long, or with `stop`. */
@@ -63,9 +77,13 @@ export async function endFlows(
   }: Pick<AgentEnvironment, 'clock' | 'stop'> & { readonly log: Pick<AgentEnvironment['log'], 'warn'> },
 ): Promise<void> {
   let deadline = Number.POSITIVE_INFINITY
+  const giveTurns = createTurns(clock)
   while (watcher.finish(FLOWS_AT_A_TIME)) {
     await room()
-    if (!stop.aborted) continue
+    if (!stop.aborted) {
+      await giveTurns()
+      continue
+    }
     const now = clock.monotonicMillis()
     deadline = Math.min(deadline, now + END_FLOWS_MILLIS)
     if (now >= deadline) {

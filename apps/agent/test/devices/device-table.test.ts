@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { FormatError } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -250,6 +252,23 @@ describe('a table', () => {
       if (flowsOfFlood === 1 || addressOf === privateMac) expect(table.get(macOf(2))?.flows).toBe(1)
       expect(table.size).toBe(64)
     }
+  })
+
+  it('keeps nothing of the devices that went in a flood', () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    const heapBytes = (): number => {
+      collect()
+      return process.memoryUsage().heapUsed
+    }
+    const table = createDeviceTable(settings({ maximum: 8 }))
+    const before = heapBytes()
+    // within the minute after which the order is made afresh
+    for (let n = 0; n < 20_000; n++) seen(table, macOf(n), n)
+    const grownBytes = heapBytes() - before
+    expect(table.evicted).toBe(20_000 - 8)
+    // a device takes some 800
+    expect(grownBytes).toBeLessThan(20_000 * 100)
   })
 
   it('lets those go first that came once a day ago, and those of a week before others that are established', () => {

@@ -1,7 +1,7 @@
 import { createFrameBatch, type FrameBatch } from '@oddflow/capture'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { partsByTime } from '../../src/input/read-frames.js'
+import { partsByTime, readFrames } from '../../src/input/read-frames.js'
 
 /** Of frames of a byte each, at these times. */
 function batchOf(times: readonly number[]): FrameBatch {
@@ -49,4 +49,27 @@ it('the parts are the batch', () => {
       }
     }),
   )
+})
+
+it('timers and requests have their turn while frames come without a wait', async () => {
+  let millis = 0
+  async function* frames(): AsyncGenerator<FrameBatch> {
+    for (let i = 0; i < 100; i++) yield batchOf([i])
+  }
+  const input = { frames: frames(), drains: false, stop: () => undefined }
+  let turns = 0
+  let isRead = false
+  const turn = (): void => {
+    turns++
+    if (!isRead) setImmediate(turn)
+  }
+  setImmediate(turn)
+  const clock = { monotonicMillis: () => millis }
+  await readFrames(input as never, { clock, stop: new AbortController().signal } as never, async () => {
+    // work of a tenth of a second in all
+    millis += 1
+  })
+  isRead = true
+  expect(turns).toBeGreaterThanOrEqual(1)
+  expect(turns).toBeLessThan(10)
 })
