@@ -21,6 +21,7 @@ export const FACT_RULES = [
   'address-taken',
   'arp-conflict',
   'nd-conflict',
+  'address-flood',
   'first-contact',
   'contacts-full',
 ] as const

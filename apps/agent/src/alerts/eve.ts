@@ -103,6 +103,7 @@ const SIGNATURES = {
   'address-taken': { signature_id: 1_790_025, signature: 'OddFlow: address taken by a new device' },
   'arp-conflict': { signature_id: 1_790_026, signature: 'OddFlow: address claimed by two devices' },
   'nd-conflict': { signature_id: 1_790_029, signature: 'OddFlow: IPv6 address claimed by two devices' },
+  'address-flood': { signature_id: 1_790_042, signature: 'OddFlow: many addresses claimed by a device' },
   'first-contact': { signature_id: 1_790_027, signature: 'OddFlow: first contact of a watched device' },
   'contacts-full': {
     signature_id: 1_790_028,

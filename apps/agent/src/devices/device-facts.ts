@@ -4,19 +4,27 @@
  *
  * Each fact is a count that stays within bounds and is kept with its device, so that what floods the table with made-up
  * addresses puts out no more than the table lets it (device-table.ts): ports of a device that were tried, hosts that a device
- * tried (PROBED of them; of a scan under way, of which there are MAXIMUM_BURSTS, a bitmap), the addresses of devices, and contacts
- * (contacts.ts). Claims to addresses (flows, ARP, neighbor discovery) are at most MAXIMUM_CLAIMS; one that was held for long goes
- * last. Sweeps by ARP are counted by MAC address, for MAXIMUM_SWEEPS senders: who sweeps need not be a known device.
+ * tried (PROBED of them; of a scan under way, of which there are MAXIMUM_BURSTS, a bitmap), the addresses of devices
+ * (address-claims.ts), and contacts (contacts.ts). Sweeps by ARP and floods of claims are counted by MAC address, for
+ * MAXIMUM_SENDERS: the sender need not be a known device.
  *
  * A *probe* is a flow of at most PROBE_PACKETS packets of its initiator: a connection that is used has more. Ports from 32,768
  * on are no services and are not counted, nor is what may be the answer to a request that was not seen.
  *
  * Time is the packets'.
  */
-import { type FrameBatch, formatAddress, formatMac, type PacketBatch, parseIpv4 } from '@oddflow/capture'
+import {
+  type FrameBatch,
+  formatAddress,
+  formatMac,
+  type PacketBatch,
+  parseIpv4,
+  parseIpv6,
+} from '@oddflow/capture'
 import { copyFlowRecord, type FlowRecord, protocolName } from '@oddflow/flows'
 import { isInNetwork, macText, type Network } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
+import { type Claim, CONFLICT_MICROS, createAddressClaims } from './address-claims.js'
 import { createConnectionFacts } from './connection-facts.js'
 import { type FirstContact, isGroup, noteContact } from './contacts.js'
 import { type Device, isEstablished } from './device.js'
@@ -79,11 +87,10 @@ const PRIVILEGED = 1024
 const NEW_MICROS = DAY
 /** An address is its device's for so long after it was last used. */
 const KEPT_MICROS = DAY
-/** Two that claim an address within so long are in conflict. */
-const CONFLICT_MICROS = 10 * MINUTE
-const MAXIMUM_CLAIMS = 1024
-/** Senders whose ARP requests for unused addresses are counted. */
-const MAXIMUM_SWEEPS = 64
+/** A MAC address with more addresses than these is counted. */
+const USUAL_ADDRESSES = 16
+/** Senders whose ARP requests for unused addresses, or whose claims, are counted. */
+const MAXIMUM_SENDERS = 64
 
 interface Spread {
   /** Whose ports, where they are kept with the one that scans: of one device at a time. */
@@ -103,31 +110,21 @@ interface Spread {
   toldMicros: number
 }
 
-interface Claim {
-  readonly mac: string
-  firstMicros: number
-  lastMicros: number
-  /** Whose claim to it was told last. */
-  rival: string | null
-}
+/** Ports of a device that were tried; where that device is not known, by this one; and hosts, by this one. */
+type Probes = Partial<Record<'portsOf' | 'portsBy' | 'hostsBy', Spread>>
 
 export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
   const { table, localNetworks, isNews } = options
-  /** By the device that is scanned; by the one that scans, where the other is not known. */
-  const portsOf = new WeakMap<Device, Spread>()
-  const portsBy = new WeakMap<Device, Spread>()
-  const hostsBy = new WeakMap<Device, Spread>()
+  const probes = new WeakMap<Device, Probes>()
   const bursts = new Map<Spread, (spread: Spread) => void>()
   const connections = createConnectionFacts(options)
-  /** By address: who has it. */
-  const claims = new Map<string, Claim>()
-  /** By MAC address: the unused addresses that it asked for. */
-  const sweeps = new Map<string, Spread>()
+  const claims = createAddressClaims(table.get)
   const floods = {
     answered: createDeviceFlood(options.perMinute),
     unanswered: createDeviceFlood(options.perMinute),
     taken: createDeviceFlood(options.perMinute),
     sweeps: createDeviceFlood(options.perMinute),
+    claims: createDeviceFlood(options.perMinute),
     full: createDeviceFlood(options.perMinute),
   }
   /** By the device's key: when it last had more contacts than are remembered. */
@@ -155,10 +152,11 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     toldCount: 0,
     toldMicros: Number.NEGATIVE_INFINITY,
   })
-  const spreadOf = (of: WeakMap<Device, Spread>, device: Device): Spread => {
-    const spread = of.get(device) ?? createSpread()
-    of.set(device, spread)
-    return spread
+  const probesOf = (device: Device, kind: keyof Probes): Spread => {
+    const of = probes.get(device) ?? {}
+    probes.set(device, of)
+    of[kind] ??= createSpread()
+    return of[kind]
   }
   const clear = (spread: Spread): void => {
     spread.seen.length = 0
@@ -256,19 +254,21 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     if (initiatorPort < PRIVILEGED && responderPort >= PRIVILEGED) return
     const hasPorts = record.protocol === 6 || record.protocol === 17
     if (isLocal(responderAddress, record.ipVersion)) {
-      const [of, device] = target === undefined ? [portsBy, initiator] : [portsOf, target]
+      const device = target ?? initiator
       const whose = target === undefined ? hashOf(responderAddress, 0) : 0
-      if (device !== undefined && hasPorts && responderPort < EPHEMERAL)
-        count(spreadOf(of, device), whose, responderPort, startMicros, copy, tellPorts)
+      if (device !== undefined && hasPorts && responderPort < EPHEMERAL) {
+        const spread = probesOf(device, target === undefined ? 'portsBy' : 'portsOf')
+        count(spread, whose, responderPort, startMicros, copy, tellPorts)
+      }
       if (initiator !== undefined && first?.isNewPeer === true)
-        count(spreadOf(hostsBy, initiator), 0, hashOf(responderAddress, 0), startMicros, copy, tellHosts)
+        count(probesOf(initiator, 'hostsBy'), 0, hashOf(responderAddress, 0), startMicros, copy, tellHosts)
       return
     }
     // outside those count that do not answer: a browser's do
     const isRefused = (record.responderTcpFlags & 4) !== 0 && record.responderPackets <= 1
     if (initiator !== undefined && first !== null && (record.responderPackets === 0 || isRefused)) {
       const service = hashOf(responderAddress, responderPort)
-      count(spreadOf(hostsBy, initiator), 0, service, startMicros, copy, tellHosts)
+      count(probesOf(initiator, 'hostsBy'), 0, service, startMicros, copy, tellHosts)
     }
   }
 
@@ -336,29 +336,16 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
   ): { readonly claim: Claim; readonly isFirst: boolean } | null => {
     const held = claims.get(address)
     if (held === undefined || (held.mac !== mac && atMicros - held.lastMicros > KEPT_MICROS)) {
-      if (held === undefined && claims.size >= MAXIMUM_CLAIMS) forgetClaim()
-      claims.set(address, { mac, firstMicros: atMicros, lastMicros: atMicros, rival: null })
-      forgetAsked(address)
+      if (claims.set(address, mac, atMicros)) forgetAsked(address)
       return null
     }
     if (held.mac === mac) {
-      held.lastMicros = Math.max(held.lastMicros, atMicros)
+      claims.use(address, held, atMicros)
       return null
     }
     const isFirst = held.rival !== mac
     held.rival = mac
     return { claim: held, isFirst }
-  }
-  /** The one that was held for the shortest time. */
-  const forgetClaim = (): void => {
-    let least: string | null = null
-    let leastMicros = Number.POSITIVE_INFINITY
-    for (const [address, { firstMicros, lastMicros }] of claims) {
-      if (lastMicros - firstMicros >= leastMicros) continue
-      least = address
-      leastMicros = lastMicros - firstMicros
-    }
-    if (least !== null) claims.delete(least)
   }
   const tellBounded = (
     flood: DeviceFlood,
@@ -399,14 +386,14 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     rule: 'arp-conflict' | 'nd-conflict',
   ): void => {
     const taken = claim(address, mac, atMicros)
+    countClaim(address, mac, atMicros)
     if (taken === null) return
     const { claim: held, isFirst } = taken
     const sinceMicros = atMicros - held.lastMicros
     if (sinceMicros > CONFLICT_MICROS) {
       // it left, and the address has another device now
       const device = table.get(mac)
-      if (device !== undefined && !isNew(device, atMicros))
-        claims.set(address, { mac, firstMicros: atMicros, lastMicros: atMicros, rival: null })
+      if (device !== undefined && !isNew(device, atMicros)) claims.set(address, mac, atMicros)
       else held.rival = null
       return
     }
@@ -416,44 +403,71 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     tellBounded(floods.taken, recordOfDevice({ key: mac, address }, atMicros), rule, fact, false)
   }
 
-  // ---- sweeps by ARP
+  // ---- sweeps and floods of claims, by sender
 
+  /** Spreads by MAC address; `crowd` is that of the senders that there is no room for. */
+  const createSenders = (tell: (spread: Spread) => void) => {
+    const senders = new Map<string, Spread>()
+    const crowd = createSpread()
+    const makeRoom = (atMicros: number): void => {
+      for (const [mac, spread] of senders) {
+        if (spread.count > 0 && Math.abs(atMicros - setMicros - spread.lastMicros) < BURST_MICROS) continue
+        close(spread, tell)
+        senders.delete(mac)
+      }
+    }
+    return {
+      crowd,
+      of(mac: string, atMicros: number): Spread {
+        const known = senders.get(mac)
+        if (known !== undefined) return known
+        if (senders.size >= MAXIMUM_SENDERS) makeRoom(atMicros)
+        if (senders.size >= MAXIMUM_SENDERS) return crowd
+        const spread = createSpread()
+        senders.set(mac, spread)
+        return spread
+      },
+      all: () => [crowd, ...senders.values()],
+    }
+  }
   /** An address that was asked for before its device was seen is no unused one. */
   const forgetAsked = (address: string): void => {
     const bit = addressBit(address)
-    for (const spread of [crowd, ...sweeps.values()]) {
+    for (const spread of sweeps.all()) {
       const index = spread.record === null ? spread.seen.indexOf(bit) : -1
       if (index < 0) continue
       spread.seen.splice(index, 1)
       spread.count--
     }
   }
-  const sweepOf = (mac: string, atMicros: number): Spread => {
-    const known = sweeps.get(mac)
-    if (known !== undefined) return known
-    if (sweeps.size >= MAXIMUM_SWEEPS) {
-      for (const [each, spread] of sweeps) {
-        if (spread.count > 0 && Math.abs(atMicros - setMicros - spread.lastMicros) < BURST_MICROS) continue
-        close(spread, tellSweep)
-        sweeps.delete(each)
-      }
-    }
-    // a flood of made-up senders is counted as one
-    if (sweeps.size >= MAXIMUM_SWEEPS) return crowd
-    const spread = createSpread()
-    sweeps.set(mac, spread)
-    return spread
-  }
-  /** Of the senders that there is no room for. */
-  const crowd = createSpread()
   const tellSweep = (spread: Spread): void => {
     const record = spread.record as FlowRecord
     const [address] = addressesOf(record)
     const sender = address === '0.0.0.0' ? formatMac(record.initiatorMac, 0) : address
     const last = who(record.initiatorMac, sender, spread.lastMicros + setMicros)
-    const by = spread === crowd ? `many senders, one of them ${last}` : last
+    const by = spread === sweeps.crowd ? `many senders, one of them ${last}` : last
     const fact = `${spread.count} addresses that no device uses were asked for (ARP) in ${durationText(spread.lastMicros - spread.beganMicros)} by ${by}`
     tellBounded(floods.sweeps, record, 'host-scan', fact, false)
+  }
+  const tellClaims = (spread: Spread): void => {
+    const record = spread.record as FlowRecord
+    const mac = formatMac(record.initiatorMac, 0)
+    const by =
+      spread === claimants.crowd
+        ? `by many senders, one of them ${mac}, more than are remembered`
+        : `by ${mac}, which had ${USUAL_ADDRESSES} before`
+    const fact = `${spread.count} addresses were claimed (ARP or neighbor discovery) in ${durationText(spread.lastMicros - spread.beganMicros)} ${by}`
+    tellBounded(floods.claims, record, 'address-flood', fact, false)
+  }
+  const sweeps = createSenders(tellSweep)
+  const claimants = createSenders(tellClaims)
+  /** Of a sender with unusually many addresses, or of one whose claim is not kept. */
+  const countClaim = (address: string, mac: string, atMicros: number): void => {
+    const isKept = claims.get(address) !== undefined
+    if (isKept && claims.countOf(mac) <= USUAL_ADDRESSES) return
+    const spread = isKept ? claimants.of(mac, atMicros) : claimants.crowd
+    const makeRecord = (): FlowRecord => recordOfDevice({ key: mac, address }, atMicros)
+    count(spread, 0, addressBit(address), atMicros, makeRecord, tellClaims)
   }
   const noteArp = ({ mac, sender, target, isRequest }: ArpPacket, atMicros: number): void => {
     // a probe (RFC 5227) claims nothing yet
@@ -462,7 +476,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     if (!isRequest || target === sender || (held !== undefined && atMicros - held.lastMicros <= KEPT_MICROS))
       return
     const makeRecord = (): FlowRecord => recordOfDevice({ key: mac, address: sender }, atMicros)
-    count(sweepOf(mac, atMicros), 0, addressBit(target), atMicros, makeRecord, tellSweep)
+    count(sweeps.of(mac, atMicros), 0, addressBit(target), atMicros, makeRecord, tellSweep)
   }
 
   return {
@@ -509,10 +523,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     clockSet(byMicros) {
       setMicros += byMicros
       connections.clockSet()
-      for (const held of claims.values()) {
-        held.firstMicros += byMicros
-        held.lastMicros += byMicros
-      }
+      claims.clockSet(byMicros)
       for (const [key, micros] of fullMicros) fullMicros.set(key, micros + byMicros)
     },
     report: () => ({
@@ -555,9 +566,10 @@ function hashOf(address: Uint32Array, port: number): number {
   return Math.imul(hash ^ (hash >>> 16), 0x85ebca6b) >>> 0
 }
 
-/** Addresses of one network share no bit. */
+/** IPv4 addresses of one network share no bit. */
 function addressBit(address: string): number {
-  return (parseIpv4(address) ?? 0) % BITMAP_BITS
+  const ipv6 = parseIpv6(address)
+  return (ipv6 === null ? (parseIpv4(address) ?? 0) : hashOf(Uint32Array.from(ipv6), 0)) % BITMAP_BITS
 }
 
 function durationText(micros: number): string {

@@ -133,6 +133,8 @@ interface DeviceWatchOptions {
 
 /** Without a change of state, what is known is kept every so many ticks. */
 const TICKS_BETWEEN = 600
+/** While an agent that knew no device takes stock, a flood of new ones is so many times `floodPerMinute`. */
+const INVENTORY_TIMES = 16
 /** Where the table was lost, devices that are found within so long are taken for ones that were watched. */
 const LOST_MICROS = 3_600_000_000
 /** Of the packets' clock, between two looks for devices that time has made ready. */
@@ -143,6 +145,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   const { devices: known, from } = options.known
   const table = createDeviceTable(settings, known, options.isProven, options.onEvicted)
   const flood = createDeviceFlood(settings.floodPerMinute)
+  const inventoryFlood = createDeviceFlood(INVENTORY_TIMES * settings.floodPerMinute)
   // where nothing was known all devices are new, which is no news
   const inventoryMicros = known.length === 0 && from === 'file' ? settings.inventoryMinutes * 60_000_000 : 0
   const names = createNameBook()
@@ -211,8 +214,11 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
         device = table.add(key, address, record.startMicros)
         found++
         beganMicros ??= atMicros
-        const worth = isNews(atMicros) ? flood.take(atMicros) : 'none'
-        if (worth !== 'none') options.onNew(record, worth === 'device' ? 'new-device' : 'device-flood')
+        // the network as it is comes within minutes: a flood is more
+        const isTold = isNews(atMicros)
+        const worth = isTold ? flood.take(atMicros) : inventoryFlood.take(atMicros)
+        if (worth === 'flood' || (worth === 'device' && isTold))
+          options.onNew(record, worth === 'device' ? 'new-device' : 'device-flood')
         // a device that there is no room for is watched: nobody has learnt anything of it
         if (device === undefined) {
           facts.note(record, undefined, novel)
@@ -249,7 +255,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
       found,
       evicted: table.evicted,
       refused: table.refused,
-      untold: flood.untold,
+      untold: flood.untold + inventoryFlood.untold,
       facts: facts.report(),
     }),
     advance(nowMicros) {

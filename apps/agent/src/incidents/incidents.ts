@@ -95,6 +95,7 @@ const KIND_OF_FACT: Readonly<Record<string, IncidentKind>> = {
   'arp-conflict': 'address-taken',
   'nd-conflict': 'address-taken',
   'device-flood': 'flood',
+  'address-flood': 'flood',
   'request-flood': 'flood',
   'password-guessing': 'password-guessing',
   'port-scan': 'scan',

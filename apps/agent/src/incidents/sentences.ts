@@ -7,7 +7,7 @@ const RULES_OF_KIND: Readonly<Record<IncidentKind, readonly string[]>> = {
   'password-guessing': ['password-guessing'],
   upload: ['upload'],
   download: ['download'],
-  flood: ['request-flood'],
+  flood: ['request-flood', 'address-flood'],
   scan: ['port-scan', 'host-scan'],
   'first-contact': ['first-contact'],
   'new-device': ['new-device-contact'],

@@ -344,8 +344,59 @@ describe('an address', () => {
     arp(watch, 1, '192.168.0.1', START + HOUR)
     for (let i = 0; i < 5000; i++) arp(watch, 1000 + i, `10.${i >> 8}.${i & 255}.1`, START + HOUR + i)
     arp(watch, 66, '192.168.0.1', START + HOUR + SECOND)
-    expect(told.map(({ rule }) => rule)).toEqual(['arp-conflict'])
+    expect(told.map(({ rule }) => rule)).toEqual(['address-flood', 'arp-conflict'])
     expect(parseMac('00:16:3e:00:00:42')).toEqual(macOf(66))
+  })
+
+  it('that was claimed once is remembered in a flood of claims, by one sender and by many; the flood is told', () => {
+    for (const senders of [1, 5000]) {
+      const { watch, told } = watchOf()
+      arp(watch, 1, '192.168.0.1', START)
+      arp(watch, 2, '192.168.0.2', START + SECOND)
+      for (let i = 0; i < 5000; i++)
+        arp(watch, 1000 + (i % senders), `10.0.${i >> 8}.${i & 255}`, START + 2 * SECOND + 1000 * i)
+      arp(watch, 1000, '192.168.0.2', START + 100 * SECOND)
+      watch.advance(START + 200 * SECOND)
+      const found = told.filter(({ rule }) => rule === 'arp-conflict').map(({ fact }) => fact)
+      expect(found).toEqual([expect.stringMatching(/^192\.168\.0\.2 is claimed by .* within 99 s/)])
+      const floods = told.filter(({ rule }) => rule === 'address-flood').map(({ fact }) => fact)
+      const [by, beyond] =
+        senders === 1
+          ? ['00:16:3e:00:03:e8, which had 16 before', 5001 - 16]
+          : ['many senders, one of them .*, more than are remembered', 5000 - 1024 + 2]
+      expect(floods).toEqual([
+        expect.stringMatching(`^16 addresses were claimed .* by ${by}$`),
+        expect.stringMatching(`^${beyond} addresses were claimed .* by ${by}$`),
+      ])
+    }
+  })
+
+  it('of a known device is remembered through an hour of claims by made-up senders', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(2, -1, 443, START, MANY), false)
+    approve(watch, 2)
+    arp(watch, 2, '192.168.0.2', START + SECOND)
+    for (let i = 0; i < 20_000; i++) {
+      const n = i % 4000
+      arp(watch, 1000 + n, `10.0.${n >> 8}.${n & 255}`, START + Math.round((i * HOUR) / 20_000))
+    }
+    // within the ten minutes of a conflict, and after the hour by a flow
+    watch.verdict(flow(3, -1, 443, START + HOUR, { ...MANY, initiatorAddress: local(2) }), false)
+    expect(told.map(({ rule }) => rule).filter((rule) => rule !== 'address-flood')).toEqual(['address-taken'])
+  })
+
+  it('has few owners in a home, and a router or a host with many addresses is no flood', () => {
+    const { watch, told } = watchOf()
+    // networks behind a router: its MAC address is that of all their flows
+    for (let i = 0; i < 200; i++) {
+      const hosts = { initiatorAddress: local(0x300 + i), initiatorMac: macOf(1) }
+      watch.verdict(flow(1, -1, 443, START + i * SECOND, { ...MANY, ...hosts }), false)
+      arp(watch, 1, '192.168.0.1', START + i * SECOND)
+    }
+    for (let i = 0; i < 16; i++) arp(watch, 5, `192.168.5.${i}`, START + i * SECOND)
+    for (let i = 0; i < 900; i++)
+      arp(watch, 1000 + i, `192.168.${8 + (i >> 8)}.${i & 255}`, START + i * SECOND)
+    expect(told.filter(({ rule }) => rule === 'address-flood')).toEqual([])
   })
 
   it('of IPv6 that two claim by neighbor discovery is reported once, while devices learn too', () => {
@@ -616,4 +667,26 @@ it('what the first new device of a run does is news from its first flow on', () 
   again.verdict(flow(23, -1, 443, START + HOUR, MANY), false)
   again.verdict(flow(23, -1, 443, START + HOUR + SECOND, { ...MANY, initiatorMac: macOf(99) }), false)
   expect(told.map(({ rule }) => rule)).toEqual(['address-taken'])
+})
+
+describe('new devices while an agent takes stock', () => {
+  const newDevices = (count: number) => {
+    const found: string[] = []
+    const watch = createDeviceWatch({
+      settings: DEFAULT_DEVICES,
+      localNetworks: [parseNetwork('192.168.0.0/16')],
+      known: { devices: [], from: 'file' },
+      onNew: (_, rule) => void found.push(rule),
+      onReady: () => undefined,
+      onFact: () => undefined,
+      write: null,
+    })
+    for (let i = 1; i <= count; i++) watch.verdict(flow(i, -1, 443, START + 1000 * i, MANY), false)
+    return { found, untold: watch.report().untold }
+  }
+
+  it('are the network as it is, but for a flood, which is told once', () => {
+    expect(newDevices(256)).toEqual({ found: [], untold: 0 })
+    expect(newDevices(20_000)).toEqual({ found: ['device-flood'], untold: 20_000 - 256 })
+  })
 })
