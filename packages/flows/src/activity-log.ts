@@ -1,17 +1,16 @@
 /**
- * ActivityLog: flows by last activity, in logs that are only ever written at their ends: half-open flows, and
- * established ones; where TCP flows end when they close, also closing and closed ones, by the time they became so.
+ * ActivityLog: flows ordered by last activity. There is one log for half-open and one for established flows; if TCP
+ * flows end when they close, also logs of closing and closed flows, by the time of that change.
  *
- * A packet writes the number of its flow behind the last entry, into the flow's line where that is, and that the
- * flow's entry before it is dead. So it stores three words and waits for none of them, where a linked list would read
- * and write the lines of four other flows. What is ended first is read off the front, past the dead; the order is
- * exact.
+ * A packet appends its flow's number to the log, stores the entry's place in the flow's line, and marks the flow's
+ * previous entry as dead: three stores without waiting, where a linked list would read and write the lines of four
+ * other flows. The flow to end first is at the front, after dead entries; the order is exact.
  *
- * A log that is full, or four times as long as its flows are many, is packed: the living move to the front. At least
- * half of the log is then free, so packing costs an entry or two a packet. Whoever walks along the log leaves a jump
- * at the front of each run of dead entries, so no run is walked twice.
+ * A log that is full, or four times as long as its number of flows, is packed: live entries move to the front. At least
+ * half of the log is then free, so packing costs an entry or two a packet. A walk along the log stores a jump at the
+ * front of each run of dead entries, so no run is walked twice.
  *
- * A new flow is half-open; what makes it established is the tracker's business. A flow never goes back.
+ * A new flow is half-open; the tracker decides when it is established. It never becomes half-open again.
  */
 import { type FlowLines, KIND, LINE_WORDS, PLACE } from './flow-record.js'
 import type { Space } from './numbers.js'
@@ -36,7 +35,7 @@ function logEntries(capacity: number): number {
   return ENTRIES_PER_FLOW * capacity
 }
 
-/** Logs: of half-open and established flows; with `closes` also of closing and closed ones. */
+/** Logs of half-open and established flows; with `closes` also of closing and closed ones. */
 function kindsOf(closes: boolean): number {
   return closes ? CLOSED + 1 : ESTABLISHED + 1
 }
@@ -60,7 +59,7 @@ const FIRST = 3
 export class ActivityLog {
   /** USED, LIMIT, COUNT and FIRST of each kind. */
   readonly state: Int32Array
-  /** The entries of each kind: a flow, or, of a dead entry, -1 - the next that may live. */
+  /** The entries of each kind: a flow, or, for a dead entry, −1 − the next entry that may be alive. */
   entries!: readonly Int32Array[]
   readonly #lines: FlowLines
   readonly #space: Space
@@ -128,7 +127,7 @@ export class ActivityLog {
     this.#kill(flow, kind)
   }
 
-  /** Calls `visitor` for each flow of kinds up to `last`; it must not change the logs. */
+  /** Calls `visitor` for each flow of the kinds up to `last`. The visitor must not change the logs. */
   visit(visitor: (flow: number) => void, last = CLOSED): void {
     for (let kind = HALF_OPEN; kind <= last; kind++) {
       for (let flow = this.oldest(kind); flow !== NONE; flow = this.newer(flow)) visitor(flow)
@@ -159,7 +158,7 @@ export class ActivityLog {
     this.entries[kind][place] = -2 - place
   }
 
-  /** The first living entry of a kind from `from` on; the end of the log if there is none. */
+  /** The first live entry of a kind from `from` on, or the end of the log. */
   #living(kind: number, from: number): number {
     const entries = this.entries[kind]
     const used = this.state[LOG_FIELDS * kind + USED]

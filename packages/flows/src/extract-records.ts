@@ -1,6 +1,4 @@
-/**
- * Records of collected flows: the same cutter that scoring uses, fed from memory.
- */
+/** Records of collected flows: the same cutter as for scoring, fed from memory. */
 import {
   ArgumentError,
   ContractMismatchError,
@@ -38,14 +36,13 @@ import {
 import { RecordCutter } from './record-cutter.js'
 
 /**
- * Idle-gap rules, those of the paper's authors' code: how a collected directional flow becomes pieces.
+ * Idle-gap rules of the paper's authors' code: how a collected directional flow is cut into pieces.
  *
- * A piece ends when the next packet comes more than the duration after the reference: the previous packet's
- * time, but for the first packet of a piece other than the flow's first, a time just before it:
- * start + floor((t − start) / duration) · duration, start being that of the piece before. Once a flow was cut,
- * its last piece makes no row, and no piece of fewer than the minimum of packets does. Times are floats of
- * seconds since 1970 and the arithmetic is that of Python, operation by operation, so that rows are equal to
- * the bit to the authors'.
+ * A piece ends when the next packet comes more than the duration after the reference. The reference is the time of the
+ * previous packet. For the first packet of a later piece it is a time just before that packet: start + floor((t −
+ * start) / duration) · duration, with start that of the previous piece. The last piece of a cut flow makes no row, nor
+ * does a piece with fewer than the minimum of packets. Times are floats of seconds since 1970, and the arithmetic
+ * follows Python operation by operation, so rows equal the authors' to the bit.
  */
 
 interface IdleGapPiece {
@@ -59,7 +56,7 @@ interface IdleGapPiece {
   reason: EndReason
 }
 
-/** Calls `onPiece` for every piece, flow by flow; the object is used again. */
+/** Calls `onPiece` for every piece, flow by flow, with a reused object. */
 function cutAtIdleGaps(
   flows: CollectedFlows,
   durationSeconds: number,
@@ -95,13 +92,12 @@ function cutAtIdleGaps(
 }
 
 /**
- * splitDirectional: the packets of each directional key, sorted by time, into flows at the idle timeout.
+ * splitDirectional: splits the packets of each directional key, sorted by time, into flows at the idle timeout.
  *
- * The order of work is that of the authors' code: first all packets of a key, in whatever order they were
- * captured, then a stable sort by time, then a new flow after every gap longer than the timeout; times are
- * floats of seconds, so a gap of exactly 600 s may come out a little longer or shorter than that, as it does
- * there. Flows of one key follow each other. All this needs the whole capture, so it is done after
- * collecting, and there is no streaming form of it.
+ * As in the authors' code: first all packets of a key in capture order, then a stable sort by time, then a new flow
+ * after every gap longer than the timeout. Times are floats of seconds, so a gap of exactly 600 s may come out slightly
+ * longer or shorter, as there. Flows of one key follow each other. This needs the whole capture, so there is no
+ * streaming form.
  */
 
 const IDLE_TIMEOUT = END_REASONS.indexOf('idle-timeout')
@@ -156,7 +152,7 @@ function sortByTime(flows: CollectedFlows, first: number, end: number): void {
   }
 }
 
-/** What a contract and the flows that were collected for it must agree in. */
+/** Settings that must agree between a contract and the flows collected for it. */
 const GATHERED = [
   'idleTimeoutMicros',
   'sizeMeasure',
@@ -167,10 +163,11 @@ const GATHERED = [
 ] as const
 
 /**
- * Cuts flows into records under a contract: flow by flow in order of first packets, a flow's records in turn.
- * Their rows are equal to the bit to those of a FlowExtractor over the same packets.
- * @param onRecord - gets each record; it and its arrays are valid until the call returns.
- * @throws ContractMismatchError if the flows were collected under another key, idle timeout or size measure, or of other
+ * Cuts flows into records under a contract: flows in order of their first packets, a flow's records in turn. Their rows
+ * equal those of a FlowExtractor over the same packets, to the bit.
+ *
+ * @param onRecord - gets each record; it and its arrays are valid until the call returns. @throws ContractMismatchError
+ * if the flows were collected under another key, idle timeout or size measure, or for other
  *   transports.
  */
 export function extractRecords(
@@ -250,7 +247,7 @@ export function cutFlows(
   return cutter.counts
 }
 
-/** Cuts by idle-gap rules, without the checks of `extractRecords`. The cutter's times are seconds. */
+/** Cuts by idle-gap rules, without the checks of `extractRecords`. Times are seconds. */
 export function cutFlowsAtIdleGaps(
   flows: CollectedFlows,
   durationSeconds: number,
@@ -304,7 +301,7 @@ function createCutter(
   const cutter = new RecordCutter({
     rule,
     maker,
-    // The longest record is bounded by the contract, and there is one at a time.
+    // The contract limits the longest record, and there is one at a time.
     budget: new MemoryBudget(Number.POSITIVE_INFINITY),
     row: new Float64Array(maker.dimension),
     describe: (_slot, record) => describeFlow(flows.identity, current(), record),

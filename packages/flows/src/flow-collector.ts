@@ -1,12 +1,12 @@
 /**
- * FlowCollector: packets in, whole flows out. The training half of this package, on the same tracker.
+ * FlowCollector: collects whole flows from packets, for training, with the same tracker as scoring.
  *
- * Everything is kept, since the duration and the length to cut at are quantiles over all flows: 60 bytes a
- * packet and about 150 a flow, within a stated number of bytes. Beyond it training stops with an error:
- * leaving flows out would bend the quantiles in silence.
+ * It keeps every packet, because the duration and the length to cut at are quantiles over all flows: 60 bytes a packet
+ * and about 150 a flow, within a stated number of bytes. Beyond it, training stops with an error, because leaving flows
+ * out would change the quantiles unnoticed.
  *
- * Directional flows (the rules of the paper's authors) are collected by key and then sorted by time and split
- * at the idle timeout, as the authors' code does it: extract-records.ts.
+ * Directional flows (the rules of the paper's authors) are collected by key, then sorted by time and split at the idle
+ * timeout, as in the authors' code: extract-records.ts.
  */
 import type { PacketBatch } from '@oddflow/capture'
 import {
@@ -36,10 +36,9 @@ import { IP_BYTES, META, NUMBER, type PacketFields, SIZE, STAMP, TIME } from './
 /**
  * CollectedFlows: whole flows with all their packets, as plain columns, in order of their first packets.
  *
- * Made by a FlowCollector while the contract is not yet known: duration and length are learned from them, and
- * then they are cut into records. Packets of flow f are `packetOffset[f]` up to `packetOffset[f + 1]`.
- * Directional flows come in the order of the authors' code instead: by the first packet of their key, the flows
- * of one key one behind the other.
+ * A FlowCollector makes them before the contract is known: duration and length are learned from them, and then they are
+ * cut into records. Packets of flow f are `packetOffset[f]` up to `packetOffset[f + 1]`. Directional flows have the
+ * order of the authors' code instead: by the first packet of their key, with the flows of one key together.
  */
 
 export interface CollectedFlows {
@@ -51,13 +50,13 @@ export interface CollectedFlows {
   readonly packetOffset: Float64Array
   /** Microseconds of the flow clock (directional flows: the capture's own); they never decrease within a flow. */
   readonly packetMicros: Float64Array
-  /** Flow clock minus the capture's time of each packet; null where that is 0 throughout. */
+  /** Flow clock minus capture time for each packet; null if always 0. */
   readonly packetShiftMicros: Float64Array | null
   /** By sizeMeasure. */
   readonly packetBytes: Uint32Array
   /** Lengths in the IP headers. */
   readonly packetIpBytes: Uint32Array
-  /** TCP flags in bits 0–7, TTL or hop limit in bits 8–15, bit 16 where the responder sent the packet. */
+  /** TCP flags in bits 0–7, TTL or hop limit in bits 8–15; bit 16 is set for packets of the responder. */
   readonly packetMeta: Uint32Array
   /** Number of the packet in its capture. */
   readonly packetNumber: Float64Array
@@ -78,10 +77,10 @@ export interface CollectedFlows {
 }
 
 /**
- * PacketArena: every packet of a training capture, with the number of its flow, in order of arrival.
+ * PacketArena: every packet of a training capture with its flow's number, in order of arrival.
  *
- * Blocks that are only ever appended to, so nothing is copied while it grows; `group` sorts them by flow at
- * the end (a counting sort: stable, linear), giving each block back as soon as it is read.
+ * It only appends blocks, so growing copies nothing. `group` sorts packets by flow at the end (a counting sort: stable,
+ * linear) and frees each block after reading it.
  */
 
 const BLOCK_PACKETS = 16_384
@@ -191,7 +190,7 @@ class PacketArena {
 export interface FlowCollectorOptions {
   /** Which length of a packet is its size. Default frame. */
   readonly sizeMeasure?: SizeMeasure
-  /** Default bidirectional-5-tuple. directional-5-tuple collects IPv4 alone, for idle-gap contracts. */
+  /** Default bidirectional-5-tuple. directional-5-tuple collects only IPv4, for idle-gap contracts. */
   readonly flowKey?: FlowKeyRule
   /** Transports that make flows. Default TCP and UDP. */
   readonly protocols?: readonly FlowProtocol[]
@@ -209,13 +208,13 @@ export interface FlowCollectorOptions {
 
 export interface FlowCollector {
   /**
-   * Takes a batch; throws DataError when there is no memory left for it, ArgumentError where its count is not a number
-   * of packets that it has room for, and after `finish`.
+   * Takes a batch. Throws DataError without memory for it; ArgumentError if its count is not a number of packets it has
+   * room for, and after `finish`.
    */
   add(batch: PacketBatch): void
-  /** Ends all flows; packets that follow are of another capture, which has its own flows. */
+  /** Ends all flows; the following packets belong to another capture with its own flows. */
   endCapture(): void
-  /** Ends all flows and returns them; the collector is empty and done after. */
+  /** Ends all flows and returns them; the collector is then empty and finished. */
   finish(): CollectedFlows
 }
 
@@ -299,7 +298,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
   }
 }
 
-/** Gives every flow a lasting number, in order of first packets, and keeps its packets under it. */
+/** Gives every flow a permanent number, in order of first packets, and stores its packets under it. */
 class CollectingSink implements FlowSink {
   readonly bytesPerFlow = 4
   readonly arena = new PacketArena()

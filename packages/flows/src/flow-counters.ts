@@ -1,5 +1,5 @@
 /**
- * FlowCounters: where every packet went.
+ * FlowCounters: accounts for every packet.
  *
  * packets = packetsInFlows + heldPackets + the sum of `dropped`, and packetsInFlows = the sum of `packets` over all
  * records, exactly, once the last flow has ended.
@@ -10,11 +10,11 @@ import type { EndReason } from './flow-record.js'
 import type { PacketFields } from './packet-pass.js'
 
 /**
- * Transports of which flows are made, by name and by IANA protocol number.
+ * Transports with flows, by name and IANA protocol number.
  *
- * TCP, UDP and SCTP have ports. ICMP and ICMPv6 have none: type and code stand in their place, a question's type
- * with its answer's (@oddflow/capture, ip.ts), so that all pings of one host to another are one flow, and each
- * kind of error message one for each direction. Other transports make no flows; their packets are counted.
+ * TCP, UDP and SCTP have ports. ICMP and ICMPv6 use type and code instead, with the same number for request and reply
+ * (@oddflow/capture, ip.ts), so all pings between two hosts are one flow, and each kind of error message is one flow
+ * per direction. Other transports make no flows; their packets are counted.
  */
 
 export const TCP = 6
@@ -64,9 +64,7 @@ export function flowProtocolTable(protocols: readonly FlowProtocol[]): Uint8Arra
   return table
 }
 
-/**
- * FlowSink: what hears of a tracker's flows: the cutter of records when scoring, the collector when training.
- */
+/** FlowSink: receives the flows of a tracker: the record cutter when scoring, the collector when training. */
 
 /** Receives the flows of a tracker. `flow` is a small number below `capacity`, reused after `end`. */
 export interface FlowSink {
@@ -74,16 +72,16 @@ export interface FlowSink {
   readonly bytesPerFlow: number
   /** Makes room for flows below `capacity`. */
   resize(capacity: number): void
-  /** Makes sure that one packet more can be kept; false if the budget forbids. */
+  /** Reserves room for one more packet; false if the budget forbids it. */
   makeRoom(): boolean
   /**
-   * How little is lost when this flow ends now to make room, for flows or for packets: 0 where it has no row, else
-   * more the more packets its row has. Only asked of a sink whose outOfMemory returns.
+   * The loss if this flow ended now to make room for flows or packets: 0 without a row, otherwise more with more
+   * packets in its row. Only called for a sink whose outOfMemory returns.
    */
   ripeness?(flow: number, forPackets: boolean): number
-  /** Called when there is no room for another flow or packet; throws, or lets another flow be ended. */
+  /** Called without room for another flow or packet. Throws, or returns to let another flow be ended. */
   outOfMemory(): void
-  /** The packet's first five fields are filled in; the array is used again for the next packet. */
+  /** The packet's first five fields are filled in; the array is reused for the next packet. */
   begin(flow: number, packet: PacketFields): void
   append(flow: number, packet: PacketFields): void
   /** Reads in advance what it keeps of these flows; -1 is none. */
@@ -92,9 +90,9 @@ export interface FlowSink {
 }
 
 /**
- * A packet's status, no time, IPv6 under a contract whose flow key is of IPv4 alone, a flow that was not let in
- * (`admitsFlow`), one that trails after its TCP flow closed (no data, FIN or RST), or a transport that makes no flows by
- * name ("protocol-47" without one).
+ * The reason for a packet outside all flows: its decoding status, no time, IPv6 where the flow key is IPv4 only, a flow
+ * that was not admitted (`admitsFlow`), a packet after its TCP flow closed (no data, FIN or RST), or the name of a
+ * transport without flows ("protocol-47" if unnamed).
  */
 export type DropReason =
   | Exclude<PacketStatusName, 'ok'>
@@ -104,25 +102,25 @@ export type DropReason =
   | 'after-close'
   | `protocol-${string}`
 
-/** What became of packets that did not come in the order of their times: those of PacketOrder, and one more. */
+/** Counts of packets out of time order: those of PacketOrder, and one more. */
 export interface TimeCounters extends Omit<PacketOrderCounts, 'backwardPackets'> {
-  /** Packets with a time before that of the packet before them, beyond what was sorted; they count as simultaneous. */
+  /** Packets with a time before the previous packet's, later than sorting allows; they count as simultaneous. */
   timestampBackwards: number
 }
 
 export interface FlowCounters extends TimeCounters {
   /** Packets given to the table. */
   packets: number
-  /** Those that wait for their turn (PacketOrder of the capture package); 0 at the end. */
+  /** Packets waiting to be sorted (PacketOrder of the capture package); 0 at the end. */
   heldPackets: number
   packetsInFlows: number
-  /** Packets by the reason that they are in no flow; only reasons that occurred. */
+  /** Packets by the reason for being in no flow; only reasons that occurred. */
   dropped: Partial<Record<DropReason, number>>
   /** Flows begun. */
   flows: number
-  /** Flows that had to end for lack of memory, though they were not idle: the sum of the next two. */
+  /** Flows ended for lack of memory, though not idle: the sum of the next two. */
   evictedFlows: number
-  /** Those that were half-open: one packet, or TCP with nothing but bare SYNs. */
+  /** Those that were half-open: one packet, or TCP with only bare SYNs. */
   evictedHalfOpenFlows: number
   /** Those that were not. */
   evictedActiveFlows: number

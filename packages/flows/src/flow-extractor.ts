@@ -1,9 +1,8 @@
 /**
- * FlowExtractor: packets in, records and rows out, under a contract. The scoring half of this package.
+ * FlowExtractor: makes records and rows from packets under a contract, for scoring.
  *
- * Holds what the feature set keeps of each open record and nothing else of the traffic, within a stated number
- * of bytes. When they are full, a flow is ended for each that comes (flow-tracker.ts says which); each kind is
- * counted.
+ * It holds only what the feature set needs of each open record, within a stated number of bytes. When they are full,
+ * each new flow ends another one (flow-tracker.ts chooses it); each kind is counted.
  */
 import { createPacketBatch, type PacketBatch } from '@oddflow/capture'
 import { ArgumentError, contractProtocols, endsOnClose, type FlowContract } from '@oddflow/core'
@@ -19,81 +18,80 @@ import { createPacketPass } from './packet-pass.js'
 import { RecordCutter } from './record-cutter.js'
 
 export interface FlowExtractorOptions {
-  /** Any but one of mode idle-gap, whose rules need whole flows: extractRecords does those. */
+  /** Any contract except mode idle-gap, whose rules need whole flows (extractRecords). */
   readonly contract: FlowContract
-  /** Called for each record as it ends. The record and its arrays are valid until the call returns. */
+  /** Called for each record when it ends. The record and its arrays are valid until the call returns. */
   readonly onRecord: (record: FlowRecord) => void
   /**
-   * Called once for a record whose row can change no more, with that row and what is known of the record so
-   * far: when the packets that a row is about have come (for iat-size p + 1, for most sets p), or at `expire`,
-   * when the contract's duration has passed. The record follows in `onRecord` when it ends, with
-   * `rowGivenEarly` and without the row, so that nothing is judged twice. Rows are those of a run without.
+   * Called once for a record whose row is final, with that row and the record so far: when the packets of the row have
+   * come (p + 1 for iat-size, p for most sets), or in `expire`, when the contract's duration has passed. `onRecord`
+   * follows when the record ends, with `rowGivenEarly` and without the row, so no row is judged twice. Rows equal those
+   * of a run without this.
    */
   readonly onEarlyRow?: (record: FlowRecord) => void
   /**
-   * Asked for each packet that would begin a flow, where none of its key is open; where it answers false the packet is
-   * in no flow, and dropped as `not-admitted`. For a caller that must leave something out (an overload, a quota), and
-   * wants flows that have begun to go on. A flow that resumes after its idle timeout is not asked about. It must
-   * not call the extractor.
+   * Called for each packet that would start a flow. If it returns false, the packet is in no flow and is dropped as
+   * `not-admitted`. It lets a caller shed new flows (overload, a quota) while open flows continue. It is not called for
+   * a flow that resumes after its idle timeout. It must not call the extractor.
    */
   readonly admitsFlow?: (batch: PacketBatch, i: number) => boolean
   /**
-   * Called when the clock that stamped the packets turns out to have been set (PacketOrder of @oddflow/capture): by how much,
-   * and the number of the first packet after that. Records whose first packet comes before it have times of the clock as it
-   * was. Once more with the opposite where it turns out to have been none. It must not call the extractor.
+   * Called when the clock behind the timestamps was set (PacketOrder of @oddflow/capture): by how much, and the number
+   * of the first packet after that. Records whose first packet came before have times of the old clock. Called again
+   * with the opposite value if it was a false detection. It must not call the extractor.
    */
   readonly onClockStep?: (byMicros: number, packetNumber: number) => void
   /** D numbers that rows are written to; allocated if not given. */
   readonly row?: Float64Array
-  /** Bytes that open flows may take, about 300 for a short one. Default 32 MiB: about 84,000 flows. */
+  /** Bytes for open flows, about 300 for a short one. Default 32 MiB: about 84,000 flows. */
   readonly memoryBytes?: number
-  /** Key of the flow table's hash. Results do not depend on it; where traffic may be hostile, pick it at random. */
+  /** Key of the flow table's hash. Results do not depend on it. Use a random key for untrusted traffic. */
   readonly hashSeed?: number
 }
 
 export interface FlowExtractor {
   /**
-   * Takes a batch; the batch may be used again after. Packets wait until a later one has come (PacketOrder of
-   * @oddflow/capture), or for `expire` or the end. Throws ArgumentError where the batch's count is not a number of
-   * packets that it has room for, after `finish`, and out of onRecord or onEarlyRow.
+   * Takes a batch, which may be reused afterwards. Packets wait until a later one has come (PacketOrder of
+   * @oddflow/capture), or for `expire` or the end. Throws ArgumentError if the batch's count is not a number of packets
+   * it has room for, after `finish`, and from inside onRecord or onEarlyRow.
    */
   add(batch: PacketBatch): void
   /**
-   * A batch for `add`, as createPacketBatch makes them. Any batch will do, but most extractors see the packets of the
-   * first that they made where they are, and have to copy those of others.
+   * A batch for `add`, as createPacketBatch makes them. Any batch works, but most extractors read the first one they
+   * made in place and copy others.
    */
   createBatch(capacity: number): PacketBatch
   /**
-   * The clock that stamps packets was set by so much, which the caller knows from another clock. A step forward of less than
-   * a week looks like a silence; told of, it ends no flow. Files need no such call.
+   * States that the clock behind the timestamps was set by this much, known from another clock. A step forward of less
+   * than a week looks like a silence; with this call it ends no flow. Files need no such call.
    */
   clockSet(byMicros: number): void
   /**
-   * Ends every flow that is idle at `nowMicros` or closed half a second before, where flows end on close, and gives out early the rows that time has completed (a walk
-   * over all open flows, only with onEarlyRow). For live traffic, where a verdict must not wait for the end:
-   * the caller knows that no packet older than nowMicros (the capture's time) is still to come. Files need no such
-   * call. Throws ArgumentError where nowMicros is not a number.
+   * Ends every flow that is idle at `nowMicros`, or that closed half a second before (where flows end on close), and
+   * delivers early rows that are complete by time (a walk over all open flows, only with onEarlyRow). For live traffic,
+   * where a verdict must not wait: the caller knows that no packet older than nowMicros (capture time) will come. Files
+   * need no such call. Throws ArgumentError if nowMicros is not a number.
    */
   expire(nowMicros: number): void
   /**
-   * Ends at most `limit` flows, the longest silent first, and says whether some are left. At the end of a capture,
-   * for a caller that cannot take all their records at once: the same records in the same order as endCapture or
-   * finish gives, which is to follow. No packet of the capture may follow.
+   * Ends at most `limit` flows, the longest silent first, and returns whether more are left. Use it at the end of a
+   * capture to take the records in parts: they have the same order as from endCapture or finish, which must follow. No
+   * packet of the capture may follow.
    */
   endFlows(limit: number): boolean
-  /** Ends all flows; packets that follow are of another capture, which has its own flows. */
+  /** Ends all flows; the following packets belong to another capture with its own flows. */
   endCapture(): void
   /** Ends all flows and returns the final counts. */
   finish(): FlowCounters
   /** Counts so far, of records that have ended. */
   counters(): FlowCounters
-  /** Flows that have begun so far, as in `counters`, for a caller that asks often. */
+  /** Flows begun so far, as in `counters`; cheap to read often. */
   readonly flows: number
   /** Flows that are open now. */
   readonly openFlows: number
   /**
-   * The capture's time up to which packets have come: it follows steps of the capture's clock, and leaves a packet
-   * from the future out. −Infinity before the first.
+   * The capture time up to which packets have come. It follows steps of the capture's clock and ignores a packet from
+   * the future. −Infinity before the first packet.
    */
   readonly latestMicros: number
   /** Flows that fit into memoryBytes. */
@@ -104,8 +102,9 @@ export interface FlowExtractor {
 export const DEFAULT_FLOW_MEMORY_BYTES = 32 * 1024 * 1024
 
 /**
- * Starts an extractor.
- * @throws ArgumentError, FormatError if the contract is not one for streaming or an option is out of range.
+ * Creates an extractor.
+ *
+ * @throws ArgumentError, FormatError if the contract does not support streaming or an option is out of range.
  */
 export function createFlowExtractor(options: FlowExtractorOptions): FlowExtractor {
   const contract = checkFlowContract(options.contract)

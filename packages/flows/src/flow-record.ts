@@ -1,17 +1,15 @@
 /**
- * FlowRecord: what a consumer gets for each piece of a flow that has ended.
+ * FlowRecord: delivered for each ended piece of a flow.
  *
- * One object serves all records of an extractor: it and its arrays are valid until the callback returns, and
- * `copyFlowRecord` makes one to keep. A record without a row says why; nothing that was counted into a flow
- * goes by without a record.
+ * One object serves all records of an extractor: it and its arrays are valid until the callback returns;
+ * `copyFlowRecord` makes a copy to keep. A record without a row states the reason. Every counted packet belongs to a
+ * record.
  */
 
 import type { PacketBatch } from '@oddflow/capture'
 import type { Space } from './numbers.js'
 
-/**
- * RecordCounts: records by what became of them. records = rows + the other four kinds, exactly.
- */
+/** RecordCounts: records by outcome. records = rows + the other four kinds, exactly. */
 
 export interface RecordCounts {
   records: number
@@ -59,12 +57,12 @@ export function countRecord(counts: RecordCounts, record: FlowRecord): void {
 }
 
 /**
- * FlowIdentity: who a flow is, as columns: its key, which end began it, and MACs and VLAN of its first packet.
+ * FlowIdentity: columns with a flow's key, the end that began it, and MACs and VLAN of its first packet.
  *
- * A key is ten 32-bit words: [VLAN, protocol and IP version, both ports, a3, b3, a0, a1, a2, b0, b1, b2], where
- * a and b are the two ends, a the lower by (address, port), and a0…a3 the words of a's address, most
- * significant first. IPv4 uses a3 and b3 alone, so the first four words are its whole key. The IP version is
- * part of the key; the VLAN is where it is asked for, else 0; the interface is not.
+ * A key is ten 32-bit words: [VLAN, protocol and IP version, both ports, a3, b3, a0, a1, a2, b0, b1, b2], where a and b
+ * are the two ends, a the lower by (address, port), and a0…a3 the words of a's address, most significant first. IPv4
+ * uses only a3 and b3, so the first four words are its whole key. The IP version is part of the key, the VLAN only if
+ * requested (otherwise 0), the interface never.
  */
 
 export const KEY_WORDS = 10
@@ -77,7 +75,7 @@ export interface FlowIdentity {
   readonly keyStride: number
   /** 1 where end b sent the first packet. */
   swapped: Uint8Array
-  /** Twelve bytes a flow: the initiator's MAC, then the responder's, as in the first packet. */
+  /** Twelve bytes a flow: the initiator's MAC, then the responder's, from the first packet. */
   macs: Uint8Array
   /** VLAN of the first packet. */
   vlan: Uint16Array
@@ -133,8 +131,8 @@ export function copyIdentity(from: FlowIdentity, i: number, to: FlowIdentity, j:
 }
 
 /**
- * Writes the key of packet i to key[keyAt …] (of IPv4, the front words alone); true if its source is end b.
- * With `directional`, end a is the source, so the two directions have keys of their own.
+ * Writes the key of packet i to key[keyAt …] (only the first words for IPv4); returns whether its source is end b. With
+ * `directional`, end a is the source, so each direction has its own key.
  */
 export function writeKey(
   batch: PacketBatch,
@@ -189,11 +187,11 @@ export function grown<T extends Uint8Array | Uint16Array | Uint32Array | Int32Ar
 }
 
 /**
- * FlowLines: what every packet needs of its flow, in one cache line a flow.
+ * FlowLines: the data of a flow that every packet needs, in one cache line a flow.
  *
- * A packet's flow is anywhere in memory, and to wait for a line from there takes as long as a hundred
- * instructions. So the key that is compared, the time of the last packet and the flow's place in the log of
- * activity stand together, 64 bytes in all: ten words of key, then the fields below.
+ * A packet's flow can be anywhere in memory, and waiting for a cache line takes as long as a hundred instructions. So
+ * the key, the time of the last packet and the flow's place in the activity log are together, 64 bytes in all: ten
+ * words of key, then the fields below.
  */
 
 export const LINE_BYTES = 64
@@ -202,13 +200,13 @@ export const LINE_DOUBLES = LINE_BYTES / 8
 
 /** Word of a line: hash of the key; of a free flow, the next free one. */
 export const HASH = KEY_WORDS
-/** Word: where the flow's living entry in its log stands (activity-log.ts). */
+/** Word: place of the flow's live entry in its log (activity-log.ts). */
 export const PLACE = 11
 /** Double: time of the flow's last packet, microseconds. */
 export const LAST_MICROS = 6
 /** Word: kind of activity (activity-log.ts). */
 export const KIND = 14
-/** Word: the bits below; all but the first are kept only where TCP flows end when they close. */
+/** Word: the bits below; all except the first are used only if TCP flows end when they close. */
 export const ENDS = 15
 /** End b of the key is the initiator. */
 export const SWAPPED = 1
@@ -268,8 +266,8 @@ export interface FlowRecord {
   /** IANA protocol number. */
   protocol: number
   /**
-   * Four words, most significant first; IPv4 in the last. The initiator sent the flow's first packet, unless that is a
-   * SYN-ACK, which a responder sends.
+   * Four words, most significant first; IPv4 in the last. The initiator sent the flow's first packet, or received it if
+   * it is a SYN-ACK.
    */
   initiatorAddress: Uint32Array
   responderAddress: Uint32Array
@@ -279,13 +277,13 @@ export interface FlowRecord {
   /** Six bytes, from the flow's first packet. */
   initiatorMac: Uint8Array
   responderMac: Uint8Array
-  /** VLAN identifier of the outermost tag of the flow's first packet; 0 where there is none. */
+  /** VLAN identifier of the outermost tag of the flow's first packet; 0 without a tag. */
   vlan: number
   /** Captures that ended before this one. */
   captureIndex: number
   /** Number in the capture of this record's first packet, from 0. */
   firstPacketNumber: number
-  /** Number in the capture of the flow's first packet: equal for all records of one flow. */
+  /** Number of the flow's first packet in the capture: equal for all records of a flow. */
   flowFirstPacketNumber: number
   /** Time of that packet, microseconds since 1970. */
   flowStartMicros: number
@@ -293,7 +291,7 @@ export interface FlowRecord {
   pieceIndex: number
   /** Time of the record's first packet, microseconds since 1970. */
   startMicros: number
-  /** From its first packet to its last, those after a truncated row's end included. */
+  /** From its first packet to its last, including packets after the end of a truncated row. */
   durationMicros: number
   /** All packets of the record, both directions. */
   packets: number

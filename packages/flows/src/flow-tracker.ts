@@ -1,21 +1,20 @@
 /**
- * FlowTracker: which packets belong together, and when a flow is over.
+ * FlowTracker: assigns packets to flows and decides when a flow ends.
  *
- * The one place where flows are made, for training and for scoring, for files and for live traffic. A sink
- * hears of each flow's packets in order: begin, append, …, end.
+ * All flows are made here, for training and scoring, for files and live traffic. A sink receives each flow's packets in
+ * order: begin, append, …, end.
  *
- * A flow is the packets of one key, up to a gap longer than the idle timeout. Whether there is such a gap is
- * seen from the flow's own packets alone: looking for idle flows (`expire`), batch sizes and other traffic
- * change nothing in what a flow holds. Packets come in the order of the flow clock (PacketOrder of the capture
- * package), which knows no steps; one that was too late to be sorted counts as simultaneous with the one before it in
- * its flow, is counted, and ends nothing.
+ * A flow is the packets of one key up to a gap longer than the idle timeout. Only the flow's own packets decide about
+ * gaps: looking for idle flows (`expire`), batch sizes and other traffic do not change a flow. Packets come in the
+ * order of the flow clock (PacketOrder of the capture package), which has no steps. A packet that was too late to be
+ * sorted counts as simultaneous with the previous one of its flow, is counted, and ends nothing.
  *
- * When there is no room, a flow is ended for it: flow-table.ts says which.
+ * Without room, another flow is ended: flow-table.ts chooses it.
  *
- * With `endOnClose`, a TCP flow closes at an RST, or once each end that has sent packets has sent a FIN. It takes
- * packets for LINGER_MICROS more, then it is given out, and its key stays for the idle timeout: packets without data,
- * with FIN or with RST belong to no flow and are counted, others begin another flow. A SYN after one FIN does, too.
- * Without it a connection on the same ports within the timeout continues the flow, FIN or not.
+ * With `endOnClose`, a TCP flow closes at an RST, or once each end that has sent packets has sent a FIN. It accepts
+ * packets for LINGER_MICROS more and is then delivered. Its key is kept for the idle timeout: packets without data,
+ * with FIN or with RST belong to no flow and are counted; others begin another flow. A SYN after one FIN does too.
+ * Without `endOnClose` a connection on the same ports within the timeout continues the flow, FIN or not.
  */
 import { PACKET_OK, type PacketBatch, PacketOrder } from '@oddflow/capture'
 import { DEFAULT_FLOW_PROTOCOLS, type FlowProtocol, type SizeMeasure } from '@oddflow/core'
@@ -64,11 +63,11 @@ interface FlowTrackerOptions {
   readonly vlanKey?: boolean
   /** Flows that there is room for at first. */
   readonly initialFlows?: number
-  /** Asked for a packet that would begin a flow of no open key; false: it is in no flow. */
+  /** Called for a packet that would begin a flow; false: it belongs to no flow. */
   readonly admitsFlow?: ((batch: PacketBatch, i: number) => boolean) | undefined
   /** As of PacketOrder. */
   readonly onClockStep?: ((byMicros: number, packetNumber: number) => void) | undefined
-  /** Takes runs of ordinary packets; the columns of table and sink are in its space. */
+  /** Processes runs of ordinary packets; the columns of table and sink are in its space. */
   readonly pass?: PacketPass | null
 }
 
@@ -79,7 +78,7 @@ const SYN_ACK = 18
 const FIN_SYN_RST_ACK = 23
 const INITIAL_FLOWS = 64
 
-/** A closed flow takes packets for this long: few come later, and the verdict waits for it. */
+/** A closed flow accepts packets for this long: few come later, and the verdict waits for it. */
 const LINGER_MICROS = 500_000
 
 /** What becomes of a packet whose key is in the table. */
@@ -105,11 +104,11 @@ export class FlowTracker {
     trackerBytes(flows, this.#sink.bytesPerFlow, this.endsOnClose)
   /** TCP flows end when they close. */
   readonly endsOnClose: boolean
-  /** One number: a packet after it finds a closed flow to be given out. Infinity where there is none. */
+  /** One number: a packet after this time finds a closed flow to deliver. Infinity without one. */
   readonly closeDeadline: Float64Array
   /** When a flow closed; empty where flows do not end on close. */
   closedMicros: Float64Array
-  /** One number: the latest time of the flow clock, of any packet. Tells at the end which flows had been idle. */
+  /** One number: the latest time of the flow clock. Decides at the end which flows had been idle. */
   readonly clockMicros: Float64Array
   /** A byte for each protocol: whether it makes flows. */
   readonly makesFlows: Uint8Array
@@ -152,7 +151,7 @@ export class FlowTracker {
   }
 
   add(batch: PacketBatch): void {
-    // Directional flows are sorted when they are whole, by the capture's own times.
+    // Directional flows are sorted when complete, by capture time.
     if (this.#options.directional === true) this.#addEach(batch, 0, batch.count, null, batch.timestampMicros)
     else this.#order.add(batch)
   }
@@ -192,7 +191,7 @@ export class FlowTracker {
       const count = Math.min(most, to - start)
       const loaded = pass.load(batch, sizes, start, count)
       const end = loaded + count
-      // Where nothing is ordinary (a scan), more and more packets are taken at a time.
+      // When no packet is ordinary (a scan), more and more packets are taken at a time.
       let together = 1
       for (let at = loaded; at < end; ) {
         const reached = pass.run(this.table, at, end)
@@ -293,7 +292,7 @@ export class FlowTracker {
         this.#begin(flow, batch, i)
         continue
       }
-      // Bare SYNs keep a TCP flow half-open; anything else after the first packet makes it established.
+      // Bare SYNs keep a TCP flow half-open; any other packet after the first establishes it.
       const flags = tcpFlags[i]
       const kind = words[LINE_WORDS * flow + KIND]
       if ((flags & SYN_ACK) === SYN && kind === HALF_OPEN) activity.touch(flow, HALF_OPEN)
@@ -316,7 +315,7 @@ export class FlowTracker {
     }
   }
 
-  /** Ends the flows that are idle or have closed at `nowMicros` of the capture's time; returns that time of the flow clock. */
+  /** Ends the flows that are idle or closed at `nowMicros` (capture time); returns that time on the flow clock. */
   expire(nowMicros: number): number {
     const clockMicros = this.#order.advance(nowMicros)
     if (clockMicros > this.clockMicros[0]) this.clockMicros[0] = clockMicros
@@ -331,7 +330,7 @@ export class FlowTracker {
     return clockMicros
   }
 
-  /** Ends all flows, the longest silent first; what comes next is another capture. */
+  /** Ends all flows, the longest silent first; the next packet belongs to another capture. */
   endCapture(): void {
     this.endOldest(Number.POSITIVE_INFINITY)
     this.clockMicros[0] = Number.NEGATIVE_INFINITY
@@ -339,7 +338,7 @@ export class FlowTracker {
     this.#captureIndex++
   }
 
-  /** Ends at most `limit` flows, the longest silent first, as endCapture will; true if some are left. */
+  /** Ends at most `limit` flows, the longest silent first, as endCapture will; true if more are left. */
   endOldest(limit: number): boolean {
     this.#order.finish()
     const { activity, lines } = this.table
@@ -365,7 +364,7 @@ export class FlowTracker {
     return flow
   }
 
-  /** What becomes of packet i, whose key has `flow`, where TCP flows end when they close. */
+  /** Handles packet i, whose key has `flow`, if TCP flows end when they close. */
   #fateOf(flow: number, time: number, batch: PacketBatch, i: number): number {
     const { words } = this.table.lines
     const { idleTimeoutMicros } = this.#options
@@ -384,7 +383,7 @@ export class FlowTracker {
     return batch.payloadBytes[i] > 0 && (batch.tcpFlags[i] & (FIN | RST)) === 0 ? BEGINS : AFTER_CLOSE
   }
 
-  /** Notes who has sent a packet and a FIN, and closes the flow where that or an RST does. */
+  /** Records which end has sent a packet and a FIN, and closes the flow at the last FIN or an RST. */
   #noteEnds(flow: number, packet: PacketFields): void {
     const { words } = this.table.lines
     const meta = packet[META]
@@ -411,7 +410,7 @@ export class FlowTracker {
     this.closeDeadline[0] = (oldest < 0 ? time : closedMicros[oldest]) + LINGER_MICROS
   }
 
-  /** Gives out the flows that closed long enough before `time`, and forgets the keys that are idle. */
+  /** Delivers the flows that closed long enough before `time`, and forgets idle keys. */
   #giveOutClosed(time: number): void {
     const { activity } = this.table
     const closedMicros = this.closedMicros

@@ -1,15 +1,15 @@
 /**
- * What training learns about flows: the duration T to cut at, the number of packets p of a row, and for
- * SAMP the length of a window.
+ * Values learned from training flows: the duration T to cut at, the number of packets p of a row, and the window length
+ * of SAMP.
  *
- * Paper, section on features: flows are cut at the 90th percentile of their durations in the training data,
- * and a row has as many places as the 90th percentile of packets a flow. T = 0.9-quantile of the durations of
- * flows with the minimum of packets (uncut), in whole microseconds, at least 1; then the flows are cut, and
- * p = 0.9-quantile of packets a piece, over pieces that make rows, rounded down, at least the minimum.
- * Rounding T down changes no cut, since times are whole microseconds. Quantiles are numpy's default (linear).
+ * Paper, section on features: flows are cut at the 90th percentile of their durations in the training data, and a row
+ * has as many places as the 90th percentile of packets a flow. T = 0.9-quantile of the durations of (uncut) flows with
+ * the minimum of packets, in whole microseconds, at least 1. Then the flows are cut, and p = 0.9-quantile of packets a
+ * piece, over pieces that make rows, rounded down, at least the minimum. Rounding T down changes no cut, because times
+ * are whole microseconds. Quantiles are numpy's default (linear).
  *
- * Directional flows are learned by the authors' rules: durations are floats of seconds, T is not rounded, and
- * the windows of SAMP come from the durations of pieces, not of flows.
+ * Directional flows follow the authors' rules: durations are floats of seconds, T is not rounded, and the windows of
+ * SAMP come from the durations of pieces instead of flows.
  */
 import {
   ArgumentError,
@@ -44,8 +44,8 @@ import type { CollectedFlows } from './flow-collector.js'
 import { linearQuantile } from './numbers.js'
 
 /**
- * Checks of what a caller asks of learning: ranges, and options that do not apply to the feature set or to
- * the way the flows were collected, by name.
+ * Checks a caller's options for learning: their ranges, and by name those that do not apply to the feature set or to
+ * the way the flows were collected.
  */
 
 /** Options of one feature set and not of another. */
@@ -123,25 +123,27 @@ export interface LearnContractOptions {
   /** Default iat-size. */
   readonly featureSet?: FlowFeatureSet
   /**
-   * Default split; directional flows are cut in mode idle-gap, and others are not. Refused for flow-summary, as are
+   * Default split; directional flows are cut in mode idle-gap, and others are not. Refused for flow-summary, like
    * quantile and minimumPackets: its rows cover whole records.
    */
   readonly mode?: TruncationMode
   /** Default seconds. Refused for feature sets without times in their rows. */
   readonly iatUnit?: IatUnit
-  /** Whole number of microseconds, or null for no such limit: the default, but for flow-summary. */
+  /** Whole number of microseconds, or null for no limit, which is the default except for flow-summary. */
   readonly activeTimeoutMicros?: number | null
   /** Default 2, the least that has an interarrival time. */
   readonly minimumPackets?: number
   /** Of durations and of packets, in [0, 1]. Default 0.9. */
   readonly quantile?: number
-  /** Of flow durations, for the windows of SAMP, in [0, 1]: the paper tries 0.1, 0.2, …, 0.9, 0.95. Default 0.3. */
+  /**
+   * Quantile of flow durations for the windows of SAMP, in [0, 1]: the paper tries 0.1, 0.2, …, 0.9, 0.95. Default 0.3.
+   */
   readonly samplingQuantile?: number
-  /** Packets whose headers make a header-bits row, at most: p is no larger. Default 10. */
+  /** Maximum number of packets whose headers make a header-bits row, and so of p. Default 10. */
   readonly headerPackets?: number
-  /** Packets of a record that stats-header is about. Default 65,536, at least p. */
+  /** Packets of a record that stats-header covers. Default 65,536, at least p. */
   readonly packetsKept?: number
-  /** How the packets were decoded, which flows do not tell. Default outer headers, fragments not joined. */
+  /** How the packets were decoded, which flows do not show. Default outer headers, fragments not joined. */
   readonly view?: PacketView
   /** Default none. */
   readonly scaler?: ScalerName
@@ -149,13 +151,13 @@ export interface LearnContractOptions {
 
 const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 
-/** Where the flows of summaries are cut, unless a caller says otherwise: measured, docs/results/default-recipe.md. */
+/** Default cut of flow summaries, chosen by measurement: docs/results/default-recipe.md. */
 export const DEFAULT_SUMMARY_TIMEOUTS: Pick<
   FlowSummaryContract,
   'idleTimeoutMicros' | 'activeTimeoutMicros'
 > = { idleTimeoutMicros: 600_000_000, activeTimeoutMicros: 600_000_000 }
 
-/** A contract of flow summaries, of which nothing is learned. Times are whole microseconds. */
+/** A contract of flow summaries, which needs no learning. Times are whole microseconds. */
 export function flowSummaryContract(
   given: Partial<
     Pick<
@@ -182,11 +184,12 @@ export function flowSummaryContract(
   }
 }
 
-/** The ten quantiles of flow durations that the paper takes windows of SAMP from. */
+/** The ten quantiles of flow durations from which the paper takes windows of SAMP. */
 export const SAMPLING_QUANTILES: readonly number[] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
 
 /**
- * Learns a contract from flows of normal traffic. p is at most what the widest row has places for.
+ * Learns a contract from flows of normal traffic. p is limited by the widest row.
+ *
  * @throws DataError if no flow has the minimum of packets, or if a learned window or duration is 0;
  *   ArgumentError if an option is out of range or does not apply.
  */
@@ -256,7 +259,7 @@ interface Learned {
   readonly truncation: FlowRules['truncation']
   /** Packets of each row. */
   readonly lengths: number[]
-  /** What the windows of SAMP are quantiles of: microseconds, or in idle-gap seconds. */
+  /** Durations whose quantiles are the windows of SAMP: microseconds, or seconds in idle-gap. */
   readonly samplingDurations: number[]
 }
 
@@ -326,7 +329,7 @@ function secondsBetween(flows: CollectedFlows, i: number, j: number): number {
   return flows.packetMicros[j] / 1_000_000 - flows.packetMicros[i] / 1_000_000
 }
 
-/** Rounds down what interpolation left: a quantile within 1e-9 of a whole number is that number. */
+/** Removes interpolation errors: a quantile within 1e-9 of a whole number becomes that number. */
 function floorOf(value: number): number {
   const whole = Math.round(value)
   return Math.abs(value - whole) <= 1e-9 * Math.max(1, Math.abs(value)) ? whole : Math.floor(value)

@@ -8,7 +8,7 @@ import { FROM_RESPONDER, IP_BYTES, META, type PacketFields, SIZE } from './packe
 /**
  * The state of an open record: STRIDE doubles a flow, two cache lines, in one Float64Array.
  *
- * The first eight places are those that every packet needs; times are in the unit of packet-pass.ts.
+ * The first eight places are needed by every packet; times have the unit of packet-pass.ts.
  */
 
 /** Places in a flow's state: times, counts, and the first and last chunk of its entries. */
@@ -22,14 +22,14 @@ export const ENTRIES = 6
 export const TAIL = 7
 export const HEAD = 8
 export const FIRST = 9
-/** The capture's time of the first packet; START and LAST are of the flow clock. */
+/** Capture time of the first packet; START and LAST are on the flow clock. */
 export const START_STAMP = 10
 export const INITIATOR_PACKETS = 11
 export const INITIATOR_BYTES = 12
 export const INITIATOR_IP = 13
 /** The initiator's flags, and the responder's from bit 8 on. */
 export const FLAGS = 14
-/** Number of the record among the flow's, from 1 on; negative once the row went out. */
+/** Number of the record within the flow, from 1 on; negative once the row was delivered. */
 export const PIECE = 15
 export const STRIDE = 16
 
@@ -66,8 +66,8 @@ export function describeState(state: Float64Array, at: number, record: FlowRecor
 }
 
 /**
- * What a record cutter takes: a state for each flow, and chunks of entries, so many beside those of one whole row
- * that ending other flows always makes room for it.
+ * Memory of a record cutter: a state for each flow, and chunks of entries, with enough for one whole row in addition,
+ * so ending other flows always makes room for it.
  */
 
 /** Bytes of a cutter for one flow. */
@@ -75,7 +75,7 @@ export function cutterBytesPerFlow(maker: RowMaker): number {
   return 8 * (STRIDE + (maker.keepsSums === true ? SUMS_STRIDE : 0))
 }
 
-/** Chunks that a cutter has beside those for one whole row, if not told how many. */
+/** Default number of chunks in addition to those of one whole row. */
 export const SPARE_CHUNKS = 64
 
 /** Chunks that the longest record takes. */
@@ -92,13 +92,13 @@ export function cutterPoolBytes(
 }
 
 /**
- * extractorMemory: how a number of bytes is shared out between open flows and the entries of their rows.
+ * extractorMemory: divides a number of bytes between open flows and the entries of their rows.
  *
- * A flow needs its columns and, while its row is not complete, chunks of entries, if its row is made of entries: one for a short flow, more
- * for a longer one. Half as many chunks a flow as its longest record takes, but from two to eight, and enough
- * beside them for one longest record, so that ending other flows always makes room for it. Both have their full length from the start: nothing is
- * copied while traffic grows, so the bytes are a bound at every moment, and what was never used takes no
- * memory. (The slots of the hash table alone grow; they are counted with those they replace.)
+ * A flow needs its columns and, while its row is incomplete and made of entries, chunks of entries: one for a short
+ * flow, more for a longer one. There are half as many chunks a flow as its longest record takes, from two to eight, and
+ * enough in addition for one longest record, so ending other flows always makes room for it. Both have their full
+ * length from the start: nothing is copied while traffic grows, the bytes are a bound at every moment, and unused parts
+ * take no memory. (Only the slots of the hash table grow; they are counted together with those they replace.)
  */
 
 const MINIMUM_CHUNKS_PER_FLOW = 2
@@ -106,7 +106,7 @@ const MAXIMUM_CHUNKS_PER_FLOW = 8
 /** The smallest table. */
 const MINIMUM_FLOWS = 64
 const MAXIMUM_FLOWS = 16_777_216
-/** One part in so many is left for what code, batch and buffers take beside the columns. */
+/** One part in this many is reserved for code, batch and buffers. */
 const BESIDE_COLUMNS = 32
 
 interface ExtractorMemory {
@@ -115,7 +115,7 @@ interface ExtractorMemory {
   readonly bytes: number
 }
 
-/** The most flows that fit into `memoryBytes`; fewer than MINIMUM_FLOWS never, then `bytes` is more. */
+/** The largest number of flows that fit into `memoryBytes`; at least MINIMUM_FLOWS, in which case `bytes` is larger. */
 export function extractorMemory(maker: RowMaker, memoryBytes: number, endOnClose: boolean): ExtractorMemory {
   const columnBytes = memoryBytes - memoryBytes / BESIDE_COLUMNS
   let low = MINIMUM_FLOWS
@@ -140,11 +140,11 @@ function chunksPerFlow(maker: RowMaker): number {
 }
 
 /**
- * MemoryBudget: how many bytes the columns of one extractor may take, and who decides what happens beyond.
+ * MemoryBudget: limits the bytes of one extractor's columns.
  *
- * Columns grow by doubling while the budget allows it, then by an eighth, then not at all: the table is full
- * and its owner ends a flow (scoring) or refuses (training). While a column grows,
- * its old half is still there: the peak is up to half as much again as the budget.
+ * Columns grow by doubling while the budget allows it, then by an eighth, then not at all: the table is full and its
+ * owner ends a flow (scoring) or refuses (training). While a column grows, its old half still exists: the peak is up to
+ * half as much again as the budget.
  */
 export class MemoryBudget {
   readonly limitBytes: number
@@ -155,8 +155,8 @@ export class MemoryBudget {
   }
 
   /**
-   * The largest of twice and 9/8 of `count` units whose bytes fit, now reserved; `count` itself if neither does.
-   * @param bytesOf - bytes that so many units take.
+   * The larger of 2 and 9/8 times `count` units whose bytes fit, now reserved; `count` itself if neither fits.
+   * @param bytesOf - bytes of that many units.
    */
   reserveMore(count: number, bytesOf: (count: number) => number): number {
     const before = bytesOf(count)
@@ -171,5 +171,5 @@ export class MemoryBudget {
   }
 }
 
-/** Flows or chunks: ten key words of each must be within what one typed array can hold. */
+/** Flows or chunks: ten key words of each must fit into one typed array. */
 const MAXIMUM_UNITS = 100_000_000

@@ -1,8 +1,8 @@
 import { type ColumnSource, HEAP_COLUMNS } from '@oddflow/capture'
 
 /**
- * The q-quantile by linear interpolation between order statistics: type 7 of Hyndman and Fan (1996), numpy's
- * default, with numpy's two-sided interpolation so that results agree with it to the last bit.
+ * The q-quantile by linear interpolation between order statistics: type 7 of Hyndman and Fan (1996), numpy's default,
+ * with numpy's two-sided interpolation, so results agree to the last bit.
  */
 
 /** @param values - at least one finite number, in any order; not changed. @param q - in [0, 1]. */
@@ -23,8 +23,7 @@ export function quantileOfSorted(sorted: Float64Array, count: number, q: number)
 }
 
 /**
- * Space: where the columns of a flow table come from: the heap, or the one memory of a packet pass (packet-pass.ts).
- *
+ * Space: the source of the columns of a flow table: the heap, or the single memory of a packet pass (packet-pass.ts).
  * Columns are zero at first.
  */
 
@@ -37,7 +36,7 @@ export const HEAP: Space = { ...HEAP_COLUMNS, int32: (count) => new Int32Array(c
 /** Every column of a buffer begins at a multiple of it. */
 const COLUMN_ALIGNMENT_BYTES = 64
 
-/** Columns one behind the other in a buffer that is large enough; nothing is given back. */
+/** Columns one after the other in a large enough buffer; nothing is freed. */
 export function spaceIn(buffer: ArrayBuffer): Space {
   let used = 0
   const take = (bytes: number): number => {
@@ -57,8 +56,8 @@ export function spaceIn(buffer: ArrayBuffer): Space {
 /**
  * floorDivide: x // y of Python, for y > 0.
  *
- * Not Math.floor(x / y): the quotient may round up to a whole number that x does not reach. Python takes the
- * exact remainder first (CPython, Objects/floatobject.c, _float_div_mod).
+ * Not Math.floor(x / y): the quotient may round up to a whole number that x does not reach. Python computes the exact
+ * remainder first (CPython, Objects/floatobject.c, _float_div_mod).
  */
 export function floorDivide(x: number, y: number): number {
   let remainder = x % y

@@ -1,10 +1,10 @@
 /**
  * The verdict on a flow of one packet (core: OnePacketRule).
  *
- * Such a flow has no interarrival time and makes no row, but a scan is made of nothing else, so silence would
- * be blindness. The rule: normal if and only if training saw one-packet flows to the same service, a service
- * being the protocol and the lower of the two ports, and with ICMP the type of its message. Only whole flows count here; the single packet that may
- * be left of a long flow after its last window is no flow of one packet and gets no verdict of its own.
+ * Such a flow has no interarrival time and makes no row, but a scan consists of such flows, so they need a verdict. It
+ * is normal if and only if training had one-packet flows to the same service: the protocol and the lower of the two
+ * ports, or the message type for ICMP. Only whole flows count: a single packet left of a long flow after its last
+ * window gets no verdict.
  */
 
 import type { PacketBatch } from '@oddflow/capture'
@@ -14,15 +14,15 @@ import { ICMP, ICMPV6, protocolName } from './flow-counters.js'
 import { type FlowRecord, protocolOfKey } from './flow-record.js'
 
 /**
- * Gate: what keeps a caller from entering where it is already inside, or after the end.
+ * Gate: stops a caller from entering while inside, or after the end.
  *
- * A callback that adds packets to the extractor that calls it would change flows under its feet, and packets after
- * `finish` would be of no capture. Neither is a matter of input: it is told by name, at once.
+ * A callback that adds packets to the calling extractor would change flows during the call, and packets after `finish`
+ * would belong to no capture. Both are programming errors and throw at once.
  */
 
 interface Gate {
   readonly isClosed: boolean
-  /** Does `work` and gives what it gives. Throws ArgumentError while another work is being done, and once closed. */
+  /** Runs `work` and returns its result. Throws ArgumentError while other work is running, and once closed. */
   pass<T>(name: string, work: () => T): T
   close(): void
 }
@@ -50,7 +50,7 @@ export function createGate(): Gate {
   }
 }
 
-/** Throws ArgumentError where the batch's count is not a number of packets that it has room for. */
+/** Throws ArgumentError if the batch's count is not a number of packets it has room for. */
 export function checkCount({ count, status }: PacketBatch): void {
   if (Number.isInteger(count) && count >= 0 && count <= status.length) return
   throw new ArgumentError(
@@ -68,7 +68,7 @@ export function serviceName(protocol: number, initiatorPort: number, responderPo
   return `${protocolName(protocol)}/${isIcmp ? initiatorPort : Math.min(initiatorPort, responderPort)}`
 }
 
-/** Learns from all one-packet flows of the training data; ties in frequency go by name. */
+/** Learns from all one-packet flows of the training data; equal frequencies are ordered by name. */
 export function learnOnePacketRule(flows: CollectedFlows): OnePacketRule {
   const counts = new Map<string, number>()
   let total = 0

@@ -1,14 +1,14 @@
 /**
- * PacketPass: runs of ordinary packets, taken by WebAssembly (assembly/packet-pass.ts says which, and how).
+ * PacketPass: processes runs of ordinary packets in WebAssembly (assembly/packet-pass.ts defines these and the steps).
  *
- * Nine packets of ten begin and end nothing: they belong to a flow that is there, and add to it. For those the
- * pass does what flow table, record cutter and packet pool do, in one function without a call or a check that
- * the language asks for, which needs no warming up. All columns that it sees are in one WebAssembly memory that
- * has its full size from the start, so that no view of it is ever lost; what was never used takes no memory.
+ * Nine packets of ten neither begin nor end anything: they are added to an existing flow. For them the pass does the
+ * work of flow table, record cutter and packet pool in one function without calls or bounds checks, which needs no
+ * warm-up. All columns it uses are in one WebAssembly memory of fixed size, so no view of it is ever detached; unused
+ * parts take no memory.
  *
- * There is none where there is no WebAssembly (some content security policies, `--jitless`), where the memory is
- * refused, and for feature sets that keep more of a packet than its time and size, or running sums; then the columns are on the
- * heap and each packet goes through the same functions as those that stop a run. The results are the same.
+ * There is no pass without WebAssembly (some content security policies, `--jitless`), if the memory is refused, and for
+ * feature sets that need more of a packet than time and size or running sums. Then the columns are on the heap, and
+ * each packet goes through the functions that otherwise handle the packets that stop a run. The results are the same.
  */
 import { createPacketBatch, PACKET_ORDER_BYTES, type PacketBatch } from '@oddflow/capture'
 import { decodeBase64 } from '@oddflow/core'
@@ -23,17 +23,16 @@ import { MODULE_BASE64 } from './packet-pass-module.js'
 import type { RecordCutter } from './record-cutter.js'
 
 /**
- * PacketFields: the packet that is on its way from the flow table to its record, as a few numbers in one
- * small Float64Array.
+ * PacketFields: the current packet between flow table and record, as a few numbers in one small Float64Array.
  *
- * An array that its owner fills again for every packet, because numbers passed as arguments or kept in
- * objects may be boxed one by one, and a typed array's never are: nothing is allocated per packet. The
- * tracker (or the reader of collected flows) writes the first five and the last, the cutter the rest.
+ * Its owner refills it for every packet. Numbers in arguments or objects may each be boxed; those in a typed array
+ * never are, so nothing is allocated per packet. The tracker (or the reader of collected flows) writes the first five
+ * and the last, the cutter the rest.
  */
 
 /** Number of the packet in its capture, from 0. */
 export const NUMBER = 0
-/** Microseconds of the flow clock, never before the flow's previous packet; in idle-gap rules, seconds. */
+/** Microseconds of the flow clock, never before the flow's previous packet; seconds for idle-gap rules. */
 export const TIME = 1
 /** Length by the contract's size measure, bytes. */
 export const SIZE = 2
@@ -58,12 +57,12 @@ export function createPacketFields(): PacketFields {
 /** Bit 16 of the meta word: the responder sent the packet. */
 export const FROM_RESPONDER = 0x10000
 
-/** What else is kept of a packet, in one word: TCP flags in bits 0–7, TTL or hop limit in 8–15, direction in 16. */
+/** Further data of a packet in one word: TCP flags in bits 0–7, TTL or hop limit in 8–15, direction in 16. */
 export function packetMeta(tcpFlags: number, hopLimit: number, fromResponder: boolean): number {
   return tcpFlags | (hopLimit << 8) | (fromResponder ? FROM_RESPONDER : 0)
 }
 
-/** Packets of a batch that the pass sees at a time: what is copied for them fits into the nearest caches. */
+/** Packets of a batch that the pass handles at a time: the copied data fits into the nearest caches. */
 export const PASS_PACKETS = 512
 
 /** The pass's parameters, in the order of the class Pass of assembly/packet-pass.ts: columns of a batch first, */
@@ -103,7 +102,9 @@ const MASK = WORDS.indexOf('mask')
 
 /** The largest batch that has its columns in the pass's memory. */
 const MAXIMUM_OWN_BATCH = 4096
-/** Bytes of the memory beside the columns of table and records: a batch, parameters, scratch and a part of another batch. */
+/**
+ * Bytes of the memory besides the columns of table and records: a batch, parameters, scratch and part of another batch.
+ */
 const OWN_BYTES = MAXIMUM_OWN_BATCH * bytesOf(createPacketBatch(1)) + PACKET_ORDER_BYTES + 64 * 1024
 const PAGE_BYTES = 65536
 
@@ -111,7 +112,7 @@ interface WasmMemory {
   readonly buffer: ArrayBuffer
 }
 
-/** What is used of the global WebAssembly, which not every environment has. */
+/** The used part of the global WebAssembly, which not every environment has. */
 interface WasmGlobal {
   readonly Module: new (bytes: Uint8Array) => object
   readonly Instance: new (module: object, imports: object) => { readonly exports: unknown }
@@ -123,9 +124,7 @@ type Run = (parameters: number, from: number, to: number) => number
 /** undefined: not compiled yet; null: it cannot be. */
 let compiled: object | null | undefined
 
-/**
- * A pass whose memory has `columnBytes` for the columns of a table and its records; null where there can be none.
- */
+/** A pass whose memory has `columnBytes` for the columns of a table and its records; null if impossible. */
 export function createPacketPass(columnBytes: number): PacketPass | null {
   const wasm = (globalThis as { readonly WebAssembly?: WasmGlobal }).WebAssembly
   const isLittleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
@@ -151,7 +150,7 @@ export class PacketPass {
   readonly #run: Run
   readonly #words: Int32Array
   readonly #doubles: Float64Array
-  /** A part of a batch whose columns are elsewhere; sizes are in its frameBytes. */
+  /** Part of a batch whose columns are elsewhere; sizes are in its frameBytes. */
   readonly #part: PacketBatch
   #vlanKey = false
   /** The batch that has its columns in the pass's memory. */
@@ -168,14 +167,14 @@ export class PacketPass {
     this.#part = createPacketBatch(PASS_PACKETS, space)
   }
 
-  /** A batch that need not be copied; the first of at most MAXIMUM_OWN_BATCH packets, all others are. */
+  /** A batch that need not be copied: the first one made with at most MAXIMUM_OWN_BATCH packets. */
   createBatch(capacity: number): PacketBatch {
     if (this.#own !== null || capacity > MAXIMUM_OWN_BATCH) return createPacketBatch(capacity)
     this.#own = createPacketBatch(capacity, this.space)
     return this.#own
   }
 
-  /** Says what the pass works for; all of it has its columns in this pass's space, at their full length. */
+  /** Sets the objects that the pass works for; their columns are in this pass's space at full length. */
   bind(
     tracker: FlowTracker,
     cutter: RecordCutter,
@@ -240,7 +239,7 @@ export class PacketPass {
     return status.buffer === buffer && timestampMicros.buffer === buffer
   }
 
-  /** Gets `count` packets of a batch, from `start` on, ready for `run`; returns the number of the first there. */
+  /** Prepares `count` packets of a batch, from `start` on, for `run`; returns the number of the first there. */
   load(batch: PacketBatch, sizes: Uint32Array, start: number, count: number): number {
     this.#words[PREPARED_TO] = 0
     if (this.#isOwn(batch)) {
@@ -272,7 +271,7 @@ export class PacketPass {
     })
   }
 
-  /** Takes ordinary packets of those loaded, from `from` on and in front of `to`; the number of the first it does not take. */
+  /** Processes ordinary packets from `from` on and before `to`; returns the number of the first one not processed. */
   run({ slots }: FlowTable, from: number, to: number): number {
     this.#words[SLOTS] = slots.byteOffset
     this.#words[MASK] = (slots.length >> 1) - 1
@@ -292,7 +291,8 @@ function at(column: { readonly byteOffset: number }): number {
   return column.byteOffset
 }
 
-// Not `set`: that wants a view of each column, which is garbage. One function a type, which V8 then compiles for it.
+// Not `set`: that needs a view of each column, which is garbage. There is one function a type, which V8 then
+// compiles for it.
 
 function copyBytes(from: Uint8Array, to: Uint8Array, start: number, count: number): void {
   for (let k = 0; k < count; k++) to[k] = from[start + k]

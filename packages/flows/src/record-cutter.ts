@@ -1,17 +1,18 @@
 /**
- * RecordCutter: flows into records, and records into rows.
+ * RecordCutter: cuts flows into records and makes rows.
  *
  * A flow's packets come one by one. The contract's duration T cuts them:
- * - `truncate` (the paper): packets later than the record's start + T are counted, but are not in the row;
- * - `split`: the first packet later than start + T begins the next record, once the window holds the minimum
- *   of packets; until then the window stays open, so that slow traffic makes rows too.
- * The active timeout begins the next record in the same way, in both modes. The same cutter serves the
- * scoring of packets as they come and the cutting of collected flows, so their rows are equal to the bit.
- * (Idle-gap rules need the whole flow: extract-records.ts cuts, and gives each piece to a cutter that does not.)
  *
- * What is kept of a packet for the row is the feature set's business. With `onEarlyRow`, a row
- * goes out as soon as nothing can change it any more, and its entries are given back; the record follows when it
- * ends, without the row.
+ * - `truncate` (the paper): packets later than the record's start + T are counted, but are not in the row;
+ * - `split`: the first packet later than start + T begins the next record, once the window holds the minimum of
+ *   packets; until then the window stays open, so slow traffic makes rows too.
+ *
+ * The active timeout begins the next record in the same way, in both modes. The same cutter serves live scoring and
+ * collected flows, so their rows are equal to the bit. (Idle-gap rules need the whole flow: extract-records.ts cuts,
+ * and passes each piece to a cutter that does not.)
+ *
+ * The feature set decides what is kept of a packet. With `onEarlyRow`, a row is delivered as soon as it is final, and
+ * its entries are freed; the record follows when it ends, without the row.
  */
 
 import { type CutRule, noRowReason } from './cut-rule.js'
@@ -57,10 +58,10 @@ import { HEAP, type Space } from './numbers.js'
 import { IAT, NUMBER, type PacketFields, STAMP, START as START_FIELD, TIME } from './packet-pass.js'
 
 /**
- * RecordEntries: what the feature set keeps of the packets of every open record, and the row that it makes of it.
+ * RecordEntries: the feature set's entries of every open record, and the row made from them.
  *
- * The entries of a record hang together in a PacketPool; its state (memory-budget.ts) says where they begin and end,
- * and how many there are. What an entry is is the feature set's business (feature-sets/row-maker.ts).
+ * The entries of a record are linked in a PacketPool; its state (memory-budget.ts) has the first, the last and the
+ * count. The feature set defines an entry (feature-sets/row-maker.ts).
  */
 
 const NONE = -1
@@ -81,7 +82,7 @@ class RecordEntries {
     budget.usedBytes += cutterPoolBytes(maker, chunks)
   }
 
-  /** Makes sure that one entry more can be kept; false if the budget forbids. */
+  /** Reserves room for one more entry; false if the budget forbids it. */
   makeRoom(): boolean {
     const pool = this.pool
     const maker = this.#maker
@@ -99,11 +100,11 @@ class RecordEntries {
     state[at + TAIL] = NONE
   }
 
-  /** Shows the feature set a packet of the record at `at`; the entry that it makes of it, -1 where it makes none. */
+  /** Passes a packet of the record at `at` to the feature set; returns the entry it makes, or −1. */
   keep(state: Float64Array, at: number, packet: PacketFields): number {
     const pool = this.pool
     const maker = this.#maker
-    // Whole numbers out of doubles: as such they need no box where a call is not inlined.
+    // Whole numbers read from doubles, which need no box if a call is not inlined.
     const entries = state[at + ENTRIES] | 0
     const tail = state[at + TAIL] | 0
     const inChunk = entries & (ENTRIES_PER_CHUNK - 1)
@@ -121,7 +122,7 @@ class RecordEntries {
     return entry
   }
 
-  /** Whether no further packet can change the row of the record at `at`, whose last entry is `last`. */
+  /** Whether the row of the record at `at`, whose last entry is `last`, is final. */
   settled(state: Float64Array, at: number, last: number): boolean {
     return this.#maker.settled(this.pool, last, state[at + ENTRIES] | 0, state[at + ROW_PACKETS] | 0)
   }
@@ -182,7 +183,7 @@ export class RecordCutter {
   readonly #onEarlyRow: ((record: FlowRecord) => void) | undefined
   /** STRIDE numbers a flow, two cache lines: every packet needs nearly all of them. */
   state: Float64Array = new Float64Array(0)
-  /** SUMS_STRIDE numbers a flow where the row is made of running sums; else none. */
+  /** SUMS_STRIDE numbers a flow if the row is made of running sums, otherwise none. */
   sums: Float64Array = new Float64Array(0)
   /** Those of one record, while its row is made. */
   readonly #rowSums = new Float64Array(SUMS_STRIDE)
@@ -247,7 +248,7 @@ export class RecordCutter {
     } else if (state[at + PIECE] > 0) this.#keep(flow, packet)
   }
 
-  /** Reads the states of these flows, so that they are near when their packets come. */
+  /** Reads the states of these flows into the cache before their packets come. */
   warm(flows: Int32Array, count: number): void {
     const state = this.state
     const sums = this.#maker.keepsSums === true ? this.sums : null
@@ -265,14 +266,14 @@ export class RecordCutter {
     this.#close(flow, reason, false, false)
   }
 
-  /** Ends a piece of a flow that is cut by idle gaps. @param last - and not followed by another. */
+  /** Ends a piece of a flow cut by idle gaps. @param last - without a further piece. */
   endPiece(flow: number, reason: EndReason, last: boolean): void {
     this.#close(flow, reason, !last, last)
   }
 
   /**
-   * How ripe the flow's row is: the packets and windows that it keeps, 0 where it has too few packets for a row. A row
-   * that went out already is ripest where room for a flow is wanted, and frees none for packets.
+   * How complete the flow's row is: its packets and windows, 0 with too few packets for a row. A delivered row counts
+   * as most complete when room for a flow is needed, and frees none for packets.
    */
   ripeness(flow: number, forPackets: boolean): number {
     const state = this.state
@@ -281,7 +282,7 @@ export class RecordCutter {
     return state[at + ROW_PACKETS] < this.#rule.minimumPackets ? 0 : state[at + ENTRIES]
   }
 
-  /** Gives out the flow's row if no packet at `nowMicros` or later can be in it. */
+  /** Delivers the flow's row if no packet at `nowMicros` or later can change it. */
   settle(flow: number, nowMicros: number): void {
     const state = this.state
     const at = STRIDE * flow
