@@ -1,15 +1,14 @@
 /**
- * FlowTable: from a packet to the number of its flow, in two or three cache lines.
+ * FlowTable: finds the number of a packet's flow, in two or three cache lines.
  *
- * Open addressing with linear probing over one Int32Array of pairs (hash, flow + 1; 0 = empty), at most half
- * full. A removal shifts the following entries back (Knuth 6.4, algorithm R), so there are no tombstones and
- * a table that churns for months stays as fast as a new one. The hash is keyed (core's halfSipHash13): probe
- * lengths hold against whoever chooses the keys. Flows have small numbers, reused when they end, under which
- * everybody else keeps columns. Two logs hold them by last activity (activity-log.ts), in an order that, like
- * every result, does not depend on the hash key.
+ * Open addressing with linear probing over one Int32Array of pairs (hash, flow + 1; 0 = empty), at most half full. A
+ * removal moves the following entries back (Knuth 6.4, algorithm R), so there are no tombstones, and a table stays fast
+ * after months of changes. The hash is keyed (core's halfSipHash13), so an attacker who chooses keys cannot lengthen
+ * probes. Flows have small numbers, reused after their end; other parts keep columns under these numbers. Two logs
+ * order them by last activity (activity-log.ts). Like every result, this order does not depend on the hash key.
  *
- * Columns have room for `capacity` flows from the start (pages never written take no memory); the slots grow
- * with the number of flows, so that few flows stay close together in memory.
+ * Columns have room for `capacity` flows from the start (unwritten pages take no memory); the slots grow with the
+ * number of flows, so that few flows stay close together in memory.
  */
 import type { PacketBatch } from '@oddflow/capture'
 import { halfSipHash13 } from '@oddflow/core'
@@ -33,20 +32,19 @@ import {
 import { HEAP, type Space } from './numbers.js'
 
 /**
- * FlowEviction: which flow ends when there is no room for another, or for another packet.
+ * FlowEviction: chooses the flow to end without room for another flow or packet.
  *
- * A closed one that was given out already, if room for a flow is wanted: it loses nothing but its key. Else an idle
- * one, if there is one, else one that is closing. Else, while more than a quarter of
- * the open flows are half-open (one packet so far, or TCP with nothing but bare SYNs), the least recently active
- * of those: a flood ends its own flows. Else, of the sixteen least recently active others the one whose row has
- * most packets: it loses least, it gives most room, and the flows that have just begun live to have a row. (To
- * end half-open ones whatever their share starves them once the others fill the table: each new flow ends the
- * one before it, which never sees its second packet.)
+ * For a new flow, first a closed and delivered one, which loses only its key. Then an idle one, then one that is
+ * closing. Then, while more than a quarter of the open flows are half-open (one packet so far, or TCP with only bare
+ * SYNs), the least recently active of those, so a flood ends its own flows. Otherwise, of the sixteen least recently
+ * active flows, the one with most packets in its row: it loses least and frees most, and young flows live to have a
+ * row. (Ending half-open flows whatever their share would starve them once the others fill the table: each new flow
+ * would end the previous one before its second packet.)
  */
 
 /** What `evict` is given where room is wanted for a new flow. */
 export const NO_FLOW = -1
-/** Half-open flows may hold one in so many of the open ones before they are ended for others. */
+/** Half-open flows may be one in this many of the open ones before they are ended for others. */
 const HALF_OPEN_SHARE = 4
 /** Least recently active flows that are compared. */
 const COMPARED_FLOWS = 16
@@ -72,7 +70,7 @@ export class FlowEviction {
     this.#remove = remove
   }
 
-  /** Ends a flow other than `current`, for a packet of that or, where it is NO_FLOW, for a new flow. */
+  /** Ends a flow other than `current`, for a packet of that flow, or for a new flow if `current` is NO_FLOW. */
   evict(current: number): void {
     const counts = this.#counts
     const table = this.#table
@@ -98,7 +96,7 @@ export class FlowEviction {
     }
   }
 
-  /** Of the COMPARED_FLOWS from `flow` on, the first of those whose end loses least. */
+  /** Of the COMPARED_FLOWS from `flow` on, the first of those with the smallest loss. */
   #ripestFrom(flow: number, current: number): number {
     let ripest = flow
     let most = -1
@@ -126,20 +124,22 @@ export class FlowEviction {
 }
 
 /**
- * PacketPool: what the feature set keeps of the packets of every open record, in chunks of four, linked.
+ * PacketPool: the feature set's data of the packets of every open record, in linked chunks of four.
  *
- * Most flows are short and a model may want long rows, so a fixed number of places a flow would be mostly
- * air. A chunk holds four entries of some floats and some words each, as many as the feature set says; a
- * record's chunks hang together and go back to the free list when it ends. Entries are what the set makes of
- * packets: one for each of the first p, or one for each window of a time series.
+ * Most flows are short and a model may want long rows, so a fixed number of places a flow would be mostly unused. A
+ * chunk holds four entries of some floats and words, as the feature set defines. A record's chunks are linked and
+ * return to the free list when it ends. An entry is made for each of the first p packets, or for each window of a time
+ * series.
  *
- * Columns have their full length from the start in scoring; pages that were never written take no memory.
+ * When scoring, columns have their full length from the start; unwritten pages take no memory.
  */
 
 export const ENTRIES_PER_CHUNK = 4
 const CHUNK = ENTRIES_PER_CHUNK
 
-/** In a pool's `state`: the first free chunk, or -1; chunks that were ever taken, those after them were never written. */
+/**
+ * In a pool's `state`: the first free chunk, or −1, and the number of chunks ever used; later ones were never written.
+ */
 const FREE = 0
 const TOUCHED = 1
 
@@ -159,7 +159,7 @@ export class PacketPool {
   /** Entry `at` has floats[entryFloats · at …] and words[entryWords · at …]. */
   floats: Float64Array
   words: Uint32Array
-  /** Of each chunk that is taken, the one behind it in its record; of each free one, the next free one; -1 is none. */
+  /** For each used chunk the next one of its record, for each free one the next free one; −1 for none. */
   next: Int32Array
   /** FREE and TOUCHED. */
   readonly state: Int32Array
@@ -181,7 +181,7 @@ export class PacketPool {
     return this.state[FREE] === NONE && this.state[TOUCHED] === this.capacity
   }
 
-  /** Takes a chunk, linked behind chunk `after` if that is not -1. The pool must not be full. */
+  /** Takes a chunk and links it after chunk `after`, unless that is −1. The pool must not be full. */
   take(after: number): number {
     const { next, state } = this
     let chunk = state[FREE]
@@ -225,10 +225,10 @@ export class PacketPool {
 
 const NONE = -1
 const INITIAL_SLOTS = 128
-/** Packets that are prepared at a time: what is read for them fits into the nearest cache. */
+/** Packets prepared at a time: the data read for them fits into the nearest cache. */
 export const PREPARED_PACKETS = 64
 
-/** Bytes of a table for `capacity` flows, the smaller slots that its slots replaced one by one included. */
+/** Bytes of a table for `capacity` flows, including the smaller slot arrays that were replaced on the way. */
 export function flowTableBytes(capacity: number, closes = false): number {
   const columns = capacity * (LINE_BYTES + IDENTITY_BYTES_BUT_KEYS)
   return columns + activityBytes(capacity, closes) + 16 * slotCountFor(capacity)
@@ -272,24 +272,22 @@ export class FlowTable {
   /** Key of the hash. */
   readonly key0: number
   readonly key1: number
-  /** Keys of the prepared packets, and behind them that of a packet that was not prepared. */
+  /** Keys of the prepared packets, followed by that of a packet that was not prepared. */
   readonly #keys = new Uint32Array(KEY_WORDS * (PREPARED_PACKETS + 1))
   readonly #preparedSwapped = new Uint8Array(PREPARED_PACKETS)
-  /** Of the key last looked up: where it stands in #keys, its words, its hash. */
+  /** The key last looked up: its place in #keys, its words, its hash. */
   #keyAt = 0
   #words = KEY_WORDS
   #hash = 0
   /** Pairs of hash and flow + 1, a power of two of them. */
   slots: Int32Array
   #mask = INITIAL_SLOTS - 1
-  /** First of the free flows that were in use before; each names the next one in HASH. */
+  /** First free flow that was used before; each links to the next in HASH. */
   #free = NONE
   /** Flows that were ever in use. */
   #touched = 0
 
-  /**
-   * @param hashSeed - any number; tables of different seeds place the same keys differently.
-   */
+  /** @param hashSeed - any number; tables with different seeds place the same keys differently. */
   constructor(capacity: number, hashSeed: number, options: FlowTableOptions = {}) {
     const { directional = false, vlanKey = false, closes = false, space = HEAP } = options
     this.capacity = capacity
@@ -305,9 +303,9 @@ export class FlowTable {
   }
 
   /**
-   * Gets ready for `findPrepared` of up to PREPARED_PACKETS packets from `start` on: hashes their keys, and
-   * reads what will be read for them. Many flows do not fit into the nearest cache, and memory answers several
-   * short independent reads at once, but not those that wait for each other, as a search's do.
+   * Prepares `findPrepared` for up to PREPARED_PACKETS packets from `start` on: hashes their keys, and reads the memory
+   * that the lookups will read. Many flows do not fit into the nearest cache, and memory serves several independent
+   * reads at once, but not the dependent reads of a search.
    */
   prepare(batch: PacketBatch, start: number, count: number): void {
     const keys = this.#keys
@@ -342,7 +340,7 @@ export class FlowTable {
     )
   }
 
-  /** Number of the flow of packet i, or -1. Remembers the key for `insert`. */
+  /** Number of the flow of packet i, or −1. Remembers the key for `insert`. */
   find(batch: PacketBatch, i: number): number {
     const words = batch.ipVersion[i] === 4 ? IPV4_KEY_WORDS : KEY_WORDS
     const at = KEY_WORDS * PREPARED_PACKETS
@@ -376,7 +374,7 @@ export class FlowTable {
     return this.count === this.capacity
   }
 
-  /** Adds the key last looked up, as the most recent of the half-open flows. The table must not be full. */
+  /** Adds the key last looked up, as the most recent half-open flow. The table must not be full. */
   insert(): number {
     let flow = this.#free
     if (flow === NONE) flow = this.#touched++
@@ -401,7 +399,7 @@ export class FlowTable {
     let hole = this.lines.words[LINE_WORDS * flow + HASH] & mask
     while (slots[2 * hole + 1] !== flow + 1) hole = (hole + 1) & mask
     for (let slot = (hole + 1) & mask; slots[2 * slot + 1] !== 0; slot = (slot + 1) & mask) {
-      // An entry may fill the hole unless its home lies behind the hole on the way to where it is.
+      // An entry may fill the hole unless its home slot is after the hole.
       const home = slots[2 * slot] & mask
       if (((slot - home) & mask) >= ((slot - hole) & mask)) {
         slots[2 * hole] = slots[2 * slot]

@@ -1,12 +1,12 @@
 /**
  * Detection limits: the smallest made attack of each kind (made-attacks.ts) that a model flags in 9 of 10 tries.
  *
- * Made packets go through the real decoder, flow table and judge, by their own time stamps: nothing waits, and the same
- * model and seed give the same limits on every machine. A try counts as flagged where any of its flows is novel.
+ * Made packets go through the real decoder, flow table and judge with their own timestamps. Nothing waits, and the same
+ * model and seed give the same limits on every machine. A try counts as flagged if any of its flows is novel.
  *
- * The search goes down from the largest size by factors of ten to the first that is missed, and from there bisects the
- * logarithm. So every larger size that was tried is flagged as well, and an attack that is missed at its largest is
- * *invisible*, whatever becomes of smaller ones. Tries of the same number draw the same numbers at every size.
+ * The search divides the largest size by ten until a size is missed, and then bisects the logarithm. So every larger
+ * tried size is flagged too, and an attack missed at its largest size is *invisible*, even if smaller ones are flagged.
+ * Tries of the same number draw the same random numbers at every size.
  */
 import { createPacketBatch, createPacketDecoder } from '@oddflow/capture'
 import {
@@ -33,27 +33,30 @@ import { createMadeBatches, createPacketMaker, type MadeFrame, type PacketMaker 
 
 export interface DetectionLimit {
   readonly attack: MadeAttack
-  /** The smallest size that is flagged in REQUIRED_TRIES of LIMIT_TRIES tries; null: not even the largest is. */
+  /** The smallest size flagged in REQUIRED_TRIES of LIMIT_TRIES tries; null if the largest is not. */
   readonly smallest: number | null
-  /** Of an upload: the connection is novel to the model without one, so that the limit says nothing of uploads. */
+  /** For an upload: the connection is novel even without an upload, so the limit does not measure uploads. */
   readonly isConnectionNovel: boolean
 }
 
 export interface DetectionLimits {
-  /** In the order of MADE_ATTACKS; empty for a model of bare rows, which no packet can reach. */
+  /** In the order of MADE_ATTACKS; empty for a model of bare rows, which has no packets. */
   readonly limits: readonly DetectionLimit[]
-  /** Where the attacks took place, round trips and open connection as the model knows them; null for bare rows. */
+  /** Where the attacks took place, with round trips and the open connection from the model; null for bare rows. */
   readonly site: MadeSite | null
-  /** Rows that the model itself remembers as normal, and how many of them it flags; null where it remembers none. */
+  /** The number of normal rows stored in the model, and how many of them it flags; null without such rows. */
   readonly remembered: { readonly rows: number; readonly flagged: number } | null
-  /** Of a model of bare rows: whether it flags a row far beyond all others; null for others, whose limits say it. */
+  /**
+   * For a model of bare rows: whether it flags a row far beyond all others; null for other models, whose limits show
+   * it.
+   */
   readonly flagsFarRows: boolean | null
 }
 
 export interface DetectionLimitOptions {
   /** Default 1. */
   readonly seed?: number
-  /** Default a usual home network. The open connection is the model's where it knows one. */
+  /** Default a usual home network. The open connection comes from the model if possible. */
   readonly site?: MadeSite
   /** Default all. */
   readonly attacks?: readonly MadeAttack[]
@@ -105,7 +108,7 @@ export function findDetectionLimits(
   }
 }
 
-/** By factors of ten down to the first size that is missed, then by halves of the logarithm. */
+/** Divides by ten down to the first missed size, then bisects the logarithm. */
 function smallestFlagged(
   attack: MadeAttack,
   isFlagged: (attack: MadeAttack, size: number) => boolean,
@@ -127,7 +130,7 @@ function smallestFlagged(
   return flagged
 }
 
-/** Whether the model finds anything novel in what packets a maker is asked for. */
+/** Whether the model finds any flow novel in the packets of a maker. */
 type FrameJudge = (frames: (maker: PacketMaker) => Iterable<MadeFrame>) => boolean
 
 const BATCH_FRAMES = 256
@@ -190,8 +193,8 @@ const countFlagged = (saved: SavedModel, rows: Matrix): number =>
   novelRows(saved, rows).filter((novel) => novel).length
 
 /**
- * How soon answers come, by the first interarrival times that the model remembers: from the first tenth of them to the
- * last. null where it remembers none.
+ * Round trips, from the first tenth to the last of the first interarrival times stored in the model. null if it stores
+ * none.
  */
 function usualRoundTrips(contract: FlowContract, rows: Matrix | null): MadeSite['roundTripMicros'] | null {
   const column = featureColumns(contract).findIndex(({ name }) => name === 'first_iat' || name === 'iat1')
@@ -215,8 +218,8 @@ const LEAST_ROUND_TRIP_MICROS = 50
 const MOST_CONNECTIONS = 100
 
 /**
- * A connection of the device as the model remembers it, the longest that it takes for normal when nothing is uploaded;
- * the site's where there is none.
+ * The longest connection of the device, as stored in the model, that the model finds normal without an upload;
+ * otherwise the site's.
  */
 function usualConnection(
   contract: FlowContract,
@@ -245,7 +248,7 @@ function connectionsOf(
     // a model that compares no services does not remember them
     const port = Math.round(value('service')) - TCP_SERVICES
     const durationMicros = 1e6 * exp(value('duration') / Math.LOG10E)
-    // of an exchange the device sends a request and acknowledges the answer, after two packets that open it
+    // in an exchange the device sends a request and acknowledges the answer, after two packets that open it
     const exchanges = Math.max(1, Math.round((count('initiator_packets') - 2) / 2))
     const messages = (end: string): number[] =>
       shared(count(`${end}_bytes`), count(`${end}_first_size`), count(`${end}_size_max`), exchanges)
@@ -265,7 +268,7 @@ function connectionsOf(
     .map(({ connection }) => connection)
 }
 
-/** So many messages of so many bytes in all: the first one, the largest one, and the others alike. */
+/** Several messages with a given total: the first one, the largest one, and equal others. */
 function shared(bytes: number, first: number, largest: number, messages: number): number[] {
   const out = new Array<number>(messages).fill(0)
   let left = bytes
@@ -277,14 +280,14 @@ function shared(bytes: number, first: number, largest: number, messages: number)
   return out
 }
 
-/** Numbers of a flow summary (flow-summary.ts of the flows): its transport, and services of TCP from port 0 on. */
+/** Numbers of a flow summary (flow-summary.ts of the flows): its transport, and TCP services from port 0 on. */
 const SUMMARY_TCP = 3
 const TCP_SERVICES = 600_000
 const MULTICAST_SERVICES = 50_000
 /** More would take too long to send a hundred times. */
 const MOST_EXCHANGES = 200
 
-/** "1 port", "13 ports", "41 kB", "10,000 packets/s"; rounded up to two digits, so that what it says holds. */
+/** "1 port", "13 ports", "41 kB", "10,000 packets/s"; rounded up to two digits, so that the limit holds. */
 export function limitSizeText({ unit }: MadeAttack, size: number): string {
   const step = 10 ** Math.max(0, String(size).length - 2)
   const rounded = Math.ceil(size / step) * step

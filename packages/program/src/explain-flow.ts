@@ -1,15 +1,13 @@
 /**
- * Why a flow or a row is novel: what moved its score, by name, and at most three reasons in words.
+ * Explains a novel flow or row: the features that moved its score, by name, and at most three reasons in words.
  *
- * Of an ensemble that is the nats that each column makes of the score; of other detectors what the score gains when
+ * For an ensemble, a feature's weight is its nats of the score. For other detectors it is the rise of the score when
  * columns take the values of the nearest normal example (explain-score.ts of the detectors). Columns of flow summaries
- * are told in bytes, packets and times (flow-reasons.ts), those of other feature sets by name, wherever they stand
- * in the two rows.
+ * are stated in bytes, packets and times (flow-reasons.ts), those of other feature sets by name.
  *
- * What makes next to nothing of the score is no reason, but that training did not have the service always is; where nothing
- * is a reason, the flow is unlike normal ones as a whole.
- *
- * The words are the program's own, and numbers: nothing that a device could have chosen.
+ * A column with a negligible weight is not a reason; a service that training did not have always is. Without any
+ * reason, the flow differs from normal ones as a whole. The words and numbers are the program's; nothing in them is
+ * chosen by a device.
  */
 import { type FeatureColumn, type FeatureContract, featureColumns, hasFixedColumns } from '@oddflow/core'
 import {
@@ -32,7 +30,7 @@ import {
 } from './flow-reasons.js'
 import { printable } from './messages.js'
 
-/** How rare a score is among normal flows, by what the model keeps of its training. */
+/** How rare a score is among normal flows, from the model's training data. */
 
 /** The conformal p-value of a score, or a bound on it. */
 export interface Rarity {
@@ -43,8 +41,8 @@ export interface Rarity {
 }
 
 /**
- * Of a score that is novel. A model that held its training flows out keeps how low they scored; of others no more is known than the
- * threshold, and what is not above it is as rare as that.
+ * Only for a novel score. A model that held its training flows out stores how low they scored. For others only the
+ * threshold is known, and a score at or below it counts as that rare.
  */
 export function scoreRarity(
   { threshold, groups }: Pick<SavedModel, 'threshold' | 'groups'>,
@@ -53,14 +51,14 @@ export function scoreRarity(
   const { rows, bound } = threshold.calibration
   if (groups === undefined) return { atMost: bound, flows: rows }
   const held = tailShare(groups, score) * (rows + 1)
-  // the table is linear between some of the flows: as many as the next of them has
+  // the table is linear between some of the flows: uses the count of the next one
   const asLow = held < 1 - RARITY_ROUNDING ? 0 : Math.ceil(held - RARITY_ROUNDING)
   return { atMost: Math.min(1, (1 + asLow) / (rows + 1)), flows: rows }
 }
 
 const RARITY_ROUNDING = 1e-6
 
-/** "rarer than 1 flow in 1,600", or 1 row; null for what is not rare, or where nothing was compared. */
+/** "rarer than 1 flow in 1,600", or 1 row; null if not rare, or without a comparison. */
 export function rarityText({ atMost, flows }: Rarity, kind: 'flow' | 'row' = 'flow'): string | null {
   const one = 1 / atMost
   if (flows === 0 || !(one >= 10)) return null
@@ -69,15 +67,16 @@ export function rarityText({ atMost, flows }: Rarity, kind: 'flow' | 'row' = 'fl
 }
 
 /**
- * What the columns of one row hold: most by their place alone, and in rows of IAT+SIZE by the flow's length too.
+ * The meaning of a row's columns: mostly fixed by place; in IAT+SIZE rows it also depends on the flow's length.
  *
  * A row iat1, size1, iat2, size2, … of p packets is D = 2p − 1 wide (packages/flows, feature-sets/iat-size.ts). A flow
- * of n < p packets ends with size(n) in column 2n − 2, which is iat(n) of a longer one, and zeros follow: there is
- * nothing there. One of p packets has size(p) in the last column, and one of more has iat(p) there.
+ * of n < p packets ends with size(n) in column 2n − 2, where a longer one has iat(n), followed by zeros for nothing. A
+ * flow of p packets has size(p) in the last column, and a longer one iat(p).
  *
- * Of a row that a model remembers the packets are not known. No frame has a size of 0, so the last column that is not 0
- * tells n, and in the last column of all a whole number of at least a header's bytes is a size. (A time of so many whole seconds, or of microseconds in a contract that counts those, is mistaken for one.) Such a row
- * comes back from its scaler exact to rounding, so what is nearer to 0 than any time or size can be is 0.
+ * The number of packets of a stored row is unknown. No frame has size 0, so the last column that is not 0 gives n. In
+ * the very last column a whole number of at least a header's bytes counts as a size. (A time of that many whole
+ * seconds, or microseconds where the contract counts those, is mistaken for one.) Unscaling is exact only up to
+ * rounding, so numbers nearer to 0 than any time or size count as 0.
  */
 
 /** null where the row holds nothing: its flow is shorter. */
@@ -102,7 +101,7 @@ function createRowColumns(
     return columns.map((column, at) => {
       if (at % 2 === 1) return at <= end ? column : null
       const number = at / 2 + 1
-      // a row that ends with a size in a column of sizes goes on: the time after it, in the last column, is 0
+      // a row that ends with a size in a size column continues: the time after it, in the last column, is 0
       if (at === last && end >= last - 1) return isLonger ? iat(number) : column
       if (at > end) return null
       return at === end ? { name: `size${number}`, unit: 'bytes' } : iat(number)
@@ -112,7 +111,7 @@ function createRowColumns(
 
 const LONGEST_NAME = 60
 
-/** Columns of bare rows; a name that is empty, comes twice or may be another column's number says less than a number. */
+/** Names for columns of bare rows; a name that is empty, repeated or equal to another column's number is not used. */
 function namedColumns(contract: FeatureContract, names: readonly string[]): FeatureColumn[] {
   const shown = names.map((name) => printable(name).slice(0, LONGEST_NAME))
   return featureColumns(contract).map((column, at) => {
@@ -136,17 +135,19 @@ export interface ExplainedFeature {
   readonly unit: string
   /** null where the flow has no such feature, having ended before. */
   readonly value: number | null
-  /** Of the normal flow most like this one, as far as the model remembers any; null where it has no such feature. */
+  /** Of the most similar normal flow that the model stores; null if it has no such feature. */
   readonly nearest: number | null
-  /** Of the typical flow of the mode; null where it has no such feature, or there are no modes. */
+  /** Of the typical flow of the mode; null if it has no such feature, or without modes. */
   readonly typical: number | null
-  /** Of an ensemble, nats of the score; else what the score gains when the feature's columns are as in the nearest flow,
-   * those before being so. */
+  /**
+   * For an ensemble, nats of the score; otherwise the rise of the score when the feature, after those before it, equals
+   * the nearest flow's.
+   */
   readonly gain: number
 }
 
 export interface FlowExplanation {
-  /** Features by name; the flow as a whole, since no feature makes the difference; or there is no normal flow to compare with. */
+  /** Features by name; the flow as a whole, if no feature makes the difference; or no normal flow to compare with. */
   readonly reason: 'features' | 'whole' | 'no-comparison'
   /** At most MAXIMUM_REASONS, the most telling first. */
   readonly reasons: readonly string[]
@@ -170,9 +171,9 @@ interface JudgedRow {
 export type FlowExplainer = (judged: JudgedRow) => FlowExplanation
 
 const MAXIMUM_REASONS = 3
-/** Share of the way from the score to the threshold; a feature that gains less explains nothing. */
+/** Least share of the way from the score to the threshold; a feature with a smaller rise explains nothing. */
 const NEGLIGIBLE_GAIN = 0.01
-/** Share of an ensemble's score; a feature that makes less is named only if it is the first. */
+/** Least share of an ensemble's score; a feature below it is only named if it is the first. */
 const NEGLIGIBLE_NATS = 0.15
 /** What a model remembers comes back from its scaler exact to rounding. */
 const ROUNDING = 1e-7
@@ -197,7 +198,7 @@ interface Topic {
   readonly text: string | null
 }
 
-/** @param names of the columns, where a file of bare rows has any: shown in place of x1, x2 … */
+/** @param names of the columns, if a file of bare rows has any: shown instead of x1, x2 … */
 export function createFlowExplainer(
   { detector, contract }: SavedModel,
   names: readonly string[] = [],
@@ -208,7 +209,7 @@ export function createFlowExplainer(
   const { categoryColumn = -1 } = detector.scaler
   const columns = contract.featureSet === 'rows' ? namedColumns(contract, names) : featureColumns(contract)
   const columnsOf = createRowColumns(contract, columns)
-  // their examples are means, which no flow has been: places are all that is known of them
+  // their examples are means, not real flows: only column places are known
   const isOfMeans = detector.kind === 'gmm' || detector.kind === 'pca'
   const keepsPlaces = contract.featureSet === 'rows' || hasFixedColumns(contract)
 
@@ -270,7 +271,7 @@ export function createFlowExplainer(
       const { name: feature } = columns[column]!
       const unit = measuredUnit(columns[column]!)
       const isUnknown = column === categoryColumn
-      // normal flows have services of their own: the row's stands in the place of theirs
+      // normal flows have their own services: the row's is shown in their place
       const normal = isUnknown ? null : nearest
       return {
         isUnknown,
@@ -343,7 +344,7 @@ interface ColumnWeights {
   readonly of: readonly (readonly [column: number, weight: number])[]
   /** A topic of less is no reason. */
   readonly least: number
-  /** In the order of their weights, and the first whatever its weight; else in that of the explanation. */
+  /** In order of weight, always including the first; otherwise in the order of the explanation. */
   readonly isRanked: boolean
 }
 
@@ -384,9 +385,9 @@ function featureOf({ values, columns }: NamedRow, name: string): number | null {
 }
 
 /**
- * The feature by which two rows differ in a column. Where one flow ends and the other goes on the column holds a size here
- * and a time there, or nothing; when the size is the same in both, it is the time that one of them lacks. null where
- * they differ by rounding alone.
+ * The feature by which two rows differ in a column. Where one flow ends and the other continues, one row has a size in
+ * the column and the other a time, or nothing. If the size is equal in both, the feature is the time that one lacks.
+ * null if they differ only by rounding.
  */
 function whatDiffers(own: NamedRow, nearest: NamedRow, at: number): FeatureColumn | null {
   const [here, there] = [own.columns[at] ?? null, nearest.columns[at] ?? null]

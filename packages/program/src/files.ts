@@ -1,13 +1,12 @@
 /**
- * Files that are whole or not there.
+ * Writes files whole or not at all.
  *
- * What a command writes goes to a temporary name beside the target, is flushed, and only then takes the
- * target's name; a fault, a full disk or Ctrl-C leaves the old file (or none) and no half of a new one. A
- * symbolic link keeps its place: the file that it names is replaced. Special files such as /dev/stdout or a
- * named pipe cannot be renamed onto, so they are written to directly; "-" is standard output.
+ * A command writes to a temporary name next to the target, flushes, and then renames. A fault, a full disk or Ctrl-C
+ * leaves the old file (or none) and no half of a new one. A symbolic link stays: the file it names is replaced. Special
+ * files such as /dev/stdout or a named pipe cannot be replaced, so they are written directly; "-" is standard output.
  *
  * A kill that cannot be caught (SIGKILL, power) may leave the temporary file, never half a target. The next write to
- * the same target takes it away.
+ * the same target removes it.
  */
 
 import { createHash, randomBytes } from 'node:crypto'
@@ -38,24 +37,26 @@ import { FileError, fileError, UsageError } from './messages.js'
 import { atEnd, holdSignals, isRunning, writeFully } from './process.js'
 
 /**
- * The temporary files that openWholeFile writes: their names, and what becomes of those that a SIGKILL or a power cut
- * left behind.
+ * The temporary files of openWholeFile: their names, and the removal of those left by a SIGKILL or power cut.
  *
- * A name tells whose file it is: `.oddflow-TARGET-PROCESS-RANDOM.tmp`, where TARGET stands for this machine and the
- * target's name. The next write to the target removes files of that name whose last byte is more than an hour old and
- * whose process is no more. Both are asked, since a writer may wait for its input for hours, and since a process of
- * another container is not seen from here. What cannot be told or removed stays; a failure here is none of the write's.
+ * A name shows its owner: `.oddflow-TARGET-PROCESS-RANDOM.tmp`, where TARGET stands for this machine and the target's
+ * name. The next write to the target removes such files if their last write is more than an hour old and their process
+ * is gone. Both conditions are needed: a writer may wait for its input for hours, and a process of another container is
+ * not visible from here. Files in doubt stay; an error here does not affect the write.
  */
 
 const STALE_AFTER_MILLIS = 3600 * 1000
 
-/** A path beside `target` that no other process takes; short, since the target's name may be as long as names can be. */
+/** A path next to `target` that no other process uses; short, because the target's name may have the maximum length. */
 export function temporaryName(target: string): string {
   const random = randomBytes(8).toString('hex')
   return join(dirname(target), `${prefixOf(target)}${process.pid}-${random}.tmp`)
 }
 
-/** Removes what earlier writes to `target` left. @param nowMillis by the clock of the file system, which may be another's. */
+/**
+ * Removes leftovers of earlier writes to `target`. @param nowMillis by the clock of the file system, which may be
+ * another machine's.
+ */
 function removeStaleFiles(target: string, nowMillis: number): void {
   const prefix = prefixOf(target)
   const folder = dirname(target)
@@ -95,8 +96,8 @@ function removeIfOlder(path: string, thanMillis: number): void {
 }
 
 /**
- * Whole files into memory, bounded. A model or a table of rows is read at once; a device that never ends or
- * a file that cannot be one is refused before it costs anything. A pipe is read up to the bound.
+ * Reads whole files into memory, with a limit. A model or table of rows is read at once; an endless device or an
+ * unsuitable file is refused first. A pipe is read up to the limit.
  */
 
 /** Most that a pipe may hold; its length is not known before. */
@@ -106,9 +107,9 @@ const PIECE_BYTES = 1024 * 1024
 export interface ReadFileOptions {
   /** Most bytes that a regular file may have. */
   readonly maximumBytes: number
-  /** Refuses a pipe too, without waiting for who writes to it: for a program that must not wait. */
+  /** Refuses a pipe too, for a program that must not wait for its writer. */
   readonly onlyRegular?: boolean
-  /** Looks at the file's first bytes (at most 64) and its length before the rest is read; throws to refuse it. */
+  /** Checks the file's first bytes (at most 64) and its length before the rest is read; throws to refuse it. */
   readonly checkHead?: (head: Uint8Array, sizeBytes: number) => void
 }
 
@@ -161,11 +162,11 @@ function tooLong(path: string, bound: number): FileError {
 }
 
 /**
- * A folder of the program's own among the system's temporary ones, which is gone when the program is.
+ * A temporary folder of the program, removed when the program ends.
  *
- * SIGKILL and a power cut leave it. So its name says whose it is, `PREFIX-SPACE-PROCESS-RANDOM`, where SPACE stands for
- * this machine and the space of its process numbers (a container has its own), and the next program that opens one
- * removes those of this user whose process is no more. What cannot be told or removed stays.
+ * SIGKILL and a power cut leave it. Its name shows its owner: `PREFIX-SPACE-PROCESS-RANDOM`, where SPACE stands for
+ * this machine and its process-number space (a container has its own). The next program that opens such a folder
+ * removes those of this user whose process is gone. Folders in doubt stay.
  */
 
 export interface ScratchFolder {
@@ -214,7 +215,7 @@ function removeOwn(path: string): void {
   }
 }
 
-/** A file that is being written, piece by piece. The methods throw FileError that names it. */
+/** A file being written piece by piece. The methods throw FileError that names it. */
 export interface WholeFile {
   readonly path: string
   /** Whether bytes that were written may be written over. */
@@ -248,7 +249,7 @@ export function openWholeFile(path: string): WholeFile {
 
 type Naming = <T>(work: () => T) => T
 
-/** @param mode that of the file replaced, which the new one keeps: a private model stays private. */
+/** @param mode that of the replaced file, which the new one keeps: a private model stays private. */
 function openBeside(path: string, target: string, mode: number | undefined, naming: Naming): WholeFile {
   const temporary = temporaryName(target)
   holdSignals()
@@ -326,8 +327,8 @@ function writeAll(fd: number, bytes: Uint8Array, offset: number | null): void {
 }
 
 /**
- * Writing a file in one go, and asking beforehand whether it can be written. openWholeFile says how
- * it comes to be whole or not there.
+ * Writes a file in one go, and checks beforehand whether it can be written. openWholeFile explains how it is whole or
+ * absent.
  */
 
 /** Writes all of `content`, atomically for ordinary files. Throws FileError that names `path`. */
@@ -342,9 +343,9 @@ export function writeFileWhole(path: string, content: Uint8Array | string): void
 }
 
 /**
- * Throws FileError when `path` could not be written: asked before long work, so that an hour of training is
- * not lost to a misspelt folder. Throws UsageError when it is one of `taken` (inputs, or another output),
- * which writing would destroy. Leaves nothing behind.
+ * Throws FileError if `path` could not be written; called before long work, so that an hour of training is not lost to
+ * a misspelt folder. Throws UsageError if it is one of `taken` (inputs, or another output), which writing would
+ * destroy. Leaves nothing behind.
  */
 export function checkWritable(path: string, taken: readonly string[] = []): void {
   try {
@@ -357,7 +358,7 @@ export function checkWritable(path: string, taken: readonly string[] = []): void
       }
     }
     if (found !== undefined) accessSync(path, constants.W_OK)
-    // a new file is made beside the target, so it is the folder that must take it
+    // a new file is created next to the target, so the folder must be writable
     accessSync(dirname(found === undefined ? path : realpathSync(path)), constants.W_OK | constants.X_OK)
   } catch (error) {
     if (error instanceof UsageError) throw error

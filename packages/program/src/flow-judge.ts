@@ -1,15 +1,15 @@
 /**
- * FlowJudge: a verdict on each flow record, under a saved model. The one place where it is said what novel
- * means, so that a file and a live network are judged alike.
+ * FlowJudge: gives each flow record a verdict under a saved model. Files and live traffic use the same code.
  *
- * Three rules give verdicts, and each verdict names the one it was:
+ * Each verdict names its rule:
+ *
  * - `score`: the record has a row; novel iff its score is at or below the model's threshold;
- * - `one-packet`: under feature sets of single packets a flow of one packet has no row; it is novel unless one-packet
- *   flows to the same service were seen in training;
- * - `not-judged`: nothing is known of it (too few packets in time, or a piece of which the authors' rules make no
- *   row), so it is not flagged, and counted.
+ * - `one-packet`: in feature sets of single packets a flow of one packet has no row; it is novel unless training had
+ *   one-packet flows to the same service;
+ * - `not-judged`: there is nothing to judge (too few packets in time, or a piece without a row by the authors' rules),
+ *   so it is counted and not flagged.
  *
- * The row is the judge's: a flow extractor is given it to write to, so nothing is copied or allocated a row.
+ * The row belongs to the judge; a flow extractor writes to it, so no row is copied or allocated.
  */
 
 import { formatAddress, formatMac, parseIpv4, parseIpv6 } from '@oddflow/capture'
@@ -18,10 +18,10 @@ import { createScoreWorkspace, isNovel, type SavedModel, scoreSamples } from '@o
 import { type FlowRecord, judgeOnePacket } from '@oddflow/flows'
 
 /**
- * LocalNetworks: which addresses are this side's, so that an alert can say which end of a flow is the device.
+ * LocalNetworks: the addresses of this side, so that an alert can name the device end of a flow.
  *
- * Without a word from the user they are the ranges that no route of the Internet leads to: RFC 1918, RFC 6598
- * (shared address space), RFC 3927 and RFC 4291 (link-local), RFC 4193 (unique local).
+ * By default, the ranges without routes on the Internet: RFC 1918, RFC 6598 (shared address space), RFC 3927 and RFC
+ * 4291 (link-local), RFC 4193 (unique local).
  */
 
 export const PRIVATE_NETWORKS: readonly string[] = [
@@ -73,9 +73,8 @@ function maskOf(bits: number): number {
 }
 
 /**
- * Which end of a flow is the device: the end in a local network, the initiator where both are or neither is.
- *
- * A device goes by its MAC address, and by its address where the link has none.
+ * The device end of a flow: the end in a local network, or the initiator if both or neither are. A device is identified
+ * by its MAC address, or by its IP address on links without MAC addresses.
  */
 
 export function isResponderDevice(record: FlowRecord, localNetworks: readonly Network[]): boolean {
@@ -98,7 +97,7 @@ export function deviceKeyOf(record: FlowRecord, localNetworks: readonly Network[
   )
 }
 
-/** Numbers that are equal for records of one device in one capture, from 0; local are the private networks. */
+/** Equal numbers, from 0, for records of one device in one capture; the private networks are local. */
 export function createDeviceNumbers(): (record: FlowRecord) => number {
   const localNetworks = PRIVATE_NETWORKS.map(parseNetwork)
   const numbers = new Map<string, number>()
@@ -113,7 +112,7 @@ export function createDeviceNumbers(): (record: FlowRecord) => number {
 export type VerdictRule = 'score' | 'one-packet' | 'not-judged'
 
 export interface Judgement {
-  /** Higher is more normal; null where another rule than the score decided. */
+  /** Higher is more normal; null if another rule than the score decided. */
   readonly score: number | null
   readonly novel: boolean
   readonly rule: VerdictRule
@@ -129,8 +128,9 @@ export interface FlowJudge {
 }
 
 /**
- * Bytes of a flow's ends as they are told to people: the contract's size measure, or the lengths in the IP headers where
- * these are more. A scan carries no payload, a capture may hold the beginnings of its packets, and both have bytes.
+ * Bytes of a flow's ends as they are told to people: the contract's size measure, or the lengths in the IP headers
+ * where these are more. A scan carries no payload, a capture may hold the beginnings of its packets, and both have
+ * bytes.
  */
 export function reportedBytes(
   record: Pick<FlowRecord, 'initiatorBytes' | 'initiatorIpBytes' | 'responderBytes' | 'responderIpBytes'>,

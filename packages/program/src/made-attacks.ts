@@ -1,13 +1,14 @@
 /**
- * Made attacks: what an attack on a device, or by it, looks like on the wire, from small to large.
+ * Made attacks: the packets of an attack on or by a device, from small to large.
  *
- * They ask a model what it would notice, without an attacker and without a network: after training
- * (detection-limits.ts), and in a running agent as a smoke alarm. Each attack has one scale, such as bytes or ports.
- * Shapes follow common programs: single SYNs as of zmap and Mirai, OpenSSH's handshake with up to six passwords a
- * connection, TLS on port 443, long names in TXT questions as of dnscat2 and iodine. What differs from one attempt to the
- * next in real life (ports, addresses, delays, sizes of handshakes) is drawn from the caller's Rng.
+ * They test what a model would notice, without an attacker or a network: after training (detection-limits.ts), and in a
+ * running agent as a self-test. Each attack has one scale, such as bytes or ports.
  *
- * Hosts outside are of 198.18.0.0/15 and 2001:2::/48, which RFC 2544 and RFC 5180 set aside for tests.
+ * Shapes follow common programs: single SYNs like zmap and Mirai, OpenSSH's handshake with up to six passwords a
+ * connection, TLS on port 443, long names in TXT questions like dnscat2 and iodine. Values that vary in reality (ports,
+ * addresses, delays, sizes of handshakes) are drawn from the caller's Rng.
+ *
+ * Outside hosts are in 198.18.0.0/15 and 2001:2::/48, which RFC 2544 and RFC 5180 reserve for tests.
  */
 import type { Rng } from '@oddflow/core'
 import {
@@ -30,9 +31,9 @@ export interface MadeSite {
   readonly neighbour: MadeHost
   /** The name server that the device asks. */
   readonly resolver: MadeHost
-  /** Of the router, through which hosts outside are reached; null where there is no link layer. */
+  /** MAC address of the router to outside hosts; null without a link layer. */
   readonly routerMac: Uint8Array | null
-  /** From a question to its answer, of most hosts outside and of the resolver. */
+  /** Time from request to answer for most outside hosts and the resolver. */
   readonly roundTripMicros: { readonly low: number; readonly high: number }
   /** A connection that the device keeps open, over which data can leave. */
   readonly openConnection: OpenConnection
@@ -43,7 +44,7 @@ export type MadeHost = Omit<MadeEnd, 'port'>
 
 export interface OpenConnection {
   readonly serverPort: number
-  /** Bytes of each exchange: the device asks, the server answers, and both are silent for a while. */
+  /** Bytes of each exchange: the device asks, the server answers, then both are silent for a while. */
   readonly exchanges: readonly { readonly request: number; readonly answer: number }[]
   readonly intervalMicros: number
 }
@@ -82,8 +83,8 @@ export interface MadeAttack {
   readonly lowest: number
   readonly highest: number
   /**
-   * The packets in order of time, from the maker's clock on; each frame is borrowed until the next one. The same for the
-   * same size, site, clock and Rng.
+   * The packets in time order, starting at the maker's clock; each frame is borrowed until the next one. The same for
+   * the same size, site, clock and Rng.
    */
   frames(size: number, site: MadeSite, rng: Rng, maker: PacketMaker): Iterable<MadeFrame>
 }
@@ -135,7 +136,7 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
     unit: 'attempts',
     lowest: 1,
     highest: 300,
-    // a neighbour tries passwords of the device's SSH server, which closes after six (MaxAuthTries)
+    // a neighbor tries passwords on the device's SSH server, which closes after six (MaxAuthTries)
     *frames(size, { device, neighbour }, rng, maker) {
       for (let left = size; left > 0; left -= 6) {
         const ssh = createConnection(maker, rng, {
@@ -169,7 +170,7 @@ export const MADE_ATTACKS: readonly MadeAttack[] = [
     unit: 'bytes',
     lowest: 1,
     highest: 10_000_000,
-    // the connection does what it always does, and once in between the data leave
+    // the connection behaves as usual, and once in between the data are sent
     *frames(size, site, rng, maker) {
       const { serverPort, intervalMicros, exchanges } = site.openConnection
       const connection = outsideConnection(site, rng, maker, serverPort)
@@ -275,7 +276,7 @@ function* probed(
   yield maker.tcp(client, server, { ...head, flags: RST, sequence: head.acknowledgement })
 }
 
-/** Sizes as of OpenSSH 9 with hydra's libssh; a refusal takes about two seconds (PAM). */
+/** Sizes as for OpenSSH 9 with hydra's libssh; a refusal takes about two seconds (PAM). */
 function* sshLogin(ssh: MadeConnection, attempts: number, rng: Rng, maker: PacketMaker): Iterable<MadeFrame> {
   yield* ssh.open()
   yield* ssh.send('server', 21 + rng.nextBelow(20))
@@ -340,7 +341,7 @@ function ephemeralPort(rng: Rng): number {
   return 32_768 + rng.nextBelow(28_232)
 }
 
-/** A name of so many characters: hexadecimal labels of at most 61 under a short domain. */
+/** A name of the given length: hexadecimal labels of at most 61 characters under a short domain. */
 function tunnelName(length: number, rng: Rng): string {
   const domain = '.t.example'
   const last = length - domain.length - 1

@@ -1,8 +1,8 @@
 /**
- * Made packets: Ethernet or raw IP frames of TCP and UDP with right lengths and checksums, made without a network.
+ * Made packets: Ethernet or raw IP frames of TCP and UDP with correct lengths and checksums, made without a network.
  *
- * Payloads are zeros unless their bytes are given: no feature reads them, and zeros leave checksums as they are. A frame
- * is borrowed: the maker writes the next one over it.
+ * Payloads are zeros unless given: no feature reads them, and zeros do not change checksums. A frame is borrowed: the
+ * maker overwrites it with the next one.
  */
 
 import { createFrameBatch, type FrameBatch } from '@oddflow/capture'
@@ -14,7 +14,7 @@ const BATCH_BYTES_PER_FRAME = 1514
 const [LINKTYPE_ETHERNET, LINKTYPE_RAW] = [1, 101]
 
 /**
- * Gives one capture's frames after another; all batches share one buffer, so a batch is borrowed until the next one.
+ * Returns the frames of one capture in order; all batches share one buffer, so a batch is borrowed until the next one.
  * @param isEthernet - false: frames begin with the IP header.
  */
 export function createMadeBatches(
@@ -63,7 +63,7 @@ export interface MadeFrame {
 export interface MadeEnd {
   /** 4 bytes, or 16 of IPv6; both ends of a packet have as many. */
   readonly address: Uint8Array
-  /** 6 bytes, of the host or of the router that forwards for it; null where there is no link layer. */
+  /** 6 bytes, of the host or its router; null without a link layer. */
   readonly mac: Uint8Array | null
   readonly hopLimit: number
   readonly port: number
@@ -87,7 +87,7 @@ export interface MadeSegment {
   readonly sequence: number
   readonly acknowledgement: number
   readonly bytes: number
-  /** `mss`: only a SYN has an option, as scanners and small stacks send; `timestamps`: as Linux sends. */
+  /** `mss`: only a SYN has an option, as from scanners and small stacks; `timestamps`: as from Linux. */
   readonly options: 'mss' | 'timestamps'
 }
 
@@ -217,7 +217,7 @@ const DELAYED_ACKNOWLEDGEMENT_MICROS = 40_000
 export interface MadeConnection {
   /** SYN, SYN-ACK, ACK. */
   open(): Iterable<MadeFrame>
-  /** `bytes` in full segments, and an acknowledgement of every second one; that of the last comes with the answer. */
+  /** `bytes` in full segments, with an acknowledgment of every second one; the answer acknowledges the last. */
   send(side: 'client' | 'server', bytes: number): Iterable<MadeFrame>
   /** Where no answer follows soon. */
   acknowledge(): Iterable<MadeFrame>

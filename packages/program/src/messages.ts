@@ -20,8 +20,8 @@ export function printable(text: string): string {
 }
 
 /**
- * commander's own complaints (an unknown option, a missing argument) as every other error of the programs is:
- * one line, with the program's name before it and what to try after it.
+ * commander's own errors (an unknown option, a missing argument) in the form of all errors of the programs: one line
+ * with the program's name and a suggestion.
  */
 
 /** What commander's configureOutput takes of it. */
@@ -29,7 +29,7 @@ interface ErrorOutput {
   outputError(text: string, write: (line: string) => void): void
 }
 
-/** @param help the command that prints the help in question; its first word is the program's name. */
+/** @param help the command that prints the help; its first word is the program's name. */
 export function oneLineErrors(help: string): ErrorOutput {
   const program = help.split(' ', 1)[0]
   return {
@@ -47,9 +47,7 @@ export function oneLineErrors(help: string): ErrorOutput {
 /** The command line itself is wrong: exit code 2. The message says what to write instead. */
 export class UsageError extends Error {}
 
-/**
- * FileError: what the operating system said of a file, in a line that says what to do.
- */
+/** FileError: an error of the operating system about a file, in one line that suggests what to do. */
 
 export class FileError extends OddFlowError {
   override readonly name = 'FileError'
@@ -68,7 +66,7 @@ const ADVICE: Record<string, string> = {
   ENAMETOOLONG: 'the name is too long; choose a shorter one',
 }
 
-/** Turns an error of node:fs into a FileError; returns errors that are ours already as they are. */
+/** Turns an error of node:fs into a FileError; returns our own errors unchanged. */
 export function fileError(action: 'read' | 'write', path: string, error: unknown): OddFlowError {
   if (error instanceof OddFlowError) return error
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? 'unknown'
@@ -76,9 +74,9 @@ export function fileError(action: 'read' | 'write', path: string, error: unknown
   return new FileError(`file.${code}`, `${path}: cannot ${action} it: ${advice}`, { field: path })
 }
 
-/** Errors about the content of a file: the file's name goes before what its decoder says. */
+/** Errors about the content of a file: adds the file's name before the decoder's message. */
 
-/** Puts the file's name before the message of an error of ours, and what to do after it. */
+/** Adds the file's name before the message of one of our errors, and a suggestion after it. */
 export function inFile(path: string, error: unknown, advice = ''): unknown {
   if (!(error instanceof OddFlowError)) return error
   const message = `${path}: ${error.message}${advice}`
@@ -99,7 +97,7 @@ export interface Messages {
   warn(message: string): void
   /** An error that the command goes on after, or ends with. */
   complain(message: string): void
-  /** A summary for a person, on standard error so that standard output stays data. */
+  /** A summary for people, on standard error, so that standard output stays data. */
   note(message: string): void
 }
 

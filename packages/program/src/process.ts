@@ -1,20 +1,20 @@
 /**
- * Standard output for programs: lines are gathered into large writes, written whole, and a reader that goes
- * away early (`oddflow score … | head`) ends the program quietly instead of with a stack trace.
+ * Standard output of programs: lines are gathered into large writes and written whole. A reader that closes early
+ * (`oddflow score … | head`) ends the program quietly, without a stack trace.
  */
 import { writeSync } from 'node:fs'
 import { constants } from 'node:os'
 import { fileError } from './messages.js'
 
 /**
- * Ctrl-C and its like, while a file is being written, and while an input is read that has no end of its own.
+ * Ctrl-C and other signals, while a file is written and while an endless input is read.
  *
- * Reading files and fitting leave signals to the system, which ends the program at once: nothing is on disk yet,
- * and a handler in JavaScript would have to wait until the fit is done. From the first write on a handler
- * takes them instead. It runs between turns of the event loop, and a write is one turn, so a signal that
- * comes within a write ends the program when the file is whole.
+ * During reading and fitting the system handles signals and ends the program at once: nothing is on disk yet, and a
+ * handler in JavaScript would wait until the fit is done. From the first write on, a handler takes them. It runs
+ * between turns of the event loop, and a write is one turn, so a signal during a write ends the program when the file
+ * is whole.
  *
- * A pipe that a recorder writes to ends when somebody stops it, and Ctrl-C reaches both ends. So there the first
+ * A pipe from a recorder ends when someone stops the recorder, and Ctrl-C reaches both programs. So there the first
  * SIGINT or SIGTERM only ends the reading (`stopOnSignals`), and the second ends the program.
  */
 
@@ -38,7 +38,7 @@ export function stopOnSignals(): AbortSignal {
   return stopping.signal
 }
 
-/** The exit code that tells of the signal, where one has ended the reading; else null. */
+/** The exit code of the signal that ended the reading, otherwise null. */
 export function stoppedExitCode(): number | null {
   return stopping?.signal.aborted === true ? exitCodeOf(stopping.signal.reason as StopSignal) : null
 }
@@ -52,7 +52,7 @@ function listen(): void {
 function take(signal: (typeof SIGNALS)[number]): void {
   if (stopping === null || stopping.signal.aborted || signal === 'SIGHUP') process.exit(exitCodeOf(signal))
   stopping.abort(signal)
-  // where nothing has to be undone, the next one is the system's, which does not wait for a turn to end
+  // with nothing to undo, the system handles the next signal at once
   if (!held) for (const each of SIGNALS) process.off(each, take)
   listeningForSignals = held
 }
@@ -62,14 +62,14 @@ function exitCodeOf(signal: (typeof SIGNALS)[number]): number {
 }
 
 /**
- * What must not outlive the program: folders of its own, children, groups. Each is undone when its work is done, and
- * otherwise when the program ends, also by Ctrl-C, SIGTERM or a closed terminal. SIGKILL leaves them; nothing can help.
+ * Resources that must not outlive the program: temporary folders, children, groups. Each is undone when its work is
+ * done, otherwise when the program ends, including Ctrl-C, SIGTERM or a closed terminal. SIGKILL leaves them.
  */
 
 const undone = new Set<() => void>()
 let listening = false
 
-/** `undo` runs once: when the function that comes back is called, or when the program ends. It is synchronous. */
+/** `undo` runs once, synchronously: when the returned function is called, or when the program ends. */
 export function atEnd(undo: () => void): () => void {
   if (!listening) {
     listening = true
@@ -86,7 +86,7 @@ export function atEnd(undo: () => void): () => void {
   return once
 }
 
-/** Whether a process of this number is there; also where it is somebody else's, which may not be signalled. */
+/** Whether a process with this number exists, including other users' processes, which cannot be signaled. */
 export function isRunning(id: number): boolean {
   // 0 and below are groups, which are always there
   if (!Number.isSafeInteger(id) || id < 1) return false
@@ -128,7 +128,7 @@ export function createLineWriter(fd = 1): LineWriter {
   }
 }
 
-/** All of it, also where the other end is slow. Throws OutputClosed on a closed pipe, else FileError. */
+/** Writes everything, even to a slow reader. Throws OutputClosed on a closed pipe, otherwise FileError. */
 export function writeFully(fd: number, bytes: Uint8Array): void {
   const pause = new Int32Array(new SharedArrayBuffer(4))
   for (let at = 0; at < bytes.length; ) {

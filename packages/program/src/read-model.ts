@@ -6,9 +6,9 @@ import { type ReadFileOptions, readFileBounded, writeFileWhole } from './files.j
 import { FileError, inFile } from './messages.js'
 
 /**
- * Signatures of model files: Ed25519 (RFC 8032) over the file's bytes, 64 bytes in a file of their own beside it, so that the
- * model's bytes stay the same. Keys are PEM files, as `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout`
- * write them.
+ * Signatures of model files: Ed25519 (RFC 8032) over the file's bytes, 64 bytes in a file of their own beside it, so
+ * that the model's bytes stay the same. Keys are PEM files, as `openssl genpkey -algorithm ed25519` and `openssl pkey
+ * -pubout` write them.
  */
 
 const SIGNATURE_BYTES = 64
@@ -24,7 +24,7 @@ export function readPrivateKey(path: string): KeyObject {
   return readKey(path, 'private')
 }
 
-/** Throws FileError where the file is no public key of Ed25519: also for a private one, which is not to lie on a gateway. */
+/** Throws FileError if the file is no Ed25519 public key, also for a private one, which should not be on a gateway. */
 export function readPublicKey(path: string): KeyObject {
   return readKey(path, 'public')
 }
@@ -34,7 +34,7 @@ export function signModel(model: string, bytes: Uint8Array, key: KeyObject): voi
   writeFileWhole(signaturePath(model), sign(null, bytes, key))
 }
 
-/** Throws FileError where the signature is not there, or is not that of these bytes by this key. */
+/** Throws FileError if the signature is missing, or is not by this key over these bytes. */
 export function checkSignature(model: string, bytes: Uint8Array, key: KeyObject): void {
   const path = signaturePath(model)
   const signature = readFileBounded(path, { maximumBytes: MAXIMUM_KEY_BYTES, onlyRegular: true })
@@ -59,15 +59,15 @@ function readKey(path: string, kind: 'private' | 'public'): KeyObject {
   throw new FileError('file.key', `${path}: expected a ${kind} key of Ed25519 in PEM, without a passphrase`)
 }
 
-/** A model of the most landmarks and the widest rows is smaller; more is no model of ours. */
+/** A model with the most landmarks and the widest rows is smaller; larger files are not models. */
 const MAXIMUM_MODEL_BYTES = 2 ** 31 - 1
 
-/** How pcap (both byte orders, µs and ns) and pcapng files begin: arguments in the wrong order, most often. */
+/** How pcap (both byte orders, µs and ns) and pcapng files begin; usually the arguments are in the wrong order. */
 const CAPTURE_MAGICS = new Set(['d4c3b2a1', 'a1b2c3d4', '4d3cb2a1', 'a1b23c4d', '0a0d0d0a'])
 
 export interface ModelFile {
   readonly saved: SavedModel
-  /** Of the file's bytes, in 64 lower-case hexadecimal digits: which model it was. */
+  /** SHA-256 of the file's bytes, in 64 lower-case hexadecimal digits, to identify the model. */
   readonly sha256: string
   readonly sizeBytes: number
 }
@@ -99,7 +99,7 @@ export function readModelFile(path: string, options: ReadModelOptions = {}): Mod
   }
 }
 
-/** Refuses what cannot be a model by its first bytes: nothing of a large file is read for that. */
+/** Refuses unsuitable files by their first bytes, without reading the rest of a large file. */
 function checkHead(path: string, head: Uint8Array, sizeBytes: number): void {
   if (CAPTURE_MAGICS.has(Buffer.from(head.subarray(0, 4)).toString('hex'))) {
     throw inFile(

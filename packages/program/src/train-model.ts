@@ -1,6 +1,6 @@
 /**
- * Rows → a saved model: split off the calibration rows, fit on the others, set the threshold, put everything
- * that a scorer needs into one record. The path that `oddflow train`, its demo and an agent that trains on its gateway share.
+ * Makes a saved model from rows: splits off the calibration rows, fits on the others, sets the threshold, and combines
+ * everything that a scorer needs. `oddflow train`, its demo and an agent that trains on its gateway share it.
  */
 
 import { createHash } from 'node:crypto'
@@ -43,9 +43,8 @@ import { createDeviceNumbers } from './flow-judge.js'
 import { UsageError } from './messages.js'
 
 /**
- * Flow records → a training set: rows in the order of time in which their flows began, and where each came from.
- *
- * Records may come in any order: those of collected flows, or as flows end.
+ * Makes a training set from flow records: rows in order of their flows' begin, with their sources. Records may come in
+ * any order: collected flows, or flows as they end.
  */
 
 /** Rows of a block; blocks are never copied as the set grows. */
@@ -59,7 +58,7 @@ interface TrainingRows {
   finish(onePacketRule: TrainingSet['onePacketRule']): TrainingSet
 }
 
-/** @param checkCount - is given the number of rows whenever a block is allocated for more, and may throw. */
+/** @param checkCount - receives the number of rows whenever a block is allocated for more, and may throw. */
 export function createTrainingRows(
   contract: FlowContract,
   checkCount: (rows: number) => void = () => {},
@@ -157,17 +156,16 @@ export function trainingSetOf(
 }
 
 /**
- * Which rows are kept from the fit to set the threshold.
+ * Chooses the rows that are kept from the fit to set the threshold.
  *
- * A threshold taken from rows that the model was fitted on promises too few false alarms. So a share of the
- * rows is held back. Rows of one capture resemble one another more than rows of the next, and the promise is
- * about captures to come: with five captures or more, whole captures are held back until the share is
- * reached (and never more than twice the share, nor more than half of what the fit would have had, else rows
- * are drawn instead); with fewer, rows are drawn at random.
+ * A threshold from the rows of the fit would promise too few false alarms, so a share of the rows is kept. Rows of one
+ * capture resemble each other more than those of the next, and the promise is about future captures. With five captures
+ * or more, whole captures are kept until the share is reached (never more than twice the share, nor more than half of
+ * the rows left to the fit; otherwise rows are drawn). With fewer, rows are drawn at random.
  */
 
 export interface CalibrationSplit {
-  /** `held-out`: all rows are fitted on, and were held out in turn to calibrate with. */
+  /** `held-out`: the fit uses all rows, and held them out in turn to calibrate. */
   readonly method: 'captures' | 'rows' | 'held-out'
   /** Row numbers, ascending. */
   readonly fit: Uint32Array
@@ -177,7 +175,7 @@ export interface CalibrationSplit {
 
 const LEAST_CAPTURES = 5
 
-/** `captureOfRow[i]` is the capture that row i came from. At least one row is left to fit on. */
+/** `captureOfRow[i]` is the capture of row i. At least one row is left to fit. */
 export function splitCalibration(captureOfRow: Uint32Array, share: number, rng: Rng): CalibrationSplit {
   const n = captureOfRow.length
   const wanted = Math.min(n - 1, Math.round(share * n))
@@ -198,7 +196,7 @@ export function splitCalibration(captureOfRow: Uint32Array, share: number, rng: 
   }
 }
 
-/** Marks the rows of whole captures; false where that cannot come near the wanted number. */
+/** Marks the rows of whole captures; false if that cannot come near the wanted number. */
 function holdCaptures(captureOfRow: Uint32Array, wanted: number, rng: Rng, held: Uint8Array): boolean {
   const rowsOf = new Map<number, number>()
   for (const capture of captureOfRow) rowsOf.set(capture, (rowsOf.get(capture) ?? 0) + 1)
@@ -232,11 +230,11 @@ export interface TrainingSet {
   readonly rows: Matrix
   /** For each row, the input that it came from, from 0. */
   readonly inputOfRow: Uint32Array
-  /** Equal for rows of one device in one input; absent where rows name no devices. */
+  /** Equal for rows of one device in one input; absent if rows name no devices. */
   readonly deviceOfRow?: Uint32Array
   readonly contract: FeatureContract
   readonly onePacketRule: OnePacketRule | null
-  /** Of rows of a file, by their columns' names; absent: what the contract says. */
+  /** For rows of a file, from their columns' names; absent: from the contract. */
   readonly columns?: ColumnFacts
 }
 
@@ -255,7 +253,7 @@ export interface TrainOptions {
 export interface TrainedModel {
   readonly saved: SavedModel
   readonly split: CalibrationSplit
-  /** Of a detector that holds rows out: what they scored, and which are odd. */
+  /** For a detector that holds rows out: their scores, and the odd ones. */
   readonly heldOut: HeldOutScores | null
 }
 
@@ -271,8 +269,10 @@ interface SplitTrainingSet {
   readonly calibration: Matrix
 }
 
-/** The rows to fit on and those to calibrate with, the same each time. Throws DataError where there are too few, and
- * UsageError where the share leaves one side with too few. */
+/**
+ * The rows for fit and calibration, the same each time. Throws DataError if there are too few, and UsageError if the
+ * share leaves one side with too few.
+ */
 export function splitTrainingSet(
   { rows, inputOfRow }: TrainingSet,
   { seed, calibrationShare, detector }: TrainOptions,

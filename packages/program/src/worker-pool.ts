@@ -1,9 +1,9 @@
 /**
- * Work in threads: a list of jobs, handed out one at a time to a few worker threads that run the same script.
+ * Runs jobs in threads: hands a list of jobs one at a time to a few worker threads that run the same script.
  *
- * A thread says what it is doing as often as it likes, and answers each job once. What a job throws on purpose (an
- * OddFlowError) comes back as what it was and ends the run, as does a thread that dies; either way all threads are
- * stopped before the error is seen. Threads die with their process, so signals need no handling here.
+ * A thread reports progress as often as it likes, and answers each job once. An OddFlowError from a job keeps its class
+ * and ends the run, as does a thread that dies; all threads are stopped before the caller sees the error. Threads die
+ * with their process, so signals need no handling here.
  */
 
 import { parentPort, Worker, workerData } from 'node:worker_threads'
@@ -14,9 +14,9 @@ export interface WorkerRun<Job, Said> {
   readonly script: URL
   /** At most so many threads. */
   readonly workers: number
-  /** Given to each thread as it starts. Typed arrays over shared memory are not copied. */
+  /** Passed to each thread at its start. Typed arrays over shared memory are not copied. */
   readonly data: unknown
-  /** Aborted: every thread is stopped and the run ends with an OddFlowError. */
+  /** When aborted, every thread is stopped and the run ends with an OddFlowError. */
   readonly signal?: AbortSignal
   /** Ceiling on each thread's heap; what typed arrays hold is not part of it. */
   readonly heapMebibytes?: number
@@ -36,7 +36,7 @@ interface Refusal {
   readonly field: string | undefined
 }
 
-/** Runs all jobs. Throws what a job threw, or an OddFlowError where a thread ended before its job was done. */
+/** Runs all jobs. Throws the error of a job, or an OddFlowError if a thread ended before its job was done. */
 export async function runInWorkers<Job, Said>(
   jobs: readonly Job[],
   { script, workers, data, signal, heapMebibytes, onSaid }: WorkerRun<Job, Said>,
@@ -134,7 +134,7 @@ export function serveJobs<Job, Said>(
       work(job, (said) => answer({ kind: 'said', said }))
       answer({ kind: 'done' })
     } catch (error) {
-      // a fault of the program's own ends the thread, and is reported with its stack
+      // a bug of the program ends the thread, and is reported with its stack
       if (!(error instanceof OddFlowError)) throw error
       const { name, code, message, field } = error
       answer({ kind: 'refused', error: { name, code, message, field } })
@@ -142,7 +142,7 @@ export function serveJobs<Job, Said>(
   })
 }
 
-/** The error as it was thrown in the thread, whose classes do not survive the way here. */
+/** The error as thrown in the thread; classes do not survive the transfer. */
 function revived({ name, code, message, field }: Refusal): OddFlowError {
   if (name === 'DataError') return new DataError(message, field)
   if (name === 'ArgumentError') return new ArgumentError(message, field)
