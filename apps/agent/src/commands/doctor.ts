@@ -22,6 +22,7 @@ import { readSettings } from '../config/settings-from.js'
 import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { looseRights, userId } from '../files/rights.js'
+import { LOOPBACK } from '../outputs/output.js'
 import { checkOutput, definitionOf, type OutputSettings, secretsOf } from '../outputs/registry.js'
 import { readModels } from '../pipeline/open-models.js'
 import { keptReports } from './models.js'
@@ -74,8 +75,6 @@ export function listenFinding({ host, port }: ListenSettings): Promise<Finding> 
     })
   })
 }
-
-const LOOPBACK = /^(localhost|127\.[\d.]+|\[?::1\]?)$/
 
 /** Secrets and pages that others on the network could read. */
 export function exposures({ outputs, listen, dashboard }: Settings): string[] {

@@ -125,7 +125,16 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
   const deliverSome = async (): Promise<boolean> => {
     const batch = await reader.read(limit)
     if (batch.lines.length === 0) return false
-    await send(batch)
+    try {
+      await send(batch)
+    } catch (error) {
+      // what was taken before the failure does not come again after a restart
+      if (said.length > 0 && !said.includes(false)) {
+        takesOthers = true
+        await settle(batch, said)
+      }
+      throw error
+    }
     const isTaking = said.includes(true)
     const endsWell = said.at(-1) === true
     if (isTaking) await settle(batch, said)

@@ -88,6 +88,7 @@ export async function openEveFile(
         } else isTorn = true
         throw error
       }
+      return 'written'
     },
     reopen() {
       isStale = true

@@ -18,7 +18,6 @@ import type { Duplex } from 'node:stream'
 import type { MqttClient } from 'mqtt'
 import * as v from 'valibot'
 import { path, text } from '../config/schema-parts.js'
-import { readFirstLine } from '../files/file-system.js'
 import { withinMillis } from '../pipeline/bring-to-end.js'
 import {
   caFile,
@@ -31,6 +30,7 @@ import {
   outputName,
   RefusedError,
   readCertificates,
+  readSecret,
   urlOf,
 } from './output.js'
 
@@ -197,7 +197,7 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
   const alerts = `${prefix}/alerts`
   const credentials = {
     ...(options.username === null ? {} : { username: options.username }),
-    ...(options.passwordFile === null ? {} : { password: readFirstLine(options.passwordFile) }),
+    ...(options.passwordFile === null ? {} : { password: readSecret(options.passwordFile) }),
     ...(options.caFile === null ? {} : { ca: readCertificates(options.caFile) }),
   }
   let protocolVersion: 4 | 5 = 5
@@ -307,6 +307,7 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
         }
         throw deliveryError(target, alerts, error as Error)
       }
+      return `acknowledged by the broker (MQTT ${protocolVersion === 5 ? '5' : '3.1.1'})`
     },
     async close() {
       const open = client

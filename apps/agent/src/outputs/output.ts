@@ -24,15 +24,15 @@ export interface Output {
   readonly target: string
   /** Alerts that it takes at a time, at most; some hundreds where it does not say. */
   readonly batch?: number
-  /** Resolves when all are delivered. When it rejects none may count as delivered, and all come again. Rejects with RefusedError
+  /** Resolves when all are delivered, to what the receiver answered, in words. When it rejects none may count as delivered, and all come again. Rejects with RefusedError
    * where the receiver takes in other alerts, or fewer at a time, and not these. */
-  deliver(batch: AlertBatch, signal: AbortSignal): Promise<void>
+  deliver(batch: AlertBatch, signal: AbortSignal): Promise<string>
   close(): Promise<void>
 }
 
 /** A file that an output reads. */
 export interface OutputFile {
-  readonly what: 'token' | 'password' | 'certificates'
+  readonly what: 'url' | 'token' | 'password' | 'signature key' | 'certificates'
   readonly path: string
 }
 
@@ -105,11 +105,11 @@ export const urlOf = (schemes: RegExp, expected: string, what: string) =>
 
 /** Throws UsageError where `caFile` is given to a URL without TLS. */
 export function caFileOf(
-  { url, caFile: given }: { readonly url: string; readonly caFile?: string | undefined },
+  { url, caFile: given }: { readonly url?: string | undefined; readonly caFile?: string | undefined },
   { inFolder, refuse }: OutputContext,
 ): string | null {
   if (given === undefined) return null
-  if (!/^(https|mqtts):/.test(url)) refuse('caFile', 'only for https and mqtts; change url')
+  if (/^(http|mqtt):/.test(url ?? '')) refuse('caFile', 'only for https and mqtts; change url')
   return inFolder(given)
 }
 
@@ -127,8 +127,9 @@ export function outputFile(what: OutputFile['what'], file: string | null): Outpu
 /** Reads it as the output will. Throws FileError. */
 export function checkOutputFile({ what, path: file }: OutputFile): void {
   if (what === 'certificates') readCertificates(file)
+  else if (what === 'url') readUrl(file)
   else if (what === 'token') readToken(file)
-  else readFirstLine(file)
+  else readSecret(file)
 }
 
 /** The certificate authorities that an output trusts: PEM, in place of those that Node knows. */
@@ -149,6 +150,23 @@ export function readCertificates(file: string): string[] {
     // told below
   }
   throw new FileError('file.certificate', `${file}: expected certificates in PEM (BEGIN CERTIFICATE)`)
+}
+
+/** A password or a key: the first line of a file. Throws FileError where it cannot be read or is empty. */
+export function readSecret(file: string): string {
+  const secret = readFirstLine(file)
+  if (secret !== '') return secret
+  throw new FileError('file.empty', `${file}: expected a password or a key in its first line, found none`)
+}
+
+export const LOOPBACK = /^(localhost|127\.[\d.]+|\[?::1\]?)$/
+
+/** A URL that is a secret: the first line of a file. Throws FileError where it is none; what it holds is not told. */
+export function readUrl(file: string): string {
+  const text = readToken(file)
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname))) return text
+  throw new FileError('file.url', `${file}: expected a URL of https in its first line`)
 }
 
 /** A token: the first line of a file. */

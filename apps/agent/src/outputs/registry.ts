@@ -1,6 +1,8 @@
 /** The kinds of outputs beside the EVE file, and what the agent asks of each. */
 import * as v from 'valibot'
+import { mail } from './mail.js'
 import { mqtt } from './mqtt.js'
+import { ntfy } from './ntfy.js'
 import {
   checkOutputFile,
   type Output,
@@ -11,7 +13,7 @@ import {
 import { syslog } from './syslog.js'
 import { webhook } from './webhook.js'
 
-export const OUTPUTS = [webhook, syslog, mqtt] as const
+export const OUTPUTS = [ntfy, mail, webhook, mqtt, syslog] as const
 
 type Definition = (typeof OUTPUTS)[number]
 export type OutputSettings = Definition extends infer Each

@@ -1,25 +1,31 @@
 /**
- * Syslog: alerts as messages of RFC 5424, whose text is the EVE event, over UDP (RFC 5426, a datagram each) or TCP
- * (RFC 6587 section 3.4.1, each preceded by its length).
+ * Syslog: alerts as messages of RFC 5424, over UDP (RFC 5426, a datagram each), TCP (RFC 6587 section 3.4.1, each preceded by its
+ * length) or TLS (RFC 5425); or to the log daemon of this machine, by the program logger. The text is the EVE event, or with
+ * `text: sentence` one line for people (message.ts).
  *
- * Neither protocol has an answer. Over UDP delivered means handed to the network. Over TCP each batch has a connection of its own,
+ * Over UDP delivered means handed to the network: there is no answer. Over TCP and TLS each batch has a connection of its own,
  * and delivered means that the receiver read to its end: it closes the connection, in order, after the agent has. A receiver
  * that closes with unread bytes answers with a reset, which is a failure, and the batch comes again: at least once.
  * A receiver that closes before it has the last message would look the same as one that has read it, so the last byte is kept
  * back until the rest has had the time to arrive and the connection still stands.
  *
- * The message's time is the alert's, its MSGID the rule. Priority: the facility that is asked for, severity 4 (warning).
+ * /dev/log is a socket of datagrams in the file system, which Node has none of; logger (util-linux, BusyBox) writes to it, and
+ * delivered means that it ended well.
  *
- * Left out: /dev/log, which is a datagram socket of the file system (Node has none), and TLS (RFC 5425): a log daemon on
- * the gateway itself can take UDP on loopback and carry it on.
+ * The message's time is the alert's, its MSGID the rule. Priority: the facility that is asked for, and as severity 3 (error) for
+ * an incident of level high, else 4 (warning), and 5 (notice) for what is over.
  */
+import { execFile } from 'node:child_process'
 import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
-import { connect, isIPv6 } from 'node:net'
+import { stat } from 'node:fs/promises'
+import { connect, isIP, isIPv6 } from 'node:net'
 import { hostname } from 'node:os'
+import { connect as connectTls } from 'node:tls'
 import * as v from 'valibot'
-import { text, whole } from '../config/schema-parts.js'
+import { path, text, whole } from '../config/schema-parts.js'
 import { ABORTED, orAborted } from '../pipeline/bring-to-end.js'
-import { defineOutput, type Output, outputName } from './output.js'
+import { messageOf, sentenceOf } from './message.js'
+import { caFile, defineOutput, type Output, outputFile, outputName, readCertificates } from './output.js'
 
 /** Names of RFC 5424, section 6.2.1, as daemons write them, in the order of their numbers. */
 const FACILITIES = [
@@ -52,40 +58,78 @@ const FACILITIES = [
 export interface SyslogSettings {
   readonly kind: 'syslog'
   readonly name: string
-  readonly protocol: 'udp' | 'tcp'
-  readonly host: string
+  /** `local`: the log daemon of this machine. */
+  readonly protocol: 'udp' | 'tcp' | 'tls' | 'local'
+  /** null with `local`. */
+  readonly host: string | null
   readonly port: number
+  /** With `local`: the daemon's socket. */
+  readonly socket: string
+  readonly caFile: string | null
+  readonly text: 'eve' | 'sentence'
   /** 0 … 23. */
   readonly facility: number
 }
+
+const PORTS = { udp: 514, tcp: 514, tls: 6514, local: 0 }
+const SOCKET = '/dev/log'
 
 export const syslog = defineOutput({
   kind: 'syslog',
   schema: v.strictObject({
     kind: v.literal('syslog'),
     name: outputName,
-    protocol: v.optional(v.picklist(['udp', 'tcp']), 'udp'),
-    host: text('A name or an address.'),
-    port: v.optional(whole(1, 65_535, 'Port (514).'), 514),
+    protocol: v.optional(
+      v.pipe(
+        v.picklist(['udp', 'tcp', 'tls', 'local']),
+        v.description('How messages go out (udp); local: to the log daemon of this machine, without host.'),
+      ),
+      'udp',
+    ),
+    host: v.optional(text('A name or an address.')),
+    port: v.optional(whole(1, 65_535, 'Port (514; of tls 6514).')),
+    socket: v.optional(path("The log daemon's socket, with protocol: local (/dev/log).")),
+    caFile,
+    text: v.optional(
+      v.pipe(
+        v.picklist(['eve', 'sentence']),
+        v.description(
+          'eve: every event, as JSON (the default of udp, tcp and tls); sentence: each incident as one line for people (of local).',
+        ),
+      ),
+    ),
     facility: v.optional(v.picklist(FACILITIES), 'daemon'),
   }),
-  settings: ({ facility, ...given }, { name }): SyslogSettings => ({
-    ...given,
-    name,
-    facility: FACILITIES.indexOf(facility),
-  }),
+  settings(given, { name, inFolder, refuse }): SyslogSettings {
+    const { protocol, host = null, port, socket, caFile } = given
+    const isLocal = protocol === 'local'
+    if (isLocal !== (host === null)) refuse('host', isLocal ? 'protocol: local has none' : 'is missing')
+    if (isLocal && port !== undefined) refuse('port', 'protocol: local has none')
+    if (!isLocal && socket !== undefined) refuse('socket', 'only of protocol: local')
+    if (protocol !== 'tls' && caFile !== undefined) refuse('caFile', 'only of protocol: tls')
+    return {
+      kind: 'syslog',
+      name,
+      protocol,
+      host,
+      port: port ?? PORTS[protocol],
+      socket: inFolder(socket) ?? SOCKET,
+      caFile: inFolder(caFile) ?? null,
+      text: given.text ?? (isLocal ? 'sentence' : 'eve'),
+      facility: FACILITIES.indexOf(given.facility),
+    }
+  },
   target: targetOf,
-  files: () => [],
+  files: ({ caFile }) => outputFile('certificates', caFile),
   secretsGoTo: () => null,
   memoryBytes: 0,
   create: async (settings) => createSyslog(settings),
 })
 
-function targetOf({ protocol, host, port }: SyslogSettings): string {
-  return `${protocol}://${host}:${port}`
+function targetOf({ protocol, host, port, socket }: SyslogSettings): string {
+  return protocol === 'local' ? socket : `${protocol}://${host}:${port}`
 }
 
-const SEVERITY = 4
 const BATCH = 64
 const PATIENCE_MILLIS = 10_000
 /** Time in which bytes that were written arrive, on a network that is nearer than it. */
@@ -94,21 +138,38 @@ const ARRIVAL_TURNS = 4
 /** The largest datagram of IPv4. */
 const MAXIMUM_DATAGRAM_BYTES = 65_507
 
+interface SyslogMessage {
+  readonly priority: number
+  /** Whole, with the header of RFC 5424. */
+  readonly bytes: Uint8Array
+  readonly text: string
+}
+
 interface Transport {
-  send(messages: readonly Uint8Array[], signal: AbortSignal): Promise<void>
+  /** Resolves to what came back. */
+  send(messages: readonly SyslogMessage[], signal: AbortSignal): Promise<string>
   close(): void
 }
 
+/** Throws FileError where the certificates cannot be read. */
 export function createSyslog(settings: SyslogSettings): Output {
-  const transport = settings.protocol === 'udp' ? overUdp(settings) : overTcp(settings)
+  const transport =
+    settings.protocol === 'udp'
+      ? overUdp(settings)
+      : settings.protocol === 'local'
+        ? overLogger(settings)
+        : overTcp(settings)
   return {
     name: settings.name,
     target: targetOf(settings),
     batch: BATCH,
     async deliver({ lines }, signal) {
-      const messages = lines.map((line) => syslogMessage(line, settings.facility))
+      const messages = lines.map((line) => syslogMessage(line, settings)).filter((each) => each !== null)
+      if (messages.length === 0) return ''
       // looking a name up, or a server that takes nothing, must not hold up the end
-      if ((await orAborted(transport.send(messages, signal), signal)) === ABORTED) throw new Error('stopped')
+      const answer = await orAborted(transport.send(messages, signal), signal)
+      if (answer === ABORTED) throw new Error('stopped')
+      return answer
     },
     async close() {
       transport.close()
@@ -116,16 +177,26 @@ export function createSyslog(settings: SyslogSettings): Output {
   }
 }
 
-/** `line` is one EVE event. */
-export function syslogMessage(line: Uint8Array, facility: number): Uint8Array {
-  const event = JSON.parse(new TextDecoder().decode(line)) as {
-    timestamp: string
-    oddflow: { rule: string }
-  }
+const WARNING = 4
+const SEVERITIES = { low: WARNING, medium: WARNING, high: 3 }
+const NOTICE = 5
+
+/** null: it is no event for people. `line` is one EVE event. */
+export function syslogMessage(
+  line: Uint8Array,
+  { facility, text: wanted }: Pick<SyslogSettings, 'facility' | 'text'>,
+): SyslogMessage | null {
+  const eve = new TextDecoder().decode(line)
+  const { timestamp, oddflow } = JSON.parse(eve) as { timestamp: string; oddflow: { rule: string } }
+  const message = wanted === 'sentence' ? messageOf(line) : null
+  if (wanted === 'sentence' && message === null) return null
+  const severity = message === null ? WARNING : message.change === 'over' ? NOTICE : SEVERITIES[message.level]
+  const text = message === null ? eve : `${message.title}: ${sentenceOf(message)}`
+  const priority = 8 * facility + severity
   // EVE's "+0000" is RFC 3339's "Z"
-  const time = event.timestamp.replace(/\+0000$/, 'Z')
-  const header = `<${8 * facility + SEVERITY}>1 ${time} ${hostName()} oddflow-agent ${process.pid} ${event.oddflow.rule} - `
-  return Buffer.concat([new TextEncoder().encode(header), line])
+  const time = timestamp.replace(/\+0000$/, 'Z')
+  const header = `<${priority}>1 ${time} ${hostName()} oddflow-agent ${process.pid} ${oddflow.rule} - `
+  return { priority, bytes: new TextEncoder().encode(`${header}${text}`), text }
 }
 
 /** Printable ASCII without spaces, at most 255, or the nil value. */
@@ -142,18 +213,19 @@ function overUdp({ host, port }: SyslogSettings): Transport {
   return {
     async send(messages) {
       if (socket === null) {
-        socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4')
+        socket = createSocket(isIPv6(host ?? '') ? 'udp6' : 'udp4')
         // an error that comes between two messages (a port that nobody listens at) is of no message in particular
         socket.on('error', () => undefined)
         socket.unref()
       }
       const open = socket
       for (const message of messages) {
-        const text = message.subarray(0, MAXIMUM_DATAGRAM_BYTES)
+        const text = message.bytes.subarray(0, MAXIMUM_DATAGRAM_BYTES)
         await new Promise<void>((resolve, reject) => {
-          open.send(text, port, host, (error) => (error === null ? resolve() : reject(error)))
+          open.send(text, port, host ?? '', (error) => (error === null ? resolve() : reject(error)))
         })
       }
+      return 'handed to the network, which has no answer'
     },
     close() {
       socket?.close()
@@ -168,17 +240,59 @@ function afterTurns(turns: number, then: () => void): void {
   else setImmediate(() => afterTurns(turns - 1, then))
 }
 
-function overTcp({ host, port }: SyslogSettings): Transport {
+/** Messages of a priority go to one logger, line by line. */
+function overLogger({ socket }: SyslogSettings): Transport {
+  return {
+    async send(messages, signal) {
+      // BusyBox's logger does not say that nobody listens
+      const found = await stat(socket).catch(() => null)
+      if (found?.isSocket() !== true) throw new Error(`${socket}: there is no log daemon's socket`)
+      for (const priority of new Set(messages.map((each) => each.priority))) {
+        const lines = messages.filter((each) => each.priority === priority).map(({ text }) => `${text}\n`)
+        const level = `${FACILITIES[priority >> 3]}.${LEVELS[(priority & 7) - 3]}`
+        await runLogger(
+          [...(socket === SOCKET ? [] : ['-u', socket]), '-t', 'oddflow-agent', '-p', level],
+          lines,
+          signal,
+        )
+      }
+      return 'taken by the log daemon'
+    },
+    close: () => undefined,
+  }
+}
+
+/** Severities 3, 4 and 5, as logger calls them. */
+const LEVELS = ['err', 'warning', 'notice']
+
+function runLogger(args: readonly string[], lines: readonly string[], signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = execFile('logger', args, { signal, timeout: PATIENCE_MILLIS }, (error, _, said) => {
+      if (error === null && said === '') resolve()
+      else reject(new Error(`logger: ${(said || (error?.message ?? '')).split('\n', 1)[0]}`))
+    })
+    // a logger that is not there is told by the callback
+    child.stdin?.on('error', () => undefined)
+    child.stdin?.end(lines.join(''))
+  })
+}
+
+function overTcp({ protocol, host: to, port, caFile }: SyslogSettings): Transport {
+  const host = to ?? ''
+  const trusted = caFile === null ? {} : { ca: readCertificates(caFile) }
+  const isTls = protocol === 'tls'
   return {
     send: (messages, signal) =>
       new Promise((resolve, reject) => {
         const bytes = Buffer.concat(
-          messages.flatMap((message) => [Buffer.from(`${message.length} `, 'latin1'), message]),
+          messages.flatMap(({ bytes }) => [Buffer.from(`${bytes.length} `, 'latin1'), bytes]),
         )
         const beganMillis = performance.now()
         let isWhole = false
         let last: NodeJS.Timeout | undefined
-        const socket = connect({ host, port })
+        const socket = isTls
+          ? connectTls({ host, port, ...trusted, ...(isIP(host) === 0 ? { servername: host } : {}) })
+          : connect({ host, port })
         const fail = (why: string): void => {
           socket.destroy()
           reject(new Error(why))
@@ -192,7 +306,7 @@ function overTcp({ host, port }: SyslogSettings): Transport {
             ),
           PATIENCE_MILLIS,
         )
-        socket.once('connect', () => {
+        socket.once(isTls ? 'secureConnect' : 'connect', () => {
           const roundTripMillis = performance.now() - beganMillis
           socket.write(bytes.subarray(0, -1), () => {
             last = setTimeout(
@@ -216,7 +330,7 @@ function overTcp({ host, port }: SyslogSettings): Transport {
           clearTimeout(patience)
           clearTimeout(last)
           signal.removeEventListener('abort', onAbort)
-          if (isWhole) resolve()
+          if (isWhole) resolve('read to the end by the receiver')
           else reject(new Error('closed the connection before the last message'))
         })
         // a server that talks is not listened to

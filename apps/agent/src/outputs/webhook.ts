@@ -1,81 +1,170 @@
 /**
- * Webhook: alerts to a web server, by POST, as a JSON array of EVE events.
+ * Webhook: alerts to a web server, by POST. By default a JSON array of EVE events; with `preset` or `body` a request for each
+ * message that is for people (message.ts), of the shape that the receiver takes (receivers.ts) or that the configuration gives.
  *
  * Delivered is what was answered with a status of 2xx. 400, 413 and 422 refuse what was sent (delivery.ts sends fewer at a
  * time, and sets aside what is refused alone). Everything else (another status, a redirect, silence for
  * ten seconds, no connection) is a failure, and the same alerts come again later: a receiver that must not count
- * one twice goes by `oddflow.id`. Redirects are not followed, as they would lead where no configuration points. A
- * token is read from a file for every attempt, so it can be replaced while the agent runs, and is never part of a
- * message or of an error; nor are the URL's query and credentials.
+ * one twice goes by `oddflow.id`. Redirects are not followed, as they would lead where no configuration points. Secrets are
+ * read from their files for every attempt, so they can be replaced while the agent runs, and are never part of a
+ * message or of an error; nor are the URL's query and credentials, and the path where it is the secret.
  *
  * A body has at most BATCH alerts. Responses are read to the end and thrown away, up to a bound.
  */
+import { createHmac } from 'node:crypto'
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import * as v from 'valibot'
-import { path } from '../config/schema-parts.js'
+import { path, text } from '../config/schema-parts.js'
+import type { AlertBatch } from '../spool/alert-log.js'
+import { type Message, oneByOne } from './message.js'
 import {
   caFile,
   caFileOf,
   defineOutput,
   type Output,
+  type OutputFile,
   originOf,
   outputFile,
   outputName,
   RefusedError,
   readCertificates,
+  readSecret,
   readToken,
+  readUrl,
   urlOf,
 } from './output.js'
+import { type Preset, RECEIVERS, type ReceiverRequest, receiverOf } from './receivers.js'
 
 export interface WebhookSettings {
   readonly kind: 'webhook'
   readonly name: string
-  /** http or https. */
-  readonly url: string
-  /** Whose first line is sent as a bearer token. */
+  /** http or https; null: the first line of `urlFile`. */
+  readonly url: string | null
+  readonly urlFile: string | null
+  /** Whose first line is sent as a bearer token, or as the preset's receiver wants it. */
   readonly tokenFile: string | null
   /** Certificate authorities that are trusted, in PEM; null: those that Node knows. */
   readonly caFile: string | null
+  readonly preset: Preset | null
+  /** Of Pushover. */
+  readonly user: string
+  /** What is posted for each message, with placeholders in its texts; null: what the preset says, or EVE events. */
+  readonly body: unknown
+  readonly headers: Readonly<Record<string, string>>
+  /** Whose first line is the key of the signature; null: there is none. */
+  readonly signatureFile: string | null
 }
+
+/** Sent by the agent itself, or a secret. */
+const OWN_HEADERS = /^(host|connection|content-length|transfer-encoding|authorization|x-hub-signature-256)$/i
 
 export const webhook = defineOutput({
   kind: 'webhook',
   schema: v.strictObject({
     kind: v.literal('webhook'),
     name: outputName,
-    url: urlOf(
-      /^https?:/,
-      'a URL of http or https',
-      'Where alerts are posted to, as a JSON array of EVE events.',
+    url: v.optional(
+      urlOf(
+        /^https?:/,
+        'a URL of http or https',
+        'Where alerts are posted to: a JSON array of EVE events, unless preset or body is given.',
+      ),
     ),
-    tokenFile: v.optional(path('A file whose first line is sent as a bearer token.')),
+    urlFile: v.optional(path('A file whose first line is the URL, where the URL itself is the secret.')),
+    preset: v.optional(
+      v.pipe(
+        v.picklist(Object.keys(RECEIVERS) as Preset[]),
+        v.description('Posts each incident as a sentence, in the shape that this receiver takes.'),
+      ),
+    ),
+    user: v.optional(text("The user or group key, of Pushover's preset.")),
+    body: v.optional(
+      v.pipe(
+        v.union([v.pipe(v.string(), v.maxLength(65_536)), v.record(v.string(), v.unknown())]),
+        v.description(
+          'Posts each incident as this: keys and values become JSON, a text stays one. {{title}}, {{summary}}, {{level}}, {{kind}}, {{change}}, {{device}}, {{incident}}, {{id}} and {{time}} are replaced in texts.',
+        ),
+      ),
+    ),
+    headers: v.optional(
+      v.pipe(
+        v.record(
+          v.pipe(v.string(), v.regex(/^[A-Za-z0-9-]{1,64}$/, 'letters, digits and hyphens')),
+          v.pipe(v.string(), v.maxLength(1024), v.regex(/^[\x20-\x7e]*$/, 'visible ASCII characters')),
+        ),
+        v.description('Further headers; a secret goes into tokenFile.'),
+      ),
+      {},
+    ),
+    signatureFile: v.optional(
+      path('A file whose first line is a key: X-Hub-Signature-256 has the HMAC-SHA256 of the body under it.'),
+    ),
+    tokenFile: v.optional(
+      path("A file whose first line is sent as a bearer token, or as the preset's token."),
+    ),
     caFile,
   }),
   settings(given, context): WebhookSettings {
-    const { username, password } = new URL(given.url)
+    const { preset = null, user, body = null, headers } = given
+    const receiver = preset === null ? null : receiverOf(preset)
+    const url = given.url ?? (given.urlFile === undefined ? (receiver?.url ?? null) : null)
+    if (given.url !== undefined && given.urlFile !== undefined) {
+      context.refuse('urlFile', 'url is given too; leave one out')
+    }
+    if (url === null && given.urlFile === undefined) context.refuse('url', 'is missing; give url or urlFile')
+    const { username, password } = new URL(url ?? 'https://in.file')
     if (username !== '' || password !== '') {
       context.refuse('url', 'a name and a password do not go into it; give tokenFile')
+    }
+    if (preset !== null && body !== null) context.refuse('body', `${preset} has its own; leave one out`)
+    if (receiver?.takesToken === false && given.tokenFile !== undefined) {
+      context.refuse('tokenFile', `${preset} takes none: its URL is the secret; give urlFile`)
+    }
+    if (receiver?.needsToken === true && given.tokenFile === undefined) {
+      context.refuse('preset', `${preset} needs a token; give tokenFile`)
+    }
+    if ((receiver?.needsUser === true) !== (user !== undefined)) {
+      context.refuse('user', user === undefined ? `${preset} needs a user key` : 'only pushover has one')
+    }
+    const own = Object.keys(headers).find((name) => OWN_HEADERS.test(name))
+    if (own !== undefined) context.refuse('headers', `${own} is the agent's own; leave it out`)
+    for (const placeholder of placeholdersIn(body)) {
+      if (!Object.hasOwn(PLACEHOLDERS, placeholder)) {
+        context.refuse('body', `{{${placeholder}}}: expected one of ${Object.keys(PLACEHOLDERS).join(', ')}`)
+      }
     }
     return {
       kind: 'webhook',
       name: context.name,
-      url: given.url,
+      url,
+      urlFile: context.inFolder(given.urlFile) ?? null,
       tokenFile: context.inFolder(given.tokenFile) ?? null,
       caFile: caFileOf(given, context),
+      preset,
+      user: user ?? '',
+      body,
+      headers,
+      signatureFile: context.inFolder(given.signatureFile) ?? null,
     }
   },
-  target: ({ url }) => originOf(url),
-  files: ({ tokenFile, caFile }) => [
-    ...outputFile('token', tokenFile),
-    ...outputFile('certificates', caFile),
-  ],
+  target: ({ url, urlFile }) => (url === null ? `the URL in ${urlFile}` : originOf(url)),
+  files: webhookFiles,
   secretsGoTo: ({ url, tokenFile }) => (tokenFile === null ? null : url),
   memoryBytes: 0,
   create: async (settings, { version }) => createWebhook({ ...settings, version }),
 })
 
-export interface WebhookOptions extends WebhookSettings {
+function webhookFiles({ urlFile, tokenFile, caFile, signatureFile }: WebhookSettings): OutputFile[] {
+  return [
+    ...outputFile('url', urlFile),
+    ...outputFile('token', tokenFile),
+    ...outputFile('signature key', signatureFile),
+    ...outputFile('certificates', caFile),
+  ]
+}
+
+export interface WebhookOptions extends Omit<WebhookSettings, 'kind'> {
   readonly version: string
   /** Silence after which an attempt has failed. */
   readonly patienceMillis?: number
@@ -89,15 +178,25 @@ const REFUSALS = [400, 413, 422]
 
 /** Throws FileError where the certificates cannot be read. */
 export function createWebhook(options: WebhookOptions): Output {
-  const url = new URL(options.url)
-  const shown = `${url.origin}${url.pathname}`
-  const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+  const { preset, body, signatureFile } = options
+  const receiver = preset === null ? null : receiverOf(preset)
+  const isSecret = receiver !== null
+  const given = new URL(options.url ?? 'https://in.file')
+  const shown =
+    options.url === null
+      ? `the URL in ${options.urlFile}`
+      : isSecret
+        ? given.origin
+        : `${given.origin}${given.pathname}`
   const trusted = options.caFile === null ? {} : { ca: readCertificates(options.caFile) }
   const patience = options.patienceMillis ?? PATIENCE_MILLIS
 
-  const post = (body: Uint8Array, token: string | null, signal: AbortSignal): Promise<void> =>
+  /** Resolves to the status. */
+  const post = ({ url, body, headers }: ReceiverRequest, signal: AbortSignal): Promise<string> =>
     new Promise((resolve, reject) => {
       const fail = (what: string): void => reject(new Error(`${shown}: ${what}`))
+      const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+      const bytes = Buffer.from(body)
       const outgoing = send(
         url,
         {
@@ -107,10 +206,11 @@ export function createWebhook(options: WebhookOptions): Output {
           ...trusted,
           signal,
           headers: {
-            'content-type': 'application/json',
-            'content-length': body.length,
+            ...headers,
+            ...options.headers,
+            'content-length': bytes.length,
             'user-agent': `oddflow-agent/${options.version}`,
-            ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+            ...(signatureFile === null ? {} : { 'x-hub-signature-256': signatureOf(bytes, signatureFile) }),
           },
         },
         (response) => {
@@ -124,7 +224,7 @@ export function createWebhook(options: WebhookOptions): Output {
           })
           response.on('error', (error) => fail(error.message))
           response.on('end', () => {
-            if (statusCode >= 200 && statusCode < 300) resolve()
+            if (statusCode >= 200 && statusCode < 300) resolve(`answered ${statusCode}`)
             else fail(`answered ${statusCode}`)
           })
         },
@@ -139,27 +239,77 @@ export function createWebhook(options: WebhookOptions): Output {
         fail('ended the connection without an answer')
       })
       outgoing.on('error', (error) => fail(error.message))
-      outgoing.end(body)
+      outgoing.end(bytes)
     })
+  const url = (): URL => new URL(options.urlFile === null ? given : readUrl(options.urlFile))
+  const token = (): string => (options.tokenFile === null ? '' : readToken(options.tokenFile))
+  const authorization = (): Record<string, string> => {
+    const shownToken = token()
+    return shownToken === '' ? {} : { authorization: `Bearer ${shownToken}` }
+  }
+  const postEvents = async ({ lines }: AlertBatch, signal: AbortSignal): Promise<string> =>
+    post(
+      {
+        url: url(),
+        body: `[${lines.map((line) => new TextDecoder().decode(line)).join(',')}]`,
+        headers: { 'content-type': 'application/json', ...authorization() },
+      },
+      signal,
+    )
+  const postMessage = async (message: Message, signal: AbortSignal): Promise<string> =>
+    post(
+      receiver === null
+        ? {
+            url: url(),
+            body: typeof body === 'string' ? filled(body, message) : JSON.stringify(filledAll(body, message)),
+            headers: {
+              'content-type': typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json',
+              ...authorization(),
+            },
+          }
+        : receiver.request(message, { url: url(), token: token(), user: options.user }),
+      signal,
+    )
 
   return {
     name: options.name,
     target: shown,
     batch: BATCH,
-    async deliver({ lines }, signal) {
-      const token = options.tokenFile === null ? null : readToken(options.tokenFile)
-      await post(jsonArray(lines), token, signal)
-    },
+    deliver: receiver === null && body === null ? postEvents : oneByOne(postMessage),
     async close() {},
   }
 }
 
-function jsonArray(lines: readonly Uint8Array[]): Uint8Array {
-  const parts: Uint8Array[] = [Uint8Array.of(0x5b)]
-  for (const [i, line] of lines.entries()) {
-    if (i > 0) parts.push(Uint8Array.of(0x2c))
-    parts.push(line)
-  }
-  parts.push(Uint8Array.of(0x5d))
-  return Buffer.concat(parts)
+function signatureOf(body: Uint8Array, file: string): string {
+  return `sha256=${createHmac('sha256', readSecret(file)).update(body).digest('hex')}`
+}
+
+const PLACEHOLDERS: Readonly<Record<string, (message: Message) => string>> = {
+  title: ({ title }) => title,
+  summary: ({ summary }) => summary,
+  level: ({ level }) => level,
+  kind: ({ kind }) => kind,
+  change: ({ change }) => change,
+  device: ({ device }) => device,
+  incident: ({ incident }) => incident,
+  id: ({ id }) => id,
+  time: ({ time }) => time,
+}
+const PLACEHOLDER = /\{\{\s*([^{}]*?)\s*\}\}/g
+
+function placeholdersIn(body: unknown): string[] {
+  if (typeof body === 'string') return Array.from(body.matchAll(PLACEHOLDER), ([, name]) => name)
+  return typeof body === 'object' && body !== null ? Object.values(body).flatMap(placeholdersIn) : []
+}
+
+function filled(text: string, message: Message): string {
+  return text.replace(PLACEHOLDER, (_, name: string) => PLACEHOLDERS[name](message))
+}
+
+/** In the texts of a value; keys stay. */
+function filledAll(value: unknown, message: Message): unknown {
+  if (typeof value === 'string') return filled(value, message)
+  if (Array.isArray(value)) return value.map((each) => filledAll(each, message))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, filledAll(each, message)]))
 }

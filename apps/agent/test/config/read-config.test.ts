@@ -218,9 +218,21 @@ describe('settings', () => {
         url: 'https://hub.example/alerts',
         tokenFile: '/etc/oddflow/token',
         caFile: null,
+        urlFile: null,
+        preset: null,
+        user: '',
+        body: null,
+        headers: {},
+        signatureFile: null,
       },
-      { kind: 'syslog', name: 'log-2', protocol: 'tcp', host: '192.0.2.1', port: 601, facility: 16 },
-      { kind: 'syslog', name: 'syslog', protocol: 'udp', host: 'log.example', port: 514, facility: 3 },
+      {
+        ...{ kind: 'syslog', name: 'log-2', protocol: 'tcp', host: '192.0.2.1', port: 601, facility: 16 },
+        ...{ socket: '/dev/log', caFile: null, text: 'eve' },
+      },
+      {
+        ...{ kind: 'syslog', name: 'syslog', protocol: 'udp', host: 'log.example', port: 514, facility: 3 },
+        ...{ socket: '/dev/log', caFile: null, text: 'eve' },
+      },
     ])
   })
 

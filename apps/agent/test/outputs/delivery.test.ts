@@ -41,6 +41,7 @@ it('is the log’s trouble and not the output’s, and nothing comes again once 
       target: 'eve.json',
       async deliver({ lines }) {
         got.push(...lines.map((each) => new TextDecoder().decode(each)))
+        return ''
       },
       async close() {},
     },

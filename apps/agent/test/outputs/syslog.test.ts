@@ -1,13 +1,19 @@
 /** Messages of RFC 5424 as a server of this machine receives them. */
+import { execFileSync, spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
+import { readFileSync, rmSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
 import { describe, expect, it } from 'vitest'
 import { encodeEve } from '../../src/alerts/eve.js'
 import { startDelivery } from '../../src/outputs/delivery.js'
 import { createSyslog, type SyslogSettings, syslogMessage } from '../../src/outputs/syslog.js'
 import { createMemoryLog } from '../../src/spool/alert-log.js'
+import { temporaryFolder } from '../support/folder.js'
 import { hastyClock } from '../support/hasty-clock.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
+import { incidentLine } from '../support/sample-incident.js'
 
 const never = new AbortController().signal
 const lines = Array.from({ length: 5 }, () => encodeEve(sampleAlert(), 'eth0', NO_EXPLANATION))
@@ -17,6 +23,9 @@ const settings = (changes: Partial<SyslogSettings>): SyslogSettings => ({
   protocol: 'udp',
   host: '127.0.0.1',
   port: 514,
+  socket: '/dev/log',
+  caFile: null,
+  text: 'eve',
   facility: 3,
   ...changes,
 })
@@ -35,8 +44,16 @@ function check(message: string, line: Uint8Array, priority: number): void {
 }
 
 it('a message has facility and severity, the time of the alert and the event', () => {
-  check(new TextDecoder().decode(syslogMessage(lines[0], 3)), lines[0], 28)
-  check(new TextDecoder().decode(syslogMessage(lines[0], 16)), lines[0], 132)
+  for (const [facility, priority] of [
+    [3, 28],
+    [16, 132],
+  ] as const) {
+    check(
+      new TextDecoder().decode(syslogMessage(lines[0], settings({ facility }))?.bytes),
+      lines[0],
+      priority,
+    )
+  }
 })
 
 describe('over UDP', () => {
@@ -204,4 +221,112 @@ describe('over TCP', () => {
     await expect(output.deliver({ first: 0, lines }, stopped.signal)).rejects.toThrow()
     await output.close()
   })
+})
+
+describe('over TLS', () => {
+  const folder = temporaryFolder()
+  execFileSync(
+    'openssl',
+    'req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1'.split(
+      ' ',
+    ),
+    { cwd: folder, stdio: 'pipe' },
+  )
+  const pem = { key: readFileSync(join(folder, 'key.pem')), cert: readFileSync(join(folder, 'cert.pem')) }
+
+  it('is framed by lengths, from a server whose certificate is trusted, and no other', async () => {
+    let bytes = Buffer.alloc(0)
+    const server = createTlsServer(pem, (socket) => {
+      socket.on('error', () => undefined)
+      socket.on('data', (piece: Buffer) => {
+        bytes = Buffer.concat([bytes, piece])
+      })
+    })
+    server.on('tlsClientError', () => undefined)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    try {
+      const output = createSyslog(settings({ protocol: 'tls', port, caFile: join(folder, 'cert.pem') }))
+      expect(await output.deliver({ first: 0, lines }, never)).toBe('read to the end by the receiver')
+      for (const [i, message] of unframe(bytes).entries()) check(message, lines[i], 28)
+      expect(unframe(bytes)).toHaveLength(lines.length)
+      const untrusting = createSyslog(settings({ protocol: 'tls', port }))
+      await expect(untrusting.deliver({ first: 0, lines }, never)).rejects.toThrow(/certificate/)
+    } finally {
+      server.close()
+    }
+  })
+})
+
+describe('the log daemon of this machine', () => {
+  const folder = temporaryFolder()
+
+  /** A socket of datagrams as /dev/log, by Python; gives what came when `work` has ended. */
+  async function daemon(work: (socket: string) => Promise<void>): Promise<string[]> {
+    const path = join(folder, 'log')
+    const child = spawn('python3', [
+      '-c',
+      `import socket,sys
+s=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+print("ready",flush=True)
+while True:
+    print(s.recv(65536).decode().rstrip("\\x00"),flush=True)`,
+      path,
+    ])
+    let said = ''
+    child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+      said += piece
+    })
+    await expect.poll(() => said).toContain('ready')
+    try {
+      await work(path)
+      await expect.poll(() => said.trim().split('\n').length).toBe(5)
+    } finally {
+      child.kill()
+      rmSync(path)
+    }
+    return said.trim().split('\n').slice(1)
+  }
+
+  it('gets each incident as one line for people, with its level', async () => {
+    const got = await daemon(async (socket) => {
+      const output = createSyslog(settings({ protocol: 'local', host: null, socket, text: 'sentence' }))
+      const answer = await output.deliver(
+        {
+          first: 0,
+          lines: [
+            lines[0],
+            incidentLine(),
+            incidentLine({ level: 'high', summary: 'two\nlines' }),
+            incidentLine({}, 'over'),
+          ],
+        },
+        never,
+      )
+      expect(answer).toBe('taken by the log daemon')
+      await output.close()
+    })
+    const texts = got.map((line) => line.replace(/^(<\d+>).*?oddflow-agent/, '$1'))
+    expect(texts.sort()).toEqual([
+      '<27>: Camera (192.0.2.23): scan (high): two lines [incident cb12ab34]',
+      '<28>: 192.0.2.10: flow unlike the normal ones: unlike normal flows',
+      '<28>: Camera (192.0.2.23): scan (medium): Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66. [incident cb12ab34]',
+      '<29>: Camera (192.0.2.23): scan is over (medium): Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66. [incident cb12ab34]',
+    ])
+  })
+
+  it('that is not there is a failure', async () => {
+    const output = createSyslog(settings({ protocol: 'local', host: null, socket: join(folder, 'none') }))
+    await expect(output.deliver({ first: 0, lines }, never)).rejects.toThrow(
+      /none: there is no log daemon's socket/,
+    )
+  })
+})
+
+it('a sentence goes over the network too, where that is asked for', () => {
+  const message = syslogMessage(incidentLine({ level: 'high' }), settings({ text: 'sentence' }))
+  expect(new TextDecoder().decode(message?.bytes)).toMatch(
+    /^<27>1 2023-11-14T22:13:32\.000000Z \S+ oddflow-agent \d+ incident - Camera \(192\.0\.2\.23\): scan \(high\): /,
+  )
 })

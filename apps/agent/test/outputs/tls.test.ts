@@ -15,6 +15,17 @@ import { freePort, hasMosquitto, startBroker } from '../support/mosquitto.js'
 const folder = temporaryFolder()
 const inFolder = (name: string): string => join(folder, name)
 const never = new AbortController().signal
+const EVENTS = {
+  name: 'hook',
+  urlFile: null,
+  tokenFile: null,
+  preset: null,
+  user: '',
+  body: null,
+  headers: {},
+  signatureFile: null,
+  version: '1',
+}
 const batch = { first: 0, lines: [new TextEncoder().encode('{}')] }
 
 const openssl = (...args: string[]): unknown => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })
@@ -52,11 +63,8 @@ describe.skipIf(!hasOpenssl)('a CA file', () => {
     const server = createServer(options, (_, response) => response.end())
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`
-    const post = (caFile: string | null): Promise<void> =>
-      createWebhook({ kind: 'webhook', name: 'hook', url, tokenFile: null, caFile, version: '1' }).deliver(
-        batch,
-        never,
-      )
+    const post = (caFile: string | null): Promise<string> =>
+      createWebhook({ ...EVENTS, url, caFile }).deliver(batch, never)
     await post(inFolder('ca.pem'))
     await post(inFolder('both.pem'))
     await expect(post(inFolder('other.pem'))).rejects.toThrow(/certificate|issuer/)
@@ -116,14 +124,7 @@ describe.skipIf(!hasOpenssl)('a CA file', () => {
       readFileSync(inFolder('ca.pem'), 'utf8').replace(/\n[^-\n]+\n-----END/, '\n-----END'),
     )
     for (const name of ['empty.pem', 'key.pem', 'cut.pem', 'none.pem']) {
-      const settings = {
-        kind: 'webhook',
-        name: 'hook',
-        url: 'https://a/',
-        tokenFile: null,
-        version: '1',
-      } as const
-      expect(() => createWebhook({ ...settings, caFile: inFolder(name) }), name).toThrow(
+      expect(() => createWebhook({ ...EVENTS, url: 'https://a/', caFile: inFolder(name) }), name).toThrow(
         /\.pem: (expected certificates in PEM|cannot read it)/,
       )
     }

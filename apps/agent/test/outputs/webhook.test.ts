@@ -53,9 +53,10 @@ const status =
   (response: ServerResponse) => {
     response.writeHead(code, headers).end('thanks')
   }
+const EVENTS = { urlFile: null, preset: null, user: '', body: null, headers: {}, signatureFile: null }
 const webhook = (url: string, tokenFile: string | null = null, patienceMillis = 5000) =>
   createWebhook({
-    kind: 'webhook',
+    ...EVENTS,
     name: 'hook',
     url,
     tokenFile,

@@ -1,0 +1,188 @@
+/**
+ * Mail: incidents as plain text over SMTP (npm's nodemailer), with TLS: `smtps:` from the start (port 465), `smtp:` by STARTTLS
+ * (port 587), which the server must offer. Only a server on this machine is spoken to without (port 25), unless caFile is given.
+ *
+ * Delivered is what the server has answered with 250. A mail that it refuses (5xx after the text) is set aside; everything else
+ * comes again. What comes together is one mail. The Message-ID is made of the event's id, and mails of one incident are a thread.
+ * No more than `maximumPerDay` mails are sent in a day of the machine's clock, counted since the start: what comes after them
+ * waits in the log, and goes out together on the next day.
+ */
+import * as v from 'valibot'
+import { path, text, whole } from '../config/schema-parts.js'
+import { ABORTED, orAborted } from '../pipeline/bring-to-end.js'
+import { type Message, messagesOf } from './message.js'
+import {
+  caFile,
+  caFileOf,
+  defineOutput,
+  LOOPBACK,
+  type Output,
+  type OutputEnvironment,
+  outputFile,
+  outputName,
+  RefusedError,
+  readCertificates,
+  readSecret,
+  urlOf,
+} from './output.js'
+
+export interface MailSettings {
+  readonly kind: 'mail'
+  readonly name: string
+  /** smtp or smtps. */
+  readonly url: string
+  readonly username: string | null
+  /** Whose first line is the password. */
+  readonly passwordFile: string | null
+  readonly caFile: string | null
+  readonly from: string
+  readonly to: readonly string[]
+  readonly maximumPerDay: number
+}
+
+const address = v.pipe(
+  v.string(),
+  v.maxLength(254),
+  v.regex(/^[^\s<>@,;:"()[\]\\]+@[A-Za-z0-9.-]+$/, 'a mail address'),
+)
+
+export const mail = defineOutput({
+  kind: 'mail',
+  schema: v.strictObject({
+    kind: v.literal('mail'),
+    name: outputName,
+    url: urlOf(
+      /^smtps?:\/\/(\[[0-9a-fA-F:]+\]|[^/?#@:]+)(:\d+)?\/?$/,
+      'smtps://HOST, or smtp://HOST for STARTTLS, with a port at most',
+      'The mail server, such as smtps://mail.example.org.',
+    ),
+    username: v.optional(text('Name to log in with.')),
+    passwordFile: v.optional(path('A file whose first line is the password.')),
+    caFile,
+    from: v.pipe(address, v.description('Address of the sender.')),
+    to: v.pipe(v.array(address), v.minLength(1), v.maxLength(16), v.description('Addresses of the readers.')),
+    maximumPerDay: v.optional(
+      whole(1, 10_000, 'Mails in a day (24); what comes after them goes out on the next day, together.'),
+      24,
+    ),
+  }),
+  settings(given, context): MailSettings {
+    const { username = null, passwordFile } = given
+    if ((username === null) !== (passwordFile === undefined)) {
+      context.refuse(
+        username === null ? 'passwordFile' : 'username',
+        'username and passwordFile belong together; give both',
+      )
+    }
+    return {
+      ...given,
+      name: context.name,
+      username,
+      passwordFile: context.inFolder(passwordFile) ?? null,
+      caFile: caFileOf(given, context),
+    }
+  },
+  target: ({ url }) => url,
+  files: ({ passwordFile, caFile }) => [
+    ...outputFile('password', passwordFile),
+    ...outputFile('certificates', caFile),
+  ],
+  secretsGoTo: ({ passwordFile, url }) => (passwordFile === null ? null : url),
+  memoryBytes: 16 * 1_048_576,
+  create: createMail,
+})
+
+const BATCH = 32
+const PATIENCE_MILLIS = 10_000
+const FIRST_REFUSAL = 500
+
+export async function createMail(settings: MailSettings, environment: OutputEnvironment): Promise<Output> {
+  const { url, from, to, maximumPerDay, username, passwordFile } = settings
+  const { hostname, clock, log } = environment
+  const { createTransport } = await import('nodemailer')
+  const { protocol, hostname: host, port } = new URL(url)
+  const isOwn = protocol === 'smtp:' && LOOPBACK.test(host) && settings.caFile === null
+  const transport = createTransport({
+    host: host.replace(/^\[|\]$/g, ''),
+    port: Number(port) || (protocol === 'smtps:' ? 465 : isOwn ? 25 : 587),
+    secure: protocol === 'smtps:',
+    ...(isOwn ? { ignoreTLS: true } : { requireTLS: true }),
+    ...(settings.caFile === null ? {} : { tls: { ca: readCertificates(settings.caFile) } }),
+    connectionTimeout: PATIENCE_MILLIS,
+    greetingTimeout: PATIENCE_MILLIS,
+    socketTimeout: PATIENCE_MILLIS,
+    dnsTimeout: PATIENCE_MILLIS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  // a password that cannot be read is an error at the start
+  if (passwordFile !== null) readSecret(passwordFile)
+  let day = ''
+  let sentToday = 0
+
+  const send = async (messages: readonly Message[]): Promise<string> => {
+    const [{ id, incident, title }] = messages
+    const more = messages.length === 1 ? '' : `, and ${messages.length - 1} more`
+    const isLast = sentToday + 1 >= maximumPerDay
+    const last = `This is mail ${maximumPerDay} of at most ${maximumPerDay} today. What comes later is mailed tomorrow; "oddflow-agent incidents list" has it now.`
+    const thread = incident === '' ? {} : { references: `<${incident}@oddflow-agent>` }
+    const { response, rejected } = await transport.sendMail({
+      from: { name: 'OddFlow', address: from },
+      to: [...to],
+      subject: `[${hostname}] ${title}${more}`,
+      text: [...messages.map(paragraphs), ...(isLast ? [last] : [])].join('\n\n\n'),
+      messageId: `<${id}@oddflow-agent>`,
+      ...thread,
+      headers: { 'auto-submitted': 'auto-generated' },
+      // read each time, so that it can be replaced while the agent runs
+      ...(username === null || passwordFile === null
+        ? {}
+        : { auth: { user: username, pass: readSecret(passwordFile) } }),
+    })
+    if (rejected.length > 0)
+      log.warn(`${url}: refuses ${rejected.length} of the readers: ${rejected.join(', ')}`)
+    return `answered ${response}`
+  }
+  return {
+    name: settings.name,
+    target: url,
+    batch: BATCH,
+    async deliver(batch, signal) {
+      const messages = messagesOf(batch)
+      if (messages.length === 0) return ''
+      const now = new Date(clock.wallMicros() / 1000).toDateString()
+      if (now !== day) sentToday = 0
+      day = now
+      if (sentToday >= maximumPerDay) {
+        throw new Error(
+          `${url}: ${maximumPerDay} mails were sent today (maximumPerDay); the others wait until tomorrow`,
+        )
+      }
+      try {
+        const answer = await orAborted(send(messages), signal)
+        if (answer === ABORTED) throw new Error('stopped')
+        sentToday++
+        return answer
+      } catch (error) {
+        throw refusalOf(url, error as Error & { code?: string; responseCode?: number })
+      }
+    },
+    async close() {
+      transport.close()
+    },
+  }
+}
+
+/** Of the text of a mail; who may not log in, or no such reader, is no fault of the text. */
+function refusalOf(url: string, error: Error & { code?: string; responseCode?: number }): Error {
+  const message = `${url}: ${error.message}`
+  const isRefusal = error.code === 'EMESSAGE' && (error.responseCode ?? 0) >= FIRST_REFUSAL
+  return isRefusal ? new RefusedError(message) : new Error(message)
+}
+
+function paragraphs({ title, time, summary, facts, incident }: Message): string {
+  const parts = [`${title}\n${time.slice(0, 19).replace('T', ' ')} UTC`, summary]
+  if (facts.length > 0) parts.push(facts.map((fact) => `- ${fact}`).join('\n'))
+  if (incident !== '') parts.push(`More: oddflow-agent incidents show ${incident.slice(0, 8)}`)
+  return parts.join('\n\n')
+}

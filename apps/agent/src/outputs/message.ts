@@ -1,0 +1,138 @@
+/**
+ * Message: an event as a person reads it, for outputs that go to people (mail, chat, push, one line of a log).
+ *
+ * People get incidents, events about the agent itself, and alerts that belong to no incident. An alert that belongs to one is
+ * part of its sentence and gets no message of its own.
+ *
+ * Words may come from the network (a device gives itself its name), so control characters and marks that reorder text are
+ * taken out, and no web address is left that a reader's program would make a link of.
+ */
+import type { AlertBatch } from '../spool/alert-log.js'
+
+export interface Message {
+  /** `oddflow.id` of the event, the same whenever it is sent. */
+  readonly id: string
+  /** Of the incident; empty where the event is none. */
+  readonly incident: string
+  /** "Camera (192.168.50.23): scan (medium)" */
+  readonly title: string
+  /** Sentences. */
+  readonly summary: string
+  readonly level: 'low' | 'medium' | 'high'
+  /** `opened`, `worse`, `over`; else `alert` or `notice`. */
+  readonly change: string
+  /** Of an incident its kind, else the rule. */
+  readonly kind: string
+  /** Its name and address; empty where the event is of no device. */
+  readonly device: string
+  /** EVE's time. */
+  readonly time: string
+  /** What has happened, and what sets it apart, a sentence each. */
+  readonly facts: readonly string[]
+}
+
+interface Event {
+  readonly timestamp: string
+  readonly alert: { readonly signature: string }
+  readonly oddflow: {
+    readonly id: string
+    readonly rule: string
+    readonly summary: string
+    readonly device?: EventDevice
+    /** Of an alert the id of its incident. */
+    readonly incident?: string | EventIncident
+  }
+}
+
+interface EventDevice {
+  readonly address: string
+  readonly name?: string
+}
+
+interface EventIncident {
+  readonly id: string
+  readonly change: 'opened' | 'worse' | 'over'
+  readonly kind: string
+  readonly level: 'low' | 'medium' | 'high'
+  readonly device: EventDevice
+  readonly facts: readonly { readonly fact: string }[]
+  readonly reasons: readonly string[]
+}
+
+const LONGEST = 2000
+const CHANGES = { opened: '', worse: ' became worse', over: ' is over' } as const
+
+/** null: it is for programs alone. @param line - one EVE event. */
+export function messageOf(line: Uint8Array): Message | null {
+  const { timestamp, alert, oddflow } = JSON.parse(new TextDecoder().decode(line)) as Event
+  const { id, rule, incident } = oddflow
+  if (typeof incident === 'string') return null
+  const about = incident?.device ?? oddflow.device
+  const device = about === undefined ? '' : plain(deviceText(about))
+  const common = { id, summary: plain(oddflow.summary), device, time: timestamp }
+  const who = device === '' ? '' : `${device}: `
+  if (incident === undefined) {
+    return {
+      ...common,
+      incident: '',
+      title: `${who}${alert.signature.replace(/^OddFlow: /, '')}`,
+      level: rule === 'recovered' || rule === 'overload-left' ? 'low' : 'medium',
+      change: about === undefined ? 'notice' : 'alert',
+      kind: rule,
+      facts: [],
+    }
+  }
+  const { kind, change, level } = incident
+  return {
+    ...common,
+    incident: incident.id,
+    title: `${who}${kind.replaceAll('-', ' ')}${CHANGES[change]} (${level})`,
+    level,
+    change,
+    kind,
+    facts: [...incident.facts.map(({ fact }) => fact), ...incident.reasons].map(plain),
+  }
+}
+
+function deviceText({ name, address }: EventDevice): string {
+  return name === undefined ? address : `${name} (${address})`
+}
+
+/** One line without control characters, marks that reorder text, and links. */
+function plain(text: string): string {
+  return text
+    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
+    .replace(/:\/\//g, ': //')
+    .replace(/\bwww\./gi, 'www .')
+    .trim()
+    .slice(0, LONGEST)
+}
+
+/** "Camera (192.168.50.23) was contacted on 16 ports … [incident cb12ab34]" */
+export function sentenceOf({ summary, incident }: Message): string {
+  return incident === '' ? summary : `${summary} [incident ${incident.slice(0, 8)}]`
+}
+
+export function messagesOf({ lines }: AlertBatch): Message[] {
+  return lines.map(messageOf).filter((each) => each !== null)
+}
+
+/**
+ * Sends each message of a batch by itself. A batch that comes again after a failure goes on with the message that failed.
+ * @param send - resolves to what the receiver answered.
+ */
+export function oneByOne(
+  send: (message: Message, signal: AbortSignal) => Promise<string>,
+): (batch: AlertBatch, signal: AbortSignal) => Promise<string> {
+  let sent = new Set<string>()
+  return async (batch, signal) => {
+    let answer = ''
+    for (const message of messagesOf(batch)) {
+      if (sent.has(message.id)) continue
+      answer = await send(message, signal)
+      sent.add(message.id)
+    }
+    sent = new Set()
+    return answer
+  }
+}

@@ -1,0 +1,89 @@
+/** What people get of the events, and in which words. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { encodeEve } from '../../src/alerts/eve.js'
+import { encodeNotice } from '../../src/alerts/notice.js'
+import { messageOf, oneByOne, sentenceOf } from '../../src/outputs/message.js'
+import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
+import { idOf, incidentLine } from '../support/sample-incident.js'
+
+const never = new AbortController().signal
+
+describe('people get', () => {
+  it('each report of an incident, with its id', () => {
+    const line = incidentLine()
+    expect(messageOf(line)).toMatchObject({
+      id: idOf(line),
+      title: 'Camera (192.0.2.23): scan (medium)',
+      summary: 'Camera (192.0.2.23) was contacted on 16 ports in 1 s by 192.0.2.66.',
+      level: 'medium',
+      change: 'opened',
+    })
+    expect(messageOf(incidentLine({ kind: 'address-taken', level: 'high' }, 'worse'))?.title).toBe(
+      'Camera (192.0.2.23): address taken became worse (high)',
+    )
+    expect(messageOf(incidentLine({}, 'over'))?.title).toBe('Camera (192.0.2.23): scan is over (medium)')
+  })
+
+  it('events about the agent itself, and alerts of no incident, but none of the alerts of an incident', () => {
+    const notice = encodeNotice({ rule: 'degraded', atMicros: 0, summary: 'nothing is recorded' }, null)
+    expect(messageOf(notice)).toMatchObject({ summary: 'nothing is recorded', change: 'notice' })
+    const alone = encodeEve(sampleAlert({ rule: 'device-ready', fact: 'is ready' }), null, NO_EXPLANATION)
+    expect(messageOf(alone)).toMatchObject({
+      title: '192.0.2.10: device ready to be watched',
+      change: 'alert',
+    })
+    const gathered = encodeEve(sampleAlert({ incident: 'a'.repeat(32) }), null, NO_EXPLANATION)
+    expect(messageOf(gathered)).toBeNull()
+  })
+
+  it('one line without control characters, marks that reorder and links, whatever a device calls itself', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string({ unit: 'binary' }),
+          fc.constantFrom(
+            'a\r\nBcc: x@y',
+            '\u202egnp.exe',
+            'http://evil.example',
+            'WWW.evil.example',
+            '\u001b[2J',
+          ),
+        ),
+        (name) => {
+          const message = messageOf(
+            incidentLine({
+              device: { mac: null, address: '192.0.2.1', name },
+              summary: `${name} was seen.`,
+              reasons: [name],
+            }),
+          )
+          if (message === null) throw new Error('none')
+          for (const text of [message.title, sentenceOf(message), message.device, ...message.facts]) {
+            expect(text).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|:\/\/|\bwww\./iu)
+          }
+        },
+      ),
+    )
+  })
+})
+
+it('a batch that failed midway goes on with the message that failed', async () => {
+  const lines = [1, 2, 3].map((reports) => incidentLine({ reports }))
+  const sent: string[] = []
+  let fails = true
+  const deliver = oneByOne(async ({ id }) => {
+    if (fails && id === idOf(lines[1])) {
+      fails = false
+      throw new Error('away')
+    }
+    sent.push(id)
+    return 'ok'
+  })
+  await expect(deliver({ first: 0, lines }, never)).rejects.toThrow('away')
+  await expect(deliver({ first: 0, lines }, never)).resolves.toBe('ok')
+  expect(sent).toEqual(lines.map(idOf))
+  // the same again later is sent again: nothing is remembered for long
+  await deliver({ first: 0, lines: [lines[0]] }, never)
+  expect(sent).toHaveLength(4)
+})
