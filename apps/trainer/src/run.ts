@@ -9,6 +9,7 @@ import { Command, CommanderError } from 'commander'
 import { demoCommand } from './command-line/demo.js'
 import { driftCommand } from './command-line/drift.js'
 import { evaluateCommand } from './command-line/evaluate.js'
+import { exportCommand } from './command-line/export.js'
 import { extractCommand } from './command-line/extract.js'
 import { infoCommand } from './command-line/info.js'
 import { inspectCommand } from './command-line/inspect.js'
@@ -61,6 +62,7 @@ or SIGTERM. Where score or extract --flows reads a pipe, either signal ends the 
     inspectCommand(),
     infoCommand(),
     extractCommand(),
+    exportCommand(),
     signCommand(),
     demoCommand(),
   ]) {

@@ -84,6 +84,7 @@ export {
   type ScoreExplanation,
 } from './explain/explain-score.js'
 export { rememberedRows } from './explain/normal-examples.js'
+export { type CHeader, type CHeaderOptions, encodeCHeader } from './export-c.js'
 export {
   createFitter,
   type FitOptions,

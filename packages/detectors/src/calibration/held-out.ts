@@ -103,7 +103,7 @@ export const MAXIMUM_KNOTS = 64
 export const TAIL_SHARE = 0.1
 /** −log 0.1: where the tail begins. */
 export const TAIL_SURPRISE = -log(TAIL_SHARE)
-const HIGHEST_SURPRISE = 30
+export const HIGHEST_SURPRISE = 30
 /** If no value exceeds the quantile, every later one that does has the highest surprise. */
 const LEAST_MEAN_EXCESS = 1e-9
 /** Steps of −log p from 0 to TAIL_SURPRISE, each of which keeps one knot if there are too many. */

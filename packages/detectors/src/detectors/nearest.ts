@@ -133,7 +133,7 @@ interface NearestLandmarkWorkspace {
 
 const MAXIMUM_LANDMARKS = 1_000_000
 /** 2^−540: numbers scaled by it have differences whose squares, over 65,535 columns, stay in range. */
-const FAR_SCALE = 1 / 2 ** 540
+export const FAR_SCALE = 1 / 2 ** 540
 
 /**
  * Chooses landmarks among rows (n × D, n ≥ 2, not all equal); random ones come from the fork `landmarks` of `rng`.

@@ -49,7 +49,7 @@ import {
 } from './ensemble-part.js'
 
 /** Added to the distance of a row whose service has no landmark. */
-const FOREIGN_DISTANCE = 2
+export const FOREIGN_DISTANCE = 2
 /** Bins of a service's own histograms, and the least number of rows for them. */
 const OWN_BINS = 8
 const LEAST_OWN_ROWS = 8
