@@ -208,6 +208,9 @@ describe.each(bundled.filter(({ manifest }) => manifest.files.includes('demo')))
         expect(ran, ran.stderr).toMatchObject({ code: 0, stderr: '' })
         expect(ran.stdout).toContain(join(alone, 'demo.html'))
         expect(readFileSync(join(alone, 'demo.html'), 'utf8')).toMatch(/^<!doctype html>/i)
+        const scorer = 'python/oddflow.py'
+        const installed = readFileSync(join(alone, 'node_modules', manifest.name, scorer), 'utf8')
+        expect(installed).toBe(readFileSync(join(root, scorer), 'utf8'))
       },
     )
   },

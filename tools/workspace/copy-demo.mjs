@@ -1,10 +1,15 @@
 /**
- * Puts the lab captures into the trainer before it is packed, so that `oddflow demo` works from an installed
- * package as it does in a checkout. The copy is not kept in the repository.
+ * Puts the lab captures and the Python scorer into the trainer before it is packed, so that an installed package has
+ * what a checkout has. The copies are not kept in the repository.
  */
 import { cpSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-const target = fileURLToPath(new URL('../../apps/trainer/demo', import.meta.url))
-rmSync(target, { recursive: true, force: true })
-cpSync(fileURLToPath(new URL('../../test/fixtures/lab', import.meta.url)), target, { recursive: true })
+for (const [from, to] of [
+  ['test/fixtures/lab', 'demo'],
+  ['python', 'python'],
+]) {
+  const target = fileURLToPath(new URL(`../../apps/trainer/${to}`, import.meta.url))
+  rmSync(target, { recursive: true, force: true })
+  cpSync(fileURLToPath(new URL(`../../${from}`, import.meta.url)), target, { recursive: true })
+}
