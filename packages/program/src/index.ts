@@ -96,6 +96,7 @@ export {
   originOf,
   splitTrainingSet,
   type TrainedModel,
+  type TrainingRows,
   type TrainingSet,
   type TrainOptions,
   trainingSetOf,

@@ -50,7 +50,7 @@ import { UsageError } from './messages.js'
 /** Rows of a block; blocks are never copied as the set grows. */
 const BLOCK_ROWS = 4096
 
-interface TrainingRows {
+export interface TrainingRows {
   /** Takes a record; one without a row is left out. */
   add(record: FlowRecord): void
   /** So far. */

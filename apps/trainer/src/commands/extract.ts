@@ -17,7 +17,7 @@ import {
   packetRules,
   plural,
 } from '@oddflow/core'
-import { createFlowExtractor, learnFeatureContract } from '@oddflow/flows'
+import { createFlowExtractor, type FlowCounters, learnFeatureContract } from '@oddflow/flows'
 import { checkWritable, readModel, UsageError, writeFileWhole } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import { type CaptureFlags, FLOW_FLAGS, type FlowFlags, viewFrom, viewOfModel } from '../flags.js'
@@ -26,6 +26,7 @@ import { hashSeed, inputKindOfAll, nameInputs, namingInputs, noFlowIn, note, war
 import { describePackets } from '../output/verdict-lines.js'
 import {
   activeTimeoutFrom,
+  type FlowPlan,
   flowPlan,
   gatheringFrom,
   gatheringOf,
@@ -34,6 +35,7 @@ import {
 } from '../pipeline/flow-plan.js'
 import {
   BATCH_FRAMES,
+  type CaptureInput,
   type CaptureRead,
   captureInputs,
   complaints,
@@ -43,6 +45,7 @@ import {
   stopForStreams,
 } from '../pipeline/read-packets.js'
 import { collectFlows, countersOf, rowsOfFlows } from '../pipeline/score-inputs.js'
+import { type RowReading, readRowsOfCaptures, summaryContract } from '../pipeline/training-captures.js'
 import { RECIPES, type Recipe, recipeNamed } from '../recipes.js'
 import { cutText, featureText } from './inspect.js'
 
@@ -155,12 +158,11 @@ export async function extract(files: readonly string[], options: ExtractCommandO
   if (options.flows === true) return extractFlows(files, options)
   const encode = encoderFor(options.output)
   const filter = filterFrom(options.filter)
-  const known = options.model === undefined ? null : contractFrom(options.model, options)
-  const { gathering, learning } =
-    known === null
+  const source =
+    options.model === undefined
       ? flowPlan(options, recipeFrom(options.recipe))
-      : { gathering: gatheringOf(known), learning: null }
-  const view = known === null ? viewFrom(options) : viewOfModel(options, known)
+      : contractFrom(options.model, options)
+  const view = 'gathering' in source ? viewFrom(options) : viewOfModel(options, source)
   if (options.output !== '-')
     checkWritable(options.output, options.model === undefined ? files : [...files, options.model])
   const inputs = captureInputs(files, options.continuous)
@@ -174,27 +176,61 @@ export async function extract(files: readonly string[], options: ExtractCommandO
       view,
       progress,
     }
-    const { flows, reads } = await collectFlows(inputs, gathering, reading)
+    const { contract, rows, counters, reads } = await readRows(source, inputs, reading)
     for (const line of reads.flatMap(complaints)) warn(line)
-    const contract = known ?? namingInputs(files, () => learnFeatureContract(flows, { ...learning, view }))
-    const { rows, counts } = rowsOfFlows(flows, contract)
-    if (counts.rows === 0)
+    if (counters.records === 0) throw noFlowIn(files, describePackets(counters, reads))
+    if (rows.rows === 0)
       throw new DataError(
         `${nameInputs(files)}: no flow of ${contract.minimumPackets} or more packets, so there is no row to write; check what was captured, and the filter`,
       )
     writeFileWhole(options.output, encode(rows, featureColumns(contract).map(columnLabel)))
     const facts = [featureText(contract), ...cutText(contract)]
     if (contract.minimumPackets > 1)
-      facts.push(`${plural(counts.onePacketFlows, 'flow')} of one packet make no row`)
+      facts.push(`${plural(counters.onePacketFlows, 'flow')} of one packet make no row`)
     note(
       `${options.output === '-' ? 'standard output' : options.output}: ${plural(rows.rows, 'row')} of D = ${rows.cols}: ${facts.join('; ')}`,
     )
-    note(describePackets(countersOf(flows, counts), reads))
+    note(describePackets(counters, reads))
     const seen = describeView(reads)
     if (seen !== null) note(seen)
   } finally {
     progress.stop()
   }
+}
+
+interface ExtractedRows {
+  readonly contract: FlowContract
+  readonly rows: Matrix
+  readonly counters: FlowCounters
+  readonly reads: readonly CaptureRead[]
+}
+
+/** Rows are made as flows end, unless their contract is learned from whole flows or cuts these. */
+async function readRows(
+  source: FlowPlan | FlowContract,
+  inputs: readonly CaptureInput[],
+  reading: RowReading,
+): Promise<ExtractedRows> {
+  const known = !('gathering' in source)
+    ? source
+    : source.learning.featureSet === 'flow-summary'
+      ? summaryContract(source, reading.view)
+      : null
+  if (known !== null && known.flowKey !== 'directional-5-tuple') {
+    const { rows, counters, reads } = await readRowsOfCaptures(inputs, known, reading)
+    return { contract: known, rows: rows.finish(null).rows, counters, reads }
+  }
+  const { gathering, learning } =
+    'gathering' in source ? source : { gathering: gatheringOf(source), learning: {} }
+  const { flows, reads } = await collectFlows(inputs, gathering, reading)
+  const contract =
+    known ??
+    namingInputs(
+      inputs.map(({ name }) => name),
+      () => learnFeatureContract(flows, { ...learning, view: reading.view }),
+    )
+  const { rows, counts } = rowsOfFlows(flows, contract)
+  return { contract, rows, counters: countersOf(flows, counts), reads }
 }
 
 /**

@@ -4,24 +4,24 @@
  * Nothing is learned for flow summaries, so their flows give rows as they end, and memory is that of open flows and
  * rows. Other feature sets learn a duration and a number of packets from all flows, which are held for that.
  */
-import { checkFinite, DataError, type PacketView } from '@oddflow/core'
-import { flowSummaryContract, learnFeatureContract } from '@oddflow/flows'
-import { createTrainingRows, type TrainingSet, trainingSetOf } from '@oddflow/program'
+import { checkFinite, DataError, type FlowContract, type PacketView } from '@oddflow/core'
+import { type FlowCounters, flowSummaryContract, learnFeatureContract } from '@oddflow/flows'
+import { createTrainingRows, type TrainingRows, type TrainingSet, trainingSetOf } from '@oddflow/program'
 import { nameInputs, namingInputs, warn } from '../inputs.js'
 import type { FlowPlan } from './flow-plan.js'
-import { type CaptureInput, complaints, type ReadOptions } from './read-packets.js'
+import { type CaptureInput, type CaptureRead, complaints, type ReadOptions } from './read-packets.js'
 import { checkRowsFit, collectFlows, readRecords } from './score-inputs.js'
 
-type TrainingOptions = ReadOptions & { readonly view: PacketView }
+export type RowReading = ReadOptions & { readonly view: PacketView }
 
-/** Of open flows whose summaries are trained on, unless --flow-memory says otherwise: about 1.5 million of them. */
+/** Of open flows whose rows are made as they end, unless --flow-memory says otherwise: about 1.5 million of them. */
 const OPEN_FLOWS_BYTES = 512 * 1024 * 1024
 
 export async function readTrainingCaptures(
   inputs: readonly CaptureInput[],
   plan: FlowPlan,
   scaler: TrainingSet['contract']['scaler'],
-  options: TrainingOptions,
+  options: RowReading,
 ): Promise<TrainingSet> {
   const set =
     plan.learning.featureSet === 'flow-summary'
@@ -35,7 +35,7 @@ async function readFlows(
   inputs: readonly CaptureInput[],
   plan: FlowPlan,
   scaler: TrainingSet['contract']['scaler'],
-  options: TrainingOptions,
+  options: RowReading,
 ): Promise<TrainingSet> {
   const { flows, reads } = await collectFlows(inputs, plan.gathering, options)
   for (const line of reads.flatMap(complaints)) warn(line)
@@ -47,20 +47,52 @@ async function readFlows(
 
 async function readSummaries(
   inputs: readonly CaptureInput[],
-  { gathering, learning }: FlowPlan,
+  plan: FlowPlan,
   scaler: TrainingSet['contract']['scaler'],
-  options: TrainingOptions,
+  options: RowReading,
 ): Promise<TrainingSet> {
+  const { rows, reads } = await readRowsOfCaptures(
+    inputs,
+    summaryContract(plan, options.view, scaler),
+    options,
+  )
+  for (const line of reads.flatMap(complaints)) warn(line)
+  return namingInputs(namesOf(inputs), () => {
+    if (rows.count === 0) throw new DataError('no flow to learn from: train on a longer capture')
+    return rows.finish(null)
+  })
+}
+
+/** The contract of a plan of flow summaries, which needs no flows. */
+export function summaryContract(
+  { gathering, learning }: FlowPlan,
+  view: PacketView,
+  scaler: TrainingSet['contract']['scaler'] = 'none',
+): FlowContract {
   const { activeTimeoutMicros } = learning
-  const contract = flowSummaryContract(
+  return flowSummaryContract(
     { ...gathering, scaler, ...(activeTimeoutMicros === undefined ? {} : { activeTimeoutMicros }) },
-    options.view,
+    view,
     gathering.protocols,
   )
+}
+
+interface RowsOfCaptures {
+  readonly rows: TrainingRows
+  readonly counters: FlowCounters
+  readonly reads: readonly CaptureRead[]
+}
+
+/** Rows under a contract, made as flows end. Throws DataError where more flows are open than fit. */
+export async function readRowsOfCaptures(
+  inputs: readonly CaptureInput[],
+  contract: FlowContract,
+  options: RowReading,
+): Promise<RowsOfCaptures> {
   const rows = createTrainingRows(contract, (count) => checkRowsFit(count, contract))
   const flowMemoryBytes = options.flowMemoryBytes ?? OPEN_FLOWS_BYTES
-  const warnings: string[] = []
-  await readRecords(
+  const reads: CaptureRead[] = []
+  const counters = await readRecords(
     contract,
     inputs,
     { ...options, flowMemoryBytes },
@@ -72,15 +104,11 @@ async function readSummaries(
         if (record.endReason === 'evicted') throw tooManyFlows(inputs, flowMemoryBytes)
         rows.add(record)
       },
-      end: complaints,
+      end: (read) => read,
     },
-    (lines) => warnings.push(...lines),
+    (read) => reads.push(read),
   )
-  for (const line of warnings) warn(line)
-  return namingInputs(namesOf(inputs), () => {
-    if (rows.count === 0) throw new DataError('no flow to learn from: train on a longer capture')
-    return rows.finish(null)
-  })
+  return { rows, counters, reads }
 }
 
 function tooManyFlows(inputs: readonly CaptureInput[], bytes: number): DataError {

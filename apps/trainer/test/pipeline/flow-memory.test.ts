@@ -6,7 +6,7 @@ import { encodePcap } from '@oddflow/capture'
 import { UsageError } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import { afterAll, describe, expect, it, vi } from 'vitest'
-import { extractFlows } from '../../src/commands/extract.js'
+import { extract, extractFlows } from '../../src/commands/extract.js'
 import { flowPlan } from '../../src/pipeline/flow-plan.js'
 import { captureInputs } from '../../src/pipeline/read-packets.js'
 import { readTrainingCaptures } from '../../src/pipeline/training-captures.js'
@@ -15,14 +15,16 @@ import { RECIPES } from '../../src/recipes.js'
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-flow-memory-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-function writeFlood(flows: number): string {
-  const frames = Array.from({ length: flows }, (_, i) => {
+/** UDP packets one after another in the given number of flows. */
+function writeFlood(flows: number, packets = flows): string {
+  const frames = Array.from({ length: packets }, (_, packet) => {
+    const i = packet % flows
     const bytes = new Uint8Array(42)
     bytes.set([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17])
     bytes.set([10, i >> 16, (i >> 8) & 255, i & 255, 198, 51, 100, 1, 4, 0, 0, 53, 0, 8], 26)
-    return { timestampMicros: 1e15 + i, bytes }
+    return { timestampMicros: 1e15 + packet, bytes }
   })
-  const file = join(folder, `flood-${flows}.pcap`)
+  const file = join(folder, `flood-${flows}${packets === flows ? '' : `-${packets}`}.pcap`)
   writeFileSync(file, encodePcap(frames))
   return file
 }
@@ -67,6 +69,18 @@ describe('--flow-memory', () => {
       readTrainingCaptures(inputs, plan, 'none', { ...options, flowMemoryBytes: 1024 * 1024 }),
     ).rejects.toThrow(
       /^.*flood-10000\.pcap: more flows at a time than 1048576 bytes hold: .*--flow-memory\)$/,
+    )
+  })
+
+  it('holds open flows and no packets where extract makes summaries, and stops it where it does not hold the flows', async () => {
+    const rows = join(folder, 'rows.csv')
+    const flowMemory = 512 * 1024
+    // 20,000 packets take 1.2 MB where they are kept
+    await extract([writeFlood(10, 20_000)], { output: rows, flowMemory })
+    expect(readFileSync(rows, 'utf8').trimEnd().split('\n')).toHaveLength(11)
+    const tooMany = writeFlood(10_000)
+    await expect(extract([tooMany], { output: rows, flowMemory })).rejects.toThrow(
+      /flood-10000\.pcap: more flows at a time than 524288 bytes hold: .*--flow-memory\)$/,
     )
   })
 
