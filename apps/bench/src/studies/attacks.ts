@@ -72,9 +72,9 @@ const side = z.object({
 })
 const pairManifest = z.object({ normal: side, novel: side })
 
-/** The pairs that a folder holds; says which it does not. */
-export function pairsIn(folder: string): string[] {
-  return PAIR_NAMES.filter((pair) => {
+/** Those of the pairs that a folder holds; says which it does not. */
+export function pairsIn(folder: string, names: readonly string[] = PAIR_NAMES): string[] {
+  return names.filter((pair) => {
     const isThere = existsSync(join(folder, pair))
     if (!isThere) note(`left out: ${join(folder, pair)} is not there`)
     return isThere

@@ -1,6 +1,11 @@
 /** All studies, in the order of the results' pages. */
 import { attacks } from './attacks.js'
 import { cost } from './cost.js'
+import { learningDrift } from './learning-drift.js'
+import { learningMillion } from './learning-million.js'
+import { learningMode } from './learning-mode.js'
+import { learningPlan } from './learning-plan.js'
+import { learningPoison } from './learning-poison.js'
 import { pairFeatures } from './pair-features.js'
 import { plainRows } from './plain-rows.js'
 import { recipe } from './recipe.js'
@@ -22,4 +27,9 @@ export const STUDIES: readonly Study[] = [
   cost,
   pairFeatures,
   supportGuard,
+  learningPlan,
+  learningMode,
+  learningDrift,
+  learningPoison,
+  learningMillion,
 ]

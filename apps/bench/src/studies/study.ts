@@ -140,6 +140,8 @@ export const unique = <T>(values: readonly T[]): T[] => [...new Set(values)]
 export const three = (value: number): string => fixed(value, 3)
 /** ".123". */
 export const fraction = (value: number): string => three(value).replace(/^(−?)0/, '$1')
+/** "+.123". */
+export const signed = (value: number): string => `${value < 0 ? '−' : '+'}${fraction(Math.abs(value))}`
 /** "1.2 %". */
 export const percent = (value: number): string => `${fixed(100 * value, 1)} %`
 

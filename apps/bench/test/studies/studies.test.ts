@@ -51,11 +51,14 @@ const study = (name: string, ...more: string[]): Promise<Outcome> => studyOf(dat
 const figuresOf = (name: string) => JSON.parse(readFileSync(join(out, `${name}.json`), 'utf8')).figures
 const studyOf = (from: string, name: string, ...more: string[]): Promise<Outcome> =>
   runBench([name, '--data', from, '--out', out, ...more])
-/** The page of the figures is the page that the run left. */
+/** Page and pictures of the figures are those that the run left. */
 const expectRedrawn = (name: string): void => {
-  const page = readFileSync(join(out, `${name}.md`), 'utf8')
-  expect(page).not.toMatch(/NaN|undefined|Infinity/)
-  expect(named(name).draw(out).get(`${name}.md`)).toBe(page)
+  const files = named(name).draw(out)
+  expect(files.has(`${name}.md`)).toBe(true)
+  for (const [file, content] of files) {
+    expect(content).not.toMatch(/NaN|undefined|Infinity/)
+    expect(readFileSync(join(out, file), 'utf8')).toBe(content)
+  }
 }
 const named = (name: string) => STUDIES.find((one) => one.name === name)!
 
@@ -74,8 +77,8 @@ function withPair(): string {
 }
 
 /** A folder with small rows in the place of each of the authors' sets: two blobs. */
-function withRows(): string {
-  const place = join(folder, 'with-rows')
+function withRows(trainRows: number): string {
+  const place = join(folder, `with-${trainRows}-rows`)
   for (const manifest of readManifests(OWN_MANIFESTS)) {
     if (manifest.kind !== 'rows') continue
     const { dimension } = manifest
@@ -90,7 +93,7 @@ function withRows(): string {
     const labels = encodeLabels(Array.from({ length: 80 }, (_, i) => (i < 40 ? 0 : 1)))
     const set = join(place, 'paper', manifest.folder)
     mkdirSync(set, { recursive: true })
-    writeFileSync(join(set, 'X_train_r0.npy'), blobs(200, 0))
+    writeFileSync(join(set, 'X_train_r0.npy'), blobs(trainRows, 0))
     for (const stem of ['val_r0', 'test']) {
       writeFileSync(join(set, `X_${stem}.npy`), blobs(40, 40))
       writeFileSync(join(set, `y_${stem}.npy`), labels)
@@ -160,7 +163,7 @@ describe('a study', () => {
   })
 
   it('support-guard: every detector and quantile of each set, redrawn as they were', async () => {
-    const outcome = await studyOf(withRows(), 'support-guard', '--repeats', '1', '--seeds', '2')
+    const outcome = await studyOf(withRows(200), 'support-guard', '--repeats', '1', '--seeds', '2')
     expect(outcome.code).toBe(0)
     const { runs, cost } = figuresOf('support-guard')
     expect(cost.ratio).toBeGreaterThan(0)
@@ -171,6 +174,19 @@ describe('a study', () => {
       expect(run.with).toBeGreaterThan(0.5)
     }
     expectRedrawn('support-guard')
+  })
+
+  it('learning-poison: a stream without the poisoner, and four with them, redrawn as they were', async () => {
+    expect((await studyOf(withRows(1600), 'learning-poison', '--days', '1')).code).toBe(0)
+    const { sets } = figuresOf('learning-poison')
+    expect(sets).toMatchObject([{ set: 'sfrig' }, { set: 'aecho' }])
+    for (const { runs } of sets) {
+      expect(runs).toHaveLength(5)
+      const [clean, poisoned] = runs
+      expect(clean.days).toMatchObject([{ reached: 0 }])
+      expect(poisoned.days[0].reached).toBeGreaterThan(0)
+    }
+    expectRedrawn('learning-poison')
   })
 
   it('default-recipe: refuses a variant that there is not, by name', async () => {

@@ -1,9 +1,0 @@
-/** A .npy file as a Matrix, read by core; vectors become one column. */
-import { readFileSync } from 'node:fs'
-import { decodeNpy } from '../../packages/core/dist/index.js'
-
-export function readNpy(path) {
-  const { shape, data } = decodeNpy(readFileSync(path))
-  const [rows, cols = 1] = shape
-  return { rows, cols, data }
-}
