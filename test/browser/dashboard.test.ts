@@ -8,13 +8,17 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import axe from 'axe-core'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { encodeNotice, type Notice } from '../../apps/agent/build/alerts/notice.js'
 import { createTemporarySuppressions } from '../../apps/agent/build/alerts/temporary-suppressions.js'
 import { DEFAULT_DEVICES } from '../../apps/agent/build/config/settings.js'
+import { ControlError } from '../../apps/agent/build/devices/control-socket.js'
 import { createDeviceTable } from '../../apps/agent/build/devices/device-table.js'
 import { type ActionResult, act } from '../../apps/agent/build/devices/device-watch.js'
+import type { Answer } from '../../apps/agent/build/incidents/answer.js'
+import type { Incident } from '../../apps/agent/build/incidents/incident.js'
 import { systemClock } from '../../apps/agent/build/input/clocks.js'
 import type { AlertEvent } from '../../apps/agent/build/page/api.js'
 import { createAlertFeed, createScoreHistory } from '../../apps/agent/build/web/alerts.js'
@@ -61,6 +65,58 @@ const lampModel = {
   ...brokenProof,
 }
 
+const idOf = (n: number): string => String(n).padStart(32, '0')
+function sampleIncident(n: number, changes: Partial<Incident> = {}): Incident {
+  return {
+    id: idOf(n),
+    state: 'open',
+    key: plug,
+    device: { mac: plug, address: '192.168.7.16', name: 'Kitchen plug' },
+    kind: 'password-guessing',
+    level: 'high',
+    beginMicros: nowMicros - n * 600_000_000,
+    endMicros: nowMicros - n * 300_000_000,
+    evidence: 20,
+    totalEvidence: 24,
+    reported: null,
+    reports: 1,
+    flows: 24,
+    rarity: null,
+    sentBytes: 12_400,
+    receivedBytes: 3100,
+    facts: [
+      {
+        rule: 'password-guessing',
+        key: plug,
+        count: 1,
+        firstMicros: nowMicros,
+        lastMicros: nowMicros,
+        fact: 'Kitchen plug (192.168.7.16) had 24 connections (tcp port 80) in 1 s from 192.168.7.66, which had never used this service: passwords may be guessed',
+      },
+    ],
+    contacts: [{ peer: '192.168.7.66', service: 'tcp port 80', alerts: 24 }],
+    summary:
+      'Kitchen plug (192.168.7.16) had 24 connections (tcp port 80) in 1 s from 192.168.7.66, which had never used this service: passwords may be guessed. None of 1696 usual flows is as unusual.',
+    reasons: [],
+    ...changes,
+  }
+}
+
+const sampleAnswer = (incident: string, answer: Answer['answer']): Answer => ({
+  incident,
+  answer,
+  device: plug,
+  kind: 'password-guessing',
+  summary: '',
+  beginMicros: nowMicros,
+  atMicros: nowMicros,
+  endsMicros: answer === 'snooze' ? nowMicros + 86_400_000_000 : null,
+  contacts: [],
+  rows: [],
+  models: [],
+  changes: ['17 of 145 earlier flows change verdict'],
+})
+
 /** A dashboard with a few devices and alerts, served on loopback. */
 async function serve() {
   const table = createDeviceTable({ ...DEFAULT_DEVICES, learnHours: 0, learnFlows: 1, stableShare: 1 })
@@ -98,6 +154,20 @@ async function serve() {
     return results
   }
   const rolledBack: unknown[] = []
+  const incidents: Incident[] = [
+    sampleIncident(1),
+    sampleIncident(2, { state: 'over', kind: 'scan', level: 'medium' }),
+  ]
+  const answers: Answer[] = []
+  let refusal: string | null = null
+  const answer = async (asked: unknown): Promise<{ said: string[] }> => {
+    const given = asked as { incident: string; answer: Answer['answer'] | 'none' }
+    if (refusal !== null) throw new ControlError('control.request', refusal)
+    const at = answers.findIndex(({ incident }) => incident === given.incident)
+    if (at >= 0) answers.splice(at, 1)
+    if (given.answer !== 'none') answers.push(sampleAnswer(given.incident, given.answer))
+    return { said: [`It was answered "${given.answer}".`] }
+  }
   const models = {
     ownerReport: (key: string) =>
       key === plug
@@ -122,7 +192,7 @@ async function serve() {
     suppressions,
     devices: { table, word },
     models,
-    incidents: null,
+    incidents: { list: () => incidents, answers: { answer, list: () => answers } },
   })
   const metrics = { contentType: 'text/plain', text: async () => 'metrics\n' }
   const server = await startServer(
@@ -141,11 +211,16 @@ async function serve() {
     change,
     suppressions,
     rolledBack,
+    incidents,
+    answers,
+    refuse: (text: string | null) => {
+      refusal = text
+    },
     saves: () => saves,
   }
 }
 
-interface Answer {
+interface Response {
   readonly status: number
   readonly text: string
   readonly headers: Record<string, string | string[] | undefined>
@@ -157,7 +232,7 @@ function ask(
   path: string,
   headers: Record<string, string> = {},
   body?: string,
-): Promise<Answer> {
+): Promise<Response> {
   return new Promise((resolve, reject) => {
     request(`http://${server.address}${path}`, { method, headers }, (response) => {
       let text = ''
@@ -349,6 +424,13 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
   }
 
   const signedIn = `#token=${token}`
+  const axeViolations = async (): Promise<string[]> => {
+    const { axe: inPage } = window as unknown as {
+      axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+    }
+    const { violations } = await inPage.run()
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
+  }
   const shot = async (page: Page, name: string): Promise<void> => {
     const folder = process.env.ODDFLOW_SCREENSHOTS
     if (folder !== undefined) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
@@ -384,6 +466,68 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       expect(await page.locator('#alerts article').first().textContent()).toContain('a second story')
       expect(await page.locator('#scores circle.novel').count()).toBe(1)
       expect(await page.locator('#health').textContent()).toMatch(/Dropped by the kernel7/)
+    })
+  }, 60_000)
+
+  it('shows incidents first, takes answers by keyboard, and says what changed or why not', async () => {
+    await open({}, signedIn, async (page) => {
+      const card = page.locator(`[data-incident="${idOf(1)}"]`)
+      await card.getByText('passwords may be guessed').first().waitFor()
+      expect(await page.locator('#today').textContent()).toMatch(
+        /^(Today: 2 incidents, 1 still open|No incident today)/,
+      )
+      expect(await page.locator('#to-do').textContent()).toBe(
+        'To do: answer 1 open incident, approve 1 device.',
+      )
+      expect(await card.locator('h3').textContent()).toBe('Password guessing: Kitchen plug high')
+      expect(await card.textContent()).toContain('change the password')
+      await card.getByText('Evidence').click()
+      await card.getByText('with 192.168.7.66 (tcp port 80): 24 alerts').waitFor()
+
+      at.refuse('the model would no longer notice scan of one host of any size')
+      const normal = card.getByRole('button', { name: 'This is normal: Password guessing of Kitchen plug' })
+      await normal.focus()
+      await page.keyboard.press('Enter')
+      await page.locator('#message').getByText('would no longer notice').waitFor()
+      expect(await page.locator('#answer-said').textContent()).toBe('')
+      at.refuse(null)
+      await page.keyboard.press('Enter')
+      await page.locator('#answer-said').getByText('It was answered "normal".').waitFor()
+      await card.getByText('Your answer: Normal. 17 of 145 earlier flows change verdict.').waitFor()
+      expect(at.answers).toMatchObject([{ incident: idOf(1), answer: 'normal' }])
+      expect(await page.locator('#to-do').textContent()).toBe('To do: approve 1 device.')
+      // what was unfolded stays so, and the focus is in the card
+      expect(await card.locator('details').getAttribute('open')).not.toBe(null)
+      const back = card.getByRole('button', { name: /^Take the answer back/ })
+      expect(await back.evaluate((button) => button === document.activeElement)).toBe(true)
+      await page.keyboard.press('Enter')
+      await card.getByRole('button', { name: /^Snooze for a day/ }).waitFor()
+      expect(at.answers).toEqual([])
+      await card.getByRole('button', { name: /^Snooze for a day/ }).click()
+      await card.getByText('Your answer: Snoozed until').waitFor()
+
+      await shot(page, 'dashboard-answered')
+      at.incidents.push(
+        sampleIncident(3, { device: { mac: null, address: hostile.slice(0, 60) }, summary: hostile }),
+      )
+      await page.locator(`[data-incident="${idOf(3)}"]`).waitFor({ timeout: 10_000 })
+      expect(await page.locator('img, body script').count()).toBe(0)
+      expect(await page.locator('#incidents article').first().getAttribute('data-state')).toBe('open')
+      at.incidents.splice(0)
+      await page.getByText('No incident yet.').waitFor({ timeout: 10_000 })
+      expect(await page.locator('#incidents article').count()).toBe(0)
+    })
+  }, 60_000)
+
+  it('shows the latest ten alerts, and all of them when asked', async () => {
+    for (let i = 0; i < 15; i++) at.addAlert(`alert number ${i}`)
+    await open({}, signedIn, async (page) => {
+      const visible = page.locator('#alerts > li:visible')
+      await expect.poll(() => visible.count()).toBe(10)
+      await page.getByRole('button', { name: 'Show all 16 alerts' }).press('Enter')
+      expect(await visible.count()).toBe(16)
+      await page.getByRole('button', { name: 'Show the latest 10 alerts' }).press('Enter')
+      expect(await visible.count()).toBe(10)
     })
   }, 60_000)
 
@@ -533,7 +677,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       await page.getByRole('button', { name: /^Suppress alerts like this one/ }).focus()
       await page.keyboard.press('Enter')
       await page.getByRole('dialog').waitFor()
-      await page.getByLabel('For').selectOption('60')
+      await page.getByLabel('For', { exact: true }).selectOption('60')
       await page.getByRole('button', { name: 'Suppress', exact: true }).focus()
       await page.keyboard.press('Enter')
       await page.getByRole('button', { name: /^End the rule for/ }).waitFor()
@@ -579,6 +723,9 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
             'figcaption',
             '#health dt',
             '#health .ill',
+            '#incidents strong',
+            '[data-level="high"] .level',
+            '[data-level="medium"] .level',
             '#scores text',
             'summary',
           ])
@@ -588,11 +735,13 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
             ).toBeGreaterThanOrEqual(4.5)
           const heights = await page.evaluate(() =>
             Array.from(
-              document.querySelectorAll('#watch button'),
+              document.querySelectorAll('#watch button:not([hidden])'),
               (button) => button.getBoundingClientRect().height,
             ),
           )
           expect(Math.min(...heights)).toBeGreaterThanOrEqual(44)
+          await page.evaluate(axe.source)
+          expect(await page.evaluate(axeViolations)).toEqual([])
           const moving = await page.evaluate(() => document.getAnimations().length)
           expect(moving).toBe(0)
           await shot(page, `dashboard-${name}-${colorScheme}`)

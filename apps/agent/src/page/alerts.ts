@@ -5,9 +5,11 @@
  * ended. Of more than MAXIMUM_SHOWN those go that came first.
  */
 import type { AlertEvent, NoticeEvent } from './api.js'
-import { byId, countText, element, numberText, timeOf } from './dom.js'
+import { byId, countText, element, numberText, setText, timeOf } from './dom.js'
 
 const MAXIMUM_SHOWN = 100
+/** Before a person asks for all (style.css). */
+const FIRST_SHOWN = 10
 
 /** As they came. */
 let shown: HTMLElement[] = []
@@ -33,8 +35,25 @@ export function showAlerts(
     shown.push(item)
   }
   while (shown.length > MAXIMUM_SHOWN) shown.shift()?.remove()
+  showCount()
   byId('no-alerts').hidden = list.childElementCount > 0
   byId('alerts-order').hidden = list.childElementCount === 0
+}
+
+function showCount(): void {
+  const list = byId('alerts')
+  const button = byId('all-alerts')
+  const count = list.childElementCount
+  button.hidden = count <= FIRST_SHOWN
+  const isAll = list.classList.contains('all')
+  setText(button, isAll ? `Show the latest ${FIRST_SHOWN} alerts` : `Show all ${count} alerts`)
+}
+
+export function prepareAlerts(): void {
+  byId('all-alerts').addEventListener('click', () => {
+    byId('alerts').classList.toggle('all')
+    showCount()
+  })
 }
 
 function isOfFlow(event: AlertEvent | NoticeEvent): event is AlertEvent {

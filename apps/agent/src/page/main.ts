@@ -2,11 +2,12 @@
  * The dashboard's page: signs in, asks the agent how things are every two seconds as long as somebody looks, and
  * shows it. A token in the address is used once and taken out of it.
  */
-import { clearAlerts, showAlerts } from './alerts.js'
+import { clearAlerts, prepareAlerts, showAlerts } from './alerts.js'
 import { type AgentState, ask, type ChangeAnswer, Refused } from './api.js'
 import { prepareApprove, showDevices } from './devices.js'
 import { byId, scoreChart, setText } from './dom.js'
 import { showHealth, standingOf } from './health.js'
+import { showIncidents } from './incidents.js'
 import { openSuppress, prepareSuppress, showRules } from './suppress.js'
 
 const PAUSE_MILLIS = 2000
@@ -63,6 +64,19 @@ function showState(state: AgentState): void {
     after = 0
   }
   const first = state.next - state.alerts.length
+  showIncidents(state, async ({ id }, answer) => {
+    const said = byId('answer-said')
+    await change(async () => {
+      try {
+        const answered = await ask<ChangeAnswer>('POST', '/api/incidents', { incident: id, answer })
+        setText(said, answered.said.join(' '))
+        return answered
+      } catch (error) {
+        setText(said, '')
+        throw error
+      }
+    })
+  })
   showAlerts(state.alerts.slice(Math.max(0, after - first)), openSuppress)
   after = state.next
   showDevices(state.devices, {
@@ -106,6 +120,7 @@ document.addEventListener('visibilitychange', () => {
 })
 prepareSuppress(refresh)
 prepareApprove()
+prepareAlerts()
 
 const token = /^#token=([\w-]{1,256})/.exec(location.hash)?.[1]
 if (token === undefined) void refresh()

@@ -36,7 +36,16 @@ export interface PageFile {
 
 /** The document and its parts lie beside the package's code; its scripts are built from src/page. */
 const WRITTEN = ['index.html', 'style.css', 'icon.svg']
-const BUILT = ['main.js', 'api.js', 'dom.js', 'alerts.js', 'devices.js', 'health.js', 'suppress.js']
+const BUILT = [
+  'main.js',
+  'api.js',
+  'dom.js',
+  'alerts.js',
+  'devices.js',
+  'health.js',
+  'incidents.js',
+  'suppress.js',
+]
 
 const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
