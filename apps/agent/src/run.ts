@@ -258,14 +258,16 @@ function positiveNumber(flag: string): (text: string) => number {
 
 function doctorCommand(): Command {
   return withSettings(new Command('doctor').description('check this machine and say what is missing'))
+    .option('--try', 'send a test incident through each output and say what came back')
     .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',
       `
-Exit code 1 if something is missing.
+Exit code 1 if something is missing, or with --try if an output did not take the test incident. The EVE file gets none.
 
 Examples:
   oddflow-agent doctor -c /etc/oddflow/agent.yaml
+  oddflow-agent doctor -c /etc/oddflow/agent.yaml --try
   oddflow-agent doctor --interface eth0 --model home.oddflow --eve eve.json`,
     )
     .action(async (options) => (await import('./commands/doctor.js')).doctor(options))

@@ -22,10 +22,13 @@ import { readSettings } from '../config/settings-from.js'
 import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { looseRights, userId } from '../files/rights.js'
+import { createSystemClock } from '../input/clocks.js'
+import { standardErrorLog } from '../log.js'
 import { LOOPBACK } from '../outputs/output.js'
 import { checkOutput, definitionOf, type OutputSettings, secretsOf } from '../outputs/registry.js'
 import { readModels } from '../pipeline/open-models.js'
 import { keptReports } from './models.js'
+import { tryOutputs } from './try-outputs.js'
 
 /** One line of doctor. */
 
@@ -98,7 +101,7 @@ export function exposures({ outputs, listen, dashboard }: Settings): string[] {
   return found
 }
 
-type DoctorOptions = RunOptions & { readonly format: 'text' | 'json' }
+type DoctorOptions = RunOptions & { readonly format: 'text' | 'json'; readonly try?: boolean }
 
 export async function doctor(options: DoctorOptions): Promise<void> {
   const settings = await readSettings(options)
@@ -123,7 +126,8 @@ export async function doctor(options: DoctorOptions): Promise<void> {
     const { directory } = settings.evidence
     findings.push(await writable('evidence', await nearest(directory), directory))
   }
-  findings.push(...settings.outputs.map(outputFinding))
+  if (options.try !== true) findings.push(...settings.outputs.map(outputFinding))
+  else findings.push(...(await tryOutputs(settings, createSystemClock(1), standardErrorLog)))
   if (settings.listen !== null) findings.push(await listenFinding(settings.listen))
   findings.push(...userFindings(settings))
   for (const detail of exposures(settings)) findings.push({ what: 'exposed', state: 'note', detail })

@@ -217,9 +217,11 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
       })
     }
   }
+  const isTrial = options.isTrial === true
   const begin = (): MqttClient => {
     const opening = connect(options.url, {
-      clientId: `oddflow-agent-${agentId}`,
+      // a client of the same id would be thrown out by the broker
+      clientId: `oddflow-agent-${agentId}${isTrial ? '-trial' : ''}`,
       protocolVersion,
       clean: true,
       keepalive: KEEPALIVE_SECONDS,
@@ -232,7 +234,9 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
       // not before there is somebody to hear of it
       manualConnect: true,
       ...credentials,
-      will: { topic: status, payload: Buffer.from('offline'), qos: 1, retain: true },
+      ...(isTrial
+        ? {}
+        : { will: { topic: status, payload: Buffer.from('offline'), qos: 1, retain: true } as const }),
     })
     opening.on('packetsend', (packet) => {
       // the first packet on every connection; nothing has been read from it yet
@@ -252,7 +256,7 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
       )
     })
     opening.on('connect', () => {
-      announced = announce(opening)
+      if (!isTrial) announced = announce(opening)
     })
     opening.connect()
     return opening
@@ -275,6 +279,7 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
     }
   }
   let client: MqttClient | null = begin()
+  if (isTrial) await firstAnswer(client)
 
   return {
     name,
@@ -313,7 +318,7 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
       const open = client
       client = null
       if (open === null) return
-      if (open.connected) {
+      if (open.connected && !isTrial) {
         // with a farewell the last will is not given out
         const farewell = async (): Promise<void> => {
           await open.publishAsync(status, 'offline', { qos: 1, retain: true })
@@ -326,6 +331,19 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
       await open.endAsync(true)
     },
   }
+}
+
+/** Resolves when it is connected, or why not is known. */
+function firstAnswer(client: MqttClient): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, PATIENCE_MILLIS)
+    for (const event of ['connect', 'error', 'close'] as const) {
+      client.once(event, () => {
+        clearTimeout(timer)
+        resolve()
+      })
+    }
+  })
 }
 
 function codeOf(error: unknown): number {

@@ -44,6 +44,8 @@ export interface OutputEnvironment {
   readonly alertFile: string
   readonly clock: Clock
   readonly log: Pick<Log, 'warn'>
+  /** One message, perhaps beside an agent that runs and keeps what it has with the receiver. */
+  readonly isTrial?: boolean
 }
 
 export interface OutputContext {
