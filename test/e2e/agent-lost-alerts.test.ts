@@ -68,11 +68,24 @@ async function closedPort(): Promise<number> {
   return port
 }
 
+/** A webhook that gets every event. */
+const EVENTS = {
+  kind: 'webhook',
+  urlFile: null,
+  tokenFile: null,
+  caFile: null,
+  preset: null,
+  user: '',
+  body: null,
+  headers: {},
+  signatureFile: null,
+} as const
+
 describe('an output that is down', () => {
   it.each([true, false])('takes no alert from one that works (state folder: %s)', async (state) => {
     const url = `http://127.0.0.1:${await closedPort()}/`
     const { counters, lost, undelivered, told } = await run(`webhook-${state}`, state, {
-      outputs: [{ kind: 'webhook', name: 'hub', url, tokenFile: null, caFile: null }],
+      outputs: [{ ...EVENTS, name: 'hub', url }],
     })
     const { accepted, refused, delivered, dropped, waiting } = counters.alerts
     expect({ accepted, refused, lost }).toEqual({ accepted: FLOWS, refused: 0, lost: 0 })
