@@ -93,7 +93,7 @@ describe('a pipe as alert file', () => {
 })
 
 describe('the link to the dashboard', () => {
-  it('is shown whenever it is asked for, and its token stands in no log', async () => {
+  it('is shown whenever it is asked for, signs in once, and stands in no log', async () => {
     const yaml = `read: ${scan}\neve: link.json\nstate: link-state\nlisten: 127.0.0.1:0\ndashboard: {}\n`
     const running = start('link', yaml)
     await running.until(/dashboard at http:\/\/127\.0\.0\.1:\d+\/; "oddflow-agent dashboard-link"/)
@@ -106,13 +106,22 @@ describe('the link to the dashboard', () => {
       expect(code).toBe(0)
       links.push(stdout)
     }
-    expect(links[0]).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#token=[\w-]{43}\n$/)
-    expect(links[1]).toBe(links[0])
-    const { origin, hash } = new URL(links[0]!.trim())
-    const authorization = `Bearer ${hash.slice('#token='.length)}`
-    expect((await fetch(`${origin}/api/state`, { headers: { authorization } })).status).toBe(200)
+    expect(links[0]).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#token=[\w-]{22}\n$/)
+    const codes = links.map((link) => new URL(link.trim()).hash.slice('#token='.length))
+    const { origin } = new URL(links[0]!.trim())
+    const ask = async (path: string, method: string, code = ''): Promise<number> =>
+      (await fetch(`${origin}${path}`, { method, headers: { authorization: `Bearer ${code}` } })).status
+    // a code signs in, once; it is no token
+    expect(await ask('/api/state', 'GET', codes[0])).toBe(401)
+    expect(await ask('/api/session', 'POST', codes[0])).toBe(200)
+    expect(await ask('/api/session', 'POST', codes[0])).toBe(401)
+    expect(await ask('/api/session', 'POST', codes[1])).toBe(200)
     await running.stop()
-    expect(running.told()).not.toContain(hash.slice('#token='.length))
+    for (const code of codes) expect(running.told()).not.toContain(code)
+    const kept = JSON.parse(readFileSync(inFolder('link-state/dashboard-token.json'), 'utf8')) as {
+      token: string
+    }
+    expect(running.told()).not.toContain(kept.token)
     const gone = await agent(['dashboard-link', '-c', running.config])
     expect(gone).toMatchObject({
       code: 1,

@@ -137,7 +137,7 @@ function withState(command: Command): Command {
 function dashboardLinkCommand(): Command {
   return withState(
     new Command('dashboard-link').description(
-      "print the address of a running agent's dashboard, with the token that signs in",
+      "print a link to a running agent's dashboard that signs in once, within 5 minutes",
     ),
   ).action(async (options) => (await import('./commands/dashboard-link.js')).dashboardLink(options))
 }

@@ -1,4 +1,4 @@
-/** `oddflow-agent dashboard-link`: the address of a running agent's dashboard, with the token that signs in. */
+/** `oddflow-agent dashboard-link`: a link to a running agent's dashboard that signs in once, within 5 minutes. */
 import { askFurther, ControlError } from '../devices/control-socket.js'
 import { type StateOptions, stateOf } from './state-of.js'
 

@@ -115,13 +115,13 @@ export async function openVendors(
 export function controlAnswers(
   devices: DeviceWatch | null,
   models: ModelRoom | null,
-  /** To the dashboard; null where there is none. */
-  link: string | null,
+  /** Makes a link to the dashboard; null where there is none. */
+  link: (() => string) | null,
   /** null where devices are not kept. */
   answers: Pick<AnswerBook, 'answer' | 'list'> | null,
 ): ControlAnswers {
   const further: FurtherRoutes = {
-    ...(link === null ? {} : { '/dashboard': async () => ({ link }) }),
+    ...(link === null ? {} : { '/dashboard': async () => ({ link: link() }) }),
     ...(answers === null
       ? {}
       : {

@@ -58,8 +58,8 @@ export async function openDashboardRecords(
 interface OpenServer {
   /** null where nobody listens. */
   readonly server: AgentServer | null
-  /** To the dashboard, with its token; null where there is none. */
-  readonly link: string | null
+  /** Makes a link that signs in to the dashboard once; null where there is none. */
+  readonly link: (() => string) | null
 }
 
 export async function openServer(
@@ -91,10 +91,10 @@ export async function openServer(
   if (page === null) return { server, link: null }
   const link = `http://${server.address.replace(/^(0\.0\.0\.0|\[::\])/, 'localhost')}/`
   environment.log.info(`dashboard at ${link}; "oddflow-agent dashboard-link" prints the link that signs in`)
-  return { server, link: `${link}#token=${page.token}` }
+  return { server, link: () => `${link}#token=${page.makeCode()}` }
 }
 
-/** The dashboard and its token. */
+/** The dashboard, and what makes codes for links to it. */
 async function openDashboard(
   { dashboard, state }: Settings,
   { files, clock, faults }: OpeningEnvironment,
@@ -103,7 +103,7 @@ async function openDashboard(
   devices: DeviceWatch | null,
   room: ModelRoom | null,
   incidents: DashboardIncidents | null,
-): Promise<{ answer: Dashboard; token: string } | null> {
+): Promise<{ answer: Dashboard; makeCode: () => string } | null> {
   if (dashboard === null || state === null || records === null) return null
   const [{ openToken, writeToken }, { createSessions }, { createDashboard }] = await Promise.all([
     import('../web/sessions.js'),
@@ -130,5 +130,5 @@ async function openDashboard(
     incidents,
     ...records,
   })
-  return { answer, token }
+  return { answer, makeCode: sessions.makeCode }
 }

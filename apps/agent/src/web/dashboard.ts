@@ -92,7 +92,7 @@ export function isOwnOrigin(origin: string, host: string | undefined): boolean {
  * The dashboard's side of the HTTP server: the page, what it asks for, and what a person does on it.
  *
  *     GET    /  /page/*           the page itself: nothing in it is of this network
- *     POST   /api/session         Authorization: Bearer TOKEN, for a cookie
+ *     POST   /api/session         Authorization: Bearer TOKEN, or the code of a link, for a cookie
  *     DELETE /api/session         signs out
  *     GET    /api/state?after=N   health, devices, score history, rules, and the alerts from number N on
  *     POST   /api/devices         { action, devices }, as over the control socket
@@ -252,13 +252,16 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     const cookieOf = (value: string, seconds: number): Record<string, string> => ({
       'set-cookie': `${COOKIE}-${port}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Strict`,
     })
-    const session = shown === null ? null : sessions.signIn(shown)
+    const isSigningIn = path === '/api/session' && method === 'POST'
+    const session =
+      shown === null ? null : (sessions.signIn(shown) ?? (isSigningIn ? sessions.redeem(shown) : null))
     const cookie = cookieIn(headers.cookie, `${COOKIE}-${port}`)
     if (session === null && !sessions.isSignedIn(cookie)) {
-      refuse(response, 401, shown === null ? 'sign in with the token' : 'that is not the token')
+      const wrong = 'that is not the token; a link signs in once, within 5 minutes'
+      refuse(response, 401, shown === null ? 'sign in with the token' : wrong)
       return
     }
-    if (path === '/api/session' && method === 'POST' && session !== null) {
+    if (isSigningIn && session !== null) {
       json(response, 200, '{}', cookieOf(session, SESSION_SECONDS))
     } else if (path === '/api/session' && method === 'DELETE') {
       sessions.signOut(cookie).then(

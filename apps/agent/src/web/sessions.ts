@@ -31,6 +31,10 @@ export interface EndedSession {
 }
 
 export interface Sessions {
+  /** A code for a link: whoever shows it first within CODE_SECONDS is signed in. */
+  makeCode(): string
+  /** The value of a cookie for a code, which is worth nothing afterwards; null where there is no such code. */
+  redeem(code: string): string | null
   /** The value of a cookie for who shows the token; null where it is another. */
   signIn(token: string): string | null
   isSignedIn(cookie: string): boolean
@@ -39,6 +43,9 @@ export interface Sessions {
 }
 
 export const SESSION_SECONDS = 7 * 86_400
+export const CODE_SECONDS = 300
+/** Only who may open the state folder can add one. The first to end go first. */
+const MAXIMUM_CODES = 16
 /** Only who is signed in can add one. The first to end go first. */
 const MAXIMUM_ENDED = 1000
 const COOKIE = /^(\d{1,12})\.([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{43})$/
@@ -56,6 +63,13 @@ export function createSessions(
   const mark = (text: string): Buffer => createHmac('sha256', token).update(text).digest()
   const isSame = (a: string, b: string): boolean => timingSafeEqual(mark(a), mark(b))
   let ended = [...known]
+  /** When each code ends, by its mark. */
+  const codes = new Map<string, number>()
+  const newSession = (): string => {
+    const ends = Math.floor(clock.wallMicros() / 1e6) + SESSION_SECONDS
+    const id = randomBytes(16).toString('base64url')
+    return `${ends}.${id}.${mark(`session ${ends} ${id}`).toString('base64url')}`
+  }
 
   const sessionOf = (cookie: string): EndedSession | null => {
     const match = COOKIE.exec(cookie)
@@ -67,10 +81,19 @@ export function createSessions(
   const isEnded = (id: string): boolean => ended.some((each) => each.id === id)
   return {
     signIn(shown) {
-      if (!isSame(shown, token)) return null
-      const ends = Math.floor(clock.wallMicros() / 1e6) + SESSION_SECONDS
-      const id = randomBytes(16).toString('base64url')
-      return `${ends}.${id}.${mark(`session ${ends} ${id}`).toString('base64url')}`
+      return isSame(shown, token) ? newSession() : null
+    },
+    makeCode() {
+      const code = randomBytes(16).toString('base64url')
+      codes.set(mark(`code ${code}`).toString('base64url'), clock.monotonicMillis() + 1000 * CODE_SECONDS)
+      for (const [oldest] of codes) if (codes.size > MAXIMUM_CODES) codes.delete(oldest)
+      return code
+    },
+    redeem(code) {
+      const key = mark(`code ${code}`).toString('base64url')
+      const endsMillis = codes.get(key) ?? 0
+      codes.delete(key)
+      return endsMillis > clock.monotonicMillis() ? newSession() : null
     },
     isSignedIn(cookie) {
       const session = sessionOf(cookie)
