@@ -5,7 +5,8 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parquetReadObjects } from 'hyparquet'
+import { gunzipSync } from 'node:zlib'
+import { parquetMetadataAsync, parquetReadObjects } from 'hyparquet'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { oddflowAmongMany } from './support/many-commands.js'
 import { can, filesOf, lab, main, oddflow, refuses, succeeds, temporaryFolder } from './support/oddflow.js'
@@ -35,6 +36,28 @@ function python(modules: string, program: string, ...args: string[]): string | n
     return null
   }
   return execFileSync('python3', ['-c', program, ...args], { encoding: 'utf8', maxBuffer: 2 ** 26 })
+}
+
+function fileOf(name: string): ArrayBuffer {
+  const bytes = readFileSync(inFolder(name))
+  return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer
+}
+
+/** Rows with numbers in place of bigints, and ts in seconds. */
+async function readParquet(name: string): Promise<Record<string, string | number | null>[]> {
+  const rows = await parquetReadObjects({
+    file: fileOf(name),
+    compressors: { GZIP: (bytes) => gunzipSync(bytes) },
+    parsers: { timestampFromMicroseconds: (micros: bigint) => Number(micros) / 1e6 },
+  })
+  return rows.map((row) =>
+    Object.fromEntries(
+      Object.entries(row).map(([column, value]) => [
+        column,
+        typeof value === 'bigint' ? Number(value) : value,
+      ]),
+    ),
+  )
 }
 
 let entries: Entry[] = []
@@ -151,17 +174,45 @@ describe('the formats hold the same', () => {
   })
 
   it('Parquet, read by hyparquet', async () => {
-    const bytes = readFileSync(inFolder('flows.parquet'))
-    const rows = await parquetReadObjects({
-      file: bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer,
-      parsers: { timestampFromMicroseconds: (micros: bigint) => Number(micros) / 1e6 },
-    })
-    const plain = rows.map((row) =>
-      Object.fromEntries(
-        Object.entries(row).map(([name, value]) => [name, typeof value === 'bigint' ? Number(value) : value]),
-      ),
+    const plain = (await readParquet('flows.parquet')).map((row) =>
+      Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)),
     )
     expect(plain).toEqual(entries)
+  })
+
+  it('Parquet with the same columns whatever the options, null where a record has no value', async () => {
+    await run([capture.path, '-o', 'ip.parquet', '--size', 'ip', '--vlan-key'])
+    await run([capture.path, '-o', 'payload.parquet', '--size', 'payload'])
+    const [frame, ip, payload] = [
+      await readParquet('flows.parquet'),
+      await readParquet('ip.parquet'),
+      await readParquet('payload.parquet'),
+    ]
+    expect(Object.keys(ip[0]!)).toEqual(Object.keys(frame[0]!))
+    expect(Object.keys(payload[0]!)).toEqual(Object.keys(frame[0]!))
+    for (const [i, row] of frame.entries()) {
+      expect(row).toMatchObject({ orig_captured_bytes: null, orig_payload_bytes: null, vlan: null })
+      expect(ip[i]).toEqual({ ...row, orig_frame_bytes: null, resp_frame_bytes: null })
+      expect(payload[i]).toMatchObject({ orig_frame_bytes: null, vlan: null })
+      expect(typeof payload[i]!.orig_payload_bytes).toBe('number')
+    }
+  })
+
+  it('Parquet with MAC addresses of some records alone, and bounds of each column', async () => {
+    // of 9 records, so that the last bits of a byte are of none
+    const bytes = manyFlows(9, 17, (i) => i % 3 === 0)
+    writeFileSync(inFolder('mixed.pcap'), bytes)
+    expect(await run(['mixed.pcap', '-o', 'mixed.parquet'])).toMatchObject({ code: 0 })
+    const rows = (await readParquet('mixed.parquet')).sort((a, b) => Number(a.ts) - Number(b.ts))
+    expect(rows.map(({ orig_l2_addr }) => orig_l2_addr)).toEqual(
+      Array.from({ length: 9 }, (_, i) => (i % 3 === 0 ? null : '02:00:00:00:00:02')),
+    )
+    const { row_groups } = await parquetMetadataAsync(fileOf('mixed.parquet'))
+    const statistics = Object.fromEntries(
+      row_groups[0]!.columns.map(({ meta_data }) => [meta_data!.path_in_schema[0], meta_data!.statistics]),
+    )
+    expect(statistics.orig_l2_addr).toMatchObject({ null_count: 3n })
+    expect(statistics['id.orig_p']).toMatchObject({ min_value: 1024n, max_value: 1032n, null_count: 0n })
   })
 
   it('Parquet, read by pyarrow', (context) => {
@@ -170,6 +221,7 @@ describe('the formats hold the same', () => {
       't = p.read_table(sys.argv[1])\n' +
       'assert str(t.schema.field("ts").type) == "timestamp[us, tz=UTC]"\n' +
       'rows = t.set_column(0, "ts", t["ts"].cast("int64")).to_pylist()\n' +
+      'rows = [{n: v for n, v in r.items() if v is not None} for r in rows]\n' +
       'print(json.dumps([{**r, "ts": r["ts"] / 1e6} for r in rows]))'
     const text = python('pyarrow.parquet', program, inFolder('flows.parquet'))
     if (text === null) return context.skip('no Python with pyarrow')
@@ -195,16 +247,14 @@ describe('the formats hold the same', () => {
     const many = inFolder('many.pcap')
     writeFileSync(many, manyFlows(70_000))
     expect(await run([many, '-o', 'many.parquet'])).toMatchObject({ code: 0 })
-    const bytes = readFileSync(inFolder('many.parquet'))
-    const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer
-    const rows = await parquetReadObjects({ file, columns: ['id.orig_p', 'id.orig_h'] })
+    const rows = await readParquet('many.parquet')
     expect(rows).toHaveLength(70_000)
     expect(new Set(rows.map((row) => `${row['id.orig_h']} ${row['id.orig_p']}`)).size).toBe(70_000)
   })
 })
 
 /** Packets of one transport between as many different ends, a microsecond apart. */
-function manyFlows(count: number, protocol = 17): Uint8Array {
+function manyFlows(count: number, protocol = 17, hasNoMacs = (_: number): boolean => false): Uint8Array {
   const record = 16 + 42
   const bytes = Buffer.alloc(24 + count * record)
   bytes.writeUInt32LE(0xa1b2c3d4, 0)
@@ -220,6 +270,7 @@ function manyFlows(count: number, protocol = 17): Uint8Array {
     bytes.writeUInt32LE(42, at + 12)
     const frame = at + 16
     bytes.set([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, protocol], frame)
+    if (hasNoMacs(i)) bytes.fill(0, frame, frame + 12)
     bytes.writeUInt32BE(0xc0000200 + Math.floor(i / 60_000), frame + 26)
     bytes.writeUInt32BE(0xc6336401, frame + 30)
     bytes.writeUInt16BE(1024 + (i % 60_000), frame + 34)

@@ -101,6 +101,11 @@ export interface FlowLogOptions {
   readonly vlanKey?: boolean
   /** Of Community IDs, 0 … 65,535. Default 0. */
   readonly communityIdSeed?: number
+  /**
+   * Every field whatever the other options are, for tables that are joined: bytes by each size measure, of which a record
+   * has one at most, and the VLAN of the first packet. Default false.
+   */
+  readonly everyField?: boolean
 }
 
 /**
@@ -115,21 +120,28 @@ export interface FlowLogField {
   readonly kind: FlowLogFieldKind
   /** The longest that a text is; 0 for numbers. */
   readonly maximumLength: number
-  /** Whether a record may have none, which `read` tells by an empty text: left out of JSON, empty in CSV. */
+  /** Whether a record may have none, for which `read` returns an empty text, of a number too: left out of JSON, empty in CSV. */
   readonly isOptional: boolean
   /** Text for the kind `text`, a number for the others. */
   readonly read: (record: FlowRecord) => string | number
 }
 
+/** Those that are not of the fields that every record has. */
+const OTHER_MEASURES = ['frame', 'captured', 'payload'] as const satisfies readonly SizeMeasure[]
+
 export function flowLogFields(options: FlowLogOptions = {}): FlowLogField[] {
-  const { sizeMeasure = 'frame', vlanKey = false, communityIdSeed = 0 } = options
-  const sizes =
-    sizeMeasure === 'ip'
-      ? []
-      : [
-          number(`orig_${sizeMeasure}_bytes`, 'count', (r) => r.initiatorBytes),
-          number(`resp_${sizeMeasure}_bytes`, 'count', (r) => r.responderBytes),
-        ]
+  const { sizeMeasure = 'frame', vlanKey = false, communityIdSeed = 0, everyField = false } = options
+  const measures = OTHER_MEASURES.filter((measure) => everyField || measure === sizeMeasure)
+  const sizes = measures.flatMap((measure): FlowLogField[] => {
+    const isMeasured = measure === sizeMeasure
+    const bytes = (end: string, read: (record: FlowRecord) => number): FlowLogField => ({
+      ...number(`${end}_${measure}_bytes`, 'count', read),
+      ...(isMeasured ? {} : { read: () => '' }),
+      isOptional: everyField,
+    })
+    return [bytes('orig', (r) => r.initiatorBytes), bytes('resp', (r) => r.responderBytes)]
+  })
+  const vlan = number('vlan', 'count', (r) => r.vlan)
   return [
     number('ts', 'time', (r) => r.startMicros),
     text('uid', 18, uidOf),
@@ -149,7 +161,11 @@ export function flowLogFields(options: FlowLogOptions = {}): FlowLogField[] {
     text('community_id', 30, (r) => communityIdOf(r, communityIdSeed)),
     { ...text('orig_l2_addr', 17, (r) => macOf(r.initiatorMac)), isOptional: true },
     { ...text('resp_l2_addr', 17, (r) => macOf(r.responderMac)), isOptional: true },
-    ...(vlanKey ? [number('vlan', 'count', (r) => r.vlan)] : []),
+    ...(everyField
+      ? [{ ...vlan, isOptional: true, read: (r: FlowRecord) => (r.vlan === 0 ? '' : r.vlan) }]
+      : vlanKey
+        ? [vlan]
+        : []),
     text('end_reason', 14, (r) => r.endReason),
     number('piece', 'count', (r) => r.pieceIndex),
   ]
