@@ -25,7 +25,8 @@ import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
-import { writeState } from '../../apps/agent/src/files/state-file.js'
+import { writeState, writeStateTwice } from '../../apps/agent/src/files/state-file.js'
+import { encodeAnswers } from '../../apps/agent/src/incidents/answer.js'
 import { encodePcap, type PcapFrame } from '../../packages/capture/src/index.js'
 import { createRng } from '../../packages/core/src/index.js'
 import { agent, agentMain, type Counters, expectSums, readEve } from './support/agent.js'
@@ -113,6 +114,7 @@ beforeAll(async () => {
   await writeState(nodeFileSystem, join(prepared, 'st/suppressions.json'), {
     rules: [{ name: 'temporary 0', port: 1, endsMicros: 4e15 }],
   })
+  await writeStateTwice(nodeFileSystem, join(prepared, 'st/answers.json'), encodeAnswers([]))
   rmSync(join(prepared, 'eve.json'))
   chmodSync(base, 0o755)
   const whole = newCase()
@@ -242,6 +244,33 @@ const AT_START: Record<string, Outcome> = {
     used: 'what it shows from now on',
     gone: 'silent',
     says: /\.rows: .*its contents are lost/,
+  },
+  'incidents.json': {
+    used: 'its copy',
+    gone: 'reported',
+    says: /incidents\.json: .*its copy is used/,
+  },
+  'incidents.json.copy': {
+    used: 'nothing: the file itself is whole',
+    gone: 'silent',
+    says: /^$/,
+    harmless: ['all'],
+  },
+  'incident-rows.json': {
+    used: 'nothing: an answer about flows of earlier incidents is refused',
+    gone: 'silent',
+    says: /incident-rows\.json: .*its contents are lost/,
+  },
+  'answers.json': {
+    used: 'its copy',
+    gone: 'reported',
+    says: /answers\.json: .*its copy is used/,
+  },
+  'answers.json.copy': {
+    used: 'nothing: the file itself is whole',
+    gone: 'silent',
+    says: /^$/,
+    harmless: ['all'],
   },
   'suppressions.json': {
     used: 'no rule of suppression',
@@ -468,6 +497,8 @@ const WHILE_RUNNING = [
   'the record of a model',
   'the model in force',
   'the rows of a learning device',
+  'incidents.json',
+  'incident-rows.json',
   'suppressions.json',
   'recent-alerts.json',
   'dashboard-token.json',

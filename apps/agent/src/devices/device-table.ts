@@ -58,9 +58,12 @@ export function recordOfDevice(
 
 export interface KnownDevices {
   readonly devices: readonly Device[]
-  /** `file`: as they were kept, none before the first start. `copy`: of the copy, which is to be written again. `lost`: they are not known. */
+  /** `file`: as they were kept, none before the first start. `copy`: of the copy. `lost`: they are not known. */
   readonly from: 'file' | 'copy' | 'lost'
 }
+
+/** 4,096 devices with as many contacts as may be have 45 MB. */
+const MAXIMUM_DEVICES_BYTES = 67_108_864
 
 /** Those that an earlier run has kept. What is damaged is moved to `.damaged` and reported. */
 export async function readKnownDevices(
@@ -69,7 +72,7 @@ export async function readKnownDevices(
   log: Pick<Log, 'warn'>,
 ): Promise<KnownDevices> {
   const path = pathIn(folder)
-  const found = await readTwice(files, path, decodeDevices)
+  const found = await readTwice(files, path, decodeDevices, MAXIMUM_DEVICES_BYTES)
   if (found.is === 'copy') {
     log.warn(
       `${path}: ${found.reason}; its copy of ${count(found.value.length)} is used. Check the last approvals, pauses and removals ("oddflow-agent devices list")`,
@@ -91,7 +94,7 @@ export async function lookAtKnownDevices(
   log: Pick<Log, 'warn'>,
 ): Promise<readonly Device[]> {
   const path = pathIn(folder)
-  const found = await lookAtTwice(files, path, decodeDevices)
+  const found = await lookAtTwice(files, path, decodeDevices, MAXIMUM_DEVICES_BYTES)
   if (found.is === 'none') return []
   if (found.is === 'lost') {
     throw new FormatError(

@@ -46,8 +46,8 @@ type OpenMode = 'read' | 'read-write' | 'follow' | 'create' | 'append'
 
 export interface FileSystem {
   open(path: string, mode: OpenMode): Promise<OpenFile>
-  /** A small file, whole; null where there is none. */
-  read(path: string): Promise<Uint8Array | null>
+  /** A small file, whole; null where there is none. Rejects with FileError where it is longer (MAXIMUM_WHOLE_BYTES by default). */
+  read(path: string, maximumBytes?: number): Promise<Uint8Array | null>
   /** Names in a folder. */
   list(folder: string): Promise<string[]>
   makeFolder(path: string): Promise<void>
@@ -160,12 +160,12 @@ export const nodeFileSystem: FileSystem = {
       close: () => handle.close(),
     }
   },
-  async read(path) {
+  async read(path, maximumBytes = MAXIMUM_WHOLE_BYTES) {
     let handle: FileHandle | null = null
     try {
       handle = await openRegular(path, 'read')
-      if ((await handle.stat()).size > MAXIMUM_WHOLE_BYTES) {
-        throw new FileError('file.too-long', `${path}: is longer than ${MAXIMUM_WHOLE_BYTES} bytes`)
+      if ((await handle.stat()).size > maximumBytes) {
+        throw new FileError('file.too-long', `${path}: is longer than ${maximumBytes} bytes`)
       }
       return await handle.readFile()
     } catch (error) {

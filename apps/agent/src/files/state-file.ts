@@ -2,7 +2,8 @@
  * State in small files that are whole or as they were: written under another name, flushed, renamed, and the
  * folder flushed, so that a kill or a power cut at any moment leaves the old state or the new one.
  *
- * JSON carries a CRC-32 of itself, so that a changed byte is found even where the text is still JSON.
+ * JSON ends with a CRC-32 of itself, which is checked before anything is made of the text: a changed byte is found even where
+ * the text is still JSON, and what is no state of ours costs no more memory than its bytes, MAXIMUM_STATE_BYTES at most.
  *
  * Whatever stands in place of a state file and is no whole file of its kind (damaged, of a newer version, unreadable, a folder, a
  * pipe, a link) is moved to `.damaged` and reported, and the agent goes on watching. What must not be lost by that has a
@@ -61,6 +62,9 @@ export function createStateFaults(log: Pick<Log, 'warn'>, wallMicros: () => numb
   }
 }
 
+/** Of a file that is JSON; the table of devices may be longer. */
+const MAXIMUM_STATE_BYTES = 16_777_216
+
 /** `writeBytes` of a value as JSON. */
 export async function writeState(files: FileSystem, path: string, value: object): Promise<void> {
   await writeBytes(files, path, encodeState(value))
@@ -106,9 +110,10 @@ export async function lookAt<T>(
   files: FileSystem,
   path: string,
   decode: (bytes: Uint8Array) => T,
+  maximumBytes?: number,
 ): Promise<Found<T>> {
   try {
-    const bytes = await files.read(path)
+    const bytes = await files.read(path, maximumBytes)
     return bytes === null ? { is: 'none' } : { is: 'whole', value: decode(bytes) }
   } catch (error) {
     if (isOutOfFiles(error)) throw error
@@ -117,8 +122,13 @@ export async function lookAt<T>(
 }
 
 /** `lookAt` of what `writeState` wrote. */
-function lookAtState<T>(files: FileSystem, path: string, decode: (value: unknown) => T): Promise<Found<T>> {
-  return lookAt(files, path, (bytes) => decode(decodeState(bytes)))
+function lookAtState<T>(
+  files: FileSystem,
+  path: string,
+  decode: (value: unknown) => T,
+  maximumBytes: number,
+): Promise<Found<T>> {
+  return lookAt(files, path, (bytes) => decode(decodeState(bytes)), maximumBytes)
 }
 
 /** What a file holds; null where there is none. What is damaged is moved to `.damaged` and reported, and its owner begins anew. */
@@ -127,8 +137,9 @@ export async function readBytesOrSetAside<T>(
   path: string,
   decode: (bytes: Uint8Array) => T,
   log: Pick<Log, 'warn'>,
+  maximumBytes?: number,
 ): Promise<T | null> {
-  const found = await lookAt(files, path, decode)
+  const found = await lookAt(files, path, decode, maximumBytes)
   if (found.is === 'whole') return found.value
   if (found.is === 'damaged') {
     log.warn(`${path}: ${found.reason}; ${await setAside(files, path)}, and its contents are lost`)
@@ -143,7 +154,7 @@ export async function readStateOrSetAside<T>(
   decode: (value: unknown) => T,
   log: Pick<Log, 'warn'>,
 ): Promise<T | null> {
-  return readBytesOrSetAside(files, path, (bytes) => decode(decodeState(bytes)), log)
+  return readBytesOrSetAside(files, path, (bytes) => decode(decodeState(bytes)), log, MAXIMUM_STATE_BYTES)
 }
 
 /** `copy`: the file is damaged or gone, and its copy was whole. `lost`: something was there, and neither is whole. */
@@ -158,37 +169,42 @@ export async function lookAtTwice<T>(
   files: FileSystem,
   path: string,
   decode: (value: unknown) => T,
+  maximumBytes = MAXIMUM_STATE_BYTES,
 ): Promise<FoundTwice<T>> {
-  const found = await lookAtState(files, path, decode)
+  const found = await lookAtState(files, path, decode, maximumBytes)
   if (found.is === 'whole') return found
-  const copy = await lookAtState(files, copyOf(path), decode)
+  const copy = await lookAtState(files, copyOf(path), decode, maximumBytes)
   const reason = found.is === 'damaged' ? found.reason : 'is gone'
   if (copy.is === 'whole') return { is: 'copy', value: copy.value, reason }
   if (copy.is === 'damaged') return { is: 'lost', reason: `${reason}, and its copy ${copy.reason}` }
   return found.is === 'damaged' ? { is: 'lost', reason } : found
 }
 
-/** `lookAtTwice`; what is damaged is moved to `.damaged`, which the caller reports. A copy that is not whole is made again from a file that is. */
+/** `lookAtTwice`; what is damaged is moved to `.damaged`, which the caller reports. Of file and copy the one that is not whole is made again from the other. */
 export async function readTwice<T>(
   files: FileSystem,
   path: string,
   decode: (value: unknown) => T,
+  maximumBytes = MAXIMUM_STATE_BYTES,
 ): Promise<FoundTwice<T>> {
-  const found = await lookAtTwice(files, path, decode)
-  if (found.is === 'whole') await mendCopy(files, path, decode)
+  const found = await lookAtTwice(files, path, decode, maximumBytes)
+  const isWhole = async (each: string): Promise<boolean> =>
+    (await lookAtState(files, each, decode, maximumBytes)).is === 'whole'
+  if (found.is === 'whole' && !(await isWhole(copyOf(path)))) await mend(files, path, copyOf(path))
   if (found.is !== 'copy' && found.is !== 'lost') return found
   const asides: string[] = []
   for (const each of found.is === 'copy' ? [path] : [path, copyOf(path)]) {
-    if ((await lookAtState(files, each, decode)).is === 'damaged') asides.push(await setAside(files, each))
+    if ((await lookAtState(files, each, decode, maximumBytes)).is === 'damaged')
+      asides.push(await setAside(files, each))
   }
+  if (found.is === 'copy') await mend(files, copyOf(path), path)
   return { ...found, reason: [found.reason, ...asides].join('; ') }
 }
 
 /** A disk that takes none now is tried again with the next write of the file. */
-async function mendCopy(files: FileSystem, path: string, decode: (value: unknown) => unknown): Promise<void> {
-  if ((await lookAtState(files, copyOf(path), decode)).is === 'whole') return
-  const bytes = await files.read(path)
-  if (bytes !== null) await writeBytes(files, copyOf(path), bytes).catch(() => undefined)
+async function mend(files: FileSystem, from: string, to: string): Promise<void> {
+  const bytes = await files.read(from)
+  if (bytes !== null) await writeBytes(files, to, bytes).catch(() => undefined)
 }
 
 /** Moves what stands at a path to `.damaged`, in place of an earlier one, and says so. */
@@ -246,21 +262,26 @@ function encodeState(value: object): Uint8Array {
   // a table of thousands of devices is made a text once
   const text = JSON.stringify(value)
   const begun = text === '{}' ? '{' : `${text.slice(0, -1)},`
-  return new TextEncoder().encode(`${begun}"crc32":${textChecksum(text)}}\n`)
+  return new TextEncoder().encode(`${begun}"crc32":${crc32(new TextEncoder().encode(text))}}\n`)
 }
 
-/** Throws FormatError, or SyntaxError where it is no JSON. */
+/** The CRC-32 at the end is of all that is before it, without its comma, and a brace. */
+const CHECKSUM = /,?"crc32":(\d{1,10})\}\n?$/
+
+/** Throws FormatError where it is not what `encodeState` made. */
 function decodeState(bytes: Uint8Array): unknown {
-  const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-  if (typeof value !== 'object' || value === null || !('crc32' in value)) return value
-  const { crc32: expected, ...rest } = value
-  if (expected === textChecksum(JSON.stringify(rest))) return rest
-  throw new FormatError('state', 'is damaged: its CRC-32 is another one')
+  const fail = (problem: string): never => {
+    throw new FormatError('state', problem)
+  }
+  const end = new TextDecoder('latin1').decode(bytes.subarray(-24))
+  const found = CHECKSUM.exec(end)
+  if (found === null) return fail('no CRC-32 at its end')
+  const text = bytes.subarray(0, bytes.length - found[0].length)
+  if (crc32(BRACE, crc32(text)) !== Number(found[1])) return fail('its CRC-32 is another one')
+  return JSON.parse(`${new TextDecoder().decode(text)}}`)
 }
 
-function textChecksum(text: string): number {
-  return crc32(new TextEncoder().encode(text))
-}
+const BRACE = new TextEncoder().encode('}')
 
 /** In words that go behind the file's name. */
 function reasonOf(path: string, error: unknown): string {
@@ -268,5 +289,7 @@ function reasonOf(path: string, error: unknown): string {
     return error.message.startsWith(`${path}: `) ? error.message.slice(path.length + 2) : error.message
   }
   const { code } = (error ?? {}) as NodeJS.ErrnoException
-  return code === undefined ? 'is no whole JSON of its kind' : `cannot be read (${code})`
+  return code === undefined
+    ? `is no file of its kind (${(error as Error).message})`
+    : `cannot be read (${code})`
 }

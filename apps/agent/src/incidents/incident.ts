@@ -28,10 +28,13 @@ export type IncidentKind = (typeof INCIDENT_KINDS)[number]
 export const INCIDENT_LEVELS = ['low', 'medium', 'high'] as const
 export type IncidentLevel = (typeof INCIDENT_LEVELS)[number]
 
-const time = v.pipe(v.number(), v.safeInteger())
-const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0))
+/** Up to 2200, so that what is added to it is a time too; before 1970 where a clock was set back to then. */
+const LATEST_MICROS = 7_258_118_400_000_000
+const time = v.pipe(v.number(), v.safeInteger(), v.minValue(-LATEST_MICROS), v.maxValue(LATEST_MICROS))
+/** What is added to it stays a safe integer. */
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(2 ** 50))
 const text = v.pipe(v.string(), v.maxLength(1000))
-const evidence = v.pipe(v.number(), v.finite(), v.minValue(0))
+const evidence = v.pipe(v.number(), v.finite(), v.minValue(0), v.maxValue(2 ** 50))
 
 const FactSchema = v.object({
   rule: text,
@@ -48,6 +51,9 @@ const FactSchema = v.object({
 /** More contacts or facts than these are not told apart. */
 export const MAXIMUM_CONTACTS = 32
 export const MAXIMUM_FACTS = 16
+/** Incidents that gather or are open; and those that are over. */
+export const MAXIMUM_ACTIVE = 256
+export const MAXIMUM_OVER = 200
 const contacts = v.pipe(
   v.array(v.object({ peer: text, service: text, alerts: count })),
   v.maxLength(MAXIMUM_CONTACTS),
@@ -92,8 +98,29 @@ const IncidentSchema = v.object({
 
 export type Incident = v.InferOutput<typeof IncidentSchema>
 
+const isDistinct = (values: readonly string[]): boolean => new Set(values).size === values.length
+const activeOf = (incidents: readonly Incident[]): Incident[] =>
+  incidents.filter(({ state }) => state !== 'over')
+const IncidentsSchema = v.pipe(
+  v.array(IncidentSchema),
+  v.maxLength(MAXIMUM_ACTIVE + MAXIMUM_OVER),
+  v.check(
+    (all) => activeOf(all).length <= MAXIMUM_ACTIVE,
+    `expected at most ${MAXIMUM_ACTIVE} that are not over`,
+  ),
+  v.check((all) => isDistinct(all.map(({ id }) => id)), 'expected each id once'),
+  v.check(
+    (all) => isDistinct(activeOf(all).map(({ key }) => key)),
+    'expected one that is not over for each device',
+  ),
+  v.everyItem(
+    ({ beginMicros, endMicros, evidence, totalEvidence }) =>
+      beginMicros <= endMicros && evidence <= totalEvidence,
+    'expected a begin before the end, and not more evidence than there was in all',
+  ),
+)
+
 const VERSION = 1
-const MAXIMUM_KEPT = 1000
 
 export function encodeIncidents(incidents: readonly Incident[]): object {
   return { kind: 'oddflow-incidents', version: VERSION, incidents }
@@ -106,9 +133,7 @@ export function decodeIncidents(value: unknown): Incident[] {
     throw new FormatError('incidents', 'kind: expected oddflow-incidents', { field: 'kind' })
   }
   checkVersion('incidents', VERSION, version)
-  const parsed = v.safeParse(v.pipe(v.array(IncidentSchema), v.maxLength(MAXIMUM_KEPT)), incidents, {
-    abortEarly: true,
-  })
+  const parsed = v.safeParse(IncidentsSchema, incidents, { abortEarly: true })
   if (parsed.success) return parsed.output
   const [issue] = parsed.issues
   const field = `incidents.${v.getDotPath(issue) ?? ''}`

@@ -24,8 +24,10 @@ import {
   type IncidentChange,
   type IncidentKind,
   type IncidentLevel,
+  MAXIMUM_ACTIVE,
   MAXIMUM_CONTACTS,
   MAXIMUM_FACTS,
+  MAXIMUM_OVER,
 } from './incident.js'
 import type { IncidentRows } from './incident-rows.js'
 import { deviceText, namedFact, serviceText, sizeText, spanText, summaryOf } from './sentences.js'
@@ -78,8 +80,6 @@ const QUIET_MICROS = HOUR
 const WORSE = 4
 /** From a report to the next of the same kind: a flood would bring one for each step of its level. */
 const WORSE_MICROS = 10_000_000
-export const MAXIMUM_ACTIVE = 256
-export const MAXIMUM_OVER = 200
 /** Much data: at least so many bytes, and so many times those of the nearest usual flow. */
 const VOLUME_BYTES = 65_536
 const VOLUME_TIMES = 16

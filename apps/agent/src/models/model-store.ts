@@ -202,7 +202,6 @@ export function createModelStore(
       if (found.is === 'lost') log.warn(`${path}: ${found.reason}; which model is in force is not known`)
       // an owner of another kind: its models are kept for when they are asked for again
       if (found.is === 'none' || found.is === 'lost' || `${nameOf(found.value.owner)}.json` !== name) continue
-      if (mends && found.is === 'copy') await writeRecord(found.value).catch(() => undefined)
       const kept = await wholeModel(found.value, log, mends)
       if (kept === null) lost.push(found.value)
       else models.push(kept)

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { Notice } from '../../src/alerts/notice.js'
 import { readTemporaryRules } from '../../src/alerts/temporary-suppressions.js'
 import { readKeptCalibration } from '../../src/budget/alert-budget.js'
@@ -182,17 +182,39 @@ describe('a state file and its copy', () => {
   it('any changed byte of the file is found, and the copy used', async () => {
     const path = await written()
     const bytes = readFileSync(path)
-    // the last is the line feed
-    for (let at = 0; at < bytes.length - 1; at++) {
-      const garbled = bytes.slice()
-      garbled[at] ^= 1
-      writeFileSync(path, garbled)
-      const { is } = await readTwice(nodeFileSystem, path, decode)
-      // "crc32" by another name is a field among others
-      if (!/crc32/.test(garbled.toString())) continue
-      expect(is, `byte ${at}`).toBe('copy')
-      expect(readFileSync(`${path}.damaged`)).toEqual(garbled)
+    for (let at = 0; at < bytes.length; at++) {
+      for (const bit of [1, 128]) {
+        const garbled = bytes.slice()
+        garbled[at] ^= bit
+        writeFileSync(path, garbled)
+        const found = await readTwice(nodeFileSystem, path, decode)
+        expect(found, `byte ${at}`).toMatchObject({ is: 'copy', reason: expect.stringContaining('CRC-32') })
+        expect(readFileSync(`${path}.damaged`)).toEqual(garbled)
+      }
     }
+  })
+
+  it('nothing is made of what is no state of ours, however much it is', async () => {
+    const path = await written()
+    writeFileSync(path, '['.repeat(4_000_000))
+    const parse = vi.spyOn(JSON, 'parse')
+    expect(await readTwice(nodeFileSystem, path, decode)).toMatchObject({
+      is: 'copy',
+      reason: expect.stringContaining('no CRC-32 at its end'),
+    })
+    // of the copy alone
+    expect(parse).toHaveBeenCalledTimes(1)
+    parse.mockRestore()
+  })
+
+  it('is not read where it is longer than any of its kind', async () => {
+    const path = await written()
+    writeFileSync(path, '')
+    truncateSync(path, 17_000_000)
+    expect(await readTwice(nodeFileSystem, path, decode)).toMatchObject({
+      is: 'copy',
+      reason: expect.stringContaining('is longer than 16777216 bytes'),
+    })
   })
 
   it.each(Object.keys(damages))(
@@ -204,10 +226,8 @@ describe('a state file and its copy', () => {
         is: 'copy',
         value: { text: 'kept' },
       })
-      expect(existsSync(path)).toBe(false)
-      expect(damage === 'gone' || lstatSync(`${path}.damaged`) !== null).toBe(true)
-      await writeStateTwice(nodeFileSystem, path, value)
       expect(await readTwice(nodeFileSystem, path, decode)).toMatchObject({ is: 'whole' })
+      expect(damage === 'gone' || lstatSync(`${path}.damaged`) !== null).toBe(true)
     },
   )
 

@@ -8,9 +8,11 @@ import {
   encodeIncidents,
   type Incident,
   type IncidentChange,
+  MAXIMUM_ACTIVE,
+  MAXIMUM_OVER,
 } from '../../src/incidents/incident.js'
 import { createIncidentRows } from '../../src/incidents/incident-rows.js'
-import { createIncidentBook, MAXIMUM_ACTIVE, MAXIMUM_OVER } from '../../src/incidents/incidents.js'
+import { createIncidentBook } from '../../src/incidents/incidents.js'
 import { createIncidentKeeper, pathIn, readIncidents } from '../../src/incidents/keep-incidents.js'
 import { temporaryFolder } from '../support/folder.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
@@ -292,6 +294,36 @@ describe('incidents in the state folder', () => {
     expect(await readIncidents(nodeFileSystem, folder, log)).toEqual(book.all())
     expect(warnings).toHaveLength(1)
     expect(warnings[0]).toContain('its copy is used')
+  })
+
+  it('are refused with the field where a value is out of range or what is one comes twice', () => {
+    const { book, note } = gathering()
+    note(0, fact('new-device', ''))
+    const [whole] = book.all() as [Incident]
+    const decode = (...incidents: object[]) =>
+      decodeIncidents({ kind: 'oddflow-incidents', version: 1, incidents })
+    const more = (count: number, changes: (i: number) => object) =>
+      Array.from({ length: count }, (_, i) => ({
+        ...whole,
+        id: i.toString(16).padStart(32, '0'),
+        key: `192.0.2.${i}`,
+        ...changes(i),
+      }))
+    expect(decode(whole)).toEqual([whole])
+    expect(decode(...more(MAXIMUM_ACTIVE, () => ({})))).toHaveLength(MAXIMUM_ACTIVE)
+    const refused: readonly (readonly [object[], RegExp])[] = [
+      [[{ ...whole, endMicros: Number.MAX_SAFE_INTEGER }], /incidents\.0\.endMicros: /],
+      [[{ ...whole, beginMicros: -Number.MAX_SAFE_INTEGER }], /incidents\.0\.beginMicros: /],
+      [[{ ...whole, beginMicros: whole.endMicros + 1 }], /begin before the end/],
+      [[{ ...whole, evidence: 1e308, totalEvidence: 1e308 }], /incidents\.0\.evidence: /],
+      [[{ ...whole, evidence: whole.totalEvidence + 1 }], /not more evidence/],
+      [[{ ...whole, reports: Number.MAX_SAFE_INTEGER }], /incidents\.0\.reports: /],
+      [[whole, { ...whole, key: '192.0.2.77' }], /each id once/],
+      [more(2, () => ({ key: whole.key })), /one that is not over for each device/],
+      [more(MAXIMUM_ACTIVE + 1, () => ({})), /at most 256 that are not over/],
+      [more(MAXIMUM_ACTIVE + MAXIMUM_OVER + 1, () => ({ state: 'over' })), /length/],
+    ]
+    for (const [incidents, message] of refused) expect(() => decode(...incidents)).toThrow(message)
   })
 })
 
