@@ -54,6 +54,9 @@ const DEFAULT_HOURS = 24
 const MAXIMUM_HOURS = 30 * 24
 /** Facts about many ports or many hosts, or about a device alone, are of their peer, whatever the service. */
 const OF_PEER_ALONE: readonly string[] = ['scan', 'address-taken', 'new-device']
+const REMOTE: AnswerLimits = { answers: ['snooze', 'attack'], hours: 24 }
+/** Of a message by a broker. */
+const MAXIMUM_MESSAGE_BYTES = 512
 const TICKS_BETWEEN_RETRIES = 600
 /** Contacts that a sentence names. */
 const MOST_NAMED = 6
@@ -63,11 +66,24 @@ export interface AnswerCounts {
   readonly standing: Readonly<Record<AnswerName, number>>
   /** Flows that the model in force found novel and the model of an answer normal. */
   readonly normalFlows: number
+  /** Answers that came by a broker, by what became of them. */
+  readonly remote: Readonly<Record<RemoteFate, number>>
   /** Alerts that were not given since their incident is not to be reported, or their fact is normal. */
   readonly silencedAlerts: number
 }
 
+type RemoteFate = 'accepted' | 'retained' | 'repeated' | 'oversized' | 'refused'
+
+/** Answers by a broker, to which watched devices may write as well: a snooze of a day at most, and `attack`. */
+export interface RemoteAnswers {
+  /** A message: `{ incident, answer, hours? }`. What is ignored is counted. Never rejects. */
+  take(message: Uint8Array, isRetained: boolean): Promise<void>
+  /** One was longer than an answer, or too many came. */
+  refuseOversized(): void
+}
+
 export interface AnswerBook {
+  readonly remote: RemoteAnswers
   /**
    * What a person asks: `{ incident, answer, hours? }`, or `answer: 'none'` to take it back. Resolves to sentences that say what was
    * done. Rejects with ArgumentError for what cannot be done, and where it cannot be kept: then nothing has changed.
@@ -340,6 +356,33 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
       ({ contacts, judge }) => contacts.has(contact) && (rule === 'one-packet' || !judge(record).novel),
     )
   }
+  const remoteFates: Record<RemoteFate, number> = {
+    accepted: 0,
+    retained: 0,
+    repeated: 0,
+    oversized: 0,
+    refused: 0,
+  }
+  const takeRemote = async (message: Uint8Array, isRetained: boolean): Promise<RemoteFate> => {
+    // one that the broker keeps is of another day
+    if (isRetained) return 'retained'
+    if (message.length > MAXIMUM_MESSAGE_BYTES) return 'oversized'
+    try {
+      const asked = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(message)) as unknown
+      const { incident, answer } = (asked ?? {}) as Record<string, unknown>
+      return await inTurn(async () => {
+        const found = standing().find((each) => each.incident === incident)
+        if (found?.answer === answer) return 'repeated'
+        // what a person said at the agent itself counts more
+        if (found !== undefined) return 'refused'
+        await answerNow(asked, REMOTE)
+        log.info(`incident ${String(incident).slice(0, 8)} was answered "${String(answer)}" by MQTT`)
+        return 'accepted'
+      })
+    } catch {
+      return 'refused'
+    }
+  }
   let isRenewing = false
   let nextRenewal = 0
 
@@ -353,6 +396,14 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
           await removeUnused()
         }
       }),
+    remote: {
+      async take(message, isRetained) {
+        remoteFates[await takeRemote(message, isRetained)]++
+      },
+      refuseOversized() {
+        remoteFates.oversized++
+      },
+    },
     list: standing,
     isMuted: ({ key, kind }) =>
       answers.some(
@@ -430,6 +481,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
       ) as Record<AnswerName, number>,
       normalFlows,
       silencedAlerts,
+      remote: { ...remoteFates },
     }),
   }
 }

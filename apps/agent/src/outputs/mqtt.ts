@@ -4,6 +4,7 @@
  *     PREFIX/alerts   every alert, an EVE event, QoS 1: delivered is what the broker has acknowledged with a reason code of
  *                     success. MQTT 3.1.1 has no reason codes: what the access list denies is acknowledged all the same
  *     PREFIX/status   online, or offline: retained, the last will, so a killed agent is seen to be gone
+ *     PREFIX/answer   with `answers`, from the broker: {"incident": ID, "answer": "snooze" or "attack", "hours": up to 24}
  *     DISCOVERY/…     retained descriptions of an event, a sensor (the last alert's sentence) and the connection
  *
  * The library connects and connects again by itself; alerts are handed to it while it is connected and wait in the agent's
@@ -48,6 +49,8 @@ export interface MqttSettings {
   readonly prefix: string | null
   /** Prefix of Home Assistant's discovery; null: none. */
   readonly homeAssistant: string | null
+  /** Answers to incidents are taken from the broker. */
+  readonly answers: boolean
 }
 
 /** Levels of printable ASCII without spaces and wildcards. */
@@ -82,6 +85,15 @@ export const mqtt = defineOutput({
       v.union([v.literal(false), topic("Prefix of Home Assistant's discovery (homeassistant), or false.")]),
       'homeassistant',
     ),
+    answers: v.optional(
+      v.pipe(
+        v.boolean(),
+        v.description(
+          'Whether PREFIX/answer takes answers to incidents: a snooze of at most 24 hours, and "attack". Whoever may write there can snooze: restrict it in the broker.',
+        ),
+      ),
+      false,
+    ),
   }),
   settings(given, context): MqttSettings {
     if (new URL(given.url).password !== '') {
@@ -96,6 +108,7 @@ export const mqtt = defineOutput({
       caFile: caFileOf(given, context),
       prefix: given.prefix ?? null,
       homeAssistant: given.homeAssistant === false ? null : given.homeAssistant,
+      answers: given.answers,
     }
   },
   target: ({ url }) => originOf(url),
@@ -109,19 +122,26 @@ export const mqtt = defineOutput({
 })
 
 /**
- * What a broker may send to a client that has subscribed to nothing: short answers. Whatever else it sends ends the connection.
+ * What a broker may send: short answers, and a message now and then to a client that takes answers to incidents. Whatever else it sends ends
+ * the connection.
  *
  * The library gathers a packet until it is whole, up to the 256 MB that the protocol allows (MQTT 3.1.1, section 2.2.3), and
- * acknowledges messages as fast as they come. So the fixed headers are followed beside it: a PUBLISH (type 3), or a packet of more
- * than MAXIMUM_BYTES, is refused at its first bytes.
+ * acknowledges messages as fast as they come. So the fixed headers are followed beside it: a packet of more than MAXIMUM_BYTES, and a
+ * PUBLISH (type 3) that is one too many, are refused at their first bytes.
  */
 
 const PUBLISH = 3
 const MAXIMUM_BYTES = 1024
+/** One more ends the connection. */
+const MESSAGES_PER_MINUTE = 30
 
 /** Ends the connection at the first bytes that are none of an answer, and says why. */
-export function guardBroker(stream: Duplex, onRefused: (why: string) => void): void {
-  const refuses = createFrameCheck()
+export function guardBroker(
+  stream: Duplex,
+  takesMessage: () => boolean,
+  onRefused: (why: string) => void,
+): void {
+  const refuses = createFrameCheck(takesMessage)
   stream.on('data', (bytes: Uint8Array) => {
     const why = refuses(bytes)
     if (why === null || stream.destroyed) return
@@ -131,7 +151,7 @@ export function guardBroker(stream: Duplex, onRefused: (why: string) => void): v
 }
 
 /** Given the bytes as they come, says why the connection is to end; null while there is no reason. */
-export function createFrameCheck(): (bytes: Uint8Array) => string | null {
+export function createFrameCheck(takesMessage: () => boolean): (bytes: Uint8Array) => string | null {
   /** Bytes of the current packet that are still to come. */
   let rest = 0
   let type = -1
@@ -150,7 +170,7 @@ export function createFrameCheck(): (bytes: Uint8Array) => string | null {
         type = byte >>> 4
         length = 0
         shift = 0
-        if (type === PUBLISH) return 'the broker sent a message, though nothing was asked for'
+        if (type === PUBLISH && !takesMessage()) return 'the broker sent a message that was not asked for'
         continue
       }
       length |= (byte & 0x7f) << shift
@@ -163,6 +183,15 @@ export function createFrameCheck(): (bytes: Uint8Array) => string | null {
       }
     }
     return null
+  }
+}
+
+/** Says whether one more message may come: MESSAGES_PER_MINUTE. */
+function createMessageRate(nowMillis: () => number): () => boolean {
+  let [beganMillis, count] = [nowMillis(), 0]
+  return () => {
+    if (nowMillis() - beganMillis >= 60_000) [beganMillis, count] = [nowMillis(), 0]
+    return ++count <= MESSAGES_PER_MINUTE
   }
 }
 
@@ -203,6 +232,9 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
   let protocolVersion: 4 | 5 = 5
   let lastTrouble = 'is not connected'
   let announced: Promise<void> = Promise.resolve()
+  const remote = options.answers ? (options.remoteAnswers ?? null) : null
+  const answerTopic = `${prefix}/answer`
+  const takesMessage = createMessageRate(clock.monotonicMillis)
   /** Ends the attempt that is being made. */
   let onBroken: (error: Error) => void = () => undefined
 
@@ -241,9 +273,14 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
     opening.on('packetsend', (packet) => {
       // the first packet on every connection; nothing has been read from it yet
       if (packet.cmd !== 'connect') return
-      guardBroker(opening.stream, (why) => {
-        lastTrouble = why
-      })
+      guardBroker(
+        opening.stream,
+        () => remote !== null && takesMessage(),
+        (why) => {
+          lastTrouble = why
+          remote?.refuseOversized()
+        },
+      )
     })
     opening.on('error', (error) => {
       lastTrouble = error.message
@@ -257,6 +294,14 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
     })
     opening.on('connect', () => {
       if (!isTrial) announced = announce(opening)
+      if (remote === null) return
+      // those that the broker keeps are not asked for; MQTT 3.1.1 sends them all the same
+      opening.subscribeAsync(answerTopic, { qos: 1, rh: 2 }).catch((error: Error) => {
+        if (opening.connected) log.warn(`${target}: ${answerTopic}: ${error.message}; no answers are taken`)
+      })
+    })
+    opening.on('message', (topic, message, { retain }) => {
+      if (topic === answerTopic) void remote?.take(message, retain)
     })
     opening.connect()
     return opening

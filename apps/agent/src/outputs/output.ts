@@ -9,6 +9,7 @@ import { FileError, readFileBounded } from '@oddflow/program'
 import * as v from 'valibot'
 import { path } from '../config/schema-parts.js'
 import { readFirstLine } from '../files/file-system.js'
+import type { RemoteAnswers } from '../incidents/answers.js'
 import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
 import type { AlertBatch } from '../spool/alert-log.js'
@@ -46,6 +47,8 @@ export interface OutputEnvironment {
   readonly log: Pick<Log, 'warn'>
   /** One message, perhaps beside an agent that runs and keeps what it has with the receiver. */
   readonly isTrial?: boolean
+  /** Takes answers to incidents; null or absent where there are none. */
+  readonly remoteAnswers?: RemoteAnswers | null
 }
 
 export interface OutputContext {

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { fileError } from '@oddflow/program'
 import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
+import type { RemoteAnswers } from '../incidents/answers.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
 import type { Output } from '../outputs/output.js'
@@ -81,12 +82,20 @@ export async function startDeliveries(
   environment: AgentEnvironment,
   alertLog: AlertLog,
   eve: EveFile,
+  remoteAnswers: RemoteAnswers | null,
 ): Promise<Delivery[]> {
   const { clock, log } = environment
   const deliveries: Delivery[] = []
   const further = await Promise.all(
     settings.outputs.map((output) =>
-      createOutput(output, { version: VERSION, hostname: hostname(), alertFile: settings.eve, clock, log }),
+      createOutput(output, {
+        version: VERSION,
+        hostname: hostname(),
+        alertFile: settings.eve,
+        clock,
+        log,
+        remoteAnswers,
+      }),
     ),
   )
   for (const output of [eve, ...further]) {

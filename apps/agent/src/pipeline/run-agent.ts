@@ -211,7 +211,13 @@ async function runWith(
       else path.hold()
     },
   })
-  const deliveries = await startDeliveries(settings, environment, alertLog, eve)
+  const deliveries = await startDeliveries(
+    settings,
+    environment,
+    alertLog,
+    eve,
+    incidents === null ? null : answers.remote,
+  )
   const captureClock = new CaptureClock(clock, input.liveness)
   const counters = (): AgentCounters => {
     packets.droppedKernel = input.kernelDrops()

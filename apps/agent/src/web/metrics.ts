@@ -197,6 +197,12 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
     ({ counters: { incidents } }) => (incidents === null ? [] : [[{}, incidents.answers.silencedAlerts]]),
   )
   counter(
+    'remote_answers_total',
+    'Answers to incidents by MQTT, by what became of them.',
+    ['fate'],
+    ({ counters: { incidents } }) => (incidents === null ? [] : by('fate', incidents.answers.remote)),
+  )
+  counter(
     'flows_answered_normal_total',
     'Flows novel to the model in force that an answer made normal.',
     [],

@@ -201,6 +201,34 @@ it('"not this kind" holds until it is taken back, and another answer takes its p
   await expect(book.answer({ incident: id(1), answer: 'none' })).rejects.toThrow(/has no answer/)
 })
 
+it('answers by a broker are a snooze or an attack, once; all others are ignored and counted', async () => {
+  const { book, note } = await openBook()
+  note(2, unusual(1, 9)[0] as Float64Array)
+  const { take, refuseOversized } = book.remote
+  const say = (asked: unknown, isRetained = false): Promise<void> =>
+    take(new TextEncoder().encode(typeof asked === 'string' ? asked : JSON.stringify(asked)), isRetained)
+  await say({ incident: id(1), answer: 'snooze', hours: 8 }, true)
+  await say({ incident: id(1), answer: 'normal' })
+  await say({ incident: id(1), answer: 'not-this-kind' })
+  await say({ incident: id(1), answer: 'snooze', hours: 25 })
+  await say({ incident: id(1), answer: 'none' })
+  await say({ incident: id(9), answer: 'attack' })
+  await say('no JSON')
+  await say(' '.repeat(600))
+  refuseOversized()
+  expect(book.list()).toEqual([])
+  await say({ incident: id(1), answer: 'snooze', hours: 24 })
+  await say({ incident: id(1), answer: 'snooze', hours: 1 })
+  await say({ incident: id(2), answer: 'attack' })
+  // what a person said stays
+  await say({ incident: id(1), answer: 'attack' })
+  expect(book.list().map(({ answer, endsMicros }) => [answer, endsMicros])).toEqual([
+    ['snooze', now + 24 * HOUR],
+    ['attack', null],
+  ])
+  expect(book.counts().remote).toEqual({ accepted: 2, retained: 1, repeated: 1, oversized: 2, refused: 7 })
+})
+
 describe('"this is normal"', () => {
   it('makes such flows normal with that peer and service alone, says what changes, and is taken back', async () => {
     const { book, note, folder } = await openBook()

@@ -71,11 +71,13 @@ it('open incidents, answers and what they kept back are counted', async () => {
       standing: { snooze: 1, 'not-this-kind': 0, attack: 0, normal: 3 },
       normalFlows: 17,
       silencedAlerts: 5,
+      remote: { accepted: 1, retained: 2, repeated: 0, oversized: 3, refused: 0 },
     },
   }
   const samples = await samplesOf(snapshotWith({}, { incidents }))
   expect(samples.get('oddflow_incidents_open{level="low"}')).toBe('2')
   expect(samples.get('oddflow_incident_answers{answer="normal"}')).toBe('3')
   expect(samples.get('oddflow_alerts_silenced_total')).toBe('5')
+  expect(samples.get('oddflow_remote_answers_total{fate="oversized"}')).toBe('3')
   expect(samples.get('oddflow_flows_answered_normal_total')).toBe('17')
 })

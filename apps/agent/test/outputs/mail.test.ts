@@ -99,7 +99,13 @@ const openMail = (changes: Partial<MailSettings>, clock: Clock = systemClock) =>
       maximumPerDay: 24,
       ...changes,
     },
-    { version: '1.2.3', hostname: 'gateway', alertFile: 'eve.json', clock, log: keepingLog() },
+    {
+      version: '1.2.3',
+      hostname: 'gateway',
+      alertFile: 'eve.json',
+      clock,
+      log: keepingLog(),
+    },
   )
 
 describe('a mail', () => {

@@ -18,7 +18,7 @@ describe('the check of frames', () => {
         fc.array(fc.integer({ min: 1, max: 9 })),
         (answers, cuts) => {
           const bytes = Uint8Array.from(answers.flat())
-          const check = createFrameCheck()
+          const check = createFrameCheck(() => false)
           for (let at = 0, i = 0; at < bytes.length; i++) {
             const length = cuts[i] ?? bytes.length
             expect(check(bytes.subarray(at, at + length))).toBeNull()
@@ -36,9 +36,18 @@ describe('the check of frames', () => {
     ['a length without end', [0x40, 0x80, 0x80, 0x80, 0x80, 0x80]],
     ['one of 2 kB behind another', [...CONNACK, 0x90, 0x80, 0x10]],
   ])('ends with %s', (_, bytes) => {
-    const check = createFrameCheck()
+    const check = createFrameCheck(() => false)
     expect(bytes.map((byte) => check(Uint8Array.of(byte))).filter((why) => why !== null)).not.toEqual([])
   })
+})
+
+it('messages pass as long as they are taken, and one that is too long does not', () => {
+  let left = 2
+  const check = createFrameCheck(() => left-- > 0)
+  const message = Uint8Array.of(0x32, 7, 0, 1, 97, 0, 7, 123, 125)
+  expect([message, message].map((bytes) => check(bytes))).toEqual([null, null])
+  expect(check(message)).toMatch(/was not asked for/)
+  expect(createFrameCheck(() => true)(Uint8Array.of(0x32, 0x81, 0x08))).toMatch(/of a length/)
 })
 
 describe('a broker that sends', () => {
@@ -72,6 +81,7 @@ describe('a broker that sends', () => {
         log: keepingLog(),
         prefix: null,
         homeAssistant: null,
+        answers: false,
         version: '1.2.3',
         hostname: 'gateway',
         alertFile: '/var/log/eve.json',

@@ -1,4 +1,5 @@
 /** Alerts by MQTT: through a real mosquitto to a real subscriber. */
+import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -25,6 +26,7 @@ const optionsFor = (port: number, changes: Partial<MqttOptions> = {}): MqttOptio
   caFile: null,
   prefix: null,
   homeAssistant: 'homeassistant',
+  answers: false,
   version: '1.2.3',
   hostname: 'Gate Way.local',
   alertFile: '/var/log/eve.json',
@@ -344,4 +346,49 @@ it('a password file that is not there is an error at the start', async () => {
   await expect(createMqtt(optionsFor(9, { passwordFile: join(folder, 'none') }))).rejects.toThrow(
     /none: cannot read it/,
   )
+})
+
+describe.skipIf(!hasMosquitto)('answers by a broker', () => {
+  it('are taken where they are asked for: not retained ones, and a message that is too long ends the connection', async () => {
+    const port = await freePort()
+    const broker = await startBroker(port, folder)
+    const taken: [string, boolean][] = []
+    let oversized = 0
+    const remoteAnswers = {
+      async take(message: Uint8Array, isRetained: boolean) {
+        taken.push([new TextDecoder().decode(message), isRetained])
+      },
+      refuseOversized() {
+        oversized++
+      },
+    }
+    const topic = 'oddflow/gate-way-local/answer'
+    const say = (...args: string[]): void =>
+      void execFileSync('mosquitto_pub', ['-p', String(port), '-q', '1', ...args])
+    try {
+      say('-t', topic, '-r', '-m', 'kept by the broker')
+      const output = await createMqtt(
+        optionsFor(port, { answers: true, remoteAnswers, reconnectMillis: 200 }),
+      )
+      try {
+        await expect
+          .poll(
+            () => {
+              say('-t', topic, '-m', 'an answer')
+              return taken.length
+            },
+            { timeout: 15_000, interval: 300 },
+          )
+          .toBeGreaterThan(0)
+        expect(taken.every(([text, isRetained]) => text === 'an answer' && !isRetained)).toBe(true)
+        expect(oversized).toBe(0)
+        say('-t', topic, '-m', 'x'.repeat(5000))
+        await expect.poll(() => oversized, { timeout: 10_000 }).toBeGreaterThan(0)
+      } finally {
+        await output.close()
+      }
+    } finally {
+      await broker.stop()
+    }
+  }, 60_000)
 })

@@ -90,6 +90,7 @@ describe.skipIf(!hasOpenssl)('a CA file', () => {
         caFile,
         prefix: null,
         homeAssistant: null,
+        answers: false,
         version: '1',
         hostname: 'gateway',
         alertFile: '/eve.json',

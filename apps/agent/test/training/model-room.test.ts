@@ -12,7 +12,7 @@ import { nodeFileSystem } from '../../src/files/file-system.js'
 import { type ModelRoom, type ModelRoomOptions, openModelRoom } from '../../src/models/model-room.js'
 import { createOwnerOf, type OwnerRule, ownerFileName } from '../../src/models/model-scopes.js'
 import { createModelStore } from '../../src/models/model-store.js'
-import { trainRows } from '../../src/models/train.js'
+import { type TrainingJob, trainRows } from '../../src/models/train.js'
 import { learnOn } from '../../src/models/update.js'
 import { alarmsText } from '../../src/page/devices.js'
 import { faultyFiles, noFaults } from '../support/faulty-files.js'
@@ -166,6 +166,35 @@ describe('a room of models', () => {
     expect(isTrained(room, a.key)).toBe(true)
     expect(room.owners()[0].refused).toBe(null)
     expect(room.owners()[0].unsettledShare).toBeLessThan(0.05)
+  })
+
+  it('trains without the rows of an attack, and uses no model that finds one of them normal', async () => {
+    const attack: Float64Array[] = []
+    const jobs: TrainingJob[] = []
+    const { room, log } = await gateway(temporaryFolder(), {
+      attackRows: (owner) => (owner === device(1).key ? attack : []),
+      async train(job) {
+        jobs.push(job)
+        return trainRows(job)
+      },
+    })
+    const a = device(1)
+    room.row.set([0.005, 5000, 0.005, 5000, 0.005])
+    attack.push(room.row.slice())
+    room.note(sampleRecord(1, { row: room.row }), a, false)
+    show(room, a, 110)
+    await train(room)
+    expect(jobs[0]?.rows).toHaveLength(5 * 110)
+    expect(isTrained(room, a.key)).toBe(true)
+    const { model } = verdictOn(room, 1, 80)
+    attack.push(Float64Array.of(0.005, 80, 0.005, 80, 0.005))
+    show(room, a, 200)
+    await train(room)
+    expect(room.report().trainings).toMatchObject({ accepted: 1, failed: 1 })
+    expect(log.lines.join()).toMatch(
+      /it finds 1 of 2 flows normal that were answered as an attack; trying again/,
+    )
+    expect(verdictOn(room, 1, 80).model).toBe(model)
   })
 
   it('goes on after a restart: rows, then models, with the same scores', async () => {
