@@ -103,7 +103,7 @@ export function withCaptureFlags(command: Command, underModel = false): Command 
 /** @param use what the memory is for, and how much of it there is where nothing is said. */
 export function withFlowMemory(command: Command, use: string): Command {
   return command.addOption(
-    new Option('--flow-memory <bytes>', use)
+    new Option('--flow-memory <bytes>', `${use}; as 128M or 1G`)
       .argParser((text) => parseBytes(text, '--flow-memory'))
       .helpGroup('Captures:'),
   )

@@ -234,7 +234,7 @@ export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCol
   const memoryBytes = options.memoryBytes ?? DEFAULT_MEMORY_BYTES
   if (!(memoryBytes >= MINIMUM_MEMORY_BYTES)) {
     throw new ArgumentError(
-      `memoryBytes: expected at least ${MINIMUM_MEMORY_BYTES}, found ${memoryBytes}`,
+      `memoryBytes: expected at least ${MINIMUM_MEMORY_BYTES} bytes, found ${memoryBytes}`,
       'memoryBytes',
     )
   }

@@ -124,7 +124,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
   const memory = extractorMemory(maker, memoryBytes, endsOnClose(contract))
   if (!(memoryBytes >= memory.bytes)) {
     throw new ArgumentError(
-      `memoryBytes: expected at least ${memory.bytes}, found ${memoryBytes}`,
+      `memoryBytes: expected at least ${memory.bytes} bytes, found ${memoryBytes}`,
       'memoryBytes',
     )
   }

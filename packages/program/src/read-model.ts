@@ -64,6 +64,7 @@ const MAXIMUM_MODEL_BYTES = 2 ** 31 - 1
 
 /** How pcap (both byte orders, µs and ns) and pcapng files begin; usually the arguments are in the wrong order. */
 const CAPTURE_MAGICS = new Set(['d4c3b2a1', 'a1b2c3d4', '4d3cb2a1', 'a1b23c4d', '0a0d0d0a'])
+const NPY_MAGIC = '934e554d'
 
 export interface ModelFile {
   readonly saved: SavedModel
@@ -101,10 +102,17 @@ export function readModelFile(path: string, options: ReadModelOptions = {}): Mod
 
 /** Refuses unsuitable files by their first bytes, without reading the rest of a large file. */
 function checkHead(path: string, head: Uint8Array, sizeBytes: number): void {
-  if (CAPTURE_MAGICS.has(Buffer.from(head.subarray(0, 4)).toString('hex'))) {
+  const magic = Buffer.from(head.subarray(0, 4)).toString('hex')
+  if (CAPTURE_MAGICS.has(magic)) {
     throw inFile(
       path,
       new FormatError('model-file', 'this is a capture; the model comes first, then what it is to judge'),
+    )
+  }
+  if (magic === NPY_MAGIC) {
+    throw inFile(
+      path,
+      new FormatError('model-file', 'this is a .npy file, not a model; the model comes first, then the rows'),
     )
   }
   if (head.length < 9) return

@@ -26,8 +26,10 @@ interface LearntFlows {
   patternsUnder(updated: SavedModel): string[]
 }
 
-/** Of one kind, fewer flows are no pattern. */
-const LEAST_FLOWS = 10
+/** Fewer ports or hosts are no scan. */
+const LEAST_SCANNED = 10
+/** Fewer flows to one service are no pattern; five guesses of a password are one to fail2ban. */
+const LEAST_FLOWS = 5
 const MOST_PATTERNS = 5
 
 export function createLearntFlows(before: SavedModel): LearntFlows {
@@ -92,7 +94,7 @@ export function patternsOf(flows: readonly FlowEnds[]): string[] {
     (group) => {
       const [{ initiator, responder }] = group
       const ports = distinct(group, ({ responderPort }) => responderPort)
-      return ports < LEAST_FLOWS ? null : `a scan of ${ports} ports of ${responder} by ${initiator}`
+      return ports < LEAST_SCANNED ? null : `a scan of ${ports} ports of ${responder} by ${initiator}`
     },
   )
   take(
@@ -100,7 +102,7 @@ export function patternsOf(flows: readonly FlowEnds[]): string[] {
     (group) => {
       const [{ initiator, protocol, responderPort }] = group
       const hosts = distinct(group, ({ responder }) => responder)
-      return hosts < LEAST_FLOWS
+      return hosts < LEAST_SCANNED
         ? null
         : `a scan of ${hosts} hosts by ${initiator}, ${protocol} port ${responderPort}`
     },

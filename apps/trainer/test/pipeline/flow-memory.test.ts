@@ -89,7 +89,7 @@ describe('--flow-memory', () => {
     const options = { output: join(folder, 'none.jsonl'), flows: true, flowMemory: 100 }
     await expect(extractFlows([file], options)).rejects.toThrow(UsageError)
     await expect(extractFlows([file], options)).rejects.toThrow(
-      /^--flow-memory: expected at least \d+, found 100$/,
+      /^--flow-memory: expected at least \d+ bytes, found 100$/,
     )
   })
 })

@@ -23,6 +23,12 @@ describe('flows that an update made normal', () => {
     ])
   })
 
+  it('are named from five to one service on, as few guesses of a password are', () => {
+    const guesses = times(5, () => flow('10.0.0.6', '10.0.0.9', 22))
+    expect(patternsOf(guesses)).toEqual(['5 flows of 10.0.0.6 to 10.0.0.9, tcp port 22'])
+    expect(patternsOf(guesses.slice(1))).toEqual([])
+  })
+
   it('are no pattern where they are few', () => {
     expect(patternsOf([])).toEqual([])
     expect(patternsOf(times(9, (i) => flow('10.0.0.5', '10.0.0.9', 1 + i)))).toEqual([])

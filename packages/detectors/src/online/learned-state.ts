@@ -117,7 +117,7 @@ export function learningModel(detector: DetectorModel): LearningModel {
     )
   }
   throw new ArgumentError(
-    `detector: ${detector.kind} does not learn arrival by arrival; oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs and gmm do. An ensemble is updated with rows stated to be normal (oddflow update --assume-normal)`,
+    `detector: ${detector.kind} cannot be updated row by row; oc-kjl, oc-nystrom, oc-kjl-qs, oc-nystrom-qs and gmm can. An ensemble is updated with rows stated to be normal (oddflow update --assume-normal)`,
     'detector',
   )
 }

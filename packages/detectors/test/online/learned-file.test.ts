@@ -235,7 +235,7 @@ describe('a model file with learned state', () => {
 
   it('is refused on a detector that cannot learn on', () => {
     const other = { ...sampleModel({ detector: 'nearest' }), learned: saved.learned! }
-    expect(() => encodeModelFile(other)).toThrow(/nearest does not learn arrival by arrival/)
+    expect(() => encodeModelFile(other)).toThrow(/nearest cannot be updated row by row/)
     const unguarded = learnt({ supportGuard: false })
     expect(() => encodeModelFile({ ...saved, learned: unguarded.learned! })).toThrow(/supportGuard/)
   })

@@ -380,7 +380,7 @@ describe('the guard against poisoning', () => {
 describe('what cannot learn on', () => {
   it('is refused by name', () => {
     expect(() => createLearner(train({ detector: 'nearest' }))).toThrow(
-      /nearest does not learn arrival by arrival/,
+      /nearest cannot be updated row by row/,
     )
     expect(() => createLearner(train({ detector: 'gmm', covariance: 'tied' }))).toThrow(/tied/)
     const saved = train()
