@@ -225,7 +225,12 @@ export const OPTIONS = {
     shownDefault: 'as --variance-share says',
     older: { field: 'parameters.components', value: null },
   }),
-  bins: whole(1, 1000, 20, { group: 'Other detectors', help: 'bins of the histogram of a column' }),
+  /** null: defaultBins of detectors/hbos.ts. */
+  bins: wholeOrNull(1, 1000, {
+    group: 'Other detectors',
+    help: 'bins of the histogram of a column',
+    shownDefault: '2 rows^(1/3), from 20 to 64',
+  }),
   members: members(['nearest', 'hbos'], {
     group: 'Other detectors',
     help: 'detectors whose surprises are added up',

@@ -219,14 +219,15 @@ export interface PcaParameters extends Common<'pca'> {
 }
 
 export interface HbosParameters extends Common<'hbos'> {
-  readonly bins: number
+  /** null: as many as the rows ask for. */
+  readonly bins: number | null
 }
 
 export interface EnsembleParameters extends Common<'ensemble'> {
   readonly members: readonly MemberName[]
   /** Of the members with landmarks; null if there are none. */
   readonly m: number | null
-  /** null without the member hbos. */
+  /** null without the member hbos, or for as many as the rows ask for. */
   readonly bins: number | null
 }
 

@@ -1,4 +1,4 @@
-import { type Matrix, matrixOf } from '@oddflow/core'
+import { createRng, type Matrix, matrixOf } from '@oddflow/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -15,6 +15,7 @@ import {
 } from '../src/calibration/held-out.js'
 import { checkThreshold, isNovel, thresholdOfHeldOut } from '../src/calibration/threshold.js'
 import { createHistogramViews, fitHistograms, histogramView, takeTables } from '../src/detectors/hbos.js'
+import { checkParameters, fitDetector } from '../src/index.js'
 
 const values = fc
   .array(
@@ -241,5 +242,30 @@ describe('column histograms', () => {
         },
       ),
     )
+  })
+
+  it.each([
+    [60, {}, 20],
+    [1157, {}, 20],
+    [1158, {}, 21],
+    [2000, {}, 25],
+    [200_000, {}, 64],
+    [2000, { bins: 10 }, 10],
+  ])('of %i rows, given %o, have %i bins, alone and as a member', (n, given, bins) => {
+    const rng = createRng(1)
+    const rows: Matrix = matrixOf(
+      n,
+      1,
+      Float64Array.from({ length: n }, () => rng.nextFloat()),
+    )
+    const alone = fitDetector(rows, checkParameters({ detector: 'hbos', ...given }), createRng(1))
+    expect(alone.kind === 'hbos' && alone.histograms.bins).toBe(bins)
+    const model = fitDetector(
+      rows,
+      checkParameters({ detector: 'ensemble', members: ['hbos'], ...given }),
+      createRng(1),
+    )
+    const member = model.kind === 'ensemble' ? model.ensemble.members[0] : undefined
+    expect(member?.name === 'hbos' && member.histograms.bins).toBe(bins)
   })
 })

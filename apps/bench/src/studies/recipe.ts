@@ -147,6 +147,9 @@ const PROTOTYPE = `
 - Histograms of all flows beside those of a service: with those of a service alone, a model of a hub flagged no flow of a
   tunnel in DNS. Half a surprise of each view up to the tail and 0.4 beyond; 0.3 to 0.6 were tried and differ by less
   than the random orders do.
+- Histograms have 20 bins, and 2 n^(1/3), up to 64, where n rows are more than 1,157 (the Rice rule). On 2,000 of the
+  authors' rows the mean AUC is .944 with the 25 bins of the rule, .939 with 20. Fewer than 20 for fewer rows, as the rule
+  alone has it, find 2.5 points less of other devices at 1 %.
 - One landmark in 16 is a random row: on the authors' rows the mean AUC is .930 without, .939 with, since farthest rows
   alone do not show where ordinary rows lie. Shares of 0 to 1/5 and 100 to 150 landmarks were tried.
 

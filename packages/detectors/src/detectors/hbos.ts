@@ -2,7 +2,7 @@
 
 import { createMatrix, DataError, exp, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
 import { standalone } from '../families/standalone.js'
-import { type Fields, failField, fieldsAt, matrixAt, sizeUpTo } from '../fields.js'
+import { type Fields, failField, fieldsAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import type { HbosModel } from '../model.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/layout.js'
 
@@ -33,6 +33,7 @@ export interface ColumnHistograms {
 }
 
 const MAXIMUM_TABLES = 1000
+const MAXIMUM_BINS = 1000
 const UNITS_PER_NAT = 2048
 /** What an empty bin counts. */
 const PSEUDO_COUNT = 0.5
@@ -453,10 +454,12 @@ export function decodeHistograms(file: ModelFileReader, prefix: string): Fields 
   }
 }
 
-/** For `bins` bins. Throws ArgumentError with the path of the fault; arrays are not copied. */
-export function checkHistograms(value: unknown, bins: number, path: string): ColumnHistograms {
+/** For so many bins, null for any. Throws ArgumentError with the path of the fault; arrays are not copied. */
+export function checkHistograms(value: unknown, expectedBins: number | null, path: string): ColumnHistograms {
   const h = fieldsAt(value, path)
-  if (h.bins !== bins) failField(`${path}.bins`, `${bins}`, h.bins)
+  const bins = wholeAt(h.bins, `${path}.bins`)
+  if (bins !== (expectedBins ?? bins)) failField(`${path}.bins`, `${expectedBins}`, bins)
+  sizeUpTo(bins, MAXIMUM_BINS, `${path}.bins`)
   const { rows, surprises } = h
   if (!(rows instanceof Uint32Array)) return failField(`${path}.rows`, 'a Uint32Array', rows)
   if (!(rows.length >= 1 && rows.length <= MAXIMUM_TABLES && rows.every((n) => n >= 1))) {
@@ -488,6 +491,18 @@ export function checkHistograms(value: unknown, bins: number, path: string): Col
   return { bins, rows, low, high, surprises }
 }
 
+const LEAST_BINS = 20
+/** So that a model stays small. */
+const MOST_BINS = 64
+
+/** The Rice rule, 2 n^(1/3). Fewer than 20 find less, however few the rows are. */
+export function defaultBins(rows: number): number {
+  const cube = (bins: number): number => bins * bins * bins
+  let bins = LEAST_BINS
+  while (bins < MOST_BINS && cube(bins + 1) <= 8 * rows) bins++
+  return bins
+}
+
 /** Rows have their own units, so bins may be as narrow as the column; a constant column has none. */
 const LEAST_WIDTH = 0
 
@@ -499,7 +514,8 @@ export const hbos = standalone({
   hasMetadata: false,
   fit(rows, { bins }) {
     const all = Uint32Array.from({ length: rows.rows }, (_, i) => i)
-    return { model: takeTables(fitHistograms(rows, [all], [[0]], bins, LEAST_WIDTH), 0, 1), notes: [] }
+    const count = bins ?? defaultBins(rows.rows)
+    return { model: takeTables(fitHistograms(rows, [all], [[0]], count, LEAST_WIDTH), 0, 1), notes: [] }
   },
   wrap: (frame, histograms): HbosModel => ({ ...frame, histograms }),
   partOf: (model: HbosModel) => model.histograms,

@@ -17,6 +17,7 @@ import {
   checkHistograms,
   createHistogramViews,
   decodeHistograms,
+  defaultBins,
   encodeHistograms,
   fitHistograms,
   histogramNumbers,
@@ -123,7 +124,7 @@ export function createMemberFit(
   { m, bins }: EnsembleParameters,
 ): MemberFit {
   if (name === 'nearest') return ({ numbers }, rng) => fitNearest(training, numbers, m!, rng)
-  if (name === 'hbos') return createHbosFit(training, folds, kept, bins!)
+  if (name === 'hbos') return createHbosFit(training, folds, kept, bins ?? defaultBins(kept.length))
   const definition = detectors[name]
   const takesLandmarks = m !== null && definition.options.includes('m')
   // lowered, not refused, if a fold has fewer rows
@@ -233,11 +234,11 @@ export function joinMember(
   training: MemberTraining,
   numbers: Uint32Array,
   weight: number,
-  { m, bins }: EnsembleParameters,
+  { m }: EnsembleParameters,
   rng: Rng,
 ): MemberModel {
   if (member.name === 'nearest') return joinNearest(member, training, numbers, m!, rng)
-  if (member.name === 'hbos') return joinHbos(member, training, numbers, weight, bins!)
+  if (member.name === 'hbos') return joinHbos(member, training, numbers, weight)
   throw new ArgumentError(`members: an ensemble with ${member.name} cannot learn on`, 'members')
 }
 
@@ -268,13 +269,12 @@ function joinHbos(
   { rows, categories }: MemberTraining,
   numbers: Uint32Array,
   weight: number,
-  bins: number,
 ): HbosMember {
   const all = joinHistograms(
     rows,
     [{ old: { histograms, table: 0 }, rows: numbers }],
     weight,
-    bins,
+    histograms.bins,
     LEAST_BIN_WIDTH,
   )
   if (categories === null) return { name: 'hbos', histograms: all, own: null }
@@ -561,7 +561,7 @@ export function checkMember(
       return { name, landmarks, categories }
     }
     case 'hbos': {
-      const histograms = checkHistograms(value.histograms, bins!, `${path}.histograms`)
+      const histograms = checkHistograms(value.histograms, bins, `${path}.histograms`)
       checkTables(histograms, 1, cols, `${path}.histograms`)
       if (value.own === null) return { name, histograms, own: null }
       if (!hasServices) failField(`${path}.own.categories`, 'none, since no column is a category', value.own)
