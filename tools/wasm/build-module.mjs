@@ -52,7 +52,7 @@ if (reservedBytes !== undefined) {
   if (exports.heapBase.value > reservedBytes)
     throw new Error(`constants reach up to ${exports.heapBase.value}`)
 }
-const wanted = `/** ${title}, compiled from assembly/ by tools/wasm/build-module.mjs: never edited by hand. */
+const wanted = `/** ${title}, compiled from assembly/ by tools/wasm/build-module.mjs. Do not edit. */
 export const MODULE_BASE64 =
   '${Buffer.from(bytes).toString('base64')}'
 `
