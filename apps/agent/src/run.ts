@@ -28,6 +28,7 @@ Examples:
 
 Exit codes: 0 done, 1 an input, a model or an output is unusable, 2 the command line was wrong.`,
     )
+  program.addCommand(setupCommand())
   program.addCommand(runCommand())
   program.addCommand(calibrateCommand())
   program.addCommand(devicesCommand())
@@ -71,6 +72,42 @@ function withSettings(command: Command): Command {
       '--allow-root',
       'allow a run as root, which is refused otherwise: the agent needs no privilege of root',
     )
+}
+
+function setupCommand(): Command {
+  return new Command('setup')
+    .description('ask three questions, write the configuration, and install the service')
+    .option('-c, --config <file>', 'the configuration to write', '/etc/oddflow/agent.yaml')
+    .option('--interface <name>', 'the interface that carries the traffic of the devices')
+    .option('--tell <where>', 'where incidents are told: none, ntfy, or a URL (see below)')
+    .option('--password-file <file>', 'a file with the password of the user in the URL')
+    .addOption(
+      new Option('--approve <who>', 'who approves a device that is ready: the agent or a person').choices([
+        'auto',
+        'manual',
+      ]),
+    )
+    .option('--service', 'install and start the service')
+    .option('--no-service', 'leave the service alone')
+    .option('--replace', 'replace a configuration that is there; it is kept as FILE.old')
+    .option('-y, --yes', 'ask nothing: take the defaults of what no option says')
+    .option('--root <folder>', 'set up a system in this folder, such as an image, and start nothing', '/')
+    .addHelpText(
+      'after',
+      `
+Where incidents are told:
+  none                             the dashboard and the alert file alone (the default)
+  ntfy                             push messages by ntfy.sh, to a new topic that is hard to guess
+  https://SERVER/TOPIC             an ntfy topic; or a webhook URL of Slack, Discord or Teams
+  smtps://USER@SERVER?to=ADDRESS   mail (further: from=ADDRESS)
+  mqtt://USER@SERVER               an MQTT broker
+
+Examples:
+  sudo oddflow-agent setup
+  sudo oddflow-agent setup --yes --interface br-lan --tell ntfy --service
+  oddflow-agent setup -c home/agent.yaml --yes --interface eth0 --approve manual`,
+    )
+    .action(async (options) => (await import('./commands/setup.js')).setup(options))
 }
 
 function runCommand(): Command {

@@ -251,7 +251,7 @@ async function networkInterface(name: string): Promise<Finding> {
 }
 
 /** Of this process's network namespace, which /sys need not show; null where the system has no such list. */
-async function interfaceNames(): Promise<string[] | null> {
+export async function interfaceNames(): Promise<string[] | null> {
   const table = await readFile('/proc/self/net/dev', 'utf8').catch(() => null)
   return table === null ? null : [...table.matchAll(/^\s*([^\s:|]+):/gm)].map(([, name]) => name)
 }

@@ -1,0 +1,359 @@
+/**
+ * `oddflow-agent setup`: from an installed program to an agent that runs. Three questions (which interface, where to tell, who
+ * approves devices), then the configuration is checked and written, the service installed and started where a person wants
+ * that, and a link to the dashboard printed that signs in once.
+ *
+ * Each question has a flag. `--yes` takes the default of what no flag says and asks nothing. A configuration that is there is
+ * replaced only where a person says so or by `--replace`, and kept as FILE.old. Secrets that are typed in go into files beside the
+ * configuration that only root and the agent's group can read.
+ */
+import { execFile, execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { createInterface, type Interface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { FileError, fileError, printable, UsageError } from '@oddflow/program'
+import { stringify } from 'yaml'
+import { parseConfig } from '../config/read-config.js'
+import { settingsFrom } from '../config/settings-from.js'
+import { askFurther } from '../devices/control-socket.js'
+import { userId } from '../files/rights.js'
+import { PACKAGE_FOLDER } from '../package-folder.js'
+import { interfaceNames } from './doctor.js'
+
+export interface SetupOptions {
+  readonly config: string
+  readonly interface?: string
+  readonly tell?: string
+  readonly passwordFile?: string
+  readonly approve?: 'auto' | 'manual'
+  readonly service?: boolean
+  readonly replace?: boolean
+  readonly yes?: boolean
+  readonly root: string
+}
+
+const SERVICE = 'oddflow-agent.service'
+const LISTEN = '127.0.0.1:9477'
+const LINK_PATIENCE_MILLIS = 15_000
+
+const WHERE = `Where should incidents be told?
+  none                                  the dashboard and the alert file alone
+  ntfy                                  push messages by ntfy.sh, to a new topic that is hard to guess
+  https://SERVER/TOPIC                  an ntfy topic of yours
+  https://hooks.slack.com/…             a webhook of Slack; likewise of Discord or Teams
+  smtps://USER@SERVER?to=me@example.org mail
+  mqtt://USER@SERVER                    an MQTT broker, such as Home Assistant's`
+
+export async function setup(options: SetupOptions): Promise<void> {
+  const config = resolve(options.config)
+  const questions = createQuestions(options.yes === true)
+  try {
+    const isReplaced = existsSync(inRoot(options, config))
+    if (isReplaced && options.replace !== true) {
+      if (options.yes === true)
+        throw new UsageError(`${config}: is there already; give --replace to replace it`)
+      const answer = await questions.ask(`${config} is there already. Replace it (it is kept as .old)?`, 'no')
+      if (!isYes(answer)) {
+        say('Nothing was changed.')
+        return
+      }
+    }
+    const name = options.interface ?? (await questions.interface())
+    const told = await questions.told(options)
+    const approve = await questions.approve(options)
+    const { files } = told
+    const text = configText(config, name, told.outputs, approve)
+    checkText(config, text)
+    writeAll(options, config, { ...files, [config]: text })
+    say(`${config} was written.`)
+    if (options.root === '/' && !(await interfacesHere()).names.includes(name)) {
+      say(`There is no interface ${name} now: see "ip link".`)
+    }
+    if (told.note !== '') say(told.note)
+    const isStarted = await service(options, questions, config, Object.keys(files))
+    await sayLink(options, config, isStarted)
+  } finally {
+    questions.close()
+  }
+}
+
+function say(line: string): void {
+  process.stdout.write(`${printable(line)}\n`)
+}
+
+/** Whether the terminal shows what is typed. */
+function echo(how: 'echo' | '-echo'): void {
+  execFileSync('stty', [how], { stdio: ['inherit', 'ignore', 'ignore'] })
+}
+
+function isYes(answer: string): boolean {
+  return /^y(es)?$/i.test(answer)
+}
+
+/** A path of the machine that is set up, as it is reached from here. */
+function inRoot({ root }: Pick<SetupOptions, 'root'>, path: string): string {
+  return root === '/' ? path : join(root, path)
+}
+
+interface Told {
+  readonly outputs: readonly object[]
+  /** Contents by path. */
+  readonly files: Readonly<Record<string, string>>
+  readonly note: string
+}
+
+interface Questions {
+  ask(question: string, otherwise: string): Promise<string>
+  interface(): Promise<string>
+  told(options: SetupOptions): Promise<Told>
+  approve(options: SetupOptions): Promise<'auto' | 'manual'>
+  close(): void
+}
+
+function createQuestions(isSilent: boolean): Questions {
+  let lines: Interface | null = null
+  let answers: AsyncIterator<string> | null = null
+  const read = async (question: string, otherwise: string, isSecret = false): Promise<string> => {
+    if (lines === null) {
+      lines = createInterface({ input: process.stdin, terminal: false })
+      answers = lines[Symbol.asyncIterator]()
+    }
+    const isHidden = isSecret && process.stdin.isTTY
+    if (isHidden) echo('-echo')
+    process.stdout.write(`${question}${otherwise === '' ? '' : ` [${otherwise}]`} `)
+    const { value, done } = (await answers?.next()) ?? { value: undefined, done: true }
+    if (isHidden) echo('echo')
+    if (isHidden || !process.stdin.isTTY) process.stdout.write('\n')
+    if (done === true) throw new UsageError('the answers ended; give flags, or --yes for the defaults')
+    return value.trim() === '' ? otherwise : value.trim()
+  }
+  const ask = (question: string, otherwise: string): Promise<string> =>
+    isSilent ? Promise.resolve(otherwise) : read(question, otherwise)
+  return {
+    ask,
+    async interface() {
+      const { names, likely } = await interfacesHere()
+      const choices = names.map((name, i) => `  ${i + 1}  ${name}`).join('\n')
+      const answer = await ask(`Which interface carries the traffic of your devices?\n${choices}\n>`, likely)
+      return names[Number(answer) - 1] ?? answer
+    },
+    async told(options) {
+      const given = options.tell ?? (isSilent ? 'none' : await read(`${WHERE}\n>`, 'none'))
+      const hasUser = URL.canParse(given) && new URL(given).username !== ''
+      const asks = hasUser && options.passwordFile === undefined
+      if (asks && isSilent) throw new UsageError(`--tell ${given}: give --password-file too`)
+      const password = asks ? await read(`Password of ${new URL(given).username}:`, '', true) : ''
+      return toldBy(given, password, options)
+    },
+    async approve({ approve }) {
+      if (approve !== undefined) return approve
+      const answer = await ask(
+        'Who approves a device when its model has proved itself: auto (the agent; none is left unwatched) or manual (you)?',
+        'auto',
+      )
+      if (answer === 'auto' || answer === 'manual') return answer
+      throw new UsageError(`${answer}: expected auto or manual`)
+    },
+    close: () => lines?.close(),
+  }
+}
+
+/** All but the loopback, and the one that carries devices by its name: a bridge, else one that the default route does not leave by. */
+async function interfacesHere(): Promise<{ names: string[]; likely: string }> {
+  const names = ((await interfaceNames()) ?? []).filter((name) => name !== 'lo')
+  const routes = await readFile('/proc/net/route', 'utf8').catch(() => '')
+  const outward = /^(\S+)\s+00000000\s/m.exec(routes)?.[1]
+  const likely =
+    names.find((name) => /^br(-|\d)/.test(name)) ?? names.find((name) => name !== outward) ?? outward ?? ''
+  return { names, likely }
+}
+
+/** An output from what a person answered. Throws UsageError. */
+function toldBy(given: string, password: string, { config, passwordFile }: SetupOptions): Told {
+  if (given === 'none') return { outputs: [], files: {}, note: '' }
+  const folder = dirname(resolve(config))
+  if (given === 'ntfy') {
+    const url = `https://ntfy.sh/oddflow-${randomBytes(12)
+      .toString('base64url')
+      .replace(/[^A-Za-z0-9]/g, 'x')}`
+    const note = `Follow the topic ${url} in the ntfy app. Who knows its name can read along.`
+    return { outputs: [{ kind: 'ntfy', url }], files: {}, note }
+  }
+  if (!URL.canParse(given)) throw new UsageError(`${given}: expected none, ntfy or a URL`)
+  const url = new URL(given)
+  const secret = join(folder, 'tell.secret')
+  const login =
+    url.username === ''
+      ? {}
+      : {
+          username: decodeURIComponent(url.username),
+          passwordFile: passwordFile === undefined ? secret : resolve(passwordFile),
+        }
+  const files: Record<string, string> = password === '' ? {} : { [secret]: `${password}\n` }
+  const server = `${url.protocol}//${url.host}`
+  if (/^mqtts?:$/.test(url.protocol)) {
+    return { outputs: [{ kind: 'mqtt', url: server, ...login }], files, note: '' }
+  }
+  if (/^smtps?:$/.test(url.protocol)) {
+    const to = url.searchParams.getAll('to')
+    if (to.length === 0) throw new UsageError(`${given}: add the reader, such as ?to=me@example.org`)
+    const from = url.searchParams.get('from') ?? to[0]
+    return { outputs: [{ kind: 'mail', url: server, ...login, from, to }], files, note: '' }
+  }
+  const preset = presetOf(url)
+  if (preset === null) return { outputs: [{ kind: 'ntfy', url: given }], files: {}, note: '' }
+  // the URL is the secret
+  return {
+    outputs: [{ kind: 'webhook', preset, urlFile: secret }],
+    files: { [secret]: `${given}\n` },
+    note: '',
+  }
+}
+
+function presetOf({ hostname, pathname }: URL): string | null {
+  if (hostname === 'hooks.slack.com') return 'slack'
+  if (/(^|\.)discord(app)?\.com$/.test(hostname) && pathname.startsWith('/api/webhooks/')) return 'discord'
+  return /\.(webhook\.office\.com|logic\.azure\.com|api\.powerplatform\.com)$/.test(hostname) ? 'teams' : null
+}
+
+/** Where the unit has its folders, or beside the configuration where that is elsewhere. */
+function placesOf(config: string): { eve: string; state: string } {
+  return config.startsWith('/etc/')
+    ? { eve: '/var/log/oddflow-agent/eve.json', state: '/var/lib/oddflow-agent' }
+    : { eve: join(dirname(config), 'eve.json'), state: join(dirname(config), 'state') }
+}
+
+function configText(
+  config: string,
+  name: string,
+  outputs: readonly object[],
+  approve: 'auto' | 'manual',
+): string {
+  const keys = {
+    interface: name,
+    ...placesOf(config),
+    models: { per: 'device' },
+    devices: { approve },
+    listen: LISTEN,
+    dashboard: {},
+    ...(outputs.length === 0 ? {} : { outputs }),
+  }
+  return `# Written by oddflow-agent setup. All keys: the README of oddflow-agent.\n${stringify(keys)}`
+}
+
+/** Throws UsageError as a run would. */
+function checkText(config: string, text: string): void {
+  const read = parseConfig(text)
+  const [complaint] = read.complaints
+  if (complaint !== undefined) throw new UsageError(`the answers make no configuration: ${complaint.message}`)
+  settingsFrom({ config, fold: true }, read)
+}
+
+/** Throws FileError. */
+function writeAll(options: SetupOptions, config: string, files: Readonly<Record<string, string>>): void {
+  for (const [path, text] of Object.entries(files)) {
+    const whole = inRoot(options, path)
+    const fresh = `${whole}.${randomBytes(6).toString('hex')}`
+    try {
+      mkdirSync(dirname(whole), { recursive: true })
+      writeFileSync(fresh, text, { mode: path === config ? 0o644 : 0o640, flag: 'wx' })
+      if (existsSync(whole)) renameSync(whole, `${whole}.old`)
+      renameSync(fresh, whole)
+    } catch (error) {
+      throw fileError('write', path, error)
+    }
+  }
+}
+
+/** Installs and starts the service where a person wants it; true where it runs now. */
+async function service(
+  options: SetupOptions,
+  questions: Questions,
+  config: string,
+  secrets: readonly string[],
+): Promise<boolean> {
+  const isImage = options.root !== '/'
+  const hasSystemd = isImage || existsSync('/run/systemd/system')
+  if (options.service === false || !hasSystemd) return false
+  if (userId() !== 0) {
+    if (options.service === true) throw new UsageError('--service: only root can install a service')
+    return false
+  }
+  if (config !== '/etc/oddflow/agent.yaml') {
+    if (options.service === true) throw new UsageError('--service: the unit reads /etc/oddflow/agent.yaml')
+    return false
+  }
+  const wants =
+    options.service ?? isYes(await questions.ask('Install and start the service (systemd)?', 'yes'))
+  if (!wants) return false
+  const run = promisify(execFile)
+  const where = isImage ? [`--root=${options.root}`] : []
+  try {
+    const packaged = ['/lib/systemd/system', '/usr/lib/systemd/system'].some((folder) =>
+      existsSync(inRoot(options, join(folder, SERVICE))),
+    )
+    if (!packaged) {
+      install(options, 'deploy/oddflow-agent.sysusers', '/etc/sysusers.d/oddflow-agent.conf')
+      install(options, `deploy/${SERVICE}`, `/etc/systemd/system/${SERVICE}`)
+      await run('systemd-sysusers', [...where, 'oddflow-agent.conf'])
+    }
+    giveToGroup(options, secrets)
+    if (!isImage) await run('systemctl', ['daemon-reload'])
+    await run('systemctl', [...where, 'enable', SERVICE])
+    if (!isImage) await run('systemctl', ['restart', SERVICE])
+  } catch (error) {
+    const { stderr = '', message } = error as Error & { stderr?: string }
+    throw new FileError('file.service', `the service could not be installed: ${(stderr || message).trim()}`)
+  }
+  say(`The service ${SERVICE} ${isImage ? 'starts with the machine' : 'runs, and starts with the machine'}.`)
+  return !isImage
+}
+
+function install(options: SetupOptions, from: string, to: string): void {
+  const whole = inRoot(options, to)
+  mkdirSync(dirname(whole), { recursive: true })
+  copyFileSync(fileURLToPath(new URL(from, PACKAGE_FOLDER)), whole)
+  chmodSync(whole, 0o644)
+}
+
+/** Of root, and readable for the group oddflow: the agent's own. */
+function giveToGroup(options: SetupOptions, files: readonly string[]): void {
+  const groups = readFileSync(inRoot(options, '/etc/group'), 'utf8')
+  const group = Number(/^oddflow:[^:]*:(\d+):/m.exec(groups)?.[1] ?? Number.NaN)
+  if (Number.isNaN(group)) throw new FileError('file.group', 'there is no group oddflow')
+  for (const file of files) chownSync(inRoot(options, file), 0, group)
+}
+
+/** The link to the dashboard, of the agent that runs; else how to start one. */
+async function sayLink(options: SetupOptions, config: string, isStarted: boolean): Promise<void> {
+  const { state } = placesOf(config)
+  for (let waited = 0; options.root === '/'; waited += 500) {
+    const answer = (await askFurther(state, '/dashboard').catch(() => null)) as { link: string } | null
+    if (answer !== null) {
+      say('Open the dashboard within 5 minutes; the link signs in once:')
+      say(answer.link)
+      return
+    }
+    if (!isStarted || waited >= LINK_PATIENCE_MILLIS) break
+    await pause(500)
+  }
+  if (isStarted) {
+    say(`The agent has not answered yet; see "journalctl -u oddflow-agent", then:`)
+  } else say(`Check the machine: oddflow-agent doctor -c ${config} --try`)
+  if (!isStarted) say(`Start the agent:   oddflow-agent run -c ${config}`)
+  say(`Open the dashboard: oddflow-agent dashboard-link -c ${config}`)
+}
