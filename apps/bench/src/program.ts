@@ -4,6 +4,7 @@
  */
 import { oneLineErrors } from '@oddflow/program'
 import { Command } from 'commander'
+import { compareCommand } from './command-line/compare.js'
 import { dataCommand } from './command-line/data.js'
 import { embeddingsCommand } from './command-line/embeddings.js'
 import { bundleCommand, machinesCommand, mergeCommand } from './command-line/machines.js'
@@ -25,6 +26,7 @@ export function createProgram(): Command {
       'after',
       `
 Examples:
+  oddflow-bench compare --train mon.pcap tue.pcap --normal wed.pcap --novel scan.pcap
   oddflow-bench data list
   oddflow-bench data verify
   oddflow-bench reproduce --tuning none --datasets unb-rows,ctu-rows --detectors oc-kjl-qs,oc-nystrom-qs
@@ -35,6 +37,7 @@ Exit codes: 0 done, 1 the data is unusable or a trial failed, 2 the command line
     )
   const data = dataCommand()
   for (const command of [
+    compareCommand(),
     data,
     reproduceCommand(),
     sweepCommand(),

@@ -76,15 +76,17 @@ export async function trainOn(
   recipe: Recipe,
   seed: number,
 ): Promise<SavedModel> {
-  const set = trainingSet(await collectFlows(captures, recipe), recipe)
-  const { saved } = trainModel(set, {
+  return trainOnFlows(await collectFlows(captures, recipe), recipe, seed)
+}
+
+export function trainOnFlows(flows: CollectedFlows, recipe: Recipe, seed: number): SavedModel {
+  return trainModel(trainingSet(flows, recipe), {
     detector: recipe.detector,
     falsePositiveRate: FALSE_POSITIVE_RATE,
     calibrationShare: CALIBRATION_SHARE,
     seed,
     oddflowVersion: VERSION,
-  })
-  return saved
+  }).saved
 }
 
 export function trainingSet(flows: CollectedFlows, recipe: Recipe): TrainingSet {

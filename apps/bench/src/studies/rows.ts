@@ -14,7 +14,13 @@ import {
   sampleWithoutReplacement,
   takeRows,
 } from '@oddflow/core'
-import { createScoreWorkspace, type DetectorOptions, isNovel, scoreSamples } from '@oddflow/detectors'
+import {
+  createScoreWorkspace,
+  type DetectorOptions,
+  isNovel,
+  type SavedModel,
+  scoreSamples,
+} from '@oddflow/detectors'
 import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
 import { openScratchFolder, trainModel } from '@oddflow/program'
 import { z } from 'zod'
@@ -129,8 +135,9 @@ function summaryOf(gaps: readonly number[], sizes: readonly number[]): number[] 
 
 type Measured = Omit<Cell, 'method' | 'dataset'>
 
-function measureOurs(train: Matrix, test: Matrix, isNovelRow: ArrayLike<number>, detector: DetectorOptions) {
-  const { saved } = trainModel(
+/** As `oddflow train` makes a model of rows. */
+export function trainOnRows(train: Matrix, detector: DetectorOptions, seed: number): SavedModel {
+  return trainModel(
     {
       rows: train,
       inputOfRow: new Uint32Array(train.rows),
@@ -146,18 +153,21 @@ function measureOurs(train: Matrix, test: Matrix, isNovelRow: ArrayLike<number>,
       detector,
       falsePositiveRate: FALSE_POSITIVE_RATE,
       calibrationShare: 0.2,
-      seed: 1,
+      seed,
       oddflowVersion: VERSION,
     },
-  )
+  ).saved
+}
+
+export function judgeRows({ detector, threshold }: SavedModel, test: Matrix, isNovelRow: ArrayLike<number>) {
   const scores = new Float64Array(test.rows)
-  scoreSamples(saved.detector, test, scores, createScoreWorkspace(saved.detector))
+  scoreSamples(detector, test, scores, createScoreWorkspace(detector))
   const flagged = [0, 0]
   const all = [0, 0]
   for (const [i, score] of scores.entries()) {
     const label = isNovelRow[i]!
     all[label]!++
-    if (isNovel(score, saved.threshold)) flagged[label]!++
+    if (isNovel(score, threshold)) flagged[label]!++
   }
   return {
     ...rank(scores, isNovelRow),
@@ -231,7 +241,7 @@ export async function measureRows(
       for (const { name, rows, detector } of METHODS) {
         const from = rows === 'summarised' ? summarised : { train, test }
         for (const chosen of drawn) {
-          keep(name, measureOurs(takeRows(from.train, chosen), from.test, labels, detector))
+          keep(name, judgeRows(trainOnRows(takeRows(from.train, chosen), detector, 1), from.test, labels))
         }
       }
       if (python !== null) {

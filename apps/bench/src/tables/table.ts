@@ -70,10 +70,10 @@ against the mean of OCSVM (each repeat's ratio; their mean ± standard deviation
 what is missing: *no data*, *not run*, *no ocsvm*, or the machine that was not at hand. A ratio is measured ÷ published.`
 
 export function renderMarkdown({ tables, about }: Report): string {
-  return `${[HEAD, list(about.map(plainText)), ...tables.map(tableText)].join('\n\n')}\n`
+  return `${[HEAD, list(about.map(plainText)), ...tables.map(renderTable)].join('\n\n')}\n`
 }
 
-function tableText(table: Table): string {
+export function renderTable(table: Table): string {
   const header = ['', ...table.columns]
   const lines = table.rows.flatMap((row) => rowLines(row, table.source))
   const disagree = disagreements(table).map(({ text }) => text)
@@ -84,7 +84,7 @@ function tableText(table: Table): string {
     ...(summary === null ? [] : [summary]),
     ...(disagree.length === 0 ? [] : [`Disagree:\n\n${list(disagree)}`]),
     list(table.notes),
-    `\`${table.id}\`: ${provenance(table)}`,
+    ...(table.trials === null ? [] : [`\`${table.id}\`: ${provenance(table)}`]),
   ].join('\n\n')
 }
 
@@ -130,7 +130,7 @@ const list = (items: readonly string[]): string => items.map((item) => `- ${item
 /** The report as LaTeX: one table environment each, to be \\input into a document that loads booktabs. */
 
 export function renderLatex({ tables, about }: Report): string {
-  const head = ['Written by oddflow-bench tables; needs the package booktabs.', ...about]
+  const head = ['Written by oddflow-bench; needs the package booktabs.', ...about]
   return `${head.map((text) => `% ${text}`).join('\n')}\n\n${tables.map(latexTable).join('\n')}`
 }
 
@@ -158,7 +158,7 @@ function latexTable(table: Table): string {
     tally(table),
     ...disagreements(table).map(({ text }) => `Disagrees: ${text}.`),
     ...table.notes,
-    provenance(table),
+    table.trials === null ? null : provenance(table),
   ].flatMap((text) => (text === null ? [] : [escapeLatex(text)]))
   return `\\begin{table}
 \\centering
@@ -244,7 +244,8 @@ export interface Table {
   readonly rows: readonly TableRow[]
   /** How agreement is judged, and what else a reader must know. */
   readonly notes: readonly string[]
-  readonly trials: number
+  /** How many are behind the table; null of a table that is not of trials. */
+  readonly trials: number | null
   /** SHA-256 over the lines of the trials behind the table, sorted; null without any. */
   readonly trialsSha256: string | null
 }

@@ -1,0 +1,35 @@
+/** `compare`. */
+import { Command, Option } from 'commander'
+import { whole, withDetectors } from '../commands/options.js'
+
+export function compareCommand(): Command {
+  const command = new Command('compare')
+    .description('all detectors on your own captures or rows, in one table')
+    .argument('[table]', 'rows of both kinds, .csv or .npy; goes with --labels')
+    .option('--labels <column|file>', 'of the table: a column of the .csv, or a .npy; 0 is normal, 1 novel')
+    .option('--train <files...>', 'normal captures, or .csv or .npy rows, to train on')
+    .option('--normal <files...>', 'other normal ones to judge')
+    .option('--novel <files...>', 'novel ones to judge')
+  return withDetectors(command)
+    .option('--seeds <count>', 'seeds of models and of the split of a table', whole(1, 100), 3)
+    .addOption(
+      new Option('--format <format>', 'markdown, csv or tex')
+        .choices(['markdown', 'csv', 'tex'])
+        .default('markdown'),
+    )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  oddflow-bench compare --train mon.pcap tue.pcap --normal wed.pcap --novel scan.pcap
+  oddflow-bench compare --train train.npy --normal normal.npy --novel novel.npy --detectors ensemble,ocsvm
+  oddflow-bench compare flows.csv --labels attack --format tex
+
+A row is one line of finite numbers; each file has as many columns as the others. Half of a table's normal rows, drawn by
+the seed, train; all other rows are judged. Captures become flow summaries, as for oddflow train.`,
+    )
+    .action(async (table, options) => {
+      const { compare } = await import('../commands/compare.js')
+      await compare(table, options)
+    })
+}
