@@ -72,6 +72,34 @@ async function* standardInput(waiting: Waiting | null): AsyncGenerator<Uint8Arra
   }
 }
 
+/** Errors of the stream itself come as they are. Throws ArgumentError where it gives anything but bytes. */
+async function* streamBlocks(
+  stream: AsyncIterable<Uint8Array>,
+  stop?: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const chunks = stream[Symbol.asyncIterator]()
+  const waiting = stop === undefined ? null : createWaiting(stop)
+  let isOver = false
+  try {
+    for (;;) {
+      const next = await orStopped(chunks.next(), waiting)
+      isOver = next === STOPPED || next.done === true
+      if (next === STOPPED || next.done === true) return
+      if (!(next.value instanceof Uint8Array)) {
+        throw new ArgumentError(
+          `input: expected a stream of Uint8Array, found one of ${typeof next.value}; give the stream no encoding`,
+          'input',
+        )
+      }
+      yield next.value
+    }
+  } finally {
+    waiting?.end()
+    // to close a stream whose next bytes are waited for would wait for them
+    if (!isOver) await chunks.return?.()
+  }
+}
+
 async function* blocksOf(
   file: string,
   blockBytes: number,
@@ -176,8 +204,17 @@ export interface OpenCaptureOptions {
   readonly emptyIsDamage?: boolean
 }
 
-/** @param file a path, or `-` for standard input. Errors come when it is iterated. */
-export function openCapture(file: string, options: OpenCaptureOptions = {}): FrameSource {
+/** What errors call a capture that has no path. */
+const STREAM_NAME = 'the stream'
+
+/**
+ * @param input a path, `-` for standard input, or the capture's bytes in blocks (a Node stream, for example). Errors come
+ * when it is iterated.
+ */
+export function openCapture(
+  input: string | AsyncIterable<Uint8Array>,
+  options: OpenCaptureOptions = {},
+): FrameSource {
   const reader = options.reader ?? 'oddflow'
   if (!CAPTURE_READERS.includes(reader)) {
     throw new ArgumentError(
@@ -194,9 +231,17 @@ export function openCapture(file: string, options: OpenCaptureOptions = {}): Fra
   }
   const batchFrames = options.batchFrames ?? DEFAULT_BATCH_FRAMES
   const compression = createCompressionState()
-  const blocks = unpackBlocks(fileBlocks(file, blockBytes, options.stop), compression)
+  const given =
+    typeof input === 'string'
+      ? fileBlocks(input, blockBytes, options.stop)
+      : streamBlocks(input, options.stop)
+  const blocks = unpackBlocks(given, compression)
   const finish = (end: CaptureEnd): CaptureEnd =>
-    checkEnd(file, withCompression(end, compression), options.emptyIsDamage === true)
+    checkEnd(
+      typeof input === 'string' ? input : STREAM_NAME,
+      withCompression(end, compression),
+      options.emptyIsDamage === true,
+    )
   return frameSource(
     reader === 'oddflow'
       ? readBlocks(blocks, batchFrames, finish)

@@ -10,6 +10,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it, vi } from 'vitest'
@@ -191,6 +192,36 @@ describe('readCapture', () => {
         expect(open).not.toContain('stop.')
       })
     }
+  })
+
+  it('reads a stream as it reads the file, also through pcap-parser and in gzip', async () => {
+    const plain = await everything(put('streamed.pcap', small))
+    for (const reader of ['oddflow', 'pcap-parser'] as const) {
+      for (const bytes of [small, gzipSync(small)]) {
+        const packets: number[] = []
+        const source = openCapture(Readable.from([bytes.subarray(0, 1), bytes.subarray(1)]), { reader })
+        for await (const { count } of source) packets.push(count)
+        expect(packets.reduce((sum, count) => sum + count, 0)).toBe(plain.lines.length)
+        expect(source.end).toMatchObject({ packets: 500, truncated: false, error: null })
+      }
+    }
+  })
+
+  it('ends a stream that never ends by itself when it is stopped, and refuses one of text', async () => {
+    const stop = new AbortController()
+    const endless = new PassThrough()
+    endless.write(small)
+    const source = openCapture(endless, { stop: stop.signal })
+    let packets = 0
+    for await (const { count } of source) {
+      packets += count
+      if (packets === 500) stop.abort()
+    }
+    expect(source.end).toMatchObject({ packets: 500 })
+    const text = openCapture(Readable.from(['text']) as AsyncIterable<Uint8Array>)
+    await expect(async () => {
+      for await (const _ of text);
+    }).rejects.toThrow(/^input: expected a stream of Uint8Array, found one of string/)
   })
 
   it('says in one line what is wrong with an input that gives nothing', async () => {
