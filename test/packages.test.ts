@@ -13,6 +13,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import ts from 'typescript'
@@ -36,7 +37,7 @@ import {
 } from './support/packed-packages.js'
 import { findReadmeSample } from './support/readme-sample.js'
 
-const libraries = workspaces.filter(({ directory }) => directory.startsWith('packages/'))
+const libraries = workspaces.filter(({ manifest }) => manifest.exports !== undefined)
 const apps = workspaces.filter(({ directory }) => directory.startsWith('apps/'))
 const folder = makeTemporaryFolder()
 const together = join(folder, 'together')
@@ -134,6 +135,21 @@ describe.each(workspaces)('$manifest.name', ({ manifest }) => {
     expect(names.sort()).toEqual([...manifest.files, 'package.json'].sort())
     expect(manifest.files).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'dist']))
     expect(readFileSync(join(installed, 'package.json'), 'utf8')).not.toContain('workspace:')
+  })
+})
+
+describe.each(libraries)('the library $manifest.name', ({ manifest }) => {
+  it('has types that fit its modules for every resolver of ESM, as attw sees it', async (context) => {
+    if (!isPacked) context.skip(unpacked)
+    const analysis = await checkPackage(
+      createPackageFromTarballData(readFileSync(tarballs.get(manifest.name)!)),
+    )
+    if (analysis.types === false) throw new Error('it has no types')
+    // the profile esm-only
+    const isOfEsm = (kind: string): boolean => kind !== 'node10' && kind !== 'node16-cjs'
+    expect(
+      analysis.problems.filter((each) => !('resolutionKind' in each) || isOfEsm(each.resolutionKind)),
+    ).toEqual([])
   })
 })
 

@@ -3,12 +3,13 @@
  * what stands below each command, and its table has every package. `UPDATE_README=1 npm test -- test/readme` writes the output in instead.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, expect, it } from 'vitest'
 import { readWorkspaces } from '../tools/workspace/layout.mjs'
+import { findReadmeSample } from './support/readme-sample.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const readme = join(root, 'README.md')
@@ -30,6 +31,19 @@ it('shows true output', () => {
   if (process.env.UPDATE_README === '1') writeFileSync(readme, actual)
   expect(actual).toBe(process.env.UPDATE_README === '1' ? readFileSync(readme, 'utf8') : text)
 }, 120_000)
+
+it('begins with code of the library, which prints what stands below it', () => {
+  const text = readFileSync(readme, 'utf8')
+  const { code, output } = findReadmeSample(text)!
+  expect(text.indexOf('```')).toBe(text.indexOf('```ts'))
+  expect(code).toMatch(/^import \{ fit, readFlows \} from 'oddflow'\n/)
+  mkdirSync(join(folder, 'node_modules'))
+  symlinkSync(join(root, 'apps/trainer'), join(folder, 'node_modules', 'oddflow'))
+  writeFileSync(join(folder, 'sample.mjs'), code)
+  const ran = spawnSync(process.execPath, ['sample.mjs'], { cwd: folder, encoding: 'utf8' })
+  expect(ran, ran.stderr).toMatchObject({ status: 0, stderr: '' })
+  expect(ran.stdout).toBe(output)
+})
 
 it('has a row for every package, and leads to its README', () => {
   const rows = readFileSync(readme, 'utf8').matchAll(

@@ -42,7 +42,12 @@ function* complaintsAbout(manifest, directory, isApp) {
     }
   }
   if (isApp) {
-    if (Object.keys(manifest.bin ?? {}).length !== 1) yield 'an app has one bin'
+    const bins = Object.values(manifest.bin ?? {})
+    if (bins.length !== 1) yield 'an app has one bin'
+    // one that is a library too: only its programs do something when they are imported
+    if (manifest.exports !== undefined && !manifest.sideEffects?.includes(bins[0])) {
+      yield 'sideEffects must list the bin'
+    }
     return
   }
   if (manifest.sideEffects !== false) yield 'sideEffects must be false'

@@ -9,10 +9,15 @@
  *
  * Nothing is minified, so that the text of an error shows the code. dist/LICENSES.txt holds the terms of all that was
  * taken in. An entry that is a folder is copied: what a browser is served. node: modules alone are left outside, and what linkedom asks for in vain (canvas).
+ *
+ * A program with build/index.js is a library too: index.js for Node, which shares its files with the program, browser.js
+ * in one file for browsers, and the declarations of both, which name no other package.
  */
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { build } from 'esbuild'
+import { rollup } from 'rollup'
+import { dts } from 'rollup-plugin-dts'
 
 /** Packages of CommonJS call `require` for modules of Node. */
 const REQUIRE =
@@ -48,9 +53,39 @@ function licences(inputs) {
   return names.map((name) => termsOf(packages.get(name))).join(`\n${'-'.repeat(80)}\n\n`)
 }
 
+async function bundleLibrary() {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
+  const { metafile } = await build({
+    entryPoints: { browser: 'build/browser.js' },
+    outdir: 'dist',
+    bundle: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+    define: { ODDFLOW_VERSION: JSON.stringify(version) },
+    // what imports them is left out: no entry of the library needs it
+    external: ['node:*'],
+    legalComments: 'none',
+    metafile: true,
+    logLevel: 'warning',
+  })
+  const [{ imports }] = Object.values(metafile.outputs)
+  if (imports.length > 0) throw new Error(`dist/browser.js imports ${imports[0].path}, which no browser has`)
+  const declarations = await rollup({
+    input: { index: 'build/index.d.ts', browser: 'build/browser.d.ts' },
+    plugins: [dts({ respectExternal: true, tsconfig: 'tsconfig.json' })],
+    onwarn: ({ message }) => {
+      throw new Error(`declarations of the library: ${message}`)
+    },
+  })
+  await declarations.write({ dir: 'dist', entryFileNames: '[name].d.ts', chunkFileNames: 'library.d.ts' })
+  await declarations.close()
+}
+
 const entries = process.argv.slice(2)
 const folders = entries.filter((entry) => existsSync(`build/${entry}`))
-const modules = entries.filter((entry) => !folders.includes(entry))
+const isLibrary = existsSync('build/index.js')
+const modules = [...entries.filter((entry) => !folders.includes(entry)), ...(isLibrary ? ['index'] : [])]
 if (entries.length === 0)
   throw new Error('usage: bundle-program.mjs ENTRY…, each a module of build/ without .js, or a folder')
 rmSync('dist', { recursive: true, force: true })
@@ -69,6 +104,7 @@ const { metafile } = await build({
   metafile: true,
   logLevel: 'warning',
 })
+if (isLibrary) await bundleLibrary()
 for (const folder of folders) {
   cpSync(`build/${folder}`, `dist/${folder}`, { recursive: true, filter: (path) => !path.endsWith('.d.ts') })
 }

@@ -23,8 +23,10 @@ export {
   type ParameterGrid,
   PLAIN_ROWS_DETECTORS,
   type Selection,
+  type SuitedDetector,
   selectDetector,
   selectParameters,
+  suitedDetector,
   type ValidationRows,
   validationRows,
 } from './parameter-selection.js'

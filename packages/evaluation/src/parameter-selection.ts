@@ -24,10 +24,12 @@ import {
   createScoreWorkspace,
   DEFAULT_DETECTOR,
   DETECTORS,
+  type DetectorName,
   type DetectorOptions,
   detectorFigures,
   type GridOption,
   type GridValue,
+  OPTION_NAMES,
   type RowOrigin,
   scoreSamples,
 } from '@oddflow/detectors'
@@ -191,6 +193,39 @@ export const PLAIN_ROWS_DETECTORS = [
   { detector: 'oc-nystrom-qs' },
   { detector: 'hbos' },
 ] as const satisfies readonly DetectorOptions[]
+
+/** Of fewer rows, the quarter that is held out says too little. */
+const LEAST_ROWS_TO_CHOOSE = 40
+
+export interface SuitedDetector {
+  /** One of PLAIN_ROWS_DETECTORS. */
+  readonly preset: DetectorOptions
+  /** The AUC of each detector that was tried, null where it could not be fitted; empty where there was no choice. */
+  readonly tried: readonly { readonly detector: DetectorName; readonly auc: number | null }[]
+}
+
+/**
+ * Chooses one of PLAIN_ROWS_DETECTORS for normal rows (n × D): of those that take all options in `given`, the one that
+ * `selectDetector` favours. Null where none takes them. Throws as `selectDetector`.
+ */
+export function suitedDetector(rows: Matrix, given: DetectorOptions, rng: Rng): SuitedDetector | null {
+  const names = OPTION_NAMES.filter((name) => given[name] !== undefined)
+  const suited: readonly DetectorOptions[] = PLAIN_ROWS_DETECTORS.filter(({ detector }) =>
+    names.every((name) => DETECTORS[detector].options.includes(name)),
+  )
+  if (suited.length === 0) return null
+  // its sizes fit themselves to few rows
+  const ofFewRows = suited.find(({ detector }) => detector === 'oc-nystrom-qs')
+  if (suited.length === 1 || rows.rows < LEAST_ROWS_TO_CHOOSE) {
+    return { preset: ofFewRows ?? suited[0]!, tried: [] }
+  }
+  const parameters = suited.map((preset) => checkParameters({ ...preset, ...given }))
+  const { best, results } = selectDetector(rows, parameters, rng)
+  return {
+    preset: suited[best]!,
+    tried: results.map(({ auc: area }, i) => ({ detector: parameters[i]!.detector, auc: area })),
+  }
+}
 
 /** Rows that a choice of a detector looks at, and the share of them that it holds out. */
 const CHOICE_ROWS = 4000

@@ -13,7 +13,13 @@
  */
 
 import { formatAddress, formatMac, parseIpv4, parseIpv6 } from '@oddflow/capture'
-import { ArgumentError, ContractMismatchError, type FlowContract, matrixOf } from '@oddflow/core'
+import {
+  ArgumentError,
+  ContractMismatchError,
+  type FlowContract,
+  matrixOf,
+  type OnePacketRule,
+} from '@oddflow/core'
 import { createScoreWorkspace, isNovel, type SavedModel, scoreSamples } from '@oddflow/detectors'
 import { type FlowRecord, judgeOnePacket } from '@oddflow/flows'
 
@@ -166,11 +172,14 @@ export function createFlowJudge(
         scoreSamples(detector, matrix, score, workspace)
         return { score: score[0]!, novel: isNovel(score[0]!, threshold), rule: 'score' }
       }
-      if (record.noRowReason === 'one-packet') {
-        const novel = onePacketRule === null || judgeOnePacket(onePacketRule, record)
-        return { score: null, novel, rule: 'one-packet' }
-      }
-      return { score: null, novel: false, rule: 'not-judged' }
+      return judgeWithoutRow(onePacketRule, record)
     },
   }
+}
+
+/** The verdict on a record that has no row. */
+export function judgeWithoutRow(onePacketRule: OnePacketRule | null, record: FlowRecord): Judgement {
+  if (record.noRowReason !== 'one-packet') return { score: null, novel: false, rule: 'not-judged' }
+  const novel = onePacketRule === null || judgeOnePacket(onePacketRule, record)
+  return { score: null, novel, rule: 'one-packet' }
 }

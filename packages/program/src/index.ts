@@ -34,6 +34,7 @@ export {
   isInNetwork,
   isResponderDevice,
   type Judgement,
+  judgeWithoutRow,
   macText,
   type Network,
   PRIVATE_NETWORKS,

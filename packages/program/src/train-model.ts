@@ -3,9 +3,10 @@
  * everything that a scorer needs. `oddflow train`, its demo and an agent that trains on its gateway share it.
  */
 
-import { createHash } from 'node:crypto'
-import { endianness } from 'node:os'
+import { sha256 } from '@noble/hashes/sha2'
+import { bytesToHex } from '@noble/hashes/utils'
 import {
+  ArgumentError,
   type ColumnFacts,
   categoryColumn,
   createMatrix,
@@ -40,7 +41,6 @@ import {
 } from '@oddflow/detectors'
 import { type CollectedFlows, extractRecords, type FlowRecord, learnOnePacketRule } from '@oddflow/flows'
 import { createDeviceNumbers } from './flow-judge.js'
-import { UsageError } from './messages.js'
 
 /**
  * Makes a training set from flow records: rows in order of their flows' begin, with their sources. Records may come in
@@ -218,12 +218,23 @@ function holdCaptures(captureOfRow: Uint32Array, wanted: number, rng: Rng, held:
   return true
 }
 
-/** SHA-256 of all training rows as row-major little-endian float64, in hexadecimal: a model's `dataSha256`. */
+const IS_LITTLE_ENDIAN = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1
 
+/**
+ * SHA-256 of all training rows as row-major little-endian float64, in hexadecimal: a model's `dataSha256`. Not by
+ * node:crypto, since models are trained in browsers too.
+ */
 export function hashRows({ data }: Matrix): string {
-  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
-  const little = endianness() === 'LE' ? bytes : Buffer.from(bytes).swap64()
-  return createHash('sha256').update(little).digest('hex')
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+  return bytesToHex(sha256(IS_LITTLE_ENDIAN ? bytes : littleEndian(data)))
+}
+
+function littleEndian(data: Float64Array): Uint8Array {
+  const view = new DataView(new ArrayBuffer(data.byteLength))
+  data.forEach((value, i) => {
+    view.setFloat64(8 * i, value, true)
+  })
+  return new Uint8Array(view.buffer)
 }
 
 export interface TrainingSet {
@@ -270,7 +281,7 @@ interface SplitTrainingSet {
 }
 
 /**
- * The rows for fit and calibration, the same each time. Throws DataError if there are too few, and UsageError if the
+ * The rows for fit and calibration, the same each time. Throws DataError if there are too few, and ArgumentError if the
  * share leaves one side with too few.
  */
 export function splitTrainingSet(
@@ -290,13 +301,15 @@ export function splitTrainingSet(
   const { length: fitted } = split.fit
   const { length: kept } = split.calibration
   if (fitted < 2) {
-    throw new UsageError(
-      `--calibration-share ${calibrationShare}: leaves ${fitted} of ${rows.rows} rows to learn from, at least 2 are needed; give a smaller share`,
+    throw new ArgumentError(
+      `calibrationShare ${calibrationShare}: leaves ${fitted} of ${rows.rows} rows to learn from, at least 2 are needed; give a smaller share`,
+      'calibrationShare',
     )
   }
   if (kept === 0) {
-    throw new UsageError(
-      `--calibration-share ${calibrationShare}: keeps none of ${rows.rows} rows to set the threshold by; give a larger share`,
+    throw new ArgumentError(
+      `calibrationShare ${calibrationShare}: keeps none of ${rows.rows} rows to set the threshold by; give a larger share`,
+      'calibrationShare',
     )
   }
   return { split, fit: takeRows(rows, split.fit), calibration: takeRows(rows, split.calibration) }

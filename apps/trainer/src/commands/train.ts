@@ -21,7 +21,7 @@ import {
   type OptionName,
   type SavedModel,
 } from '@oddflow/detectors'
-import { PLAIN_ROWS_DETECTORS, selectDetector } from '@oddflow/evaluation'
+import { PLAIN_ROWS_DETECTORS, suitedDetector } from '@oddflow/evaluation'
 import {
   type CalibrationSplit,
   checkWritable,
@@ -370,32 +370,27 @@ interface SuitedOptions {
 
 /** The detector that suits rows of a file, of those that take the options given. */
 function suitedOptions({ parts }: TrainingRows, options: TrainCommandOptions, recipe: Recipe): SuitedOptions {
-  const given = OPTION_NAMES.filter((name) => options[name] !== undefined)
-  const suited = PLAIN_ROWS_DETECTORS.filter(({ detector }) =>
-    given.every((name) => DETECTORS[detector].options.includes(name)),
+  const given = Object.fromEntries(
+    OPTION_NAMES.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
+  ) as DetectorOptions
+  const suited = namingFlags(() =>
+    suitedDetector(concatRows(parts), given, createRng(options.seed).fork('detector')),
   )
-  if (suited.length === 0) {
+  if (suited === null) {
+    const names = Object.keys(given) as OptionName[]
     throw new UsageError(
-      `${given.map(flagOf).join(', ')}: none of the detectors that rows are tried with (${PLAIN_ROWS_DETECTORS.map(({ detector }) => detector).join(', ')}) takes ${given.length > 1 ? 'all of these' : 'it'}; name one that does with --detector`,
+      `${names.map(flagOf).join(', ')}: none of the detectors that rows are tried with (${PLAIN_ROWS_DETECTORS.map(({ detector }) => detector).join(', ')}) takes ${names.length > 1 ? 'all of these' : 'it'}; name one that does with --detector`,
     )
   }
-  const candidates = suited.map((preset) => trainOptionsFrom({ ...preset, ...options }, recipe, undefined))
-  const rows = concatRows(parts)
-  // its sizes fit themselves to few rows
-  const ofFewRows = candidates.find(({ detector }) => detector.detector === 'oc-nystrom-qs')
-  if (candidates.length === 1 || rows.rows < LEAST_ROWS_TO_CHOOSE)
-    return { asked: ofFewRows ?? candidates[0]! }
-  const parameters = candidates.map(({ detector }) => checkParameters(detector))
-  const { best, results } = selectDetector(rows, parameters, createRng(options.seed).fork('detector'))
-  const aucs = results.map(
-    ({ auc }, i) => `${parameters[i]!.detector} ${auc === null ? 'none' : auc.toFixed(3)}`,
-  )
-  const said = `detector ${parameters[best]!.detector} suits these rows best (${aucs.join(', ')}); --detector names another`
-  return { asked: candidates[best]!, said }
+  const { preset, tried } = suited
+  const asked = trainOptionsFrom({ ...preset, ...options }, recipe, undefined)
+  if (tried.length === 0) return { asked }
+  const aucs = tried.map(({ detector, auc }) => `${detector} ${auc === null ? 'none' : auc.toFixed(3)}`)
+  return {
+    asked,
+    said: `detector ${preset.detector} suits these rows best (${aucs.join(', ')}); --detector names another`,
+  }
 }
-
-/** Of fewer, a quarter says too little. */
-const LEAST_ROWS_TO_CHOOSE = 40
 
 /** A recipe's setting is dropped where the detector has no such option; a given one is refused by name. */
 function preset(
@@ -415,7 +410,8 @@ function namingFlags<T>(work: () => T): T {
     return work()
   } catch (error) {
     const { field = '' } = error instanceof ArgumentError ? error : {}
-    if (!(OPTION_NAMES as readonly string[]).includes(field) && field !== 'detector') throw error
+    const flags: readonly string[] = [...OPTION_NAMES, 'detector', 'calibrationShare']
+    if (!flags.includes(field)) throw error
     const message = flagged(error as ArgumentError)
     const rows = message.includes('training rows') ? '; --calibration-share of the rows are kept back' : ''
     throw new UsageError(message + rows)

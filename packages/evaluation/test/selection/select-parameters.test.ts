@@ -20,6 +20,7 @@ import {
   PLAIN_ROWS_DETECTORS,
   selectDetector,
   selectParameters,
+  suitedDetector,
   validationRows,
 } from '../../src/index.js'
 
@@ -201,5 +202,23 @@ describe('selectDetector', () => {
     expect(results[best]!.auc).not.toBeNull()
     const equal = matrixOf(50, 2, new Float64Array(100).fill(3))
     expect(() => selectDetector(equal, candidates, createRng(1))).toThrow(/all training rows are equal/)
+  })
+
+  it('is made among the presets that take the options given; of few rows there is no choice', () => {
+    const rows = rowsAbout([0, 5], 200, 3)
+    const suited = suitedDetector(rows, {}, createRng(2))!
+    const { best, results } = selectDetector(rows, candidates, createRng(2))
+    expect(suited.preset).toEqual(PLAIN_ROWS_DETECTORS[best])
+    expect(suited.tried.map(({ auc }) => auc)).toEqual(results.map(({ auc }) => auc))
+    expect(suitedDetector(rows, { regularisation: 1e-5 }, createRng(2))!.tried).toHaveLength(2)
+    expect(suitedDetector(rows, { bins: 10 }, createRng(2))).toEqual({
+      preset: { detector: 'hbos' },
+      tried: [],
+    })
+    expect(suitedDetector(rows, { nu: 0.5 }, createRng(2))).toBeNull()
+    expect(suitedDetector(rowsAbout([0, 5], 39, 3), {}, createRng(2))).toEqual({
+      preset: { detector: 'oc-nystrom-qs' },
+      tried: [],
+    })
   })
 })

@@ -1,0 +1,226 @@
+/** The library in a browser: what index.ts is for Node, on URLs, files that a user chose, and streams. */
+import { type CaptureEnd, createCaptureReader, type FrameBatch } from '@oddflow/capture'
+import { ArgumentError, FormatError, OddFlowError } from '@oddflow/core'
+import { decodeModelFile } from '@oddflow/detectors'
+import type { Flow } from './library/flow.js'
+import { type FitOptions, fitModel, type Model, TrainedModel } from './library/model.js'
+import {
+  type BlobLike,
+  blocksOf,
+  type CaptureBytes,
+  type Flows,
+  flowsOf,
+  type OpenedCapture,
+  type Place,
+  type ReadFlowsOptions,
+  sourcesIn,
+} from './library/read-flows.js'
+import { describe, isObject, type Rows } from './library/rows.js'
+
+/** Of this package; the bundler puts it in (tools/workspace/bundle-program.mjs). */
+declare const ODDFLOW_VERSION: string
+
+export {
+  ArgumentError,
+  ContractMismatchError,
+  DataError,
+  FormatError,
+  type Matrix,
+  type MatrixLike,
+  OddFlowError,
+} from '@oddflow/core'
+export type { Flow, FlowEnd } from './library/flow.js'
+export type { FitOptions, Model } from './library/model.js'
+export type {
+  BlobLike,
+  CaptureBytes,
+  Flows,
+  Place,
+  ReadFlowsOptions,
+  WebStream,
+} from './library/read-flows.js'
+export type { Rows } from './library/rows.js'
+
+/**
+ * Trains a detector on normal rows (n × D, n ≥ 10) or on flows of `readFlows`, and sets its threshold. The same seed gives
+ * the same model, to the byte, on every machine. Throws ArgumentError that names the argument, DataError for rows that
+ * nothing can be learned from.
+ */
+export function fit(rows: Rows | Iterable<Flow>, options: FitOptions = {}): Model {
+  return fitModel(rows, options, ODDFLOW_VERSION)
+}
+
+/**
+ * Reads the flows of one capture or of several, in the order in which flows end; no flow crosses captures. A source is a
+ * URL, bytes, a Blob or File, or a stream; gzip is unpacked by DecompressionStream. Throws ArgumentError for anything
+ * else, and while iterating FormatError for a source that is no capture.
+ */
+export function readFlows(
+  source: Place | CaptureBytes | readonly (Place | CaptureBytes)[],
+  options: ReadFlowsOptions = {},
+): Flows {
+  const opens = sourcesIn(source).map((each, i) => opener(each, i))
+  return flowsOf(opens, options)
+}
+
+function opener(source: unknown, i: number): () => OpenedCapture {
+  const url = urlOf(source)
+  if (url === null && blocksOf(source) === null) {
+    throw new ArgumentError(
+      `source: expected a URL, bytes, a Blob or a stream, found ${describe(source)}`,
+      'source',
+    )
+  }
+  return () => {
+    const ending: Ending = { end: null, damage: null }
+    const blocks = url === null ? blocksOf(source)! : fetchedBlocks(url)
+    return {
+      name: url ?? `source ${i}`,
+      frames: framesOf(unpacked(blocks, ending), ending),
+      end: () => ending.end,
+    }
+  }
+}
+
+interface Ending {
+  end: CaptureEnd | null
+  /** Why the gzip stream could not be unpacked to its end. */
+  damage: FormatError | null
+}
+
+/** Throws FormatError where there is no packet and an error. */
+async function* framesOf(blocks: AsyncIterable<Uint8Array>, ending: Ending): AsyncGenerator<FrameBatch> {
+  const reader = createCaptureReader()
+  for await (const block of blocks) {
+    reader.push(block)
+    for (let batch = reader.read(); batch !== null; batch = reader.read()) yield batch
+    if (reader.finished) break
+  }
+  const end = reader.end()
+  const error = ending.damage ?? end.error
+  if (error !== null && end.packets === 0) throw error
+  ending.end = error === end.error ? end : { ...end, error, detail: error!.message }
+}
+
+/** What is compressed by gzip, unpacked; anything else as it is. */
+async function* unpacked(blocks: AsyncIterable<Uint8Array>, ending: Ending): AsyncGenerator<Uint8Array> {
+  const source = blocks[Symbol.asyncIterator]()
+  try {
+    let head = new Uint8Array(0)
+    while (head.length < 2) {
+      const next = await source.next()
+      if (next.done === true) break
+      head = joined(head, checkedBlock(next.value))
+    }
+    if (head[0] === 0x1f && head[1] === 0x8b) yield* gunzipped(head, source, ending)
+    else {
+      yield head
+      for (let next = await source.next(); next.done !== true; next = await source.next()) {
+        yield checkedBlock(next.value)
+      }
+    }
+  } finally {
+    await source.return?.()
+  }
+}
+
+async function* gunzipped(
+  head: Uint8Array<ArrayBuffer>,
+  source: AsyncIterator<Uint8Array>,
+  ending: Ending,
+): AsyncGenerator<Uint8Array> {
+  const gunzip = new DecompressionStream('gzip')
+  const writer = gunzip.writable.getWriter()
+  let sourceError: { readonly error: unknown } | null = null
+  const next = async (): Promise<Uint8Array<ArrayBuffer> | null> => {
+    try {
+      const step = await source.next()
+      return step.done === true ? null : checkedBlock(step.value)
+    } catch (error) {
+      sourceError = { error }
+      throw error
+    }
+  }
+  const feed = async (): Promise<void> => {
+    for (let block: Uint8Array<ArrayBuffer> | null = head; block !== null; block = await next()) {
+      await writer.write(block)
+    }
+    await writer.close()
+  }
+  // whoever reads hears of it
+  feed().catch((error) => writer.abort(error).catch(() => {}))
+  const reader = gunzip.readable.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } catch (error) {
+    if (sourceError !== null) throw (sourceError as { readonly error: unknown }).error
+    const why = error instanceof Error ? error.message : String(error)
+    ending.damage = new FormatError('gzip', `damaged or cut short: ${why}`)
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+function checkedBlock(block: unknown): Uint8Array<ArrayBuffer> {
+  if (block instanceof Uint8Array) return block as Uint8Array<ArrayBuffer>
+  throw new ArgumentError(`source: expected a stream of Uint8Array, found ${describe(block)}`, 'source')
+}
+
+function joined(a: Uint8Array<ArrayBuffer>, b: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  if (a.length === 0) return b
+  const both = new Uint8Array(a.length + b.length)
+  both.set(a)
+  both.set(b, a.length)
+  return both
+}
+
+/** Reads a model that `oddflow train` or `toBytes` of a model made. Throws FormatError, and ArgumentError. */
+export async function loadModel(source: Place | Uint8Array | ArrayBuffer | BlobLike): Promise<Model> {
+  const url = urlOf(source)
+  const given: unknown = url === null ? source : await (await fetched(url)).arrayBuffer()
+  if (given instanceof Uint8Array) return new TrainedModel(decodeModelFile(given))
+  if (given instanceof ArrayBuffer) return new TrainedModel(decodeModelFile(new Uint8Array(given)))
+  if (isObject(given) && typeof given.arrayBuffer === 'function') {
+    return loadModel(await (given as unknown as BlobLike).arrayBuffer())
+  }
+  throw new ArgumentError(`source: expected a URL, bytes or a Blob, found ${describe(given)}`, 'source')
+}
+
+/** Offers a model to the user as a download. Throws ArgumentError in a worker, which has no page; use `toBytes` there. */
+export function saveModel(model: Model, name: string): void {
+  TrainedModel.savedOf(model)
+  if (typeof name !== 'string') {
+    throw new ArgumentError(`name: expected the name of a file, found ${describe(name)}`, 'name')
+  }
+  if (typeof document === 'undefined') {
+    throw new ArgumentError('saveModel: expected a page, found a worker; use model.toBytes()', 'name')
+  }
+  const url = URL.createObjectURL(new Blob([model.toBytes()], { type: 'application/octet-stream' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  // the browser has begun to read it by the next turn
+  setTimeout(() => URL.revokeObjectURL(url), 0)
+}
+
+function urlOf(source: unknown): string | null {
+  if (typeof source === 'string') return source
+  return isObject(source) && typeof source.href === 'string' ? source.href : null
+}
+
+async function* fetchedBlocks(url: string): AsyncGenerator<Uint8Array> {
+  const { body } = await fetched(url)
+  if (body !== null) yield* blocksOf(body)!
+}
+
+async function fetched(url: string): Promise<Response> {
+  const response = await fetch(url)
+  if (!response.ok)
+    throw new OddFlowError('fetch', `${url}: HTTP status ${response.status}`, { field: 'source' })
+  return response
+}

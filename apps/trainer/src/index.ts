@@ -1,0 +1,120 @@
+/** The library in Node: from data to a verdict in three lines, with paths of files. browser.ts is the same for browsers. */
+import { fileURLToPath } from 'node:url'
+import { openCapture } from '@oddflow/capture/node'
+import { ArgumentError } from '@oddflow/core'
+import { decodeModelFile } from '@oddflow/detectors'
+import { readModel, writeFileWhole } from '@oddflow/program'
+import type { Flow } from './library/flow.js'
+import { type FitOptions, fitModel, type Model, TrainedModel } from './library/model.js'
+import {
+  type BlobLike,
+  blocksOf,
+  type CaptureBytes,
+  type Flows,
+  flowsOf,
+  type OpenedCapture,
+  type Place,
+  type ReadFlowsOptions,
+  sourcesIn,
+} from './library/read-flows.js'
+import { describe, isObject, type Rows } from './library/rows.js'
+import { VERSION } from './version.js'
+
+export {
+  ArgumentError,
+  ContractMismatchError,
+  DataError,
+  FormatError,
+  type Matrix,
+  type MatrixLike,
+  OddFlowError,
+} from '@oddflow/core'
+export type { Flow, FlowEnd } from './library/flow.js'
+export type { FitOptions, Model } from './library/model.js'
+export type {
+  BlobLike,
+  CaptureBytes,
+  Flows,
+  Place,
+  ReadFlowsOptions,
+  WebStream,
+} from './library/read-flows.js'
+export type { Rows } from './library/rows.js'
+
+/**
+ * Trains a detector on normal rows (n × D, n ≥ 10) or on flows of `readFlows`, and sets its threshold. The same seed gives
+ * the same model, to the byte, on every machine. Throws ArgumentError that names the argument, DataError for rows that
+ * nothing can be learned from.
+ */
+export function fit(rows: Rows | Iterable<Flow>, options: FitOptions = {}): Model {
+  return fitModel(rows, options, VERSION)
+}
+
+/**
+ * Reads the flows of one capture or of several, in the order in which flows end; no flow crosses captures. A source is a
+ * path ("-" for standard input), a file URL, bytes, a Blob, or a stream. Throws ArgumentError for anything else, and while
+ * iterating CaptureFileError for a source that is no capture.
+ */
+export function readFlows(
+  source: Place | CaptureBytes | readonly (Place | CaptureBytes)[],
+  options: ReadFlowsOptions = {},
+): Flows {
+  const opens = sourcesIn(source).map((each, i) => opener(each, i))
+  return flowsOf(opens, options)
+}
+
+function opener(source: unknown, i: number): () => OpenedCapture {
+  const path = pathOf(source, 'source')
+  if (path === null && blocksOf(source) === null) {
+    throw new ArgumentError(
+      `source: expected a path, a file URL, bytes, a Blob or a stream, found ${describe(source)}`,
+      'source',
+    )
+  }
+  return () => {
+    const frames = openCapture(path ?? blocksOf(source)!)
+    return { name: path ?? `source ${i}`, frames, end: () => frames.end }
+  }
+}
+
+/** Reads a model that `saveModel` or `oddflow train` wrote. Throws FileError, FormatError, and ArgumentError. */
+export async function loadModel(source: Place | Uint8Array | ArrayBuffer | BlobLike): Promise<Model> {
+  const path = pathOf(source, 'source')
+  if (path !== null) return new TrainedModel(readModel(path))
+  return new TrainedModel(decodeModelFile(await bytesOf(source)))
+}
+
+async function bytesOf(source: unknown): Promise<Uint8Array> {
+  if (source instanceof Uint8Array) return source
+  if (source instanceof ArrayBuffer) return new Uint8Array(source)
+  if (isObject(source) && typeof source.arrayBuffer === 'function') {
+    return new Uint8Array(await (source as unknown as BlobLike).arrayBuffer())
+  }
+  throw new ArgumentError(
+    `source: expected a path, a file URL, bytes or a Blob, found ${describe(source)}`,
+    'source',
+  )
+}
+
+/** Writes a model file; it is whole when this returns, or not there. Throws FileError. */
+export function saveModel(model: Model, path: Place): void {
+  TrainedModel.savedOf(model)
+  const file = pathOf(path, 'path')
+  if (file === null) {
+    throw new ArgumentError(`path: expected a path or a file URL, found ${describe(path)}`, 'path')
+  }
+  writeFileWhole(file, model.toBytes())
+}
+
+/** null for what names no place. Throws ArgumentError for a URL of another scheme, which is fetched, not opened. */
+function pathOf(source: unknown, name: string): string | null {
+  if (typeof source === 'string') return source
+  if (!isObject(source) || typeof source.href !== 'string') return null
+  if (!source.href.startsWith('file:')) {
+    throw new ArgumentError(
+      `${name}: expected a file URL, found ${source.href}; give the bytes that fetch returns`,
+      name,
+    )
+  }
+  return fileURLToPath(source.href)
+}
