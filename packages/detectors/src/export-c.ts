@@ -149,7 +149,10 @@ class CWriter {
 
   need(...names: readonly HelperName[]): void {
     for (const name of names) {
+      if (this.needed.has(name)) continue
       this.need(...HELPERS[name].needs)
+      // its caller's four squares
+      if (name === 'squares') this.stackBytes += 32
       this.needed.add(name)
     }
   }
@@ -213,16 +216,15 @@ function writeEmbedding(
   )
   const outputs = c.table(`${prefix}projection`, 'double', transposed)
   const inverses = weights === null ? null : c.table(`${prefix}inverse_reaches`, 'double', weights)
-  c.need('squared_distance')
   const { setUp, value } = kernelValue(c, precision, bandwidth, cols, 'square')
   const isExact = precision === 'f64'
   const needsSquare = isExact || inverses !== null
+  if (needsSquare) c.need('squares')
   c.code(`static inline double $${prefix}embed(const double *x, double *z) {
   ${inverses === null ? '' : 'double nearest = INFINITY;\n  int found = 0;\n  '}int i, j;
-${setUp}  for (i = 0; i < ${d}; i++) z[i] = 0.0;
+${needsSquare ? '  double squares[4];\n' : ''}${setUp}  for (i = 0; i < ${d}; i++) z[i] = 0.0;
   for (j = 0; j < ${m}; j++) {
-    const double *landmark = ${points} + j * ${cols};
-${needsSquare ? `    const double square = $squared_distance(x, landmark, ${cols});\n` : ''}    const double kernel = ${value('landmark')};
+${needsSquare ? `    const double square = $squares(x, ${points}, j, ${m}, ${cols}, squares);\n` : ''}    const double kernel = ${value(`${points} + j * ${cols}`)};
 ${
   inverses === null
     ? ''
@@ -348,20 +350,15 @@ function writeSvm(c: CWriter, svm: OneClassSvmModel, precision: Precision, prefi
   }
   const vectors = c.table(`${prefix}vectors`, 'double', data)
   const alphas = c.table(`${prefix}alphas`, 'double', svm.dualCoefficients)
-  c.need('squared_distance')
-  const { setUp, value } = kernelValue(
-    c,
-    precision,
-    svm.kernel.bandwidth,
-    cols,
-    `$squared_distance(x, vector, ${cols})`,
-  )
+  const square = `$squares(x, ${vectors}, i, ${n}, ${cols}, squares)`
+  const { setUp, value } = kernelValue(c, precision, svm.kernel.bandwidth, cols, square)
+  const isExact = precision === 'f64'
+  if (isExact) c.need('squares')
   c.stackBytes += 32
   c.code(`${open}  double sums[4] = {0.0, 0.0, 0.0, 0.0};
   int i;
-${setUp}  for (i = 0; i < ${n}; i++) {
-    const double *vector = ${vectors} + i * ${cols};
-    sums[i % 4] += ${value('vector')} * ${alphas}[i];
+${isExact ? '  double squares[4];\n' : ''}${setUp}  for (i = 0; i < ${n}; i++) {
+    sums[i % 4] += ${value(`${vectors} + i * ${cols}`)} * ${alphas}[i];
   }
   return sums[0] + sums[1] + (sums[2] + sums[3]) - ${parenthesised(svm.offset)};
 }
@@ -627,6 +624,7 @@ type HelperName =
   | 'signed_log'
   | 'quantile'
   | 'squared_distance'
+  | 'squares'
   | 'single'
   | 'square32'
   | 'exp32'
@@ -750,6 +748,36 @@ static inline double $log(double x) {
 }
 `,
   },
+  squares: {
+    needs: ['squared_distance'],
+    code: `/* to rows j, ..., j + 3 of y where j is a multiple of 4: four sums at once keep a processor busier than one */
+static inline double $squares(const double *x, const double *y, int j, int count, int columns, double *squares) {
+  const double *a = y + j * columns, *b, *c, *d;
+  double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+  int t;
+  if (j % 4 != 0) return squares[j % 4];
+  if (count - j < 4) {
+    for (t = 0; t < count - j; t++) squares[t] = $squared_distance(x, a + t * columns, columns);
+    return squares[0];
+  }
+  b = a + columns;
+  c = b + columns;
+  d = c + columns;
+  for (t = 0; t < columns; t++) {
+    const double d0 = x[t] - a[t], d1 = x[t] - b[t], d2 = x[t] - c[t], d3 = x[t] - d[t];
+    s0 += d0 * d0;
+    s1 += d1 * d1;
+    s2 += d2 * d2;
+    s3 += d3 * d3;
+  }
+  squares[0] = s0;
+  squares[1] = s1;
+  squares[2] = s2;
+  squares[3] = s3;
+  return s0;
+}
+`,
+  },
   single: {
     needs: [],
     code: `static inline float $single(double value) {
@@ -829,14 +857,14 @@ static inline void $project(const double *z, const double *mean, const double *w
 `,
   },
   distance: {
-    needs: ['squared_distance'],
+    needs: ['squares'],
     code: `/* to the nearest of count landmarks */
 static inline double $distance(const double *x, const double *landmarks, int count, int columns) {
   const double scale = ${double(FAR_SCALE)};
-  double smallest = INFINITY, distance;
+  double smallest = INFINITY, distance, squares[4];
   int j, t;
   for (j = 0; j < count; j++) {
-    const double square = $squared_distance(x, landmarks + j * columns, columns);
+    const double square = $squares(x, landmarks, j, count, columns, squares);
     if (square < smallest) smallest = square;
   }
   if (smallest < INFINITY) return sqrt(smallest);
@@ -855,18 +883,18 @@ static inline double $distance(const double *x, const double *landmarks, int cou
 `,
   },
   kernel_density: {
-    needs: ['squared_distance', 'exp', 'log'],
+    needs: ['squares', 'exp', 'log'],
     code: `/* log of the sum of exp(factor * square) over all centres; in two passes, so that no array is needed */
 static inline double $kernel_density(const double *x, const double *centres, int count, int columns, double factor) {
-  double largest = -INFINITY, sum = 0.0;
+  double largest = -INFINITY, sum = 0.0, squares[4];
   int j;
   for (j = 0; j < count; j++) {
-    const double term = $squared_distance(x, centres + j * columns, columns) * factor;
+    const double term = $squares(x, centres, j, count, columns, squares) * factor;
     if (term > largest) largest = term;
   }
   if (!(largest - largest == 0.0)) return largest;
   for (j = 0; j < count; j++) {
-    const double exponent = $squared_distance(x, centres + j * columns, columns) * factor - largest;
+    const double exponent = $squares(x, centres, j, count, columns, squares) * factor - largest;
     if (!(exponent < -60.0)) sum += $exp(exponent);
   }
   return largest + $log(sum);
