@@ -721,16 +721,16 @@ def _nearest_views(file, width, has_services):
     if not has_services:
         return [(lambda x, _: _distances(x, landmarks), 0.5, 1.0)], len(landmarks)
     categories = file.tensor("categories", len(landmarks))
-    names = set(categories.tolist())
 
     def view(x, services):
         out = np.empty(len(x))
-        for service in np.unique(services):
+        is_foreign = np.ones(len(x), dtype=bool)
+        for service in np.unique(categories):
             rows = services == service
-            if service in names:
+            is_foreign &= ~rows
+            if rows.any():
                 out[rows] = _distances(x[rows], landmarks[categories == service])
-            else:
-                out[rows] = np.minimum(_distances(x[rows], landmarks) + 2, LARGEST)
+        out[is_foreign] = np.minimum(_distances(x[is_foreign], landmarks) + 2, LARGEST)
         return out
 
     return [(view, 0.5, 1.0)], len(landmarks)
