@@ -1,8 +1,10 @@
-/** `oddflow export --to c`, as a user has it: the scores of `oddflow score`. */
-import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+/** `oddflow export --to c`, as a user has it: the scores of `oddflow score`. And C and Python on all shared sets. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { compareExports, exportSets } from '../../apps/bench/src/studies/exports.js'
+import { root } from '../../tools/workspace/layout.mjs'
 import { can, jsonLines, lab, oddflow, succeeds, temporaryFolder, trainLabModel } from './support/oddflow.js'
 
 const folder = temporaryFolder()
@@ -63,4 +65,23 @@ int main(void) {
       /^1 .*this is a capture/,
     )
   })
+})
+
+describe('the scores of all shared sets', () => {
+  const data = join(process.env.ODDFLOW_SHARED ?? resolve(root, '../shared'), 'data')
+  const sets = existsSync(data) ? exportSets(data) : []
+  if (sets.length === 0)
+    it('differ nowhere', (context) => context.skip('no evidence folder: set ODDFLOW_SHARED'))
+
+  it.for(sampleOf(sets, 0.04))(
+    'are the same bits in C and in Python: $set, $detector',
+    { timeout: 600_000 },
+    async ({ train }, context) => {
+      if (!can('gcc')) context.skip('no gcc')
+      if (spawnSync('python3', ['-c', 'import numpy']).status !== 0) context.skip('no python3 with numpy')
+      const { saved, rows } = await train()
+      const { differentInC, differentInPython } = compareExports(saved, rows, join(root, 'python'))
+      expect({ differentInC, differentInPython }).toEqual({ differentInC: 0, differentInPython: 0 })
+    },
+  )
 })

@@ -1,6 +1,7 @@
 /** All studies, in the order of the results' pages. */
 import { attacks } from './attacks.js'
 import { cost } from './cost.js'
+import { exportsStudy } from './exports.js'
 import { learningDrift } from './learning-drift.js'
 import { learningMillion } from './learning-million.js'
 import { learningMode } from './learning-mode.js'
@@ -32,4 +33,5 @@ export const STUDIES: readonly Study[] = [
   learningDrift,
   learningPoison,
   learningMillion,
+  exportsStudy,
 ]

@@ -1,4 +1,5 @@
 /** Studies by the program, on captures of the repository, and the files that they leave. */
+import { spawnSync } from 'node:child_process'
 import {
   copyFileSync,
   existsSync,
@@ -103,6 +104,29 @@ function withRows(trainRows: number): string {
 }
 
 describe('a study', () => {
+  it('exports: keeps its figures and draws its page', { timeout: 300_000 }, async (context) => {
+    const can = (command: string, ...args: string[]) => spawnSync(command, args).status === 0
+    if (!can('gcc', '--version') || !can('python3', '-c', 'import numpy')) {
+      context.skip('no gcc, or no python3 with numpy')
+    }
+    const python = fileURLToPath(new URL('../../../../python', import.meta.url))
+    expect(await study('exports', '--python', python)).toMatchObject({ code: 0, stdout: '' })
+    const { models } = figuresOf('exports')
+    expect(models.map(({ set }: { set: string }) => set)).toEqual([
+      'watch/house',
+      'watch/intruder',
+      'week/house',
+    ])
+    for (const model of models) {
+      expect(model).toMatchObject({ detector: 'ensemble', differentInC: 0, differentInPython: 0 })
+      expect(model.rows).toBeGreaterThan(100)
+    }
+    expectRedrawn('exports')
+    const refused = await study('exports', '--python', absent)
+    expect(refused).toMatchObject({ code: 1 })
+    expect(refused.stderr).toMatch(/expected oddflow\.py in it; name its folder with --python/)
+  })
+
   it('watch: keeps its figures and draws its page', async () => {
     expect(await study('watch', '--seeds', '1')).toMatchObject({ code: 0, stdout: '' })
     expect(figuresOf('watch').splits).toMatchObject([
