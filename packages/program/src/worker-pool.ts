@@ -16,10 +16,6 @@ export interface WorkerRun<Job, Said> {
   readonly workers: number
   /** Passed to each thread at its start. Typed arrays over shared memory are not copied. */
   readonly data: unknown
-  /** When aborted, every thread is stopped and the run ends with an OddFlowError. */
-  readonly signal?: AbortSignal
-  /** Ceiling on each thread's heap; what typed arrays hold is not part of it. */
-  readonly heapMebibytes?: number
   /** In whatever order jobs say it. */
   onSaid(said: Said, job: Job): void
 }
@@ -39,27 +35,19 @@ interface Refusal {
 /** Runs all jobs. Throws the error of a job, or an OddFlowError if a thread ended before its job was done. */
 export async function runInWorkers<Job, Said>(
   jobs: readonly Job[],
-  { script, workers, data, signal, heapMebibytes, onSaid }: WorkerRun<Job, Said>,
+  { script, workers, data, onSaid }: WorkerRun<Job, Said>,
 ): Promise<void> {
   const waiting = jobs[Symbol.iterator]()
-  const threads = Array.from({ length: Math.min(workers, jobs.length) }, () =>
-    startThread(script, data, heapMebibytes),
-  )
+  const threads = Array.from({ length: Math.min(workers, jobs.length) }, () => startThread(script, data))
   const serve = async (thread: Thread): Promise<void> => {
     for (let next = waiting.next(); !next.done; next = waiting.next()) {
       const job = next.value
       await thread.run(job, (said) => onSaid(said as Said, job))
     }
   }
-  const stop = (): void => {
-    for (const thread of threads) thread.kill(new OddFlowError('worker.stopped', 'the work was stopped'))
-  }
-  if (signal?.aborted) stop()
-  signal?.addEventListener('abort', stop)
   try {
     await Promise.all(threads.map(serve))
   } finally {
-    signal?.removeEventListener('abort', stop)
     await Promise.all(threads.map((thread) => thread.stop()))
   }
 }
@@ -68,15 +56,10 @@ interface Thread {
   /** One job at a time. */
   run(job: unknown, onSaid: (said: unknown) => void): Promise<void>
   stop(): Promise<unknown>
-  /** Ends its job with an error. */
-  kill(why: Error): void
 }
 
-function startThread(script: URL, data: unknown, heapMebibytes: number | undefined): Thread {
-  const worker = new Worker(script, {
-    workerData: data,
-    ...(heapMebibytes === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: heapMebibytes } }),
-  })
+function startThread(script: URL, data: unknown): Thread {
+  const worker = new Worker(script, { workerData: data })
   /** Why it will never answer again. */
   let dead: Error | null = null
   let current: { say(said: unknown): void; end(error: Error | null): void } | null = null
@@ -116,7 +99,6 @@ function startThread(script: URL, data: unknown, heapMebibytes: number | undefin
         worker.postMessage(job)
       }),
     stop: () => worker.terminate(),
-    kill: die,
   }
 }
 
