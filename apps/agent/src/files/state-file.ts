@@ -83,19 +83,26 @@ export async function writeStateTwice(files: FileSystem, path: string, value: ob
 /** Rejects with the error of the step that failed; the state is then the old one (or, past the rename, the new). */
 export async function writeBytes(files: FileSystem, path: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${path}.new`
-  await files.remove(temporary).catch(() => undefined)
+  const removeTemporary = (): Promise<void> => files.remove(temporary).catch(() => undefined)
+  await removeTemporary()
   const file = await files.open(temporary, 'create')
   try {
-    await file.write(bytes, 0)
-    await file.sync()
-  } finally {
-    await file.close()
+    try {
+      await file.write(bytes, 0)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await files.rename(temporary, path).catch(async (error: unknown) => {
+      if (!hasCode(error, 'EISDIR')) throw error
+      await setAside(files, path)
+      await files.rename(temporary, path)
+    })
+  } catch (error) {
+    // on a full disk it would keep the space that the next try needs
+    await removeTemporary()
+    throw error
   }
-  await files.rename(temporary, path).catch(async (error: unknown) => {
-    if (!hasCode(error, 'EISDIR')) throw error
-    await setAside(files, path)
-    await files.rename(temporary, path)
-  })
   await files.syncFolder(dirname(path))
 }
 

@@ -4,6 +4,7 @@
  * A report is kept within a second; evidence that was not reported, within a minute.
  */
 import { join } from 'node:path'
+import { fileError } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
 import { readStateOrSetAside, readTwice, writeState, writeStateTwice } from '../files/state-file.js'
 import type { Log } from '../log.js'
@@ -49,7 +50,7 @@ export function createIncidentKeeper(
       isTroubled = false
     } catch (error) {
       if (!isTroubled)
-        log.warn(`${pathIn(folder)}: ${(error as Error).message}; incidents are not kept, trying again`)
+        log.warn(`${fileError('write', pathIn(folder), error).message}; incidents are not kept, trying again`)
       isTroubled = true
     }
   }

@@ -145,7 +145,7 @@ export function createModelStore(
   }
   const removeUnnamed = async ({ owner, sha256, previous }: ModelRecord): Promise<void> => {
     const kept = [sha256, previous].map((sha) => (sha === null ? '' : modelName(owner, sha)))
-    const own = new RegExp(`^${nameOf(owner).replaceAll('.', '\\.')}-[0-9a-f]{16}\\.oddflow$`)
+    const own = new RegExp(`^${nameOf(owner).replaceAll('.', '\\.')}-[0-9a-f]{16}\\.oddflow(\\.new)?$`)
     for (const name of await names()) {
       if (own.test(name) && !kept.includes(name)) await removeIfThere(join(folder, name))
     }

@@ -108,6 +108,8 @@ describe('each step of writing a state file in turn', async () => {
         const found = JSON.parse(readFileSync(path, 'utf8')).is
         expect(found).toBe(isKept || kind === 'syncFolder' ? 'new' : 'old')
         expect(isKept).toBe(kind === 'remove' && !isForGood)
+        // a full disk has its space again, where it can be freed
+        if (!isForGood) expect(readdirSync(folder)).toEqual(['a.json'])
         // what it left half done is no hindrance
         await writeState(nodeFileSystem, path, { is: 'next' })
         expect(JSON.parse(readFileSync(path, 'utf8')).is).toBe('next')
@@ -115,6 +117,22 @@ describe('each step of writing a state file in turn', async () => {
       }
     },
   )
+})
+
+it('what a kill has left of a model file goes with the next model of its device', async () => {
+  const folder = newFolder()
+  const left = ['device-a-0123456789abcdef.oddflow', 'device-a-fedcba9876543210.oddflow.new']
+  for (const name of [...left, 'device-b-0123456789abcdef.oddflow']) writeFileSync(join(folder, name), 'half')
+  const sha256 = 'e'.repeat(64)
+  const record = { owner: 'device-a', sha256, previous: null, source: 'trained', pinned: false } as const
+  const numbers = { rows: 1, unsettledShare: 0, trainedAtMicros: 1 }
+  await store(folder).write({ ...record, ...numbers }, Uint8Array.of(1))
+  expect(readdirSync(folder)).toEqual([
+    `device-a-${sha256.slice(0, 16)}.oddflow`,
+    'device-a.json',
+    'device-a.json.copy',
+    'device-b-0123456789abcdef.oddflow',
+  ])
 })
 
 it('a token that was told is there after a restart, whichever step fails', async () => {
