@@ -493,8 +493,8 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
       const first = initiator === undefined ? null : noteContacts(record, initiator, false, novel)
       if (responder !== undefined && responder !== initiator) {
         const isNewContact = noteContacts(record, responder, true, novel) !== null
-        if (isNews(record.startMicros))
-          connections.note(record, responder.key, isNewContact, addressesOf(record))
+        const isNow = isNews(record.startMicros)
+        connections.note(record, responder.key, isNewContact, isNow, addressesOf(record))
       }
       if (record.initiatorPackets <= PROBE_PACKETS) noteProbe(record, initiator, responder, first)
       if (initiator !== undefined && responder !== undefined && first?.isNewPeer === true)

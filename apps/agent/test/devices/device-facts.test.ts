@@ -629,6 +629,25 @@ describe('connections of a peer that is new to a service', () => {
   })
 })
 
+describe('an agent that takes stock', () => {
+  const GUESS = { initiatorPackets: 12, responderPackets: 12, initiatorTcpFlags: 27, responderTcpFlags: 27 }
+  const told = (connections: number, port: number, changes: Partial<FlowRecord> = GUESS) => {
+    const { watch, told } = watchOf({ inventoryMinutes: 60 })
+    watch.verdict(flow(23, -1, 443, START, MANY), false)
+    for (let i = 0; i < connections; i++)
+      watch.verdict(flow(66, 23, port, START + 10_000 * i, changes), false)
+    return told.map(({ rule }) => rule)
+  }
+
+  it('reports guessed passwords of a login service from 24 connections on, and floods, but no polling of a web service', () => {
+    expect(told(23, 22)).toEqual([])
+    expect(told(24, 22)).toEqual(['password-guessing'])
+    expect(told(300, 80)).toEqual([])
+    expect(told(512, 80, { responderPackets: 0, initiatorTcpFlags: 2, responderTcpFlags: 0 })).toEqual([
+      'request-flood',
+    ])
+  })
+})
 describe('requests to one service that become no connection', () => {
   const SYN = { initiatorPackets: 1, responderPackets: 0, initiatorTcpFlags: 2, responderTcpFlags: 0 }
 
