@@ -1,0 +1,251 @@
+/**
+ * An archive on a NATS server: three JetStream streams and an object store for models.
+ *
+ * - jobs: a work queue. A capture is one message on a subject of its own, and a subject holds one message, so a capture
+ *   that waits already cannot be queued twice.
+ * - done, failed: the last outcome of each capture, one message a subject.
+ *
+ * Anyone who can reach the server can write to it, so every message is checked when it is read.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import {
+  AckPolicy,
+  type Consumer,
+  DiscardPolicy,
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+  RetentionPolicy,
+} from '@nats-io/jetstream'
+import { type ObjectStore, Objm } from '@nats-io/obj'
+import { connect, credsAuthenticator, type NatsConnection } from '@nats-io/transport-node'
+import { OddFlowError } from '@oddflow/core'
+import { FileError, fileError } from '@oddflow/program'
+import { z } from 'zod'
+
+export const JOBS = 'oddflow-archive-jobs'
+export const DONE = 'oddflow-archive-done'
+export const FAILED = 'oddflow-archive-failed'
+const MODELS = 'oddflow-archive-models'
+const WORKERS = 'workers'
+
+/** Tests shorten waits. */
+export const WAIT_SCALE = Number(process.env.ODDFLOW_WAIT_SCALE ?? 1)
+/** The server gives a capture to another worker when its worker was silent for this long. */
+export const ACK_WAIT_MILLIS = 30_000 * WAIT_SCALE
+
+export const jobSubject = (id: string): string => `oddflow.archive.job.${id}`
+export const doneSubject = (id: string): string => `oddflow.archive.done.${id}`
+export const failedSubject = (id: string): string => `oddflow.archive.failed.${id}`
+
+const id = z.string().regex(/^[0-9a-f]{32}$/)
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
+const wholeNumber = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
+
+const job = z.strictObject({
+  format: z.literal(1),
+  id,
+  /** An object store on the server; null: the folder that the workers have. */
+  bucket: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,128}$/)
+    .nullable(),
+  /** Path below the folder with `/`, or the object's name. */
+  name: z.string().min(1).max(1024).refine(staysInside, 'expected a path below the folder'),
+  sizeBytes: wholeNumber,
+  modifiedMillis: z.number().min(0).max(Number.MAX_SAFE_INTEGER),
+  /** SHA-256 of the model file; null: flows without verdicts. */
+  model: sha256.nullable(),
+})
+export type Job = Readonly<z.infer<typeof job>>
+
+const done = z.strictObject({
+  format: z.literal(1),
+  id,
+  name: z.string().max(1024),
+  packets: wholeNumber,
+  flows: wholeNumber,
+  novel: wholeNumber,
+  days: wholeNumber,
+  /** What was wrong with the capture, if it was cut short or damaged; its flows up to there are in the results. */
+  damage: z.string().max(1000).nullable(),
+  seconds: z.number().min(0),
+  worker: z.string().max(300),
+})
+export type Done = Readonly<z.infer<typeof done>>
+
+const failed = z.strictObject({
+  format: z.literal(1),
+  id,
+  name: z.string().max(1024),
+  reason: z.string().max(1000),
+  worker: z.string().max(300),
+})
+export type Failed = Readonly<z.infer<typeof failed>>
+
+/** A message that is not what this version writes. */
+export class MessageError extends OddFlowError {
+  override readonly name = 'MessageError'
+}
+
+export const readJob = (bytes: Uint8Array): Job => read(job, bytes, 'job')
+export const readDone = (bytes: Uint8Array): Done => read(done, bytes, 'outcome')
+export const readFailed = (bytes: Uint8Array): Failed => read(failed, bytes, 'outcome')
+export const write = (message: Job | Done | Failed): string => JSON.stringify(message)
+
+const MAXIMUM_MESSAGE_BYTES = 64 * 1024
+
+function read<T>(schema: z.ZodType<T>, bytes: Uint8Array, what: string): T {
+  if (bytes.length > MAXIMUM_MESSAGE_BYTES) {
+    throw new MessageError(
+      'fleet.message',
+      `${what}: ${bytes.length} bytes, at most ${MAXIMUM_MESSAGE_BYTES}`,
+    )
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch {
+    throw new MessageError('fleet.message', `${what}: not JSON`)
+  }
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new MessageError('fleet.message', `${what}: ${issue!.path.join('.') || 'message'}: ${issue!.message}`)
+}
+
+function staysInside(name: string): boolean {
+  return !name.includes('\0') && !name.split('/').some((part) => part === '' || part === '.' || part === '..')
+}
+
+/** The same capture, unchanged, under the same model has the same id. */
+export function jobOf(given: Omit<Job, 'format' | 'id'>): Job {
+  const { bucket, name, sizeBytes, modifiedMillis, model } = given
+  const identity = JSON.stringify([bucket, name, sizeBytes, modifiedMillis, model])
+  return job.parse({
+    format: 1,
+    id: createHash('sha256').update(identity).digest('hex').slice(0, 32),
+    ...given,
+  })
+}
+
+export interface ServerOptions {
+  /** nats://host:port or tls://host:port; several, with commas, for a cluster. */
+  readonly server: string
+  /** Credentials file, as `nsc` writes them. */
+  readonly creds?: string
+  /** Certificate authority of the server, PEM. */
+  readonly ca?: string
+}
+
+export interface Archive {
+  readonly connection: NatsConnection
+  readonly client: JetStreamClient
+  readonly manager: JetStreamManager
+  readonly models: ObjectStore
+  /** Throws OddFlowError if there is no such store. */
+  bucket(name: string): Promise<ObjectStore>
+  /** The queue, shared by all workers. */
+  queue(): Promise<Consumer>
+  close(): Promise<void>
+}
+
+/** Connects and creates what is missing. Throws OddFlowError if the server does not answer or has no JetStream. */
+export async function openArchive(options: ServerOptions): Promise<Archive> {
+  const servers = options.server.split(',').map((name) => name.trim())
+  const connection = await naming(options.server, () =>
+    connect({
+      servers,
+      name: 'oddflow-fleet',
+      // a worker outlives any absence of the server
+      maxReconnectAttempts: -1,
+      ...(options.creds === undefined ? {} : { authenticator: credsAuthenticator(readText(options.creds)) }),
+      ...(options.ca === undefined ? {} : { tls: { ca: readText(options.ca) } }),
+    }),
+  )
+  try {
+    return await naming(options.server, () => prepare(connection))
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+}
+
+async function prepare(connection: NatsConnection): Promise<Archive> {
+  const manager = await jetstreamManager(connection)
+  const client = jetstream(connection)
+  await manager.streams.add({
+    name: JOBS,
+    subjects: [jobSubject('*')],
+    retention: RetentionPolicy.Workqueue,
+    max_msgs_per_subject: 1,
+    discard: DiscardPolicy.New,
+    discard_new_per_subject: true,
+  })
+  for (const [name, subject] of [
+    [DONE, doneSubject('*')],
+    [FAILED, failedSubject('*')],
+  ] as const) {
+    await manager.streams.add({ name, subjects: [subject], max_msgs_per_subject: 1 })
+  }
+  await manager.consumers.add(JOBS, {
+    durable_name: WORKERS,
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: ACK_WAIT_MILLIS * 1e6,
+    max_deliver: -1,
+  })
+  const stores = new Objm(client)
+  return {
+    connection,
+    client,
+    manager,
+    models: await stores.create(MODELS),
+    async bucket(name) {
+      try {
+        return await stores.open(name)
+      } catch (error) {
+        throw new OddFlowError('fleet.bucket', `object store ${name}: ${wordsOf(error)}`)
+      }
+    },
+    queue: () => client.consumers.get(JOBS, WORKERS),
+    close: () => connection.close(),
+  }
+}
+
+/** The last message of a subject, or null. */
+export async function lastMessage(
+  { manager }: Archive,
+  stream: string,
+  subject: string,
+): Promise<Uint8Array | null> {
+  const message = await manager.streams.getMessage(stream, { last_by_subj: subject })
+  return message?.data ?? null
+}
+
+function readText(path: string): Buffer & string {
+  try {
+    return readFileSync(path) as Buffer & string
+  } catch (error) {
+    throw fileError('read', path, error)
+  }
+}
+
+async function naming<T>(server: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof FileError) throw error
+    throw new OddFlowError('fleet.server', `${server}: ${wordsOf(error)}`)
+  }
+}
+
+/** An error of the client in one line. */
+export function wordsOf(error: unknown): string {
+  const { message, cause } = error as Error
+  const said = [message, (cause as Error | undefined)?.message].find(
+    (text) => text !== undefined && text !== '',
+  )
+  return (said ?? String(error)).split('\n', 1)[0]!
+}

@@ -1,0 +1,167 @@
+#!/usr/bin/env node
+/** The `oddflow-fleet` program. Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong command line. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { OddFlowError, plural } from '@oddflow/core'
+import {
+  createMessages,
+  oneLineErrors,
+  printable,
+  stopOnSignals,
+  stoppedExitCode,
+  UsageError,
+} from '@oddflow/program'
+import { createProgress } from '@oddflow/program/progress'
+import { Command, CommanderError } from 'commander'
+import { type Archive, openArchive, type ServerOptions } from './archive.js'
+import { lastFailed, readStatus, type Status } from './status.js'
+import { type SubmitOptions, submit } from './submit.js'
+import { VERSION } from './version.js'
+import { type WorkOptions, work } from './work.js'
+
+const messages = createMessages('oddflow-fleet')
+const SHOWN_FAILURES = 20
+const FOLLOW_MILLIS = 2_000
+
+try {
+  await createProgram().parseAsync(process.argv)
+} catch (error) {
+  process.exitCode = report(error)
+}
+
+function createProgram(): Command {
+  const program = new Command('oddflow-fleet')
+    .description('Score archives of captures on several machines, over NATS JetStream.')
+    .version(VERSION, '--version', 'print the version and end')
+    .helpOption('-h, --help', 'print this help and end')
+    .exitOverride()
+    .configureOutput(oneLineErrors('oddflow-fleet --help'))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  nats-server --jetstream --store_dir /var/lib/nats
+  oddflow-fleet submit --captures /archive --model home.oddflow
+  oddflow-fleet work --captures /archive --results /results
+  oddflow-fleet status --follow
+
+Start a worker for each processor core, on any machine that reaches the server. Workers that read a folder need it at
+--captures; object stores of the server need no folder.
+Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong command line.`,
+    )
+  program.addCommand(submitCommand())
+  program.addCommand(workCommand())
+  program.addCommand(statusCommand())
+  for (const command of program.commands) {
+    command.exitOverride().configureOutput(oneLineErrors(`oddflow-fleet ${command.name()} --help`))
+  }
+  return program
+}
+
+function serverCommand(name: string, description: string): Command {
+  return new Command(name)
+    .description(description)
+    .option('--server <url>', 'NATS server; several of a cluster with commas', 'nats://127.0.0.1:4222')
+    .option('--creds <file>', 'credentials file for the server')
+    .option('--ca <file>', "certificate authority of the server's TLS certificate (PEM)")
+}
+
+function submitCommand(): Command {
+  return serverCommand(
+    'submit',
+    'Queue captures. A capture that is queued or scored already is not queued again.',
+  )
+    .argument('[path...]', 'files or folders below --captures, or objects of --bucket; default all')
+    .option('--captures <folder>', 'folder of captures, which the workers have too', '.')
+    .option('--bucket <name>', 'object store on the server that holds the captures')
+    .option('--model <file>', 'model to judge flows with; without one, flows are extracted without verdicts')
+    .option('--retry-failed', 'queue captures again that were set aside')
+    .action(async (paths: string[], options: ServerOptions & SubmitOptions) => {
+      await withArchive(options, async (archive) => {
+        const progress = createProgress()
+        const { queued, waiting, done, failed } = await submit(archive, paths, options, (count, total) => {
+          if (count === 1) progress.stage('queueing captures', total)
+          progress.update(count)
+        })
+        progress.stop()
+        process.stdout.write(
+          `queued ${queued}; queued before ${waiting}, scored before ${done}, set aside before ${failed}\n`,
+        )
+      })
+    })
+}
+
+function workCommand(): Command {
+  return serverCommand('work', 'Score queued captures, one at a time, until Ctrl-C.')
+    .requiredOption('--results <folder>', 'folder for Parquet files: day=YYYY-MM-DD/ID.parquet')
+    .option('--captures <folder>', 'folder of captures; needed unless all are in object stores')
+    .option('--until-empty', 'end when no capture is queued or being scored')
+    .action(async (options: ServerOptions & WorkOptions) => {
+      await withArchive(options, async (archive) => {
+        const { done, failed } = await work(archive, options, stopOnSignals(), (line) =>
+          messages.note(printable(line)),
+        )
+        messages.note(`${plural(done, 'capture')} scored, ${failed} set aside`)
+        process.exitCode = failed > 0 ? 1 : (stoppedExitCode() ?? 0)
+      })
+    })
+}
+
+function statusCommand(): Command {
+  return serverCommand('status', 'Show how many captures wait, are scored and were set aside, and why.')
+    .option('--follow', 'repeat every two seconds until no capture is left')
+    .option('--json', 'print one JSON object')
+    .action(async (options: ServerOptions & { follow?: boolean; json?: boolean }) => {
+      await withArchive(options, async (archive) => {
+        for (;;) {
+          const status = await readStatus(archive)
+          const isOver = status.waiting + status.inProgress === 0
+          if (options.follow === true && !isOver) {
+            messages.note(statusText(status))
+            await pause(FOLLOW_MILLIS)
+            continue
+          }
+          const failures = await lastFailed(archive, SHOWN_FAILURES)
+          if (options.json === true) process.stdout.write(`${JSON.stringify({ ...status, failures })}\n`)
+          else {
+            process.stdout.write(`${statusText(status)}\n`)
+            for (const { name, reason } of failures) {
+              process.stdout.write(`set aside: ${printable(name)}: ${printable(reason)}\n`)
+            }
+          }
+          process.exitCode = status.failed > 0 ? 1 : 0
+          return
+        }
+      })
+    })
+}
+
+function statusText({ waiting, inProgress, done, failed, capturesPerSecond }: Status): string {
+  const rate = capturesPerSecond === null ? '' : ` (${capturesPerSecond.toFixed(1)} captures/s)`
+  return `${waiting} waiting, ${inProgress} being scored, ${done} scored${rate}, ${failed} set aside`
+}
+
+async function withArchive(options: ServerOptions, use: (archive: Archive) => Promise<void>): Promise<void> {
+  const archive = await openArchive(options)
+  try {
+    await use(archive)
+  } finally {
+    await archive.close()
+  }
+}
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  if (error instanceof UsageError) {
+    messages.complain(error.message)
+    return 2
+  }
+  if (error instanceof OddFlowError) {
+    messages.complain(error.message)
+    return 1
+  }
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  process.stderr.write(
+    `oddflow-fleet: a bug in OddFlow; please report it with the command and this text:\n${text}\n`,
+  )
+  return 1
+}

@@ -1,0 +1,177 @@
+/** Queues captures: each one once, however often it is submitted. */
+import { createHash } from 'node:crypto'
+import { type Dirent, readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { join, relative, sep } from 'node:path'
+import { JetStreamApiError } from '@nats-io/jetstream'
+import { OddFlowError } from '@oddflow/core'
+import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
+import { createFlowExtractor } from '@oddflow/flows'
+import { createFlowJudge, FileError, fileError, inFile, UsageError } from '@oddflow/program'
+import {
+  type Archive,
+  DONE,
+  doneSubject,
+  FAILED,
+  failedSubject,
+  JOBS,
+  type Job,
+  jobOf,
+  jobSubject,
+  lastMessage,
+  wordsOf,
+  write,
+} from './archive.js'
+
+export interface SubmitOptions {
+  /** The folder that the workers have too. */
+  readonly captures?: string
+  /** An object store on the server, in place of a folder. */
+  readonly bucket?: string
+  readonly model?: string
+  readonly retryFailed?: boolean
+}
+
+export interface Submitted {
+  queued: number
+  /** Waiting or being read already. */
+  waiting: number
+  done: number
+  /** Set aside earlier. */
+  failed: number
+}
+
+const CAPTURE = /\.(pcap|pcapng|cap|dmp)(\.gz|\.zst)?$/i
+/** Messages on their way to the server at a time. */
+const IN_FLIGHT = 64
+/** The server's code for a subject that holds a message already. */
+const SUBJECT_IS_FULL = 10077
+
+/** `paths` are files or folders below the folder of captures; none: all of it. */
+export async function submit(
+  archive: Archive,
+  paths: readonly string[],
+  options: SubmitOptions,
+  onSubmitted: (count: number, total: number) => void,
+): Promise<Submitted> {
+  const model = options.model === undefined ? null : await storeModel(archive, options.model)
+  const jobs =
+    options.bucket === undefined
+      ? jobsOfFolder(options.captures ?? '.', paths, model)
+      : await jobsOfBucket(archive, options.bucket, paths, model)
+  const submitted: Submitted = { queued: 0, waiting: 0, done: 0, failed: 0 }
+  let next = 0
+  let count = 0
+  const run = async (): Promise<void> => {
+    while (next < jobs.length) {
+      submitted[await submitOne(archive, jobs[next++]!, options.retryFailed === true)]++
+      onSubmitted(++count, jobs.length)
+    }
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, run))
+  return submitted
+}
+
+async function submitOne(archive: Archive, job: Job, retryFailed: boolean): Promise<keyof Submitted> {
+  if ((await lastMessage(archive, DONE, doneSubject(job.id))) !== null) return 'done'
+  const failed = failedSubject(job.id)
+  if ((await lastMessage(archive, FAILED, failed)) !== null) {
+    if (!retryFailed) return 'failed'
+    await archive.manager.streams.purge(FAILED, { filter: failed })
+    // a killed server may have kept the message
+    await archive.manager.streams.purge(JOBS, { filter: jobSubject(job.id) })
+  }
+  try {
+    await archive.client.publish(jobSubject(job.id), write(job))
+    return 'queued'
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === SUBJECT_IS_FULL) return 'waiting'
+    throw new OddFlowError('fleet.server', `${job.name}: cannot be queued: ${wordsOf(error)}`)
+  }
+}
+
+/** Puts the model into the store under its SHA-256. Throws if it cannot judge captures one packet after another. */
+async function storeModel({ models }: Archive, path: string): Promise<string> {
+  let bytes: Buffer
+  try {
+    bytes = readFileSync(path)
+  } catch (error) {
+    throw fileError('read', path, error)
+  }
+  try {
+    checkStreams(decodeModelFile(bytes))
+  } catch (error) {
+    throw inFile(path, error)
+  }
+  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  const info = await models.info(sha256)
+  if (info === null || info.deleted) await models.putBlob({ name: sha256 }, bytes)
+  return sha256
+}
+
+/** Throws for models of rows, and for flow rules that need the whole capture. */
+function checkStreams(saved: SavedModel): void {
+  const { contract, row } = createFlowJudge(saved)
+  createFlowExtractor({ contract, row, onRecord() {} })
+}
+
+function jobsOfFolder(folder: string, paths: readonly string[], model: string | null): Job[] {
+  const jobs = new Map<string, Job>()
+  const add = (path: string): void => {
+    const name = relative(folder, path).split(sep).join('/')
+    if (name.startsWith('../')) throw new UsageError(`${path}: is not below --captures ${folder}`)
+    const { size, mtimeMs } = statOf(path)
+    jobs.set(name, jobOf({ bucket: null, name, sizeBytes: size, modifiedMillis: mtimeMs, model }))
+  }
+  const walk = (path: string): void => {
+    for (const entry of entriesOf(path)) {
+      const at = join(path, entry.name)
+      // links are not followed: they may lead out of the folder, or in circles
+      if (entry.isDirectory()) walk(at)
+      else if (entry.isFile() && CAPTURE.test(entry.name)) add(at)
+    }
+  }
+  for (const path of paths.length === 0 ? [folder] : paths) {
+    if (statOf(path).isDirectory()) walk(path)
+    else add(path)
+  }
+  if (jobs.size === 0)
+    throw new UsageError(`${folder}: no captures (names that end in .pcap, .pcapng or .cap, .gz too)`)
+  return [...jobs.values()]
+}
+
+async function jobsOfBucket(
+  archive: Archive,
+  bucket: string,
+  names: readonly string[],
+  model: string | null,
+): Promise<Job[]> {
+  const store = await archive.bucket(bucket)
+  const wanted = names.length === 0 ? null : new Set(names)
+  const jobs = (await store.list())
+    .filter(({ name, deleted }) => !deleted && (wanted === null ? CAPTURE.test(name) : wanted.delete(name)))
+    .map(({ name, size, mtime }) =>
+      jobOf({ bucket, name, sizeBytes: size, modifiedMillis: Date.parse(mtime), model }),
+    )
+  for (const name of wanted ?? []) throw new UsageError(`${name}: there is no such object in ${bucket}`)
+  if (jobs.length === 0)
+    throw new UsageError(`${bucket}: no captures (names that end in .pcap, .pcapng or .cap, .gz too)`)
+  return jobs
+}
+
+function statOf(path: string): Stats {
+  try {
+    return statSync(path)
+  } catch (error) {
+    throw fileError('read', path, error)
+  }
+}
+
+/** Sorted by name. */
+function entriesOf(path: string): Dirent[] {
+  try {
+    return readdirSync(path, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))
+  } catch (error) {
+    const failure = fileError('read', path, error)
+    throw failure instanceof FileError ? failure : error
+  }
+}

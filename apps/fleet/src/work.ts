@@ -1,0 +1,232 @@
+/**
+ * A worker: takes one capture at a time from the queue, scores it, writes its results, reports the outcome, and only then
+ * takes the capture off the queue. A worker that is killed loses nothing: its capture goes to another worker after
+ * ACK_WAIT_MILLIS, and leaves the same files.
+ */
+import { createHash } from 'node:crypto'
+import { createWriteStream, realpathSync, statSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Consumer, JsMsg } from '@nats-io/jetstream'
+import { OddFlowError } from '@oddflow/core'
+import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
+import { fileError, openScratchFolder } from '@oddflow/program'
+import {
+  ACK_WAIT_MILLIS,
+  type Archive,
+  DONE,
+  doneSubject,
+  failedSubject,
+  type Job,
+  lastMessage,
+  MessageError,
+  readJob,
+  WAIT_SCALE,
+  wordsOf,
+  write,
+} from './archive.js'
+import { type CaptureOutcome, ResultsError, scoreCapture } from './score-capture.js'
+
+export interface WorkOptions {
+  /** The folder of captures; absent: object stores only. */
+  readonly captures?: string
+  readonly results: string
+  /** Ends when no capture waits. */
+  readonly untilEmpty?: boolean
+}
+
+export interface Work {
+  readonly done: number
+  readonly failed: number
+}
+
+const MAXIMUM_MODEL_BYTES = 64 * 2 ** 20
+/** A capture that ended this many workers is set aside. */
+const MAXIMUM_DELIVERIES = 3
+const WAIT_MILLIS = 5_000
+/** The client's shortest wait for a message. */
+const LOOK_MILLIS = 1_000
+const RETRY_MILLIS = 1_000 * WAIT_SCALE
+
+/** Works until `stop` is aborted, or the queue is empty. Throws ResultsError if results cannot be written. */
+export async function work(
+  archive: Archive,
+  options: WorkOptions,
+  stop: AbortSignal,
+  tell: (line: string) => void,
+): Promise<Work> {
+  const worker = `${hostname()}/${process.pid}`
+  const models = createModelCache(archive)
+  const queue = await archive.queue()
+  const counts = { done: 0, failed: 0 }
+  const waitMillis = options.untilEmpty === true ? LOOK_MILLIS : WAIT_MILLIS
+  while (!stop.aborted) {
+    const message = await persistently(() => queue.next({ expires: waitMillis }), stop, tell)
+    if (message === null) {
+      if (options.untilEmpty === true && (await persistently(() => isEmpty(queue), stop, tell))) break
+      continue
+    }
+    const beat = setInterval(() => message.working(), ACK_WAIT_MILLIS / 3)
+    try {
+      const outcome = await handle(message)
+      if (outcome !== null) counts[outcome]++
+    } finally {
+      clearInterval(beat)
+    }
+  }
+  return counts
+
+  /** null: given back, because the worker stops. */
+  async function handle(message: JsMsg): Promise<'done' | 'failed' | null> {
+    const begun = performance.now()
+    let job: Job
+    try {
+      job = readJob(message.data)
+    } catch (error) {
+      if (!(error instanceof MessageError)) throw error
+      tell(`a message of the queue is dropped: ${error.message}`)
+      // without a reason, which servers before 2.10 do not understand
+      message.term()
+      return 'failed'
+    }
+    const { id, name } = job
+    // an outcome whose acknowledgment was lost
+    if ((await persistently(() => lastMessage(archive, DONE, doneSubject(id)), stop, tell)) !== null) {
+      message.ack()
+      return 'done'
+    }
+    try {
+      if (message.info.deliveryCount > MAXIMUM_DELIVERIES) {
+        throw new OddFlowError('fleet.capture', `${MAXIMUM_DELIVERIES} workers ended while they read it`)
+      }
+      const outcome = await scoreJob(job)
+      if (outcome === null) {
+        message.nak()
+        return null
+      }
+      const seconds = Math.round(performance.now() - begun) / 1000
+      const report = write({ format: 1, id, name, ...outcome, seconds, worker })
+      await persistently(() => archive.client.publish(doneSubject(id), report), stop, tell)
+      message.ack()
+      const damage = outcome.damage === null ? '' : `; damaged: ${outcome.damage}`
+      tell(`${name}: ${outcome.flows} flows, ${outcome.novel} novel, ${seconds.toFixed(1)} s${damage}`)
+      return 'done'
+    } catch (error) {
+      if (error instanceof ResultsError) {
+        message.nak()
+        throw error
+      }
+      if (!(error instanceof OddFlowError)) throw error
+      const reason = error.message.slice(0, 1000)
+      const report = write({ format: 1, id, name, reason, worker })
+      await persistently(() => archive.client.publish(failedSubject(id), report), stop, tell)
+      message.term()
+      tell(`${name}: set aside: ${reason}`)
+      return 'failed'
+    }
+  }
+
+  async function scoreJob(job: Job): Promise<CaptureOutcome | null> {
+    const model = job.model === null ? null : await models.get(job.model)
+    if (job.bucket === null) {
+      return scoreCapture(job, pathOf(job, options.captures), model, options.results, stop)
+    }
+    const scratch = openScratchFolder('oddflow-fleet')
+    try {
+      const path = join(scratch.path, `capture${/\.[A-Za-z0-9.]{1,20}$/.exec(job.name)?.[0] ?? ''}`)
+      await fetchObject(archive, job, path)
+      return await scoreCapture(job, path, model, options.results, stop)
+    } finally {
+      scratch.remove()
+    }
+  }
+}
+
+async function isEmpty(queue: Consumer): Promise<boolean> {
+  const { num_pending, num_ack_pending } = await queue.info()
+  return num_pending + num_ack_pending === 0
+}
+
+/** Repeats `work` while the server is away; says so once. */
+async function persistently<T>(
+  work: () => Promise<T>,
+  stop: AbortSignal,
+  tell: (line: string) => void,
+): Promise<T> {
+  for (let tries = 0; ; tries++) {
+    try {
+      const result = await work()
+      if (tries > 0) tell('the server answers again')
+      return result
+    } catch (error) {
+      if (stop.aborted) throw error
+      if (tries === 0) tell(`the server does not answer (${wordsOf(error)}); trying again every second`)
+      await pause(RETRY_MILLIS)
+    }
+  }
+}
+
+/** Throws OddFlowError for a capture that is outside the folder, gone, or another one than was submitted. */
+function pathOf({ name, sizeBytes, modifiedMillis }: Job, captures: string | undefined): string {
+  if (captures === undefined) {
+    throw new OddFlowError('fleet.capture', 'this worker has no folder of captures (--captures)')
+  }
+  let path: string
+  try {
+    const root = realpathSync(captures)
+    path = realpathSync(join(root, name))
+    if (!path.startsWith(`${root}/`))
+      throw new OddFlowError('fleet.capture', 'leads out of the folder of captures')
+    const { size, mtimeMs } = statSync(path)
+    if (size !== sizeBytes || mtimeMs !== modifiedMillis) {
+      throw new OddFlowError('fleet.capture', 'has changed since it was submitted; submit it again')
+    }
+  } catch (error) {
+    throw fileError('read', join(captures, name), error)
+  }
+  return path
+}
+
+async function fetchObject(archive: Archive, { bucket, name, sizeBytes }: Job, path: string): Promise<void> {
+  const store = await archive.bucket(bucket!)
+  const object = await store.get(name)
+  if (object === null) throw new OddFlowError('fleet.capture', `is not in the object store ${bucket}`)
+  if (object.info.size !== sizeBytes) {
+    throw new OddFlowError('fleet.capture', 'has changed since it was submitted; submit it again')
+  }
+  await object.data.pipeTo(
+    Writable.toWeb(createWriteStream(path, { mode: 0o600 })) as WritableStream<Uint8Array>,
+  )
+  const failure = await object.error
+  if (failure instanceof Error)
+    throw new OddFlowError('fleet.capture', `cannot be fetched: ${wordsOf(failure)}`)
+}
+
+interface ModelCache {
+  get(sha256: string): Promise<SavedModel>
+}
+
+/** Keeps the last model: a queue has few. */
+function createModelCache({ models }: Archive): ModelCache {
+  let kept: { readonly sha256: string; readonly model: SavedModel } | null = null
+  return {
+    async get(sha256) {
+      if (kept?.sha256 === sha256) return kept.model
+      const info = await models.info(sha256)
+      if (info === null || info.deleted)
+        throw new OddFlowError('fleet.model', `model ${sha256}: is not in the store`)
+      if (info.size > MAXIMUM_MODEL_BYTES) {
+        throw new OddFlowError('fleet.model', `model ${sha256}: ${info.size} bytes are too many for a model`)
+      }
+      const bytes = await models.getBlob(sha256)
+      if (bytes === null || createHash('sha256').update(bytes).digest('hex') !== sha256) {
+        throw new OddFlowError('fleet.model', `model ${sha256}: the store has other bytes under this name`)
+      }
+      const model = decodeModelFile(bytes)
+      kept = { sha256, model }
+      return model
+    },
+  }
+}

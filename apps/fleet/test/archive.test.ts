@@ -1,0 +1,360 @@
+/** The real programs and a real server on loopback: captures in, Parquet out, over kills of workers and server. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
+import { Objm } from '@nats-io/obj'
+import { parquetReadObjects } from 'hyparquet'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { doneSubject, jobOf, jobSubject, openArchive } from '../src/archive.js'
+
+const repository = fileURLToPath(new URL('../../..', import.meta.url))
+const fleet = join(repository, 'apps/fleet/dist/main.js')
+const oddflow = join(repository, 'apps/trainer/dist/main.js')
+const lab = join(repository, 'test/fixtures/lab')
+const env = { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin`, ODDFLOW_WAIT_SCALE: '0.1' }
+
+const hasServer = (() => {
+  try {
+    execFileSync('nats-server', ['--version'], { stdio: 'ignore', env })
+    return true
+  } catch {
+    return false
+  }
+})()
+if (!hasServer) console.warn('SKIPPED: nats-server is not installed (Debian: nats-server)')
+
+let folder = ''
+let url = ''
+let port = 0
+let server: ChildProcess | null = null
+const children = new Set<ChildProcess>()
+
+beforeAll(async () => {
+  if (!hasServer) return
+  folder = mkdtempSync(join(tmpdir(), 'oddflow-fleet-test-'))
+  mkdirSync(join(folder, 'captures/site'), { recursive: true })
+  for (const name of readdirSync(lab).filter((file) => file.includes('pcap'))) {
+    copyFileSync(join(lab, name), join(folder, 'captures/site', name))
+  }
+  writeFileSync(join(folder, 'captures/text.pcap'), 'no capture\n')
+  writeFileSync(join(folder, 'captures/notes.txt'), 'not submitted\n')
+  execFileSync(
+    process.execPath,
+    [oddflow, 'train', ...[1, 2, 3].map((n) => captureNamed(`normal-${n}`)), '-o', join(folder, 'm.oddflow')],
+    { stdio: 'ignore' },
+  )
+  port = await freePort()
+  url = `nats://127.0.0.1:${port}`
+  await startServer()
+}, 120_000)
+
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL')
+  if (folder !== '') rmSync(folder, { recursive: true, force: true })
+})
+
+describe.runIf(hasServer)('an archive', () => {
+  it('scores each capture once, with the verdicts of oddflow score, and sets aside what it cannot read', async () => {
+    expect(run('submit', '--captures', at('captures'), '--model', at('m.oddflow'))).toMatchObject({
+      code: 0,
+      stdout: 'queued 10; queued before 0, scored before 0, set aside before 0\n',
+    })
+    expect(run('submit', '--captures', at('captures'), '--model', at('m.oddflow')).stdout).toBe(
+      'queued 0; queued before 10, scored before 0, set aside before 0\n',
+    )
+    const worked = run('work', '--captures', at('captures'), '--results', at('results'), '--until-empty')
+    expect(worked.stderr).toContain('9 captures scored, 1 set aside')
+    expect(worked.code).toBe(1)
+    const status = run('status', '--json')
+    const report = JSON.parse(status.stdout) as {
+      done: number
+      failed: number
+      failures: { name: string; reason: string }[]
+    }
+    expect(report).toMatchObject({ waiting: 0, inProgress: 0, done: 9, failed: 1 })
+    expect(report.failures[0]).toMatchObject({
+      name: 'text.pcap',
+      reason: expect.stringContaining('not a capture'),
+    })
+    expect(run('submit', '--captures', at('captures'), '--model', at('m.oddflow')).stdout).toBe(
+      'queued 0; queued before 0, scored before 9, set aside before 1\n',
+    )
+    copyFileSync(captureNamed('novel-scan'), at('captures/text.pcap'))
+    utimesSync(at('captures/text.pcap'), 1, 1)
+    const changed = run('submit', '--captures', at('captures'), '--model', at('m.oddflow'))
+    expect(changed.stdout).toBe('queued 1; queued before 0, scored before 9, set aside before 0\n')
+    rmSync(at('captures/text.pcap'))
+    run('work', '--captures', at('captures'), '--results', at('results'), '--until-empty')
+    writeFileSync(at('captures/text.pcap'), readFileSync(captureNamed('novel-scan')))
+    utimesSync(at('captures/text.pcap'), 1, 1)
+    const retried = ['--captures', at('captures'), '--model', at('m.oddflow'), '--retry-failed']
+    expect(run('submit', ...retried).stdout).toMatch(/^queued 1; .* set aside before 0\n$/)
+    expect(
+      run('work', '--captures', at('captures'), '--results', at('results'), '--until-empty').stderr,
+    ).toContain('1 capture scored, 0 set aside')
+    const rows = await resultRows(at('results'))
+    const scan = rows.filter(({ capture }) => capture === 'site/novel-scan.pcap')
+    const verdicts = execFileSync(
+      process.execPath,
+      [oddflow, 'score', at('m.oddflow'), captureNamed('novel-scan'), '--format', 'json'],
+      { encoding: 'utf8', maxBuffer: 2 ** 26 },
+    )
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { score: number | null; novel: boolean })
+    const sorted = (list: readonly { score: number | null }[]): (number | null)[] =>
+      list.map(({ score }) => score).sort((a, b) => Number(a) - Number(b))
+    expect(scan.filter(({ novel }) => novel)).toHaveLength(verdicts.filter(({ novel }) => novel).length)
+    expect(sorted(scan)).toEqual(sorted(verdicts))
+  })
+
+  it('loses and repeats nothing over kill -9 of workers and of the server', async () => {
+    const captures = at('many')
+    mkdirSync(captures)
+    for (let i = 0; i < 40; i++) copyFileSync(captureNamed('novel-scan'), join(captures, `${i}.pcap`))
+    run('submit', '--captures', captures, '--model', at('m.oddflow'))
+    const worker = (): ChildProcess =>
+      start(process.execPath, [
+        fleet,
+        'work',
+        '--server',
+        url,
+        '--captures',
+        captures,
+        '--results',
+        at('many-results'),
+        '--until-empty',
+      ])
+    const first = worker()
+    const second = worker()
+    const written = (): number => filesOf(at('many-results')).length
+    await expect.poll(written, { timeout: 60_000 }).toBeGreaterThan(3)
+    first.kill('SIGKILL')
+    await expect.poll(written, { timeout: 60_000 }).toBeGreaterThan(10)
+    server!.kill('SIGKILL')
+    await startServer()
+    const third = worker()
+    await Promise.all([ended(second), ended(third)])
+    const { waiting, inProgress, done, failed } = JSON.parse(run('status', '--json').stdout) as Record<
+      string,
+      number
+    >
+    expect({ waiting, inProgress, done: done! - 10, failed: failed! - 1 }).toEqual({
+      waiting: 0,
+      inProgress: 0,
+      done: 40,
+      failed: 0,
+    })
+    const rows = await resultRows(at('many-results'))
+    const perCapture = new Map<string, number>()
+    for (const { capture } of rows) perCapture.set(capture, (perCapture.get(capture) ?? 0) + 1)
+    expect(perCapture.size).toBe(40)
+    expect(new Set(perCapture.values()).size).toBe(1)
+    expect(new Set(rows.map(({ capture, uid }) => `${capture} ${uid}`)).size).toBe(rows.length)
+  }, 240_000)
+
+  it('reads captures from an object store of the server', async () => {
+    const archive = await openArchive({ server: url })
+    try {
+      const store = await new Objm(archive.client).create('gateway-7')
+      await store.putBlob({ name: 'monday.pcap' }, readFileSync(captureNamed('novel-scan')))
+      expect(run('submit', '--bucket', 'gateway-7').stdout).toMatch(/^queued 1;/)
+      expect(run('submit', '--bucket', 'none').stderr).toContain('object store none')
+      const worked = run('work', '--results', at('object-results'), '--until-empty')
+      expect(worked.stderr).toContain('1 capture scored, 0 set aside')
+      const rows = await resultRows(at('object-results'))
+      expect(rows.length).toBeGreaterThan(100)
+      expect(Object.keys(rows[0]!)).not.toContain('score')
+    } finally {
+      await archive.close()
+    }
+  })
+
+  it('refuses jobs that lead out of the folder or are none', async () => {
+    writeFileSync(at('secret.pcap'), readFileSync(captureNamed('novel-scan')))
+    mkdirSync(at('small'))
+    symlinkSync(at('secret.pcap'), at('small/link.pcap'))
+    const archive = await openArchive({ server: url })
+    const before = JSON.parse(run('status', '--json').stdout) as { done: number; failed: number }
+    try {
+      expect(() =>
+        jobOf({ bucket: null, name: '../secret.pcap', sizeBytes: 1, modifiedMillis: 1, model: null }),
+      ).toThrow(/below the folder/)
+      const link = jobOf({ bucket: null, name: 'link.pcap', sizeBytes: 1, modifiedMillis: 1, model: null })
+      const outside = { ...link, id: '0'.repeat(32), name: '../secret.pcap' }
+      for (const [i, text] of [
+        'not JSON',
+        '{}',
+        JSON.stringify(outside),
+        JSON.stringify({ ...link, more: 1 }),
+      ].entries()) {
+        await archive.client.publish(jobSubject(`${i}`), text)
+      }
+      await archive.client.publish(jobSubject(link.id), JSON.stringify(link))
+      const worked = run('work', '--captures', at('small'), '--results', at('small-results'), '--until-empty')
+      expect(worked.stderr.match(/a message of the queue is dropped/g)).toHaveLength(4)
+      expect(worked.stderr).toContain('link.pcap: set aside')
+      expect(worked.stderr).toContain('leads out of the folder of captures')
+      expect(existsSync(at('small-results'))).toBe(false)
+      const after = JSON.parse(run('status', '--json').stdout) as { done: number; failed: number }
+      expect([after.done, after.failed]).toEqual([before.done, before.failed + 1])
+      const found = await archive.manager.streams.getMessage('oddflow-archive-done', {
+        last_by_subj: doneSubject(link.id),
+      })
+      expect(found).toBeNull()
+    } finally {
+      await archive.close()
+    }
+  })
+
+  it('gives a capture back and says so where results cannot be written', () => {
+    writeFileSync(at('full'), 'a file where the folder should be\n')
+    const captures = at('one')
+    mkdirSync(captures)
+    copyFileSync(captureNamed('novel-scan'), join(captures, 'one.pcap'))
+    run('submit', '--captures', captures)
+    const worked = run('work', '--captures', captures, '--results', at('full'), '--until-empty')
+    expect(worked.code).toBe(1)
+    expect(worked.stderr).toMatch(/oddflow-fleet: .*full/)
+    expect(JSON.parse(run('status', '--json').stdout)).toMatchObject({ failed: 2 })
+    expect(
+      run('work', '--captures', captures, '--results', at('one-results'), '--until-empty').stderr,
+    ).toContain('1 capture scored')
+  })
+
+  it('names a server that does not answer, and a model that cannot judge captures', () => {
+    const { code, stderr } = run('status', '--server', 'nats://127.0.0.1:1')
+    expect([code, stderr]).toEqual([1, expect.stringContaining('oddflow-fleet: nats://127.0.0.1:1: ')])
+    expect(stderr.split('\n')).toHaveLength(2)
+    writeFileSync(
+      at('rows.csv'),
+      `a,b\n${Array.from({ length: 300 }, (_, i) => `${i % 17},${(i * 7) % 23}`).join('\n')}\n`,
+    )
+    execFileSync(process.execPath, [oddflow, 'train', at('rows.csv'), '-o', at('rows.oddflow')], {
+      stdio: 'ignore',
+    })
+    expect(run('submit', '--captures', at('captures'), '--model', at('rows.oddflow'))).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('rows.oddflow: the model was trained on feature rows'),
+    })
+    expect(run('submit', '--captures', at('captures'), at('secret.pcap')).code).toBe(2)
+  })
+})
+
+const at = (name: string): string => join(folder, name)
+
+function captureNamed(name: string): string {
+  return join(lab, readdirSync(lab).find((file) => file.startsWith(`${name}.pcap`))!)
+}
+
+function run(command: string, ...options: string[]): { code: number; stdout: string; stderr: string } {
+  const server = options.includes('--server') ? [] : ['--server', url]
+  const child = spawnResult([fleet, command, ...server, ...options])
+  return child
+}
+
+function spawnResult(args: readonly string[]): { code: number; stdout: string; stderr: string } {
+  const errors = join(folder, `stderr-${Math.round(performance.now() * 1000)}`)
+  try {
+    const stdout = execFileSync('sh', ['-c', `exec "$0" "$@" 2>"${errors}"`, process.execPath, ...args], {
+      encoding: 'utf8',
+      env,
+      timeout: 120_000,
+    })
+    return { code: 0, stdout, stderr: readFileSync(errors, 'utf8') }
+  } catch (error) {
+    const { status, stdout } = error as { status: number; stdout: string }
+    return { code: status, stdout, stderr: readFileSync(errors, 'utf8') }
+  }
+}
+
+function start(program: string, args: readonly string[]): ChildProcess {
+  const child = spawn(program, args, { stdio: 'ignore', env })
+  children.add(child)
+  child.once('exit', () => children.delete(child))
+  return child
+}
+
+function ended(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) resolve()
+    else child.once('exit', () => resolve())
+  })
+}
+
+async function startServer(): Promise<void> {
+  server = start('nats-server', [
+    '--jetstream',
+    '--store_dir',
+    at('store'),
+    '--addr',
+    '127.0.0.1',
+    '--port',
+    String(port),
+  ])
+  while (!(await answers(port))) await pause(50)
+}
+
+function answers(to: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(to, '127.0.0.1')
+    socket.once('data', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer()
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
+  const { port: free } = probe.address() as AddressInfo
+  await new Promise((resolve) => probe.close(resolve))
+  return free
+}
+
+/** Not the hidden temporary file of a worker that was killed. */
+function filesOf(results: string): string[] {
+  if (!existsSync(results)) return []
+  const names = readdirSync(results, { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => name.endsWith('.parquet'))
+}
+
+interface ResultRow {
+  readonly capture: string
+  readonly uid: string
+  readonly score: number | null
+  readonly novel: boolean
+}
+
+async function resultRows(results: string): Promise<ResultRow[]> {
+  const rows: ResultRow[] = []
+  for (const name of filesOf(results)) {
+    const bytes = readFileSync(join(results, name))
+    const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer
+    rows.push(
+      ...((await parquetReadObjects({
+        file,
+        compressors: { GZIP: (packed: Uint8Array) => gunzipSync(packed) },
+      })) as unknown as ResultRow[]),
+    )
+  }
+  return rows
+}
