@@ -5,6 +5,7 @@
 import { describe, expect, it } from 'vitest'
 import { checkAddresses } from '../tools/checks/addresses.mjs'
 import { checkAmbient } from '../tools/checks/ambient.mjs'
+import { checkExports } from '../tools/checks/exports.mjs'
 import { checkLinks } from '../tools/checks/links.mjs'
 import { checkManifests } from '../tools/checks/manifests.mjs'
 
@@ -143,6 +144,49 @@ describe('manifests', () => {
         beside.filter((other) => other !== name),
       ),
     ).toEqual([`has no ${name} beside it`])
+  })
+})
+
+describe('public exports', () => {
+  const manifest = {
+    path: 'packages/sample/package.json',
+    text: JSON.stringify({
+      exports: {
+        '.': { types: './dist/index.d.ts', default: './dist/index.js' },
+        './node': { types: './dist/node/index.d.ts', default: './dist/node/index.js' },
+      },
+    }),
+  }
+  const check = (sources: Record<string, string>): string[] => {
+    const files = Object.entries(sources).map(([name, text]) => ({
+      path: `packages/sample/src/${name}`,
+      text,
+    }))
+    return checkExports([manifest, ...files]).map(
+      ({ path, line, message }) =>
+        `${path.slice('packages/sample/src/'.length)}:${line} ${message.split(' ')[0]}`,
+    )
+  }
+
+  it('are complained about at their declarations, whatever way they are exported', () => {
+    const a =
+      '/** A file. */\nimport x from "y"\nexport const one = 1\n// no doc comment\nexport type Two = 2\n'
+    const found = ['a.ts:3 one', 'a.ts:5 Two']
+    expect(check({ 'index.ts': "export { one, type Two } from './a.js'", 'a.ts': a })).toEqual(found)
+    expect(check({ 'index.ts': "export * from './a.js'", 'a.ts': a })).toEqual(found)
+    expect(check({ 'index.ts': "import { one } from './a.js'\nexport { one as uno }", 'a.ts': a })).toEqual([
+      'a.ts:3 uno',
+    ])
+    expect(check({ 'node/index.ts': "export * from '../a.js'", 'a.ts': a })).toEqual(found)
+    expect(check({ 'index.ts': 'interface A {}\nexport { A }' })).toEqual(['index.ts:1 A'])
+  })
+
+  it('need one comment, and those of other packages and of no entry need none', () => {
+    const a =
+      '/** One. */\nexport function one(): void\nexport function one(x?: number): void {}\nexport const own = 1'
+    expect(
+      check({ 'index.ts': "export { one } from './a.js'\nexport { two } from 'other'", 'a.ts': a }),
+    ).toEqual([])
   })
 })
 

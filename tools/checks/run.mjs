@@ -7,6 +7,7 @@
 import { fileURLToPath } from 'node:url'
 import { checkAddresses } from './addresses.mjs'
 import { checkAmbient } from './ambient.mjs'
+import { checkExports } from './exports.mjs'
 import { listFiles, readTextFiles } from './files.mjs'
 import { checkLinks } from './links.mjs'
 import { checkManifests } from './manifests.mjs'
@@ -18,6 +19,7 @@ const complaints = [
   ...checkAmbient(files),
   ...checkAddresses(files),
   ...checkManifests(files),
+  ...checkExports(files),
   ...checkLinks(files, paths),
 ]
 for (const { path, line, message } of complaints) process.stdout.write(`${path}:${line}: ${message}\n`)

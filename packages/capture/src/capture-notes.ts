@@ -61,8 +61,10 @@ export const MAXIMUM_INTERFACES = 262_144
 /** Warnings kept; what comes after them is only counted. */
 export const MAXIMUM_WARNINGS = 16
 
+/** The formats of captures that are read. */
 export type CaptureFormat = 'pcap' | 'pcapng'
 
+/** How the reading of a capture ended: what was read, and what was wrong. */
 export interface CaptureEnd {
   /** null where the input is no capture. */
   readonly format: CaptureFormat | null
@@ -106,6 +108,7 @@ export interface WarningList {
   lines(): readonly string[]
 }
 
+/** A list that keeps at most MAXIMUM_WARNINGS lines and counts the rest. */
 export function createWarningList(): WarningList {
   const kept: string[] = []
   let dropped = 0
@@ -141,6 +144,7 @@ export interface CaptureDrops {
   readonly betweenPackets: number | null
 }
 
+/** The drop counters of a capture that has none. */
 export const NO_DROPS: CaptureDrops = {
   interfaceReceived: null,
   interfaceDropped: null,
@@ -150,6 +154,7 @@ export const NO_DROPS: CaptureDrops = {
 
 /** Comments kept, and bytes kept of each; the rest is only counted. */
 export const MAXIMUM_COMMENTS = 16
+/** Most bytes that are kept of one comment. */
 export const MAXIMUM_COMMENT_BYTES = 1024
 
 /** Statistics of one interface: the last that was said, NaN where nothing was. */
@@ -159,6 +164,7 @@ export interface InterfaceStatistics {
   systemDropped: number
 }
 
+/** Comments and drop counters that a recorder left in a capture, gathered while it is read. */
 export interface CaptureNotes {
   /** Comments seen, kept or not. */
   readonly commentCount: number
@@ -171,6 +177,7 @@ export interface CaptureNotes {
   drops(interfaces: Iterable<InterfaceStatistics>): CaptureDrops
 }
 
+/** Starts to gather a capture's comments and drop counters, in bounded memory. */
 export function createCaptureNotes(): CaptureNotes {
   const comments: string[] = []
   const decoder = new TextDecoder()

@@ -153,13 +153,16 @@ function behind(data: Uint8Array, at: number, end: number): number {
   return end - next < SUBFRAME_HEADER_BYTES || subframeBytes(data, next) === SUBFRAME_HEADER_BYTES ? 0 : next
 }
 
+/** Most frames in a batch unless the caller says otherwise. */
 export const DEFAULT_BATCH_FRAMES = 2048
 
+/** Options of `createCaptureReader`. */
 export interface CaptureReaderOptions {
   /** Most frames in a batch, 1 … 65,536. */
   readonly batchFrames?: number
 }
 
+/** Reads one capture: blocks of bytes in, batches of frames out, at the caller's pace. */
 export interface CaptureReader {
   /**
    * Hands over the next block of the capture. The block is borrowed until `read` returns null; it must not
@@ -174,6 +177,7 @@ export interface CaptureReader {
   end(): CaptureEnd
 }
 
+/** Starts to read a pcap or pcapng capture. Throws ArgumentError for a batch size out of range. */
 export function createCaptureReader(options: CaptureReaderOptions = {}): CaptureReader {
   const capacity = options.batchFrames ?? DEFAULT_BATCH_FRAMES
   if (!Number.isInteger(capacity) || capacity < 1 || capacity > 65_536) {

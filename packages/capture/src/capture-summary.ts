@@ -14,6 +14,7 @@ import { type FrameBatch, PACKET_OK, PACKET_STATUS_NAMES, type PacketBatch } fro
 import { PacketCheck, type PacketCheckCounts } from './packet-check.js'
 import { PacketOrder, type PacketOrderCounts } from './packet-order.js'
 
+/** What is in a capture: packets, bytes, times, link types, flows, and packets left out by reason. */
 export interface CaptureSummary {
   /** Packets looked at (those that a filter kept, where there is one). */
   readonly packets: number
@@ -47,6 +48,7 @@ export interface CaptureSummary {
   readonly drops: CaptureDrops
 }
 
+/** Counts the packets of a capture, batch by batch, for a CaptureSummary. */
 export interface CaptureSummariser {
   /** Adds a batch and its decoded packets; with `keep`, only the packets for which it is true. */
   add(frames: FrameBatch, packets: PacketBatch, keep?: (packets: PacketBatch, i: number) => boolean): void

@@ -11,9 +11,11 @@ import { ArgumentError, halfSipHash13 } from '@oddflow/core'
 import { PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_SCTP, PROTOCOL_TCP, PROTOCOL_UDP } from './ip.js'
 import type { PacketBatch } from './packet-batch.js'
 
+/** Most different flows that a FlowKeySet counts unless the caller says otherwise. */
 export const DEFAULT_MAXIMUM_FLOW_KEYS = 2_097_152
 const WORDS = 10
 
+/** Numbers of different flows by transport. */
 export interface FlowCounts {
   tcp: number
   udp: number
@@ -24,6 +26,7 @@ export interface FlowCounts {
   other: number
 }
 
+/** Counts different flows (unordered pairs of ends with a protocol) in bounded memory. */
 export interface FlowKeySet {
   readonly counts: Readonly<FlowCounts>
   /** Packets whose key was new when the set was full. */

@@ -24,6 +24,7 @@ import { createReorderWindow, DEFAULT_WINDOW_FRAMES } from './reorder-window.js'
 /** Most captures open at a time; further ones wait, and their packets may then be late. */
 export const MAXIMUM_OPEN_CAPTURES = 64
 
+/** One of the captures that `mergeCaptures` merges. */
 export interface MergeInput {
   /**
    * Time at which the capture is opened, in microseconds: of its first frame, or where that one is wrong of its
@@ -43,6 +44,7 @@ export interface MergeInputCounters {
   openedLate: boolean
 }
 
+/** What a merge of captures could not put in the order of time. */
 export interface MergeCounters {
   /** Frames given out after one with a later time. */
   lateFrames: number

@@ -49,8 +49,10 @@ export const PACKET_STATUS_NAMES = [
   'duplicate',
 ] as const
 
+/** What became of a packet: "ok", or the reason why it is in no flow. */
 export type PacketStatusName = (typeof PACKET_STATUS_NAMES)[number]
 
+/** The number under which a PacketBatch keeps a status: its index in PACKET_STATUS_NAMES. */
 export function packetStatusCode(name: PacketStatusName): number {
   return PACKET_STATUS_NAMES.indexOf(name)
 }
@@ -106,6 +108,7 @@ export interface FrameBatch {
   readonly linkType: Uint16Array
 }
 
+/** An empty batch with room for `capacity` frames. */
 export function createFrameBatch(capacity: number): FrameBatch {
   return {
     count: 0,

@@ -20,6 +20,7 @@ import { type FrameBatch, type PacketBatch, packetStatusCode } from './packet-ba
 /** Measured: docs/flows.md. */
 export const DUPLICATE_WINDOW_MICROS = 1000
 
+/** What a PacketCheck has counted so far, in packets. */
 export interface PacketCheckCounts {
   /** Packets with an IP header and a time: those that can be copies. */
   ipPackets: number
@@ -37,6 +38,7 @@ export interface PacketCheckCounts {
   lastHopPackets: number
 }
 
+/** Options of a PacketCheck. */
 export interface PacketCheckOptions {
   /** Whether copies get the status `duplicate`, so that they are in no flow. */
   readonly dropDuplicates?: boolean
@@ -54,6 +56,7 @@ const TRANSPORT_BYTES = 20
 /** Of packets without one: as far as the checksum of a packet in a tunnel. */
 const HEAD_BYTES = 160
 
+/** Looks at packets one by one for copies and wrong checksums, and counts them; see `packetCheckWarnings`. */
 export class PacketCheck {
   readonly counts: PacketCheckCounts = {
     ipPackets: 0,
@@ -219,6 +222,7 @@ export function describePacketCheck(counts: Readonly<PacketCheckCounts>): string
   return lines
 }
 
+/** A doubt about a capture, with its text for people. */
 export interface PacketCheckWarning {
   readonly problem: 'duplicates' | 'checksums'
   readonly text: string

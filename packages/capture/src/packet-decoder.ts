@@ -335,9 +335,12 @@ export function decodePackets(frames: FrameBatch, packets: PacketBatch): void {
 /** Most tunnels within one another that are opened. */
 export const MAXIMUM_TUNNELS = 8
 
+/** The headers that packets inside tunnels can be keyed by: the tunnel's, or their own. */
 export const DECAPSULATIONS = ['outer', 'inner'] as const
+/** One of DECAPSULATIONS. */
 export type Decapsulation = (typeof DECAPSULATIONS)[number]
 
+/** Options of `createPacketDecoder`. */
 export interface PacketDecoderOptions {
   /** `outer` where it is left out. */
   readonly decapsulate?: Decapsulation
@@ -348,6 +351,7 @@ export interface PacketDecoderOptions {
   readonly hashSeed?: number
 }
 
+/** What a PacketDecoder has done beyond plain headers, in packets, fragments and datagrams. */
 export interface PacketDecoderCounters {
   /** Packets keyed by a header within a tunnel. */
   decapsulatedPackets: number
@@ -361,6 +365,7 @@ export interface PacketDecoderCounters {
   evictedDatagrams: number
 }
 
+/** Decodes the headers of frames, batch by batch, with memory for fragments. */
 export interface PacketDecoder {
   /** Fills `packets` from `frames`; batches must come in the order of the capture. Errors as decodePackets. */
   decode(frames: FrameBatch, packets: PacketBatch): void
@@ -368,6 +373,7 @@ export interface PacketDecoder {
   readonly counters: Readonly<PacketDecoderCounters>
 }
 
+/** Makes a decoder of link, IP and transport headers. Throws ArgumentError for an option out of range. */
 export function createPacketDecoder(options: PacketDecoderOptions = {}): PacketDecoder {
   const view = options.decapsulate ?? 'outer'
   if (!DECAPSULATIONS.includes(view)) {

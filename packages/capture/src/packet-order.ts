@@ -41,6 +41,7 @@ const MAXIMUM_SHIFTED = 4096
 /** Room for those held, so that they are seldom moved to its front. */
 const HELD_ROOM = 4 * REORDER_PACKETS
 
+/** What a PacketOrder has put right or could not, in packets. */
 export interface PacketOrderCounts {
   /** Packets given out before one that came before them. */
   reorderedPackets: number
@@ -107,6 +108,7 @@ class Held {
 /** Bytes of the columns of a PacketOrder. */
 export const PACKET_ORDER_BYTES = (2 * HELD_ROOM + OUT_PACKETS) * 160 + 8 * MAXIMUM_SHIFTED
 
+/** Puts packets that came a little late in the order of time, and follows steps of the capture's clock. */
 export class PacketOrder {
   readonly counts: PacketOrderCounts = {
     reorderedPackets: 0,

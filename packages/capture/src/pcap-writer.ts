@@ -14,6 +14,7 @@ import {
   PCAP_RECORD_HEADER_BYTES,
 } from './pcap-records.js'
 
+/** How a pcap file is written. */
 export interface PcapOptions {
   /** LINKTYPE_ value of tcpdump.org; 1 (Ethernet) where it is left out. */
   readonly linkType?: number
@@ -23,6 +24,7 @@ export interface PcapOptions {
   readonly bigEndian?: boolean
 }
 
+/** A frame to be written to a pcap file. */
 export interface PcapFrame {
   /** Whole microseconds since 1970, 0 ≤ t < 2^32 s. */
   readonly timestampMicros: number
@@ -33,6 +35,7 @@ export interface PcapFrame {
   readonly wireBytes?: number
 }
 
+/** The 24 bytes that begin a classic pcap file. Throws ArgumentError for a link type out of range. */
 export function encodePcapFileHeader(options: PcapOptions = {}): Uint8Array {
   const linkType = options.linkType ?? 1
   if (!Number.isInteger(linkType) || linkType < 0 || linkType > 65_535) {
@@ -85,6 +88,7 @@ export function encodePcapRecord(frame: PcapFrame, options: PcapOptions = {}): U
   return out
 }
 
+/** A whole classic pcap file of `frames`. Throws ArgumentError for a time or a length that it cannot hold. */
 export function encodePcap(frames: Iterable<PcapFrame>, options: PcapOptions = {}): Uint8Array {
   const parts = [encodePcapFileHeader(options)]
   for (const frame of frames) parts.push(encodePcapRecord(frame, options))

@@ -14,10 +14,14 @@
 import { ArgumentError } from '@oddflow/core'
 import { createFrameBatch, type FrameBatch } from './packet-batch.js'
 
+/** Frames that a reorder window holds unless the caller says otherwise. */
 export const DEFAULT_WINDOW_FRAMES = 1024
+/** Most frames that a reorder window can be asked to hold. */
 export const MAXIMUM_WINDOW_FRAMES = 65_536
+/** Most captured bytes that a reorder window holds. */
 export const MAXIMUM_WINDOW_BYTES = 16_777_216
 
+/** Holds copies of the latest frames and gives them out in the order of time. */
 export interface ReorderWindow {
   /** Whether something must be taken before a frame of this many captured bytes is added. */
   isFull(capturedBytes: number): boolean

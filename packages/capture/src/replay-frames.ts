@@ -12,6 +12,7 @@
 import { ArgumentError } from '@oddflow/core'
 import { createFrameBatch, type FrameBatch } from './packet-batch.js'
 
+/** The clock that sets the pace of a replay. */
 export interface ReplayClock {
   /** Microseconds since any moment, never backwards. */
   nowMicros(): number
@@ -19,6 +20,7 @@ export interface ReplayClock {
   sleep(micros: number, signal?: AbortSignal): Promise<void>
 }
 
+/** Options of `replayFrames`. */
 export interface ReplayOptions {
   /** 1 is the pace of the capture, 10 ten times that; Infinity (or what is left out) is no pace at all. */
   readonly speed?: number

@@ -69,12 +69,14 @@ function headerLine(columnNames: readonly string[], cols: number): string {
   return `${columnNames.join(',')}\n`
 }
 
+/** Rows of numbers from CSV, n × D. */
 export interface CsvRows {
   /** Column names when the text had a header line. */
   readonly columnNames: readonly string[] | null
   readonly matrix: Matrix
 }
 
+/** Reads CSV rows from pieces of a file. */
 export interface CsvRowsReader {
   /** Takes the next piece of the file, split anywhere. Throws FormatError. */
   push(bytes: Uint8Array): void
@@ -87,6 +89,7 @@ const MAXIMUM_LINE_LENGTH = 2_000_000
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
 
+/** Starts to read CSV rows. Errors name the line and the byte. */
 export function createCsvRowsReader(): CsvRowsReader {
   const decoder = createUtf8Decoder()
   let pending = ''

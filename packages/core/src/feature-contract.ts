@@ -58,6 +58,7 @@ export type IatUnit = 'seconds' | 'microseconds'
  * the capture holds.
  */
 export type SizeMeasure = 'frame' | 'ip' | 'payload' | 'captured'
+/** What becomes of a flow at the contract's duration: cut off, split into pieces, or split at idle gaps. */
 export type TruncationMode = 'truncate' | 'split' | 'idle-gap'
 /**
  * - bidirectional-5-tuple: unordered pair of (address, port) with protocol and IP version; the first packet's
@@ -69,11 +70,13 @@ export type FlowKeyRule = 'bidirectional-5-tuple' | 'directional-5-tuple'
 export type Decapsulation = 'outer' | 'inner'
 /** Transports of which there are flows; `icmp` is ICMP and ICMPv6. */
 export const FLOW_PROTOCOLS = ['tcp', 'udp', 'icmp', 'sctp'] as const
+/** One of FLOW_PROTOCOLS. */
 export type FlowProtocol = (typeof FLOW_PROTOCOLS)[number]
 /** Those of which flows make rows unless a contract says otherwise, as in the paper. */
 export const DEFAULT_FLOW_PROTOCOLS: readonly FlowProtocol[] = ['tcp', 'udp']
 /** What is done to rows before a detector sees them (scaler.ts of the detectors). */
 export const SCALER_NAMES = ['none', 'standard', 'log', 'log-standard', 'quantile'] as const
+/** One of SCALER_NAMES. */
 export type ScalerName = (typeof SCALER_NAMES)[number]
 
 /** Rows of numbers of unknown making. */
@@ -258,8 +261,11 @@ export type PacketContract =
 /** A contract whose rows are made from flows. */
 export type FlowContract = PacketContract | FlowSummaryContract
 
+/** How feature rows were made, as a model file keeps it: rows of unknown making, or rows of flows. */
 export type FeatureContract = RowsContract | FlowContract
+/** The names of feature sets that describe a flow's single packets. */
 export type PacketFeatureSet = PacketContract['featureSet']
+/** The names of feature sets that are made from flows. */
 export type FlowFeatureSet = FlowContract['featureSet']
 
 /** Columns of a flow summary, the service included. */

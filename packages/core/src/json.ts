@@ -9,6 +9,7 @@
 
 const MAXIMUM_DEPTH = 32
 
+/** A parsed JSON text without duplicate keys, and where its keys stand. */
 export interface StrictJson {
   readonly value: unknown
   /** Where the keys of the outermost object stand in the text. */

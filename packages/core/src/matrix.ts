@@ -10,6 +10,7 @@
  */
 import { ArgumentError } from './errors.js'
 
+/** A dense matrix: element (i, j) is `data[i * cols + j]`. */
 export interface Matrix {
   readonly rows: number
   readonly cols: number

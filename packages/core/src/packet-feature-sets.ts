@@ -19,7 +19,9 @@ export const MAXIMUM_SAMP_WINDOWS = 500
 export const HEADER_BITS_PER_PACKET = 77
 /** Columns of a stats-header row beside the TTLs: flag counts in front, statistics behind. */
 export const HEADER_FLAG_COUNTS = 8
+/** Numbers in a row of stats-header that describe the flow as a whole. */
 export const FLOW_STATISTICS = 10
+/** Name and unit of one column of feature rows. */
 export interface FeatureColumn {
   /** Letters, digits and "_". */
   readonly name: string
@@ -159,10 +161,13 @@ const PACKET_SETS: {
   },
 }
 
+/** The feature sets that describe a flow's single packets. */
 export const PACKET_FEATURE_SETS = Object.keys(PACKET_SETS) as readonly PacketFeatureSet[]
+/** All feature sets that are made from flows. */
 export const FLOW_FEATURE_SETS: readonly FlowFeatureSet[] = [...PACKET_FEATURE_SETS, 'flow-summary']
 
 // a contract is only ever given to the definition of its own feature set
+/** The definition of a feature set of single packets: its dimension, columns and options. */
 export function packetFeatureSet(name: PacketFeatureSet): PacketFeatureSetDefinition<PacketContract> {
   return PACKET_SETS[name] as PacketFeatureSetDefinition<PacketContract>
 }

@@ -9,6 +9,7 @@
 import { ArgumentError } from './errors.js'
 import { log } from './exp-log.js'
 
+/** A seeded generator of random numbers with the same bits on every machine. */
 export interface Rng {
   /** A whole number of 32 bits. */
   nextUint32(): number

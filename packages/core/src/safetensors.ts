@@ -23,8 +23,10 @@ export type Tensor =
   | { readonly dtype: 'U16'; readonly shape: readonly number[]; readonly data: Uint16Array }
   | { readonly dtype: 'U8'; readonly shape: readonly number[]; readonly data: Uint8Array }
 
+/** The number types of tensors that are read and written. */
 export type TensorDtype = Tensor['dtype']
 
+/** The content of a safetensors file: tensors and metadata by name. */
 export interface Safetensors {
   /** Decoded files list them in the order of their bytes. */
   readonly tensors: ReadonlyMap<string, Tensor>

@@ -46,11 +46,13 @@ export interface ModelHead {
   readonly dimension: number
 }
 
+/** One line about a model for people. */
 export interface ModelFact {
   readonly label: string
   readonly value: string
 }
 
+/** A detector as the registry knows it: its options, fit, scorer, model checks and encoding. */
 export interface DetectorDefinition {
   readonly name: DetectorName
   /** One line for help texts. */
@@ -91,11 +93,15 @@ export interface DetectorDefinition {
  */
 
 export const EMBEDDED_MIXTURE_NAMES = ['oc-kjl', 'oc-nystrom', 'oc-kjl-qs', 'oc-nystrom-qs'] as const
+/** Detectors that embed rows by a sketch and separate them by a linear one-class SVM. */
 export const EMBEDDED_SVM_NAMES = ['oc-kjl-svm', 'oc-nystrom-svm'] as const
 
+/** One of EMBEDDED_MIXTURE_NAMES. */
 export type EmbeddedMixtureName = (typeof EMBEDDED_MIXTURE_NAMES)[number]
+/** One of EMBEDDED_SVM_NAMES. */
 export type EmbeddedSvmName = (typeof EMBEDDED_SVM_NAMES)[number]
 
+/** The names of all detectors. */
 export const DETECTOR_NAMES = [
   'ocsvm',
   ...EMBEDDED_MIXTURE_NAMES,
@@ -111,13 +117,16 @@ export const DETECTOR_NAMES = [
 
 /** Those that an ensemble may have as members. */
 export type MemberName = Exclude<DetectorName, 'ensemble'>
+/** Detectors that an ensemble can have as members: all but the ensemble. */
 export const MEMBER_NAMES: readonly MemberName[] = DETECTOR_NAMES.filter((name) => name !== 'ensemble')
 
+/** One of DETECTOR_NAMES. */
 export type DetectorName = (typeof DETECTOR_NAMES)[number]
 
 /** Returns the detector's definition, or undefined for an unknown name. */
 export type FindDetector = (name: DetectorName) => DetectorDefinition | undefined
 
+/** Whether a value is the name of a detector. */
 export function isDetectorName(value: unknown): value is DetectorName {
   return (DETECTOR_NAMES as readonly unknown[]).includes(value)
 }

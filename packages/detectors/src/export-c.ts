@@ -24,11 +24,13 @@ import type { SavedModel } from './model-file/saved-model.js'
 import { createOneClassSvmWorkspace, type OneClassSvmModel } from './one-class-svm/index.js'
 import { type ScalerModel, scaledWidth } from './scaler.js'
 
+/** Options of `encodeCHeader`. */
 export interface CHeaderOptions {
   /** Prefix of all names in the header; in capitals, of its macros. Default `oddflow`. */
   readonly name?: string
 }
 
+/** A model as a C99 header, and the memory that it needs. */
 export interface CHeader {
   readonly text: string
   /** Of all constant tables. */

@@ -7,6 +7,7 @@ import { type CheckedParameters, holdToStatedSizes, keptParameters } from './par
 import { constantColumns } from './scaler.js'
 import type { SharedWork } from './shared-work.js'
 
+/** How far a fit has come. */
 export interface FitProgress {
   readonly stage: FitStage
   /** Share of the stage that is done, 0 … 1. */
@@ -29,6 +30,7 @@ export interface RowOrigin {
   readonly inputs?: Uint32Array
 }
 
+/** What a fit can be given besides rows, parameters and an Rng. */
 export interface FitOptions extends RowOrigin {
   /** Called from time to time, in the order of the stages; must not change the rows. */
   readonly onProgress?: (progress: FitProgress) => void

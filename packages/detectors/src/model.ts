@@ -87,6 +87,7 @@ export interface FitReport {
   readonly notes: readonly string[]
 }
 
+/** What a fit of an embedded mixture used and found. */
 export interface EmbeddedMixtureFitReport extends FitReport {
   /** m that was used. */
   readonly landmarks: number
@@ -103,6 +104,7 @@ export interface EmbeddedMixtureFitReport extends FitReport {
   readonly regularisation: number
 }
 
+/** A fitted sketch of the Gaussian kernel with a Gaussian mixture over it. */
 export interface EmbeddedMixtureModel {
   readonly kind: EmbeddedMixtureName
   readonly parameters: EmbeddedMixtureParameters
@@ -114,6 +116,7 @@ export interface EmbeddedMixtureModel {
   readonly fitReport: EmbeddedMixtureFitReport
 }
 
+/** A fitted sketch of the Gaussian kernel with a linear one-class SVM over it. */
 export interface EmbeddedSvmModel {
   readonly kind: EmbeddedSvmName
   readonly parameters: EmbeddedSvmParameters
@@ -126,6 +129,7 @@ export interface EmbeddedSvmModel {
   readonly fitReport: FitReport
 }
 
+/** A fitted one-class SVM: support vectors, dual coefficients and offset. */
 export interface OcsvmModel {
   readonly kind: 'ocsvm'
   readonly parameters: OcsvmParameters
@@ -134,6 +138,7 @@ export interface OcsvmModel {
   readonly fitReport: FitReport
 }
 
+/** A fitted Gaussian mixture over scaled rows. */
 export interface GmmModel {
   readonly kind: 'gmm'
   readonly parameters: GmmParameters
@@ -143,6 +148,7 @@ export interface GmmModel {
   readonly fitReport: FitReport
 }
 
+/** Fitted landmarks; a score is minus the distance to the nearest. */
 export interface NearestModel {
   readonly kind: 'nearest'
   readonly parameters: NearestParameters
@@ -151,6 +157,7 @@ export interface NearestModel {
   readonly fitReport: FitReport
 }
 
+/** A fitted kernel density: training rows and a bandwidth. */
 export interface KdeModel {
   readonly kind: 'kde'
   readonly parameters: KdeParameters
@@ -159,6 +166,7 @@ export interface KdeModel {
   readonly fitReport: FitReport
 }
 
+/** A fitted isolation forest. */
 export interface IforestModel {
   readonly kind: 'iforest'
   readonly parameters: IforestParameters
@@ -167,6 +175,7 @@ export interface IforestModel {
   readonly fitReport: FitReport
 }
 
+/** Fitted principal components; a score is minus the squared distance from their plane. */
 export interface PcaModel {
   readonly kind: 'pca'
   readonly parameters: PcaParameters
@@ -175,6 +184,7 @@ export interface PcaModel {
   readonly fitReport: FitReport
 }
 
+/** Fitted histograms of each column. */
 export interface HbosModel {
   readonly kind: 'hbos'
   readonly parameters: HbosParameters
@@ -184,6 +194,7 @@ export interface HbosModel {
   readonly fitReport: FitReport
 }
 
+/** Fitted detectors whose calibrated surprises are added up. */
 export interface EnsembleModel {
   readonly kind: 'ensemble'
   readonly parameters: EnsembleParameters
@@ -192,6 +203,7 @@ export interface EnsembleModel {
   readonly fitReport: FitReport
 }
 
+/** A fitted detector as plain data; `kind` says which. */
 export type DetectorModel =
   | EmbeddedMixtureModel
   | EmbeddedSvmModel

@@ -28,6 +28,7 @@ interface OptionHelp {
   readonly older?: { readonly field: string; readonly value: unknown }
 }
 
+/** One option of a detector: default, range and help. */
 export interface OptionDefinition<Value> extends OptionHelp {
   readonly kind: 'whole' | 'number' | 'flag' | 'choice' | 'list'
   readonly byDefault: Value
@@ -237,6 +238,7 @@ export const OPTIONS = {
   }),
 }
 
+/** The name of a detector option. */
 export type OptionName = keyof typeof OPTIONS
 
 /** Options with one value, of which a search may try several. */
@@ -261,8 +263,10 @@ export function optionNamed(name: OptionName): OptionDefinition<unknown> {
   return OPTIONS[name]
 }
 
+/** The names of all detector options, in the order of the help. */
 export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[]
 
+/** The detector of options that name none. */
 export const DEFAULT_DETECTOR = 'oc-kjl-qs'
 
 export type GivenOptions = Readonly<Record<string, unknown>>

@@ -98,23 +98,30 @@ function sizeLimits(parameters: CheckedParameters, { rows: n, cols }: RowsShape)
   return limits
 }
 
+/** How landmarks are chosen among training rows. */
 export type LandmarkChoice = OptionValue<'landmarks'>
+/** Which pair distances a bandwidth quantile ranks. */
 export type QuantileCompat = OptionValue<'quantileCompat'>
+/** The form of a mixture's covariances. */
 export type CovarianceType = OptionValue<'covariance'>
+/** What EM starts from. */
 export type MixtureStart = OptionValue<'mixtureStart'>
 
 /** Options limited by the number of rows, landmarks or columns. */
 export type SizeOption = 'm' | 'd' | 'k' | 'neighbours' | 'subsampleRows' | 'components'
 
+/** Parameters of a KJL sketch. */
 export interface KjlParameters {
   readonly kind: 'kjl'
   readonly centre: boolean
 }
 
+/** Parameters of a Nyström sketch. */
 export interface NystromParameters {
   readonly kind: 'nystrom'
 }
 
+/** EM starts from clusters that QuickShift++ finds. */
 export interface QuickShiftStart {
   readonly kind: 'quickshift++'
   readonly beta: number
@@ -126,14 +133,18 @@ export interface QuickShiftStart {
   readonly mixtureStart: MixtureStart
 }
 
+/** EM starts from k clusters of k-means++. */
 export interface KMeansStart {
   readonly kind: 'k-means++'
   readonly k: number
 }
 
+/** Which sketch of the Gaussian kernel embeds rows. */
 export type EmbeddingParameters = KjlParameters | NystromParameters
+/** How a mixture gets its first components. */
 export type StartParameters = QuickShiftStart | KMeansStart
 
+/** When EM stops, and what it adds to covariances. */
 export interface EmParameters {
   readonly tolerance: number
   readonly maximumSteps: number
@@ -157,6 +168,7 @@ export interface BandwidthParameters {
   readonly quantileRows: number
 }
 
+/** Checked parameters of a sketch with a Gaussian mixture. */
 export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName>, BandwidthParameters {
   readonly precision: Precision
   readonly m: number
@@ -168,6 +180,7 @@ export interface EmbeddedMixtureParameters extends Common<EmbeddedMixtureName>, 
   readonly supportGuard: boolean
 }
 
+/** Checked parameters of a sketch with a linear one-class SVM. */
 export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName>, BandwidthParameters {
   readonly precision: Precision
   readonly m: number
@@ -179,6 +192,7 @@ export interface EmbeddedSvmParameters extends Common<EmbeddedSvmName>, Bandwidt
   readonly supportGuard: boolean
 }
 
+/** Checked parameters of a one-class SVM. */
 export interface OcsvmParameters extends Common<'ocsvm'> {
   readonly kernel: 'rbf' | 'linear'
   /** null for the linear kernel, as the next three. */
@@ -190,6 +204,7 @@ export interface OcsvmParameters extends Common<'ocsvm'> {
   readonly tolerance: number
 }
 
+/** Checked parameters of a Gaussian mixture. */
 export interface GmmParameters extends Common<'gmm'> {
   readonly k: number
   readonly covariance: CovarianceType
@@ -198,31 +213,37 @@ export interface GmmParameters extends Common<'gmm'> {
   readonly regularisation: number
 }
 
+/** Checked parameters of the nearest-landmark detector. */
 export interface NearestParameters extends Common<'nearest'> {
   readonly m: number
   readonly landmarks: LandmarkChoice
 }
 
+/** Checked parameters of a kernel density. */
 export interface KdeParameters extends Common<'kde'>, BandwidthParameters {
   readonly maximumRows: number
 }
 
+/** Checked parameters of an isolation forest. */
 export interface IforestParameters extends Common<'iforest'> {
   readonly trees: number
   readonly subsampleRows: number
 }
 
+/** Checked parameters of principal components. */
 export interface PcaParameters extends Common<'pca'> {
   /** null where `components` says how many. */
   readonly varianceShare: number | null
   readonly components: number | null
 }
 
+/** Checked parameters of histograms. */
 export interface HbosParameters extends Common<'hbos'> {
   /** null: as many as the rows ask for. */
   readonly bins: number | null
 }
 
+/** Checked parameters of an ensemble. */
 export interface EnsembleParameters extends Common<'ensemble'> {
   readonly members: readonly MemberName[]
   /** Of the members with landmarks; null if there are none. */

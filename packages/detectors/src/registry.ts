@@ -30,6 +30,7 @@ const MEMBERS: MemberDetectors = {
   hbos,
 }
 
+/** The definition of every detector, by name. */
 export const DETECTORS: Readonly<Record<DetectorName, DetectorDefinition>> = {
   ...MEMBERS,
   ensemble: ensembleOf(MEMBERS),

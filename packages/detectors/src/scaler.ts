@@ -71,6 +71,7 @@ export interface QuantileScaler extends ScaledColumns {
   readonly positions: Float64Array
 }
 
+/** A fitted scaler; `kind` says which. */
 export type ScalerModel = NoScaler | StandardScaler | LogScaler | LogStandardScaler | QuantileScaler
 
 interface ScalerDefinition<Model extends ScalerModel> {

@@ -21,6 +21,7 @@ export interface ScoreWorkspace {
   readonly scorer: Scorer
 }
 
+/** Options of `createScoreWorkspace`. */
 export interface ScoreWorkspaceOptions {
   /** False: uses typed arrays even if WebAssembly SIMD is available. Scores have the same bits. Default true. */
   readonly simd?: boolean
@@ -78,6 +79,7 @@ export function embedSamples(
   return out
 }
 
+/** Arrays for the score parts of `rows` rows. */
 export function createScoreParts(rows: number): ScoreParts {
   return {
     unguarded: new Float64Array(rows),

@@ -100,6 +100,7 @@ export function partialAuc(curve: RocCurve, limit: number): PartialAuc {
   return { value, standardised: (1 + (value - guessing) / (limit - guessing)) / 2 }
 }
 
+/** An area under a ROC curve with the rows of each class, or why there is none. */
 export type Auc =
   | { readonly value: number; readonly novel: number; readonly normal: number }
   /** Undefined: a class is missing. */
@@ -140,6 +141,7 @@ export interface AucIntervalOptions {
   readonly resamples?: number
 }
 
+/** A confidence interval of an AUC, or why there is none. */
 export type AucInterval =
   | { readonly low: number; readonly high: number }
   | { readonly low: null; readonly high: null; readonly reason: string }

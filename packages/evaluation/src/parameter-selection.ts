@@ -52,6 +52,7 @@ export interface ValidationRows {
   readonly isNovel: Uint8Array
 }
 
+/** The AUC of a candidate, or why it could not be fitted. */
 export interface CandidateResult {
   /** null where the candidate could not be fitted. */
   readonly auc: number | null
@@ -61,6 +62,7 @@ export interface CandidateResult {
   readonly figures: Readonly<Record<string, number>>
 }
 
+/** The results of all candidates, and which one is best. */
 export interface Selection {
   /** Of the candidate chosen. */
   readonly best: number
@@ -197,6 +199,7 @@ export const PLAIN_ROWS_DETECTORS = [
 /** Of fewer rows, the quarter that is held out says too little. */
 const LEAST_ROWS_TO_CHOOSE = 40
 
+/** The detector chosen for plain rows, and the others' results. */
 export interface SuitedDetector {
   /** One of PLAIN_ROWS_DETECTORS. */
   readonly preset: DetectorOptions
@@ -263,11 +266,13 @@ export type ParameterGrid = {
   readonly [Name in GridOption]?: readonly NonNullable<DetectorOptions[Name]>[]
 }
 
+/** The grid of the paper's section "Minimal tuning". */
 export const PAPER_GRID = {
   bandwidthQuantile: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95],
   k: [1, 4, 6, 8, 10, 12, 14, 16, 18, 20],
 } as const satisfies ParameterGrid
 
+/** One combination of parameter values to try. */
 export interface Candidate {
   /** The values of the options that are searched, in the grid's order. */
   readonly choice: Readonly<Partial<Record<GridOption, GridValue>>>

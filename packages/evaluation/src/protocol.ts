@@ -10,6 +10,7 @@
  */
 import { ArgumentError, DataError, type Rng, sampleWithoutReplacement } from '@oddflow/core'
 
+/** Numbers of rows that an experiment draws. */
 export interface ProtocolCounts {
   readonly repeats: number
   readonly train: number
@@ -32,12 +33,14 @@ export interface LabelledRows {
   readonly novel: Uint32Array
 }
 
+/** The rows of one repeat, as indices into the pools. */
 export interface RepeatRows {
   /** In the normal pool. */
   readonly train: Uint32Array
   readonly validation: LabelledRows
 }
 
+/** The rows that an experiment draws: one test set, and training and validation rows of each repeat. */
 export interface ProtocolRows {
   readonly test: LabelledRows
   readonly repeats: readonly RepeatRows[]

@@ -161,6 +161,7 @@ export interface PrecisionRecallCurve {
   readonly normal: number
 }
 
+/** An average precision, or why there is none. */
 export type AveragePrecision =
   /** `guessing`: the share of novel rows, which is what scores without meaning give on average. */
   { readonly value: number; readonly guessing: number } | { readonly value: null; readonly reason: string }
@@ -202,6 +203,7 @@ export function averagePrecision(scores: ArrayLike<number>, isNovel: NovelLabels
   return { value, guessing: novel / (novel + normal) }
 }
 
+/** The points of a ROC curve, in arrays of one length. */
 export interface RocCurve {
   /** Ascending; the first is −Infinity. */
   readonly thresholds: Float64Array
@@ -213,6 +215,7 @@ export interface RocCurve {
   readonly normal: number
 }
 
+/** The true-positive rate at a false-positive rate, and its threshold; or why there is none. */
 export type OperatingPoint =
   | {
       readonly value: number

@@ -24,6 +24,7 @@ export interface Spread {
   readonly n: number
 }
 
+/** The arithmetic mean; NaN for no values. */
 export function mean(values: ArrayLike<number>): number {
   let sum = 0
   for (let i = 0; i < values.length; i++) sum += values[i]!
@@ -183,6 +184,7 @@ export interface Setting {
   readonly detector: string
 }
 
+/** A figure that is summarized over trials. */
 export type Metric =
   | { readonly kind: 'auc' | 'auc-retained'; readonly sample: TestSample }
   | { readonly kind: 'space-bytes' | 'space-reduction' }

@@ -264,11 +264,13 @@ export type PlainValue =
   | readonly PlainValue[]
   | { readonly [name: string]: PlainValue }
 
+/** Whether a trial's parameters were searched on validation rows. */
 export type Tuning = 'none' | 'minimal'
 
 /** What was scored: every test row there is, or 300 + 300 of them as the paper draws them. */
 export type TestSample = 'all' | 'protocol'
 
+/** AUC and rates of a trial on one test sample. */
 export interface TestResult {
   readonly sample: TestSample
   /** Test rows of each class. */
@@ -281,6 +283,7 @@ export interface TestResult {
   readonly averagePrecision: number
 }
 
+/** The machine that a trial ran on. */
 export interface TrialMachine {
   /** What tables call it: `server`, `rspi`, `nano`, or any short name. */
   readonly name: string
@@ -294,6 +297,7 @@ export interface TrialMachine {
   readonly concurrency: number
 }
 
+/** The record of one trial: data, detector, machine, results. */
 export interface Trial {
   readonly formatVersion: 1
   /** Name of the data set's manifest. */

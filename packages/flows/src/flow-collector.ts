@@ -187,6 +187,7 @@ class PacketArena {
   }
 }
 
+/** Options of `createFlowCollector`. */
 export interface FlowCollectorOptions {
   /** Which length of a packet is its size. Default frame. */
   readonly sizeMeasure?: SizeMeasure
@@ -206,6 +207,7 @@ export interface FlowCollectorOptions {
   readonly hashSeed?: number
 }
 
+/** Collects whole flows with all their packets. */
 export interface FlowCollector {
   /**
    * Takes a batch. Throws DataError without memory for it; ArgumentError if its count is not a number of packets it has
@@ -218,11 +220,13 @@ export interface FlowCollector {
   finish(): CollectedFlows
 }
 
+/** Silence that ends a flow unless the caller says otherwise: 600 s in microseconds. */
 export const DEFAULT_IDLE_TIMEOUT_MICROS = 600_000_000
 const DEFAULT_MEMORY_BYTES = 1024 * 1024 * 1024
 const MINIMUM_MEMORY_BYTES = 1024 * 1024
 const FLOW_BYTES = IDENTITY_BYTES + 1 + 16
 
+/** Starts to collect whole flows for training. Throws ArgumentError for an option out of range. */
 export function createFlowCollector(options: FlowCollectorOptions = {}): FlowCollector {
   const idleTimeoutMicros = options.idleTimeoutMicros ?? DEFAULT_IDLE_TIMEOUT_MICROS
   if (!Number.isSafeInteger(idleTimeoutMicros) || idleTimeoutMicros < 1) {

@@ -108,6 +108,7 @@ export interface TimeCounters extends Omit<PacketOrderCounts, 'backwardPackets'>
   timestampBackwards: number
 }
 
+/** What became of packets, flows and records, as counts. */
 export interface FlowCounters extends TimeCounters {
   /** Packets given to the table. */
   packets: number

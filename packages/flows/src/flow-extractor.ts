@@ -17,6 +17,7 @@ import { checkCount, createGate } from './one-packet-rule.js'
 import { createPacketPass } from './packet-pass.js'
 import { RecordCutter } from './record-cutter.js'
 
+/** Options of `createFlowExtractor`. */
 export interface FlowExtractorOptions {
   /** Any contract except mode idle-gap, whose rules need whole flows (extractRecords). */
   readonly contract: FlowContract
@@ -49,6 +50,7 @@ export interface FlowExtractorOptions {
   readonly hashSeed?: number
 }
 
+/** Makes records and feature rows of flows as they end, in bounded memory. */
 export interface FlowExtractor {
   /**
    * Takes a batch, which may be reused afterwards. Packets wait until a later one has come (PacketOrder of

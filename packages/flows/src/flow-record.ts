@@ -69,6 +69,7 @@ export const KEY_WORDS = 10
 /** Words of an IPv4 key, at the front of the ten. */
 export const IPV4_KEY_WORDS = 4
 
+/** Keys, ends and first packets of flows, in columns. */
 export interface FlowIdentity {
   /** Flow f's key begins at word keyStride · f. */
   keys: Uint32Array
@@ -249,6 +250,8 @@ export const END_REASONS = [
   'evicted',
   'closed',
 ] as const
+
+/** One of END_REASONS. */
 export type EndReason = (typeof END_REASONS)[number]
 
 /**
@@ -260,6 +263,7 @@ export type EndReason = (typeof END_REASONS)[number]
  */
 export type NoRowReason = 'one-packet' | 'too-few-packets' | 'remainder' | 'last-piece'
 
+/** A flow, or a piece of one, that has ended: ends, times in microseconds, packets, bytes and feature row. */
 export interface FlowRecord {
   /** 4 or 6. */
   ipVersion: number

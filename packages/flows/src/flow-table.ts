@@ -251,6 +251,7 @@ interface FlowTableOptions {
   readonly space?: Space
 }
 
+/** The open flows: an open-addressing hash table over typed arrays. */
 export class FlowTable {
   readonly lines: FlowLines
   readonly identity: FlowIdentity

@@ -119,6 +119,7 @@ function check(field: string, holds: boolean, expected: string, found: unknown):
   if (!holds) throw new ArgumentError(`${field}: expected ${expected}, found ${String(found)}`, field)
 }
 
+/** Options of `learnFeatureContract`. */
 export interface LearnContractOptions {
   /** Default iat-size. */
   readonly featureSet?: FlowFeatureSet

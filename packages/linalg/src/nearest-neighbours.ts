@@ -400,6 +400,7 @@ export function neighbourRadii(tree: KdTree, k: number, onRow?: (done: number) =
   return { k: count, squaredRadii, lastNeighbours }
 }
 
+/** The nearest rows of each row. */
 export interface NearestNeighbours {
   /** Neighbours a row: min(k, n). */
   readonly k: number

@@ -307,8 +307,10 @@ function createSimdRuns(kernels: SimdKernels, { rows: n, cols, data }: Matrix): 
 /** Unless asked otherwise, above so many rows the distances of a random sample of so many are ranked instead. */
 export const MAXIMUM_PAIR_ROWS = 5000
 
+/** Which distances are ranked: those of different rows, or the whole matrix as the authors' program does. */
 export type QuantileRule = 'pairs' | 'authors'
 
+/** Quantiles of the distances between rows. */
 export interface PairDistanceQuantiles {
   /** One distance for each q asked. */
   readonly quantiles: Float64Array

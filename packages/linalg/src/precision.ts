@@ -8,6 +8,7 @@
 import { ArgumentError } from '@oddflow/core'
 import { kernelExponentFactor } from './gaussian-kernel.js'
 
+/** The type of kernel values. */
 export type Precision = 'f64' | 'f32'
 
 /** The largest float32. */

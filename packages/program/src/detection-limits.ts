@@ -31,6 +31,7 @@ import {
 } from './made-attacks.js'
 import { createMadeBatches, createPacketMaker, type MadeFrame, type PacketMaker } from './made-packets.js'
 
+/** The smallest size at which a made attack is flagged. */
 export interface DetectionLimit {
   readonly attack: MadeAttack
   /** The smallest size flagged in REQUIRED_TRIES of LIMIT_TRIES tries; null if the largest is not. */
@@ -39,6 +40,7 @@ export interface DetectionLimit {
   readonly isConnectionNovel: boolean
 }
 
+/** What a model notices of made attacks. */
 export interface DetectionLimits {
   /** In the order of MADE_ATTACKS; empty for a model of bare rows, which has no packets. */
   readonly limits: readonly DetectionLimit[]
@@ -53,6 +55,7 @@ export interface DetectionLimits {
   readonly flagsFarRows: boolean | null
 }
 
+/** Options of `findDetectionLimits`. */
 export interface DetectionLimitOptions {
   /** Default 1. */
   readonly seed?: number
@@ -62,7 +65,9 @@ export interface DetectionLimitOptions {
   readonly attacks?: readonly MadeAttack[]
 }
 
+/** Tries of each size. */
 export const LIMIT_TRIES = 10
+/** Tries that must be flagged for a size to count as found. */
 export const REQUIRED_TRIES = 9
 
 /** Bisection ends where a step is less than a quarter. */
@@ -72,6 +77,7 @@ const FAR = 1e9
 /** 2026-01-01T00:00:00Z */
 const START_MICROS = 1_767_225_600_000_000
 
+/** Finds the smallest size of each made attack that the model flags. */
 export function findDetectionLimits(
   saved: SavedModel,
   { seed = 1, site = DEFAULT_SITE, attacks = MADE_ATTACKS }: DetectionLimitOptions = {},

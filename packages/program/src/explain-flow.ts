@@ -130,6 +130,7 @@ function isSize(value: number): boolean {
   return value > LEAST_FRAME_BYTES - 0.5 && Math.abs(value - Math.round(value)) <= ROUNDING
 }
 
+/** A feature that makes a flow novel, beside its usual values. */
 export interface ExplainedFeature {
   readonly name: string
   readonly unit: string
@@ -146,6 +147,7 @@ export interface ExplainedFeature {
   readonly gain: number
 }
 
+/** Why a flow is novel. */
 export interface FlowExplanation {
   /** Features by name; the flow as a whole, if no feature makes the difference; or no normal flow to compare with. */
   readonly reason: 'features' | 'whole' | 'no-comparison'
@@ -168,6 +170,7 @@ interface JudgedRow {
   readonly viewpoint?: FlowEnd
 }
 
+/** Explains the verdict on a row of a flow. */
 export type FlowExplainer = (judged: JudgedRow) => FlowExplanation
 
 const MAXIMUM_REASONS = 3

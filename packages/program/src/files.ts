@@ -104,6 +104,7 @@ function removeIfOlder(path: string, thanMillis: number): void {
 const MAXIMUM_PIPE_BYTES = 256 * 1024 * 1024
 const PIECE_BYTES = 1024 * 1024
 
+/** Options of `readFileBounded`. */
 export interface ReadFileOptions {
   /** Most bytes that a regular file may have. */
   readonly maximumBytes: number

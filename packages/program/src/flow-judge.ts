@@ -66,6 +66,7 @@ export function parseNetwork(text: string): Network {
   return { ipVersion: v4 === null ? 6 : 4, words: words.map((word, w) => word & masks[w]), masks }
 }
 
+/** Whether an address, given as four words, lies in a network. */
 export function isInNetwork(network: Network, words: ArrayLike<number>, ipVersion: number): boolean {
   if (network.ipVersion !== ipVersion) return false
   for (let w = 0; w < 4; w++) if ((words[w] & network.masks[w]) >>> 0 !== network.words[w]) return false
@@ -95,6 +96,7 @@ export function macText(mac: Uint8Array): string | null {
   return mac.some((byte) => byte !== 0) ? formatMac(mac, 0) : null
 }
 
+/** The device of a flow: its MAC address as text, or its IP address where the link has none. */
 export function deviceKeyOf(record: FlowRecord, localNetworks: readonly Network[]): string {
   const isResponder = isResponderDevice(record, localNetworks)
   return (
@@ -115,8 +117,10 @@ export function createDeviceNumbers(): (record: FlowRecord) => number {
   }
 }
 
+/** The rule that gave a verdict. */
 export type VerdictRule = 'score' | 'one-packet' | 'not-judged'
 
+/** A verdict on a flow record. */
 export interface Judgement {
   /** Higher is more normal; null if another rule than the score decided. */
   readonly score: number | null
@@ -124,6 +128,7 @@ export interface Judgement {
   readonly rule: VerdictRule
 }
 
+/** Gives verdicts on flow records under one model. */
 export interface FlowJudge {
   /** The model's: records must be made under it. */
   readonly contract: FlowContract

@@ -42,6 +42,7 @@ export interface MadeSite {
 /** An end without a port. All addresses of a site are of one IP version. */
 export type MadeHost = Omit<MadeEnd, 'port'>
 
+/** A long connection in which a made upload hides. */
 export interface OpenConnection {
   readonly serverPort: number
   /** Bytes of each exchange: the device asks, the server answers, then both are silent for a while. */
@@ -63,6 +64,7 @@ export const DEFAULT_SITE: MadeSite = {
   },
 }
 
+/** The names of made attacks. */
 export type MadeAttackName =
   | 'port-scan'
   | 'host-scan'
@@ -73,6 +75,7 @@ export type MadeAttackName =
   | 'flood'
   | 'dns-tunnel'
 
+/** A made attack that can be made in any size. */
 export interface MadeAttack {
   readonly name: MadeAttackName
   /** For people: "scan of one host". */
@@ -89,6 +92,7 @@ export interface MadeAttack {
   frames(size: number, site: MadeSite, rng: Rng, maker: PacketMaker): Iterable<MadeFrame>
 }
 
+/** All made attacks, with the range of sizes that are tried. */
 export const MADE_ATTACKS: readonly MadeAttack[] = [
   {
     name: 'port-scan',

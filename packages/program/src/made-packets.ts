@@ -53,6 +53,7 @@ const ETHERNET_BYTES = 14
 /** Of an IP packet: the usual Ethernet MTU. */
 const MAXIMUM_IP_BYTES = 1500
 
+/** A made frame. */
 export interface MadeFrame {
   timestampMicros: number
   /** Valid until the maker makes the next frame. */
@@ -74,6 +75,7 @@ export interface MadeClock {
   micros: number
 }
 
+/** Makes frames between two ends. */
 export interface PacketMaker {
   readonly clock: MadeClock
   /** At the clock's time. @param payload - bytes, or how many zeros. */
@@ -82,6 +84,7 @@ export interface PacketMaker {
   tcp(from: MadeEnd, to: MadeEnd, segment: MadeSegment): MadeFrame
 }
 
+/** The TCP part of a made frame; `bytes` is the payload's length. */
 export interface MadeSegment {
   readonly flags: number
   readonly sequence: number
@@ -91,6 +94,7 @@ export interface MadeSegment {
   readonly options: 'mss' | 'timestamps'
 }
 
+/** Makes frames of Ethernet, IP, TCP and UDP at a clock's time. */
 export function createPacketMaker(clock: MadeClock): PacketMaker {
   const buffer = new Uint8Array(ETHERNET_BYTES + MAXIMUM_IP_BYTES)
   const frame: MadeFrame = { timestampMicros: 0, bytes: buffer }

@@ -93,6 +93,7 @@ class FileFormatError extends OddFlowError {
   override readonly name = 'FormatError'
 }
 
+/** How a program speaks to people, one line a message. */
 export interface Messages {
   warn(message: string): void
   /** An error that the command goes on after, or ends with. */

@@ -98,10 +98,12 @@ export function isRunning(id: number): boolean {
   }
 }
 
+/** The reader of standard output has gone away. */
 export class OutputClosed extends Error {}
 
 const FLUSH_AT = 64 * 1024
 
+/** Writes lines through a buffer. */
 export interface LineWriter {
   line(text: string): void
   flush(): void

@@ -5,6 +5,7 @@
 import { Presets, SingleBar } from 'cli-progress'
 import { printable } from './messages.js'
 
+/** A progress bar. */
 export interface Progress {
   /** Starts (or restarts) the bar for a named stage; `total` in any unit. */
   stage(name: string, total: number): void
@@ -13,6 +14,7 @@ export interface Progress {
   stop(): void
 }
 
+/** A progress bar on a terminal; silent elsewhere. */
 export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
   if (!stream.isTTY) return { stage() {}, update() {}, stop() {} }
   let bar: SingleBar | null = null

@@ -66,6 +66,7 @@ const MAXIMUM_MODEL_BYTES = 2 ** 31 - 1
 const CAPTURE_MAGICS = new Set(['d4c3b2a1', 'a1b2c3d4', '4d3cb2a1', 'a1b23c4d', '0a0d0d0a'])
 const NPY_MAGIC = '934e554d'
 
+/** A model file that was read. */
 export interface ModelFile {
   readonly saved: SavedModel
   /** SHA-256 of the file's bytes, in 64 lower-case hexadecimal digits, to identify the model. */
@@ -73,6 +74,7 @@ export interface ModelFile {
   readonly sizeBytes: number
 }
 
+/** Reads a model file. Throws FileError or FormatError; the message begins with the file's name. */
 export function readModel(path: string): SavedModel {
   return readModelFile(path).saved
 }
@@ -84,6 +86,7 @@ interface ReadModelOptions extends Pick<ReadFileOptions, 'onlyRegular'> {
   readonly signWith?: KeyObject
 }
 
+/** Reads a model file with its hash, and checks its signature if asked to. Errors as `readModel`. */
 export function readModelFile(path: string, options: ReadModelOptions = {}): ModelFile {
   const bytes = readFileBounded(path, {
     ...options,

@@ -50,6 +50,7 @@ import { createDeviceNumbers } from './flow-judge.js'
 /** Rows of a block; blocks are never copied as the set grows. */
 const BLOCK_ROWS = 4096
 
+/** Gathers the rows of flow records into a training set. */
 export interface TrainingRows {
   /** Takes a record; one without a row is left out. */
   add(record: FlowRecord): void
@@ -237,6 +238,7 @@ function littleEndian(data: Float64Array): Uint8Array {
   return new Uint8Array(view.buffer)
 }
 
+/** Rows to train on (n × D), where each came from, and how they were made. */
 export interface TrainingSet {
   readonly rows: Matrix
   /** For each row, the input that it came from, from 0. */
@@ -249,6 +251,7 @@ export interface TrainingSet {
   readonly columns?: ColumnFacts
 }
 
+/** How a model is trained. */
 export interface TrainOptions {
   readonly detector: DetectorOptions
   readonly falsePositiveRate: number
@@ -261,6 +264,7 @@ export interface TrainOptions {
   readonly onProgress?: (progress: FitProgress) => void
 }
 
+/** A trained model, and which rows fitted and calibrated it. */
 export interface TrainedModel {
   readonly saved: SavedModel
   readonly split: CalibrationSplit
@@ -327,6 +331,7 @@ export function originOf(
   }
 }
 
+/** Trains a detector and calibrates its threshold. Throws DataError for too few rows, ArgumentError for options. */
 export function trainModel(set: TrainingSet, options: TrainOptions): TrainedModel {
   const parameters = checkParameters(options.detector)
   const { split, fit, calibration } = splitTrainingSet(set, options)

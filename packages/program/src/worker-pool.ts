@@ -9,6 +9,7 @@
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { ArgumentError, DataError, OddFlowError } from '@oddflow/core'
 
+/** Jobs for worker threads. */
 export interface WorkerRun<Job, Said> {
   /** The module that each thread runs; it calls `serveJobs`. */
   readonly script: URL

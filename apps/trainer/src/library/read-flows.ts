@@ -42,6 +42,7 @@ export type CaptureBytes = Uint8Array | ArrayBuffer | BlobLike | WebStream | Asy
 /** A place that bytes can be read from: a path, or a URL object. */
 export type Place = string | { readonly href: string }
 
+/** Options of `readFlows`; each has a default. */
 export interface ReadFlowsOptions {
   /** Reads the flows that this model scores. Default: flows in 20 numbers, as `fit` takes them. */
   readonly model?: Model

@@ -13,6 +13,7 @@ import type { FrameBatch } from '../packet-batch.js'
 
 export type CaptureFileProblem = 'missing' | 'directory' | 'permission' | 'not-a-capture' | 'unreadable'
 
+/** An input that gives no packet: missing, unreadable, or no capture. The message begins with its name. */
 export class CaptureFileError extends OddFlowError {
   override readonly name = 'CaptureFileError'
   /** As the caller named it; `-` for standard input. */
@@ -63,6 +64,7 @@ export function describeSystemError(file: string, cause: unknown): CaptureFileEr
   }
 }
 
+/** A capture that is iterated over once, batch by batch, and its end state afterwards. */
 export interface FrameSource<End extends CaptureEnd = CaptureEnd> extends AsyncIterable<FrameBatch> {
   /** null until the iteration has run to its end. */
   readonly end: End | null

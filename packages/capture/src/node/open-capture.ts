@@ -186,11 +186,14 @@ function readNow(handle: FileHandle, buffer: Uint8Array, failed: (cause: unknown
   }
 }
 
+/** The readers of captures: OddFlow's own, and the package pcap-parser. */
 export const CAPTURE_READERS = ['oddflow', 'pcap-parser'] as const
+/** One of CAPTURE_READERS. */
 export type CaptureReaderName = (typeof CAPTURE_READERS)[number]
 /** In the second cache of small machines too, with what is made of it. */
 export const DEFAULT_BLOCK_BYTES = 131_072
 
+/** Options of `openCapture` and `readCapture`. */
 export interface OpenCaptureOptions {
   /** `oddflow` where it is left out. */
   readonly reader?: CaptureReaderName
@@ -360,6 +363,7 @@ export interface SummariseOptions extends OpenCaptureOptions, PacketDecoderOptio
   readonly maximumFlowKeys?: number
 }
 
+/** A CaptureSummary with the file's name. */
 export interface CaptureFileSummary extends CaptureSummary {
   readonly file: string
 }

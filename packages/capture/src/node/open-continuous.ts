@@ -85,6 +85,7 @@ function told(
 const BLOCK_BYTES = 131_072
 const FIRST_BLOCK_BYTES = 65_536
 
+/** Options of `openContinuous`. */
 export interface OpenContinuousOptions extends OpenCaptureOptions {
   /** How many places late a packet may come and still be put right, 1 … 65,536; 1,024 where it is left out. */
   readonly windowFrames?: number
@@ -100,6 +101,7 @@ export interface ContinuousEnd extends CaptureEnd {
   readonly files: readonly ContinuousFile[]
 }
 
+/** How the reading of one file of a rotated capture ended. */
 export interface ContinuousFile extends FileOrder {
   readonly end: CaptureEnd
 }

@@ -46,6 +46,7 @@ export type LiveCaptureProblem =
   /** The recording program ended although nobody had asked it to. */
   | 'ended'
 
+/** A live capture that could not start or broke off, with the recorder's last words. */
 export class LiveCaptureError extends OddFlowError {
   override readonly name = 'LiveCaptureError'
   readonly problem: LiveCaptureProblem
@@ -326,6 +327,7 @@ function startRecorder(name: string, command: RecorderCommand): RecorderChild {
   }
 }
 
+/** Options of `openLive`. */
 export interface OpenLiveOptions extends RecorderOptions {
   /** Ends the recording in order when it is aborted. */
   readonly signal?: AbortSignal
@@ -338,6 +340,7 @@ export interface LiveEnd extends CaptureEnd {
   readonly counts: RecorderCounts
 }
 
+/** A live capture that is iterated over, with the recorder's counts. */
 export interface LiveSource extends FrameSource<LiveEnd> {
   /** What the recorder has told of its counts so far: at the end, and after `askForCounts`. */
   readonly counts: RecorderCounts

@@ -8,6 +8,7 @@ import { type FrameSource, frameSource } from './frame-source.js'
 import { MACHINE_CLOCK } from './machine-clock.js'
 import { type OpenCaptureOptions, openCapture } from './open-capture.js'
 
+/** Options of `openReplay`. */
 export interface OpenReplayOptions extends OpenCaptureOptions, ReplayOptions {
   /** This machine's, where it is left out. */
   readonly clock?: ReplayClock

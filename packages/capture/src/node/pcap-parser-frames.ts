@@ -21,6 +21,7 @@ import {
 import { type FrameSource, frameSource } from './frame-source.js'
 import type { PcapParserLike, PcapParserPacket } from './pcap-parser-types.js'
 
+/** Options of `framesFromPcapParser`. */
 export interface PcapParserOptions {
   /** Most frames in a batch. */
   readonly batchFrames?: number

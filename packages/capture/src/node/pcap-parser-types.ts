@@ -1,6 +1,7 @@
 /** The part of the npm package pcap-parser 0.2.1 (which carries no types) that OddFlow uses. */
 import type { Readable } from 'node:stream'
 
+/** The header of a pcap file, as pcap-parser gives it. */
 export interface PcapParserGlobalHeader {
   readonly magicNumber: string
   readonly majorVersion: number
@@ -9,6 +10,7 @@ export interface PcapParserGlobalHeader {
   readonly linkLayerType: number
 }
 
+/** The header of a packet, as pcap-parser gives it; lengths in bytes. */
 export interface PcapParserPacketHeader {
   readonly timestampSeconds: number
   readonly timestampMicroseconds: number
@@ -16,6 +18,7 @@ export interface PcapParserPacketHeader {
   readonly originalLength: number
 }
 
+/** A packet, as pcap-parser gives it. */
 export interface PcapParserPacket {
   readonly header: PcapParserPacketHeader
   readonly data: Uint8Array

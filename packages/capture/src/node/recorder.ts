@@ -140,9 +140,11 @@ export function createRecorderMessages(): RecorderMessages {
 }
 
 const RECORDERS = ['tcpdump', 'dumpcap'] as const
+/** The programs that can record from an interface. */
 export type RecorderName = (typeof RECORDERS)[number]
 
 const DIRECTIONS = ['in', 'out', 'inout'] as const
+/** Which packets a recorder takes, as seen from the interface. */
 export type CaptureDirection = (typeof DIRECTIONS)[number]
 
 /** Kernel buffer where none is asked for. */
@@ -159,6 +161,7 @@ export const DEFAULT_KERNEL_BUFFER_FRAMES = 15_000
  */
 const DEFAULT_SNAP_LENGTH_BYTES = 2048
 
+/** What a recorder is asked to record. */
 export interface RecorderOptions {
   /** As the system names it, for instance eth0; `any` is all of them on Linux. */
   readonly interface: string

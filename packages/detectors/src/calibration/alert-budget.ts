@@ -132,6 +132,7 @@ export const MAXIMUM_RATE = 0.1
 /** A tail fit is used for rates down to 1 / (MAXIMUM_REACH · (n + 1)). */
 export const MAXIMUM_REACH = 10
 
+/** A threshold for a false-positive rate, and how it was found. */
 export interface BudgetThreshold {
   readonly method: 'conformal' | 'tail'
   /** Novel iff score ≤ value. */
@@ -144,6 +145,7 @@ export interface BudgetThreshold {
   readonly interval: Interval
 }
 
+/** A rate for which the calibration rows support no threshold. */
 export interface BudgetRefusal {
   readonly method: 'refused'
   readonly rate: number
@@ -155,8 +157,10 @@ export interface BudgetRefusal {
   readonly tailRowsNeeded: number | null
 }
 
+/** The threshold for a rate, or why there is none. */
 export type BudgetDecision = BudgetThreshold | BudgetRefusal
 
+/** Held-out scores from which thresholds for false-positive rates are read. */
 export interface BudgetCalibration {
   readonly rows: number
   /** The threshold for a rate in (0, 1). Throws ArgumentError for other rates. */

@@ -25,6 +25,7 @@ const LEAST_LEVEL = 1.9
 /** Share of held-out flows that are unusual. */
 const UNUSUAL_SHARE = 0.05
 
+/** The level above which a group of flows is novel. */
 export interface GroupLevel {
   /** A group is novel when its score is larger. */
   readonly level: number
@@ -32,6 +33,7 @@ export interface GroupLevel {
   readonly groups: number
 }
 
+/** What is usual for groups of flows in training: captures, and devices. */
 export interface GroupCalibration {
   /** TailTable of the held-out scores, K × 2. */
   readonly tail: Matrix
@@ -116,6 +118,7 @@ function surpriseOf(tail: Matrix): (score: number) => number {
   return (score) => Math.min(MAXIMUM_SURPRISE, -logTail(table, score))
 }
 
+/** The verdict on one group of flows. */
 export interface GroupVerdict {
   readonly flows: number
   readonly unusual: number

@@ -13,6 +13,7 @@
 import { createMatrix, log, type Matrix } from '@oddflow/core'
 import { failField, fieldsAt, finiteAt, matrixAt, sizeUpTo } from '../fields.js'
 
+/** The scores of training rows, each from when its input was held out of the fit. */
 export interface HeldOutScores {
   /** For each training row in order: its score while its input was held out; higher = more normal. */
   readonly scores: Float64Array

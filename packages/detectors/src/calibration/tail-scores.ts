@@ -16,6 +16,7 @@ export interface TailScores {
   readonly lowest: Float64Array
 }
 
+/** Counts the scores of a stream and keeps the lowest, in bounded memory. */
 export interface TailScoreCollector {
   /** Throws DataError for a score that is not finite. */
   add(score: number): void

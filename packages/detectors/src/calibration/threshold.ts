@@ -25,6 +25,7 @@ import { ArgumentError, DataError, FormatError, log } from '@oddflow/core'
 import { describeValue } from '../fields.js'
 import { type HeldOutScores, quantileOf, rowNumbers, TAIL_SHARE } from './held-out.js'
 
+/** How a threshold was calibrated, and the false-positive rate to expect. */
 export type ThresholdCalibration = SplitConformalCalibration | HeldOutCalibration
 
 interface CalibrationPromise {
@@ -38,12 +39,14 @@ interface CalibrationPromise {
   readonly rowsNeeded: number
 }
 
+/** A threshold's calibration by rows that were kept from the fit. */
 export interface SplitConformalCalibration extends CalibrationPromise {
   readonly method: 'split-conformal'
   /** r, counted from the smallest score; at least 1. The bound is r / (n + 1). */
   readonly rank: number
 }
 
+/** A threshold's calibration by rows whose inputs were held out of the fit in turn. */
 export interface HeldOutCalibration extends CalibrationPromise {
   readonly method: 'held-out-inputs'
   /** From which the rows came. */
@@ -56,6 +59,7 @@ export interface HeldOutCalibration extends CalibrationPromise {
   readonly worstInputRate: number
 }
 
+/** The score at or below which a row is novel, and how it was calibrated. */
 export interface Threshold<Calibration extends ThresholdCalibration = ThresholdCalibration> {
   /** Novel iff score ≤ value. */
   readonly value: number

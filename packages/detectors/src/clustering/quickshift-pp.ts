@@ -203,6 +203,7 @@ export interface Clustering {
   readonly count: number
 }
 
+/** Clusters by QuickShift++, with the cluster core of each point. */
 export interface QuickShiftResult extends Clustering {
   /** First-numbered core of each point, −1 for points in none. */
   readonly cores: Int32Array

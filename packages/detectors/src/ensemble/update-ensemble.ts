@@ -54,6 +54,7 @@ import {
   viewWeights,
 } from './members.js'
 
+/** Rows that update an ensemble, n × D, and where they came from. */
 export interface GivenRows {
   readonly rows: Matrix
   /** The input of each row. */
@@ -64,6 +65,7 @@ export interface GivenRows {
   readonly dataSha256: string
 }
 
+/** An updated ensemble, and what the update did. */
 export interface EnsembleUpdate {
   readonly saved: SavedModel
   /** Rows not learned, because they are unlike all others. */

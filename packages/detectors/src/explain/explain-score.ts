@@ -36,6 +36,7 @@ import { scaledWidth, scaleInto, unscaleRow } from '../scaler.js'
 import { createScoreWorkspace, scoreSamples } from '../score.js'
 import { nearestExample, normalExamples } from './normal-examples.js'
 
+/** How much one column contributes to a score. */
 export interface FeatureShare {
   /** Column, from 0. */
   readonly column: number
@@ -64,6 +65,7 @@ export interface ColumnSurprises {
   readonly category: 'known' | 'rare' | 'new' | null
 }
 
+/** The mixture component nearest to an explained row. */
 export interface NearestMode {
   /** Component, from 0. */
   readonly component: number
@@ -71,6 +73,7 @@ export interface NearestMode {
   readonly weight: number
 }
 
+/** Why a row has its score: the nearest normal example, and the columns in which the row differs. */
 export interface ScoreExplanation {
   /** null where the detector has no modes. */
   readonly mode: NearestMode | null
@@ -86,6 +89,7 @@ export interface ScoreExplanation {
   readonly columns: ColumnSurprises | null
 }
 
+/** Explains scores of one model. */
 export interface Explainer {
   /**
    * `row` has D finite numbers, unscaled; `score` is its score by the model. Throws ArgumentError for an invalid row.

@@ -131,6 +131,7 @@ function isGridValue(value: unknown): value is GridValue {
     : typeof value === 'boolean' || (typeof value === 'string' && value.length <= 60)
 }
 
+/** Where a model came from: version, seed, training rows and their hash. */
 export interface Provenance {
   /** Version of OddFlow that trained the model. */
   readonly oddflowVersion: string
@@ -146,6 +147,7 @@ export interface Provenance {
   readonly updates?: EnsembleUpdates
 }
 
+/** What updates have done to an ensemble, as its model file says. */
 export interface EnsembleUpdates {
   /** How many there were, at least 1. */
   readonly count: number
@@ -162,6 +164,7 @@ export interface EnsembleUpdates {
   }
 }
 
+/** All that a model file holds: detector, feature contract, threshold and provenance. */
 export interface SavedModel {
   readonly detector: DetectorModel
   readonly contract: FeatureContract

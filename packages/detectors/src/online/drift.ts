@@ -26,6 +26,7 @@ const CHECK_EVERY = 32
 /** Numbers that either part must have. */
 const LEAST_PART = 5
 
+/** A test of drift by an adaptive window (Bifet and Gavaldà 2007). */
 export interface Adwin {
   /** True when the window was cut: the mean has changed. */
   add(value: number): boolean
@@ -151,6 +152,7 @@ export interface PageHinkley {
   add(value: number): 'up' | 'down' | null
 }
 
+/** Options of `createPageHinkley`. */
 export interface PageHinkleyOptions {
   /** δ, in units of the numbers. */
   readonly tolerance: number
@@ -160,6 +162,7 @@ export interface PageHinkleyOptions {
   readonly leastCount: number
 }
 
+/** Starts a Page-Hinkley test, in constant memory. */
 export function createPageHinkley({ tolerance, threshold, leastCount }: PageHinkleyOptions): PageHinkley {
   let count = 0
   let mean = 0
@@ -221,6 +224,7 @@ export const DRIFT_BOUNDS = {
   occupancy: 0.25,
 } as const
 
+/** An alarm of a drift test. */
 export interface DriftChange {
   readonly test: 'adwin' | 'page-hinkley'
   /** Rows seen when the alarm was raised. */
@@ -228,6 +232,7 @@ export interface DriftChange {
   readonly direction: 'up' | 'down'
 }
 
+/** What a drift monitor has seen so far. */
 export interface DriftReport {
   readonly rows: number
   readonly novelShare: number
@@ -250,6 +255,7 @@ export interface DriftReport {
   readonly drifted: boolean
 }
 
+/** Watches the rows and scores of a model for drift. */
 export interface DriftMonitor {
   /** n × D rows, unscaled, in order of arrival. */
   add(rows: Matrix): void

@@ -17,6 +17,7 @@ import { type BeginLearnerOptions, createLearner, type Learner, type StepReport 
 import type { LearningOptions } from './learning-options.js'
 import type { RoundReport } from './learning-round.js'
 
+/** The first line of an update's journal. */
 export interface JournalHead {
   readonly journal: 1
   /** The model file with which learning began. */
@@ -27,6 +28,7 @@ export interface JournalHead {
   readonly knownNovel: readonly (readonly number[])[] | null
 }
 
+/** One step of an update, as its journal keeps it. */
 export interface JournalStep {
   /** From 1. */
   readonly step: number

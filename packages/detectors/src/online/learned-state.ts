@@ -46,11 +46,13 @@ export interface LearningCounters {
   readonly lastPeriod: number
 }
 
+/** The model and threshold with which the updates began. */
 export interface FrozenModel {
   readonly detector: LearningModel
   readonly threshold: Threshold
 }
 
+/** All that an updated model keeps besides the detector, to go on from a file. */
 export interface LearnedState {
   readonly version: 1
   readonly options: CheckedLearningOptions
@@ -86,6 +88,7 @@ export interface LearnedState {
   readonly frozen: FrozenModel
 }
 
+/** The counters of a model that was never updated. */
 export const NO_COUNTERS: LearningCounters = {
   batches: 0,
   arrived: 0,
@@ -122,6 +125,7 @@ export function learningModel(detector: DetectorModel): LearningModel {
   )
 }
 
+/** The mixture of a model that can be updated. */
 export function mixtureOfModel(model: LearningModel): LearningMixture {
   return model.mixture as LearningMixture
 }
@@ -152,6 +156,7 @@ export function regularisationOf(model: LearningModel): number {
 /** Scores of `count` scaled rows under a fixed model. Not reentrant. */
 export type ScaledRowScorer = (rows: Float64Array, count: number) => Float64Array
 
+/** Scores scaled rows by a model, out[i] = score of row i. */
 export function createScaledRowScorer(model: LearningModel): ScaledRowScorer {
   const space = spaceOfModel(model)
   const score = createPointScorer(createMixtureEvaluator(mixtureOfModel(model)), space.d, tailsOfModel(model))

@@ -61,6 +61,7 @@ export interface LearningBudget {
 
 const HOUR_MICROS = 3_600_000_000
 
+/** A bound on the rows that each device may teach in an hour. Throws ArgumentError for options out of range. */
 export function createLearningBudget(rowsPerHour: number, maximumDevices = 10_000): LearningBudget {
   for (const [name, value] of Object.entries({ rowsPerHour, maximumDevices })) {
     if (!Number.isSafeInteger(value) || value < 1) {
@@ -137,6 +138,7 @@ function reopenLearning(
   return { ...state, base, reservoir: kept }
 }
 
+/** Options of `createLearner`. */
 export interface BeginLearnerOptions {
   /** How to learn. A model that was updated before keeps its options except those given here. */
   readonly learning?: LearningOptions
@@ -148,6 +150,7 @@ export interface BeginLearnerOptions {
   readonly knownNovel?: Matrix | MatrixLike
 }
 
+/** Options of rows that arrive at a learner. */
 export interface ArriveOptions {
   /** Learns every row as normal, even if the model finds it novel; default false. */
   readonly assumeNormal?: boolean
@@ -155,11 +158,13 @@ export interface ArriveOptions {
   readonly period?: number
 }
 
+/** What became of the rows of one call, and of the rounds that ended. */
 export interface StepReport extends ArrivalReport {
   /** Reports of the rounds that ended; the last one's model is in force. */
   readonly rounds: readonly RoundReport[]
 }
 
+/** Updates a model with rows as they arrive. */
 export interface Learner {
   /**
    * Takes n × D rows, unscaled. The scores in the report are those before learning. Rows that are too large to learn

@@ -75,6 +75,7 @@ function checkUpTo(most: number, numbers: Float64Array, field: string): void {
 /** 1: one EM step at arrival, EM to convergence each round. 2: EM to convergence after each arrival. */
 export type LearningMethod = 1 | 2
 
+/** How a model is updated; each option has a default. */
 export interface LearningOptions {
   /** Default 1. */
   readonly method?: LearningMethod
@@ -116,6 +117,7 @@ export interface LearningOptions {
   readonly guard?: GuardBounds | null
 }
 
+/** Whether and how older rows lose weight. */
 export type Forgetting =
   | { readonly kind: 'none' }
   /** Number of later rows after which a row counts half. */
@@ -124,6 +126,7 @@ export type Forgetting =
 /** `disregard`: discard. `hold`: quarantine until confirmed. `learn`: make a component at once. */
 export type NovelPolicy = 'disregard' | 'hold' | 'learn'
 
+/** Whether and when an update adds landmarks to the sketch. */
 export type SketchPolicy =
   | { readonly kind: 'keep' }
   /**
@@ -139,6 +142,7 @@ export type SketchPolicy =
   /** The same, but always replacing random landmarks. */
   | { readonly kind: 'replace'; readonly rows: number; readonly everyRounds: number | null }
 
+/** How much an update may change verdicts before it is undone. */
 export interface GuardBounds {
   /** Maximum share of known-novel rows that an update may make normal, in [0, 1]. */
   readonly maximumNoveltyLoss: number
@@ -151,12 +155,14 @@ export interface GuardBounds {
 /** Complete and in range; plain data. */
 export type CheckedLearningOptions = Required<LearningOptions>
 
+/** The bounds within which an update may change verdicts unless the caller says otherwise. */
 export const DEFAULT_GUARD: GuardBounds = {
   maximumNoveltyLoss: 0.02,
   maximumFalsePositiveRise: 0.1,
   shadowAgrees: false,
 }
 
+/** The options of an update unless the caller says otherwise. */
 export const DEFAULT_LEARNING: CheckedLearningOptions = {
   method: 1,
   roundRows: 100,

@@ -121,6 +121,7 @@ function updateThreshold(work: LearningWork): void {
   work.threshold = threshold
 }
 
+/** What a round of an update did to the model. */
 export interface RoundReport {
   readonly round: number
   readonly emSteps: number

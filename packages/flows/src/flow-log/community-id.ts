@@ -110,6 +110,7 @@ function mix(): void {
   state[4] += e
 }
 
+/** The ends of a flow, for its Community ID. */
 export interface CommunityIdFlow {
   /** 4 or 6. */
   readonly ipVersion: number

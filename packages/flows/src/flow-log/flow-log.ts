@@ -42,6 +42,7 @@ const RST = 4
 const PSH = 8
 const ACK = 16
 
+/** The state of a record's connection by its TCP flags and packets. */
 export function connectionState(
   record: Pick<FlowRecord, 'protocol' | 'responderPackets' | 'initiatorTcpFlags' | 'responderTcpFlags'>,
 ): ConnectionState {
@@ -115,6 +116,7 @@ export interface FlowLogOptions {
  */
 export type FlowLogFieldKind = 'time' | 'interval' | 'count' | 'text'
 
+/** One field of flow logs. */
 export interface FlowLogField {
   readonly name: string
   readonly kind: FlowLogFieldKind
@@ -129,6 +131,7 @@ export interface FlowLogField {
 /** Those that are not of the fields that every record has. */
 const OTHER_MEASURES = ['frame', 'captured', 'payload'] as const satisfies readonly SizeMeasure[]
 
+/** The fields of a flow log under these options, in order. */
 export function flowLogFields(options: FlowLogOptions = {}): FlowLogField[] {
   const { sizeMeasure = 'frame', vlanKey = false, communityIdSeed = 0, everyField = false } = options
   const measures = OTHER_MEASURES.filter((measure) => everyField || measure === sizeMeasure)
@@ -239,6 +242,7 @@ export function flowLogEntry(record: FlowRecord, options: FlowLogOptions = {}): 
   return entryOf(record, flowLogFields(options))
 }
 
+/** Flow records as lines of text. */
 export interface FlowLogFormat {
   /** What comes before the first line; "" for JSON. */
   readonly header: string

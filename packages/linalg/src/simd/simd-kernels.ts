@@ -26,8 +26,10 @@ import { MODULE_BASE64 } from './module-bytes.js'
  */
 
 export const PANEL_LANES_F64 = 4
+/** Rows that a panel of float32 numbers holds side by side. */
 export const PANEL_LANES_F32 = 8
 
+/** Panels that `rows` rows fill. */
 export function panelCount(rows: number, lanes: number): number {
   return Math.ceil(rows / lanes)
 }
@@ -149,6 +151,7 @@ const WORDS = [
   'sums',
 ] as const
 
+/** Sizes and addresses of one embedding, as the SIMD kernel reads them. */
 export type EmbeddingPlan = Readonly<Record<(typeof WORDS)[number], number>> & {
   /** −1/h². */
   readonly factor: number
@@ -157,6 +160,7 @@ export type EmbeddingPlan = Readonly<Record<(typeof WORDS)[number], number>> & {
 /** Numbers of float64 that a plan takes. */
 export const EMBEDDING_PLAN_NUMBERS = 1 + Math.ceil(WORDS.length / 2)
 
+/** Writes a plan to the kernels' memory at a byte address, which is a multiple of 8. */
 export function writeEmbeddingPlan(plan: EmbeddingPlan, { f64, i32 }: KernelMemory, address: number): void {
   f64[address / 8] = plan.factor
   WORDS.forEach((word, i) => {
@@ -235,6 +239,7 @@ export interface KernelMemory {
   readonly i32: Int32Array
 }
 
+/** A user of the kernels' memory. */
 export interface SimdProgram {
   /** Bytes of memory that it uses, from 0. */
   readonly bytes: number
@@ -242,6 +247,7 @@ export interface SimdProgram {
   load(memory: KernelMemory): void
 }
 
+/** The SIMD kernels and their memory. */
 export interface SimdKernels {
   readonly run: KernelFunctions
   /** The memory with the program's constants in it, or null when it cannot be made large enough. */
