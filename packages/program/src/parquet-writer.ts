@@ -37,6 +37,7 @@ export interface ParquetColumn<Row> {
   readonly read: (row: Row) => string | number
 }
 
+/** A Parquet file that is written row by row. */
 export interface ParquetFile<Row> {
   /** The row is borrowed. */
   write(row: Row): void
