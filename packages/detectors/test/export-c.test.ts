@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const FLAGS = ['-std=c99', '-Wall', '-Wextra', '-Werror', '-pedantic', '-ffp-contract=off']
 
-/** Compilers, and what runs their programs. */
+/** Compilers, and what runs their programs. In Debian: gcc-arm-linux-gnueabihf, gcc-aarch64-linux-gnu, qemu-user-static. */
 const MACHINES = [
   { machine: 'this machine', compiler: 'gcc', emulator: null },
   { machine: '32-bit ARM', compiler: 'arm-linux-gnueabihf-gcc', emulator: 'qemu-arm-static' },
