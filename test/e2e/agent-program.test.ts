@@ -1,6 +1,7 @@
 /** The agent's command line: configuration, doctor, metrics, signals, and what is refused and how. */
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -564,6 +565,38 @@ describe('SIGHUP', () => {
     expect(alerts.suppressed).toBe(novel.onePacket)
     expect(readEve(inFolder('reload.json'))).toHaveLength(novel.score)
   })
+})
+
+describe('SIGHUP after a model has changed on disk', () => {
+  it('reads it, and keeps the old one where the new one is damaged, of other rows, or under a budget', async () => {
+    const own = inFolder('changing.oddflow')
+    const idOf = (file: string): string =>
+      createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 16)
+    copyFileSync(model, own)
+    const other = await trainLabModel(inFolder('other.oddflow'), ['--features', 'iat-size', '--seed', '2'])
+    const summaries = await trainLabModel(inFolder('summaries.oddflow'))
+    const eve = inFolder('changing.json')
+    const { hangUp, stop } = await running(['--model', own, '--eve', eve, '--no-fold', '--once'])
+    writeFileSync(own, readFileSync(other).subarray(0, 1000))
+    await hangUp(/changing\.oddflow: .*; the old model stays in force\n/)
+    copyFileSync(summaries, own)
+    await hangUp(/flow-summary.*; the old model stays in force\n/)
+    copyFileSync(other, own)
+    await hangUp(new RegExp(`the changed model was read: ${idOf(other)}\\n`))
+    // open flows end with the agent
+    expect((await stop()).code).toBe(0)
+    const alerts = readEve(eve)
+    expect(alerts.length).toBeGreaterThan(10)
+    expect([...new Set(alerts.map(({ oddflow }) => oddflow.model))]).toEqual([idOf(other)])
+
+    copyFileSync(model, own)
+    const config = inFolder('changing.yaml')
+    writeFileSync(config, 'model: changing.oddflow\neve: budgeted.json\nbudget: { falseAlertsPerDay: 1 }\n')
+    const budgeted = await running(['-c', config, '--once'])
+    copyFileSync(other, own)
+    await budgeted.hangUp(/budget: its threshold is of the model before.*; the old model stays in force\n/)
+    await budgeted.stop()
+  }, 60_000)
 })
 
 describe('SIGUSR1', () => {

@@ -119,7 +119,7 @@ function runCommand(): Command {
       `
 Verdicts are those of "oddflow score" and come as soon as no later packet can change them.
 SIGTERM and SIGINT judge open flows, deliver pending alerts and end the run. SIGHUP opens the alert file again
-(after log rotation) and reads the suppression rules of the configuration, during the start too.
+(after log rotation), reads the suppression rules of the configuration, and reads models that changed on disk.
 
 Examples:
   oddflow-agent run --read today.pcap --model home.oddflow --eve eve.json --once

@@ -92,6 +92,7 @@ export interface EveEvent {
   community_id: string
   oddflow: {
     id: string
+    model: string | null
     rule: string
     device: { mac: string | null; address: string }
     score: number | null

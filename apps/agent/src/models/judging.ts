@@ -25,6 +25,8 @@ import type { ShadowCounts } from './progress.js'
 
 interface RoomDecider extends Decider {
   readonly explain: AlertExplainer
+  /** Another base model from now on. */
+  setBase(model: JudgingModel): void
   shadowCounts(): ShadowCounts
 }
 
@@ -42,7 +44,8 @@ interface RoomDeciderOptions {
 const MAXIMUM_EXPLAINERS = 4
 
 export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
-  const { contract, row, book, ownerOf, localNetworks, base } = options
+  const { contract, row, book, ownerOf, localNetworks } = options
+  let { base } = options
   const shadow = { bothNormal: 0, bothNovel: 0, onlyNow: 0, onlyTrained: 0 }
   const explainers = new Map<string, AlertExplainer>()
   const modelBy = (id: string | null | undefined): JudgingModel | undefined =>
@@ -63,6 +66,9 @@ export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
   return {
     contract,
     row,
+    setBase(model) {
+      base = model
+    },
     decide(record) {
       const decision = peek(record)
       if (decision.shadow !== undefined) {

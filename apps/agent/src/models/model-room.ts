@@ -168,6 +168,8 @@ export interface ModelRoomOptions {
 
 export interface ModelRoom extends Decider {
   readonly explain: AlertExplainer
+  /** Models of the same owners and contract as those that were given at the start take their place. */
+  replaceGiven(base: NamedModel | null, given: ReadonlyMap<string, NamedModel>): void
   /** A verdict was given on a record of this device, which the table has counted. */
   note(record: FlowRecord, device: Device, novel: boolean): void
   /** The table knows a device no more. */
@@ -392,6 +394,13 @@ export async function openModelRoom(options: ModelRoomOptions, known: readonly D
 
   return {
     ...decider,
+    replaceGiven(base, given) {
+      if (base !== null) decider.setBase(createJudgingModel(base, row))
+      for (const [name, named] of given) {
+        const of = book.get(name)
+        if (of !== undefined && of.model?.id !== named.sha256.slice(0, 16)) book.putInForce(of, named, null)
+      }
+    },
     note(record, device, novel) {
       progress.note(record)
       const of = book.owner(ownerOf(device.key))

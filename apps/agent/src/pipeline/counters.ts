@@ -73,8 +73,10 @@ export function createModelDecider(
   /** Decide on scores; the rule on flows of one packet is the model's. */
   thresholds: Thresholds,
   localNetworks: readonly Network[],
+  /** D numbers; its own where none is given. */
+  given?: Float64Array,
 ): Decider {
-  const { contract, row, judge } = createFlowJudge(saved)
+  const { contract, row, judge } = createFlowJudge(saved, given)
   const decisionOn = ({ score, rule, novel }: Judgement, threshold: number): Decision =>
     score === null
       ? { score, rule, novel, threshold, model }

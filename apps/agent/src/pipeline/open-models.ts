@@ -146,6 +146,8 @@ function contractOf({ set, packetsPerFlow, cutSeconds, idleSeconds }: FeatureSet
 interface OpenedModels {
   readonly decider: Decider
   readonly explain: AlertExplainer
+  /** Models that were read again take the place of those that were given before. Throws UsageError where they cannot. */
+  readonly replaceGiven: (next: GivenModels) => void
   /** null where nothing is made here. */
   readonly room: ModelRoom | null
   readonly forAnnouncements: Pick<Decision, 'model' | 'threshold'>
@@ -163,19 +165,17 @@ export async function openModels(
 ): Promise<OpenedModels> {
   const { base, byOwner, contract } = given
   const { models, state, devices } = settings
-  const forAnnouncements = {
-    model: base?.sha256.slice(0, 16) ?? null,
-    threshold: base?.saved.threshold.value ?? null,
+  const forAnnouncements = announced(base)
+  const announceBy = ({ base }: GivenModels): void => {
+    Object.assign(forAnnouncements, announced(base))
   }
   if (models === null || state === null || devices === null) {
-    const { saved, sha256 } = base as ModelFile
-    return {
-      decider: createModelDecider(saved, sha256.slice(0, 16), thresholds, settings.localNetworks),
-      explain: createAlertExplainer(saved),
-      room: null,
-      forAnnouncements,
-      known,
+    const one = openOneModel(settings, base as ModelFile, thresholds)
+    const replaceGiven = (next: GivenModels): void => {
+      one.replace(next.base as ModelFile)
+      announceBy(next)
     }
+    return { ...one, replaceGiven, room: null, forAnnouncements, known }
   }
   const store = createModelStore(files, state, (owner) => ownerFileName(models.per, owner))
   const found =
@@ -210,5 +210,51 @@ export async function openModels(
     },
     found.devices,
   )
-  return { decider: room, explain: room.explain, room, forAnnouncements, known: found }
+  const replaceGiven = (next: GivenModels): void => {
+    room.replaceGiven(next.base, next.byOwner)
+    announceBy(next)
+  }
+  return { decider: room, explain: room.explain, replaceGiven, room, forAnnouncements, known: found }
+}
+
+function announced(base: ModelFile | null): Pick<Decision, 'model' | 'threshold'> {
+  return { model: base?.sha256.slice(0, 16) ?? null, threshold: base?.saved.threshold.value ?? null }
+}
+
+/** One model for all, which a later state of its file can replace while flows are open. */
+function openOneModel(
+  { budget, localNetworks }: Settings,
+  first: ModelFile,
+  thresholds: Thresholds,
+): { decider: Decider; explain: AlertExplainer; replace: (next: ModelFile) => void } {
+  const row = new Float64Array(first.saved.contract.dimension)
+  const judging = ({ saved, sha256 }: ModelFile, by: Thresholds) => {
+    const id = sha256.slice(0, 16)
+    const decider = createModelDecider(saved, id, by, localNetworks, row)
+    return { id, decider, explain: createAlertExplainer(saved) }
+  }
+  let now = judging(first, thresholds)
+  /** Alerts by it may wait for their like. */
+  let before = now
+  const of = (id: string | null) => (id === before.id ? before : now)
+  return {
+    decider: {
+      contract: now.decider.contract,
+      row,
+      decide: (record) => now.decider.decide(record),
+      peek: (record) => now.decider.peek(record),
+      modelOf: (device) => now.decider.modelOf(device),
+      rarity: (decision) => of(decision.model).decider.rarity(decision),
+    },
+    explain: (alert) => of(alert.model).explain(alert),
+    replace(next) {
+      if (budget !== null) {
+        throw new UsageError(
+          'budget: its threshold is of the model before; restart the agent for the new one',
+        )
+      }
+      before = now
+      now = judging(next, modelThresholds(next.saved))
+    },
+  }
 }

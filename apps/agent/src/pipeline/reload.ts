@@ -1,18 +1,29 @@
-/** What a running agent takes over from its configuration when it is told to read it again. */
-
+/** What a running agent takes over when it is told to read its files again: rules of suppression, and given models. */
+import { checkSameContract } from '@oddflow/core'
 import type { AlertPath } from '../alerts/alert-path.js'
 import { createSuppression } from '../alerts/suppress.js'
 import type { Settings } from '../config/settings.js'
 import type { AgentEnvironment } from './environment.js'
+import { type GivenModels, readModels } from './open-models.js'
 
-/** Takes over what may change while the agent runs, the rules of suppression, and says what does not. */
-export async function reload(
-  settings: Settings,
-  { readAgain, log }: AgentEnvironment,
-  path: AlertPath,
-): Promise<void> {
-  if (readAgain === null) return
-  try {
+interface ReloadOptions {
+  readonly settings: Settings
+  /** As they were read at the start. */
+  readonly given: GivenModels
+  readonly environment: Pick<AgentEnvironment, 'readAgain' | 'log'>
+  readonly path: Pick<AlertPath, 'suppressBy'>
+  /** Throws UsageError where the models can only be taken over by a restart. */
+  readonly replaceGiven: (next: GivenModels) => void
+}
+
+/** Makes what is called at each SIGHUP: takes over what may change while the agent runs, and says what does not. */
+export function createReload(options: ReloadOptions): () => Promise<void> {
+  const { settings, path } = options
+  const { readAgain, log } = options.environment
+  let { given } = options
+
+  const readSettings = async (): Promise<void> => {
+    if (readAgain === null) return
     const next = await readAgain()
     path.suppressBy(createSuppression(next.suppress))
     log.info(`the configuration was reloaded: ${next.suppress.length} suppression rules`)
@@ -20,7 +31,38 @@ export async function reload(
       (key) => key !== 'suppress' && JSON.stringify(settings[key]) !== JSON.stringify(next[key]),
     )
     if (changed.length > 0) log.warn(`${changed.join(', ')}: the change takes effect after a restart`)
-  } catch (error) {
-    log.warn(`${error instanceof Error ? error.message : error}; the old configuration stays in force`)
   }
+  /** Files of the names that the agent was started with. */
+  const readGiven = (): void => {
+    const next = readModels(settings)
+    const changed = changedModels(given, next)
+    if (changed.length === 0) return
+    checkSameContract(given.contract, next.contract)
+    if (next.memory.flowBytes < given.memory.flowBytes) {
+      throw new Error(
+        `${changed.join(', ')}: the changed model takes memory that open flows have; restart the agent`,
+      )
+    }
+    options.replaceGiven(next)
+    given = next
+    log.info(`the changed model was read: ${changed.join(', ')}`)
+  }
+  return async () => {
+    const kept = (what: string) => (error: unknown) =>
+      log.warn(`${error instanceof Error ? error.message : error}; the old ${what} stays in force`)
+    await readSettings().catch(kept('configuration'))
+    await Promise.resolve().then(readGiven).catch(kept('model'))
+  }
+}
+
+/** Names and first digits of those that differ. */
+function changedModels(before: GivenModels, next: GivenModels): string[] {
+  const all = ({ base, byOwner }: GivenModels) => [
+    ...(base === null ? [] : [['', base] as const]),
+    ...byOwner,
+  ]
+  const old = new Map(all(before).map(([owner, { sha256 }]) => [owner, sha256]))
+  return all(next)
+    .filter(([owner, { sha256 }]) => old.get(owner) !== sha256)
+    .map(([owner, { sha256 }]) => `${owner === '' ? '' : `${owner} `}${sha256.slice(0, 16)}`)
 }

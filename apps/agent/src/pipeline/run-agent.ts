@@ -36,7 +36,7 @@ import { type GivenModels, openModels, openThresholds, readModels } from './open
 import { openEve, openLog, openState, startDeliveries } from './open-outputs.js'
 import { openDashboardRecords, openServer } from './open-server.js'
 import { createOverload } from './overload.js'
-import { reload } from './reload.js'
+import { createReload } from './reload.js'
 import { createSelfTest } from './self-test.js'
 import { createWatcher, isWorthWaiting } from './watcher.js'
 
@@ -92,6 +92,7 @@ async function runWith(
   const {
     decider: modelDecider,
     explain,
+    replaceGiven,
     room: models,
     forAnnouncements,
     known,
@@ -352,10 +353,11 @@ async function runWith(
 
   const stopFeeding = service?.feed(progress.isStuck)
   service?.ready()
+  const reload = createReload({ settings, given, environment, path, replaceGiven })
   environment.onReopen(() => {
     eve.reopen()
     service?.reloading()
-    void reload(settings, environment, path).then(() => service?.ready())
+    void reload().then(() => service?.ready())
   })
   stop.addEventListener('abort', () => service?.stopping(), { once: true })
 

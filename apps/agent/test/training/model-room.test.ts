@@ -722,6 +722,24 @@ describe('a damaged model of a watched device', () => {
     expect(verdictOn(again.room, 1, 80).model).not.toBe('b'.repeat(16))
   })
 
+  it('models that were given are replaced while it runs', async () => {
+    const { room, folder } = await watched(false)
+    const saved = decodeModelFile(readFileSync(modelFiles(folder, room)[0]))
+    const named = (digit: string) => ({ saved, sha256: digit.repeat(64) })
+    const other = keyOf(2)
+    const given = await gateway(temporaryFolder(), {
+      base: named('b'),
+      given: new Map([[other, named('c')]]),
+    })
+    expect(verdictOn(given.room, 1, 80).model).toBe('b'.repeat(16))
+    expect(verdictOn(given.room, 2, 80).model).toBe('c'.repeat(16))
+    given.room.replaceGiven(named('d'), new Map([[other, named('e')]]))
+    expect(verdictOn(given.room, 1, 80).model).toBe('d'.repeat(16))
+    expect(verdictOn(given.room, 2, 80).model).toBe('e'.repeat(16))
+    expect(given.room.modelOf(other)?.model).toBe('e'.repeat(16))
+    expect(given.room.rarity({ score: 0, model: 'd'.repeat(16) })).not.toBeNull()
+  })
+
   it('whichever byte of whichever file it is: the device is judged, or it is reported and learnt again', async () => {
     const { folder, a } = await watched(true)
     const names = readdirSync(join(folder, 'models'))
