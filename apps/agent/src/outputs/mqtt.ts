@@ -13,13 +13,12 @@
  *
  * The library takes some 22 MB of resident memory, so it is loaded with such an output alone.
  */
-import { createHash } from 'node:crypto'
-import { resolve } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { MqttClient } from 'mqtt'
 import * as v from 'valibot'
 import { path, text } from '../config/schema-parts.js'
 import { withinMillis } from '../pipeline/bring-to-end.js'
+import { discovery, namesOf } from './home-assistant.js'
 import {
   caFile,
   caFileOf,
@@ -400,83 +399,6 @@ function deliveryError(target: string, topic: string, error: Error): Error {
   const message = `${target}: ${topic}: ${error.message}`
   const isRefusal = REFUSALS.includes(codeOf(error)) || UNKNOWN_REASON.test(error.message)
   return isRefusal ? new RefusedError(message) : new Error(message)
-}
-
-interface Names {
-  readonly machine: string
-  readonly prefix: string
-  /** Of this agent among all of the broker: letters, digits and "-". */
-  readonly agentId: string
-}
-
-function namesOf({ hostname, alertFile, prefix }: MqttOptions): Names {
-  const machine =
-    hostname
-      .toLowerCase()
-      .replace(/[^a-z0-9-]/g, '-')
-      .slice(0, 63) || 'agent'
-  const digest = createHash('sha256')
-    .update(`${hostname} ${resolve(alertFile)}`)
-    .digest('hex')
-  return { machine, prefix: prefix ?? `oddflow/${machine}`, agentId: `${machine}-${digest.slice(0, 8)}` }
-}
-
-/** Topics and payloads by which Home Assistant knows the agent (home-assistant.io, "MQTT Discovery"). */
-export function discovery(options: MqttOptions): [topic: string, payload: Record<string, unknown>][] {
-  const { homeAssistant, version } = options
-  const { prefix, agentId, machine } = namesOf(options)
-  if (homeAssistant === null) return []
-  const id = `oddflow_${agentId.replaceAll('-', '_')}`
-  const common = {
-    device: {
-      identifiers: [id],
-      name: `OddFlow ${machine}`,
-      manufacturer: 'OddFlow',
-      model: 'agent',
-      sw_version: version,
-    },
-    origin: { name: 'oddflow-agent', sw_version: version },
-  }
-  const availability = { availability_topic: `${prefix}/status` }
-  const alerts = `${prefix}/alerts`
-  return [
-    [
-      `${homeAssistant}/binary_sensor/${id}_connection/config`,
-      {
-        ...common,
-        name: 'Connection',
-        unique_id: `${id}_connection`,
-        device_class: 'connectivity',
-        state_topic: `${prefix}/status`,
-        payload_on: 'online',
-        payload_off: 'offline',
-      },
-    ],
-    [
-      `${homeAssistant}/event/${id}_alert/config`,
-      // an EVE event is an event of Home Assistant as it is: it has the field event_type, and attributes beside
-      {
-        ...common,
-        ...availability,
-        name: 'Alert',
-        unique_id: `${id}_alert`,
-        state_topic: alerts,
-        event_types: ['alert', 'incident'],
-      },
-    ],
-    [
-      `${homeAssistant}/sensor/${id}_last_alert/config`,
-      {
-        ...common,
-        ...availability,
-        name: 'Last alert',
-        unique_id: `${id}_last_alert`,
-        state_topic: alerts,
-        // a state has 255 characters at most
-        value_template: '{{ value_json.oddflow.summary[:255] }}',
-      },
-    ],
-  ]
 }
 
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal, says: string): Promise<T> {
