@@ -99,7 +99,7 @@ function deviceText({ name, address }: EventDevice): string {
 }
 
 /** One line without control characters, marks that reorder text, and links. */
-function plain(text: string): string {
+export function plain(text: string): string {
   return text
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
     .replace(/:\/\//g, ': //')

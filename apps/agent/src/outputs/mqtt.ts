@@ -5,7 +5,7 @@
  *                     success. MQTT 3.1.1 has no reason codes: what the access list denies is acknowledged all the same
  *     PREFIX/status   online, or offline: retained, the last will, so a killed agent is seen to be gone
  *     PREFIX/answer   with `answers`, from the broker: {"incident": ID, "answer": "snooze" or "attack", "hours": up to 24}
- *     DISCOVERY/…     retained descriptions of an event, a sensor (the last alert's sentence) and the connection
+ *     DISCOVERY/…     retained descriptions for Home Assistant, and PREFIX/devices/… (home-assistant.ts)
  *
  * The library connects and connects again by itself; alerts are handed to it while it is connected and wait in the agent's
  * own log otherwise, which knows bounds. An acknowledgement that does not come within ten seconds is a failure, and the
@@ -18,7 +18,7 @@ import type { MqttClient } from 'mqtt'
 import * as v from 'valibot'
 import { path, text } from '../config/schema-parts.js'
 import { withinMillis } from '../pipeline/bring-to-end.js'
-import { discovery, namesOf } from './home-assistant.js'
+import { keptMessages, namesOf } from './home-assistant.js'
 import {
   caFile,
   caFileOf,
@@ -204,6 +204,7 @@ const PATIENCE_MILLIS = 10_000
 const RECONNECT_MILLIS = 5000
 const GOODBYE_MILLIS = 300
 const KEEPALIVE_SECONDS = 30
+const DEVICES_MILLIS = 60_000
 /** Of a CONNACK: in MQTT 3.1.1 and before, and in MQTT 5. */
 const UNKNOWN_VERSION = [1, 132]
 /** Packet too large, and payload format invalid: the fault is in what was sent. */
@@ -218,7 +219,7 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
   // its named exports are lost where it is bundled
   const { connect } = (await import('mqtt')).default
   const { name, clock, log } = options
-  const { prefix, agentId } = namesOf(options)
+  const { prefix, clientId } = namesOf(options)
   const url = new URL(options.url)
   const target = `${url.protocol}//${url.host}`
   const status = `${prefix}/status`
@@ -237,14 +238,17 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
   /** Ends the attempt that is being made. */
   let onBroken: (error: Error) => void = () => undefined
 
-  /** What a newly connected broker is told. What it denies is no fault of the alerts. */
-  const announce = async (open: MqttClient): Promise<void> => {
-    const descriptions = discovery(options).map(
-      ([topic, payload]) => [topic, JSON.stringify(payload)] as const,
-    )
-    for (const [topic, text] of [[status, 'online'] as const, ...descriptions]) {
-      await open.publishAsync(topic, text, { qos: 1, retain: true }).catch((error: Error) => {
-        if (open.connected) log.warn(`${target}: ${topic}: ${error.message}`)
+  /** What the broker has of this connection, by topic. */
+  const kept = new Map<string, string>()
+  /** Has the broker keep what has changed. What it denies is no fault of the alerts. */
+  const keep = async (open: MqttClient, qos: 0 | 1): Promise<void> => {
+    const wanted = new Map([[status, 'online'], ...keptMessages(options, options.devices?.() ?? [])])
+    for (const topic of kept.keys()) if (!wanted.has(topic)) wanted.set(topic, '')
+    for (const [topic, text] of wanted) {
+      if (kept.get(topic) === text) continue
+      kept.set(topic, text)
+      await open.publishAsync(topic, text, { qos, retain: true }).catch((error: Error) => {
+        if (open.connected && text !== '') log.warn(`${target}: ${topic}: ${error.message}`)
       })
     }
   }
@@ -252,7 +256,7 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
   const begin = (): MqttClient => {
     const opening = connect(options.url, {
       // a client of the same id would be thrown out by the broker
-      clientId: `oddflow-agent-${agentId}${isTrial ? '-trial' : ''}`,
+      clientId: `${clientId}${isTrial ? '-trial' : ''}`,
       protocolVersion,
       clean: true,
       keepalive: KEEPALIVE_SECONDS,
@@ -292,7 +296,8 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
       )
     })
     opening.on('connect', () => {
-      if (!isTrial) announced = announce(opening)
+      kept.clear()
+      if (!isTrial) announced = keep(opening, 1)
       if (remote === null) return
       // those that the broker keeps are not asked for; MQTT 3.1.1 sends them all the same
       opening.subscribeAsync(answerTopic, { qos: 1, rh: 2 }).catch((error: Error) => {
@@ -324,6 +329,11 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
   }
   let client: MqttClient | null = begin()
   if (isTrial) await firstAnswer(client)
+  // without acknowledgements, which alerts may have as many of as the broker allows
+  const stopKeeping = clock.every(DEVICES_MILLIS, () => {
+    const open = client
+    if (!isTrial && open?.connected === true) announced = announced.then(() => keep(open, 0))
+  })
 
   return {
     name,
@@ -359,6 +369,7 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
       return `acknowledged by the broker (MQTT ${protocolVersion === 5 ? '5' : '3.1.1'})`
     },
     async close() {
+      stopKeeping()
       const open = client
       client = null
       if (open === null) return

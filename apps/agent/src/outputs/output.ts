@@ -37,6 +37,18 @@ export interface OutputFile {
   readonly path: string
 }
 
+/** What others are told of a device that has learned. */
+export interface DeviceStatus {
+  /** A MAC address, or an address where the link has none. */
+  readonly key: string
+  /** What it calls itself, else its address. */
+  readonly name: string
+  readonly state: string
+  readonly incidentsToday: number
+  /** A sentence; empty before the first. */
+  readonly lastIncident: string
+}
+
 export interface OutputEnvironment {
   readonly version: string
   /** Of the machine. */
@@ -45,6 +57,9 @@ export interface OutputEnvironment {
   readonly alertFile: string
   readonly clock: Clock
   readonly log: Pick<Log, 'warn'>
+  readonly devices?: () => readonly DeviceStatus[]
+  /** Of the dashboard, where others can reach it; null where they cannot. */
+  readonly dashboardUrl?: string | null
   /** One message, perhaps beside an agent that runs and keeps what it has with the receiver. */
   readonly isTrial?: boolean
   /** Takes answers to incidents; null or absent where there are none. */

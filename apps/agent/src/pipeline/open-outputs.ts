@@ -6,11 +6,12 @@ import type { ControlSocket } from '../devices/control-socket.js'
 import type { RemoteAnswers } from '../incidents/answers.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
-import type { Output } from '../outputs/output.js'
+import type { DeviceStatus, Output } from '../outputs/output.js'
 import { createOutput } from '../outputs/registry.js'
 import { type AlertLog, createMemoryLog } from '../spool/alert-log.js'
 import { openSpool } from '../spool/spool.js'
 import { VERSION } from '../version.js'
+import { dashboardUrlOf } from './device-status.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 
 const TAKEN_ATTEMPTS = 20
@@ -83,6 +84,7 @@ export async function startDeliveries(
   alertLog: AlertLog,
   eve: EveFile,
   remoteAnswers: RemoteAnswers | null,
+  devices: () => readonly DeviceStatus[],
 ): Promise<Delivery[]> {
   const { clock, log } = environment
   const deliveries: Delivery[] = []
@@ -95,6 +97,8 @@ export async function startDeliveries(
         clock,
         log,
         remoteAnswers,
+        devices,
+        dashboardUrl: dashboardUrlOf(settings),
       }),
     ),
   )

@@ -29,6 +29,7 @@ import type { AgentSnapshot } from '../web/metrics.js'
 import { bringOut, endEach, endFlows } from './bring-to-end.js'
 import { createCondition, createLossHistory, createPacketWarnings, createSilence } from './conditions.js'
 import { type AgentCounters, agentCounters, incidentsReport, type PacketTotals } from './counters.js'
+import { deviceStatuses } from './device-status.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 import { openAnswers } from './open-answers.js'
 import { controlAnswers, openDevices, openVendors, readDevices } from './open-devices.js'
@@ -218,6 +219,7 @@ async function runWith(
     alertLog,
     eve,
     incidents === null ? null : answers.remote,
+    () => deviceStatuses(devices?.table.all() ?? [], incidents?.all() ?? [], clock.wallMicros()),
   )
   const captureClock = new CaptureClock(clock, input.liveness)
   const counters = (): AgentCounters => {

@@ -3,11 +3,13 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
+import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/input/clocks.js'
+import { type Clock, systemClock } from '../../src/input/clocks.js'
 import { startDelivery } from '../../src/outputs/delivery.js'
-import { discovery } from '../../src/outputs/home-assistant.js'
+import { keptMessages, namesOf } from '../../src/outputs/home-assistant.js'
 import { createMqtt, type MqttOptions } from '../../src/outputs/mqtt.js'
+import type { DeviceStatus } from '../../src/outputs/output.js'
 import { createMemoryLog } from '../../src/spool/alert-log.js'
 import { temporaryFolder } from '../support/folder.js'
 import { hastyClock } from '../support/hasty-clock.js'
@@ -127,9 +129,7 @@ describe('a broker', () => {
       await later.stop()
       expect(statusIn(later.messages)).toEqual(['offline'])
       const described = later.messages.filter(([topic]) => topic.startsWith('homeassistant/'))
-      expect(Object.fromEntries(described.map(([topic, payload]) => [topic, JSON.parse(payload)]))).toEqual(
-        Object.fromEntries(discovery(optionsFor(port))),
-      )
+      expect(new Map(described)).toEqual(keptMessages(optionsFor(port), []))
     } finally {
       await delivery.stop()
       await subscriber.stop()
@@ -322,25 +322,127 @@ describe('a broker that denies', () => {
   })
 })
 
-describe('descriptions for Home Assistant', () => {
-  it('name each entity once, and the topics of this agent', () => {
-    const found = discovery(optionsFor(1883))
-    expect(found.map(([topic]) => topic)).toEqual([
-      expect.stringMatching(
-        /^homeassistant\/binary_sensor\/oddflow_gate_way_local_[0-9a-f]{8}_connection\/config$/,
-      ),
-      expect.stringMatching(/^homeassistant\/event\/oddflow_gate_way_local_[0-9a-f]{8}_alert\/config$/),
-      expect.stringMatching(/^homeassistant\/sensor\/oddflow_gate_way_local_[0-9a-f]{8}_last_alert\/config$/),
-    ])
-    expect(new Set(found.map(([, { unique_id }]) => unique_id)).size).toBe(3)
-    for (const [, payload] of found) {
-      expect(payload.state_topic).toMatch(/^oddflow\/gate-way-local\/(status|alerts)$/)
-    }
-    expect(discovery(optionsFor(1883, { homeAssistant: null }))).toEqual([])
-    // another agent of the same machine is another device
-    const [[other]] = discovery(optionsFor(1883, { alertFile: '/other.json' }))
-    expect(other).not.toBe(found[0][0])
+const CAMERA: DeviceStatus = {
+  key: '02:00:00:00:00:0a',
+  name: 'Camera\u001b[2J',
+  state: 'watching',
+  incidentsToday: 2,
+  lastIncident: 'Camera was contacted on 16 ports.',
+}
+
+/** As home-assistant.io documents them ("MQTT Discovery", "MQTT Sensor", "MQTT Binary sensor", "MQTT Event"). */
+const word = v.pipe(v.string(), v.minLength(1))
+const common = {
+  name: word,
+  unique_id: v.pipe(v.string(), v.regex(/^\w+$/)),
+  state_topic: word,
+  device: v.strictObject({
+    identifiers: v.array(word),
+    name: word,
+    manufacturer: v.optional(word),
+    model: v.optional(word),
+    sw_version: v.optional(word),
+    via_device: v.optional(word),
+    configuration_url: v.optional(v.pipe(v.string(), v.url(), v.regex(/^https?:/))),
+  }),
+  origin: v.strictObject({ name: word, sw_version: word }),
+}
+const available = { ...common, availability_topic: word }
+const COMPONENTS: Readonly<Record<string, v.GenericSchema>> = {
+  sensor: v.strictObject({
+    ...available,
+    value_template: word,
+    state_class: v.optional(v.picklist(['measurement', 'total', 'total_increasing'])),
+  }),
+  binary_sensor: v.strictObject({
+    ...common,
+    device_class: v.literal('connectivity'),
+    payload_on: word,
+    payload_off: word,
+  }),
+  event: v.strictObject({ ...available, event_types: v.array(word) }),
+}
+
+describe('what a broker keeps for Home Assistant', () => {
+  const configsIn = (kept: ReadonlyMap<string, string>) =>
+    [...kept].filter(([topic]) => topic.startsWith('homeassistant/'))
+
+  it('is descriptions as they are documented, each of an entity of its own', () => {
+    const options = { ...optionsFor(1883), dashboardUrl: 'http://gateway.lan:9477/' }
+    const configs = configsIn(keptMessages(options, [CAMERA]))
+    expect(configs).toHaveLength(6)
+    const ids = configs.map(([topic, text]) => {
+      const [, component, object] = /^homeassistant\/(\w+)\/(\w+)\/config$/.exec(topic) ?? []
+      const payload = v.parse(COMPONENTS[component ?? ''], JSON.parse(text)) as { unique_id: string }
+      expect(payload.unique_id).toBe(object)
+      expect(payload).toMatchObject({ device: { configuration_url: 'http://gateway.lan:9477/' } })
+      return payload.unique_id
+    })
+    expect(new Set(ids).size).toBe(6)
+    expect(configs.map(([, text]) => text).join()).not.toContain('\\u001b')
   })
+
+  it('knows the agent whatever the path of its alert file, and another one by its prefix', () => {
+    const topicsOf = (changes: Partial<MqttOptions>) => [
+      ...keptMessages(optionsFor(1883, changes), []).keys(),
+    ]
+    expect(topicsOf({ alertFile: '/other.json' })).toEqual(topicsOf({}))
+    expect(topicsOf({ prefix: 'second' })).not.toEqual(topicsOf({}))
+    // clients of one id would throw each other out
+    const clientOf = (alertFile: string) => namesOf(optionsFor(1883, { alertFile })).clientId
+    expect(clientOf('/other.json')).not.toBe(clientOf('/var/log/eve.json'))
+  })
+
+  it('changes with the devices, and goes where it is switched off', async (context) => {
+    if (!hasMosquitto) context.skip(NO_BROKER)
+    const port = await freePort()
+    const broker = await startBroker(port, folder)
+    const hasty: Clock = { ...systemClock, every: (_, work) => systemClock.every(50, work) }
+    let devices: DeviceStatus[] = [CAMERA]
+    const open = (changes: Partial<MqttOptions>) =>
+      createMqtt(optionsFor(port, { clock: hasty, devices: () => devices, ...changes }))
+    const keptAt = async (enough: (kept: Map<string, string>) => boolean): Promise<Map<string, string>> => {
+      const subscriber = await subscribe(port)
+      // the last message counts, and an empty one takes away
+      const kept = () => new Map([...new Map(subscriber.messages)].filter(([, text]) => text !== ''))
+      await subscriber.until(() => enough(kept()))
+      await subscriber.stop()
+      return kept()
+    }
+    const topic = 'oddflow/gate-way-local/devices/02000000000a'
+    const statusOf = (kept: Map<string, string>) => JSON.parse(kept.get(topic) ?? '{}')
+    try {
+      const on = await open({})
+      const first = await keptAt((kept) => configsIn(kept).length === 6 && kept.has(topic))
+      expect(statusOf(first)).toEqual({
+        state: 'watching',
+        incidentsToday: 2,
+        lastIncident: 'Camera was contacted on 16 ports.',
+      })
+      devices = [{ ...CAMERA, state: 'paused' }]
+      await keptAt((kept) => statusOf(kept).state === 'paused')
+      devices = []
+      await keptAt((kept) => configsIn(kept).length === 3 && !kept.has(topic))
+      devices = [CAMERA]
+      await keptAt((kept) => configsIn(kept).length === 6)
+      await on.close()
+      const elsewhere = await open({ homeAssistant: 'ha' })
+      await keptAt(
+        (kept) =>
+          configsIn(kept).length === 0 &&
+          [...kept.keys()].filter((key) => key.startsWith('ha/')).length === 6,
+      )
+      await elsewhere.close()
+      const again = await open({})
+      await keptAt((kept) => configsIn(kept).length === 6)
+      await again.close()
+      const off = await open({ homeAssistant: null })
+      await keptAt((kept) => configsIn(kept).length === 0 && !kept.has(topic))
+      await off.close()
+    } finally {
+      await broker.stop()
+    }
+  }, 60_000)
 })
 
 it('a password file that is not there is an error at the start', async () => {
