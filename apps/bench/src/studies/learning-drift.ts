@@ -31,13 +31,12 @@ import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { pairsIn } from './attacks.js'
 import { collectFlows, wholeCapture } from './flows.js'
+import { aucOf, novelShare } from './judge.js'
 import {
-  aucOf,
   curvesPicture,
   INTRODUCTION,
   loadRows,
   modelOf,
-  novelShare,
   part,
   type SeedOptions,
   seedList,

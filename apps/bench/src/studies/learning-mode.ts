@@ -10,13 +10,12 @@ import { concatRows, createRng, type Matrix, type Rng, takeRows } from '@oddflow
 import { createLearner, type LearningOptions, type SavedModel } from '@oddflow/detectors'
 import { z } from 'zod'
 import { markdownTable } from '../tables/table.js'
+import { aucOf, novelShare } from './judge.js'
 import {
-  aucOf,
   INTRODUCTION,
   type LearningRows,
   loadRows,
   modelOf,
-  novelShare,
   part,
   type SeedOptions,
   seedList,

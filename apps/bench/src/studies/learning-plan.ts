@@ -10,8 +10,8 @@ import { createLearner, type LearningOptions } from '@oddflow/detectors'
 import { z } from 'zod'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
+import { aucOf } from './judge.js'
 import {
-  aucOf,
   curvesPicture,
   INTRODUCTION,
   type LearningRows,

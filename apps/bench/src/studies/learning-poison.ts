@@ -9,7 +9,8 @@ import { createLearner, type Learner, type LearningOptions } from '@oddflow/dete
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { markdownTable } from '../tables/table.js'
-import { curvesPicture, INTRODUCTION, loadRows, modelOf, novelShare, part, scoresOf } from './learning.js'
+import { novelShare, scoresOf } from './judge.js'
+import { curvesPicture, INTRODUCTION, loadRows, modelOf, part } from './learning.js'
 import { count, defineStudy, percent, share } from './study.js'
 
 const SETS = ['sfrig', 'aecho']

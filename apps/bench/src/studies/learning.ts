@@ -1,23 +1,18 @@
-/** What the studies of mixtures that learn on share: rows of the authors, models, verdicts and pictures of curves. */
+/** What the studies of mixtures that learn on share: rows of the authors, models and pictures of curves. */
 import * as Plot from '@observablehq/plot'
-import { concatRows, createRng, DataError, type Matrix, takeRows } from '@oddflow/core'
+import { createRng, type Matrix, takeRows } from '@oddflow/core'
 import {
   calibrateThreshold,
   checkParameters,
-  createScoreWorkspace,
-  type DetectorModel,
   type DetectorOptions,
   fitDetector,
-  isNovel,
   type SavedModel,
-  scoreSamples,
-  type Threshold,
 } from '@oddflow/detectors'
-import { auc } from '@oddflow/evaluation'
 import type { Command } from 'commander'
 import { whole } from '../commands/options.js'
 import { PALETTE, renderFigure } from '../tables/figures.js'
 import { VERSION } from '../version.js'
+import { scoresOf } from './judge.js'
 import { publishedRows } from './published-rows.js'
 
 export const INTRODUCTION = `What \`oddflow update\` and \`createLearner\` do, on real rows. OC-KJL-QS with the guard and everything else by default,
@@ -58,27 +53,6 @@ export function part(rows: Matrix, from: number, to: number): Matrix {
     rows,
     Array.from({ length: to - from }, (_, i) => from + i),
   )
-}
-
-export function scoresOf(model: DetectorModel, rows: Matrix): Float64Array {
-  return scoreSamples(model, rows, new Float64Array(rows.rows), createScoreWorkspace(model))
-}
-
-export function aucOf(model: DetectorModel, normal: Matrix, novel: Matrix): number {
-  const scores = scoresOf(model, concatRows([normal, novel]))
-  const { value } = auc(scores, new Uint8Array(scores.length).fill(1, normal.rows))
-  if (value === null) throw new DataError('expected normal rows and novel ones')
-  return value
-}
-
-interface Judge {
-  readonly detector: DetectorModel
-  readonly threshold: Threshold
-}
-
-export function novelShare({ detector, threshold }: Judge, rows: Matrix): number {
-  if (rows.rows === 0) return 0
-  return scoresOf(detector, rows).filter((score) => isNovel(score, threshold)).length / rows.rows
 }
 
 /** A fifth of the rows, the first, calibrates it at --fpr 0.01. */

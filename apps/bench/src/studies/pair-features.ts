@@ -3,15 +3,9 @@
  * ten quantiles of flow durations that the paper's authors try. The training captures alone decide durations, packets and windows.
  */
 import { join } from 'node:path'
-import { createRng, DataError, type Matrix } from '@oddflow/core'
-import {
-  checkParameters,
-  createScoreWorkspace,
-  type DetectorOptions,
-  fitDetector,
-  scoreSamples,
-} from '@oddflow/detectors'
-import { auc, type Spread, spread } from '@oddflow/evaluation'
+import { createRng, DataError } from '@oddflow/core'
+import { checkParameters, fitDetector } from '@oddflow/detectors'
+import { type Spread, spread } from '@oddflow/evaluation'
 import {
   type CollectedFlows,
   extractMatrix,
@@ -25,6 +19,7 @@ import { formatSpread } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { pairsIn, readPair } from './attacks.js'
 import { type Capture, collectFlows } from './flows.js'
+import { aucOf } from './judge.js'
 import { count, defineStudy, share, unique } from './study.js'
 import { variantNamed } from './variants.js'
 
@@ -110,9 +105,11 @@ function measure(
   const { bandwidthQuantile, supportGuard } = recipe
   const areas = METHODS.map(({ name, detector }) => {
     const guard = detector === 'ocsvm' ? {} : { supportGuard }
-    const areaOf = (seed: number): number =>
-      measureArea({ detector, bandwidthQuantile, ...guard }, train, normal, novel, seed)
-    return [name, spread(Array.from({ length: seeds }, (_, i) => areaOf(i + 1)))!] as const
+    const parameters = checkParameters({ detector, bandwidthQuantile, ...guard })
+    const runs = Array.from({ length: seeds }, (_, i) =>
+      aucOf(fitDetector(train, parameters, createRng(i + 1)), normal, novel),
+    )
+    return [name, spread(runs)!] as const
   })
   return {
     dimension: contract.dimension,
@@ -120,23 +117,6 @@ function measure(
     rows: [train.rows, normal.rows, novel.rows],
     auc: Object.fromEntries(areas),
   }
-}
-
-function measureArea(
-  options: DetectorOptions,
-  train: Matrix,
-  normal: Matrix,
-  novel: Matrix,
-  seed: number,
-): number {
-  const model = fitDetector(train, checkParameters(options), createRng(seed))
-  const workspace = createScoreWorkspace(model)
-  const scores = new Float64Array(normal.rows + novel.rows)
-  scoreSamples(model, normal, scores.subarray(0, normal.rows), workspace)
-  scoreSamples(model, novel, scores.subarray(normal.rows), workspace)
-  const { value } = auc(scores, new Uint8Array(scores.length).fill(1, normal.rows))
-  if (value === null) throw new DataError('expected normal and novel flows to judge')
-  return value
 }
 
 interface PairFeatureOptions {

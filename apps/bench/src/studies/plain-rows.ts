@@ -6,24 +6,17 @@ import { join } from 'node:path'
 import {
   createMatrix,
   createRng,
-  DataError,
   type Matrix,
   type Rng,
   sampleWithoutReplacement,
   takeRows,
 } from '@oddflow/core'
-import {
-  checkParameters,
-  createScoreWorkspace,
-  type DetectorName,
-  type DetectorOptions,
-  fitDetector,
-  scoreSamples,
-} from '@oddflow/detectors'
-import { auc, PLAIN_ROWS_DETECTORS, selectDetector } from '@oddflow/evaluation'
+import { checkParameters, type DetectorName, type DetectorOptions, fitDetector } from '@oddflow/detectors'
+import { PLAIN_ROWS_DETECTORS, selectDetector } from '@oddflow/evaluation'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { markdownTable } from '../tables/table.js'
+import { areaOf, scoresOf } from './judge.js'
 import { type LabelledRows, publishedRows } from './published-rows.js'
 import { count, defineStudy, mean, share, targetLine, three } from './study.js'
 
@@ -128,14 +121,8 @@ function measurePlainRows(
     for (let i = 0; i < draws; i++) {
       const rng = createRng(i + 1).fork(name)
       const { train, test, isNovel } = draw(rng.fork('rows'), i)
-      const aucOf = (options: DetectorOptions): number => {
-        const model = fitDetector(train, checkParameters(options), rng.fork('fit'))
-        const scores = new Float64Array(test.rows)
-        scoreSamples(model, test, scores, createScoreWorkspace(model))
-        const { value } = auc(scores, isNovel)
-        if (value === null) throw new DataError(`${name}: test rows of one kind alone`)
-        return value
-      }
+      const aucOf = (options: DetectorOptions): number =>
+        areaOf(scoresOf(fitDetector(train, checkParameters(options), rng.fork('fit')), test), isNovel)
       for (const detector of SINGLE) single.get(detector)!.push(aucOf({ detector }))
       const candidates = PLAIN_ROWS_DETECTORS.map((options) => checkParameters(options))
       const best = PLAIN_ROWS_DETECTORS[selectDetector(train, candidates, rng.fork('choice')).best]!

@@ -3,7 +3,7 @@
  * scored by their log-density, by the guarded score and by the support alone; SVMs are fitted without and with the guard.
  */
 import { join } from 'node:path'
-import { createRng, DataError, matrixOf } from '@oddflow/core'
+import { createRng, matrixOf } from '@oddflow/core'
 import {
   checkParameters,
   createScoreParts,
@@ -14,11 +14,11 @@ import {
   scoreParts,
   scoreSamples,
 } from '@oddflow/detectors'
-import { auc } from '@oddflow/evaluation'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
 import { fixed } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
+import { areaOf, scoresOf } from './judge.js'
 import { type LabelledRows, publishedRows } from './published-rows.js'
 import { count, defineStudy, fraction, mean, median, share, unique } from './study.js'
 
@@ -62,26 +62,20 @@ function measureRun(
 ): Pick<Run, 'without' | 'with' | 'supportAlone'> {
   const learn = (more: DetectorOptions): DetectorModel =>
     fitDetector(train, checkParameters({ ...options, ...more }), createRng(seed))
-  const aucOf = (scores: Float64Array): number => {
-    const { value } = auc(scores, isNovel)
-    if (value === null) throw new DataError('test rows of one kind alone')
-    return value
-  }
+  const area = (scores: Float64Array): number => areaOf(scores, isNovel)
   const model = learn({})
   if (isSvm(model.kind)) {
-    const scoresOf = (of: DetectorModel): Float64Array =>
-      scoreSamples(of, test, new Float64Array(test.rows), createScoreWorkspace(of))
     return {
-      without: aucOf(scoresOf(learn({ supportGuard: false }))),
-      with: aucOf(scoresOf(model)),
+      without: area(scoresOf(learn({ supportGuard: false }), test)),
+      with: area(scoresOf(model, test)),
       supportAlone: null,
     }
   }
   const parts = scoreParts(model, test, createScoreParts(test.rows), createScoreWorkspace(model))
   return {
-    without: aucOf(parts.unguarded),
-    with: aucOf(parts.densityTerm.map((term, i) => term + parts.supportTerm[i]!)),
-    supportAlone: aucOf(parts.support),
+    without: area(parts.unguarded),
+    with: area(parts.densityTerm.map((term, i) => term + parts.supportTerm[i]!)),
+    supportAlone: area(parts.support),
   }
 }
 
