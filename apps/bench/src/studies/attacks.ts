@@ -70,7 +70,14 @@ const side = z.object({
   files: z.array(z.object({ file: z.string() })),
   filter: z.object({ ip: z.union([z.string(), z.array(z.string())]).optional() }),
 })
-const pairManifest = z.object({ normal: side, novel: side })
+const pairManifest = z.object({
+  normal: side,
+  novel: side,
+  /** AUC of an OCSVM made elsewhere, by bandwidth quantile: mean and standard deviation. */
+  baseline: z
+    .object({ auc_mean_std_by_quantile: z.record(z.string(), z.tuple([z.number(), z.number()])) })
+    .optional(),
+})
 
 /** Those of the pairs that a folder holds; says which it does not. */
 export function pairsIn(folder: string, names: readonly string[] = PAIR_NAMES): string[] {
@@ -85,11 +92,13 @@ export interface CapturePair {
   readonly train: readonly Capture[]
   readonly normal: readonly Capture[]
   readonly novel: readonly Capture[]
+  /** AUC of an OCSVM made elsewhere, by bandwidth quantile; null where there is none. */
+  readonly baseline: Readonly<Record<string, number>> | null
 }
 
 /** Normal captures whose number in their name is odd train; the even ones are judged. */
 export function readPair(folder: string): CapturePair {
-  const { normal, novel } = readJson(join(folder, 'manifest.json'), pairManifest)
+  const { normal, novel, baseline } = readJson(join(folder, 'manifest.json'), pairManifest)
   const capturesOf = ({ files, filter: { ip } }: z.infer<typeof side>): Capture[] => {
     const hosts = ip === undefined ? null : [ip].flat().map((address) => `host ${address}`)
     return files.map(({ file }) => ({
@@ -103,6 +112,12 @@ export function readPair(folder: string): CapturePair {
     train: own.filter((capture) => numberOf(capture) % 2 === 1),
     normal: own.filter((capture) => numberOf(capture) % 2 === 0),
     novel: capturesOf(novel),
+    baseline:
+      baseline === undefined
+        ? null
+        : Object.fromEntries(
+            Object.entries(baseline.auc_mean_std_by_quantile).map(([quantile, [mean]]) => [quantile, mean]),
+          ),
   }
 }
 

@@ -1,5 +1,6 @@
 /** All studies, in the order of the results' pages. */
 import { attacks } from './attacks.js'
+import { capturePairs } from './capture-pairs.js'
 import { cost } from './cost.js'
 import { exportsStudy } from './exports.js'
 import { learningDrift } from './learning-drift.js'
@@ -26,6 +27,7 @@ export const STUDIES: readonly Study[] = [
   updates,
   recipe,
   cost,
+  capturePairs,
   pairFeatures,
   supportGuard,
   learningPlan,

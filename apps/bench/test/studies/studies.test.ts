@@ -16,6 +16,7 @@ import { createMatrix, createRng, encodeNpy } from '@oddflow/core'
 import { FileError } from '@oddflow/program'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
+import { findPython } from '../../src/peers/run-peers.js'
 import { labAttacks, labNormal } from '../../src/studies/attacks.js'
 import { secondsToFirstFlag, trainOn } from '../../src/studies/flows.js'
 import { STUDIES } from '../../src/studies/registry.js'
@@ -186,6 +187,20 @@ describe('a study', () => {
     expectRedrawn('pair-features')
   })
 
+  it('capture-pairs: five settings beside an OCSVM, redrawn as they were', async (context) => {
+    if ((await findPython()) === null) context.skip('no Python with scikit-learn')
+    expect((await studyOf(withPair(), 'capture-pairs', '--seeds', '1')).code).toBe(0)
+    const { peers, results } = figuresOf('capture-pairs')
+    expect(peers).toMatch(/scikit-learn \d/)
+    expect(results).toHaveLength(5)
+    for (const { auc, ocsvm, baseline } of results) {
+      expect(auc['oc-kjl-qs'].sd).toBeNull()
+      expect(Object.keys(ocsvm)).toContain('0.25')
+      expect(baseline).toBeNull()
+    }
+    expectRedrawn('capture-pairs')
+  }, 180_000)
+
   it('support-guard: every detector and quantile of each set, redrawn as they were', async () => {
     const outcome = await studyOf(withRows(200), 'support-guard', '--repeats', '1', '--seeds', '2')
     expect(outcome.code).toBe(0)
@@ -226,6 +241,7 @@ describe('a study', () => {
     ['plain-rows', /paper: expected the rows of aecho, /],
     ['support-guard', /paper: expected the rows of aecho, /],
     ['pair-features', /pairs: expected the capture pairs/],
+    ['capture-pairs', /pairs: expected the capture pairs/],
     ['week', /week: cannot read it: no such file/],
     ['watch', /devices\.json: cannot read it: no such file/],
   ])('%s: says what is not there', async (name, says) => {

@@ -1,7 +1,9 @@
-"""scikit-learn's OneClassSVM on rows that capture-pairs.mjs extracted: the incumbent on the same features.
+"""scikit-learn's OneClassSVM on rows that oddflow-bench has written; see src/studies/capture-pairs.ts.
 
-Usage: python3 capture_pairs_ocsvm.py FOLDER QUANTILE...   (FOLDER holds train.npy, normal.npy, novel.npy)
-Prints one JSON object: versions, and the AUC for each bandwidth quantile (gamma = 1/h^2, nu = 0.5).
+    python3 ocsvm_quantiles.py FOLDER QUANTILE...
+
+FOLDER holds train.npy, normal.npy and novel.npy. One line of JSON on standard output: versions, and the AUC for each
+bandwidth quantile (gamma = 1/h^2, nu = 0.5); none where h is 0.
 """
 import json
 import sys
@@ -27,6 +29,5 @@ for q in quantiles:
 print(json.dumps({
     "versions": f"Python {sys.version.split()[0]}, numpy {np.__version__}, scipy {scipy.__version__}, "
                 f"scikit-learn {sklearn.__version__}",
-    "rows": [len(train), len(normal), len(novel)],
     "auc": auc,
 }))
