@@ -31,6 +31,8 @@ export async function openEveFile(
   files: FileSystem,
   path: string,
   onNoReader: (error: FileError) => void = () => undefined,
+  /** Called once, where the file has grown by what is not ours. */
+  onShared: () => void = () => undefined,
 ): Promise<EveFile> {
   const isRegular = async (): Promise<boolean> => (await files.isRegular(path)) !== false
   let cuttable = await isRegular()
@@ -43,6 +45,15 @@ export async function openEveFile(
   let isTorn = false
   let isWhole = !cuttable
   let isStale = false
+  /** Its length after the last delivery. */
+  let endBytes = Number.POSITIVE_INFINITY
+  const noteLength = (sizeBytes: number, addedBytes: number): void => {
+    if (sizeBytes > endBytes) {
+      onShared()
+      onShared = () => undefined
+    }
+    endBytes = sizeBytes + addedBytes
+  }
 
   const current = async (): Promise<OpenFile> => {
     if (isStale || (file !== null && cuttable && !(await file.isReachedBy(path)))) {
@@ -55,6 +66,7 @@ export async function openEveFile(
       cuttable = await isRegular()
       file = await files.open(path, 'append')
       isWhole = !cuttable
+      endBytes = Number.POSITIVE_INFINITY
     }
     if (!isWhole) {
       await cutTornLine(file)
@@ -71,12 +83,15 @@ export async function openEveFile(
       try {
         if (isTorn) await target.write(Uint8Array.of(LINE_FEED), 0)
         isTorn = false
-        await target.write(joinLines(lines), 0)
+        const bytes = joinLines(lines)
+        if (cuttable) noteLength(await target.size(), bytes.length)
+        await target.write(bytes, 0)
         if (cuttable) await target.sync()
         // removed meanwhile: what was written is nowhere
         if (cuttable && !isStale && !(await target.isReachedBy(path)))
           throw new FileError('file.gone', `${path}: was removed or renamed while it was written to`)
       } catch (error) {
+        endBytes = Number.POSITIVE_INFINITY
         if (cuttable) {
           isWhole = await cutTornLine(target).then(
             () => true,

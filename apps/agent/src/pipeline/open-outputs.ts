@@ -71,7 +71,13 @@ export async function openEve(
   path: string,
 ): Promise<EveFile> {
   try {
-    return await openEveFile(files, path, ({ message }) => log.warn(`${message}; alerts wait until then`))
+    return await openEveFile(
+      files,
+      path,
+      ({ message }) => log.warn(`${message}; alerts wait until then`),
+      () =>
+        log.warn(`${path}: something else writes to this file too; give each agent an alert file of its own`),
+    )
   } catch (error) {
     throw fileError('write', path, error)
   }

@@ -1,12 +1,21 @@
 /** Lines of an EVE file are whole, whatever fails and whenever it is killed; and log rotation is followed. */
 import { execFileSync } from 'node:child_process'
-import { constants, existsSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  constants,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
 import { startDelivery } from '../../src/outputs/delivery.js'
-import { openEveFile } from '../../src/outputs/eve-file.js'
+import { type EveFile, openEveFile } from '../../src/outputs/eve-file.js'
 import { createMemoryLog } from '../../src/spool/alert-log.js'
 import { type Faults, faultyFiles, noFaults } from '../support/faulty-files.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -66,6 +75,30 @@ describe('an EVE file', () => {
       expect(readFileSync(path, 'utf8'), way).toBe('b\nc\n')
       await file.close()
     }
+  })
+
+  it('that another program writes to as well is reported once, and no rotation is taken for that', async () => {
+    const path = newPath()
+    let reports = 0
+    const count = (): void => void reports++
+    const files = await Promise.all(
+      [0, 1].map(() => openEveFile(nodeFileSystem, path, () => undefined, count)),
+    )
+    const [one, other] = files as [EveFile, EveFile]
+    for (const text of ['a', 'b']) await one.deliver(batch(text), never)
+    // rotated by copying and cutting
+    truncateSync(path)
+    await one.deliver(batch('c'), never)
+    renameSync(path, `${path}.1`)
+    await one.deliver(batch('d'), never)
+    expect(reports).toBe(0)
+    for (const text of ['e', 'f', 'g']) {
+      await other.deliver(batch(text), never)
+      await one.deliver(batch(text), never)
+    }
+    expect(reports).toBe(2)
+    expect(readFileSync(path, 'utf8')).toBe('d\ne\ne\nf\nf\ng\ng\n')
+    for (const each of files) await each.close()
   })
 
   it('that is removed while it is written to has not got the alert, and gets it in a new one', async () => {
