@@ -83,8 +83,10 @@ describe('an answer at the running agent', () => {
     await watch(download)
     await expect
       .poll(async () => (await list()).map(({ kind }) => kind), { timeout: 20_000 })
-      .toEqual(['download'])
-    const [{ id, device }] = (await list()) as [Listed]
+      .toEqual(['download', 'download'])
+    // the camera's, and the plug's
+    const [{ id, device }, other] = (await list()) as [Listed, Listed]
+    expect(await answer(other.id, 'normal')).toMatchObject({ code: 0 })
     const refused = await answer(id.slice(0, 6), 'perhaps')
     expect(refused).toMatchObject({ code: 1, stdout: '' })
     expect(refused.stderr).toContain('snooze, not-this-kind, attack, normal')
@@ -95,7 +97,10 @@ describe('an answer at the running agent', () => {
       /(\d+) of \d+ earlier flows change verdict: \1 of \1 of this incident, 0 of \d+ usual/,
     )
     await kill()
-    expect((await list())[0]?.answer).toMatchObject({ answer: 'normal', changes: [expect.any(String)] })
+    expect((await list()).find((each) => each.id === id)?.answer).toMatchObject({
+      answer: 'normal',
+      changes: [expect.any(String)],
+    })
     const flagged = alertsOf(eve, device, '203.0.113.20')
     expect(flagged).toBeGreaterThan(0)
     expect(await opens(download)).toEqual([])

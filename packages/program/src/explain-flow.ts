@@ -157,6 +157,8 @@ export interface FlowExplanation {
   readonly mode: NearestMode | null
   /** The most telling first. */
   readonly features: readonly ExplainedFeature[]
+  /** What the ends of the nearest normal flow sent; null for other features than flow summaries, and without a comparison. */
+  readonly nearestBytes: Readonly<Record<FlowEnd, number>> | null
 }
 
 interface JudgedRow {
@@ -181,7 +183,13 @@ const NEGLIGIBLE_NATS = 0.15
 /** What a model remembers comes back from its scaler exact to rounding. */
 const ROUNDING = 1e-7
 
-const NOTHING: FlowExplanation = { reason: 'no-comparison', reasons: [], mode: null, features: [] }
+const NOTHING: FlowExplanation = {
+  reason: 'no-comparison',
+  reasons: [],
+  mode: null,
+  features: [],
+  nearestBytes: null,
+}
 
 /** The first ones; a service that training did not have is among them. */
 function reasonsOf(topics: readonly Topic[]): string[] {
@@ -224,7 +232,18 @@ export function createFlowExplainer(
     const topics = (isSummary ? summaryTopics : namedTopics)(judged, explanation, weights)
     const features = topics.map(({ feature }) => feature)
     const reasons = reasonsOf(topics)
-    return { reason: features.length === 0 ? 'whole' : 'features', reasons, mode, features }
+    const nearestBytes = isSummary
+      ? {
+          initiator: bytesIn(explanation.nearestRow, 'initiator'),
+          responder: bytesIn(explanation.nearestRow, 'responder'),
+        }
+      : null
+    return { reason: features.length === 0 ? 'whole' : 'features', reasons, mode, features, nearestBytes }
+  }
+
+  function bytesIn(values: Float64Array, end: FlowEnd): number {
+    const column = columns.findIndex(({ name }) => name === `${end}_bytes`)
+    return measuredValue(columns[column]!, values[column]!)
   }
 
   function summaryTopics(

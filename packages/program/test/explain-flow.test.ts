@@ -142,6 +142,11 @@ describe('reasons of an ensemble', () => {
     expect(reasons[0]).toMatch(/^sent (1\.2 MB|857 packets|858 packets) \(usually /)
     expect(reasons.length).toBeLessThanOrEqual(3)
     expect(features[0]!.gain).toBeGreaterThanOrEqual(features.at(-1)!.gain)
+    // whichever column tells most
+    const many = explained(ensemble, { ...usual, sizes: Array.from({ length: 75 }, () => -1300) })
+    expect(many.nearestBytes?.responder).toBeGreaterThanOrEqual(200)
+    expect(many.nearestBytes?.responder).toBeLessThanOrEqual(2800)
+    expect(many.nearestBytes?.initiator).toBeLessThanOrEqual(800)
     const bytes = explained(ensemble, { ...usual, sizes: [1400, 1400, -1200, -900] })
     expect(bytes.reasons.join('; ')).toMatch(
       /sent packets of (up to 1\.4 kB|933 B on average) \(usually (under|at most) \d{3} B\)/,
@@ -235,7 +240,11 @@ describe('reasons of other detectors', () => {
 
   it('a forest has none to give, and says so', () => {
     const saved = train({ detector: 'iforest', trees: 10 })
-    expect(explained(saved, { ...usual, port: 23 })).toMatchObject({ reason: 'no-comparison', reasons: [] })
+    expect(explained(saved, { ...usual, port: 23 })).toMatchObject({
+      reason: 'no-comparison',
+      reasons: [],
+      nearestBytes: null,
+    })
   })
 })
 

@@ -50,7 +50,14 @@ export function createAlertExplainer(saved: SavedModel): AlertExplainer {
 /** Of what no model can be asked about. */
 export function explainNothing(alert: Alert): AlertExplanation {
   const reason = alert.rule === 'score' ? 'no-comparison' : 'rule'
-  return { reason, reasons: [], summary: summaryOf(alert, reason, []), mode: null, features: [] }
+  return {
+    reason,
+    reasons: [],
+    summary: summaryOf(alert, reason, []),
+    mode: null,
+    features: [],
+    nearestBytes: null,
+  }
 }
 
 function summaryOf(alert: Alert, reason: AlertReason, reasons: readonly string[]): string {

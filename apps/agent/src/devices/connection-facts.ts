@@ -31,7 +31,7 @@ export interface ConnectionFacts {
 
 const WINDOW_MICROS = 600_000_000
 /** Connections of a peer that is new to the service; MANY to a web service, and to a login service while all peers are new. */
-const GUESSES = 6
+const GUESSES = 5
 const MANY_GUESSES = 24
 const FLOOD_WINDOW_MICROS = 60_000_000
 const FLOOD = 512

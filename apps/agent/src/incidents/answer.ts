@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { FormatError } from '@oddflow/core'
 import * as v from 'valibot'
 import { checkVersion } from '../files/state-file.js'
-import { INCIDENT_KINDS } from './incident.js'
+import { INCIDENT_KINDS, time } from './incident.js'
 import { encodeRows, KeptRowsEntries } from './incident-rows.js'
 
 export const ANSWER_NAMES = ['snooze', 'not-this-kind', 'attack', 'normal'] as const
@@ -14,7 +14,6 @@ export const MAXIMUM_ANSWERS = 64
 export const MAXIMUM_NORMAL = 16
 
 const text = v.pipe(v.string(), v.maxLength(1000))
-const time = v.pipe(v.number(), v.safeInteger())
 const hex = (digits: number) => v.pipe(v.string(), v.regex(new RegExp(`^[0-9a-f]{${digits}}$`)))
 
 const AnswerSchema = v.object({

@@ -30,7 +30,7 @@ export type IncidentLevel = (typeof INCIDENT_LEVELS)[number]
 
 /** Up to 2200, so that what is added to it is a time too; before 1970 where a clock was set back to then. */
 const LATEST_MICROS = 7_258_118_400_000_000
-const time = v.pipe(v.number(), v.safeInteger(), v.minValue(-LATEST_MICROS), v.maxValue(LATEST_MICROS))
+export const time = v.pipe(v.number(), v.safeInteger(), v.minValue(-LATEST_MICROS), v.maxValue(LATEST_MICROS))
 /** What is added to it stays a safe integer. */
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(2 ** 50))
 const text = v.pipe(v.string(), v.maxLength(1000))

@@ -83,6 +83,8 @@ const WORSE_MICROS = 10_000_000
 /** Much data: at least so many bytes, and so many times those of the nearest usual flow. */
 const VOLUME_BYTES = 65_536
 const VOLUME_TIMES = 16
+/** Of IP and TCP, with options. */
+const HEADER_BYTES = 60
 /** Within so long. */
 const VOLUME_MICROS = 10 * MINUTE
 /** The key of what is about no single device. */
@@ -142,6 +144,8 @@ export function createIncidentBook({
   let changes = 0
   let reports = 0
   let advancedMicros = 0
+  /** Flows that are judged late are of before. */
+  let latestMicros = 0
   for (const incident of known) {
     if (incident.state === 'over') over.push(incident)
     else active.set(incident.key, workingOf(incident))
@@ -156,17 +160,17 @@ export function createIncidentBook({
     onChange(incident, change)
   }
   /** Reports that it opens, is of a graver kind, or became much worse, the last WORSE_MICROS after the report before. */
-  const reportChange = (working: Working, atMicros: number): void => {
+  const reportChange = (working: Working): void => {
     const { incident, strongest, reportedMicros } = working
     const change = changeOf(incident)
     if (change === null) return
     const isGraver = incident.kind !== incident.reported?.kind
-    if (!isGraver && Math.abs(atMicros - reportedMicros) < WORSE_MICROS) return
+    if (!isGraver && Math.abs(latestMicros - reportedMicros) < WORSE_MICROS) return
     incident.state = 'open'
     if (strongest !== null) incident.reasons = [...explain(strongest).reasons]
     incident.summary = summaryOf(incident)
     if (isMuted(incident)) return
-    working.reportedMicros = atMicros
+    working.reportedMicros = latestMicros
     report(incident, change)
   }
   const end = (incident: Incident): void => {
@@ -216,23 +220,23 @@ export function createIncidentBook({
       Object.assign(working, { volume: noVolume(startMicros), nextVolumeBytes: VOLUME_BYTES })
     }
     const { volume } = working
-    const { sent, received, sentBy, receivedBy } = bytesOf(alert)
+    const { sent, received } = bytesOf(alert)
     volume.flows++
-    volume.sentBytes += sent
-    volume.receivedBytes += received
+    volume.sentBytes += sent.isData ? sent.bytes : 0
+    volume.receivedBytes += received.isData ? received.bytes : 0
     const most = Math.max(volume.sentBytes, volume.receivedBytes)
     if (most < working.nextVolumeBytes) return
     working.nextVolumeBytes = 2 * most
-    const { features } = explain(alert)
+    const { nearestBytes } = explain(alert)
     const them = volume.flows === 1 ? 'it' : 'them'
     const flows = volume.flows === 1 ? 'one unusual flow' : `${volume.flows} unusual flows`
     const peer = `${alert.peer} (${serviceText(alert.flow.protocol, servicePort(alert.flow))})`
     const span = spanText(atMicros - volume.beganMicros)
     for (const [rule, verb, bytes, end, direction] of [
-      ['upload', 'sent', volume.sentBytes, sentBy, 'to'],
-      ['download', 'received', volume.receivedBytes, receivedBy, 'from'],
+      ['upload', 'sent', volume.sentBytes, sent.by, 'to'],
+      ['download', 'received', volume.receivedBytes, received.by, 'from'],
     ] as const) {
-      const usual = features.find(({ name }) => name === `${end}_bytes`)?.nearest ?? null
+      const usual = nearestBytes?.[end] ?? null
       if (usual === null || bytes < VOLUME_BYTES || bytes < VOLUME_TIMES * usual) continue
       const fact = `${deviceText(incident.device)} ${verb} ${sizeText(bytes)} in ${span}, in ${flows} ${direction} ${peer}; its usual flow most like ${them} ${verb} ${sizeText(usual)}`
       noteFact(incident, rule, incident.key, atMicros, fact)
@@ -240,18 +244,19 @@ export function createIncidentBook({
   }
   const advance = (nowMicros: number): void => {
     advancedMicros = nowMicros
+    latestMicros = nowMicros
     for (const working of [...active.values()]) {
       const { incident } = working
       if (isOver(incident, nowMicros)) end(incident)
-      else if (incident.state === 'open') reportChange(working, nowMicros)
+      else if (incident.state === 'open') reportChange(working)
     }
   }
 
   return {
     note(alert, atMicros) {
       if (NO_INCIDENT.includes(alert.rule)) return null
-      // a recording has no clock but its packets
-      if (Math.abs(atMicros - advancedMicros) >= MINUTE) advance(atMicros)
+      // a recording has no clock but its packets; flows that are judged late do not set it back
+      if (atMicros - advancedMicros >= MINUTE || advancedMicros - atMicros >= HOUR) advance(atMicros)
       const key = alert.rule === 'device-flood' ? NETWORK : (alert.device.mac ?? alert.device.address)
       const working = workingFor(alert, key, atMicros)
       const { incident } = working
@@ -265,7 +270,8 @@ export function createIncidentBook({
       if (alert.rule === 'score') noteVolume(working, alert, atMicros)
       incident.kind = kindOf(incident)
       incident.level = levelOf(incident)
-      reportChange(working, atMicros)
+      latestMicros = Math.max(latestMicros, atMicros)
+      reportChange(working)
       return incident.id
     },
     isMuted(id) {
@@ -274,6 +280,7 @@ export function createIncidentBook({
     },
     advance,
     clockSet(byMicros) {
+      latestMicros += byMicros
       for (const working of active.values()) {
         const { incident } = working
         working.reportedMicros += byMicros
@@ -354,8 +361,8 @@ function noteFlow(working: Working, alert: Alert): void {
   const { incident } = working
   incident.flows++
   const { sent, received } = bytesOf(alert)
-  incident.sentBytes += sent
-  incident.receivedBytes += received
+  incident.sentBytes += sent.bytes
+  incident.receivedBytes += received.bytes
   const { rarity } = alert
   const rareness = rarity === null ? 1 : Math.min(1, Math.max(0, Math.log10(1 / rarity.atMost) / 2))
   addEvidence(incident, isToGroup(alert) ? GROUP_SHARE * rareness : rareness)
@@ -372,16 +379,29 @@ function isToGroup({ ipVersion, destinationWords, peerKey }: Alert): boolean {
   return isGroup(ipVersion, destinationWords, Uint8Array.from(mac))
 }
 
+/** Of what one end of a flow sent. */
+interface EndBytes {
+  readonly by: 'initiator' | 'responder'
+  readonly bytes: number
+  /** More than headers: requests of a flood are no data. */
+  readonly isData: boolean
+}
+
 /** From the sight of the device. */
-function bytesOf({ device, flow, initiatorBytes, responderBytes }: Alert): {
-  sent: number
-  received: number
-  sentBy: string
-  receivedBy: string
-} {
+function bytesOf({ device, flow, ...alert }: Alert): { sent: EndBytes; received: EndBytes } {
+  const initiator: EndBytes = {
+    by: 'initiator',
+    bytes: alert.initiatorBytes,
+    isData: alert.initiatorBytes > HEADER_BYTES * alert.initiatorPackets,
+  }
+  const responder: EndBytes = {
+    by: 'responder',
+    bytes: alert.responderBytes,
+    isData: alert.responderBytes > HEADER_BYTES * alert.responderPackets,
+  }
   return device.address === flow.source
-    ? { sent: initiatorBytes, received: responderBytes, sentBy: 'initiator', receivedBy: 'responder' }
-    : { sent: responderBytes, received: initiatorBytes, sentBy: 'responder', receivedBy: 'initiator' }
+    ? { sent: initiator, received: responder }
+    : { sent: responder, received: initiator }
 }
 
 /** How far below the threshold. */

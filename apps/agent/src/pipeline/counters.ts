@@ -16,6 +16,7 @@ import type { SavedModel } from '@oddflow/detectors'
 import type { FlowCounters, FlowRecord } from '@oddflow/flows'
 import { createFlowJudge, deviceKeyOf, type Judgement, type Network, type Rarity } from '@oddflow/program'
 import type { BudgetReport } from '../budget/alert-budget.js'
+import type { IncidentRateReport } from '../budget/incident-rate.js'
 import type { Thresholds } from '../budget/thresholds.js'
 import type { DeviceReport } from '../devices/device-watch.js'
 import type { EvidenceReport } from '../evidence/evidence.js'
@@ -189,12 +190,17 @@ interface IncidentsReport {
   /** Open now, by level. */
   readonly open: Readonly<Record<IncidentLevel, number>>
   readonly answers: AnswerCounts
+  readonly rate: IncidentRateReport
 }
 
-export function incidentsReport(incidents: readonly Incident[], answers: AnswerCounts): IncidentsReport {
+export function incidentsReport(
+  incidents: readonly Incident[],
+  answers: AnswerCounts,
+  rate: IncidentRateReport,
+): IncidentsReport {
   const open = { low: 0, medium: 0, high: 0 }
   for (const { state, level } of incidents) if (state === 'open') open[level]++
-  return { open, answers }
+  return { open, answers, rate }
 }
 
 export function agentCounters(

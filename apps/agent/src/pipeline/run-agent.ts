@@ -11,6 +11,7 @@ import type { FrameBatch } from '@oddflow/capture'
 import { DEFAULT_KERNEL_BUFFER_FRAMES } from '@oddflow/capture/node'
 import { createAlertPath } from '../alerts/alert-path.js'
 import { createSuppression } from '../alerts/suppress.js'
+import { createIncidentRate, overBudgetText } from '../budget/incident-rate.js'
 import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
@@ -108,6 +109,14 @@ async function runWith(
   const kept = await openKeptPackets(settings, environment)
   const records = await openDashboardRecords(settings, environment)
   const nameOf = (mac: string): string | null => devices?.table.get(mac)?.name?.name ?? null
+  // models that are made here are made for one false alert a day and device
+  const rate = createIncidentRate(
+    settings.budget ?? (settings.models === null ? null : { falseAlertsPerDay: 1, per: 'device' }),
+  )
+  const isAttack = (incident: string): boolean =>
+    answers.list().some((each) => each.incident === incident && each.answer === 'attack')
+  const advanceRate = (nowMicros: number): void =>
+    rate.advance(nowMicros + steadyMicros, devices?.report().byState.watching ?? 0)
   const incidents: IncidentBook | null =
     settings.devices === null
       ? null
@@ -117,7 +126,10 @@ async function runWith(
           explain,
           rows,
           isMuted: answers.isMuted,
-          onChange: (incident, change) => path.report(incident, change),
+          onChange(incident, change) {
+            if (change === 'opened') rate.opened(incident.id)
+            path.report(incident, change)
+          },
         })
   const incidentKeeper =
     incidents === null || settings.state === null
@@ -236,7 +248,7 @@ async function runWith(
       devices?.report() ?? null,
       models?.report() ?? null,
       thresholds.report(),
-      incidents === null ? null : incidentsReport(incidents.all(), answers.counts()),
+      incidents === null ? null : incidentsReport(incidents.all(), answers.counts(), rate.report(isAttack)),
       kept?.evidence.report() ?? null,
       selfTest.counts,
       alertLog,
@@ -257,6 +269,7 @@ async function runWith(
     warnings: [
       ...selfTest.warnings,
       ...faults.reasons(),
+      ...[overBudgetText(rate.report(isAttack)) ?? []].flat(),
       ...(devices?.warnings() ?? []),
       ...(models?.warnings() ?? []),
     ],
@@ -344,6 +357,7 @@ async function runWith(
     if (now === null) return
     path.advance(now)
     thresholds.advance(now + steadyMicros)
+    advanceRate(now)
     models?.advance(now)
     devices?.advance(now)
   })
@@ -400,6 +414,7 @@ async function runWith(
     captureClock.note(watcher.counts.latestMicros)
     losses.note(watcher.counts.latestMicros, lostPackets())
     thresholds.advance(watcher.counts.latestMicros + steadyMicros)
+    advanceRate(watcher.counts.latestMicros)
     if (models !== null && input.waits) {
       // short flows are judged within a minute of the packets' time, so that they are learnt with the others
       watcher.expire(watcher.counts.latestMicros - RECORDED_SLACK_MICROS)

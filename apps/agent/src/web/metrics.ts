@@ -7,6 +7,7 @@
  */
 import { Counter, type CounterConfiguration, Gauge, Registry } from 'prom-client'
 import type { BudgetReport } from '../budget/alert-budget.js'
+import type { IncidentRateReport } from '../budget/incident-rate.js'
 import type { AgentCounters } from '../pipeline/counters.js'
 
 export interface AgentSnapshot {
@@ -196,6 +197,22 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
     [],
     ({ counters: { incidents } }) => (incidents === null ? [] : [[{}, incidents.answers.silencedAlerts]]),
   )
+  counter('incidents_opened_total', 'Incidents reported as opened.', [], ({ counters: { incidents } }) =>
+    incidents === null ? [] : [[{}, incidents.rate.opened]],
+  )
+  const rateGauge = (
+    name: string,
+    help: string,
+    of: (rate: IncidentRateReport) => number | null | undefined,
+  ) =>
+    gauge(`incidents_per_day${name}`, help, [], ({ counters: { incidents } }) => {
+      const value = incidents === null ? null : of(incidents.rate)
+      return value === null || value === undefined ? [] : [[{}, value]]
+    })
+  rateGauge('', 'Incidents a day that were not answered as an attack.', (rate) => rate.perDay)
+  rateGauge('_low', 'Its 95 % interval begins.', (rate) => rate.interval?.low)
+  rateGauge('_high', 'Its 95 % interval ends.', (rate) => rate.interval?.high)
+  rateGauge('_allowed', 'Of the budget.', (rate) => rate.allowedPerDay)
   counter(
     'remote_answers_total',
     'Answers to incidents by MQTT, by what became of them.',

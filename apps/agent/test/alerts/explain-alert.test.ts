@@ -102,6 +102,7 @@ describe('an explanation', () => {
     expect(createAlertExplainer(forest)(alertOf(forest))).toMatchObject({
       mode: null,
       features: [],
+      nearestBytes: null,
       reason: 'no-comparison',
       summary: expect.stringMatching(
         /: unlike normal flows; the model keeps none to compare it with; rarer than 1 flow in 1,000$/,
@@ -118,6 +119,7 @@ describe('an explanation', () => {
       mode: null,
       reasons: [],
       features: [],
+      nearestBytes: null,
       reason: 'rule',
       summary:
         'one packet of tcp between 02:00:00:00:00:0a and 198.51.100.1, port 443: no flow of a single packet to this service was seen in training (7 more like it)',

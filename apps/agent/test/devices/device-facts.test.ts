@@ -604,17 +604,17 @@ describe('a first contact of a watched device', () => {
 describe('connections of a peer that is new to a service', () => {
   const GUESS = { initiatorPackets: 12, responderPackets: 12, initiatorTcpFlags: 27, responderTcpFlags: 27 }
 
-  it('are reported as when passwords are guessed, at six and at each four times as many', () => {
+  it('are reported as when passwords are guessed, at five and at each four times as many', () => {
     const { watch, told } = watchOf()
     watch.verdict(flow(23, -1, 443, START, MANY), false)
     for (let i = 0; i < 30; i++) watch.verdict(flow(66, 23, 22, START + i * SECOND, GUESS), false)
     expect(told.filter(({ rule }) => rule === 'password-guessing')).toEqual([
       {
         rule: 'password-guessing',
-        fact: '192.168.0.23 had 6 connections (tcp port 22) in 5 s from 192.168.0.66, which had never used this service: passwords may be guessed',
+        fact: '192.168.0.23 had 5 connections (tcp port 22) in 4 s from 192.168.0.66, which had never used this service: passwords may be guessed',
         isOfResponder: true,
       },
-      expect.objectContaining({ fact: expect.stringContaining('had 24 connections') }),
+      expect.objectContaining({ fact: expect.stringContaining('had 20 connections') }),
     ])
   })
 

@@ -26,7 +26,10 @@ interface Reported {
   readonly incident: Incident
 }
 
-function gathering(known: readonly Incident[] = [], features: { name: string; nearest: number }[] = []) {
+function gathering(
+  known: readonly Incident[] = [],
+  nearestBytes: { initiator: number; responder: number } | null = null,
+) {
   const reported: Reported[] = []
   const rows = createIncidentRows()
   const muted = { kind: '' }
@@ -37,7 +40,7 @@ function gathering(known: readonly Incident[] = [], features: { name: string; ne
     explain: () => ({
       ...NO_EXPLANATION,
       reasons: ['sent 1.2 MB (usually under 4 kB)'],
-      features: features.map((each) => ({ ...each, unit: 'bytes', value: 0, typical: null, gain: 1 })),
+      nearestBytes,
     }),
     onChange: (incident, change) => reported.push({ change, incident: structuredClone(incident) }),
   })
@@ -99,20 +102,21 @@ describe('evidence', () => {
   })
 
   it('of much data against the usual flow opens one, in either direction', () => {
-    const features = [
-      { name: 'initiator_bytes', nearest: 4000 },
-      { name: 'responder_bytes', nearest: 4000 },
-    ]
-    const sent = gathering([], features)
+    const nearest = { initiator: 4000, responder: 4000 }
+    const sent = gathering([], nearest)
     sent.note(0, { initiatorBytes: 2_000_000 })
     expect(sent.reported[0]?.incident).toMatchObject({ kind: 'upload' })
     expect(sent.reported[0]?.incident.summary).toMatch(
       /^02:00:00:00:00:0a \(.*\) sent 2 MB in .* s, in one unusual flow to .*; its usual flow most like it sent 4 kB\./,
     )
-    const received = gathering([], features)
+    const received = gathering([], nearest)
     received.note(0, { responderBytes: 2_000_000 })
     expect(received.reported[0]?.incident.kind).toBe('download')
-    const usual = gathering([], [{ name: 'responder_bytes', nearest: 1_000_000 }])
+    const flood = gathering([], nearest)
+    for (let i = 0; i < 3000; i++)
+      flood.note(i / 1000, { initiatorBytes: 60, initiatorPackets: 1, responderBytes: 0 })
+    expect(flood.reported.map(({ incident }) => incident.kind)).not.toContain('upload')
+    const usual = gathering([], { initiator: 4000, responder: 1_000_000 })
     usual.note(0, { responderBytes: 2_000_000 })
     expect(usual.changes()).toEqual([])
   })
@@ -167,7 +171,10 @@ describe('an incident', () => {
     expect(kinds()).toEqual(first)
     for (let i = 0; i < 20_000; i++) note(5 + i / 10_000)
     expect(kinds()).toEqual(first)
-    book.advance(base + 15 * SECOND)
+    // flows that are judged late are of before
+    note(-60, { flow: { durationMicros: 1 } })
+    expect(kinds()).toEqual(first)
+    book.advance(base + 17 * SECOND)
     expect(kinds()).toEqual([...first, ['worse', 'flood', 'high']])
   })
 

@@ -67,6 +67,7 @@ it('alerts that a receiver refused are counted by output', async () => {
 it('open incidents, answers and what they kept back are counted', async () => {
   const incidents = {
     open: { low: 2, medium: 0, high: 1 },
+    rate: { opened: 3, attacks: 1, perDay: 0.5, interval: { low: 0.1, high: 2 }, allowedPerDay: null },
     answers: {
       standing: { snooze: 1, 'not-this-kind': 0, attack: 0, normal: 3 },
       normalFlows: 17,
@@ -78,6 +79,9 @@ it('open incidents, answers and what they kept back are counted', async () => {
   expect(samples.get('oddflow_incidents_open{level="low"}')).toBe('2')
   expect(samples.get('oddflow_incident_answers{answer="normal"}')).toBe('3')
   expect(samples.get('oddflow_alerts_silenced_total')).toBe('5')
+  expect(samples.get('oddflow_incidents_opened_total')).toBe('3')
+  expect(samples.get('oddflow_incidents_per_day_low')).toBe('0.1')
+  expect(samples.has('oddflow_incidents_per_day_allowed')).toBe(false)
   expect(samples.get('oddflow_remote_answers_total{fate="oversized"}')).toBe('3')
   expect(samples.get('oddflow_flows_answered_normal_total')).toBe('17')
 })

@@ -59,4 +59,5 @@ export const NO_EXPLANATION: AlertExplanation = {
   summary: 'unlike normal flows',
   mode: null,
   features: [],
+  nearestBytes: null,
 }

@@ -16,7 +16,14 @@ export function sampleAlertEvent(summary: string): Record<string, unknown> {
     { name: 'iat3', unit: 's', value: 0.5, nearest: null, typical: null, gain: 2 },
     { name: 'size5', unit: 'bytes', value: null, nearest: 80, typical: 80, gain: 1 },
   ]
-  return eveEvent(alert, null, { reason: 'features', reasons: [], summary, mode: null, features })
+  return eveEvent(alert, null, {
+    reason: 'features',
+    reasons: [],
+    summary,
+    mode: null,
+    features,
+    nearestBytes: null,
+  })
 }
 
 export function sampleSnapshot(): AgentSnapshot {

@@ -44,6 +44,7 @@ describe('verdicts that are explained', () => {
     reasons: ['sent 1.2 MB (usually under 4 kB)', 'lasted 3 h (usually under 20 s)'],
     mode: null,
     features: [],
+    nearestBytes: null,
   })
   const one = { score: null, decision: null, rule: 'one-packet' } as const
   const verdicts = [

@@ -54,7 +54,13 @@ describe('reportData', () => {
     let explained = 0
     const explain = () => {
       explained++
-      return { reason: 'features', reasons: ['sent 1 MB (usually none)'], mode: null, features: [] } as const
+      return {
+        reason: 'features',
+        reasons: ['sent 1 MB (usually none)'],
+        mode: null,
+        features: [],
+        nearestBytes: null,
+      } as const
     }
     const many = Array.from({ length: 700 }, (_, i) =>
       flowVerdict({ score: -i, device: i < 600 ? '02:00:00:00:00:0a' : '192.168.0.7', explain }),

@@ -27,7 +27,13 @@ describe('VerdictStore of verdicts to explain', () => {
     const asked: JudgedRow[] = []
     const explain = (judged: JudgedRow): FlowExplanation => {
       asked.push(judged)
-      return { reason: 'features', reasons: [`first ${judged.row[0]}`], mode: null, features: [] }
+      return {
+        reason: 'features',
+        reasons: [`first ${judged.row[0]}`],
+        mode: null,
+        features: [],
+        nearestBytes: null,
+      }
     }
     const store = new VerdictStore('a.pcap', -3, { explain })
     // a block of rows holds a megabyte
@@ -68,7 +74,13 @@ describe('VerdictStore of verdicts to explain', () => {
   })
 
   it('names the local end by its address where the link has none', () => {
-    const explain = (): FlowExplanation => ({ reason: 'whole', reasons: [], mode: null, features: [] })
+    const explain = (): FlowExplanation => ({
+      reason: 'whole',
+      reasons: [],
+      mode: null,
+      features: [],
+      nearestBytes: null,
+    })
     const store = new VerdictStore('a.pcap', 0, { explain })
     const [local, remote] = [record.initiatorAddress, record.responderAddress]
     const verdict = { score: -1, novel: true, rule: 'score' } as const
