@@ -3,10 +3,10 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, type TestContext } from 'vitest'
 import { encodeCHeader, isNovel, type SavedModel } from '../src/index.js'
 import { sampleModel } from './model-file/sample.js'
-import { firstDifference, portCases } from './port-cases.js'
+import { firstDifference, forgedCases, type PortCase, portCases } from './port-cases.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-c-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -15,9 +15,25 @@ const FLAGS = ['-std=c99', '-Wall', '-Wextra', '-Werror', '-pedantic', '-ffp-con
 
 /** Compilers, and what runs their programs. In Debian: gcc-arm-linux-gnueabihf, gcc-aarch64-linux-gnu, qemu-user-static. */
 const MACHINES = [
-  { machine: 'this machine', compiler: 'gcc', emulator: null },
-  { machine: '32-bit ARM', compiler: 'arm-linux-gnueabihf-gcc', emulator: 'qemu-arm-static' },
-  { machine: '64-bit ARM', compiler: 'aarch64-linux-gnu-gcc', emulator: 'qemu-aarch64-static' },
+  { machine: 'this machine', compiler: 'gcc', emulator: null, flags: ['-O2'] },
+  {
+    machine: 'this machine, with sanitizers',
+    compiler: 'gcc',
+    emulator: null,
+    flags: ['-O1', '-fsanitize=address,undefined,float-cast-overflow', '-fno-sanitize-recover=all'],
+  },
+  {
+    machine: '32-bit ARM',
+    compiler: 'arm-linux-gnueabihf-gcc',
+    emulator: 'qemu-arm-static',
+    flags: ['-O2', '-static'],
+  },
+  {
+    machine: '64-bit ARM',
+    compiler: 'aarch64-linux-gnu-gcc',
+    emulator: 'qemu-aarch64-static',
+    flags: ['-O2', '-static'],
+  },
 ] as const
 
 const runs = (program: string): boolean => spawnSync(program, ['--version']).status === 0
@@ -49,43 +65,60 @@ ${numbers
 `
 }
 
+type Machine = (typeof MACHINES)[number]
+
+function skipWithout({ compiler, emulator }: Machine, context: TestContext): void {
+  const needed = emulator === null ? [compiler] : [compiler, emulator]
+  if (!needed.every(runs)) context.skip(`no ${needed.join(' or ')}`)
+}
+
+/** Of the models in one program: each score that differs in a bit, each verdict that differs. */
+function differencesOf(
+  cases: readonly Omit<PortCase, 'bytes'>[],
+  { compiler, emulator, flags }: Machine,
+): string[] {
+  cases.forEach(({ saved }, i) => {
+    writeFileSync(join(folder, `m${i}.h`), encodeCHeader(saved, { name: `m${i}` }).text)
+  })
+  writeFileSync(join(folder, 'main.c'), program(cases.length))
+  const out = join(folder, 'main')
+  execFileSync(compiler, [...FLAGS, ...flags, '-o', out, join(folder, 'main.c'), '-lm'])
+  const input = cases.map(({ rows }) => Buffer.from(Float64Array.of(rows.rows, ...rows.data).buffer))
+  const options = { input: Buffer.concat(input), maxBuffer: 2 ** 28 }
+  const answer = emulator === null ? execFileSync(out, options) : execFileSync(emulator, [out], options)
+  const numbers = new Float64Array(answer.buffer.slice(answer.byteOffset, answer.byteOffset + answer.length))
+  expect(numbers.length).toBe(cases.reduce((sum, { rows }) => sum + 2 * rows.rows, 0))
+  let at = 0
+  return cases.flatMap((one) => {
+    const pairs = numbers.slice(at, at + 2 * one.rows.rows)
+    at += pairs.length
+    const verdicts = pairs.filter((_, i) => i % 2 === 1)
+    const isAsHere = one.scores.every(
+      (score, i) => verdicts[i] === Number(isNovel(score, one.saved.threshold)),
+    )
+    const difference = firstDifference(
+      one,
+      pairs.filter((_, i) => i % 2 === 0),
+    )
+    return [...(difference === undefined ? [] : [difference]), ...(isAsHere ? [] : [`${one.name}: verdicts`])]
+  })
+}
+
 describe('models as C', () => {
-  it.for(MACHINES)(
-    'score to the bit on $machine',
-    { timeout: 600_000 },
-    ({ compiler, emulator }, context) => {
-      if (!runs(compiler) || (emulator !== null && !runs(emulator))) {
-        context.skip(`no ${[compiler, ...(emulator === null ? [] : [emulator])].join(' or ')}`)
-      }
-      const cases = portCases()
-      cases.forEach(({ saved }, i) => {
-        writeFileSync(join(folder, `m${i}.h`), encodeCHeader(saved, { name: `m${i}` }).text)
-      })
-      writeFileSync(join(folder, 'main.c'), program(cases.length))
-      const out = join(folder, 'main')
-      const link = emulator === null ? [] : ['-static']
-      execFileSync(compiler, [...FLAGS, '-O2', ...link, '-o', out, join(folder, 'main.c'), '-lm'])
-      const input = cases.map(({ rows }) => Buffer.from(Float64Array.of(rows.rows, ...rows.data).buffer))
-      const options = { input: Buffer.concat(input), maxBuffer: 2 ** 28 }
-      const answer = emulator === null ? execFileSync(out, options) : execFileSync(emulator, [out], options)
-      const numbers = new Float64Array(
-        answer.buffer.slice(answer.byteOffset, answer.byteOffset + answer.length),
-      )
-      let at = 0
-      const differences: string[] = []
-      for (const one of cases) {
-        const pairs = numbers.slice(at, at + 2 * one.rows.rows)
-        at += pairs.length
-        const scores = pairs.filter((_, i) => i % 2 === 0)
-        differences.push(...[firstDifference(one, scores) ?? []].flat())
-        const verdicts = pairs.filter((_, i) => i % 2 === 1)
-        const expected = one.scores.map((score) => Number(isNovel(score, one.saved.threshold)))
-        expect(verdicts).toEqual(expected)
-      }
-      expect(differences).toEqual([])
-      expect(at).toBe(numbers.length)
-    },
-  )
+  it.for(MACHINES)('score to the bit on $machine', { timeout: 600_000 }, (machine, context) => {
+    skipWithout(machine, context)
+    expect(differencesOf(portCases(), machine)).toEqual([])
+  })
+
+  it('score as here though the file was forged, without a fault', { timeout: 600_000 }, (context) => {
+    const machine = MACHINES[1]
+    skipWithout(machine, context)
+    const cases = forgedCases().flatMap(({ name, rows, read }) =>
+      read === null ? [] : [{ name, rows, ...read }],
+    )
+    expect(cases.length).toBeGreaterThan(0)
+    expect(differencesOf(cases, machine)).toEqual([])
+  })
 
   it('give no score of a row that is not finite, which is novel', (context) => {
     if (!runs('gcc')) context.skip('no gcc')

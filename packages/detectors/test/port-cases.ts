@@ -1,15 +1,26 @@
 /** Models of every detector, scaler and precision with rows to score: what scorers in other languages are held against. */
-import { type Matrix, matrixOf } from '@oddflow/core'
+import {
+  ArgumentError,
+  decodeSafetensors,
+  encodeSafetensors,
+  FormatError,
+  type Matrix,
+  matrixOf,
+  type Tensor,
+  takeRows,
+} from '@oddflow/core'
 import {
   createScoreWorkspace,
   DETECTOR_NAMES,
   DETECTORS,
   type DetectorName,
   type DetectorOptions,
+  decodeModelFile,
   encodeModelFile,
   type SavedModel,
   scoreSamples,
 } from '../src/index.js'
+import { CHECKSUM_OFFSET, modelFileChecksum } from '../src/model-file/layout.js'
 import { variantsFor } from './conformance/fixtures.js'
 import { sampleModel, sampleRows, summaryModel, summaryRows } from './model-file/sample.js'
 
@@ -121,10 +132,75 @@ export function portCases(): readonly PortCase[] {
 }
 
 /** The first score that differs in a bit, as a text for a failing test; undefined where none does. */
-export function firstDifference({ name, rows, scores }: PortCase, found: Float64Array): string | undefined {
+export function firstDifference(
+  { name, rows, scores }: Omit<PortCase, 'bytes' | 'saved'>,
+  found: Float64Array,
+): string | undefined {
   if (found.length !== scores.length) return `${name}: ${found.length} scores in place of ${scores.length}`
   const at = scores.findIndex((score, i) => !Object.is(score, found[i]))
   if (at < 0) return undefined
   const row = rows.data.slice(at * rows.cols, (at + 1) * rows.cols)
   return `${name}: row ${at} scores ${found[at]} in place of ${scores[at]}: ${row.join(' ')}`
+}
+
+/** The file with its checksum made right again, as somebody can who forges one. */
+export function signed(file: Uint8Array): Uint8Array {
+  file.set(Buffer.from(modelFileChecksum(file)), CHECKSUM_OFFSET)
+  return file
+}
+
+/** The file with one tensor in place of another. */
+function withTensor(file: Uint8Array, name: string, tensor: Tensor): Uint8Array {
+  const { tensors, metadata } = decodeSafetensors(file)
+  return signed(encodeSafetensors({ tensors: new Map([...tensors, [name, tensor]]), metadata }))
+}
+
+/** Tensors that no fit makes of this one: another shape, and numbers out of any range. */
+function forgeries({ dtype, shape, data }: Tensor): Tensor[] {
+  const bad =
+    dtype === 'F64' || dtype === 'F32' ? [Number.NaN, Number.POSITIVE_INFINITY, -1e300] : [-1, 40_000]
+  const changed = bad.map((value) => {
+    const numbers = data.slice()
+    numbers[numbers.length >> 1] = value
+    return { dtype, shape, data: numbers } as Tensor
+  })
+  const flat = { dtype, shape: [...shape, 1], data } as Tensor
+  const none = { dtype, shape: shape.map(() => 0), data: data.slice(0, 0) } as Tensor
+  return [...changed, flat, none]
+}
+
+interface ForgedCase {
+  readonly name: string
+  readonly bytes: Uint8Array
+  readonly rows: Matrix
+  /** null where the reader here refuses the file. */
+  readonly read: Pick<PortCase, 'saved' | 'scores'> | null
+}
+
+/** Of a model of each detector among the cases, files with one tensor changed, and what is made of them here. */
+export function forgedCases(): ForgedCase[] {
+  const models = [...new Map(portCases().map((one) => [one.saved.detector.kind, one])).values()]
+  const forged = models.flatMap((one) =>
+    [...decodeSafetensors(one.bytes).tensors].flatMap(([tensor, value]) =>
+      forgeries(value).map((other, i) => ({
+        name: `${one.name}: ${tensor} ${i}`,
+        bytes: withTensor(one.bytes, tensor, other),
+        rows: takeRows(
+          one.rows,
+          Uint32Array.from({ length: 30 }, (_, row) => 7 * row),
+        ),
+      })),
+    ),
+  )
+  return sampleOf(forged, 0.2).map((one) => ({ ...one, read: readHere(one.bytes, one.rows) }))
+}
+
+function readHere(bytes: Uint8Array, rows: Matrix): ForgedCase['read'] {
+  try {
+    const saved = decodeModelFile(bytes)
+    return { saved, scores: scoresOf(saved, rows) }
+  } catch (error) {
+    if (error instanceof FormatError || error instanceof ArgumentError) return null
+    throw error
+  }
 }

@@ -4,20 +4,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import {
-  ArgumentError,
-  decodeNpyMatrix,
-  decodeSafetensors,
-  encodeNpy,
-  encodeSafetensors,
-  FormatError,
-  type Tensor,
-  takeRows,
-} from '@oddflow/core'
+import { decodeNpyMatrix, encodeNpy } from '@oddflow/core'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { decodeModelFile, encodeModelFile, predict } from '../../src/index.js'
-import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
-import { DEFAULT_CASE, firstDifference, portCases, scoresOf } from '../port-cases.js'
+import { encodeModelFile, predict } from '../../src/index.js'
+import { DEFAULT_CASE, firstDifference, forgedCases, portCases, signed } from '../port-cases.js'
 import { sampleModel } from './sample.js'
 
 const source = fileURLToPath(new URL('../../../../python', import.meta.url))
@@ -112,12 +102,6 @@ for rows in ([[1, 2]], [1, 2, 3], [[1, 2, numpy.nan]], [[1, 2, numpy.inf]]):
   })
 })
 
-/** The file with its checksum made right again, as somebody can who forges one. */
-function signed(file: Uint8Array): Uint8Array {
-  file.set(Buffer.from(modelFileChecksum(file)), CHECKSUM_OFFSET)
-  return file
-}
-
 /** The file with its header's text changed. */
 function withHeader(file: Uint8Array, change: (header: string) => string): Uint8Array {
   const end = 8 + new DataView(file.buffer, file.byteOffset).getUint32(0, true)
@@ -126,26 +110,6 @@ function withHeader(file: Uint8Array, change: (header: string) => string): Uint8
   head.writeBigUInt64LE(BigInt(head.length - 8))
   text.copy(head, 8)
   return signed(Buffer.concat([head, file.subarray(end)]))
-}
-
-/** The file with one tensor in place of another. */
-function withTensor(file: Uint8Array, name: string, tensor: Tensor): Uint8Array {
-  const { tensors, metadata } = decodeSafetensors(file)
-  return signed(encodeSafetensors({ tensors: new Map([...tensors, [name, tensor]]), metadata }))
-}
-
-/** Tensors that no fit makes of this one: another shape, and numbers out of any range. */
-function forgeries({ dtype, shape, data }: Tensor): Tensor[] {
-  const bad =
-    dtype === 'F64' || dtype === 'F32' ? [Number.NaN, Number.POSITIVE_INFINITY, -1e300] : [-1, 40_000]
-  const changed = bad.map((value) => {
-    const numbers = data.slice()
-    numbers[numbers.length >> 1] = value
-    return { dtype, shape, data: numbers } as Tensor
-  })
-  const flat = { dtype, shape: [...shape, 1], data } as Tensor
-  const none = { dtype, shape: shape.map(() => 0), data: data.slice(0, 0) } as Tensor
-  return [...changed, flat, none]
 }
 
 describe('oddflow.py, of files that are no models', () => {
@@ -231,21 +195,7 @@ describe('oddflow.py, of files that are no models', () => {
   })
 
   it('refuses a forged tensor, or scores with it as the reader here does', { timeout: 600_000 }, () => {
-    const forged = sampleOf(portCases()).flatMap((one) => {
-      const rows = takeRows(
-        one.rows,
-        Uint32Array.from({ length: 30 }, (_, i) => 7 * i),
-      )
-      return [...decodeSafetensors(one.bytes).tensors].flatMap(([tensor, value]) =>
-        forgeries(value).map((other, i) => ({
-          name: `${one.name}: ${tensor} ${i}`,
-          saved: one.saved,
-          bytes: withTensor(one.bytes, tensor, other),
-          rows,
-        })),
-      )
-    })
-    const cases = sampleOf(forged, 0.3).map((one, i) => {
+    const cases = forgedCases().map((one, i) => {
       const path = join(folder, `forged-${i}`)
       writeFileSync(path, one.bytes)
       writeFileSync(`${path}.npy`, encodeNpy(one.rows))
@@ -265,16 +215,10 @@ for path in sys.argv[1:]:
     )
     const lines = said.trim().split('\n')
     cases.forEach((one, i) => {
-      let scores: Float64Array
-      try {
-        scores = scoresOf(decodeModelFile(one.bytes), one.rows)
-      } catch (error) {
-        if (error instanceof FormatError || error instanceof ArgumentError) return
-        throw error
-      }
+      if (one.read === null) return
       expect(lines[i], one.name).toBe('read')
       const found = decodeNpyMatrix(readFileSync(`${one.path}.out.npy`)).data
-      expect(firstDifference({ ...one, scores }, found)).toBeUndefined()
+      expect(firstDifference({ ...one, ...one.read }, found)).toBeUndefined()
     })
     expect(lines.filter((line) => line === 'refused').length).toBeGreaterThan(lines.length / 2)
   })
