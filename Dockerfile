@@ -1,6 +1,7 @@
 # The agent in a container.
 #
 #   docker build -t oddflow-agent .
+#   docker buildx build --platform linux/amd64,linux/arm64 -t oddflow-agent .      for several architectures
 #   docker run --rm --network host --read-only --cap-drop ALL --cap-add NET_RAW \
 #     -v "$PWD/agent.yaml:/etc/oddflow/agent.yaml:ro" -v "$PWD/home.oddflow:/etc/oddflow/home.oddflow:ro" \
 #     -v oddflow:/var/lib/oddflow-agent oddflow-agent
@@ -21,7 +22,8 @@
 # behind it, which a release commits.
 ARG NODE=node:24-slim
 
-FROM ${NODE} AS build
+# the program is the same for every architecture, so it is built on that of the builder
+FROM --platform=$BUILDPLATFORM ${NODE} AS build
 WORKDIR /build
 RUN npm install --global pnpm@10.34.9
 COPY package.json pnpm-lock.yaml pnpm-workspace.yaml tsconfig.base.json ./

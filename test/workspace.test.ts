@@ -234,7 +234,7 @@ describe('the base image of the Dockerfile', () => {
 
   it('is a tag of a Node that is maintained, and both stages are of it', () => {
     expect(text).toMatch(/^ARG NODE=node:24-slim(@sha256:[0-9a-f]{64})?$/m)
-    expect(text.match(/^FROM \$\{NODE\}( AS build)?$/gm)).toHaveLength(2)
+    expect(text.match(/^FROM (--platform=\$BUILDPLATFORM )?\$\{NODE\}( AS build)?$/gm)).toHaveLength(2)
   })
 
   it('is pinned by its digest, once and again, and by nothing that is none', () => {
