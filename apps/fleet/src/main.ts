@@ -1,9 +1,14 @@
 #!/usr/bin/env node
 /** The `oddflow-fleet` program. Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong command line. */
 import { setTimeout as pause } from 'node:timers/promises'
+import { JetStreamError } from '@nats-io/jetstream'
+import { ConnectionError, RequestError, TimeoutError } from '@nats-io/transport-node'
 import { OddFlowError, plural } from '@oddflow/core'
 import {
+  createLineWriter,
   createMessages,
+  jsonLine,
+  OutputClosed,
   oneLineErrors,
   printable,
   stopOnSignals,
@@ -12,7 +17,8 @@ import {
 } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
 import { Command, CommanderError } from 'commander'
-import { type Archive, openArchive, type ServerOptions } from './archive.js'
+import { type Archive, openArchive, type ServerOptions, wordsOf } from './archive.js'
+import { enroll, listGateways, prepareGateways, readEvents } from './gateways.js'
 import { lastFailed, readStatus, type Status } from './status.js'
 import { type SubmitOptions, submit } from './submit.js'
 import { VERSION } from './version.js'
@@ -30,7 +36,9 @@ try {
 
 function createProgram(): Command {
   const program = new Command('oddflow-fleet')
-    .description('Score archives of captures on several machines, over NATS JetStream.')
+    .description(
+      'Score archives of captures on several machines, and collect the events of gateways, over NATS JetStream.',
+    )
     .version(VERSION, '--version', 'print the version and end')
     .helpOption('-h, --help', 'print this help and end')
     .exitOverride()
@@ -43,6 +51,8 @@ Examples:
   oddflow-fleet submit --captures /archive --model home.oddflow
   oddflow-fleet work --captures /archive --results /results
   oddflow-fleet status --follow
+  oddflow-fleet enroll kitchen --seed kitchen.seed
+  oddflow-fleet events --follow | jq 'select(.event.event_type == "alert")'
 
 Start a worker for each processor core, on any machine that reaches the server. Workers that read a folder need it at
 --captures; object stores of the server need no folder.
@@ -51,6 +61,9 @@ Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong co
   program.addCommand(submitCommand())
   program.addCommand(workCommand())
   program.addCommand(statusCommand())
+  program.addCommand(enrollCommand())
+  program.addCommand(gatewaysCommand())
+  program.addCommand(eventsCommand())
   for (const command of program.commands) {
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-fleet ${command.name()} --help`))
   }
@@ -135,6 +148,54 @@ function statusCommand(): Command {
     })
 }
 
+function enrollCommand(): Command {
+  return new Command('enroll')
+    .description("Make the key of a gateway, and print its user for the server's configuration.")
+    .argument('<gateway>', 'name of the gateway')
+    .requiredOption('--seed <file>', "new file for the secret seed: the agent's seedFile")
+    .action((gateway: string, { seed }: { seed: string }) => {
+      process.stdout.write(`${enroll(gateway, seed)}\n`)
+    })
+}
+
+function gatewaysCommand(): Command {
+  return serverCommand(
+    'gateways',
+    'List the gateways that have sent events. Creates their stream if it is missing.',
+  )
+    .option('--json', 'print one JSON array')
+    .action(async (options: ServerOptions & { json?: boolean }) => {
+      await withArchive(options, async (archive) => {
+        await prepareGateways(archive)
+        const gateways = await listGateways(archive)
+        if (options.json === true) process.stdout.write(`${JSON.stringify(gateways)}\n`)
+        else if (gateways.length === 0) messages.note('no gateway has sent an event')
+        for (const { name, events, lastEvent } of options.json === true ? [] : gateways) {
+          process.stdout.write(
+            `${name.padEnd(24)} ${plural(events, 'event').padStart(14)}, last ${lastEvent}\n`,
+          )
+        }
+      })
+    })
+}
+
+function eventsCommand(): Command {
+  return serverCommand('events', 'Print the stored events of gateways as JSON lines, the oldest first.')
+    .option('--gateway <name>', 'of this gateway only')
+    .option('--follow', 'then wait for more, until Ctrl-C')
+    .action(async (options: ServerOptions & { gateway?: string; follow?: boolean }) => {
+      await withArchive(options, async (archive) => {
+        await prepareGateways(archive)
+        const lines = createLineWriter()
+        for await (const event of readEvents(archive, options, stopOnSignals())) {
+          lines.line(jsonLine(event))
+          if (options.follow === true) lines.flush()
+        }
+        lines.flush()
+      })
+    })
+}
+
 function statusText({ waiting, inProgress, done, failed, capturesPerSecond }: Status): string {
   const rate = capturesPerSecond === null ? '' : ` (${capturesPerSecond.toFixed(1)} captures/s)`
   return `${waiting} waiting, ${inProgress} being scored, ${done} scored${rate}, ${failed} set aside`
@@ -151,12 +212,18 @@ async function withArchive(options: ServerOptions, use: (archive: Archive) => Pr
 
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  // a reader that has enough: … | head
+  if (error instanceof OutputClosed) return 0
   if (error instanceof UsageError) {
     messages.complain(error.message)
     return 2
   }
   if (error instanceof OddFlowError) {
     messages.complain(error.message)
+    return 1
+  }
+  if ([JetStreamError, ConnectionError, RequestError, TimeoutError].some((kind) => error instanceof kind)) {
+    messages.complain(`the server: ${wordsOf(error)}`)
     return 1
   }
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)

@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -236,6 +237,46 @@ describe.runIf(hasServer)('an archive', () => {
     expect(
       run('work', '--captures', captures, '--results', at('one-results'), '--until-empty').stderr,
     ).toContain('1 capture scored')
+  })
+
+  it('enrolls gateways, and lists and prints their events', async () => {
+    const enrolled = spawnResult([fleet, 'enroll', 'kitchen', '--seed', at('kitchen.seed')])
+    expect(enrolled.stdout).toMatch(
+      /^\{ nkey: U[A-Z2-7]{55}, permissions: \{ publish: \["oddflow\.gateway\.kitchen\.event"\], subscribe: \["_INBOX\.kitchen\.>"\] \} \}\n$/,
+    )
+    expect(readFileSync(at('kitchen.seed'), 'utf8')).toMatch(/^SU[A-Z2-7]{56}\n$/)
+    expect(statSync(at('kitchen.seed')).mode & 0o777).toBe(0o600)
+    expect(spawnResult([fleet, 'enroll', 'kitchen', '--seed', at('kitchen.seed')]).code).toBe(1)
+    expect(spawnResult([fleet, 'enroll', 'a.b', '--seed', at('other.seed')]).code).toBe(2)
+    expect(run('gateways').stderr).toContain('no gateway has sent an event')
+    expect(run('events')).toMatchObject({ code: 0, stdout: '' })
+    const archive = await openArchive({ server: url })
+    try {
+      for (const [gateway, text] of [
+        ['kitchen', '{"timestamp":"2026-11-29T00:00:00.000000+0000","n":1}'],
+        ['cellar', 'not JSON'],
+        ['kitchen', '{"timestamp":"2026-11-29T00:00:01.000000+0000","n":2}'],
+        ['cellar', '{"timestamp":"2026-11-29T00:00:02.000000+0000","n":3}'],
+      ]) {
+        await archive.client.publish(`oddflow.gateway.${gateway}.event`, text!)
+      }
+    } finally {
+      await archive.close()
+    }
+    expect(JSON.parse(run('gateways', '--json').stdout)).toMatchObject([
+      { name: 'cellar', events: 2 },
+      { name: 'kitchen', events: 2 },
+    ])
+    const lines = run('events')
+      .stdout.trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(lines.map(({ gateway, event }) => [gateway, event.n])).toEqual([
+      ['kitchen', 1],
+      ['kitchen', 2],
+      ['cellar', 3],
+    ])
+    expect(run('events', '--gateway', 'cellar').stdout.trim().split('\n')).toHaveLength(1)
   })
 
   it('names a server that does not answer, and a model that cannot judge captures', () => {

@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { mail } from './mail.js'
 import { mqtt } from './mqtt.js'
+import { nats } from './nats.js'
 import { ntfy } from './ntfy.js'
 import {
   checkOutputFile,
@@ -13,7 +14,7 @@ import {
 import { syslog } from './syslog.js'
 import { webhook } from './webhook.js'
 
-export const OUTPUTS = [ntfy, mail, webhook, mqtt, syslog] as const
+export const OUTPUTS = [ntfy, mail, webhook, mqtt, nats, syslog] as const
 
 type Definition = (typeof OUTPUTS)[number]
 export type OutputSettings = Definition extends infer Each

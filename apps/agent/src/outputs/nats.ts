@@ -1,0 +1,187 @@
+/**
+ * NATS: every event to a JetStream stream of a fleet, on a subject of this gateway alone:
+ *
+ *     oddflow.gateway.NAME.event   an EVE event; the message's id is the event's
+ *
+ * Delivered means stored: the server acknowledges each event. Events wait in the agent's own log while the server is away,
+ * and an event that was stored without its acknowledgment coming back is sent again under the same id, which the stream
+ * drops within its window. The gateway logs in with an nkey (Ed25519), whose seed is in a file. Answers come to
+ * `_INBOX.NAME`, so the server can give each gateway the right to these two names and to no others (docs/fleet.md).
+ */
+import type { JetStreamClient } from '@nats-io/jetstream'
+import type { NatsConnection } from '@nats-io/transport-node'
+import * as v from 'valibot'
+import { path } from '../config/schema-parts.js'
+import { withinMillis } from '../pipeline/bring-to-end.js'
+import {
+  caFile,
+  defineOutput,
+  type Output,
+  type OutputEnvironment,
+  originOf,
+  outputFile,
+  outputName,
+  RefusedError,
+  readCertificates,
+  readToken,
+  urlOf,
+} from './output.js'
+
+export interface NatsSettings {
+  readonly kind: 'nats'
+  readonly name: string
+  /** nats or tls. */
+  readonly url: string
+  /** null: of the machine's name. */
+  readonly gateway: string | null
+  /** Whose first line is the seed of an nkey; null: no login. */
+  readonly seedFile: string | null
+  readonly caFile: string | null
+}
+
+export const nats = defineOutput({
+  kind: 'nats',
+  schema: v.strictObject({
+    kind: v.literal('nats'),
+    name: outputName,
+    url: urlOf(
+      /^(nats|tls):\/\/[^@/]+\/?$/,
+      'a URL of nats or tls, without a user',
+      'The server, such as tls://fleet.example:4222.',
+    ),
+    gateway: v.optional(
+      v.pipe(
+        v.string(),
+        v.regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'at most 63 lowercase letters, digits and hyphens'),
+        v.description("Name of this gateway (the machine's name)."),
+      ),
+    ),
+    seedFile: v.optional(path('A file whose first line is the seed of an nkey (SU…).')),
+    caFile,
+  }),
+  settings(given, context): NatsSettings {
+    if (given.caFile !== undefined && given.url.startsWith('nats:')) {
+      context.refuse('caFile', 'only for tls; change url')
+    }
+    return {
+      kind: 'nats',
+      name: context.name,
+      url: given.url,
+      gateway: given.gateway ?? null,
+      seedFile: context.inFolder(given.seedFile) ?? null,
+      caFile: context.inFolder(given.caFile) ?? null,
+    }
+  },
+  target: ({ url }) => originOf(url),
+  files: ({ seedFile, caFile }) => [...outputFile('token', seedFile), ...outputFile('certificates', caFile)],
+  // the seed signs the server's challenge and is never sent
+  secretsGoTo: () => null,
+  memoryBytes: 15 * 1_048_576,
+  create: createNats,
+})
+
+const BATCH = 64
+const PATIENCE_MILLIS = 10_000
+
+/** Throws FileError where a file of the settings cannot be read. The connection is made with the first delivery. */
+export async function createNats(settings: NatsSettings, environment: OutputEnvironment): Promise<Output> {
+  const { connect, nkeyAuthenticator } = named(await import('@nats-io/transport-node'))
+  const { jetstream } = named(await import('@nats-io/jetstream'))
+  const gateway = settings.gateway ?? gatewayOf(environment.hostname)
+  const subject = `oddflow.gateway.${gateway}.event`
+  const target = originOf(settings.url)
+  const seed = settings.seedFile === null ? null : readToken(settings.seedFile)
+  const tls = settings.caFile === null ? {} : { tls: { ca: readCertificates(settings.caFile).join('\n') } }
+  let connection: NatsConnection | null = null
+  let stream: JetStreamClient | null = null
+  let denied: string | null = null
+
+  const opened = async (): Promise<JetStreamClient> => {
+    if (connection !== null && !connection.isClosed() && stream !== null) return stream
+    const open = await connect({
+      servers: settings.url,
+      name: `oddflow-agent ${gateway}`,
+      inboxPrefix: `_INBOX.${gateway}`,
+      timeout: PATIENCE_MILLIS,
+      maxReconnectAttempts: -1,
+      ignoreClusterUpdates: true,
+      ...(seed === null ? {} : { authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)) }),
+      ...tls,
+    })
+    void watch(open)
+    connection = open
+    stream = jetstream(open)
+    return stream
+  }
+  // the server reports what it denies beside the request, which then waits for nothing
+  const watch = async (open: NatsConnection): Promise<void> => {
+    for await (const status of open.status()) {
+      if (status.type === 'error') denied = status.error.message
+    }
+  }
+  return {
+    name: settings.name,
+    target,
+    batch: BATCH,
+    async deliver({ lines }, signal) {
+      denied = null
+      try {
+        return await withinMillis(environment.clock, PATIENCE_MILLIS, signal, async (limit) => {
+          const silent = new Promise<never>((_, reject) => {
+            const give = (): void => reject(new Error('does not acknowledge'))
+            if (limit.aborted) give()
+            else limit.addEventListener('abort', give, { once: true })
+          })
+          return Promise.race([store(await Promise.race([opened(), silent]), lines), silent])
+        })
+      } catch (error) {
+        if (error instanceof RefusedError) throw error
+        throw new Error(`${target}: ${subject}: ${denied ?? reasonOf(error as Error)}`)
+      }
+    },
+    async close() {
+      await connection?.close()
+    },
+  }
+
+  async function store(client: JetStreamClient, lines: readonly Uint8Array[]): Promise<string> {
+    const longest = connection?.info?.max_payload ?? Number.POSITIVE_INFINITY
+    if (lines.some(({ length }) => length > longest)) {
+      throw new RefusedError(`${target}: takes messages of ${longest} bytes at most`)
+    }
+    const publishes = lines.map((line) =>
+      client.publish(subject, line, { msgID: idOf(line), timeout: PATIENCE_MILLIS, retries: 0 }),
+    )
+    // all of them: one that fails must not leave the others unheard
+    const outcomes = await Promise.allSettled(publishes)
+    const failed = outcomes.find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
+    return 'stored by the server'
+  }
+}
+
+/** Named exports of a CommonJS module are lost where it is bundled. */
+function named<T extends object>(module: T): T {
+  return (module as { default?: T }).default ?? module
+}
+
+function gatewayOf(hostname: string): string {
+  const name = hostname
+    .toLowerCase()
+    .replace(/[^a-z0-9-]/g, '-')
+    .replace(/^-+/, '')
+  return name.slice(0, 63) || 'gateway'
+}
+
+function idOf(line: Uint8Array): string {
+  const { oddflow } = JSON.parse(new TextDecoder().decode(line)) as { oddflow: { id: string } }
+  return oddflow.id
+}
+
+function reasonOf({ message, cause }: Error): string {
+  const said = message === '' ? String((cause as Error | undefined)?.message ?? 'failed') : message
+  // what the client says without a stream
+  return /no responders|jetstream is not enabled/i.test(said)
+    ? 'no stream of the server takes it; run "oddflow-fleet gateways" once against this server'
+    : said.split('\n', 1)[0]
+}

@@ -1,0 +1,213 @@
+/** A real server on loopback with a user for each gateway: what is stored, what is denied, and what a restart costs. */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect as dial } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect, type NatsConnection, nkeyAuthenticator, nkeys } from '@nats-io/transport-node'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createSystemClock } from '../../src/input/clocks.js'
+import { createNats, type NatsSettings } from '../../src/outputs/nats.js'
+import { RefusedError } from '../../src/outputs/output.js'
+import { freePort } from '../support/mosquitto.js'
+
+const env = { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin` }
+const hasServer = (() => {
+  try {
+    execFileSync('nats-server', ['--version'], { stdio: 'ignore', env })
+    return true
+  } catch {
+    return false
+  }
+})()
+if (!hasServer) console.warn('SKIPPED: nats-server is not installed (Debian: nats-server)')
+
+const STREAM = 'oddflow-gateways'
+const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
+let folder = ''
+let port = 0
+let server: ChildProcess
+let admin: NatsConnection
+const keys = { admin: nkeys.createUser(), kitchen: nkeys.createUser(), cellar: nkeys.createUser() }
+
+const seedFile = (name: keyof typeof keys): string => join(folder, `${name}.seed`)
+
+beforeAll(async () => {
+  if (!hasServer) return
+  folder = mkdtempSync(join(tmpdir(), 'oddflow-nats-'))
+  port = await freePort()
+  const user = (name: 'kitchen' | 'cellar'): string =>
+    `{ nkey: ${keys[name].getPublicKey()}, permissions: { publish: ["oddflow.gateway.${name}.event"], subscribe: ["_INBOX.${name}.>"] } }`
+  writeFileSync(
+    join(folder, 'server.conf'),
+    `listen: 127.0.0.1:${port}
+max_payload: 4096
+jetstream { store_dir: "${folder}/store" }
+authorization { users: [ { nkey: ${keys.admin.getPublicKey()} }, ${user('kitchen')}, ${user('cellar')} ] }
+`,
+  )
+  for (const name of ['admin', 'kitchen', 'cellar'] as const) {
+    writeFileSync(seedFile(name), `${decode(keys[name].getSeed())}\n`, { mode: 0o600 })
+  }
+  await start()
+  admin = await connect({
+    servers: `nats://127.0.0.1:${port}`,
+    authenticator: nkeyAuthenticator(keys.admin.getSeed()),
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 50,
+  })
+  const manager = await jetstreamManager(admin)
+  await manager.streams.add({ name: STREAM, subjects: ['oddflow.gateway.*.event'] })
+}, 60_000)
+
+afterAll(async () => {
+  if (!hasServer) return
+  await admin.close()
+  server.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function start(): Promise<void> {
+  server = spawn('nats-server', ['-c', join(folder, 'server.conf')], { stdio: 'ignore', env })
+  while (!(await answers())) await pause(50)
+}
+
+function answers(): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = dial(port, '127.0.0.1')
+    socket.once('data', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+function output(given: Partial<NatsSettings> = {}) {
+  return createNats(
+    {
+      kind: 'nats',
+      name: 'fleet',
+      url: `nats://127.0.0.1:${port}`,
+      gateway: 'kitchen',
+      seedFile: seedFile('kitchen'),
+      caFile: null,
+      ...given,
+    },
+    {
+      version: '0.0.0',
+      hostname: 'Gateway.Home',
+      alertFile: 'eve.json',
+      clock: createSystemClock(0.1),
+      log: { warn: () => undefined },
+    },
+  )
+}
+
+const lineOf = (id: string, more = ''): Uint8Array =>
+  new TextEncoder().encode(
+    JSON.stringify({ timestamp: '2026-11-29T00:00:00.000000+0000', more, oddflow: { id } }),
+  )
+const signal = new AbortController().signal
+const batch = (...lines: Uint8Array[]): { first: number; lines: Uint8Array[] } => ({ first: 0, lines })
+
+async function stored(): Promise<number> {
+  return (await (await jetstreamManager(admin)).streams.info(STREAM)).state.messages
+}
+
+describe.runIf(hasServer)('an output of kind nats', () => {
+  it('stores events under the name of the gateway, and one that comes again once', async () => {
+    const out = await output()
+    const before = await stored()
+    expect(await out.deliver(batch(lineOf('a'), lineOf('b')), signal)).toBe('stored by the server')
+    await out.deliver(batch(lineOf('b'), lineOf('c')), signal)
+    expect((await stored()) - before).toBe(3)
+    const manager = await jetstreamManager(admin)
+    const last = await manager.streams.getMessage(STREAM, { last_by_subj: 'oddflow.gateway.kitchen.event' })
+    expect(JSON.parse(decode(last!.data))).toMatchObject({ oddflow: { id: 'c' } })
+    await out.close()
+  })
+
+  it('cannot write the events of another gateway, nor read anything', async () => {
+    const before = await stored()
+    const thief = await output({ gateway: 'cellar' })
+    await expect(thief.deliver(batch(lineOf('stolen')), signal)).rejects.toThrow(
+      /^nats:\/\/127\.0\.0\.1:\d+: oddflow\.gateway\.cellar\.event: .*ermission/,
+    )
+    await thief.close()
+    expect(await stored()).toBe(before)
+    const stolen = await connect({
+      servers: `nats://127.0.0.1:${port}`,
+      authenticator: nkeyAuthenticator(keys.kitchen.getSeed()),
+      inboxPrefix: '_INBOX.kitchen',
+      timeout: 2000,
+    })
+    const seen: string[] = []
+    for (const subject of ['>', 'oddflow.gateway.cellar.event', '_INBOX.cellar.>', '$JS.EVENT.>']) {
+      stolen.subscribe(subject, {
+        callback(error, message) {
+          if (error === null) seen.push(message.subject)
+        },
+      })
+    }
+    await expect(
+      stolen.request('$JS.API.STREAM.INFO.oddflow-gateways', '', { timeout: 1000 }),
+    ).rejects.toThrow()
+    await expect(
+      stolen.request('$JS.API.STREAM.MSG.GET.oddflow-gateways', '{"seq":1}', { timeout: 1000 }),
+    ).rejects.toThrow()
+    await expect(
+      stolen.request('$JS.API.STREAM.DELETE.oddflow-gateways', '', { timeout: 1000 }),
+    ).rejects.toThrow()
+    const other = await output({ gateway: 'cellar', seedFile: seedFile('cellar') })
+    await other.deliver(batch(lineOf('own')), signal)
+    await other.close()
+    expect(seen).toEqual([])
+    expect(await stored()).toBe(before + 1)
+    await stolen.close()
+  })
+
+  it('delivers what waited when the server is back after a kill', async () => {
+    const out = await output()
+    const before = await stored()
+    await out.deliver(batch(lineOf('before')), signal)
+    server.kill('SIGKILL')
+    await expect(out.deliver(batch(lineOf('during')), signal)).rejects.toThrow(
+      /oddflow\.gateway\.kitchen\.event: /,
+    )
+    await start()
+    await expect
+      .poll(() => out.deliver(batch(lineOf('during')), signal).catch(() => null), { timeout: 30_000 })
+      .toBe('stored by the server')
+    await expect.poll(() => stored().catch(() => 0), { timeout: 30_000 }).toBe(before + 2)
+    await out.close()
+  }, 60_000)
+
+  it('says what is wrong: no login, no server, no stream, an event that is too long', async () => {
+    const nobody = await output({ seedFile: null })
+    await expect(nobody.deliver(batch(lineOf('x')), signal)).rejects.toThrow(/uthorization|uthentication/)
+    const away = await output({ url: 'nats://127.0.0.1:1' })
+    await expect(away.deliver(batch(lineOf('x')), signal)).rejects.toThrow(/127\.0\.0\.1:1/)
+    const out = await output()
+    await expect(out.deliver(batch(lineOf('long', 'x'.repeat(5000))), signal)).rejects.toBeInstanceOf(
+      RefusedError,
+    )
+    await (await jetstreamManager(admin)).streams.delete(STREAM)
+    await expect(out.deliver(batch(lineOf('x')), signal)).rejects.toThrow('oddflow-fleet gateways')
+    for (const each of [nobody, away, out]) await each.close()
+  })
+
+  it('takes its name from the machine', async () => {
+    await (await jetstreamManager(admin)).streams.add({ name: STREAM, subjects: ['oddflow.gateway.*.event'] })
+    const out = await output({ gateway: null, seedFile: seedFile('admin') })
+    await out.deliver(batch(lineOf('named')), signal)
+    const manager = await jetstreamManager(admin)
+    const last = await manager.streams.getMessage(STREAM, {
+      last_by_subj: 'oddflow.gateway.gateway-home.event',
+    })
+    expect(last).not.toBeNull()
+    await out.close()
+  })
+})
