@@ -1,10 +1,11 @@
 /**
  * Incidents of the agent: docs/results/incidents.md is written from what this prints.
  *
- *     node tools/reproduce/incidents.mjs lab|week|watch     (after npm run build; evidence in ../shared or ODDFLOW_SHARED)
+ *     node tools/reproduce/incidents.mjs lab|answers|week|watch     (after npm run build; evidence in ../shared or ODDFLOW_SHARED)
  *
  * lab: the captures of test/fixtures/lab, each played in real time into an agent with a model of normal-1 to 3 that watches the
  * devices of normal-4. Three situations are made from them: a new device, an address that is taken, a flood.
+ * answers: each attack of the lab is read, its incidents answered "normal" at the running agent, and it is read again, then the others.
  * week: the seven days of data/week, each device alone, in the default configuration with `devices: { approve: auto }`.
  * watch: of each watched device of data/watch the earlier half of the captures trains, the later half is replayed.
  */
@@ -257,6 +258,72 @@ async function playLab() {
   }
 }
 
+/** Reads attacks one after another into agents of one state folder, and answers what the first of them opens. */
+async function answerLab() {
+  const model = prepareLab()
+  const normal = readPackets(join(lab, 'normal-4.pcap.gz'))
+  const attacks = {
+    scan: 'novel-scan.pcap',
+    'password guessing': 'novel-bruteforce.pcap.gz',
+    download: 'novel-firmware.pcap',
+    upload: 'novel-publishing.pcap.gz',
+    'DNS tunnel': 'novel-dnstunnel.pcap.gz',
+  }
+  const asked = process.argv[3]
+  for (const answered of Object.keys(attacks)) {
+    // flows of the tunnel have no end, and are judged with the end of a recording alone
+    if (answered === 'DNS tunnel' || (asked !== undefined && asked !== answered)) continue
+    const at = join(folder, `answer-${answered.replaceAll(' ', '-')}`)
+    const config = configure(at, {
+      model,
+      localNetworks: LOCAL,
+      devices: { approve: 'auto', learnHours: 0.005, judgeHours: 0.01, learnFlows: 5, stableShare: 1 },
+    })
+    let latest = normal.at(-1).micros
+    /** An attack, so many seconds after what was read before, and the devices' own traffic behind it. */
+    const capture = (name, seconds) => {
+      const attack = readPackets(join(lab, attacks[name]))
+      const packets = moved(attack, latest + 1e6 * seconds - attack[0].micros)
+      packets.push(...moved(normal, packets.at(-1).micros + 200_000 - normal[0].micros))
+      latest = packets.at(-1).micros
+      const path = join(at, 'attack.pcap')
+      writeFileSync(path, captureOf(packets))
+      return path
+    }
+    const calm = join(at, 'normal.pcap')
+    writeFileSync(calm, captureOf(normal))
+    run(agent, argumentsOf(config, calm))
+    const args = argumentsOf(config, capture(answered, 5)).filter((each) => each !== '--once')
+    const child = spawn(process.execPath, [agent, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+    const exited = new Promise((done) => child.on('exit', done))
+    for await (const piece of child.stderr) if (String(piece).includes('waiting for a signal')) break
+    // what is opened is in the folder within a second
+    await new Promise((done) => setTimeout(done, 2000))
+    const ask = (...words) =>
+      spawnSync(process.execPath, [agent, 'incidents', ...words, '--state', join(at, 'state')], {
+        encoding: 'utf8',
+      })
+    tell(`\n## ${answered}`)
+    for (const line of ask('list', '--format', 'json').stdout.split('\n').filter(Boolean)) {
+      const { id, kind, device } = JSON.parse(line)
+      const { stdout, stderr } = ask('answer', id, 'normal')
+      tell(`${kind} of ${device.mac}: ${stdout}${stderr}`.trimEnd())
+    }
+    child.kill()
+    await exited
+    for (const name of [answered, ...Object.keys(attacks).filter((each) => each !== answered)]) {
+      const before = eventsIn(join(at, 'eve.json')).length
+      run(agent, argumentsOf(config, capture(name, 4000)))
+      tell(name === answered ? 'the same again:' : `${name}:`)
+      const events = eventsIn(join(at, 'eve.json')).slice(before)
+      showIncidents(
+        events.filter(({ oddflow }) => oddflow.incident?.change !== 'over'),
+        '  ',
+      )
+    }
+  }
+}
+
 // ---- replays
 
 function replayWeek() {
@@ -328,9 +395,9 @@ function replayWatch() {
   tell(`\n${opened} incidents in ${hours.toFixed(1)} hours`)
 }
 
-const studies = { lab: playLab, week: replayWeek, watch: replayWatch }
+const studies = { lab: playLab, answers: answerLab, week: replayWeek, watch: replayWatch }
 const study = studies[process.argv[2]]
 if (study === undefined) {
-  process.stderr.write('expected lab, week or watch\n')
+  process.stderr.write('expected lab, answers, week or watch\n')
   process.exitCode = 2
 } else await study()
