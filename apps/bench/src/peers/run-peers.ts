@@ -10,6 +10,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DataError, decodeNpyMatrix, encodeNpy, FormatError, type Matrix } from '@oddflow/core'
+import { openScratchFolder } from '@oddflow/program'
 import { z } from 'zod'
 import { inFile } from '../errors.js'
 import { runProcess, whyFailed } from '../machines/reach.js'
@@ -34,6 +35,27 @@ export async function findPython(): Promise<string | null> {
     if ((await runProcess(command, ['-c', 'import sklearn'], PYTHON_LIMITS)).code === 0) return command
   }
   return null
+}
+
+/** Runs a script of peers/ on a folder that holds `rows` as NAME.npy, and reads what it made. */
+export async function runPython<T>(
+  python: string,
+  script: string,
+  rows: Readonly<Record<string, Matrix>>,
+  args: readonly string[],
+  read: (stdout: string, folder: string) => T,
+): Promise<T> {
+  const { path: folder, remove } = openScratchFolder('oddflow-bench-python')
+  try {
+    for (const [name, own] of Object.entries(rows)) writeFileSync(join(folder, `${name}.npy`), encodeNpy(own))
+    const path = fileURLToPath(new URL(`../../peers/${script}`, import.meta.url))
+    const limits = { timeoutMillis: 1_800_000, maximumOutputBytes: 10_000 }
+    const outcome = await runProcess(python, [path, folder, ...args], limits)
+    if (outcome.code !== 0) throw new DataError(`${script}: ${whyFailed(outcome)}`)
+    return read(outcome.stdout, folder)
+  } finally {
+    remove()
+  }
 }
 
 /** What peers made of the same rows, a line each, as JSON lines in one file (`peers.jsonl`). */

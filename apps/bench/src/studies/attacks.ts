@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { FormatError, parseStrictJson } from '@oddflow/core'
+import { DataError, FormatError, parseStrictJson } from '@oddflow/core'
 import { z } from 'zod'
 import { inFile } from '../errors.js'
 import { note } from '../output.js'
@@ -86,6 +86,13 @@ export function pairsIn(folder: string, names: readonly string[] = PAIR_NAMES): 
     if (!isThere) note(`left out: ${join(folder, pair)} is not there`)
     return isThere
   })
+}
+
+/** The same, at least one. */
+export function requiredPairs(folder: string): string[] {
+  const pairs = pairsIn(folder)
+  if (pairs.length === 0) throw new DataError(`${folder}: expected the capture pairs`)
+  return pairs
 }
 
 export interface CapturePair {

@@ -2,30 +2,25 @@
  * Normal and novel captures of real devices, from the captures to the AUC, beside scikit-learn's one-class SVM on the same
  * rows. Each pair trains as `oddflow train` does; a setting is one list of its options, used for all pairs.
  */
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DataError, encodeNpy, type IatSizeContract, type Matrix } from '@oddflow/core'
+import { DataError, type FlowContract, type Matrix } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { spread } from '@oddflow/evaluation'
 import { type CollectedFlows, extractMatrix, learnFeatureContract } from '@oddflow/flows'
-import { openScratchFolder, trainingSetOf, trainModel } from '@oddflow/program'
+import { trainingSetOf, trainModel } from '@oddflow/program'
 import { z } from 'zod'
-import { whole } from '../commands/options.js'
-import { runProcess, whyFailed } from '../machines/reach.js'
-import { findPython } from '../peers/run-peers.js'
+import { findPython, runPython } from '../peers/run-peers.js'
 import { fixed, formatSpread } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { VERSION } from '../version.js'
-import { pairsIn, readPair } from './attacks.js'
+import { readPair, requiredPairs } from './attacks.js'
 import { type Capture, collectFlows } from './flows.js'
 import { aucOf, novelShare } from './judge.js'
-import { count, defineStudy, share, three } from './study.js'
+import { count, defineStudy, type SeedOptions, share, three, withSeeds } from './study.js'
 import { variantNamed } from './variants.js'
 
 const DETECTORS = ['oc-kjl-qs', 'oc-nystrom-qs'] as const
 const OCSVM_QUANTILES = [0.1, 0.25, 0.3, 0.5, 0.75, 0.9, 0.95]
-const OCSVM = new URL('../../peers/ocsvm_quantiles.py', import.meta.url).pathname
-const PYTHON_LIMITS = { timeoutMillis: 1_800_000, maximumOutputBytes: 10_000 }
 
 /** The first is the one setting that the comparison is about; the others show what it depends on. */
 const SETTINGS = [
@@ -74,31 +69,37 @@ const figures = z.strictObject({
 })
 type CapturePairFigures = z.infer<typeof figures>
 type Result = CapturePairFigures['results'][number]
-type Sides<T> = Readonly<Record<'train' | 'normal' | 'novel', T>>
+export type Sides<T> = Readonly<Record<'train' | 'normal' | 'novel', T>>
 
 const ocsvmAnswer = z.object({ versions: z.string().max(200), auc: z.record(z.string(), share) })
 
-async function measureOcsvm(python: string, rows: Sides<Matrix>): Promise<z.infer<typeof ocsvmAnswer>> {
-  const folder = openScratchFolder('oddflow-bench-pairs')
-  try {
-    for (const [kind, own] of Object.entries(rows)) {
-      writeFileSync(join(folder.path, `${kind}.npy`), encodeNpy(own))
-    }
-    const outcome = await runProcess(
-      python,
-      [OCSVM, folder.path, ...OCSVM_QUANTILES.map(String)],
-      PYTHON_LIMITS,
-    )
-    if (outcome.code !== 0) throw new DataError(`ocsvm_quantiles.py: ${whyFailed(outcome)}`)
-    return ocsvmAnswer.parse(JSON.parse(outcome.stdout))
-  } finally {
-    folder.remove()
+/** Flows of the sides of a pair, and its baseline. */
+export async function collectPair(folder: string) {
+  const { train, normal, novel, baseline } = readPair(folder)
+  // whole flows with frame sizes: what the paper's feature sets are made from
+  const flowsOf = (captures: readonly Capture[]) => collectFlows(captures, variantNamed('before'))
+  const flows = {
+    train: await flowsOf(train),
+    normal: await flowsOf(normal),
+    novel: await flowsOf(novel),
+  }
+  return { flows, baseline }
+}
+
+export function rowsOf(
+  { train, normal, novel }: Sides<CollectedFlows>,
+  contract: FlowContract,
+): Sides<Matrix> {
+  return {
+    train: extractMatrix(train, contract),
+    normal: extractMatrix(normal, contract),
+    novel: extractMatrix(novel, contract),
   }
 }
 
 function measureDetectors(
   flows: CollectedFlows,
-  contract: IatSizeContract,
+  contract: FlowContract,
   { normal, novel }: Sides<Matrix>,
   { quantile: bandwidthQuantile, supportGuard }: Setting,
   seeds: number,
@@ -131,37 +132,25 @@ function measureDetectors(
   }
 }
 
-interface CapturePairOptions {
-  readonly seeds: number
-}
-
 async function measureCapturePairs(
   folder: string,
-  { seeds }: CapturePairOptions,
+  { seeds }: SeedOptions,
   tell: (what: string) => void,
 ): Promise<CapturePairFigures> {
-  const pairs = pairsIn(folder)
-  if (pairs.length === 0) throw new DataError(`${folder}: expected the capture pairs`)
+  const pairs = requiredPairs(folder)
   const python = await findPython()
   if (python === null) throw new DataError('expected a Python with scikit-learn and scipy, found none')
-  const flowsOf = (captures: readonly Capture[]) => collectFlows(captures, variantNamed('before'))
   const results: Result[] = []
   let peers = ''
   for (const pair of pairs) {
-    const { train, normal, novel, baseline } = readPair(join(folder, pair))
-    const flows = {
-      train: await flowsOf(train),
-      normal: await flowsOf(normal),
-      novel: await flowsOf(novel),
-    }
+    const { flows, baseline } = await collectPair(join(folder, pair))
     for (const mode of ['split', 'truncate'] as const) {
-      const contract = learnFeatureContract(flows.train, { featureSet: 'iat-size', mode }) as IatSizeContract
-      const rows = {
-        train: extractMatrix(flows.train, contract),
-        normal: extractMatrix(flows.normal, contract),
-        novel: extractMatrix(flows.novel, contract),
-      }
-      const incumbent = await measureOcsvm(python, rows)
+      const contract = learnFeatureContract(flows.train, { featureSet: 'iat-size', mode })
+      const rows = rowsOf(flows, contract)
+      const incumbent = await runPython(
+        ...([python, 'ocsvm_quantiles.py', rows, OCSVM_QUANTILES.map(String)] as const),
+        (stdout) => ocsvmAnswer.parse(JSON.parse(stdout)),
+      )
       peers = incumbent.versions
       for (const setting of SETTINGS.filter((one) => one.mode === mode)) {
         results.push({
@@ -268,11 +257,11 @@ little of them, and the runs differ by as much from seed to seed.
 OCSVM: ${peers}.`
 }
 
-export const capturePairs = defineStudy<CapturePairOptions, CapturePairFigures>({
+export const capturePairs = defineStudy<SeedOptions, CapturePairFigures>({
   name: 'capture-pairs',
   title: 'Capture pairs: from captures to AUC, beside OCSVM',
   description: "three pairs of captures, beside scikit-learn's one-class SVM on the same rows (data/pairs)",
-  configure: (command) => command.option('--seeds <count>', 'seeds of each model', whole(1, 100), 5),
+  configure: withSeeds('seeds of each model', 5),
   figures,
   run: ({ data, ...options }, tell) => measureCapturePairs(join(data, 'pairs'), options, tell),
   page,

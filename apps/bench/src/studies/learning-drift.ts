@@ -27,22 +27,23 @@ import {
 } from '@oddflow/detectors'
 import { extractMatrix, learnFeatureContract } from '@oddflow/flows'
 import { z } from 'zod'
-import { fixed } from '../tables/figures.js'
+import { fixed, renderCurves } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { pairsIn } from './attacks.js'
 import { collectFlows, wholeCapture } from './flows.js'
 import { aucOf, novelShare } from './judge.js'
+import { INTRODUCTION, loadRows, modelOf, part, seedList, withLearningSeeds } from './learning.js'
 import {
-  curvesPicture,
-  INTRODUCTION,
-  loadRows,
-  modelOf,
-  part,
+  count,
+  defineStudy,
+  fraction,
+  mean,
+  percent,
   type SeedOptions,
-  seedList,
-  withSeeds,
-} from './learning.js'
-import { count, defineStudy, fraction, mean, percent, share, signed, unique } from './study.js'
+  share,
+  signed,
+  unique,
+} from './study.js'
 import { variantNamed } from './variants.js'
 
 const PERIODS = 40
@@ -429,7 +430,7 @@ function pictures({ cases }: DriftFigures): Record<string, string> {
     ).flat(),
   )
   return {
-    'learning-drift.svg': curvesPicture('False positives while the traffic changes', points, [
+    'learning-drift.svg': renderCurves('False positives while the traffic changes', points, [
       'period',
       'false positives, %',
     ]),
@@ -441,7 +442,7 @@ export const learningDrift = defineStudy<SeedOptions, DriftFigures>({
   title: 'Learning on: drift',
   description:
     'mixtures that learn on while the traffic changes, and what novelties do to them (data/paper, data/pairs)',
-  configure: withSeeds,
+  configure: withLearningSeeds,
   figures,
   async run({ data, seeds }, tell) {
     const cases: DriftFigures['cases'] = []

@@ -17,11 +17,10 @@ import {
   loadRows,
   modelOf,
   part,
-  type SeedOptions,
   seedList,
-  withSeeds,
+  withLearningSeeds,
 } from './learning.js'
-import { count, defineStudy, fraction, mean, percent, share, unique } from './study.js'
+import { count, defineStudy, fraction, mean, percent, type SeedOptions, share, unique } from './study.js'
 
 const SETS = ['aecho', 'sfrig']
 const CLUSTERS = 4
@@ -182,7 +181,7 @@ export const learningMode = defineStudy<SeedOptions, ModeFigures>({
   name: 'learning-mode',
   title: 'Learning on: a mode that training lacked',
   description: 'what an update regains where training lacked a kind of normal rows (data/paper)',
-  configure: withSeeds,
+  configure: withLearningSeeds,
   figures,
   run: async ({ data, seeds }, tell) => ({
     cases: SETS.flatMap((set) => {

@@ -8,21 +8,19 @@
 import { join } from 'node:path'
 import { createLearner, type LearningOptions } from '@oddflow/detectors'
 import { z } from 'zod'
-import { fixed } from '../tables/figures.js'
+import { fixed, renderCurves } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { aucOf } from './judge.js'
 import {
-  curvesPicture,
   INTRODUCTION,
   type LearningRows,
   loadRows,
   modelOf,
   part,
-  type SeedOptions,
   seedList,
-  withSeeds,
+  withLearningSeeds,
 } from './learning.js'
-import { count, defineStudy, fraction, mean, median, share, signed } from './study.js'
+import { count, defineStudy, fraction, mean, median, type SeedOptions, share, signed } from './study.js'
 
 const SETS = ['aecho', 'sfrig', 'ctu']
 const FIRST = 500
@@ -215,12 +213,12 @@ function pictures({ sets }: PlanFigures): Record<string, string> {
     ),
   ])
   return {
-    'learning-plan-auc.svg': curvesPicture(
+    'learning-plan-auc.svg': renderCurves(
       'AUC of models that learn on beside models trained again',
       points.map(({ panel, curve, n, auc }) => ({ panel, curve, x: n, y: auc })),
       ['rows', 'AUC'],
     ),
-    'learning-plan-time.svg': curvesPicture(
+    'learning-plan-time.svg': renderCurves(
       'Time of an arrival beside that of a training',
       points.flatMap(({ panel, curve, n, millis }) =>
         millis > 0 ? [{ panel, curve, x: n, y: millis }] : [],
@@ -236,7 +234,7 @@ export const learningPlan = defineStudy<SeedOptions, PlanFigures>({
   title: 'Learning on: online against batch',
   description:
     "mixtures that learn arrival by arrival, beside ones trained again: the source's plan (data/paper)",
-  configure: withSeeds,
+  configure: withLearningSeeds,
   figures,
   async run({ data, seeds }, tell) {
     const list = seedList(seeds)

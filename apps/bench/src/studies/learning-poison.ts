@@ -8,9 +8,10 @@ import { concatRows, createRng, type Matrix, matrixOf, takeRows } from '@oddflow
 import { createLearner, type Learner, type LearningOptions } from '@oddflow/detectors'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
+import { renderCurves } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
 import { novelShare, scoresOf } from './judge.js'
-import { curvesPicture, INTRODUCTION, loadRows, modelOf, part } from './learning.js'
+import { INTRODUCTION, loadRows, modelOf, part } from './learning.js'
 import { count, defineStudy, percent, share } from './study.js'
 
 const SETS = ['sfrig', 'aecho']
@@ -176,7 +177,7 @@ function pictures({ sets }: PoisonFigures): Record<string, string> {
     ),
   )
   return {
-    'learning-poison.svg': curvesPicture('What a slow poisoner does to a model that learns on', points, [
+    'learning-poison.svg': renderCurves('What a slow poisoner does to a model that learns on', points, [
       'day',
       'target detected, %',
     ]),

@@ -8,20 +8,17 @@ import { checkParameters, fitDetector } from '@oddflow/detectors'
 import { type Spread, spread } from '@oddflow/evaluation'
 import {
   type CollectedFlows,
-  extractMatrix,
   type LearnContractOptions,
   learnFeatureContract,
   SAMPLING_QUANTILES,
 } from '@oddflow/flows'
 import { z } from 'zod'
-import { whole } from '../commands/options.js'
 import { formatSpread } from '../tables/figures.js'
 import { markdownTable } from '../tables/table.js'
-import { pairsIn, readPair } from './attacks.js'
-import { type Capture, collectFlows } from './flows.js'
+import { requiredPairs } from './attacks.js'
+import { collectPair, rowsOf, type Sides } from './capture-pairs.js'
 import { aucOf } from './judge.js'
-import { count, defineStudy, share, unique } from './study.js'
-import { variantNamed } from './variants.js'
+import { count, defineStudy, type SeedOptions, share, unique, withSeeds } from './study.js'
 
 const RECIPES = [
   {
@@ -80,10 +77,8 @@ type PairFeatureFigures = z.infer<typeof figures>
 type Result = PairFeatureFigures['results'][number]
 type Measured = z.infer<typeof measured>
 
-type Kind = 'train' | 'normal' | 'novel'
-
 function measure(
-  flows: Readonly<Record<Kind, CollectedFlows>>,
+  flows: Sides<CollectedFlows>,
   recipe: (typeof RECIPES)[number],
   { hasTimes, options }: (typeof FEATURES)[number],
   seeds: number,
@@ -99,9 +94,7 @@ function measure(
     if (error instanceof DataError) return { refused: error.message }
     throw error
   }
-  const train = extractMatrix(flows.train, contract)
-  const normal = extractMatrix(flows.normal, contract)
-  const novel = extractMatrix(flows.novel, contract)
+  const { train, normal, novel } = rowsOf(flows, contract)
   const { bandwidthQuantile, supportGuard } = recipe
   const areas = METHODS.map(({ name, detector }) => {
     const guard = detector === 'ocsvm' ? {} : { supportGuard }
@@ -119,27 +112,14 @@ function measure(
   }
 }
 
-interface PairFeatureOptions {
-  readonly seeds: number
-}
-
 async function measurePairFeatures(
   folder: string,
-  { seeds }: PairFeatureOptions,
+  { seeds }: SeedOptions,
   tell: (what: string) => void,
 ): Promise<PairFeatureFigures> {
-  const pairs = pairsIn(folder)
-  if (pairs.length === 0) throw new DataError(`${folder}: expected the capture pairs`)
-  // whole flows with frame sizes: what all three feature sets are made from
-  const flowsOf = (captures: readonly Capture[]) => collectFlows(captures, variantNamed('before'))
   const results: Result[] = []
-  for (const pair of pairs) {
-    const captures = readPair(join(folder, pair))
-    const flows = {
-      train: await flowsOf(captures.train),
-      normal: await flowsOf(captures.normal),
-      novel: await flowsOf(captures.novel),
-    }
+  for (const pair of requiredPairs(folder)) {
+    const { flows } = await collectPair(join(folder, pair))
     for (const recipe of RECIPES) {
       for (const features of FEATURES) {
         const head = { recipe: recipe.name, pair, features: features.name }
@@ -213,11 +193,11 @@ ${markdownTable(
 )}`
 }
 
-export const pairFeatures = defineStudy<PairFeatureOptions, PairFeatureFigures>({
+export const pairFeatures = defineStudy<SeedOptions, PairFeatureFigures>({
   name: 'pair-features',
   title: 'Features on captures: IAT+SIZE, STATS+HEADER, SAMP-SIZE',
   description: "the paper's feature sets on three pairs of captures (data/pairs)",
-  configure: (command) => command.option('--seeds <count>', 'seeds of each model', whole(1, 100), 5),
+  configure: withSeeds('seeds of each model', 5),
   figures,
   run: ({ data, ...options }, tell) => measurePairFeatures(join(data, 'pairs'), options, tell),
   page,

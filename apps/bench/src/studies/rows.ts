@@ -2,14 +2,13 @@
  * The authors' feature rows, untuned: subsamples of each repeat's training rows train, all test rows are judged. The rows
  * have no direction and no logarithms; a row is summarised into 11 numbers first, whatever its length.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   createMatrix,
   createRng,
   DataError,
   decodeNpyMatrix,
-  encodeNpy,
   type Matrix,
   sampleWithoutReplacement,
   takeRows,
@@ -22,12 +21,11 @@ import {
   scoreSamples,
 } from '@oddflow/detectors'
 import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
-import { openScratchFolder, trainModel } from '@oddflow/program'
+import { trainModel } from '@oddflow/program'
 import { z } from 'zod'
 import { whole } from '../commands/options.js'
-import { runProcess, whyFailed } from '../machines/reach.js'
 import { note } from '../output.js'
-import { findPython } from '../peers/run-peers.js'
+import { findPython, runPython } from '../peers/run-peers.js'
 import { fixed } from '../tables/figures.js'
 import { readPaperFigures } from '../tables/published.js'
 import { markdownTable } from '../tables/table.js'
@@ -38,8 +36,6 @@ import { DEFAULT_VARIANT, variantNamed } from './variants.js'
 
 const SUBSAMPLE_ROWS = 2000
 const FALSE_POSITIVE_RATE = 0.01
-const PYTHON_LIMITS = { timeoutMillis: 1_800_000, maximumOutputBytes: 10_000 }
-const OUTLIERS = new URL('../../peers/outliers.py', import.meta.url).pathname
 
 /** `rows`: what the method is given. */
 interface Method {
@@ -183,32 +179,24 @@ function rank(scores: Float64Array, isNovelRow: ArrayLike<number>): { auc: numbe
   return { auc: area.value, found: point.value }
 }
 
-/** LOF and ECOD on each of the training sets; null where Python has no scikit-learn. */
-async function measurePeers(
+/** LOF and ECOD on each of the training sets. */
+function measurePeers(
   python: string,
   trains: readonly Matrix[],
   test: Matrix,
   isNovelRow: ArrayLike<number>,
-): Promise<{ readonly version: string; readonly measured: Record<(typeof PEERS)[number], Measured[]> }> {
-  const folder = openScratchFolder('oddflow-bench-rows')
-  try {
-    writeFileSync(join(folder.path, 'test.npy'), encodeNpy(test))
-    for (const [i, train] of trains.entries()) {
-      writeFileSync(join(folder.path, `train-${i}.npy`), encodeNpy(train))
-    }
-    const outcome = await runProcess(python, [OUTLIERS, folder.path], PYTHON_LIMITS)
-    if (outcome.code !== 0) throw new DataError(`outliers.py: ${whyFailed(outcome)}`)
-    const { version } = z.object({ version: z.string() }).parse(JSON.parse(outcome.stdout))
+) {
+  const rows = { test, ...Object.fromEntries(trains.map((train, i) => [`train-${i}`, train])) }
+  return runPython(python, 'outliers.py', rows, [], (stdout, folder) => {
+    const { version } = z.object({ version: z.string() }).parse(JSON.parse(stdout))
     const measuredBy = (peer: string): Measured[] =>
       trains.map((_, i) => ({
-        ...rank(decodeNpyMatrix(readFileSync(join(folder.path, `${peer}-${i}.npy`))).data, isNovelRow),
+        ...rank(decodeNpyMatrix(readFileSync(join(folder, `${peer}-${i}.npy`))).data, isNovelRow),
         normalFlagged: null,
         novelFlagged: null,
       }))
     return { version, measured: { lof: measuredBy('lof'), ecod: measuredBy('ecod') } }
-  } finally {
-    folder.remove()
-  }
+  })
 }
 
 interface RowsOptions {

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { jsonLine } from '@oddflow/program'
 import type { Command } from 'commander'
 import { z } from 'zod'
+import { whole } from '../commands/options.js'
 import { inFile } from '../errors.js'
 import { checked } from '../machines/runner-line.js'
 import { describeMachine, describeVersions } from '../run/machine.js'
@@ -106,6 +107,15 @@ ${definition.page(figures as Figures)}
     },
   }
 }
+
+export interface SeedOptions {
+  readonly seeds: number
+}
+
+export const withSeeds =
+  (what: string, otherwise: number) =>
+  (command: Command): Command =>
+    command.option('--seeds <count>', what, whole(1, 100), otherwise)
 
 export const share = z.number().min(0).max(1)
 export const count = z.number().int().min(0)

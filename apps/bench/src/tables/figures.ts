@@ -76,6 +76,49 @@ export function renderFigure({ title, description, width, height, legend, plot }
 `
 }
 
+export interface CurvePoint {
+  readonly panel: string
+  readonly curve: string
+  readonly x: number
+  readonly y: number
+}
+
+/** A curve of each name in each panel; panels and curves in the order in which they first come. */
+export function renderCurves(
+  title: string,
+  points: readonly CurvePoint[],
+  [xLabel, yLabel]: readonly [string, string],
+  isLogarithmic = false,
+): string {
+  const panels = [...new Set(points.map(({ panel }) => panel))]
+  const curves = [...new Set(points.map(({ curve }) => curve))]
+  const colours = curves.map((_, i) => PALETTE[i % PALETTE.length]!)
+  const channels = { x: 'x', y: 'y', fx: 'panel' } as const
+  const log = { type: 'log', tickFormat: (value: number) => String(Number(value.toPrecision(2))) } as const
+  return renderFigure({
+    title,
+    description: `${yLabel} by ${xLabel}, for ${panels.join('; ')}: ${curves.join('; ')}`,
+    width: 340 * panels.length,
+    height: 360,
+    legend: curves.map((curve, i) => [curve, colours[i]!]),
+    plot: {
+      marginTop: 34,
+      marginLeft: 54,
+      marginRight: 20,
+      marginBottom: 44,
+      x: { label: xLabel },
+      y: { label: yLabel, grid: true, ...(isLogarithmic ? log : {}) },
+      fx: { domain: panels, label: null },
+      color: { domain: curves, range: colours },
+      marks: [
+        Plot.frame({ stroke: '#ccc' }),
+        Plot.line(points, { ...channels, z: 'curve', stroke: 'curve', strokeWidth: 1.6 }),
+        Plot.dot(points, { ...channels, fill: 'curve', r: 1.8 }),
+      ],
+    },
+  })
+}
+
 /** The points that no other beats: none is at least as cheap and at least as good, and better in one of the two. */
 export function paretoFront<T>(
   points: readonly T[],

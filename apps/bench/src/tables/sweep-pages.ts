@@ -5,7 +5,7 @@ import { SCALER_NAMES } from '@oddflow/core'
 import { millisPer100, type Spread, spread, type Trial } from '@oddflow/evaluation'
 import type { SweepName } from '../commands/sweep.js'
 import { median } from '../peers/run-peers.js'
-import { fixed, formatSpread, PALETTE, paretoFront, renderFigure } from './figures.js'
+import { fixed, formatSpread, PALETTE, paretoFront, renderCurves, renderFigure } from './figures.js'
 import { disturbance } from './kjl-against-svm-page.js'
 import { hashTrials, markdownTable, plainText } from './table.js'
 
@@ -215,36 +215,12 @@ function table(dataset: string, points: readonly SweepPoint[], measure: Measure)
 
 function rowsChart(points: readonly SweepPoint[], measure: Measure): string {
   const { label, of, log } = MEASURES[measure]
-  const detectors = detectorsOf(points)
-  const datasets = datasetsOf(points)
-  const colours = detectors.map((_, i) => PALETTE[i % PALETTE.length] ?? 'black')
-  const rows = points.map((p) => ({
-    dataset: p.dataset,
-    detector: p.detector,
-    n: p.trainRows,
-    value: of(p).mean,
-  }))
-  return renderFigure({
-    title: `${label} against the number of training rows`,
-    description: rows.map((r) => `${r.dataset} ${r.detector} n ${r.n}: ${fixed(r.value, 3)}`).join('; '),
-    width: 1000,
-    height: 420,
-    legend: detectors.map((name, i) => [name, colours[i] ?? 'black'] as const),
-    plot: {
-      marginLeft: 60,
-      marginBottom: 44,
-      x: { label: 'training rows', grid: true },
-      y: log
-        ? { type: 'log', label, grid: true, tickFormat: (v: number) => String(Number(v.toPrecision(2))) }
-        : { label, grid: true },
-      fx: { label: null, domain: datasets },
-      color: { type: 'ordinal', domain: detectors, range: colours },
-      marks: [
-        Plot.line(rows, { x: 'n', y: 'value', fx: 'dataset', stroke: 'detector', strokeWidth: 1.5 }),
-        Plot.dot(rows, { x: 'n', y: 'value', fx: 'dataset', fill: 'detector', r: 2.5 }),
-      ],
-    },
-  })
+  const curves = detectorsOf(points).flatMap((detector) =>
+    points
+      .filter((p) => p.detector === detector)
+      .map((p) => ({ panel: p.dataset, curve: detector, x: p.trainRows, y: of(p).mean })),
+  )
+  return renderCurves(`${label} against the number of training rows`, curves, ['training rows', label], log)
 }
 
 /** OCSVM over nu beside OC-KJL and OC-Nystrom over m, d and k: tables, and AUC against time and space as pictures. */
