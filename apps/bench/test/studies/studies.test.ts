@@ -228,6 +228,32 @@ describe('a study', () => {
     expectRedrawn('learning-poison')
   })
 
+  it('learning-mode: each large cluster of two sets is left out once a seed, redrawn as they were', async () => {
+    expect((await studyOf(withRows(2500), 'learning-mode', '--seeds', '1')).code).toBe(0)
+    const { cases } = figuresOf('learning-mode')
+    expect(new Set(cases.map(({ set }: { set: string }) => set))).toEqual(new Set(['aecho', 'sfrig']))
+    for (const { seed, modeShare, updated } of cases) {
+      expect(seed).toBe(1)
+      expect(modeShare).toBeGreaterThan(0)
+      expect(modeShare).toBeLessThanOrEqual(0.7)
+      expect(updated.auc).toBeGreaterThan(0.9)
+    }
+    expectRedrawn('learning-mode')
+  }, 180_000)
+
+  it('learning-million: as many rows as asked, twice to the same bytes, redrawn as they were', async () => {
+    expect((await studyOf(withRows(1600), 'learning-million', '--rows', '1000')).code).toBe(0)
+    const { updates, models } = figuresOf('learning-million')
+    expect(updates).toBe(1000)
+    expect(models).toHaveLength(3)
+    for (const { sameBytes, notPositiveDefinite, memory } of models) {
+      expect(sameBytes).toBe(true)
+      expect(notPositiveDefinite).toBe(0)
+      expect(memory.at(-1).updates).toBe(1000)
+    }
+    expectRedrawn('learning-million')
+  }, 180_000)
+
   it('default-recipe: refuses a variant that there is not, by name', async () => {
     const outcome = await study('default-recipe', '--variants', 'nearest,fastest')
     expect(outcome).toMatchObject({ code: 2, stdout: '' })
