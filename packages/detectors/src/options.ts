@@ -226,11 +226,10 @@ export const OPTIONS = {
     shownDefault: 'as --variance-share says',
     older: { field: 'parameters.components', value: null },
   }),
-  /** null: defaultBins of detectors/hbos.ts. */
-  bins: wholeOrNull(1, 1000, {
+  bins: whole(1, 1000, 20, {
     group: 'Other detectors',
     help: 'bins of the histogram of a column',
-    shownDefault: '2 rows^(1/3), from 20 to 64',
+    shownDefault: '20; ensemble: 2 rows^(1/3), from 20 to 64',
   }),
   members: members(['nearest', 'hbos'], {
     group: 'Other detectors',

@@ -239,8 +239,7 @@ export interface PcaParameters extends Common<'pca'> {
 
 /** Checked parameters of histograms. */
 export interface HbosParameters extends Common<'hbos'> {
-  /** null: as many as the rows ask for. */
-  readonly bins: number | null
+  readonly bins: number
 }
 
 /** Checked parameters of an ensemble. */

@@ -249,17 +249,15 @@ describe('column histograms', () => {
     [1157, {}, 20],
     [1158, {}, 21],
     [2000, {}, 25],
-    [200_000, {}, 64],
+    [100_000, {}, 64],
     [2000, { bins: 10 }, 10],
-  ])('of %i rows, given %o, have %i bins, alone and as a member', (n, given, bins) => {
+  ])('of a member, of %i rows, given %o, have %i bins', (n, given, bins) => {
     const rng = createRng(1)
     const rows: Matrix = matrixOf(
       n,
       1,
       Float64Array.from({ length: n }, () => rng.nextFloat()),
     )
-    const alone = fitDetector(rows, checkParameters({ detector: 'hbos', ...given }), createRng(1))
-    expect(alone.kind === 'hbos' && alone.histograms.bins).toBe(bins)
     const model = fitDetector(
       rows,
       checkParameters({ detector: 'ensemble', members: ['hbos'], ...given }),

@@ -75,6 +75,10 @@ const figures = z.strictObject({
   /** Of scikit-learn and numpy; null where they are not installed. */
   peers: z.string().max(200).nullable(),
   cells: z.array(cell).max(1000),
+  /** By how much the default's AUC is below that of the former default, and its standard error over the subsamples. */
+  behind: z
+    .array(z.strictObject({ dataset: z.string().max(40), auc: z.number(), standardError: z.number().min(0) }))
+    .max(100),
 })
 export type RowsFigures = z.infer<typeof figures>
 type Cell = z.infer<typeof cell>
@@ -214,6 +218,7 @@ export async function measureRows(
   if (python === null) note('left out: LOF and ECOD; no Python with scikit-learn')
   let peers: string | null = null
   const cells: Cell[] = []
+  const behind: RowsFigures['behind'] = []
   for (const { name: set, dataset, ...published } of sets) {
     const found = new Map<string, Measured[]>()
     const keep = (method: string, measured: Measured): void => {
@@ -243,8 +248,16 @@ export async function measureRows(
     for (const [method, measured] of found) {
       cells.push({ method, dataset, ...averageOf(measured) })
     }
+    const ours = found.get(DEFAULT_METHOD)!
+    behind.push({ dataset, ...differenceOf(found.get(GUARDED)!.map((m, i) => m.auc - ours[i]!.auc)) })
   }
-  return { repeats, subsamples, peers, cells }
+  return { repeats, subsamples, peers, cells, behind }
+}
+
+function differenceOf(values: readonly number[]): { readonly auc: number; readonly standardError: number } {
+  const auc = mean(values)
+  const squares = values.reduce((sum, value) => sum + (value - auc) * (value - auc), 0)
+  return { auc, standardError: Math.sqrt(squares / Math.max(1, values.length - 1) / values.length) }
 }
 
 function averageOf(measured: readonly Measured[]): Measured {
@@ -270,14 +283,14 @@ export function paperTuned(dataset: string): { readonly ocsvm: number; readonly 
   return ocsvm === undefined || retained.length === 0 ? null : { ocsvm, best: ocsvm * Math.max(...retained) }
 }
 
-function page({ repeats, subsamples, peers, cells }: RowsFigures): string {
+function page({ repeats, subsamples, peers, cells, behind }: RowsFigures): string {
   const datasets = [...new Set(cells.map(({ dataset }) => dataset))]
   const methods = [...new Set(cells.map(({ method }) => method))]
   const of = (method: string, dataset: string): Cell =>
     cells.find((c) => c.method === method && c.dataset === dataset)!
   const average = (method: string): Measured => averageOf(datasets.map((dataset) => of(method, dataset)))
   const ours = average(DEFAULT_METHOD)
-  const behind = datasets.map((dataset) => of(GUARDED, dataset).auc - of(DEFAULT_METHOD, dataset).auc)
+  const worst = behind.reduce((most, set) => (set.auc > most.auc ? set : most))
   const published = datasets.map(paperTuned)
   const paperLine = (name: string, figure: 'ocsvm' | 'best'): string[] => [
     name,
@@ -293,11 +306,13 @@ ${markdownTable(
   ['', 'asked', 'measured', ''],
   [
     targetLine('AUC, mean of sets', ours.auc, { least: 0.93 }),
-    targetLine('AUC below that of oc-kjl-qs, guarded: worst set', Math.max(...behind), { most: 0.02 }),
+    targetLine('AUC below that of oc-kjl-qs, guarded: worst set', worst.auc, { most: 0.02 }),
     targetLine('novel rows found at 1 % of normal ones, mean', ours.found, { least: 0.6 }, percent),
   ],
   1,
 )}
+
+The worst set is ${worst.dataset}. Its difference has a standard error of ${three(worst.standardError)} over the ${repeats * subsamples} subsamples.
 
 ## AUC
 

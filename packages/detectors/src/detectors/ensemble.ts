@@ -81,7 +81,7 @@ export function ensembleOf(detectors: MemberDetectors): DetectorDefinition {
         scaler: given.read('scaler'),
         members,
         m: !hasLandmarks ? null : given.has('m') ? given.read('m') : DEFAULT_ENSEMBLE_LANDMARKS,
-        bins: hasHistograms ? given.read('bins') : null,
+        bins: hasHistograms && given.has('bins') ? given.read('bins') : null,
       }
     },
 

@@ -491,18 +491,6 @@ export function checkHistograms(value: unknown, expectedBins: number | null, pat
   return { bins, rows, low, high, surprises }
 }
 
-const LEAST_BINS = 20
-/** So that a model stays small. */
-const MOST_BINS = 64
-
-/** The Rice rule, 2 n^(1/3). Fewer than 20 find less, however few the rows are. */
-export function defaultBins(rows: number): number {
-  const cube = (bins: number): number => bins * bins * bins
-  let bins = LEAST_BINS
-  while (bins < MOST_BINS && cube(bins + 1) <= 8 * rows) bins++
-  return bins
-}
-
 /** Rows have their own units, so bins may be as narrow as the column; a constant column has none. */
 const LEAST_WIDTH = 0
 
@@ -514,8 +502,7 @@ export const hbos = standalone({
   hasMetadata: false,
   fit(rows, { bins }) {
     const all = Uint32Array.from({ length: rows.rows }, (_, i) => i)
-    const count = bins ?? defaultBins(rows.rows)
-    return { model: takeTables(fitHistograms(rows, [all], [[0]], count, LEAST_WIDTH), 0, 1), notes: [] }
+    return { model: takeTables(fitHistograms(rows, [all], [[0]], bins, LEAST_WIDTH), 0, 1), notes: [] }
   },
   wrap: (frame, histograms): HbosModel => ({ ...frame, histograms }),
   partOf: (model: HbosModel) => model.histograms,

@@ -17,7 +17,6 @@ import {
   checkHistograms,
   createHistogramViews,
   decodeHistograms,
-  defaultBins,
   encodeHistograms,
   fitHistograms,
   histogramNumbers,
@@ -51,6 +50,10 @@ import {
 
 /** Added to the distance of a row whose service has no landmark. */
 export const FOREIGN_DISTANCE = 2
+/** Bins of the histograms of all rows. */
+const LEAST_BINS = 20
+/** So that a model stays small. */
+const MOST_BINS = 64
 /** Bins of a service's own histograms, and the least number of rows for them. */
 const OWN_BINS = 8
 const LEAST_OWN_ROWS = 8
@@ -166,6 +169,14 @@ function withRandomRows(rows: Uint32Array, among: Uint32Array, count: number, rn
   const rest = among.filter((row) => !taken.has(row))
   const drawn = sampleWithoutReplacement(rest.length, Math.min(count, rest.length), rng)
   return Uint32Array.from([...rows, ...Array.from(drawn, (i) => rest[i]!)])
+}
+
+/** The Rice rule, 2 n^(1/3). Fewer than 20 find less, however few the rows are. */
+function defaultBins(rows: number): number {
+  const cube = (bins: number): number => bins * bins * bins
+  let bins = LEAST_BINS
+  while (bins < MOST_BINS && cube(bins + 1) <= 8 * rows) bins++
+  return bins
 }
 
 /** The tables of all folds are made together, because they share nearly all rows. */
