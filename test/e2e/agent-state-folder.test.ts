@@ -443,6 +443,31 @@ it('a whole state folder: the watched device is judged, and nothing is said', as
   expect(await states(folder)).toEqual({ [WATCHED]: 'watching', [LEARNING]: 'learning' })
 })
 
+const kills = sampleCount(100, 0.03)
+it(
+  `${kills} kills at random times leave each file whole, while devices, incidents and models are written`,
+  async () => {
+    const folder = newCase()
+    const rng = createRng(20_261_129)
+    for (let i = 0; i < kills; i++) {
+      const child = begin(folder)
+      await child.health()
+      const [from, to] = [600 + 60 * i, 660 + 60 * i]
+      const odd = (minute: number): number => (minute % 5 === 0 ? 1200 : 80)
+      const ended = child.end(
+        encodePcap(inOrder([...flows(from, to, WATCHED, odd), ...flows(from, to, LEARNING)])),
+      )
+      await pause(400 * rng.nextFloat())
+      children.at(-1)?.kill('SIGKILL')
+      expect((await ended).stderr).not.toMatch(/damaged|its copy|lost|fault in OddFlow/)
+    }
+    expectEnded(await run(folder, flows(600 + 60 * kills, 603 + 60 * kills)))
+    expect(heard(folder).notices).toEqual([])
+    expect(await states(folder)).toMatchObject({ [WATCHED]: 'watching' })
+  },
+  20_000 * kills,
+)
+
 const started = Object.keys(AT_START).flatMap((name) => whatIs(name).map((way) => [name, way] as const))
 
 describe('at the start', () => {

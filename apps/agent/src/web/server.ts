@@ -140,7 +140,14 @@ export interface Health {
   readonly reasons: readonly string[]
 }
 
-export function healthOf({ outputs, spoolWorks, counters, degraded, warnings }: AgentSnapshot): Health {
+export function healthOf({
+  outputs,
+  spoolWorks,
+  counters,
+  overloaded,
+  degraded,
+  warnings,
+}: AgentSnapshot): Health {
   const silent = outputs
     .filter(({ works }) => !works)
     .map(({ name }) => `alerts cannot be delivered to ${name}`)
@@ -149,5 +156,7 @@ export function healthOf({ outputs, spoolWorks, counters, degraded, warnings }: 
   const notes = Object.entries(counters.alerts.setAside)
     .filter(([, count]) => count > 0)
     .map(([name, count]) => `${name} refused ${count} ${count === 1 ? 'alert' : 'alerts'}; see the log`)
+  // a restart would not help, so it is no fault
+  if (overloaded) notes.push(`overloaded: packets are left out, ${counters.droppedAgent} in this run`)
   return { isWell: faults.length === 0, reasons: [...faults, ...warnings, ...notes] }
 }

@@ -111,6 +111,11 @@ it('health names what is wrong, and what a receiver refused', () => {
     isWell: true,
     reasons: ['hub refused 2 alerts; see the log'],
   })
+  const droppedAgent = { ...snapshot.counters, droppedAgent: 7 }
+  expect(healthOf({ ...snapshot, overloaded: true, counters: droppedAgent })).toEqual({
+    isWell: true,
+    reasons: ['overloaded: packets are left out, 7 in this run'],
+  })
   const ill = { ...snapshot, spoolWorks: false, outputs: [{ name: 'hub', works: false }] }
   expect(healthOf(ill)).toEqual({
     isWell: false,
