@@ -101,10 +101,14 @@ export function halfSipHash13(
   let v1 = key1 | 0
   let v2 = key0 ^ 0x6c796765
   let v3 = key1 ^ 0x74656462
-  for (let i = 0; i < count; i++) {
-    const word = words[offset + i]! | 0
+  // A round for each word, one for the length in bytes in the top byte of a word, and three to finish.
+  const rounds = count + 4
+  for (let i = 0; i < rounds; i++) {
+    let word = 0
+    if (i < count) word = words[offset + i]! | 0
+    else if (i === count) word = (count << 26) | 0
+    else if (i === count + 1) v2 ^= 0xff
     v3 ^= word
-    // One SipRound.
     v0 = (v0 + v1) | 0
     v1 = (v1 << 5) | (v1 >>> 27)
     v1 ^= v0
@@ -120,29 +124,6 @@ export function halfSipHash13(
     v1 ^= v2
     v2 = (v2 << 16) | (v2 >>> 16)
     v0 ^= word
-  }
-  // The last block holds the length in bytes in its top byte; then three rounds to finish.
-  const last = (count << 26) | 0
-  v3 ^= last
-  for (let round = 0; round < 4; round++) {
-    if (round === 1) {
-      v0 ^= last
-      v2 ^= 0xff
-    }
-    v0 = (v0 + v1) | 0
-    v1 = (v1 << 5) | (v1 >>> 27)
-    v1 ^= v0
-    v0 = (v0 << 16) | (v0 >>> 16)
-    v2 = (v2 + v3) | 0
-    v3 = (v3 << 8) | (v3 >>> 24)
-    v3 ^= v2
-    v0 = (v0 + v3) | 0
-    v3 = (v3 << 7) | (v3 >>> 25)
-    v3 ^= v0
-    v2 = (v2 + v1) | 0
-    v1 = (v1 << 13) | (v1 >>> 19)
-    v1 ^= v2
-    v2 = (v2 << 16) | (v2 >>> 16)
   }
   return v1 ^ v3
 }
