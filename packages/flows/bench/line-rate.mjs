@@ -7,7 +7,7 @@
  * does). For OddFlow it is told as well what a reading of the file takes in a process that has read it twice
  * (`steady`, the median of five: all is compiled, as in a program that runs for long). Stages of OddFlow: `read` the
  * file, `dissect` the headers, to `flows` (of two packets each), to `features` (iat-size, p = 12, windows of 10 s), to
- * `summaries` (flow-summary). Peers: softflowd, nfpcapd and argus make flows as well;
+ * `summaries` (flow-summary). `oddflow extract` is the program itself, from start to the rows in a file. Peers: softflowd, nfpcapd and argus make flows as well;
  * tshark and scapy give a line and a key for each packet, of the first 200,000 and 20,000 of them; the npm
  * package pcap-parser reads. What is not installed is named absent.
  *
@@ -15,10 +15,10 @@
  * memory, twice and then four times; V8's sampling profiler, what was collected included), and peak resident
  * memory when 1 M and 4 M packets of as many flows come through a pipe. Linux.
  *
- *   pnpm --filter @oddflow/flows build && node packages/flows/bench/line-rate.mjs [ROUNDS] [ACTIVE_FLOWS]
+ *   npm run -s build && node packages/flows/bench/line-rate.mjs [ROUNDS] [ACTIVE_FLOWS]
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,6 +34,7 @@ const ROUNDS = Number(process.argv[2] ?? 5)
 const ACTIVE_FLOWS = Number(process.argv[3] ?? 4000)
 
 const stageFile = fileURLToPath(new URL('support/line-rate-stage.mjs', import.meta.url))
+const programFile = fileURLToPath(new URL('../../../apps/trainer/dist/main.js', import.meta.url))
 const parserFile = createRequire(new URL('../../capture/package.json', import.meta.url)).resolve(
   'pcap-parser',
 )
@@ -68,6 +69,13 @@ function contestants(files) {
     PACKETS,
     null,
   ]
+  const extract = (features) => [
+    `extract, ${features}`,
+    existsSync(programFile) ? process.execPath : null,
+    [programFile, 'extract', files.whole, '--features', features, '-o', join(files.folder, 'rows.npy')],
+    PACKETS,
+    null,
+  ]
   const scapy = scapyPython()
   const fields = ['ip.src', 'ipv6.src', 'tcp.srcport', 'udp.srcport', 'ip.dst', 'ipv6.dst', 'tcp.dstport']
   fields.push('udp.dstport', 'frame.time_epoch', 'frame.len')
@@ -77,6 +85,8 @@ function contestants(files) {
     stage('flows'),
     stage('features'),
     stage('summaries'),
+    extract('flow-summary'),
+    extract('iat-size'),
     [
       'softflowd',
       'softflowd',

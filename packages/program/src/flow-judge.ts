@@ -105,16 +105,40 @@ export function deviceKeyOf(record: FlowRecord, localNetworks: readonly Network[
   )
 }
 
-/** Equal numbers, from 0, for records of one device in one capture; the private networks are local. */
+/**
+ * Equal numbers, from 0, for records of one device in one capture; the private networks are local. The device is that of
+ * deviceKeyOf, without its text.
+ */
 export function createDeviceNumbers(): (record: FlowRecord) => number {
   const localNetworks = PRIVATE_NETWORKS.map(parseNetwork)
-  const numbers = new Map<string, number>()
+  const captures = new Map<number, Map<number | string, number>>()
+  let count = 0
   return (record) => {
-    const key = `${record.captureIndex} ${deviceKeyOf(record, localNetworks)}`
-    const number = numbers.get(key) ?? numbers.size
-    numbers.set(key, number)
+    let devices = captures.get(record.captureIndex)
+    if (devices === undefined) {
+      devices = new Map()
+      captures.set(record.captureIndex, devices)
+    }
+    const isResponder = isResponderDevice(record, localNetworks)
+    const mac = macNumber(isResponder ? record.responderMac : record.initiatorMac)
+    const device =
+      mac !== 0
+        ? mac
+        : formatAddress(isResponder ? record.responderAddress : record.initiatorAddress, 0, record.ipVersion)
+    let number = devices.get(device)
+    if (number === undefined) {
+      number = count++
+      devices.set(device, number)
+    }
     return number
   }
+}
+
+/** Its 48 bits; 0 where the link layer has no address. */
+function macNumber(mac: Uint8Array): number {
+  let number = 0
+  for (let i = 0; i < 6; i++) number = 256 * number + mac[i]!
+  return number
 }
 
 /** The rule that gave a verdict. */

@@ -1,8 +1,10 @@
 /** The three rules, on a model small enough to see through: its calibration rows are the training rows. */
+
 import { createRng, type FlowContract, type Matrix } from '@oddflow/core'
 import { calibrateThreshold, checkParameters, fitDetector, type SavedModel } from '@oddflow/detectors'
 import type { FlowRecord } from '@oddflow/flows'
 import { describe, expect, it } from 'vitest'
+import { createDeviceNumbers, deviceKeyOf, PRIVATE_NETWORKS, parseNetwork } from '../src/flow-judge.js'
 import { createFlowJudge } from '../src/index.js'
 
 const contract: FlowContract = {
@@ -79,4 +81,44 @@ describe('createFlowJudge', () => {
     const rows = { featureSet: 'rows', featureSetVersion: 1, dimension: 3, scaler: 'none' } as const
     expect(() => createFlowJudge({ ...savedModel(), contract: rows })).toThrow(/trained on feature rows/)
   })
+})
+
+it('createDeviceNumbers tells apart what deviceKeyOf does, and captures', () => {
+  const words = (last: number): Uint32Array => Uint32Array.of(0, 0, 0, last)
+  const macs = [
+    [0, 0, 0, 0, 0, 0],
+    [0, 0, 0, 0, 0, 1],
+    [1, 0, 0, 0, 0, 0],
+    [0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+    [0xff, 0xff, 0xff, 0xff, 0xff, 0xfe],
+  ].map((bytes) => Uint8Array.from(bytes))
+  const records = [0, 1].flatMap((captureIndex) =>
+    macs.flatMap((initiatorMac) =>
+      macs.flatMap((responderMac) =>
+        // a private address, a public one, and the address that is the MAC address 1 as a number
+        [0x0a000001, 0xc6336401, 1].flatMap((initiator) =>
+          [0x0a000002, 0xc6336402, 1].map((responder) =>
+            record({
+              captureIndex,
+              initiatorMac,
+              responderMac,
+              ipVersion: 4,
+              initiatorAddress: words(initiator),
+              responderAddress: words(responder),
+            }),
+          ),
+        ),
+      ),
+    ),
+  )
+  const numberOf = createDeviceNumbers()
+  const local = PRIVATE_NETWORKS.map(parseNetwork)
+  const numbers = new Map<string, number>()
+  for (const each of records) {
+    const key = `${each.captureIndex} ${deviceKeyOf(each, local)}`
+    const number = numberOf(each)
+    expect(number).toBe(numbers.get(key) ?? numbers.size)
+    numbers.set(key, number)
+  }
+  expect(numbers.size).toBeGreaterThan(12)
 })
