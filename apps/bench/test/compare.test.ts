@@ -1,5 +1,5 @@
 /** All detectors on a reader's own captures and rows, by the program. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -79,7 +79,7 @@ describe('compare', () => {
     expect(stdout).toContain('Captures: 2 to train on, 1 normal and 1 novel to judge.')
   })
 
-  it('leaves out a detector that cannot be trained on the rows, and goes on with the others', async () => {
+  it('says which detector could not be measured, and exits with 1', async () => {
     writeFileSync(
       own('few.npy'),
       encodeNpy(
@@ -90,10 +90,17 @@ describe('compare', () => {
         ),
       ),
     )
-    const { code, stdout, stderr } = await compare('--train', own('few.npy'), ...ROWS, '--seeds', '1')
-    expect(code).toBe(0)
-    expect(stdout).toContain('| ocsvm | failed |')
-    expect(stderr).toContain('ocsvm: only 9 flows or rows to learn from')
+    writeFileSync(own('empty.pcap'), readFileSync(lab('normal-1.pcap')).subarray(0, 24))
+    const few = await compare('--train', own('few.npy'), ...ROWS, '--seeds', '1')
+    expect(few.code).toBe(1)
+    expect(few.stdout).toContain('| ocsvm | failed |')
+    expect(few.stderr).toContain('ocsvm: only 9 flows or rows to learn from')
+    const empty = await compare(
+      ...['--train', lab('normal-1.pcap'), '--normal', lab('normal-3.pcap.gz'), '--novel', own('empty.pcap')],
+      ...['--detectors', 'ensemble', '--seeds', '1'],
+    )
+    expect(empty.code).toBe(1)
+    expect(empty.stderr).toContain('ensemble: no AUC: there are no novel rows')
   })
 
   it.each<[what: string, code: number, says: RegExp, args: readonly string[]]>([

@@ -30,6 +30,6 @@ the seed, train; all other rows are judged. Captures become flow summaries, as f
     )
     .action(async (table, options) => {
       const { compare } = await import('../commands/compare.js')
-      await compare(table, options)
+      process.exitCode = await compare(table, options)
     })
 }

@@ -67,7 +67,8 @@ export interface CompareOptions {
   readonly format: 'markdown' | 'csv' | 'tex'
 }
 
-export async function compare(table: string | undefined, options: CompareOptions): Promise<void> {
+/** Resolves to the exit code: 1 when a detector could not be measured. */
+export async function compare(table: string | undefined, options: CompareOptions): Promise<number> {
   const detectors = (options.detectors ?? [...DETECTOR_NAMES].reverse()).map(checkDetector)
   const comparison = await open(table, options)
   const rows = detectors.map((name) => ({
@@ -96,6 +97,7 @@ export async function compare(table: string | undefined, options: CompareOptions
     tex: () => renderLatex(report),
   }
   for (const line of text[options.format]().trimEnd().split(/\r?\n/)) print(line)
+  return rows.some(({ cells }) => cells.some(({ measured }) => measured === null)) ? 1 : 0
 }
 
 function checkDetector(name: string): DetectorName {

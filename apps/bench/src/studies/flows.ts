@@ -4,7 +4,7 @@
  */
 import { compileFilter, createPacketBatch, decodePackets, packetStatusCode } from '@oddflow/capture'
 import { openCapture } from '@oddflow/capture/node'
-import type { FlowContract } from '@oddflow/core'
+import { DataError, type FlowContract } from '@oddflow/core'
 import { createGroups, type DetectorOptions, type SavedModel } from '@oddflow/detectors'
 import { auc, rocCurve, tprAtFpr } from '@oddflow/evaluation'
 import {
@@ -154,8 +154,8 @@ export function compare(normal: JudgedFlows, novel: JudgedFlows): Findings {
   const scores = [...normal.scores, ...novel.scores]
   const area = auc(scores, isNovel)
   const point = tprAtFpr(rocCurve(scores, isNovel), FALSE_POSITIVE_RATE)
-  if (area.value === null) throw new RangeError(`no AUC: ${area.reason}`)
-  if (point.value === null) throw new RangeError(`no rate: ${point.reason}`)
+  if (area.value === null) throw new DataError(`no AUC: ${area.reason}`)
+  if (point.value === null) throw new DataError(`no rate: ${point.reason}`)
   return {
     normalFlows: normal.judged,
     novelFlows: novel.judged,
