@@ -481,6 +481,12 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       )
       expect(await card.locator('h3').textContent()).toBe('Password guessing: Kitchen plug high')
       expect(await card.textContent()).toContain('change the password')
+      const timeline = page.locator('#timeline svg')
+      expect(await timeline.getAttribute('aria-label')).toMatch(
+        /^Kitchen plug: Password guessing, high, .*; Scan, medium, /,
+      )
+      expect(await timeline.locator('rect').count()).toBe(2)
+      expect(await timeline.locator('rect').last().getAttribute('data-level')).toBe('high')
       await card.getByText('Evidence').click()
       await card.getByText('with 192.168.7.66 (tcp port 80): 24 alerts').waitFor()
 
@@ -515,6 +521,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       expect(await page.locator('#incidents article').first().getAttribute('data-state')).toBe('open')
       at.incidents.splice(0)
       await page.getByText('No incident yet.').waitFor({ timeout: 10_000 })
+      expect(await page.locator('#timeline-figure').isVisible()).toBe(false)
       expect(await page.locator('#incidents article').count()).toBe(0)
     })
   }, 60_000)
@@ -727,6 +734,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
             '[data-level="high"] .level',
             '[data-level="medium"] .level',
             '#scores text',
+            '#timeline text',
             'summary',
           ])
             expect(

@@ -19,7 +19,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made
 }
 
-function svgElement(
+export function svgElement(
   tag: string,
   attributes: Readonly<Record<string, string | number>>,
   text = '',

@@ -5,7 +5,7 @@
  */
 import { nameOf } from './alerts.js'
 import type { AgentState, Incident } from './api.js'
-import { byId, countText, element, numberText, setText, timeOf } from './dom.js'
+import { byId, countText, element, numberText, setText, svgElement, timeOf } from './dom.js'
 
 type Answer = 'snooze' | 'not-this-kind' | 'attack' | 'normal' | 'none'
 
@@ -47,6 +47,14 @@ const BUTTONS: readonly (readonly [answer: Answer, text: string])[] = [
 /** Of the list in a card. */
 const MOST_CONTACTS = 8
 
+/** Of the timeline. */
+const DAYS = 7
+const DAY_MICROS = 86_400_000_000
+const MOST_DEVICES = 8
+const ROW_HEIGHT = 36
+const LEAST_MARK = 6
+
+let shownTimeline = ''
 const shown = new Map<string, { readonly text: string; readonly item: HTMLElement }>()
 
 export function showIncidents(
@@ -57,6 +65,7 @@ export function showIncidents(
   if (incidents === null) return
   setText(byId('today'), todayText(incidents, nowMicros))
   setText(byId('to-do'), toDoText(incidents, devices))
+  showTimeline(incidents, nowMicros)
   const ids = new Set(incidents.map(({ id }) => id))
   for (const [id, { item }] of shown) {
     if (ids.has(id)) continue
@@ -75,6 +84,65 @@ export function showIncidents(
     const { item } = shown.get(incident.id) as { item: HTMLElement }
     if (list.children[place] !== item) list.insertBefore(item, list.children[place] ?? null)
   }
+}
+
+/** A line for each device, the last of them first, with its incidents of seven days from their begin to their end. */
+function showTimeline(incidents: readonly Incident[], nowMicros: number): void {
+  const tomorrow = new Date(nowMicros / 1000).setHours(24, 0, 0, 0) * 1000
+  const begin = tomorrow - DAYS * DAY_MICROS
+  const recent = incidents.filter(({ endMicros }) => endMicros >= begin)
+  const target = byId('timeline')
+  byId('timeline-figure').hidden = recent.length === 0
+  const width = Math.max(240, target.clientWidth)
+  const text = JSON.stringify([
+    width,
+    tomorrow,
+    recent.map(({ id, endMicros, level }) => [id, endMicros, level]),
+  ])
+  if (text === shownTimeline) return
+  shownTimeline = text
+  const keys = [...new Set([...recent].sort((a, b) => b.endMicros - a.endMicros).map(({ key }) => key))]
+  const lines = keys.slice(0, MOST_DEVICES).map((key) => recent.filter((each) => each.key === key))
+  const height = ROW_HEIGHT * lines.length + 20
+  const x = (micros: number): number =>
+    (width * (Math.min(tomorrow, Math.max(begin, micros)) - begin)) / (tomorrow - begin)
+  const svg = svgElement('svg', {
+    viewBox: `0 0 ${width} ${height}`,
+    role: 'img',
+    'aria-label': lines.map(describeLine).join('. '),
+  })
+  for (let day = 0; day < DAYS; day++) {
+    const at = x(begin + day * DAY_MICROS)
+    const name = new Date((begin + (day + 0.5) * DAY_MICROS) / 1000).toLocaleDateString(undefined, {
+      weekday: 'short',
+    })
+    svg.append(
+      svgElement('line', { x1: at, x2: at, y1: 0, y2: height - 16 }),
+      svgElement('text', { x: at + 3, y: height - 3 }, name),
+    )
+  }
+  for (const [row, line] of lines.entries()) {
+    const y = ROW_HEIGHT * row
+    svg.append(svgElement('text', { class: 'device', x: 3, y: y + 13 }, nameOf(line[0].device)))
+    // the highest level is on top
+    const levels = ['low', 'medium', 'high']
+    const upwards = [...line].sort((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level))
+    for (const { beginMicros, endMicros, level } of upwards) {
+      const from = Math.min(x(beginMicros), width - LEAST_MARK)
+      const wide = Math.max(LEAST_MARK, x(endMicros) - from)
+      svg.append(
+        svgElement('rect', { 'data-level': level, x: from, y: y + 18, width: wide, height: 12, rx: 2 }),
+      )
+    }
+  }
+  target.replaceChildren(svg)
+}
+
+function describeLine(line: readonly Incident[]): string {
+  const each = line.map(
+    ({ kind, level, beginMicros }) => `${TITLES[kind] ?? kind}, ${level}, ${timeOf(beginMicros)}`,
+  )
+  return `${nameOf(line[0].device)}: ${each.join('; ')}`
 }
 
 /** Unfolded parts stay so, and the focus goes to the same button, or where that is gone to the first. */
