@@ -105,8 +105,8 @@ describe('train', () => {
   })
 
   it.each([
-    ['0.9999', /--calibration-share 0\.9999: leaves 1 of 40 rows to learn from, at least 2 are needed/],
-    ['0.0001', /--calibration-share 0\.0001: keeps none of 40 rows to set the threshold by/],
+    ['0.9999', /--calibration-share: 0\.9999 leaves 1 of 40 rows to learn from, at least 2 are needed/],
+    ['0.0001', /--calibration-share: 0\.0001 keeps none of 40 rows to set the threshold by/],
   ])('--calibration-share %s leaves one side without rows', async (share, says) => {
     await expectUsage(['train', 'forty.csv', '-o', 'x', '--calibration-share', share], says)
   })

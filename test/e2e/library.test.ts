@@ -387,7 +387,7 @@ describe('a wrong call', () => {
     [
       'a share of nothing',
       () => oddflow.fit(rows, { detector: 'gmm', calibrationShare: 1e-6 }),
-      /^calibrationShare 0\.000001: keeps none/,
+      /^calibrationShare: 0\.000001 keeps none/,
     ],
     [
       'inputs of another length',

@@ -306,13 +306,13 @@ export function splitTrainingSet(
   const { length: kept } = split.calibration
   if (fitted < 2) {
     throw new ArgumentError(
-      `calibrationShare ${calibrationShare}: leaves ${fitted} of ${rows.rows} rows to learn from, at least 2 are needed; give a smaller share`,
+      `calibrationShare: ${calibrationShare} leaves ${fitted} of ${rows.rows} rows to learn from, at least 2 are needed; give a smaller share`,
       'calibrationShare',
     )
   }
   if (kept === 0) {
     throw new ArgumentError(
-      `calibrationShare ${calibrationShare}: keeps none of ${rows.rows} rows to set the threshold by; give a larger share`,
+      `calibrationShare: ${calibrationShare} keeps none of ${rows.rows} rows to set the threshold by; give a larger share`,
       'calibrationShare',
     )
   }
