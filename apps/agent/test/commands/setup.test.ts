@@ -8,6 +8,7 @@ import { parseConfig } from '../../src/config/read-config.js'
 import { settingsFrom } from '../../src/config/settings-from.js'
 import { userId } from '../../src/files/rights.js'
 import { temporaryFolders } from '../support/folder.js'
+import { hasProgram } from '../support/programs.js'
 
 const newFolder = temporaryFolders()
 const program = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
@@ -170,7 +171,8 @@ describe('by answers', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('at a terminal shows no password, and keeps it in a file', async () => {
+  it('at a terminal shows no password, and keeps it in a file', async (context) => {
+    if (!hasProgram('python3')) context.skip('python3 is not installed')
     const folder = newFolder()
     const config = join(folder, 'agent.yaml')
     const driver = join(folder, 'terminal.py')
@@ -239,16 +241,8 @@ it('of an agent that runs ends with a link that signs in', async () => {
 }, 60_000)
 
 describe('the service', () => {
-  const can = (name: string): boolean => {
-    try {
-      return execFileSync(name, ['--version']) !== null
-    } catch {
-      return false
-    }
-  }
-
   it('is installed and enabled in an image, with its user and the secret for its group', async (context) => {
-    if (!can('systemctl') || !can('systemd-sysusers') || userId() !== 0)
+    if (!hasProgram('systemctl') || !hasProgram('systemd-sysusers') || userId() !== 0)
       context.skip('needs systemctl, systemd-sysusers and root')
     const root = newFolder()
     mkdirSync(join(root, 'etc'))

@@ -1,6 +1,5 @@
 /** Mail to a real SMTP server of this machine (npm's smtp-server), with and without TLS. */
-import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
@@ -12,19 +11,11 @@ import { createMemoryLog } from '../../src/spool/alert-log.js'
 import { temporaryFolder } from '../support/folder.js'
 import { hastyClock } from '../support/hasty-clock.js'
 import { keepingLog } from '../support/keeping-log.js'
+import { hasProgram, makeCertificate } from '../support/programs.js'
 import { idOf, incidentLine } from '../support/sample-incident.js'
 
 const folder = temporaryFolder()
 const never = new AbortController().signal
-execFileSync(
-  'openssl',
-  'req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1'.split(
-    ' ',
-  ),
-  { cwd: folder, stdio: 'pipe' },
-)
-const pem = { key: readFileSync(join(folder, 'key.pem')), cert: readFileSync(join(folder, 'cert.pem')) }
-
 interface Mail {
   readonly from: string
   readonly to: readonly string[]
@@ -142,7 +133,9 @@ describe('a mail', () => {
     })
   })
 
-  it('is sent over TLS with a password, or not at all', async () => {
+  it('is sent over TLS with a password, or not at all', async (context) => {
+    if (!hasProgram('openssl')) context.skip('openssl is not installed')
+    const pem = makeCertificate(folder)
     const passwordFile = join(folder, 'password')
     writeFileSync(passwordFile, 'right horse\n')
     const login = { username: 'me', passwordFile, caFile: join(folder, 'cert.pem') }

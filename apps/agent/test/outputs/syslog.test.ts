@@ -1,7 +1,7 @@
 /** Messages of RFC 5424 as a server of this machine receives them. */
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { createSocket } from 'node:dgram'
-import { readFileSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
@@ -12,6 +12,7 @@ import { createSyslog, type SyslogSettings, syslogMessage } from '../../src/outp
 import { createMemoryLog } from '../../src/spool/alert-log.js'
 import { temporaryFolder } from '../support/folder.js'
 import { hastyClock } from '../support/hasty-clock.js'
+import { hasProgram, makeCertificate } from '../support/programs.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
 import { incidentLine } from '../support/sample-incident.js'
 
@@ -225,18 +226,11 @@ describe('over TCP', () => {
 
 describe('over TLS', () => {
   const folder = temporaryFolder()
-  execFileSync(
-    'openssl',
-    'req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1'.split(
-      ' ',
-    ),
-    { cwd: folder, stdio: 'pipe' },
-  )
-  const pem = { key: readFileSync(join(folder, 'key.pem')), cert: readFileSync(join(folder, 'cert.pem')) }
 
-  it('is framed by lengths, from a server whose certificate is trusted, and no other', async () => {
+  it('is framed by lengths, from a server whose certificate is trusted, and no other', async (context) => {
+    if (!hasProgram('openssl')) context.skip('openssl is not installed')
     let bytes = Buffer.alloc(0)
-    const server = createTlsServer(pem, (socket) => {
+    const server = createTlsServer(makeCertificate(folder), (socket) => {
       socket.on('error', () => undefined)
       socket.on('data', (piece: Buffer) => {
         bytes = Buffer.concat([bytes, piece])
@@ -289,7 +283,8 @@ while True:
     return said.trim().split('\n').slice(1)
   }
 
-  it('gets each incident as one line for people, with its level', async () => {
+  it('gets each incident as one line for people, with its level', async (context) => {
+    if (!hasProgram('python3') || !hasProgram('logger')) context.skip('python3 and logger are not installed')
     const got = await daemon(async (socket) => {
       const output = createSyslog(settings({ protocol: 'local', host: null, socket, text: 'sentence' }))
       const answer = await output.deliver(
