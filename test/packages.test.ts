@@ -206,6 +206,20 @@ describe.each(bundled)('the bundled program $manifest.name', ({ manifest }) => {
         !/^(?:@types\/|typescript$|vitest$|fast-check$|smtp-server$|@valibot\/to-json-schema$)/.test(name)
       expect(terms.includes(`\n${name} `) || terms.startsWith(`${name} `), name).toBe(isIn)
     }
+    const bom = JSON.parse(
+      readFileSync(join(alone, 'node_modules', manifest.name, 'dist/bom.cdx.json'), 'utf8'),
+    ) as {
+      metadata: { component: { name: string } }
+      components: { name: string; version: string; purl: string; licenses: { expression: string }[] }[]
+    }
+    expect(bom).toMatchObject({ bomFormat: 'CycloneDX', specVersion: '1.6' })
+    expect(bom.metadata.component.name).toBe(manifest.name)
+    const heads = bom.components.map(
+      (each) => `${each.name} ${each.version} (${each.licenses[0]!.expression})`,
+    )
+    for (const head of heads) expect(`\n${terms}`).toContain(`\n${head}\n`)
+    expect(heads.length).toBe(terms.split(`\n${'-'.repeat(80)}\n`).length)
+    expect(bom.components.every(({ purl }) => /^pkg:npm\/(?:%40[\w.-]+\/)?[\w.-]+@\d/.test(purl))).toBe(true)
     const ran = await runProgram('npx', ['--no-install', bin!, '--version'], alone)
     expect(ran).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: '' })
   })

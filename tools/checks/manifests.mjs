@@ -1,7 +1,7 @@
 /**
  * Every package.json says what a published package must say.
  *
- * Held for packages/* and apps/*: name, description, license, ESM, Node version, public access, the files
+ * Held for packages/* and apps/*: name, description, keywords, homepage, license, ESM, Node version, public access, the files
  * that are packed, README and LICENSE beside it, scripts that work alone, exact versions for foreign
  * dependencies and workspace:^ for our own. Libraries also: an exports map with types before default, and
  * sideEffects false. Apps: a bin. No repository address as long as there is none.
@@ -24,6 +24,9 @@ function* complaintsAbout(manifest, directory, isApp) {
   if (!/^(?:@oddflow\/[a-z][a-z-]*|oddflow(?:-[a-z]+)?)$/.test(manifest.name ?? ''))
     yield 'has no proper name'
   if ((manifest.description ?? '').length < 20) yield 'has no description worth the name'
+  if (!(manifest.keywords?.length >= 3)) yield 'has fewer than three keywords'
+  const homepage = `https://www.npmjs.com/package/${manifest.name}`
+  if (manifest.homepage !== homepage) yield `homepage must be ${homepage}`
   if (manifest.repository !== undefined) yield 'names a repository, and there is none'
   for (const file of ['dist', 'README.md', 'LICENSE']) {
     if (!manifest.files?.includes(file)) yield `files must list ${file}`

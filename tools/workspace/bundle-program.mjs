@@ -8,7 +8,7 @@
  * finds by `new URL('../…', import.meta.url)` must be looked for from the top of src/, and a worker by its mere name.
  *
  * Nothing is minified, so that the text of an error shows the code. dist/LICENSES.txt holds the terms of all that was
- * taken in. An entry that is a folder is copied: what a browser is served. node: modules alone are left outside, and what linkedom asks for in vain (canvas).
+ * taken in, dist/bom.cdx.json lists it (CycloneDX). An entry that is a folder is copied: what a browser is served. node: modules alone are left outside, and what linkedom asks for in vain (canvas).
  *
  * A program with build/index.js is a library too: index.js for Node, which shares its files with the program, browser.js
  * in one file for browsers, and the declarations of both, which name no other package.
@@ -42,15 +42,40 @@ function termsOf({ folder, manifest }) {
   return `${head}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
 }
 
-function licences(inputs) {
+/** The packages that files were taken from, by name. */
+function packagesOf(inputs) {
   const packages = new Map()
   for (const input of Object.keys(inputs)) {
     const found = packageOf(resolve(input))
     if (found.folder !== process.cwd())
       packages.set(`${found.manifest.name} ${found.manifest.version}`, found)
   }
-  const names = [...packages.keys()].sort()
-  return names.map((name) => termsOf(packages.get(name))).join(`\n${'-'.repeat(80)}\n\n`)
+  return [...packages.keys()].sort().map((name) => packages.get(name))
+}
+
+const licences = (packages) => packages.map(termsOf).join(`\n${'-'.repeat(80)}\n\n`)
+
+/** CycloneDX 1.6; without a time or a number of its own, so that the same sources give the same bytes. */
+function billOfMaterials(packages) {
+  const purlOf = ({ name, version }) => `pkg:npm/${name.replace('@', '%40')}@${version}`
+  const component = (type, manifest) => ({
+    type,
+    'bom-ref': purlOf(manifest),
+    name: manifest.name,
+    version: manifest.version,
+    licenses: [{ expression: manifest.license }],
+    purl: purlOf(manifest),
+  })
+  const own = JSON.parse(readFileSync('package.json', 'utf8'))
+  const bom = {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
+    metadata: { component: component('application', own) },
+    components: packages.map(({ manifest }) => component('library', manifest)),
+    dependencies: [{ ref: purlOf(own), dependsOn: packages.map(({ manifest }) => purlOf(manifest)) }],
+  }
+  return `${JSON.stringify(bom, null, 2)}\n`
 }
 
 async function bundleLibrary() {
@@ -115,4 +140,6 @@ for (const name of readdirSync('dist').filter((each) => each.endsWith('.js'))) {
     if (!existsSync(`dist/${worker}`)) throw new Error(`dist/${name} runs ${worker}, which is no entry`)
   }
 }
-writeFileSync('dist/LICENSES.txt', licences(metafile.inputs))
+const packages = packagesOf(metafile.inputs)
+writeFileSync('dist/LICENSES.txt', licences(packages))
+writeFileSync('dist/bom.cdx.json', billOfMaterials(packages))

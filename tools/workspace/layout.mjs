@@ -22,11 +22,11 @@ export function pinnedPnpmVersion() {
 }
 
 /** All workspaces: `{ directory: 'packages/core', manifest }`, sorted by directory. */
-export function readWorkspaces() {
+export function readWorkspaces(checkout = root) {
   const found = []
   for (const group of ['apps', 'packages']) {
-    for (const entry of readdirSync(join(root, group)).sort()) {
-      const path = join(root, group, entry, 'package.json')
+    for (const entry of readdirSync(join(checkout, group)).sort()) {
+      const path = join(checkout, group, entry, 'package.json')
       if (existsSync(path)) found.push({ directory: `${group}/${entry}`, manifest: readJson(path) })
     }
   }

@@ -5,7 +5,6 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureBuilt } from './build.mjs'
 import { run, tell } from './command.mjs'
 import { toolEnvironment } from './environment.mjs'
 import { ensureInstalled, pnpmDirectory } from './install.mjs'
@@ -24,20 +23,11 @@ export async function runPnpm(args) {
   process.exitCode = code
 }
 
-/** Everything that publishing does, except that nothing is published. */
-export async function rehearseRelease() {
-  await ensureBuilt()
-  const isSound = await auditDependencies()
-  await pinBaseImage()
-  await runPnpm(['--recursive', 'publish', '--dry-run', '--no-git-checks'])
-  if (!isSound) process.exitCode = 1
-}
-
 /**
  * What the registry knows of faults in the packages of the lock file. False where one is high or critical. Where the
  * registry answers no audits that is told, and is no fault.
  */
-async function auditDependencies() {
+export async function auditDependencies() {
   const directory = await pnpmDirectory()
   const { output } = await run(join(directory, 'pnpm'), ['audit', '--json'], {
     env: toolEnvironment([directory]),
@@ -68,7 +58,7 @@ export function auditOf(output) {
 }
 
 /** Writes the digest that the base image's tag has now into the Dockerfile. Where no registry answers, that is told and nothing changes. */
-async function pinBaseImage() {
+export async function pinBaseImage() {
   const path = join(root, 'Dockerfile')
   const text = readFileSync(path, 'utf8')
   const args = ['buildx', 'imagetools', 'inspect', taggedBaseOf(text), '--format', '{{.Manifest.Digest}}']

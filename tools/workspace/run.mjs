@@ -28,7 +28,7 @@ const tasks = {
   format: async () => (await import('./pnpm.mjs')).runPnpm(['exec', 'biome', 'check', '--write', '.']),
   pnpm: async (args) => (await import('./pnpm.mjs')).runPnpm(args),
   slow: async ([job, ...args]) => (await import('./slow.mjs')).runSlowJob(job, args),
-  'rehearse-release': async () => (await import('./pnpm.mjs')).rehearseRelease(),
+  'rehearse-release': async () => (await import('./rehearse.mjs')).rehearseRelease(),
 }
 
 const [name, ...args] = process.argv.slice(2)
