@@ -95,6 +95,7 @@ export const mail = defineOutput({
 const BATCH = 32
 const PATIENCE_MILLIS = 10_000
 const FIRST_REFUSAL = 500
+const LEVELS = ['low', 'medium', 'high']
 
 export async function createMail(settings: MailSettings, environment: OutputEnvironment): Promise<Output> {
   const { url, from, to, maximumPerDay, username, passwordFile } = settings
@@ -121,7 +122,10 @@ export async function createMail(settings: MailSettings, environment: OutputEnvi
   let sentToday = 0
 
   const send = async (messages: readonly Message[]): Promise<string> => {
-    const [{ id, incident, title }] = messages
+    // the gravest leads
+    const { id, incident, title } = messages.reduce((lead, each) =>
+      LEVELS.indexOf(each.level) > LEVELS.indexOf(lead.level) ? each : lead,
+    )
     const more = messages.length === 1 ? '' : `, and ${messages.length - 1} more`
     const isLast = sentToday + 1 >= maximumPerDay
     const last = `This is mail ${maximumPerDay} of at most ${maximumPerDay} today. What comes later is mailed tomorrow; "oddflow-agent incidents list" has it now.`

@@ -119,6 +119,22 @@ describe('a mail', () => {
     })
   })
 
+  it('of several messages is called after the gravest', async () => {
+    await serving({ disabledCommands: ['STARTTLS', 'AUTH'] }, async (port, mails) => {
+      const output = await openMail({ url: `smtp://127.0.0.1:${port}` })
+      const lines = (['low', 'high', 'medium'] as const).map((level, i) =>
+        incidentLine({ level, reports: i, kind: level === 'high' ? 'address-taken' : 'new-device' }),
+      )
+      await output.deliver({ first: 0, lines }, never)
+      await output.close()
+      expect(mails).toHaveLength(1)
+      expect(mails[0].text).toMatch(
+        /^Subject: \[gateway\] Camera \(192\.0\.2\.23\): address taken \(high\), and 2 more\r$/m,
+      )
+      expect(mails[0].text).toContain(`Message-ID: <${idOf(lines[1])}@oddflow-agent>`)
+    })
+  })
+
   it('carries no header, link or control character that a device put into its name', async () => {
     await serving({ disabledCommands: ['STARTTLS', 'AUTH'] }, async (port, mails) => {
       const output = await openMail({ url: `smtp://127.0.0.1:${port}` })
