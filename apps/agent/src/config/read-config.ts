@@ -101,6 +101,7 @@ export interface ReadConfig {
 
 const MAXIMUM_BYTES = 1_048_576
 const REPEATED = 'a key that stands here already'
+const SECOND_DOCUMENT = 'expected one document; remove "---" and what follows, or what is before it'
 const NUL = 'expected a text without NUL characters, which no path or name has'
 
 /** Throws FileError when the file cannot be read. */
@@ -137,7 +138,13 @@ export function parseConfig(given: string): ReadConfig {
   // a warning is a tag or a key that the file's writer meant otherwise
   const faults = [...document.errors, ...document.warnings]
   if (faults.length > 0) {
-    return refused(faults.map(({ pos, message }) => ({ ...at(pos[0]), message: firstLine(message) })))
+    return refused(
+      faults.map(({ pos, code, message }) => ({
+        ...at(pos[0]),
+        // the parser's own words are for programmers
+        message: code === 'MULTIPLE_DOCS' ? SECOND_DOCUMENT : firstLine(message),
+      })),
+    )
   }
   const repeated = repeatedKeys(document)
   if (repeated.length > 0) return refused(repeated.map((offset) => ({ ...at(offset), message: REPEATED })))

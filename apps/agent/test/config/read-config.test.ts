@@ -44,6 +44,7 @@ describe('a configuration', () => {
     ['model: a\nmodel: b\n', [/^2:1: a key that stands here already$/]],
     ['fold: { seconds: 1, seconds: 2 }\n', [/^1:21: a key that stands here already$/]],
     ['model: "a\n', [/^\d+:\d+: /]],
+    ['model: a\n---\nmodel: b\n', [/^2:1: expected one document; remove "---"/]],
     ['- a\n', [/^1:1: expected keys with values/]],
     ['a\n', [/^1:1: expected keys with values/]],
     [
