@@ -66,6 +66,8 @@ beforeAll(async () => {
     await installPacked(together, [...tarballs.keys()], tarballs)
     return
   }
+  mkdirSync(together, { recursive: true })
+  writeFileSync(join(together, 'package.json'), '{ "type": "module" }\n')
   for (const { directory, manifest } of workspaces) {
     const place = join(together, 'node_modules', manifest.name)
     mkdirSync(dirname(place), { recursive: true })

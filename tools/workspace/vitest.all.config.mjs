@@ -11,8 +11,8 @@ import { root } from './layout.mjs'
 export default defineConfig({
   root,
   test: {
-    // every core: vitest would leave one of two to itself
-    maxWorkers: Math.max(2, availableParallelism()),
+    // one more than cores: many end-to-end tests wait for clocks, processes and connections
+    maxWorkers: availableParallelism() + 1,
     projects: [
       'packages/*/vitest.config.ts',
       'apps/*/vitest.config.ts',
