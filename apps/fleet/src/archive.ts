@@ -22,7 +22,7 @@ import {
 import { type ObjectStore, Objm } from '@nats-io/obj'
 import { connect, credsAuthenticator, type NatsConnection } from '@nats-io/transport-node'
 import { OddFlowError } from '@oddflow/core'
-import { FileError, fileError } from '@oddflow/program'
+import { FileError, fileError, UsageError } from '@oddflow/program'
 import { z } from 'zod'
 
 export const JOBS = 'oddflow-archive-jobs'
@@ -132,7 +132,7 @@ export function jobOf(given: Omit<Job, 'format' | 'id'>): Job {
 }
 
 export interface ServerOptions {
-  /** nats://host:port or tls://host:port; several, with commas, for a cluster. */
+  /** nats://host:port or tls://host:port, also with user:password@ or token@; several, with commas, for a cluster. */
   readonly server: string
   /** Credentials file, as `nsc` writes them. */
   readonly creds?: string
@@ -154,22 +154,53 @@ export interface Archive {
 
 /** Connects and creates what is missing. Throws OddFlowError if the server does not answer or has no JetStream. */
 export async function openArchive(options: ServerOptions): Promise<Archive> {
-  const servers = options.server.split(',').map((name) => name.trim())
-  const connection = await naming(options.server, () =>
+  const { servers, login } = readServers(options.server)
+  // else the client goes on in the clear where a server of tls:// offers no TLS
+  const isEncrypted = options.ca !== undefined || servers.some((server) => server.startsWith('tls://'))
+  const shown = servers.join(',')
+  const connection = await naming(shown, () =>
     connect({
       servers,
+      ...login,
       name: 'oddflow-fleet',
       // a worker outlives any absence of the server
       maxReconnectAttempts: -1,
       ...(options.creds === undefined ? {} : { authenticator: credsAuthenticator(readText(options.creds)) }),
-      ...(options.ca === undefined ? {} : { tls: { ca: readText(options.ca) } }),
+      ...(isEncrypted ? { tls: options.ca === undefined ? {} : { ca: readText(options.ca) } } : {}),
     }),
   )
   try {
-    return await naming(options.server, () => prepare(connection))
+    return await naming(shown, () => prepare(connection))
   } catch (error) {
     await connection.close()
     throw error
+  }
+}
+
+/** The servers without the user that their URLs name: the client does not read it there, and no message may show it. */
+function readServers(given: string): {
+  servers: string[]
+  login: { user?: string; pass?: string; token?: string }
+} {
+  let login = {}
+  const servers = given.split(',').map((each) => {
+    const [, scheme = '', user, host = ''] = /^([a-z]+:\/\/)?(?:(.*)@)?(.*)$/i.exec(each.trim()) ?? []
+    if (user !== undefined) login = loginOf(user)
+    return `${scheme.toLowerCase()}${host}`
+  })
+  return { servers, login }
+}
+
+function loginOf(text: string): { user: string; pass: string } | { token: string } {
+  const colon = text.indexOf(':')
+  try {
+    if (colon < 0) return { token: decodeURIComponent(text) }
+    return {
+      user: decodeURIComponent(text.slice(0, colon)),
+      pass: decodeURIComponent(text.slice(colon + 1)),
+    }
+  } catch {
+    throw new UsageError('--server: a % in the user or the password must be written as %25')
   }
 }
 

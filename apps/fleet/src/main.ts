@@ -28,6 +28,13 @@ const messages = createMessages('oddflow-fleet')
 const SHOWN_FAILURES = 20
 const FOLLOW_MILLIS = 2_000
 
+// a reader that goes away early is no fault: … | head
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') process.exitCode = 1
+  })
+}
+
 try {
   await createProgram().parseAsync(process.argv)
 } catch (error) {
@@ -73,7 +80,11 @@ Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong co
 function serverCommand(name: string, description: string): Command {
   return new Command(name)
     .description(description)
-    .option('--server <url>', 'NATS server; several of a cluster with commas', 'nats://127.0.0.1:4222')
+    .option(
+      '--server <url>',
+      'NATS server, nats:// or tls://, also USER:PASSWORD@; several of a cluster with commas',
+      'nats://127.0.0.1:4222',
+    )
     .option('--creds <file>', 'credentials file for the server')
     .option('--ca <file>', "certificate authority of the server's TLS certificate (PEM)")
 }

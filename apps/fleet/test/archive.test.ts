@@ -1,5 +1,5 @@
 /** The real programs and a real server on loopback: captures in, Parquet out, over kills of workers and server. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
   copyFileSync,
   existsSync,
@@ -277,6 +277,37 @@ describe.runIf(hasServer)('an archive', () => {
       ['cellar', 3],
     ])
     expect(run('events', '--gateway', 'cellar').stdout.trim().split('\n')).toHaveLength(1)
+  })
+
+  it('logs in with the user of the URL, shows no password, and sends nothing in the clear to tls://', async () => {
+    const guarded = await freePort()
+    start('nats-server', [
+      ...['--jetstream', '--store_dir', at('guarded'), '--addr', '127.0.0.1', '--port', String(guarded)],
+      ...['--user', 'admin', '--pass', 'a@b:c'],
+    ])
+    while (!(await answers(guarded))) await pause(50)
+    const as = (login: string): string => `nats://${login}127.0.0.1:${guarded}`
+    expect(run('gateways', '--server', as('admin:a%40b%3Ac@'))).toMatchObject({
+      code: 0,
+      stderr: 'no gateway has sent an event\n',
+    })
+    const denied = run('gateways', '--server', as('admin:wrong@'))
+    expect(denied).toMatchObject({ code: 1, stderr: expect.stringMatching(/^oddflow-fleet: nats:.*uthori/) })
+    expect(denied.stderr).not.toContain('wrong')
+    expect(run('status', '--server', as('admin:%@')).code).toBe(2)
+    expect(run('status', '--server', url.replace('nats:', 'tls:'))).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("server does not support 'tls'"),
+    })
+  })
+
+  it('ends without a word when its reader has enough', () => {
+    const { stderr } = spawnSync(
+      'sh',
+      ['-c', '"$0" "$1" status --server "$2" | exec 0<&-', process.execPath, fleet, url],
+      { encoding: 'utf8', env },
+    )
+    expect(stderr).toBe('')
   })
 
   it('names a server that does not answer, and a model that cannot judge captures', () => {

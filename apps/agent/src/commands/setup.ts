@@ -80,7 +80,8 @@ export async function setup(options: SetupOptions): Promise<void> {
     checkText(config, text)
     writeAll(options, config, { ...files, [config]: text })
     say(`${config} was written.`)
-    if (options.root === '/' && !(await interfacesHere()).names.includes(name)) {
+    const there = options.root === '/' ? await interfaceNames() : null
+    if (there !== null && name !== 'any' && !there.includes(name)) {
       say(`There is no interface ${name} now: see "ip link".`)
     }
     if (told.note !== '') say(told.note)

@@ -91,7 +91,9 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
   const subject = `oddflow.gateway.${gateway}.event`
   const target = originOf(settings.url)
   const seed = settings.seedFile === null ? null : readToken(settings.seedFile)
-  const tls = settings.caFile === null ? {} : { tls: { ca: readCertificates(settings.caFile).join('\n') } }
+  const authority = settings.caFile === null ? {} : { ca: readCertificates(settings.caFile).join('\n') }
+  // else the client goes on in the clear where a server of tls:// offers no TLS
+  const tls = settings.url.startsWith('tls:') ? { tls: authority } : {}
   let connection: NatsConnection | null = null
   let stream: JetStreamClient | null = null
   let denied: string | null = null

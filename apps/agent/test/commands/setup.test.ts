@@ -53,7 +53,13 @@ describe('by flags', () => {
       listen: { host: '127.0.0.1', port: 9477 },
     })
     expect(stdout).toContain(`${config} was written.`)
+    expect(stdout).not.toContain('There is no interface')
     expect(stdout).toContain(`oddflow-agent dashboard-link -c ${config}`)
+    const away = await setup(['-c', config, '--yes', '--replace', '--interface', 'away0'])
+    expect(away).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('There is no interface away0 now'),
+    })
   })
 
   it.each([

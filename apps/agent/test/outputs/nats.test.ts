@@ -185,18 +185,20 @@ describe.runIf(hasServer)('an output of kind nats', () => {
     await out.close()
   }, 60_000)
 
-  it('says what is wrong: no login, no server, no stream, an event that is too long', async () => {
+  it('says what is wrong: no login, no server, no TLS, no stream, an event that is too long', async () => {
     const nobody = await output({ seedFile: null })
     await expect(nobody.deliver(batch(lineOf('x')), signal)).rejects.toThrow(/uthorization|uthentication/)
     const away = await output({ url: 'nats://127.0.0.1:1' })
     await expect(away.deliver(batch(lineOf('x')), signal)).rejects.toThrow(/127\.0\.0\.1:1/)
+    const plain = await output({ url: `tls://127.0.0.1:${port}` })
+    await expect(plain.deliver(batch(lineOf('x')), signal)).rejects.toThrow("server does not support 'tls'")
     const out = await output()
     await expect(out.deliver(batch(lineOf('long', 'x'.repeat(5000))), signal)).rejects.toBeInstanceOf(
       RefusedError,
     )
     await (await jetstreamManager(admin)).streams.delete(STREAM)
     await expect(out.deliver(batch(lineOf('x')), signal)).rejects.toThrow('oddflow-fleet gateways')
-    for (const each of [nobody, away, out]) await each.close()
+    for (const each of [nobody, away, plain, out]) await each.close()
   })
 
   it('takes its name from the machine', async () => {
