@@ -47,7 +47,7 @@ function withSettings(command: Command): Command {
   return command
     .option('-c, --config <file>', 'a configuration file (YAML); options given here override it')
     .option('--read <capture>', 'a capture file (pcap, pcapng; .gz, .zst), or - for standard input')
-    .option('--interface <name>', 'a network interface; tcpdump records it and needs the privilege')
+    .option('--interface <name>', 'a network interface; tcpdump records it and needs the privilege to do so')
     .option('--filter <words>', "watch only packets that match, in tcpdump's syntax")
     .option(
       '--drop-duplicates',
@@ -57,12 +57,15 @@ function withSettings(command: Command): Command {
     .addOption(
       new Option(
         '--models <owners>',
-        'make models on this machine: one for each device, one for each group of the configuration, or one for all',
+        'make models on this machine: one for each device, one for each group in the configuration, or one for all',
       ).choices(['device', 'group', 'all']),
     )
     .option('--eve <file>', 'the alert file; EVE JSON lines are appended')
     .option('--no-fold', 'write every alert, also several of a kind within a minute')
-    .option('--state <folder>', 'keep alerts on disk until they are delivered, so that a kill loses none')
+    .option(
+      '--state <folder>',
+      'keep alerts on disk until they are delivered, so that none are lost if the agent is killed',
+    )
     .option('--listen <host:port>', 'serve metrics for Prometheus at /metrics, such as 127.0.0.1:9477')
     .option(
       '--memory-limit <bytes>',
@@ -70,7 +73,7 @@ function withSettings(command: Command): Command {
     )
     .option(
       '--allow-root',
-      'allow a run as root, which is refused otherwise: the agent needs no privilege of root',
+      'allow the agent to run as root; without this option it refuses, because it needs no root privileges',
     )
 }
 
@@ -78,8 +81,8 @@ function setupCommand(): Command {
   return new Command('setup')
     .description('ask three questions, write the configuration, and install the service')
     .option('-c, --config <file>', 'the configuration to write', '/etc/oddflow/agent.yaml')
-    .option('--interface <name>', 'the interface that carries the traffic of the devices')
-    .option('--tell <where>', 'where incidents are told: none, ntfy, or a URL (see below)')
+    .option('--interface <name>', "the interface that carries the devices' traffic")
+    .option('--tell <where>', 'where to report incidents: none, ntfy, or a URL (see below)')
     .option('--password-file <file>', 'a file with the password of the user in the URL')
     .addOption(
       new Option('--approve <who>', 'who approves a device that is ready: the agent or a person').choices([
@@ -89,17 +92,21 @@ function setupCommand(): Command {
     )
     .option('--service', 'install and start the service')
     .option('--no-service', 'leave the service alone')
-    .option('--replace', 'replace a configuration that is there; it is kept as FILE.old')
-    .option('-y, --yes', 'ask nothing: take the defaults of what no option says')
-    .option('--root <folder>', 'set up a system in this folder, such as an image, and start nothing', '/')
+    .option('--replace', 'replace an existing configuration, and keep it as FILE.old')
+    .option('-y, --yes', 'ask nothing: use the default for each option that is not given')
+    .option(
+      '--root <folder>',
+      'set up the system in this folder, such as an image, without starting anything',
+      '/',
+    )
     .addHelpText(
       'after',
       `
-Where incidents are told:
-  none                             the dashboard and the alert file alone (the default)
-  ntfy                             push messages by ntfy.sh, to a new topic that is hard to guess
+Where to report incidents:
+  none                             only in the dashboard and the alert file (the default)
+  ntfy                             push messages through ntfy.sh, to a new topic that is hard to guess
   https://SERVER/TOPIC             an ntfy topic; or a webhook URL of Slack, Discord or Teams
-  smtps://USER@SERVER?to=ADDRESS   mail (further: from=ADDRESS)
+  smtps://USER@SERVER?to=ADDRESS   mail (optional: &from=ADDRESS)
   mqtt://USER@SERVER               an MQTT broker
 
 Examples:
@@ -118,8 +125,8 @@ function runCommand(): Command {
       'after',
       `
 Verdicts are those of "oddflow score" and come as soon as no later packet can change them.
-SIGTERM and SIGINT judge open flows, deliver pending alerts and end the run. SIGHUP opens the alert file again
-(after log rotation), reads the suppression rules of the configuration, and reads models that changed on disk.
+On SIGTERM or SIGINT the agent judges open flows, delivers pending alerts and ends. On SIGHUP it reopens the alert
+file (for log rotation), and rereads the suppression rules and the models that changed on disk.
 
 Examples:
   oddflow-agent run --read today.pcap --model home.oddflow --eve eve.json --once
@@ -140,8 +147,8 @@ function calibrateCommand(): Command {
       'the file to write, for "budget: { calibration: FILE }" of a configuration',
     )
     .option('--filter <words>', "use only packets that match, in tcpdump's syntax; give the agent's filter")
-    .option('--drop-duplicates', 'leave out copies of a packet, if the agent does')
-    .option('--local-network <networks...>', 'networks of the devices, as localNetworks in a configuration')
+    .option('--drop-duplicates', 'ignore copies of a packet, if the agent does')
+    .option('--local-network <networks...>', "the devices' networks, like localNetworks in a configuration")
     .addOption(
       new Option('--false-alerts-per-day <number>', 'the budget to report on')
         .default(1)
@@ -151,9 +158,9 @@ function calibrateCommand(): Command {
     .addHelpText(
       'after',
       `
-With enough flows the threshold is conformal: it keeps the budget whatever the distribution of scores. With up to ten
-times fewer flows it comes from a fit of the scores' tail, if a test accepts the fit. Otherwise the budget is refused,
-with the number of flows that it needs.
+With enough flows the threshold is conformal: it keeps the budget for any distribution of scores. With up to ten times
+fewer flows it comes from a fit to the tail of the scores, if a test accepts the fit. Otherwise the budget is refused,
+and the error says how many flows it needs.
 
 Examples:
   oddflow-agent calibrate week-2.pcap week-3.pcap --model home.oddflow -o home.calibration
@@ -183,15 +190,15 @@ function devicesCommand(): Command {
   const devices = new Command('devices').description('list the devices and change how they are treated')
   devices
     .command('list')
-    .description('print the known devices, the last seen first')
+    .description('print the known devices, most recently seen first')
     .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
     .action(async (options) => (await import('./commands/devices.js')).listDevices(options))
   const actions = [
     ['approve', 'watch devices: report their alerts from now on'],
-    ['pause', 'hold the alerts of devices until they are resumed'],
+    ['pause', 'stop reporting the alerts of devices until they are resumed'],
     ['resume', 'watch paused devices again'],
     ['relearn', 'learn devices again; they are watched when they are ready and approved'],
-    ['forget', 'remove devices from the table; a device that comes back is new'],
+    ['forget', 'remove devices from the table; a device that returns counts as new'],
   ] as const
   for (const [action, description] of actions) {
     const command = devices.command(`${action} [devices...]`).description(description)
@@ -224,12 +231,12 @@ function modelsCommand(): Command {
   )
   models
     .command('list')
-    .description('print the models in force, the rows collected, and the result of the last training')
+    .description('print the active models, the rows collected, and the result of the last training')
     .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
     .action(async (options) => (await import('./commands/models.js')).listModels(options))
   models
     .command('rollback <owners...>')
-    .description('put the previous model in force; a second rollback undoes the first')
+    .description('restore the previous model; a second rollback undoes the first')
     .action(async (owners, options) => (await import('./commands/models.js')).rollbackModels(owners, options))
   for (const command of models.commands) {
     withState(command)
@@ -248,12 +255,10 @@ Examples:
 }
 
 function incidentsCommand(): Command {
-  const incidents = new Command('incidents').description(
-    'list the incidents of devices, print one, or answer it',
-  )
+  const incidents = new Command('incidents').description('list incidents, print one, or answer one')
   incidents
     .command('list')
-    .description('print the incidents that are open and the last 200 that are over')
+    .description('print the open incidents and the last 200 that are over')
     .action(async (options) => (await import('./commands/incidents.js')).listIncidents(options))
   incidents
     .command('show <id>')
@@ -262,9 +267,9 @@ function incidentsCommand(): Command {
   incidents
     .command('answer <id> <answer>')
     .description(
-      'tell the running agent what an incident is: snooze, not-this-kind, attack, normal; none takes the answer back',
+      'tell the running agent how to treat an incident: snooze, not-this-kind, attack, normal; none removes the answer',
     )
-    .option('--hours <n>', 'of a snooze, up to 720 (default: 24)', positiveNumber('--hours'))
+    .option('--hours <n>', 'duration of a snooze, up to 720 (default: 24)', positiveNumber('--hours'))
     .action(async (id, answer, options) =>
       (await import('./commands/incidents.js')).answerIncident(id, answer, options),
     )
@@ -295,12 +300,13 @@ function positiveNumber(flag: string): (text: string) => number {
 
 function doctorCommand(): Command {
   return withSettings(new Command('doctor').description('check this machine and say what is missing'))
-    .option('--try', 'send a test incident through each output and say what came back')
+    .option('--try', 'send a test incident through each output and print the answers')
     .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',
       `
-Exit code 1 if something is missing, or with --try if an output did not take the test incident. The EVE file gets none.
+The exit code is 1 if something is missing, or with --try if an output did not accept the test incident. --try writes
+nothing to the EVE file.
 
 Examples:
   oddflow-agent doctor -c /etc/oddflow/agent.yaml
