@@ -62,7 +62,7 @@ Examples:
   oddflow-fleet events --follow | jq 'select(.event.event_type == "alert")'
 
 Start a worker for each processor core, on any machine that reaches the server. Workers that read a folder need it at
---captures; object stores of the server need no folder.
+--captures; object stores on the server need no folder.
 Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong command line.`,
     )
   program.addCommand(submitCommand())
@@ -82,7 +82,7 @@ function serverCommand(name: string, description: string): Command {
     .description(description)
     .option(
       '--server <url>',
-      'NATS server, nats:// or tls://, also USER:PASSWORD@; several of a cluster with commas',
+      'NATS server, nats:// or tls://, also USER:PASSWORD@; for a cluster, several URLs separated by commas',
       'nats://127.0.0.1:4222',
     )
     .option('--creds <file>', 'credentials file for the server')
@@ -92,13 +92,13 @@ function serverCommand(name: string, description: string): Command {
 function submitCommand(): Command {
   return serverCommand(
     'submit',
-    'Queue captures. A capture that is queued or scored already is not queued again.',
+    'Queue captures. A capture that is already queued or scored is not queued again.',
   )
-    .argument('[path...]', 'files or folders below --captures, or objects of --bucket; default all')
-    .option('--captures <folder>', 'folder of captures, which the workers have too', '.')
+    .argument('[path...]', 'files or folders below --captures, or objects of --bucket (default: all)')
+    .option('--captures <folder>', 'folder of captures; the workers need it too', '.')
     .option('--bucket <name>', 'object store on the server that holds the captures')
     .option('--model <file>', 'model to judge flows with; without one, flows are extracted without verdicts')
-    .option('--retry-failed', 'queue captures again that were set aside')
+    .option('--retry-failed', 'queue the captures again that were set aside')
     .action(async (paths: string[], options: ServerOptions & SubmitOptions) => {
       await withArchive(options, async (archive) => {
         const progress = createProgress()
@@ -131,7 +131,10 @@ function workCommand(): Command {
 }
 
 function statusCommand(): Command {
-  return serverCommand('status', 'Show how many captures wait, are scored and were set aside, and why.')
+  return serverCommand(
+    'status',
+    'Show how many captures are waiting, being scored, scored and set aside, and why.',
+  )
     .option('--follow', 'repeat every two seconds until no capture is left')
     .option('--json', 'print one JSON object')
     .action(async (options: ServerOptions & { follow?: boolean; json?: boolean }) => {
@@ -161,7 +164,9 @@ function statusCommand(): Command {
 
 function enrollCommand(): Command {
   return new Command('enroll')
-    .description("Make the key of a gateway, and print its user for the server's configuration.")
+    .description(
+      "Make the key of a gateway, and print the gateway's user entry for the server's configuration.",
+    )
     .argument('<gateway>', 'name of the gateway')
     .requiredOption('--seed <file>', "new file for the secret seed: the agent's seedFile")
     .action((gateway: string, { seed }: { seed: string }) => {
@@ -192,8 +197,8 @@ function gatewaysCommand(): Command {
 
 function eventsCommand(): Command {
   return serverCommand('events', 'Print the stored events of gateways as JSON lines, the oldest first.')
-    .option('--gateway <name>', 'of this gateway only')
-    .option('--follow', 'then wait for more, until Ctrl-C')
+    .option('--gateway <name>', 'print only the events of this gateway')
+    .option('--follow', 'keep waiting for new events, until Ctrl-C')
     .action(async (options: ServerOptions & { gateway?: string; follow?: boolean }) => {
       await withArchive(options, async (archive) => {
         await prepareGateways(archive)

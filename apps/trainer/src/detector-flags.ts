@@ -16,7 +16,7 @@ const PARSERS: Readonly<Record<string, (text: string) => unknown>> = {
 export function withDetectorFlags(command: Command): Command {
   const names = new Option(
     '--detector <name>',
-    `one of ${DETECTOR_NAMES.join(', ')} (default: ensemble for flow-summary, oc-kjl-qs for other feature sets; for rows of a file one of ${PLAIN_ROWS_DETECTORS.map(({ detector }) => detector).join(', ')}, by which suits them)`,
+    `one of ${DETECTOR_NAMES.join(', ')} (default: ensemble for flow-summary, oc-kjl-qs for other feature sets; for rows of a file, whichever of ${PLAIN_ROWS_DETECTORS.map(({ detector }) => detector).join(', ')} suits them)`,
   )
   command.addOption(names.helpGroup('Detector:'))
   for (const name of OPTION_NAMES) {

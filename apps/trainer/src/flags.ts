@@ -76,11 +76,11 @@ export function withCaptureFlags(command: Command, underModel = false): Command 
   const options = [
     new Option(
       '--filter <words>',
-      "keep packets that match, in tcpdump's words: [src|dst] host, net, port, portrange, ether host, tcp, udp, icmp, ip, ip6, vlan, and, or, not, ( )",
+      "keep packets that match, in tcpdump's syntax: [src|dst] host, net, port, portrange, ether host, tcp, udp, icmp, ip, ip6, vlan, and, or, not, ( )",
     ),
     new Option(
       '--decap <view>',
-      `headers of a packet in a tunnel: the tunnel's (outer) or those inside it (inner) (default: ${usual})`,
+      `which headers of a packet in a tunnel to use: the tunnel's (outer) or those inside it (inner) (default: ${usual})`,
     ).choices(['outer', 'inner']),
     new Option(
       '--join-fragments',
@@ -88,7 +88,7 @@ export function withCaptureFlags(command: Command, underModel = false): Command 
     ),
     new Option(
       '--drop-duplicates',
-      'leave out copies of a packet within 1 ms, as mirror ports and the interface any record them',
+      'ignore copies of a packet within 1 ms, as recorded by mirror ports and the interface "any"',
     ),
     new Option('--continuous', 'read the files as one rotated capture, in order of time'),
     new Option('--reader <name>', 'decoder of classic pcap files (default: oddflow)').choices([
@@ -103,7 +103,7 @@ export function withCaptureFlags(command: Command, underModel = false): Command 
 /** @param use what the memory is for, and how much of it there is where nothing is said. */
 export function withFlowMemory(command: Command, use: string): Command {
   return command.addOption(
-    new Option('--flow-memory <bytes>', `${use}; as 128M or 1G`)
+    new Option('--flow-memory <bytes>', `${use}; for example 128M or 1G`)
       .argParser((text) => parseBytes(text, '--flow-memory'))
       .helpGroup('Captures:'),
   )
@@ -111,7 +111,7 @@ export function withFlowMemory(command: Command, use: string): Command {
 
 /** Of open flows, which are ended early beyond it. */
 export const OPEN_FLOWS =
-  'memory for open flows; when it is full the least active flows end early, and are counted (default: 32M)'
+  'memory for open flows; when it is full, the least active flows end early and are counted (default: 32M)'
 
 const OUTER_VIEW: PacketView = { decapsulation: 'outer', joinFragments: false }
 
@@ -182,7 +182,7 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ).choices(['s', 'us']),
     new Option(
       '--size <measure>',
-      'packet size: frame on the wire, IP length, payload of the transport, or captured bytes (default: payload for flow-summary, else frame)',
+      'packet size: frame on the wire, IP length, transport payload, or captured bytes (default: payload for flow-summary, otherwise frame)',
     ).choices(['frame', 'ip', 'payload', 'captured']),
     new Option(
       '--protocols <list>',
@@ -190,18 +190,18 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ).argParser(protocolList),
     new Option(
       '--truncation <mode>',
-      `packet feature sets: at the learned duration, split a flow or truncate it (default: ${truncation})`,
+      `packet feature sets: split or truncate a flow at the learned duration (default: ${truncation})`,
     ).choices(['split', 'truncate']),
     new Option('--idle-timeout <seconds>', 'end a flow after a longer gap (default: 600)').argParser(number),
     new Option(
       '--active-timeout <seconds>',
-      'cut a flow after this time; its rest is another flow (default: 600 for flow-summary, else none)',
+      'cut a flow after this time; the rest is another flow (default: 600 for flow-summary, otherwise none)',
     ).argParser(number),
     new Option(
       '--end-on-close',
-      'end a TCP flow 0.5 s after RST or both FINs; a SYN after FIN or RST starts another (default for flow-summary)',
+      'end a TCP flow 0.5 s after an RST or both FINs; a SYN after a FIN or RST starts another flow (default for flow-summary)',
     ),
-    new Option('--no-end-on-close', 'let TCP flags end no flow (default for all but flow-summary)'),
+    new Option('--no-end-on-close', 'do not end flows by TCP flags (default for all other feature sets)'),
     new Option('--vlan-key', 'keep packets of different VLANs in different flows'),
     new Option(
       '--sampling-quantile <q>',
@@ -249,7 +249,7 @@ export function withShortHelp(command: Command, essential: readonly string[]): C
   const allOptions = (of: Command): Option[] => new Help().visibleOptions(of)
   return command
     .helpOption(false)
-    .option('-h, --help [all]', 'print this help and end; --help all: with every option')
+    .option('-h, --help [all]', 'print this help and end; --help all lists every option')
     .on('option:help', (given: string | null) => {
       isWhole = given === 'all'
       command.outputHelp()
@@ -261,7 +261,7 @@ export function withShortHelp(command: Command, essential: readonly string[]): C
       const groups = new Set(hidden.flatMap(({ helpGroupHeading }) => helpGroupHeading?.slice(0, -1) ?? []))
       return isWhole
         ? ''
-        : `\n${hidden.length} more options with --help all: ${[...groups].join(', ').toLowerCase()}.`
+        : `\n--help all lists ${hidden.length} more options: ${[...groups].join(', ').toLowerCase()}.`
     })
 }
 

@@ -50,7 +50,7 @@ Examples:
   oddflow update camera.oddflow after-upgrade.pcap -o camera-2.oddflow --assume-normal
 
 Exit codes: 0 done, 1 the input or the data is unusable, 2 the command line is wrong, 130 and 143 stopped by Ctrl-C
-or SIGTERM. Where score or extract --flows reads a pipe, either signal ends the reading and the result so far is kept.`,
+or SIGTERM. If score or extract --flows reads a pipe, either signal ends the reading, and the results so far are kept.`,
     )
   for (const command of [
     trainCommand(),

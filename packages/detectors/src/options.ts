@@ -126,7 +126,7 @@ export const OPTIONS = {
   quantileCompat: choice(['pairs', 'authors', 'positive-pairs'], {
     group: 'Detector',
     value: 'rule',
-    help: "distances between different rows (the paper's text), the whole matrix with its zero diagonal (the authors' program), or, where rows repeat so that the first is 0, those above 0",
+    help: "which distances to rank: between different rows (the paper's text); the whole matrix with its zero diagonal (the authors' program); or only those above 0, if repeated rows make the first rule give 0",
     older: { field: 'parameters.quantileCompat', value: 'pairs' },
   }),
   quantileRows: whole(2, 1_000_000, 5000, {
@@ -140,7 +140,7 @@ export const OPTIONS = {
   landmarks: choice(['random', 'farthest-first'], {
     group: 'Embedding',
     value: 'choice',
-    help: 'which rows become landmarks: random ones, or those that cover all rows, rare kinds included',
+    help: 'which rows become landmarks: random ones, or ones that cover all rows, including rare kinds',
     older: { field: 'parameters.landmarks', value: 'random' },
   }),
   /** At most m; lowered to the rank of the landmarks if some are equal. */
@@ -149,7 +149,7 @@ export const OPTIONS = {
   centre: flag(false, {
     group: 'Embedding',
     help: 'centre the columns of the gram matrix',
-    off: 'leave them as they are',
+    off: 'do not centre them',
   }),
   /** Without it the score is the paper's. */
   supportGuard: flag(true, {
@@ -169,13 +169,13 @@ export const OPTIONS = {
   regularisation: number(1e-6, (value) => value > 0 && value <= 1e-3, 'a number above 0, at most 0.001', {
     group: 'Mixture',
     value: 'amount',
-    help: 'added to the diagonal of each covariance, and raised when a covariance is still singular',
+    help: 'amount added to the diagonal of each covariance, and raised if a covariance is still singular',
   }),
   /** Above 0 for a one-class SVM, whose conditions are never met exactly. */
   tolerance: number(1e-3, (value) => value >= 0 && Number.isFinite(value), 'a number of 0 or more', {
     group: 'Mixture',
     value: 'amount',
-    help: 'stop EM when the mean log-likelihood changes by less, a one-class SVM when no optimality condition is violated by more',
+    help: 'stop EM when the mean log-likelihood changes by less than this, and a one-class SVM when it violates no optimality condition by more than this',
   }),
   maximumSteps: whole(1, 100_000, 100, { group: 'Mixture', help: 'maximum number of EM steps' }),
   beta: fraction(0.9, {
@@ -206,15 +206,18 @@ export const OPTIONS = {
     help: 'start EM from the clusters of QuickShift++, or from as many clusters of k-means++',
     older: { field: 'parameters.start.mixtureStart', value: 'clusters' },
   }),
-  nu: share(0.5, { group: 'One-class SVM', help: 'share of training rows left outside' }),
+  nu: share(0.5, { group: 'One-class SVM', help: 'share of training rows to leave outside the boundary' }),
   kernel: choice(['rbf', 'linear'], { group: 'One-class SVM', help: 'Gaussian kernel, or none' }),
   maximumRows: whole(1, 1_000_000, 5000, {
     group: 'Other detectors',
-    help: 'maximum number of training rows that become kernels',
+    help: 'maximum number of training rows to place kernels on',
   }),
   trees: whole(1, 10_000, 100, { group: 'Other detectors', help: 'trees of the forest' }),
   /** At most the number of training rows; the default is lowered to it. */
-  subsampleRows: whole(2, 65_536, 256, { group: 'Other detectors', help: 'rows that each tree grows on' }),
+  subsampleRows: whole(2, 65_536, 256, {
+    group: 'Other detectors',
+    help: 'number of rows to grow each tree on',
+  }),
   varianceShare: fraction(0.95, {
     group: 'Other detectors',
     help: 'keep components until they hold more than this share of the variance',
@@ -223,7 +226,7 @@ export const OPTIONS = {
   components: wholeOrNull(1, 999, {
     group: 'Other detectors',
     help: 'number of components to keep, instead of --variance-share',
-    shownDefault: 'as --variance-share says',
+    shownDefault: 'set by --variance-share',
     older: { field: 'parameters.components', value: null },
   }),
   bins: whole(1, 1000, 20, {
@@ -233,7 +236,7 @@ export const OPTIONS = {
   }),
   members: members(['nearest', 'hbos'], {
     group: 'Other detectors',
-    help: 'detectors whose surprises are added up',
+    help: 'detectors whose surprises are summed',
   }),
 }
 

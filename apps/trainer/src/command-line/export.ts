@@ -13,15 +13,15 @@ export function exportCommand(): Command {
     .requiredOption('-o, --output <file>', 'the header; - is standard output')
     .option(
       '--name <prefix>',
-      'prefix of all names in the header, to have several models in one program',
+      'prefix of all names in the header, so that one program can use several models',
       'oddflow',
     )
     .addHelpText(
       'after',
       `
-The header has every detector's scores, to the last bit, and the verdict of the threshold. Its first lines say how to
-compile it, its columns, and how many bytes it takes. Rows are those that extract writes; rules for groups of flows and
-for flows of one packet are not in it.
+The header works for every detector: it gives the same scores to the last bit, and the verdict of the threshold. Its first
+lines say how to compile it, which columns it expects, and how many bytes it takes. It scores rows that extract writes.
+The rules for groups of flows and for flows of one packet are not in it.
 
 In C:
   #include "camera.h"

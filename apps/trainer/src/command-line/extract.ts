@@ -9,9 +9,9 @@ export function extractCommand(): Command {
     .addArgument(new Argument('<capture...>', 'captures; - is standard input'))
     .requiredOption(
       '-o, --output <file>',
-      'rows: .npy, .csv, or - for .csv on standard output; flow records: .jsonl, .csv, .parquet, .npy, or - for .jsonl there',
+      'rows: .npy, .csv, or - for .csv on standard output; flow records: .jsonl, .csv, .parquet, .npy, or - for .jsonl on standard output',
     )
-    .option('--flows', "write flow records, under the names of Zeek's conn.log, of all transports")
+    .option('--flows', "write flow records of all transports, with the field names of Zeek's conn.log")
     .option('--model <model>', 'make the rows of this model, and learn nothing from these captures')
     .addOption(
       new Option(
@@ -21,16 +21,16 @@ export function extractCommand(): Command {
     )
   withFlowMemory(
     command,
-    'memory for flows: with --flows for open flows, of which the least active end early when it is full (default: 32M); else for the packets of all flows (default: 1G)',
+    'memory for flows: with --flows for open flows, and when it is full the least active flows end early (default: 32M); otherwise for the packets of all flows (default: 1G)',
   )
   return withFlowFlags(withCaptureFlags(command), 'truncate')
     .addHelpText(
       'after',
       `
-Rows are the flow summaries that train learns from; as .csv, train knows their service column by its name. With
---features iat-size and other sets of packets, extract learns the duration and the width of a row from these captures,
-and makes one row of the beginning of each flow, as the paper does (its unit is --iat-unit us). --model makes the rows
-of a model.
+Rows are the flow summaries that train learns from. In a .csv, train recognizes the service column by its name. With
+--features iat-size and other packet feature sets, extract learns the duration and the width of a row from these
+captures. It then makes one row from the beginning of each flow, as the paper does (whose unit is --iat-unit us).
+--model makes the rows of a model.
 
 Examples:
   oddflow extract normal.pcap -o rows.csv

@@ -4,7 +4,7 @@ import { withFormat } from '../flags.js'
 
 export function inspectCommand(): Command {
   return withFormat(
-    new Command('inspect').description('show what a model file holds and what the model would notice'),
+    new Command('inspect').description('show what a model file holds and its detection limits'),
     ['text', 'json'],
   )
     .addArgument(new Argument('<model>', 'a model file'))

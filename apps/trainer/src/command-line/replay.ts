@@ -5,10 +5,10 @@ import { whole, withFormat } from '../flags.js'
 export function replayCommand(): Command {
   const command = new Command('replay')
     .description("replay an update's journal on the model before the update, to check or to undo it")
-    .addArgument(new Argument('<model>', 'the model that oddflow update --journal read'))
+    .addArgument(new Argument('<model>', 'the model that oddflow update --journal started from'))
     .addArgument(new Argument('<journal>', 'the journal'))
     .requiredOption('-o, --output <model>', 'the model file to write')
-    .option('--steps <count>', 'replay only the first steps, this many (default: all)', whole)
+    .option('--steps <count>', 'replay only this many steps, from the first (default: all)', whole)
   return withFormat(command, ['text', 'json'])
     .addHelpText(
       'after',

@@ -7,11 +7,11 @@ export function signCommand(): Command {
       'sign model files, for agents that accept only signed ones (modelKey in their configuration)',
     )
     .argument('<models...>', 'model files; the signature of MODEL is written to MODEL.sig')
-    .requiredOption('--key <file>', 'a private key of Ed25519, in PEM')
+    .requiredOption('--key <file>', 'an Ed25519 private key, in PEM')
     .addHelpText(
       'after',
       `
-The key, and its public half for the agent:
+To make the key, and its public key for the agent:
   openssl genpkey -algorithm ed25519 -out models.key
   openssl pkey -in models.key -pubout -out models.pub
 

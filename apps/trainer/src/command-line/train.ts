@@ -30,7 +30,7 @@ const ESSENTIAL = [
 
 export function trainCommand(): Command {
   const command = new Command('train')
-    .description('learn normal behaviour and write a model file')
+    .description('learn normal behavior and write a model file')
     .addArgument(inputs())
     .requiredOption('-o, --output <model>', 'the model file to write; - for standard output')
     .addOption(
@@ -44,21 +44,21 @@ export function trainCommand(): Command {
     .option('--fpr <rate>', 'share of normal flows that may be flagged; sets the threshold', number, 0.01)
     .option(
       '--calibration-share <share>',
-      'share of rows kept from the fit to set the threshold, in whole inputs where there are five or more (default: 0.2; an ensemble holds each input out in turn instead)',
+      'share of rows left out of the fit to set the threshold, in whole inputs if there are five or more (default: 0.2; an ensemble holds out each input in turn instead)',
       number,
     )
     .option('--seed <number>', 'seed of all randomness: same seed, same model', whole, 1)
   withFlowFlags(withCaptureFlags(withFormat(command, ['text', 'json'])), 'split')
   withFlowMemory(
     command,
-    'memory for open flows (flow-summary; default: 512M), or for the packets of all flows (others; default: 1G); training stops when it is full',
+    'memory for open flows (flow-summary; default: 512M), or for the packets of all flows (other feature sets; default: 1G); training stops when it is full',
   )
   return withShortHelp(withSelectionFlags(withDetectorFlags(command)), ESSENTIAL)
     .addHelpText(
       'after',
       `
 ${INPUT_HELP} Several captures are independent: no flow crosses files. Train on two or more.
-A .csv whose first line is that of extract keeps its service column as names, not as numbers.
+If the first line of a .csv is the one that extract writes, its service column is read as names, not as numbers.
 
 Examples:
   oddflow train normal.pcap -o camera.oddflow

@@ -43,10 +43,10 @@ export function updateCommand(): Command {
     )
     .option(
       '--confirm <inputs>',
-      'learn held rows after similar rows appear in this many inputs, and in every second input since the first (default: never)',
+      'learn held rows once similar rows appear in this many inputs, and in every second input since the first (default: never)',
       whole,
     )
-    .option('--confirm-rows <count>', 'with --confirm: how many similar rows it takes (default: 10)', whole)
+    .option('--confirm-rows <count>', 'with --confirm: number of similar rows needed (default: 10)', whole)
     .option(
       '--maximum-components <count>',
       'maximum number of additional mixture components (default: 20)',
@@ -72,7 +72,7 @@ export function updateCommand(): Command {
     )
     .option('--shadow-agrees', 'learn only rows that the model as first trained finds normal too')
     .option('--defaults', 'use the defaults instead of the options of earlier updates')
-    .option('--known-novel <rows>', 'feature rows that must stay novel, beside generated ones')
+    .option('--known-novel <rows>', 'feature rows that must stay novel, in addition to generated ones')
     .option('--journal <file>', 'write every step to a new file, for oddflow replay')
     .option('--seed <number>', 'seed of all randomness, for a first update (default: 1)', whole)
   return withFlowMemory(withCaptureFlags(withFormat(command, ['text', 'json']), true), OPEN_FLOWS)
@@ -84,9 +84,9 @@ ${INPUT_HELP}
 An ensemble, the default detector, learns only with --assume-normal and takes none of the other learning options.
 
 A mixture learns rows that the model finds normal. It holds novel rows until similar rows appear in other inputs
-(--confirm), or until you say that all rows are normal (--assume-normal). The guard undoes a round after which rows
-that must stay novel would be normal. The model file keeps what the next update needs, and the options except
---assume-normal, --known-novel and --journal. --defaults resets them, --no-guard included.
+(--confirm), or until you say that all rows are normal (--assume-normal). The guard undoes a round if rows
+that must stay novel would become normal. The model file keeps what the next update needs, and the options except
+--assume-normal, --known-novel and --journal. --defaults resets these options, including --no-guard.
 
 Examples:
   oddflow update camera.oddflow after-upgrade.pcap -o camera-2.oddflow --assume-normal

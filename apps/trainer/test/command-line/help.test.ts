@@ -45,7 +45,7 @@ describe('train --help', () => {
   })
 
   it('says how many more there are and how they are shown', () => {
-    const more = Number(/(\d+) more options with --help all: /.exec(short)?.[1])
+    const more = Number(/--help all lists (\d+) more options: /.exec(short)?.[1])
     expect(flagsIn(short).length + more).toBe(all.length)
   })
 
