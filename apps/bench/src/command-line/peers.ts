@@ -16,27 +16,27 @@ const COMPARISONS = ['svm', 'speed'] as const
 
 export function peersCommand(): Command {
   const command = withData(new Command('peers'))
-    .description('others on the same rows: scikit-learn, libsvm, numpy, C')
+    .description('compare with other programs on the same rows: scikit-learn, libsvm, numpy, C')
     .addArgument(
       new Argument(
         '[what]',
-        "svm: AUC and times of others' one-class SVMs, over every data set, repeat and tuning (what is there is not run again); speed: scoring and training in turns beside numpy, scikit-learn and C; without it both",
+        'svm: AUC and times of other one-class SVMs, for every data set, repeat and tuning (existing results are not run again); speed: scoring and training, in turns with numpy, scikit-learn and C (default: both)',
       ).choices(COMPARISONS),
     )
     .option(
       '--datasets <names>',
-      'of svm: these alone, separated by commas (default: all that are there)',
+      'for svm: only these data sets, separated by commas (default: all that are present)',
       names,
     )
   return withTestRuns(withRepeats(withTuning(command), 3))
     .option(
       '--trials <file>',
-      'of svm: whose OCSVM says the tuned bandwidth; its AUC must come again',
+      'for svm: trials whose OCSVM gives the tuned bandwidth; its AUC must be reproduced',
       TRIALS,
     )
-    .option('--dataset <name>', 'of speed: the data set that is trained on and scored', 'ctu-rows')
-    .option('--rounds <count>', 'of speed: turns that each side takes', whole(1, 1000), 9)
-    .option('--out <dir>', 'folder of peers.jsonl and peers-speed.jsonl', RESULTS)
+    .option('--dataset <name>', 'for speed: the data set to train on and score', 'ctu-rows')
+    .option('--rounds <count>', 'for speed: number of turns for each program', whole(1, 1000), 9)
+    .option('--out <dir>', 'folder for peers.jsonl and peers-speed.jsonl', RESULTS)
     .addHelpText(
       'after',
       `
@@ -45,7 +45,7 @@ Examples:
   oddflow-bench peers svm --datasets ctu-rows --tuning none
   oddflow-bench peers speed --rounds 3
 
-A peer that is not installed is reported as absent. C is compiled with cc from a source that comes with this program.`,
+A peer that is not installed is reported as absent. The C program is compiled with cc from source that comes with oddflow-bench.`,
     )
     .action(async (what: (typeof COMPARISONS)[number] | undefined, options, command: Command) => {
       if (what === 'svm') refuseOptions(command, ['dataset', 'rounds'], 'peers svm')

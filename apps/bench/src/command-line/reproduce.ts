@@ -16,15 +16,15 @@ import {
 
 export function reproduceCommand(): Command {
   const command = withDatasets(withData(new Command('reproduce')))
-    .description('run trials; a run that was stopped goes on where it was')
-    .option('--features <names>', 'iat-size, stats-header, samp-size (default: all that are there)', names)
+    .description('run trials; a stopped run continues where it stopped')
+    .option('--features <names>', 'iat-size, stats-header, samp-size (default: all that are present)', names)
   withTrainRows(withRepeats(withTuning(withDetectors(command)), 5)).option(
     '--workers <count>',
-    'trials at the same time (default: one CPU less than there are)',
+    'number of parallel trials (default: the number of CPUs minus one)',
     whole(1, 256),
   )
   return withMachine(withTestRuns(command))
-    .option('--trials <file>', 'where trials are kept', TRIALS)
+    .option('--trials <file>', 'file for the trials', TRIALS)
     .addHelpText(
       'after',
       `
@@ -34,7 +34,7 @@ Examples:
   oddflow-bench reproduce --machine rspi --trials rspi.jsonl
   oddflow-bench reproduce --datasets ctu --train-rows 500 --trials ctu-500.jsonl
 
-Times are wall-clock times: for a speed table, run with --workers 1 on a machine that does nothing else.`,
+Times are wall-clock times: for a speed table, run with --workers 1 on an idle machine.`,
     )
     .action(async (options) => {
       const { reproduce } = await import('../commands/reproduce.js')

@@ -14,21 +14,21 @@ import { SWEEP_DATASETS, SWEEP_NAMES, type SweepName } from '../commands/sweep.j
 
 export function sweepCommand(): Command {
   const command = withDatasets(withData(new Command('sweep')), SWEEP_DATASETS.join(','))
-    .description('untuned trials over a range of settings; a sweep that was stopped goes on where it was')
+    .description('run untuned trials over a range of settings; a stopped sweep continues where it stopped')
     .addArgument(
       new Argument(
         '<what>',
-        'nu: OCSVM over nu beside OC-KJL and OC-Nystrom over m, d, k; scaler: scalers × bandwidths × detectors; rows: training rows × detectors',
+        'nu: OCSVM over nu, compared with OC-KJL and OC-Nystrom over m, d, k; scaler: scalers × bandwidths × detectors; rows: training rows × detectors',
       ).choices(SWEEP_NAMES),
     )
   withRepeats(withDetectors(command), 3).option(
     '--workers <count>',
-    'trials at the same time; times are of a machine that does nothing else at 1',
+    'number of parallel trials; for valid times use 1 on an idle machine',
     whole(1, 256),
     1,
   )
   return withMachine(withTestRuns(command))
-    .option('--trials <file>', 'where trials are kept (default: sweep-WHAT.jsonl in docs/results)')
+    .option('--trials <file>', 'file for the trials (default: sweep-WHAT.jsonl in docs/results)')
     .addHelpText(
       'after',
       '\nExamples:\n  oddflow-bench sweep nu\n  oddflow-bench sweep rows --datasets unb-rows',

@@ -4,9 +4,11 @@ import { names, RESULTS, TRIALS, withManifests } from '../commands/options.js'
 
 export function tablesCommand(): Command {
   return withManifests(new Command('tables'))
-    .description("the paper's tables beside what was measured, from trials alone")
-    .option('--trials <files>', 'files of trials, separated by commas; machines merge', names, [TRIALS])
-    .option('--results <dir>', 'folder of machines.jsonl and sweep-*.jsonl, for their pages', RESULTS)
+    .description("write the paper's tables with the measured figures, from trials only")
+    .option('--trials <files>', 'files of trials, separated by commas; several machines are merged', names, [
+      TRIALS,
+    ])
+    .option('--results <dir>', 'folder with machines.jsonl and sweep-*.jsonl, for their pages', RESULTS)
     .option('--out <dir>', 'folder for paper-tables.md, .tex, .csv and the other pages', RESULTS)
     .addHelpText(
       'after',

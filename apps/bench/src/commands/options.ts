@@ -36,7 +36,7 @@ export function defaultData(): string {
 }
 
 export function withManifests(command: Command): Command {
-  return command.option('--manifests <dir>', 'folder of manifests (default: those of the paper)')
+  return command.option('--manifests <dir>', "folder of manifests (default: those of the paper's data sets)")
 }
 
 export function withData(command: Command): Command {
@@ -56,7 +56,7 @@ export function withRepeats(command: Command, repeats: number): Command {
   return withSeed(
     command.option(
       '--repeats <count>',
-      'training repeats, as far as a data set has them',
+      'number of training repeats, at most as many as the data set has',
       whole(1, 1000),
       repeats,
     ),
@@ -67,7 +67,7 @@ export function withRepeats(command: Command, repeats: number): Command {
 export function withTrainRows(command: Command): Command {
   return command.option(
     '--train-rows <count>',
-    "training rows of each repeat, in the place of the paper's 5000 (pools need 375 normal rows more, and more than 300 novel ones)",
+    "training rows in each repeat, instead of the paper's 5000 (pools need 375 more normal rows, and more than 300 novel ones)",
     whole(1, 1_000_000),
   )
 }
@@ -90,14 +90,18 @@ export function withMachine(command: Command): Command {
 }
 
 /** `otherwise`: which, when nothing is said. */
-export function withDatasets(command: Command, otherwise = 'all that are there'): Command {
+export function withDatasets(command: Command, otherwise = 'all that are present'): Command {
   return command.option(
     '--datasets <names>',
-    `these alone, separated by commas (default: ${otherwise})`,
+    `only these data sets, separated by commas (default: ${otherwise})`,
     names,
   )
 }
 
 export function withDetectors(command: Command): Command {
-  return command.option('--detectors <names>', 'these alone, separated by commas (default: all)', names)
+  return command.option(
+    '--detectors <names>',
+    'only these detectors, separated by commas (default: all)',
+    names,
+  )
 }

@@ -12,10 +12,10 @@ export function studyCommands(): Command[] {
 
 function studyCommand(study: Study): Command {
   const command = new Command(study.name).description(study.description)
-  command.option('--data <dir>', 'folder that holds watch, week, pairs and paper', dirname(defaultData()))
+  command.option('--data <dir>', 'folder that contains watch, week, pairs and paper', dirname(defaultData()))
   return study
     .configure(command)
-    .option('--out <dir>', `folder of ${study.name}.json and ${study.name}.md`, RESULTS)
+    .option('--out <dir>', `folder for ${study.name}.json and ${study.name}.md`, RESULTS)
     .action(async (options) => {
       const made = await study.measure(options, commandOf(study, process.argv), note)
       if ('printed' in made) {

@@ -270,7 +270,8 @@ ${markdownTable(
 export const attacks = defineStudy<unknown, AttackFigures>({
   name: 'attacks',
   title: "The lab's attacks and the capture pairs",
-  description: "what the default finds of the lab's attacks, how soon, and of the pairs of data/pairs",
+  description:
+    "which of the lab's attacks the default finds and how soon, and what it finds in the pairs of data/pairs",
   configure: (command) => command,
   figures,
   async run({ data }, tell) {

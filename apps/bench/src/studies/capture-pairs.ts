@@ -260,7 +260,8 @@ OCSVM: ${peers}.`
 export const capturePairs = defineStudy<SeedOptions, CapturePairFigures>({
   name: 'capture-pairs',
   title: 'Capture pairs: from captures to AUC, beside OCSVM',
-  description: "three pairs of captures, beside scikit-learn's one-class SVM on the same rows (data/pairs)",
+  description:
+    "the paper's detectors on three pairs of captures, compared with scikit-learn's one-class SVM (data/pairs)",
   configure: withSeeds('seeds of each model', 5),
   figures,
   run: ({ data, ...options }, tell) => measureCapturePairs(join(data, 'pairs'), options, tell),

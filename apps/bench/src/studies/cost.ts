@@ -154,7 +154,7 @@ The fit of ${large.rows} rows took ${seconds(large.processorSeconds)} of process
 export const cost = defineStudy<CostOptions, CostFigures>({
   name: 'cost',
   title: 'What the default costs',
-  description: 'time of a score, size of a model, time and memory of a fit, beside OC-KJL',
+  description: 'time of a score, size of a model, and time and memory of a fit, compared with OC-KJL',
   configure: (command) =>
     command.option('--rows <count>', 'rows of the large fit', whole(1000, 10_000_000), 1_000_000),
   figures,

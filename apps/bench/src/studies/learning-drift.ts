@@ -441,7 +441,7 @@ export const learningDrift = defineStudy<SeedOptions, DriftFigures>({
   name: 'learning-drift',
   title: 'Learning on: drift',
   description:
-    'mixtures that learn on while the traffic changes, and what novelties do to them (data/paper, data/pairs)',
+    'mixtures that learn online while traffic changes, and the effect of novelties (data/paper, data/pairs)',
   configure: withLearningSeeds,
   figures,
   async run({ data, seeds }, tell) {

@@ -171,7 +171,12 @@ export const learningMillion = defineStudy<MillionOptions, MillionFigures>({
   title: 'Learning on: a million rows',
   description: 'memory, time and replay of mixtures that learn a million rows one by one (data/paper)',
   configure: (command) =>
-    command.option('--rows <count>', 'rows to learn, twice', whole(ROUND_ROWS, 100_000_000), 1_000_000),
+    command.option(
+      '--rows <count>',
+      'number of rows to learn, in each of two runs',
+      whole(ROUND_ROWS, 100_000_000),
+      1_000_000,
+    ),
   figures,
   run: async ({ data, rows }, tell) => {
     const { train } = loadRows(join(data, 'paper'), 'sfrig')

@@ -180,7 +180,7 @@ An update that changes nothing is the frozen column.`
 export const learningMode = defineStudy<SeedOptions, ModeFigures>({
   name: 'learning-mode',
   title: 'Learning on: a mode that training lacked',
-  description: 'what an update regains where training lacked a kind of normal rows (data/paper)',
+  description: 'how much an update recovers if training lacked one kind of normal rows (data/paper)',
   configure: withLearningSeeds,
   figures,
   run: async ({ data, seeds }, tell) => ({

@@ -232,8 +232,7 @@ function pictures({ sets }: PlanFigures): Record<string, string> {
 export const learningPlan = defineStudy<SeedOptions, PlanFigures>({
   name: 'learning-plan',
   title: 'Learning on: online against batch',
-  description:
-    "mixtures that learn arrival by arrival, beside ones trained again: the source's plan (data/paper)",
+  description: 'mixtures that learn online, compared with retrained ones (data/paper)',
   configure: withLearningSeeds,
   figures,
   async run({ data, seeds }, tell) {

@@ -191,8 +191,9 @@ interface PoisonOptions {
 export const learningPoison = defineStudy<PoisonOptions, PoisonFigures>({
   name: 'learning-poison',
   title: 'Learning on: a slow poisoner',
-  description: 'what a poisoner who knows the model gets into a mixture that learns on (data/paper)',
-  configure: (command) => command.option('--days <count>', 'days of the poisoner', whole(1, 1000), 30),
+  description: 'what a poisoner who knows the model can make an online-learning mixture accept (data/paper)',
+  configure: (command) =>
+    command.option('--days <count>', 'days that the poisoner is active', whole(1, 1000), 30),
   figures,
   run: async ({ data, days }, tell) => ({
     sets: SETS.map((set) => {

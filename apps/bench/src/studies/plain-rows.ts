@@ -209,8 +209,10 @@ ${markdownTable(
 export const plainRows = defineStudy<PlainRowsOptions, PlainRowsFigures>({
   name: 'plain-rows',
   title: 'Rows of a file, untuned',
-  description: 'the default for rows of a file beside every single detector (data/paper, and Gaussians)',
-  configure: (command) => command.option('--draws <count>', 'draws of training rows a set', whole(1, 100), 6),
+  description:
+    'the default for rows of a file, compared with each single detector (data/paper, and Gaussians)',
+  configure: (command) =>
+    command.option('--draws <count>', 'draws of training rows for each set', whole(1, 100), 6),
   figures,
   run: async ({ data, ...options }, tell) => measurePlainRows(join(data, 'paper'), options, tell),
   page,

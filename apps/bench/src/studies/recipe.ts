@@ -175,11 +175,15 @@ export const recipe = defineStudy<RecipeOptions, RecipeFigures>({
   name: 'default-recipe',
   title: 'How the default recipe was chosen',
   description:
-    'the default beside variants of it: detectors, members, sizes, timeouts (data/watch, data/week)',
+    'the default compared with its variants: detectors, members, sizes, timeouts (data/watch, data/week)',
   configure: (command) =>
     command
-      .option('--variants <names>', 'these alone, separated by commas; printed, not kept', names)
-      .option('--seeds <count>', 'random orders', whole(1, 1000), 5),
+      .option(
+        '--variants <names>',
+        'only these variants, separated by commas; the page is printed, not written',
+        names,
+      )
+      .option('--seeds <count>', 'number of random orders', whole(1, 1000), 5),
   figures,
   isTrial: ({ variants }) => variants !== undefined,
   async run({ data, variants = VARIANT_NAMES, seeds }, tell) {

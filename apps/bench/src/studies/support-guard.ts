@@ -222,7 +222,7 @@ from any landmark than most of the novel rows, and the density has little to say
 export const supportGuard = defineStudy<SupportGuardOptions, SupportGuardFigures>({
   name: 'support-guard',
   title: 'The support guard: AUC without and with it',
-  description: "what guarding the origin gains on the authors' rows, and what it costs (data/paper)",
+  description: "what the support guard gains and costs on the authors' rows (data/paper)",
   configure: (command) =>
     command
       .option('--repeats <count>', 'training repeats of each set', whole(1, 100), 3)

@@ -190,7 +190,8 @@ ${markdownTable(
 export const updates = defineStudy<object, UpdatesFigures>({
   name: 'updates',
   title: 'Updates of the default',
-  description: 'a model of half the captures, updated with the others, beside a model of all (data/watch)',
+  description:
+    'a model of half the captures, updated with the rest, compared with a model of all (data/watch)',
   configure: (command) => command,
   figures,
   run: async ({ data }, tell) => ({

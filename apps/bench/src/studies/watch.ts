@@ -289,12 +289,12 @@ ${TRIED_GROUP_RULES}`
 export const watch = defineStudy<WatchOptions, WatchFigures>({
   name: 'watch',
   title: 'Devices watched one by one',
-  description: 'what the default finds of other devices, device by device (data/watch)',
+  description: 'how much traffic of other devices the default finds, device by device (data/watch)',
   configure: (command) =>
     command
-      .option('--seeds <numbers>', 'of random orders: 1-10, or 1,2,5', seedsFrom, seedsFrom('1-10'))
+      .option('--seeds <numbers>', 'seeds of the random orders: 1-10, or 1,2,5', seedsFrom, seedsFrom('1-10'))
       .addOption(
-        new Option('--variant <name>', 'another detector or other timeouts; its page is printed, not kept')
+        new Option('--variant <name>', 'another detector or other timeouts; the page is printed, not written')
           .choices(VARIANT_NAMES)
           .default(DEFAULT_VARIANT),
       ),

@@ -182,7 +182,7 @@ function groupsOf(days: WeekFigures['devices'][number]['days']): string {
 export const week = defineStudy<unknown, WeekFigures>({
   name: 'week',
   title: 'A real week',
-  description: 'trained on three days of a device, what is flagged after, and of attacks (data/week)',
+  description: 'what a model of three days of a device flags later, and which attacks it finds (data/week)',
   configure: (command) => command,
   figures,
   async run({ data }, tell) {
