@@ -88,7 +88,7 @@ describe('an answer at the running agent', () => {
     const [{ id, device }, other] = (await list()) as [Listed, Listed]
     expect(await answer(other.id, 'normal')).toMatchObject({ code: 0 })
     const refused = await answer(id.slice(0, 6), 'perhaps')
-    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused).toMatchObject({ code: 2, stdout: '' })
     expect(refused.stderr).toContain('snooze, not-this-kind, attack, normal')
     const answered = await answer(id.slice(0, 6), 'normal')
     expect(answered, answered.stderr).toMatchObject({ code: 0 })

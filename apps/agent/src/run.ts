@@ -5,7 +5,7 @@
  */
 import { OddFlowError } from '@oddflow/core'
 import { oneLineErrors, UsageError } from '@oddflow/program'
-import { Command, CommanderError, Option } from 'commander'
+import { Argument, Command, CommanderError, Option } from 'commander'
 import { standardErrorLog } from './log.js'
 import { VERSION } from './version.js'
 
@@ -265,7 +265,9 @@ function incidentsCommand(): Command {
     .description('print the facts and contacts of one incident; the first digits of its id are enough')
     .action(async (id, options) => (await import('./commands/incidents.js')).showIncident(id, options))
   incidents
-    .command('answer <id> <answer>')
+    .command('answer')
+    .argument('<id>')
+    .addArgument(new Argument('<answer>').choices(['snooze', 'not-this-kind', 'attack', 'normal', 'none']))
     .description(
       'tell the running agent how to treat an incident: snooze, not-this-kind, attack, normal; none removes the answer',
     )

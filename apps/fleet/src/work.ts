@@ -130,14 +130,24 @@ export async function work(
 
   async function scoreJob(job: Job): Promise<CaptureOutcome | null> {
     const model = job.model === null ? null : await models.get(job.model)
+    const score = async (path: string): Promise<CaptureOutcome | null> => {
+      try {
+        return await scoreCapture(job, path, model, options.results, stop)
+      } catch (error) {
+        const isNamed = error instanceof OddFlowError && error.message.startsWith(`${path}: `)
+        if (!isNamed || error instanceof ResultsError) throw error
+        // the job's name says which capture it is, and the path is only of this machine
+        throw new OddFlowError(error.code, error.message.slice(path.length + 2))
+      }
+    }
     if (job.bucket === null) {
-      return scoreCapture(job, pathOf(job, options.captures), model, options.results, stop)
+      return score(pathOf(job, options.captures))
     }
     const scratch = openScratchFolder('oddflow-fleet')
     try {
       const path = join(scratch.path, `capture${/\.[A-Za-z0-9.]{1,20}$/.exec(job.name)?.[0] ?? ''}`)
       await fetchObject(archive, job, path)
-      return await scoreCapture(job, path, model, options.results, stop)
+      return await score(path)
     } finally {
       scratch.remove()
     }

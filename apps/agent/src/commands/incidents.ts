@@ -8,7 +8,7 @@ import { eveTime } from '../alerts/eve.js'
 import { askFurther } from '../devices/control-socket.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { lookAtTwice } from '../files/state-file.js'
-import { type Answer, answersPathIn, decodeAnswers, isStanding } from '../incidents/answer.js'
+import { type Answer, answersPathIn, decodeAnswers, isStanding, MAXIMUM_HOURS } from '../incidents/answer.js'
 import { decodeIncidents, type Incident } from '../incidents/incident.js'
 import { pathIn } from '../incidents/keep-incidents.js'
 import { printTable, type StateOptions, stateOf } from './state-of.js'
@@ -77,10 +77,12 @@ interface AnswerOptions extends IncidentOptions {
 
 /** @param id - or its beginning */
 export async function answerIncident(id: string, answer: string, options: AnswerOptions): Promise<void> {
-  const state = await stateOf(options)
-  const incident = await oneIncident(state, id)
   const { hours } = options
   if (hours !== undefined && answer !== 'snooze') throw new UsageError('--hours: only a snooze has an end')
+  if (hours !== undefined && hours > MAXIMUM_HOURS)
+    throw new UsageError(`--hours: expected at most ${MAXIMUM_HOURS}`)
+  const state = await stateOf(options)
+  const incident = await oneIncident(state, id)
   const asked = { incident: incident.id, answer, ...(hours === undefined ? {} : { hours }) }
   const answered = await askFurther(state, '/incidents', asked)
   if (answered === null)

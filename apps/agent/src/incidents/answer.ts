@@ -10,6 +10,8 @@ export const ANSWER_NAMES = ['snooze', 'not-this-kind', 'attack', 'normal'] as c
 export type AnswerName = (typeof ANSWER_NAMES)[number]
 
 export const MAXIMUM_ANSWERS = 64
+/** Of a snooze. */
+export const MAXIMUM_HOURS = 30 * 24
 /** Each takes the memory of a model. */
 export const MAXIMUM_NORMAL = 16
 

@@ -42,6 +42,7 @@ import {
   encodeAnswers,
   isStanding,
   MAXIMUM_ANSWERS,
+  MAXIMUM_HOURS,
   MAXIMUM_NORMAL,
 } from './answer.js'
 import type { Incident } from './incident.js'
@@ -51,7 +52,6 @@ import { serviceText } from './sentences.js'
 
 const HOUR_MICROS = 3_600_000_000
 const DEFAULT_HOURS = 24
-const MAXIMUM_HOURS = 30 * 24
 /** Facts about many ports or many hosts, or about a device alone, are of their peer, whatever the service. */
 const OF_PEER_ALONE: readonly string[] = ['scan', 'address-taken', 'new-device']
 const REMOTE: AnswerLimits = { answers: ['snooze', 'attack'], hours: 24 }
@@ -494,7 +494,7 @@ function saidOf({ answer, incident, kind, device, endsMicros, contacts, rows }: 
     case 'not-this-kind':
       return `From now on ${of} are not reported.`
     case 'attack':
-      return `${incident.slice(0, 8)} is kept as an attack: ${plural(rows.length, 'flow')} train no model, and no model is used that finds one of them normal.`
+      return `${incident.slice(0, 8)} is kept as an attack: no model learns from its ${plural(rows.length, 'flow')}, and none is used that finds one of them normal.`
     case 'normal':
       return `From now on such traffic is normal with ${contactsText(contacts)}; with all others the model judges as before.`
   }

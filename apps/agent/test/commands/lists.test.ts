@@ -17,6 +17,7 @@ import { ownerFileName } from '../../src/models/model-scopes.js'
 import { createModelStore } from '../../src/models/model-store.js'
 import type { OwnerReport } from '../../src/models/progress.js'
 import { trainRows } from '../../src/models/train.js'
+import { run } from '../../src/run.js'
 import { brokenProof } from '../support/broken-proof.js'
 import { temporaryFolder } from '../support/folder.js'
 import { iatSizeContract, wanderingRows } from '../support/rows.js'
@@ -205,5 +206,17 @@ describe('of a state folder alone', () => {
     await listDevices({ state, format: 'text' })
     expect(said).toMatch(/false alarms up to (1\.\d|2) %, not proven/)
     expect(told).toBe('oddflow-agent: no agent is running here: this is what the last one has kept\n')
+  })
+})
+
+describe('incidents answer', () => {
+  it.each([
+    [['maybe'], 'Allowed choices are snooze, not-this-kind, attack, normal, none'],
+    [['snooze', '--hours', '721'], '--hours: expected at most 720'],
+    [['attack', '--hours', '8'], '--hours: only a snooze has an end'],
+  ])('%j is a wrong command line', async (args, why) => {
+    await run(['node', 'oddflow-agent', 'incidents', 'answer', '5f', ...args, '--state', temporaryFolder()])
+    expect(process.exitCode).toBe(2)
+    expect(told).toContain(why)
   })
 })
