@@ -19,7 +19,7 @@ export function scoreCommand(): Command {
     .addHelpText(
       'after',
       `
-${INPUT_HELP} JSON is one object a line.
+${INPUT_HELP} With --format json, each line is one object.
 
 A lower score of a flow is more unusual. With --group, a higher score of a capture or device is more unusual. Feature
 sets that describe single packets (iat-size and others) give no score to a flow of one packet: it is novel unless
