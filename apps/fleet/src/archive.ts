@@ -20,7 +20,14 @@ import {
   RetentionPolicy,
 } from '@nats-io/jetstream'
 import { type ObjectStore, Objm } from '@nats-io/obj'
-import { connect, credsAuthenticator, type NatsConnection } from '@nats-io/transport-node'
+import {
+  ConnectionError,
+  connect,
+  credsAuthenticator,
+  type NatsConnection,
+  RequestError,
+  TimeoutError,
+} from '@nats-io/transport-node'
 import { OddFlowError } from '@oddflow/core'
 import { FileError, fileError, UsageError } from '@oddflow/program'
 import { z } from 'zod'
@@ -55,7 +62,8 @@ const job = z.strictObject({
   /** Path below the folder with `/`, or the object's name. */
   name: z.string().min(1).max(1024).refine(staysInside, 'expected a path below the folder'),
   sizeBytes: wholeNumber,
-  modifiedMillis: z.number().min(0).max(Number.MAX_SAFE_INTEGER),
+  /** Below 0 before 1970. */
+  modifiedMillis: z.number().min(-Number.MAX_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER),
   /** SHA-256 of the model file; null: flows without verdicts. */
   model: sha256.nullable(),
 })
@@ -110,6 +118,10 @@ function read<T>(schema: z.ZodType<T>, bytes: Uint8Array, what: string): T {
   } catch {
     throw new MessageError('fleet.message', `${what}: not JSON`)
   }
+  return check(schema, value, what)
+}
+
+function check<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
@@ -120,15 +132,16 @@ function staysInside(name: string): boolean {
   return !name.includes('\0') && !name.split('/').some((part) => part === '' || part === '.' || part === '..')
 }
 
-/** The same capture, unchanged, under the same model has the same id. */
+/** The same capture, unchanged, under the same model has the same id. Throws MessageError for a name that no job can have. */
 export function jobOf(given: Omit<Job, 'format' | 'id'>): Job {
   const { bucket, name, sizeBytes, modifiedMillis, model } = given
   const identity = JSON.stringify([bucket, name, sizeBytes, modifiedMillis, model])
-  return job.parse({
+  const made = {
     format: 1,
     id: createHash('sha256').update(identity).digest('hex').slice(0, 32),
     ...given,
-  })
+  }
+  return check(job, made, `${name.slice(0, 200)}: cannot be queued`)
 }
 
 export interface ServerOptions {
@@ -237,6 +250,7 @@ async function prepare(connection: NatsConnection): Promise<Archive> {
       try {
         return await stores.open(name)
       } catch (error) {
+        if (isServerAway(error)) throw error
         throw new OddFlowError('fleet.bucket', `object store ${name}: ${wordsOf(error)}`)
       }
     },
@@ -271,6 +285,10 @@ async function naming<T>(server: string, work: () => Promise<T>): Promise<T> {
     throw new OddFlowError('fleet.server', `${server}: ${wordsOf(error)}`)
   }
 }
+
+/** The server did not answer; an answer that says no is not this. */
+export const isServerAway = (error: unknown): boolean =>
+  [ConnectionError, RequestError, TimeoutError].some((kind) => error instanceof kind)
 
 /** An error of the client in one line. */
 export function wordsOf(error: unknown): string {

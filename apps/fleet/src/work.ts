@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Consumer, JsMsg } from '@nats-io/jetstream'
+import type { ObjectResult, ObjectStore } from '@nats-io/obj'
 import { OddFlowError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { fileError, openScratchFolder } from '@oddflow/program'
@@ -19,6 +20,7 @@ import {
   DONE,
   doneSubject,
   failedSubject,
+  isServerAway,
   type Job,
   lastMessage,
   MessageError,
@@ -48,6 +50,8 @@ const MAXIMUM_DELIVERIES = 3
 const WAIT_MILLIS = 5_000
 /** The client's shortest wait for a message. */
 const LOOK_MILLIS = 1_000
+/** An object of which no part comes for this long is damaged, if the server answers. */
+const SILENCE_MILLIS = ACK_WAIT_MILLIS
 const RETRY_MILLIS = 1_000 * WAIT_SCALE
 
 /** Works until `stop` is aborted, or the queue is empty. Throws ResultsError if results cannot be written. */
@@ -58,7 +62,7 @@ export async function work(
   tell: (line: string) => void,
 ): Promise<Work> {
   const worker = `${hostname()}/${process.pid}`
-  const models = createModelCache(archive)
+  const models = createModelCache(archive, stop)
   const queue = await archive.queue()
   const counts = { done: 0, failed: 0 }
   const waitMillis = options.untilEmpty === true ? LOOK_MILLIS : WAIT_MILLIS
@@ -129,7 +133,9 @@ export async function work(
   }
 
   async function scoreJob(job: Job): Promise<CaptureOutcome | null> {
-    const model = job.model === null ? null : await models.get(job.model)
+    const sha256 = job.model
+    const model = sha256 === null ? null : await fetched(() => models.get(sha256))
+    if (sha256 !== null && model === null) return null
     const score = async (path: string): Promise<CaptureOutcome | null> => {
       try {
         return await scoreCapture(job, path, model, options.results, stop)
@@ -146,11 +152,28 @@ export async function work(
     const scratch = openScratchFolder('oddflow-fleet')
     try {
       const path = join(scratch.path, `capture${/\.[A-Za-z0-9.]{1,20}$/.exec(job.name)?.[0] ?? ''}`)
-      await fetchObject(archive, job, path)
+      if (!(await fetched(() => fetchObject(archive, job, path, stop)))) return null
       return await score(path)
     } finally {
       scratch.remove()
     }
+  }
+
+  /** What is wrong with an object sets its capture aside; a server that is away does not. */
+  async function fetched<T>(fetch: () => Promise<T>): Promise<T> {
+    const tried = async (): Promise<{ readonly value: T } | { readonly error: unknown }> => {
+      try {
+        return { value: await fetch() }
+      } catch (error) {
+        if (isServerAway(error)) throw error
+        return { error }
+      }
+    }
+    const result = await persistently(tried, stop, tell)
+    if ('value' in result) return result.value
+    const { error } = result
+    if (error instanceof OddFlowError) throw error
+    throw new OddFlowError('fleet.capture', `cannot be fetched: ${wordsOf(error)}`)
   }
 }
 
@@ -187,7 +210,7 @@ function pathOf({ name, sizeBytes, modifiedMillis }: Job, captures: string | und
   try {
     const root = realpathSync(captures)
     path = realpathSync(join(root, name))
-    if (!path.startsWith(`${root}/`))
+    if (!path.startsWith(root.endsWith('/') ? root : `${root}/`))
       throw new OddFlowError('fleet.capture', 'leads out of the folder of captures')
     const { size, mtimeMs } = statSync(path)
     if (size !== sizeBytes || mtimeMs !== modifiedMillis) {
@@ -199,27 +222,81 @@ function pathOf({ name, sizeBytes, modifiedMillis }: Job, captures: string | und
   return path
 }
 
-async function fetchObject(archive: Archive, { bucket, name, sizeBytes }: Job, path: string): Promise<void> {
+/** False if the worker stops. */
+async function fetchObject(
+  archive: Archive,
+  { bucket, name, sizeBytes }: Job,
+  path: string,
+  stop: AbortSignal,
+): Promise<boolean> {
   const store = await archive.bucket(bucket!)
   const object = await store.get(name)
   if (object === null) throw new OddFlowError('fleet.capture', `is not in the object store ${bucket}`)
   if (object.info.size !== sizeBytes) {
     throw new OddFlowError('fleet.capture', 'has changed since it was submitted; submit it again')
   }
-  await object.data.pipeTo(
-    Writable.toWeb(createWriteStream(path, { mode: 0o600 })) as WritableStream<Uint8Array>,
-  )
-  const failure = await object.error
-  if (failure instanceof Error)
-    throw new OddFlowError('fleet.capture', `cannot be fetched: ${wordsOf(failure)}`)
+  const file = Writable.toWeb(createWriteStream(path, { mode: 0o600 })) as WritableStream<Uint8Array>
+  try {
+    return await copyObject(store, object, file, stop)
+  } catch (error) {
+    // a full disk is no fault of the capture
+    const isDisk = (error as NodeJS.ErrnoException).syscall !== undefined
+    if (isDisk) throw new ResultsError('fleet.results', `${path}: ${wordsOf(error)}`)
+    throw error
+  }
+}
+
+/** False if the worker stops. The size and the parts are the writer's word: parts may be missing or too many. */
+async function copyObject(
+  store: ObjectStore,
+  { info, data, error }: ObjectResult,
+  to: WritableStream<Uint8Array>,
+  stop: AbortSignal,
+): Promise<boolean> {
+  const end = new AbortController()
+  const onStop = (): void => end.abort()
+  let isSilent = false
+  const onSilence = (): void => {
+    isSilent = true
+    end.abort()
+  }
+  let silence = setTimeout(onSilence, SILENCE_MILLIS)
+  let bytes = 0
+  const count = new TransformStream<Uint8Array, Uint8Array>({
+    transform(part, controller) {
+      clearTimeout(silence)
+      silence = setTimeout(onSilence, SILENCE_MILLIS)
+      bytes += part.length
+      if (bytes > info.size) throw new Error(`more bytes than the ${info.size} of its description`)
+      controller.enqueue(part)
+    },
+  })
+  stop.addEventListener('abort', onStop)
+  if (stop.aborted) onStop()
+  try {
+    await data.pipeThrough(count).pipeTo(to, { signal: end.signal })
+  } catch (failure) {
+    if (stop.aborted) return false
+    if (!isSilent) throw failure
+    // throws if the server is away
+    await store.info(info.name)
+    throw new Error(`the server has only ${bytes} of its ${info.size} bytes`)
+  } finally {
+    clearTimeout(silence)
+    stop.removeEventListener('abort', onStop)
+  }
+  const failure = await error
+  if (failure instanceof Error) throw failure
+  return true
 }
 
 interface ModelCache {
-  get(sha256: string): Promise<SavedModel>
+  /** null: the worker stops. */
+  get(sha256: string): Promise<SavedModel | null>
 }
 
 /** Keeps the last model: a queue has few. */
-function createModelCache({ models }: Archive): ModelCache {
+function createModelCache({ models }: Archive, stop: AbortSignal): ModelCache {
   let kept: { readonly sha256: string; readonly model: SavedModel } | null = null
   return {
     async get(sha256) {
@@ -230,8 +307,12 @@ function createModelCache({ models }: Archive): ModelCache {
       if (info.size > MAXIMUM_MODEL_BYTES) {
         throw new OddFlowError('fleet.model', `model ${sha256}: ${info.size} bytes are too many for a model`)
       }
-      const bytes = await models.getBlob(sha256)
-      if (bytes === null || createHash('sha256').update(bytes).digest('hex') !== sha256) {
+      const object = await models.get(sha256)
+      const parts: Uint8Array[] = []
+      const to = new WritableStream<Uint8Array>({ write: (part) => void parts.push(part) })
+      if (object !== null && !(await copyObject(models, object, to, stop))) return null
+      const bytes = Buffer.concat(parts)
+      if (createHash('sha256').update(bytes).digest('hex') !== sha256) {
         throw new OddFlowError('fleet.model', `model ${sha256}: the store has other bytes under this name`)
       }
       const model = decodeModelFile(bytes)

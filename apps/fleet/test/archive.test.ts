@@ -1,5 +1,6 @@
 /** The real programs and a real server on loopback: captures in, Parquet out, over kills of workers and server. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   copyFileSync,
   existsSync,
@@ -187,6 +188,38 @@ describe.runIf(hasServer)('an archive', () => {
     }
   })
 
+  it('sets a damaged object aside and goes on, and names an object that no job can have', async () => {
+    const archive = await openArchive({ server: url })
+    const before = JSON.parse(run('status', '--json').stdout) as { done: number; failed: number }
+    try {
+      const store = await new Objm(archive.client).create('damaged')
+      const bytes = readFileSync(captureNamed('novel-scan'))
+      for (const name of ['a.pcap', 'b.pcap', 'd.pcap', '../c.pcap']) await store.putBlob({ name }, bytes)
+      const forge = async (name: string, change: Record<string, string>): Promise<void> => {
+        const subject = `$O.damaged.M.${Buffer.from(name).toString('base64url')}`
+        const { data } = (await archive.manager.streams.getMessage('OBJ_damaged', { last_by_subj: subject }))!
+        const info = JSON.parse(new TextDecoder().decode(data)) as Record<string, unknown>
+        await archive.client.publish(subject, JSON.stringify({ ...info, ...change }))
+      }
+      const hash = createHash('sha256').update('other bytes').digest('base64url')
+      await forge('a.pcap', { digest: `SHA-256=${hash}=` })
+      await forge('d.pcap', { nuid: 'NOPARTSOFTHISNAMEEXIST' })
+      expect(run('submit', '--bucket', 'damaged')).toMatchObject({
+        code: 1,
+        stderr: 'oddflow-fleet: ../c.pcap: cannot be queued: name: expected a path below the folder\n',
+      })
+      expect(run('submit', '--bucket', 'damaged', 'a.pcap', 'b.pcap', 'd.pcap').stdout).toMatch(/^queued 3;/)
+      const worked = run('work', '--results', at('damaged-results'), '--until-empty')
+      expect(worked.stderr).toContain('a.pcap: set aside: cannot be fetched: received a corrupt object')
+      expect(worked.stderr).toContain('d.pcap: set aside: cannot be fetched: the server has only 0 of its')
+      expect(worked.stderr).toContain('1 capture scored, 2 set aside')
+      const after = JSON.parse(run('status', '--json').stdout) as { done: number; failed: number }
+      expect([after.done, after.failed]).toEqual([before.done + 1, before.failed + 2])
+    } finally {
+      await archive.close()
+    }
+  })
+
   it('refuses jobs that lead out of the folder or are none', async () => {
     writeFileSync(at('secret.pcap'), readFileSync(captureNamed('novel-scan')))
     mkdirSync(at('small'))
@@ -229,11 +262,14 @@ describe.runIf(hasServer)('an archive', () => {
     const captures = at('one')
     mkdirSync(captures)
     copyFileSync(captureNamed('novel-scan'), join(captures, 'one.pcap'))
+    // a clock before 1970
+    utimesSync(join(captures, 'one.pcap'), -86_400, -86_400)
+    const { failed } = JSON.parse(run('status', '--json').stdout) as { failed: number }
     run('submit', '--captures', captures)
     const worked = run('work', '--captures', captures, '--results', at('full'), '--until-empty')
     expect(worked.code).toBe(1)
     expect(worked.stderr).toMatch(/oddflow-fleet: .*full/)
-    expect(JSON.parse(run('status', '--json').stdout)).toMatchObject({ failed: 2 })
+    expect(JSON.parse(run('status', '--json').stdout)).toMatchObject({ failed })
     expect(
       run('work', '--captures', captures, '--results', at('one-results'), '--until-empty').stderr,
     ).toContain('1 capture scored')
