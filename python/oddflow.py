@@ -44,11 +44,20 @@ def load(path):
         size = os.fstat(file.fileno()).st_size
         if size > MAXIMUM_FILE_BYTES:
             raise ModelError(f"{path}: expected at most {MAXIMUM_FILE_BYTES} bytes, found {size}")
-        raw = file.read(MAXIMUM_FILE_BYTES)
+        raw = _read_all(file)
     try:
         return Model(_read_file(raw))
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
+
+
+def _read_all(file):
+    # read(MAXIMUM_FILE_BYTES) would take that much memory at once; a pipe has no size to ask for
+    parts, room = [], MAXIMUM_FILE_BYTES
+    while part := file.read(min(room, 2**20)):
+        parts.append(part)
+        room -= len(part)
+    return b"".join(parts)
 
 
 class Model:

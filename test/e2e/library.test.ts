@@ -356,6 +356,18 @@ describe('a wrong call', () => {
       () => oddflow.fit(rows, anything({ sed: 1 })),
       /^sed: no such option; expected some of seed, /,
     ],
+    [
+      'memory of another type',
+      () => oddflow.readFlows(lab('normal-1.pcap').path, { memoryBytes: anything(Symbol('s')) }),
+      /^memoryBytes: expected a number/,
+    ],
+    [
+      'a warning that cannot be called',
+      () => oddflow.readFlows(lab('normal-1.pcap').path, { onWarning: anything('log') }),
+      /^onWarning: expected a function/,
+    ],
+    ['no inputs', () => oddflow.fit(rows, { inputs: anything(null) }), /^inputs: expected \d+ numbers/],
+    ['a symbol as seed', () => oddflow.fit(rows, { seed: anything(Symbol('s')) }), /^seed: expected a whole/],
     ['a seed of text', () => oddflow.fit(rows, { seed: anything('1') }), /^seed: expected a whole number/],
     [
       'a detector of no name',

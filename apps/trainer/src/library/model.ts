@@ -88,6 +88,8 @@ const OWN_OPTIONS = [
 export function fitModel(rows: Rows | Iterable<Flow>, options: FitOptions, oddflowVersion: string): Model {
   checkOptions(options)
   const { seed = 1, falsePositiveRate = DEFAULT_FALSE_POSITIVE_RATE, calibrationShare } = options
+  if (typeof seed !== 'number')
+    throw new ArgumentError(`seed: expected a whole number, found ${describe(seed)}`, 'seed')
   const rng = createRng(seed)
   const flows = flowsIn(rows)
   const given = detectorOptions(options)
@@ -171,9 +173,9 @@ function setOfRows(
   inputs: ArrayLike<number> | undefined,
   scaler: FeatureContract['scaler'],
 ): TrainingSet {
-  if (inputs !== undefined && inputs.length !== rows.rows) {
+  if (inputs !== undefined && inputs?.length !== rows.rows) {
     throw new ArgumentError(
-      `inputs: expected ${rows.rows} numbers, one a row, found ${inputs.length}`,
+      `inputs: expected ${rows.rows} numbers, one a row, found ${inputs?.length ?? describe(inputs)}`,
       'inputs',
     )
   }

@@ -134,6 +134,15 @@ function checkedReading(options: ReadFlowsOptions): Reading {
   if (filter !== undefined && typeof filter !== 'string') {
     throw new ArgumentError(`filter: expected a text, found ${describe(filter)}`, 'filter')
   }
+  if (typeof memoryBytes !== 'number') {
+    throw new ArgumentError(`memoryBytes: expected a number, found ${describe(memoryBytes)}`, 'memoryBytes')
+  }
+  if (options.onWarning !== undefined && typeof options.onWarning !== 'function') {
+    throw new ArgumentError(
+      `onWarning: expected a function, found ${describe(options.onWarning)}`,
+      'onWarning',
+    )
+  }
   return {
     contract: model === undefined ? SUMMARIES : contractOf(model),
     filter: filter === undefined ? null : compileFilter(filter),

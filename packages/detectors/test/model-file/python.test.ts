@@ -185,6 +185,18 @@ describe('oddflow.py, of files that are no models', () => {
     })
   })
 
+  it('takes no memory beyond what the file needs', () => {
+    const path = join(folder, 'small')
+    writeFileSync(path, portCases()[0]!.bytes)
+    const program = `
+import tracemalloc
+tracemalloc.start()
+oddflow.load(sys.argv[1])
+print(tracemalloc.get_traced_memory()[1])
+`
+    expect(Number(python(program, path))).toBeLessThan(2 ** 24)
+  })
+
   it('refuses whatever was cut or damaged', () => {
     const cuts = Array.from({ length: bytes.length }, (_, at) => at).filter((at) => at % 7 === 0)
     const damaged = sampleOf(cuts).flatMap((at) => [
