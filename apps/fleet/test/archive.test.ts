@@ -129,7 +129,7 @@ describe.runIf(hasServer)('an archive', () => {
   it('loses and repeats nothing over kill -9 of workers and of the server', async () => {
     const captures = at('many')
     mkdirSync(captures)
-    for (let i = 0; i < 40; i++) copyFileSync(captureNamed('novel-scan'), join(captures, `${i}.pcap`))
+    for (let i = 0; i < 16; i++) copyFileSync(captureNamed('novel-scan'), join(captures, `${i}.pcap`))
     run('submit', '--captures', captures, '--model', at('m.oddflow'))
     const worker = (): ChildProcess =>
       start(process.execPath, [
@@ -146,9 +146,9 @@ describe.runIf(hasServer)('an archive', () => {
     const first = worker()
     const second = worker()
     const written = (): number => filesOf(at('many-results')).length
-    await expect.poll(written, { timeout: 60_000 }).toBeGreaterThan(3)
+    await expect.poll(written, { timeout: 60_000 }).toBeGreaterThan(2)
     first.kill('SIGKILL')
-    await expect.poll(written, { timeout: 60_000 }).toBeGreaterThan(10)
+    await expect.poll(written, { timeout: 60_000 }).toBeGreaterThan(6)
     server!.kill('SIGKILL')
     await startServer()
     const third = worker()
@@ -160,13 +160,13 @@ describe.runIf(hasServer)('an archive', () => {
     expect({ waiting, inProgress, done: done! - 10, failed: failed! - 1 }).toEqual({
       waiting: 0,
       inProgress: 0,
-      done: 40,
+      done: 16,
       failed: 0,
     })
     const rows = await resultRows(at('many-results'))
     const perCapture = new Map<string, number>()
     for (const { capture } of rows) perCapture.set(capture, (perCapture.get(capture) ?? 0) + 1)
-    expect(perCapture.size).toBe(40)
+    expect(perCapture.size).toBe(16)
     expect(new Set(perCapture.values()).size).toBe(1)
     expect(new Set(rows.map(({ capture, uid }) => `${capture} ${uid}`)).size).toBe(rows.length)
   }, 240_000)
