@@ -7,6 +7,7 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -16,7 +17,7 @@ const captures = Number(process.argv[2] ?? 200)
 const repository = fileURLToPath(new URL('../../..', import.meta.url))
 const program = join(repository, 'apps/fleet/dist/main.js')
 const lab = join(repository, 'test/fixtures/lab')
-const port = 14_222
+const port = await freePort()
 const url = `nats://127.0.0.1:${port}`
 const env = { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin` }
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-fleet-bench-'))
@@ -41,6 +42,15 @@ const status = () => {
   } catch (error) {
     return error.stdout?.length > 0 ? JSON.parse(error.stdout) : null
   }
+}
+
+/** One that no other server has. */
+async function freePort() {
+  const probe = createServer()
+  await new Promise((resolve) => probe.listen(0, '127.0.0.1', resolve))
+  const { port } = probe.address()
+  await new Promise((resolve) => probe.close(resolve))
+  return port
 }
 
 async function measure(label, workers, disturb) {
@@ -95,7 +105,7 @@ try {
   console.log(
     '| | scored | set aside | captures in the results | s | captures/s |\n| --- | --: | --: | --: | --: | --: |',
   )
-  for (const workers of [1, 2, 4]) await measure(`${workers} workers`, workers)
+  for (const workers of [1, 2, 4]) await measure(workers === 1 ? '1 worker' : `${workers} workers`, workers)
   await measure('2 workers, one killed (kill -9) after 5 s', 2, async ([first]) => {
     await pause(5000)
     first.kill('SIGKILL')
