@@ -98,7 +98,14 @@ export class MessageError extends OddFlowError {
   override readonly name = 'MessageError'
 }
 
-export const readJob = (bytes: Uint8Array): Job => read(job, bytes, 'job')
+/** Also checks that the id is that of this capture, since it names the results. */
+export function readJob(bytes: Uint8Array): Job {
+  const { format, id: given, ...rest } = read(job, bytes, 'job')
+  const made = jobOf(rest)
+  if (made.id === given && format === 1) return made
+  throw new MessageError('fleet.message', `job: id: expected ${made.id}, found ${given}`)
+}
+
 export const readDone = (bytes: Uint8Array): Done => read(done, bytes, 'outcome')
 export const readFailed = (bytes: Uint8Array): Failed => read(failed, bytes, 'outcome')
 export const write = (message: Job | Done | Failed): string => JSON.stringify(message)

@@ -188,7 +188,7 @@ function gatewaysCommand(): Command {
         else if (gateways.length === 0) messages.note('no gateway has sent an event')
         for (const { name, events, lastEvent } of options.json === true ? [] : gateways) {
           process.stdout.write(
-            `${name.padEnd(24)} ${plural(events, 'event').padStart(14)}, last ${lastEvent}\n`,
+            `${printable(name).padEnd(24)} ${plural(events, 'event').padStart(14)}, last ${lastEvent}\n`,
           )
         }
       })

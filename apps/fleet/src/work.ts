@@ -4,7 +4,7 @@
  * ACK_WAIT_MILLIS, and leaves the same files.
  */
 import { createHash } from 'node:crypto'
-import { createWriteStream, realpathSync, statSync } from 'node:fs'
+import { createWriteStream, mkdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -13,7 +13,7 @@ import type { Consumer, JsMsg } from '@nats-io/jetstream'
 import type { ObjectResult, ObjectStore } from '@nats-io/obj'
 import { OddFlowError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
-import { fileError, openScratchFolder } from '@oddflow/program'
+import { fileError, openScratchFolder, writeFileWhole } from '@oddflow/program'
 import {
   ACK_WAIT_MILLIS,
   type Archive,
@@ -45,7 +45,7 @@ export interface Work {
 }
 
 const MAXIMUM_MODEL_BYTES = 64 * 2 ** 20
-/** A capture that ended this many workers is set aside. */
+/** A capture that this many workers were given and did not finish is set aside. */
 const MAXIMUM_DELIVERIES = 3
 const WAIT_MILLIS = 5_000
 /** The client's shortest wait for a message. */
@@ -61,6 +61,7 @@ export async function work(
   stop: AbortSignal,
   tell: (line: string) => void,
 ): Promise<Work> {
+  checkResults(options.results)
   const worker = `${hostname()}/${process.pid}`
   const models = createModelCache(archive, stop)
   const queue = await archive.queue()
@@ -103,7 +104,10 @@ export async function work(
     }
     try {
       if (message.info.deliveryCount > MAXIMUM_DELIVERIES) {
-        throw new OddFlowError('fleet.capture', `${MAXIMUM_DELIVERIES} workers ended while they read it`)
+        throw new OddFlowError(
+          'fleet.capture',
+          `given to ${MAXIMUM_DELIVERIES} workers, of which none finished`,
+        )
       }
       const outcome = await scoreJob(job)
       if (outcome === null) {
@@ -288,6 +292,17 @@ async function copyObject(
   const failure = await error
   if (failure instanceof Error) throw failure
   return true
+}
+
+/** Before a capture is taken: one that is given back counts as not finished. Throws ResultsError. */
+function checkResults(results: string): void {
+  try {
+    mkdirSync(results, { recursive: true })
+    writeFileWhole(join(results, `.oddflow-fleet-${process.pid}`), 'can be written')
+    rmSync(join(results, `.oddflow-fleet-${process.pid}`))
+  } catch (error) {
+    throw new ResultsError('fleet.results', fileError('write', results, error).message)
+  }
 }
 
 interface ModelCache {
