@@ -101,13 +101,16 @@ async function recallModels(
   return lost.length + models.filter(({ isPrevious }) => isPrevious).length
 }
 
-/** The devices that had a model, where the table of devices is lost: watched, but for those that were learning. */
+/**
+ * The devices with a model, for when the table of devices is lost: all are watched. Rows on disk do not show which were
+ * learning, because watched devices collect rows too.
+ */
 export async function devicesOfModels(store: ModelStore, log: Pick<Log, 'warn'>): Promise<Device[]> {
   const { models, lost } = await store.readAll(log)
   const devices: Device[] = []
   for (const { owner, trainedAtMicros } of [...models.map(({ record }) => record), ...lost]) {
     const device = createDevice(owner, owner, trainedAtMicros)
-    if (!(await store.hasRows(owner))) device.state = 'watching'
+    device.state = 'watching'
     devices.push(device)
   }
   return devices

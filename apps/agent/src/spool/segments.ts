@@ -33,6 +33,8 @@ export const SEGMENT_HEADER_BYTES = 16
 export const RECORD_HEADER_BYTES = 8
 /** Longest payload: an alert takes one to four thousand bytes. */
 export const MAXIMUM_PAYLOAD_BYTES = 65_536
+/** What is read of a segment at once: more than one ever has, which is a mebibyte and a batch. */
+export const MAXIMUM_READ_BYTES = 16_777_216
 const SIGNATURE = new TextEncoder().encode('OFSPOOL1')
 
 export function encodeSegmentHeader(firstSequence: number): Uint8Array {
@@ -380,12 +382,13 @@ async function scan(
     return files.open(path, 'read')
   })
   try {
-    const bytes = await file.read(0, await file.size())
+    const size = await file.size()
+    const bytes = await file.read(0, Math.min(size, MAXIMUM_READ_BYTES))
     const { at, sequence } = lastOf(bytes, first)
-    if (at < bytes.length && !isTorn(bytes, at)) {
-      log.warn(`${path}: the last ${bytes.length - at} bytes are no alerts and are lost`)
+    if (at < size && (size > bytes.length || !isTorn(bytes, at))) {
+      log.warn(`${path}: the last ${size - at} bytes are no alerts and are lost`)
     }
-    if (at < bytes.length && !isFixed) {
+    if (at < size && !isFixed) {
       await file.truncate(at)
       await file.sync()
     }

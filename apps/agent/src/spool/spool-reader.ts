@@ -12,6 +12,7 @@ import {
   type FoundRecord,
   findRecord,
   MAXIMUM_PAYLOAD_BYTES,
+  MAXIMUM_READ_BYTES,
   placePath,
   RECORD_HEADER_BYTES,
   ReaderPlace,
@@ -167,7 +168,7 @@ export class SpoolReader implements AlertReader {
           continue
         }
         const next: FoundRecord | null = findRecord(
-          await file.read(0, segment.bytes),
+          await file.read(0, Math.min(segment.bytes, MAXIMUM_READ_BYTES)),
           at.offset,
           at.sequence,
           segment.end,

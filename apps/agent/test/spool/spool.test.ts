@@ -327,6 +327,27 @@ describe('damage', () => {
     }
   })
 
+  it('of a segment that grew beyond all bounds costs no other alert, and no memory for what is none', async () => {
+    const { folder, names, segments } = await damageable()
+    for (const [which, path] of segments.entries()) {
+      const copy = newFolder()
+      cpSync(folder, copy, { recursive: true })
+      const target = join(copy, 'spool', basename(path))
+      const bytes = readFileSync(target)
+      bytes[16 + 2 * RECORD + 20]! ^= 1
+      writeFileSync(target, bytes)
+      truncateSync(target, 3 * 2 ** 30)
+      const { log, told } = await open(copy)
+      const reader = await log.reader('none')
+      const where = `segment ${which}`
+      expect(await readAll(reader, 7), where).toHaveLength(names.length - 1)
+      expect(reader.dropped, where).toBe(1)
+      const isCut = told.some((line) => line.includes('bytes are no alerts'))
+      expect(isCut, where).toBe(which === segments.length - 1)
+      await log.close()
+    }
+  })
+
   it('of a place file, whichever bit it is, costs nothing: alerts come again', async () => {
     const { folder, names } = await damageable()
     const sound = readFileSync(join(folder, 'spool', 'half.place'))

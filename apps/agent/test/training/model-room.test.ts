@@ -9,7 +9,12 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES } from '../../src/config/settings.js'
 import { createDevice, type Device, learnAnew } from '../../src/devices/device.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
-import { type ModelRoom, type ModelRoomOptions, openModelRoom } from '../../src/models/model-room.js'
+import {
+  devicesOfModels,
+  type ModelRoom,
+  type ModelRoomOptions,
+  openModelRoom,
+} from '../../src/models/model-room.js'
 import { createOwnerOf, type OwnerRule, ownerFileName } from '../../src/models/model-scopes.js'
 import { createModelStore } from '../../src/models/model-store.js'
 import { type TrainingJob, trainRows } from '../../src/models/train.js'
@@ -883,6 +888,23 @@ describe('a device of few flows', () => {
     show(second.room, a, 10, 0, EVERY)
     await train(second.room)
     expect(second.room.ownerReport(a.key)?.modelRows).toBeGreaterThanOrEqual(45)
+  })
+
+  it('is watched where the table of devices is lost while it tightens', async () => {
+    const first = await gateway(temporaryFolder(), quiet)
+    const a = device(1)
+    show(first.room, a, 30, 0, EVERY)
+    await pass(first.room, a, 2.1)
+    a.state = 'watching'
+    show(first.room, a, 5, 0, EVERY)
+    await first.room.save()
+    expect(existsSync(join(first.folder, 'models', `device-${a.key.replaceAll(':', '-')}.rows`))).toBe(true)
+    const store = createModelStore(nodeFileSystem, first.folder, (owner) => ownerFileName('device', owner))
+    const found = await devicesOfModels(store, first.log)
+    expect(found).toMatchObject([{ key: a.key, state: 'watching' }])
+    const second = await gateway(first.folder, quiet, found)
+    expect(second.room.ownerReport(a.key)).toMatchObject({ rows: 35, modelRows: 30 })
+    expect(verdictOn(second.room, 1, 3080).novel).toBe(true)
   })
 
   it('is watched without a model where its flows are too few for one, and gets it when they are enough', async () => {
