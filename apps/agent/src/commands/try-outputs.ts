@@ -8,7 +8,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { jsonLine } from '@oddflow/program'
 import type { Settings } from '../config/settings.js'
-import { encodeIncidentEvent, type Incident } from '../incidents/incident.js'
+import { emptyIncident, encodeIncidentEvent, type Incident } from '../incidents/incident.js'
 import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
 import type { Output } from '../outputs/output.js'
@@ -64,27 +64,17 @@ async function tryOutput(
 /** An event as of an incident; `oddflow.test` says that it is none. */
 function testIncident(nowMicros: number): Uint8Array {
   const incident: Incident = {
-    id: createHash('sha256').update(randomBytes(16)).digest('hex').slice(0, 32),
+    ...emptyIncident({
+      id: createHash('sha256').update(randomBytes(16)).digest('hex').slice(0, 32),
+      key: 'test',
+      // an address for documentation (RFC 5737)
+      device: { mac: null, address: '192.0.2.1', name: 'Test device' },
+      beginMicros: nowMicros,
+      endMicros: nowMicros,
+    }),
     state: 'open',
-    key: 'test',
-    // an address for documentation (RFC 5737)
-    device: { mac: null, address: '192.0.2.1', name: 'Test device' },
-    kind: 'unusual-flows',
-    level: 'low',
-    beginMicros: nowMicros,
-    endMicros: nowMicros,
-    evidence: 0,
-    totalEvidence: 0,
-    reported: null,
     reports: 1,
-    flows: 0,
-    rarity: null,
-    sentBytes: 0,
-    receivedBytes: 0,
-    facts: [],
-    contacts: [],
     summary: `This is a test by oddflow-agent on ${hostname()}: incidents are reported like this. Nothing has happened.`,
-    reasons: [],
   }
   const event = JSON.parse(new TextDecoder().decode(encodeIncidentEvent(incident, 'opened', null)))
   event.alert.signature = 'OddFlow: test incident'

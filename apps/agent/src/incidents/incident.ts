@@ -98,6 +98,38 @@ const IncidentSchema = v.object({
 
 export type Incident = v.InferOutput<typeof IncidentSchema>
 
+/** An incident that gathers, with no flow and no fact yet. */
+export function emptyIncident({
+  id,
+  key,
+  device,
+  beginMicros,
+  endMicros,
+}: Pick<Incident, 'id' | 'key' | 'device' | 'beginMicros' | 'endMicros'>): Incident {
+  return {
+    id,
+    state: 'gathering',
+    key,
+    device,
+    kind: 'unusual-flows',
+    level: 'low',
+    beginMicros,
+    endMicros,
+    evidence: 0,
+    totalEvidence: 0,
+    reported: null,
+    reports: 0,
+    flows: 0,
+    rarity: null,
+    sentBytes: 0,
+    receivedBytes: 0,
+    facts: [],
+    contacts: [],
+    summary: '',
+    reasons: [],
+  }
+}
+
 const isDistinct = (values: readonly string[]): boolean => new Set(values).size === values.length
 const activeOf = (incidents: readonly Incident[]): Incident[] =>
   incidents.filter(({ state }) => state !== 'over')

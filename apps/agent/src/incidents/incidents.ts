@@ -18,6 +18,7 @@ import { type Alert, type AlertRule, servicePort } from '../alerts/alert.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { isGroup } from '../devices/contacts.js'
 import {
+  emptyIncident,
   INCIDENT_KINDS,
   INCIDENT_LEVELS,
   type Incident,
@@ -318,28 +319,13 @@ function noVolume(beganMicros: number): Working['volume'] {
 }
 
 function beginIncident(alert: Alert, key: string, atMicros: number): Incident {
-  return {
+  return emptyIncident({
     id: createHash('sha256').update(`${key} ${alert.id} ${atMicros}`).digest('hex').slice(0, 32),
-    state: 'gathering',
     key,
     device: key === NETWORK ? { mac: null, address: NETWORK } : { ...alert.device },
-    kind: 'unusual-flows',
-    level: 'low',
     beginMicros: atMicros - alert.flow.durationMicros,
     endMicros: atMicros,
-    evidence: 0,
-    totalEvidence: 0,
-    reported: null,
-    reports: 0,
-    flows: 0,
-    rarity: null,
-    sentBytes: 0,
-    receivedBytes: 0,
-    facts: [],
-    contacts: [],
-    summary: '',
-    reasons: [],
-  }
+  })
 }
 
 /** An open one after a quiet hour; one that gathers when its evidence has faded. */

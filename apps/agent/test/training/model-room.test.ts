@@ -875,7 +875,8 @@ describe('a device of few flows', () => {
     expect(room.report().owners).toMatchObject({ learning: 0, withModel: 1 })
   })
 
-  it('goes on tightening after a restart', async () => {
+  /** A watched device that still collects rows, as saved. */
+  async function tightening() {
     const first = await gateway(temporaryFolder(), quiet)
     const a = device(1)
     show(first.room, a, 30, 0, EVERY)
@@ -883,6 +884,11 @@ describe('a device of few flows', () => {
     a.state = 'watching'
     show(first.room, a, 5, 0, EVERY)
     await first.room.save()
+    return { first, a }
+  }
+
+  it('goes on tightening after a restart', async () => {
+    const { first, a } = await tightening()
     const second = await gateway(first.folder, quiet, [a])
     expect(second.room.ownerReport(a.key)).toMatchObject({ rows: 35, modelRows: 30 })
     show(second.room, a, 10, 0, EVERY)
@@ -891,13 +897,7 @@ describe('a device of few flows', () => {
   })
 
   it('is watched where the table of devices is lost while it tightens', async () => {
-    const first = await gateway(temporaryFolder(), quiet)
-    const a = device(1)
-    show(first.room, a, 30, 0, EVERY)
-    await pass(first.room, a, 2.1)
-    a.state = 'watching'
-    show(first.room, a, 5, 0, EVERY)
-    await first.room.save()
+    const { first, a } = await tightening()
     expect(existsSync(join(first.folder, 'models', `device-${a.key.replaceAll(':', '-')}.rows`))).toBe(true)
     const store = createModelStore(nodeFileSystem, first.folder, (owner) => ownerFileName('device', owner))
     const found = await devicesOfModels(store, first.log)
