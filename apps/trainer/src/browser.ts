@@ -20,26 +20,7 @@ import { describe, isObject, type Rows } from './library/rows.js'
 /** Of this package; the bundler puts it in (tools/workspace/bundle-program.mjs). */
 declare const ODDFLOW_VERSION: string
 
-export {
-  ArgumentError,
-  ContractMismatchError,
-  DataError,
-  FormatError,
-  type Matrix,
-  type MatrixLike,
-  OddFlowError,
-} from '@oddflow/core'
-export type { Flow, FlowEnd } from './library/flow.js'
-export type { FitOptions, Model } from './library/model.js'
-export type {
-  BlobLike,
-  CaptureBytes,
-  Flows,
-  Place,
-  ReadFlowsOptions,
-  WebStream,
-} from './library/read-flows.js'
-export type { Rows } from './library/rows.js'
+export * from './library/public.js'
 
 /**
  * Trains a detector on normal rows (n × D, n ≥ 10) or on flows of `readFlows`, and sets its threshold. The same seed gives
@@ -147,7 +128,7 @@ async function* gunzipped(
     }
     await writer.close()
   }
-  // whoever reads hears of it
+  // the reader below gets the error
   feed().catch((error) => writer.abort(error).catch(() => {}))
   const reader = gunzip.readable.getReader()
   try {

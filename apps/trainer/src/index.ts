@@ -20,26 +20,7 @@ import {
 import { describe, isObject, type Rows } from './library/rows.js'
 import { VERSION } from './version.js'
 
-export {
-  ArgumentError,
-  ContractMismatchError,
-  DataError,
-  FormatError,
-  type Matrix,
-  type MatrixLike,
-  OddFlowError,
-} from '@oddflow/core'
-export type { Flow, FlowEnd } from './library/flow.js'
-export type { FitOptions, Model } from './library/model.js'
-export type {
-  BlobLike,
-  CaptureBytes,
-  Flows,
-  Place,
-  ReadFlowsOptions,
-  WebStream,
-} from './library/read-flows.js'
-export type { Rows } from './library/rows.js'
+export * from './library/public.js'
 
 /**
  * Trains a detector on normal rows (n × D, n ≥ 10) or on flows of `readFlows`, and sets its threshold. The same seed gives
