@@ -133,7 +133,7 @@ interface DeviceWatchOptions {
 
 /** Without a change of state, what is known is kept every so many ticks. */
 const TICKS_BETWEEN = 600
-/** While an agent that knew no device takes stock, a flood of new ones is so many times `floodPerMinute`. */
+/** In the first minutes of an empty table, a flood of new devices is this many times `floodPerMinute`. */
 const INVENTORY_TIMES = 16
 /** Where the table was lost, devices that are found within so long are taken for ones that were watched. */
 const LOST_MICROS = 3_600_000_000

@@ -93,10 +93,10 @@ export interface AnswerBook {
   /** Of incidents that are kept, and of others. */
   list(): readonly Answer[]
   isMuted(incident: Pick<Incident, 'key' | 'kind'>): boolean
-  /** Whether a fact is of those that were stated to be normal. */
+  /** Whether a fact was stated to be normal. */
   isNormalFact(alert: Alert): boolean
   noteSilenced(): void
-  /** The decision of the model in force, or of the model of an answer where the flow is one of its own. */
+  /** The decision of the model in force, or of an answer's model for a flow that the answer covers. */
   judging(decider: Decider): Decider
   /** Whether the latest decision was one of an answer: such a flow is of no model's training. */
   readonly isOfAnswer: boolean

@@ -51,7 +51,7 @@ const FactSchema = v.object({
 /** More contacts or facts than these are not told apart. */
 export const MAXIMUM_CONTACTS = 32
 export const MAXIMUM_FACTS = 16
-/** Incidents that gather or are open; and those that are over. */
+/** Limits of incidents that gather or are open, and of those that are over. */
 export const MAXIMUM_ACTIVE = 256
 export const MAXIMUM_OVER = 200
 const contacts = v.pipe(

@@ -77,11 +77,11 @@ const FIRST_CONTACT_EVIDENCE = 8
 const GROUP_SHARE = 0.25
 const FADE_MICROS = HOUR
 const QUIET_MICROS = HOUR
-/** Much worse: so many times the evidence of the last report. */
+/** An incident is much worse at this multiple of the evidence of its last report. */
 const WORSE = 4
 /** From a report to the next of the same kind: a flood would bring one for each step of its level. */
 const WORSE_MICROS = 10_000_000
-/** Much data: at least so many bytes, and so many times those of the nearest usual flow. */
+/** A large transfer has at least these bytes, and this multiple of those of the nearest usual flow. */
 const VOLUME_BYTES = 65_536
 const VOLUME_TIMES = 16
 /** Of IP and TCP, with options. */

@@ -37,15 +37,15 @@ export interface AcceptedRows {
   readonly changes: readonly string[]
 }
 
-/** A row is taken as often as it takes to have so many: each copy is held out in turn, and the others vouch for it. */
+/** Rows are repeated up to this number: each copy is held out in turn, and the others support it. */
 const LEAST_ROWS = 20
 const LEAST_COPIES = 2
-/** A learner keeps one in five from learning, and ends a round after so many. */
+/** A learner keeps one row in five from learning, and ends a round after this many. */
 const LEARNER_ROWS = 100
 /** As `oddflow update` has them. */
 const MOST_NOVEL_SHARE = 0.05
 const MOST_FORGOTTEN_SHARE = 0.05
-/** A limit that grows by more is told as a loss. */
+/** A limit that grows by more is reported as a loss. */
 const LATER = 2
 
 /** Throws DataError that says why there is no such model. */

@@ -242,7 +242,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
   }
 }
 
-/** n × D rows without those that are equal to one of these. */
+/** n × D rows, without rows equal to one of these. */
 export function withoutRows(
   rows: Float64Array,
   dimension: number,

@@ -299,7 +299,7 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
       kept.clear()
       if (!isTrial) announced = keep(opening, 1)
       if (remote === null) return
-      // those that the broker keeps are not asked for; MQTT 3.1.1 sends them all the same
+      // asks for no retained messages; MQTT 3.1.1 sends them anyway
       opening.subscribeAsync(answerTopic, { qos: 1, rh: 2 }).catch((error: Error) => {
         if (opening.connected) log.warn(`${target}: ${answerTopic}: ${error.message}; no answers are taken`)
       })

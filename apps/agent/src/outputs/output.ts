@@ -37,7 +37,7 @@ export interface OutputFile {
   readonly path: string
 }
 
-/** What others are told of a device that has learned. */
+/** The status of a learned device, for outputs. */
 export interface DeviceStatus {
   /** A MAC address, or an address where the link has none. */
   readonly key: string

@@ -244,7 +244,7 @@ function afterTurns(turns: number, then: () => void): void {
 function overLogger({ socket }: SyslogSettings): Transport {
   return {
     async send(messages, signal) {
-      // BusyBox's logger does not say that nobody listens
+      // BusyBox's logger does not report that there is no listener
       const found = await stat(socket).catch(() => null)
       if (found?.isSocket() !== true) throw new Error(`${socket}: there is no log daemon's socket`)
       for (const priority of new Set(messages.map((each) => each.priority))) {
@@ -271,7 +271,7 @@ function runLogger(args: readonly string[], lines: readonly string[], signal: Ab
       if (error === null && said === '') resolve()
       else reject(new Error(`logger: ${(said || (error?.message ?? '')).split('\n', 1)[0]}`))
     })
-    // a logger that is not there is told by the callback
+    // the callback reports a missing logger
     child.stdin?.on('error', () => undefined)
     child.stdin?.end(lines.join(''))
   })

@@ -1,4 +1,4 @@
-/** What outputs are told of devices and of the dashboard. */
+/** The status of devices and the dashboard's address, for outputs. */
 import { hostname } from 'node:os'
 import type { Settings } from '../config/settings.js'
 import type { Device } from '../devices/device.js'

@@ -1,4 +1,4 @@
-/** What a running agent takes over when it is told to read its files again: rules of suppression, and given models. */
+/** Reads suppression rules and given models again in a running agent. */
 import { checkSameContract } from '@oddflow/core'
 import type { AlertPath } from '../alerts/alert-path.js'
 import { createSuppression } from '../alerts/suppress.js'
@@ -55,7 +55,7 @@ export function createReload(options: ReloadOptions): () => Promise<void> {
   }
 }
 
-/** Names and first digits of those that differ. */
+/** Names and first digits of the models that differ. */
 function changedModels(before: GivenModels, next: GivenModels): string[] {
   const all = ({ base, byOwner }: GivenModels) => [
     ...(base === null ? [] : [['', base] as const]),

@@ -31,7 +31,7 @@ export interface EndedSession {
 }
 
 export interface Sessions {
-  /** A code for a link: whoever shows it first within CODE_SECONDS is signed in. */
+  /** A code for a link: its first use within CODE_SECONDS signs in. */
   makeCode(): string
   /** The value of a cookie for a code, which is worth nothing afterwards; null where there is no such code. */
   redeem(code: string): string | null

@@ -454,7 +454,7 @@ export function decodeHistograms(file: ModelFileReader, prefix: string): Fields 
   }
 }
 
-/** For so many bins, null for any. Throws ArgumentError with the path of the fault; arrays are not copied. */
+/** For this number of bins, null for any. Throws ArgumentError with the path of the fault; arrays are not copied. */
 export function checkHistograms(value: unknown, expectedBins: number | null, path: string): ColumnHistograms {
   const h = fieldsAt(value, path)
   const bins = wholeAt(h.bins, `${path}.bins`)
