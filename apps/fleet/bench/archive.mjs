@@ -7,11 +7,11 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { natsEnvironment as env, freePort, startNatsServer } from '../../../tools/workspace/nats-server.mjs'
 
 const captures = Number(process.argv[2] ?? 200)
 const repository = fileURLToPath(new URL('../../..', import.meta.url))
@@ -19,7 +19,6 @@ const program = join(repository, 'apps/fleet/dist/main.js')
 const lab = join(repository, 'test/fixtures/lab')
 const port = await freePort()
 const url = `nats://127.0.0.1:${port}`
-const env = { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin` }
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-fleet-bench-'))
 const children = new Set()
 
@@ -44,23 +43,18 @@ const status = () => {
   }
 }
 
-/** One that no other server has. */
-async function freePort() {
-  const probe = createServer()
-  await new Promise((resolve) => probe.listen(0, '127.0.0.1', resolve))
-  const { port } = probe.address()
-  await new Promise((resolve) => probe.close(resolve))
-  return port
-}
-
 async function measure(label, workers, disturb) {
   const store = join(folder, 'store')
   const results = join(folder, 'results')
   for (const path of [store, results]) rmSync(path, { recursive: true, force: true })
-  const serve = () =>
-    start('nats-server', ['--jetstream', '--store_dir', store, '--addr', '127.0.0.1', '--port', String(port)])
-  let server = serve()
-  await pause(1000)
+  const serve = async () => {
+    const started = await startNatsServer(port, [
+      ...['--jetstream', '--store_dir', store, '--addr', '127.0.0.1', '--port', String(port)],
+    ])
+    children.add(started)
+    return started
+  }
+  let server = await serve()
   await ended(fleet('submit', '--captures', join(folder, 'captures'), '--model', join(folder, 'm.oddflow')))
   const work = () =>
     fleet('work', '--captures', join(folder, 'captures'), '--results', results, '--until-empty')
@@ -69,7 +63,7 @@ async function measure(label, workers, disturb) {
   const restart = async () => {
     server.kill('SIGKILL')
     await ended(server)
-    server = serve()
+    server = await serve()
   }
   await disturb?.(running, restart)
   await Promise.all(

@@ -139,16 +139,17 @@ function staysInside(name: string): boolean {
   return !name.includes('\0') && !name.split('/').some((part) => part === '' || part === '.' || part === '..')
 }
 
-/** The same capture, unchanged, under the same model has the same id. Throws MessageError for a name that no job can have. */
-export function jobOf(given: Omit<Job, 'format' | 'id'>): Job {
-  const { bucket, name, sizeBytes, modifiedMillis, model } = given
+export type Capture = Omit<Job, 'format' | 'id'>
+
+/** The same capture, unchanged, under the same model has the same id. */
+export function idOf({ bucket, name, sizeBytes, modifiedMillis, model }: Capture): string {
   const identity = JSON.stringify([bucket, name, sizeBytes, modifiedMillis, model])
-  const made = {
-    format: 1,
-    id: createHash('sha256').update(identity).digest('hex').slice(0, 32),
-    ...given,
-  }
-  return check(job, made, `${name.slice(0, 200)}: cannot be queued`)
+  return createHash('sha256').update(identity).digest('hex').slice(0, 32)
+}
+
+/** Throws MessageError for a name that no job can have. */
+export function jobOf(capture: Capture): Job {
+  return check(job, { format: 1, id: idOf(capture), ...capture }, 'cannot be queued')
 }
 
 export interface ServerOptions {

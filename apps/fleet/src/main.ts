@@ -102,14 +102,21 @@ function submitCommand(): Command {
     .action(async (paths: string[], options: ServerOptions & SubmitOptions) => {
       await withArchive(options, async (archive) => {
         const progress = createProgress()
-        const { queued, waiting, done, failed } = await submit(archive, paths, options, (count, total) => {
-          if (count === 1) progress.stage('queueing captures', total)
-          progress.update(count)
-        })
+        const { queued, waiting, done, failed, setAside } = await submit(
+          archive,
+          paths,
+          options,
+          (count, total) => {
+            if (count === 1) progress.stage('queueing captures', total)
+            progress.update(count)
+          },
+          (line) => messages.note(printable(line)),
+        )
         progress.stop()
         process.stdout.write(
-          `queued ${queued}; queued before ${waiting}, scored before ${done}, set aside before ${failed}\n`,
+          `queued ${queued}, set aside ${setAside}; queued before ${waiting}, scored before ${done}, set aside before ${failed}\n`,
         )
+        if (setAside > 0) process.exitCode = 1
       })
     })
 }

@@ -1,6 +1,7 @@
 /** Queues captures: each one once, however often it is submitted. */
 import { createHash } from 'node:crypto'
 import { type Dirent, readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join, relative, sep } from 'node:path'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { OddFlowError } from '@oddflow/core'
@@ -9,15 +10,17 @@ import { createFlowExtractor } from '@oddflow/flows'
 import { createFlowJudge, FileError, fileError, inFile, UsageError } from '@oddflow/program'
 import {
   type Archive,
+  type Capture,
   DONE,
   doneSubject,
   FAILED,
   failedSubject,
+  idOf,
   JOBS,
-  type Job,
   jobOf,
   jobSubject,
   lastMessage,
+  MessageError,
   wordsOf,
   write,
 } from './archive.js'
@@ -38,6 +41,8 @@ export interface Submitted {
   done: number
   /** Set aside earlier. */
   failed: number
+  /** Set aside now: their names cannot be queued. */
+  setAside: number
 }
 
 const CAPTURE = /\.(pcap|pcapng|cap|dmp)(\.gz|\.zst)?$/i
@@ -52,40 +57,55 @@ export async function submit(
   paths: readonly string[],
   options: SubmitOptions,
   onSubmitted: (count: number, total: number) => void,
+  tell: (line: string) => void,
 ): Promise<Submitted> {
   const model = options.model === undefined ? null : await storeModel(archive, options.model)
-  const jobs =
+  const captures =
     options.bucket === undefined
-      ? jobsOfFolder(options.captures ?? '.', paths, model)
-      : await jobsOfBucket(archive, options.bucket, paths, model)
-  const submitted: Submitted = { queued: 0, waiting: 0, done: 0, failed: 0 }
+      ? capturesOfFolder(options.captures ?? '.', paths, model)
+      : await capturesOfBucket(archive, options.bucket, paths, model)
+  const submitted: Submitted = { queued: 0, waiting: 0, done: 0, failed: 0, setAside: 0 }
   let next = 0
   let count = 0
   const run = async (): Promise<void> => {
-    while (next < jobs.length) {
-      submitted[await submitOne(archive, jobs[next++]!, options.retryFailed === true)]++
-      onSubmitted(++count, jobs.length)
+    while (next < captures.length) {
+      submitted[await submitOne(archive, captures[next++]!, options.retryFailed === true, tell)]++
+      onSubmitted(++count, captures.length)
     }
   }
   await Promise.all(Array.from({ length: IN_FLIGHT }, run))
   return submitted
 }
 
-async function submitOne(archive: Archive, job: Job, retryFailed: boolean): Promise<keyof Submitted> {
-  if ((await lastMessage(archive, DONE, doneSubject(job.id))) !== null) return 'done'
-  const failed = failedSubject(job.id)
+async function submitOne(
+  archive: Archive,
+  capture: Capture,
+  retryFailed: boolean,
+  tell: (line: string) => void,
+): Promise<keyof Submitted> {
+  const id = idOf(capture)
+  const { name } = capture
+  if ((await lastMessage(archive, DONE, doneSubject(id))) !== null) return 'done'
+  const failed = failedSubject(id)
   if ((await lastMessage(archive, FAILED, failed)) !== null) {
     if (!retryFailed) return 'failed'
     await archive.manager.streams.purge(FAILED, { filter: failed })
     // a killed server may have kept the message
-    await archive.manager.streams.purge(JOBS, { filter: jobSubject(job.id) })
+    await archive.manager.streams.purge(JOBS, { filter: jobSubject(id) })
   }
   try {
-    await archive.client.publish(jobSubject(job.id), write(job))
+    await archive.client.publish(jobSubject(id), write(jobOf(capture)))
     return 'queued'
   } catch (error) {
     if (error instanceof JetStreamApiError && error.code === SUBJECT_IS_FULL) return 'waiting'
-    throw new OddFlowError('fleet.server', `${job.name}: cannot be queued: ${wordsOf(error)}`)
+    if (!(error instanceof MessageError)) {
+      throw new OddFlowError('fleet.server', `${name}: cannot be queued: ${wordsOf(error)}`)
+    }
+    const reason = error.message
+    const report = write({ format: 1, id, name: name.slice(0, 1024), reason, worker: hostname() })
+    await archive.client.publish(failed, report)
+    tell(`${name.slice(0, 1024)}: set aside: ${reason}`)
+    return 'setAside'
   }
 }
 
@@ -114,13 +134,13 @@ function checkStreams(saved: SavedModel): void {
   createFlowExtractor({ contract, row, onRecord() {} })
 }
 
-function jobsOfFolder(folder: string, paths: readonly string[], model: string | null): Job[] {
-  const jobs = new Map<string, Job>()
+function capturesOfFolder(folder: string, paths: readonly string[], model: string | null): Capture[] {
+  const captures = new Map<string, Capture>()
   const add = (path: string): void => {
     const name = relative(folder, path).split(sep).join('/')
     if (name.startsWith('../')) throw new UsageError(`${path}: is not below --captures ${folder}`)
     const { size, mtimeMs } = statOf(path)
-    jobs.set(name, jobOf({ bucket: null, name, sizeBytes: size, modifiedMillis: mtimeMs, model }))
+    captures.set(name, { bucket: null, name, sizeBytes: size, modifiedMillis: mtimeMs, model })
   }
   const walk = (path: string): void => {
     for (const entry of entriesOf(path)) {
@@ -134,28 +154,32 @@ function jobsOfFolder(folder: string, paths: readonly string[], model: string | 
     if (statOf(path).isDirectory()) walk(path)
     else add(path)
   }
-  if (jobs.size === 0)
+  if (captures.size === 0)
     throw new UsageError(`${folder}: no captures (names that end in .pcap, .pcapng or .cap, .gz too)`)
-  return [...jobs.values()]
+  return [...captures.values()]
 }
 
-async function jobsOfBucket(
+async function capturesOfBucket(
   archive: Archive,
   bucket: string,
   names: readonly string[],
   model: string | null,
-): Promise<Job[]> {
+): Promise<Capture[]> {
   const store = await archive.bucket(bucket)
   const wanted = names.length === 0 ? null : new Set(names)
-  const jobs = (await store.list())
+  const captures = (await store.list())
     .filter(({ name, deleted }) => !deleted && (wanted === null ? CAPTURE.test(name) : wanted.delete(name)))
-    .map(({ name, size, mtime }) =>
-      jobOf({ bucket, name, sizeBytes: size, modifiedMillis: Date.parse(mtime), model }),
-    )
+    .map(({ name, size, mtime }) => ({
+      bucket,
+      name,
+      sizeBytes: size,
+      modifiedMillis: Date.parse(mtime),
+      model,
+    }))
   for (const name of wanted ?? []) throw new UsageError(`${name}: there is no such object in ${bucket}`)
-  if (jobs.length === 0)
+  if (captures.length === 0)
     throw new UsageError(`${bucket}: no captures (names that end in .pcap, .pcapng or .cap, .gz too)`)
-  return jobs
+  return captures
 }
 
 function statOf(path: string): Stats {

@@ -14,32 +14,26 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { Objm } from '@nats-io/obj'
 import { parquetReadObjects } from 'hyparquet'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  freePort,
+  hasNatsServer,
+  natsEnvironment,
+  startNatsServer,
+} from '../../../tools/workspace/nats-server.mjs'
 import { doneSubject, jobOf, jobSubject, openArchive } from '../src/archive.js'
 
 const repository = fileURLToPath(new URL('../../..', import.meta.url))
 const fleet = join(repository, 'apps/fleet/dist/main.js')
 const oddflow = join(repository, 'apps/trainer/dist/main.js')
 const lab = join(repository, 'test/fixtures/lab')
-const env = { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin`, ODDFLOW_WAIT_SCALE: '0.1' }
-
-const hasServer = (() => {
-  try {
-    execFileSync('nats-server', ['--version'], { stdio: 'ignore', env })
-    return true
-  } catch {
-    return false
-  }
-})()
-if (!hasServer) console.warn('SKIPPED: nats-server is not installed (Debian: nats-server)')
+const env = { ...natsEnvironment, ODDFLOW_WAIT_SCALE: '0.1' }
 
 let folder = ''
 let url = ''
@@ -48,7 +42,7 @@ let server: ChildProcess | null = null
 const children = new Set<ChildProcess>()
 
 beforeAll(async () => {
-  if (!hasServer) return
+  if (!hasNatsServer) return
   folder = mkdtempSync(join(tmpdir(), 'oddflow-fleet-test-'))
   mkdirSync(join(folder, 'captures/site'), { recursive: true })
   for (const name of readdirSync(lab).filter((file) => file.includes('pcap'))) {
@@ -71,14 +65,14 @@ afterAll(() => {
   if (folder !== '') rmSync(folder, { recursive: true, force: true })
 })
 
-describe.runIf(hasServer)('an archive', () => {
+describe.runIf(hasNatsServer)('an archive', () => {
   it('scores each capture once, with the verdicts of oddflow score, and sets aside what it cannot read', async () => {
     expect(run('submit', '--captures', at('captures'), '--model', at('m.oddflow'))).toMatchObject({
       code: 0,
-      stdout: 'queued 10; queued before 0, scored before 0, set aside before 0\n',
+      stdout: 'queued 10, set aside 0; queued before 0, scored before 0, set aside before 0\n',
     })
     expect(run('submit', '--captures', at('captures'), '--model', at('m.oddflow')).stdout).toBe(
-      'queued 0; queued before 10, scored before 0, set aside before 0\n',
+      'queued 0, set aside 0; queued before 10, scored before 0, set aside before 0\n',
     )
     const worked = run('work', '--captures', at('captures'), '--results', at('results'), '--until-empty')
     expect(worked.stderr).toContain('9 captures scored, 1 set aside')
@@ -95,18 +89,20 @@ describe.runIf(hasServer)('an archive', () => {
       reason: expect.stringMatching(/^not a capture/),
     })
     expect(run('submit', '--captures', at('captures'), '--model', at('m.oddflow')).stdout).toBe(
-      'queued 0; queued before 0, scored before 9, set aside before 1\n',
+      'queued 0, set aside 0; queued before 0, scored before 9, set aside before 1\n',
     )
     copyFileSync(captureNamed('novel-scan'), at('captures/text.pcap'))
     utimesSync(at('captures/text.pcap'), 1, 1)
     const changed = run('submit', '--captures', at('captures'), '--model', at('m.oddflow'))
-    expect(changed.stdout).toBe('queued 1; queued before 0, scored before 9, set aside before 0\n')
+    expect(changed.stdout).toBe(
+      'queued 1, set aside 0; queued before 0, scored before 9, set aside before 0\n',
+    )
     rmSync(at('captures/text.pcap'))
     run('work', '--captures', at('captures'), '--results', at('results'), '--until-empty')
     writeFileSync(at('captures/text.pcap'), readFileSync(captureNamed('novel-scan')))
     utimesSync(at('captures/text.pcap'), 1, 1)
     const retried = ['--captures', at('captures'), '--model', at('m.oddflow'), '--retry-failed']
-    expect(run('submit', ...retried).stdout).toMatch(/^queued 1; .* set aside before 0\n$/)
+    expect(run('submit', ...retried).stdout).toMatch(/^queued 1, set aside 0; .* set aside before 0\n$/)
     expect(
       run('work', '--captures', at('captures'), '--results', at('results'), '--until-empty').stderr,
     ).toContain('1 capture scored, 0 set aside')
@@ -176,7 +172,7 @@ describe.runIf(hasServer)('an archive', () => {
     try {
       const store = await new Objm(archive.client).create('gateway-7')
       await store.putBlob({ name: 'monday.pcap' }, readFileSync(captureNamed('novel-scan')))
-      expect(run('submit', '--bucket', 'gateway-7').stdout).toMatch(/^queued 1;/)
+      expect(run('submit', '--bucket', 'gateway-7').stdout).toMatch(/^queued 1, set aside 0;/)
       expect(run('submit', '--bucket', 'none').stderr).toContain('object store none')
       const worked = run('work', '--results', at('object-results'), '--until-empty')
       expect(worked.stderr).toContain('1 capture scored, 0 set aside')
@@ -188,13 +184,15 @@ describe.runIf(hasServer)('an archive', () => {
     }
   })
 
-  it('sets a damaged object aside and goes on, and names an object that no job can have', async () => {
+  it('sets aside damaged objects and names that no job can have, and scores the others', async () => {
     const archive = await openArchive({ server: url })
     const before = JSON.parse(run('status', '--json').stdout) as { done: number; failed: number }
     try {
       const store = await new Objm(archive.client).create('damaged')
       const bytes = readFileSync(captureNamed('novel-scan'))
-      for (const name of ['a.pcap', 'b.pcap', 'd.pcap', '../c.pcap']) await store.putBlob({ name }, bytes)
+      const long = `${'e'.repeat(2000)}.pcap`
+      for (const name of ['a.pcap', 'b.pcap', 'd.pcap', '../c.pcap', long])
+        await store.putBlob({ name }, bytes)
       const forge = async (name: string, change: Record<string, string>): Promise<void> => {
         const subject = `$O.damaged.M.${Buffer.from(name).toString('base64url')}`
         const { data } = (await archive.manager.streams.getMessage('OBJ_damaged', { last_by_subj: subject }))!
@@ -204,17 +202,19 @@ describe.runIf(hasServer)('an archive', () => {
       const hash = createHash('sha256').update('other bytes').digest('base64url')
       await forge('a.pcap', { digest: `SHA-256=${hash}=` })
       await forge('d.pcap', { nuid: 'NOPARTSOFTHISNAMEEXIST' })
-      expect(run('submit', '--bucket', 'damaged')).toMatchObject({
-        code: 1,
-        stderr: 'oddflow-fleet: ../c.pcap: cannot be queued: name: expected a path below the folder\n',
-      })
-      expect(run('submit', '--bucket', 'damaged', 'a.pcap', 'b.pcap', 'd.pcap').stdout).toMatch(/^queued 3;/)
+      const submitted = run('submit', '--bucket', 'damaged')
+      expect(submitted.code).toBe(1)
+      expect(submitted.stdout).toMatch(/^queued 3, set aside 2;/)
+      expect(submitted.stderr).toContain(
+        '../c.pcap: set aside: cannot be queued: name: expected a path below the folder\n',
+      )
+      expect(run('submit', '--bucket', 'damaged').stdout).toMatch(/^queued 0, .* set aside before 2\n$/)
       const worked = run('work', '--results', at('damaged-results'), '--until-empty')
       expect(worked.stderr).toContain('a.pcap: set aside: cannot be fetched: received a corrupt object')
       expect(worked.stderr).toContain('d.pcap: set aside: cannot be fetched: the server has only 0 of its')
       expect(worked.stderr).toContain('1 capture scored, 2 set aside')
       const after = JSON.parse(run('status', '--json').stdout) as { done: number; failed: number }
-      expect([after.done, after.failed]).toEqual([before.done + 1, before.failed + 2])
+      expect([after.done, after.failed]).toEqual([before.done + 1, before.failed + 4])
     } finally {
       await archive.close()
     }
@@ -319,11 +319,7 @@ describe.runIf(hasServer)('an archive', () => {
 
   it('logs in with the user of the URL, shows no password, and sends nothing in the clear to tls://', async () => {
     const guarded = await freePort()
-    start('nats-server', [
-      ...['--jetstream', '--store_dir', at('guarded'), '--addr', '127.0.0.1', '--port', String(guarded)],
-      ...['--user', 'admin', '--pass', 'a@b:c'],
-    ])
-    while (!(await answers(guarded))) await pause(50)
+    await natsServer(guarded, ['--store_dir', at('guarded'), '--user', 'admin', '--pass', 'a@b:c'])
     const as = (login: string): string => `nats://${login}127.0.0.1:${guarded}`
     expect(run('gateways', '--server', as('admin:a%40b%3Ac@'))).toMatchObject({
       code: 0,
@@ -409,35 +405,16 @@ function ended(child: ChildProcess): Promise<void> {
 }
 
 async function startServer(): Promise<void> {
-  server = start('nats-server', [
-    '--jetstream',
-    '--store_dir',
-    at('store'),
-    '--addr',
-    '127.0.0.1',
-    '--port',
-    String(port),
+  server = await natsServer(port, ['--store_dir', at('store')])
+}
+
+async function natsServer(on: number, options: readonly string[]): Promise<ChildProcess> {
+  const started = await startNatsServer(on, [
+    ...['--jetstream', '--addr', '127.0.0.1', '--port', String(on)],
+    ...options,
   ])
-  while (!(await answers(port))) await pause(50)
-}
-
-function answers(to: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(to, '127.0.0.1')
-    socket.once('data', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', () => resolve(false))
-  })
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
-  const { port: free } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return free
+  children.add(started)
+  return started
 }
 
 /** Not the hidden temporary file of a worker that was killed. */

@@ -1,28 +1,15 @@
 /** A real server on loopback with a user for each gateway: what is stored, what is denied, and what a restart costs. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect as dial } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection, nkeyAuthenticator, nkeys } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort, hasNatsServer, startNatsServer } from '../../../../tools/workspace/nats-server.mjs'
 import { createSystemClock } from '../../src/input/clocks.js'
 import { createNats, type NatsSettings } from '../../src/outputs/nats.js'
 import { RefusedError } from '../../src/outputs/output.js'
-import { freePort } from '../support/mosquitto.js'
-
-const env = { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin` }
-const hasServer = (() => {
-  try {
-    execFileSync('nats-server', ['--version'], { stdio: 'ignore', env })
-    return true
-  } catch {
-    return false
-  }
-})()
-if (!hasServer) console.warn('SKIPPED: nats-server is not installed (Debian: nats-server)')
 
 const STREAM = 'oddflow-gateways'
 const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
@@ -35,7 +22,7 @@ const keys = { admin: nkeys.createUser(), kitchen: nkeys.createUser(), cellar: n
 const seedFile = (name: keyof typeof keys): string => join(folder, `${name}.seed`)
 
 beforeAll(async () => {
-  if (!hasServer) return
+  if (!hasNatsServer) return
   folder = mkdtempSync(join(tmpdir(), 'oddflow-nats-'))
   port = await freePort()
   const user = (name: 'kitchen' | 'cellar'): string =>
@@ -63,26 +50,14 @@ authorization { users: [ { nkey: ${keys.admin.getPublicKey()} }, ${user('kitchen
 }, 60_000)
 
 afterAll(async () => {
-  if (!hasServer) return
+  if (!hasNatsServer) return
   await admin.close()
   server.kill('SIGKILL')
   rmSync(folder, { recursive: true, force: true })
 })
 
 async function start(): Promise<void> {
-  server = spawn('nats-server', ['-c', join(folder, 'server.conf')], { stdio: 'ignore', env })
-  while (!(await answers())) await pause(50)
-}
-
-function answers(): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = dial(port, '127.0.0.1')
-    socket.once('data', () => {
-      socket.destroy()
-      resolve(true)
-    })
-    socket.once('error', () => resolve(false))
-  })
+  server = await startNatsServer(port, ['-c', join(folder, 'server.conf')])
 }
 
 function output(given: Partial<NatsSettings> = {}) {
@@ -117,7 +92,7 @@ async function stored(): Promise<number> {
   return (await (await jetstreamManager(admin)).streams.info(STREAM)).state.messages
 }
 
-describe.runIf(hasServer)('an output of kind nats', () => {
+describe.runIf(hasNatsServer)('an output of kind nats', () => {
   it('stores events under the name of the gateway, and one that comes again once', async () => {
     const out = await output()
     const before = await stored()
