@@ -1,9 +1,13 @@
 /** A person answers incidents at the running agent: what was said to be normal is silent, and attacks are found as before. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
-import { agent, agentMain, agentOnce, readEve, readIncidentEvents } from './support/agent.js'
+import { agent, agentMain, agentOnce, type EveEvent, readEve, readIncidentEvents } from './support/agent.js'
 import { lab, temporaryFolder, trainLabModel } from './support/oddflow.js'
 
 interface Listed {
@@ -13,19 +17,35 @@ interface Listed {
   readonly answer: { readonly answer: string; readonly changes: readonly string[] } | null
 }
 
-/** Alerts on flows of a device to an address. */
-function alertsOf(eve: string, { mac }: Listed['device'], destination: string): number {
-  return readEve(eve).filter(
-    ({ oddflow }) => oddflow.device.mac === mac && oddflow.flow.destination === destination,
-  ).length
+/** The answers that mute alerts on flows of a device to an address; "none" of those that are not muted. */
+function mutedOf(eve: string, { mac }: Listed['device'], destination: string): string[] {
+  return readEve(eve)
+    .filter(({ oddflow }) => oddflow.device.mac === mac && oddflow.flow.destination === destination)
+    .map(({ oddflow }) => oddflow.muted ?? 'none')
 }
 
 let child: ChildProcess | null = null
-afterEach(() => void child?.kill('SIGKILL'))
+let receiver: Server | null = null
+afterEach(() => {
+  child?.kill('SIGKILL')
+  receiver?.close()
+})
+
+/** A webhook's receiver, and the events that it has taken. */
+async function openReceiver(): Promise<{ url: string; received: EveEvent[] }> {
+  const received: EveEvent[] = []
+  receiver = createServer(async (request, response) => {
+    received.push(...(JSON.parse(await text(request)) as EveEvent[]))
+    response.end()
+  }).listen(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  return { url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`, received }
+}
 
 /** An agent that watches the lab's devices, and whose word is asked after a recording. */
 async function home() {
   const folder = temporaryFolder()
+  const { url, received } = await openReceiver()
   const state = join(folder, 'state')
   const eve = join(folder, 'eve.json')
   const config = join(folder, 'agent.json')
@@ -35,6 +55,7 @@ async function home() {
       model: await trainLabModel(join(folder, 'lab.oddflow')),
       eve: 'eve.json',
       state: 'state',
+      outputs: [{ kind: 'webhook', url }],
       localNetworks: ['192.168.50.0/24', 'fd50::/64', 'fe80::/10'],
       devices: { approve: 'auto', learnHours: 0.005, judgeHours: 0.01, learnFlows: 5, stableShare: 1 },
     }),
@@ -73,7 +94,7 @@ async function home() {
   }
   const answer = (id: string, ...words: string[]) =>
     agent(['incidents', 'answer', id, ...words, '--state', state])
-  return { eve, state, watch, kill, opens, list, answer }
+  return { eve, state, watch, kill, opens, list, answer, received }
 }
 
 describe('an answer at the running agent', () => {
@@ -101,10 +122,12 @@ describe('an answer at the running agent', () => {
       answer: 'normal',
       changes: [expect.any(String)],
     })
-    const flagged = alertsOf(eve, device, '203.0.113.20')
-    expect(flagged).toBeGreaterThan(0)
+    const flagged = mutedOf(eve, device, '203.0.113.20')
+    expect(new Set(flagged)).toEqual(new Set(['none']))
     expect(await opens(download)).toEqual([])
-    expect(alertsOf(eve, device, '203.0.113.20')).toBe(flagged)
+    // the same flows, in the EVE file alone
+    const again = mutedOf(eve, device, '203.0.113.20').slice(flagged.length)
+    expect(new Set(again)).toEqual(new Set(['normal']))
     expect(await opens(lab('novel-publishing.pcap.gz').path)).toContain('worse upload')
     expect(await opens(lab('novel-scan.pcap').path)).toContain('worse scan')
     await watch(lab('normal-1.pcap').path)
@@ -112,8 +135,8 @@ describe('an answer at the running agent', () => {
     expect((await list()).find((each) => each.id === id)?.answer).toBe(null)
   }, 240_000)
 
-  it('"snooze" gives no report and no alert of such an incident', async () => {
-    const { eve, watch, kill, list, answer, opens } = await home()
+  it('"snooze" gives no report of such an incident, and its alerts reach the EVE file alone', async () => {
+    const { eve, watch, kill, list, answer, opens, received } = await home()
     const upload = lab('novel-publishing.pcap.gz').path
     await watch(upload)
     await expect
@@ -122,10 +145,15 @@ describe('an answer at the running agent', () => {
     const [{ id, device }] = (await list()) as [Listed]
     expect(await answer(id, 'snooze', '--hours', '8')).toMatchObject({ code: 0 })
     await kill()
-    const before = alertsOf(eve, device, '203.0.113.30')
-    expect(before).toBeGreaterThan(0)
+    const before = mutedOf(eve, device, '203.0.113.30')
+    expect(new Set(before)).toEqual(new Set(['none']))
+    expect(received.length).toBeGreaterThanOrEqual(before.length)
+    const sent = received.length
     expect(await opens(upload)).toEqual([])
-    expect(alertsOf(eve, device, '203.0.113.30')).toBe(before)
+    expect(new Set(mutedOf(eve, device, '203.0.113.30').slice(before.length))).toEqual(new Set(['snooze']))
+    expect(
+      received.slice(sent).filter(({ oddflow }) => oddflow.flow?.destination === '203.0.113.30'),
+    ).toEqual([])
     expect(await answer(id, 'none')).toMatchObject({ code: 2, stderr: expect.stringContaining('no agent') })
   }, 240_000)
 })

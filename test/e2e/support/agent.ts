@@ -36,6 +36,7 @@ export interface Counters {
     raised: number
     held: number
     announced: number
+    answered: number
     suppressed: number
     folded: number
     summaries: number
@@ -71,7 +72,7 @@ export function expectSums(
   expect(counters.processed + counters.dropped + counters.filtered).toBe(counters.captured)
   expect(counters.droppedKernel + counters.droppedAgent + counters.droppedDuplicates).toBe(counters.dropped)
   expect(counters.packetsInFlows + notInFlows).toBe(counters.processed)
-  expect(alerts.raised).toBe(counters.novel.total - alerts.held + alerts.announced)
+  expect(alerts.raised).toBe(counters.novel.total - alerts.held + alerts.announced + alerts.answered)
   expect(alerts.suppressed + alerts.folded + alerts.given - alerts.summaries).toBe(alerts.raised)
   expect(alerts.accepted + alerts.refused).toBe(alerts.given + alerts.told + alerts.incidentReports)
   const { delivered, setAside, dropped, waiting } = alerts
@@ -123,6 +124,7 @@ export interface EveEvent {
       piece: number
     }
     folded?: { count: number }
+    muted?: string
   }
 }
 

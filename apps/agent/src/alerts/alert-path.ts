@@ -149,7 +149,7 @@ interface AlertPathOptions {
   /** Every alert that is given out, encoded. */
   readonly onGiven?: (line: Uint8Array) => void
   /** What gathers alerts into incidents; null where devices are not kept. */
-  readonly incidents: Pick<IncidentBook, 'note' | 'isMuted' | 'advance' | 'clockSet'> | null
+  readonly incidents: Pick<IncidentBook, 'note' | 'mutedBy' | 'advance' | 'clockSet'> | null
   /** What people said of them; null where there are none. */
   readonly answers: Pick<AnswerBook, 'isNormalFact' | 'noteSilenced'> | null
   readonly fold: FoldSettings | null
@@ -197,6 +197,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
   let raised = 0
   let held = 0
   let announced = 0
+  let answered = 0
   let suppressed = 0
   let given = 0
   let told = 0
@@ -207,7 +208,9 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
   }
   const emit = (alert: Alert): void => {
     given++
-    put(encodeEve(alert, interfaceName, options.explain(alert), options.keepEvidence?.(alert) ?? null))
+    const explanation = options.explain(alert)
+    if (alert.muted !== undefined) log.append(encodeEve(alert, interfaceName, explanation))
+    else put(encodeEve(alert, interfaceName, explanation, options.keepEvidence?.(alert) ?? null))
   }
   const fold: Fold | null =
     options.fold === null
@@ -223,6 +226,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
         })
   const take = (record: FlowRecord, verdict: AlertVerdict, clockMicros = 0): void => {
     raised++
+    if (!verdict.novel) answered++
     const lostPackets = options.lostPackets()
     const startMicros = record.startMicros + clockMicros
     const endMicros = startMicros + record.durationMicros
@@ -234,15 +238,17 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
       suppressed++
       return
     }
-    const isNormal = options.answers?.isNormalFact(made) === true
+    const isNormal = !verdict.novel || options.answers?.isNormalFact(made) === true
     const incident = isNormal ? null : (options.incidents?.note(made, endMicros) ?? null)
     // one that is not reported gathers evidence all the same: it may become another kind
-    if (isNormal || (incident !== null && options.incidents?.isMuted(incident) === true)) {
-      suppressed++
-      options.answers?.noteSilenced()
-      return
+    const mutedBy = incident === null ? null : (options.incidents?.mutedBy(incident) ?? null)
+    const muted = isNormal ? 'normal' : mutedBy
+    if (muted !== null) options.answers?.noteSilenced()
+    const alert = {
+      ...made,
+      ...(incident === null ? {} : { incident }),
+      ...(muted === null ? {} : { muted }),
     }
-    const alert = incident === null ? made : { ...made, incident }
     if (fold === null) emit(alert)
     else fold.add(alert, endMicros)
   }
@@ -284,6 +290,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
       raised,
       held,
       announced,
+      answered,
       suppressed,
       given,
       told,

@@ -6,6 +6,7 @@
  * give the same alert, with the same id.
  */
 import type { Rarity, VerdictRule } from '@oddflow/program'
+import type { MutingAnswer } from '../incidents/answer.js'
 import type { ShadowVerdict } from '../pipeline/counters.js'
 
 /** What an alert is about that no verdict is about: a device, by what is known of it. */
@@ -107,6 +108,8 @@ export interface Alert {
   readonly shadow?: ShadowVerdict
   /** Of the incident that it belongs to (incidents/incidents.ts). */
   readonly incident?: string
+  /** The answer for which it goes to the EVE file alone (incidents/answer.ts). */
+  readonly muted?: MutingAnswer
   /** Set on an alert that stands for several alike ones. */
   readonly folded: FoldedAlerts | null
 }

@@ -1,7 +1,7 @@
 /**
  * Folding: alike alerts are given out once, and then as a count.
  *
- * Alike are alerts of one device by one rule to one peer's service. The first is given out at once. Those that
+ * Alike are alerts of one device by one rule to one peer's service, muted by the same answer or by none. The first is given out at once. Those that
  * follow within the window are counted; when it closes, one alert stands for them: the furthest out of them,
  * with `folded`. As long as they go on, there is one such alert a window; a window without any ends it.
  *
@@ -142,7 +142,7 @@ export function createFold(options: FoldOptions): Fold {
     add(alert, atMicros = alert.atMicros) {
       advance(atMicros)
       const device = deviceKey(alert)
-      const key = `${device} ${alert.rule} ${alert.peer} ${serviceKey(alert)}`
+      const key = `${device} ${alert.rule} ${alert.peer} ${serviceKey(alert)} ${alert.muted ?? ''}`
       const same = kinds.get(key)
       if (same !== undefined) {
         count(same, alert)
@@ -154,10 +154,11 @@ export function createFold(options: FoldOptions): Fold {
         return
       }
       // a full table has one kind for all devices that are not in it
-      const manyKey = isFull && !kinds.has(`${device} many`) ? 'many' : `${device} many`
-      const many = kinds.get(manyKey)
-      if (many === undefined) open(manyKey, alert, atMicros, false)
-      else count(many, alert)
+      const many = `many ${alert.muted ?? ''}`
+      const manyKey = isFull && !kinds.has(`${device} ${many}`) ? many : `${device} ${many}`
+      const crowd = kinds.get(manyKey)
+      if (crowd === undefined) open(manyKey, alert, atMicros, false)
+      else count(crowd, alert)
     },
     advance,
     clockSet(byMicros) {

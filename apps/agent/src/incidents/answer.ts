@@ -8,6 +8,8 @@ import { encodeRows, KeptRowsEntries } from './incident-rows.js'
 
 export const ANSWER_NAMES = ['snooze', 'not-this-kind', 'attack', 'normal'] as const
 export type AnswerName = (typeof ANSWER_NAMES)[number]
+/** Alerts with these go to the EVE file and to no other output. */
+export type MutingAnswer = Exclude<AnswerName, 'attack'>
 
 export const MAXIMUM_ANSWERS = 64
 /** Of a snooze. */

@@ -44,6 +44,7 @@ import {
   MAXIMUM_ANSWERS,
   MAXIMUM_HOURS,
   MAXIMUM_NORMAL,
+  type MutingAnswer,
 } from './answer.js'
 import type { Incident } from './incident.js'
 import { contactOf, type IncidentRows, isSameContact } from './incident-rows.js'
@@ -68,7 +69,7 @@ export interface AnswerCounts {
   readonly normalFlows: number
   /** Answers that came by a broker, by what became of them. */
   readonly remote: Readonly<Record<RemoteFate, number>>
-  /** Alerts that were not given since their incident is not to be reported, or their fact is normal. */
+  /** Alerts that went to the EVE file alone. */
   readonly silencedAlerts: number
 }
 
@@ -92,7 +93,8 @@ export interface AnswerBook {
   answer(asked: unknown, most?: AnswerLimits): Promise<{ said: readonly string[] }>
   /** Of incidents that are kept, and of others. */
   list(): readonly Answer[]
-  isMuted(incident: Pick<Incident, 'key' | 'kind'>): boolean
+  /** The answer for which incidents of this kind and device are not reported; null where there is none. */
+  mutedBy(incident: Pick<Incident, 'key' | 'kind'>): MutingAnswer | null
   /** Whether a fact was stated to be normal. */
   isNormalFact(alert: Alert): boolean
   noteSilenced(): void
@@ -405,14 +407,14 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
       },
     },
     list: standing,
-    isMuted: ({ key, kind }) =>
-      answers.some(
-        (each) =>
-          (each.answer === 'snooze' || each.answer === 'not-this-kind') &&
-          each.device === key &&
-          each.kind === kind &&
-          isStanding(each, nowMicros()),
-      ),
+    mutedBy({ key, kind }) {
+      for (const each of answers) {
+        const { answer, device } = each
+        if (answer === 'normal' || answer === 'attack' || device !== key || each.kind !== kind) continue
+        if (isStanding(each, nowMicros())) return answer
+      }
+      return null
+    },
     isNormalFact(alert) {
       const kind = kindOfFact(alert.rule)
       if (kind === null || !answers.some(({ answer }) => answer === 'normal')) return false
@@ -442,7 +444,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
           isOfAnswer = decision.novel && isNormal(record, decision)
           if (!isOfAnswer) return decision
           normalFlows++
-          return { ...decision, novel: false }
+          return { ...decision, novel: false, answered: 'normal' }
         },
       }
     },

@@ -17,6 +17,7 @@ import { parseMac } from '@oddflow/capture'
 import { type Alert, type AlertRule, servicePort } from '../alerts/alert.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { isGroup } from '../devices/contacts.js'
+import type { MutingAnswer } from './answer.js'
 import {
   emptyIncident,
   INCIDENT_KINDS,
@@ -44,8 +45,8 @@ export interface IncidentBook {
    * @param atMicros - of the clock as it is now
    */
   note(alert: Alert, atMicros: number): string | null
-  /** Whether the incident with this id is not to be reported, for an answer. */
-  isMuted(id: string): boolean
+  /** The answer for which the incident with this id is not reported; null where there is none. */
+  mutedBy(id: string): MutingAnswer | null
   /** Ends incidents that have been quiet for long. */
   advance(nowMicros: number): void
   /** The packets' clock was set by so much. */
@@ -63,8 +64,8 @@ interface IncidentBookOptions {
   readonly explain: AlertExplainer
   /** Keeps what answers are about. */
   readonly rows: Pick<IncidentRows, 'note'>
-  /** An incident that is not to be reported now. */
-  readonly isMuted: (incident: Incident) => boolean
+  /** The answer for which an incident is not reported now. */
+  readonly mutedBy: (incident: Incident) => MutingAnswer | null
   readonly onChange: (incident: Incident, change: IncidentChange) => void
 }
 
@@ -136,7 +137,7 @@ export function createIncidentBook({
   known,
   explain,
   rows,
-  isMuted,
+  mutedBy,
   onChange,
 }: IncidentBookOptions): IncidentBook {
   /** By device. */
@@ -170,7 +171,7 @@ export function createIncidentBook({
     incident.state = 'open'
     if (strongest !== null) incident.reasons = [...explain(strongest).reasons]
     incident.summary = summaryOf(incident)
-    if (isMuted(incident)) return
+    if (mutedBy(incident) !== null) return
     working.reportedMicros = latestMicros
     report(incident, change)
   }
@@ -182,7 +183,7 @@ export function createIncidentBook({
     incident.summary = summaryOf(incident)
     over.push(incident)
     if (over.length > MAXIMUM_OVER) over.shift()
-    if (incident.reported !== null && !isMuted(incident)) report(incident, 'over')
+    if (incident.reported !== null && mutedBy(incident) === null) report(incident, 'over')
   }
   const makeRoom = (): void => {
     if (active.size < MAXIMUM_ACTIVE) return
@@ -275,9 +276,9 @@ export function createIncidentBook({
       reportChange(working)
       return incident.id
     },
-    isMuted(id) {
-      for (const { incident } of active.values()) if (incident.id === id) return isMuted(incident)
-      return false
+    mutedBy(id) {
+      for (const { incident } of active.values()) if (incident.id === id) return mutedBy(incident)
+      return null
     },
     advance,
     clockSet(byMicros) {

@@ -3,7 +3,7 @@
  *
  *     captured = processed + dropped + filtered        dropped = droppedKernel + droppedAgent + droppedDuplicates
  *     processed = packets in flows + held + the sum of notInFlows
- *     raised = novel − held + announced
+ *     raised = novel − held + announced + answered
  *     raised = suppressed + folded + given − summaries
  *     given + told + incidentReports = accepted + refused
  *     accepted = delivered + setAside + dropped + waiting, for each output (of a state folder with what earlier runs left waiting)
@@ -41,6 +41,8 @@ export interface Decision extends Judgement {
   readonly model: string | null
   /** What the model said as it was trained, where it has learnt on since. */
   readonly shadow?: ShadowVerdict
+  /** The model in force found it novel, and the model of this answer does not. */
+  readonly answered?: 'normal'
 }
 
 export interface ShadowVerdict {
@@ -113,6 +115,8 @@ export interface AlertTotals {
   held: number
   /** Alerts of what is known of devices without a verdict: new ones, ready ones. */
   announced: number
+  /** Flows that an answer made normal, which the EVE file has. */
+  answered: number
   raised: number
   suppressed: number
   folded: number

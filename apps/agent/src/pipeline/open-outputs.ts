@@ -1,6 +1,7 @@
 /** Where alerts go, opened from the settings: the log that keeps them, and a delivery for each output. */
 import { hostname } from 'node:os'
 import { fileError } from '@oddflow/program'
+import { isMutedEvent } from '../alerts/eve.js'
 import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
 import type { RemoteAnswers } from '../incidents/answers.js'
@@ -108,7 +109,7 @@ export async function startDeliveries(
       }),
     ),
   )
-  for (const output of [eve, ...further]) {
+  for (const output of [eve, ...further.map(withoutMuted)]) {
     deliveries.push(
       await startDelivery({
         log: alertLog,
@@ -131,6 +132,20 @@ export async function startDeliveries(
     )
   }
   return deliveries
+}
+
+/** The same output; events that an answer mutes count as delivered. */
+function withoutMuted(output: Output): Output {
+  return {
+    name: output.name,
+    target: output.target,
+    ...(output.batch === undefined ? {} : { batch: output.batch }),
+    async deliver({ first, lines }, signal) {
+      const loud = lines.filter((line) => !isMutedEvent(line))
+      return loud.length === 0 ? 'nothing to send' : output.deliver({ first, lines: loud }, signal)
+    },
+    close: () => output.close(),
+  }
 }
 
 /** The first few. */

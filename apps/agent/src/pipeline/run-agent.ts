@@ -125,7 +125,7 @@ async function runWith(
             settings.state === null ? [] : await readIncidents(environment.files, settings.state, faults),
           explain,
           rows,
-          isMuted: answers.isMuted,
+          mutedBy: answers.mutedBy,
           onChange(incident, change) {
             if (change === 'opened') rate.opened(incident.id)
             path.report(incident, change)
@@ -222,7 +222,7 @@ async function runWith(
     },
     onNovel(record, verdict, clockMicros) {
       if (isWatched) path.raise(record, verdict, clockMicros)
-      else path.hold()
+      else if (verdict.novel) path.hold()
     },
   })
   const deliveries = await startDeliveries(

@@ -68,7 +68,7 @@ interface WatcherOptions {
   /** Says which packets are left out; none where there is none. */
   readonly overload?: Overload
   /**
-   * The record is borrowed: it and its arrays are valid until the call returns. `clockMicros`: by how much the packets' clock was
+   * A novel record, or one that an answer made normal (`answered`). The record is borrowed: it and its arrays are valid until the call returns. `clockMicros`: by how much the packets' clock was
    * set since the record's first packet.
    */
   readonly onNovel: (record: FlowRecord, verdict: Verdict, clockMicros: number) => void
@@ -160,8 +160,8 @@ export function createWatcher(options: WatcherOptions): Watcher {
     if (early) counts.early++
     const { score, threshold } = decision
     options.onVerdict?.(ofNow, novel, score === null || threshold === null ? null : score - threshold)
-    if (!novel) return
-    counts.novel[rule]++
+    if (novel) counts.novel[rule]++
+    else if (decision.answered === undefined) return
     options.onNovel(record, { ...decision, early }, clockMicros)
   }
   const sourceHash = (of: PacketBatch, i: number): number =>

@@ -193,7 +193,7 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   )
   counter(
     'alerts_silenced_total',
-    'Alerts that were not given for an answer.',
+    'Alerts that only the EVE file has, for an answer.',
     [],
     ({ counters: { incidents } }) => (incidents === null ? [] : [[{}, incidents.answers.silencedAlerts]]),
   )

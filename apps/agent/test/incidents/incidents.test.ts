@@ -36,7 +36,7 @@ function gathering(
   const book = createIncidentBook({
     known,
     rows,
-    isMuted: ({ kind }) => kind === muted.kind,
+    mutedBy: ({ kind }) => (kind === muted.kind ? 'snooze' : null),
     explain: () => ({
       ...NO_EXPLANATION,
       reasons: ['sent 1.2 MB (usually under 4 kB)'],
@@ -184,7 +184,7 @@ describe('an incident', () => {
     let id: string | null = null
     for (let i = 0; i < 30; i++) id = note(i, { row: Float64Array.of(i) })
     expect(reported).toEqual([])
-    expect(book.isMuted(id ?? '')).toBe(true)
+    expect(book.mutedBy(id ?? '')).toBe('snooze')
     expect(book.all()[0]).toMatchObject({
       state: 'open',
       flows: 30,
@@ -192,7 +192,7 @@ describe('an incident', () => {
     })
     expect(rows.of(id ?? '').rows).toHaveLength(30)
     note(31, fact('port-scan', '192.0.2.1 was contacted on 16 ports'))
-    expect(book.isMuted(id ?? '')).toBe(false)
+    expect(book.mutedBy(id ?? '')).toBeNull()
     expect(reported.map(({ change, incident }) => [change, incident.kind])).toEqual([['opened', 'scan']])
     muted.kind = 'scan'
     book.advance(base + 2 * HOUR)

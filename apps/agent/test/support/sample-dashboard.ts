@@ -48,6 +48,7 @@ export function sampleSnapshot(): AgentSnapshot {
       alerts: {
         held: 5,
         announced: 1,
+        answered: 0,
         raised: 9,
         suppressed: 2,
         folded: 3,
