@@ -6,6 +6,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import axe from 'axe-core'
@@ -20,7 +21,7 @@ import { type ActionResult, act } from '../../apps/agent/build/devices/device-wa
 import type { Answer } from '../../apps/agent/build/incidents/answer.js'
 import type { Incident } from '../../apps/agent/build/incidents/incident.js'
 import { systemClock } from '../../apps/agent/build/input/clocks.js'
-import type { AlertEvent } from '../../apps/agent/build/page/api.js'
+import type { AgentState, AlertEvent } from '../../apps/agent/build/page/api.js'
 import { createAlertFeed, createScoreHistory } from '../../apps/agent/build/web/alerts.js'
 import { createDashboard } from '../../apps/agent/build/web/dashboard.js'
 import { type AgentServer, startServer } from '../../apps/agent/build/web/server.js'
@@ -118,7 +119,7 @@ const sampleAnswer = (incident: string, answer: Answer['answer']): Answer => ({
 })
 
 /** A dashboard with a few devices and alerts, served on loopback. */
-async function serve() {
+async function serve(port = 0) {
   const table = createDeviceTable({ ...DEFAULT_DEVICES, learnHours: 0, learnFlows: 1, stableShare: 1 })
   const addDevice = (key: string, address: string, name?: string): void => {
     const device = table.add(key, address, nowMicros)
@@ -180,12 +181,21 @@ async function serve() {
       return { results: [{ owner: plug, refused: null }] }
     },
   }
+  let ticking = 0
+  const every = (millis: number, work: () => void): (() => void) => {
+    const stop = systemClock.every(millis, work)
+    ticking++
+    return () => {
+      ticking--
+      stop()
+    }
+  }
   const dashboard = createDashboard({
     sessions: createSessions(token, systemClock, ended, async (all) => {
       ended = all
     }),
     hosts: ['gateway.example'],
-    clock: systemClock,
+    clock: { ...systemClock, every },
     snapshot: () => ({ ...sampleSnapshot(), ...changes }),
     feed,
     history,
@@ -196,7 +206,7 @@ async function serve() {
   })
   const metrics = { contentType: 'text/plain', text: async () => 'metrics\n' }
   const server = await startServer(
-    { host: '127.0.0.1', port: 0 },
+    { host: '127.0.0.1', port },
     metrics,
     () => ({ isWell: true, reasons: [] }),
     [],
@@ -217,6 +227,8 @@ async function serve() {
       refusal = text
     },
     saves: () => saves,
+    /** Whether the state is made again and again: 1 while somebody looks. */
+    ticking: () => ticking,
   }
 }
 
@@ -244,6 +256,30 @@ function ask(
       .on('error', reject)
       .end(body)
   })
+}
+
+/** A stream of /api/events: the events so far, and whether it has ended. */
+async function openStream(server: AgentServer, headers: Record<string, string>, query = '') {
+  const events: Partial<AgentState>[] = []
+  const stream = { status: 0, events, hasEnded: false, leave: () => asking.destroy() }
+  const asking = request(`http://${server.address}/api/events${query}`, { headers, agent: false })
+  await new Promise<void>((resolve, reject) => {
+    asking.on('response', (response) => {
+      stream.status = response.statusCode ?? 0
+      let text = ''
+      response.setEncoding('utf8').on('data', (piece: string) => {
+        const parts = (text + piece).split('\n\n')
+        text = parts.pop() ?? ''
+        for (const part of parts) events.push(JSON.parse(part.slice('data: '.length)))
+      })
+      response.on('close', () => {
+        stream.hasEnded = true
+      })
+      resolve()
+    })
+    asking.on('error', reject).end()
+  })
+  return stream
 }
 
 /** Sessions that were signed out, as a state folder keeps them. */
@@ -358,6 +394,62 @@ describe('the dashboard by bare requests', () => {
     await again.server.close()
   })
 
+  it('sends the whole state once, then what changes, to those who are signed in', async () => {
+    expect(await openStream(at.server, {})).toMatchObject({ status: 401 })
+    expect(await ask(at.server, 'POST', '/api/events', bearer, '{}')).toMatchObject({ status: 405 })
+    const stream = await openStream(at.server, bearer)
+    await expect.poll(() => stream.events.length).toBeGreaterThan(0)
+    const [first] = stream.events
+    expect(first).toMatchObject({ version: expect.any(String), devices: { total: 1 }, next: 1 })
+    expect(first?.alerts).toHaveLength(1)
+    at.addAlert('a second story')
+    await ask(at.server, 'POST', '/api/devices', bearer, `{"action":"approve","devices":["${plug}"]}`)
+    const changed = () => stream.events.slice(1).find(({ devices }) => devices !== undefined)
+    await expect.poll(changed).toMatchObject({ devices: { shown: [{ state: 'watching' }] }, next: 2 })
+    expect(changed()?.alerts).toHaveLength(1)
+    expect(changed()).not.toHaveProperty('version')
+    // one that comes back is sent what it lacks of this run, and all of another run
+    const run = first?.startedMicros
+    for (const [query, alerts] of [
+      [`?run=${run}&after=1`, 1],
+      ['?run=1&after=1', 2],
+    ] as const) {
+      const again = await openStream(at.server, bearer, query)
+      await expect.poll(() => again.events[0]?.alerts).toHaveLength(alerts)
+      expect(again.events[0]).toHaveProperty('version')
+    }
+  })
+
+  it('ends the streams of a session that signs out, and all when the agent stops', async () => {
+    const { headers } = await ask(at.server, 'POST', '/api/session', bearer)
+    const session = {
+      cookie: (headers['set-cookie']?.[0] ?? '').split(';')[0]!,
+      origin: `http://${at.server.address}`,
+    }
+    const [own, other] = [await openStream(at.server, session), await openStream(at.server, bearer)]
+    await ask(at.server, 'DELETE', '/api/session', session)
+    await expect.poll(() => own.hasEnded).toBe(true)
+    expect(other.hasEnded).toBe(false)
+    await at.server.close()
+    await expect.poll(() => other.hasEnded).toBe(true)
+  })
+
+  it('has at most eight streams, which take no connection from others and lose none to them', async () => {
+    const streams: Awaited<ReturnType<typeof openStream>>[] = []
+    for (let i = 0; i < 8; i++) streams.push(await openStream(at.server, bearer))
+    expect(await openStream(at.server, bearer)).toMatchObject({ status: 503 })
+    const [host = '', port = ''] = at.server.address.split(':')
+    const idle = Array.from({ length: 24 }, () => connect(Number(port), host).on('error', () => undefined))
+    await Promise.all(idle.map((socket) => new Promise((resolve) => socket.once('connect', resolve))))
+    expect(await ask(at.server, 'GET', '/healthz')).toMatchObject({ status: 200 })
+    const before = streams.map(({ events }) => events.length)
+    await expect.poll(() => streams.every(({ events }, i) => events.length > before[i]!)).toBe(true)
+    expect(streams.some(({ hasEnded }) => hasEnded)).toBe(false)
+    for (const socket of idle) socket.destroy()
+    streams[0]?.leave()
+    await expect.poll(async () => (await openStream(at.server, bearer)).status).toBe(200)
+  })
+
   it('is a page of at most 50 kB that may load nothing of elsewhere', async () => {
     const { headers, text } = await ask(at.server, 'GET', '/')
     const policy = String(headers['content-security-policy'])
@@ -408,7 +500,8 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       const page = await context.newPage()
       const complaints: string[] = []
       page.on('console', (message) => {
-        if (!/status of 40[01]/.test(message.text())) complaints.push(message.text())
+        if (!/status of 40[01]|net::ERR_(INCOMPLETE|CONNECTION)/.test(message.text()))
+          complaints.push(message.text())
       })
       page.on('pageerror', (error) => complaints.push(error.message))
       page.on('request', (asked) => {
@@ -461,11 +554,36 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       await page.getByText('size3 1400').waitFor()
       at.addAlert('a second story')
       await page.getByText('a second story').waitFor({ timeout: 10_000 })
-      await page.waitForTimeout(2500)
       expect(await page.locator('#alerts article').count()).toBe(2)
       expect(await page.locator('#alerts article').first().textContent()).toContain('a second story')
       expect(await page.locator('#scores circle.novel').count()).toBe(1)
       expect(await page.locator('#health').textContent()).toMatch(/Dropped by the kernel7/)
+    })
+  }, 60_000)
+
+  it('falls silent while it is hidden, and finds the agent again after a restart', async () => {
+    await open({}, signedIn, async (page) => {
+      const alerts = page.locator('#alerts article')
+      await page.getByText('size3 1400').waitFor()
+      const hide = (hidden: boolean) =>
+        page.evaluate((value) => {
+          Object.defineProperty(document, 'hidden', { configurable: true, value })
+          document.dispatchEvent(new Event('visibilitychange'))
+        }, hidden)
+      await hide(true)
+      await expect.poll(at.ticking).toBe(0)
+      at.addAlert('while it was hidden')
+      await hide(false)
+      await page.getByText('while it was hidden').waitFor()
+      expect(await alerts.count()).toBe(2)
+      await at.server.close()
+      const standing = page.locator('#standing')
+      await expect.poll(() => standing.textContent()).toBe('The agent does not answer')
+      const again = await serve(Number(at.server.address.split(':')[1]))
+      await expect.poll(() => standing.textContent(), { timeout: 10_000 }).toBe('Watching')
+      // those of the other run
+      await expect.poll(() => alerts.count()).toBe(1)
+      await again.server.close()
     })
   }, 60_000)
 

@@ -259,7 +259,31 @@ export async function ask<T>(method: string, path: string, body?: unknown, token
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
     },
   })
+  return answerOf(response)
+}
+
+async function answerOf<T>(response: Response): Promise<T> {
   const answer = (await response.json().catch(() => ({}))) as T & { error?: string }
   if (!response.ok) throw new Refused(response.status, answer.error ?? response.statusText)
   return answer
+}
+
+/**
+ * What the agent sends of its state: all of it, then the parts that changed, until it ends or `signal` is aborted. fetch and not
+ * EventSource, which does not tell why it was refused.
+ */
+export async function* changesOf(
+  path: string,
+  signal: AbortSignal,
+): AsyncGenerator<Partial<AgentState> & Pick<AgentState, 'alerts' | 'next'>> {
+  const response = await fetch(path, { signal })
+  if (!response.ok || response.body === null) return answerOf(response)
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+  for (let text = ''; ; ) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const events = (text + value).split('\n\n')
+    text = events.pop() ?? ''
+    for (const event of events) yield JSON.parse(event.slice('data: '.length))
+  }
 }

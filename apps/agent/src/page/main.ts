@@ -1,20 +1,21 @@
 /**
- * The dashboard's page: signs in, asks the agent how things are every two seconds as long as somebody looks, and
- * shows it. A token in the address is used once and taken out of it.
+ * The dashboard's page: signs in, and shows what the agent sends while the page is visible. A token in the address is used
+ * once and taken out of it.
  */
 import { clearAlerts, prepareAlerts, showAlerts } from './alerts.js'
-import { type AgentState, ask, type ChangeAnswer, Refused } from './api.js'
+import { type AgentState, ask, type ChangeAnswer, changesOf, Refused } from './api.js'
 import { prepareApprove, showDevices } from './devices.js'
 import { byId, scoreChart, setText } from './dom.js'
 import { showHealth, standingOf } from './health.js'
 import { showIncidents } from './incidents.js'
 import { openSuppress, prepareSuppress, showRules } from './suppress.js'
 
-const PAUSE_MILLIS = 2000
+const RETRY_MILLIS = 2000
+/** The agent sends something every second. */
+const SILENCE_MILLIS = 5000
 
-let after = 0
-let startedMicros = 0
-let asking: Promise<void> | null = null
+let latest: AgentState | null = null
+let watching = new AbortController()
 let timer: number | undefined
 
 function show(which: 'sign-in' | 'watch'): void {
@@ -33,14 +34,14 @@ async function signIn(token: string): Promise<void> {
   try {
     await ask('POST', '/api/session', undefined, token)
     setText(byId('sign-in-error'), '')
-    await refresh()
+    void watch()
   } catch (error) {
     show('sign-in')
     setText(byId('sign-in-error'), error instanceof Error ? error.message : String(error))
   }
 }
 
-/** Does what a person asked for, says what was refused, and shows what came of it. */
+/** Does what a person asked for, and says what was refused. The agent sends what came of it. */
 async function change(work: () => Promise<Partial<ChangeAnswer>>): Promise<void> {
   const message = byId('message')
   try {
@@ -49,21 +50,12 @@ async function change(work: () => Promise<Partial<ChangeAnswer>>): Promise<void>
   } catch (error) {
     setText(message, error instanceof Error ? error.message : String(error))
   }
-  await refresh()
 }
 
 function showState(state: AgentState): void {
   show('watch')
   const { text, isIll } = standingOf(state)
   setStanding(text, isIll)
-  if (state.startedMicros !== startedMicros) {
-    // another run of the agent, which counts its alerts anew: those that were not asked for come with the next answer
-    if (startedMicros !== 0) clearAlerts()
-    if (after > 0) state = { ...state, alerts: [], next: 0 }
-    startedMicros = state.startedMicros
-    after = 0
-  }
-  const first = state.next - state.alerts.length
   showIncidents(state, async ({ id }, answer) => {
     const said = byId('answer-said')
     await change(async () => {
@@ -77,8 +69,7 @@ function showState(state: AgentState): void {
       }
     })
   })
-  showAlerts(state.alerts.slice(Math.max(0, after - first)), openSuppress)
-  after = state.next
+  showAlerts(state.alerts, openSuppress)
   showDevices(state.devices, {
     act: (action, device) => change(() => ask('POST', '/api/devices', { action, devices: [device] })),
     rollback: (owner) => change(() => ask('POST', '/api/models', { rollback: [owner] })),
@@ -89,22 +80,44 @@ function showState(state: AgentState): void {
   showRules(state.suppressions, (name) => change(() => ask('DELETE', '/api/suppressions', { name })))
 }
 
-async function refresh(): Promise<void> {
+/** Shows what the agent sends until the page is hidden or the session ends. */
+async function watch(): Promise<void> {
+  watching.abort()
   window.clearTimeout(timer)
-  // the answer that is on its way may be from before a change
-  await asking
-  asking = ask<AgentState>('GET', `/api/state?after=${after}`)
-    .then(showState, (error: unknown) => {
-      if (error instanceof Refused && error.status === 401) show('sign-in')
-      else setStanding(error instanceof Refused ? error.message : 'The agent does not answer', true)
-    })
-    .finally(() => {
-      asking = null
-    })
-  await asking
+  if (document.hidden) return
+  watching = new AbortController()
+  const { signal } = watching
+  waitFor(SILENCE_MILLIS, lost)
+  try {
+    const { startedMicros: run = 0, next: after = 0 } = latest ?? {}
+    for await (const change of changesOf(`/api/events?run=${run}&after=${after}`, signal)) {
+      waitFor(SILENCE_MILLIS, lost)
+      // another run of the agent sends its alerts from the first
+      if (change.startedMicros !== undefined && change.startedMicros !== run) clearAlerts()
+      latest = { ...latest, ...change } as AgentState
+      showState(latest)
+    }
+    if (!signal.aborted) lost()
+  } catch (error) {
+    if (signal.aborted) return
+    if (!(error instanceof Refused)) lost()
+    else if (error.status !== 401) lost(error.message)
+    else {
+      window.clearTimeout(timer)
+      show('sign-in')
+    }
+  }
+}
+
+function lost(why = 'The agent does not answer'): void {
+  watching.abort()
+  setStanding(why, true)
+  waitFor(RETRY_MILLIS, watch)
+}
+
+function waitFor(millis: number, work: () => void): void {
   window.clearTimeout(timer)
-  if (!document.hidden && byId('sign-in').hidden)
-    timer = window.setTimeout(() => void refresh(), PAUSE_MILLIS)
+  timer = window.setTimeout(() => work(), millis)
 }
 
 byId('sign-in-form').addEventListener('submit', (event) => {
@@ -115,15 +128,13 @@ byId('sign-out').addEventListener('click', () => {
   byId<HTMLInputElement>('token').value = ''
   void ask('DELETE', '/api/session').finally(() => location.reload())
 })
-document.addEventListener('visibilitychange', () => {
-  if (!document.hidden) void refresh()
-})
-prepareSuppress(refresh)
+document.addEventListener('visibilitychange', () => void watch())
+prepareSuppress()
 prepareApprove()
 prepareAlerts()
 
 const token = /^#token=([\w-]{1,256})/.exec(location.hash)?.[1]
-if (token === undefined) void refresh()
+if (token === undefined) void watch()
 else {
   history.replaceState(null, '', location.pathname)
   void signIn(token)

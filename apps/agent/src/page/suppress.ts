@@ -36,8 +36,7 @@ export function openSuppress(event: AlertEvent): void {
   byId<HTMLDialogElement>('suppress').showModal()
 }
 
-/** @param onDone - called when a rule was made. */
-export function prepareSuppress(onDone: () => Promise<void>): void {
+export function prepareSuppress(): void {
   const dialog = byId<HTMLDialogElement>('suppress')
   byId('suppress-cancel').addEventListener('click', () => dialog.close())
   byId('suppress-form').addEventListener('submit', (event) => {
@@ -46,10 +45,7 @@ export function prepareSuppress(onDone: () => Promise<void>): void {
     const chosen = conditions.filter((_, i) => boxes[i].checked).map(({ value }) => value)
     const minutes = Number(byId<HTMLSelectElement>('minutes').value)
     ask('POST', '/api/suppressions', Object.assign({ minutes }, ...chosen)).then(
-      async () => {
-        dialog.close()
-        await onDone()
-      },
+      () => dialog.close(),
       (error: Error) => {
         byId('suppress-error').textContent = error.message
       },

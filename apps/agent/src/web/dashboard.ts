@@ -22,10 +22,11 @@ import type { AnswerBook } from '../incidents/answers.js'
 import type { Incident } from '../incidents/incident.js'
 import type { Clock } from '../input/clocks.js'
 import { CODE_FOLDER, PACKAGE_FOLDER } from '../package-folder.js'
-import type { AgentState, OwnModel, Device as ShownDevice, Incident as ShownIncident } from '../page/api.js'
+import type { OwnModel, Device as ShownDevice, Incident as ShownIncident } from '../page/api.js'
 import type { AlertFeed, ScoreHistory } from './alerts.js'
 import type { AgentSnapshot } from './metrics.js'
 import { SESSION_SECONDS, type Sessions } from './sessions.js'
+import { createStateStreams } from './state-streams.js'
 
 /** The page's files as they are served: read once, all of them this package's own. */
 
@@ -95,6 +96,7 @@ export function isOwnOrigin(origin: string, host: string | undefined): boolean {
  *     POST   /api/session         Authorization: Bearer TOKEN, or the code of a link, for a cookie
  *     DELETE /api/session         signs out
  *     GET    /api/state?after=N   health, devices, score history, rules, and the alerts from number N on
+ *     GET    /api/events?after=N  the same, and then what changes (state-streams.ts)
  *     POST   /api/devices         { action, devices }, as over the control socket
  *     POST   /api/incidents       { incident, answer, hours? }, as over the control socket
  *     POST   /api/models          { rollback: [owner, …] }, as over the control socket
@@ -135,8 +137,8 @@ export interface DashboardModels {
   change(body: unknown): Promise<unknown>
 }
 
-/** Answers a request; false where it is not the dashboard's. */
-export type Dashboard = (request: IncomingMessage, response: ServerResponse) => boolean
+/** Answers a request; false where it is not the dashboard's. A stream stays open, and the dashboard bounds how many there are. */
+export type Dashboard = (request: IncomingMessage, response: ServerResponse) => boolean | 'stream'
 
 const MAXIMUM_BODY_BYTES = 65_536
 /** Devices that the page is told of, those that wait for a person first. */
@@ -146,6 +148,7 @@ const MAXIMUM_INCIDENTS = 30
 const WORK_MILLIS = 180_000
 const PATHS = [
   '/api/state',
+  '/api/events',
   '/api/session',
   '/api/devices',
   '/api/incidents',
@@ -188,23 +191,20 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   const refuse = (response: ServerResponse, status: number, error: string): void =>
     json(response, status, JSON.stringify({ error }))
 
-  const stateText = (after: number): string => {
-    const { counters, ...rest } = options.snapshot()
-    const { json: alerts, next } = feed.since(after)
-    const state: Omit<AgentState, 'alerts'> = {
-      ...rest,
+  const streams = createStateStreams(
+    clock,
+    feed,
+    () => ({
+      ...options.snapshot(),
       nowMicros: clock.wallMicros(),
-      counters,
       devices: devices === null ? null : shownDevices(devices.table, models),
       incidents: options.incidents === null ? null : shownIncidents(options.incidents),
       minutes: options.history.minutes(),
       suppressions: suppressions.list(clock.wallMicros()),
-      next,
       startedMicros,
-    }
-    // alerts are as they were encoded for the outputs (AlertEvent)
-    return `${JSON.stringify(state).slice(0, -1)},"alerts":${alerts}}`
-  }
+    }),
+    SECURITY_HEADERS,
+  )
   /** What a person has asked for; resolves to the answer. Rejects where it will not do. */
   const change = async (request: IncomingMessage, path: string): Promise<unknown> => {
     const body = await readBody(request, MAXIMUM_BODY_BYTES)
@@ -233,20 +233,20 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     return { removed: name }
   }
 
-  /** The answer to what is asked under /api. */
+  /** The answer to what is asked under /api; true where it is a stream. */
   const answerApi = (
     request: IncomingMessage,
     response: ServerResponse,
     path: string,
-    query: string,
-  ): void => {
+    query: URLSearchParams,
+  ): boolean => {
     const { method = 'GET', headers } = request
     const isReading = method === 'GET' || method === 'HEAD'
     const shown = /^Bearer (\S{1,256})$/.exec(headers.authorization ?? '')?.[1] ?? null
     const { origin } = headers
     if (origin === undefined ? !isReading && shown === null : !isOwnOrigin(origin, headers.host)) {
       refuse(response, 403, 'the request is another page’s')
-      return
+      return false
     }
     const port = request.socket.localPort ?? 0
     const cookieOf = (value: string, seconds: number): Record<string, string> => ({
@@ -259,31 +259,45 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     if (session === null && !sessions.isSignedIn(cookie)) {
       const wrong = 'that is not the token; a link signs in once, within 5 minutes'
       refuse(response, 401, shown === null ? 'sign in with the token' : wrong)
-      return
+      return false
     }
+    const after = Number(query.get('after') ?? 0)
+    const from = Number.isSafeInteger(after) && after >= 0 ? after : 0
     if (isSigningIn && session !== null) {
       json(response, 200, '{}', cookieOf(session, SESSION_SECONDS))
     } else if (path === '/api/session' && method === 'DELETE') {
       sessions.signOut(cookie).then(
-        () => json(response, 200, '{}', cookieOf('', 0)),
+        () => {
+          json(response, 200, '{}', cookieOf('', 0))
+          streams.update()
+        },
         (error: unknown) => refuse(response, statusOf(error), messageOf(error)),
       )
     } else if (path === '/api/state' && isReading) {
-      const after = Number(new URLSearchParams(query).get('after') ?? 0)
-      json(response, 200, stateText(Number.isSafeInteger(after) && after >= 0 ? after : 0))
+      json(response, 200, streams.whole(from))
+    } else if (path === '/api/events' && method === 'GET') {
+      // the alerts of another run of the agent have other numbers
+      const isThisRun = query.get('run') === String(startedMicros)
+      const isAllowed = (): boolean => shown !== null || sessions.isSignedIn(cookie)
+      if (streams.open(response, isThisRun ? from : 0, isAllowed)) return true
+      refuse(response, 503, 'the dashboard is open in too many browsers: close one')
     } else if (
       (['/api/devices', '/api/models', '/api/incidents'].includes(path) && method === 'POST') ||
       (path === '/api/suppressions' && (method === 'POST' || method === 'DELETE'))
     ) {
       change(request, path).then(
-        (value) => json(response, 200, JSON.stringify(value)),
+        (value) => {
+          json(response, 200, JSON.stringify(value))
+          streams.update()
+        },
         (error: unknown) => refuse(response, statusOf(error), messageOf(error)),
       )
     } else refuse(response, PATHS.includes(path) ? 405 : 404, 'there is no such thing to do')
+    return false
   }
 
   return (request, response) => {
-    const [path = '/', query = ''] = (request.url ?? '/').split('?', 2)
+    const [path = '/', query] = (request.url ?? '/').split('?', 2)
     const page = pages.get(path)
     if (page === undefined && !path.startsWith('/api/')) return false
     if (!isOwnHost(request.headers.host, options.hosts)) {
@@ -292,8 +306,9 @@ export function createDashboard(options: DashboardOptions): Dashboard {
         421,
         'not known by that name: call it by its address, or give the name in dashboard.hosts',
       )
-    } else if (page === undefined) answerApi(request, response, path, query)
-    else if (request.method === 'GET' || request.method === 'HEAD') {
+    } else if (page === undefined) {
+      if (answerApi(request, response, path, new URLSearchParams(query))) return 'stream'
+    } else if (request.method === 'GET' || request.method === 'HEAD') {
       send(response, 200, page.body, { 'content-type': page.type })
     } else refuse(response, 405, 'it can only be read')
     return true

@@ -1,10 +1,10 @@
 /** Whether the agent does its work, for whoever restarts or watches it, with what is wrong, a line each. */
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { OddFlowError } from '@oddflow/core'
 import type { ListenSettings } from '../config/settings.js'
-import { isOwnHost } from './dashboard.js'
+import { type Dashboard, isOwnHost } from './dashboard.js'
 import type { AgentSnapshot, Metrics } from './metrics.js'
 
 /**
@@ -38,7 +38,7 @@ export async function startServer(
   /** Names of the machine beside its addresses (dashboard.ts). */
   names: readonly string[] = [],
   /** Answers what it knows of; false where it does not. */
-  further: (request: IncomingMessage, response: ServerResponse) => boolean = () => false,
+  further: Dashboard = () => false,
 ): Promise<AgentServer> {
   const answering = new WeakSet<Socket>()
   const server = createServer(
@@ -67,7 +67,9 @@ export async function startServer(
       const plain = 'text/plain; charset=utf-8'
       const path = request.url?.split('?', 1)[0]
       if (path !== '/metrics' && path !== '/healthz') {
-        if (!further(request, response)) answer(404, plain, 'there are /metrics and /healthz\n')
+        const answered = further(request, response)
+        if (answered === 'stream') open.delete(socket)
+        else if (!answered) answer(404, plain, 'there are /metrics and /healthz\n')
       } else if (request.method !== 'GET' && request.method !== 'HEAD')
         answer(405, plain, 'it can only be read\n')
       else if (path === '/healthz') {
@@ -83,7 +85,7 @@ export async function startServer(
       }
     },
   )
-  /** The oldest first. */
+  /** The oldest first; without streams, which the dashboard bounds. */
   const open = new Set<Socket>()
   server.on('connection', (socket) => {
     open.add(socket)
