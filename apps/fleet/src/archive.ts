@@ -22,14 +22,17 @@ import {
 import { type ObjectStore, Objm } from '@nats-io/obj'
 import {
   ConnectionError,
-  connect,
+  type ConnectionOptions,
   credsAuthenticator,
   type NatsConnection,
+  NatsConnectionImpl,
   RequestError,
+  setTransportFactory,
   TimeoutError,
 } from '@nats-io/transport-node'
+import { NodeTransport, nodeResolveHost } from '@nats-io/transport-node/lib/node_transport.js'
 import { OddFlowError } from '@oddflow/core'
-import { FileError, fileError, UsageError } from '@oddflow/program'
+import { FileError, fileError, limitNatsTransport, type NatsLimitOptions, UsageError } from '@oddflow/program'
 import { z } from 'zod'
 
 export const JOBS = 'oddflow-archive-jobs'
@@ -180,9 +183,10 @@ export async function openArchive(options: ServerOptions): Promise<Archive> {
   const isEncrypted = options.ca !== undefined || servers.some((server) => server.startsWith('tls://'))
   const shown = servers.join(',')
   const connection = await naming(shown, () =>
-    connect({
+    connectLimited({
       servers,
       ...login,
+      onRefused: (reason) => process.stderr.write(`${shown}: ${reason}; the connection was closed\n`),
       name: 'oddflow-fleet',
       // a worker outlives any absence of the server
       maxReconnectAttempts: -1,
@@ -196,6 +200,15 @@ export async function openArchive(options: ServerOptions): Promise<Archive> {
     await connection.close()
     throw error
   }
+}
+
+/** As `connect` of the client, which sets a transport without limits. */
+function connectLimited(options: ConnectionOptions & NatsLimitOptions): Promise<NatsConnection> {
+  setTransportFactory({
+    factory: () => limitNatsTransport(new NodeTransport()),
+    dnsResolveFn: nodeResolveHost,
+  })
+  return NatsConnectionImpl.connect(options)
 }
 
 /** The servers without the user that their URLs name: the client does not read it there, and no message may show it. */

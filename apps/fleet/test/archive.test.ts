@@ -14,6 +14,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -63,6 +64,23 @@ beforeAll(async () => {
 afterAll(() => {
   for (const child of children) child.kill('SIGKILL')
   if (folder !== '') rmSync(folder, { recursive: true, force: true })
+})
+
+it('leaves a server that sends an INFO without end', async () => {
+  const endless = createServer((socket) => {
+    const fill = (): void => {
+      while (!socket.destroyed && socket.write('x'.repeat(65_536)));
+    }
+    socket.on('error', () => undefined).on('drain', fill)
+    socket.write('INFO {"server_id":"')
+    fill()
+  })
+  await new Promise<void>((resolve) => endless.listen(0, '127.0.0.1', resolve))
+  const { port: at } = endless.address() as AddressInfo
+  await expect(openArchive({ server: `nats://127.0.0.1:${at}` })).rejects.toThrow(
+    /the server sent no INFO within 65536 bytes/,
+  )
+  endless.close()
 })
 
 describe.runIf(hasNatsServer)('an archive', () => {

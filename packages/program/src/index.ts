@@ -71,6 +71,7 @@ export {
   printable,
   UsageError,
 } from './messages.js'
+export { limitNatsTransport, type NatsLimitOptions } from './nats-transport.js'
 export { parseBytes } from './parse-bytes.js'
 export {
   atEnd,

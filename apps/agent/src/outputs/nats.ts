@@ -9,7 +9,8 @@
  * `_INBOX.NAME`, so the server can give each gateway the right to these two names and to no others (docs/fleet.md).
  */
 import type { JetStreamClient } from '@nats-io/jetstream'
-import type { NatsConnection } from '@nats-io/transport-node'
+import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node'
+import { limitNatsTransport, type NatsLimitOptions } from '@oddflow/program'
 import * as v from 'valibot'
 import { path } from '../config/schema-parts.js'
 import { withinMillis } from '../pipeline/bring-to-end.js'
@@ -85,7 +86,7 @@ const PATIENCE_MILLIS = 10_000
 
 /** Throws FileError where a file of the settings cannot be read. The connection is made with the first delivery. */
 export async function createNats(settings: NatsSettings, environment: OutputEnvironment): Promise<Output> {
-  const { connect, nkeyAuthenticator } = named(await import('@nats-io/transport-node'))
+  const { nkeyAuthenticator } = named(await import('@nats-io/transport-node'))
   const { jetstream } = named(await import('@nats-io/jetstream'))
   const gateway = settings.gateway ?? gatewayOf(environment.hostname)
   const subject = `oddflow.gateway.${gateway}.event`
@@ -97,10 +98,21 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
   let connection: NatsConnection | null = null
   let stream: JetStreamClient | null = null
   let denied: string | null = null
+  let refusals = 0
+  const onRefused = (reason: string): void => {
+    denied = reason
+    // 1, 2, 4, 8, …: a server that does it at each connection does not fill the log
+    if (Number.isInteger(Math.log2(++refusals))) {
+      environment.log.warn(
+        `${target}: ${reason}; the connection was closed (${refusals} so far) and is opened again`,
+      )
+    }
+  }
 
   const opened = async (): Promise<JetStreamClient> => {
     if (connection !== null && !connection.isClosed() && stream !== null) return stream
-    const open = await connect({
+    const open = await connectLimited({
+      onRefused,
       servers: settings.url,
       name: `oddflow-agent ${gateway}`,
       inboxPrefix: `_INBOX.${gateway}`,
@@ -160,6 +172,19 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
     if (failed?.status === 'rejected') throw failed.reason
     return 'stored by the server'
   }
+}
+
+/** As `connect` of the client, which sets a transport without limits. */
+async function connectLimited(options: ConnectionOptions & NatsLimitOptions): Promise<NatsConnection> {
+  const { NatsConnectionImpl, setTransportFactory } = named(await import('@nats-io/transport-node'))
+  const { NodeTransport, nodeResolveHost } = named(
+    await import('@nats-io/transport-node/lib/node_transport.js'),
+  )
+  setTransportFactory({
+    factory: () => limitNatsTransport(new NodeTransport()),
+    dnsResolveFn: nodeResolveHost,
+  })
+  return NatsConnectionImpl.connect(options)
 }
 
 /** Named exports of a CommonJS module are lost where it is bundled. */
