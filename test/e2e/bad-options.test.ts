@@ -94,12 +94,6 @@ describe('train', () => {
     ['--m 20 --d 21', /--d: expected at most 20, the number of landmarks, found 21/],
     ['--detector oc-kjl --k 33', /--k: expected at most 32, the number of training rows, found 33/],
     ['--detector gmm --k 33', /--k: expected at most 32/],
-    [
-      '--neighbours 33',
-      /--neighbours: expected at most 32, the number of rows that clusters are searched in/,
-    ],
-    ['--detector iforest --subsample-rows 33', /--subsample-rows: expected at most 32/],
-    ['--detector pca --components 3', /--components: expected at most 2, one fewer than there are columns/],
   ])('%s is more than 40 rows of 3 columns allow', async (options, says) => {
     await expectUsage(['train', 'forty.csv', '-o', 'x', ...options.split(' ')], says)
   })

@@ -29,7 +29,6 @@ const OTHER: Readonly<Record<string, [flag: string, value: unknown]>> = {
   scaler: ['--scaler log', 'log'],
   bandwidthQuantile: ['--bandwidth-quantile 0.7', 0.7],
   quantileCompat: ['--quantile-compat authors', 'authors'],
-  quantileRows: ['--quantile-rows 700', 700],
   precision: ['--precision f32', 'f32'],
   m: ['--m 33', 33],
   landmarks: ['--landmarks farthest-first', 'farthest-first'],
@@ -38,22 +37,8 @@ const OTHER: Readonly<Record<string, [flag: string, value: unknown]>> = {
   supportGuard: ['--no-support-guard', false],
   k: ['--k 3', 3],
   covariance: ['--covariance tied', 'tied'],
-  regularisation: ['--regularisation 1e-4', 1e-4],
-  tolerance: ['--tolerance 0.01', 0.01],
-  maximumSteps: ['--maximum-steps 9', 9],
-  beta: ['--beta 0.8', 0.8],
-  neighbours: ['--neighbours 50', 50],
-  coverage: ['--coverage 0.9', 0.9],
-  maximumClusters: ['--maximum-clusters 8', 8],
-  clusterSearchRows: ['--cluster-search-rows 700', 700],
-  mixtureStart: ['--mixture-start clusters', 'clusters'],
   nu: ['--nu 0.1', 0.1],
-  kernel: ['--kernel linear', 'linear'],
-  maximumRows: ['--maximum-rows 99', 99],
   trees: ['--trees 12', 12],
-  subsampleRows: ['--subsample-rows 64', 64],
-  components: ['--components 3', 3],
-  varianceShare: ['--variance-share 0.8', 0.8],
   bins: ['--bins 12', 12],
   members: ['--members hbos,nearest', ['hbos', 'nearest']],
 }
@@ -102,19 +87,6 @@ describe('the detectors’ options on the command line', () => {
       }
     },
   )
-
-  it('leave a linear kernel without the bandwidth of a recipe, and refuse one that is given', () => {
-    expect(asked(['--detector', 'ocsvm', '--kernel', 'linear'])).not.toHaveProperty('bandwidthQuantile')
-    expect(() => asked('--detector ocsvm --kernel linear --bandwidth-quantile 0.3'.split(' '))).toThrow(
-      /^--bandwidth-quantile: expected none/,
-    )
-    expect(() => asked('--detector ocsvm --kernel linear --quantile-rows 9'.split(' '))).toThrow(
-      /^--quantile-rows: expected none/,
-    )
-    expect(() => asked('--detector pca --components 3 --variance-share 0.9'.split(' '))).toThrow(
-      /^--variance-share: expected none beside a number of components/,
-    )
-  })
 
   it('say in the help which detectors take them, and the default', () => {
     const help = withDetectorFlags(new Command('train')).helpInformation().replace(/\s+/g, ' ')

@@ -2,7 +2,7 @@
  * The options of the detectors, each defined once: default, range and help. `DetectorOptions`, the checks, the flags of
  * `oddflow train` and docs/parameters.md derive from this table. A detector's definition lists the options it takes.
  *
- * Defaults follow the paper's section "Implementation Details and Hyperparameter Choices" (m = 100, d = 5, beta = 0.9,
+ * What no caller sets is a constant, further down. Defaults follow the paper's section "Implementation Details and Hyperparameter Choices" (m = 100, d = 5, beta = 0.9,
  * n^(2/3) neighbors, 95 % of the rows in at most 20 clusters, full covariances), with the bandwidth at the 0.3-quantile
  * of pair distances. Ranges bound what a hostile or mistaken number can make a fit allocate, not what is sensible.
  */
@@ -28,53 +28,49 @@ interface OptionHelp {
   readonly older?: { readonly field: string; readonly value: unknown }
 }
 
-/** One option of a detector: default, range and help. */
-export interface OptionDefinition<Value> extends OptionHelp {
-  readonly kind: 'whole' | 'number' | 'flag' | 'choice' | 'list'
-  readonly byDefault: Value
-  readonly choices?: readonly string[]
+interface Range {
   readonly isValid: (value: unknown) => boolean
   /** "a number between 0 and 1". */
   readonly expected: string
 }
 
+interface Setting<Value> extends Range {
+  readonly byDefault: Value
+}
+
+/** One option of a detector: default, range and help. */
+export interface OptionDefinition<Value> extends Setting<Value>, OptionHelp {
+  readonly kind: 'whole' | 'number' | 'flag' | 'choice' | 'list'
+  readonly choices?: readonly string[]
+}
+
 const isNumber = (value: unknown): value is number => typeof value === 'number' && !Number.isNaN(value)
 
+const wholeIn = (low: number, high: number): Range => ({
+  isValid: (value) => Number.isInteger(value) && isNumber(value) && value >= low && value <= high,
+  expected: `a whole number from ${low} to ${high}`,
+})
+
+const numberIn = (expected: string, isInRange: (value: number) => boolean): Range => ({
+  isValid: (value) => isNumber(value) && isInRange(value),
+  expected,
+})
+
+const SHARE = numberIn('a number above 0, at most 1', (value) => value > 0 && value <= 1)
+const FRACTION = numberIn('a number between 0 and 1', (value) => value > 0 && value < 1)
+
+const oneOf = (choices: readonly string[]): Range => ({
+  isValid: (value) => (choices as readonly unknown[]).includes(value),
+  expected: `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`,
+})
+
 function whole(low: number, high: number, byDefault: number, help: OptionHelp): OptionDefinition<number> {
-  const isValid = (value: unknown) =>
-    Number.isInteger(value) && isNumber(value) && value >= low && value <= high
-  return {
-    value: 'count',
-    ...help,
-    kind: 'whole',
-    byDefault,
-    isValid,
-    expected: `a whole number from ${low} to ${high}`,
-  }
+  return { value: 'count', ...help, kind: 'whole', byDefault, ...wholeIn(low, high) }
 }
 
-/** No fixed default: null, and the rows decide. */
-function wholeOrNull(low: number, high: number, help: OptionHelp): OptionDefinition<number | null> {
-  return { ...whole(low, high, low, help), byDefault: null }
+function share(byDefault: number, help: OptionHelp): OptionDefinition<number> {
+  return { value: 'share', ...help, kind: 'number', byDefault, ...SHARE }
 }
-
-function number(
-  byDefault: number,
-  isInRange: (value: number) => boolean,
-  expected: string,
-  help: OptionHelp,
-): OptionDefinition<number> {
-  const isValid = (value: unknown) => isNumber(value) && isInRange(value)
-  return { value: 'share', ...help, kind: 'number', byDefault, isValid, expected }
-}
-
-/** In (0, 1]. */
-const share = (byDefault: number, help: OptionHelp) =>
-  number(byDefault, (value) => value > 0 && value <= 1, 'a number above 0, at most 1', help)
-
-/** In (0, 1). */
-const fraction = (byDefault: number, help: OptionHelp) =>
-  number(byDefault, (value) => value > 0 && value < 1, 'a number between 0 and 1', help)
 
 function flag(byDefault: boolean, help: OptionHelp): OptionDefinition<boolean> {
   const isValid = (value: unknown) => typeof value === 'boolean'
@@ -86,9 +82,7 @@ function choice<const Name extends string>(
   choices: readonly [Name, ...Name[]],
   help: OptionHelp,
 ): OptionDefinition<Name> {
-  const expected = `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
-  const isValid = (value: unknown) => (choices as readonly unknown[]).includes(value)
-  return { value: 'name', ...help, kind: 'choice', byDefault: choices[0], choices, isValid, expected }
+  return { value: 'name', ...help, kind: 'choice', byDefault: choices[0], choices, ...oneOf(choices) }
 }
 
 /** Each member once, and no ensemble inside an ensemble. */
@@ -129,11 +123,6 @@ export const OPTIONS = {
     help: "which distances to rank: between different rows (the paper's text); the whole matrix with its zero diagonal (the authors' program); or only those above 0, if repeated rows make the first rule give 0",
     older: { field: 'parameters.quantileCompat', value: 'pairs' },
   }),
-  quantileRows: whole(2, 1_000_000, 5000, {
-    group: 'Detector',
-    help: 'maximum number of rows whose distances are ranked; of more rows, a random sample (time grows with the square)',
-    older: { field: 'parameters.quantileRows', value: 5000 },
-  }),
   /** At most the number of training rows; the default is lowered to it. */
   m: whole(1, 2000, 100, { group: 'Embedding', help: 'landmarks', shownDefault: '100; ensemble: 128' }),
   /** Farthest-first finds fewer than m if fewer rows differ. */
@@ -165,70 +154,8 @@ export const OPTIONS = {
     value: 'type',
     help: "form of the components' covariances",
   }),
-  /** Raised tenfold, up to 1e-3, while a covariance is singular. */
-  regularisation: number(1e-6, (value) => value > 0 && value <= 1e-3, 'a number above 0, at most 0.001', {
-    group: 'Mixture',
-    value: 'amount',
-    help: 'amount added to the diagonal of each covariance, and raised if a covariance is still singular',
-  }),
-  /** Above 0 for a one-class SVM, whose conditions are never met exactly. */
-  tolerance: number(1e-3, (value) => value >= 0 && Number.isFinite(value), 'a number of 0 or more', {
-    group: 'Mixture',
-    value: 'amount',
-    help: 'stop EM when the mean log-likelihood changes by less than this, and a one-class SVM when it violates no optimality condition by more than this',
-  }),
-  maximumSteps: whole(1, 100_000, 100, { group: 'Mixture', help: 'maximum number of EM steps' }),
-  beta: fraction(0.9, {
-    group: 'Mixture',
-    help: 'QuickShift++: share of density by which a cluster core may fall below its peak',
-  }),
-  /** null: floor(n^(2/3)), at least 1. */
-  neighbours: wholeOrNull(1, 100_000, {
-    group: 'Mixture',
-    help: 'QuickShift++: number of neighbours, including the row itself',
-    shownDefault: 'rows^(2/3)',
-  }),
-  coverage: share(0.95, {
-    group: 'Mixture',
-    help: 'QuickShift++: keep clusters, largest first, until they hold more than this share of rows',
-  }),
-  maximumClusters: whole(1, 1000, 20, {
-    group: 'Mixture',
-    help: 'QuickShift++: maximum number of clusters to keep',
-  }),
-  clusterSearchRows: whole(10, 1_000_000, 10_000, {
-    group: 'Mixture',
-    help: 'QuickShift++: maximum number of rows to search; of more rows, a random sample',
-    older: { field: 'parameters.start.clusterSearchRows', value: 10_000 },
-  }),
-  mixtureStart: choice(['clusters', 'k-means++'], {
-    group: 'Mixture',
-    help: 'start EM from the clusters of QuickShift++, or from as many clusters of k-means++',
-    older: { field: 'parameters.start.mixtureStart', value: 'clusters' },
-  }),
   nu: share(0.5, { group: 'One-class SVM', help: 'share of training rows to leave outside the boundary' }),
-  kernel: choice(['rbf', 'linear'], { group: 'One-class SVM', help: 'Gaussian kernel, or none' }),
-  maximumRows: whole(1, 1_000_000, 5000, {
-    group: 'Other detectors',
-    help: 'maximum number of training rows to place kernels on',
-  }),
   trees: whole(1, 10_000, 100, { group: 'Other detectors', help: 'trees of the forest' }),
-  /** At most the number of training rows; the default is lowered to it. */
-  subsampleRows: whole(2, 65_536, 256, {
-    group: 'Other detectors',
-    help: 'number of rows to grow each tree on',
-  }),
-  varianceShare: fraction(0.95, {
-    group: 'Other detectors',
-    help: 'keep components until they hold more than this share of the variance',
-  }),
-  /** Replaces varianceShare. Fewer than the columns, and at most the number of training rows. */
-  components: wholeOrNull(1, 999, {
-    group: 'Other detectors',
-    help: 'number of components to keep, instead of --variance-share',
-    shownDefault: 'set by --variance-share',
-    older: { field: 'parameters.components', value: null },
-  }),
   bins: whole(1, 1000, 20, {
     group: 'Other detectors',
     help: 'bins of the histogram of a column',
@@ -240,6 +167,65 @@ export const OPTIONS = {
   }),
 }
 
+const constant = <const Value>(byDefault: Value, range: Range): Setting<Value> => ({ byDefault, ...range })
+
+/**
+ * Constants that models store and callers cannot set: no measurement favours another value. Files of earlier versions,
+ * where they were options, may hold other values in these ranges.
+ */
+export const CONSTANTS = {
+  /** Of more rows, a random sample is ranked: time grows with the square. */
+  quantileRows: constant<number>(5000, wholeIn(2, 1_000_000)),
+  /** EM stops when the mean log-likelihood changes by less, a one-class SVM when it violates no condition by more. */
+  tolerance: constant<number>(
+    1e-3,
+    numberIn('a number of 0 or more', (value) => value >= 0 && Number.isFinite(value)),
+  ),
+  maximumSteps: constant<number>(100, wholeIn(1, 100_000)),
+  /** Added to the diagonals of covariances; raised tenfold, up to 1e-3, while one is singular. */
+  regularisation: constant<number>(
+    1e-6,
+    numberIn('a number above 0, at most 0.001', (value) => value > 0 && value <= 1e-3),
+  ),
+  /** QuickShift++: share of density by which a cluster core may fall below its peak. */
+  beta: constant<number>(0.9, FRACTION),
+  /** null: floor(n^(2/3)), at least 1. */
+  neighbours: constant<number | null>(null, wholeIn(1, 100_000)),
+  /** Clusters are kept, largest first, until they hold more than this share of rows. */
+  coverage: constant<number>(0.95, SHARE),
+  maximumClusters: constant<number>(20, wholeIn(1, 1000)),
+  /** Of more rows, clusters are searched in a random sample. */
+  clusterSearchRows: constant<number>(10_000, wholeIn(10, 1_000_000)),
+  mixtureStart: constant<'clusters' | 'k-means++'>('clusters', oneOf(['clusters', 'k-means++'])),
+  /** Rows that a kernel density places kernels on. */
+  maximumRows: constant<number>(5000, wholeIn(1, 1_000_000)),
+  /** Rows to grow each tree of an isolation forest on; lowered to the number of training rows. */
+  subsampleRows: constant<number>(256, wholeIn(2, 65_536)),
+  /** Principal components are kept until they hold more than this share of the variance; null beside `components`. */
+  varianceShare: constant<number>(0.95, FRACTION),
+  components: constant<number | null>(null, wholeIn(1, 999)),
+  /** Of a one-class SVM. */
+  kernel: constant<'rbf' | 'linear'>('rbf', oneOf(['rbf', 'linear'])),
+}
+
+/** Stored in files, but in none of the first versions. */
+export const LATER_CONSTANTS = [
+  'parameters.quantileRows',
+  'parameters.components',
+  'parameters.start.clusterSearchRows',
+  'parameters.start.mixtureStart',
+]
+
+const SETTINGS = { ...OPTIONS, ...CONSTANTS }
+
+type SettingName = keyof typeof SETTINGS
+
+export type ConstantName = keyof typeof CONSTANTS
+
+export function isConstant(name: string): name is ConstantName {
+  return Object.hasOwn(CONSTANTS, name)
+}
+
 /** The name of a detector option. */
 export type OptionName = keyof typeof OPTIONS
 
@@ -247,7 +233,7 @@ export type OptionName = keyof typeof OPTIONS
 export type GridOption = Exclude<OptionName, 'members'>
 
 /** null where the default depends on the rows. */
-export type OptionValue<Name extends OptionName> = (typeof OPTIONS)[Name]['byDefault']
+export type OptionValue<Name extends SettingName> = (typeof SETTINGS)[Name]['byDefault']
 
 /** Options that a caller may set. All have defaults; see `OPTIONS`. */
 export type DetectorOptions = {
@@ -257,8 +243,8 @@ export type DetectorOptions = {
   readonly detector?: DetectorName
 }
 
-export const BANDWIDTH_OPTIONS = ['bandwidthQuantile', 'quantileCompat', 'quantileRows'] as const
-export const EM_OPTIONS = ['tolerance', 'maximumSteps', 'regularisation'] as const
+export const BANDWIDTH_OPTIONS = ['bandwidthQuantile', 'quantileCompat'] as const
+export const EM_CONSTANTS = ['tolerance', 'maximumSteps', 'regularisation'] as const
 
 /** Any of them, where its type does not matter. */
 export function optionNamed(name: OptionName): OptionDefinition<unknown> {
@@ -277,12 +263,12 @@ export type GivenOptions = Readonly<Record<string, unknown>>
 export class OptionReader {
   constructor(private readonly given: GivenOptions) {}
 
-  has(name: OptionName): boolean {
+  has(name: SettingName): boolean {
     return this.given[name] !== undefined && this.given[name] !== null
   }
 
-  read<Name extends OptionName>(name: Name): OptionValue<Name> {
-    const { byDefault, isValid, expected } = optionNamed(name)
+  read<Name extends SettingName>(name: Name): OptionValue<Name> {
+    const { byDefault, isValid, expected }: Setting<unknown> = SETTINGS[name]
     if (!this.has(name)) return byDefault as OptionValue<Name>
     const value = this.given[name]
     if (!isValid(value)) throw badOption(name, expected, value)
@@ -297,7 +283,7 @@ export class OptionReader {
   }
 
   /** Several, as an object with their names. */
-  readAll<const Name extends OptionName>(names: readonly Name[]): { [N in Name]: OptionValue<N> } {
+  readAll<const Name extends SettingName>(names: readonly Name[]): { [N in Name]: OptionValue<N> } {
     return Object.fromEntries(names.map((name) => [name, this.read(name)])) as { [N in Name]: OptionValue<N> }
   }
 }

@@ -10,6 +10,8 @@ import {
   DEFAULT_DETECTOR,
   type DetectorOptions,
   type GivenOptions,
+  isConstant,
+  LATER_CONSTANTS,
   OPTION_NAMES,
   OPTIONS,
   type OptionName,
@@ -55,23 +57,32 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value)
 }
 
-/** Options from a caller or a file, checked by the definition that `find` returns for their detector. */
-export function checkGivenBy(find: FindDetector, given: GivenOptions): CheckedParameters {
+/**
+ * Options from a caller or a file, checked by the definition that `find` returns for their detector. Only a file has
+ * `constants`.
+ */
+export function checkGivenBy(
+  find: FindDetector,
+  given: GivenOptions,
+  constants: GivenOptions = {},
+): CheckedParameters {
   const detector = given.detector ?? DEFAULT_DETECTOR
   const definition = isDetectorName(detector) ? find(detector) : undefined
   if (definition === undefined) throw badDetector(detector)
   refuseForeignOptions(given, definition)
-  return definition.checkParameters(new OptionReader(given))
+  return definition.checkParameters(new OptionReader({ ...given, ...constants }))
 }
 
-/** The options that `checkParameters` turns into these parameters, with defaults written out and null ones left out. */
+/**
+ * The options that `checkParameters` turns into these parameters, with defaults written out, without null ones and
+ * without constants.
+ */
 export function detectorOptionsOf(parameters: CheckedParameters): DetectorOptions {
   const options: Record<string, unknown> = {}
   for (const [key, entry] of Object.entries(keptParameters(parameters))) {
-    if (!STAGES.includes(key)) options[key] = entry ?? undefined
-    else {
-      const { kind: _, ...stage } = entry as Record<string, unknown>
-      for (const [name, value] of Object.entries(stage)) options[name] = value ?? undefined
+    const given = STAGES.includes(key) ? (entry as Record<string, unknown>) : { [key]: entry }
+    for (const [name, value] of Object.entries(given)) {
+      if (name === 'detector' || Object.hasOwn(OPTIONS, name)) options[name] = value ?? undefined
     }
   }
   return options
@@ -84,20 +95,26 @@ export function checkStoredBy(find: FindDetector, value: unknown): CheckedParame
   if (definition === undefined) throw badDetector(stored.detector)
   // without a prototype, so that a key `__proto__` is an ordinary key
   const options = Object.create(null) as Record<string, unknown>
+  const constants = Object.create(null) as Record<string, unknown>
   const kinds: [string, unknown][] = []
+  const add = ([name, value]: [string, unknown]): void => {
+    if (isConstant(name)) constants[name] = value
+    else options[name] = value
+  }
   for (const [key, entry] of Object.entries(stored)) {
-    if (!STAGES.includes(key)) options[key] = entry
+    if (!STAGES.includes(key)) add([key, entry])
     else {
       const { kind, ...stage } = recordOf(entry, `parameters.${key}`)
-      Object.assign(options, stage)
+      Object.entries(stage).forEach(add)
       kinds.push([key, kind])
     }
   }
   const unspoken = unspokenOf(definition, options)
-  const checked = checkGivenBy(find, {
+  const given = {
     ...options,
     ...Object.fromEntries(unspoken.filter(isNotDefault).map(([name, { value }]) => [name, value])),
-  })
+  }
+  const checked = checkGivenBy(find, given, constants)
   for (const stage of STAGES) {
     const wanted = (checked as unknown as Readonly<Record<string, { readonly kind?: string } | undefined>>)[
       stage
@@ -109,7 +126,7 @@ export function checkStoredBy(find: FindDetector, value: unknown): CheckedParame
     }
   }
   // options have defaults; stored parameters are complete, and each field is in its own stage
-  const mayLack = unspoken.map(([, { field }]) => field)
+  const mayLack = [...LATER_CONSTANTS, ...unspoken.map(([, { field }]) => field)]
   checkSameFields(stored, checked, 'parameters', mayLack)
   return checked
 }

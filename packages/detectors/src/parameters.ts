@@ -13,27 +13,26 @@ import type { GivenOptions, OptionValue } from './options.js'
 /**
  * Explicit sizes are exact; default sizes adapt to the rows.
  *
- * There cannot be more landmarks than training rows, more dimensions than landmarks, or more components or neighbors
+ * There cannot be more landmarks than training rows, more dimensions than landmarks, or more components
  * than rows. Defaults suit thousands of rows; with fewer they are lowered, and the model's notes say so. An explicit m
  * = 500 that became 40 would be a different detector than requested, so it is an ArgumentError that names the option,
  * the value and the limit.
  *
- * Bounds that say "at most" (`maximumRows`, `quantileRows`, `clusterSearchRows`, `maximumClusters`) hold for any number
- * of rows and are not checked here. Models do not store which sizes were explicit.
+ * Models do not store which sizes were explicit.
  */
 
-const SIZE_OPTIONS: readonly SizeOption[] = ['m', 'd', 'k', 'neighbours', 'subsampleRows', 'components']
+const SIZE_OPTIONS: readonly SizeOption[] = ['m', 'd', 'k']
 
 /** Parameters with the sizes in `given` marked as explicit. Throws if sizes contradict each other for all rows. */
 export function withStatedSizes(parameters: CheckedParameters, given: GivenOptions): CheckedParameters {
   const stated = SIZE_OPTIONS.filter((name) => given[name] !== undefined && given[name] !== null)
   if (stated.length === 0) return parameters
   const checked = { ...parameters, stated }
-  holdToStatedSizes(checked, { rows: Number.POSITIVE_INFINITY, cols: Number.POSITIVE_INFINITY })
+  holdToStatedSizes(checked, { rows: Number.POSITIVE_INFINITY })
   return checked
 }
 
-/** Throws ArgumentError for the first explicit size that needs more training rows or columns. */
+/** Throws ArgumentError for the first explicit size that needs more training rows. */
 export function holdToStatedSizes(parameters: CheckedParameters, shape: RowsShape): void {
   const { stated = [] } = parameters
   const broken = sizeLimits(parameters, shape).find(
@@ -58,8 +57,7 @@ export function keptParameters<Parameters extends CheckedParameters>(parameters:
   return kept as Parameters
 }
 
-/** Training rows: how many, and how wide. */
-type RowsShape = Pick<Matrix, 'rows' | 'cols'>
+type RowsShape = Pick<Matrix, 'rows'>
 
 interface SizeLimit {
   readonly name: SizeOption
@@ -69,7 +67,7 @@ interface SizeLimit {
   readonly what: string
 }
 
-function sizeLimits(parameters: CheckedParameters, { rows: n, cols }: RowsShape): SizeLimit[] {
+function sizeLimits(parameters: CheckedParameters, { rows: n }: RowsShape): SizeLimit[] {
   const limits: SizeLimit[] = []
   const limit = (
     name: SizeOption,
@@ -82,18 +80,9 @@ function sizeLimits(parameters: CheckedParameters, { rows: n, cols }: RowsShape)
   if ('m' in parameters && parameters.m !== null) limit('m', parameters.m, n)
   if ('d' in parameters) limit('d', parameters.d, Math.min(parameters.m, n), 'the number of landmarks')
   if ('k' in parameters) limit('k', parameters.k, n)
-  if ('subsampleRows' in parameters) limit('subsampleRows', parameters.subsampleRows, n)
-  if ('components' in parameters && parameters.components !== null) {
-    limit('components', parameters.components, n)
-    limit('components', parameters.components, cols - 1, 'one fewer than there are columns')
-  }
   if ('start' in parameters) {
     const { start } = parameters
     if (start.kind === 'k-means++') limit('k', start.k, n)
-    else if (start.neighbours !== null) {
-      const searched = Math.min(n, start.clusterSearchRows)
-      limit('neighbours', start.neighbours, searched, 'the number of rows that clusters are searched in')
-    }
   }
   return limits
 }
@@ -107,8 +96,8 @@ export type CovarianceType = OptionValue<'covariance'>
 /** What EM starts from. */
 export type MixtureStart = OptionValue<'mixtureStart'>
 
-/** Options limited by the number of rows, landmarks or columns. */
-export type SizeOption = 'm' | 'd' | 'k' | 'neighbours' | 'subsampleRows' | 'components'
+/** Options limited by the number of rows or landmarks. */
+export type SizeOption = 'm' | 'd' | 'k'
 
 /** Parameters of a KJL sketch. */
 export interface KjlParameters {

@@ -25,7 +25,6 @@ function grid(first: DetectorOptions): CheckedParameters[] {
   vary('scaler', ['none', 'standard'])
   vary('bandwidthQuantile', [0.2, 0.6])
   vary('quantileCompat', ['pairs', 'authors'])
-  vary('quantileRows', [5000, 30])
   vary('m', [20, 10])
   vary('centre', [false, true])
   vary('k', [2, 3])

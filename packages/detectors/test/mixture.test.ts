@@ -2,7 +2,7 @@ import { ArgumentError, createRng, DataError, type Matrix, matrixOf } from '@odd
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { kMeans } from '../src/clustering/k-means.js'
-import { checkParameters } from '../src/index.js'
+import { checkParameters, type QuickShiftStart } from '../src/index.js'
 import { expectation, fitFromStart, fitMixture, runEm } from '../src/mixture/fit-mixture.js'
 import {
   createMixture,
@@ -154,6 +154,7 @@ describe('EM', () => {
 
 describe('fitMixture', () => {
   const start = checkParameters({ detector: 'oc-kjl', k: 2 }).start
+  const clusters = checkParameters().start as QuickShiftStart
 
   it('raises a regularisation that is too small, and says so', () => {
     // on a line, and so large that 1e-6 is lost beside the squares
@@ -185,7 +186,7 @@ describe('fitMixture', () => {
   it('searches clusters in a stated sample when there are very many rows', () => {
     const points = clusteredRows(1200, 2)
     const search = (clusterSearchRows: number) =>
-      fitMixture(points, checkParameters({ clusterSearchRows }).start, em, createRng(1))
+      fitMixture(points, { ...clusters, clusterSearchRows }, em, createRng(1))
     const sampled = search(300)
     expect(sampled.notes).toEqual(['clusters were searched in a random 300 of 1200 rows'])
     expect(sampled.clustersKept).toBeGreaterThan(1)
@@ -196,7 +197,7 @@ describe('fitMixture', () => {
   it('starts from clusters or from k-means with their number, as asked', () => {
     const points = clusteredRows(400, 2)
     const fits = (['clusters', 'k-means++'] as const).map((mixtureStart) => {
-      const start = checkParameters({ mixtureStart, coverage: 1 }).start
+      const start = { ...clusters, mixtureStart, coverage: 1 }
       return fitMixture(points, start, { ...em, maximumSteps: 1 }, createRng(1))
     })
     const [byClusters, byKMeans] = fits

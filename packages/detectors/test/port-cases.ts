@@ -14,7 +14,6 @@ import {
   DETECTOR_NAMES,
   DETECTORS,
   type DetectorName,
-  type DetectorOptions,
   decodeModelFile,
   encodeModelFile,
   type SavedModel,
@@ -22,7 +21,13 @@ import {
 } from '../src/index.js'
 import { CHECKSUM_OFFSET, modelFileChecksum } from '../src/model-file/layout.js'
 import { variantsFor } from './conformance/fixtures.js'
-import { sampleModel, sampleRows, summaryModel, summaryRows } from './model-file/sample.js'
+import {
+  type SampleOptions,
+  sampleModel,
+  sampleRows,
+  summaryModel,
+  summaryRows,
+} from './model-file/sample.js'
 
 export interface PortCase {
   readonly name: string
@@ -35,12 +40,12 @@ export interface PortCase {
 
 const MEMBERS = DETECTOR_NAMES.filter((name) => name !== 'ensemble')
 
-const optionsOf = (detector: DetectorName): DetectorOptions[] => {
+const optionsOf = (detector: DetectorName): SampleOptions[] => {
   const takes: readonly string[] = DETECTORS[detector].options
   const variants = variantsFor(detector).map((options) =>
     Object.fromEntries(Object.entries(options).filter(([option]) => takes.includes(option))),
   )
-  const own: Partial<Record<DetectorName, DetectorOptions[]>> = {
+  const own: Partial<Record<DetectorName, SampleOptions[]>> = {
     gmm: [{ covariance: 'diagonal' }, { covariance: 'tied' }, { covariance: 'spherical', scaler: 'log' }],
     ocsvm: [{ kernel: 'linear', scaler: 'standard' }],
     ensemble: [{ members: ['nearest'] }, { members: ['hbos'] }, { members: MEMBERS }],

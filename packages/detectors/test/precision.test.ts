@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import {
   checkModel,
   checkParameters,
+  checkStoredParameters,
   createScoreWorkspace,
   type DetectorModel,
   type DetectorName,
@@ -84,9 +85,8 @@ describe('precision', () => {
 
   it('is refused where there are no kernel rows, and when it is neither', () => {
     expect(() => checkParameters({ detector: 'gmm', precision: 'f32' })).toThrow(/does not apply to gmm/)
-    expect(() => checkParameters({ detector: 'ocsvm', kernel: 'linear', precision: 'f32' })).toThrow(
-      /precision: expected none, since a linear kernel/,
-    )
+    const linear = { ...checkParameters({ detector: 'ocsvm', precision: 'f32' }), kernel: 'linear' }
+    expect(() => checkStoredParameters(linear)).toThrow(/precision: expected none, since a linear kernel/)
     expect(() => checkParameters({ precision: 'f16' as 'f32' })).toThrow(/precision: expected f64 or f32/)
   })
 

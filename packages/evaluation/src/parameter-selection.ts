@@ -285,11 +285,7 @@ const MAXIMUM_CANDIDATES = 10_000
 /** What of a grid applies: options that the detector takes and that are not given. */
 export function applicableGrid(options: DetectorOptions, grid: ParameterGrid = PAPER_GRID): ParameterGrid {
   const { options: takes } = DETECTORS[options.detector ?? DEFAULT_DETECTOR]
-  const isOpen = (name: GridOption): boolean => {
-    // a linear kernel has no bandwidth
-    if (name === 'bandwidthQuantile' && options.kernel === 'linear') return false
-    return takes.includes(name) && options[name] === undefined
-  }
+  const isOpen = (name: GridOption): boolean => takes.includes(name) && options[name] === undefined
   return Object.fromEntries(Object.entries(grid).filter(([name]) => isOpen(name as GridOption)))
 }
 

@@ -187,10 +187,7 @@ function selectionFact(selection: ParameterSelection, { parameters }: DetectorMo
  * too few for, which would be refused if they were stated. */
 export function settingsFact({ detector: { parameters, fitReport } }: SavedModel): ModelFact {
   const { detector, ...options } = detectorOptionsOf(parameters)
-  const lowered: readonly string[] = exceedingSizes(parameters, {
-    rows: fitReport.trainingRows,
-    cols: fitReport.dimension,
-  })
+  const lowered: readonly string[] = exceedingSizes(parameters, { rows: fitReport.trainingRows })
   const flags = Object.entries(options).flatMap(([name, value]) => {
     if (value === undefined || lowered.includes(name)) return []
     if (typeof value === 'boolean') return [value ? flagOf(name) : flagOf(name).replace(/^--/, '--no-')]

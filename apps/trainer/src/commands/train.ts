@@ -350,7 +350,7 @@ export function trainOptionsFrom(
   const name = options.detector ?? recipeDetector(recipe, features)
   const takes: readonly string[] = isDetectorName(name) ? DETECTORS[name].options : []
   const given = Object.fromEntries(
-    OPTION_NAMES.map((option) => [option, options[option] ?? preset(recipe, option, takes, options)]),
+    OPTION_NAMES.map((option) => [option, options[option] ?? preset(recipe, option, takes)]),
   )
   const detector = { detector: name, ...withoutUndefined(given) } as DetectorOptions
   namingFlags(() => checkParameters(detector))
@@ -393,15 +393,8 @@ function suitedOptions({ parts }: TrainingRows, options: TrainCommandOptions, re
 }
 
 /** A recipe's setting is dropped where the detector has no such option; a given one is refused by name. */
-function preset(
-  recipe: Recipe,
-  option: OptionName,
-  takes: readonly string[],
-  { kernel }: TrainCommandOptions,
-): unknown {
-  const isOfBandwidth = option === 'bandwidthQuantile' || option === 'quantileCompat'
-  if (!takes.includes(option) || (kernel === 'linear' && isOfBandwidth)) return undefined
-  return recipe[option as keyof Recipe]
+function preset(recipe: Recipe, option: OptionName, takes: readonly string[]): unknown {
+  return takes.includes(option) ? recipe[option as keyof Recipe] : undefined
 }
 
 /** Runs `work`; an ArgumentError over an option is thrown as one over its flag. */

@@ -41,7 +41,7 @@ describe('train --help', () => {
       expect(flagsIn(short)).toContain(flag)
     }
     expect(short).toMatch(/Examples:\n {2}oddflow train/)
-    expect(short).not.toMatch(/--beta|--quantile-compat/)
+    expect(short).not.toMatch(/--bins|--quantile-compat/)
   })
 
   it('says how many more there are and how they are shown', () => {

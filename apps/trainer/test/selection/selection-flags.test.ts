@@ -65,12 +65,6 @@ describe('selectionFrom', () => {
     ['--grid-k: does not apply to oc-kjl-qs; leave it out', `${BOTH} --grid-k 3`, { detector: 'oc-kjl-qs' }],
     ['--grid-k: expected a value or a grid, found both', `${BOTH} --grid-k 3`, { detector: 'gmm', k: 2 }],
     ['--select-normal: pca has no bandwidth quantile and no k left to choose', BOTH, { detector: 'pca' }],
-    ['--select-normal: ocsvm has no bandwidth', BOTH, { detector: 'ocsvm', kernel: 'linear' }],
-    [
-      '--grid-quantiles: expected none, since a linear kernel',
-      `${BOTH} --grid-quantiles 0.2`,
-      { detector: 'ocsvm', kernel: 'linear' },
-    ],
   ])('refuses by flag: %s', (message, args, detector) => {
     expect(() => asked(args, detector)).toThrow(UsageError)
     expect(() => asked(args, detector)).toThrow(message)

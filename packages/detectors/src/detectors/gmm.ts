@@ -12,7 +12,7 @@ import { componentLogDensitiesInto, packMixture } from '../mixture/gaussian-mixt
 import { checkTypedMixture, fitTypedMixture, type TypedMixture } from '../mixture/typed-mixture.js'
 import type { GmmModel, MixtureModel } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
-import { EM_OPTIONS, type OptionReader } from '../options.js'
+import { EM_CONSTANTS, type OptionReader } from '../options.js'
 import type { CovarianceType, GmmParameters } from '../parameters.js'
 import { fitScaledRows } from '../scaler.js'
 import { createScaledScorer, type Scorer } from '../scorer.js'
@@ -25,14 +25,14 @@ const COVARIANCE_TYPES: readonly CovarianceType[] = ['full', 'diagonal', 'tied',
 export const gmm: DetectorDefinition = {
   name: 'gmm',
   summary: 'Gaussian mixture of k components on the rows themselves',
-  options: ['scaler', 'k', 'covariance', ...EM_OPTIONS],
+  options: ['scaler', 'k', 'covariance'],
   stages: ['clusters', 'mixture'],
   metadataKeys: ['mixture'],
 
   checkParameters(given: OptionReader): GmmParameters {
     return {
       detector: 'gmm',
-      ...given.readAll(['scaler', 'k', 'covariance', ...EM_OPTIONS]),
+      ...given.readAll(['scaler', 'k', 'covariance', ...EM_CONSTANTS]),
     }
   },
 

@@ -407,7 +407,8 @@ function checkSums(model: IsolationForestModel, root: number, end: number, path:
 export const iforest = standalone({
   name: 'iforest',
   summary: 'isolation forest',
-  options: ['trees', 'subsampleRows'],
+  options: ['trees'],
+  constants: ['subsampleRows'],
   field: 'isolationForest',
   hasMetadata: true,
   fit: fitIsolationForest,

@@ -183,7 +183,8 @@ export function checkKernelDensityModel(value: unknown, path = 'kernelDensity'):
 export const kde = standalone({
   name: 'kde',
   summary: 'Gaussian kernel density over the training rows',
-  options: [...BANDWIDTH_OPTIONS, 'maximumRows'],
+  options: [...BANDWIDTH_OPTIONS],
+  constants: ['quantileRows', 'maximumRows'],
   field: 'kernelDensity',
   hasMetadata: true,
   fit: fitKernelDensity,

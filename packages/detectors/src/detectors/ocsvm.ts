@@ -32,15 +32,15 @@ const NO_BANDWIDTH = { bandwidthQuantile: null, quantileCompat: null, quantileRo
 
 export const ocsvm: DetectorDefinition = {
   name: 'ocsvm',
-  summary: 'one-class SVM with a Gaussian or a linear kernel',
-  options: ['scaler', 'precision', 'kernel', ...BANDWIDTH_OPTIONS, 'nu', 'tolerance'],
+  summary: 'one-class SVM with a Gaussian kernel',
+  options: ['scaler', 'precision', ...BANDWIDTH_OPTIONS, 'nu'],
   stages: ['bandwidth', 'fit'],
   metadataKeys: ['svm'],
 
   checkParameters(given: OptionReader): OcsvmParameters {
     const kernel = given.read('kernel')
     if (kernel === 'linear') {
-      const idle = BANDWIDTH_OPTIONS.find((option) => given.has(option))
+      const idle = ([...BANDWIDTH_OPTIONS, 'quantileRows'] as const).find((option) => given.has(option))
       if (given.has('precision'))
         throw badOption('precision', 'none, since a linear kernel has no kernel rows', 'one')
       if (idle !== undefined) throw badOption(idle, 'none, since a linear kernel has no bandwidth', 'one')
@@ -51,7 +51,7 @@ export const ocsvm: DetectorDefinition = {
       kernel,
       ...(kernel === 'linear'
         ? NO_BANDWIDTH
-        : { precision: given.read('precision'), ...given.readAll(BANDWIDTH_OPTIONS) }),
+        : { precision: given.read('precision'), ...given.readAll([...BANDWIDTH_OPTIONS, 'quantileRows']) }),
       nu: given.read('nu'),
       tolerance: given.readPositiveTolerance(),
     }

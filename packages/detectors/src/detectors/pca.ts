@@ -225,7 +225,7 @@ export function checkPrincipalComponentsModel(
 export const pca = standalone({
   name: 'pca',
   summary: 'reconstruction error of principal components',
-  options: ['varianceShare', 'components'],
+  options: [],
   field: 'principalComponents',
   hasMetadata: false,
   checkParameters(given): PcaParameters {

@@ -11,7 +11,7 @@
  */
 import { DataError, type Matrix, type Rng } from '@oddflow/core'
 import { equalPairShare, kernelExponentFactor, pairDistanceQuantiles } from '@oddflow/linalg'
-import { OPTIONS } from '../options.js'
+import { CONSTANTS, OPTIONS } from '../options.js'
 import type { QuantileCompat } from '../parameters.js'
 import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
 
@@ -34,7 +34,7 @@ export interface BandwidthRule {
 
 export const DEFAULT_BANDWIDTH_RULE: BandwidthRule = {
   quantileCompat: OPTIONS.quantileCompat.byDefault,
-  quantileRows: OPTIONS.quantileRows.byDefault,
+  quantileRows: CONSTANTS.quantileRows.byDefault,
 }
 
 /** `rows` are scaled and finite. Throws DataError if the quantile gives no usable bandwidth. */

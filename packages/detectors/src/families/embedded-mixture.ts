@@ -33,7 +33,7 @@ import {
   matrixTensor,
   vectorTensor,
 } from '../model-file/layout.js'
-import { EM_OPTIONS, type OptionName, type OptionReader } from '../options.js'
+import { EM_CONSTANTS, type OptionName, type OptionReader } from '../options.js'
 import type {
   CovarianceType,
   EmbeddedMixtureParameters,
@@ -160,16 +160,16 @@ function createEmbeddedMixtureScorer(
   }
 }
 
-const OPTIONS = [...EMBEDDING_OPTIONS, ...EM_OPTIONS, 'supportGuard'] as const satisfies readonly OptionName[]
+const OPTIONS = [...EMBEDDING_OPTIONS, 'supportGuard'] as const satisfies readonly OptionName[]
 
-const QUICKSHIFT_OPTIONS = [
+const QUICKSHIFT_CONSTANTS = [
   'beta',
   'neighbours',
   'coverage',
   'maximumClusters',
   'clusterSearchRows',
   'mixtureStart',
-] as const satisfies readonly OptionName[]
+] as const
 
 /** The definition of the detector with that name, embedding and start. */
 export function embeddedMixture(
@@ -183,7 +183,7 @@ export function embeddedMixture(
     summary,
     options: [
       ...OPTIONS,
-      ...(startKind === 'k-means++' ? (['k'] as const) : QUICKSHIFT_OPTIONS),
+      ...(startKind === 'k-means++' ? (['k'] as const) : []),
       ...(embeddingKind === 'kjl' ? (['centre'] as const) : []),
     ],
     stages: ['bandwidth', 'embedding', 'clusters', 'mixture'],
@@ -194,7 +194,7 @@ export function embeddedMixture(
         detector: name,
         ...checkEmbeddingOptions(given, embeddingKind),
         start: checkStart(given, startKind),
-        em: given.readAll(EM_OPTIONS),
+        em: given.readAll(EM_CONSTANTS),
         supportGuard: given.read('supportGuard'),
       }
     },
@@ -307,7 +307,7 @@ function startOf(
 
 function checkStart(given: OptionReader, kind: StartParameters['kind']): StartParameters {
   if (kind === 'k-means++') return { kind, k: given.read('k') }
-  return { kind, ...given.readAll(QUICKSHIFT_OPTIONS) }
+  return { kind, ...given.readAll(QUICKSHIFT_CONSTANTS) }
 }
 
 function checkReport(

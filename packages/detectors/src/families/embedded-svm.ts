@@ -193,7 +193,6 @@ export function embeddedSvm(
     options: [
       ...EMBEDDING_OPTIONS,
       'nu',
-      'tolerance',
       'supportGuard',
       ...(embeddingKind === 'kjl' ? (['centre'] as const) : []),
     ],

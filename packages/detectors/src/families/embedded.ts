@@ -73,7 +73,7 @@ export function checkEmbeddingOptions(given: OptionReader, kind: EmbeddingParame
   const embedding: EmbeddingParameters =
     kind === 'kjl' ? { kind, centre: given.read('centre') } : { kind: 'nystrom' }
   return {
-    ...given.readAll(['scaler', 'precision', ...BANDWIDTH_OPTIONS, 'm', 'landmarks', 'd']),
+    ...given.readAll(['scaler', 'precision', ...BANDWIDTH_OPTIONS, 'quantileRows', 'm', 'landmarks', 'd']),
     embedding,
   }
 }

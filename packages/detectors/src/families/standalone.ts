@@ -9,7 +9,7 @@ import type { DetectorDefinition, DetectorName, FitContext, ModelFact, ModelHead
 import { type Fields, failField } from '../fields.js'
 import type { DetectorModel, FitReport } from '../model.js'
 import type { ModelFileParts, ModelFileReader } from '../model-file/layout.js'
-import type { OptionName, OptionReader } from '../options.js'
+import type { ConstantName, OptionName, OptionReader } from '../options.js'
 import type { ParametersOf } from '../parameters.js'
 import type { ScalerModel } from '../scaler.js'
 import { fitScaledRows } from '../scaler.js'
@@ -28,6 +28,8 @@ interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
   readonly summary: string
   /** Beside `scaler`. */
   readonly options: readonly OptionName[]
+  /** Stored with them. */
+  readonly constants?: readonly ConstantName[]
   /** The name of the model's field, tensors and metadata. */
   readonly field: string
   readonly hasMetadata: boolean
@@ -61,7 +63,11 @@ export function standalone<Name extends DetectorName, Part, Workspace>(
     checkParameters:
       a.checkParameters ??
       // the options of the detector, each as it is
-      ((given) => ({ detector: a.name, ...given.readAll(options) }) as unknown as ParametersOf<Name>),
+      ((given) =>
+        ({
+          detector: a.name,
+          ...given.readAll([...options, ...(a.constants ?? [])]),
+        }) as unknown as ParametersOf<Name>),
     fit(rows: Matrix, parameters: ParametersOf<Name>, context: FitContext): DetectorModel {
       const { rng, report, rowNotes, shared } = context
       report('fit', 0)

@@ -81,10 +81,6 @@ export const DEGENERATE_ROWS_CHECKS: ConformanceChecks = {
       [{ d: 41 }, 40],
       [{ m: 20, d: 21 }, 20],
       [{ k: 41 }, 40],
-      [{ neighbours: 41 }, 40],
-      [{ neighbours: 31, clusterSearchRows: 30 }, 30],
-      [{ subsampleRows: 41 }, 40],
-      [{ components: COLUMNS }, COLUMNS - 1],
     ]
     for (const [options, most] of sizes) {
       const [field = '', found] = Object.entries(options).find(([, size]) => size === most + 1) ?? []

@@ -1,9 +1,9 @@
 /** Every object in the metadata of a model of every detector has exactly the fields that are written. */
 import { decodeSafetensors, encodeSafetensors, FormatError } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { DETECTOR_NAMES, type DetectorOptions, decodeModelFile, encodeModelFile } from '../../src/index.js'
+import { DETECTOR_NAMES, decodeModelFile, encodeModelFile } from '../../src/index.js'
 import { CHECKSUM_OFFSET, modelFileChecksum } from '../../src/model-file/layout.js'
-import { sampleModel, summaryModel } from './sample.js'
+import { type SampleOptions, sampleModel, summaryModel } from './sample.js'
 
 type Json = Record<string, unknown>
 
@@ -19,8 +19,8 @@ const MAY_BE_ABSENT = [
   'parameters.start.mixtureStart',
 ]
 
-const variants: [string, DetectorOptions, boolean | 'summaries'][] = [
-  ...DETECTOR_NAMES.map((detector): [string, DetectorOptions, boolean] => [detector, { detector }, true]),
+const variants: [string, SampleOptions, boolean | 'summaries'][] = [
+  ...DETECTOR_NAMES.map((detector): [string, SampleOptions, boolean] => [detector, { detector }, true]),
   [
     'ensemble of summaries',
     { detector: 'ensemble', members: ['hbos', 'kde', 'nearest', 'pca'] },

@@ -8,8 +8,10 @@ import {
   type RowsContract,
 } from '@oddflow/core'
 import {
+  type CheckedParameters,
   calibrateThreshold,
   checkParameters,
+  checkStoredParameters,
   createScoreWorkspace,
   DETECTORS,
   type DetectorModel,
@@ -46,13 +48,24 @@ export function scores(detector: DetectorModel, rows: Matrix): Float64Array {
   return scoreSamples(detector, rows, new Float64Array(rows.rows), createScoreWorkspace(detector))
 }
 
+export type SampleOptions = DetectorOptions & { readonly kernel?: 'linear' }
+
+/** Parameters as an older file may have them: with the linear kernel, which is not an option any more. */
+function sampleParameters({ kernel, ...options }: SampleOptions): CheckedParameters {
+  const parameters = checkParameters(options)
+  if (parameters.detector === 'iforest') return checkStoredParameters({ ...parameters, subsampleRows: 16 })
+  if (kernel === undefined) return parameters
+  const none = { bandwidthQuantile: null, quantileCompat: null, quantileRows: null, precision: null }
+  return checkStoredParameters({ ...parameters, kernel, ...none })
+}
+
 /** A small model, fitted for real. */
-export function sampleModel(options: DetectorOptions = {}, fromFlows = true): SavedModel {
+export function sampleModel(options: SampleOptions = {}, fromFlows = true): SavedModel {
   const name = options.detector ?? 'oc-kjl-qs'
   const takes: readonly string[] = DETECTORS[name].options
-  const small = Object.entries({ m: 6, d: 2, k: 3, trees: 4, subsampleRows: 16 })
+  const small = Object.entries({ m: 6, d: 2, k: 3, trees: 4 })
   const given = Object.fromEntries(small.filter(([option]) => takes.includes(option)))
-  const parameters = checkParameters({ ...given, ...options, detector: name })
+  const parameters = sampleParameters({ ...given, ...options, detector: name })
   const detector = fitDetector(sampleRows(1), parameters, createRng(2))
   const bare: RowsContract = {
     featureSet: 'rows',
@@ -92,8 +105,8 @@ export function summaryRows(seed: number, rows = 90): Matrix {
 }
 
 /** As `sampleModel`, of flow summaries of three inputs; the threshold is from held-out inputs where there are scores. */
-export function summaryModel(options: DetectorOptions = {}): SavedModel {
-  const parameters = checkParameters(options)
+export function summaryModel(options: SampleOptions = {}): SavedModel {
+  const parameters = sampleParameters(options)
   const rows = summaryRows(1)
   const { model, heldOut } = fitHoldingOut(rows, parameters, createRng(2), {
     categoryColumn: rows.cols - 1,

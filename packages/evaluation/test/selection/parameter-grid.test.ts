@@ -23,10 +23,9 @@ describe('the paper’s grid', () => {
     for (const { parameters } of candidates) expect(parameters.detector).toBe(detector)
   })
 
-  it('leaves out what is given, and the bandwidth of a linear kernel', () => {
+  it('leaves out what is given', () => {
     expect(Object.keys(applicableGrid({ detector: 'oc-kjl', k: 3 }))).toEqual(['bandwidthQuantile'])
     expect(applicableGrid({ detector: 'oc-kjl', k: 3, bandwidthQuantile: 0.3 })).toEqual({})
-    expect(applicableGrid({ detector: 'ocsvm', kernel: 'linear' })).toEqual({})
     expect(Object.keys(applicableGrid({}))).toEqual(['bandwidthQuantile'])
   })
 })
@@ -59,7 +58,6 @@ describe('gridCandidates', () => {
     ['bandwidthQuantile', {}, { bandwidthQuantile: [] }],
     ['bandwidthQuantile', {}, { bandwidthQuantile: [0.1, 0.2, 0.1] }],
     ['bandwidthQuantile', { bandwidthQuantile: 0.2 }, { bandwidthQuantile: [0.1] }],
-    ['bandwidthQuantile', { detector: 'ocsvm', kernel: 'linear' }, { bandwidthQuantile: [0.1] }],
     ['k', { detector: 'oc-kjl' }, { k: [1, 0] }],
     ['k', { detector: 'oc-kjl' }, { k: [1.5] }],
     ['k', { detector: 'oc-kjl-qs' }, { k: [1] }],

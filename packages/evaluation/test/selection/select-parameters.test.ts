@@ -210,7 +210,7 @@ describe('selectDetector', () => {
     const { best, results } = selectDetector(rows, candidates, createRng(2))
     expect(suited.preset).toEqual(PLAIN_ROWS_DETECTORS[best])
     expect(suited.tried.map(({ auc }) => auc)).toEqual(results.map(({ auc }) => auc))
-    expect(suitedDetector(rows, { regularisation: 1e-5 }, createRng(2))!.tried).toHaveLength(2)
+    expect(suitedDetector(rows, { scaler: 'standard' }, createRng(2))!.tried).toHaveLength(3)
     expect(suitedDetector(rows, { bins: 10 }, createRng(2))).toEqual({
       preset: { detector: 'hbos' },
       tried: [],
