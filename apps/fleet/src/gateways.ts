@@ -1,51 +1,134 @@
 /**
- * Gateways: their events in one stream, on a subject of each gateway (the agent's output `nats`), and the keys by which the
- * server tells them apart.
+ * Gateways: their events in one stream and their last status in another, on subjects of each gateway (the agent's output
+ * `nats`), and the keys by which the server tells them apart.
  */
 import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
+import { JetStreamApiError, type StreamConfig } from '@nats-io/jetstream'
 import { nkeys } from '@nats-io/transport-node'
 import { fileError, UsageError } from '@oddflow/program'
 import { z } from 'zod'
-import type { Archive } from './archive.js'
+import { type Archive, lastMessage } from './archive.js'
 
 export const EVENTS = 'oddflow-gateways'
+const STATUSES = 'oddflow-status'
 const DAY_NANOS = 86_400_000_000_000
 const DAYS_KEPT = 90
+/** The oldest events of a gateway go first, so that one that floods the server takes nothing from the others. */
+const EVENTS_PER_GATEWAY = 100_000
+const MAXIMUM_STATUS_BYTES = 65_536
 /** An event that comes again within this time is dropped by its id. The server keeps these ids in memory. */
 const DUPLICATE_NANOS = 3_600_000_000_000
 /** Between looks for new events. */
 const LOOK_MILLIS = 500
+/** Statuses that are fetched at a time. */
+const IN_FLIGHT = 64
+/** The server's code for a stream that has another configuration. */
+const OTHER_CONFIGURATION = 10058
 
 const eventSubject = (gateway: string): string => `oddflow.gateway.${gateway}.event`
+const statusSubject = (gateway: string): string => `oddflow.gateway.${gateway}.status`
 
-/** Creates the stream, if it is missing. */
-export async function prepareGateways({ manager }: Archive): Promise<void> {
-  await manager.streams.add({
-    name: EVENTS,
-    subjects: [eventSubject('*')],
+/** What a gateway may do on the server; everything else is denied. */
+const permissionsOf = (gateway: string) => ({
+  publish: [eventSubject(gateway), statusSubject(gateway)],
+  subscribe: [`_INBOX.${gateway}.>`],
+})
+
+/** Creates the streams, or brings them up to date. In a cluster three servers have each message. */
+export async function prepareGateways({ connection, manager }: Archive): Promise<void> {
+  const shared = {
     max_age: DAYS_KEPT * DAY_NANOS,
-    duplicate_window: DUPLICATE_NANOS,
-  })
+    num_replicas: connection.info?.cluster === undefined ? 1 : 3,
+  }
+  const streams: (Partial<StreamConfig> & { readonly name: string })[] = [
+    {
+      ...shared,
+      name: EVENTS,
+      subjects: [eventSubject('*')],
+      max_msgs_per_subject: EVENTS_PER_GATEWAY,
+      duplicate_window: DUPLICATE_NANOS,
+    },
+    {
+      ...shared,
+      name: STATUSES,
+      subjects: [statusSubject('*')],
+      max_msgs_per_subject: 1,
+      max_msg_size: MAXIMUM_STATUS_BYTES,
+    },
+  ]
+  for (const stream of streams) {
+    try {
+      await manager.streams.add(stream)
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError && error.code === OTHER_CONFIGURATION)) throw error
+      await manager.streams.update(stream.name, stream)
+    }
+  }
+}
+
+const text = z.string().max(2000)
+const count = z.number().min(0)
+/** As the agent writes it (apps/agent/src/outputs/output.ts); what a gateway sends is checked and bounded. */
+const status = z.object({
+  format: z.literal(1),
+  at: text,
+  version: text,
+  model: text.nullable(),
+  isWell: z.boolean(),
+  reasons: z.array(text).max(64),
+  residentBytes: count,
+  counters: z.record(z.string().max(64), count),
+  openIncidents: z.record(z.string().max(64), count).nullable(),
+  deviceCounts: z.record(z.string().max(64), count).nullable(),
+  devices: z.array(
+    z.object({ key: text, name: text, state: text, incidentsToday: count, lastIncident: text }),
+  ),
+})
+export type GatewayStatus = Readonly<z.infer<typeof status>>
+
+export function readStatus(data: Uint8Array): GatewayStatus | null {
+  const parsed = status.safeParse(jsonOf(data))
+  return parsed.success ? parsed.data : null
 }
 
 export interface Gateway {
   readonly name: string
   readonly events: number
-  /** ISO 8601. */
-  readonly lastEvent: string
+  /** ISO 8601; null where there is none. */
+  readonly lastEvent: string | null
+  readonly status: GatewayStatus | null
 }
 
-export async function listGateways({ manager }: Archive): Promise<Gateway[]> {
-  const { state } = await manager.streams.info(EVENTS, { subjects_filter: eventSubject('*') })
-  const gateways: Gateway[] = []
-  for (const [subject, events] of Object.entries(state.subjects ?? {})) {
-    const last = await manager.streams.getMessage(EVENTS, { last_by_subj: subject })
-    if (last === null) continue
-    gateways.push({ name: subject.split('.')[2]!, events, lastEvent: last.time.toISOString() })
+export async function listGateways(archive: Archive): Promise<Gateway[]> {
+  const { manager } = archive
+  const countsOf = async (stream: string): Promise<ReadonlyMap<string, number>> => {
+    const { state } = await manager.streams.info(stream, { subjects_filter: '>' })
+    return new Map(Object.entries(state.subjects ?? {}).map(([subject, n]) => [gatewayOf(subject), n]))
   }
-  return gateways.sort((a, b) => (a.name < b.name ? -1 : 1))
+  const [events, statuses] = await Promise.all([countsOf(EVENTS), countsOf(STATUSES)])
+  const names = [...new Set([...events.keys(), ...statuses.keys()])].sort()
+  const gateways: Gateway[] = []
+  let next = 0
+  const run = async (): Promise<void> => {
+    while (next < names.length) {
+      const i = next++
+      const name = names[i]!
+      const last = await manager.streams.getMessage(EVENTS, { last_by_subj: eventSubject(name) })
+      const told = await lastMessage(archive, STATUSES, statusSubject(name))
+      gateways[i] = {
+        name,
+        events: events.get(name) ?? 0,
+        lastEvent: last?.time.toISOString() ?? null,
+        status: told === null ? null : readStatus(told),
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, run))
+  return gateways
 }
+
+const gatewayOf = (subject: string): string => subject.split('.')[2]!
 
 export interface GatewayEvent {
   readonly gateway: string
@@ -80,17 +163,22 @@ export async function* readEvents(
 }
 
 function readEvent(subject: string, data: Uint8Array): GatewayEvent | null {
+  const parsed = event.safeParse(jsonOf(data))
+  return parsed.success ? { gateway: gatewayOf(subject), event: parsed.data } : null
+}
+
+/** undefined where it is no JSON. */
+function jsonOf(data: Uint8Array): unknown {
   try {
-    const parsed = event.safeParse(JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(data)))
-    return parsed.success ? { gateway: subject.split('.')[2]!, event: parsed.data } : null
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(data))
   } catch {
-    return null
+    return undefined
   }
 }
 
 /**
  * Makes the key of a gateway, writes its seed to a new file that only its owner may read, and returns the user for the
- * server's configuration: the right to write this gateway's events and to receive the answers, and nothing else.
+ * server's configuration: the right to write this gateway's events and status and to receive the answers, and nothing else.
  */
 export function enroll(name: string, seedFile: string): string {
   if (!/^[a-z0-9][a-z0-9-]{0,62}$/.test(name)) {
@@ -102,5 +190,6 @@ export function enroll(name: string, seedFile: string): string {
   } catch (error) {
     throw fileError('write', seedFile, error)
   }
-  return `{ nkey: ${key.getPublicKey()}, permissions: { publish: ["${eventSubject(name)}"], subscribe: ["_INBOX.${name}.>"] } }`
+  const { publish, subscribe } = permissionsOf(name)
+  return `{ nkey: ${key.getPublicKey()}, permissions: ${JSON.stringify({ publish, subscribe })} }`
 }

@@ -18,7 +18,7 @@ import {
 import { createProgress } from '@oddflow/program/progress'
 import { Command, CommanderError } from 'commander'
 import { type Archive, openArchive, type ServerOptions, wordsOf } from './archive.js'
-import { enroll, listGateways, prepareGateways, readEvents } from './gateways.js'
+import { enroll, type Gateway, listGateways, prepareGateways, readEvents } from './gateways.js'
 import { lastFailed, readStatus, type Status } from './status.js'
 import { type SubmitOptions, submit } from './submit.js'
 import { VERSION } from './version.js'
@@ -184,7 +184,7 @@ function enrollCommand(): Command {
 function gatewaysCommand(): Command {
   return serverCommand(
     'gateways',
-    'List the gateways that have sent events. Creates their stream if it is missing.',
+    'List the gateways: their health, version and events. Creates their streams if they are missing.',
   )
     .option('--json', 'print one JSON array')
     .action(async (options: ServerOptions & { json?: boolean }) => {
@@ -192,11 +192,9 @@ function gatewaysCommand(): Command {
         await prepareGateways(archive)
         const gateways = await listGateways(archive)
         if (options.json === true) process.stdout.write(`${JSON.stringify(gateways)}\n`)
-        else if (gateways.length === 0) messages.note('no gateway has sent an event')
-        for (const { name, events, lastEvent } of options.json === true ? [] : gateways) {
-          process.stdout.write(
-            `${printable(name).padEnd(24)} ${plural(events, 'event').padStart(14)}, last ${lastEvent}\n`,
-          )
+        else if (gateways.length === 0) messages.note('no gateway has sent an event or a status')
+        for (const gateway of options.json === true ? [] : gateways) {
+          process.stdout.write(`${printable(gatewayText(gateway))}\n`)
         }
       })
     })
@@ -217,6 +215,15 @@ function eventsCommand(): Command {
         lines.flush()
       })
     })
+}
+
+function gatewayText({ name, events, lastEvent, status }: Gateway): string {
+  const health =
+    status === null
+      ? 'no status'
+      : `${status.isWell ? 'well' : 'ill'} at ${status.at}, version ${status.version}${status.isWell ? '' : `: ${status.reasons.join('; ')}`}`
+  const last = lastEvent === null ? '' : `, last ${lastEvent}`
+  return `${name.padEnd(24)} ${plural(events, 'event').padStart(14)}${last}; ${health}`
 }
 
 function statusText({ waiting, inProgress, done, failed, capturesPerSecond }: Status): string {

@@ -298,13 +298,13 @@ describe.runIf(hasNatsServer)('an archive', () => {
   it('enrolls gateways, and lists and prints their events', async () => {
     const enrolled = spawnResult([fleet, 'enroll', 'kitchen', '--seed', at('kitchen.seed')])
     expect(enrolled.stdout).toMatch(
-      /^\{ nkey: U[A-Z2-7]{55}, permissions: \{ publish: \["oddflow\.gateway\.kitchen\.event"\], subscribe: \["_INBOX\.kitchen\.>"\] \} \}\n$/,
+      /^\{ nkey: U[A-Z2-7]{55}, permissions: \{"publish":\["oddflow\.gateway\.kitchen\.event","oddflow\.gateway\.kitchen\.status"\],"subscribe":\["_INBOX\.kitchen\.>"\]\} \}\n$/,
     )
     expect(readFileSync(at('kitchen.seed'), 'utf8')).toMatch(/^SU[A-Z2-7]{56}\n$/)
     expect(statSync(at('kitchen.seed')).mode & 0o777).toBe(0o600)
     expect(spawnResult([fleet, 'enroll', 'kitchen', '--seed', at('kitchen.seed')]).code).toBe(1)
     expect(spawnResult([fleet, 'enroll', 'a.b', '--seed', at('other.seed')]).code).toBe(2)
-    expect(run('gateways').stderr).toContain('no gateway has sent an event')
+    expect(run('gateways').stderr).toContain('no gateway has sent an event or a status')
     expect(run('events')).toMatchObject({ code: 0, stdout: '' })
     const archive = await openArchive({ server: url })
     try {
@@ -316,13 +316,40 @@ describe.runIf(hasNatsServer)('an archive', () => {
       ]) {
         await archive.client.publish(`oddflow.gateway.${gateway}.event`, text!)
       }
+      const counters = {
+        captured: 1,
+        processed: 1,
+        dropped: 0,
+        flows: 1,
+        novel: 0,
+        events: 2,
+        waiting: 0,
+        lost: 0,
+      }
+      const told = {
+        ...{ format: 1, at: '2026-11-29T00:01:00.000Z', version: '1.2.3', model: null, isWell: false },
+        ...{ reasons: ['no packets'], residentBytes: 1, counters, openIncidents: null, deviceCounts: null },
+        devices: [],
+      }
+      for (const [gateway, status] of [
+        ['kitchen', { ...told, version: '1.2.2' }],
+        ['kitchen', told],
+        ['attic', told],
+        ['cellar', { ...told, devices: 'none' }],
+      ] as const) {
+        await archive.client.publish(`oddflow.gateway.${gateway}.status`, JSON.stringify(status))
+      }
     } finally {
       await archive.close()
     }
     expect(JSON.parse(run('gateways', '--json').stdout)).toMatchObject([
-      { name: 'cellar', events: 2 },
-      { name: 'kitchen', events: 2 },
+      { name: 'attic', events: 0, lastEvent: null, status: { version: '1.2.3' } },
+      { name: 'cellar', events: 2, status: null },
+      { name: 'kitchen', events: 2, status: { isWell: false, version: '1.2.3' } },
     ])
+    expect(run('gateways').stdout).toMatch(
+      /^attic +0 events; ill at 2026-11-29T00:01:00.000Z, version 1\.2\.3: no packets\ncellar .*; no status\nkitchen /,
+    )
     const lines = run('events')
       .stdout.trim()
       .split('\n')
@@ -341,7 +368,7 @@ describe.runIf(hasNatsServer)('an archive', () => {
     const as = (login: string): string => `nats://${login}127.0.0.1:${guarded}`
     expect(run('gateways', '--server', as('admin:a%40b%3Ac@'))).toMatchObject({
       code: 0,
-      stderr: 'no gateway has sent an event\n',
+      stderr: 'no gateway has sent an event or a status\n',
     })
     const denied = run('gateways', '--server', as('admin:wrong@'))
     expect(denied).toMatchObject({ code: 1, stderr: expect.stringMatching(/^oddflow-fleet: nats:.*uthori/) })

@@ -1,12 +1,13 @@
 /**
  * NATS: every event to a JetStream stream of a fleet, on a subject of this gateway alone:
  *
- *     oddflow.gateway.NAME.event   an EVE event; the message's id is the event's
+ *     oddflow.gateway.NAME.event    an EVE event; the message's id is the event's
+ *     oddflow.gateway.NAME.status   how the agent is, once a minute; each replaces the one before
  *
  * Delivered means stored: the server acknowledges each event. Events wait in the agent's own log while the server is away,
  * and an event that was stored without its acknowledgment coming back is sent again under the same id, which the stream
  * drops within its window. The gateway logs in with an nkey (Ed25519), whose seed is in a file. Answers come to
- * `_INBOX.NAME`, so the server can give each gateway the right to these two names and to no others (docs/fleet.md).
+ * `_INBOX.NAME`, so the server can give each gateway the right to these names and to no others (docs/fleet.md).
  */
 import type { JetStreamClient } from '@nats-io/jetstream'
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node'
@@ -15,6 +16,7 @@ import * as v from 'valibot'
 import { path } from '../config/schema-parts.js'
 import { withinMillis } from '../pipeline/bring-to-end.js'
 import {
+  type AgentStatus,
   caFile,
   defineOutput,
   type Output,
@@ -83,13 +85,20 @@ export const nats = defineOutput({
 
 const BATCH = 64
 const PATIENCE_MILLIS = 10_000
+/** A server that is silent for two of these is gone, and is looked for again. */
+const PING_MILLIS = 20_000
+const FIRST_STATUS_MILLIS = 5_000
+const STATUS_MILLIS = 60_000
+/** What the server's stream of statuses takes is twice as much. */
+const MAXIMUM_STATUS_BYTES = 32_768
 
-/** Throws FileError where a file of the settings cannot be read. The connection is made with the first delivery. */
+/** Throws FileError where a file of the settings cannot be read. The connection is made with the first status or delivery. */
 export async function createNats(settings: NatsSettings, environment: OutputEnvironment): Promise<Output> {
   const { nkeyAuthenticator } = named(await import('@nats-io/transport-node'))
   const { jetstream } = named(await import('@nats-io/jetstream'))
   const gateway = settings.gateway ?? gatewayOf(environment.hostname)
   const subject = `oddflow.gateway.${gateway}.event`
+  const statusSubject = `oddflow.gateway.${gateway}.status`
   const target = originOf(settings.url)
   const seed = settings.seedFile === null ? null : readToken(settings.seedFile)
   const authority = settings.caFile === null ? {} : { ca: readCertificates(settings.caFile).join('\n') }
@@ -109,8 +118,15 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
     }
   }
 
+  let opening: Promise<JetStreamClient> | null = null
   const opened = async (): Promise<JetStreamClient> => {
     if (connection !== null && !connection.isClosed() && stream !== null) return stream
+    opening ??= dial().finally(() => {
+      opening = null
+    })
+    return opening
+  }
+  const dial = async (): Promise<JetStreamClient> => {
     const open = await connectLimited({
       onRefused,
       servers: settings.url,
@@ -118,6 +134,8 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
       inboxPrefix: `_INBOX.${gateway}`,
       timeout: PATIENCE_MILLIS,
       maxReconnectAttempts: -1,
+      pingInterval: PING_MILLIS,
+      maxPingOut: 2,
       ignoreClusterUpdates: true,
       ...(seed === null ? {} : { authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)) }),
       ...tls,
@@ -130,9 +148,42 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
   // the server reports what it denies beside the request, which then waits for nothing
   const watch = async (open: NatsConnection): Promise<void> => {
     for await (const status of open.status()) {
-      if (status.type === 'error') denied = status.error.message
+      if (status.type !== 'error') continue
+      if (status.error.message.includes(`"${statusSubject}"`)) statusDenied = status.error.message
+      else denied = status.error.message
     }
   }
+  let statusDenied: string | null = null
+  let isStatusWarned = false
+  const closing = new AbortController()
+  const tellStatus = async (): Promise<void> => {
+    statusDenied = null
+    try {
+      const status = (await environment.status?.()) ?? null
+      if (status === null) return
+      const client = await opened()
+      const longest = Math.min(MAXIMUM_STATUS_BYTES, connection?.info?.max_payload ?? MAXIMUM_STATUS_BYTES)
+      await client.publish(statusSubject, encodeStatus(status, longest), {
+        timeout: PATIENCE_MILLIS,
+        retries: 0,
+      })
+      isStatusWarned = false
+    } catch (error) {
+      if (closing.signal.aborted || isStatusWarned) return
+      isStatusWarned = true
+      environment.log.warn(
+        `${target}: ${statusSubject}: ${statusDenied ?? reasonOf(error as Error)}; sent again each minute`,
+      )
+    }
+  }
+  const tellStatuses = async (): Promise<void> => {
+    for (let pause = FIRST_STATUS_MILLIS; ; pause = STATUS_MILLIS) {
+      await environment.clock.sleep(pause, closing.signal)
+      if (closing.signal.aborted) return
+      await tellStatus()
+    }
+  }
+  if (environment.status !== undefined && environment.isTrial !== true) void tellStatuses()
   return {
     name: settings.name,
     target,
@@ -154,6 +205,7 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
       }
     },
     async close() {
+      closing.abort()
       await connection?.close()
     },
   }
@@ -185,6 +237,14 @@ async function connectLimited(options: ConnectionOptions & NatsLimitOptions): Pr
     dnsResolveFn: nodeResolveHost,
   })
   return NatsConnectionImpl.connect(options)
+}
+
+/** With fewer devices where all of them would be too much. */
+function encodeStatus(status: AgentStatus, longest: number): Uint8Array {
+  for (let { devices } = status; ; devices = devices.slice(0, devices.length / 2)) {
+    const bytes = new TextEncoder().encode(JSON.stringify({ ...status, devices }))
+    if (bytes.length <= longest || devices.length === 0) return bytes
+  }
 }
 
 /** Named exports of a CommonJS module are lost where it is bundled. */

@@ -49,6 +49,29 @@ export interface DeviceStatus {
   readonly lastIncident: string
 }
 
+/** How the agent is, for a fleet: small, and each replaces the one before. */
+export interface AgentStatus {
+  readonly format: 1
+  /** ISO 8601. */
+  readonly at: string
+  readonly version: string
+  /** null: a model of each device. */
+  readonly model: string | null
+  readonly isWell: boolean
+  /** A sentence each, as in /healthz. */
+  readonly reasons: readonly string[]
+  readonly residentBytes: number
+  readonly counters: Readonly<
+    Record<'captured' | 'processed' | 'dropped' | 'flows' | 'novel' | 'events' | 'waiting' | 'lost', number>
+  >
+  /** By level; null where devices are not kept. */
+  readonly openIncidents: Readonly<Record<string, number>> | null
+  /** By state; null where devices are not kept. */
+  readonly deviceCounts: Readonly<Record<string, number>> | null
+  /** Those seen last. */
+  readonly devices: readonly DeviceStatus[]
+}
+
 export interface OutputEnvironment {
   readonly version: string
   /** Of the machine. */
@@ -58,6 +81,8 @@ export interface OutputEnvironment {
   readonly clock: Clock
   readonly log: Pick<Log, 'warn'>
   readonly devices?: () => readonly DeviceStatus[]
+  /** null while the agent starts. */
+  readonly status?: () => Promise<AgentStatus | null>
   /** Of the dashboard, where others can reach it; null where they cannot. */
   readonly dashboardUrl?: string | null
   /** One message, perhaps beside an agent that runs and keeps what it has with the receiver. */

@@ -1,9 +1,10 @@
-/** The status of devices and the dashboard's address, for outputs. */
+/** The status of the agent and of devices and the dashboard's address, for outputs. */
 import { hostname } from 'node:os'
 import type { Settings } from '../config/settings.js'
 import type { Device } from '../devices/device.js'
 import type { Incident } from '../incidents/incident.js'
-import { type DeviceStatus, LOOPBACK } from '../outputs/output.js'
+import { type AgentStatus, type DeviceStatus, LOOPBACK } from '../outputs/output.js'
+import type { AgentSnapshot } from '../web/metrics.js'
 
 /** Those seen last; more would be a flood of addresses. */
 const MAXIMUM_TOLD = 64
@@ -34,6 +35,45 @@ export function deviceStatuses(
           )?.summary ?? '',
       }
     })
+}
+
+const MAXIMUM_REASONS = 16
+const MAXIMUM_REASON_LENGTH = 300
+
+/** @param output - the fleet's, whose waiting and lost events are counted. */
+export async function agentStatus(
+  snapshot: AgentSnapshot,
+  devices: readonly DeviceStatus[],
+  nowMicros: number,
+  output: string,
+): Promise<AgentStatus> {
+  // loaded by those who have such an output or a server
+  const { healthOf } = await import('../web/server.js')
+  const { counters, version, model, residentBytes } = snapshot
+  const { alerts } = counters
+  const { isWell, reasons } = healthOf(snapshot)
+  return {
+    format: 1,
+    at: new Date(nowMicros / 1000).toISOString(),
+    version,
+    model,
+    isWell,
+    reasons: reasons.slice(0, MAXIMUM_REASONS).map((reason) => reason.slice(0, MAXIMUM_REASON_LENGTH)),
+    residentBytes,
+    counters: {
+      captured: counters.captured,
+      processed: counters.processed,
+      dropped: counters.dropped,
+      flows: counters.flows,
+      novel: counters.novel.total,
+      events: alerts.accepted,
+      waiting: alerts.waiting[output] ?? 0,
+      lost: (alerts.dropped[output] ?? 0) + alerts.refused,
+    },
+    openIncidents: counters.incidents?.open ?? null,
+    deviceCounts: counters.devices?.byState ?? null,
+    devices,
+  }
 }
 
 /** null where the agent listens on loopback alone, and no name of the machine is given. */

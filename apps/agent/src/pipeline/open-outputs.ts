@@ -7,7 +7,7 @@ import type { ControlSocket } from '../devices/control-socket.js'
 import type { RemoteAnswers } from '../incidents/answers.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
-import type { DeviceStatus, Output } from '../outputs/output.js'
+import type { AgentStatus, DeviceStatus, Output } from '../outputs/output.js'
 import { createOutput } from '../outputs/registry.js'
 import { type AlertLog, createMemoryLog } from '../spool/alert-log.js'
 import { openSpool } from '../spool/spool.js'
@@ -92,6 +92,7 @@ export async function startDeliveries(
   eve: EveFile,
   remoteAnswers: RemoteAnswers | null,
   devices: () => readonly DeviceStatus[],
+  status: (output: string) => Promise<AgentStatus | null>,
 ): Promise<Delivery[]> {
   const { clock, log } = environment
   const deliveries: Delivery[] = []
@@ -105,6 +106,7 @@ export async function startDeliveries(
         log,
         remoteAnswers,
         devices,
+        status: () => status(output.name),
         dashboardUrl: dashboardUrlOf(settings),
       }),
     ),

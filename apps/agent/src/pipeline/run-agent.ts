@@ -23,6 +23,7 @@ import { createIncidentKeeper, readIncidents } from '../incidents/keep-incidents
 import { CaptureClock, createClockWatch, secondsText, stepSince } from '../input/clocks.js'
 import { openInput, partsByTime, readFrames } from '../input/read-frames.js'
 import type { ModelRoom } from '../models/model-room.js'
+import type { AgentStatus } from '../outputs/output.js'
 import type { NoticeRule } from '../page/api.js'
 import { createProgress } from '../service/service.js'
 import { VERSION } from '../version.js'
@@ -30,7 +31,7 @@ import type { AgentSnapshot } from '../web/metrics.js'
 import { bringOut, endEach, endFlows } from './bring-to-end.js'
 import { createCondition, createLossHistory, createPacketWarnings, createSilence } from './conditions.js'
 import { type AgentCounters, agentCounters, incidentsReport, type PacketTotals } from './counters.js'
-import { deviceStatuses } from './device-status.js'
+import { agentStatus, deviceStatuses } from './device-status.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 import { openAnswers } from './open-answers.js'
 import { controlAnswers, openDevices, openVendors, readDevices } from './open-devices.js'
@@ -225,13 +226,17 @@ async function runWith(
       else if (verdict.novel) path.hold()
     },
   })
+  const statuses = () =>
+    deviceStatuses(devices?.table.all() ?? [], incidents?.all() ?? [], clock.wallMicros())
+  let statusFor: (output: string) => Promise<AgentStatus | null> = async () => null
   const deliveries = await startDeliveries(
     settings,
     environment,
     alertLog,
     eve,
     incidents === null ? null : answers.remote,
-    () => deviceStatuses(devices?.table.all() ?? [], incidents?.all() ?? [], clock.wallMicros()),
+    statuses,
+    (output) => statusFor(output),
   )
   const captureClock = new CaptureClock(clock, input.liveness)
   const counters = (): AgentCounters => {
@@ -276,6 +281,7 @@ async function runWith(
     model: forAnnouncements.model,
     version: VERSION,
   })
+  statusFor = (output) => agentStatus(snapshot(), statuses(), clock.wallMicros(), output)
   const { server, link } = await openServer(
     settings,
     environment,

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort, hasNatsServer, startNatsServer } from '../../../../tools/workspace/nats-server.mjs'
 import { createSystemClock } from '../../src/input/clocks.js'
 import { createNats, type NatsSettings } from '../../src/outputs/nats.js'
-import { RefusedError } from '../../src/outputs/output.js'
+import { type AgentStatus, type OutputEnvironment, RefusedError } from '../../src/outputs/output.js'
 
 const STREAM = 'oddflow-gateways'
 const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
@@ -26,7 +26,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'oddflow-nats-'))
   port = await freePort()
   const user = (name: 'kitchen' | 'cellar'): string =>
-    `{ nkey: ${keys[name].getPublicKey()}, permissions: { publish: ["oddflow.gateway.${name}.event"], subscribe: ["_INBOX.${name}.>"] } }`
+    `{ nkey: ${keys[name].getPublicKey()}, permissions: { publish: ["oddflow.gateway.${name}.event", "oddflow.gateway.${name}.status"], subscribe: ["_INBOX.${name}.>"] } }`
   writeFileSync(
     join(folder, 'server.conf'),
     `listen: 127.0.0.1:${port}
@@ -47,6 +47,11 @@ authorization { users: [ { nkey: ${keys.admin.getPublicKey()} }, ${user('kitchen
   })
   const manager = await jetstreamManager(admin)
   await manager.streams.add({ name: STREAM, subjects: ['oddflow.gateway.*.event'] })
+  await manager.streams.add({
+    name: 'oddflow-status',
+    subjects: ['oddflow.gateway.*.status'],
+    max_msgs_per_subject: 1,
+  })
 }, 60_000)
 
 afterAll(async () => {
@@ -60,7 +65,7 @@ async function start(): Promise<void> {
   server = await startNatsServer(port, ['-c', join(folder, 'server.conf')])
 }
 
-function output(given: Partial<NatsSettings> = {}) {
+function output(given: Partial<NatsSettings> = {}, more: Partial<OutputEnvironment> = {}) {
   return createNats(
     {
       kind: 'nats',
@@ -77,6 +82,7 @@ function output(given: Partial<NatsSettings> = {}) {
       alertFile: 'eve.json',
       clock: createSystemClock(0.1),
       log: { warn: () => undefined },
+      ...more,
     },
   )
 }
@@ -143,6 +149,54 @@ describe.runIf(hasNatsServer)('an output of kind nats', () => {
     expect(await stored()).toBe(before + 1)
     await stolen.close()
   })
+
+  it('keeps the last status of the gateway, with fewer devices where all are too many', async () => {
+    const manager = await jetstreamManager(admin)
+    const kept = async (): Promise<AgentStatus | null> => {
+      const last = await manager.streams.getMessage('oddflow-status', {
+        last_by_subj: 'oddflow.gateway.kitchen.status',
+      })
+      return last === null ? null : (JSON.parse(decode(last.data)) as AgentStatus)
+    }
+    const device = { key: '1', name: 'lamp', state: 'watching', incidentsToday: 0, lastIncident: '' }
+    let made = 0
+    const status = async (): Promise<AgentStatus> => ({
+      format: 1,
+      at: new Date(1000 * made++).toISOString(),
+      version: '0.0.0',
+      model: null,
+      isWell: false,
+      reasons: ['no packets'],
+      residentBytes: 1,
+      counters: { captured: 1, processed: 1, dropped: 0, flows: 1, novel: 0, events: 0, waiting: 0, lost: 0 },
+      openIncidents: null,
+      deviceCounts: null,
+      devices: Array.from({ length: 64 }, () => ({ ...device, lastIncident: 'x'.repeat(100) })),
+    })
+    const warnings: string[] = []
+    // five seconds last 0.05 s
+    const clock = createSystemClock(0.01)
+    const out = await output({}, { status, clock, log: { warn: (text) => warnings.push(text) } })
+    await expect
+      .poll(async () => Date.parse((await kept())?.at ?? ''), { timeout: 20_000 })
+      .toBeGreaterThan(1000)
+    const { isWell, reasons, devices } = (await kept())!
+    expect({ isWell, reasons }).toEqual({ isWell: false, reasons: ['no packets'] })
+    // the server of this test takes messages of 4096 bytes
+    expect(devices.length).toBe(16)
+    expect(warnings).toEqual([])
+    await out.close()
+    const thief = await output(
+      { gateway: 'cellar' },
+      { status, clock, log: { warn: (text) => warnings.push(text) } },
+    )
+    await expect
+      .poll(() => warnings, { timeout: 20_000 })
+      .toEqual([
+        expect.stringMatching(/oddflow\.gateway\.cellar\.status: .*ermission.*sent again each minute$/),
+      ])
+    await thief.close()
+  }, 60_000)
 
   it('delivers what waited when the server is back after a kill', async () => {
     const out = await output()
