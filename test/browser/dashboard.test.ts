@@ -731,6 +731,29 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
     })
   }, 60_000)
 
+  it('names a device and puts it in a group by keyboard, and lists the devices of a group', async () => {
+    at.addDevice('02:50:00:00:00:17', '192.168.7.17', 'laptop')
+    await open({}, signedIn, async (page) => {
+      await page.getByRole('button', { name: `Name and group of ${plug}` }).press('Enter')
+      const dialog = page.getByRole('dialog', { name: `Name and group of ${plug}` })
+      await dialog.getByLabel('Your name for it').fill('Plug <b>in the hall</b>')
+      await dialog.getByLabel('Group, such as cameras').fill('plugs')
+      await page.keyboard.press('Enter')
+      const row = page.locator(`tr[data-device="${plug}"]`)
+      await row.getByText('group plugs').waitFor()
+      expect(await row.locator('th').textContent()).toMatch(/^Plug <b>in the hall<\/b>/)
+      expect(at.table.get(plug)).toMatchObject({ name: { source: 'person' }, group: 'plugs' })
+      // incidents have the name of now
+      await page.getByRole('heading', { name: 'Password guessing: Plug <b>in the hall</b>' }).waitFor()
+      await page.getByLabel('Show', { exact: true }).selectOption('plugs')
+      expect(await page.locator('#devices tbody tr:visible').count()).toBe(1)
+      await shot(page, 'dashboard-group')
+      at.table.act('group', plug)
+      await expect.poll(() => page.locator('#devices tbody tr:visible').count()).toBe(2)
+      expect(await page.locator('#group-choice').isVisible()).toBe(false)
+    })
+  }, 60_000)
+
   it('lists alerts by their times, calls devices by name, and says why where no feature does', async () => {
     const named = { mac: plug, address: '192.168.7.16', name: 'the <b>plug</b>' }
     const folded = { count: 4, peers: 1, services: 2 }

@@ -192,6 +192,7 @@ function devicesCommand(): Command {
     .command('list')
     .description('print the known devices, most recently seen first')
     .addOption(new Option('--format <name>', 'output format').choices(['text', 'json']).default('text'))
+    .option('--group <name>', 'only the devices of this group')
     .action(async (options) => (await import('./commands/devices.js')).listDevices(options))
   const actions = [
     ['approve', 'watch devices: report their alerts from now on'],
@@ -207,6 +208,17 @@ function devicesCommand(): Command {
       (await import('./commands/devices.js')).actOnDevices(action, given, options),
     )
   }
+  for (const [action, description] of [
+    ['name', 'give a device a name of your own, for sentences, lists and outputs; "" removes the name'],
+    ['group', 'put a device in a group, such as cameras; "" takes it out'],
+  ] as const) {
+    devices
+      .command(`${action} <device> <${action}>`)
+      .description(description)
+      .action(async (device, given, options) =>
+        (await import('./commands/devices.js')).actOnDevices(action, [device], options, given),
+      )
+  }
   for (const command of devices.commands) {
     withState(command)
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent devices ${command.name()} --help`))
@@ -221,7 +233,9 @@ Examples:
   oddflow-agent devices list -c /etc/oddflow/agent.yaml
   oddflow-agent devices approve --ready --state /var/lib/oddflow-agent
   oddflow-agent devices pause 02:00:5e:10:00:01 --state /var/lib/oddflow-agent
-  oddflow-agent devices relearn 02:00:5e:10:00:01 --state /var/lib/oddflow-agent`,
+  oddflow-agent devices relearn 02:00:5e:10:00:01 --state /var/lib/oddflow-agent
+  oddflow-agent devices name 02:00:5e:10:00:01 "Camera in the hall" --state /var/lib/oddflow-agent
+  oddflow-agent devices list --group cameras --state /var/lib/oddflow-agent`,
   )
 }
 

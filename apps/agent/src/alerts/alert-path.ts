@@ -27,7 +27,7 @@ import type { LossHistory } from '../pipeline/conditions.js'
 import type { AlertTotals, Decider, Decision } from '../pipeline/counters.js'
 import type { Verdict } from '../pipeline/watcher.js'
 import type { AlertLog } from '../spool/alert-log.js'
-import { type Alert, type AlertRule, type FactRule, isFactRule } from './alert.js'
+import { type Alert, type AlertDevice, type AlertRule, type FactRule, isFactRule } from './alert.js'
 import { type AlertExplainer, encodeEve } from './eve.js'
 import { createFold, type Fold } from './fold.js'
 import { encodeNotice, type Notice } from './notice.js'
@@ -35,8 +35,8 @@ import type { Suppression } from './suppress.js'
 
 interface AlertContext {
   readonly localNetworks: readonly Network[]
-  /** What a device calls itself; null where it has not said. */
-  readonly nameOf?: (mac: string) => string | null
+  /** The name and the group of a device, as far as there are any. */
+  readonly labelsOf?: (key: string) => Pick<AlertDevice, 'name' | 'group'>
 }
 
 /** A verdict, or what takes its place in an alert of a device. */
@@ -65,7 +65,7 @@ export function makeAlert(
   const peerWords = isResponder ? initiatorAddress : responderAddress
   const peerIsLocal = context.localNetworks.some((network) => isInNetwork(network, peerWords, ipVersion))
   const peerMac = macText(isResponder ? record.initiatorMac : record.responderMac)
-  const name = mac === null ? null : (context.nameOf?.(mac) ?? null)
+  const address = isResponder ? destination : source
   const idText = isFactRule(verdict.rule) ? `${model} ${verdict.rule}` : model
   const flowHash = hashOf([...keyNumbers(record), record.captureIndex, record.flowFirstPacketNumber], '')
   const recordHash = hashOf([...keyNumbers(record), record.startMicros, record.pieceIndex], idText)
@@ -79,8 +79,8 @@ export function makeAlert(
     vlan: record.vlan,
     device: {
       mac,
-      address: isResponder ? destination : source,
-      ...(name === null ? {} : { name }),
+      address,
+      ...context.labelsOf?.(mac ?? address),
     },
     peer,
     peerKey: peerIsLocal ? (peerMac ?? peer) : null,

@@ -50,12 +50,14 @@ export interface AlertFlow {
 }
 
 /** The end of the flow that the alert is about. */
-interface AlertDevice {
+export interface AlertDevice {
   /** null where the link has no addresses. */
   readonly mac: string | null
   readonly address: string
-  /** What it calls itself, where it is known: the words of whoever sent them. */
+  /** What a person or the device itself calls it, where either has. A device may call itself anything. */
   readonly name?: string
+  /** That a person or the configuration puts it in. */
+  readonly group?: string
 }
 
 export interface Alert {

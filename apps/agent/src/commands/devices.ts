@@ -27,10 +27,13 @@ import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state
 
 export interface ListOptions extends StateOptions {
   readonly format: 'text' | 'json'
+  /** Of this group alone. */
+  readonly group?: string
 }
 
-export async function listDevices({ format, ...options }: ListOptions): Promise<void> {
-  const { devices, isRunning } = await knownDevices(await stateOf(options))
+export async function listDevices({ format, group, ...options }: ListOptions): Promise<void> {
+  const { devices: all, isRunning } = await knownDevices(await stateOf(options))
+  const devices = all.filter((device) => group === undefined || device.group === group)
   devices.sort((a, b) => b.lastSeenMicros - a.lastSeenMicros || (a.key < b.key ? -1 : 1))
   if (format === 'json') {
     for (const device of devices) process.stdout.write(`${jsonLine(device)}\n`)
@@ -40,6 +43,7 @@ export async function listDevices({ format, ...options }: ListOptions): Promise<
     device.key,
     device.address,
     device.name?.name ?? '',
+    device.group ?? '',
     device.vendor ?? '',
     device.state,
     String(device.flows),
@@ -55,6 +59,7 @@ export async function listDevices({ format, ...options }: ListOptions): Promise<
       'device',
       'address',
       'name',
+      'group',
       'vendor',
       'state',
       'flows',
@@ -106,6 +111,7 @@ export async function actOnDevices(
   action: DeviceAction,
   given: readonly string[],
   { ready, ...options }: ActOptions,
+  text = '',
 ): Promise<void> {
   const state = await stateOf(options)
   const devices =
@@ -121,22 +127,28 @@ export async function actOnDevices(
   }
   const results = await askOrAct(
     state,
-    () => askToAct(state, action, devices),
-    () => actOnKept(state, action, devices),
+    () => askToAct(state, action, devices, text),
+    () => actOnKept(state, action, devices, text),
   )
   for (const { device, refused } of results) {
-    if (refused === null) process.stdout.write(`${printable(`${device}: ${DONE[action]}`)}\n`)
+    if (refused === null) process.stdout.write(`${printable(`${device}: ${doneText(action, text)}`)}\n`)
     else standardErrorLog.error(refused)
   }
   if (results.some(({ refused }) => refused !== null)) process.exitCode = 1
 }
 
-const DONE: Record<DeviceAction, string> = {
+const DONE: Record<Exclude<DeviceAction, 'name' | 'group'>, string> = {
   approve: 'is watched',
   pause: 'is paused',
   resume: 'is watched',
   relearn: 'learns anew',
   forget: 'is forgotten',
+}
+
+function doneText(action: DeviceAction, text: string): string {
+  if (action === 'name') return text === '' ? 'has no name of yours' : `is named "${text}"`
+  if (action === 'group') return text === '' ? 'is in no group' : `is in the group "${text}"`
+  return DONE[action]
 }
 
 /** As a running agent tells of it. */
@@ -177,12 +189,13 @@ async function actOnKept(
   state: string,
   action: DeviceAction,
   devices: readonly string[],
+  text: string,
 ): Promise<ActionResult[]> {
   // where they are lost, the next start has to find what is damaged
   await lookAtKnownDevices(nodeFileSystem, state, { warn: () => undefined })
   const { devices: known } = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
   const table = createDeviceTable({ ...DEFAULT_DEVICES, maximum: known.length }, known)
-  return actKept(table, DEFAULT_DEVICES, { action, devices }, async (changed) => {
+  return actKept(table, DEFAULT_DEVICES, { action, devices, text }, async (changed) => {
     try {
       await writeKnownDevices(nodeFileSystem, state, changed)
     } catch (error) {

@@ -174,8 +174,9 @@ export async function askToAct(
   folder: string,
   action: DeviceAction,
   devices: readonly string[],
+  text = '',
 ): Promise<ActionResult[] | null> {
-  const answer = await ask(folder, 'POST', '/devices', { action, devices }).catch(nobody)
+  const answer = await ask(folder, 'POST', '/devices', { action, devices, text }).catch(nobody)
   return answer === null ? null : (answer as { results: ActionResult[] }).results
 }
 

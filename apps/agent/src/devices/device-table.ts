@@ -28,6 +28,7 @@ import {
   learnAnew,
   noteVerdict,
 } from './device.js'
+import { cleanName } from './names.js'
 
 /** A flow record that stands for a device where no flow is at hand: its address, no packets, and no protocol. */
 
@@ -166,7 +167,7 @@ export function createDeviceFlood(perMinute: number): DeviceFlood {
 }
 
 /** What a person may ask for. */
-export const DEVICE_ACTIONS = ['approve', 'pause', 'resume', 'relearn', 'forget'] as const
+export const DEVICE_ACTIONS = ['approve', 'pause', 'resume', 'relearn', 'forget', 'name', 'group'] as const
 export type DeviceAction = (typeof DEVICE_ACTIONS)[number]
 
 export interface DeviceTable {
@@ -177,8 +178,11 @@ export interface DeviceTable {
   note(device: Device, novel: boolean, atMicros: number, isScored: boolean): boolean
   /** Moves on the devices that time has made ready; returns them. */
   judge(nowMicros: number): Device[]
-  /** Why it cannot be done, null where it was. */
-  act(action: DeviceAction, key: string): string | null
+  /**
+   * Why it cannot be done, null where it was.
+   * @param text - of `name` and `group`; empty: none from now on.
+   */
+  act(action: DeviceAction, key: string, text?: string): string | null
   /**
    * The clock that times are of was set by so much: they move with it, so that nobody has learnt for longer or shorter. Of devices
    * in this state alone, where one is given.
@@ -200,6 +204,8 @@ const DAY_MICROS = 86_400_000_000
 /** 0 to 3, in the order in which learning devices make room. */
 function rankOf(device: Device, nowMicros: number): number {
   const idleMicros = nowMicros - device.lastSeenMicros
+  // a person has spoken about it
+  if (device.name?.source === 'person' || device.group !== null) return 3
   if (isEstablished(device)) return idleMicros >= 7 * DAY_MICROS ? 2 : 3
   return idleMicros >= DAY_MICROS ? 0 : 1
 }
@@ -363,7 +369,7 @@ export function createDeviceTable(
       return moveOn(device, device.lastSeenMicros)
     },
     judge: (nowMicros) => [...devices.values()].filter((device) => moveOn(device, nowMicros)),
-    act(action, key) {
+    act(action, key, text = '') {
       const device = devices.get(key)
       if (device === undefined) return `there is no device ${key}`
       if (action === 'forget') {
@@ -375,6 +381,16 @@ export function createDeviceTable(
         // the latest that is known of time: a model that was made by then is an old one
         order.reset()
         learnAnew(device, Math.max(...[...devices.values()].map((each) => each.lastSeenMicros)))
+        changes++
+        return null
+      }
+      if (action === 'name' || action === 'group') {
+        const clean = text === '' ? null : cleanName(new TextEncoder().encode(text))
+        if (text !== '' && clean === null) return `${action}: expected at most 63 printable characters`
+        if (action === 'group') device.group = clean
+        else if (clean !== null) device.name = { name: clean, source: 'person' }
+        else if (device.name?.source === 'person') device.name = null
+        order.reset()
         changes++
         return null
       }

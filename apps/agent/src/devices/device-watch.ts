@@ -36,8 +36,8 @@ export interface ActionResult {
 
 /** Does what is asked; throws ArgumentError for what is no request of ours. */
 export function act(table: DeviceTable, body: unknown): ActionResult[] {
-  const { action, devices } = checkRequest(body)
-  return devices.map((device) => ({ device, refused: table.act(action, device) }))
+  const { action, devices, text } = checkRequest(body)
+  return devices.map((device) => ({ device, refused: table.act(action, device, text) }))
 }
 
 /** `act`, kept by `keep` first. Rejects as `keep` does, and then nothing is in force. */
@@ -47,26 +47,29 @@ export async function actKept(
   body: unknown,
   keep: (devices: Iterable<Device>) => Promise<void>,
 ): Promise<ActionResult[]> {
-  const { action } = checkRequest(body)
+  const { action, text } = checkRequest(body)
   const copy = createDeviceTable({ ...settings, maximum: table.size }, [...table.all()])
   const results = act(copy, body)
   if (results.every(({ refused }) => refused !== null)) return results
   await keep(copy.all())
   // meanwhile one that learns may have gone for a new one, which is then told
   return results.map((result) =>
-    result.refused === null ? { ...result, refused: table.act(action, result.device) } : result,
+    result.refused === null ? { ...result, refused: table.act(action, result.device, text) } : result,
   )
 }
 
-function checkRequest(body: unknown): { action: DeviceAction; devices: readonly string[] } {
-  const { action, devices } = (body ?? {}) as { action?: unknown; devices?: unknown }
+function checkRequest(body: unknown): { action: DeviceAction; devices: readonly string[]; text: string } {
+  const { action, devices, text = '' } = (body ?? {}) as Record<string, unknown>
   if (!DEVICE_ACTIONS.includes(action as DeviceAction)) {
     throw new ArgumentError(`action: expected ${DEVICE_ACTIONS.join(', ')}`)
   }
   if (!Array.isArray(devices) || !devices.every((device) => typeof device === 'string')) {
     throw new ArgumentError('devices: expected a list of addresses')
   }
-  return { action: action as DeviceAction, devices }
+  if (typeof text !== 'string' || (text !== '' && action !== 'name' && action !== 'group')) {
+    throw new ArgumentError('text: expected the text of a name or a group')
+  }
+  return { action: action as DeviceAction, devices, text }
 }
 
 export interface DeviceReport {
@@ -113,6 +116,8 @@ interface DeviceWatchOptions {
   readonly settings: DeviceSettings
   readonly localNetworks: readonly Network[]
   readonly known: KnownDevices
+  /** Where the configuration has groups, the device's, or null; a person gives none then. */
+  readonly groupOf?: (key: string) => string | null
   /** Called with the record by which a device was found, or by which a flood of them was. */
   readonly onNew: (record: FlowRecord, rule: 'new-device' | 'device-flood') => void
   /** A device is ready, or watched at once where nobody has to approve. */
@@ -144,6 +149,8 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   const { settings, localNetworks } = options
   const { devices: known, from } = options.known
   const table = createDeviceTable(settings, known, options.isProven, options.onEvicted)
+  if (options.groupOf !== undefined)
+    for (const device of table.all()) device.group = options.groupOf(device.key)
   const flood = createDeviceFlood(settings.floodPerMinute)
   const inventoryFlood = createDeviceFlood(INVENTORY_TIMES * settings.floodPerMinute)
   // where nothing was known all devices are new, which is no news
@@ -225,6 +232,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
           return true
         }
         device.name = names.of(key) ?? null
+        device.group = options.groupOf?.(key) ?? null
         // it may be one that was watched
         if (from === 'lost' && atMicros - beganMicros < LOST_MICROS) device.state = 'watching'
       }
@@ -273,7 +281,11 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
       ticks++
       if (!isWaiting && (table.changes !== savedChanges || ticks >= TICKS_BETWEEN)) void save()
     },
-    word: (body) => inTurn(() => actKept(table, settings, body, write)),
+    async word(body) {
+      if (options.groupOf !== undefined && checkRequest(body).action === 'group')
+        throw new ArgumentError('groups are in the configuration: change models.groups')
+      return inTurn(() => actKept(table, settings, body, write))
+    },
     save,
     unkept: () =>
       isTroubled

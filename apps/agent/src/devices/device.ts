@@ -32,8 +32,10 @@ export interface Device {
   address: string
   /** The address was made up (IEEE 802 locally administered): phones do so, and it may be another one next week. */
   readonly randomised: boolean
-  /** What it calls itself (devices/names.ts); null where it has not said. */
+  /** What a person or the device itself calls it (devices/names.ts); null where neither has said. */
   name: ClaimedName | null
+  /** That a person or the configuration puts it in; null where neither does. */
+  group: string | null
   /** Of its address, by a registry (devices/vendors.ts); null where that has none, absent before it was asked. */
   vendor?: string | null
   state: DeviceState
@@ -63,6 +65,7 @@ export function createDevice(key: string, address: string, atMicros: number): De
     address,
     randomised: isRandomised(key),
     name: null,
+    group: null,
     state: 'learning',
     firstSeenMicros: atMicros,
     learningSinceMicros: atMicros,
@@ -199,6 +202,7 @@ export function decodeDevices(value: unknown): Device[] {
       address,
       randomised: isRandomised(key),
       name: nameIn(device.name) ?? null,
+      group: isShortText(device.group) ? device.group : null,
       // where there was none, a registry of now may have one
       ...(isShortText(device.vendor) ? { vendor: device.vendor } : {}),
       state: state as DeviceState,

@@ -89,7 +89,8 @@ export function readDhcpv6Name(bytes: Uint8Array, start: number, end: number): s
  * Only packets to three ports are looked into, so all others cost a comparison of numbers.
  */
 
-export const NAME_SOURCES = ['dhcp', 'dhcpv6', 'mdns', 'mdns-service'] as const
+/** A name that a person gave counts most. */
+export const NAME_SOURCES = ['person', 'dhcp', 'dhcpv6', 'mdns', 'mdns-service'] as const
 export type NameSource = (typeof NAME_SOURCES)[number]
 
 export interface ClaimedName {

@@ -2,7 +2,7 @@
  * Incident: the unusual flows and facts of one device in a stretch of time, as one thing that a person can read and answer.
  *
  * Plain data, as the state folder keeps it and as commands show it. Times are those of packets. Its words are the program's own,
- * with addresses and the name that the device gives itself.
+ * with addresses and the name that a person or the device gives it.
  */
 import { createHash } from 'node:crypto'
 import { FormatError } from '@oddflow/core'
@@ -66,7 +66,12 @@ const IncidentSchema = v.object({
   state: v.picklist(['gathering', 'open', 'over']),
   /** Of the device: its MAC address, or its address. */
   key: text,
-  device: v.object({ mac: v.nullable(text), address: text, name: v.exactOptional(text) }),
+  device: v.object({
+    mac: v.nullable(text),
+    address: text,
+    name: v.exactOptional(text),
+    group: v.exactOptional(text),
+  }),
   kind: v.picklist(INCIDENT_KINDS),
   level: v.picklist(INCIDENT_LEVELS),
   beginMicros: time,

@@ -259,9 +259,14 @@ export interface OwnerRule {
 export function createOwnerOf({ per, groups }: OwnerRule): (device: string) => string {
   if (per === 'device') return (device) => device
   if (per === 'all') return () => EVERYONE
+  const groupOf = createGroupOf(groups)
+  return (device) => groupOf(device) ?? NO_GROUP
+}
+
+export function createGroupOf(groups: OwnerRule['groups']): (device: string) => string | null {
   const groupOf = new Map<string, string>()
   for (const [group, devices] of groups) for (const device of devices) groupOf.set(device, group)
-  return (device) => groupOf.get(device) ?? NO_GROUP
+  return (device) => groupOf.get(device) ?? null
 }
 
 /** Without an extension. */

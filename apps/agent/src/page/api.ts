@@ -41,8 +41,9 @@ interface Proving {
 export interface Device {
   readonly key: string
   readonly address: string
-  /** What it calls itself, and where it said so. */
+  /** What a person or the device itself calls it, and who said so. */
   readonly name: { readonly name: string; readonly source: string } | null
+  readonly group: string | null
   /** By a registry of MAC prefixes; absent or null where there is none. */
   readonly vendor?: string | null
   readonly randomised: boolean
@@ -90,7 +91,6 @@ export interface AlertEvent {
     readonly summary: string
     /** What the sentence is about; absent from alerts that an earlier version has kept. */
     readonly reason?: 'features' | 'whole' | 'rule' | 'no-comparison'
-    /** `name`: what it calls itself. */
     readonly device: { readonly mac: string | null; readonly address: string; readonly name?: string }
     readonly flow: {
       readonly protocol: string

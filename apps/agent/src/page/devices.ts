@@ -53,7 +53,8 @@ export function damageText({ damage }: OwnModel): string {
 }
 
 interface DeviceDeeds {
-  act(action: string, device: string): Promise<void>
+  /** @param text - of a name or a group. */
+  act(action: string, device: string, text?: string): Promise<void>
   /** Puts the owner's model before in the place of the one in force. */
   rollback(owner: string): Promise<void>
 }
@@ -81,6 +82,9 @@ const rows = new Map<string, Row>()
 /** As they were told last. */
 let latest: ReadonlyMap<string, Device> = new Map()
 let approveAsked: (() => Promise<void>) | null = null
+let saveLabels: ((name: string, group: string) => void) | null = null
+/** Empty: all devices are listed. */
+let chosenGroup = ''
 
 export function showDevices(devices: AgentState['devices'], deeds: DeviceDeeds): void {
   const note = byId('devices-note')
@@ -107,6 +111,7 @@ export function showDevices(devices: AgentState['devices'], deeds: DeviceDeeds):
     row.remove()
     rows.delete(key)
   }
+  showGroups([...new Set(shown.flatMap(({ group }) => group ?? []))].sort())
   for (const device of shown) {
     let row = rows.get(device.key)
     if (row === undefined) {
@@ -115,7 +120,26 @@ export function showDevices(devices: AgentState['devices'], deeds: DeviceDeeds):
       body?.append(row.row)
     }
     fill(row, device, deeds)
+    row.row.hidden = chosenGroup !== '' && device.group !== chosenGroup
   }
+}
+
+/** The choice of a group; none where there are no groups. */
+function showGroups(groups: readonly string[]): void {
+  if (!groups.includes(chosenGroup)) chosenGroup = ''
+  byId('group-choice').hidden = groups.length === 0
+  const select = byId<HTMLSelectElement>('group')
+  if (
+    [...select.options].slice(1).every(({ value }, i) => value === groups[i]) &&
+    select.length > groups.length
+  )
+    return
+  select.replaceChildren(
+    element('option', { value: '' }, 'all devices'),
+    ...groups.map((group) => element('option', { value: group }, group)),
+  )
+  select.value = chosenGroup
+  byId('groups').replaceChildren(...groups.map((group) => element('option', { value: group })))
 }
 
 function makeRow({ key }: Device): Row {
@@ -148,6 +172,7 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
     name === key ? '' : key,
     address === key ? '' : address,
     vendor ?? '',
+    device.group === null ? '' : `group ${device.group}`,
     randomised ? 'made-up address' : '',
   ]
   setText(row.detail, details.filter((detail) => detail !== '').join(', '))
@@ -191,6 +216,15 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
             'Roll back',
           ),
         ]),
+    element(
+      'button',
+      {
+        type: 'button',
+        'aria-label': `Name and group of ${name}`,
+        click: () => askForLabels(latest.get(key) ?? device, act),
+      },
+      'Name…',
+    ),
   )
   const focus = hadFocus ? [...row.buttons.querySelectorAll('button')] : []
   ;(focus.find(({ textContent }) => textContent === focused) ?? focus[0])?.focus()
@@ -257,6 +291,38 @@ export function prepareApprove(): void {
     dialog.close()
     void approveAsked?.()
     approveAsked = null
+  })
+}
+
+/** What a person calls a device, and where a person puts it. */
+function askForLabels(device: Device, act: DeviceDeeds['act']): void {
+  const { key, group } = device
+  const own = device.name?.source === 'person' ? device.name.name : ''
+  setText(byId('labels-title'), `Name and group of ${device.name?.name ?? key}`)
+  byId<HTMLInputElement>('own-name').value = own
+  byId<HTMLInputElement>('own-group').value = group ?? ''
+  saveLabels = (newName, newGroup) => {
+    if (newName !== own) void act('name', key, newName)
+    if (newGroup !== (group ?? '')) void act('group', key, newGroup)
+  }
+  byId<HTMLDialogElement>('labels').showModal()
+}
+
+export function prepareLabels(): void {
+  const dialog = byId<HTMLDialogElement>('labels')
+  byId('labels-cancel').addEventListener('click', () => dialog.close())
+  byId('labels-form').addEventListener('submit', (event) => {
+    event.preventDefault()
+    dialog.close()
+    saveLabels?.(
+      byId<HTMLInputElement>('own-name').value.trim(),
+      byId<HTMLInputElement>('own-group').value.trim(),
+    )
+  })
+  byId('group').addEventListener('change', () => {
+    chosenGroup = byId<HTMLSelectElement>('group').value
+    for (const [key, { row }] of rows)
+      row.hidden = chosenGroup !== '' && latest.get(key)?.group !== chosenGroup
   })
 }
 

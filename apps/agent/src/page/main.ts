@@ -4,7 +4,7 @@
  */
 import { clearAlerts, prepareAlerts, showAlerts } from './alerts.js'
 import { type AgentState, ask, type ChangeAnswer, changesOf, Refused } from './api.js'
-import { prepareApprove, showDevices } from './devices.js'
+import { prepareApprove, prepareLabels, showDevices } from './devices.js'
 import { byId, scoreChart, setText } from './dom.js'
 import { showHealth, standingOf } from './health.js'
 import { showIncidents } from './incidents.js'
@@ -71,7 +71,8 @@ function showState(state: AgentState): void {
   })
   showAlerts(state.alerts, openSuppress)
   showDevices(state.devices, {
-    act: (action, device) => change(() => ask('POST', '/api/devices', { action, devices: [device] })),
+    act: (action, device, text) =>
+      change(() => ask('POST', '/api/devices', { action, devices: [device], text })),
     rollback: (owner) => change(() => ask('POST', '/api/models', { rollback: [owner] })),
   })
   const chart = byId('scores')
@@ -131,6 +132,7 @@ byId('sign-out').addEventListener('click', () => {
 document.addEventListener('visibilitychange', () => void watch())
 prepareSuppress()
 prepareApprove()
+prepareLabels()
 prepareAlerts()
 
 const token = /^#token=([\w-]{1,256})/.exec(location.hash)?.[1]

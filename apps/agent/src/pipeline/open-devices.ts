@@ -16,7 +16,7 @@ import { createDeviceWatch, type DeviceWatch } from '../devices/device-watch.js'
 import type { VendorSeeker } from '../devices/vendors.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import type { ModelRoom } from '../models/model-room.js'
-import { modelRoutes } from '../models/model-scopes.js'
+import { createGroupOf, modelRoutes } from '../models/model-scopes.js'
 import { alarmsText } from '../page/devices.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 
@@ -32,7 +32,7 @@ export async function readDevices(
 
 /** null where devices are not kept. */
 export async function openDevices(
-  { devices, localNetworks, state }: Settings,
+  { devices, localNetworks, state, models: modelSettings }: Settings,
   { files, log }: AgentEnvironment,
   path: AlertPath,
   known: KnownDevices,
@@ -54,6 +54,9 @@ export async function openDevices(
       path.announce(recordOfDevice(device, atMicros), 'device-ready', fact)
       log.info(fact)
     },
+    ...(modelSettings?.per === 'group'
+      ? { groupOf: createGroupOf(new Map(Object.entries(modelSettings.groups))) }
+      : {}),
     ...(models === null
       ? {}
       : {

@@ -109,7 +109,10 @@ async function runWith(
   const losses = createLossHistory()
   const kept = await openKeptPackets(settings, environment)
   const records = await openDashboardRecords(settings, environment)
-  const nameOf = (mac: string): string | null => devices?.table.get(mac)?.name?.name ?? null
+  const labelsOf = (key: string): { name?: string; group?: string } => {
+    const { name = null, group = null } = devices?.table.get(key) ?? {}
+    return { ...(name === null ? {} : { name: name.name }), ...(group === null ? {} : { group }) }
+  }
   // models that are made here are made for one false alert a day and device
   const rate = createIncidentRate(
     settings.budget ?? (settings.models === null ? null : { falseAlertsPerDay: 1, per: 'device' }),
@@ -137,7 +140,7 @@ async function runWith(
       ? null
       : createIncidentKeeper(incidents, rows, environment.files, settings.state, log)
   const path = createAlertPath({
-    context: { localNetworks: settings.localNetworks, nameOf },
+    context: { localNetworks: settings.localNetworks, labelsOf },
     suppression,
     alsoSuppresses: (alert) => (records?.suppressions.take(alert, clock.wallMicros()) ?? null) !== null,
     keepEvidence: (alert) => kept?.evidence.take(alert) ?? null,

@@ -198,7 +198,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
       ...options.snapshot(),
       nowMicros: clock.wallMicros(),
       devices: devices === null ? null : shownDevices(devices.table, models),
-      incidents: options.incidents === null ? null : shownIncidents(options.incidents),
+      incidents: options.incidents === null ? null : shownIncidents(options.incidents, devices?.table),
       minutes: options.history.minutes(),
       suppressions: suppressions.list(clock.wallMicros()),
       startedMicros,
@@ -325,7 +325,10 @@ function cookieIn(header: string | undefined, name: string): string {
 }
 
 /** Open ones first, else the newest. */
-function shownIncidents({ list, answers }: DashboardIncidents): ShownIncident[] {
+function shownIncidents(
+  { list, answers }: DashboardIncidents,
+  table: Pick<DeviceTable, 'get'> | undefined,
+): ShownIncident[] {
   const byIncident = new Map(answers.list().map((answer) => [answer.incident, answer]))
   return list()
     .filter(({ state }) => state !== 'gathering')
@@ -337,7 +340,10 @@ function shownIncidents({ list, answers }: DashboardIncidents): ShownIncident[] 
         found === undefined
           ? null
           : { answer: found.answer, endsMicros: found.endsMicros, changes: found.changes }
-      return { ...incident, answer }
+      // the name of now
+      const name = table?.get(incident.key)?.name?.name
+      const device = { ...incident.device, ...(name === undefined ? {} : { name }) }
+      return { ...incident, device, answer }
     })
 }
 

@@ -159,6 +159,21 @@ describe('of a state folder alone', () => {
     },
   )
 
+  it('gives a device a name and a group, lists the group, and refuses control characters', async () => {
+    const state = temporaryFolder()
+    await writeKnownDevices(nodeFileSystem, state, [device(), device({ key: '00:00:00:00:00:09' })])
+    await actOnDevices('name', [key], { state }, 'Camera in the hall')
+    await actOnDevices('group', [key], { state }, 'cameras')
+    expect(said).toBe(`${key}: is named "Camera in the hall"\n${key}: is in the group "cameras"\n`)
+    said = ''
+    await listDevices({ state, format: 'text', group: 'cameras' })
+    expect(said.split('\n')).toHaveLength(3)
+    expect(said).toMatch(/Camera in the hall +cameras/)
+    await actOnDevices('name', [key], { state }, '\u001b[2J')
+    expect(told).toContain('expected at most 63 printable characters')
+    expect(process.exitCode).toBe(1)
+  })
+
   it('approve --ready says where none is ready', async () => {
     const state = temporaryFolder()
     await writeKnownDevices(nodeFileSystem, state, [device()])

@@ -13,6 +13,7 @@ import {
   recentNovelShare,
 } from '../../src/devices/device.js'
 import { createDeviceFlood, createDeviceTable, type DEVICE_ACTIONS } from '../../src/devices/device-table.js'
+import { countsLess } from '../../src/devices/names.js'
 
 const HOUR = 3_600_000_000
 const macOf = (n: number): string =>
@@ -107,6 +108,41 @@ describe("a person's word", () => {
       undefined,
     ])
     expect(table.changes).toBe(4)
+  })
+})
+
+describe("a person's name and group", () => {
+  const called = (name: string, source: 'dhcp' | 'person') => ({ name, source }) as const
+
+  it('stand against what the device calls itself, are kept, and are refused with control characters', () => {
+    const table = createDeviceTable(settings())
+    const device = table.add(macOf(1), '192.0.2.1', 0)!
+    device.name = called('ESP_1F', 'dhcp')
+    expect(table.act('name', macOf(1), '  Camera in the\u00a0hall ')).toBe(null)
+    expect(table.act('group', macOf(1), 'cameras')).toBe(null)
+    expect(device).toMatchObject({ name: called('Camera in the hall', 'person'), group: 'cameras' })
+    expect(countsLess(called('ESP_1F', 'dhcp'), device.name)).toBe(true)
+    for (const text of ['\u001b[2Jx', 'a\nb', '\u202ex', 'x'.repeat(64), ' '])
+      for (const action of ['name', 'group'] as const)
+        expect(table.act(action, macOf(1), text)).toMatch(/expected at most 63 printable characters/)
+    const changes = table.changes
+    expect(decodeDevices(JSON.parse(JSON.stringify(encodeDevices(table.all()))))).toEqual([device])
+    expect(table.act('name', macOf(1))).toBe(null)
+    expect(table.act('group', macOf(1))).toBe(null)
+    expect(device).toMatchObject({ name: null, group: null })
+    expect(table.changes).toBe(changes + 2)
+    device.name = called('ESP_1F', 'dhcp')
+    table.act('name', macOf(1))
+    expect(device.name).toEqual(called('ESP_1F', 'dhcp'))
+  })
+
+  it('keep a learning device in the table while made-up addresses come', () => {
+    const table = createDeviceTable(settings({ maximum: 4 }))
+    for (let i = 0; i < 4; i++) table.add(macOf(i), '192.0.2.1', 0)
+    table.act('name', macOf(1), 'Camera')
+    table.act('group', macOf(2), 'cameras')
+    for (let i = 4; i < 100; i++) table.add(macOf(i), '192.0.2.2', 1)
+    expect([...table.all()].map(({ key }) => key)).toEqual(expect.arrayContaining([macOf(1), macOf(2)]))
   })
 })
 

@@ -48,16 +48,26 @@ interface Word {
   open(folder: string, files: FileSystem): Promise<Opened>
 }
 
-const openWatch = async (folder: string, files: FileSystem, log = keepingLog()) => {
+const openWatch = async (
+  folder: string,
+  files: FileSystem,
+  log = keepingLog(),
+  models: Partial<Settings['models']> = null,
+) => {
   const environment = { files, log } as unknown as AgentEnvironment
-  const settings = { devices: DEFAULT_DEVICES, localNetworks: [], state: folder } as unknown as Settings
+  const settings = {
+    devices: DEFAULT_DEVICES,
+    localNetworks: [],
+    state: folder,
+    models,
+  } as unknown as Settings
   const known = await readKnownDevices(nodeFileSystem, folder, log)
   const path = { announce() {} } as never
   const devices = await openDevices(settings, environment, path, known, null, { isOfAnswer: false })
   if (devices === null) throw new Error('no devices')
   return devices
 }
-const deviceWord = (action: string): Word => ({
+const deviceWord = (action: string, text?: string): Word => ({
   async prepare(folder) {
     const device = createDevice(key, '192.0.2.1', 5)
     if (action === 'resume') device.state = 'paused'
@@ -67,7 +77,7 @@ const deviceWord = (action: string): Word => ({
   async open(folder, files) {
     const watch = await openWatch(folder, files)
     return {
-      say: () => watch.word({ action, devices: [key] }),
+      say: () => watch.word({ action, devices: [key], text }),
       inForce: async () => JSON.stringify([...watch.table.all()]),
       async settle() {
         watch.tick()
@@ -138,10 +148,26 @@ const words: Record<string, Word> = {
   resume: deviceWord('resume'),
   relearn: deviceWord('relearn'),
   forget: deviceWord('forget'),
+  name: deviceWord('name', 'Camera in the hall'),
   'a rule': ruleWord((rules) => rules.add({ minutes: 9, port: 2 }, now)),
   'the end of a rule': ruleWord((rules) => rules.remove('temporary 0')),
   rollback,
 }
+
+it('groups of the configuration apply, and a person gives none then', async () => {
+  const folder = newFolder()
+  const other = '02:00:00:00:00:02'
+  await writeKnownDevices(nodeFileSystem, folder, [
+    createDevice(key, '192.0.2.1', 5),
+    { ...createDevice(other, '192.0.2.2', 5), group: 'mine' },
+  ])
+  const models = { per: 'group', groups: { cameras: [key] } } as const
+  const watch = await openWatch(folder, nodeFileSystem, keepingLog(), models)
+  expect([...watch.table.all()].map(({ group }) => group)).toEqual(['cameras', null])
+  const asked = { action: 'group', devices: [other], text: 'mine' }
+  await expect(watch.word(asked)).rejects.toThrow(/models\.groups/)
+  expect(await watch.word({ ...asked, action: 'name' })).toEqual([{ device: other, refused: null }])
+})
 
 describe.each(Object.entries(words))('%s', (_name, word) => {
   it('holds after a restart when it was acknowledged, and changes nothing when it was not', async () => {
