@@ -58,16 +58,11 @@ describe('train', () => {
     ['--features flow-summary --iat-unit us', /--iat-unit: does not apply to --features flow-summary/],
     ['--features no-such', /--features.*iat-size, iat, size, stats-header/],
     ['--features size --iat-unit us', /--iat-unit: does not apply to --features size; leave it out/],
-    ['--sampling-quantile 0.5', /--sampling-quantile: does not apply to --features flow-summary/],
-    ['--features samp-num --sampling-quantile 1.5', /--sampling-quantile 1.5: expected a number from 0 to 1/],
-    ['--features size --header-packets 5', /--header-packets: does not apply to --features size/],
-    ['--features header-bits --header-packets 1', /--header-packets 1: expected a whole number from 2/],
     ['--protocols tcp,gre', /--protocols.*tcp,udp,icmp,sctp, found "gre"/],
     ['--decap innermost', /--decap.*outer, inner/],
     ['--scaler no-such', /--scaler.*none, standard/],
     ['--iat-unit ms', /--iat-unit.*s, us/],
     ['--size bits', /--size.*frame, ip, payload, captured/],
-    ['--reader tshark', /--reader.*oddflow, pcap-parser/],
     ['--format csv', /--format.*text, json/],
     ['--sed 1', /unknown option '--sed' \(Did you mean --seed\?\); try: oddflow train --help/],
     ['--no-such', /unknown option '--no-such'/],
@@ -154,7 +149,6 @@ describe('train', () => {
     const of = (option: string): string[] => ['train', 'rows.csv', '-o', 'x', ...option.split(' ')]
     for (const option of [
       '--filter tcp',
-      '--reader oddflow',
       '--iat-unit s',
       '--size ip',
       '--truncation split',
@@ -162,8 +156,6 @@ describe('train', () => {
       '--active-timeout 9',
       '--features size',
       '--protocols tcp',
-      '--sampling-quantile 0.5',
-      '--header-packets 4',
       '--decap inner',
       '--join-fragments',
       '--continuous',
@@ -209,7 +201,6 @@ describe('the other commands', () => {
     await expectUsage(['extract', good, '-o', 'x.npy', '--model', 'm', '--size', 'ip'], /--size: the model's/)
     await expectUsage(['extract', good, '-o', 'x.npy', '--features', 'no-such'], /--features.*iat-size/)
     await expectUsage(['score', 'm', 'rows.csv', '--filter', 'tcp'], /--filter: does not apply/)
-    await expectUsage(['score', 'm', 'rows.csv', '--reader', 'oddflow'], /--reader: does not apply/)
     await expectUsage(['score', 'm', 'rows.csv', '--continuous'], /--continuous: does not apply/)
     await expectUsage(['score', 'm', good, '--features', 'size'], /unknown option '--features'/)
     await expectUsage(

@@ -173,10 +173,9 @@ describe('every feature set, from training to the report', () => {
   ])('%s', async (features, name, columns) => {
     const [model, report, rows] = ['m.oddflow', 'report.html', 'rows.csv'].map((file) => join(folder, file))
     const unit = ['iat-size', 'iat', 'stats-header'].includes(features) ? ['--iat-unit', 'us'] : []
-    const extra = features === 'header-bits' ? ['--header-packets', '3'] : []
     const training = ['train', normal, '-o', model!, '--features', features, '--scaler', 'standard']
     const run = (args: readonly string[]) => oddflowAmongMany(args, folder)
-    expect(await run([...training, ...unit, ...extra])).toMatchObject({ code: 0 })
+    expect(await run([...training, ...unit])).toMatchObject({ code: 0 })
     const inspect = (await run(['inspect', model!])).stdout
     expect(inspect).toContain(`  features          ${name} of `)
     expect(inspect).toContain(`  columns           ${columns}, `)

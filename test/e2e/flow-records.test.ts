@@ -287,8 +287,6 @@ describe('what does not go together is refused by name', () => {
     ['--features size', /--features: does not apply to --flows/],
     ['--iat-unit us', /--iat-unit: does not apply to --flows/],
     ['--truncation split', /--truncation: does not apply to --flows/],
-    ['--sampling-quantile 0.2', /--sampling-quantile: does not apply to --flows/],
-    ['--header-packets 3', /--header-packets: does not apply to --flows/],
     ['-o flows.txt', /--output flows\.txt: expected .* \.jsonl, \.csv, \.parquet or \.npy/],
   ])('%s', (options, says) =>
     refuses(['extract', '--flows', capture.path, '-o', 'x.csv', ...options.split(' ')], {

@@ -66,8 +66,6 @@ describe('features of one capture are byte-equal', () => {
     expect(readFileSync(inFolder('classic.npy')).equals(readFileSync(inFolder('original.npy')))).toBe(true)
   })
 
-  it('through the npm package pcap-parser', () => expectSame([plain, '--reader', 'pcap-parser']))
-
   it.skipIf(!hasMkfifo)('through a named pipe', async () => {
     const pipe = inFolder('pipe')
     execFileSync('mkfifo', [pipe])

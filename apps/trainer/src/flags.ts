@@ -1,4 +1,3 @@
-import type { CaptureReaderName } from '@oddflow/capture/node'
 import {
   type Decapsulation,
   type FeatureContract,
@@ -41,7 +40,7 @@ export function list<T>(parse: (text: string) => T): (text: string) => T[] {
 }
 
 /**
- * Options that say how captures are read, alike in every command that reads them: the filter, the reader, the view
+ * Options that say how captures are read, alike in every command that reads them: the filter, the view
  * (outer or inner headers, fragments joined or not), copies, and whether several files are one rotated capture.
  *
  * Under a model the view is the model's: it is part of what a row means. Asking for the same aloud is no fault,
@@ -50,7 +49,6 @@ export function list<T>(parse: (text: string) => T): (text: string) => T[] {
 
 export interface CaptureFlags {
   readonly filter?: string
-  readonly reader?: CaptureReaderName
   readonly decap?: Decapsulation
   readonly joinFragments?: boolean
   readonly dropDuplicates?: boolean
@@ -62,7 +60,6 @@ export interface CaptureFlags {
 /** Each with its flag, for refusals by name. */
 export const CAPTURE_FLAGS: Readonly<Record<keyof CaptureFlags, string>> = {
   filter: '--filter',
-  reader: '--reader',
   decap: '--decap',
   joinFragments: '--join-fragments',
   dropDuplicates: '--drop-duplicates',
@@ -91,10 +88,6 @@ export function withCaptureFlags(command: Command, underModel = false): Command 
       'ignore copies of a packet within 1 ms, as recorded by mirror ports and the interface "any"',
     ),
     new Option('--continuous', 'read the files as one rotated capture, in order of time'),
-    new Option('--reader <name>', 'decoder of classic pcap files (default: oddflow)').choices([
-      'oddflow',
-      'pcap-parser',
-    ]),
   ]
   for (const option of options) command.addOption(option.helpGroup('Captures:'))
   return command
@@ -151,8 +144,6 @@ export interface FlowFlags {
   readonly activeTimeout?: number
   readonly endOnClose?: boolean
   readonly vlanKey?: boolean
-  readonly samplingQuantile?: number
-  readonly headerPackets?: number
 }
 
 /** Each with its flag, for refusals by name. */
@@ -166,8 +157,6 @@ export const FLOW_FLAGS: Readonly<Record<keyof FlowFlags, string>> = {
   activeTimeout: '--active-timeout',
   endOnClose: '--end-on-close',
   vlanKey: '--vlan-key',
-  samplingQuantile: '--sampling-quantile',
-  headerPackets: '--header-packets',
 }
 
 /** @param truncation what happens at the learned duration where nothing is said. */
@@ -203,14 +192,6 @@ export function withFlowFlags(command: Command, truncation: 'split' | 'truncate'
     ),
     new Option('--no-end-on-close', 'do not end flows by TCP flags (default for all other feature sets)'),
     new Option('--vlan-key', 'keep packets of different VLANs in different flows'),
-    new Option(
-      '--sampling-quantile <q>',
-      'samp-size, samp-num: length of a window as a quantile of flow durations (default: 0.3)',
-    ).argParser(number),
-    new Option(
-      '--header-packets <count>',
-      'header-bits: maximum number of packets in a row (default: 10)',
-    ).argParser(whole),
   ]
   for (const option of options) command.addOption(option.helpGroup('Flows and features:'))
   return command

@@ -200,7 +200,6 @@ export async function evaluate(modelPath: string, options: EvaluateCommandOption
   let evaluation: Evaluation
   try {
     evaluation = await evaluateLabelled(saved, inputs, {
-      reader: options.reader,
       dropDuplicates: options.dropDuplicates,
       flowMemoryBytes: options.flowMemory,
       view,

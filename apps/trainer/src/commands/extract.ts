@@ -61,8 +61,6 @@ const ROW_FLAGS = {
   features: '--features',
   iatUnit: '--iat-unit',
   truncation: '--truncation',
-  samplingQuantile: '--sampling-quantile',
-  headerPackets: '--header-packets',
 } as const
 
 export async function extractFlows(files: readonly string[], options: ExtractCommandOptions): Promise<void> {
@@ -91,7 +89,6 @@ export async function extractFlows(files: readonly string[], options: ExtractCom
       )
       const reading = {
         filter,
-        reader: options.reader,
         dropDuplicates: options.dropDuplicates,
         view: viewFrom(options),
         progress,
@@ -170,7 +167,6 @@ export async function extract(files: readonly string[], options: ExtractCommandO
   try {
     const reading = {
       filter,
-      reader: options.reader,
       dropDuplicates: options.dropDuplicates,
       flowMemoryBytes: options.flowMemory,
       view,

@@ -13,7 +13,6 @@ import {
 import {
   CaptureFileError,
   type CaptureFileSummary,
-  type CaptureReaderName,
   openContinuous,
   summariseCaptureFile,
 } from '@oddflow/capture/node'
@@ -40,7 +39,6 @@ export interface InputSummary extends CaptureFileSummary {
 
 export interface SummariseInputOptions {
   readonly filter: PacketFilter | null
-  readonly reader: CaptureReaderName
   readonly view: PacketView
   readonly dropDuplicates: boolean
 }
@@ -50,7 +48,7 @@ const BATCH_FRAMES = 2048
 /** Throws CaptureFileError. */
 export async function summariseInput(
   input: CaptureInput,
-  { filter, reader, view, dropDuplicates }: SummariseInputOptions,
+  { filter, view, dropDuplicates }: SummariseInputOptions,
 ): Promise<InputSummary> {
   const decoding = {
     decapsulate: view.decapsulation,
@@ -59,9 +57,9 @@ export async function summariseInput(
   }
   if (!input.continuous) {
     const kept = filter === null ? {} : { filter }
-    return summariseCaptureFile(input.files[0], { reader, dropDuplicates, ...decoding, ...kept })
+    return summariseCaptureFile(input.files[0], { dropDuplicates, ...decoding, ...kept })
   }
-  const source = openContinuous(input.files, { reader, batchFrames: BATCH_FRAMES })
+  const source = openContinuous(input.files, { batchFrames: BATCH_FRAMES })
   const packets = createPacketBatch(BATCH_FRAMES)
   const decoder = createPacketDecoder(decoding)
   const summariser = createCaptureSummariser(undefined, decoding.hashSeed, dropDuplicates)
@@ -91,7 +89,6 @@ export async function info(files: readonly string[], options: InfoCommandOptions
   const out = createLineWriter()
   const reading = {
     filter: filterFrom(options.filter),
-    reader: options.reader ?? 'oddflow',
     view: viewFrom(options),
     dropDuplicates: options.dropDuplicates === true,
   }

@@ -2,7 +2,6 @@
 
 import { createHash } from 'node:crypto'
 import { closeSync, openSync, readSync, type Stats, statSync } from 'node:fs'
-import type { PacketFilter } from '@oddflow/capture'
 import {
   ArgumentError,
   concatRows,
@@ -175,7 +174,10 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   const kind = inputKindOfAll([...files, ...selectNormal, ...selectNovel])
   // how captures become rows means nothing for rows
   if (kind === 'rows')
-    refuseCaptureOptions({ ...options }, { ...FLOW_FLAGS, ...CAPTURE_FLAGS, ...FILTER_FLAGS })
+    refuseCaptureOptions(
+      { ...options },
+      { ...FLOW_FLAGS, ...CAPTURE_FLAGS, selectNovelFilter: '--select-novel-filter' },
+    )
   const recipe = recipeNamed(options.recipe)
   const table = kind === 'rows' ? readTrainingRows(files, warn) : null
   // rows with a column of services are flow summaries, and judged like these
@@ -193,8 +195,11 @@ export async function train(files: readonly string[], options: TrainCommandOptio
   const search = selectionFrom(options, searchedOptions(asked.detector, options))
   const plan = flowPlan(options, recipe)
   const filter = filterFrom(options.filter)
-  const normal = { files: selectNormal, filter: labelledFilter('normal', options) ?? filter }
-  const novel = { files: selectNovel, filter: labelledFilter('novel', options) ?? filter }
+  const normal = { files: selectNormal, filter }
+  const novel = {
+    files: selectNovel,
+    filter: filterFrom(options.selectNovelFilter, '--select-novel-filter') ?? filter,
+  }
   const taken = [...files, ...selectNormal, ...selectNovel]
   checkModelOutput(options.output, taken)
   if (search?.report !== undefined) checkWritable(search.report, [...taken, options.output])
@@ -219,15 +224,14 @@ export async function train(files: readonly string[], options: TrainCommandOptio
             asked.detector.scaler ?? 'none',
             {
               filter,
-              reader: options.reader,
               dropDuplicates: options.dropDuplicates,
               flowMemoryBytes: options.flowMemory,
               view: viewFrom(options),
               progress,
             },
           )
-    const { reader, dropDuplicates, continuous, flowMemory } = options
-    const read = { reader, dropDuplicates, continuous, flowMemoryBytes: flowMemory, progress }
+    const { dropDuplicates, continuous, flowMemory } = options
+    const read = { dropDuplicates, continuous, flowMemoryBytes: flowMemory, progress }
     const chosen =
       search === null
         ? null
@@ -318,17 +322,6 @@ function calibratedBy(
 }
 
 const DEFAULT_CALIBRATION_SHARE = 0.2
-
-const FILTER_FLAGS = {
-  selectNormalFilter: '--select-normal-filter',
-  selectNovelFilter: '--select-novel-filter',
-} as const
-
-function labelledFilter(label: 'normal' | 'novel', options: TrainCommandOptions): PacketFilter | null {
-  return label === 'normal'
-    ? filterFrom(options.selectNormalFilter, '--select-normal-filter')
-    : filterFrom(options.selectNovelFilter, '--select-novel-filter')
-}
 
 /** A recipe's bandwidth is a preset, which a search replaces; one that is given is not searched. */
 function searchedOptions(detector: DetectorOptions, options: TrainCommandOptions): DetectorOptions {

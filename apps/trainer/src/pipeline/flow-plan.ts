@@ -13,7 +13,6 @@ import {
   type FlowFeatureSet,
   type FlowKeyRule,
   type FlowProtocol,
-  maximumPacketsPerFlow,
   PACKET_FEATURE_SETS,
   packetFeatureSet,
   type SizeMeasure,
@@ -78,11 +77,8 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
     throw new UsageError(`${flag}: does not apply to --features ${featureSet}; leave it out`)
   }
   applies('--iat-unit', flags.iatUnit, setsThatTake('iatUnit'))
-  applies('--sampling-quantile', flags.samplingQuantile, setsThatTake('samplingQuantile'))
-  applies('--header-packets', flags.headerPackets, setsThatTake('headerPackets'))
   applies('--truncation', flags.truncation, PACKET_FEATURE_SETS)
   applies('--size', flags.size, PACKET_FEATURE_SETS)
-  checkRanges(flags)
   if (recipe.truncation === 'idle-gap') refuseOtherCuts(flags)
   if (featureSet === 'flow-summary') return summaryPlan(flags, recipe)
   const iatUnit =
@@ -94,8 +90,6 @@ export function flowPlan(flags: FlowFlags, recipe: Recipe): FlowPlan {
       mode: flags.truncation ?? recipe.truncation,
       activeTimeoutMicros: activeTimeoutFrom(flags),
       ...(setsThatTake('iatUnit').includes(featureSet) ? { iatUnit } : {}),
-      ...(flags.samplingQuantile === undefined ? {} : { samplingQuantile: flags.samplingQuantile }),
-      ...(flags.headerPackets === undefined ? {} : { headerPackets: flags.headerPackets }),
     },
   }
 }
@@ -146,16 +140,6 @@ export function gatheringOf(contract: FlowContract): FlowGathering {
 
 export function activeTimeoutFrom({ activeTimeout }: FlowFlags): number | null {
   return activeTimeout === undefined ? null : micros('--active-timeout', activeTimeout)
-}
-
-function checkRanges({ samplingQuantile, headerPackets }: FlowFlags): void {
-  if (samplingQuantile !== undefined && !(samplingQuantile >= 0 && samplingQuantile <= 1)) {
-    throw new UsageError(`--sampling-quantile ${samplingQuantile}: expected a number from 0 to 1`)
-  }
-  const most = maximumPacketsPerFlow('header-bits')
-  if (headerPackets !== undefined && !(headerPackets >= 2 && headerPackets <= most)) {
-    throw new UsageError(`--header-packets ${headerPackets}: expected a whole number from 2 to ${most}`)
-  }
 }
 
 /** Idle-gap rules have one way to cut. */

@@ -20,13 +20,7 @@ import {
   packetCheckWarnings,
   packetStatusCode,
 } from '@oddflow/capture'
-import {
-  type CaptureReaderName,
-  type ContinuousEnd,
-  type FrameSource,
-  openCapture,
-  openContinuous,
-} from '@oddflow/capture/node'
+import { type ContinuousEnd, type FrameSource, openCapture, openContinuous } from '@oddflow/capture/node'
 import { ArgumentError, type PacketView, plural } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { readModel, stopOnSignals, UsageError } from '@oddflow/program'
@@ -38,7 +32,6 @@ import type { FlowMemory } from './flow-plan.js'
 export interface ReadOptions extends FlowMemory {
   readonly filter: PacketFilter | null
   /** `oddflow` where it is left out. */
-  readonly reader?: CaptureReaderName | undefined
   /** Leaves out copies of a packet. */
   readonly dropDuplicates?: boolean | undefined
   readonly progress: Progress
@@ -156,9 +149,9 @@ export async function readPackets(
 
 function open(
   { files, continuous, amongSeveral = false }: CaptureInput,
-  { reader = 'oddflow', stop }: ReadOptions,
+  { stop }: ReadOptions,
 ): FrameSource<CaptureEnd | ContinuousEnd> {
-  const options = { reader, batchFrames: BATCH_FRAMES, stop }
+  const options = { batchFrames: BATCH_FRAMES, stop }
   return continuous
     ? openContinuous(files, options)
     : openCapture(files[0], { ...options, emptyIsDamage: amongSeveral })
@@ -277,7 +270,6 @@ export function inputsUnderModel(
     inputs: captureInputs(files, options.continuous),
     reading: {
       filter,
-      reader: options.reader,
       dropDuplicates: options.dropDuplicates,
       flowMemoryBytes: options.flowMemory,
       view,

@@ -1,13 +1,7 @@
 /** Training set and labelled inputs → the detector's options, with the parameters that did best among a grid. */
-import { concatRows, createRng, DataError, type Matrix, packetView, type Rng, takeRows } from '@oddflow/core'
+import { concatRows, DataError, type Matrix, packetView } from '@oddflow/core'
 import type { DetectorOptions, ParameterSelection } from '@oddflow/detectors'
-import {
-  type Candidate,
-  drawLabelled,
-  type Selection,
-  type ValidationRows,
-  validationRows,
-} from '@oddflow/evaluation'
+import { type Candidate, type Selection, type ValidationRows, validationRows } from '@oddflow/evaluation'
 import {
   FIT_STREAM,
   hashRows,
@@ -63,9 +57,6 @@ interface LabelledFiles {
 
 interface ReadValidationOptions extends Omit<ReadOptions, 'filter'> {
   readonly continuous: boolean | undefined
-  /** At most so many rows of each kind, drawn with `rng`; all where it is undefined. */
-  readonly rows: number | undefined
-  readonly rng: Rng
 }
 
 /** Throws DataError that begins with the files' names, and what the reading throws. */
@@ -77,15 +68,7 @@ async function readValidation(
 ): Promise<ValidationRows> {
   const normalRows = await readLabelled(normal, contract, options)
   const novelRows = await readLabelled(novel, contract, options)
-  const { rows: most = Number.POSITIVE_INFINITY, rng } = options
-  const pool = { normal: normalRows.rows, novel: novelRows.rows }
-  const counts = { normal: Math.min(most, pool.normal), novel: Math.min(most, pool.novel) }
-  const drawn = drawLabelled(pool, counts, rng)
-  return validationRows(
-    takeRows(normalRows, drawn.normal.sort()),
-    takeRows(novelRows, drawn.novel.sort()),
-    contract.dimension,
-  )
+  return validationRows(normalRows, novelRows, contract.dimension)
 }
 
 async function readLabelled(
@@ -99,7 +82,6 @@ async function readLabelled(
     gatheringOf(contract),
     {
       filter,
-      reader: options.reader,
       dropDuplicates: options.dropDuplicates,
       flowMemoryBytes: options.flowMemoryBytes,
       progress: options.progress,
@@ -133,18 +115,17 @@ interface LabelledInputs {
   readonly training: readonly string[]
   readonly normal: LabelledFiles
   readonly novel: LabelledFiles
-  readonly read: Omit<ReadValidationOptions, 'rows' | 'rng'> & { readonly progress: Progress }
+  readonly read: ReadValidationOptions & { readonly progress: Progress }
 }
 
 export async function chooseParameters(
   set: TrainingSet,
   options: TrainOptions,
-  { grid, candidates, rows, jobs }: SelectionRequest,
+  { grid, candidates, jobs }: SelectionRequest,
   { training, normal, novel, read }: LabelledInputs,
 ): Promise<ChosenParameters> {
   const { seed, detector } = options
-  const rng = createRng(seed).fork('selection')
-  const validation = await readValidation(normal, novel, set.contract, { ...read, rows, rng })
+  const validation = await readValidation(normal, novel, set.contract, read)
   read.progress.stage('choosing parameters', candidates.length)
   try {
     const { fit: train, split } = splitTrainingSet(set, options)
