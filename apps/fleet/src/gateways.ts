@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { JetStreamApiError, type StreamConfig } from '@nats-io/jetstream'
 import { nkeys } from '@nats-io/transport-node'
-import { fileError, UsageError } from '@oddflow/program'
+import { fileError, isFleetName, modelPermissions, UsageError } from '@oddflow/program'
 import { z } from 'zod'
 import { type Archive, lastMessage } from './archive.js'
 
@@ -30,10 +30,13 @@ const eventSubject = (gateway: string): string => `oddflow.gateway.${gateway}.ev
 const statusSubject = (gateway: string): string => `oddflow.gateway.${gateway}.status`
 
 /** What a gateway may do on the server; everything else is denied. */
-const permissionsOf = (gateway: string) => ({
-  publish: [eventSubject(gateway), statusSubject(gateway)],
-  subscribe: [`_INBOX.${gateway}.>`],
-})
+const permissionsOf = (gateway: string, group: string | null) => {
+  const models = modelPermissions(gateway, group)
+  return {
+    publish: [eventSubject(gateway), statusSubject(gateway), ...models.publish],
+    subscribe: [`_INBOX.${gateway}.>`, ...models.subscribe],
+  }
+}
 
 /** Creates the streams, or brings them up to date. In a cluster three servers have each message. */
 export async function prepareGateways({ connection, manager }: Archive): Promise<void> {
@@ -178,11 +181,14 @@ function jsonOf(data: Uint8Array): unknown {
 
 /**
  * Makes the key of a gateway, writes its seed to a new file that only its owner may read, and returns the user for the
- * server's configuration: the right to write this gateway's events and status and to receive the answers, and nothing else.
+ * server's configuration: the right to write this gateway's events, status and state of its model, to read the models that are
+ * offered to it and its group, and to receive the answers, and nothing else.
  */
-export function enroll(name: string, seedFile: string): string {
-  if (!/^[a-z0-9][a-z0-9-]{0,62}$/.test(name)) {
-    throw new UsageError(`${name}: expected at most 63 lowercase letters, digits and hyphens`)
+export function enroll(name: string, seedFile: string, group: string | null): string {
+  for (const each of group === null ? [name] : [name, group]) {
+    if (!isFleetName(each)) {
+      throw new UsageError(`${each}: expected at most 63 lowercase letters, digits and hyphens`)
+    }
   }
   const key = nkeys.createUser()
   try {
@@ -190,6 +196,6 @@ export function enroll(name: string, seedFile: string): string {
   } catch (error) {
     throw fileError('write', seedFile, error)
   }
-  const { publish, subscribe } = permissionsOf(name)
+  const { publish, subscribe } = permissionsOf(name, group)
   return `{ nkey: ${key.getPublicKey()}, permissions: ${JSON.stringify({ publish, subscribe })} }`
 }

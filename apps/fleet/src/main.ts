@@ -16,9 +16,22 @@ import {
   UsageError,
 } from '@oddflow/program'
 import { createProgress } from '@oddflow/program/progress'
-import { Command, CommanderError } from 'commander'
-import { type Archive, openArchive, type ServerOptions, wordsOf } from './archive.js'
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { type Archive, openArchive, type ServerOptions, WAIT_SCALE, wordsOf } from './archive.js'
 import { enroll, type Gateway, listGateways, prepareGateways, readEvents } from './gateways.js'
+import {
+  advanceRollout,
+  nextStep,
+  type PublishOptions,
+  prepareModels,
+  progressOf,
+  publishModel,
+  type RolloutProgress,
+  readModelStates,
+  readOffer,
+  type TargetOptions,
+  targetOf,
+} from './models.js'
 import { lastFailed, readStatus, type Status } from './status.js'
 import { type SubmitOptions, submit } from './submit.js'
 import { VERSION } from './version.js'
@@ -71,6 +84,8 @@ Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong co
   program.addCommand(enrollCommand())
   program.addCommand(gatewaysCommand())
   program.addCommand(eventsCommand())
+  program.addCommand(publishCommand())
+  program.addCommand(rolloutCommand())
   for (const command of program.commands) {
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-fleet ${command.name()} --help`))
   }
@@ -176,8 +191,9 @@ function enrollCommand(): Command {
     )
     .argument('<gateway>', 'name of the gateway')
     .requiredOption('--seed <file>', "new file for the secret seed: the agent's seedFile")
-    .action((gateway: string, { seed }: { seed: string }) => {
-      process.stdout.write(`${enroll(gateway, seed)}\n`)
+    .option('--group <name>', 'group whose models the gateway takes too')
+    .action((gateway: string, { seed, group }: { seed: string; group?: string }) => {
+      process.stdout.write(`${enroll(gateway, seed, group ?? null)}\n`)
     })
 }
 
@@ -224,6 +240,120 @@ function gatewayText({ name, events, lastEvent, status }: Gateway): string {
       : `${status.isWell ? 'well' : 'ill'} at ${status.at}, version ${status.version}${status.isWell ? '' : `: ${status.reasons.join('; ')}`}`
   const last = lastEvent === null ? '' : `, last ${lastEvent}`
   return `${name.padEnd(24)} ${plural(events, 'event').padStart(14)}${last}; ${health}`
+}
+
+function publishCommand(): Command {
+  return serverCommand(
+    'publish',
+    'Sign a model and offer it to a gateway or a group, to a few gateways of the group first.',
+  )
+    .argument('<model>', 'model file that oddflow train wrote')
+    .option('--gateway <name>', 'offer it to this gateway')
+    .option('--group <name>', 'offer it to the gateways of this group')
+    .requiredOption('--key <file>', 'private key (Ed25519, PEM); it never leaves this machine')
+    .option('--canaries <percent>', 'gateways of the group that get it first', numberIn(0, 100), 10)
+    .option(
+      '--shadow-minutes <minutes>',
+      'how long it judges beside the model in use first',
+      numberIn(0, 10_080),
+      60,
+    )
+    .action(async (model: string, options: ServerOptions & PublishOptions) => {
+      await withArchive(options, async (archive) => {
+        await prepareModels(archive)
+        const { target, version, sha256, lastGood } = await publishModel(archive, model, options)
+        process.stdout.write(
+          `${target}: version ${version} (${sha256.slice(0, 16)}) is offered; a roll-back goes to ${lastGood === null ? "the model of each gateway's configuration" : lastGood.slice(0, 16)}\n`,
+        )
+      })
+    })
+}
+
+interface RolloutOptions extends ServerOptions, TargetOptions {
+  readonly canaryHours: number
+  readonly follow?: boolean
+  readonly toAll?: boolean
+  readonly rollBack?: boolean
+  readonly json?: boolean
+}
+
+function rolloutCommand(): Command {
+  return serverCommand(
+    'rollout',
+    'Show what became of the model that is offered to a gateway or a group, and take the next step.',
+  )
+    .option('--gateway <name>', 'the model that is offered to this gateway')
+    .option('--group <name>', 'the model that is offered to this group')
+    .option(
+      '--follow',
+      'offer it to all gateways after --canary-hours, or roll it back, until either is over',
+    )
+    .option('--canary-hours <hours>', 'how long only canaries have it', numberIn(0, 720), 24)
+    .option('--to-all', 'offer it to all gateways of the group now')
+    .option('--roll-back', 'offer the last good model in its place now')
+    .option('--json', 'print one JSON object a line')
+    .action(async (options: RolloutOptions) => {
+      if ([options.follow, options.toAll, options.rollBack].filter(Boolean).length > 1) {
+        throw new UsageError('expected one of --follow, --to-all and --roll-back')
+      }
+      await withArchive(options, async (archive) => {
+        await prepareModels(archive)
+        await rollOut(archive, options)
+      })
+    })
+}
+
+async function rollOut(archive: Archive, options: RolloutOptions): Promise<void> {
+  const target = targetOf(options)
+  const stop = stopOnSignals()
+  let last = ''
+  for (;;) {
+    const offer = await readOffer(archive, target)
+    if (offer === null) throw new UsageError(`${target.name}: no model is offered; see oddflow-fleet publish`)
+    const progress = progressOf(offer, await readModelStates(archive))
+    const line = options.json === true ? JSON.stringify(progress) : rolloutText(progress)
+    if (line !== last) process.stdout.write(`${line}\n`)
+    last = line
+    const isTimeOver = Date.now() - progress.publishedMillis >= 3_600_000 * options.canaryHours
+    const step =
+      options.toAll === true
+        ? 'to-all'
+        : options.rollBack === true
+          ? 'roll-back'
+          : options.follow === true
+            ? nextStep(progress, offer.rollback !== null, isTimeOver)
+            : 'over'
+    if (step === 'to-all' || step === 'roll-back') {
+      const next = progressOf(await advanceRollout(archive, offer, step), new Map())
+      messages.note(
+        step === 'to-all'
+          ? `${next.target}: version ${next.version} is offered to all gateways`
+          : `${next.target}: rolled back: version ${next.version} is ${next.sha256 === null ? "the model of each gateway's configuration" : next.sha256.slice(0, 16)}`,
+      )
+      if (step === 'roll-back') process.exitCode = 1
+    }
+    if (step === 'over' || step === 'roll-back' || options.toAll === true || stop.aborted) return
+    await pause(FOLLOW_MILLIS * WAIT_SCALE, undefined, { signal: stop }).catch(() => undefined)
+  }
+}
+
+function rolloutText(progress: RolloutProgress): string {
+  const { target, version, sha256, share, gateways, offered, notReached, reasons } = progress
+  const { shadow, proving, inUse, refused, rolledBack, using } = progress
+  const model = sha256 === null ? 'the configured model' : sha256.slice(0, 16)
+  const lines = [
+    `${target}: version ${version} (${model}), offered to ${offered} of ${gateways} gateways (${(100 * share).toFixed(0)} %): ${notReached} not reached, ${shadow} in shadow, ${proving} proving, ${inUse} in use, ${refused} refused, ${rolledBack} went back; ${plural(using, 'gateway')} use it`,
+    ...reasons.map((reason) => `  ${printable(reason)}`),
+  ]
+  return lines.join('\n')
+}
+
+function numberIn(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (text.trim() !== '' && value >= least && value <= most) return value
+    throw new InvalidArgumentError(`expected a number from ${least} to ${most}`)
+  }
 }
 
 function statusText({ waiting, inProgress, done, failed, capturesPerSecond }: Status): string {

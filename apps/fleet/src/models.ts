@@ -1,0 +1,350 @@
+/**
+ * Models for gateways: publishing a signed model, and rolling it out by canaries (packages/program/src/fleet-models.ts has the
+ * protocol). Both are key-value buckets of the server. A subject of the models' bucket holds one message and the server
+ * refuses another, so a gateway cannot overwrite what is offered to others through a request's reply (decision 0019).
+ */
+import { createHash } from 'node:crypto'
+import { DeliverPolicy, DiscardPolicy, JetStreamApiError } from '@nats-io/jetstream'
+import { OddFlowError } from '@oddflow/core'
+import { decodeModelFile } from '@oddflow/detectors'
+import {
+  decodeModelState,
+  decodeOffer,
+  encodeOffer,
+  type FleetTarget,
+  type GatewayModelState,
+  inFile,
+  isCanary,
+  isFleetName,
+  MAXIMUM_OFFER_BYTES,
+  MODEL_STATES_BUCKET,
+  MODELS_BUCKET,
+  type ModelManifest,
+  type ModelOffer,
+  modelSubject,
+  offerSubject,
+  readFileBounded,
+  readManifest,
+  readPrivateKey,
+  signManifest,
+  targetText,
+  UsageError,
+} from '@oddflow/program'
+import type { Archive } from './archive.js'
+
+const MODELS = `KV_${MODELS_BUCKET}`
+const STATES = `KV_${MODEL_STATES_BUCKET}`
+const MAXIMUM_MODEL_BYTES = 64 * 1024 * 1024
+/** Headers that the server adds to its answer. */
+const HEADER_BYTES = 4096
+const STATE_DAYS = 30
+const DAY_NANOS = 86_400_000_000_000
+const PUT_TRIES = 5
+/** A model is rolled back when more than this share of the gateways that it is offered to refuse it or go back. */
+const MOST_BAD_GATEWAYS = 0.1
+
+/** Creates the buckets, if they are missing. */
+export async function prepareModels({ manager }: Archive): Promise<void> {
+  await manager.streams.add({
+    name: MODELS,
+    subjects: [`$KV.${MODELS_BUCKET}.>`],
+    allow_direct: true,
+    allow_rollup_hdrs: true,
+    max_msgs_per_subject: 1,
+    discard: DiscardPolicy.New,
+    discard_new_per_subject: true,
+  })
+  await manager.streams.add({
+    name: STATES,
+    subjects: [`$KV.${MODEL_STATES_BUCKET}.*`],
+    allow_direct: true,
+    allow_rollup_hdrs: true,
+    max_msgs_per_subject: 1,
+    max_msg_size: MAXIMUM_OFFER_BYTES,
+    max_age: STATE_DAYS * DAY_NANOS,
+  })
+}
+
+export interface TargetOptions {
+  readonly gateway?: string
+  readonly group?: string
+}
+
+/** Throws UsageError unless one of the two is given. */
+export function targetOf({ gateway, group }: TargetOptions): FleetTarget {
+  const name = gateway ?? group
+  if (name === undefined || (gateway !== undefined && group !== undefined)) {
+    throw new UsageError('expected either --gateway or --group')
+  }
+  if (!isFleetName(name)) {
+    throw new UsageError(`${name}: expected at most 63 lowercase letters, digits and hyphens`)
+  }
+  return { kind: gateway === undefined ? 'group' : 'gateway', name }
+}
+
+export interface PublishOptions extends TargetOptions {
+  /** File of the private key, which never reaches the server. */
+  readonly key: string
+  /** Percent of the gateways. */
+  readonly canaries: number
+  readonly shadowMinutes: number
+}
+
+export interface Published {
+  readonly target: string
+  readonly version: number
+  readonly sha256: string
+  /** Of the model to which a roll-back goes; null: that of the gateways' configuration. */
+  readonly lastGood: string | null
+}
+
+/** Signs a model and its roll-back, and offers it. */
+export async function publishModel(
+  archive: Archive,
+  path: string,
+  options: PublishOptions,
+): Promise<Published> {
+  const target = targetOf(options)
+  const key = readPrivateKey(options.key)
+  const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_MODEL_BYTES })
+  const { provenance } = decoded(path, bytes)
+  const longest = (archive.connection.info?.max_payload ?? Number.POSITIVE_INFINITY) - HEADER_BYTES
+  if (bytes.length > longest) {
+    throw new OddFlowError(
+      'fleet.model-size',
+      `${path}: ${bytes.length} bytes, the server takes ${longest}; raise max_payload in its configuration`,
+    )
+  }
+  const before = await readOffer(archive, target)
+  const lastGood = before === null ? null : lastGoodOf(before, key)
+  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  const { oddflowVersion = '', dataSha256 = '' } = provenance ?? {}
+  const manifest: ModelManifest = {
+    target,
+    version: (await highestVersion(archive)) + 1,
+    model: { sha256, sizeBytes: bytes.length },
+    shadowSeconds: Math.round(60 * options.shadowMinutes),
+    provenance: { publishedAt: new Date().toISOString(), oddflowVersion, dataSha256 },
+  }
+  const back: ModelManifest = {
+    ...manifest,
+    version: manifest.version + 1,
+    model: lastGood?.model ?? null,
+    provenance: lastGood?.provenance ?? { ...manifest.provenance, oddflowVersion: '', dataSha256: '' },
+  }
+  await put(archive, modelSubject(target, sha256), bytes)
+  await put(
+    archive,
+    offerSubject(target),
+    encodeOffer({
+      signed: signManifest(manifest, key),
+      rollback: signManifest(back, key),
+      share: options.canaries / 100,
+    }),
+  )
+  await removeOthers(archive, target, [sha256, lastGood?.model?.sha256])
+  return {
+    target: targetText(target),
+    version: manifest.version,
+    sha256,
+    lastGood: lastGood?.model?.sha256 ?? null,
+  }
+}
+
+function decoded(path: string, bytes: Uint8Array) {
+  try {
+    return decodeModelFile(bytes)
+  } catch (error) {
+    throw inFile(path, error, '; give a whole model file that oddflow train wrote')
+  }
+}
+
+/** What is offered to all; of a model that only canaries have, the one to which it would be rolled back. */
+function lastGoodOf(
+  { signed, rollback, share }: ModelOffer,
+  key: Parameters<typeof readManifest>[1],
+): ModelManifest | null {
+  const good = share < 1 && rollback !== null ? rollback : signed
+  try {
+    return readManifest(good, key)
+  } catch {
+    // by another key: gateways that pin this one never took it
+    return null
+  }
+}
+
+/** null: nothing is offered, or what is there is no offer. */
+export async function readOffer(archive: Archive, target: FleetTarget): Promise<ModelOffer | null> {
+  const data = await lastOf(archive, offerSubject(target))
+  try {
+    return data === null ? null : decodeOffer(data)
+  } catch {
+    return null
+  }
+}
+
+async function lastOf({ manager }: Archive, subject: string): Promise<Uint8Array | null> {
+  const message = await manager.streams.getMessage(MODELS, { last_by_subj: subject })
+  return message?.data ?? null
+}
+
+/** Of all offers and their roll-backs. */
+async function highestVersion(archive: Archive): Promise<number> {
+  const { state } = await archive.manager.streams.info(MODELS, {
+    subjects_filter: `$KV.${MODELS_BUCKET}.*.*.offer`,
+  })
+  let highest = 0
+  for (const subject of Object.keys(state.subjects ?? {})) {
+    const data = await lastOf(archive, subject)
+    try {
+      const { signed, rollback } = decodeOffer(data ?? new Uint8Array(0))
+      for (const each of rollback === null ? [signed] : [signed, rollback]) {
+        highest = Math.max(highest, readManifest(each, 'unchecked').version)
+      }
+    } catch {
+      // no offer
+    }
+  }
+  return highest
+}
+
+/** Puts a message in place of the one that the subject holds. */
+async function put({ client, manager }: Archive, subject: string, data: Uint8Array): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    await manager.streams.purge(MODELS, { filter: subject })
+    try {
+      await client.publish(subject, data)
+      return
+    } catch (error) {
+      // somebody put a message there meanwhile
+      if (!(error instanceof JetStreamApiError) || tries === PUT_TRIES) throw error
+    }
+  }
+}
+
+async function removeOthers(
+  { manager }: Archive,
+  target: FleetTarget,
+  kept: readonly (string | undefined)[],
+): Promise<void> {
+  const { state } = await manager.streams.info(MODELS, { subjects_filter: modelSubject(target, '*') })
+  const keep = [offerSubject(target), ...kept.map((sha256) => modelSubject(target, sha256 ?? ''))]
+  for (const subject of Object.keys(state.subjects ?? {})) {
+    if (!keep.includes(subject)) await manager.streams.purge(MODELS, { filter: subject })
+  }
+}
+
+/** The last reports of gateways. What is no report is left out. */
+export async function readModelStates({
+  client,
+  manager,
+}: Archive): Promise<ReadonlyMap<string, GatewayModelState>> {
+  const states = new Map<string, GatewayModelState>()
+  const { state } = await manager.streams.info(STATES)
+  if (state.messages === 0) return states
+  const consumer = await client.consumers.get(STATES, { deliver_policy: DeliverPolicy.LastPerSubject })
+  const messages = await consumer.consume()
+  for await (const message of messages) {
+    try {
+      states.set(message.subject.split('.')[2]!, decodeModelState(message.data))
+    } catch {
+      // written by a thief, or by another version
+    }
+    if (message.info.pending === 0) break
+  }
+  await messages.close()
+  return states
+}
+
+export interface RolloutProgress {
+  readonly target: string
+  readonly version: number
+  /** null: the model of the gateways' configuration. */
+  readonly sha256: string | null
+  readonly share: number
+  readonly publishedMillis: number
+  /** Gateways of the target that report. */
+  readonly gateways: number
+  /** Those of them that the model is offered to. */
+  readonly offered: number
+  readonly notReached: number
+  readonly shadow: number
+  readonly proving: number
+  readonly inUse: number
+  readonly refused: number
+  readonly rolledBack: number
+  /** Gateways that use the model now. */
+  readonly using: number
+  /** The first few, with their gateways. */
+  readonly reasons: readonly string[]
+}
+
+const SHOWN_REASONS = 5
+
+export function progressOf(
+  offer: ModelOffer,
+  states: ReadonlyMap<string, GatewayModelState>,
+): RolloutProgress {
+  const { target, version, model, provenance } = readManifest(offer.signed, 'unchecked')
+  const members = [...states].filter(([gateway, { group }]) =>
+    target.kind === 'gateway' ? gateway === target.name : group === target.name,
+  )
+  const offered = members.filter(([gateway]) => isCanary(gateway, version, offer.share))
+  const reached = offered.filter(([, state]) => state.version === version)
+  const count = (stage: GatewayModelState['stage']): number =>
+    reached.filter(([, state]) => state.stage === stage).length
+  const usesIt = ({ inUse }: GatewayModelState): boolean =>
+    model === null ? inUse === null : inUse?.sha256 === model.sha256
+  return {
+    target: targetText(target),
+    version,
+    sha256: model?.sha256 ?? null,
+    share: offer.share,
+    publishedMillis: Date.parse(provenance.publishedAt),
+    gateways: members.length,
+    offered: offered.length,
+    notReached: offered.length - reached.length,
+    shadow: count('shadow'),
+    proving: count('proving'),
+    inUse: count('in-use'),
+    refused: count('refused'),
+    rolledBack: count('rolled-back'),
+    using: members.filter(([, state]) => usesIt(state)).length,
+    reasons: reached
+      .flatMap(([gateway, { reason }]) => (reason === null ? [] : [`${gateway}: ${reason}`]))
+      .slice(0, SHOWN_REASONS),
+  }
+}
+
+export type RolloutStep = 'wait' | 'to-all' | 'roll-back' | 'over'
+
+/**
+ * What is due. A few gateways cannot decide for all: a roll-back takes more than MOST_BAD_GATEWAYS of those that the model is
+ * offered to, and all get it when at least half of the canaries use it and the time is over.
+ */
+export function nextStep(progress: RolloutProgress, hasRollback: boolean, isTimeOver: boolean): RolloutStep {
+  const { offered, refused, rolledBack, proving, inUse, shadow, notReached, share } = progress
+  const bad = refused + rolledBack
+  if (hasRollback && bad > MOST_BAD_GATEWAYS * offered) return 'roll-back'
+  if (share < 1) return isTimeOver && 2 * inUse >= offered && offered > 0 ? 'to-all' : 'wait'
+  return offered > 0 && proving + shadow + notReached === 0 ? 'over' : 'wait'
+}
+
+/** Offers the model to all gateways of the target, or the last good one in its place. */
+export async function advanceRollout(
+  archive: Archive,
+  offer: ModelOffer,
+  step: 'to-all' | 'roll-back',
+): Promise<ModelOffer> {
+  const { target } = readManifest(offer.signed, 'unchecked')
+  const { rollback } = offer
+  if (step === 'roll-back' && rollback === null) {
+    throw new OddFlowError('fleet.rollback', `${targetText(target)}: was rolled back already`)
+  }
+  const next: ModelOffer =
+    step === 'to-all' || rollback === null
+      ? { ...offer, share: 1 }
+      : { signed: rollback, rollback: null, share: 1 }
+  await put(archive, offerSubject(target), encodeOffer(next))
+  return next
+}
