@@ -14,6 +14,7 @@
  * in one file for browsers, and the declarations of both, which name no other package.
  */
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
 import { build } from 'esbuild'
 import { rollup } from 'rollup'
@@ -22,6 +23,28 @@ import { dts } from 'rollup-plugin-dts'
 /** Packages of CommonJS call `require` for modules of Node. */
 const REQUIRE =
   "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);"
+
+/** ml-matrix as CommonJS, which esbuild wraps in a function; its module for ESM reads the wrapper as soon as it loads. */
+const alias = {
+  'ml-matrix': createRequire(resolve('../../packages/linalg/package.json')).resolve('ml-matrix'),
+}
+
+/** For the library, which may become part of a user's bundle, far from this package.json. */
+const define = { ODDFLOW_VERSION: JSON.stringify(JSON.parse(readFileSync('package.json', 'utf8')).version) }
+
+/** Marks ml-matrix as free of side effects, so that a bundler leaves it out where only `loadModel` is imported. */
+function markMatrixPure() {
+  for (const name of readdirSync('dist').filter((each) => each.endsWith('.js'))) {
+    const text = readFileSync(`dist/${name}`, 'utf8')
+    const marked = text
+      .replace('var require_matrix = __commonJS(', 'var require_matrix = /* @__PURE__ */ __commonJS(')
+      .replace(
+        '= __toESM(require_matrix(), 1)',
+        '= /* @__PURE__ */ __toESM(/* @__PURE__ */ require_matrix(), 1)',
+      )
+    if (marked !== text) writeFileSync(`dist/${name}`, marked)
+  }
+}
 
 /** The folder and manifest of the package that a file belongs to. */
 function packageOf(file) {
@@ -79,7 +102,6 @@ function billOfMaterials(packages) {
 }
 
 async function bundleLibrary() {
-  const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
   const { metafile } = await build({
     entryPoints: { browser: 'build/browser.js' },
     outdir: 'dist',
@@ -87,7 +109,8 @@ async function bundleLibrary() {
     format: 'esm',
     platform: 'browser',
     target: 'es2022',
-    define: { ODDFLOW_VERSION: JSON.stringify(version) },
+    alias,
+    define,
     // what imports them is left out: no entry of the library needs it
     external: ['node:*'],
     legalComments: 'none',
@@ -123,13 +146,18 @@ const { metafile } = await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
+  alias,
+  define,
   external: ['canvas'],
   banner: { js: REQUIRE },
   legalComments: 'none',
   metafile: true,
   logLevel: 'warning',
 })
-if (isLibrary) await bundleLibrary()
+if (isLibrary) {
+  await bundleLibrary()
+  markMatrixPure()
+}
 for (const folder of folders) {
   cpSync(`build/${folder}`, `dist/${folder}`, { recursive: true, filter: (path) => !path.endsWith('.d.ts') })
 }

@@ -18,7 +18,9 @@ import {
   sourcesIn,
 } from './library/read-flows.js'
 import { describe, isObject, type Rows } from './library/rows.js'
-import { VERSION } from './version.js'
+
+/** Of this package; the bundler puts it in (tools/workspace/bundle-program.mjs). */
+declare const ODDFLOW_VERSION: string
 
 export * from './library/public.js'
 
@@ -28,7 +30,7 @@ export * from './library/public.js'
  * nothing can be learned from.
  */
 export function fit(rows: Rows | Iterable<Flow>, options: FitOptions = {}): Model {
-  return fitModel(rows, options, VERSION)
+  return fitModel(rows, options, ODDFLOW_VERSION)
 }
 
 /**

@@ -12,8 +12,8 @@ import type { SharedWork } from './shared-work.js'
 /**
  * DetectorDefinition: everything that the rest of OddFlow knows about a detector.
  *
- * A definition checks parameters and models, fits, makes scorers, and lists what goes into a file and what people
- * should know. Detectors with common parts get theirs from a function in `families/`. `fitDetector`, `scoreSamples`,
+ * A definition checks parameters and models, makes scorers, and lists what goes into a file and what people should
+ * know. A fit is a function beside it, so that a program that only loads and scores contains no fit. Detectors with common parts get theirs from a function in `families/`. `fitDetector`, `scoreSamples`,
  * `checkModel`, the model file and the command line use only this interface. Its members are methods, so TypeScript
  * lets a family narrow their parameters to its own: a definition is always looked up by the name in those parameters.
  */
@@ -52,7 +52,7 @@ export interface ModelFact {
   readonly value: string
 }
 
-/** A detector as the registry knows it: its options, fit, scorer, model checks and encoding. */
+/** A detector as the registry knows it: its options, scorer, model checks and encoding. */
 export interface DetectorDefinition {
   readonly name: DetectorName
   /** One line for help texts. */
@@ -62,8 +62,6 @@ export interface DetectorDefinition {
   /** Stage names passed to `FitContext.report`, in order. */
   readonly stages: readonly FitStage[]
   checkParameters(given: OptionReader): CheckedParameters
-  /** `rows` are checked and unscaled, n × D. */
-  fit(rows: Matrix, parameters: CheckedParameters, context: FitContext): DetectorModel
   /** For one caller at a time. */
   createScorer(model: DetectorModel, options: ScorerOptions): Scorer
   /** Throws ArgumentError or FormatError with the path of the fault. */
@@ -85,11 +83,16 @@ export interface DetectorDefinition {
   embedding?(model: DetectorModel): { readonly dimensions: number; readonly mixture: MixtureModel | null }
 }
 
+/** Fits a detector; `rows` are checked and unscaled, n × D. It has a method's type, for the same reason. */
+export type DetectorFit = {
+  fit(rows: Matrix, parameters: CheckedParameters, context: FitContext): DetectorModel
+}['fit']
+
 /**
  * DetectorName: the names for training, storage and the command line.
  *
- * A detector is one file in `detectors/`, its name here and its line in `registry.ts`. A name without a definition does
- * not compile.
+ * A detector is one file in `detectors/`, its name here and its two lines in `registry.ts`. A name without a definition
+ * or a fit does not compile.
  */
 
 export const EMBEDDED_MIXTURE_NAMES = ['oc-kjl', 'oc-nystrom', 'oc-kjl-qs', 'oc-nystrom-qs'] as const

@@ -641,6 +641,7 @@ type HelperName =
   | 'log_tail'
   | 'surprise'
 
+// texts that call a function are getters, so that a bundler can leave the table out
 const HELPERS: Readonly<Record<HelperName, Helper>> = {
   power: {
     needs: [],
@@ -860,7 +861,8 @@ static inline void $project(const double *z, const double *mean, const double *w
   },
   distance: {
     needs: ['squares'],
-    code: `/* to the nearest of count landmarks */
+    get code() {
+      return `/* to the nearest of count landmarks */
 static inline double $distance(const double *x, const double *landmarks, int count, int columns) {
   const double scale = ${double(FAR_SCALE)};
   double smallest = INFINITY, distance, squares[4];
@@ -882,7 +884,8 @@ static inline double $distance(const double *x, const double *landmarks, int cou
   distance = sqrt(smallest) / scale;
   return distance < DBL_MAX ? distance : DBL_MAX;
 }
-`,
+`
+    },
   },
   kernel_density: {
     needs: ['squares', 'exp', 'log'],
@@ -958,7 +961,8 @@ static inline int $index_of(const double *sorted, int count, double value) {
   },
   log_tail: {
     needs: [],
-    code: `static inline double $log_tail(double asked, const double *values, const double *logs, int count,
+    get code() {
+      return `static inline double $log_tail(double asked, const double *values, const double *logs, int count,
     double slope, double upper_scale) {
   const double lowest = ${double(LOWEST_LOG_TAIL)};
   const double value = asked > lowest ? asked : lowest;
@@ -978,11 +982,13 @@ static inline int $index_of(const double *sorted, int count, double value) {
   tail = logs[low] + (logs[high] - logs[low]) * ((value - values[low]) / (values[high] - values[low]));
   return tail < logs[high] ? tail : logs[high];
 }
-`,
+`
+    },
   },
   surprise: {
     needs: [],
-    code: `static inline double $surprise(double value, const double *values, const double *surprises, int count,
+    get code() {
+      return `static inline double $surprise(double value, const double *values, const double *surprises, int count,
     double mean_excess, double body, double tail) {
   const int last = count - 1;
   double range, share;
@@ -1003,6 +1009,7 @@ static inline int $index_of(const double *sorted, int count, double value) {
     : (value / 2.0 - values[low] / 2.0) / (values[high] / 2.0 - values[low] / 2.0);
   return body * (surprises[low] + (surprises[high] - surprises[low]) * (share < 1.0 ? share : 1.0));
 }
-`,
+`
+    },
   },
 }

@@ -1,7 +1,7 @@
-/** One fit by one definition, and its arguments. */
+/** One fit of one detector, and its arguments. */
 import { ArgumentError, type Matrix, type MatrixLike, type Rng } from '@oddflow/core'
 import type { HeldOutScores } from './calibration/held-out.js'
-import type { DetectorDefinition, FitStage } from './detector.js'
+import type { DetectorFit, FitStage } from './detector.js'
 import type { DetectorModel } from './model.js'
 import { type CheckedParameters, holdToStatedSizes, keptParameters } from './parameters.js'
 import { constantColumns } from './scaler.js'
@@ -43,9 +43,9 @@ export interface HeldOutFit<Model extends DetectorModel = DetectorModel> {
   readonly heldOut: HeldOutScores | null
 }
 
-/** Fits by a definition to rows that passed `checkedTrainingRows`. Throws as `fitDetector`. */
+/** Fits a detector to rows that passed `checkedTrainingRows`. Throws as `fitDetector`. */
 export function fitChecked(
-  definition: DetectorDefinition,
+  detectorFit: DetectorFit,
   rows: Matrix,
   parameters: CheckedParameters,
   options: FitOptions,
@@ -65,7 +65,7 @@ export function fitChecked(
     )
   }
   let heldOut: HeldOutScores | null = null
-  const model = definition.fit(rows, keptParameters(parameters), {
+  const model = detectorFit(rows, keptParameters(parameters), {
     rng,
     report: (stage: FitStage, fraction: number) => onProgress?.({ stage, fraction }),
     // a detector with a least scale accepts columns without spread

@@ -16,7 +16,7 @@ import {
 } from './fit-rows.js'
 import type { DetectorModel, ModelOf } from './model.js'
 import type { CheckedParameters } from './parameters.js'
-import { DETECTORS } from './registry.js'
+import { FITS } from './registry.js'
 import { createSharedWork, NOTHING_SHARED } from './shared-work.js'
 
 export type { FitStage } from './detector.js'
@@ -45,7 +45,7 @@ export function fitHoldingOut<Parameters extends CheckedParameters>(
 ): HeldOutFit<ModelOf<Parameters['detector']>> {
   const mayBeEqual = learnsEqualRows(parameters, options)
   const matrix = checkedTrainingRows(rows, mayBeEqual, checkedCategoryColumn(rows, options))
-  const fitted = fitChecked(DETECTORS[parameters.detector], matrix, parameters, options, rng, NOTHING_SHARED)
+  const fitted = fitChecked(FITS[parameters.detector], matrix, parameters, options, rng, NOTHING_SHARED)
   return fitted as HeldOutFit<ModelOf<Parameters['detector']>>
 }
 
@@ -77,8 +77,7 @@ export function createFitter(
   }
   const shared = createSharedWork([...quantiles])
   return (parameters, options = {}) =>
-    fitChecked(DETECTORS[parameters.detector], matrix, parameters, { ...origin, ...options }, rng, shared)
-      .model
+    fitChecked(FITS[parameters.detector], matrix, parameters, { ...origin, ...options }, rng, shared).model
 }
 
 /** Whether equal rows teach anything: they need a bandwidth (bandwidth.ts) or columns of a known scale. */

@@ -38,6 +38,7 @@ import {
   isDataError,
   type MemberDetectors,
   type MemberFit,
+  type MemberFits,
   type MemberTraining,
   memberFacts,
   memberNumbers,
@@ -83,37 +84,6 @@ export function ensembleOf(detectors: MemberDetectors): DetectorDefinition {
         m: !hasLandmarks ? null : given.has('m') ? given.read('m') : DEFAULT_ENSEMBLE_LANDMARKS,
         bins: hasHistograms && given.has('bins') ? given.read('bins') : null,
       }
-    },
-
-    fit(rows: Matrix, parameters: EnsembleParameters, context: FitContext): EnsembleModel {
-      const { categoryColumn, report } = context
-      report('fit', 0)
-      const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
-      const work: EnsembleWork = {
-        detectors,
-        scaled,
-        standardised: createMatrix(scaled.rows, scaled.cols),
-        categories: categoryColumn === null ? null : countCategories(rows, categoryColumn),
-        inputs: context.inputs ?? new Uint32Array(rows.rows),
-        parameters,
-        context,
-      }
-      const all = holdOut(work, new Uint8Array(rows.rows), 0)
-      const odd = findOddRows(all.sums)
-      const oddRows = odd.reduce((sum, isOdd) => sum + isOdd, 0)
-      const { sums, curves, fits, kept, standardisation } = oddRows === 0 ? all : holdOut(work, odd, 0.45)
-      const members = parameters.members.map((name, at): EnsembleMember => {
-        const model = fits[at]!({ fold: null, numbers: kept }, context.rng.fork(`member ${name}`))
-        return { ...model, surprises: curves[at]! }
-      })
-      report('fit', 1)
-      context.reportHeldOut({ scores: sums.map((sum) => 0 - sum), inputs: work.inputs.slice(), odd })
-      const fitReport: FitReport = {
-        trainingRows: rows.rows,
-        dimension: rows.cols,
-        notes: [...context.rowNotes, ...notesOn(members, parameters, kept.length, oddRows)],
-      }
-      return { kind: 'ensemble', parameters, scaler, ensemble: { ...standardisation, members }, fitReport }
     },
 
     createScorer: (model: EnsembleModel, options: ScorerOptions) =>
@@ -209,8 +179,48 @@ export function ensembleOf(detectors: MemberDetectors): DetectorDefinition {
 
 // ---- fit
 
+/** Of members with these definitions and fits. */
+export function fitEnsemble(
+  detectors: MemberDetectors,
+  memberFits: MemberFits,
+  rows: Matrix,
+  parameters: EnsembleParameters,
+  context: FitContext,
+): EnsembleModel {
+  const { categoryColumn, report } = context
+  report('fit', 0)
+  const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
+  const work: EnsembleWork = {
+    detectors,
+    memberFits,
+    scaled,
+    standardised: createMatrix(scaled.rows, scaled.cols),
+    categories: categoryColumn === null ? null : countCategories(rows, categoryColumn),
+    inputs: context.inputs ?? new Uint32Array(rows.rows),
+    parameters,
+    context,
+  }
+  const all = holdOut(work, new Uint8Array(rows.rows), 0)
+  const odd = findOddRows(all.sums)
+  const oddRows = odd.reduce((sum, isOdd) => sum + isOdd, 0)
+  const { sums, curves, fits, kept, standardisation } = oddRows === 0 ? all : holdOut(work, odd, 0.45)
+  const members = parameters.members.map((name, at): EnsembleMember => {
+    const model = fits[at]!({ fold: null, numbers: kept }, context.rng.fork(`member ${name}`))
+    return { ...model, surprises: curves[at]! }
+  })
+  report('fit', 1)
+  context.reportHeldOut({ scores: sums.map((sum) => 0 - sum), inputs: work.inputs.slice(), odd })
+  const fitReport: FitReport = {
+    trainingRows: rows.rows,
+    dimension: rows.cols,
+    notes: [...context.rowNotes, ...notesOn(members, parameters, kept.length, oddRows)],
+  }
+  return { kind: 'ensemble', parameters, scaler, ensemble: { ...standardisation, members }, fitReport }
+}
+
 interface EnsembleWork extends Pick<MemberTraining, 'categories'> {
   readonly detectors: MemberDetectors
+  readonly memberFits: MemberFits
   readonly scaled: Matrix
   /** Rewritten by each round. */
   readonly standardised: Matrix
@@ -233,7 +243,7 @@ interface HeldOutRound {
 
 /** Every input is held out in turn; odd rows are scored but not learned. */
 function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOutRound {
-  const { detectors, scaled, standardised, categories, parameters, context } = work
+  const { detectors, memberFits, scaled, standardised, categories, parameters, context } = work
   const n = scaled.rows
   const kept = rowNumbers(n, (i) => odd[i] === 0)
   const standardisation = fitStandardisation(scaled, kept, context.minimumScale)
@@ -243,7 +253,7 @@ function holdOut(work: EnsembleWork, odd: Uint8Array, progress: number): HeldOut
   const sums = new Float64Array(n)
   let done = 0
   const fits = parameters.members.map((name) =>
-    createMemberFit(detectors, name, training, folds, kept, parameters),
+    createMemberFit(detectors, memberFits, name, training, folds, kept, parameters),
   )
   const curves = parameters.members.map((name, at): SurpriseCurve[] => {
     const weights = viewWeights(name, categories !== null)

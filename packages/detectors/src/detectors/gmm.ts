@@ -36,46 +36,6 @@ export const gmm: DetectorDefinition = {
     }
   },
 
-  fit(rows: Matrix, parameters: GmmParameters, context: FitContext): GmmModel {
-    const { rng, report, rowNotes } = context
-    const { k, covariance, tolerance, maximumSteps, regularisation } = parameters
-    const em = { tolerance, maximumSteps, regularisation }
-    const matrices = covariance === 'full' ? k : covariance === 'tied' ? 1 : 0
-    if (matrices * rows.cols * rows.cols > MAXIMUM_COVARIANCE_NUMBERS) {
-      throw new DataError(
-        `${covariance} covariances of ${k} components over ${rows.cols} columns take more than ${MAXIMUM_COVARIANCE_NUMBERS} numbers: use covariance diagonal or fewer components`,
-        'covariance',
-      )
-    }
-    report('clusters', 0)
-    const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
-    const onStep = (step: number) => report('mixture', step / maximumSteps)
-    let fitted: { readonly mixture: MixtureModel | TypedMixture; readonly notes: readonly string[] }
-    if (covariance === 'full') {
-      fitted = fitMixture(scaled, { kind: 'k-means++', k }, em, rng, { onEmStep: onStep })
-    } else {
-      const clustering = kMeans(scaled, k, rng.fork('k-means'))
-      const kept = Uint32Array.from({ length: clustering.count }, (_, i) => i)
-      const start = { points: scaled, clustering, kept }
-      const { mixture, notes } = fitTypedMixture(scaled, start, covariance, em, onStep)
-      const lowered =
-        clustering.count < k ? [`k lowered from ${k} to ${clustering.count}: no more rows differ`] : []
-      fitted = { mixture, notes: [...lowered, ...notes] }
-    }
-    report('mixture', 1)
-    return {
-      kind: 'gmm',
-      parameters,
-      scaler,
-      mixture: fitted.mixture,
-      fitReport: {
-        trainingRows: rows.rows,
-        dimension: rows.cols,
-        notes: [...rowNotes, ...fitted.notes],
-      },
-    }
-  },
-
   createScorer({ scaler, mixture, fitReport }: GmmModel): Scorer {
     const terms = new Float64Array(mixture.weights.length)
     const logDensity = logDensityFunction(mixture, terms)
@@ -127,6 +87,46 @@ export const gmm: DetectorDefinition = {
   figures({ mixture }: GmmModel) {
     return { components: mixture.weights.length }
   },
+}
+
+export function fitGmm(rows: Matrix, parameters: GmmParameters, context: FitContext): GmmModel {
+  const { rng, report, rowNotes } = context
+  const { k, covariance, tolerance, maximumSteps, regularisation } = parameters
+  const em = { tolerance, maximumSteps, regularisation }
+  const matrices = covariance === 'full' ? k : covariance === 'tied' ? 1 : 0
+  if (matrices * rows.cols * rows.cols > MAXIMUM_COVARIANCE_NUMBERS) {
+    throw new DataError(
+      `${covariance} covariances of ${k} components over ${rows.cols} columns take more than ${MAXIMUM_COVARIANCE_NUMBERS} numbers: use covariance diagonal or fewer components`,
+      'covariance',
+    )
+  }
+  report('clusters', 0)
+  const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
+  const onStep = (step: number) => report('mixture', step / maximumSteps)
+  let fitted: { readonly mixture: MixtureModel | TypedMixture; readonly notes: readonly string[] }
+  if (covariance === 'full') {
+    fitted = fitMixture(scaled, { kind: 'k-means++', k }, em, rng, { onEmStep: onStep })
+  } else {
+    const clustering = kMeans(scaled, k, rng.fork('k-means'))
+    const kept = Uint32Array.from({ length: clustering.count }, (_, i) => i)
+    const start = { points: scaled, clustering, kept }
+    const { mixture, notes } = fitTypedMixture(scaled, start, covariance, em, onStep)
+    const lowered =
+      clustering.count < k ? [`k lowered from ${k} to ${clustering.count}: no more rows differ`] : []
+    fitted = { mixture, notes: [...lowered, ...notes] }
+  }
+  report('mixture', 1)
+  return {
+    kind: 'gmm',
+    parameters,
+    scaler,
+    mixture: fitted.mixture,
+    fitReport: {
+      trainingRows: rows.rows,
+      dimension: rows.cols,
+      notes: [...rowNotes, ...fitted.notes],
+    },
+  }
 }
 
 function logDensityFunction(

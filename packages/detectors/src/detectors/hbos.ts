@@ -1,10 +1,12 @@
 /** hbos: histograms of single columns. */
 
 import { createMatrix, DataError, exp, log, MAXIMUM_DIMENSION, type Matrix } from '@oddflow/core'
-import { standalone } from '../families/standalone.js'
+import type { FitContext } from '../detector.js'
+import { fitStandalone, standalone } from '../families/standalone.js'
 import { type Fields, failField, fieldsAt, matrixAt, sizeUpTo, wholeAt } from '../fields.js'
 import type { HbosModel } from '../model.js'
 import { type ModelFileParts, type ModelFileReader, matrixTensor } from '../model-file/layout.js'
+import type { HbosParameters } from '../parameters.js'
 
 /**
  * Column histograms, the density of HBOS (Goldstein and Dengel, "Histogram-based outlier score", KI 2012): columns
@@ -494,16 +496,20 @@ export function checkHistograms(value: unknown, expectedBins: number | null, pat
 /** Rows have their own units, so bins may be as narrow as the column; a constant column has none. */
 const LEAST_WIDTH = 0
 
+export function fitHbos(rows: Matrix, parameters: HbosParameters, context: FitContext): HbosModel {
+  const { frame, part } = fitStandalone(rows, parameters, context, (scaled, { bins }) => {
+    const all = Uint32Array.from({ length: scaled.rows }, (_, i) => i)
+    return { model: takeTables(fitHistograms(scaled, [all], [[0]], bins, LEAST_WIDTH), 0, 1), notes: [] }
+  })
+  return { ...frame, histograms: part }
+}
+
 export const hbos = standalone({
   name: 'hbos',
   summary: 'histograms of the columns (HBOS)',
   options: ['bins'],
   field: 'histograms',
   hasMetadata: false,
-  fit(rows, { bins }) {
-    const all = Uint32Array.from({ length: rows.rows }, (_, i) => i)
-    return { model: takeTables(fitHistograms(rows, [all], [[0]], bins, LEAST_WIDTH), 0, 1), notes: [] }
-  },
   wrap: (frame, histograms): HbosModel => ({ ...frame, histograms }),
   partOf: (model: HbosModel) => model.histograms,
   createWorkspace: (part) => createHistogramViews(part, LEAST_WIDTH),

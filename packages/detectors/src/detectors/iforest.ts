@@ -12,7 +12,8 @@ import {
   sampleWithoutReplacement,
 } from '@oddflow/core'
 import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
-import { standalone } from '../families/standalone.js'
+import type { FitContext } from '../detector.js'
+import { fitStandalone, standalone } from '../families/standalone.js'
 import {
   failField,
   fieldsOf,
@@ -24,6 +25,7 @@ import {
 } from '../fields.js'
 import type { IforestModel } from '../model.js'
 import { int32Tensor, vectorTensor } from '../model-file/layout.js'
+import type { IforestParameters } from '../parameters.js'
 
 /**
  * c(n): the mean length of an unsuccessful search in a binary search tree of n keys (Liu, Ting and Zhou 2008, equation
@@ -404,6 +406,11 @@ function checkSums(model: IsolationForestModel, root: number, end: number, path:
   }
 }
 
+export function fitIforest(rows: Matrix, parameters: IforestParameters, context: FitContext): IforestModel {
+  const { frame, part } = fitStandalone(rows, parameters, context, fitIsolationForest)
+  return { ...frame, isolationForest: part }
+}
+
 export const iforest = standalone({
   name: 'iforest',
   summary: 'isolation forest',
@@ -411,7 +418,6 @@ export const iforest = standalone({
   constants: ['subsampleRows'],
   field: 'isolationForest',
   hasMetadata: true,
-  fit: fitIsolationForest,
   wrap: (frame, isolationForest): IforestModel => ({ ...frame, isolationForest }),
   partOf: (model: IforestModel) => model.isolationForest,
   createWorkspace: createIsolationForestWorkspace,

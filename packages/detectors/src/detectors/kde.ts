@@ -20,9 +20,10 @@ import {
   squaredDistancesOfFour,
 } from '@oddflow/linalg'
 import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import type { FitContext } from '../detector.js'
 import { type BandwidthRule, chooseBandwidth, DEFAULT_BANDWIDTH_RULE } from '../embedding/bandwidth.js'
 import { bandwidthFact } from '../families/embedded.js'
-import { standalone } from '../families/standalone.js'
+import { fitStandalone, standalone } from '../families/standalone.js'
 import {
   fieldsOf,
   finiteField,
@@ -35,6 +36,7 @@ import {
 import type { KdeModel } from '../model.js'
 import { matrixTensor } from '../model-file/layout.js'
 import { BANDWIDTH_OPTIONS } from '../options.js'
+import type { KdeParameters } from '../parameters.js'
 import { NOTHING_SHARED, type SharedWork } from '../shared-work.js'
 
 /**
@@ -180,6 +182,11 @@ export function checkKernelDensityModel(value: unknown, path = 'kernelDensity'):
   return { kind, bandwidth, centres }
 }
 
+export function fitKde(rows: Matrix, parameters: KdeParameters, context: FitContext): KdeModel {
+  const { frame, part } = fitStandalone(rows, parameters, context, fitKernelDensity)
+  return { ...frame, kernelDensity: part }
+}
+
 export const kde = standalone({
   name: 'kde',
   summary: 'Gaussian kernel density over the training rows',
@@ -187,7 +194,6 @@ export const kde = standalone({
   constants: ['quantileRows', 'maximumRows'],
   field: 'kernelDensity',
   hasMetadata: true,
-  fit: fitKernelDensity,
   wrap: (frame, kernelDensity): KdeModel => ({ ...frame, kernelDensity }),
   partOf: (model: KdeModel) => model.kernelDensity,
   createWorkspace: createKernelDensityWorkspace,

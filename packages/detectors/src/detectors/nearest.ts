@@ -15,12 +15,13 @@ import {
   squaredDistancesOfFour,
 } from '@oddflow/linalg'
 import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
+import type { FitContext } from '../detector.js'
 import { chooseLandmarks, landmarkNotes } from '../embedding/landmarks.js'
-import { standalone } from '../families/standalone.js'
+import { fitStandalone, standalone } from '../families/standalone.js'
 import { fieldsOf, literalField, matrixField, sizeUpTo, wholeField } from '../fields.js'
 import type { NearestModel } from '../model.js'
 import { matrixTensor } from '../model-file/layout.js'
-import type { LandmarkChoice } from '../parameters.js'
+import type { LandmarkChoice, NearestParameters } from '../parameters.js'
 
 /**
  * LandmarkSquares: squared distances of a few rows at a time to all landmarks.
@@ -234,13 +235,17 @@ export function checkNearestLandmarkModel(value: unknown, path = 'nearestLandmar
   return { kind, landmarks }
 }
 
+export function fitNearest(rows: Matrix, parameters: NearestParameters, context: FitContext): NearestModel {
+  const { frame, part } = fitStandalone(rows, parameters, context, fitNearestLandmark)
+  return { ...frame, nearestLandmark: part }
+}
+
 export const nearest = standalone({
   name: 'nearest',
   summary: 'distance to the nearest of m landmarks',
   options: ['m', 'landmarks'],
   field: 'nearestLandmark',
   hasMetadata: false,
-  fit: fitNearestLandmark,
   wrap: (frame, nearestLandmark): NearestModel => ({ ...frame, nearestLandmark }),
   partOf: (model: NearestModel) => model.nearestLandmark,
   createWorkspace: createNearestLandmarkWorkspace,

@@ -57,38 +57,6 @@ export const ocsvm: DetectorDefinition = {
     }
   },
 
-  fit(rows: Matrix, parameters: OcsvmParameters, context: FitContext): OcsvmModel {
-    const { rng, report, rowNotes, shared } = context
-    report('bandwidth', 0)
-    const { bandwidthQuantile, quantileCompat, quantileRows, nu, tolerance } = parameters
-    const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
-    const notes: string[] = []
-    let kernel: SvmKernel = { kind: 'linear' }
-    if (bandwidthQuantile !== null && quantileCompat !== null && quantileRows !== null) {
-      const rule = { quantileCompat, quantileRows }
-      const { bandwidth, rowsUsed, note } = chooseBandwidth(scaled, bandwidthQuantile, rng, rule, shared)
-      if (rowsUsed < rows.rows) {
-        notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${rows.rows} rows`)
-      }
-      if (note !== null) notes.push(note)
-      kernel = { kind: 'rbf', bandwidth }
-    }
-    report('fit', 0)
-    const svm = inPrecision(fitOneClassSvm(scaled, { kernel, nu, tolerance }), parameters.precision)
-    report('fit', 1)
-    return {
-      kind: 'ocsvm',
-      parameters,
-      scaler,
-      svm,
-      fitReport: {
-        trainingRows: rows.rows,
-        dimension: rows.cols,
-        notes: [...notes, ...rowNotes, ...svmNotes(svm)],
-      },
-    }
-  },
-
   createScorer({ scaler, svm, fitReport, parameters }: OcsvmModel, { simd }: ScorerOptions): Scorer {
     const workspace = createOneClassSvmWorkspace(svm, { precision: parameters.precision ?? 'f64', simd })
     return createScaledScorer(scaler, fitReport.dimension, (rows, out) => {
@@ -133,6 +101,38 @@ export const ocsvm: DetectorDefinition = {
       ? { bandwidth: svm.kernel.bandwidth, supportVectors }
       : { supportVectors }
   },
+}
+
+export function fitOcsvm(rows: Matrix, parameters: OcsvmParameters, context: FitContext): OcsvmModel {
+  const { rng, report, rowNotes, shared } = context
+  report('bandwidth', 0)
+  const { bandwidthQuantile, quantileCompat, quantileRows, nu, tolerance } = parameters
+  const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
+  const notes: string[] = []
+  let kernel: SvmKernel = { kind: 'linear' }
+  if (bandwidthQuantile !== null && quantileCompat !== null && quantileRows !== null) {
+    const rule = { quantileCompat, quantileRows }
+    const { bandwidth, rowsUsed, note } = chooseBandwidth(scaled, bandwidthQuantile, rng, rule, shared)
+    if (rowsUsed < rows.rows) {
+      notes.push(`the bandwidth is the quantile over a random ${rowsUsed} of ${rows.rows} rows`)
+    }
+    if (note !== null) notes.push(note)
+    kernel = { kind: 'rbf', bandwidth }
+  }
+  report('fit', 0)
+  const svm = inPrecision(fitOneClassSvm(scaled, { kernel, nu, tolerance }), parameters.precision)
+  report('fit', 1)
+  return {
+    kind: 'ocsvm',
+    parameters,
+    scaler,
+    svm,
+    fitReport: {
+      trainingRows: rows.rows,
+      dimension: rows.cols,
+      notes: [...notes, ...rowNotes, ...svmNotes(svm)],
+    },
+  }
 }
 
 /** Support vectors in the model's precision; coefficients and offset do not change. */

@@ -5,7 +5,8 @@
 import { ArgumentError, createMatrix, DataError, type Matrix, type MatrixLike } from '@oddflow/core'
 import { matrixTimesVector, symmetricEigen } from '@oddflow/linalg'
 import { checkedScoringRows, checkedTrainingRows, checkWhole, type Fitted } from '../checked-rows.js'
-import { standalone } from '../families/standalone.js'
+import type { FitContext } from '../detector.js'
+import { fitStandalone, standalone } from '../families/standalone.js'
 import {
   failField,
   fieldsOf,
@@ -222,6 +223,11 @@ export function checkPrincipalComponentsModel(
   return { kind, mean, components }
 }
 
+export function fitPca(rows: Matrix, parameters: PcaParameters, context: FitContext): PcaModel {
+  const { frame, part } = fitStandalone(rows, parameters, context, fitPrincipalComponents)
+  return { ...frame, principalComponents: part }
+}
+
 export const pca = standalone({
   name: 'pca',
   summary: 'reconstruction error of principal components',
@@ -236,7 +242,6 @@ export const pca = standalone({
     const varianceShare = components === null ? given.read('varianceShare') : null
     return { detector: 'pca', scaler: given.read('scaler'), varianceShare, components }
   },
-  fit: (rows, parameters) => fitPrincipalComponents(rows, parameters),
   wrap: (frame, principalComponents): PcaModel => ({ ...frame, principalComponents }),
   partOf: (model: PcaModel) => model.principalComponents,
   createWorkspace: createPrincipalComponentsWorkspace,

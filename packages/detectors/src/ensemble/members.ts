@@ -11,7 +11,7 @@ import {
 } from '@oddflow/core'
 import type { Folds, SurpriseCurve, SurpriseWeights } from '../calibration/held-out.js'
 import { checkedTrainingRows } from '../checked-rows.js'
-import type { DetectorDefinition, FindDetector, MemberName, ModelFact } from '../detector.js'
+import type { DetectorDefinition, DetectorFit, FindDetector, MemberName, ModelFact } from '../detector.js'
 import {
   type ColumnHistograms,
   checkHistograms,
@@ -116,10 +116,13 @@ export type MemberFit = (rows: FitRows, rng: Rng) => MemberModel
 
 /** The detectors that can be members of an ensemble. */
 export type MemberDetectors = Readonly<Record<MemberName, DetectorDefinition>>
+/** Their fits. */
+export type MemberFits = Readonly<Record<MemberName, DetectorFit>>
 
 /** Fits a member to the `kept` training rows without each fold, and to all of them. */
 export function createMemberFit(
   detectors: MemberDetectors,
+  fits: MemberFits,
   name: MemberName,
   training: MemberTraining,
   folds: Folds,
@@ -134,7 +137,7 @@ export function createMemberFit(
   const parameters = definition.checkParameters(new OptionReader(takesLandmarks ? { m } : {}))
   return ({ numbers }, rng) => {
     const rows = checkedTrainingRows(takeRows(training.rows, numbers), false, null)
-    const { model } = fitChecked(definition, rows, parameters, {}, rng, NOTHING_SHARED)
+    const { model } = fitChecked(fits[name], rows, parameters, {}, rng, NOTHING_SHARED)
     return { name, model } as MemberModel
   }
 }

@@ -199,44 +199,6 @@ export function embeddedMixture(
       }
     },
 
-    fit(rows: Matrix, parameters: EmbeddedMixtureParameters, context: FitContext): EmbeddedMixtureModel {
-      const { rng, report } = context
-      const trained = fitEmbedded(rows, parameters, context)
-      const { scaler, scaled, landmarkRows, embedded } = trained
-      const embedding = embeddingInPrecision(trained.embedding, parameters.precision)
-      report('clusters', 0)
-      const fitted = fitMixture(embedded, parameters.start, parameters.em, rng, {
-        onClusters: (fraction) => report('clusters', fraction),
-        onEmStep: (step) => report('mixture', step / parameters.em.maximumSteps),
-      })
-      report('mixture', 1)
-      const { mixture, meanLogLikelihoods } = fitted
-      const supportGuard = parameters.supportGuard
-        ? fitSupportGuard(scaled, trained.embedding, landmarkRows, mixtureLogDensities(mixture, embedded))
-        : null
-      return {
-        kind: name,
-        parameters,
-        scaler,
-        embedding,
-        mixture,
-        supportGuard,
-        fitReport: {
-          trainingRows: rows.rows,
-          dimension: rows.cols,
-          landmarks: embedding.landmarks.rows,
-          embeddingDimension: embedding.projection.rows,
-          clustersFound: fitted.clustersFound,
-          clustersKept: fitted.clustersKept,
-          iterations: meanLogLikelihoods.length,
-          converged: fitted.converged,
-          meanLogLikelihood: meanLogLikelihoods[meanLogLikelihoods.length - 1]!,
-          regularisation: fitted.regularisation,
-          notes: [...trained.notes, ...fitted.notes],
-        },
-      }
-    },
-
     createScorer(model: EmbeddedMixtureModel, options: ScorerOptions): Scorer {
       return createEmbeddedMixtureScorer(model, options)
     },
@@ -293,6 +255,48 @@ export function embeddedMixture(
 
     embedding({ embedding, mixture }: EmbeddedMixtureModel) {
       return { dimensions: embedding.projection.rows, mixture }
+    },
+  }
+}
+
+export function fitEmbeddedMixture(
+  rows: Matrix,
+  parameters: EmbeddedMixtureParameters,
+  context: FitContext,
+): EmbeddedMixtureModel {
+  const { rng, report } = context
+  const trained = fitEmbedded(rows, parameters, context)
+  const { scaler, scaled, landmarkRows, embedded } = trained
+  const embedding = embeddingInPrecision(trained.embedding, parameters.precision)
+  report('clusters', 0)
+  const fitted = fitMixture(embedded, parameters.start, parameters.em, rng, {
+    onClusters: (fraction) => report('clusters', fraction),
+    onEmStep: (step) => report('mixture', step / parameters.em.maximumSteps),
+  })
+  report('mixture', 1)
+  const { mixture, meanLogLikelihoods } = fitted
+  const supportGuard = parameters.supportGuard
+    ? fitSupportGuard(scaled, trained.embedding, landmarkRows, mixtureLogDensities(mixture, embedded))
+    : null
+  return {
+    kind: parameters.detector,
+    parameters,
+    scaler,
+    embedding,
+    mixture,
+    supportGuard,
+    fitReport: {
+      trainingRows: rows.rows,
+      dimension: rows.cols,
+      landmarks: embedding.landmarks.rows,
+      embeddingDimension: embedding.projection.rows,
+      clustersFound: fitted.clustersFound,
+      clustersKept: fitted.clustersKept,
+      iterations: meanLogLikelihoods.length,
+      converged: fitted.converged,
+      meanLogLikelihood: meanLogLikelihoods[meanLogLikelihoods.length - 1]!,
+      regularisation: fitted.regularisation,
+      notes: [...trained.notes, ...fitted.notes],
     },
   }
 }

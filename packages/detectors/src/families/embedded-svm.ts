@@ -209,32 +209,6 @@ export function embeddedSvm(
       }
     },
 
-    fit(rows: Matrix, parameters: EmbeddedSvmParameters, context: FitContext): EmbeddedSvmModel {
-      const trained = fitEmbedded(rows, parameters, context)
-      const { scaler, scaled, landmarkRows, embedded, notes } = trained
-      const embedding = embeddingInPrecision(trained.embedding, parameters.precision)
-      context.report('fit', 0)
-      const { nu, tolerance } = parameters
-      const svm = fitOneClassSvm(embedded, { kernel: { kind: 'linear' }, nu, tolerance })
-      const supportGuard = parameters.supportGuard
-        ? fitSupportGuard(scaled, embedding, landmarkRows, scoresOf(svm, embedded))
-        : null
-      context.report('fit', 1)
-      return {
-        kind: name,
-        parameters,
-        scaler,
-        embedding,
-        svm,
-        supportGuard,
-        fitReport: {
-          trainingRows: rows.rows,
-          dimension: rows.cols,
-          notes: [...notes, ...svmNotes(svm)],
-        },
-      }
-    },
-
     createScorer(
       { scaler, embedding, svm, supportGuard, parameters }: EmbeddedSvmModel,
       { simd }: ScorerOptions,
@@ -334,6 +308,36 @@ export function embeddedSvm(
 
     embedding({ embedding }: EmbeddedSvmModel) {
       return { dimensions: embedding.projection.rows, mixture: null }
+    },
+  }
+}
+
+export function fitEmbeddedSvm(
+  rows: Matrix,
+  parameters: EmbeddedSvmParameters,
+  context: FitContext,
+): EmbeddedSvmModel {
+  const trained = fitEmbedded(rows, parameters, context)
+  const { scaler, scaled, landmarkRows, embedded, notes } = trained
+  const embedding = embeddingInPrecision(trained.embedding, parameters.precision)
+  context.report('fit', 0)
+  const { nu, tolerance } = parameters
+  const svm = fitOneClassSvm(embedded, { kernel: { kind: 'linear' }, nu, tolerance })
+  const supportGuard = parameters.supportGuard
+    ? fitSupportGuard(scaled, embedding, landmarkRows, scoresOf(svm, embedded))
+    : null
+  context.report('fit', 1)
+  return {
+    kind: parameters.detector,
+    parameters,
+    scaler,
+    embedding,
+    svm,
+    supportGuard,
+    fitReport: {
+      trainingRows: rows.rows,
+      dimension: rows.cols,
+      notes: [...notes, ...svmNotes(svm)],
     },
   }
 }

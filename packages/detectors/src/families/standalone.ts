@@ -35,7 +35,6 @@ interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
   readonly hasMetadata: boolean
   /** Where options depend on each other. */
   readonly checkParameters?: (given: OptionReader) => ParametersOf<Name>
-  readonly fit: (scaled: Matrix, parameters: ParametersOf<Name>, rng: Rng, shared: SharedWork) => Fitted<Part>
   readonly wrap: (frame: ModelFrame<Name>, part: Part) => DetectorModel
   readonly partOf: (model: never) => Part
   readonly createWorkspace: (part: Part, simd: boolean) => Workspace
@@ -47,6 +46,26 @@ interface StandaloneAlgorithm<Name extends DetectorName, Part, Workspace> {
   readonly spaceNumbers: (part: Part) => number
   readonly facts: (part: Part, parameters: ParametersOf<Name>) => ModelFact[]
   readonly figures: (part: Part) => Readonly<Record<string, number>>
+}
+
+/** Fits a scaler, and the algorithm to scaled rows. */
+export function fitStandalone<Name extends DetectorName, Part>(
+  rows: Matrix,
+  parameters: ParametersOf<Name> & { readonly detector: Name },
+  context: FitContext,
+  fitPart: (scaled: Matrix, parameters: ParametersOf<Name>, rng: Rng, shared: SharedWork) => Fitted<Part>,
+): { readonly frame: ModelFrame<Name>; readonly part: Part } {
+  const { rng, report, rowNotes, shared } = context
+  report('fit', 0)
+  const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
+  const { model: part, notes } = fitPart(scaled, parameters, rng, shared)
+  report('fit', 1)
+  const fitReport: FitReport = {
+    trainingRows: rows.rows,
+    dimension: rows.cols,
+    notes: [...rowNotes, ...notes],
+  }
+  return { frame: { kind: parameters.detector, parameters, scaler, fitReport }, part }
 }
 
 export function standalone<Name extends DetectorName, Part, Workspace>(
@@ -68,19 +87,6 @@ export function standalone<Name extends DetectorName, Part, Workspace>(
           detector: a.name,
           ...given.readAll([...options, ...(a.constants ?? [])]),
         }) as unknown as ParametersOf<Name>),
-    fit(rows: Matrix, parameters: ParametersOf<Name>, context: FitContext): DetectorModel {
-      const { rng, report, rowNotes, shared } = context
-      report('fit', 0)
-      const { scaler, scaled } = fitScaledRows(rows, parameters.scaler, context)
-      const { model: part, notes } = a.fit(scaled, parameters, rng, shared)
-      report('fit', 1)
-      const fitReport: FitReport = {
-        trainingRows: rows.rows,
-        dimension: rows.cols,
-        notes: [...rowNotes, ...notes],
-      }
-      return a.wrap({ kind: a.name, parameters, scaler, fitReport }, part)
-    },
     createScorer(model: DetectorModel, { simd }: ScorerOptions): Scorer {
       const part = partOf(model)
       const workspace = a.createWorkspace(part, simd)
