@@ -1,6 +1,6 @@
 /**
  * What README.md shows is what happens: its console blocks are run, in order, and their output compared with
- * what stands below each command, and its table has every package. `UPDATE_README=1 npm test -- test/readme` writes the output in instead.
+ * what stands below each command, and its table has every package. So are the examples of the guide for developers. `UPDATE_README=1 npm test -- test/readme` writes the output in instead.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -15,6 +15,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const readme = join(root, 'README.md')
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-readme-'))
 symlinkSync(join(root, 'test'), join(folder, 'test'))
+mkdirSync(join(folder, 'node_modules'))
+symlinkSync(join(root, 'apps/trainer'), join(folder, 'node_modules', 'oddflow'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const PREFIX = '$ npm run -s oddflow -- '
@@ -37,12 +39,28 @@ it('begins with code of the library, which prints what stands below it', () => {
   const { code, output } = findReadmeSample(text)!
   expect(text.indexOf('```')).toBe(text.indexOf('```ts'))
   expect(code).toMatch(/^import \{ fit, readFlows \} from 'oddflow'\n/)
-  mkdirSync(join(folder, 'node_modules'))
-  symlinkSync(join(root, 'apps/trainer'), join(folder, 'node_modules', 'oddflow'))
   writeFileSync(join(folder, 'sample.mjs'), code)
   const ran = spawnSync(process.execPath, ['sample.mjs'], { cwd: folder, encoding: 'utf8' })
   expect(ran, ran.stderr).toMatchObject({ status: 0, stderr: '' })
   expect(ran.stdout).toBe(output)
+})
+
+it('has a guide for developers whose examples print what stands below them', () => {
+  const path = join(root, 'docs/guides/developers.md')
+  const text = readFileSync(path, 'utf8')
+  let examples = 0
+  const actual = text.replace(
+    /(```ts\n([\s\S]*?)```\n\n```text\n)[\s\S]*?```/g,
+    (_all, before, code: string) => {
+      writeFileSync(join(folder, 'example.mjs'), code)
+      const ran = spawnSync(process.execPath, ['example.mjs'], { cwd: folder, encoding: 'utf8' })
+      expect(ran, `example ${++examples}: ${ran.stderr}`).toMatchObject({ status: 0, stderr: '' })
+      return `${before}${ran.stdout}\`\`\``
+    },
+  )
+  expect(examples).toBe(text.match(/^```ts$/gm)?.length)
+  if (process.env.UPDATE_README === '1') writeFileSync(path, actual)
+  expect(actual).toBe(process.env.UPDATE_README === '1' ? readFileSync(path, 'utf8') : text)
 })
 
 it('has a row for every package, and leads to its README', () => {

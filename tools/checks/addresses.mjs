@@ -38,7 +38,8 @@ export function checkAddresses(files) {
   for (const file of files) {
     find(complaints, file, REGISTRY, "names a registry, which is the user's choice")
     find(complaints, file, MACHINE_PATH, 'names a path of one machine')
-    if (file.path === 'pnpm-lock.yaml') find(complaints, file, URL_IN_LOCK, 'the lock file holds an address')
+    if (file.path.endsWith('pnpm-lock.yaml'))
+      find(complaints, file, URL_IN_LOCK, 'the lock file holds an address')
   }
   return complaints
 }

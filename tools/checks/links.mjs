@@ -17,13 +17,20 @@ function withoutCode(text) {
   return text.replace(/^ *(`{3,}|~{3,})[\s\S]*?^ *\1`*~* *$/gm, blank).replace(/`[^`\n]*`/g, blank)
 }
 
+/** The fragment that GitHub gives a heading. */
+export function slugOf(heading) {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replace(/\s/g, '-')
+}
+
 function fragmentsOf(text) {
   const seen = new Map()
   const fragments = new Set()
   const prose = text.replace(/^ *(`{3,}|~{3,})[\s\S]*?^ *\1`*~* *$/gm, '')
   for (const [, heading] of prose.matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm)) {
-    const plain = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
-    const slug = plain.replace(/[^\p{L}\p{N}\s_-]/gu, '').replace(/\s/g, '-')
+    const slug = slugOf(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1'))
     const count = seen.get(slug) ?? 0
     seen.set(slug, count + 1)
     fragments.add(count === 0 ? slug : `${slug}-${count}`)

@@ -27,6 +27,7 @@ const tasks = {
   demo: async (args) => (await import('./app.mjs')).runDemo(args),
   format: async () => (await import('./pnpm.mjs')).runPnpm(['exec', 'biome', 'check', '--write', '.']),
   pnpm: async (args) => (await import('./pnpm.mjs')).runPnpm(args),
+  site: async () => (await import('./site.mjs')).buildSite(),
   slow: async ([job, ...args]) => (await import('./slow.mjs')).runSlowJob(job, args),
   'rehearse-release': async () => (await import('./rehearse.mjs')).rehearseRelease(),
 }
