@@ -25,12 +25,6 @@ export function updateCommand(): Command {
       ).choices(['1', '2']),
     )
     .option(
-      '--round-rows <count>',
-      'rows in a round; after each round EM converges and the guard checks the model (default: 100)',
-      whole,
-    )
-    .option('--reservoir-rows <count>', 'rows kept for EM to converge on (default: 1000)', whole)
-    .option(
       '--half-life <rows>',
       'halve the weight of a row after this many later rows (default: no forgetting)',
       number,
@@ -46,30 +40,13 @@ export function updateCommand(): Command {
       'learn held rows once similar rows appear in this many inputs, and in every second input since the first (default: never)',
       whole,
     )
-    .option('--confirm-rows <count>', 'with --confirm: number of similar rows needed (default: 10)', whole)
-    .option(
-      '--maximum-components <count>',
-      'maximum number of additional mixture components (default: 20)',
-      whole,
-    )
     .addOption(
       new Option(
         '--sketch <policy>',
         'what to do with the landmarks when a new component is learned (default: grow)',
       ).choices(['keep', 'grow', 'replace']),
     )
-    .option('--sketch-rows <count>', 'landmarks added at a time (default: 10)', whole)
     .option('--no-guard', 'accept every round without checking it')
-    .option(
-      '--maximum-novelty-loss <share>',
-      'share of known-novel rows that may become normal (default: 0.02)',
-      number,
-    )
-    .option(
-      '--maximum-false-positive-rise <share>',
-      'share of known-normal rows that may become novel (default: 0.1)',
-      number,
-    )
     .option('--shadow-agrees', 'learn only rows that the model as first trained finds normal too')
     .option('--defaults', 'use the defaults instead of the options of earlier updates')
     .option('--known-novel <rows>', 'feature rows that must stay novel, in addition to generated ones')

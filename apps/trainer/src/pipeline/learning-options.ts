@@ -6,28 +6,24 @@ import { UsageError } from '@oddflow/program'
 export interface LearningFlags {
   readonly assumeNormal?: boolean
   readonly method?: string
-  readonly roundRows?: number
-  readonly reservoirRows?: number
   readonly halfLife?: number
   readonly novel?: 'disregard' | 'hold' | 'learn'
   readonly confirm?: number
-  readonly confirmRows?: number
-  readonly maximumComponents?: number
   readonly sketch?: 'keep' | 'grow' | 'replace'
-  readonly sketchRows?: number
   /** false: --no-guard. */
   readonly guard?: boolean
-  readonly maximumNoveltyLoss?: number
-  readonly maximumFalsePositiveRise?: number
   readonly knownNovel?: string
   readonly shadowAgrees?: boolean
   /** What the model remembers of earlier updates is not taken. */
   readonly defaults?: boolean
 }
 
+/** Landmarks that a sketch adds at a time, where the model's sketch had none to add. */
+const SKETCH_ROWS = 10
+
 /** Only what was given, over what the model learned with before, or over the defaults where that is asked for. Throws UsageError for flags that do not go together. */
 export function learningFrom(options: LearningFlags, saved: SavedModel): LearningOptions {
-  const { assumeNormal, novel, confirm, halfLife, sketch, sketchRows } = options
+  const { assumeNormal, novel, confirm, halfLife, sketch } = options
   if (assumeNormal === true && (novel !== undefined || confirm !== undefined)) {
     throw new UsageError(
       `${novel === undefined ? '--confirm' : '--novel'}: with --assume-normal no row is novel`,
@@ -39,16 +35,8 @@ export function learningFrom(options: LearningFlags, saved: SavedModel): Learnin
   if (confirm !== undefined && novel !== undefined && novel !== 'hold') {
     throw new UsageError(`--confirm: only rows on hold are confirmed, and --novel is ${novel}`)
   }
-  if (options.confirmRows !== undefined && confirm === undefined) {
-    throw new UsageError('--confirm-rows: needs --confirm')
-  }
-  if (sketch === 'keep' && sketchRows !== undefined) {
-    throw new UsageError('--sketch-rows: with --sketch keep no landmark changes')
-  }
   if (options.guard === false) {
     for (const [flag, value] of [
-      ['--maximum-novelty-loss', options.maximumNoveltyLoss],
-      ['--maximum-false-positive-rise', options.maximumFalsePositiveRise],
       ['--shadow-agrees', options.shadowAgrees],
       ['--known-novel', options.knownNovel],
     ] as const) {
@@ -56,52 +44,31 @@ export function learningFrom(options: LearningFlags, saved: SavedModel): Learnin
     }
   }
   const known = { ...DEFAULT_LEARNING, ...(options.defaults === true ? {} : saved.learned?.options) }
-  const guard = known.guard ?? DEFAULT_GUARD
   const learning: { -readonly [Key in keyof LearningOptions]: LearningOptions[Key] } =
     options.defaults === true ? { ...DEFAULT_LEARNING } : {}
   if (options.method !== undefined) learning.method = options.method === '2' ? 2 : 1
-  if (options.roundRows !== undefined) learning.roundRows = options.roundRows
-  if (options.reservoirRows !== undefined) learning.reservoirRows = options.reservoirRows
   if (halfLife !== undefined) learning.forgetting = { kind: 'exponential', halfLifeRows: halfLife }
   if (novel !== undefined) learning.novel = novel
   if (confirm !== undefined) learning.confirmPeriods = confirm
-  if (options.confirmRows !== undefined) learning.confirmRows = options.confirmRows
-  if (options.maximumComponents !== undefined) learning.maximumComponents = options.maximumComponents
   if (sketch === 'keep') learning.sketch = { kind: 'keep' }
-  else if (sketch !== undefined || sketchRows !== undefined) {
-    const before = known.sketch.kind === 'keep' ? DEFAULT_LEARNING.sketch : known.sketch
-    const rows = sketchRows ?? (before.kind === 'keep' ? 10 : before.rows)
+  else if (sketch !== undefined) {
+    const rows = known.sketch.kind === 'keep' ? SKETCH_ROWS : known.sketch.rows
     learning.sketch =
-      (sketch ?? before.kind) === 'replace'
+      sketch === 'replace'
         ? { kind: 'replace', rows, everyRounds: null }
         : { kind: 'grow', rows, everyRounds: null, maximumLandmarks: null }
   }
   if (options.guard === false) learning.guard = null
-  else if (
-    options.maximumNoveltyLoss !== undefined ||
-    options.maximumFalsePositiveRise !== undefined ||
-    options.shadowAgrees !== undefined
-  ) {
-    learning.guard = {
-      maximumNoveltyLoss: options.maximumNoveltyLoss ?? guard.maximumNoveltyLoss,
-      maximumFalsePositiveRise: options.maximumFalsePositiveRise ?? guard.maximumFalsePositiveRise,
-      shadowAgrees: options.shadowAgrees ?? guard.shadowAgrees,
-    }
+  else if (options.shadowAgrees !== undefined) {
+    learning.guard = { ...(known.guard ?? DEFAULT_GUARD), shadowAgrees: options.shadowAgrees }
   }
   return learning
 }
 
 /** Flags of options, by the path that an error names. */
 const FLAGS: Readonly<Record<string, string>> = {
-  'learning.roundRows': '--round-rows',
-  'learning.reservoirRows': '--reservoir-rows',
   'learning.forgetting.halfLifeRows': '--half-life',
-  'learning.maximumComponents': '--maximum-components',
   'learning.confirmPeriods': '--confirm',
-  'learning.confirmRows': '--confirm-rows',
-  'learning.sketch.rows': '--sketch-rows',
-  'learning.guard.maximumNoveltyLoss': '--maximum-novelty-loss',
-  'learning.guard.maximumFalsePositiveRise': '--maximum-false-positive-rise',
 }
 
 export function withFlags<T>(work: () => T): T {
