@@ -98,25 +98,42 @@ describe('an output that is down', () => {
 })
 
 describe('a state disk that is full', () => {
-  it('loses what it did not take, counts it, and blames no output', async () => {
+  /** The disk of the alert file fails as well where `alsoAlerts`. */
+  const fullDisk = (alsoAlerts: boolean): FileSystem => {
     const faults = noFaults()
     const failing = faultyFiles(faults)
-    const files: FileSystem = {
-      ...nodeFileSystem,
-      open: (path, mode) => (path.endsWith('.json') ? nodeFileSystem : failing).open(path, mode),
-    }
     let writes = 0
     faults.fails = (_, kind) => (kind === 'write' || kind === 'create') && writes++ > 20
-    const { counters, lost, undelivered, told } = await run('full', true, {}, files)
+    return {
+      ...nodeFileSystem,
+      open: (path, mode) =>
+        (!alsoAlerts && path.endsWith('.json') ? nodeFileSystem : failing).open(path, mode),
+    }
+  }
+
+  it('takes no alert from a file on another disk, and is told of', async () => {
+    const url = `http://127.0.0.1:${await closedPort()}/`
+    const outputs = [{ ...EVENTS, name: 'hub', url }]
+    const { counters, lost, told } = await run('full', true, { outputs }, fullDisk(false))
     const { accepted, refused, delivered, dropped, given } = counters.alerts
+    expect({ accepted, refused }).toEqual({ accepted: given, refused: 0 })
+    expect(delivered).toEqual({ eve: given, hub: 0 })
+    expect(dropped.eve).toBe(0)
+    // the webhook is away, and what has no room any more is counted as its loss
     expect(lost).toBeGreaterThan(0)
-    expect(refused).toBeGreaterThan(0)
-    expect(accepted + refused).toBe(given)
-    expect(delivered).toEqual({ eve: accepted - lost })
-    expect(dropped).toEqual({ eve: lost })
-    expect(undelivered).toEqual([])
-    expect(told).toContain(`${refused} alerts were refused`)
+    expect(dropped.hub).toBeGreaterThanOrEqual(lost)
+    expect(told).toMatch(/cannot be written and memory is full; outputs that are behind lose alerts/)
     expect(told).toMatch(/spool\/eve\.place: cannot write it: no space left/)
-    expect(told).not.toContain('full.json')
+    expect(told).not.toMatch(/were refused|full\.json/)
+  })
+
+  it('loses what neither it nor an output took, and counts it', async () => {
+    const { counters, lost, undelivered, told } = await run('both-full', true, {}, fullDisk(true))
+    const { accepted, refused, delivered, dropped, given } = counters.alerts
+    expect(refused).toBeGreaterThan(0)
+    expect(lost).toBeGreaterThan(0)
+    expect(accepted + refused).toBe(given)
+    expect(delivered.eve! + dropped.eve! + undelivered[0]!.alerts).toBe(accepted)
+    expect(told).toContain(`${refused} alerts were refused`)
   })
 })

@@ -274,7 +274,7 @@ export function agentCounters(
       refused: log.refused,
       delivered: byOutput(({ delivered }) => delivered),
       setAside: byOutput(({ setAside }) => setAside),
-      dropped: byOutput(({ dropped }) => dropped + log.lost),
+      dropped: byOutput(({ dropped }) => dropped),
       waiting: byOutput(({ backlog }) => backlog + log.pending),
     },
   }

@@ -138,7 +138,7 @@ export interface AlertLog {
   readonly pending: number
   /** Bytes of those. */
   readonly pendingBytes: number
-  /** Alerts that were appended and never acknowledged: what was pending when the log was closed. */
+  /** Alerts that were appended and that neither the disk nor every output has: what was pending when the log was closed. */
   readonly lost: number
   /** What keeps alerts from being acknowledged; null where nothing does. */
   readonly trouble: Error | null

@@ -293,9 +293,9 @@ export class ReaderPlace {
     }
   }
 
-  /** @param end the sequence number behind the log's last alert. */
+  /** @param end the sequence number behind the log's last alert; those in memory that it has are behind it */
   backlog(end: number): number {
-    return end - this.next + (this.hand?.lines.length ?? 0)
+    return Math.max(0, end - this.next) + (this.hand?.lines.length ?? 0)
   }
 }
 

@@ -62,6 +62,8 @@ interface SpoolView {
   readonly segments: readonly Segment[]
   /** Sequence number behind the last acknowledged alert. */
   readonly end: number
+  /** Alerts with the numbers from `from` on, at least `end`, that are in memory since the disk does not take them. */
+  waiting(from: number): Uint8Array[]
   /** The place of the slowest reader has moved on. */
   released(): Promise<void>
   /** Alerts from `first` to before `end` are not in the file any more, or damaged; told of once, whoever finds it. */
@@ -101,18 +103,24 @@ export class SpoolReader implements AlertReader {
   }
 
   get backlog(): number {
-    return this.place.backlog(this.#view.end)
+    const { end } = this.#view
+    return this.place.backlog(end + this.#view.waiting(end).length)
   }
 
-  /** They are on disk. */
-  readonly memoryBytes = 0
+  /** None while they are on disk. */
+  get memoryBytes(): number {
+    const from = Math.max(this.place.committed, this.#view.end)
+    return this.#view.waiting(from).reduce((sum, { length }) => sum + length, 0)
+  }
 
   async read(limit: number): Promise<AlertBatch> {
     const { place } = this
     if (place.hand !== null) return place.hand
     for (;;) {
       const { segments, end } = this.#view
-      if (place.next >= end) return { first: place.next, lines: [] }
+      if (place.next >= end) {
+        return place.take({ first: place.next, lines: this.#view.waiting(place.next).slice(0, limit) })
+      }
       const segment = segments.find((each) => each.end > place.next)
       const found = segment?.first ?? end
       if (place.next < found) {

@@ -3,8 +3,10 @@
  *
  * Appended alerts gather in memory while the disk is busy; each turn writes all that have gathered and flushes
  * them with one fsync, then acknowledges them. A disk that fails (full, read-only, worn out) is tried again
- * after a second for as long as the agent runs; meanwhile alerts gather up to a bound, and beyond it are
- * refused, counted and told of. What has not got to the disk when the log is closed is lost, and counted. On disk, the oldest segment goes when all are larger than they may be.
+ * after a second for as long as the agent runs; meanwhile alerts gather up to a bound, and outputs get them from memory. Beyond
+ * the bound the oldest goes that an output has (outputs that have it not yet count it as dropped); where none has one, the new
+ * alert is refused, counted and told of. What neither the disk nor all outputs have when the log is closed is lost, and counted.
+ * On disk, the oldest segment goes when all are larger than they may be.
  */
 import { join } from 'node:path'
 import type { FileSystem, OpenFile } from '../files/file-system.js'
@@ -100,7 +102,8 @@ class SegmentWriter {
     const current = this.#open
     const isFull = current !== null && current.segment.bytes >= this.#segmentBytes
     // what goes into a file that was removed or moved meanwhile nobody reads
-    if (isFull || (await current?.file.isAt(current.segment.path)) === false) await this.close()
+    const isGap = current !== null && current.segment.end !== first
+    if (isFull || isGap || (await current?.file.isAt(current.segment.path)) === false) await this.close()
     const target = this.#open ?? (await this.#begin(first))
     try {
       await target.file.write(bytes, target.segment.bytes)
@@ -189,10 +192,36 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   let trouble: Error | null = null
   let turn: Promise<void> | null = null
 
+  let isDropping = false
+
   const setTrouble = (next: Error | null): void => {
     const isNews = (next === null) !== (trouble === null)
     trouble = next
-    if (isNews) options.onTrouble?.(next)
+    if (!isNews) return
+    isDropping = false
+    options.onTrouble?.(next)
+    acknowledgement.ring()
+  }
+  /** Numbers the first alert in memory `to`, or leaves it where it is further on. */
+  const releasePending = (to: number): void => {
+    const gone = pending.splice(0, Math.max(0, to - end))
+    for (const line of gone) pendingBytes -= line.length
+    end += gone.length
+    acknowledged += gone.length
+  }
+  /** While the disk fails: alerts go that some output has, until there is room for `bytes`. */
+  const makeRoom = (bytes: number): void => {
+    const furthest = Math.max(...readers.map(({ place }) => place.committed))
+    while (pendingBytes + bytes > options.maximumPendingBytes && end < furthest) {
+      const first = end
+      releasePending(first + 1)
+      const behind = readers.filter(({ place }) => place.next <= first)
+      // one that is further behind finds the gap when it gets there
+      for (const { place } of behind) if (place.next === first) place.forget(end)
+      if (behind.length === 0 || isDropping) continue
+      isDropping = true
+      log.warn(`${options.folder}: cannot be written and memory is full; outputs that are behind lose alerts`)
+    }
   }
   const removeOldest = async (): Promise<void> => {
     const [oldest] = segments.splice(0, 1)
@@ -205,15 +234,13 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   }
   const writeSome = async (): Promise<void> => {
     const batch = pending.slice(0, turnLength(pending))
-    const segment = await writer.write(end, batch)
-    if (!segments.includes(segment)) segments.push(segment)
-    pending = pending.slice(batch.length)
-    for (const line of batch) pendingBytes -= line.length
     const first = end
-    end += batch.length
-    acknowledged += batch.length
+    const segment = await writer.write(first, batch)
+    if (!segments.includes(segment)) segments.push(segment)
+    // memory may have let some go meanwhile
+    releasePending(first + batch.length)
     setTrouble(null)
-    options.onAcknowledged?.(first, end)
+    options.onAcknowledged?.(first, first + batch.length)
     acknowledgement.ring()
     await keepWithinBounds()
   }
@@ -242,6 +269,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
   return {
     acknowledgement,
     append(line) {
+      if (trouble !== null) makeRoom(line.length)
       const tooMuch = pendingBytes + line.length > options.maximumPendingBytes
       if (tooMuch || line.length > MAXIMUM_PAYLOAD_BYTES || closing.signal.aborted) {
         refusals.refuse()
@@ -251,6 +279,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
       pending.push(line)
       pendingBytes += line.length
       turn ??= Promise.resolve().then(writeAll)
+      if (trouble !== null) acknowledgement.ring()
       return true
     },
     async reader(name) {
@@ -263,6 +292,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
         get end() {
           return end
         },
+        waiting: (from) => (trouble === null ? [] : pending.slice(from - end)),
         async released() {
           const slowest = Math.min(...readers.map(({ place }) => place.committed))
           for (const behind of told) if (behind <= slowest) told.delete(behind)
@@ -294,7 +324,11 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
     async close() {
       closing.abort()
       await turn
+      const places = readers.map(({ place }) => place)
+      if (places.length > 0) releasePending(Math.min(...places.map(({ committed }) => committed)))
       lost += pending.length
+      for (const place of places)
+        place.dropped += Math.max(0, end + pending.length - Math.max(place.next, end))
       pending = []
       pendingBytes = 0
       refusals.end()

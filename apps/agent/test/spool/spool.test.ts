@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { createRng } from '@oddflow/core'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { FileSystem } from '../../src/files/file-system.js'
 import { nodeFileSystem } from '../../src/files/file-system.js'
@@ -44,6 +45,7 @@ async function open(
   folder: string,
   files: FileSystem = nodeFileSystem,
   maximumBytes = 1 << 20,
+  maximumPendingBytes = 1 << 20,
 ): Promise<Opened> {
   const appended: string[] = []
   const acknowledged: string[] = []
@@ -54,7 +56,7 @@ async function open(
     clock: hastyClock,
     folder,
     maximumBytes,
-    maximumPendingBytes: 1 << 20,
+    maximumPendingBytes,
     onAcknowledged: (first, end) => acknowledged.push(...appended.splice(0, end - first)),
   })
   return {
@@ -189,6 +191,101 @@ describe('a sound disk', () => {
     const third = await open(folder)
     expect(await readAll(await third.log.reader('eve'))).toEqual(['new'])
     await third.log.close()
+  })
+})
+
+describe('a disk that fails while outputs work', () => {
+  it('holds up no output that works: it has every alert at once, and the others lose the oldest, counted', () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom('append', 'append', 'append', 'fast', 'slow', 'fail', 'mend', 'restart'), {
+          minLength: 30,
+          maxLength: 120,
+        }),
+        async (steps) => {
+          const folder = newFolder()
+          const faults = noFaults()
+          // without flushes, which take most of the time
+          const failing = faultyFiles(faults)
+          const files: FileSystem = {
+            ...failing,
+            open: async (path, mode) => ({
+              ...(await failing.open(path, mode)),
+              sync: async () => undefined,
+            }),
+            syncFolder: async () => undefined,
+          }
+          const start = async () => {
+            const { log, told, append } = await open(folder, files, 1 << 20, 2000)
+            return { log, told, append, fast: await log.reader('fast'), slow: await log.reader('slow') }
+          }
+          let opened = await start()
+          const taken: string[] = []
+          const got = { fast: [] as string[], slow: [] as string[] }
+          const next = { fast: 0, slow: 0 }
+          const read = async (name: 'fast' | 'slow', limit: number): Promise<void> => {
+            const { first, lines } = await opened[name].read(limit)
+            got[name].push(...lines.map((each) => text(each).replace(/\.+$/, '')))
+            next[name] = first + lines.length
+            await opened[name].commit(next[name]).catch(() => undefined)
+          }
+          let isFailing = false
+          for (const [i, step] of steps.entries()) {
+            if (step === 'append') {
+              if (opened.append(`alert ${i}`, 150)) taken.push(`alert ${i}`)
+              if (isFailing) await hastyClock.sleep(1)
+              else await acknowledgedAll(opened.log, never)
+            } else if (step === 'fast') {
+              while (opened.fast.backlog > 0) await read('fast', 7)
+              // whatever the disk does
+              expect(got.fast.at(-1)).toBe(taken.at(-1))
+            } else if (step === 'slow') await read('slow', 1)
+            else if (step === 'restart') {
+              if (isFailing) continue
+              // as a delivery does whose place could not be kept
+              for (const name of ['fast', 'slow'] as const) await opened[name].commit(next[name])
+              await opened.log.close()
+              opened = await start()
+            } else {
+              isFailing = step === 'fail'
+              faults.fails = () => isFailing
+              if (!isFailing) await acknowledgedAll(opened.log, never)
+              else await hastyClock.sleep(1)
+            }
+          }
+          faults.fails = () => false
+          await acknowledgedAll(opened.log, never)
+          expect(opened.log.trouble).toBeNull()
+          for (const name of ['fast', 'slow'] as const) {
+            while (opened[name].backlog > 0) await read(name, 7)
+            // in order, once, and what is missing is counted
+            expect(got[name]).toEqual(taken.filter((each) => got[name].includes(each)))
+            expect(got[name].length + opened[name].dropped, name).toBe(taken.length)
+          }
+          expect(opened.fast.dropped).toBe(0)
+          await opened.log.close()
+        },
+      ),
+      { numRuns: sampleCount(200) },
+    ))
+
+  it('keeps what an output has not taken, and loses at the end what neither the disk nor all outputs have', async () => {
+    const faults = noFaults()
+    const { log, append, told } = await open(newFolder(), faultyFiles(faults), 1 << 20, 2000)
+    const [fast, slow] = [await log.reader('fast'), await log.reader('slow')]
+    faults.fails = () => true
+    append('a', 150)
+    await hastyClock.sleep(5)
+    expect(log.trouble).not.toBeNull()
+    const { first, lines } = await fast.read(9)
+    await fast.commit(first + lines.length).catch(() => undefined)
+    for (let i = 0; i < 13; i++) append(`alert ${i}`, 150)
+    // ten have room; of fourteen the one that an output has went, and the others were refused
+    expect([fast.backlog, slow.backlog, fast.dropped, slow.dropped, log.refused]).toEqual([13, 13, 0, 1, 0])
+    expect(append('one more', 150)).toBe(false)
+    expect(told.join()).toMatch(/outputs that are behind lose alerts/)
+    await log.close()
+    expect([log.lost, fast.dropped, slow.dropped, fast.backlog]).toEqual([13, 13, 14, 0])
   })
 })
 
