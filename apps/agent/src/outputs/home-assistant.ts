@@ -3,12 +3,18 @@
  * of each device, and the devices' states.
  *
  *     DISCOVERY/…/config      a description. An empty one removes the entity: where descriptions are switched off, or go elsewhere
- *     PREFIX/devices/KEY      of a device that has learned: state, incidents today, the last incident
+ *     PREFIX/devices/KEY      of a device that has learned: state, incidents today, the last incident, whether it can be answered
+ *     PREFIX/answer           what a button of a device sends: an answer to its last incident (incidents/answers.ts)
  *
  * The agent is known by the machine's name and the prefix of its topics, whatever else of its configuration changes.
  */
 import { createHash } from 'node:crypto'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
+import { FormatError } from '@oddflow/core'
+import * as v from 'valibot'
+import type { FileSystem } from '../files/file-system.js'
+import { readStateOrSetAside, writeState } from '../files/state-file.js'
+import type { Log } from '../log.js'
 import { plain } from './message.js'
 import type { DeviceStatus } from './output.js'
 
@@ -24,6 +30,8 @@ interface NamedOptions {
 interface DiscoveryOptions extends NamedOptions {
   /** Prefix of the descriptions' topics; null: none. */
   readonly homeAssistant: string | null
+  /** Answers are taken from the broker: devices have buttons. */
+  readonly answers: boolean
   readonly version: string
   /** Of the dashboard, where others can reach it. */
   readonly dashboardUrl?: string | null
@@ -58,10 +66,14 @@ export function namesOf({ hostname, alertFile, prefix: given }: NamedOptions): N
 
 type Description = readonly [topic: string, payload: Readonly<Record<string, unknown>>]
 
-/** What the broker is to keep, by topic. An empty text takes away what it has. */
+/**
+ * What the broker is to keep, by topic. An empty text takes away what it has.
+ * @param gone - keys of devices that it may have descriptions of from before.
+ */
 export function keptMessages(
   options: DiscoveryOptions,
   devices: readonly DeviceStatus[],
+  gone: Iterable<string> = [],
 ): ReadonlyMap<string, string> {
   const { homeAssistant } = options
   const { prefix } = namesOf(options)
@@ -70,14 +82,23 @@ export function keptMessages(
     ...agentEntities(options, discoveryPrefix),
     ...devices.flatMap((device) => deviceEntities(options, discoveryPrefix, device)),
   ]
+  for (const key of gone) {
+    const device = { key, name: '', state: '', incidentsToday: 0, lastIncident: '', unanswered: null }
+    for (const [topic] of deviceEntities(options, homeAssistant ?? DISCOVERY, device)) kept.set(topic, '')
+    kept.set(`${prefix}/devices/${keyOf(device)}`, '')
+  }
   if (homeAssistant !== DISCOVERY) for (const [topic] of described(DISCOVERY)) kept.set(topic, '')
   for (const device of devices) {
-    const { state, incidentsToday, lastIncident } = device
-    const status = JSON.stringify({ state, incidentsToday, lastIncident: plain(lastIncident) })
+    const { state, incidentsToday, lastIncident, unanswered } = device
+    const answers = unanswered === null ? 'offline' : 'online'
+    const status = JSON.stringify({ state, incidentsToday, lastIncident: plain(lastIncident), answers })
     kept.set(`${prefix}/devices/${keyOf(device)}`, homeAssistant === null ? '' : status)
   }
   if (homeAssistant === null) return kept
-  for (const [topic, payload] of described(homeAssistant)) kept.set(topic, JSON.stringify(payload))
+  for (const [topic, payload] of described(homeAssistant)) {
+    const isNone = !options.answers && topic.startsWith(`${homeAssistant}/button/`)
+    kept.set(topic, isNone ? '' : JSON.stringify(payload))
+  }
   return kept
 }
 
@@ -153,11 +174,12 @@ function deviceEntities(
   device: DeviceStatus,
 ): Description[] {
   const { prefix, deviceId } = namesOf(options)
-  const { device: agent, ...common } = commonOf(options)
+  const { device: agent, availability_topic, ...common } = commonOf(options)
   const id = `${deviceId}_${keyOf(device)}`
+  const status = `${prefix}/devices/${keyOf(device)}`
   const { configuration_url } = agent as { configuration_url?: string }
-  const entity = (what: string, name: string, template: string, more: object = {}): Description => [
-    `${discoveryPrefix}/sensor/${id}_${what}/config`,
+  const entity = (component: string, what: string, name: string, more: object): Description => [
+    `${discoveryPrefix}/${component}/${id}_${what}/config`,
     {
       ...common,
       device: {
@@ -168,14 +190,90 @@ function deviceEntities(
       },
       name,
       unique_id: `${id}_${what}`,
-      state_topic: `${prefix}/devices/${keyOf(device)}`,
-      value_template: template,
       ...more,
     },
   ]
+  const sensor = (what: string, name: string, template: string, more: object = {}): Description =>
+    entity('sensor', what, name, {
+      availability_topic,
+      state_topic: status,
+      value_template: template,
+      ...more,
+    })
+  /** Of the incident that the entity "Last incident" shows: a later one is not answered unseen. */
+  const button = (answer: 'snooze' | 'attack', name: string): Description =>
+    entity('button', answer, name, {
+      command_topic: `${prefix}/answer`,
+      payload_press: JSON.stringify({ incident: device.unanswered, answer }),
+      qos: 1,
+      availability: [
+        { topic: availability_topic },
+        { topic: status, value_template: '{{ value_json.answers }}' },
+      ],
+      availability_mode: 'all',
+    })
   return [
-    entity('state', 'State', '{{ value_json.state }}'),
-    entity('incidents_today', 'Incidents today', '{{ value_json.incidentsToday }}', { state_class: 'total' }),
-    entity('last_incident', 'Last incident', '{{ value_json.lastIncident[:255] }}'),
+    sensor('state', 'State', '{{ value_json.state }}'),
+    sensor('incidents_today', 'Incidents today', '{{ value_json.incidentsToday }}', { state_class: 'total' }),
+    sensor('last_incident', 'Last incident', '{{ value_json.lastIncident[:255] }}'),
+    button('snooze', 'Snooze for a day'),
+    button('attack', 'This was an attack'),
   ]
+}
+
+/**
+ * The devices that a broker may have descriptions of, as keys in the state folder, so that those of a device that is forgotten
+ * while the agent or the broker is off are removed by the next connection.
+ */
+interface DescribedDevices {
+  /** The oldest first. */
+  readonly keys: ReadonlySet<string>
+  /** Resolves when that is kept, before anything is described. */
+  add(keys: Iterable<string>): Promise<void>
+  /** The broker has acknowledged that they are gone. */
+  remove(keys: Iterable<string>): Promise<void>
+}
+
+const KIND = 'oddflow-described-devices'
+const MAXIMUM_DESCRIBED = 1024
+const DescribedSchema = v.object({
+  kind: v.literal(KIND),
+  version: v.literal(1),
+  keys: v.pipe(v.array(v.pipe(v.string(), v.regex(/^[0-9a-f:.]{1,45}$/))), v.maxLength(MAXIMUM_DESCRIBED)),
+})
+
+/** @param state - null: they are known in this run alone. */
+export async function openDescribedDevices(
+  state: { readonly files: FileSystem; readonly folder: string } | null,
+  output: string,
+  log: Pick<Log, 'warn'>,
+): Promise<DescribedDevices> {
+  const path = state === null ? '' : join(state.folder, `described-${output}.json`)
+  const decode = (value: unknown): readonly string[] => {
+    const parsed = v.safeParse(DescribedSchema, value)
+    if (parsed.success) return parsed.output.keys
+    throw new FormatError('devices', 'expected the addresses of devices')
+  }
+  const keys = new Set(state === null ? [] : await readStateOrSetAside(state.files, path, decode, log))
+  const keep = async (): Promise<void> => {
+    if (state === null) return
+    await writeState(state.files, path, { kind: KIND, version: 1, keys: [...keys] }).catch((error: Error) =>
+      log.warn(`${path}: ${error.message}; devices that are forgotten may stay in Home Assistant`),
+    )
+  }
+  return {
+    keys,
+    async add(all) {
+      const before = keys.size
+      for (const key of all) keys.add(key)
+      if (keys.size === before) return
+      for (const key of keys) if (keys.size > MAXIMUM_DESCRIBED) keys.delete(key)
+      await keep()
+    },
+    async remove(all) {
+      const before = keys.size
+      for (const key of all) keys.delete(key)
+      if (keys.size < before) await keep()
+    },
+  }
 }

@@ -18,7 +18,7 @@ import type { MqttClient } from 'mqtt'
 import * as v from 'valibot'
 import { path, text } from '../config/schema-parts.js'
 import { withinMillis } from '../pipeline/bring-to-end.js'
-import { keptMessages, namesOf } from './home-assistant.js'
+import { keptMessages, namesOf, openDescribedDevices } from './home-assistant.js'
 import {
   caFile,
   caFileOf,
@@ -240,19 +240,27 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
 
   /** What the broker has of this connection, by topic. */
   const kept = new Map<string, string>()
+  const isTrial = options.isTrial === true
+  const described = await openDescribedDevices(isTrial ? null : (options.state ?? null), name, log)
   /** Has the broker keep what has changed. What it denies is no fault of the alerts. */
   const keep = async (open: MqttClient, qos: 0 | 1): Promise<void> => {
-    const wanted = new Map([[status, 'online'], ...keptMessages(options, options.devices?.() ?? [])])
-    for (const topic of kept.keys()) if (!wanted.has(topic)) wanted.set(topic, '')
+    const devices = options.devices?.() ?? []
+    const keys = devices.map(({ key }) => key)
+    const gone = [...described.keys].filter((key) => !keys.includes(key))
+    if (options.homeAssistant !== null) await described.add(keys)
+    const wanted = new Map([[status, 'online'], ...keptMessages(options, devices, gone)])
+    let isComplete = true
     for (const [topic, text] of wanted) {
       if (kept.get(topic) === text) continue
       kept.set(topic, text)
       await open.publishAsync(topic, text, { qos, retain: true }).catch((error: Error) => {
+        isComplete = false
         if (open.connected && text !== '') log.warn(`${target}: ${topic}: ${error.message}`)
       })
     }
+    // what was sent without an acknowledgement is sent again by the next connection
+    if (qos === 1 && isComplete) await described.remove(gone)
   }
-  const isTrial = options.isTrial === true
   const begin = (): MqttClient => {
     const opening = connect(options.url, {
       // a client of the same id would be thrown out by the broker
@@ -305,7 +313,11 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
       })
     })
     opening.on('message', (topic, message, { retain }) => {
-      if (topic === answerTopic) void remote?.take(message, retain)
+      if (topic !== answerTopic || remote === null) return
+      // a button that has done its work is off at once
+      void remote.take(message, retain).then(() => {
+        announced = announced.then(() => keep(opening, 0))
+      })
     })
     opening.connect()
     return opening

@@ -8,6 +8,7 @@ import { X509Certificate } from 'node:crypto'
 import { FileError, readFileBounded } from '@oddflow/program'
 import * as v from 'valibot'
 import { path } from '../config/schema-parts.js'
+import type { FileSystem } from '../files/file-system.js'
 import { readFirstLine } from '../files/file-system.js'
 import type { RemoteAnswers } from '../incidents/answers.js'
 import type { Clock } from '../input/clocks.js'
@@ -47,6 +48,8 @@ export interface DeviceStatus {
   readonly incidentsToday: number
   /** A sentence; empty before the first. */
   readonly lastIncident: string
+  /** The id of that incident while it has no answer; else null. */
+  readonly unanswered: string | null
 }
 
 /** How the agent is, for a fleet: small, and each replaces the one before. */
@@ -81,6 +84,8 @@ export interface OutputEnvironment {
   readonly clock: Clock
   readonly log: Pick<Log, 'warn'>
   readonly devices?: () => readonly DeviceStatus[]
+  /** null or absent where nothing is kept. */
+  readonly state?: { readonly files: FileSystem; readonly folder: string } | null
   /** null while the agent starts. */
   readonly status?: () => Promise<AgentStatus | null>
   /** Of the dashboard, where others can reach it; null where they cannot. */

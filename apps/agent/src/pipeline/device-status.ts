@@ -14,6 +14,8 @@ export function deviceStatuses(
   devices: Iterable<Device>,
   incidents: readonly Incident[],
   nowMicros: number,
+  /** Ids of incidents. */
+  answered: ReadonlySet<string>,
 ): DeviceStatus[] {
   const dayMicros = 1000 * new Date(nowMicros / 1000).setHours(0, 0, 0, 0)
   const reported = incidents.filter(({ state }) => state !== 'gathering')
@@ -23,16 +25,17 @@ export function deviceStatuses(
     .slice(0, MAXIMUM_TOLD)
     .map(({ key, address, name, state }) => {
       const own = reported.filter((incident) => incident.key === key)
+      const last = own.reduce<Incident | null>(
+        (latest, each) => (latest === null || each.beginMicros > latest.beginMicros ? each : latest),
+        null,
+      )
       return {
         key,
         name: name?.name ?? address,
         state,
         incidentsToday: own.filter(({ beginMicros }) => beginMicros >= dayMicros).length,
-        lastIncident:
-          own.reduce<Incident | null>(
-            (last, each) => (last === null || each.beginMicros > last.beginMicros ? each : last),
-            null,
-          )?.summary ?? '',
+        lastIncident: last?.summary ?? '',
+        unanswered: last === null || answered.has(last.id) ? null : last.id,
       }
     })
 }

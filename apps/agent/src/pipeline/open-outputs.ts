@@ -102,6 +102,7 @@ export async function startDeliveries(
         version: VERSION,
         hostname: hostname(),
         alertFile: settings.eve,
+        state: settings.state === null ? null : { files: environment.files, folder: settings.state },
         clock,
         log,
         remoteAnswers,

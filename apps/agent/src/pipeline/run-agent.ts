@@ -230,7 +230,12 @@ async function runWith(
     },
   })
   const statuses = () =>
-    deviceStatuses(devices?.table.all() ?? [], incidents?.all() ?? [], clock.wallMicros())
+    deviceStatuses(
+      devices?.table.all() ?? [],
+      incidents?.all() ?? [],
+      clock.wallMicros(),
+      new Set(answers.list().map(({ incident }) => incident)),
+    )
   let statusFor: (output: string) => Promise<AgentStatus | null> = async () => null
   const deliveries = await startDeliveries(
     settings,

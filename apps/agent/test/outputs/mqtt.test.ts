@@ -5,6 +5,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
+import { nodeFileSystem } from '../../src/files/file-system.js'
 import { type Clock, systemClock } from '../../src/input/clocks.js'
 import { startDelivery } from '../../src/outputs/delivery.js'
 import { keptMessages, namesOf } from '../../src/outputs/home-assistant.js'
@@ -328,14 +329,14 @@ const CAMERA: DeviceStatus = {
   state: 'watching',
   incidentsToday: 2,
   lastIncident: 'Camera was contacted on 16 ports.',
+  unanswered: '5f'.repeat(16),
 }
 
-/** As home-assistant.io documents them ("MQTT Discovery", "MQTT Sensor", "MQTT Binary sensor", "MQTT Event"). */
+/** As home-assistant.io documents them ("MQTT Discovery", "MQTT Sensor", "MQTT Binary sensor", "MQTT Button", "MQTT Event"). */
 const word = v.pipe(v.string(), v.minLength(1))
-const common = {
+const entity = {
   name: word,
   unique_id: v.pipe(v.string(), v.regex(/^\w+$/)),
-  state_topic: word,
   device: v.strictObject({
     identifiers: v.array(word),
     name: word,
@@ -347,6 +348,7 @@ const common = {
   }),
   origin: v.strictObject({ name: word, sw_version: word }),
 }
+const common = { ...entity, state_topic: word }
 const available = { ...common, availability_topic: word }
 const COMPONENTS: Readonly<Record<string, v.GenericSchema>> = {
   sensor: v.strictObject({
@@ -361,6 +363,14 @@ const COMPONENTS: Readonly<Record<string, v.GenericSchema>> = {
     payload_off: word,
   }),
   event: v.strictObject({ ...available, event_types: v.array(word) }),
+  button: v.strictObject({
+    ...entity,
+    command_topic: word,
+    payload_press: word,
+    qos: v.picklist([0, 1, 2]),
+    availability: v.array(v.strictObject({ topic: word, value_template: v.optional(word) })),
+    availability_mode: v.picklist(['all', 'any', 'latest']),
+  }),
 }
 
 describe('what a broker keeps for Home Assistant', () => {
@@ -368,9 +378,9 @@ describe('what a broker keeps for Home Assistant', () => {
     [...kept].filter(([topic]) => topic.startsWith('homeassistant/'))
 
   it('is descriptions as they are documented, each of an entity of its own', () => {
-    const options = { ...optionsFor(1883), dashboardUrl: 'http://gateway.lan:9477/' }
+    const options = { ...optionsFor(1883), answers: true, dashboardUrl: 'http://gateway.lan:9477/' }
     const configs = configsIn(keptMessages(options, [CAMERA]))
-    expect(configs).toHaveLength(6)
+    expect(configs).toHaveLength(8)
     const ids = configs.map(([topic, text]) => {
       const [, component, object] = /^homeassistant\/(\w+)\/(\w+)\/config$/.exec(topic) ?? []
       const payload = v.parse(COMPONENTS[component ?? ''], JSON.parse(text)) as { unique_id: string }
@@ -378,7 +388,7 @@ describe('what a broker keeps for Home Assistant', () => {
       expect(payload).toMatchObject({ device: { configuration_url: 'http://gateway.lan:9477/' } })
       return payload.unique_id
     })
-    expect(new Set(ids).size).toBe(6)
+    expect(new Set(ids).size).toBe(8)
     expect(configs.map(([, text]) => text).join()).not.toContain('\\u001b')
   })
 
@@ -397,10 +407,11 @@ describe('what a broker keeps for Home Assistant', () => {
     if (!hasMosquitto) context.skip(NO_BROKER)
     const port = await freePort()
     const broker = await startBroker(port, folder)
+    const state = { files: nodeFileSystem, folder: temporaryFolder() }
     const hasty: Clock = { ...systemClock, every: (_, work) => systemClock.every(50, work) }
     let devices: DeviceStatus[] = [CAMERA]
     const open = (changes: Partial<MqttOptions>) =>
-      createMqtt(optionsFor(port, { clock: hasty, devices: () => devices, ...changes }))
+      createMqtt(optionsFor(port, { clock: hasty, state, devices: () => devices, ...changes }))
     const keptAt = async (enough: (kept: Map<string, string>) => boolean): Promise<Map<string, string>> => {
       const subscriber = await subscribe(port)
       // the last message counts, and an empty one takes away
@@ -418,6 +429,7 @@ describe('what a broker keeps for Home Assistant', () => {
         state: 'watching',
         incidentsToday: 2,
         lastIncident: 'Camera was contacted on 16 ports.',
+        answers: 'online',
       })
       devices = [{ ...CAMERA, state: 'paused' }]
       await keptAt((kept) => statusOf(kept).state === 'paused')
@@ -426,6 +438,12 @@ describe('what a broker keeps for Home Assistant', () => {
       devices = [CAMERA]
       await keptAt((kept) => configsIn(kept).length === 6)
       await on.close()
+      // forgotten while the agent was off
+      devices = []
+      const later = await open({})
+      await keptAt((kept) => configsIn(kept).length === 3 && !kept.has(topic))
+      await later.close()
+      devices = [CAMERA]
       const elsewhere = await open({ homeAssistant: 'ha' })
       await keptAt(
         (kept) =>
@@ -491,6 +509,52 @@ describe.skipIf(!hasMosquitto)('answers by a broker', () => {
         await output.close()
       }
     } finally {
+      await broker.stop()
+    }
+  }, 60_000)
+
+  it('are sent by the buttons of a device, of the incident that is shown, once', async () => {
+    const port = await freePort()
+    const broker = await startBroker(port, folder)
+    let devices: DeviceStatus[] = [CAMERA]
+    const taken: string[] = []
+    const remoteAnswers = {
+      async take(message: Uint8Array) {
+        taken.push(new TextDecoder().decode(message))
+        devices = [{ ...CAMERA, unanswered: null }]
+      },
+      refuseOversized() {},
+    }
+    const output = await createMqtt(
+      optionsFor(port, { answers: true, remoteAnswers, devices: () => devices }),
+    )
+    const subscriber = await subscribe(port)
+    try {
+      const last = (topic: RegExp): Record<string, unknown> => {
+        const found = subscriber.messages.filter(([each]) => topic.test(each)).at(-1)
+        return JSON.parse(found?.[1] ?? '{}')
+      }
+      const described = (answer: string) => last(new RegExp(`^homeassistant/button/\\w+_${answer}/config$`))
+      const isOnline = () => last(/\/devices\//).answers
+      await subscriber.until(() => described('attack').payload_press !== undefined)
+      expect(isOnline()).toBe('online')
+      const { command_topic, payload_press } = described('snooze')
+      const press = ['-t', String(command_topic), '-m', String(payload_press)]
+      await expect
+        .poll(
+          () => {
+            if (taken.length === 0) execFileSync('mosquitto_pub', ['-p', String(port), '-q', '1', ...press])
+            return taken.length
+          },
+          { timeout: 15_000, interval: 300 },
+        )
+        .toBeGreaterThan(0)
+      expect(JSON.parse(taken[0])).toEqual({ incident: CAMERA.unanswered, answer: 'snooze' })
+      // the button is off without a wait
+      await subscriber.until(() => isOnline() === 'offline')
+    } finally {
+      await output.close()
+      await subscriber.stop()
       await broker.stop()
     }
   }, 60_000)

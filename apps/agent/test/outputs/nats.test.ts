@@ -158,7 +158,14 @@ describe.runIf(hasNatsServer)('an output of kind nats', () => {
       })
       return last === null ? null : (JSON.parse(decode(last.data)) as AgentStatus)
     }
-    const device = { key: '1', name: 'lamp', state: 'watching', incidentsToday: 0, lastIncident: '' }
+    const device = {
+      key: '1',
+      name: 'lamp',
+      state: 'watching',
+      incidentsToday: 0,
+      lastIncident: '',
+      unanswered: null,
+    }
     let made = 0
     const status = async (): Promise<AgentStatus> => ({
       format: 1,

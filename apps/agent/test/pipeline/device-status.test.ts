@@ -18,10 +18,22 @@ it('devices that have learned are told with their incidents of today and the las
     sampleIncident({ beginMicros: NOON - HOUR, state: 'gathering', summary: 'none yet' }),
     sampleIncident({ key: fresh.key, beginMicros: NOON, summary: "another's" }),
   ]
-  expect(deviceStatuses([camera, fresh], incidents, NOON)).toEqual([
-    { key: camera.key, name: '192.0.2.23', state: 'watching', incidentsToday: 2, lastIncident: 'the last' },
+  expect(deviceStatuses([camera, fresh], incidents, NOON, new Set())).toEqual([
+    {
+      key: camera.key,
+      name: '192.0.2.23',
+      state: 'watching',
+      incidentsToday: 2,
+      lastIncident: 'the last',
+      unanswered: incidents[1].id,
+    },
   ])
-  expect(deviceStatuses([camera], [], NOON)).toMatchObject([{ incidentsToday: 0, lastIncident: '' }])
+  expect(deviceStatuses([camera], incidents, NOON, new Set([incidents[1].id]))).toMatchObject([
+    { lastIncident: 'the last', unanswered: null },
+  ])
+  expect(deviceStatuses([camera], [], NOON, new Set())).toMatchObject([
+    { incidentsToday: 0, lastIncident: '', unanswered: null },
+  ])
 })
 
 it('of many devices the 64 that were seen last are told', () => {
@@ -31,7 +43,7 @@ it('of many devices the 64 that were seen last are told', () => {
     device.lastSeenMicros = NOON + i
     return device
   })
-  const told = deviceStatuses(devices, [], NOON)
+  const told = deviceStatuses(devices, [], NOON, new Set())
   expect(told).toHaveLength(64)
   expect(told[0].name).toBe('192.0.2.69')
 })
