@@ -12,7 +12,7 @@ import { openCapture } from '@oddflow/capture/node'
 import { type FlowContract, OddFlowError, packetView } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import { createFlowExtractor, type FlowRecord, flowLogFields, flowSummaryContract } from '@oddflow/flows'
-import { createFlowJudge, type Judgement, openWholeFile, type WholeFile } from '@oddflow/program'
+import { createFlowJudge, openWholeFile, type Verdict, type WholeFile } from '@oddflow/program'
 import { createParquetWriter, type ParquetColumn, type ParquetFile } from '@oddflow/program/parquet'
 import type { Job } from './archive.js'
 import { VERSION } from './version.js'
@@ -86,7 +86,7 @@ export async function scoreCapture(
 }
 
 interface Days {
-  write(record: FlowRecord, verdict: Judgement | null): void
+  write(record: FlowRecord, verdict: Verdict | null): void
   /** Returns the number of files. */
   commit(): number
   abandon(): void
@@ -99,7 +99,7 @@ interface Day {
 
 interface ResultRow {
   record: FlowRecord
-  verdict: Judgement | null
+  verdict: Verdict | null
 }
 
 function createDays(job: Job, contract: FlowContract, isJudged: boolean, results: string): Days {
@@ -165,7 +165,7 @@ function columnsOf(job: Job, contract: FlowContract, isJudged: boolean): Parquet
     name: string,
     kind: ParquetColumn<ResultRow>['kind'],
     maximumLength: number,
-    read: (verdict: Judgement | null) => string | number,
+    read: (verdict: Verdict | null) => string | number,
     isOptional = false,
   ): ParquetColumn<ResultRow> => ({
     name,

@@ -1,7 +1,7 @@
 /** A model fitted on seeded rows of two bunches, in a fraction of a second; and verdicts to write about. */
 import { createMatrix, createRng, type IatSizeContract, type OnePacketRule } from '@oddflow/core'
 import { type TrainedModel, trainModel } from '@oddflow/program'
-import type { FlowFacts, Verdict } from '../src/pipeline/verdict-store.js'
+import type { FlowFacts, InputVerdict } from '../src/pipeline/verdict-store.js'
 
 export const smallContract: IatSizeContract = {
   featureSet: 'iat-size',
@@ -50,7 +50,10 @@ export const someFlow: FlowFacts = {
   piece: 0,
 }
 
-export function flowVerdict(changes: Partial<Verdict> = {}, flow: Partial<FlowFacts> = {}): Verdict {
+export function flowVerdict(
+  changes: Partial<InputVerdict> = {},
+  flow: Partial<FlowFacts> = {},
+): InputVerdict {
   return {
     score: 0.1 + 0.2,
     decision: -1 / 3,
@@ -63,7 +66,7 @@ export function flowVerdict(changes: Partial<Verdict> = {}, flow: Partial<FlowFa
   }
 }
 
-export function rowVerdict(changes: Partial<Verdict> = {}): Verdict {
+export function rowVerdict(changes: Partial<InputVerdict> = {}): InputVerdict {
   return {
     score: 1.5,
     decision: 0.5,

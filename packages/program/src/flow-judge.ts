@@ -145,7 +145,7 @@ function macNumber(mac: Uint8Array): number {
 export type VerdictRule = 'score' | 'one-packet' | 'not-judged'
 
 /** A verdict on a flow record. */
-export interface Judgement {
+export interface Verdict {
   /** Higher is more normal; null if another rule than the score decided. */
   readonly score: number | null
   readonly novel: boolean
@@ -159,7 +159,7 @@ export interface FlowJudge {
   /** D numbers, to which an extractor writes its rows (FlowExtractorOptions.row). */
   readonly row: Float64Array
   /** A record's row, where it has one, must be `row`. */
-  judge(record: FlowRecord): Judgement
+  judge(record: FlowRecord): Verdict
 }
 
 /**
@@ -207,7 +207,7 @@ export function createFlowJudge(
 }
 
 /** The verdict on a record that has no row. */
-export function judgeWithoutRow(onePacketRule: OnePacketRule | null, record: FlowRecord): Judgement {
+export function judgeWithoutRow(onePacketRule: OnePacketRule | null, record: FlowRecord): Verdict {
   if (record.noRowReason !== 'one-packet') return { score: null, novel: false, rule: 'not-judged' }
   const novel = onePacketRule === null || judgeOnePacket(onePacketRule, record)
   return { score: null, novel, rule: 'one-packet' }

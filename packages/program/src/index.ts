@@ -60,13 +60,13 @@ export {
   type FlowJudge,
   isInNetwork,
   isResponderDevice,
-  type Judgement,
   judgeWithoutRow,
   macText,
   type Network,
   PRIVATE_NETWORKS,
   parseNetwork,
   reportedBytes,
+  type Verdict,
   type VerdictRule,
 } from './flow-judge.js'
 export {

@@ -24,8 +24,7 @@ import type { Incident, IncidentChange } from '../incidents/incident.js'
 import { encodeIncidentEvent } from '../incidents/incident.js'
 import type { IncidentBook } from '../incidents/incidents.js'
 import type { LossHistory } from '../pipeline/conditions.js'
-import type { AlertTotals, Decider, Decision } from '../pipeline/counters.js'
-import type { Verdict } from '../pipeline/watcher.js'
+import type { AgentVerdict, AlertTotals, Decider } from '../pipeline/counters.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import { type Alert, type AlertDevice, type AlertRule, type FactRule, isFactRule } from './alert.js'
 import { type AlertExplainer, encodeEve } from './eve.js'
@@ -40,7 +39,7 @@ interface AlertContext {
 }
 
 /** A verdict, or what takes its place in an alert of a device. */
-type AlertVerdict = Omit<Verdict, 'rule'> & {
+type AlertGrounds = Omit<AgentVerdict, 'rule'> & {
   readonly rule: AlertRule
   readonly fact?: string
   /** A fact about the responder, whichever end is the device of a verdict. */
@@ -49,7 +48,7 @@ type AlertVerdict = Omit<Verdict, 'rule'> & {
 
 export function makeAlert(
   record: FlowRecord,
-  verdict: AlertVerdict,
+  verdict: AlertGrounds,
   losses: Pick<Alert, 'lostPackets' | 'lostInWindow'>,
   rarity: Rarity | null,
   context: AlertContext,
@@ -105,7 +104,7 @@ export function makeAlert(
     ...(verdict.fact === undefined ? {} : { fact: verdict.fact }),
     score: verdict.score,
     threshold: verdict.threshold,
-    early: verdict.early,
+    early: verdict.early === true,
     atMicros: record.startMicros + record.durationMicros,
     model: verdict.model,
     ...losses,
@@ -160,7 +159,7 @@ interface AlertPathOptions {
   readonly explain: AlertExplainer
   readonly rarity: Decider['rarity']
   /** Told by alerts that no verdict is about: the model of all, where there is one. */
-  readonly model: Pick<Decision, 'model' | 'threshold'>
+  readonly model: Pick<AgentVerdict, 'model' | 'threshold'>
   /** Packets lost up to now. */
   readonly lostPackets: () => number
   readonly losses: LossHistory
@@ -168,7 +167,7 @@ interface AlertPathOptions {
 
 export interface AlertPath {
   /** @param clockMicros - by how much the packets' clock was set since the record began */
-  raise(record: FlowRecord, verdict: Verdict, clockMicros?: number): void
+  raise(record: FlowRecord, verdict: AgentVerdict, clockMicros?: number): void
   /** A novel verdict of which no alert is to be given. */
   hold(): void
   /** What is known of a device without a verdict; `fact` says it as a sentence, where the rule alone does not. */
@@ -224,7 +223,7 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
           ),
           emit,
         })
-  const take = (record: FlowRecord, verdict: AlertVerdict, clockMicros = 0): void => {
+  const take = (record: FlowRecord, verdict: AlertGrounds, clockMicros = 0): void => {
     raised++
     if (!verdict.novel) answered++
     const lostPackets = options.lostPackets()

@@ -7,7 +7,7 @@
  */
 import type { Rarity, VerdictRule } from '@oddflow/program'
 import type { MutingAnswer } from '../incidents/answer.js'
-import type { ShadowVerdict } from '../pipeline/counters.js'
+import type { AgentVerdict } from '../pipeline/counters.js'
 
 /** What an alert is about that no verdict is about: a device, by what is known of it. */
 export const FACT_RULES = [
@@ -107,7 +107,7 @@ export interface Alert {
   /** The features that were scored, D numbers; null where there is no score. */
   readonly row: Float64Array | null
   /** What the model said as it was trained, where it has learnt on since. */
-  readonly shadow?: ShadowVerdict
+  readonly shadow?: NonNullable<AgentVerdict['shadow']>
   /** Of the incident that it belongs to (incidents/incidents.ts). */
   readonly incident?: string
   /** The answer for which it goes to the EVE file alone (incidents/answer.ts). */

@@ -32,7 +32,7 @@ import { lookAt, readTwice, writeBytes, writeStateTwice } from '../files/state-f
 import type { Log } from '../log.js'
 import type { AcceptedRows, AcceptJob } from '../models/accept-rows.js'
 import { joinRows } from '../models/train.js'
-import type { Decider, Decision } from '../pipeline/counters.js'
+import type { AgentVerdict, Decider } from '../pipeline/counters.js'
 import {
   ANSWER_NAMES,
   type Answer,
@@ -342,7 +342,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
       const inForce = decider?.modelOf(device) ?? null
       return inForce !== null && (inForce.model !== base || !models.has(sha256))
     })
-  const isNormal = (record: FlowRecord, { rule }: Decision): boolean => {
+  const isNormal = (record: FlowRecord, { rule }: AgentVerdict): boolean => {
     const own = overlays.get(deviceKeyOf(record, options.localNetworks))
     if (own === undefined) return false
     const isResponder = isResponderDevice(record, options.localNetworks)

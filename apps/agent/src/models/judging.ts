@@ -11,7 +11,7 @@ import type { FlowRecord } from '@oddflow/flows'
 import { createFlowJudge, deviceKeyOf, type FlowJudge, type Network, scoreRarity } from '@oddflow/program'
 import type { Alert } from '../alerts/alert.js'
 import { type AlertExplainer, createAlertExplainer, explainNothing } from '../alerts/eve.js'
-import type { Decider, Decision } from '../pipeline/counters.js'
+import type { AgentVerdict, Decider } from '../pipeline/counters.js'
 import type { Owner, OwnerBook } from './model-scopes.js'
 import type { ModelRecord } from './model-store.js'
 import type { ShadowCounts } from './progress.js'
@@ -50,7 +50,7 @@ export function createRoomDecider(options: RoomDeciderOptions): RoomDecider {
   const explainers = new Map<string, AlertExplainer>()
   const modelBy = (id: string | null | undefined): JudgingModel | undefined =>
     id === null || id === undefined ? undefined : base?.id === id ? base : book.modelBy(id)
-  const peek = (record: FlowRecord): Decision => {
+  const peek = (record: FlowRecord): AgentVerdict => {
     const of = ownerOf(deviceKeyOf(record, localNetworks))
     const model = of?.model ?? base
     if (model === null) return { score: null, rule: 'not-judged', novel: false, threshold: null, model: null }

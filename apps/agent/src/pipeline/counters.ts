@@ -14,7 +14,7 @@ import type { PacketCheckCounts } from '@oddflow/capture'
 import type { FlowContract } from '@oddflow/core'
 import type { SavedModel } from '@oddflow/detectors'
 import type { FlowCounters, FlowRecord } from '@oddflow/flows'
-import { createFlowJudge, deviceKeyOf, type Judgement, type Network, type Rarity } from '@oddflow/program'
+import { createFlowJudge, deviceKeyOf, type Network, type Rarity, type Verdict } from '@oddflow/program'
 import type { BudgetReport } from '../budget/alert-budget.js'
 import type { IncidentRateReport } from '../budget/incident-rate.js'
 import type { Thresholds } from '../budget/thresholds.js'
@@ -34,23 +34,18 @@ import type { WatcherCounts } from './watcher.js'
  * All models of an agent share a contract, so there is one flow table and one row.
  */
 
-export interface Decision extends Judgement {
+/** A verdict, and by which model. */
+export interface AgentVerdict extends Verdict {
   /** That the score was compared with; null where there is no model to ask. */
   readonly threshold: number | null
   /** The first 16 hexadecimal digits of the model file's SHA-256; null where there is none. */
   readonly model: string | null
   /** What the model said as it was trained, where it has learnt on since. */
-  readonly shadow?: ShadowVerdict
+  readonly shadow?: Pick<Verdict, 'score' | 'novel'> & { readonly threshold: number; readonly model: string }
   /** The model in force found it novel, and the model of this answer does not. */
   readonly answered?: 'normal'
-}
-
-export interface ShadowVerdict {
-  readonly score: number | null
-  readonly threshold: number
-  readonly novel: boolean
-  /** The first 16 digits of its file's SHA-256. */
-  readonly model: string
+  /** Given before the record ended; the watcher says so. */
+  readonly early?: boolean
 }
 
 export interface Decider {
@@ -58,13 +53,13 @@ export interface Decider {
   /** D numbers, to which an extractor writes its rows. */
   readonly row: Float64Array
   /** A record's row, where it has one, must be `row`. */
-  decide(record: FlowRecord): Decision
+  decide(record: FlowRecord): AgentVerdict
   /** The same verdict, which nothing counts: for made traffic. */
-  peek(record: FlowRecord): Decision
+  peek(record: FlowRecord): AgentVerdict
   /** What judges a device (its key), as decisions name it; null where there is no model yet. */
   modelOf(device: string): ModelInForce | null
   /** How rare the score of a decision is among normal flows; null where nobody knows. */
-  rarity(decision: Pick<Decision, 'score' | 'model'>): Rarity | null
+  rarity(decision: Pick<AgentVerdict, 'score' | 'model'>): Rarity | null
 }
 
 type ModelInForce = { readonly model: string; readonly threshold: number; readonly saved: SavedModel }
@@ -80,7 +75,7 @@ export function createModelDecider(
   given?: Float64Array,
 ): Decider {
   const { contract, row, judge } = createFlowJudge(saved, given)
-  const decisionOn = ({ score, rule, novel }: Judgement, threshold: number): Decision =>
+  const decisionOn = ({ score, rule, novel }: Verdict, threshold: number): AgentVerdict =>
     score === null
       ? { score, rule, novel, threshold, model }
       : { score, rule, novel: !(score > threshold), threshold, model }

@@ -15,7 +15,7 @@ import { createOwnerOf, ownerFileName } from '../models/model-scopes.js'
 import { createModelStore } from '../models/model-store.js'
 import { learnInChild, trainInChild } from '../training/train-in-child.js'
 import { VERSION } from '../version.js'
-import { createModelDecider, type Decider, type Decision } from './counters.js'
+import { type AgentVerdict, createModelDecider, type Decider } from './counters.js'
 import type { OpeningEnvironment } from './environment.js'
 import { type MemoryPlan, planMemory } from './memory-plan.js'
 
@@ -150,7 +150,7 @@ interface OpenedModels {
   readonly replaceGiven: (next: GivenModels) => void
   /** null where nothing is made here. */
   readonly room: ModelRoom | null
-  readonly forAnnouncements: Pick<Decision, 'model' | 'threshold'>
+  readonly forAnnouncements: Pick<AgentVerdict, 'model' | 'threshold'>
   /** As they were given; where these are lost, those that have models. */
   readonly known: KnownDevices
 }
@@ -217,7 +217,7 @@ export async function openModels(
   return { decider: room, explain: room.explain, replaceGiven, room, forAnnouncements, known: found }
 }
 
-function announced(base: ModelFile | null): Pick<Decision, 'model' | 'threshold'> {
+function announced(base: ModelFile | null): Pick<AgentVerdict, 'model' | 'threshold'> {
   return { model: base?.sha256.slice(0, 16) ?? null, threshold: base?.saved.threshold.value ?? null }
 }
 

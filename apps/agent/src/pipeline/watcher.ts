@@ -21,7 +21,7 @@ import { createFlowExtractor, type FlowCounters, type FlowRecord } from '@oddflo
 import type { VerdictRule } from '@oddflow/program'
 import type { Delivery } from '../outputs/delivery.js'
 import type { AlertLog } from '../spool/alert-log.js'
-import type { Decider, Decision } from './counters.js'
+import type { AgentVerdict, Decider } from './counters.js'
 import type { Overload } from './overload.js'
 
 /** A hash of one end of a packet: address and port, four words and one. The same end has the same in both directions. */
@@ -71,7 +71,7 @@ interface WatcherOptions {
    * A novel record, or one that an answer made normal (`answered`). The record is borrowed: it and its arrays are valid until the call returns. `clockMicros`: by how much the packets' clock was
    * set since the record's first packet.
    */
-  readonly onNovel: (record: FlowRecord, verdict: Verdict, clockMicros: number) => void
+  readonly onNovel: (record: FlowRecord, verdict: AgentVerdict, clockMicros: number) => void
   /** Packets that came, before the filter, dropped copies by their status; borrowed as records are. */
   readonly onPackets?: (frames: FrameBatch, packets: PacketBatch) => void
   /** The packets' clock was set by so much; verdicts that follow have times of the clock as it is now. */
@@ -81,11 +81,6 @@ interface WatcherOptions {
    * of the clock as it is now, whatever it was then.
    */
   readonly onVerdict?: (record: FlowRecord, novel: boolean, decision: number | null) => void
-}
-
-export interface Verdict extends Decision {
-  /** Given before the record ended. */
-  readonly early: boolean
 }
 
 export interface WatcherCounts {

@@ -14,7 +14,7 @@ import {
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { explainNothing } from '../../src/alerts/eve.js'
-import type { Decider, Decision } from '../../src/pipeline/counters.js'
+import type { AgentVerdict, Decider } from '../../src/pipeline/counters.js'
 import { createSelfTest, type SelfTestOptions, type TestedDevice } from '../../src/pipeline/self-test.js'
 import { createWatcher } from '../../src/pipeline/watcher.js'
 import { iatSizeContract } from '../support/rows.js'
@@ -31,7 +31,7 @@ function made(changes: Partial<SelfTestOptions> = {}) {
     isNovel: (row: Float64Array): boolean => row[1]! > 60,
   }
   const row = new Float64Array(contract.dimension)
-  const peek = (record: FlowRecord): Decision => {
+  const peek = (record: FlowRecord): AgentVerdict => {
     if (record.row === null || model.id === null)
       return { score: null, rule: 'not-judged', novel: false, threshold: null, model: model.id }
     const novel = model.isNovel(record.row)

@@ -26,7 +26,7 @@ import {
 } from '../pipeline/read-packets.js'
 import { reportData } from '../pipeline/report-data.js'
 import { type ScoreOptions, scoreInputs } from '../pipeline/score-inputs.js'
-import type { Verdict, VerdictCounts } from '../pipeline/verdict-store.js'
+import type { InputVerdict, VerdictCounts } from '../pipeline/verdict-store.js'
 import { formatBelowOne } from '../report/format.js'
 import { percent } from './inspect.js'
 
@@ -51,7 +51,7 @@ export interface LabelledResult {
   readonly name: string
   readonly label: Label
   readonly read: CaptureRead | null
-  readonly verdicts: Iterable<Verdict>
+  readonly verdicts: Iterable<InputVerdict>
   readonly counts: VerdictCounts
 }
 

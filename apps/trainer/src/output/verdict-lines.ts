@@ -21,7 +21,7 @@ import {
 import type { GroupKind, ScoredGroup } from '../commands/score.js'
 import type { InputKind } from '../inputs.js'
 import { type CaptureRead, sumUnsupported } from '../pipeline/read-packets.js'
-import { endpoint, type Verdict, type VerdictCounts } from '../pipeline/verdict-store.js'
+import { endpoint, type InputVerdict, type VerdictCounts } from '../pipeline/verdict-store.js'
 
 /** What became of the flows and the packets, in a sentence each; every packet and record is in it. */
 
@@ -100,7 +100,7 @@ export function tellingWriter(path: string): LineWriter {
 }
 
 interface VerdictWriter {
-  write(verdict: Verdict): void
+  write(verdict: InputVerdict): void
 }
 
 /** @param explained the model whose reasons stand beside novel verdicts; null for verdicts alone. */
@@ -181,7 +181,10 @@ const GROUP_COLUMNS = ['group', 'capture', 'device', 'flows', 'unusual', 'score'
 const GROUP_WIDTHS = [7, 8, 8, 8]
 
 /** The object of one JSON line. */
-export function verdictJson(verdict: Verdict, explained: SavedModel | null = null): Record<string, unknown> {
+export function verdictJson(
+  verdict: InputVerdict,
+  explained: SavedModel | null = null,
+): Record<string, unknown> {
   const { score, decision, novel, rule, input, row, flow } = verdict
   const head = { score, decision, novel, rule }
   const why = explained === null ? {} : { reasons: reasonsOf(verdict), rarity: rarityOf(verdict, explained) }
@@ -189,7 +192,7 @@ export function verdictJson(verdict: Verdict, explained: SavedModel | null = nul
 }
 
 /** Why a verdict is novel, in words; nothing where it is not. */
-function reasonsOf({ novel, rule, explain }: Verdict): readonly string[] {
+function reasonsOf({ novel, rule, explain }: InputVerdict): readonly string[] {
   if (!novel) return []
   if (rule === 'one-packet') return ['no flow of a single packet to this service was seen in training']
   const found = explain?.()
@@ -199,7 +202,7 @@ function reasonsOf({ novel, rule, explain }: Verdict): readonly string[] {
   return found.reasons.length === 0 ? ['unlike normal flows as a whole'] : found.reasons
 }
 
-function rarityOf({ novel, score }: Verdict, saved: SavedModel): Rarity | null {
+function rarityOf({ novel, score }: InputVerdict, saved: SavedModel): Rarity | null {
   return novel && score !== null ? scoreRarity(saved, score) : null
 }
 
@@ -249,11 +252,11 @@ function tableLine(cells: readonly string[], widths: readonly number[]): string 
   return cells.map((cell, i) => (i < widths.length ? cell.padEnd(widths[i]) : cell)).join('  ')
 }
 
-function rowTableLine({ novel, score, row, input }: Verdict): string {
+function rowTableLine({ novel, score, row, input }: InputVerdict): string {
   return tableLine([novel ? 'NOVEL' : 'normal', scoreText(score), String(row), printable(input)], ROW_WIDTHS)
 }
 
-function flowTableLine({ novel, score, rule, flow }: Verdict): string {
+function flowTableLine({ novel, score, rule, flow }: InputVerdict): string {
   if (flow === null) return ''
   const verdict = rule === 'not-judged' ? 'unknown' : novel ? 'NOVEL' : 'normal'
   return tableLine(

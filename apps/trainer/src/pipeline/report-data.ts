@@ -24,7 +24,7 @@ import type {
 } from '../report/index.js'
 import { FLAGGED_LIMIT } from '../report/report-data.js'
 import { VERSION } from '../version.js'
-import { endpoint, type Verdict } from './verdict-store.js'
+import { endpoint, type InputVerdict } from './verdict-store.js'
 
 export function reportData(
   saved: SavedModel,
@@ -88,7 +88,7 @@ const LEAST_OF_DEVICE = 3
 
 /** Flagged flows, the most surprising first; those of one packet, which have no score, come after. */
 function flaggedFlows({ inputs }: Evaluation): ReportFlagged {
-  const found: { verdict: Verdict; capture: string; label: Label }[] = []
+  const found: { verdict: InputVerdict; capture: string; label: Label }[] = []
   const ofDevice = new Map<string, number>()
   for (const { name: capture, label, verdicts } of inputs) {
     for (const verdict of verdicts) {

@@ -51,7 +51,7 @@ import {
   readPackets,
 } from './read-packets.js'
 import { readRowsUnder, readTableUnder } from './read-rows.js'
-import { countVerdicts, type Verdict, type VerdictCounts, VerdictStore } from './verdict-store.js'
+import { countVerdicts, type InputVerdict, type VerdictCounts, VerdictStore } from './verdict-store.js'
 
 /**
  * Captures → whole flows, for the commands that learn from them (train, extract), and for scoring under a
@@ -177,7 +177,7 @@ export class RowSample {
 interface ScoredInput {
   readonly input: string
   /** In input order; may be gone through more than once, until they are released. */
-  readonly verdicts: Iterable<Verdict>
+  readonly verdicts: Iterable<InputVerdict>
   /** Gives back the room that the verdicts take, which the end of the program does too. */
   release(): void
   /** Of all verdicts, also of those that were not asked for. */
@@ -256,7 +256,7 @@ function scoreRows(saved: SavedModel, path: string, { keepRows, novelOnly, expla
   scoreSamples(saved.detector, rows, scores, createScoreWorkspace(saved.detector))
   const threshold = saved.threshold.value
   const explainer = explain === true ? createFlowExplainer(saved, columnNames ?? []) : null
-  const verdicts = Array.from(scores, (score, row): Verdict => {
+  const verdicts = Array.from(scores, (score, row): InputVerdict => {
     const novel = isNovel(score, saved.threshold)
     const numbers = rows.data.subarray(row * rows.cols, (row + 1) * rows.cols)
     return {

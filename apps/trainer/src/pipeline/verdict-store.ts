@@ -24,16 +24,16 @@ import {
   type FlowExplanation,
   fileError,
   isResponderDevice,
-  type Judgement,
   macText,
   openScratchFolder,
   PRIVATE_NETWORKS,
   parseNetwork,
   reportedBytes,
+  type Verdict,
   type VerdictRule,
 } from '@oddflow/program'
 
-/** Verdict: what is said of one flow record or one row, and of which it is said. */
+/** InputVerdict: what is said of one flow record or one row, and of which it is said. */
 
 export interface FlowFacts {
   readonly capture: string
@@ -51,13 +51,10 @@ export interface FlowFacts {
   readonly piece: number
 }
 
-export interface Verdict {
-  /** Higher is more normal; null where another rule than the score decided. */
-  readonly score: number | null
+/** A verdict, and what it is of. */
+export interface InputVerdict extends Verdict {
   /** score − threshold; novel iff ≤ 0. */
   readonly decision: number | null
-  readonly novel: boolean
-  readonly rule: VerdictRule
   /** The input that it came from. */
   readonly input: string
   /** The row's number in its file, for feature rows. */
@@ -97,7 +94,7 @@ function countVerdict(counts: VerdictCounts, rule: VerdictRule, novel: boolean):
   } else counts.notJudged++
 }
 
-export function countVerdicts(verdicts: Iterable<Verdict>): VerdictCounts {
+export function countVerdicts(verdicts: Iterable<InputVerdict>): VerdictCounts {
   const counts = noVerdicts()
   for (const { rule, novel } of verdicts) countVerdict(counts, rule, novel)
   return counts
@@ -221,7 +218,7 @@ interface VerdictStoreOptions {
   readonly maximum?: number
 }
 
-export class VerdictStore implements Iterable<Verdict> {
+export class VerdictStore implements Iterable<InputVerdict> {
   #length = 0
   /** The last is being filled; those before it are sorted. */
   #blocks: Records[] = []
@@ -259,7 +256,7 @@ export class VerdictStore implements Iterable<Verdict> {
    * Copies what the verdict needs of a borrowed record. Throws DataError when there is no room for more, FileError when a
    * scratch file cannot be written.
    */
-  add(record: FlowRecord, { score, novel, rule }: Judgement): void {
+  add(record: FlowRecord, { score, novel, rule }: Verdict): void {
     countVerdict(this.#counts, rule, novel)
     const { novelOnly = false, maximum = MAXIMUM_RECORDS, explain } = this.#options
     if (novelOnly && !novel) return
@@ -298,7 +295,7 @@ export class VerdictStore implements Iterable<Verdict> {
   }
 
   /** In order of first packets; records of one first packet (there are none) would keep theirs. */
-  *[Symbol.iterator](): Generator<Verdict> {
+  *[Symbol.iterator](): Generator<InputVerdict> {
     if (this.#length === 0) return
     this.#sortLast(((this.#length - 1) % BLOCK_RECORDS) + 1)
     const runs = this.#runs()
@@ -325,7 +322,7 @@ export class VerdictStore implements Iterable<Verdict> {
     this.#rows = null
   }
 
-  #verdict({ bytes, doubles, words, ports }: Records, i: number): Verdict {
+  #verdict({ bytes, doubles, words, ports }: Records, i: number): InputVerdict {
     const flags = bytes[RECORD_BYTES * i + FLAGS]
     const score = doubles[DOUBLES * i]
     const rule = RULES[flags & 3]

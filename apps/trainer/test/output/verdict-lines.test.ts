@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { InputKind } from '../../src/inputs.js'
 import { createVerdictWriter, timeText, verdictJson } from '../../src/output/verdict-lines.js'
-import type { Verdict } from '../../src/pipeline/verdict-store.js'
+import type { InputVerdict } from '../../src/pipeline/verdict-store.js'
 import { flowVerdict, rowVerdict, smallModel } from '../small-model.js'
 
 function written(
   format: 'table' | 'json' | 'csv',
   kind: InputKind,
-  verdicts: readonly Verdict[],
+  verdicts: readonly InputVerdict[],
   explained: SavedModel | null = null,
 ): string[] {
   const lines: string[] = []

@@ -3,13 +3,13 @@ import { auc } from '@oddflow/evaluation'
 import { describe, expect, it } from 'vitest'
 import type { Evaluation, LabelledResult } from '../../src/commands/evaluate.js'
 import { reportData } from '../../src/pipeline/report-data.js'
-import { countVerdicts, type Verdict } from '../../src/pipeline/verdict-store.js'
+import { countVerdicts, type InputVerdict } from '../../src/pipeline/verdict-store.js'
 import { flowVerdict, smallModel } from '../small-model.js'
 
 const { saved } = smallModel()
 const texts = { title: 'T', subtitle: 'S', notes: ['a note of the caller'] }
 
-function resultOf(name: string, label: 'normal' | 'novel', verdicts: Verdict[]): LabelledResult {
+function resultOf(name: string, label: 'normal' | 'novel', verdicts: InputVerdict[]): LabelledResult {
   return { name, label, read: null, verdicts, counts: countVerdicts(verdicts) }
 }
 
