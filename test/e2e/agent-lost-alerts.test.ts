@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Settings } from '../../apps/agent/src/config/settings.js'
 import { settingsFrom } from '../../apps/agent/src/config/settings-from.js'
@@ -94,6 +95,31 @@ describe('an output that is down', () => {
     if (state) expect(dropped.hub).toBe(0)
     expect(undelivered).toEqual([{ target: url, alerts: waiting.hub }])
     expect(told).not.toMatch(/refused;|were refused/)
+  })
+})
+
+describe('a state disk that is slow', () => {
+  it('is waited for where a file is read: no alert is refused, however many flows end at once', async () => {
+    const refusedFlood = join(folder, 'refused.pcap')
+    writeFileSync(refusedFlood, synFlood(FLOWS, true))
+    const files: FileSystem = {
+      ...nodeFileSystem,
+      async open(path, mode) {
+        const file = await nodeFileSystem.open(path, mode)
+        return { ...file, sync: () => pause(2) }
+      },
+    }
+    const input = { kind: 'recorded', path: refusedFlood, filter: null } as const
+    const { counters, lost, told } = await run('slow', true, { input }, files)
+    const { given, accepted, refused, delivered } = counters.alerts
+    expect(given).toBeGreaterThan(FLOWS * 0.9)
+    expect({ accepted, refused, lost, delivered }).toEqual({
+      accepted: given,
+      refused: 0,
+      lost: 0,
+      delivered: { eve: given },
+    })
+    expect(told).not.toContain('refused')
   })
 })
 

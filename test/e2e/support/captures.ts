@@ -32,9 +32,12 @@ export function capture(frames: readonly Uint8Array[]): Uint8Array {
   return encodePcap(frames.map((bytes, i): PcapFrame => ({ timestampMicros: start + 1000 * i, bytes })))
 }
 
-/** SYNs of as many sources to a thousand ports of one host, 50 microseconds apart. */
-export function synFlood(count: number): Uint8Array {
-  const frames = Array.from({ length: count }, (_, i): PcapFrame => {
+/**
+ * SYNs of as many sources to a thousand ports of one host, 50 microseconds apart. Where `isRefused`, the host resets each, and the
+ * last one comes two seconds later, when all others have ended.
+ */
+export function synFlood(count: number, isRefused = false): Uint8Array {
+  const frames = Array.from({ length: count }, (_, i): PcapFrame[] => {
     const payload = new Uint8Array(46)
     const view = new DataView(payload.buffer)
     payload.set([0x45, 0, 0, 46, 0, 1, 0, 0, 64, 6, 0, 0])
@@ -43,7 +46,17 @@ export function synFlood(count: number): Uint8Array {
     view.setUint16(20, 1024 + ((7919 * i) % 60_000))
     view.setUint16(22, 1 + (i % 1000))
     payload.set([0x50, 2], 32)
-    return { timestampMicros: start + 50 * i, bytes: frame(0x0800, payload) }
+    const isLate = isRefused && i === count - 1
+    const timestampMicros = start + 50 * i + (isLate ? 2_000_000 : 0)
+    const syn = { timestampMicros, bytes: frame(0x0800, payload) }
+    if (!isRefused) return [syn]
+    const reply = payload.slice()
+    reply.set(payload.subarray(16, 20), 12)
+    reply.set(payload.subarray(12, 16), 16)
+    reply.set(payload.subarray(22, 24), 20)
+    reply.set(payload.subarray(20, 22), 22)
+    reply.set([0x50, 0x14], 32)
+    return [syn, { timestampMicros: timestampMicros + 20, bytes: frame(0x0800, reply) }]
   })
-  return encodePcap(frames)
+  return encodePcap(frames.flat())
 }

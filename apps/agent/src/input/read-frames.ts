@@ -235,6 +235,13 @@ export function* partsByTime(frames: FrameBatch, micros: number): Iterable<Frame
   }
 }
 
+/** Parts of a batch, each of at most so many frames. Borrowed as the batch is. */
+export function* partsByCount(frames: FrameBatch, count: number): Iterable<FrameBatch> {
+  for (let from = 0; from < frames.count; from += count) {
+    yield partOf(frames, from, Math.min(frames.count, from + count))
+  }
+}
+
 function partOf(frames: FrameBatch, from: number, to: number): FrameBatch {
   return {
     count: to - from,

@@ -57,6 +57,7 @@ export async function openLog(
       folder: settings.state,
       maximumBytes: settings.spoolBytes,
       maximumPendingBytes: queueBytes,
+      inputWaits: settings.input.kind === 'recorded',
       onTrouble: (trouble) => {
         if (trouble === null) log.info(`${settings.state}: works again`)
         else log.warn(`${fileError('write', settings.state ?? '', trouble).message}; trying again`)

@@ -3,8 +3,8 @@
  * nothing gets lost: input, flows, folds, log, outputs.
  *
  * An input that can wait does so while alerts in memory wait for the disk, or without a state folder for an output, as long
- * as these work (watcher.ts): memory stays bounded and nothing is refused. While they fail it goes on, and what does not fit
- * is counted.
+ * as these work (watcher.ts): nothing is refused, and memory holds what ends at once beside a few alerts. While they fail it
+ * goes on, and what does not fit is counted.
  */
 import { randomInt } from 'node:crypto'
 import type { FrameBatch } from '@oddflow/capture'
@@ -21,7 +21,7 @@ import { createStateFaults } from '../files/state-file.js'
 import { createIncidentBook, type IncidentBook } from '../incidents/incidents.js'
 import { createIncidentKeeper, readIncidents } from '../incidents/keep-incidents.js'
 import { CaptureClock, createClockWatch, secondsText, stepSince } from '../input/clocks.js'
-import { openInput, partsByTime, readFrames } from '../input/read-frames.js'
+import { openInput, partsByCount, partsByTime, readFrames } from '../input/read-frames.js'
 import type { ModelRoom } from '../models/model-room.js'
 import type { AgentStatus } from '../outputs/output.js'
 import type { NoticeRule } from '../page/api.js'
@@ -63,6 +63,8 @@ export const EXPIRE_MILLIS = 100
 const RECORDED_SLACK_MICROS = 30_000_000
 /** Of a recording that teaches models, between two looks for what is due: as short as for live traffic it would take a year. */
 const RECORDED_STEP_MICROS = 60_000_000
+/** Of an input that waits, between two looks whether it has to: each may raise an alert, of up to four thousand bytes. */
+const WAITING_FRAMES = 64
 const LONG_MILLIS = 2 ** 31 - 1
 /** Packets in which copies and wrong checksums are looked for at a time. */
 const CHECKED_PACKETS = 1000
@@ -423,7 +425,10 @@ async function runWith(
     const lagSeconds = input.waits ? null : Math.max(0, (clock.wallMicros() - newestMicros) / 1e6)
     overload.arrived(frames.count, Number.isNaN(lagSeconds) ? null : lagSeconds, newestMicros / 1e6)
     joinWithKept(newestMicros)
-    watcher.add(frames)
+    for (const part of input.waits ? partsByCount(frames, WAITING_FRAMES) : [frames]) {
+      watcher.add(part)
+      if (input.waits) await room()
+    }
     overload.judged(frames.count, watcher.counts.shed - shed, watcher.flows - flows)
     captureClock.note(watcher.counts.latestMicros)
     losses.note(watcher.counts.latestMicros, lostPackets())

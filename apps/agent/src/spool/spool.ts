@@ -154,6 +154,8 @@ interface SpoolOptions {
   readonly maximumBytes: number
   /** Bytes that may wait in memory for the disk. */
   readonly maximumPendingBytes: number
+  /** The input waits for the disk while it works (run-agent.ts), so nothing is refused then. Default false. */
+  readonly inputWaits?: boolean
   readonly log: Pick<Log, 'warn'>
   /** Where damage is reported; the log where it is not given. */
   readonly faults?: Pick<Log, 'warn'>
@@ -270,7 +272,8 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
     acknowledgement,
     append(line) {
       if (trouble !== null) makeRoom(line.length)
-      const tooMuch = pendingBytes + line.length > options.maximumPendingBytes
+      const isBounded = trouble !== null || options.inputWaits !== true
+      const tooMuch = isBounded && pendingBytes + line.length > options.maximumPendingBytes
       if (tooMuch || line.length > MAXIMUM_PAYLOAD_BYTES || closing.signal.aborted) {
         refusals.refuse()
         return false
