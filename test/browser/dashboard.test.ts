@@ -200,7 +200,11 @@ async function serve(port = 0) {
     feed,
     history,
     suppressions,
-    devices: { table, word },
+    devices: {
+      table,
+      word,
+      forecast: ({ state }) => (state === 'learning' ? { flows: 400, hours: 48 } : null),
+    },
     models,
     incidents: { list: () => incidents, answers: { answer, list: () => answers } },
   })
@@ -709,6 +713,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
     await open({}, signedIn, async (page) => {
       const row = page.locator(`tr[data-device="${lamp}"]`)
       await row.getByText('retraining').waitFor()
+      expect(await row.textContent()).toContain('learning: 4,000 of about 4,000 flows, ready in about 2 days')
       expect(await row.textContent()).toContain(
         'trained here; false alarms up to 9.8 %; about 9408 false alarms a day; 398 of 896 novel: more than promised; retraining; the last training, of 1000 rows, was refused: 36.5 % unsettled',
       )

@@ -21,7 +21,8 @@ import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import { EVERYONE } from '../models/model-scopes.js'
 import type { OwnerReport } from '../models/progress.js'
-import { alarmsText, damageText, promiseText, proofText, refusedText } from '../page/devices.js'
+import type { Forecast } from '../page/api.js'
+import { alarmsText, damageText, promiseText, proofText, refusedText, stateText } from '../page/devices.js'
 import { keptReports } from './models.js'
 import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
 
@@ -45,7 +46,7 @@ export async function listDevices({ format, group, ...options }: ListOptions): P
     device.name?.name ?? '',
     device.group ?? '',
     device.vendor ?? '',
-    device.state,
+    stateText(device),
     String(device.flows),
     device.novelShare === null ? '-' : `${(100 * device.novelShare).toFixed(1)} %`,
     achievedText(device),
@@ -157,6 +158,8 @@ interface ListedDevice extends Omit<Device, 'novelShare' | 'contacts'> {
   readonly novelShare: number | null
   /** What its model is of; null or absent where there is none. */
   readonly model?: OwnerReport | null
+  /** Of a running agent; null of a device that has learned. */
+  readonly forecast?: Forecast | null
   /** Whether a model judges it; of a running agent that makes models. */
   readonly isJudged?: boolean
 }

@@ -33,7 +33,7 @@ export interface ControlAnswers {
     /** Keeps what is asked for, does it, and tells what became of it. */
     readonly word: (body: unknown) => Promise<ActionResult[]>
     /** What is told of a device beside what the table has. */
-    readonly describe?: (key: string) => object
+    readonly describe?: (device: Device) => object
   } | null
   readonly further?: FurtherRoutes
 }
@@ -149,7 +149,12 @@ async function answerOf(told: ControlAnswers | null, message: IncomingMessage): 
     // contacts are hashes, which nobody can read
     return [
       200,
-      { devices: [...table.all()].map(({ contacts: _, ...told }) => ({ ...told, ...describe(told.key) })) },
+      {
+        devices: [...table.all()].map((device) => {
+          const { contacts: _, ...told } = device
+          return { ...told, ...describe(device) }
+        }),
+      },
     ]
   }
   if (method !== 'POST') return [405, { error: 'GET or POST' }]

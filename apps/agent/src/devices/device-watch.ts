@@ -8,7 +8,8 @@ import { ArgumentError } from '@oddflow/core'
 import type { FlowRecord } from '@oddflow/flows'
 import { isResponderDevice, macText, type Network } from '@oddflow/program'
 import type { DeviceSettings } from '../config/settings.js'
-import { type Device, type DeviceState, noteAddress } from './device.js'
+import type { Forecast, OwnModel } from '../page/api.js'
+import { type Device, type DeviceState, forecastOf, noteAddress } from './device.js'
 import { createDeviceFacts, type FactsReport, type OnFact } from './device-facts.js'
 import {
   createDeviceFlood,
@@ -86,6 +87,8 @@ export interface DeviceReport {
 
 export interface DeviceWatch {
   readonly table: DeviceTable
+  /** When a device will be ready; null of one that has learned. @param model - that is made here. */
+  forecast(device: Device, model: OwnModel | null): Forecast | null
   /** A verdict on a record of a device; true where alerts of it are to be given. */
   verdict(record: FlowRecord, novel: boolean): boolean
   /** Packets as they came; borrowed. */
@@ -167,6 +170,8 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
     onFact: options.onFact,
   })
   let beganMicros: number | null = null
+  /** Of the packets' clock. */
+  let latestMicros = known.reduce((latest, { lastSeenMicros }) => Math.max(latest, lastSeenMicros), 0)
   let judgedMicros = Number.NEGATIVE_INFINITY
   let found = 0
   // what is not on disk as it should be is written at once
@@ -210,12 +215,14 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
   }
   return {
     table,
+    forecast: (device, model) => forecastOf(device, settings, model, latestMicros),
     verdict(record, novel) {
       const isResponder = isResponderDevice(record, localNetworks)
       const words = isResponder ? record.responderAddress : record.initiatorAddress
       const address = formatAddress(words, 0, record.ipVersion)
       const key = macText(isResponder ? record.responderMac : record.initiatorMac) ?? address
       const atMicros = record.startMicros + record.durationMicros
+      latestMicros = Math.max(latestMicros, atMicros)
       let device = table.get(key)
       if (device === undefined) {
         device = table.add(key, address, record.startMicros)
@@ -254,6 +261,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
     clockSet(byMicros, state) {
       table.clockSet(byMicros, state)
       if (state === undefined) facts.clockSet(byMicros)
+      if (state === undefined) latestMicros += byMicros
       if (state === undefined && beganMicros !== null) beganMicros += byMicros
     },
     warnings: facts.warnings,
@@ -268,6 +276,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
     }),
     advance(nowMicros) {
       facts.advance(nowMicros)
+      latestMicros = Math.max(latestMicros, nowMicros)
       // a clock that was set back is looked at as well
       if (Math.abs(nowMicros - judgedMicros) < JUDGE_MICROS) return
       judgedMicros = nowMicros

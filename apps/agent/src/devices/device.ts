@@ -19,6 +19,7 @@
 import { FormatError } from '@oddflow/core'
 import type { DeviceSettings } from '../config/settings.js'
 import { checkVersion } from '../files/state-file.js'
+import type { Forecast, OwnModel } from '../page/api.js'
 import { type Contacts, contactsIn, noContacts } from './contacts.js'
 import { type ClaimedName, MAXIMUM_NAME_CHARACTERS, NAME_SOURCES, type NameSource } from './names.js'
 
@@ -109,6 +110,45 @@ export function isReady(
   if (device.flows >= learnFlows && device.novelShare <= stableShare) return true
   const isOverdue = nowMicros - device.learningSinceMicros >= judgeHours * MICROS_PER_HOUR
   return isOverdue && (recentNovelShare(device) ?? 0) <= stableShare
+}
+
+/**
+ * When a device that learns will be ready if it goes on as it did; null of one that has learned.
+ * @param model - of its own models; null where the share of novel flows decides.
+ */
+export function forecastOf(
+  device: Device,
+  { learnHours, judgeHours, learnFlows, stableShare }: DeviceSettings,
+  model: OwnModel | null,
+  nowMicros: number,
+): Forecast | null {
+  const { state, flows, key, learningSinceMicros: sinceMicros, novelShare } = device
+  if (state !== 'learning') return null
+  let needed = Math.max(
+    learnFlows,
+    flows + Math.max(0, Math.ceil(Math.log(stableShare / novelShare) / Math.log(1 - 1 / SHARE_VERDICTS))),
+  )
+  let isHeldUp = (recentNovelShare(device) ?? 0) > stableShare
+  if (model !== null) {
+    const { owner, rows, rowsNeeded, proving } = model
+    isHeldUp = model.state === 'waiting'
+    const ofProof = Math.max(learnFlows, rowsNeeded ?? 0)
+    const training = Math.max(learnFlows, (flows * (rowsNeeded ?? 0)) / Math.max(1, rows))
+    if (owner !== key) needed = Number.POSITIVE_INFINITY
+    else if (proving === null) needed = Math.max(flows, training) + ofProof
+    else needed = flows + (proving.state === 'open' ? Math.max(0, proving.needed - proving.flows) : ofProof)
+  }
+  const microsPerFlow = Math.max(0, nowMicros - sinceMicros) / Math.max(1, flows)
+  const byHours = (hours: number): number => sinceMicros + hours * MICROS_PER_HOUR - nowMicros
+  const byFlows = (needed - flows) * microsPerFlow
+  const restMicros = Math.max(
+    byHours(learnHours),
+    Math.min(byFlows, byHours(Math.max(learnHours, judgeHours))),
+  )
+  return {
+    flows: Number.isFinite(needed) ? Math.ceil(needed) : null,
+    hours: isHeldUp ? null : Math.max(0, Math.round(restMicros / MICROS_PER_HOUR)),
+  }
 }
 
 /**

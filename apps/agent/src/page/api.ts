@@ -38,6 +38,13 @@ interface Proving {
   readonly novel: number
 }
 
+export interface Forecast {
+  /** Flows that learning takes in all, about; null where that is not known. */
+  readonly flows: number | null
+  /** Until it is ready; null where something holds it up: too many novel flows, or no memory for its model. */
+  readonly hours: number | null
+}
+
 export interface Device {
   readonly key: string
   readonly address: string
@@ -53,6 +60,8 @@ export interface Device {
   readonly flows: number
   /** Of its recent flows; null before the first. */
   readonly novelShare: number | null
+  /** null of one that has learned. */
+  readonly forecast: Forecast | null
   /** null where models are not made here, or nothing is known of its own. */
   readonly model: OwnModel | null
 }

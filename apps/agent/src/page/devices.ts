@@ -1,6 +1,6 @@
 /** The devices and what a person may do with each; rows stay where the focus is and only their texts change. */
 import type { AgentState, Device, OwnModel } from './api.js'
-import { byId, element, numberText, setText, timeOf } from './dom.js'
+import { byId, countText, element, numberText, setText, timeOf } from './dom.js'
 
 /** What is said of a model, in the same words by the page and by the commands that list devices and models. */
 
@@ -50,6 +50,37 @@ export function damageText({ damage }: OwnModel): string {
   return damage === 'previous'
     ? 'its model was damaged, the one before it judges'
     : 'its model is damaged; retraining'
+}
+
+/** "learning: 130 of about 400 flows, ready in about 2 days". @param device - its forecast is absent where no agent runs. */
+export function stateText({
+  state,
+  flows,
+  forecast,
+  novelShare,
+  model,
+}: Pick<Device, 'state' | 'flows' | 'novelShare'> & {
+  readonly forecast?: Device['forecast']
+  readonly model?: Pick<OwnModel, 'state'> | null
+}): string {
+  if (state !== 'learning') return state
+  const count = countText(flows, 'flow')
+  if (forecast === undefined || forecast === null) return `learning: ${count}`
+  const needed = Math.max(flows, Number((forecast.flows ?? 0).toPrecision(2)))
+  const progress =
+    forecast.flows === null ? count : `${numberText(flows)} of about ${countText(needed, 'flow')}`
+  return `learning: ${progress}, ${forecast.hours === null ? heldUpText(novelShare, model) : `ready ${inText(forecast.hours)}`}`
+}
+
+function heldUpText(novelShare: number | null, model: Pick<OwnModel, 'state'> | null | undefined): string {
+  if (model?.state === 'waiting') return 'waiting for memory: too many devices learn at once'
+  return `too many of its last flows were unusual (${Math.round(100 * (novelShare ?? 0))} %)`
+}
+
+function inText(hours: number): string {
+  if (hours < 1) return 'within the hour'
+  if (hours < 36) return `in about ${countText(hours, 'hour')}`
+  return `in about ${countText(Math.round(hours / 24), 'day')}`
 }
 
 interface DeviceDeeds {
@@ -176,6 +207,7 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
     randomised ? 'made-up address' : '',
   ]
   setText(row.detail, details.filter((detail) => detail !== '').join(', '))
+  setText(row.state, stateText(device))
   setText(row.flows, numberText(device.flows))
   setText(row.model, modelText(device))
   setText(row.share, shareText(device.novelShare))
@@ -186,7 +218,6 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
   row.row.dataset.buttons = buttons
   const hadFocus = row.buttons.contains(document.activeElement)
   const focused = document.activeElement?.textContent
-  setText(row.state, state)
   row.buttons.replaceChildren(
     ...ACTIONS[state].map((action) =>
       element(

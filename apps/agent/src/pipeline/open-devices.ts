@@ -132,11 +132,14 @@ export function controlAnswers(
         }),
   }
   if (devices === null) return { devices, further }
-  const { table, word } = devices
-  if (models === null) return { devices: { table, word }, further }
-  const describe = (key: string): object => ({
-    model: models.ownerReport(key),
-    isJudged: models.isJudged(key),
-  })
+  const { table, word, forecast } = devices
+  if (models === null) {
+    const describe = (device: Device): object => ({ forecast: forecast(device, null) })
+    return { devices: { table, word, describe }, further }
+  }
+  const describe = (device: Device): object => {
+    const model = models.ownerReport(device.key)
+    return { model, isJudged: models.isJudged(device.key), forecast: forecast(device, model) }
+  }
   return { devices: { table, word, describe }, further: { ...further, ...modelRoutes(models) } }
 }

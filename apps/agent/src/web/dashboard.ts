@@ -118,7 +118,7 @@ export interface DashboardOptions {
   readonly history: ScoreHistory
   readonly suppressions: TemporarySuppressions
   /** null where devices are not kept. */
-  readonly devices: Pick<DeviceWatch, 'table' | 'word'> | null
+  readonly devices: Pick<DeviceWatch, 'table' | 'word' | 'forecast'> | null
   /** null where models are not made here. */
   readonly models: DashboardModels | null
   /** null where devices are not kept. */
@@ -197,7 +197,7 @@ export function createDashboard(options: DashboardOptions): Dashboard {
     () => ({
       ...options.snapshot(),
       nowMicros: clock.wallMicros(),
-      devices: devices === null ? null : shownDevices(devices.table, models),
+      devices: devices === null ? null : shownDevices(devices, models),
       incidents: options.incidents === null ? null : shownIncidents(options.incidents, devices?.table),
       minutes: options.history.minutes(),
       suppressions: suppressions.list(clock.wallMicros()),
@@ -350,7 +350,7 @@ function shownIncidents(
 const ORDER = { ready: 0, paused: 1, learning: 2, watching: 3 } as const
 
 function shownDevices(
-  table: DeviceTable,
+  { table, forecast }: Pick<DeviceWatch, 'table' | 'forecast'>,
   models: DashboardModels | null,
 ): { total: number; shown: readonly ShownDevice[] } {
   const all = [...table.all()].sort(
@@ -358,11 +358,8 @@ function shownDevices(
   )
   const shown = all.slice(0, MAXIMUM_DEVICES).map((device) => {
     const { contacts: _, ...told } = device
-    return {
-      ...told,
-      novelShare: recentNovelShare(device),
-      model: models?.ownerReport(device.key) ?? null,
-    }
+    const model = models?.ownerReport(device.key) ?? null
+    return { ...told, novelShare: recentNovelShare(device), forecast: forecast(device, model), model }
   })
   return { total: all.length, shown }
 }

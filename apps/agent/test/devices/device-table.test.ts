@@ -9,11 +9,14 @@ import {
   type Device,
   decodeDevices,
   encodeDevices,
+  forecastOf,
   noteAddress,
   recentNovelShare,
 } from '../../src/devices/device.js'
 import { createDeviceFlood, createDeviceTable, type DEVICE_ACTIONS } from '../../src/devices/device-table.js'
 import { countsLess } from '../../src/devices/names.js'
+import type { OwnModel } from '../../src/page/api.js'
+import { stateText } from '../../src/page/devices.js'
 
 const HOUR = 3_600_000_000
 const macOf = (n: number): string =>
@@ -53,6 +56,36 @@ describe('a device', () => {
     expect(judged(28, 48, 1e9)).toEqual({ moved: 1, state: 'watching', changes: 1 })
     expect(judged(28, 47.9, 1e9)).toEqual({ moved: 0, state: 'learning', changes: 0 })
     expect(judged(28, 48, 5)).toMatchObject({ moved: 0, state: 'learning' })
+  })
+
+  it('says when it will be ready, as far as that is known', () => {
+    const told = (device: Device, hours: number, model: Partial<OwnModel> | null = null) =>
+      stateText({
+        ...device,
+        novelShare: recentNovelShare(device),
+        model: model as OwnModel | null,
+        forecast: forecastOf(device, settings(), model as OwnModel | null, hours * HOUR),
+      })
+    expect(told(lived(60, 6, 1e9), 6)).toBe('learning: 60 of about 190 flows, ready in about 18 hours')
+    // by then it would have too few: it is judged after judgeHours
+    expect(told(lived(12, 6, 1e9), 6)).toBe('learning: 12 of about 190 flows, ready in about 2 days')
+    expect(told(lived(1, 0, 1e9), 0)).toBe('learning: 1 of about 190 flows, ready in about 24 hours')
+    expect(told(lived(300, 23.8, 1e9), 23.8)).toBe('learning: 300 of about 300 flows, ready within the hour')
+    expect(told(lived(4000, 25, 5), 25)).toMatch(
+      /^learning: 4,000 of about \S+ flows, too many .* \(2\d %\)$/,
+    )
+    expect(told(lived(400, 25, 1000), 25)).toBe('ready')
+    const own = { owner: macOf(1), state: 'learning', rows: 60, rowsNeeded: 100, proving: null } as const
+    // as many again prove the model
+    expect(told(lived(60, 6, 1e9), 6, own)).toBe('learning: 60 of about 200 flows, ready in about 18 hours')
+    const proving = { state: 'open', flows: 20, needed: 100, novel: 0 } as const
+    expect(told(lived(120, 12, 2), 12, { ...own, proving })).toBe(
+      'learning: 120 of about 200 flows, ready in about 12 hours',
+    )
+    expect(told(lived(60, 6, 1e9), 6, { ...own, owner: 'cameras' })).toBe(
+      'learning: 60 flows, ready in about 2 days',
+    )
+    expect(told(lived(60, 6, 1e9), 6, { ...own, state: 'waiting' })).toMatch(/waiting for memory/)
   })
 
   it('has the share of its recent verdicts that were novel', () => {
