@@ -35,6 +35,15 @@ export {
   type FlowCounts,
   type FlowKeySet,
 } from './flow-key-set.js'
+export {
+  type DnsMessage,
+  type DomainName,
+  hostName,
+  readDnsMessage,
+  readDomainName,
+  readServerName,
+  type ServerName,
+} from './host-names.js'
 export { icmpCodeOf } from './ip.js'
 export { linkTypeName } from './link-layer.js'
 export {
