@@ -24,6 +24,7 @@ import {
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { encodePeerNames, writePeerNames } from '../../apps/agent/src/devices/peer-names.js'
 import { nodeFileSystem } from '../../apps/agent/src/files/file-system.js'
 import { writeState, writeStateTwice } from '../../apps/agent/src/files/state-file.js'
 import { encodeAnswers } from '../../apps/agent/src/incidents/answer.js'
@@ -74,6 +75,7 @@ state: st
 fold: false
 listen: 127.0.0.1:0
 dashboard: {}
+peerNames: []
 allowRoot: true
 budget: { falseAlertsPerDay: 144 }
 devices: { learnHours: 0.5, learnFlows: 60, stableShare: 0.2, approve: auto, inventoryMinutes: 0, vendors: false }
@@ -115,6 +117,7 @@ beforeAll(async () => {
     rules: [{ name: 'temporary 0', port: 1, endsMicros: 4e15 }],
   })
   await writeStateTwice(nodeFileSystem, join(prepared, 'st/answers.json'), encodeAnswers([]))
+  await writePeerNames(nodeFileSystem, join(prepared, 'st'), encodePeerNames([]))
   rmSync(join(prepared, 'eve.json'))
   chmodSync(base, 0o755)
   const whole = newCase()
@@ -271,6 +274,11 @@ const AT_START: Record<string, Outcome> = {
     gone: 'silent',
     says: /^$/,
     harmless: ['all'],
+  },
+  'peer-names.json': {
+    used: 'no name of a peer',
+    gone: 'silent',
+    says: /peer-names\.json: .*its contents are lost/,
   },
   'suppressions.json': {
     used: 'no rule of suppression',

@@ -167,6 +167,7 @@ function settings(path: string, model: string, eve: string): Settings {
     model,
     eve,
     fold: null,
+    peerNames: null,
     once: true,
     state: null,
     spoolBytes: 0,

@@ -125,6 +125,7 @@ export interface EveEvent {
     }
     folded?: { count: number }
     muted?: string
+    names?: { address: string; name: string; source: string }[]
   }
 }
 

@@ -18,6 +18,7 @@ import {
   reportedBytes,
 } from '@oddflow/program'
 import type { FoldSettings } from '../config/settings.js'
+import type { PeerName } from '../devices/peer-names.js'
 import type { KeptEvidence } from '../evidence/evidence.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import type { Incident, IncidentChange } from '../incidents/incident.js'
@@ -36,6 +37,8 @@ interface AlertContext {
   readonly localNetworks: readonly Network[]
   /** The name and the group of a device, as far as there are any. */
   readonly labelsOf?: (key: string) => Pick<AlertDevice, 'name' | 'group'>
+  /** Names of a device's peers, where they are looked for. */
+  readonly peerNamesOf?: (device: string, addresses: readonly string[]) => readonly PeerName[]
 }
 
 /** A verdict, or what takes its place in an alert of a device. */
@@ -208,8 +211,9 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
   const emit = (alert: Alert): void => {
     given++
     const explanation = options.explain(alert)
-    if (alert.muted !== undefined) log.append(encodeEve(alert, interfaceName, explanation))
-    else put(encodeEve(alert, interfaceName, explanation, options.keepEvidence?.(alert) ?? null))
+    const names = context.peerNamesOf?.(alert.device.mac ?? alert.device.address, [alert.peer])
+    if (alert.muted !== undefined) log.append(encodeEve(alert, interfaceName, explanation, null, names))
+    else put(encodeEve(alert, interfaceName, explanation, options.keepEvidence?.(alert) ?? null, names))
   }
   const fold: Fold | null =
     options.fold === null
@@ -270,7 +274,9 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
     },
     report(incident, change) {
       incidentReports++
-      put(encodeIncidentEvent(incident, change, interfaceName))
+      const peers = incident.contacts.map(({ peer }) => peer)
+      const names = context.peerNamesOf?.(incident.key, [...new Set(peers)])
+      put(encodeIncidentEvent(incident, change, interfaceName, names))
     },
     suppressBy(next) {
       suppression = next

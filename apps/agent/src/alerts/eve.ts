@@ -10,6 +10,7 @@ import { icmpCodeOf } from '@oddflow/capture'
 import type { SavedModel } from '@oddflow/detectors'
 import { communityId } from '@oddflow/flows'
 import { createFlowExplainer, type FlowExplanation, jsonLine, rarityText } from '@oddflow/program'
+import type { PeerName } from '../devices/peer-names.js'
 import type { KeptEvidence } from '../evidence/evidence.js'
 import type { AlertEvent } from '../page/api.js'
 import { type Alert, servicePort } from './alert.js'
@@ -127,12 +128,14 @@ const SIGNATURES = {
 /**
  * @param iface - the interface's name, null for a file.
  * @param evidence - the file that holds packets of the flow, and how many; null where there is none.
+ * @param names - of the peer; outputs that are not to have them get the event without.
  */
 export function eveEvent(
   alert: Alert,
   iface: string | null,
   explanation: AlertExplanation,
   evidence: KeptEvidence | null = null,
+  names: readonly PeerName[] = [],
 ): AlertEvent & Record<string, unknown> {
   const { flow, protocol } = alert
   const isIcmp = protocol === ICMP || protocol === ICMPV6
@@ -187,6 +190,7 @@ export function eveEvent(
       ...(alert.folded === null ? {} : { folded: alert.folded }),
       ...(alert.incident === undefined ? {} : { incident: alert.incident }),
       ...(alert.muted === undefined ? {} : { muted: alert.muted }),
+      ...(names.length === 0 ? {} : { names }),
     },
   }
   // by a name, since the page does not look into all of it
@@ -211,16 +215,9 @@ export function encodeEve(
   iface: string | null,
   explanation: AlertExplanation,
   evidence: KeptEvidence | null = null,
+  names: readonly PeerName[] = [],
 ): Uint8Array {
-  return new TextEncoder().encode(jsonLine(eveEvent(alert, iface, explanation, evidence)))
-}
-
-/** Whether an event is for the EVE file alone, for an answer to its incident. */
-export function isMutedEvent(line: Uint8Array): boolean {
-  // few are, and parsing costs ten times as much
-  if (!Buffer.from(line.buffer, line.byteOffset, line.length).includes('"muted":')) return false
-  const { oddflow } = JSON.parse(new TextDecoder().decode(line)) as { oddflow: { muted?: unknown } }
-  return oddflow.muted !== undefined
+  return new TextEncoder().encode(jsonLine(eveEvent(alert, iface, explanation, evidence, names)))
 }
 
 /** "2024-03-01T10:20:30.123456+0000". Packets' times are within 2^53 microseconds of 1970: years of four digits. */

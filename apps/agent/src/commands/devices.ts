@@ -17,6 +17,7 @@ import {
   writeKnownDevices,
 } from '../devices/device-table.js'
 import { type ActionResult, actKept } from '../devices/device-watch.js'
+import { forgetPeerNames } from '../devices/peer-names.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { standardErrorLog } from '../log.js'
 import { EVERYONE } from '../models/model-scopes.js'
@@ -198,7 +199,7 @@ async function actOnKept(
   await lookAtKnownDevices(nodeFileSystem, state, { warn: () => undefined })
   const { devices: known } = await readKnownDevices(nodeFileSystem, state, standardErrorLog)
   const table = createDeviceTable({ ...DEFAULT_DEVICES, maximum: known.length }, known)
-  return actKept(table, DEFAULT_DEVICES, { action, devices, text }, async (changed) => {
+  const results = await actKept(table, DEFAULT_DEVICES, { action, devices, text }, async (changed) => {
     try {
       await writeKnownDevices(nodeFileSystem, state, changed)
     } catch (error) {
@@ -207,4 +208,7 @@ async function actOnKept(
       throw fileError('write', state, error)
     }
   })
+  if (action === 'forget' || action === 'relearn')
+    await forgetPeerNames(nodeFileSystem, state, devices, standardErrorLog)
+  return results
 }

@@ -6,8 +6,9 @@ import { FormatError } from '@oddflow/core'
 import { jsonLine, printable, UsageError } from '@oddflow/program'
 import { eveTime } from '../alerts/eve.js'
 import { askFurther } from '../devices/control-socket.js'
+import { decodePeerNames, type PeerNames, peerNamesPathIn, withPeerNames } from '../devices/peer-names.js'
 import { nodeFileSystem } from '../files/file-system.js'
-import { lookAtTwice } from '../files/state-file.js'
+import { lookAtState, lookAtTwice } from '../files/state-file.js'
 import { type Answer, answersPathIn, decodeAnswers, isStanding, MAXIMUM_HOURS } from '../incidents/answer.js'
 import { decodeIncidents, type Incident } from '../incidents/incident.js'
 import { pathIn } from '../incidents/keep-incidents.js'
@@ -53,15 +54,16 @@ function answerText(answer: Listing | null): string {
 
 /** @param id - or its beginning */
 export async function showIncident(id: string, options: IncidentOptions): Promise<void> {
-  const incident = await oneIncident(await stateOf(options), id)
+  const state = await stateOf(options)
+  const incident = withPeerNames(await oneIncident(state, id), await peerNamesIn(state))
   if (options.format === 'json') {
     process.stdout.write(`${jsonLine(incident)}\n`)
     return
   }
   const { kind, beginMicros, summary, answer } = incident
-  const { level = '-', state = '-', endMicros = beginMicros, facts = [], contacts = [] } = incident
+  const { level = '-', state: now = '-', endMicros = beginMicros, facts = [], contacts = [] } = incident
   const lines = [
-    `${incident.id}  ${kind}, ${level}, ${state}`,
+    `${incident.id}  ${kind}, ${level}, ${now}`,
     `${eveTime(beginMicros).slice(0, 19)} to ${eveTime(endMicros).slice(0, 19)} UTC`,
     summary,
     ...facts.map(({ rule, count, fact }) => `fact  ${rule} (${count})${fact === '' ? '' : `  ${fact}`}`),
@@ -69,6 +71,16 @@ export async function showIncident(id: string, options: IncidentOptions): Promis
     ...(answer === null ? [] : [`answer  ${answerText(answer)}`, ...answer.changes]),
   ]
   process.stdout.write(`${lines.map(printable).join('\n')}\n`)
+}
+
+/** What names a running agent has kept; none where they are not looked for. */
+async function peerNamesIn(state: string): Promise<PeerNames['of']> {
+  const kept = await lookAtState(nodeFileSystem, peerNamesPathIn(state), decodePeerNames)
+  if (kept.is === 'damaged') throw new FormatError('peer-names', `${peerNamesPathIn(state)}: ${kept.reason}`)
+  return (device, addresses) =>
+    kept.is === 'none'
+      ? []
+      : kept.value.filter((each) => each.device === device && addresses.includes(each.address))
 }
 
 interface AnswerOptions extends IncidentOptions {

@@ -26,6 +26,10 @@ const STATE_FILES = [
   'suppressions.json',
   'recent-alerts.json',
   'dashboard-token.json',
+  'incidents.json',
+  'incident-rows.json',
+  'answers.json',
+  'peer-names.json',
   'control.sock',
 ]
 const STATE_FOLDERS = ['spool', 'models']

@@ -265,6 +265,15 @@ export const ConfigSchema = v.strictObject({
       }),
     ]),
   ),
+  peerNames: v.optional(
+    v.pipe(
+      v.array(text('The name of an output, or eve.')),
+      v.maxLength(64),
+      v.description(
+        'Names of the peers of watched devices, from DNS answers and TLS connections, are kept for 7 days, and these outputs get them; an empty list for the dashboard and the command line alone.',
+      ),
+    ),
+  ),
   localNetworks: v.optional(v.pipe(v.array(text('An address or a network.')), v.maxLength(256))),
   suppress: v.optional(v.pipe(v.array(suppression), v.maxLength(1024))),
 })

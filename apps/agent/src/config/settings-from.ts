@@ -224,6 +224,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     devices: devicesFrom(given, models !== null),
     budget: budgetFrom(given),
     outputs,
+    peerNames: peerNamesFrom(given, outputs, models !== null),
     fold: foldFrom(given),
     once: options.once === true,
     state: stateFrom(given),
@@ -260,6 +261,25 @@ function defaultMemoryBytes(
   const mebibyte = 1_048_576
   const made = models === null ? 0 : MODELS_BYTES + mebibyte * Math.ceil(online / mebibyte)
   return DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + made
+}
+
+/** null: they are not looked for. Throws UsageError. */
+function peerNamesFrom(
+  { config: { peerNames, devices }, refuse }: Given,
+  outputs: readonly OutputSettings[],
+  isTraining: boolean,
+): readonly string[] | null {
+  if (peerNames === undefined) return null
+  if (devices === undefined && !isTraining)
+    refuse(['peerNames'], 'peerNames: names are kept for watched devices; give devices')
+  const known = ['eve', ...outputs.map(({ name }) => name)]
+  for (const [i, name] of peerNames.entries())
+    if (!known.includes(name))
+      refuse(
+        ['peerNames', i],
+        `peerNames[${i}]: there is no output ${name}; expected one of ${known.join(', ')}`,
+      )
+  return peerNames
 }
 
 function stateFrom({ options, config, inFolder, refuse }: Given): string | null {

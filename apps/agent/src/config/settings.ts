@@ -130,6 +130,8 @@ export interface Settings {
   readonly budget: BudgetSettings | null
   /** null: every device is watched from the start, and none is kept. */
   readonly devices: DeviceSettings | null
+  /** Outputs that get the names of peers; null: names are not looked for. */
+  readonly peerNames: readonly string[] | null
   /** null: every alert is given out by itself. */
   readonly fold: FoldSettings | null
   /** End when the input ends. */

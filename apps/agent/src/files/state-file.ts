@@ -129,11 +129,11 @@ export async function lookAt<T>(
 }
 
 /** `lookAt` of what `writeState` wrote. */
-function lookAtState<T>(
+export function lookAtState<T>(
   files: FileSystem,
   path: string,
   decode: (value: unknown) => T,
-  maximumBytes: number,
+  maximumBytes = MAXIMUM_STATE_BYTES,
 ): Promise<Found<T>> {
   return lookAt(files, path, (bytes) => decode(decodeState(bytes)), maximumBytes)
 }

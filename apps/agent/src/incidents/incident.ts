@@ -9,6 +9,7 @@ import { FormatError } from '@oddflow/core'
 import { jsonLine } from '@oddflow/program'
 import * as v from 'valibot'
 import { eveTime } from '../alerts/eve.js'
+import type { PeerName } from '../devices/peer-names.js'
 import { checkVersion } from '../files/state-file.js'
 import type { IncidentEvent } from '../page/api.js'
 
@@ -189,11 +190,12 @@ const SIGNATURES = {
 /** As Suricata counts: 1 is the highest. */
 const SEVERITIES: Readonly<Record<IncidentLevel, number>> = { high: 1, medium: 2, low: 3 }
 
-/** One line of JSON without its line feed. @param iface - the interface's name, null for a file. */
+/** One line of JSON without its line feed. @param iface - the interface's name, null for a file. @param names - of its contacts */
 export function encodeIncidentEvent(
   incident: Incident,
   change: IncidentChange,
   iface: string | null,
+  names: readonly PeerName[] = [],
 ): Uint8Array {
   const { id, kind, level, device, beginMicros, endMicros, totalEvidence, summary } = incident
   const event = {
@@ -213,6 +215,7 @@ export function encodeIncidentEvent(
       id: createHash('sha256').update(`${id} ${change} ${incident.reports}`).digest('hex').slice(0, 32),
       rule: 'incident',
       summary,
+      ...(names.length === 0 ? {} : { names }),
       incident: {
         id,
         change,

@@ -39,6 +39,7 @@ interface Event {
     readonly rule: string
     readonly summary: string
     readonly device?: EventDevice
+    readonly names?: readonly { readonly name: string }[]
     /** Of an alert the id of its incident. */
     readonly incident?: string | EventIncident
   }
@@ -65,11 +66,12 @@ const CHANGES = { opened: '', worse: ' became worse', over: ' is over' } as cons
 /** null: it is for programs alone. @param line - one EVE event. */
 export function messageOf(line: Uint8Array): Message | null {
   const { timestamp, alert, oddflow } = JSON.parse(new TextDecoder().decode(line)) as Event
+  const said = (text: string): string => plain(withoutLinks(text, oddflow.names ?? []))
   const { id, rule, incident } = oddflow
   if (typeof incident === 'string') return null
   const about = incident?.device ?? oddflow.device
-  const device = about === undefined ? '' : plain(deviceText(about))
-  const common = { id, summary: plain(oddflow.summary), device, time: timestamp }
+  const device = about === undefined ? '' : said(deviceText(about))
+  const common = { id, summary: said(oddflow.summary), device, time: timestamp }
   const who = device === '' ? '' : `${device}: `
   if (incident === undefined) {
     return {
@@ -90,12 +92,20 @@ export function messageOf(line: Uint8Array): Message | null {
     level,
     change,
     kind,
-    facts: [...incident.facts.map(({ fact }) => fact), ...incident.reasons].map(plain),
+    facts: [...incident.facts.map(({ fact }) => fact), ...incident.reasons].map(said),
   }
 }
 
 function deviceText({ name, address }: EventDevice): string {
   return name === undefined ? address : `${name} (${address})`
+}
+
+/** "example[.]com": programs make a link of a host name too. */
+function withoutLinks(text: string, names: readonly { readonly name: string }[]): string {
+  // the longest first: another may be its end
+  return [...names]
+    .sort((a, b) => b.name.length - a.name.length)
+    .reduce((whole, { name }) => whole.replaceAll(name, name.replaceAll('.', '[.]')), text)
 }
 
 /** One line without control characters, marks that reorder text, and links. */

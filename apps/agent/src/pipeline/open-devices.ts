@@ -5,7 +5,7 @@ import type { FactRule } from '../alerts/alert.js'
 import type { AlertPath } from '../alerts/alert-path.js'
 import type { Settings } from '../config/settings.js'
 import type { ControlAnswers, FurtherRoutes } from '../devices/control-socket.js'
-import type { Device } from '../devices/device.js'
+import type { Device, DeviceState } from '../devices/device.js'
 import {
   type KnownDevices,
   readKnownDevices,
@@ -13,7 +13,15 @@ import {
   writeKnownDevices,
 } from '../devices/device-table.js'
 import { createDeviceWatch, type DeviceWatch } from '../devices/device-watch.js'
+import {
+  createPeerNames,
+  decodePeerNames,
+  type PeerNames,
+  peerNamesPathIn,
+  writePeerNames,
+} from '../devices/peer-names.js'
 import type { VendorSeeker } from '../devices/vendors.js'
+import { readStateOrSetAside } from '../files/state-file.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import type { ModelRoom } from '../models/model-room.js'
 import { createGroupOf, modelRoutes } from '../models/model-scopes.js'
@@ -28,6 +36,25 @@ export async function readDevices(
   return devices === null || state === null
     ? { devices: [], from: 'file' }
     : readKnownDevices(files, state, faults)
+}
+
+/** Names of peers of an earlier run and of this one; null where they are not looked for. */
+export async function openPeerNames(
+  { peerNames, localNetworks, state }: Settings,
+  { files, log, faults }: OpeningEnvironment,
+  stateOf: (device: string) => DeviceState | undefined,
+): Promise<PeerNames | null> {
+  if (peerNames === null) return null
+  const known =
+    state === null ? null : await readStateOrSetAside(files, peerNamesPathIn(state), decodePeerNames, faults)
+  return createPeerNames({
+    known: known ?? [],
+    localNetworks,
+    isWatched: (device) => stateOf(device) === 'watching',
+    isKept: (device) => ['watching', 'paused'].includes(stateOf(device) ?? ''),
+    write: state === null ? null : (names) => writePeerNames(files, state, names),
+    log,
+  })
 }
 
 /** null where devices are not kept. */

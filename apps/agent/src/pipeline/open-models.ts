@@ -8,6 +8,7 @@ import { readCalibrationFile } from '../budget/calibration.js'
 import { modelThresholds, ownThresholds, type Thresholds } from '../budget/thresholds.js'
 import type { FeatureSettings, ModelsSettings, Settings } from '../config/settings.js'
 import type { KnownDevices } from '../devices/device-table.js'
+import { PEER_NAMES_BYTES } from '../devices/peer-names.js'
 import { keptPacketsBytes } from '../evidence/evidence.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import { devicesOfModels, type ModelRoom, openModelRoom } from '../models/model-room.js'
@@ -115,7 +116,7 @@ export function readModels(settings: Settings): GivenModels {
       bytes,
       settings.outputs,
       learning,
-      keptPacketsBytes(settings),
+      keptPacketsBytes(settings) + (settings.peerNames === null ? 0 : PEER_NAMES_BYTES),
     ),
   }
 }

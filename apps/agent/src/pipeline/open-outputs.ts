@@ -1,9 +1,9 @@
 /** Where alerts go, opened from the settings: the log that keeps them, and a delivery for each output. */
 import { hostname } from 'node:os'
-import { fileError } from '@oddflow/program'
-import { isMutedEvent } from '../alerts/eve.js'
+import { fileError, jsonLine } from '@oddflow/program'
 import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
+import { type PeerName, withNames } from '../devices/peer-names.js'
 import type { RemoteAnswers } from '../incidents/answers.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
@@ -113,7 +113,11 @@ export async function startDeliveries(
       }),
     ),
   )
-  for (const output of [eve, ...further.map(withoutMuted)]) {
+  const named = (output: Output): boolean => settings.peerNames?.includes(output.name) === true
+  for (const output of [
+    onlyOwnEvents(eve, { names: named(eve), muted: true }),
+    ...further.map((each) => onlyOwnEvents(each, { names: named(each), muted: false })),
+  ]) {
     deliveries.push(
       await startDelivery({
         log: alertLog,
@@ -138,18 +142,51 @@ export async function startDeliveries(
   return deliveries
 }
 
-/** The same output; events that an answer mutes count as delivered. */
-function withoutMuted(output: Output): Output {
+/** What an output gets beside the events that are for all: names of peers, and events that an answer mutes. */
+interface Choice {
+  readonly names: boolean
+  readonly muted: boolean
+}
+
+interface ChosenEvent {
+  oddflow: {
+    summary: string
+    names?: readonly PeerName[]
+    muted?: string
+    incident?: string | { facts: { fact: string }[] }
+  }
+}
+
+/** The same output; what it is not to get counts as delivered. */
+function onlyOwnEvents(output: Output, choice: Choice): Output {
   return {
     name: output.name,
     target: output.target,
     ...(output.batch === undefined ? {} : { batch: output.batch }),
     async deliver({ first, lines }, signal) {
-      const loud = lines.filter((line) => !isMutedEvent(line))
-      return loud.length === 0 ? 'nothing to send' : output.deliver({ first, lines: loud }, signal)
+      const own = lines.map((line) => eventFor(line, choice)).filter((line) => line !== null)
+      return own.length === 0 ? 'nothing to send' : output.deliver({ first, lines: own }, signal)
     },
     close: () => output.close(),
   }
+}
+
+/** Sentences with names in them, or an event without names; null where it is not for this output. */
+function eventFor(line: Uint8Array, { names, muted }: Choice): Uint8Array | null {
+  // most events have neither, and parsing costs ten times as much
+  const bytes = Buffer.from(line.buffer, line.byteOffset, line.length)
+  if (!bytes.includes('"muted":') && !bytes.includes('"names":')) return line
+  const event = JSON.parse(new TextDecoder().decode(line)) as ChosenEvent
+  const { oddflow } = event
+  if (oddflow.muted !== undefined && !muted) return null
+  const found = oddflow.names ?? []
+  if (found.length === 0) return line
+  if (names) {
+    oddflow.summary = withNames(oddflow.summary, found)
+    if (typeof oddflow.incident === 'object')
+      for (const each of oddflow.incident.facts) each.fact = withNames(each.fact, found)
+  } else delete oddflow.names
+  return new TextEncoder().encode(jsonLine(event))
 }
 
 /** The first few. */

@@ -16,8 +16,10 @@ import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import { findNames } from '../devices/names.js'
+import { withPeerNames } from '../devices/peer-names.js'
 import { openKeptPackets } from '../evidence/evidence.js'
 import { createStateFaults } from '../files/state-file.js'
+import type { Incident } from '../incidents/incident.js'
 import { createIncidentBook, type IncidentBook } from '../incidents/incidents.js'
 import { createIncidentKeeper, readIncidents } from '../incidents/keep-incidents.js'
 import { CaptureClock, createClockWatch, secondsText, stepSince } from '../input/clocks.js'
@@ -34,7 +36,7 @@ import { type AgentCounters, agentCounters, incidentsReport, type PacketTotals }
 import { agentStatus, deviceStatuses } from './device-status.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 import { openAnswers } from './open-answers.js'
-import { controlAnswers, openDevices, openVendors, readDevices } from './open-devices.js'
+import { controlAnswers, openDevices, openPeerNames, openVendors, readDevices } from './open-devices.js'
 import { type GivenModels, openModels, openThresholds, readModels } from './open-models.js'
 import { openEve, openLog, openState, startDeliveries } from './open-outputs.js'
 import { openDashboardRecords, openServer } from './open-server.js'
@@ -111,6 +113,7 @@ async function runWith(
   const losses = createLossHistory()
   const kept = await openKeptPackets(settings, environment)
   const records = await openDashboardRecords(settings, environment)
+  const peerNames = await openPeerNames(settings, environment, (key) => devices?.table.get(key)?.state)
   const labelsOf = (key: string): { name?: string; group?: string } => {
     const { name = null, group = null } = devices?.table.get(key) ?? {}
     return { ...(name === null ? {} : { name: name.name }), ...(group === null ? {} : { group }) }
@@ -142,7 +145,11 @@ async function runWith(
       ? null
       : createIncidentKeeper(incidents, rows, environment.files, settings.state, log)
   const path = createAlertPath({
-    context: { localNetworks: settings.localNetworks, labelsOf },
+    context: {
+      localNetworks: settings.localNetworks,
+      labelsOf,
+      ...(peerNames === null ? {} : { peerNamesOf: peerNames.of }),
+    },
     suppression,
     alsoSuppresses: (alert) => (records?.suppressions.take(alert, clock.wallMicros()) ?? null) !== null,
     keepEvidence: (alert) => kept?.evidence.take(alert) ?? null,
@@ -213,12 +220,14 @@ async function runWith(
     onPackets(frames, of) {
       if (devices !== null) findNames(frames, of, devices.named)
       devices?.packets(frames, of)
+      peerNames?.packets(frames, of)
       kept?.ring.add(frames, of)
     },
     onClockStep(byMicros) {
       steadyMicros -= byMicros
       path.clockSet(byMicros)
       devices?.clockSet(byMicros)
+      peerNames?.clockSet(byMicros)
       models?.clockSet(byMicros)
       records?.history.clockSet(byMicros)
     },
@@ -292,6 +301,8 @@ async function runWith(
     version: VERSION,
   })
   statusFor = (output) => agentStatus(snapshot(), statuses(), clock.wallMicros(), output)
+  const namedIncidents = (): readonly Incident[] =>
+    (incidents?.all() ?? []).map((each) => (peerNames === null ? each : withPeerNames(each, peerNames.of)))
   const { server, link } = await openServer(
     settings,
     environment,
@@ -299,7 +310,7 @@ async function runWith(
     records,
     devices,
     models,
-    incidents === null ? null : { list: incidents.all, answers },
+    incidents === null ? null : { list: namedIncidents, answers },
   ).catch(async (error: unknown) => {
     for (const each of deliveries) await each.stop()
     await alertLog.close()
@@ -362,6 +373,7 @@ async function runWith(
       },
       (error: Error) => condition.set('folder', error.message),
     )
+    peerNames?.tick()
     if (devices !== null) vendors?.tick(devices.table.all())
     records?.recent.tick()
     incidentKeeper?.tick()
@@ -376,6 +388,7 @@ async function runWith(
     advanceRate(now)
     models?.advance(now)
     devices?.advance(now)
+    peerNames?.advance(now)
   })
   const stopExpiring = clock.every(EXPIRE_MILLIS, () => {
     lookAtClock()
@@ -472,6 +485,7 @@ async function runWith(
       async () => kept?.evidence.close(),
       async () => devices?.save(),
       async () => incidentKeeper?.save(),
+      async () => peerNames?.save(),
       () => answers.idle(),
       async () => models?.save(),
       async () => records?.recent.save(),

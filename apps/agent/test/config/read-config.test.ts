@@ -133,6 +133,16 @@ describe('settings', () => {
     )
   })
 
+  it('look for names of peers where outputs that there are are to have them', () => {
+    const text = 'interface: eth0\neve: eve.json\nmodel: a\nstate: /var/lib/agent\n'
+    expect(settings(text).peerNames).toBe(null)
+    expect(settings(`${text}devices: {}\npeerNames: [eve]\n`).peerNames).toEqual(['eve'])
+    expect(() => settings(`${text}devices: {}\npeerNames: [chat]\n`)).toThrow(
+      /:6:\d+: peerNames\[0\]: there is no output chat; expected one of eve/,
+    )
+    expect(() => settings(`${text}peerNames: []\n`)).toThrow(/:5:\d+: peerNames: .*give devices/)
+  })
+
   it('learn on only where it is asked for', () => {
     const text = 'interface: eth0\neve: eve.json\nstate: /var/lib/agent\nmodels: {}\n'
     expect(settings(text).learning).toBe(null)

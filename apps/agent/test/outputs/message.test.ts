@@ -37,6 +37,18 @@ describe('people get', () => {
     expect(messageOf(gathered)).toBeNull()
   })
 
+  it('names of peers without a link to them', () => {
+    const names = [
+      { address: '203.0.113.5', name: 'vendor.example', source: 'dns' as const },
+      { address: '203.0.113.6', name: 'www.vendor.example', source: 'tls' as const },
+    ]
+    const fact = 'It contacted vendor.example (203.0.113.5) and www.vendor.example (203.0.113.6)'
+    const message = messageOf(incidentLine({ summary: `${fact}.` }, 'opened', names))
+    expect(message?.summary).toBe(
+      'It contacted vendor[.]example (203.0.113.5) and www[.]vendor[.]example (203.0.113.6).',
+    )
+  })
+
   it('one line without control characters, marks that reorder and links, whatever a device calls itself', () => {
     fc.assert(
       fc.property(

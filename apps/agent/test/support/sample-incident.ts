@@ -1,4 +1,5 @@
 /** Incidents made up for tests; addresses from RFC 5737. */
+import type { PeerName } from '../../src/devices/peer-names.js'
 import { encodeIncidentEvent, type Incident, type IncidentChange } from '../../src/incidents/incident.js'
 
 export function sampleIncident(changes: Partial<Incident> = {}): Incident {
@@ -37,8 +38,12 @@ export function sampleIncident(changes: Partial<Incident> = {}): Incident {
 }
 
 /** The event of its report number `reports`, as outputs get it. */
-export function incidentLine(changes: Partial<Incident> = {}, change: IncidentChange = 'opened'): Uint8Array {
-  return encodeIncidentEvent(sampleIncident(changes), change, 'eth0')
+export function incidentLine(
+  changes: Partial<Incident> = {},
+  change: IncidentChange = 'opened',
+  names: readonly PeerName[] = [],
+): Uint8Array {
+  return encodeIncidentEvent(sampleIncident(changes), change, 'eth0', names)
 }
 
 /** `oddflow.id` of an event. */

@@ -1,0 +1,370 @@
+/**
+ * PeerNames: by which names watched devices know their peers outside, from their DNS answers and the server names (SNI) of their TLS
+ * connections.
+ *
+ * A name is the word of a DNS server, or of the device itself. It is for people alone: no fact, verdict or incident depends on it,
+ * and it always stands beside the address. A DNS answer counts only as the answer to a query of the device that was seen, and a name
+ * by DNS counts more than a server name.
+ *
+ * Kept for RETENTION_MICROS after it was last seen, in `peer-names.json` of the state folder. Bounded: MAXIMUM_OF_DEVICE names of a
+ * device and MAXIMUM_NAMES in all, where the device with most gives up its oldest; MAXIMUM_QUERIES and MAXIMUM_HELLOS that wait.
+ * Not read: host-names.ts of @oddflow/capture.
+ */
+import { join } from 'node:path'
+import {
+  type FrameBatch,
+  formatAddress,
+  hostName,
+  PACKET_OK,
+  type PacketBatch,
+  readDnsMessage,
+  readServerName,
+} from '@oddflow/capture'
+import { FormatError } from '@oddflow/core'
+import { fileError, isInNetwork, macText, type Network } from '@oddflow/program'
+import * as v from 'valibot'
+import type { FileSystem } from '../files/file-system.js'
+import { checkVersion, readStateOrSetAside, writeState } from '../files/state-file.js'
+import type { Incident } from '../incidents/incident.js'
+import type { Log } from '../log.js'
+
+const SOURCES = ['dns', 'tls'] as const
+
+export interface PeerName {
+  readonly address: string
+  readonly name: string
+  /** Of a DNS answer, or of a TLS connection that the device began. */
+  readonly source: (typeof SOURCES)[number]
+}
+
+interface KeptName extends PeerName {
+  /** Key of the device. */
+  readonly device: string
+  readonly lastMicros: number
+}
+
+export interface PeerNames {
+  /** Packets as they came; borrowed. */
+  packets(frames: FrameBatch, packets: PacketBatch): void
+  /** Of those of a device's peers that have one. */
+  of(device: string, addresses: readonly string[]): PeerName[]
+  /** Packets have come up to this time. */
+  advance(nowMicros: number): void
+  /** The packets' clock was set by so much. */
+  clockSet(byMicros: number): void
+  /** To be called every second or so: forgets the names of devices that are not watched any more. */
+  tick(): void
+  /** Keeps what is known now, as far as that can be written. Never rejects. */
+  save(): Promise<void>
+  readonly size: number
+}
+
+interface PeerNamesOptions {
+  readonly known: readonly KeptName[]
+  readonly localNetworks: readonly Network[]
+  /** Whether names of a device are looked for, and whether they are kept. */
+  readonly isWatched: (device: string) => boolean
+  readonly isKept: (device: string) => boolean
+  /** null: names are in memory alone. */
+  readonly write: ((names: object) => Promise<void>) | null
+  readonly log: Pick<Log, 'info' | 'warn'>
+}
+
+const HOUR = 3_600_000_000
+const RETENTION_MICROS = 7 * 24 * HOUR
+const MAXIMUM_OF_DEVICE = 256
+export const MAXIMUM_NAMES = 4096
+/** Names, queries and ClientHellos that wait. */
+export const PEER_NAMES_BYTES = 4 * 1_048_576
+const MAXIMUM_QUERIES = 256
+const MAXIMUM_HELLOS = 32
+/** A ClientHello has rarely more than two segments. */
+const MAXIMUM_HELLO_BYTES = 8192
+const TICKS_BETWEEN = 60
+const [TCP, UDP] = [6, 17]
+const UDP_HEADER_BYTES = 8
+const DNS_PORT = 53
+const KIND = 'oddflow-peer-names'
+const VERSION = 1
+
+export function createPeerNames(options: PeerNamesOptions): PeerNames {
+  const { localNetworks, isWatched, isKept, write, log } = options
+  /** By device and address; of a device the one that was last seen comes last. */
+  const names = new Map<string, Map<string, KeptName>>()
+  let size = 0
+  /** Queries without an answer yet, the oldest first. */
+  const queries = new Set<string>()
+  /** Begins of ClientHellos, by their connection, the oldest first. */
+  const hellos = new Map<string, { bytes: Uint8Array; nextSequence: number }>()
+  let changes = 0
+  let savedChanges = 0
+  let ticks = 0
+  let isTroubled = false
+  let expiredMicros = Number.NEGATIVE_INFINITY
+  let saving: Promise<void> = Promise.resolve()
+
+  const remove = (device: string, address: string): void => {
+    const own = names.get(device)
+    if (own?.delete(address) !== true) return
+    size--
+    changes++
+    if (own.size === 0) names.delete(device)
+  }
+  const removeOldestOf = (device: string): void => {
+    const [oldest] = names.get(device)?.keys() ?? []
+    if (oldest !== undefined) remove(device, oldest)
+  }
+  const add = (of: KeptName): void => {
+    const own = names.get(of.device) ?? new Map<string, KeptName>()
+    const before = own.get(of.address)
+    own.delete(of.address)
+    const isLesser = of.source === 'tls' && before?.source === 'dns'
+    const next = isLesser ? before : of
+    // what is seen again and again is written once an hour
+    const isNews = before?.name !== next.name || of.lastMicros - before.lastMicros >= HOUR
+    own.set(of.address, isNews ? { ...next, lastMicros: of.lastMicros } : before)
+    names.set(of.device, own)
+    if (isNews) changes++
+    if (before === undefined) size++
+    if (own.size > MAXIMUM_OF_DEVICE) removeOldestOf(of.device)
+    if (size <= MAXIMUM_NAMES) return
+    let most = of.device
+    for (const [device, { size: count }] of names) if (count > (names.get(most)?.size ?? 0)) most = device
+    removeOldestOf(most)
+  }
+  const note = (
+    device: string,
+    words: Uint32Array,
+    ipVersion: number,
+    name: string,
+    source: PeerName['source'],
+    lastMicros: number,
+  ): void => {
+    // devices of the network have names of their own, and no DNS server names them
+    if (localNetworks.some((network) => isInNetwork(network, words, ipVersion))) return
+    add({ device, address: formatAddress(words, 0, ipVersion), name, source, lastMicros })
+  }
+  for (const each of options.known) add(each)
+  savedChanges = changes
+
+  const endOf = (packets: PacketBatch, i: number, isSource: boolean): { device: string; address: string } => {
+    const address = formatAddress(
+      isSource ? packets.sourceAddress : packets.destinationAddress,
+      4 * i,
+      packets.ipVersion[i],
+    )
+    const macs = isSource ? packets.sourceMac : packets.destinationMac
+    return { device: macText(macs.subarray(6 * i, 6 * i + 6)) ?? address, address }
+  }
+  const takeDns = (data: Uint8Array, start: number, end: number, packets: PacketBatch, i: number): void => {
+    const message = readDnsMessage(data, start, end)
+    if (message === null) return
+    const isFromServer = packets.sourcePort[i] === DNS_PORT
+    if (message.isResponse !== isFromServer) return
+    const client = endOf(packets, i, !isFromServer)
+    const server = endOf(packets, i, isFromServer)
+    if (!isWatched(client.device)) return
+    const port = isFromServer ? packets.destinationPort[i] : packets.sourcePort[i]
+    const query = `${client.device} ${client.address} ${port} ${server.address} ${message.id} ${message.name}`
+    if (!message.isResponse) {
+      queries.delete(query)
+      queries.add(query)
+      const [oldest] = queries
+      if (queries.size > MAXIMUM_QUERIES && oldest !== undefined) queries.delete(oldest)
+    } else if (queries.delete(query)) {
+      for (const words of message.addresses)
+        note(client.device, words, isIpv4(words) ? 4 : 6, message.name, 'dns', packets.timestampMicros[i])
+    }
+  }
+  const takeHello = (data: Uint8Array, start: number, end: number, packets: PacketBatch, i: number): void => {
+    const isBegin = data[start] === 0x16
+    if (!isBegin && hellos.size === 0) return
+    const { device, address } = endOf(packets, i, true)
+    if (!isWatched(device)) return
+    const peer = formatAddress(packets.destinationAddress, 4 * i, packets.ipVersion[i])
+    const connection = `${address} ${packets.sourcePort[i]} ${peer} ${packets.destinationPort[i]}`
+    const sequence = wordAt(data, packets.transportOffset[i] + 4)
+    const waiting = hellos.get(connection)
+    const isNext = waiting !== undefined && waiting.nextSequence === sequence
+    if (!isNext && !isBegin) return
+    const segment = data.subarray(start, end)
+    const bytes = isNext ? Uint8Array.of(...waiting.bytes, ...segment) : segment
+    hellos.delete(connection)
+    const found = readServerName(bytes, 0, bytes.length)
+    if (found === null) return
+    if (found !== 'cut') {
+      const words = packets.destinationAddress.subarray(4 * i, 4 * i + 4)
+      note(device, words, packets.ipVersion[i], found.name, 'tls', packets.timestampMicros[i])
+    } else if (segment.length === packets.payloadBytes[i] && bytes.length < MAXIMUM_HELLO_BYTES) {
+      hellos.set(connection, { bytes: bytes.slice(), nextSequence: (sequence + segment.length) >>> 0 })
+      const [oldest] = hellos.keys()
+      if (hellos.size > MAXIMUM_HELLOS && oldest !== undefined) hellos.delete(oldest)
+    }
+  }
+  /** True where there were some. */
+  const forgetOthers = (): boolean => {
+    const before = size
+    for (const [device, own] of [...names])
+      if (!isKept(device)) for (const address of [...own.keys()]) remove(device, address)
+    return size < before
+  }
+  const save = (): Promise<void> => {
+    ticks = 0
+    forgetOthers()
+    saving = saving.then(async () => {
+      const now = changes
+      if (write === null || now === savedChanges) return
+      try {
+        await write(encodePeerNames([...names.values()].flatMap((own) => [...own.values()])))
+        savedChanges = now
+        if (isTroubled) log.info('names of peers are kept again')
+        isTroubled = false
+      } catch (error) {
+        if (!isTroubled) log.warn(`${(error as Error).message}; names of peers are not kept, trying again`)
+        isTroubled = true
+      }
+    })
+    return saving
+  }
+
+  return {
+    packets({ data, offset, capturedBytes }, packets) {
+      for (let i = 0; i < packets.count; i++) {
+        const protocol = packets.protocol[i]
+        if (packets.payloadBytes[i] === 0 || packets.status[i] !== PACKET_OK) continue
+        const isDns =
+          protocol === UDP && (packets.sourcePort[i] === DNS_PORT || packets.destinationPort[i] === DNS_PORT)
+        if (!isDns && protocol !== TCP) continue
+        const transport = packets.transportOffset[i]
+        const start = transport + (isDns ? UDP_HEADER_BYTES : 4 * (data[transport + 12] >> 4))
+        const captured = offset[i] + capturedBytes[i]
+        const end = Math.min(captured, start + packets.payloadBytes[i])
+        if (start >= end || Number.isNaN(packets.timestampMicros[i])) continue
+        if (isDns) takeDns(data, start, end, packets, i)
+        else takeHello(data, start, end, packets, i)
+      }
+    },
+    of(device, addresses) {
+      const own = names.get(device)
+      if (own === undefined) return []
+      return addresses.flatMap((each) => {
+        const found = own.get(each)
+        return found === undefined ? [] : [{ address: found.address, name: found.name, source: found.source }]
+      })
+    },
+    advance(nowMicros) {
+      if (Math.abs(nowMicros - expiredMicros) < HOUR) return
+      expiredMicros = nowMicros
+      for (const own of [...names.values()]) {
+        for (const each of [...own.values()]) {
+          if (nowMicros - each.lastMicros >= RETENTION_MICROS) remove(each.device, each.address)
+          // the clock was set back while the agent did not run
+          else if (each.lastMicros > nowMicros) own.set(each.address, { ...each, lastMicros: nowMicros })
+        }
+      }
+    },
+    clockSet(byMicros) {
+      expiredMicros += byMicros
+      for (const own of names.values())
+        for (const [address, each] of own)
+          own.set(address, { ...each, lastMicros: each.lastMicros + byMicros })
+      changes++
+    },
+    tick() {
+      if (forgetOthers() || ++ticks >= TICKS_BETWEEN) void save()
+    },
+    save,
+    get size() {
+      return size
+    },
+  }
+}
+
+function isIpv4(words: Uint32Array): boolean {
+  return words[0] === 0 && words[1] === 0 && words[2] === 0
+}
+
+function wordAt(data: Uint8Array, at: number): number {
+  return ((data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]) >>> 0
+}
+
+/** "contacted 203.0.113.5 (tcp port 443)" → "contacted example.com (203.0.113.5, tcp port 443)" */
+export function withNames(text: string, names: readonly PeerName[]): string {
+  return names.reduce((whole, { address, name }) => {
+    const alone = new RegExp(`(?<![\\w.:])${address.replaceAll('.', '\\.')}(?![\\w:]|\\.\\d)( \\()?`, 'g')
+    return whole.replace(alone, (_, more?: string) => `${name} (${address}${more === undefined ? ')' : ', '}`)
+  }, text)
+}
+
+/** The same incident as people are shown it. */
+export function withPeerNames<
+  T extends Pick<Incident, 'summary'> & Partial<Pick<Incident, 'key' | 'facts' | 'contacts'>>,
+>(incident: T, of: PeerNames['of']): T {
+  const { summary, key = '', facts, contacts = [] } = incident
+  const names = of(key, [...new Set(contacts.map(({ peer }) => peer))])
+  if (names.length === 0) return incident
+  return {
+    ...incident,
+    summary: withNames(summary, names),
+    facts: facts?.map((each) => ({ ...each, fact: withNames(each.fact, names) })),
+    contacts: contacts.map((each) => ({ ...each, peer: withNames(each.peer, names) })),
+  }
+}
+
+const text = v.pipe(v.string(), v.minLength(1), v.maxLength(100))
+const NamesSchema = v.pipe(
+  v.array(
+    v.object({
+      device: text,
+      address: text,
+      name: v.pipe(
+        v.string(),
+        v.check((name) => hostName(name) === name, 'expected a host name'),
+      ),
+      source: v.picklist(SOURCES),
+      lastMicros: v.pipe(v.number(), v.safeInteger()),
+    }),
+  ),
+  v.maxLength(MAXIMUM_NAMES),
+)
+
+export function encodePeerNames(names: readonly KeptName[]): object {
+  return { kind: KIND, version: VERSION, names }
+}
+
+/** Throws FormatError that names the field. */
+export function decodePeerNames(value: unknown): KeptName[] {
+  const { kind, version, names } = (value ?? {}) as Record<string, unknown>
+  if (kind !== KIND) throw new FormatError('peer-names', `kind: expected ${KIND}`, { field: 'kind' })
+  checkVersion('peer-names', VERSION, version)
+  const parsed = v.safeParse(NamesSchema, names, { abortEarly: true })
+  if (parsed.success) return parsed.output
+  const [issue] = parsed.issues
+  throw new FormatError('peer-names', `names.${v.getDotPath(issue) ?? ''}: ${issue.message}`)
+}
+
+/** Rejects with FileError. */
+export async function writePeerNames(files: FileSystem, folder: string, names: object): Promise<void> {
+  try {
+    await files.makeFolder(folder)
+    await writeState(files, peerNamesPathIn(folder), names)
+  } catch (error) {
+    throw fileError('write', peerNamesPathIn(folder), error)
+  }
+}
+
+/** Where no agent runs. Rejects with FileError. */
+export async function forgetPeerNames(
+  files: FileSystem,
+  folder: string,
+  devices: readonly string[],
+  log: Pick<Log, 'warn'>,
+): Promise<void> {
+  const known = (await readStateOrSetAside(files, peerNamesPathIn(folder), decodePeerNames, log)) ?? []
+  const left = known.filter(({ device }) => !devices.includes(device))
+  if (left.length < known.length) await writePeerNames(files, folder, encodePeerNames(left))
+}
+
+export function peerNamesPathIn(folder: string): string {
+  return join(folder, 'peer-names.json')
+}
