@@ -181,11 +181,15 @@ describe.each(libraries)('the README sample of $manifest.name', ({ manifest }) =
 })
 
 describe.each(apps)('the program $manifest.name', ({ manifest }) => {
-  it('starts where it is installed, and prints its version alone', async (context) => {
+  it('starts where it is installed, prints its version alone, and brings its manual page', async (context) => {
     if (!isPacked) context.skip(unpacked)
     const [bin] = Object.keys(manifest.bin!)
     const ran = await runProgram('npx', ['--no-install', bin!, '--version'], together)
     expect(ran).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: '' })
+    const page = readFileSync(join(together, 'node_modules', manifest.name, manifest.man!), 'utf8')
+    expect(page).toMatch(
+      new RegExp(`^\\.TH ${manifest.name.toUpperCase()} 1 "" "${manifest.name} ${manifest.version}"`),
+    )
   })
 })
 

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { root } from '../../tools/workspace/layout.mjs'
 import { lab, runToEnd, temporaryFolder, trainLabModel } from './support/oddflow.js'
@@ -50,6 +51,15 @@ it('is installed with its user, runs, keeps configuration and state over an upgr
   expect(readFileSync(inSystem('usr/lib/systemd/system/oddflow-agent.service'), 'utf8')).toContain(
     'User=oddflow',
   )
+  const page = gunzipSync(readFileSync(inSystem('usr/share/man/man1/oddflow-agent.1.gz'))).toString()
+  expect(page).toBe(execFileSync(program, ['completion', 'man'], { encoding: 'utf8' }))
+  for (const path of [
+    'bash-completion/completions/oddflow-agent',
+    'zsh/vendor-completions/_oddflow-agent',
+    'fish/vendor_completions.d/oddflow-agent.fish',
+  ]) {
+    expect(readFileSync(inSystem(`usr/share/${path}`), 'utf8')).toContain('incidents')
+  }
   const model = await trainLabModel(join(folder, 'home.oddflow'))
   const args = ['run', '--allow-root', '--once', '--model', model, '--eve', join(folder, 'eve.json')]
   const run = await runToEnd(program, [...args, '--read', lab('novel-scan.pcap').path])

@@ -19,6 +19,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { root } from '../workspace/layout.mjs'
 
 const agent = join(root, 'apps/agent')
@@ -62,6 +63,16 @@ try {
   place(join(agent, 'deploy/oddflow-agent.sysusers'), 'usr/lib/sysusers.d/oddflow-agent.conf')
   place(join(agent, 'README.md'), 'usr/share/doc/oddflow-agent/README.md')
   place(join(agent, 'LICENSE'), 'usr/share/doc/oddflow-agent/copyright')
+  const printed = (kind) => execFileSync(process.execPath, [join(agent, 'dist/main.js'), 'completion', kind])
+  for (const [path, text] of Object.entries({
+    'usr/share/man/man1/oddflow-agent.1.gz': gzipSync(printed('man'), { level: 9 }),
+    'usr/share/bash-completion/completions/oddflow-agent': printed('bash'),
+    'usr/share/zsh/vendor-completions/_oddflow-agent': printed('zsh'),
+    'usr/share/fish/vendor_completions.d/oddflow-agent.fish': printed('fish'),
+  })) {
+    mkdirSync(dirname(join(tree, path)), { recursive: true })
+    writeFileSync(join(tree, path), text)
+  }
   mkdirSync(join(tree, 'etc/oddflow'), { recursive: true })
   const scripts = join(root, 'tools/packaging/deb')
   for (const name of ['postinst', 'prerm', 'postrm']) place(join(scripts, name), `DEBIAN/${name}`, 0o755)

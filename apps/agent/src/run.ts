@@ -5,6 +5,7 @@
  */
 import { OddFlowError } from '@oddflow/core'
 import { oneLineErrors, UsageError } from '@oddflow/program'
+import { completionCommand } from '@oddflow/program/completion'
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { standardErrorLog } from './log.js'
 import { VERSION } from './version.js'
@@ -36,6 +37,7 @@ Exit codes: 0 done, 1 an input, a model or an output is unusable, 2 the command 
   program.addCommand(incidentsCommand())
   program.addCommand(dashboardLinkCommand())
   program.addCommand(doctorCommand())
+  program.addCommand(completionCommand(program, VERSION))
   for (const command of program.commands) {
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-agent ${command.name()} --help`))
   }

@@ -3,6 +3,7 @@
  * what it does is one of commands/, loaded when it is called.
  */
 import { oneLineErrors } from '@oddflow/program'
+import { completionCommand } from '@oddflow/program/completion'
 import { Command } from 'commander'
 import { compareCommand } from './command-line/compare.js'
 import { dataCommand } from './command-line/data.js'
@@ -50,6 +51,7 @@ Exit codes: 0 done, 1 the data is unusable or a trial failed, 2 the command line
     mergeCommand(),
     tablesCommand(),
     ...studyCommands(),
+    completionCommand(program, VERSION),
   ]) {
     program.addCommand(command)
   }

@@ -15,6 +15,7 @@ import {
   stoppedExitCode,
   UsageError,
 } from '@oddflow/program'
+import { completionCommand } from '@oddflow/program/completion'
 import { createProgress } from '@oddflow/program/progress'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { type Archive, openArchive, type ServerOptions, WAIT_SCALE, wordsOf } from './archive.js'
@@ -86,6 +87,7 @@ Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong co
   program.addCommand(eventsCommand())
   program.addCommand(publishCommand())
   program.addCommand(rolloutCommand())
+  program.addCommand(completionCommand(program, VERSION))
   for (const command of program.commands) {
     command.exitOverride().configureOutput(oneLineErrors(`oddflow-fleet ${command.name()} --help`))
   }

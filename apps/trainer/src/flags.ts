@@ -237,10 +237,11 @@ export function withShortHelp(command: Command, essential: readonly string[]): C
       throw new CommanderError(0, 'commander.helpDisplayed', '(outputHelp)')
     })
     .configureHelp({ visibleOptions: (of) => allOptions(of).filter(isShown) })
-    .addHelpText('after', () => {
+    .addHelpText('after', (context) => {
       const hidden = allOptions(command).filter((option) => !isShown(option))
       const groups = new Set(hidden.flatMap(({ helpGroupHeading }) => helpGroupHeading?.slice(0, -1) ?? []))
-      return isWhole
+      // the manual page lists every option
+      return isWhole || 'isWhole' in context
         ? ''
         : `\n--help all lists ${hidden.length} more options: ${[...groups].join(', ').toLowerCase()}.`
     })

@@ -5,6 +5,7 @@
  */
 import { OddFlowError } from '@oddflow/core'
 import { OutputClosed, oneLineErrors, stoppedExitCode, UsageError } from '@oddflow/program'
+import { completionCommand } from '@oddflow/program/completion'
 import { Command, CommanderError } from 'commander'
 import { demoCommand } from './command-line/demo.js'
 import { driftCommand } from './command-line/drift.js'
@@ -65,6 +66,7 @@ or SIGTERM. If score or extract --flows reads a pipe, either signal ends the rea
     exportCommand(),
     signCommand(),
     demoCommand(),
+    completionCommand(program, VERSION),
   ]) {
     program.addCommand(command)
   }
