@@ -11,6 +11,7 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+// @boundaries-ignore tests alone use it, and no package has it
 import { natsEnvironment as env, freePort, startNatsServer } from '../../../tools/workspace/nats-server.mjs'
 
 const captures = Number(process.argv[2] ?? 200)

@@ -22,6 +22,7 @@ import { gunzipSync } from 'node:zlib'
 import { Objm } from '@nats-io/obj'
 import { parquetReadObjects } from 'hyparquet'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+// @boundaries-ignore tests alone use it, and no package has it
 import {
   freePort,
   hasNatsServer,

@@ -19,6 +19,7 @@ import {
   readManifest,
 } from '@oddflow/program'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+// @boundaries-ignore tests alone use it, and no package has it
 import { freePort, hasNatsServer, startNatsServer } from '../../../tools/workspace/nats-server.mjs'
 import { type Archive, openArchive } from '../src/archive.js'
 import { enroll, prepareGateways, readEvents } from '../src/gateways.js'

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection, nkeyAuthenticator, nkeys } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+// @boundaries-ignore tests alone use it, and no package has it
 import { freePort, hasNatsServer, startNatsServer } from '../../../../tools/workspace/nats-server.mjs'
 import { createSystemClock } from '../../src/input/clocks.js'
 import { createNats, type NatsSettings } from '../../src/outputs/nats.js'
