@@ -14,11 +14,12 @@
  * In each book a contact that came in one clock hour only (`once`) makes room for the next; a contact that came in two hours
  * (`usual`) is put out only by other usual ones of its book.
  *
- * Measured on data/week: docs/devices.md. Only hashes are kept: they do not name the peers, and one first contact in ten
- * million is overlooked.
+ * Measured on data/week: docs/devices.md. Only hashes are kept, so one first contact in ten million is overlooked; the few that people
+ * read are kept beside them (UsualContact).
  */
 
-import type { FlowRecord } from '@oddflow/flows'
+import { formatAddress } from '@oddflow/capture'
+import { type FlowRecord, protocolName } from '@oddflow/flows'
 import { isInNetwork, macText, type Network } from '@oddflow/program'
 
 interface ContactBook {
@@ -241,6 +242,74 @@ function peerHash(ipVersion: number, address: Uint32Array, mac: Uint8Array, isLo
   if (isLocal && macText(mac) !== null) return mac.reduce(mix, 3)
   if (ipVersion === 4) return mix(4, isLocal ? address[3] : address[3] >>> 8)
   return isLocal ? address.reduce(mix, 6) : mix(mix(6, address[0]), address[1] >>> 16)
+}
+
+/**
+ * UsualContact: the connections that a device has most while it learns, for people to read. The list is that of Space-Saving (Metwally
+ * et al. 2005, section 3): a new contact takes the place and the count of the least, so frequent ones are in it.
+ */
+export interface UsualContact {
+  /** Of the local networks: a device's key. Outside: the network of 256 addresses (IPv6: /48). */
+  readonly peer: string
+  readonly service: string
+  /** The peer began it. */
+  readonly isIncoming: boolean
+  /** At most. */
+  flows: number
+}
+
+const MAXIMUM_USUAL = 12
+
+/** Notes a flow of a device that learns. */
+export function noteUsual(
+  usual: UsualContact[],
+  record: FlowRecord,
+  isIncoming: boolean,
+  localNetworks: readonly Network[],
+): void {
+  const { ipVersion, protocol } = record
+  const address = isIncoming ? record.initiatorAddress : record.responderAddress
+  const mac = isIncoming ? record.initiatorMac : record.responderMac
+  if (!isConnection(record) || isGroup(ipVersion, address, mac)) return
+  const isLocal = localNetworks.some((network) => isInNetwork(network, address, ipVersion))
+  const peer = isLocal
+    ? (macText(mac) ?? formatAddress(address, 0, ipVersion))
+    : `${formatAddress(networkOf(ipVersion, address), 0, ipVersion)}/${ipVersion === 4 ? 24 : 48}`
+  const port = Math.min(record.initiatorPort, record.responderPort)
+  const service = `${protocolName(protocol)} port ${port < EPHEMERAL ? port : `${EPHEMERAL} or above`}`
+  const found = usual.find(
+    (each) => each.peer === peer && each.service === service && each.isIncoming === isIncoming,
+  )
+  if (found !== undefined) {
+    found.flows++
+    return
+  }
+  let flows = 1
+  if (usual.length >= MAXIMUM_USUAL) {
+    const least = usual.reduce((least, each) => (each.flows < least.flows ? each : least))
+    usual.splice(usual.indexOf(least), 1)
+    flows += least.flows
+  }
+  usual.push({ peer, service, isIncoming, flows })
+}
+
+function networkOf(ipVersion: number, address: Uint32Array): Uint32Array {
+  return ipVersion === 4
+    ? Uint32Array.of(0, 0, 0, address[3] & 0xffffff00)
+    : Uint32Array.of(address[0], address[1] & 0xffff0000, 0, 0)
+}
+
+/** What is none is left out. */
+export function usualIn(value: unknown): UsualContact[] {
+  if (!Array.isArray(value)) return []
+  return value.slice(0, MAXIMUM_USUAL).flatMap((each: unknown) => {
+    const { peer, service, isIncoming, flows } = (each ?? {}) as Record<keyof UsualContact, unknown>
+    const isText = (text: unknown): text is string =>
+      typeof text === 'string' && /^[\w:./ -]{1,63}$/.test(text)
+    return isText(peer) && isText(service) && typeof isIncoming === 'boolean' && Number.isSafeInteger(flows)
+      ? [{ peer, service, isIncoming, flows: flows as number }]
+      : []
+  })
 }
 
 /** 32 bits of both (the finaliser of MurmurHash3, public domain). */

@@ -26,7 +26,7 @@ import { isInNetwork, macText, type Network } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
 import { type Claim, CONFLICT_MICROS, createAddressClaims } from './address-claims.js'
 import { createConnectionFacts } from './connection-facts.js'
-import { type FirstContact, isGroup, noteContact } from './contacts.js'
+import { type FirstContact, isGroup, noteContact, noteUsual } from './contacts.js'
 import { type Device, isEstablished } from './device.js'
 import { createDeviceFlood, type DeviceFlood, type DeviceTable, recordOfDevice } from './device-table.js'
 import { type ArpPacket, readArp, readNeighborClaim } from './neighbor-packets.js'
@@ -280,6 +280,8 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     isResponder: boolean,
     novel: boolean,
   ): FirstContact | null => {
+    if (device.state === 'learning' || device.state === 'ready')
+      noteUsual(device.usual, record, isResponder, localNetworks)
     const isKept = device.state !== 'learning' || isEstablished(device)
     const onForgotten = (): void => noteFull(record, device, isResponder)
     const first = noteContact(device.contacts, record, isResponder, localNetworks, isKept, onForgotten)

@@ -316,6 +316,16 @@ class EvictionOrder {
   }
 }
 
+/** The contacts of a device while it learned, the most frequent first: "203.0.113.0/24 (tcp port 443)", "from Hub (udp port 5683)". */
+export function usualContactTexts({ usual }: Device, table: Pick<DeviceTable, 'get'>): string[] {
+  return [...usual]
+    .sort((a, b) => b.flows - a.flows)
+    .map(({ peer, service, isIncoming }) => {
+      const known = table.get(peer)
+      return `${isIncoming ? 'from ' : ''}${known?.name?.name ?? known?.address ?? peer} (${service})`
+    })
+}
+
 /** @param isProven - whether a device has a model to be watched with, which is what its promise says; null where its share of
  * novel flows decides. */
 export function createDeviceTable(

@@ -18,6 +18,7 @@ import {
   type DeviceAction,
   type DeviceTable,
   type KnownDevices,
+  usualContactTexts,
 } from './device-table.js'
 import { type ClaimedName, countsLess, createNameBook } from './names.js'
 
@@ -124,7 +125,7 @@ interface DeviceWatchOptions {
   /** Called with the record by which a device was found, or by which a flood of them was. */
   readonly onNew: (record: FlowRecord, rule: 'new-device' | 'device-flood') => void
   /** A device is ready, or watched at once where nobody has to approve. */
-  readonly onReady: (device: Device, atMicros: number) => void
+  readonly onReady: (device: Device, atMicros: number, contacts: readonly string[]) => void
   /** What is told of devices without a verdict (device-facts.ts). */
   readonly onFact: OnFact
   /** As of createDeviceTable. */
@@ -246,7 +247,7 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
       noteAddress(device, address)
       const isReady = table.note(device, novel, atMicros, record.row !== null)
       options.onVerdict?.(record, device, novel)
-      if (isReady) options.onReady(device, atMicros)
+      if (isReady) options.onReady(device, atMicros, usualContactTexts(device, table))
       facts.note(record, device, novel)
       return device.state === 'watching'
     },
@@ -283,7 +284,11 @@ export function createDeviceWatch(options: DeviceWatchOptions): DeviceWatch {
       for (const device of table.judge(nowMicros)) {
         // it was ready when the time was over, if no packet came since
         const overMicros = device.learningSinceMicros + 3_600_000_000 * settings.judgeHours
-        options.onReady(device, Math.max(device.lastSeenMicros, Math.min(nowMicros, overMicros)))
+        options.onReady(
+          device,
+          Math.max(device.lastSeenMicros, Math.min(nowMicros, overMicros)),
+          usualContactTexts(device, table),
+        )
       }
     },
     tick() {

@@ -20,7 +20,7 @@ import { FormatError } from '@oddflow/core'
 import type { DeviceSettings } from '../config/settings.js'
 import { checkVersion } from '../files/state-file.js'
 import type { Forecast, OwnModel } from '../page/api.js'
-import { type Contacts, contactsIn, noContacts } from './contacts.js'
+import { type Contacts, contactsIn, noContacts, type UsualContact, usualIn } from './contacts.js'
 import { type ClaimedName, MAXIMUM_NAME_CHARACTERS, NAME_SOURCES, type NameSource } from './names.js'
 
 const DEVICE_STATES = ['learning', 'ready', 'watching', 'paused'] as const
@@ -55,6 +55,8 @@ export interface Device {
   watchedNovel: number
   /** Whom it has been in contact with. */
   contacts: Contacts
+  /** Most often while it learned. */
+  usual: UsualContact[]
 }
 
 const SHARE_VERDICTS = 64
@@ -77,6 +79,7 @@ export function createDevice(key: string, address: string, atMicros: number): De
     watchedFlows: 0,
     watchedNovel: 0,
     contacts: noContacts(atMicros),
+    usual: [],
   }
 }
 
@@ -189,6 +192,7 @@ export function learnAnew(device: Device, nowMicros: number): void {
   device.watchedFlows = 0
   device.watchedNovel = 0
   device.contacts = noContacts(nowMicros)
+  device.usual = []
 }
 
 /** The second-lowest bit of the first byte. */
@@ -256,6 +260,7 @@ export function decodeDevices(value: unknown): Device[] {
       watchedNovel,
       // kept by a version that did not count them, or damaged
       contacts: contactsIn(device.contacts) ?? noContacts(lastSeenMicros as number),
+      usual: usualIn(device.usual),
     }
   })
 }

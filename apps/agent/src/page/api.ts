@@ -62,6 +62,8 @@ export interface Device {
   readonly novelShare: number | null
   /** null of one that has learned. */
   readonly forecast: Forecast | null
+  /** Of the time while it learned, the most frequent first. */
+  readonly contacts: readonly string[]
   /** null where models are not made here, or nothing is known of its own. */
   readonly model: OwnModel | null
 }

@@ -10,6 +10,7 @@ import {
   type KnownDevices,
   readKnownDevices,
   recordOfDevice,
+  usualContactTexts,
   writeKnownDevices,
 } from '../devices/device-table.js'
 import { createDeviceWatch, type DeviceWatch } from '../devices/device-watch.js'
@@ -23,6 +24,7 @@ import {
 import type { VendorSeeker } from '../devices/vendors.js'
 import { readStateOrSetAside } from '../files/state-file.js'
 import type { AnswerBook } from '../incidents/answers.js'
+import { deviceText } from '../incidents/sentences.js'
 import type { ModelRoom } from '../models/model-room.js'
 import { createGroupOf, modelRoutes } from '../models/model-scopes.js'
 import { alarmsText } from '../page/devices.js'
@@ -76,8 +78,8 @@ export async function openDevices(
       path.announce(record, rule, fact, isOfResponder)
       if (rule === 'contacts-full') log.warn(fact)
     },
-    onReady(device: Device, atMicros: number): void {
-      const fact = readyText(device, atMicros, models)
+    onReady(device: Device, atMicros: number, contacts: readonly string[]): void {
+      const fact = readyText(device, atMicros, models, contacts)
       path.announce(recordOfDevice(device, atMicros), 'device-ready', fact)
       log.info(fact)
     },
@@ -112,11 +114,19 @@ export async function openDevices(
   })
 }
 
+/** In the announcement of a device. */
+const MAXIMUM_CONTACTS = 8
+
 /** What is said of a device that has become ready, or is watched at once: with what its flows can promise. */
-function readyText(of: Device, atMicros: number, models: ModelRoom | null): string {
+function readyText(
+  of: Device,
+  atMicros: number,
+  models: ModelRoom | null,
+  contacts: readonly string[],
+): string {
   // a silence up to now counts
   const device = { ...of, lastSeenMicros: Math.max(of.lastSeenMicros, atMicros) }
-  const { key, address, state, flows, learningSinceMicros, lastSeenMicros } = device
+  const { key, address, name, state, flows, learningSinceMicros, lastSeenMicros } = device
   const model = models?.ownerReport(key) ?? null
   const hours = Math.round((lastSeenMicros - learningSinceMicros) / 3_600_000_000)
   const promise =
@@ -127,8 +137,14 @@ function readyText(of: Device, atMicros: number, models: ModelRoom | null): stri
     state === 'watching'
       ? 'is watched from now on'
       : `is ready to be watched; approve it with "oddflow-agent devices approve ${key}"`
-  const who = key === address ? key : `${key} (${address})`
-  return `${who} ${next}, after ${flows} ${flows === 1 ? 'flow' : 'flows'} in ${hours} h${promise}`
+  const who = deviceText({ mac: key, address, ...(name === null ? {} : { name: name.name }) })
+  const told = contacts.slice(0, MAXIMUM_CONTACTS)
+  const more = contacts.length - told.length
+  const list =
+    told.length === 0
+      ? ''
+      : `. Its most frequent contacts: ${told.join(', ')}${more === 0 ? '' : ` and ${more} more`}`
+  return `${who} ${next}, after ${flows} ${flows === 1 ? 'flow' : 'flows'} in ${hours} h${promise}${list}`
 }
 
 /** null where devices are not kept, or their vendors not asked for. */
@@ -161,12 +177,16 @@ export function controlAnswers(
   if (devices === null) return { devices, further }
   const { table, word, forecast } = devices
   if (models === null) {
-    const describe = (device: Device): object => ({ forecast: forecast(device, null) })
+    const describe = (device: Device): object => ({
+      forecast: forecast(device, null),
+      contacts: usualContactTexts(device, table),
+    })
     return { devices: { table, word, describe }, further }
   }
   const describe = (device: Device): object => {
     const model = models.ownerReport(device.key)
-    return { model, isJudged: models.isJudged(device.key), forecast: forecast(device, model) }
+    const contacts = usualContactTexts(device, table)
+    return { model, isJudged: models.isJudged(device.key), forecast: forecast(device, model), contacts }
   }
   return { devices: { table, word, describe }, further: { ...further, ...modelRoutes(models) } }
 }

@@ -16,7 +16,7 @@ import { ArgumentError } from '@oddflow/core'
 import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
 import { ControlError, readBody, statusOf } from '../devices/control-socket.js'
 import { recentNovelShare } from '../devices/device.js'
-import type { DeviceTable } from '../devices/device-table.js'
+import { type DeviceTable, usualContactTexts } from '../devices/device-table.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import type { Incident } from '../incidents/incident.js'
@@ -357,9 +357,15 @@ function shownDevices(
     (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
   )
   const shown = all.slice(0, MAXIMUM_DEVICES).map((device) => {
-    const { contacts: _, ...told } = device
+    const { contacts: _, usual: __, ...told } = device
     const model = models?.ownerReport(device.key) ?? null
-    return { ...told, novelShare: recentNovelShare(device), forecast: forecast(device, model), model }
+    return {
+      ...told,
+      novelShare: recentNovelShare(device),
+      forecast: forecast(device, model),
+      contacts: usualContactTexts(device, table),
+      model,
+    }
   })
   return { total: all.length, shown }
 }

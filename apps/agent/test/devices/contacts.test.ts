@@ -11,7 +11,8 @@ import {
   noteContact,
   SETTLED_MICROS,
 } from '../../src/devices/contacts.js'
-import { encodeDevices } from '../../src/devices/device.js'
+import { decodeDevices, encodeDevices } from '../../src/devices/device.js'
+import { usualContactTexts } from '../../src/devices/device-table.js'
 import { createDeviceWatch } from '../../src/devices/device-watch.js'
 import { sampleRecord } from '../support/sample-record.js'
 
@@ -99,6 +100,38 @@ function settled() {
   const facts = (rule: string): string[] => told.filter((each) => each.rule === rule).map(({ fact }) => fact)
   return { watch, device, show, facts, now: START + 60 * HOUR }
 }
+
+describe('the contacts that people read', () => {
+  it('are the most frequent of the time while a device learns, whatever comes once, and are kept', () => {
+    const { watch, device, show, now } = settled()
+    const texts = () => usualContactTexts(device, watch.table)
+    const usual = ['32.0.1.0/24 (tcp port 443)', '32.0.2.0/24 (tcp port 8883)']
+    const client = 'from 192.168.1.3 (tcp port 554)'
+    expect(texts()).toEqual([...usual, client])
+    watch.table.act('name', '02:01:00:00:00:03', 'Recorder')
+    expect(texts()[2]).toBe('from Recorder (tcp port 554)')
+    expect(decodeDevices(JSON.parse(JSON.stringify(encodeDevices([device]))))).toEqual([device])
+    expect(
+      decodeDevices({ ...encodeDevices([device]), devices: [{ ...device, usual: [{ peer: '\u001b' }] }] }),
+    ).toMatchObject([{ usual: [] }])
+    // none of the time while it is watched
+    show({ n: 9, isFromDevice: true, port: 443, atMicros: now }, USED)
+    expect(texts()).toHaveLength(3)
+    watch.table.act('relearn', device.key)
+    expect(texts()).toEqual([])
+    for (let i = 0; i < 400; i++) {
+      const atMicros = now + i * SECOND
+      show({ n: 1, isFromDevice: true, port: 443, atMicros }, USED)
+      show({ n: 2, isFromDevice: true, port: 8883, atMicros }, USED)
+      // tries that came to nothing, and a peer that came once
+      show({ n: 4, isFromDevice: true, port: 443, atMicros }, REFUSED)
+      show({ n: 1000 + i, isFromDevice: true, port: 443, atMicros }, USED)
+    }
+    expect(texts()).toHaveLength(12)
+    expect(texts().slice(0, 2)).toEqual(usual)
+    expect(texts().join()).not.toContain('32.0.4.0')
+  })
+})
 
 describe('a flood of 100,000 made-up peers against a watched device', () => {
   const floods: readonly (readonly [string, Partial<FlowRecord>, boolean])[] = [

@@ -99,7 +99,7 @@ describe('a running agent', () => {
   it('tells of its devices, does what it is told, and has it on disk before it answers', async () => {
     const control = await open()
     expect(statSync(socketPath).mode & 0o777).toBe(0o600)
-    const toldOf = [...table.all()].map(({ contacts: _, ...told }) => told)
+    const toldOf = [...table.all()].map(({ contacts: _, usual: __, ...told }) => told)
     expect(await askDevices(folder)).toEqual(toldOf)
     expect(saved).toBe(0)
     expect(await askToAct(folder, 'approve', [key, '02:00:00:00:00:02'])).toEqual([

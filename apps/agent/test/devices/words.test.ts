@@ -53,6 +53,7 @@ const openWatch = async (
   files: FileSystem,
   log = keepingLog(),
   models: Partial<Settings['models']> = null,
+  announce: (...args: never[]) => void = () => undefined,
 ) => {
   const environment = { files, log } as unknown as AgentEnvironment
   const settings = {
@@ -62,7 +63,7 @@ const openWatch = async (
     models,
   } as unknown as Settings
   const known = await readKnownDevices(nodeFileSystem, folder, log)
-  const path = { announce() {} } as never
+  const path = { announce } as never
   const devices = await openDevices(settings, environment, path, known, null, { isOfAnswer: false })
   if (devices === null) throw new Error('no devices')
   return devices
@@ -153,6 +154,36 @@ const words: Record<string, Word> = {
   'the end of a rule': ruleWord((rules) => rules.remove('temporary 0')),
   rollback,
 }
+
+it('a device that is ready is announced by name, with its most frequent contacts', async () => {
+  const folder = newFolder()
+  const usual = Array.from({ length: 10 }, (_, i) => ({
+    peer: `192.0.${i}.0/24`,
+    service: 'tcp port 443',
+    isIncoming: false,
+    flows: 100 - i,
+  }))
+  const HOUR = 3_600_000_000
+  const device = {
+    ...createDevice(key, '192.0.2.1', 0),
+    usual,
+    flows: 130,
+    novelShare: 0,
+    lastSeenMicros: 26 * HOUR,
+  }
+  const name = { name: 'Camera', source: 'person' } as const
+  await writeKnownDevices(nodeFileSystem, folder, [{ ...device, name }])
+  const told: string[] = []
+  const announce = (_: unknown, rule: string, fact: string): void => void told.push(`${rule}: ${fact}`)
+  const watch = await openWatch(folder, nodeFileSystem, keepingLog(), null, announce)
+  watch.advance(49 * HOUR)
+  expect(told).toEqual([
+    `device-ready: Camera (192.0.2.1) is ready to be watched; approve it with "oddflow-agent devices approve ${key}", after 130 flows in 48 h. Its most frequent contacts: ${usual
+      .slice(0, 8)
+      .map(({ peer }) => `${peer} (tcp port 443)`)
+      .join(', ')} and 2 more`,
+  ])
+})
 
 it('groups of the configuration apply, and a person gives none then', async () => {
   const folder = newFolder()
