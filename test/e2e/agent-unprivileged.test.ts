@@ -1,5 +1,5 @@
 /**
- * What the agent may do and does not: it runs as a user without a privilege, its recorder alone has the two that it
+ * What the agent may do and does not: it runs as a user without a privilege, its recorder alone has the one that it
  * takes, and it speaks to nobody whom the configuration does not name. And what a person gets who gives flags alone.
  * In a network namespace with a route to everywhere, in which the kernel counts what goes out. Root only.
  */
@@ -56,8 +56,8 @@ interface Run {
 }
 
 const NONE = '0000000000000000'
-/** CAP_NET_ADMIN (12) and CAP_NET_RAW (13). */
-const RECORDERS = '0000000000003000'
+/** CAP_NET_RAW (13). */
+const RECORDERS = '0000000000002000'
 
 beforeAll(async () => {
   if (reason !== null) return

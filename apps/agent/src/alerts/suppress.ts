@@ -46,6 +46,7 @@ const FIELDS = ['name', 'device', 'peer', 'protocol', 'port', 'rule', 'days', 'f
 /** Throws ArgumentError whose field is the place in the list, such as `[0].device`. */
 export function createSuppression(rules: readonly SuppressionRule[]): Suppression {
   const compiled = rules.map((rule, i) => ({ name: rule.name, holds: compile(rule, `[${i}]`) }))
+  for (let i = 1; i < rules.length; i++) refuseTogether(rules.slice(0, i + 1), `[${i}]`)
   const counts: Record<string, number> = Object.fromEntries(rules.map(({ name }) => [name, 0]))
   return {
     counts,
@@ -125,6 +126,56 @@ function refuseNever({ device, peer, protocol, port }: SuppressionRule, place: s
   if (device !== undefined && parseMac(device) !== null && isGroupAddress(device)) {
     never('device', 'that is the address of a group, and no device has it')
   }
+}
+
+/**
+ * Rules of one condition each that take every alert together, such as 0.0.0.0/1 and 128.0.0.0/1: only the last is refused, so the
+ * message has a place.
+ */
+function refuseTogether(rules: readonly SuppressionRule[], place: string): void {
+  const last = rules[rules.length - 1]
+  const [field, more] = Object.keys(last).filter((key) => key !== 'name') as (keyof SuppressionRule)[]
+  if (more !== undefined) return
+  const values = rules
+    .filter((rule) => Object.keys(rule).every((key) => key === 'name' || key === field))
+    .map((rule) => rule[field])
+  const takesAll = (all: readonly string[]): boolean => all.every((each) => values.flat().includes(each))
+  const isAll =
+    field === 'protocol'
+      ? takesAll(PROTOCOLS)
+      : field === 'rule'
+        ? takesAll(RULES)
+        : field === 'days'
+          ? takesAll(DAYS)
+          : (field === 'device' || field === 'peer') && coversUnicast(values as string[])
+  if (isAll) {
+    throw new ArgumentError('suppresses every alert together with the rules before it', `${place}.${field}`)
+  }
+}
+
+/** Addresses that a device or a peer outside the local network has: below 224.0.0.0, and 2000::/3. */
+const UNICAST = {
+  4: { first: 0n, end: 0xe000_0000n },
+  6: { first: 0x2000n << 112n, end: 0x4000n << 112n },
+} as const
+
+function coversUnicast(texts: readonly string[]): boolean {
+  const networks = texts.filter((text) => parseMac(text) === null).map(parseNetwork)
+  const numberOf = (words: Uint32Array): bigint =>
+    words.reduce((sum, word) => (sum << 32n) | BigInt(word), 0n)
+  return ([4, 6] as const).some((version) => {
+    const { first, end } = UNICAST[version]
+    const ranges = networks
+      .filter(({ ipVersion }) => ipVersion === version)
+      .map(({ words, masks }) => ({
+        from: numberOf(words),
+        to: numberOf(words.map((word, w) => word | ~masks[w])),
+      }))
+      .sort((a, b) => (a.from < b.from ? -1 : 1))
+    let next = first
+    for (const { from, to } of ranges) if (from <= next && to >= next) next = to + 1n
+    return next >= end
+  })
 }
 
 /** null for a MAC address, and where nothing is asked for. */

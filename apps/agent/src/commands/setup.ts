@@ -27,6 +27,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { FileError, fileError, printable, UsageError } from '@oddflow/program'
 import { stringify } from 'yaml'
+import { interfaceText, isInterfaceName } from '../config/given.js'
 import { parseConfig } from '../config/read-config.js'
 import { settingsFrom } from '../config/settings-from.js'
 import { askFurther } from '../devices/control-socket.js'
@@ -73,6 +74,7 @@ export async function setup(options: SetupOptions): Promise<void> {
       }
     }
     const name = options.interface ?? (await questions.interface())
+    if (!isInterfaceName(name)) throw new UsageError(`--interface: ${interfaceText(name)}`)
     const told = await questions.told(options)
     const approve = await questions.approve(options)
     const { files } = told

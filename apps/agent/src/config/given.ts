@@ -187,6 +187,15 @@ function fieldPath(field: string | undefined): Path {
   )
 }
 
+/** As Linux allows (dev_valid_name), without control characters. */
+export function isInterfaceName(name: string): boolean {
+  return /^[^\s/\p{C}]+$/u.test(name) && Buffer.byteLength(name) <= 15 && name !== '.' && name !== '..'
+}
+
+export function interfaceText(name: string): string {
+  return `expected the name of an interface, at most 15 bytes without spaces, found ${JSON.stringify(name.slice(0, 40))}`
+}
+
 /** What is watched: a recording or an interface, and of it what a filter lets through. */
 
 /** Throws UsageError. */
@@ -200,7 +209,13 @@ export function inputFrom({ options, config, inFolder, located, refuse }: Given)
     refuse(['interface'], 'read and interface: a recording or an interface, not both; leave one out')
   }
   const filter = options.filter ?? config.filter
-  if (name !== undefined) return { kind: 'live', interface: name, filter: filter ?? null }
+  if (name !== undefined) {
+    if (!isInterfaceName(name)) {
+      if (onLine) throw new UsageError(`--interface: ${interfaceText(name)}`)
+      refuse(['interface'], `interface: ${interfaceText(name)}`)
+    }
+    return { kind: 'live', interface: name, filter: filter ?? null }
+  }
   const path = required(read, 'read', 'a capture file, or - for standard input; or --interface an interface')
   const compiled = (): PacketFilter | null => (filter === undefined ? null : compileFilter(filter))
   if (options.filter === undefined) {

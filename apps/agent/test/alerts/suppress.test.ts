@@ -1,5 +1,6 @@
+import type { ArgumentError } from '@oddflow/core'
 import { describe, expect, it } from 'vitest'
-import { createSuppression, type SuppressionRule } from '../../src/alerts/suppress.js'
+import { createSuppression, PROTOCOLS, RULES, type SuppressionRule } from '../../src/alerts/suppress.js'
 import { sampleAlert } from '../support/sample-alert.js'
 
 const takes = (
@@ -50,6 +51,51 @@ describe('conditions', () => {
     expect(takes({ days: ['fri'], from: '23:00', until: '01:00' }, on(2, 0, 30))).toBe(true)
     expect(takes({ days: ['sat'], from: '23:00', until: '01:00' }, on(2, 0, 30))).toBe(false)
     expect(takes({ from: '20:00', until: '24:00' }, on(1, 23, 59))).toBe(true)
+  })
+})
+
+describe('rules that take every alert together', () => {
+  const refusal = (...rules: Omit<SuppressionRule, 'name'>[]): string => {
+    try {
+      createSuppression(rules.map((rule, i) => ({ name: `rule ${i}`, ...rule })))
+      return ''
+    } catch (error) {
+      const { field, message } = error as ArgumentError
+      return `${field}: ${message}`
+    }
+  }
+  const halves = [{ peer: '0.0.0.0/1' }, { peer: '128.0.0.0/1' }]
+
+  it.each([
+    ['both halves of IPv4', halves, '[1].peer'],
+    [
+      'the unicast addresses',
+      [{ peer: '192.0.0.0/3' }, { peer: '128.0.0.0/2' }, { peer: '0.0.0.0/1' }],
+      '[2].peer',
+    ],
+    [
+      'pieces of a device',
+      ['0.0.0.0/2', '64.0.0.0/2', '128.0.0.0/1'].map((device) => ({ device })),
+      '[2].device',
+    ],
+    ['halves of IPv6', [{ peer: '::/1' }, { peer: '8000::/1' }], '[1].peer'],
+    ['all protocols', PROTOCOLS.map((protocol) => ({ protocol })), '[4].protocol'],
+    ['all rules', RULES.map((rule) => ({ rule })), `[${RULES.length - 1}].rule`],
+    ['all days', [{ days: ['mon', 'tue', 'wed', 'thu', 'fri'] }, { days: ['sat', 'sun'] }], '[1].days'],
+    ['another rule between', [halves[0], { port: 443 }, halves[1]], '[2].peer'],
+  ] as const)('are refused: %s', (_, rules, field) => {
+    expect(refusal(...(rules as readonly Omit<SuppressionRule, 'name'>[]))).toBe(
+      `${field}: suppresses every alert together with the rules before it`,
+    )
+  })
+
+  it.each([
+    ['a hole', [{ peer: '0.0.0.0/1' }, { peer: '128.0.0.0/2' }, { peer: '192.0.0.0/4' }]],
+    ['halves of different ends', [{ peer: '0.0.0.0/1' }, { device: '128.0.0.0/1' }]],
+    ['a further condition', [halves[0], { peer: '128.0.0.0/1', port: 443 }]],
+    ['a device by MAC', [{ device: '02:00:00:00:00:0a' }, { device: '0.0.0.0/1' }]],
+  ] as const)('are allowed with %s', (_, rules) => {
+    expect(refusal(...rules)).toBe('')
   })
 })
 

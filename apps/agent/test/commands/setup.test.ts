@@ -1,6 +1,15 @@
 /** The setup of an agent in folders of its own: by flags, by piped answers, at a terminal, and into an image. */
 import { execFileSync, spawn } from 'node:child_process'
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -85,6 +94,17 @@ describe('by flags', () => {
     expect(settings.outputs).toMatchObject(outputs)
     expect(settings.devices?.approve).toBe('manual')
   })
+
+  it.each(['eth0\nallowRoot: true', 'eth0\u001b[2J', '../eth0', 'sixteen-letters-', ''])(
+    'refuses an interface that can have no such name: %j',
+    async (name) => {
+      const config = join(newFolder(), 'agent.yaml')
+      const { code, stderr } = await setup(['-c', config, '--yes', '--interface', name])
+      expect(code).toBe(2)
+      expect(stderr).toMatch(/^oddflow-agent: --interface: expected the name of an interface, .*\n$/)
+      expect(existsSync(config)).toBe(false)
+    },
+  )
 
   it('makes a topic of ntfy that is hard to guess, another one each time', async () => {
     const topics = await Promise.all(

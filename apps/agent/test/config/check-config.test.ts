@@ -80,6 +80,12 @@ describe('--check-config', () => {
       /agent\.yaml:5:28: outputs\[0\]\.url: a name and a password do not go into it; give tokenFile/,
     ],
     [{ outputs: `[{ kind: webhook, url: 'http://me@hub.example/' }]` }, /:5:28: outputs\[0\]\.url/],
+    [{ interface: 'a name' }, /agent\.yaml:\d+:\d+: interface: expected the name of an interface/],
+    [
+      { interface: '"eth0\\u001b[2J"' },
+      /interface: expected the name of an interface, .*found "eth0\\u001b\[2J"/,
+    ],
+    [{ interface: 'sixteen-letters-' }, /at most 15 bytes/],
     [rule('peer: 0.0.0.0/0'), /agent\.yaml:5:23: expected less than every address, found "0\.0\.0\.0\/0"/],
     [rule('peer: 203.0.113.7/00'), /:5:23: expected less than every address/],
     [rule("peer: '::/0'"), /:5:23: expected less than every address/],

@@ -107,7 +107,7 @@ export function describeEnding(
     return new LiveCaptureError(
       'permission',
       name,
-      `${told}; to record, give the program the right alone (setcap cap_net_raw,cap_net_admin+eip $(command -v ${recorder})), or run as root`,
+      `${told}; to record, give the program the right alone (setcap cap_net_raw+eip $(command -v ${recorder}))`,
       words,
     )
   }
