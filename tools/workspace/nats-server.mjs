@@ -16,8 +16,8 @@ export const hasNatsServer = (() => {
   }
 })()
 
-export async function startNatsServer(port, args) {
-  const server = spawn('nats-server', args, { stdio: 'ignore', env: natsEnvironment })
+export async function startNatsServer(port, args, { cwd = process.cwd(), env = {} } = {}) {
+  const server = spawn('nats-server', args, { cwd, stdio: 'ignore', env: { ...natsEnvironment, ...env } })
   while (!(await answers(port))) {
     if (server.exitCode !== null) throw new Error(`nats-server ended with code ${server.exitCode}`)
     await pause(50)

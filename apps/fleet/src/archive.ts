@@ -13,11 +13,13 @@ import {
   AckPolicy,
   type Consumer,
   DiscardPolicy,
+  JetStreamApiError,
   type JetStreamClient,
   type JetStreamManager,
   jetstream,
   jetstreamManager,
   RetentionPolicy,
+  type StreamConfig,
 } from '@nats-io/jetstream'
 import { type ObjectStore, Objm } from '@nats-io/obj'
 import {
@@ -26,6 +28,7 @@ import {
   credsAuthenticator,
   type NatsConnection,
   NatsConnectionImpl,
+  nkeyAuthenticator,
   RequestError,
   setTransportFactory,
   TimeoutError,
@@ -40,6 +43,9 @@ export const DONE = 'oddflow-archive-done'
 export const FAILED = 'oddflow-archive-failed'
 const MODELS = 'oddflow-archive-models'
 const WORKERS = 'workers'
+const REPLICAS = 3
+/** The server's code for a stream that has another configuration. */
+const OTHER_CONFIGURATION = 10058
 
 /** Tests shorten waits. */
 export const WAIT_SCALE = Number(process.env.ODDFLOW_WAIT_SCALE ?? 1)
@@ -160,6 +166,8 @@ export interface ServerOptions {
   readonly server: string
   /** Credentials file, as `nsc` writes them. */
   readonly creds?: string
+  /** Seed of an nkey. */
+  readonly seed?: string
   /** Certificate authority of the server, PEM. */
   readonly ca?: string
 }
@@ -171,6 +179,8 @@ export interface Archive {
   readonly models: ObjectStore
   /** Throws OddFlowError if there is no such store. */
   bucket(name: string): Promise<ObjectStore>
+  /** Creates a stream, or brings it up to date. In a cluster, three servers have each message. */
+  addStream(config: Partial<StreamConfig> & { readonly name: string }): Promise<void>
   /** The queue, shared by all workers. */
   queue(): Promise<Consumer>
   close(): Promise<void>
@@ -191,6 +201,7 @@ export async function openArchive(options: ServerOptions): Promise<Archive> {
       // a worker outlives any absence of the server
       maxReconnectAttempts: -1,
       ...(options.creds === undefined ? {} : { authenticator: credsAuthenticator(readText(options.creds)) }),
+      ...(options.seed === undefined ? {} : { authenticator: nkeyAuthenticator(seedIn(options.seed)) }),
       ...(isEncrypted ? { tls: options.ca === undefined ? {} : { ca: readText(options.ca) } } : {}),
     }),
   )
@@ -241,7 +252,17 @@ function loginOf(text: string): { user: string; pass: string } | { token: string
 async function prepare(connection: NatsConnection): Promise<Archive> {
   const manager = await jetstreamManager(connection)
   const client = jetstream(connection)
-  await manager.streams.add({
+  const replicas = connection.info?.cluster === undefined ? 1 : REPLICAS
+  const addStream: Archive['addStream'] = async (given) => {
+    const config = { ...given, num_replicas: replicas }
+    try {
+      await manager.streams.add(config)
+    } catch (error) {
+      if (!(error instanceof JetStreamApiError && error.code === OTHER_CONFIGURATION)) throw error
+      await manager.streams.update(config.name, config)
+    }
+  }
+  await addStream({
     name: JOBS,
     subjects: [jobSubject('*')],
     retention: RetentionPolicy.Workqueue,
@@ -253,7 +274,7 @@ async function prepare(connection: NatsConnection): Promise<Archive> {
     [DONE, doneSubject('*')],
     [FAILED, failedSubject('*')],
   ] as const) {
-    await manager.streams.add({ name, subjects: [subject], max_msgs_per_subject: 1 })
+    await addStream({ name, subjects: [subject], max_msgs_per_subject: 1 })
   }
   await manager.consumers.add(JOBS, {
     durable_name: WORKERS,
@@ -266,7 +287,8 @@ async function prepare(connection: NatsConnection): Promise<Archive> {
     connection,
     client,
     manager,
-    models: await stores.create(MODELS),
+    models: await stores.create(MODELS, { replicas }),
+    addStream,
     async bucket(name) {
       try {
         return await stores.open(name)
@@ -297,6 +319,8 @@ function readText(path: string): Buffer & string {
     throw fileError('read', path, error)
   }
 }
+
+const seedIn = (path: string): Uint8Array => new TextEncoder().encode(String(readText(path)).trim())
 
 async function naming<T>(server: string, work: () => Promise<T>): Promise<T> {
   try {

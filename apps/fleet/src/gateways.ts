@@ -1,21 +1,16 @@
 /**
  * Gateways: their events in one stream and their last status in another, on subjects of each gateway (the agent's output
- * `nats`), and the keys by which the server tells them apart.
+ * `nats`), and what each of them may do on the server.
  */
-import { writeFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
-import { JetStreamApiError, type StreamConfig } from '@nats-io/jetstream'
-import { nkeys } from '@nats-io/transport-node'
-import { fileError, isFleetName, modelPermissions, UsageError } from '@oddflow/program'
+import { modelPermissions } from '@oddflow/program'
 import { z } from 'zod'
 import { type Archive, lastMessage } from './archive.js'
 
 export const EVENTS = 'oddflow-gateways'
-const STATUSES = 'oddflow-status'
+export const STATUSES = 'oddflow-status'
 const DAY_NANOS = 86_400_000_000_000
 const DAYS_KEPT = 90
-/** The oldest events of a gateway go first, so that one that floods the server takes nothing from the others. */
-const EVENTS_PER_GATEWAY = 100_000
 const MAXIMUM_STATUS_BYTES = 65_536
 /** An event that comes again within this time is dropped by its id. The server keeps these ids in memory. */
 const DUPLICATE_NANOS = 3_600_000_000_000
@@ -23,14 +18,12 @@ const DUPLICATE_NANOS = 3_600_000_000_000
 const LOOK_MILLIS = 500
 /** Statuses that are fetched at a time. */
 const IN_FLIGHT = 64
-/** The server's code for a stream that has another configuration. */
-const OTHER_CONFIGURATION = 10058
 
-const eventSubject = (gateway: string): string => `oddflow.gateway.${gateway}.event`
-const statusSubject = (gateway: string): string => `oddflow.gateway.${gateway}.status`
+export const eventSubject = (gateway: string): string => `oddflow.gateway.${gateway}.event`
+export const statusSubject = (gateway: string): string => `oddflow.gateway.${gateway}.status`
 
 /** What a gateway may do on the server; everything else is denied. */
-const permissionsOf = (gateway: string, group: string | null) => {
+export const permissionsOf = (gateway: string, group: string | null) => {
   const models = modelPermissions(gateway, group)
   return {
     publish: [eventSubject(gateway), statusSubject(gateway), ...models.publish],
@@ -38,36 +31,21 @@ const permissionsOf = (gateway: string, group: string | null) => {
   }
 }
 
-/** Creates the streams, or brings them up to date. In a cluster three servers have each message. */
-export async function prepareGateways({ connection, manager }: Archive): Promise<void> {
-  const shared = {
+/** Creates the streams, or brings them up to date. Without a limit of events: a full disk refuses, and loses nothing. */
+export async function prepareGateways({ addStream }: Archive): Promise<void> {
+  await addStream({
+    name: EVENTS,
+    subjects: [eventSubject('*')],
     max_age: DAYS_KEPT * DAY_NANOS,
-    num_replicas: connection.info?.cluster === undefined ? 1 : 3,
-  }
-  const streams: (Partial<StreamConfig> & { readonly name: string })[] = [
-    {
-      ...shared,
-      name: EVENTS,
-      subjects: [eventSubject('*')],
-      max_msgs_per_subject: EVENTS_PER_GATEWAY,
-      duplicate_window: DUPLICATE_NANOS,
-    },
-    {
-      ...shared,
-      name: STATUSES,
-      subjects: [statusSubject('*')],
-      max_msgs_per_subject: 1,
-      max_msg_size: MAXIMUM_STATUS_BYTES,
-    },
-  ]
-  for (const stream of streams) {
-    try {
-      await manager.streams.add(stream)
-    } catch (error) {
-      if (!(error instanceof JetStreamApiError && error.code === OTHER_CONFIGURATION)) throw error
-      await manager.streams.update(stream.name, stream)
-    }
-  }
+    duplicate_window: DUPLICATE_NANOS,
+  })
+  await addStream({
+    name: STATUSES,
+    subjects: [statusSubject('*')],
+    max_msgs_per_subject: 1,
+    max_msg_size: MAXIMUM_STATUS_BYTES,
+    max_age: DAYS_KEPT * DAY_NANOS,
+  })
 }
 
 const text = z.string().max(2000)
@@ -131,7 +109,7 @@ export async function listGateways(archive: Archive): Promise<Gateway[]> {
   return gateways
 }
 
-const gatewayOf = (subject: string): string => subject.split('.')[2]!
+export const gatewayOf = (subject: string): string => subject.split('.')[2]!
 
 export interface GatewayEvent {
   readonly gateway: string
@@ -171,31 +149,10 @@ function readEvent(subject: string, data: Uint8Array): GatewayEvent | null {
 }
 
 /** undefined where it is no JSON. */
-function jsonOf(data: Uint8Array): unknown {
+export function jsonOf(data: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(data))
   } catch {
     return undefined
   }
-}
-
-/**
- * Makes the key of a gateway, writes its seed to a new file that only its owner may read, and returns the user for the
- * server's configuration: the right to write this gateway's events, status and state of its model, to read the models that are
- * offered to it and its group, and to receive the answers, and nothing else.
- */
-export function enroll(name: string, seedFile: string, group: string | null): string {
-  for (const each of group === null ? [name] : [name, group]) {
-    if (!isFleetName(each)) {
-      throw new UsageError(`${each}: expected at most 63 lowercase letters, digits and hyphens`)
-    }
-  }
-  const key = nkeys.createUser()
-  try {
-    writeFileSync(seedFile, `${new TextDecoder().decode(key.getSeed())}\n`, { mode: 0o600, flag: 'wx' })
-  } catch (error) {
-    throw fileError('write', seedFile, error)
-  }
-  const { publish, subscribe } = permissionsOf(name, group)
-  return `{ nkey: ${key.getPublicKey()}, permissions: ${JSON.stringify({ publish, subscribe })} }`
 }

@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 /** The `oddflow-fleet` program. Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong command line. */
+import { hostname } from 'node:os'
+import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { JetStreamError } from '@nats-io/jetstream'
 import { ConnectionError, RequestError, TimeoutError } from '@nats-io/transport-node'
@@ -19,7 +21,8 @@ import { completionCommand } from '@oddflow/program/completion'
 import { createProgress } from '@oddflow/program/progress'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { type Archive, openArchive, type ServerOptions, WAIT_SCALE, wordsOf } from './archive.js'
-import { enroll, type Gateway, listGateways, prepareGateways, readEvents } from './gateways.js'
+import { enroll, loginOf } from './folder.js'
+import { type Gateway, listGateways, prepareGateways, readEvents } from './gateways.js'
 import {
   advanceRollout,
   nextStep,
@@ -33,6 +36,7 @@ import {
   type TargetOptions,
   targetOf,
 } from './models.js'
+import { type ServeOptions, serve } from './serve.js'
 import { lastFailed, readStatus, type Status } from './status.js'
 import { type SubmitOptions, submit } from './submit.js'
 import { VERSION } from './version.js'
@@ -72,8 +76,9 @@ Examples:
   oddflow-fleet submit --captures /archive --model home.oddflow
   oddflow-fleet work --captures /archive --results /results
   oddflow-fleet status --follow
-  oddflow-fleet enroll kitchen --seed kitchen.seed
-  oddflow-fleet events --follow | jq 'select(.event.event_type == "alert")'
+  oddflow-fleet serve --folder /var/lib/oddflow-fleet
+  oddflow-fleet enroll kitchen --folder /var/lib/oddflow-fleet --seed kitchen.seed
+  oddflow-fleet events --folder /var/lib/oddflow-fleet --follow | jq 'select(.event.event_type == "alert")'
 
 Start a worker for each processor core, on any machine that reaches the server. Workers that read a folder need it at
 --captures; object stores on the server need no folder.
@@ -82,6 +87,7 @@ Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong co
   program.addCommand(submitCommand())
   program.addCommand(workCommand())
   program.addCommand(statusCommand())
+  program.addCommand(serveCommand())
   program.addCommand(enrollCommand())
   program.addCommand(gatewaysCommand())
   program.addCommand(eventsCommand())
@@ -99,9 +105,9 @@ function serverCommand(name: string, description: string): Command {
     .description(description)
     .option(
       '--server <url>',
-      'NATS server, nats:// or tls://, also USER:PASSWORD@; for a cluster, several URLs separated by commas',
-      'nats://127.0.0.1:4222',
+      'NATS server, nats:// or tls://, also USER:PASSWORD@; for a cluster, several URLs separated by commas (default: nats://127.0.0.1:4222; with --folder tls://127.0.0.1:4222)',
     )
+    .option('--folder <folder>', 'folder of oddflow-fleet serve: its login and certificate authority')
     .option('--creds <file>', 'credentials file for the server')
     .option('--ca <file>', "certificate authority of the server's TLS certificate (PEM)")
 }
@@ -116,7 +122,7 @@ function submitCommand(): Command {
     .option('--bucket <name>', 'object store on the server that holds the captures')
     .option('--model <file>', 'model to judge flows with; without one, flows are extracted without verdicts')
     .option('--retry-failed', 'queue the captures again that were set aside')
-    .action(async (paths: string[], options: ServerOptions & SubmitOptions) => {
+    .action(async (paths: string[], options: GivenServer & SubmitOptions) => {
       await withArchive(options, async (archive) => {
         const progress = createProgress()
         const { queued, waiting, done, failed, setAside } = await submit(
@@ -143,7 +149,7 @@ function workCommand(): Command {
     .requiredOption('--results <folder>', 'folder for Parquet files: day=YYYY-MM-DD/ID.parquet')
     .option('--captures <folder>', 'folder of captures; needed unless all are in object stores')
     .option('--until-empty', 'end when no capture is queued or being scored')
-    .action(async (options: ServerOptions & WorkOptions) => {
+    .action(async (options: GivenServer & WorkOptions) => {
       await withArchive(options, async (archive) => {
         const { done, failed } = await work(archive, options, stopOnSignals(), (line) =>
           messages.note(printable(line)),
@@ -161,7 +167,7 @@ function statusCommand(): Command {
   )
     .option('--follow', 'repeat every two seconds until no capture is left')
     .option('--json', 'print one JSON object')
-    .action(async (options: ServerOptions & { follow?: boolean; json?: boolean }) => {
+    .action(async (options: GivenServer & { follow?: boolean; json?: boolean }) => {
       await withArchive(options, async (archive) => {
         for (;;) {
           const status = await readStatus(archive)
@@ -186,16 +192,40 @@ function statusCommand(): Command {
     })
 }
 
+function serveCommand(): Command {
+  return new Command('serve')
+    .description(
+      'Run a server for gateways on this machine: nats-server with its streams, the page and metrics.',
+    )
+    .requiredOption(
+      '--folder <folder>',
+      'keys, certificates, configuration and stored events; made at the first start',
+    )
+    .option('--listen <host:port>', 'where gateways connect', '0.0.0.0:4222')
+    .option('--page <host:port>', 'where the page and the metrics are', '127.0.0.1:9480')
+    .option(
+      '--host <names>',
+      'further names or addresses of this machine for its certificate, separated by commas',
+    )
+    .option('--server <urls>', 'start no server: use these, which run with the configuration of the folder')
+    .action(async (options: ServeOptions) => {
+      await serve(options, stopOnSignals(), (line) => messages.note(printable(line)))
+    })
+}
+
 function enrollCommand(): Command {
   return new Command('enroll')
-    .description(
-      "Make the key of a gateway, and print the gateway's user entry for the server's configuration.",
-    )
+    .description('Make the key of a gateway and let it log in.')
     .argument('<gateway>', 'name of the gateway')
+    .requiredOption('--folder <folder>', 'folder of oddflow-fleet serve')
     .requiredOption('--seed <file>', "new file for the secret seed: the agent's seedFile")
     .option('--group <name>', 'group whose models the gateway takes too')
-    .action((gateway: string, { seed, group }: { seed: string; group?: string }) => {
-      process.stdout.write(`${enroll(gateway, seed, group ?? null)}\n`)
+    .action((gateway: string, { folder, seed, group }: { folder: string; seed: string; group?: string }) => {
+      enroll(folder, gateway, seed, group ?? null)
+      process.stdout.write(
+        `Copy ${seed} and ${join(folder, 'ca.pem')} to the gateway, and add the output to its configuration:\n` +
+          `  - { kind: nats, url: 'tls://${hostname()}:4222', gateway: ${gateway}, seedFile: ${basename(seed)}, caFile: ca.pem }\n`,
+      )
     })
 }
 
@@ -205,7 +235,7 @@ function gatewaysCommand(): Command {
     'List the gateways: their health, version and events. Creates their streams if they are missing.',
   )
     .option('--json', 'print one JSON array')
-    .action(async (options: ServerOptions & { json?: boolean }) => {
+    .action(async (options: GivenServer & { json?: boolean }) => {
       await withArchive(options, async (archive) => {
         await prepareGateways(archive)
         const gateways = await listGateways(archive)
@@ -222,7 +252,7 @@ function eventsCommand(): Command {
   return serverCommand('events', 'Print the stored events of gateways as JSON lines, the oldest first.')
     .option('--gateway <name>', 'print only the events of this gateway')
     .option('--follow', 'keep waiting for new events, until Ctrl-C')
-    .action(async (options: ServerOptions & { gateway?: string; follow?: boolean }) => {
+    .action(async (options: GivenServer & { gateway?: string; follow?: boolean }) => {
       await withArchive(options, async (archive) => {
         await prepareGateways(archive)
         const lines = createLineWriter()
@@ -363,8 +393,18 @@ function statusText({ waiting, inProgress, done, failed, capturesPerSecond }: St
   return `${waiting} waiting, ${inProgress} being scored, ${done} scored${rate}, ${failed} set aside`
 }
 
-async function withArchive(options: ServerOptions, use: (archive: Archive) => Promise<void>): Promise<void> {
-  const archive = await openArchive(options)
+interface GivenServer extends Omit<ServerOptions, 'server' | 'seed'> {
+  readonly server?: string
+  readonly folder?: string
+}
+
+async function withArchive(options: GivenServer, use: (archive: Archive) => Promise<void>): Promise<void> {
+  const { server, folder, ...rest } = options
+  const archive = await openArchive(
+    folder === undefined
+      ? { ...rest, server: server ?? 'nats://127.0.0.1:4222' }
+      : { ...rest, ...loginOf(folder), server: server ?? 'tls://127.0.0.1:4222' },
+  )
   try {
     await use(archive)
   } finally {

@@ -44,8 +44,8 @@ const PUT_TRIES = 5
 const MOST_BAD_GATEWAYS = 0.1
 
 /** Creates the buckets, if they are missing. */
-export async function prepareModels({ manager }: Archive): Promise<void> {
-  await manager.streams.add({
+export async function prepareModels({ addStream }: Archive): Promise<void> {
+  await addStream({
     name: MODELS,
     subjects: [`$KV.${MODELS_BUCKET}.>`],
     allow_direct: true,
@@ -54,7 +54,7 @@ export async function prepareModels({ manager }: Archive): Promise<void> {
     discard: DiscardPolicy.New,
     discard_new_per_subject: true,
   })
-  await manager.streams.add({
+  await addStream({
     name: STATES,
     subjects: [`$KV.${MODEL_STATES_BUCKET}.*`],
     allow_direct: true,

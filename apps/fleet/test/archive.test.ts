@@ -297,14 +297,20 @@ describe.runIf(hasNatsServer)('an archive', () => {
   })
 
   it('enrolls gateways, and lists and prints their events', async () => {
-    const enrolled = spawnResult([fleet, 'enroll', 'kitchen', '--seed', at('kitchen.seed')])
-    expect(enrolled.stdout).toMatch(
-      /^\{ nkey: U[A-Z2-7]{55}, permissions: \{"publish":\["oddflow\.gateway\.kitchen\.event","oddflow\.gateway\.kitchen\.status"\],"subscribe":\["_INBOX\.kitchen\.>"\]\} \}\n$/,
+    const enrolling = ['enroll', 'kitchen', '--folder', at('enrolled'), '--seed', at('kitchen.seed')]
+    expect(spawnResult([fleet, ...enrolling]).code).toBe(2)
+    mkdirSync(at('enrolled/gateways'), { recursive: true })
+    expect(spawnResult([fleet, ...enrolling]).stdout).toContain('gateway: kitchen, seedFile: kitchen.seed')
+    expect(readFileSync(at('enrolled/gateways/kitchen'), 'utf8')).toMatch(
+      /^\{"nkey":"U[A-Z2-7]{55}","group":null\}\n$/,
     )
     expect(readFileSync(at('kitchen.seed'), 'utf8')).toMatch(/^SU[A-Z2-7]{56}\n$/)
     expect(statSync(at('kitchen.seed')).mode & 0o777).toBe(0o600)
-    expect(spawnResult([fleet, 'enroll', 'kitchen', '--seed', at('kitchen.seed')]).code).toBe(1)
-    expect(spawnResult([fleet, 'enroll', 'a.b', '--seed', at('other.seed')]).code).toBe(2)
+    // a seed that is there already is never overwritten, and its gateway not enrolled
+    const other = ['enroll', 'attic', '--folder', at('enrolled'), '--seed', at('kitchen.seed')]
+    expect(spawnResult([fleet, ...other]).code).toBe(1)
+    expect(readdirSync(at('enrolled/gateways'))).toEqual(['kitchen'])
+    expect(spawnResult([fleet, 'enroll', 'a.b', ...enrolling.slice(2)]).code).toBe(2)
     expect(run('gateways').stderr).toContain('no gateway has sent an event or a status')
     expect(run('events')).toMatchObject({ code: 0, stdout: '' })
     const archive = await openArchive({ server: url })

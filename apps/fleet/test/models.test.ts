@@ -22,7 +22,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 // @boundaries-ignore tests alone use it, and no package has it
 import { freePort, hasNatsServer, startNatsServer } from '../../../tools/workspace/nats-server.mjs'
 import { type Archive, openArchive } from '../src/archive.js'
-import { enroll, prepareGateways, readEvents } from '../src/gateways.js'
+import { enroll, prepareFolder, writeUsers } from '../src/folder.js'
+import { prepareGateways, readEvents } from '../src/gateways.js'
 import {
   nextStep,
   prepareModels,
@@ -63,17 +64,18 @@ beforeAll(async () => {
     const { privateKey } = generateKeyPairSync('ed25519')
     writeFileSync(at(`${name}.key`), privateKey.export({ type: 'pkcs8', format: 'pem' }))
   }
-  const users = [
-    enroll('kitchen', at('kitchen.seed'), 'home'),
-    enroll('cellar', at('cellar.seed'), 'home'),
-    enroll('attic', at('attic.seed'), null),
-  ]
+  prepareFolder(folder, [])
+  enroll(folder, 'kitchen', at('kitchen.seed'), 'home')
+  enroll(folder, 'cellar', at('cellar.seed'), 'home')
+  enroll(folder, 'attic', at('attic.seed'), null)
+  writeUsers(folder)
+  const gateways = readFileSync(at('users.conf'), 'utf8').match(/^.*"permissions".*$/gm)!
   const port = await freePort()
   writeFileSync(
     at('server.conf'),
     `listen: 127.0.0.1:${port}
 jetstream { store_dir: "${at('store')}" }
-authorization { users: [ { user: admin, password: secret }, ${users.join(', ')} ] }
+authorization { users: [ { user: admin, password: secret }, ${gateways.join(', ')} ] }
 `,
   )
   server = await startNatsServer(port, ['-c', at('server.conf')])
