@@ -161,7 +161,7 @@ function isHopeless({ problem }: LiveCaptureError, hasRecorded: boolean): boolea
   return problem !== 'ended' && !(problem === 'no-interface' && hasRecorded)
 }
 
-interface FrameInput {
+export interface FrameInput {
   readonly frames: AsyncIterable<FrameBatch>
   readonly liveness: Liveness
   /** Whether frames wait for who reads them. Those of an interface are lost when nobody does. */

@@ -26,7 +26,7 @@ import type { ModelsReport } from '../models/progress.js'
 import type { Delivery } from '../outputs/delivery.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import type { SelfTestCounts } from './self-test.js'
-import type { WatcherCounts } from './watcher.js'
+import type { Watcher } from './watcher.js'
 
 /**
  * Decider: the verdict on a flow record, and whose word it is: one model's for all, or that of the device's own.
@@ -97,12 +97,6 @@ export function createModelDecider(
     modelOf: (device) => ({ model, threshold: thresholds.of(device), saved }),
     rarity: ({ score }) => (score === null ? null : thresholds.rarity(score)),
   }
-}
-
-export interface PacketTotals {
-  /** Frames that were read. */
-  framesRead: number
-  droppedKernel: number
 }
 
 export interface AlertTotals {
@@ -185,7 +179,7 @@ export interface AgentCounters {
   }
 }
 
-interface IncidentsReport {
+export interface IncidentsReport {
   /** Open now, by level. */
   readonly open: Readonly<Record<IncidentLevel, number>>
   readonly answers: AnswerCounts
@@ -202,66 +196,60 @@ export function incidentsReport(
   return { open, answers, rate }
 }
 
-export function agentCounters(
-  packets: PacketTotals,
-  interruptions: number,
-  overloads: number,
-  watcher: WatcherCounts,
-  check: Readonly<PacketCheckCounts>,
-  flows: FlowCounters,
-  openFlows: number,
-  alerts: AlertTotals,
-  devices: DeviceReport | null,
-  models: ModelsReport | null,
-  budget: BudgetReport | null,
-  incidents: IncidentsReport | null,
-  evidence: EvidenceReport | null,
-  selfTests: SelfTestCounts,
-  log: AlertLog,
-  deliveries: readonly Delivery[],
-): AgentCounters {
+interface CountedParts
+  extends Pick<
+    AgentCounters,
+    | 'interruptions'
+    | 'overloads'
+    | 'droppedKernel'
+    | 'devices'
+    | 'models'
+    | 'budget'
+    | 'incidents'
+    | 'evidence'
+    | 'selfTests'
+  > {
+  readonly watcher: Watcher
+  readonly alerts: AlertTotals
+  readonly log: AlertLog
+  readonly deliveries: readonly Delivery[]
+}
+
+export function agentCounters({ watcher, alerts, log, deliveries, ...parts }: CountedParts): AgentCounters {
+  const flows = watcher.flowCounters()
   const { 'filtered-out': _, 'not-admitted': __, duplicate: ___, ...notInFlows } = flows.dropped
-  const { judged, novel, filtered } = watcher
-  const { framesRead, droppedKernel } = packets
-  const droppedAgent = watcher.shed
-  const { droppedDuplicates } = check
+  const { judged, novel, filtered, early, frames, shed: droppedAgent } = watcher.counts
+  const { droppedKernel } = parts
+  const { droppedDuplicates } = watcher.check
   const byOutput = (count: (delivery: Delivery) => number): Record<string, number> =>
     Object.fromEntries(deliveries.map((delivery) => [delivery.name, count(delivery)]))
   return {
-    captured: framesRead + droppedKernel,
+    captured: frames + droppedKernel,
     processed: flows.packets - filtered - droppedAgent - droppedDuplicates,
     dropped: droppedKernel + droppedAgent + droppedDuplicates,
-    droppedKernel,
     droppedAgent,
     droppedDuplicates,
     filtered,
-    interruptions,
-    overloads,
     packetsInFlows: flows.packetsInFlows,
     notInFlows,
     held: flows.heldPackets,
-    check: { ...check },
+    check: { ...watcher.check },
     timestampBackwards: flows.timestampBackwards,
     reordered: flows.reorderedPackets,
     clockSteps: flows.clockSteps,
     fromFuture: flows.futurePackets,
     flows: flows.flows,
-    openFlows,
+    openFlows: watcher.openFlows,
     evictedFlows: flows.evictedFlows,
     records: flows.records,
     verdicts: {
       total: judged.score + judged['one-packet'] + judged['not-judged'],
-      early: watcher.early,
+      early,
       score: judged.score,
       onePacket: judged['one-packet'],
       notJudged: judged['not-judged'],
     },
-    selfTests,
-    evidence,
-    devices,
-    models,
-    budget,
-    incidents,
+    ...parts,
     novel: { total: novel.score + novel['one-packet'], score: novel.score, onePacket: novel['one-packet'] },
     alerts: {
       ...alerts,

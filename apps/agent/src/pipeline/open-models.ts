@@ -144,7 +144,7 @@ function contractOf({ set, packetsPerFlow, cutSeconds, idleSeconds }: FeatureSet
   }
 }
 
-interface OpenedModels {
+export interface OpenedModels {
   readonly decider: Decider
   readonly explain: AlertExplainer
   /** Models that were read again take the place of those that were given before. Throws UsageError where they cannot. */

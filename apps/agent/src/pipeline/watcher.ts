@@ -84,6 +84,8 @@ interface WatcherOptions {
 }
 
 export interface WatcherCounts {
+  /** Frames that were read. */
+  frames: number
   /** Verdicts by the rule that gave them. */
   readonly judged: Record<VerdictRule, number>
   readonly novel: Record<VerdictRule, number>
@@ -131,6 +133,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     hashSeed: options.hashSeed,
   })
   const counts: WatcherCounts = {
+    frames: 0,
     judged: { score: 0, 'one-packet': 0, 'not-judged': 0 },
     novel: { score: 0, 'one-packet': 0, 'not-judged': 0 },
     early: 0,
@@ -138,7 +141,6 @@ export function createWatcher(options: WatcherOptions): Watcher {
     shed: 0,
     latestMicros: Number.NEGATIVE_INFINITY,
   }
-  let frameCount = 0
   const steps: { readonly packetNumber: number; readonly byMicros: number }[] = []
   /** By how much the clock was set since the record began. */
   const clockMicrosOf = ({ firstPacketNumber }: FlowRecord): number => {
@@ -196,8 +198,8 @@ export function createWatcher(options: WatcherOptions): Watcher {
     add(frames) {
       decoder.decode(frames, packets)
       // a recorder that was started again counts from 0
-      packets.firstFrame = frameCount
-      frameCount += frames.count
+      packets.firstFrame = counts.frames
+      counts.frames += frames.count
       const { filter, overload } = options
       for (let i = 0; i < packets.count; i++) {
         if (filter === null || filter(packets, i)) check.look(frames, packets, i)

@@ -1,0 +1,139 @@
+/** What becomes of verdicts, opened from the settings: devices, incidents, alerts and their packets. */
+import { type AlertPath, createAlertPath } from '../alerts/alert-path.js'
+import type { AlertExplainer } from '../alerts/eve.js'
+import { createSuppression } from '../alerts/suppress.js'
+import { createIncidentRate, overBudgetText } from '../budget/incident-rate.js'
+import type { Settings } from '../config/settings.js'
+import type { KnownDevices } from '../devices/device-table.js'
+import type { DeviceWatch } from '../devices/device-watch.js'
+import type { PeerNames } from '../devices/peer-names.js'
+import { openKeptPackets } from '../evidence/evidence.js'
+import type { AnswerBook } from '../incidents/answers.js'
+import type { IncidentRows } from '../incidents/incident-rows.js'
+import { createIncidentBook, type IncidentBook } from '../incidents/incidents.js'
+import { createIncidentKeeper, readIncidents } from '../incidents/keep-incidents.js'
+import type { FrameInput } from '../input/read-frames.js'
+import type { ModelRoom } from '../models/model-room.js'
+import type { AlertLog } from '../spool/alert-log.js'
+import type { Component } from './component.js'
+import type { LossHistory } from './conditions.js'
+import { type Decider, type IncidentsReport, incidentsReport } from './counters.js'
+import type { OpeningEnvironment } from './environment.js'
+import { openDevices, openPeerNames } from './open-devices.js'
+import type { OpenedModels } from './open-models.js'
+import { openDashboardRecords } from './open-server.js'
+
+interface AlertingOptions {
+  readonly settings: Settings
+  readonly environment: OpeningEnvironment
+  readonly models: ModelRoom | null
+  readonly decider: Decider
+  readonly explain: AlertExplainer
+  readonly forAnnouncements: OpenedModels['forAnnouncements']
+  /** Devices of an earlier run. */
+  readonly known: KnownDevices
+  readonly answers: AnswerBook
+  readonly rows: IncidentRows
+  readonly alertLog: AlertLog
+  readonly input: Pick<FrameInput, 'interfaceName'>
+  /** D, the numbers of a row. */
+  readonly dimension: number
+  /** Packets lost up to now. */
+  readonly lostPackets: () => number
+  readonly losses: LossHistory
+}
+
+export interface Alerting {
+  readonly path: AlertPath
+  /** null where devices are not kept. */
+  readonly devices: DeviceWatch | null
+  /** null where devices are not kept. */
+  readonly incidents: IncidentBook | null
+  readonly evidence: Awaited<ReturnType<typeof openKeptPackets>>
+  /** null where there is no dashboard. */
+  readonly records: Awaited<ReturnType<typeof openDashboardRecords>>
+  /** null where names of peers are not looked for. */
+  readonly peerNames: PeerNames | null
+  report(): IncidentsReport | null
+  /** Counts incidents against the budget, up to a time of a clock that was never set. */
+  readonly rate: { advance(steadyMicros: number): void; warnings(): readonly string[] }
+  /** Keeps incidents. */
+  readonly keeper: Component
+}
+
+export async function openAlerting(options: AlertingOptions): Promise<Alerting> {
+  const { settings, environment, answers, rows, models, explain } = options
+  const { files, clock, log, faults } = environment
+  const { budget, state } = settings
+  const evidence = await openKeptPackets(settings, environment)
+  const records = await openDashboardRecords(settings, environment)
+  const peerNames = await openPeerNames(settings, environment, (key) => devices?.table.get(key)?.state)
+  // models that are made here are made for one false alert a day and device
+  const rate = createIncidentRate(
+    budget ?? (settings.models === null ? null : { falseAlertsPerDay: 1, per: 'device' }),
+  )
+  const isAttack = (incident: string): boolean =>
+    answers.list().some((each) => each.incident === incident && each.answer === 'attack')
+  const known = settings.devices === null || state === null ? [] : await readIncidents(files, state, faults)
+  const incidents =
+    settings.devices === null
+      ? null
+      : createIncidentBook({
+          known,
+          explain,
+          rows,
+          mutedBy: answers.mutedBy,
+          onChange(incident, change) {
+            if (change === 'opened') rate.opened(incident.id)
+            path.report(incident, change)
+          },
+        })
+  const keeper =
+    incidents === null || state === null ? null : createIncidentKeeper(incidents, rows, files, state, log)
+  let devices: DeviceWatch | null = null
+  const path = createAlertPath({
+    context: {
+      localNetworks: settings.localNetworks,
+      labelsOf(key) {
+        const { name = null, group = null } = devices?.table.get(key) ?? {}
+        return { ...(name === null ? {} : { name: name.name }), ...(group === null ? {} : { group }) }
+      },
+      ...(peerNames === null ? {} : { peerNamesOf: peerNames.of }),
+    },
+    suppression: createSuppression(settings.suppress),
+    alsoSuppresses: (alert) => (records?.suppressions.take(alert, clock.wallMicros()) ?? null) !== null,
+    keepEvidence: (alert) => evidence?.evidence.take(alert) ?? null,
+    onGiven: (line) => records?.feed.add(line),
+    incidents,
+    answers,
+    fold: settings.fold,
+    log: options.alertLog,
+    interfaceName: options.input.interfaceName,
+    dimension: options.dimension,
+    explain,
+    rarity: options.decider.rarity,
+    model: options.forAnnouncements,
+    lostPackets: options.lostPackets,
+    losses: options.losses,
+  })
+  devices = await openDevices(settings, environment, path, options.known, models, answers)
+  return {
+    path,
+    devices,
+    incidents,
+    evidence,
+    records,
+    peerNames,
+    report: () =>
+      incidents === null ? null : incidentsReport(incidents.all(), answers.counts(), rate.report(isAttack)),
+    rate: {
+      advance: (steadyMicros) => rate.advance(steadyMicros, devices?.report().byState.watching ?? 0),
+      warnings: () => [overBudgetText(rate.report(isAttack)) ?? []].flat(),
+    },
+    keeper: {
+      tick: () => keeper?.tick(),
+      trouble: () => keeper?.unkept() ?? null,
+      close: () => keeper?.save(),
+    },
+  }
+}

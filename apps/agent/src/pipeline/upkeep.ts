@@ -1,0 +1,147 @@
+/** What an agent does for itself each second: whether it watches at all, whether its models notice anything, and its clocks. */
+import type { AlertExplainer } from '../alerts/eve.js'
+import type { Settings } from '../config/settings.js'
+import type { ControlSocket } from '../devices/control-socket.js'
+import type { DeviceWatch } from '../devices/device-watch.js'
+import { type CaptureClock, createClockWatch, secondsText } from '../input/clocks.js'
+import type { FrameInput } from '../input/read-frames.js'
+import type { ModelRoom } from '../models/model-room.js'
+import type { Component } from './component.js'
+import { createCondition, createPacketWarnings, createSilence } from './conditions.js'
+import type { Decider } from './counters.js'
+import type { OpeningEnvironment } from './environment.js'
+import type { Alerting } from './open-alerting.js'
+import { createSelfTest, type SelfTestCounts } from './self-test.js'
+import type { Watching } from './watching.js'
+
+/** Ticks between two rounds of made attacks. */
+const SELF_TEST_TICKS = 180
+const FIRST_SELF_TEST_TICKS = 10
+/** Packets in which copies and wrong checksums are looked for at a time. */
+const CHECKED_PACKETS = 1000
+
+interface UpkeepOptions extends Pick<Watching, 'watcher' | 'overload'> {
+  readonly settings: Settings
+  readonly environment: OpeningEnvironment
+  readonly decider: Decider
+  readonly explain: AlertExplainer
+  readonly alerting: Pick<Alerting, 'path' | 'devices' | 'records'>
+  readonly models: ModelRoom | null
+  readonly input: FrameInput
+  readonly captureClock: CaptureClock
+  /** Holds the state folder; null where there is none. */
+  readonly control: ControlSocket | null
+  /** The machine's clock was set. */
+  readonly onClockSet: (byMicros: number) => void
+}
+
+interface Upkeep extends Component {
+  readonly selfTests: SelfTestCounts
+  /** Why it does not watch as it should; the earliest first. */
+  readonly reasons: () => readonly string[]
+  /** Whether each watched device has a model. */
+  lookForUnjudged(): void
+  lookAtClock(): void
+  /** Packets have come. */
+  packetsCame(): void
+  /** The input has ended. */
+  inputEnded(): void
+  /** Warns of what the last packets had. */
+  warnOfPackets(): void
+}
+
+export function createUpkeep(options: UpkeepOptions): Upkeep {
+  const { settings, models, input, captureClock, watcher, overload, control } = options
+  const { clock, log, stop, faults } = options.environment
+  const { path, devices, records } = options.alerting
+  const condition = createCondition({ clock, log, tell: path.tell })
+  const silence = createSilence()
+  const selfTest = createSelfTest({
+    decider: options.decider,
+    explain: options.explain,
+    localNetworks: settings.localNetworks,
+    dropDuplicates: settings.dropDuplicates,
+    watched: () =>
+      devices === null ? null : [...devices.table.all()].filter(({ state }) => state === 'watching'),
+    clock,
+    stop,
+    onResult: (reason) => condition.set('self-test', reason),
+    onBlind(summary) {
+      log.warn(summary)
+      path.tell({ rule: 'blind-model', atMicros: clock.wallMicros(), summary })
+    },
+  })
+  const warnOfPackets = createPacketWarnings(watcher.check, log.warn)
+  const clockWatch = createClockWatch(clock)
+  let ticks = 0
+  let hasEnded = false
+  const watchItself = (): void => {
+    const trouble = hasEnded ? 'the input has ended: nothing is watched any more' : input.trouble()
+    condition.set('recorder', trouble)
+    if (trouble === null) condition.set('silence', silence.tick())
+    // not before the models of a start are there, and not while every moment is needed
+    if (++ticks % SELF_TEST_TICKS === FIRST_SELF_TEST_TICKS && !overload.isOverloaded) void selfTest.round()
+  }
+  const keepFolder = async (): Promise<void> => {
+    try {
+      // perhaps the whole folder was removed
+      if (await control?.renew()) void devices?.save()
+      condition.set('folder', null)
+    } catch (error) {
+      condition.set('folder', (error as Error).message)
+    }
+  }
+  const lookAtClock = (): void => {
+    const change = clockWatch.look()
+    if (change === null) return
+    const { setMicros, suspendedSeconds, stoppedSeconds } = change
+    if (setMicros !== 0) {
+      const direction = setMicros > 0 ? 'forward' : 'back'
+      log.warn(
+        `the clock was set ${direction} by ${secondsText(Math.abs(setMicros) / 1e6)}; open flows and learning continue`,
+      )
+      // a file's packets have another clock, and a pipe's may
+      if (input.liveness === 'live') watcher.clockSet(setMicros)
+      records?.suppressions.clockSet(setMicros)
+      options.onClockSet(setMicros)
+    }
+    if (suspendedSeconds > 0) log.info(`the machine was suspended for ${secondsText(suspendedSeconds)}`)
+    if (stoppedSeconds > 0) {
+      log.warn(`the agent did not run for ${secondsText(stoppedSeconds)} (stopped, or without a processor)`)
+    }
+    if (suspendedSeconds > 0 || stoppedSeconds > 0) {
+      overload.resume()
+      captureClock.resume()
+    }
+  }
+  return {
+    selfTests: selfTest.counts,
+    reasons: () => condition.reasons,
+    lookForUnjudged: () => condition.set('unjudged', unjudgedReason(devices, models)),
+    lookAtClock,
+    packetsCame: silence.end,
+    inputEnded() {
+      hasEnded = true
+    },
+    warnOfPackets: () => warnOfPackets(1),
+    tick() {
+      lookAtClock()
+      warnOfPackets(CHECKED_PACKETS)
+      if (input.liveness === 'live' || captureClock.lagSeconds() !== null) watchItself()
+      void keepFolder()
+    },
+    warnings: () => [...selfTest.warnings, ...faults.reasons()],
+    close: selfTest.end,
+  }
+}
+
+/** Of watched devices that have no model, nothing is reported. */
+function unjudgedReason(devices: DeviceWatch | null, models: ModelRoom | null): string | null {
+  let unjudged = 0
+  for (const { key, state } of devices?.table.all() ?? []) {
+    if (state === 'watching' && models?.isJudged(key) === false) unjudged++
+  }
+  if (unjudged === 0) return null
+  const which = unjudged === 1 ? 'one watched device is' : `${unjudged} watched devices are`
+  return `${which} not judged: no model, learning again; see "oddflow-agent devices list"`
+}
