@@ -726,7 +726,7 @@ describe('devices', () => {
       expect.objectContaining({ key: intruder, randomised: true, state: 'learning' }),
     )
     expect((await devices('list')).stdout).toMatch(
-      /^device +address +name +vendor +state .*\n(.*\n)*02:50:00:00:00:42 +[\da-f.:]+ +learning /,
+      /^device +address +name +group +vendor +state .*\n(.*\n)*02:50:00:00:00:42 +[\da-f.:]+ +learning: \d+ flows /,
     )
 
     expect(await devices('approve', intruder)).toMatchObject({ code: 0, stdout: `${intruder}: is watched\n` })
