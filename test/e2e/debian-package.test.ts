@@ -51,6 +51,7 @@ it('is installed with its user, runs, keeps configuration and state over an upgr
   expect(readFileSync(inSystem('usr/lib/systemd/system/oddflow-agent.service'), 'utf8')).toContain(
     'User=oddflow',
   )
+  expect(readFileSync(inSystem('etc/logrotate.d/oddflow-agent'), 'utf8')).toContain('nocreate')
   const page = gunzipSync(readFileSync(inSystem('usr/share/man/man1/oddflow-agent.1.gz'))).toString()
   expect(page).toBe(execFileSync(program, ['completion', 'man'], { encoding: 'utf8' }))
   for (const path of [
