@@ -23,7 +23,7 @@ import { standardErrorLog } from '../log.js'
 import { EVERYONE } from '../models/model-scopes.js'
 import type { OwnerReport } from '../models/progress.js'
 import type { Forecast } from '../page/api.js'
-import { alarmsText, damageText, promiseText, proofText, refusedText, stateText } from '../page/devices.js'
+import { modelText, stateText } from '../page/devices.js'
 import { keptReports } from './models.js'
 import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
 
@@ -53,8 +53,8 @@ export async function listDevices({ format, group, ...options }: ListOptions): P
     achievedText(device),
     `${((device.lastSeenMicros - device.firstSeenMicros) / 3_600_000_000).toFixed(1)} h`,
     new Date(device.lastSeenMicros / 1000).toISOString().slice(0, 19),
-    modelText(device),
-    device.randomised ? 'random address' : '',
+    modelOf(device),
+    device.randomised ? 'private address' : '',
   ])
   printTable(
     [
@@ -65,7 +65,7 @@ export async function listDevices({ format, group, ...options }: ListOptions): P
       'vendor',
       'state',
       'flows',
-      'novel now',
+      'unusual now',
       'since watched',
       'seen for',
       'last seen',
@@ -87,21 +87,11 @@ function achievedText({ watchedFlows = 0, watchedNovel = 0, model }: ListedDevic
   return `${watchedNovel} of ${watchedFlows}: ${percent(watchedNovel / watchedFlows)} % (${percent(low)} to ${percent(high)} %)${more}`
 }
 
-/** Of an agent that makes its models: how far that is, or what the model promises. */
-function modelText({ model, state, isJudged, ...device }: ListedDevice): string {
+/** What the dashboard says of the model, and whether nothing judges the device. */
+function modelOf({ model, state, isJudged, ...device }: ListedDevice): string {
   const unjudged = isJudged === false && state === 'watching' ? 'NOT JUDGED' : ''
-  if (model === undefined || model === null) return unjudged || '-'
-  const texts =
-    model.state === 'waiting'
-      ? ['waits for room']
-      : model.state === 'learning'
-        ? [`${model.rows} of ${model.rowsNeeded ?? model.rows} rows`]
-        : [
-            `false alarms ${promiseText(model) || '-'}`,
-            alarmsText(device, model),
-            state === 'learning' ? proofText(model) : '',
-          ]
-  return [unjudged, damageText(model), ...texts, refusedText(model)].filter((text) => text !== '').join('; ')
+  const text = model === undefined || model === null ? '' : modelText(model, device)
+  return [unjudged, text].filter((each) => each !== '').join('; ') || '-'
 }
 
 export interface ActOptions extends StateOptions {

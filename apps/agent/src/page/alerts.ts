@@ -37,7 +37,7 @@ export function showAlerts(
   while (shown.length > MAXIMUM_SHOWN) shown.shift()?.remove()
   showCount()
   byId('no-alerts').hidden = list.childElementCount > 0
-  byId('alerts-order').hidden = list.childElementCount === 0
+  byId('alerts-details').hidden = list.childElementCount === 0
 }
 
 function showCount(): void {
@@ -99,7 +99,7 @@ function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void
       : element(
           'p',
           { class: 'faint' },
-          `alike ones: ${countText(folded.peers, 'peer')}, ${countText(folded.services, 'service')}`,
+          `similar: ${countText(folded.peers, 'peer')}, ${countText(folded.services, 'service')}`,
         ),
     element(
       'details',
@@ -168,7 +168,7 @@ function whyText({ oddflow: { reason } }: AlertEvent): HTMLElement | null {
 
 /** What the model said before it learnt on: whether what was learnt made the difference. */
 function shadowText({ novel, score, threshold }: NonNullable<AlertEvent['oddflow']['shadow']>): string {
-  const verdict = novel ? 'finds it new too' : 'finds it normal'
+  const verdict = novel ? 'finds it unusual too' : 'finds it normal'
   const numbers = score === null ? '' : ` (score ${numberText(score)}, threshold ${numberText(threshold)})`
   return `the model as it was trained ${verdict}${numbers}`
 }

@@ -102,9 +102,9 @@ interface Row {
   readonly name: Element
   readonly detail: Element
   readonly state: Element
-  readonly flows: Element
-  readonly share: Element
   readonly model: Element
+  readonly flows: Element
+  readonly contacts: HTMLElement
   readonly seen: Element
   readonly buttons: HTMLElement
 }
@@ -177,22 +177,22 @@ function makeRow({ key }: Device): Row {
   const name = element('span')
   const detail = element('span', { class: 'faint' })
   const cell = (label: string): HTMLElement => element('td', { 'data-name': label })
-  const [state, flows, model, share, seen] = ['State', 'Flows', 'Model', 'Lately novel', 'Last seen'].map(
-    cell,
-  )
+  const [state, model] = [element('span'), element('span', { class: 'faint' })]
+  const flows = element('p')
+  const contacts = element('div')
+  const about = cell('State')
+  about.append(state, model, element('details', {}, element('summary', {}, 'More'), flows, contacts))
+  const seen = cell('Last seen')
   const buttons = element('div', { class: 'buttons' })
   const row = element(
     'tr',
     { 'data-device': key },
     element('th', { scope: 'row' }, name, detail),
-    state,
-    flows,
-    model,
-    share,
+    about,
     seen,
     element('td', {}, buttons),
   )
-  return { row, name, detail, state, flows, model, share, seen, buttons }
+  return { row, name, detail, state, model, flows, contacts, seen, buttons }
 }
 
 function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
@@ -204,13 +204,14 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
     address === key ? '' : address,
     vendor ?? '',
     device.group === null ? '' : `group ${device.group}`,
-    randomised ? 'made-up address' : '',
+    randomised ? 'private address' : '',
   ]
   setText(row.detail, details.filter((detail) => detail !== '').join(', '))
   setText(row.state, stateText(device))
-  setText(row.flows, numberText(device.flows))
-  setText(row.model, modelText(device))
-  setText(row.share, shareText(device.novelShare))
+  setText(row.model, model === null ? '' : modelText(model, device))
+  const share = device.novelShare === null ? '' : `, ${shareText(device.novelShare)} of the last ones unusual`
+  setText(row.flows, `${countText(device.flows, 'flow')}${share}.`)
+  fillList(row.contacts, 'Most frequent contacts while it learned:', device.contacts)
   setText(row.seen, timeOf(device.lastSeenMicros))
   const back = model !== null && model.previous !== null ? model.owner : ''
   const buttons = `${state} ${back} ${name}`
@@ -261,6 +262,18 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
   ;(focus.find(({ textContent }) => textContent === focused) ?? focus[0])?.focus()
 }
 
+/** A title and what it is of; nothing where there is none. */
+function fillList(target: HTMLElement, title: string, items: readonly string[]): void {
+  const text = items.join('\n')
+  if (target.dataset.items === text) return
+  target.dataset.items = text
+  target.replaceChildren(
+    ...(items.length === 0
+      ? []
+      : [element('p', {}, title), element('ul', {}, ...items.map((item) => element('li', {}, item)))]),
+  )
+}
+
 const SOURCES: Readonly<Record<OwnModel['state'], string>> = {
   waiting: 'waits for room',
   learning: 'is learning',
@@ -270,8 +283,10 @@ const SOURCES: Readonly<Record<OwnModel['state'], string>> = {
 }
 
 /** Where the model comes from, what it promises, and what came of its proof and of the last training. */
-function modelText({ model, ...device }: Device): string {
-  if (model === null) return '–'
+export function modelText(
+  model: OwnModel,
+  device: Pick<Device, 'flows' | 'learningSinceMicros' | 'lastSeenMicros'>,
+): string {
   const { state, rows, rowsNeeded, falseAlarmShare } = model
   const progress = rowsNeeded === null ? '' : `: ${numberText(rows)} of ${numberText(rowsNeeded)} rows`
   const texts =
@@ -286,8 +301,8 @@ function modelText({ model, ...device }: Device): string {
   return [damageText(model), ...texts, refusedText(model)].filter((text) => text !== '').join('; ')
 }
 
-function shareText(share: number | null): string {
-  return share === null ? '–' : `${numberText(Math.round(1000 * share) / 10)} %`
+function shareText(share: number): string {
+  return `${numberText(Math.round(1000 * share) / 10)} %`
 }
 
 /** The second step of approving a device that is not ready: what one takes upon oneself. */
@@ -301,7 +316,7 @@ function askToApprove(device: Device, approve: () => Promise<void>): void {
     byId('approve-notice'),
     model !== null && model.model === null
       ? 'It has no model of its own yet. The model for all devices judges it, if there is one; otherwise nothing judges it until it has a model.'
-      : `If it goes on as lately, ${share} of its flows are novel, and each of them may be an alert. Learning ends.`,
+      : `If nothing changes, ${share} of its flows are unusual, and each of them may be an alert. Learning ends.`,
   )
   approveAsked = approve
   byId<HTMLDialogElement>('approve').showModal()

@@ -13,6 +13,7 @@ interface Fact {
 }
 
 export function showHealth(state: AgentState): void {
+  setText(byId('health-line'), healthLine(state))
   const list = byId('health')
   const facts = factsOf(state)
   if (list.childElementCount !== 2 * facts.length) {
@@ -36,20 +37,39 @@ export function standingOf(state: AgentState): { text: string; isIll: boolean } 
   return { text: 'Watching', isIll: false }
 }
 
-/** What models have learnt since they were trained, and whether that made a difference. */
+/** In one line: what it captured and lost, its memory, its delay, and its outputs. */
+function healthLine(state: AgentState): string {
+  const { counters, outputs, lagSeconds } = state
+  const { captured, droppedKernel, droppedAgent } = counters
+  const dropped = droppedKernel + droppedAgent
+  const share = captured === 0 ? 0 : (100 * dropped) / captured
+  const silent = outputs.filter(({ works }) => !works).map(({ name }) => name)
+  return [
+    `${numberText(captured)} packets, ${dropped === 0 ? 'none dropped' : `${numberText(dropped)} dropped (${share < 0.01 ? 'under 0.01' : share.toFixed(2)} %)`}`,
+    memoryText(state),
+    ...(lagSeconds === null ? [] : [`${numberText(Math.round(10 * lagSeconds) / 10)} s behind`]),
+    silent.length === 0 ? 'all outputs work' : `no delivery to ${silent.join(', ')}`,
+  ].join('; ')
+}
+
+function memoryText({ residentBytes, memoryLimitBytes }: AgentState): string {
+  return `${Math.round(residentBytes / MEBIBYTE)} of ${Math.round(memoryLimitBytes / MEBIBYTE)} MiB of memory`
+}
+
+/** What models learned since they were trained, and whether that made a difference. */
 function learningFacts(learning: NonNullable<AgentState['counters']['models']>['learning']): Fact[] {
   if (learning === null) return []
   const { rows, shadow } = learning
   const both = shadow.bothNormal + shadow.bothNovel
   return [
     {
-      name: 'Learnt on',
-      text: `${numberText(rows.learnt)} rows; ${numberText(rows.heldBack)} held back, ${numberText(rows.disregarded)} disregarded`,
+      name: 'Updates',
+      text: `${numberText(rows.learnt)} rows learned, ${numberText(rows.heldBack)} quarantined, ${numberText(rows.disregarded)} discarded`,
       isIll: false,
     },
     {
-      name: 'As it was trained',
-      text: `same verdict on ${numberText(both)} flows; new only to the model of now ${numberText(shadow.onlyNow)}, only to the trained one ${numberText(shadow.onlyTrained)}`,
+      name: 'Updated and trained model',
+      text: `same verdict on ${numberText(both)} flows; unusual only to the updated model ${numberText(shadow.onlyNow)}, only to the trained one ${numberText(shadow.onlyTrained)}`,
       isIll: false,
     },
   ]
@@ -68,11 +88,7 @@ function factsOf(state: AgentState): Fact[] {
     lost('Interruptions', counters.interruptions),
     fact('Verdicts', numberText(counters.verdicts.total)),
     fact('Open flows', `${numberText(state.openFlows)} of ${numberText(state.maximumFlows)}`),
-    fact(
-      'Memory',
-      `${Math.round(state.residentBytes / MEBIBYTE)} of ${Math.round(state.memoryLimitBytes / MEBIBYTE)} MiB`,
-      state.residentBytes > state.memoryLimitBytes,
-    ),
+    fact('Memory', memoryText(state), state.residentBytes > state.memoryLimitBytes),
     fact(
       'Behind',
       lagSeconds === null ? 'the input is not live' : `${numberText(Math.round(10 * lagSeconds) / 10)} s`,

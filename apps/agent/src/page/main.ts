@@ -95,6 +95,8 @@ async function watch(): Promise<void> {
       waitFor(SILENCE_MILLIS, lost)
       // another run of the agent sends its alerts from the first
       if (change.startedMicros !== undefined && change.startedMicros !== run) clearAlerts()
+      // without incidents the alerts are all that there is
+      if (latest === null) byId<HTMLDetailsElement>('alerts-details').open = change.incidents === null
       latest = { ...latest, ...change } as AgentState
       showState(latest)
     }

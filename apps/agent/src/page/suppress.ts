@@ -54,7 +54,7 @@ export function prepareSuppress(): void {
 }
 
 export function showRules(rules: readonly Rule[], remove: (name: string) => Promise<void>): void {
-  byId('no-rules').hidden = rules.length > 0
+  byId('rules-section').hidden = rules.length === 0
   const text = JSON.stringify(rules)
   if (text === shownRules) return
   shownRules = text
