@@ -106,6 +106,22 @@ describe('the direction rule', () => {
   })
 })
 
+it('every task of run.mjs starts in a fresh clone: no module of it needs a package before it installs', () => {
+  const tools = join(root, 'tools/workspace')
+  const read = (name: string) => readFileSync(join(tools, name), 'utf8')
+  const waiting = [...read('run.mjs').matchAll(/import\('\.\/([\w-]+\.mjs)'\)/g)].map(([, name]) => name!)
+  expect(waiting.length).toBeGreaterThan(8)
+  const seen = new Set<string>()
+  for (const name of waiting) {
+    if (seen.has(name)) continue
+    seen.add(name)
+    for (const [, from] of read(name).matchAll(/^(?:import|export) [^'"]*?from '([^']+)'/gm)) {
+      if (from!.startsWith('./')) waiting.push(from!.slice(2))
+      else expect(from, `${name} imports ${from}`).toMatch(/^node:/)
+    }
+  }
+})
+
 describe('the lock', () => {
   it('lets one at a time through', async () => {
     const path = join(folder, 'lock')

@@ -8,7 +8,6 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import ts from 'typescript'
 import { run, runQuietly, ToolFailure, tell } from './command.mjs'
 import { toolEnvironment } from './environment.mjs'
 import { ensureInstalled, pnpmDirectory } from './install.mjs'
@@ -135,7 +134,7 @@ async function useAll(folder, registry, released) {
     const done = []
     if (exports !== undefined) {
       const { code, output } = sampleIn(readFileSync(join(home, 'README.md'), 'utf8'))
-      writeFileSync(join(folder, 'sample.mjs'), withoutTypes(code))
+      writeFileSync(join(folder, 'sample.mjs'), await withoutTypes(code))
       const printed = await runQuietly(`the README of ${name}`, process.execPath, ['sample.mjs'], inProject)
       if (output !== undefined && printed.trimEnd() !== output.trimEnd()) {
         throw new ToolFailure(`the README of ${name}`, 1, `expected\n${output}\nand it printed\n${printed}\n`)
@@ -164,7 +163,8 @@ function sampleIn(markdown) {
   return { code, output }
 }
 
-function withoutTypes(code) {
+async function withoutTypes(code) {
+  const { default: ts } = await import('typescript') // a fresh clone has it by now
   const compilerOptions = {
     module: ts.ModuleKind.ESNext,
     target: ts.ScriptTarget.ES2022,
