@@ -202,6 +202,8 @@ describe('small helpers', () => {
     for (const path of [
       'src/a.ts',
       'src/sub/b.ts',
+      'src/page.tsx',
+      'dist/page.js',
       'dist/a.js',
       'dist/a.d.ts',
       'dist/sub/b.js',
@@ -213,10 +215,10 @@ describe('small helpers', () => {
     mkdirSync(join(folder, 'dist/gone'))
     writeFileSync(join(folder, 'dist/gone/c.js'), '')
     pruneOutputs(folder)
-    const there = ['a.js', 'a.d.ts', 'sub/b.js', 'old.js', 'gone'].filter((p) =>
+    const there = ['a.js', 'a.d.ts', 'sub/b.js', 'page.js', 'old.js', 'gone'].filter((p) =>
       existsSync(join(folder, 'dist', p)),
     )
-    expect(there).toEqual(['a.js', 'a.d.ts', 'sub/b.js'])
+    expect(there).toEqual(['a.js', 'a.d.ts', 'sub/b.js', 'page.js'])
   })
 
   it('looks for them in build/ where a program is bundled, whose dist/ has other files', () => {

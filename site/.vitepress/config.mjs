@@ -180,6 +180,8 @@ export default defineConfig({
       { text: 'Developers', link: guides[1].link },
       { text: 'Researchers', link: guides[2].link },
       { text: 'API', link: '/site/api/index' },
+      // not a page of VitePress (tools/workspace/page.mjs)
+      { text: 'Try it', link: '/try/index.html', target: '_self' },
       { text: 'Results', link: '/docs/results/README' },
     ],
     sidebar,

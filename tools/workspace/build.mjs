@@ -30,7 +30,8 @@ export function pruneOutputs(directory, at = '') {
       continue
     }
     const source = name.replace(/\.d\.ts$|\.js$/, '.ts')
-    if (source !== name && !existsSync(join(directory, 'src', source))) rmSync(join(output, entry.name))
+    const isOf = (path) => existsSync(join(directory, 'src', path))
+    if (source !== name && !isOf(source) && !isOf(`${source}x`)) rmSync(join(output, entry.name))
   }
 }
 

@@ -15,10 +15,11 @@
  */
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, resolve } from 'node:path'
 import { build } from 'esbuild'
 import { rollup } from 'rollup'
 import { dts } from 'rollup-plugin-dts'
+import { licences, packagesOf } from './licences.mjs'
 
 /** Packages of CommonJS call `require` for modules of Node. */
 const REQUIRE =
@@ -45,38 +46,6 @@ function markMatrixPure() {
     if (marked !== text) writeFileSync(`dist/${name}`, marked)
   }
 }
-
-/** The folder and manifest of the package that a file belongs to. */
-function packageOf(file) {
-  for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder)) {
-    const path = join(folder, 'package.json')
-    if (!existsSync(path)) continue
-    const manifest = JSON.parse(readFileSync(path, 'utf8'))
-    // a package.json that says nothing but the type of its modules
-    if (manifest.name !== undefined) return { folder, manifest }
-  }
-  throw new Error(`${file}: belongs to no package`)
-}
-
-function termsOf({ folder, manifest }) {
-  const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name))
-  const head = `${manifest.name} ${manifest.version} (${manifest.license})`
-  if (file === undefined) return `${head}\n\nNo text of the licence comes with this package.\n`
-  return `${head}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
-}
-
-/** The packages that files were taken from, by name. */
-function packagesOf(inputs) {
-  const packages = new Map()
-  for (const input of Object.keys(inputs)) {
-    const found = packageOf(resolve(input))
-    if (found.folder !== process.cwd())
-      packages.set(`${found.manifest.name} ${found.manifest.version}`, found)
-  }
-  return [...packages.keys()].sort().map((name) => packages.get(name))
-}
-
-const licences = (packages) => packages.map(termsOf).join(`\n${'-'.repeat(80)}\n\n`)
 
 /** CycloneDX 1.6; without a time or a number of its own, so that the same sources give the same bytes. */
 function billOfMaterials(packages) {
@@ -168,6 +137,6 @@ for (const name of readdirSync('dist').filter((each) => each.endsWith('.js'))) {
     if (!existsSync(`dist/${worker}`)) throw new Error(`dist/${name} runs ${worker}, which is no entry`)
   }
 }
-const packages = packagesOf(metafile.inputs)
+const packages = packagesOf(metafile.inputs, process.cwd())
 writeFileSync('dist/LICENSES.txt', licences(packages))
 writeFileSync('dist/bom.cdx.json', billOfMaterials(packages))

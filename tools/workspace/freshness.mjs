@@ -17,6 +17,7 @@ const SHARED_INPUTS = [
   'turbo.json',
   'tools/wasm/build-module.mjs',
   'tools/workspace/bundle-program.mjs',
+  'tools/workspace/licences.mjs',
 ]
 
 /** `build` where a program is bundled from what tsc makes; else there is `dist` alone. */

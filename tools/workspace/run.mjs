@@ -29,6 +29,7 @@ const tasks = {
   pnpm: async (args) => (await import('./pnpm.mjs')).runPnpm(args),
   site: async () => (await import('./site.mjs')).buildSite(),
   slow: async ([job, ...args]) => (await import('./slow.mjs')).runSlowJob(job, args),
+  page: async ([folder]) => (await import('./page.mjs')).buildPage(folder),
   'rehearse-release': async () => (await import('./rehearse.mjs')).rehearseRelease(),
 }
 

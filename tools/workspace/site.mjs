@@ -11,6 +11,7 @@ import { ensureBuilt } from './build.mjs'
 import { runQuietly, ToolFailure, tell } from './command.mjs'
 import { pnpmDirectory, pnpmEnvironment } from './install.mjs'
 import { root } from './layout.mjs'
+import { writePage } from './page.mjs'
 
 const site = join(root, 'site')
 const BASE = '/__base__/'
@@ -25,6 +26,7 @@ export async function buildSite() {
   await node('the pages', 'node_modules/vitepress/bin/vitepress.js', 'build', '--base', BASE)
   const dist = join(site, 'dist')
   makeMovable(dist)
+  await writePage(join(dist, 'try'))
   const dead = findDeadLinks(dist)
   if (dead.length > 0) throw new ToolFailure('the links of the site', 1, dead.join('\n'))
   tell(`site ok: ${filesIn(dist, '.html').length} pages in ${dist}`)

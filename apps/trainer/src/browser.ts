@@ -10,6 +10,7 @@ import {
   type CaptureBytes,
   type Flows,
   flowsOf,
+  nameOf,
   type OpenedCapture,
   type Place,
   type ReadFlowsOptions,
@@ -56,7 +57,7 @@ function opener(source: unknown, i: number): () => OpenedCapture {
     const ending: Ending = { end: null, damage: null }
     const blocks = url === null ? blocksOf(source)! : fetchedBlocks(url)
     return {
-      name: url ?? `source ${i}`,
+      name: url ?? nameOf(source, i),
       frames: framesOf(unpacked(blocks, ending), ending),
       end: () => ending.end,
     }

@@ -12,6 +12,7 @@ import {
   type CaptureBytes,
   type Flows,
   flowsOf,
+  nameOf,
   type OpenedCapture,
   type Place,
   type ReadFlowsOptions,
@@ -56,7 +57,7 @@ function opener(source: unknown, i: number): () => OpenedCapture {
   }
   return () => {
     const frames = openCapture(path ?? blocksOf(source)!)
-    return { name: path ?? `source ${i}`, frames, end: () => frames.end }
+    return { name: path ?? nameOf(source, i), frames, end: () => frames.end }
   }
 }
 

@@ -30,8 +30,9 @@ export interface WebStream {
   }
 }
 
-/** A Blob or File. */
+/** A Blob, or a File, whose name stands in warnings. */
 export interface BlobLike {
+  readonly name?: string
   stream(): WebStream
   arrayBuffer(): Promise<ArrayBuffer>
 }
@@ -201,6 +202,11 @@ export function sourcesIn<Source>(source: Source | readonly Source[]): readonly 
   if (sources.length === 0)
     throw new ArgumentError('source: expected at least one, found an empty list', 'source')
   return sources
+}
+
+/** What warnings call a source that is no place: the name of a File, otherwise its number. */
+export function nameOf(source: unknown, i: number): string {
+  return isObject(source) && typeof source.name === 'string' ? source.name : `source ${i}`
 }
 
 /** The blocks of bytes that are given; null for anything else. */
