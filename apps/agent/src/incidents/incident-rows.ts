@@ -2,7 +2,8 @@
  * IncidentRows: with whom the flows and facts of an incident were, and a sample of the rows of its unusual flows. An answer is about
  * these: which flows are normal, or were an attack.
  *
- * Bounded: MAXIMUM_CONTACTS and MAXIMUM_ROWS an incident, evenly over its time; MAXIMUM_BYTES for all, where the oldest go first.
+ * Bounded: MAXIMUM_CONTACTS and MAXIMUM_ROWS an incident, the first half of them and the rest evenly over its time; MAXIMUM_BYTES
+ * for all, where the oldest go first.
  * Kept in `incident-rows.json` of the state folder.
  */
 import { join } from 'node:path'
@@ -29,6 +30,8 @@ export interface KeptRows {
 
 export interface IncidentRows {
   note(incident: string, alert: Alert): void
+  /** A flow that had no alert. */
+  noteFlow(incident: string, contact: Contact, row: Float64Array): void
   of(incident: string): KeptRows
   /** Rows of a device, of all incidents. */
   ofDevice(device: string): Float64Array[]
@@ -38,6 +41,7 @@ export interface IncidentRows {
 }
 
 export const MAXIMUM_ROWS = 32
+const FIRST_ROWS = MAXIMUM_ROWS / 2
 const MAXIMUM_BYTES = 262_144
 const KIND = 'oddflow-incident-rows'
 const VERSION = 1
@@ -77,26 +81,29 @@ export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Ma
     of.rows.push({ contact, row })
     bytes += row.byteLength
     if (of.rows.length <= MAXIMUM_ROWS) return
-    for (const { row: dropped } of of.rows.filter((_, i) => i % 2 === 1)) bytes -= dropped.byteLength
-    of.rows = of.rows.filter((_, i) => i % 2 === 0)
+    // flows before the first fact may have trained a model, and are the ones to find there
+    const isLeft = (i: number): boolean => i < FIRST_ROWS || i % 2 === 0
+    for (const { row: dropped } of of.rows.filter((_, i) => !isLeft(i))) bytes -= dropped.byteLength
+    of.rows = of.rows.filter((_, i) => isLeft(i))
     of.stride *= 2
   }
+  const add = (incident: string, contact: Contact, row: Float64Array | null): void => {
+    let of = kept.get(incident)
+    if (of === undefined) {
+      of = { contacts: [], rows: [], seen: 0, stride: 1 }
+      kept.set(incident, of)
+    }
+    let place = of.contacts.findIndex((each) => isSameContact(each, contact))
+    if (place < 0 && of.contacts.length < MAXIMUM_CONTACTS) place = of.contacts.push(contact) - 1
+    if (place >= 0 && row !== null) addRow(of, place, row)
+    while (bytes > MAXIMUM_BYTES && kept.size > 1) {
+      const [oldest] = [...kept.keys()].filter((id) => id !== incident)
+      forget(oldest as string)
+    }
+  }
   return {
-    note(incident, alert) {
-      let of = kept.get(incident)
-      if (of === undefined) {
-        of = { contacts: [], rows: [], seen: 0, stride: 1 }
-        kept.set(incident, of)
-      }
-      const contact = contactOf(alert)
-      let place = of.contacts.findIndex((each) => isSameContact(each, contact))
-      if (place < 0 && of.contacts.length < MAXIMUM_CONTACTS) place = of.contacts.push(contact) - 1
-      if (place >= 0 && alert.row !== null) addRow(of, place, alert.row)
-      while (bytes > MAXIMUM_BYTES && kept.size > 1) {
-        const [oldest] = [...kept.keys()].filter((id) => id !== incident)
-        forget(oldest as string)
-      }
-    },
+    note: (incident, alert) => add(incident, contactOf(alert), alert.row),
+    noteFlow: add,
     of: (incident) => kept.get(incident) ?? { contacts: [], rows: [] },
     ofDevice: (device) =>
       [...kept.values()].flatMap(({ contacts, rows }) =>

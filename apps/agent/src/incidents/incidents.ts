@@ -9,11 +9,15 @@
  * An alert belongs to the incident of its device. What another device of the network began belongs to that one's incident, where it
  * has one: a new device that scans three others is one incident.
  *
+ * Flows of devices that are not watched have no alert. Those with a peer that a fact is about are kept for an answer.
+ *
  * Bounded: MAXIMUM_ACTIVE incidents gather or are open, of which the weakest gathering one makes room; MAXIMUM_OVER stay to be read.
  * Time is the packets'.
  */
 import { createHash } from 'node:crypto'
-import { parseMac } from '@oddflow/capture'
+import { formatAddress, parseMac } from '@oddflow/capture'
+import { type FlowRecord, protocolName } from '@oddflow/flows'
+import { isResponderDevice, macText, type Network } from '@oddflow/program'
 import { type Alert, type AlertRule, servicePort } from '../alerts/alert.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { isGroup } from '../devices/contacts.js'
@@ -31,7 +35,7 @@ import {
   MAXIMUM_FACTS,
   MAXIMUM_OVER,
 } from './incident.js'
-import type { IncidentRows } from './incident-rows.js'
+import { type Contact, contactOf, type IncidentRows } from './incident-rows.js'
 import { deviceText, namedFact, serviceText, sizeText, spanText, summaryOf } from './sentences.js'
 
 /** The kind of incident that a rule's facts make; null for verdicts, and for facts about the agent's own work. */
@@ -45,6 +49,11 @@ export interface IncidentBook {
    * @param atMicros - of the clock as it is now
    */
   note(alert: Alert, atMicros: number): string | null
+  /**
+   * A flow of a device that is not watched, and so has no alert; its row is borrowed. Where it is with a peer of an open incident,
+   * an answer is about it too. True where it is to train no model.
+   */
+  noteHeld(record: FlowRecord): boolean
   /** The answer for which the incident with this id is not reported; null where there is none. */
   mutedBy(id: string): MutingAnswer | null
   /** Ends incidents that have been quiet for long. */
@@ -63,7 +72,8 @@ interface IncidentBookOptions {
   readonly known: readonly Incident[]
   readonly explain: AlertExplainer
   /** Keeps what answers are about. */
-  readonly rows: Pick<IncidentRows, 'note'>
+  readonly rows: Pick<IncidentRows, 'note' | 'noteFlow' | 'of'>
+  readonly localNetworks: readonly Network[]
   /** The answer for which an incident is not reported now. */
   readonly mutedBy: (incident: Incident) => MutingAnswer | null
   readonly onChange: (incident: Incident, change: IncidentChange) => void
@@ -87,6 +97,8 @@ const VOLUME_BYTES = 65_536
 const VOLUME_TIMES = 16
 /** Of IP and TCP, with options. */
 const HEADER_BYTES = 60
+/** More than a scan or a guesser has before the fact. */
+const MAXIMUM_HELD = 256
 /** Within so long. */
 const VOLUME_MICROS = 10 * MINUTE
 /** The key of what is about no single device. */
@@ -110,6 +122,8 @@ const KIND_OF_FACT: Readonly<Record<string, IncidentKind>> = {
   upload: 'upload',
   download: 'download',
 }
+/** Most new devices and peers stay, and their flows are what a model is to learn. */
+const MAY_BE_NORMAL: readonly IncidentKind[] = ['new-device', 'first-contact', 'unusual-flows']
 const LEVEL_OF_KIND: Readonly<Record<IncidentKind, IncidentLevel>> = {
   'address-taken': 'high',
   'password-guessing': 'high',
@@ -137,12 +151,15 @@ export function createIncidentBook({
   known,
   explain,
   rows,
+  localNetworks,
   mutedBy,
   onChange,
 }: IncidentBookOptions): IncidentBook {
   /** By device. */
   const active = new Map<string, Working>()
   const over: Incident[] = []
+  /** The latest flows without an alert, of which a fact may say what they were. */
+  const held: HeldFlow[] = []
   let changes = 0
   let reports = 0
   let advancedMicros = 0
@@ -214,6 +231,16 @@ export function createIncidentBook({
     active.set(key, fresh)
     return fresh
   }
+  /** Flows that came before their fact are its incident's. */
+  const takeHeld = (incident: string, contact: Contact): void => {
+    for (let i = 0; i < held.length; ) {
+      const flow = held[i] as HeldFlow
+      if (isBetween(flow, contact)) {
+        rows.noteFlow(incident, flow.contact, flow.row)
+        held.splice(i, 1)
+      } else i++
+    }
+  }
   /** Much data in one direction: by this flow, or with those just before. */
   const noteVolume = (working: Working, alert: Alert, atMicros: number): void => {
     const { incident } = working
@@ -267,6 +294,7 @@ export function createIncidentBook({
       incident.endMicros = Math.max(incident.endMicros, atMicros)
       countContact(incident, alert)
       rows.note(incident.id, alert)
+      takeHeld(incident.id, contactOf(alert))
       if (alert.rule === 'score' || alert.rule === 'one-packet') noteFlow(working, alert)
       else noteFact(incident, alert.rule, key, atMicros, namedFact(alert))
       if (alert.rule === 'score') noteVolume(working, alert, atMicros)
@@ -275,6 +303,20 @@ export function createIncidentBook({
       latestMicros = Math.max(latestMicros, atMicros)
       reportChange(working)
       return incident.id
+    },
+    noteHeld(record) {
+      const flow = heldFlowOf(record, localNetworks)
+      for (const key of [flow.initiator.key, flow.responder.key]) {
+        const incident = active.get(key)?.incident
+        if (incident?.state !== 'open' || incident.facts.length === 0) continue
+        if (!rows.of(incident.id).contacts.some((contact) => isBetween(flow, contact))) continue
+        if (record.row !== null) rows.noteFlow(incident.id, flow.contact, record.row.slice())
+        changes++
+        return !MAY_BE_NORMAL.includes(incident.kind)
+      }
+      if (record.row !== null) held.push({ ...flow, row: record.row.slice() })
+      if (held.length > MAXIMUM_HELD) held.shift()
+      return false
     },
     mutedBy(id) {
       for (const { incident } of active.values()) if (incident.id === id) return mutedBy(incident)
@@ -303,6 +345,45 @@ export function createIncidentBook({
       return reports
     },
   }
+}
+
+/** A flow without an alert, from both of its ends. */
+interface HeldFlow {
+  /** As seen from the device whose model would judge it. */
+  readonly contact: Contact
+  readonly initiator: End
+  readonly responder: End
+  readonly row: Float64Array
+}
+
+interface End {
+  /** MAC address, or address. */
+  readonly key: string
+  readonly address: string
+}
+
+function heldFlowOf(record: FlowRecord, localNetworks: readonly Network[]): Omit<HeldFlow, 'row'> {
+  const endOf = (words: Uint32Array, mac: Uint8Array): End => {
+    const address = formatAddress(words, 0, record.ipVersion)
+    return { key: macText(mac) ?? address, address }
+  }
+  const initiator = endOf(record.initiatorAddress, record.initiatorMac)
+  const responder = endOf(record.responderAddress, record.responderMac)
+  const isResponder = isResponderDevice(record, localNetworks)
+  const [device, peer] = isResponder ? [responder, initiator] : [initiator, responder]
+  const service = serviceText(
+    protocolName(record.protocol),
+    Math.min(record.initiatorPort, record.responderPort),
+  )
+  return { contact: { device: device.key, peer: peer.address, service }, initiator, responder }
+}
+
+/** Whether a contact is of both ends, whichever of them it is seen from. */
+function isBetween({ initiator, responder }: Omit<HeldFlow, 'row'>, { device, peer }: Contact): boolean {
+  return (
+    (device === initiator.key && peer === responder.address) ||
+    (device === responder.key && peer === initiator.address)
+  )
 }
 
 function workingOf(incident: Incident): Working {

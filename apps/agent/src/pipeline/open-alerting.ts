@@ -82,6 +82,7 @@ export async function openAlerting(options: AlertingOptions): Promise<Alerting> 
           known,
           explain,
           rows,
+          localNetworks: settings.localNetworks,
           mutedBy: answers.mutedBy,
           onChange(incident, change) {
             if (change === 'opened') rate.opened(incident.id)
@@ -116,7 +117,7 @@ export async function openAlerting(options: AlertingOptions): Promise<Alerting> 
     lostPackets: options.lostPackets,
     losses: options.losses,
   })
-  devices = await openDevices(settings, environment, path, options.known, models, answers)
+  devices = await openDevices(settings, environment, path, options.known, models, answers, incidents)
   return {
     path,
     devices,

@@ -24,6 +24,7 @@ import {
 import type { VendorSeeker } from '../devices/vendors.js'
 import { readStateOrSetAside } from '../files/state-file.js'
 import type { AnswerBook } from '../incidents/answers.js'
+import type { IncidentBook } from '../incidents/incidents.js'
 import { deviceText } from '../incidents/sentences.js'
 import type { ModelRoom } from '../models/model-room.js'
 import { createGroupOf, modelRoutes } from '../models/model-scopes.js'
@@ -67,6 +68,7 @@ export async function openDevices(
   known: KnownDevices,
   models: ModelRoom | null,
   answers: Pick<AnswerBook, 'isOfAnswer'>,
+  incidents: Pick<IncidentBook, 'noteHeld'> | null,
 ): Promise<DeviceWatch | null> {
   if (devices === null) return null
   const common = {
@@ -90,12 +92,13 @@ export async function openDevices(
       ? {}
       : {
           isProven: models.isProven,
-          // what is normal with one peer alone trains no model
-          onVerdict(record: FlowRecord, device: Device, novel: boolean): void {
-            if (!answers.isOfAnswer) models.note(record, device, novel)
-          },
           onEvicted: models.forget,
         }),
+    onVerdict(record: FlowRecord, device: Device, novel: boolean): void {
+      const isOfIncident = device.state !== 'watching' && incidents?.noteHeld(record) === true
+      // what is normal with one peer alone trains no model
+      if (!answers.isOfAnswer && !isOfIncident) models?.note(record, device, novel)
+    },
   }
   if (state === null) return createDeviceWatch({ ...common, write: null })
   return createDeviceWatch({

@@ -64,7 +64,7 @@ const openWatch = async (
   } as unknown as Settings
   const known = await readKnownDevices(nodeFileSystem, folder, log)
   const path = { announce } as never
-  const devices = await openDevices(settings, environment, path, known, null, { isOfAnswer: false })
+  const devices = await openDevices(settings, environment, path, known, null, { isOfAnswer: false }, null)
   if (devices === null) throw new Error('no devices')
   return devices
 }

@@ -1,3 +1,5 @@
+import type { FlowRecord } from '@oddflow/flows'
+import { parseNetwork } from '@oddflow/program'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Alert } from '../../src/alerts/alert.js'
@@ -16,6 +18,7 @@ import { createIncidentBook } from '../../src/incidents/incidents.js'
 import { createIncidentKeeper, pathIn, readIncidents } from '../../src/incidents/keep-incidents.js'
 import { temporaryFolder } from '../support/folder.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
+import { sampleRecord } from '../support/sample-record.js'
 
 const SECOND = 1_000_000
 const HOUR = 3600 * SECOND
@@ -36,6 +39,7 @@ function gathering(
   const book = createIncidentBook({
     known,
     rows,
+    localNetworks: [parseNetwork('192.0.2.0/24')],
     mutedBy: ({ kind }) => (kind === muted.kind ? 'snooze' : null),
     explain: () => ({
       ...NO_EXPLANATION,
@@ -214,6 +218,53 @@ describe('an incident', () => {
     expect(book.all()).toHaveLength(1)
     expect(book.all()[0]?.facts).toHaveLength(3)
     expect(reported.at(-1)?.incident.summary).toBe(`Camera (${flow.destination}) was contacted on 16 ports.`)
+  })
+
+  it('keeps flows of devices that learn, with the peer that a fact is about: those before it too', () => {
+    const { book, note, rows } = gathering()
+    const stranger = Uint8Array.of(2, 0, 0, 0, 0, 0x66)
+    /** Of 192.0.2.LAST to a port of 192.0.2.10, both of the network: the stranger's model would judge it. */
+    const flow = (port: number, last = 66): FlowRecord => ({
+      ...sampleRecord(66),
+      initiatorAddress: Uint32Array.of(0, 0, 0, 0xc0000200 + last),
+      responderAddress: Uint32Array.of(0, 0, 0, 0xc000020a),
+      initiatorMac: last === 66 ? stranger : Uint8Array.of(2, 0, 0, 0, 0, last),
+      responderMac: Uint8Array.of(2, 0, 0, 0, 0, 1),
+      initiatorPort: 40_000,
+      responderPort: port,
+      row: Float64Array.of(port),
+    })
+    const held = [1, 2, 3].map((port) => book.noteHeld(flow(port)))
+    expect(book.noteHeld(flow(9, 99))).toBe(false)
+    const device = { mac: '02:00:00:00:00:01', address: '192.0.2.10' }
+    const id = note(0, fact('port-scan', 'was contacted', { device, peer: '192.0.2.66' })) ?? ''
+    expect(held).toEqual([false, false, false])
+    expect([book.noteHeld(flow(4)), book.noteHeld(flow(9, 99))]).toEqual([true, false])
+    const { contacts, rows: kept } = rows.of(id)
+    expect(kept.map(({ row }) => row[0])).toEqual([1, 2, 3, 4])
+    expect(contacts[kept[0]?.contact ?? 0]).toEqual({
+      device: '02:00:00:00:00:66',
+      peer: '192.0.2.10',
+      service: 'tcp port 1',
+    })
+    // it is over
+    book.advance(base + 3 * HOUR)
+    expect(book.noteHeld(flow(5))).toBe(false)
+  })
+
+  it('of a new device keeps its flows, which train its model all the same', () => {
+    const { book, note, rows } = gathering()
+    const device = { mac: '02:00:00:00:00:66', address: '192.0.2.66' }
+    const id = note(0, fact('new-device', 'is new', { device, peer: '192.0.2.10' })) ?? ''
+    const record = {
+      ...sampleRecord(66),
+      initiatorAddress: Uint32Array.of(0, 0, 0, 0xc0000242),
+      responderAddress: Uint32Array.of(0, 0, 0, 0xc000020a),
+      initiatorMac: Uint8Array.of(2, 0, 0, 0, 0, 0x66),
+      row: Float64Array.of(1),
+    }
+    expect(book.noteHeld(record)).toBe(false)
+    expect(rows.of(id).rows).toHaveLength(1)
   })
 
   it('lasts as long where the clock is set', () => {
