@@ -151,7 +151,7 @@ interface AlertPathOptions {
   /** Every alert that is given out, encoded. */
   readonly onGiven?: (line: Uint8Array) => void
   /** What gathers alerts into incidents; null where devices are not kept. */
-  readonly incidents: Pick<IncidentBook, 'note' | 'mutedBy' | 'advance' | 'clockSet'> | null
+  readonly incidents: Pick<IncidentBook, 'note' | 'mutedBy' | 'advance' | 'clockSet' | 'flush'> | null
   /** What people said of them; null where there are none. */
   readonly answers: Pick<AnswerBook, 'isNormalFact' | 'noteSilenced'> | null
   readonly fold: FoldSettings | null
@@ -290,7 +290,10 @@ export function createAlertPath(options: AlertPathOptions): AlertPath {
       options.losses.clockSet(byMicros)
       options.incidents?.clockSet(byMicros)
     },
-    flush: () => fold?.flush(),
+    flush() {
+      fold?.flush()
+      options.incidents?.flush()
+    },
     totals: () => ({
       raised,
       held,

@@ -56,8 +56,10 @@ export interface IncidentBook {
   noteHeld(record: FlowRecord): boolean
   /** The answer for which the incident with this id is not reported; null where there is none. */
   mutedBy(id: string): MutingAnswer | null
-  /** Ends incidents that have been quiet for long. */
+  /** Ends incidents that have been quiet for long, and reports what has waited. */
   advance(nowMicros: number): void
+  /** No more packets are to come: reports what waits. */
+  flush(): void
   /** The packets' clock was set by so much. */
   clockSet(byMicros: number): void
   /** Those that gather, are open, or were; the oldest first. */
@@ -92,6 +94,8 @@ const QUIET_MICROS = HOUR
 const WORSE = 4
 /** From a report to the next of the same kind: a flood would bring one for each step of its level. */
 const WORSE_MICROS = 10_000_000
+/** From the first packet of a new device to the report that it is there. */
+const NEW_DEVICE_MICROS = 5_000_000
 /** A large transfer has at least these bytes, and this multiple of those of the nearest usual flow. */
 const VOLUME_BYTES = 65_536
 const VOLUME_TIMES = 16
@@ -179,10 +183,10 @@ export function createIncidentBook({
     onChange(incident, change)
   }
   /** Reports that it opens, is of a graver kind, or became much worse, the last WORSE_MICROS after the report before. */
-  const reportChange = (working: Working): void => {
+  const reportChange = (working: Working, mayWait = true): void => {
     const { incident, strongest, reportedMicros } = working
     const change = changeOf(incident)
-    if (change === null) return
+    if (change === null || (mayWait && isPremature(incident, latestMicros))) return
     const isGraver = incident.kind !== incident.reported?.kind
     if (!isGraver && Math.abs(latestMicros - reportedMicros) < WORSE_MICROS) return
     incident.state = 'open'
@@ -192,9 +196,11 @@ export function createIncidentBook({
     working.reportedMicros = latestMicros
     report(incident, change)
   }
-  const end = (incident: Incident): void => {
+  const end = (working: Working): void => {
+    const { incident } = working
     active.delete(incident.key)
     changes++
+    if (incident.state === 'gathering') reportChange(working, false)
     if (incident.state !== 'open') return
     incident.state = 'over'
     incident.summary = summaryOf(incident)
@@ -204,10 +210,10 @@ export function createIncidentBook({
   }
   const makeRoom = (): void => {
     if (active.size < MAXIMUM_ACTIVE) return
-    const all = [...active.values()].map(({ incident }) => incident)
-    const gathering = all.filter(({ state }) => state === 'gathering')
-    const least = (of: Incident[], by: (incident: Incident) => number): Incident =>
-      of.reduce((lowest, each) => (by(each) < by(lowest) ? each : lowest))
+    const all = [...active.values()]
+    const gathering = all.filter(({ incident }) => incident.state === 'gathering')
+    const least = (of: Working[], by: (incident: Incident) => number): Working =>
+      of.reduce((lowest, each) => (by(each.incident) < by(lowest.incident) ? each : lowest))
     end(
       gathering.length > 0
         ? least(gathering, ({ evidence }) => evidence)
@@ -224,7 +230,7 @@ export function createIncidentBook({
         fade(incident, atMicros)
         return found
       }
-      end(incident)
+      end(found)
     }
     makeRoom()
     const fresh = workingOf(beginIncident(alert, key, atMicros))
@@ -276,8 +282,8 @@ export function createIncidentBook({
     latestMicros = nowMicros
     for (const working of [...active.values()]) {
       const { incident } = working
-      if (isOver(incident, nowMicros)) end(incident)
-      else if (incident.state === 'open') reportChange(working)
+      if (isOver(incident, nowMicros)) end(working)
+      else reportChange(working)
     }
   }
 
@@ -308,7 +314,7 @@ export function createIncidentBook({
       const flow = heldFlowOf(record, localNetworks)
       for (const key of [flow.initiator.key, flow.responder.key]) {
         const incident = active.get(key)?.incident
-        if (incident?.state !== 'open' || incident.facts.length === 0) continue
+        if (incident === undefined || incident.facts.length === 0 || !isIncident(incident)) continue
         if (!rows.of(incident.id).contacts.some((contact) => isBetween(flow, contact))) continue
         if (record.row !== null) rows.noteFlow(incident.id, flow.contact, record.row.slice())
         changes++
@@ -323,6 +329,10 @@ export function createIncidentBook({
       return null
     },
     advance,
+    flush() {
+      for (const working of active.values())
+        if (working.incident.state === 'gathering') reportChange(working, false)
+    },
     clockSet(byMicros) {
       latestMicros += byMicros
       for (const working of active.values()) {
@@ -408,6 +418,12 @@ function beginIncident(alert: Alert, key: string, atMicros: number): Incident {
     beginMicros: atMicros - alert.flow.durationMicros,
     endMicros: atMicros,
   })
+}
+
+/** A new device alone: what it does next often says more, in one report. */
+function isPremature({ state, kind, beginMicros }: Incident, nowMicros: number): boolean {
+  const ageMicros = nowMicros - beginMicros
+  return state === 'gathering' && kind === 'new-device' && ageMicros >= 0 && ageMicros < NEW_DEVICE_MICROS
 }
 
 /** An open one after a quiet hour; one that gathers when its evidence has faded. */
@@ -519,6 +535,11 @@ function levelOf({ kind, totalEvidence }: Incident): IncidentLevel {
   let level = INCIDENT_LEVELS.indexOf(LEVEL_OF_KIND[kind])
   for (let most = WORSE * OPEN_EVIDENCE; totalEvidence >= most; most *= WORSE) level++
   return INCIDENT_LEVELS[Math.min(level, INCIDENT_LEVELS.length - 1)] as IncidentLevel
+}
+
+/** Reported, or about to be. */
+function isIncident({ state, evidence }: Incident): boolean {
+  return state === 'open' || evidence >= OPEN_EVIDENCE
 }
 
 /** What is to be reported of it. */

@@ -149,10 +149,12 @@ describe('an incident', () => {
   })
 
   it('is worse when a graver fact comes, and the next after an hour of silence is another one', () => {
-    const { note, reported } = gathering()
+    const { note, reported, book } = gathering()
     const first = note(0, fact('new-device', ''))
-    note(1, fact('address-taken', '192.0.2.1 was the address of another'))
-    const second = note(2 + 3600, fact('new-device', ''))
+    book.advance(base + 5 * SECOND)
+    note(6, fact('address-taken', '192.0.2.1 was the address of another'))
+    const second = note(7 + 3600, fact('new-device', ''))
+    book.advance(base + (13 + 3600) * SECOND)
     expect(reported.map(({ change, incident }) => [change, incident.kind, incident.level])).toEqual([
       ['opened', 'new-device', 'low'],
       ['worse', 'address-taken', 'high'],
@@ -160,6 +162,28 @@ describe('an incident', () => {
       ['opened', 'new-device', 'low'],
     ])
     expect(second).not.toBe(first)
+  })
+
+  it('of a new device waits five seconds for what it does, and is never lost', () => {
+    const scans = gathering()
+    scans.note(0, fact('new-device', ''))
+    scans.book.advance(base + 2 * SECOND)
+    expect(scans.changes()).toEqual([])
+    scans.note(3, fact('port-scan', '192.0.2.1 was contacted on 16 ports in 1 s by 192.0.2.9'))
+    expect(scans.reported.map(({ change, incident }) => [change, incident.kind])).toEqual([
+      ['opened', 'scan'],
+    ])
+    scans.book.flush()
+    expect(scans.changes()).toEqual(['opened'])
+    const ends = gathering()
+    ends.note(0, fact('new-device', ''))
+    ends.book.flush()
+    expect(ends.changes()).toEqual(['opened'])
+    // it makes room for others
+    const full = gathering()
+    for (let i = 0; i <= MAXIMUM_ACTIVE; i++)
+      full.note(0, fact('new-device', '', { device: { mac: null, address: `192.0.${i >> 8}.${i & 255}` } }))
+    expect(full.changes()).toEqual(['opened', 'over'])
   })
 
   it('that becomes much worse again at once is reported once in ten seconds, a graver kind at once', () => {
@@ -280,12 +304,12 @@ describe('an incident', () => {
   it('never is too many: the weakest makes room, and what was reported is also reported over', () => {
     const { book, note, changes } = gathering()
     const of = (i: number) => ({ device: { mac: null, address: `192.0.${i >> 8}.${i & 255}` } })
-    note(0, fact('new-device', '', of(0)))
+    note(0, fact('port-scan', '', of(0)))
     for (let i = 1; i < 2000; i++) note(1, of(i))
     expect(book.all().length).toBe(MAXIMUM_ACTIVE)
     expect(changes()).toEqual(['opened'])
     for (let i = 2000; i < 2000 + 2 * MAXIMUM_ACTIVE + MAXIMUM_OVER; i++)
-      note(2, fact('new-device', '', of(i)))
+      note(2, fact('port-scan', '', of(i)))
     expect(book.all().length).toBe(MAXIMUM_ACTIVE + MAXIMUM_OVER)
     const count = (change: string): number => changes().filter((each) => each === change).length
     expect(count('opened') - count('over')).toBe(MAXIMUM_ACTIVE)
@@ -329,7 +353,7 @@ describe('incidents in the state folder', () => {
   it('go on after a restart with their ids, and are not reported as new', async () => {
     const folder = temporaryFolder()
     const before = gathering()
-    const id = before.note(0, fact('new-device', ''))
+    const id = before.note(0, fact('port-scan', ''))
     const other = before.note(1, { device: { mac: null, address: '192.0.2.200' } })
     const keeper = createIncidentKeeper(before.book, before.rows, nodeFileSystem, folder, log)
     await keeper.save()
@@ -388,7 +412,7 @@ describe('incidents in the state folder', () => {
 describe('the EVE event of an incident', () => {
   it('has the documented fields, and an id for each report', () => {
     const { note, reported } = gathering()
-    note(0, fact('new-device', ''))
+    note(0, fact('port-scan', ''))
     note(1, fact('address-taken', '192.0.2.1 was the address of another'))
     const [opened, worse] = reported.map(({ incident, change }) =>
       JSON.parse(new TextDecoder().decode(encodeIncidentEvent(incident, change, 'br0'))),
