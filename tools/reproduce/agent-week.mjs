@@ -9,15 +9,13 @@
  * was but with a peer that the device never had.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { agent, data, eventsIn, readWeek, root, runArguments, writeCapture } from './agent-runs.mjs'
 
-const root = resolve(import.meta.dirname, '../..')
-const shared = process.env.ODDFLOW_SHARED ?? resolve(root, '../shared')
 const given = process.argv[2]
-const week = resolve(given ?? join(shared, 'data/week'))
-const agent = join(root, 'apps/agent/dist/main.js')
+const week = resolve(given ?? join(data, 'week'))
 const DAY = 86_400_000_000
 const TRIES = 10
 /** A peer is unknown from this day on: each device is watched by then. */
@@ -26,47 +24,18 @@ const UNKNOWN = [203, 0, 113, 7]
 
 // ---- captures
 
-function readPackets(path) {
-  const bytes = readFileSync(path)
-  if (bytes.readUInt32LE(0) !== 0xa1b2c3d4)
-    throw new Error(`${path}: expected little-endian pcap in microseconds`)
-  const packets = []
-  for (let at = 24; at + 16 <= bytes.length; ) {
-    const end = at + 16 + bytes.readUInt32LE(at + 8)
-    packets.push({
-      micros: 1e6 * bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4),
-      record: bytes.subarray(at, end),
-    })
-    at = end
-  }
-  return { header: bytes.subarray(0, 24), packets }
-}
-
-function weekOf(device) {
-  const days = readdirSync(join(week, device))
-    .filter((name) => /^day\d+\.pcap$/.test(name))
-    .map((name) => readPackets(join(week, device, name)))
-  return { header: days[0].header, packets: days.flatMap(({ packets }) => packets) }
-}
-
-function writeCapture(path, header, packets) {
-  const inOrder = [...packets].sort((a, b) => a.micros - b.micros)
-  writeFileSync(path, Buffer.concat([header, ...inOrder.map(({ record }) => record)]))
-  return { first: inOrder[0].micros, last: inOrder.at(-1).micros }
-}
-
 /** TCP and UDP over IPv4 in Ethernet, with one VLAN tag or none; null for anything else. */
-function endsOf({ record }) {
-  const isTagged = record.length >= 36 && record.readUInt16BE(16 + 12) === 0x8100
-  const ip = 16 + (isTagged ? 18 : 14)
-  if (record.length < ip + 24 || record.readUInt16BE(ip - 2) !== 0x0800) return null
-  const protocol = record[ip + 9]
+function endsOf({ frame }) {
+  const isTagged = frame.length >= 20 && frame.readUInt16BE(12) === 0x8100
+  const ip = isTagged ? 18 : 14
+  if (frame.length < ip + 24 || frame.readUInt16BE(ip - 2) !== 0x0800) return null
+  const protocol = frame[ip + 9]
   if (protocol !== 6 && protocol !== 17) return null
-  const transport = ip + 4 * (record[ip] & 15)
+  const transport = ip + 4 * (frame[ip] & 15)
   const end = (address, port) => ({
     at: address,
-    address: record.subarray(address, address + 4).join('.'),
-    port: record.readUInt16BE(port),
+    address: frame.subarray(address, address + 4).join('.'),
+    port: frame.readUInt16BE(port),
   })
   return { protocol, source: end(ip + 12, transport), destination: end(ip + 16, transport + 2) }
 }
@@ -99,12 +68,9 @@ function unknownFlows(packets) {
   )
   return tries.map((flow) =>
     flow.map(({ packet, peer }) => {
-      const record = Buffer.from(packet.record)
-      record.set(UNKNOWN, peer)
-      const micros = packet.micros + 60_000_000
-      record.writeUInt32LE(Math.floor(micros / 1e6), 0)
-      record.writeUInt32LE(micros % 1e6, 4)
-      return { micros, record }
+      const frame = Buffer.from(packet.frame)
+      frame.set(UNKNOWN, peer)
+      return { ...packet, micros: packet.micros + 60_000_000, frame }
     }),
   )
 }
@@ -115,30 +81,25 @@ const folder = mkdtempSync(join(tmpdir(), 'oddflow-agent-week-'))
 let runs = 0
 const tell = (text) => process.stderr.write(`${text}\n`)
 
-function replay(header, packets) {
+function replay(packets) {
   const at = join(folder, String(runs++))
   mkdirSync(at)
   const capture = join(at, 'week.pcap')
-  const { last } = writeCapture(capture, header, packets)
+  writeCapture(capture, packets)
+  const last = packets.reduce((latest, { micros }) => Math.max(latest, micros), 0)
   writeFileSync(
     join(at, 'agent.yaml'),
     'models: {}\ndevices: { approve: auto }\nstate: state\neve: eve.json\n',
   )
-  const args = [agent, 'run', '--allow-root', '-c', join(at, 'agent.yaml'), '--read', capture, '--once']
+  const args = [agent, ...runArguments(join(at, 'agent.yaml'), capture)]
   const { status, signal } = spawnSync(process.execPath, args, { stdio: 'ignore' })
   if (status !== 0) {
     // Node 20.20 aborts now and then where a thread of a training ends while memory is collected
     tell(`a replay ended with ${signal ?? status}; once more`)
-    return replay(header, packets)
+    return replay(packets)
   }
-  const lines = existsSync(join(at, 'eve.json'))
-    ? readFileSync(join(at, 'eve.json'), 'utf8').trimEnd().split('\n')
-    : []
   // what is told of the agent itself has no device
-  const events = lines
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
-    .filter(({ oddflow }) => oddflow.device !== undefined)
+  const events = eventsIn(join(at, 'eve.json')).filter(({ oddflow }) => oddflow.device !== undefined)
   const known = JSON.parse(readFileSync(join(at, 'state/devices.json'), 'utf8')).devices
   return {
     last,
@@ -180,13 +141,13 @@ function describe(
 }
 
 const names = readdirSync(week).sort()
-const weeks = new Map(names.map((name) => [name, weekOf(name)]))
+const weeks = new Map(names.map((name) => [name, readWeek(join(week, name))]))
 const alone = []
-for (const [name, { header, packets }] of weeks) {
-  const { devices } = replay(header, packets)
+for (const [name, packets] of weeks) {
+  const { devices } = replay(packets)
   const tries = unknownFlows(packets)
   const rules = tries.map((flow) => {
-    const { events } = replay(header, [...packets, ...flow])
+    const { events } = replay([...packets, ...flow])
     const its = events.filter(({ src_ip, dest_ip }) => [src_ip, dest_ip].includes(UNKNOWN.join('.')))
     return its.map(({ oddflow }) => oddflow.rule)
   })
@@ -199,11 +160,7 @@ for (const [name, { header, packets }] of weeks) {
   )
   tell(`${name}: ${texts.join('; ')}; unknown peers ${byContact} + ${byOther} of ${tries.length}`)
 }
-const header = [...weeks.values()][0].header
-const together = replay(
-  header,
-  [...weeks.values()].flatMap(({ packets }) => packets),
-).devices
+const together = replay([...weeks.values()].flat()).devices
 rmSync(folder, { recursive: true })
 
 // ---- page

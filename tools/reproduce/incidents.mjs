@@ -10,53 +10,30 @@
  * watch: of each watched device of data/watch the earlier half of the captures trains, the later half is replayed.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { gunzipSync } from 'node:zlib'
+import { join } from 'node:path'
+import {
+  agent,
+  captureOf,
+  data,
+  eventsIn,
+  inOrder,
+  moved,
+  readPackets,
+  readWeek,
+  recordOf,
+  root,
+  runArguments,
+} from './agent-runs.mjs'
 
-const root = resolve(import.meta.dirname, '../..')
-const data = join(process.env.ODDFLOW_SHARED ?? resolve(root, '../shared'), 'data')
 const lab = join(root, 'test/fixtures/lab')
-const agent = join(root, 'apps/agent/dist/main.js')
 const trainer = join(root, 'apps/trainer/dist/main.js')
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-incidents-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 const tell = (text) => process.stdout.write(`${text}\n`)
 
 // ---- captures
-
-function readPackets(path) {
-  const file = readFileSync(path)
-  const bytes = path.endsWith('.gz') ? gunzipSync(file) : file
-  if (bytes.readUInt32LE(0) !== 0xa1b2c3d4)
-    throw new Error(`${path}: expected little-endian pcap in microseconds`)
-  const packets = []
-  for (let at = 24; at + 16 <= bytes.length; ) {
-    const end = at + 16 + bytes.readUInt32LE(at + 8)
-    packets.push({
-      micros: 1e6 * bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4),
-      frame: bytes.subarray(at + 16, end),
-    })
-    at = end
-  }
-  return packets
-}
-
-function recordOf({ micros, frame }) {
-  const head = Buffer.alloc(16)
-  head.writeUInt32LE(Math.floor(micros / 1e6), 0)
-  head.writeUInt32LE(micros % 1e6, 4)
-  head.writeUInt32LE(frame.length, 8)
-  head.writeUInt32LE(frame.length, 12)
-  return Buffer.concat([head, frame])
-}
-
-const HEADER = Buffer.from('d4c3b2a1020004000000000000000000ffff000001000000', 'hex')
-const captureOf = (packets) => Buffer.concat([HEADER, ...packets.map(recordOf)])
-const moved = (packets, byMicros) =>
-  packets.map(({ micros, frame }) => ({ micros: micros + byMicros, frame }))
-const inOrder = (packets) => packets.sort((a, b) => a.micros - b.micros)
 
 const CAMERA = { ip: [192, 168, 50, 23] }
 
@@ -112,23 +89,12 @@ function run(program, args, options = {}) {
   if (status !== 0) throw new Error(`${args.join(' ')}: ${stderr}`)
 }
 
-function eventsIn(path) {
-  const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
-  return text
-    .slice(0, text.lastIndexOf('\n') + 1)
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
-}
-
 function configure(at, config) {
   mkdirSync(at, { recursive: true })
   const path = join(at, 'agent.json')
   writeFileSync(path, JSON.stringify({ state: 'state', eve: 'eve.json', ...config }))
   return path
 }
-
-const argumentsOf = (config, input) => ['run', '--allow-root', '-c', config, '--read', input, '--once']
 
 function showIncidents(events, from = '') {
   for (const { timestamp, oddflow } of events) {
@@ -174,15 +140,15 @@ async function play(name, packets, situationMicros, normal, model) {
   const nowMicros = Date.now() * 1000 + 5_000_000
   const calm = join(at, 'normal.pcap')
   writeFileSync(calm, captureOf(moved(normal, nowMicros - 2_000_000 - normal.at(-1).micros)))
-  run(agent, argumentsOf(config, calm))
+  run(agent, runArguments(config, calm))
   const before = eventsIn(join(at, 'eve.json')).length
   const shift = Date.now() * 1000 + 1_000_000 - packets[0].micros
-  const child = spawn(process.execPath, [agent, ...argumentsOf(config, '-')], {
+  const child = spawn(process.execPath, [agent, ...runArguments(config, '-')], {
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   const exited = new Promise((done) => child.on('exit', done))
   child.stdin.on('error', () => undefined)
-  child.stdin.write(HEADER)
+  child.stdin.write(captureOf([]))
   const seen = []
   const look = () => {
     const events = eventsIn(join(at, 'eve.json')).slice(before)
@@ -292,8 +258,8 @@ async function answerLab() {
     }
     const calm = join(at, 'normal.pcap')
     writeFileSync(calm, captureOf(normal))
-    run(agent, argumentsOf(config, calm))
-    const args = argumentsOf(config, capture(answered, 5)).filter((each) => each !== '--once')
+    run(agent, runArguments(config, calm))
+    const args = runArguments(config, capture(answered, 5)).filter((each) => each !== '--once')
     const child = spawn(process.execPath, [agent, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
     const exited = new Promise((done) => child.on('exit', done))
     for await (const piece of child.stderr) if (String(piece).includes('waiting for a signal')) break
@@ -313,7 +279,7 @@ async function answerLab() {
     await exited
     for (const name of [answered, ...Object.keys(attacks).filter((each) => each !== answered)]) {
       const before = eventsIn(join(at, 'eve.json')).length
-      run(agent, argumentsOf(config, capture(name, 4000)))
+      run(agent, runArguments(config, capture(name, 4000)))
       tell(name === answered ? 'the same again:' : `${name}:`)
       const events = eventsIn(join(at, 'eve.json')).slice(before)
       showIncidents(
@@ -328,13 +294,12 @@ async function answerLab() {
 
 function replayWeek() {
   for (const device of readdirSync(join(data, 'week'))) {
-    const days = readdirSync(join(data, 'week', device)).filter((name) => /^day\d+\.pcap$/.test(name))
-    const packets = inOrder(days.flatMap((name) => readPackets(join(data, 'week', device, name))))
+    const packets = readWeek(join(data, 'week', device))
     const at = join(folder, device)
     const config = configure(at, { models: {}, devices: { approve: 'auto' } })
     const capture = join(at, 'week.pcap')
     writeFileSync(capture, captureOf(packets))
-    run(agent, argumentsOf(config, capture))
+    run(agent, runArguments(config, capture))
     tell(`\n## ${device}`)
     showIncidents(eventsIn(join(at, 'eve.json')))
   }
@@ -375,9 +340,9 @@ function replayWatch() {
       writeFileSync(path, captureOf(packets))
       return path
     })
-    run(agent, argumentsOf(config, files[0]))
+    run(agent, runArguments(config, files[0]))
     const before = eventsIn(join(at, 'eve.json')).length
-    run(agent, argumentsOf(config, files[1]))
+    run(agent, runArguments(config, files[1]))
     const events = eventsIn(join(at, 'eve.json')).slice(before)
     const spans = captures.slice(half).map(([file]) => {
       const packets = readPackets(join(data, 'watch', name, file))

@@ -10,23 +10,12 @@
  * end of each week the agent meets the attack at full strength, with a copy of its state folder.
  */
 import { spawnSync } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { agent, data, eventsIn, readWeek, root, runArguments, writeCapture } from './agent-runs.mjs'
 
-const root = resolve(import.meta.dirname, '../..')
-const shared = process.env.ODDFLOW_SHARED ?? resolve(root, '../shared')
-const week = resolve(process.argv[2] ?? join(shared, 'data/week'))
-const agent = join(root, 'apps/agent/dist/main.js')
+const week = resolve(process.argv[2] ?? join(data, 'week'))
 const SECOND = 1_000_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
@@ -41,45 +30,6 @@ const CONFIGURATIONS = {
 }
 
 // ---- captures
-
-function readPackets(path) {
-  const bytes = readFileSync(path)
-  if (bytes.readUInt32LE(0) !== 0xa1b2c3d4)
-    throw new Error(`${path}: expected little-endian pcap in microseconds`)
-  const packets = []
-  for (let at = 24; at + 16 <= bytes.length; ) {
-    const end = at + 16 + bytes.readUInt32LE(at + 8)
-    packets.push({
-      micros: 1e6 * bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4),
-      frame: bytes.subarray(at + 16, end),
-      frameBytes: bytes.readUInt32LE(at + 12),
-    })
-    at = end
-  }
-  return { header: bytes.subarray(0, 24), packets }
-}
-
-function recordingOf(device) {
-  const days = readdirSync(join(week, device))
-    .filter((name) => /^day\d+\.pcap$/.test(name))
-    .map((name) => readPackets(join(week, device, name)))
-  const packets = days.flatMap((day) => day.packets).sort((a, b) => a.micros - b.micros)
-  return { header: days[0].header, packets }
-}
-
-function writeCapture(path, header, packets) {
-  const records = [...packets]
-    .sort((a, b) => a.micros - b.micros)
-    .map(({ micros, frame, frameBytes }) => {
-      const head = Buffer.alloc(16)
-      head.writeUInt32LE(Math.floor(micros / 1e6), 0)
-      head.writeUInt32LE(micros % 1e6, 4)
-      head.writeUInt32LE(frame.length, 8)
-      head.writeUInt32LE(frameBytes, 12)
-      return Buffer.concat([head, frame])
-    })
-  writeFileSync(path, Buffer.concat([header, ...records]))
-}
 
 const isLocal = (address) => /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.)/.test(address)
 
@@ -149,7 +99,7 @@ function tcpPacket(micros, from, to, flags, payloadBytes) {
   frame[46] = 0x50
   frame[47] = flags
   frame.writeUInt16BE(0xffff, 48)
-  return { micros: Math.round(micros), frame, frameBytes: frame.length }
+  return { micros: Math.round(micros), frame }
 }
 
 /** A connection that carries `turns`: bytes of the client (positive) and of the server (negative), 20 ms apart. */
@@ -252,37 +202,25 @@ const folder = mkdtempSync(join(tmpdir(), 'oddflow-poisoning-'))
 const tell = (text) => process.stderr.write(`${text}\n`)
 
 /** Runs the agent in a folder that has its configuration and state. Alerts of flows, and the counters. */
-function run(at, header, packets) {
+function run(at, packets) {
   const before = `${at}-before`
   rmSync(before, { recursive: true, force: true })
   cpSync(at, before, { recursive: true })
-  writeCapture(join(at, 'in.pcap'), header, packets)
+  writeCapture(join(at, 'in.pcap'), packets)
   rmSync(join(at, 'eve.json'), { force: true })
-  const args = [
-    agent,
-    'run',
-    '--allow-root',
-    '-c',
-    join(at, 'agent.yaml'),
-    '--read',
-    join(at, 'in.pcap'),
-    '--once',
-  ]
+  const args = [agent, ...runArguments(join(at, 'agent.yaml'), join(at, 'in.pcap'))]
   const ran = spawnSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 2 ** 26 })
   if (ran.signal === 'SIGABRT') {
     // Node 20.20 aborts now and then where a thread of a training ends while memory is collected
     tell('a replay ended with SIGABRT; once more')
     rmSync(at, { recursive: true })
     cpSync(before, at, { recursive: true })
-    return run(at, header, packets)
+    return run(at, packets)
   }
   if (ran.status !== 0) throw new Error(`the agent ended with ${ran.signal ?? ran.status}: ${ran.stderr}`)
-  const text = existsSync(join(at, 'eve.json')) ? readFileSync(join(at, 'eve.json'), 'utf8') : ''
-  const events = text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
-    .filter(({ oddflow }) => oddflow.device !== undefined && oddflow.rule !== 'device-ready')
+  const events = eventsIn(join(at, 'eve.json')).filter(
+    ({ oddflow }) => oddflow.device !== undefined && oddflow.rule !== 'device-ready',
+  )
   return { events, counters: JSON.parse(ran.stdout) }
 }
 
@@ -293,10 +231,9 @@ const byRule = (events) => {
 }
 
 /** One attacker, week by week. `kind` null: nobody, and all attacks are met at the end of each week. */
-function poison(name, recording, configuration, kind, kinds) {
+function poison(name, packets, configuration, kind, kinds) {
   const at = mkdtempSync(join(folder, 'run-'))
   writeFileSync(join(at, 'agent.yaml'), CONFIGURATIONS[configuration])
-  const { header, packets } = recording
   const first = packets[0].micros
   const period = DAY * Math.ceil((packets.at(-1).micros - first) / DAY + 0.01)
   const days = period / DAY
@@ -311,7 +248,7 @@ function poison(name, recording, configuration, kind, kinds) {
             const since = (week - 1) * days + day
             return kinds[kind].step(since, first + shift + day * DAY)
           }).flat()
-    const { events, counters } = run(at, header, [...base, ...steps])
+    const { events, counters } = run(at, [...base, ...steps])
     const isOf = (peer) => (event) => [event.src_ip, event.dest_ip].includes(peer)
     const peer = kind === null ? null : kinds[kind].peer
     const found = {}
@@ -322,7 +259,7 @@ function poison(name, recording, configuration, kind, kinds) {
       mkdirSync(copy)
       cpSync(join(at, 'state'), join(copy, 'state'), { recursive: true })
       cpSync(join(at, 'agent.yaml'), join(copy, 'agent.yaml'))
-      const met = run(copy, header, attack(first + shift + period))
+      const met = run(copy, attack(first + shift + period))
       found[each] = byRule(met.events.filter(isOf(whose)))
     }
     weeks.push({
@@ -342,12 +279,12 @@ function poison(name, recording, configuration, kind, kinds) {
 const isDrawnAgain = week.endsWith('.json')
 const results = isDrawnAgain ? JSON.parse(readFileSync(week, 'utf8')) : []
 for (const name of isDrawnAgain ? [] : readdirSync(week).sort()) {
-  const recording = recordingOf(name)
-  const ends = endsOf(recording.packets)
+  const packets = readWeek(join(week, name))
+  const ends = endsOf(packets)
   const kinds = kindsOf(ends)
   for (const configuration of Object.keys(CONFIGURATIONS)) {
     for (const kind of [null, ...Object.keys(kinds)])
-      results.push(poison(name, recording, configuration, kind, kinds))
+      results.push(poison(name, packets, configuration, kind, kinds))
   }
 }
 rmSync(folder, { recursive: true })
