@@ -202,8 +202,9 @@ export async function startDelivery(options: DeliveryOptions): Promise<Delivery>
     async stop() {
       stopping.abort()
       // an output that does not come to an end must not keep the agent from its own
-      await orAborted(running, AbortSignal.timeout(STOP_MILLIS))
-      await orAborted(output.close(), AbortSignal.timeout(STOP_MILLIS))
+      const limit = AbortSignal.timeout(STOP_MILLIS)
+      await orAborted(running, limit)
+      await orAborted(output.close(), limit)
     },
   }
 }

@@ -62,9 +62,20 @@ const LOOK_MILLIS = 10_000
 const STOP_LOOK_MILLIS = 700
 /** An output that takes nothing and reports no failure is given up after this many looks, one that fails after one. */
 const HANGING_LOOKS = 3
-/** At a stop: the longest time for open flows, then for alerts. systemd and Docker kill after ten seconds. */
+/** From the stop on: when the last open flows, then the last alerts are left. What remains of three seconds closes outputs. */
 const END_FLOWS_MILLIS = 1500
-const STOP_AT_MOST_MILLIS = 3000
+const STOP_AT_MOST_MILLIS = 2500
+
+/** When the agent was told to stop; infinity before. */
+export function createStopTime({ clock, stop }: Pick<AgentEnvironment, 'clock' | 'stop'>): () => number {
+  let stoppedMillis = Number.POSITIVE_INFINITY
+  const note = (): void => {
+    stoppedMillis = clock.monotonicMillis()
+  }
+  if (stop.aborted) note()
+  else stop.addEventListener('abort', note, { once: true })
+  return () => stoppedMillis
+}
 
 /** Ends all flows; when the agent is to stop, as many as there is time for, and says how many are left. */
 export async function endFlows(
@@ -75,8 +86,8 @@ export async function endFlows(
     log,
     stop,
   }: Pick<AgentEnvironment, 'clock' | 'stop'> & { readonly log: Pick<AgentEnvironment['log'], 'warn'> },
+  stoppedMillis: () => number,
 ): Promise<void> {
-  let deadline = Number.POSITIVE_INFINITY
   const giveTurns = createTurns(clock)
   while (watcher.finish(FLOWS_AT_A_TIME)) {
     await room()
@@ -84,9 +95,7 @@ export async function endFlows(
       await giveTurns()
       continue
     }
-    const now = clock.monotonicMillis()
-    deadline = Math.min(deadline, now + END_FLOWS_MILLIS)
-    if (now >= deadline) {
+    if (clock.monotonicMillis() >= stoppedMillis() + END_FLOWS_MILLIS) {
       log.warn(`${watcher.openFlows} open flows were not judged: there was no time left`)
       return
     }
@@ -113,18 +122,18 @@ export async function bringOut(
   alertLog: AlertLog,
   deliveries: readonly Delivery[],
   { clock, stop }: Pick<AgentEnvironment, 'clock' | 'stop'>,
+  stoppedMillis: () => number,
 ): Promise<void> {
   const delivered = (): number =>
     deliveries.reduce((sum, each) => sum + each.delivered, alertLog.acknowledged)
   const hasFailed = (): boolean =>
     alertLog.trouble !== null ||
     (alertLog.pending === 0 && deliveries.every(({ backlog, trouble }) => backlog === 0 || trouble !== null))
-  let stopAtMillis = Number.POSITIVE_INFINITY
   let idleLooks = 0
   for (;;) {
     const before = delivered()
     const isStopping = stop.aborted
-    if (isStopping) stopAtMillis = Math.min(stopAtMillis, clock.monotonicMillis() + STOP_AT_MOST_MILLIS)
+    const stopAtMillis = stoppedMillis() + STOP_AT_MOST_MILLIS
     const millis = Math.min(
       isStopping ? STOP_LOOK_MILLIS : LOOK_MILLIS,
       stopAtMillis - clock.monotonicMillis(),

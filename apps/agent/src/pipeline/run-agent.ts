@@ -17,7 +17,7 @@ import type { AgentStatus } from '../outputs/output.js'
 import { createProgress } from '../service/service.js'
 import { VERSION } from '../version.js'
 import type { AgentSnapshot } from '../web/metrics.js'
-import { bringOut, endEach, endFlows } from './bring-to-end.js'
+import { bringOut, createStopTime, endEach, endFlows } from './bring-to-end.js'
 import type { Component } from './component.js'
 import { createLossHistory } from './conditions.js'
 import { type AgentCounters, agentCounters } from './counters.js'
@@ -67,6 +67,7 @@ async function runWith(
   given: GivenModels,
   control: ControlSocket | null,
 ): Promise<AgentResult> {
+  const stoppedMillis = createStopTime(environment)
   const run = await openRun(settings, environment, given, control)
   const { input, watching, upkeep, captureClock, path, alertLog, deliveries, room } = run
   const { watcher, overload } = watching
@@ -108,10 +109,10 @@ async function runWith(
     }
     // the end of all flows comes before the next time that some are due, and there is none after it
     stopExpiring()
-    await endFlows(watcher, room, environment)
+    await endFlows(watcher, room, environment, stoppedMillis)
     path.flush()
     overload.end()
-    await bringOut(alertLog, deliveries, environment)
+    await bringOut(alertLog, deliveries, environment, stoppedMillis)
   } finally {
     stopTicking()
     stopExpiring()

@@ -1,9 +1,9 @@
 /** A delivery whose place cannot be kept goes on, names the file, and keeps it when it can. */
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { type DeliveryOptions, startDelivery } from '../../src/outputs/delivery.js'
-import { acknowledgedAll } from '../../src/spool/alert-log.js'
+import { acknowledgedAll, createMemoryLog } from '../../src/spool/alert-log.js'
 import { openSpool } from '../../src/spool/spool.js'
 import { temporaryFolders } from '../support/folder.js'
 import { hastyClock } from '../support/hasty-clock.js'
@@ -73,4 +73,20 @@ it('is the log’s trouble and not the output’s, and nothing comes again once 
   await second.stop()
   await again.close()
   expect(got).toEqual(names)
+})
+
+it('a delivery whose output neither ends an attempt nor closes is left within half a second', async () => {
+  const never = new Promise<never>(() => undefined)
+  const log = createMemoryLog({ maximumBytes: 1000 })
+  const output = { name: 'hub', target: 'hub', deliver: () => never, close: () => never }
+  const delivery = await startDelivery({ log, output, clock: hastyClock })
+  log.append(new Uint8Array(2))
+  await expect.poll(() => delivery.backlog).toBe(1)
+  const limits = vi.spyOn(AbortSignal, 'timeout')
+  try {
+    await delivery.stop()
+    expect(limits.mock.calls).toEqual([[500]])
+  } finally {
+    limits.mockRestore()
+  }
 })

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Clock } from '../../src/input/clocks.js'
 import type { Delivery } from '../../src/outputs/delivery.js'
-import { bringOut, endEach, endFlows } from '../../src/pipeline/bring-to-end.js'
+import { bringOut, createStopTime, endEach, endFlows } from '../../src/pipeline/bring-to-end.js'
 import { type AlertLog, createMemoryLog } from '../../src/spool/alert-log.js'
 import { Bell } from '../../src/spool/spool-reader.js'
 
@@ -84,7 +84,7 @@ it.each([
   // what outputs do, whether the agent is to stop, milliseconds until the end, alerts left of each output
   ['one that works', [[5, 10]], true, 50, [0]],
   ['a slow one, at a stop', [[4, 600]], true, 2400, [0]],
-  ['a slow one that has too many, at a stop', [[100, 600]], true, 3000, [95]],
+  ['a slow one that has too many, at a stop', [[100, 600]], true, 2500, [96]],
   ['a slow one, at the end of the input', [[20, 9000]], false, 180_000, [0]],
   ['one that fails, at a stop', [[5, null, down]], true, 700, [5]],
   ['one that fails, at the end of the input', [[5, null, down]], false, 10_000, [5]],
@@ -97,7 +97,7 @@ it.each([
       [4, 600],
     ],
     true,
-    3000,
+    2500,
     [5, 0],
   ],
   [
@@ -107,7 +107,7 @@ it.each([
       [2, 600],
     ],
     true,
-    3000,
+    2500,
     [5, 0],
   ],
 ] as [string, [number, number | null, Error?][], boolean, number, number[]][])(
@@ -116,21 +116,26 @@ it.each([
     const { clock, during } = heldClock()
     const started = outputs.map(([alerts, each, trouble]) => startOutput(clock, alerts, each, trouble))
     const stop = isStopping ? stopped : notStopped
-    expect(await during(bringOut(memoryLog(), started, { clock, stop }))).toBe(millis)
+    expect(
+      await during(bringOut(memoryLog(), started, { clock, stop }, createStopTime({ clock, stop }))),
+    ).toBe(millis)
     expect(started.map(({ backlog }) => backlog)).toEqual(left)
   },
 )
 
 it('a stop midway shortens the wait and takes no alert from an output that works', async () => {
   for (const [each, millis, left] of [
-    [600, 4800, 0],
+    [500, 4000, 0],
     [null, 2000 + 2100, 8],
   ] as const) {
     const { clock, during } = heldClock()
     const output = startOutput(clock, 8, each)
     const stop = new AbortController()
     void clock.sleep(2000).then(() => stop.abort())
-    expect(await during(bringOut(memoryLog(), [output], { clock, stop: stop.signal }))).toBe(millis)
+    const environment = { clock, stop: stop.signal }
+    expect(await during(bringOut(memoryLog(), [output], environment, createStopTime(environment)))).toBe(
+      millis,
+    )
     expect(output.backlog).toBe(left)
   }
 })
@@ -138,8 +143,10 @@ it('a stop midway shortens the wait and takes no alert from an output that works
 it('a disk that takes no alerts is given up like an output', async () => {
   const { clock, during } = heldClock()
   const log = { ...memoryLog(), pending: 3, trouble: new Error('no space left') }
-  expect(await during(bringOut(log, [], { clock, stop: stopped }))).toBe(700)
-  expect(await during(bringOut({ ...log, trouble: null }, [], { clock, stop: stopped }))).toBe(2100)
+  const environment = { clock, stop: stopped }
+  expect(await during(bringOut(log, [], environment, createStopTime(environment)))).toBe(700)
+  const hangs = bringOut({ ...log, trouble: null }, [], environment, createStopTime(environment))
+  expect(await during(hangs)).toBe(2100)
 })
 
 it('open flows get 1.5 s at a stop, and those that are left are counted in a warning', async () => {
@@ -158,8 +165,22 @@ it('open flows get 1.5 s at a stop, and those that are left are counted in a war
     }
     const environment = { clock, stop: stopped, log: { warn: (text: string) => warnings.push(text) } }
     // every round takes a tenth of a second
-    const work = endFlows(watcher, () => clock.sleep(100), environment)
-    expect(await during(work)).toBe(isWarned ? 1600 : 1300)
-    expect(warnings).toEqual(isWarned ? ['84 open flows were not judged: there was no time left'] : [])
+    const work = endFlows(watcher, () => clock.sleep(100), environment, createStopTime(environment))
+    expect(await during(work)).toBe(isWarned ? 1500 : 1300)
+    expect(warnings).toEqual(isWarned ? ['85 open flows were not judged: there was no time left'] : [])
   }
+})
+
+it('flows and alerts share the time of a stop, however late each begins', async () => {
+  const { clock, during } = heldClock()
+  const stop = new AbortController()
+  const environment = { clock, stop: stop.signal, log: { warn: () => undefined } }
+  const stoppedMillis = createStopTime(environment)
+  const outputs = Array.from({ length: 12 }, () => startOutput(clock, 100, 600))
+  const work = async (): Promise<void> => {
+    stop.abort()
+    await endFlows({ finish: () => true, openFlows: 1 }, () => clock.sleep(100), environment, stoppedMillis)
+    await bringOut(memoryLog(), outputs, environment, stoppedMillis)
+  }
+  expect(await during(work())).toBe(2500)
 })
