@@ -164,7 +164,7 @@ async function knownDevices(state: string): Promise<ListedDevices> {
   const told = await askDevices(state)
   if (told !== null) return { devices: told.map(listed), isRunning: true }
   const known = await lookAtKnownDevices(nodeFileSystem, state, standardErrorLog)
-  const models = new Map((await keptReports(state)).map((of) => [of.owner, of]))
+  const models = new Map((await keptReports(state, known)).map((of) => [of.owner, of]))
   // which group a device is of stands in the configuration alone
   const devices = known.map((device) => ({
     ...listed(device),

@@ -162,7 +162,7 @@ async function damage(state: string): Promise<Finding[]> {
     found.push(messageOf(error))
   }
   await lookAtKnownDevices(nodeFileSystem, state, log).catch(note)
-  await keptReports(state, log).catch(note)
+  await keptReports(state, [], log).catch(note)
   return found.slice(0, MAXIMUM_DAMAGE).map((detail) => ({ what: 'damage', state: 'note', detail }))
 }
 

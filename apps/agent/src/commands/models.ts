@@ -7,6 +7,8 @@
 import { OddFlowError } from '@oddflow/core'
 import { jsonLine } from '@oddflow/program'
 import { askFurther } from '../devices/control-socket.js'
+import type { Device } from '../devices/device.js'
+import { lookAtKnownDevices } from '../devices/device-table.js'
 import { nodeFileSystem } from '../files/file-system.js'
 import { type Log, standardErrorLog } from '../log.js'
 import { type ModelsPer, ownerFileName } from '../models/model-scopes.js'
@@ -15,14 +17,20 @@ import { type OwnerReport, promisedShare } from '../models/progress.js'
 import { damageText, promiseText, proofText } from '../page/devices.js'
 import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
 
-/** Of a state folder in which no agent is at work. */
+/** Of a state folder in which no agent is at work, and its devices. */
 export async function keptReports(
   state: string,
+  devices: readonly Device[],
   log: Pick<Log, 'warn'> = standardErrorLog,
 ): Promise<OwnerReport[]> {
   const { found, lost } = await keptModels(state, log)
-  const reports = found.map(async ({ store, kept }) => reportOf(kept, await store.hasRows(kept.record.owner)))
-  return [...(await Promise.all(reports)), ...lost.map(reportLost)]
+  // rows are no sign of it: a watched device collects them too
+  const isLearning = (owner: string): boolean =>
+    // which devices a group has stands in the configuration alone
+    (devices.some(({ key }) => key === owner) ? devices.filter(({ key }) => key === owner) : devices).some(
+      (device) => device.state === 'learning',
+    )
+  return [...found.map(({ kept }) => reportOf(kept, isLearning(kept.record.owner))), ...lost.map(reportLost)]
 }
 
 export async function listModels({
@@ -31,7 +39,9 @@ export async function listModels({
 }: StateOptions & { readonly format: 'text' | 'json' }): Promise<void> {
   const state = await stateOf(options)
   const answer = (await askFurther(state, '/models')) as { owners: OwnerReport[] } | null
-  const owners = answer?.owners ?? (await keptReports(state))
+  const kept = async (): Promise<OwnerReport[]> =>
+    keptReports(state, await lookAtKnownDevices(nodeFileSystem, state, standardErrorLog))
+  const owners = answer?.owners ?? (await kept())
   owners.sort((a, b) => (a.owner < b.owner ? -1 : 1))
   if (format === 'json') {
     for (const owner of owners) process.stdout.write(`${jsonLine(owner)}\n`)

@@ -80,8 +80,6 @@ export interface ModelStore {
   remove(owner: string): Promise<void>
   /** null where there are none, or none that `decode` takes, which is reported. */
   readRows<T>(owner: string, decode: (bytes: Uint8Array) => T, log: Pick<Log, 'warn'>): Promise<T | null>
-  /** Whether there are rows of an owner: it was learning when they were last kept. */
-  hasRows(owner: string): Promise<boolean>
   writeRows(owner: string, bytes: Uint8Array): Promise<void>
   removeRows(owner: string): Promise<void>
 }
@@ -247,7 +245,6 @@ export function createModelStore(
       }
     },
     readRows: (owner, decode, log) => readBytesOrSetAside(files, rowsPath(owner), decode, log),
-    hasRows: async (owner) => (await lookAt(files, rowsPath(owner), () => null)).is === 'whole',
     async writeRows(owner, bytes) {
       await makeOwnFolder()
       await writeBytes(files, rowsPath(owner), bytes)

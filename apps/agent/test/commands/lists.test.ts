@@ -214,9 +214,15 @@ describe('of a state folder alone', () => {
       await listDevices({ state, format: 'json' })
       return JSON.parse(said)
     }
-    expect((await listed()).model).toMatchObject({ state: 'trained', modelRows: 200, keepsPromise: true })
+    expect((await listed()).model).toMatchObject({ state: 'trained', modelRows: 200, keepsPromise: null })
+    // a watched device has rows too, of what it shows
     await store.writeRows(key, new Uint8Array(8))
-    expect((await listed()).model.keepsPromise).toBe(null)
+    await writeKnownDevices(nodeFileSystem, state, [device({ state: 'watching' })])
+    expect((await listed()).model.keepsPromise).toBe(true)
+    said = ''
+    await listModels({ state, format: 'json' })
+    expect(JSON.parse(said)).toMatchObject({ owner: key, keepsPromise: true })
+    await writeKnownDevices(nodeFileSystem, state, [device()])
     said = ''
     await listDevices({ state, format: 'text' })
     expect(said).toMatch(/false alarms up to (1\.\d|2) %, not proven/)
