@@ -36,7 +36,9 @@ await startDelivery({ log, output, clock: systemClock })
 writeSync(1, `ready ${Math.round(performance.now() - started)}\n`)
 for (;;) {
   for (let i = 0; i < 3; i++) {
-    const line = Buffer.from(JSON.stringify({ number, text: 'x'.repeat(number % 700) }))
+    const line = Buffer.from(
+      JSON.stringify({ timestamp: '', oddflow: { id: '' }, number, text: 'x'.repeat(number % 700) }),
+    )
     if (log.append(line)) number++
   }
   await systemClock.sleep(number % 3)

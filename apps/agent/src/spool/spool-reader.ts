@@ -60,6 +60,8 @@ interface SpoolView {
   readonly log: Pick<Log, 'warn'>
   /** In order; a gap between two counts to the first. */
   readonly segments: readonly Segment[]
+  /** Alerts before this number are of an earlier run: whoever could write to the folder may have made them. */
+  readonly ownFrom: number
   /** Sequence number behind the last acknowledged alert. */
   readonly end: number
   /** Alerts with the numbers from `from` on, at least `end`, that are in memory since the disk does not take them. */
@@ -68,6 +70,11 @@ interface SpoolView {
   released(): Promise<void>
   /** Alerts from `first` to before `end` are not in the file any more, or damaged; told of once, whoever finds it. */
   damaged(path: string, first: number, end: number): void
+}
+
+interface Beginning {
+  readonly lines: Uint8Array[]
+  readonly isSound: boolean
 }
 
 /** Bytes read at a time: some tens of alerts, and the longest record for certain. */
@@ -154,6 +161,14 @@ export class SpoolReader implements AlertReader {
     }
   }
 
+  /** The lines up to the first that differs: all of them events, or none. */
+  #beginningOf(lines: Uint8Array[], first: number): Beginning {
+    const isSound = (line: Uint8Array, i: number): boolean => first + i >= this.#view.ownFrom || isEvent(line)
+    const begins = isSound(lines[0], 0)
+    const end = lines.findIndex((line, i) => isSound(line, i) !== begins)
+    return { lines: end < 0 ? lines : lines.slice(0, end), isSound: begins }
+  }
+
   /** From place.next on, which moves over what is damaged; none where nothing behind can be read. */
   async #readFrom(segment: Segment, limit: number): Promise<Uint8Array[]> {
     const { place } = this
@@ -170,9 +185,18 @@ export class SpoolReader implements AlertReader {
         const { payloads, end } = decodeRecords(await file.read(at.offset, CHUNK_BYTES), at.sequence, count)
         const isWanted: boolean = at.sequence === wanted
         if (payloads.length > 0) {
-          at = { segment, sequence: at.sequence + payloads.length, offset: at.offset + end }
+          const { lines, isSound }: Beginning = isWanted
+            ? this.#beginningOf(payloads, wanted)
+            : { lines: payloads, isSound: true }
+          const isAll = lines.length === payloads.length
+          const bytes = isAll ? end : lines.reduce((sum, { length }) => sum + RECORD_HEADER_BYTES + length, 0)
+          at = { segment, sequence: at.sequence + lines.length, offset: at.offset + bytes }
           this.#position = at
-          if (isWanted) return payloads.map((line) => line.slice())
+          if (isWanted && isSound) return lines.map((line) => line.slice())
+          if (!isSound) {
+            this.#view.damaged(segment.path, wanted, at.sequence)
+            place.forget(at.sequence)
+          }
           continue
         }
         const next: FoundRecord | null = findRecord(
@@ -190,5 +214,18 @@ export class SpoolReader implements AlertReader {
     } finally {
       await file.close()
     }
+  }
+}
+
+/** What every output reads of an alert: an object with a time and an id. */
+function isEvent(line: Uint8Array): boolean {
+  try {
+    const { timestamp, oddflow } = JSON.parse(new TextDecoder().decode(line)) as {
+      timestamp?: unknown
+      oddflow?: { id?: unknown }
+    }
+    return typeof timestamp === 'string' && typeof oddflow?.id === 'string'
+  } catch {
+    return false
   }
 }

@@ -292,6 +292,7 @@ export async function openSpool(options: SpoolOptions): Promise<AlertLog> {
         log: faults,
         segments,
         damaged,
+        ownFrom: recovered.end,
         get end() {
           return end
         },

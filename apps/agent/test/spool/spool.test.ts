@@ -28,9 +28,9 @@ import { keepingLog } from '../support/keeping-log.js'
 const newFolder = temporaryFolders()
 
 const never = new AbortController().signal
-const text = (line: Uint8Array): string => new TextDecoder().decode(line)
+const text = (line: Uint8Array): string => JSON.parse(new TextDecoder().decode(line)).oddflow.id
 const line = (name: string, sizeBytes = 0): Uint8Array =>
-  new TextEncoder().encode(name.padEnd(sizeBytes, '.'))
+  new TextEncoder().encode(JSON.stringify({ timestamp: '', oddflow: { id: name } }).padEnd(sizeBytes))
 
 interface Opened {
   log: AlertLog
@@ -76,7 +76,7 @@ async function readAll(reader: AlertReader, limit = 1000, all: string[] = []): P
   for (;;) {
     const { first, lines } = await reader.read(limit)
     if (lines.length === 0) return all
-    all.push(...lines.map((each) => text(each).replace(/\.+$/, '')))
+    all.push(...lines.map(text))
     await reader.commit(first + lines.length)
   }
 }
@@ -225,7 +225,7 @@ describe('a disk that fails while outputs work', () => {
           const next = { fast: 0, slow: 0 }
           const read = async (name: 'fast' | 'slow', limit: number): Promise<void> => {
             const { first, lines } = await opened[name].read(limit)
-            got[name].push(...lines.map((each) => text(each).replace(/\.+$/, '')))
+            got[name].push(...lines.map(text))
             next[name] = first + lines.length
             await opened[name].commit(next[name]).catch(() => undefined)
           }
@@ -290,6 +290,31 @@ describe('a disk that fails while outputs work', () => {
 })
 
 describe('damage', () => {
+  it('of lines that somebody made with their checksums costs these lines, counted, and holds up no output', async () => {
+    const folder = newFolder()
+    const { log } = await open(folder)
+    const reader = await log.reader('eve')
+    const made = ['no JSON', '7', '{"timestamp":1,"oddflow":{"id":"x"}}', '{"timestamp":""}', '[]', '\u0000']
+    const lines = fc
+      .sample(fc.array(fc.integer({ min: -2, max: made.length - 1 })), { numRuns: 1, seed: 7 })[0]!
+      .concat(0, -1, 1, 2, -1, -1, 3, 4, 5, -1, 0)
+    for (const [i, which] of lines.entries()) {
+      log.append(which < 0 ? line(`alert ${i}`) : new TextEncoder().encode(made[which]))
+    }
+    await acknowledgedAll(log, never)
+    expect(reader.backlog).toBe(lines.length)
+    await log.close()
+    const again = await open(folder)
+    const later = await again.log.reader('eve')
+    again.append('after')
+    await acknowledgedAll(again.log, never)
+    const events = lines.flatMap((which, i) => (which < 0 ? [`alert ${i}`] : []))
+    expect(await readAll(later, 3)).toEqual([...events, 'after'])
+    expect(later.dropped).toBe(lines.length - events.length)
+    expect(again.told.join()).toMatch(/damaged or gone/)
+    await again.log.close()
+  })
+
   it.each([1, 5, 9, 30, 107])('a torn end of %i bytes costs nothing that was acknowledged', async (torn) => {
     const folder = newFolder()
     const { log, append } = await open(folder)
