@@ -57,7 +57,9 @@ export async function serve(
   let archive: Archive | null = null
   let page: Awaited<ReturnType<typeof startPage>> | null = null
   try {
-    const server = options.server ?? `tls://127.0.0.1:${listen.port}`
+    const isWild = listen.host === '0.0.0.0' || listen.host === '::'
+    const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host
+    const server = options.server ?? `tls://${isWild ? '127.0.0.1' : host}:${listen.port}`
     archive = await connected(folder, server, until, tell)
     if (archive !== null) {
       const { connection, manager } = archive
@@ -75,9 +77,7 @@ export async function serve(
       })()
       const token = readFileSync(join(folder, 'page.token'), 'utf8').trim()
       page = await startPage(pageAt, token, { view, stored, isConnected: () => isConnected })
-      const isWild = listen.host === '0.0.0.0' || listen.host === '::'
-      if (child !== null)
-        tell(`gateways connect to tls://${isWild ? hostname() : listen.host}:${listen.port}`)
+      if (child !== null) tell(`gateways connect to tls://${isWild ? hostname() : host}:${listen.port}`)
       tell(
         `page at http://${page.address}/, metrics at /metrics; the token is in ${join(folder, 'page.token')}`,
       )
