@@ -138,7 +138,7 @@ describe('a broker', () => {
     }
   }, 60_000)
 
-  it('that was down gets all alerts when it is back', async (context) => {
+  it('that was down, or is killed, gets all alerts when it is back', async (context) => {
     if (!hasMosquitto) context.skip(NO_BROKER)
     const port = await freePort()
     const log = createMemoryLog({ maximumBytes: 1_000_000 })
@@ -153,13 +153,22 @@ describe('a broker', () => {
     await new Promise((resolve) => setTimeout(resolve, 300))
     expect(delivery).toMatchObject({ delivered: 0, backlog: 100 })
     expect(troubles[0]).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+: /)
-    const broker = await startBroker(port, folder)
-    const subscriber = await subscribe(port)
+    let broker = await startBroker(port, folder)
+    let subscriber = await subscribe(port)
     try {
       await delivery.drained(never)
       await subscriber.until((messages) => numbersIn(messages).length >= 100)
       expect([...new Set(numbersIn(subscriber.messages))]).toEqual(Array.from({ length: 100 }, (_, i) => i))
       expect(troubles.at(-1)).toBeNull()
+      await broker.kill()
+      await subscriber.stop()
+      for (let i = 100; i < 200; i++) log.append(line(i))
+      await expect.poll(() => delivery.trouble, { timeout: 30_000 }).not.toBeNull()
+      broker = await startBroker(port, folder)
+      subscriber = await subscribe(port)
+      await delivery.drained(never)
+      await subscriber.until((messages) => numbersIn(messages).includes(199))
+      expect(delivery).toMatchObject({ delivered: 200, dropped: 0, setAside: 0, backlog: 0 })
     } finally {
       await delivery.stop()
       await subscriber.stop()

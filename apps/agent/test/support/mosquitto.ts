@@ -31,6 +31,7 @@ export async function freePort(): Promise<number> {
 
 export interface Broker {
   stop(): Promise<void>
+  kill(): Promise<void>
 }
 
 /**
@@ -59,7 +60,7 @@ export async function startBroker(
   writeFileSync(config, `${lines.join('\n')}\n`)
   const child = spawn('mosquitto', ['-c', config], { stdio: 'ignore', env: withSbin() })
   await listening(port)
-  return { stop: () => ended(child, 'SIGTERM') }
+  return { stop: () => ended(child, 'SIGTERM'), kill: () => ended(child, 'SIGKILL') }
 }
 
 export interface Subscriber {
