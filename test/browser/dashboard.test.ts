@@ -206,6 +206,8 @@ async function serve(port = 0) {
       forecast: ({ state }) => (state === 'learning' ? { flows: 400, hours: 48 } : null),
     },
     models,
+    noticed: async (device) =>
+      device === plug ? [{ kind: 'scan of one host', from: 'from 13 ports' }] : null,
     incidents: { list: () => incidents, answers: { answer, list: () => answers } },
   })
   const metrics = { contentType: 'text/plain', text: async () => 'metrics\n' }
@@ -858,6 +860,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
           await page.getByRole('button', { name: `Approve ${plug}` }).waitFor()
           await page.locator('#incidents summary').first().click()
           await page.locator('#devices summary').first().click()
+          await page.locator('#devices').getByText('scan of one host: from 13 ports').waitFor()
           expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
             viewport.width,
           )
@@ -947,6 +950,8 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
           await read(page)
           expect(await page.locator('#alerts article').count()).toBeGreaterThan(3)
           await page.locator('#devices').getByText(plug).waitFor()
+          await page.locator(`tr[data-device="${plug}"] summary`).click()
+          await page.getByText(/^scan of one host: /).waitFor({ timeout: 30_000 })
           await shot(page, 'dashboard-agent')
         },
         server,

@@ -5,6 +5,7 @@ export {
   findDetectionLimits,
   LIMIT_TRIES,
   limitSizeText,
+  limitText,
   REQUIRED_TRIES,
 } from './detection-limits.js'
 export {

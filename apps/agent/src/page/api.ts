@@ -38,6 +38,13 @@ interface Proving {
   readonly novel: number
 }
 
+/** The smallest made attack of a kind that a model notices. */
+export interface Noticed {
+  readonly kind: string
+  /** "from 13 ports". */
+  readonly from: string
+}
+
 export interface Forecast {
   /** Flows that learning takes in all, about; null where that is not known. */
   readonly flows: number | null

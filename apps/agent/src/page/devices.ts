@@ -1,5 +1,5 @@
 /** The devices and what a person may do with each; rows stay where the focus is and only their texts change. */
-import type { AgentState, Device, OwnModel } from './api.js'
+import { type AgentState, ask, type Device, type Noticed, type OwnModel } from './api.js'
 import { byId, countText, element, numberText, setText, timeOf } from './dom.js'
 
 /** What is said of a model, in the same words by the page and by the commands that list devices and models. */
@@ -179,9 +179,13 @@ function makeRow({ key }: Device): Row {
   const cell = (label: string): HTMLElement => element('td', { 'data-name': label })
   const [state, model] = [element('span'), element('span', { class: 'faint' })]
   const flows = element('p')
-  const contacts = element('div')
+  const [contacts, noticed] = [element('div'), element('div')]
   const about = cell('State')
-  about.append(state, model, element('details', {}, element('summary', {}, 'More'), flows, contacts))
+  const toggle = (): void => {
+    if (details.open) void showNoticed(noticed, key)
+  }
+  const details = element('details', { toggle }, element('summary', {}, 'More'), flows, contacts, noticed)
+  about.append(state, model, details)
   const seen = cell('Last seen')
   const buttons = element('div', { class: 'buttons' })
   const row = element(
@@ -260,6 +264,29 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
   )
   const focus = hadFocus ? [...row.buttons.querySelectorAll('button')] : []
   ;(focus.find(({ textContent }) => textContent === focused) ?? focus[0])?.focus()
+}
+
+/** What its model would notice, which the agent finds when it is asked for the first time. */
+async function showNoticed(target: HTMLElement, device: string): Promise<void> {
+  const say = (text: string): void => target.replaceChildren(element('p', {}, text))
+  if (target.childElementCount === 0) say('One moment: its model is being tried with made attacks.')
+  try {
+    const { noticed } = await ask<{ noticed: readonly Noticed[] | null }>(
+      'GET',
+      `/api/noticed?device=${encodeURIComponent(device)}`,
+    )
+    if (noticed === null) say('No model judges it yet.')
+    else if (noticed.length === 0) say('Its model takes no packets, so made attacks cannot try it.')
+    else {
+      const items = noticed.map(({ kind, from }) => element('li', {}, `${kind}: ${from}`))
+      target.replaceChildren(
+        element('p', {}, 'The smallest made attacks that its model notices:'),
+        element('ul', {}, ...items),
+      )
+    }
+  } catch (error) {
+    say(error instanceof Error ? error.message : String(error))
+  }
 }
 
 /** A title and what it is of; nothing where there is none. */

@@ -5,10 +5,13 @@ import type { Settings } from '../config/settings.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import type { ModelRoom } from '../models/model-room.js'
 import { modelRoutes } from '../models/model-scopes.js'
+import { createNoticedOf } from '../models/noticed.js'
+import { noticeInChild } from '../training/train-in-child.js'
 import type { AlertFeed, RecentAlerts, ScoreHistory } from '../web/alerts.js'
 import type { Dashboard, DashboardIncidents } from '../web/dashboard.js'
 import type { AgentSnapshot } from '../web/metrics.js'
 import type { AgentServer } from '../web/server.js'
+import type { Decider } from './counters.js'
 import type { OpeningEnvironment } from './environment.js'
 
 /** What the dashboard is told while packets pass. */
@@ -55,6 +58,9 @@ export async function openDashboardRecords(
   }
 }
 
+/** Where no models are made. */
+const NOTICE_SECONDS = 60
+
 interface OpenServer {
   /** null where nobody listens. */
   readonly server: AgentServer | null
@@ -70,6 +76,7 @@ export async function openServer(
   devices: DeviceWatch | null,
   models: ModelRoom | null,
   incidents: DashboardIncidents | null,
+  modelOf: Decider['modelOf'],
 ): Promise<OpenServer> {
   const { listen } = settings
   if (listen === null) return { server: null, link: null }
@@ -78,7 +85,16 @@ export async function openServer(
     import('../web/metrics.js'),
     import('../web/server.js'),
   ])
-  const page = await openDashboard(settings, environment, snapshot, records, devices, models, incidents)
+  const page = await openDashboard(
+    settings,
+    environment,
+    snapshot,
+    records,
+    devices,
+    models,
+    incidents,
+    modelOf,
+  )
   const names = settings.dashboard?.hosts ?? []
   const server = await startServer(
     listen,
@@ -96,13 +112,14 @@ export async function openServer(
 
 /** The dashboard, and what makes codes for links to it. */
 async function openDashboard(
-  { dashboard, state }: Settings,
-  { files, clock, faults }: OpeningEnvironment,
+  { dashboard, state, models: modelSettings }: Settings,
+  { files, clock, stop, faults }: OpeningEnvironment,
   snapshot: () => AgentSnapshot,
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
   room: ModelRoom | null,
   incidents: DashboardIncidents | null,
+  modelOf: Decider['modelOf'],
 ): Promise<{ answer: Dashboard; makeCode: () => string } | null> {
   if (dashboard === null || state === null || records === null) return null
   const [{ openToken, writeToken }, { createSessions }, { createDashboard }] = await Promise.all([
@@ -128,6 +145,9 @@ async function openDashboard(
     devices,
     models,
     incidents,
+    noticed: createNoticedOf(modelOf, (job) =>
+      noticeInChild(job, modelSettings?.trainWithinSeconds ?? NOTICE_SECONDS, stop),
+    ),
     ...records,
   })
   return { answer, makeCode: sessions.makeCode }

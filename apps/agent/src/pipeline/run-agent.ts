@@ -236,6 +236,7 @@ async function openRun(
     devices,
     models,
     incidents === null ? null : { list: namedIncidents, answers },
+    decider.modelOf,
   ).catch(async (error: unknown) => {
     for (const each of deliveries) await each.stop()
     await alertLog.close()

@@ -9,8 +9,10 @@ import { fileURLToPath } from 'node:url'
 import { endWithThisProcess } from '@oddflow/capture/node'
 import { OddFlowError } from '@oddflow/core'
 import type { AcceptedRows, AcceptJob } from '../models/accept-rows.js'
+import type { NoticeJob } from '../models/noticed.js'
 import type { TrainedRows, TrainingJob } from '../models/train.js'
 import type { LearningJob, LearntRows } from '../models/update.js'
+import type { Noticed } from '../page/api.js'
 
 /** Old space of the heap; the numbers lie outside it, and are bounded by the rows (memory-plan.ts). */
 const HEAP_MEBIBYTES = 32
@@ -47,8 +49,13 @@ export function acceptInChild(
   return inChild<AcceptedRows>(job, withinSeconds, stop)
 }
 
+/** Rejects with an OddFlowError that says why that is not known. */
+export function noticeInChild(job: NoticeJob, withinSeconds: number, stop: AbortSignal): Promise<Noticed[]> {
+  return inChild<Noticed[]>(job, withinSeconds, stop)
+}
+
 async function inChild<Result>(
-  job: TrainingJob | LearningJob | AcceptJob,
+  job: TrainingJob | LearningJob | AcceptJob | NoticeJob,
   withinSeconds: number,
   stop: AbortSignal,
 ): Promise<Result> {

@@ -1,18 +1,21 @@
-/** The process that trains, learns on, and updates by an answer: one job, then it ends, and its memory with it. */
+/** The process that trains, learns on, updates by an answer, and finds what a model would notice: one job, then it ends, and its memory with it. */
 import process from 'node:process'
 import { type AcceptedRows, type AcceptJob, acceptRows } from '../models/accept-rows.js'
+import { type NoticeJob, noticedBy } from '../models/noticed.js'
 import { type TrainedRows, type TrainingJob, trainRows } from '../models/train.js'
 import { type LearningJob, type LearntRows, learnOn } from '../models/update.js'
+import type { Noticed } from '../page/api.js'
 import type { TrainingAnswer } from './train-in-child.js'
 
 process.once('message', (job: Job) => {
   process.send?.(answer(job), () => process.disconnect())
 })
 
-type Job = TrainingJob | LearningJob | AcceptJob
+type Job = TrainingJob | LearningJob | AcceptJob | NoticeJob
 
-function answer(job: Job): TrainingAnswer<TrainedRows | LearntRows | AcceptedRows> {
+function answer(job: Job): TrainingAnswer<TrainedRows | LearntRows | AcceptedRows | Noticed[]> {
   try {
+    if ('notice' in job) return { result: noticedBy(job) }
     if ('accept' in job) return { result: acceptRows(job) }
     return { result: 'file' in job ? learnOn(job) : trainRows(job) }
   } catch (error) {

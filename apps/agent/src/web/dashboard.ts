@@ -21,6 +21,7 @@ import type { DeviceWatch } from '../devices/device-watch.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import type { Incident } from '../incidents/incident.js'
 import type { Clock } from '../input/clocks.js'
+import type { NoticedOf } from '../models/noticed.js'
 import { CODE_FOLDER, PACKAGE_FOLDER } from '../package-folder.js'
 import type { OwnModel, Device as ShownDevice, Incident as ShownIncident } from '../page/api.js'
 import type { AlertFeed, ScoreHistory } from './alerts.js'
@@ -97,6 +98,7 @@ export function isOwnOrigin(origin: string, host: string | undefined): boolean {
  *     DELETE /api/session         signs out
  *     GET    /api/state?after=N   health, devices, score history, rules, and the alerts from number N on
  *     GET    /api/events?after=N  the same, and then what changes (state-streams.ts)
+ *     GET    /api/noticed?device=KEY  what its model would notice
  *     POST   /api/devices         { action, devices }, as over the control socket
  *     POST   /api/incidents       { incident, answer, hours? }, as over the control socket
  *     POST   /api/models          { rollback: [owner, …] }, as over the control socket
@@ -123,6 +125,7 @@ export interface DashboardOptions {
   readonly models: DashboardModels | null
   /** null where devices are not kept. */
   readonly incidents: DashboardIncidents | null
+  readonly noticed: NoticedOf
 }
 
 export interface DashboardIncidents {
@@ -149,6 +152,7 @@ const WORK_MILLIS = 180_000
 const PATHS = [
   '/api/state',
   '/api/events',
+  '/api/noticed',
   '/api/session',
   '/api/devices',
   '/api/incidents',
@@ -275,6 +279,12 @@ export function createDashboard(options: DashboardOptions): Dashboard {
       )
     } else if (path === '/api/state' && isReading) {
       json(response, 200, streams.whole(from))
+    } else if (path === '/api/noticed' && isReading) {
+      request.socket.setTimeout(WORK_MILLIS)
+      options.noticed(query.get('device') ?? '').then(
+        (noticed) => json(response, 200, JSON.stringify({ noticed })),
+        (error: unknown) => refuse(response, statusOf(error), messageOf(error)),
+      )
     } else if (path === '/api/events' && method === 'GET') {
       // the alerts of another run of the agent have other numbers
       const isThisRun = query.get('run') === String(startedMicros)

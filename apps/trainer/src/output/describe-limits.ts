@@ -6,6 +6,7 @@ import {
   findDetectionLimits,
   LIMIT_TRIES,
   limitSizeText,
+  limitText,
   REQUIRED_TRIES,
 } from '@oddflow/program'
 
@@ -18,14 +19,6 @@ export function limitFacts({ limits }: DetectionLimits): ModelFact[] {
     { label: 'detection limits', value: HEADING },
     ...limits.map((limit) => ({ label: limit.attack.title, value: limitText(limit) })),
   ]
-}
-
-function limitText({ attack, smallest, isConnectionNovel }: DetectionLimit): string {
-  if (smallest === null) return `none, not even ${limitSizeText(attack, attack.highest)}`
-  if (isConnectionNovel) return 'unknown: the made connection is novel without an upload'
-  return smallest === attack.lowest
-    ? `found at the smallest size tried (${limitSizeText(attack, smallest)})`
-    : `from ${limitSizeText(attack, smallest)}`
 }
 
 /** The same for a terminal, with columns of its own. */

@@ -1,0 +1,47 @@
+/**
+ * What a model would notice, for people: the smallest made attack of each kind that it flags (docs/detection-limits.md), found by a process
+ * of its own when a person asks, one model at a time, and remembered.
+ */
+import { decodeModelFile, encodeModelFile } from '@oddflow/detectors'
+import { findDetectionLimits, limitText } from '@oddflow/program'
+import type { Noticed } from '../page/api.js'
+import type { Decider } from '../pipeline/counters.js'
+
+export interface NoticeJob {
+  /** A model file. */
+  readonly notice: Uint8Array
+  /** In force, which an alert budget may have set. */
+  readonly threshold: number
+}
+
+export function noticedBy({ notice, threshold }: NoticeJob): Noticed[] {
+  const saved = decodeModelFile(notice)
+  const { limits } = findDetectionLimits({ ...saved, threshold: { ...saved.threshold, value: threshold } })
+  return limits.map((limit) => ({ kind: limit.attack.title, from: limitText(limit) }))
+}
+
+const MAXIMUM_KNOWN = 64
+
+/** By the key of a device; null where no model judges it. */
+export type NoticedOf = (device: string) => Promise<readonly Noticed[] | null>
+
+export function createNoticedOf(
+  modelOf: Decider['modelOf'],
+  find: (job: NoticeJob) => Promise<Noticed[]>,
+): NoticedOf {
+  const known = new Map<string, Promise<Noticed[]>>()
+  let last: Promise<unknown> = Promise.resolve()
+  return async (device) => {
+    const inForce = modelOf(device)
+    if (inForce === null) return null
+    const { model, threshold, saved } = inForce
+    const key = `${model}/${threshold}`
+    const before = known.get(key)
+    if (before !== undefined) return before
+    const found = last.then(() => find({ notice: encodeModelFile(saved), threshold }))
+    last = found.catch(() => known.delete(key))
+    known.set(key, found)
+    for (const oldest of known.keys()) if (known.size > MAXIMUM_KNOWN) known.delete(oldest)
+    return found
+  }
+}
