@@ -238,6 +238,7 @@ function gatewaysCommand(): Command {
     .action(async (options: GivenServer & { json?: boolean }) => {
       await withArchive(options, async (archive) => {
         await prepareGateways(archive)
+        await prepareModels(archive)
         const gateways = await listGateways(archive)
         if (options.json === true) process.stdout.write(`${JSON.stringify(gateways)}\n`)
         else if (gateways.length === 0) messages.note('no gateway has sent an event or a status')

@@ -16,6 +16,7 @@ import {
   inFile,
   isCanary,
   isFleetName,
+  MAXIMUM_FLEET_MODEL_BYTES,
   MAXIMUM_OFFER_BYTES,
   MODEL_STATES_BUCKET,
   MODELS_BUCKET,
@@ -34,7 +35,6 @@ import type { Archive } from './archive.js'
 
 const MODELS = `KV_${MODELS_BUCKET}`
 const STATES = `KV_${MODEL_STATES_BUCKET}`
-const MAXIMUM_MODEL_BYTES = 64 * 1024 * 1024
 /** Headers that the server adds to its answer. */
 const HEADER_BYTES = 4096
 const STATE_DAYS = 30
@@ -106,7 +106,7 @@ export async function publishModel(
 ): Promise<Published> {
   const target = targetOf(options)
   const key = readPrivateKey(options.key)
-  const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_MODEL_BYTES })
+  const bytes = readFileBounded(path, { maximumBytes: MAXIMUM_FLEET_MODEL_BYTES })
   const { provenance } = decoded(path, bytes)
   const longest = (archive.connection.info?.max_payload ?? Number.POSITIVE_INFINITY) - HEADER_BYTES
   if (bytes.length > longest) {

@@ -9,6 +9,7 @@ import { UsageError } from '@oddflow/program'
 import { type Archive, openArchive, WAIT_SCALE, wordsOf } from './archive.js'
 import { loginOf, prepareFolder, usersChanged, writeUsers } from './folder.js'
 import { EVENTS, prepareGateways } from './gateways.js'
+import { prepareModels } from './models.js'
 import { startPage } from './page.js'
 import { followFleet } from './view.js'
 
@@ -140,6 +141,7 @@ async function connected(
     try {
       archive = await openArchive(login)
       await prepareGateways(archive)
+      await prepareModels(archive)
       return archive
     } catch (error) {
       await archive?.close()

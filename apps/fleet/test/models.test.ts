@@ -1,6 +1,7 @@
 /** A real server on loopback: models are published, rolled out and rolled back, and a stolen key is tried. */
-import { type ChildProcess, execFileSync, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { createHash, createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -209,6 +210,57 @@ describe.runIf(hasNatsServer)('models for gateways', () => {
     expect(run('rollout', '--group', 'home', '--to-all').stderr).toContain('is offered to all gateways')
     expect((await readOffer(admin, home))!.share).toBe(1)
   })
+
+  it('are taken by an agent, and used after a restart', async () => {
+    writeFileSync(at('ours.pub'), publicKey('ours').export({ type: 'spki', format: 'pem' }))
+    const trainer = join(repository, 'apps/trainer/dist/main.js')
+    execFileSync(process.execPath, [trainer, 'sign', at('one.oddflow'), '--key', at('ours.key')])
+    const { version } = await publish('two', { gateway: 'attic' }, 100)
+    const runAgent = async (capture: string, stages: readonly ModelStage[]): Promise<string> => {
+      writeFileSync(
+        at('agent.yaml'),
+        `read: ${join(lab, capture)}
+model: one.oddflow
+modelKey: ours.pub
+eve: eve.json
+state: agent
+allowRoot: true
+outputs:
+  - { kind: nats, url: 'nats://${new URL(url).host}', gateway: attic, seedFile: attic.seed, models: true }
+`,
+      )
+      const agent = join(repository, 'apps/agent/dist/main.js')
+      const child = spawn(process.execPath, [agent, 'run', '-c', at('agent.yaml')], {
+        env: { ...process.env, ODDFLOW_WAIT_SCALE: '0.1' },
+      })
+      let log = ''
+      child.stderr.on('data', (text) => {
+        log += text
+      })
+      try {
+        await expect
+          .poll(async () => (await readModelStates(admin)).get('attic') ?? log, { timeout: 30_000 })
+          .toMatchObject({
+            version,
+            stage: expect.toSatisfy((stage: ModelStage) => stages.includes(stage)),
+            inUse: { sha256: sha256Of('two') },
+          })
+      } finally {
+        // its events go out first
+        child.kill('SIGTERM')
+        await once(child, 'exit')
+      }
+      return log
+    }
+    expect(await runAgent('normal-3.pcap.gz', ['proving', 'in-use'])).toContain(
+      `model version ${version} of the fleet is in use`,
+    )
+    await admin.manager.streams.purge('KV_oddflow-model-states')
+    await runAgent('normal-4.pcap.gz', ['in-use'])
+    expect(run('rollout', '--gateway', 'attic').stdout).toContain('1 in use, 0 refused')
+    const events = run('events', '--gateway', 'attic').stdout
+    expect(events).toContain('"rule":"fleet-model"')
+  }, 90_000)
 
   it('a stolen key reads nothing of others and forges nothing of others', async () => {
     await publish('one', { gateway: 'cellar' }, 100)

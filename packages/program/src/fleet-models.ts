@@ -18,12 +18,15 @@ export const MODELS_BUCKET = 'oddflow-models'
 export const MODEL_STATES_BUCKET = 'oddflow-model-states'
 /** The longest offer or state. */
 export const MAXIMUM_OFFER_BYTES = 8192
+/** The longest model: NATS clients take messages of 1 MiB, and the server adds headers to its answer. */
+export const MAXIMUM_FLEET_MODEL_BYTES = 1_048_576 - 4096
 /** Share of flows, normal before, that a model may flag: beyond it a gateway refuses the model or goes back. */
 export const MOST_FALSE_ALARMS = 0.05
 /** Flows by which that share is judged. */
 export const LEAST_JUDGED_FLOWS = 100
 
-const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/
+/** Names of gateways and groups. */
+export const FLEET_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/
 const SHA256 = /^[0-9a-f]{64}$/
 /** A signature over a manifest is none over a model file. */
 const SIGNED_PREFIX = 'oddflow model manifest\n'
@@ -31,6 +34,8 @@ const SIGNED_PREFIX = 'oddflow model manifest\n'
 /** Whom a model is for. */
 export type FleetTarget = { readonly kind: 'gateway' | 'group'; readonly name: string }
 
+/** Whether gateways and groups can have this name. */
+export const isFleetName = (name: string): boolean => FLEET_NAME.test(name)
 /** `gateway.NAME` or `group.NAME`. */
 export const targetText = ({ kind, name }: FleetTarget): string => `${kind}.${name}`
 /** Subject of the offer to a target. */
@@ -44,9 +49,6 @@ export const modelStateSubject = (gateway: string): string => `$KV.${MODEL_STATE
 /** A request to this subject is answered with the last message of a subject of a bucket. */
 export const directGetSubject = (bucket: string, subject: string): string =>
   `$JS.API.DIRECT.GET.KV_${bucket}.${subject}`
-
-/** Whether gateways and groups can have this name. */
-export const isFleetName = (name: string): boolean => NAME.test(name)
 
 /** What is signed. */
 export interface ModelManifest {
@@ -136,7 +138,7 @@ export function readManifest(
   )
   if (format !== 1) throw fail(`format: expected 1, found ${short(format)}`)
   const [, kind, name] = /^(gateway|group)\.([a-z0-9-]+)$/.exec(String(target)) ?? []
-  if (kind === undefined || name === undefined || !NAME.test(name)) throw fail(`target: ${short(target)}`)
+  if (kind === undefined || name === undefined || !isFleetName(name)) throw fail(`target: ${short(target)}`)
   const from = objectOf(provenance, 'provenance')
   const sized = model === null ? null : objectOf(model, 'model')
   checkRest(rest)
@@ -189,7 +191,7 @@ export function decodeModelState(bytes: Uint8Array): GatewayModelState {
   const used = inUse === null ? null : objectOf(inUse, 'inUse')
   checkRest(rest)
   return {
-    group: group === null ? null : matching(group, NAME, 'group'),
+    group: group === null ? null : matching(group, FLEET_NAME, 'group'),
     stage: stage as ModelStage,
     version: whole(version, 'version', 0),
     inUse:

@@ -26,6 +26,10 @@ const SIGNATURES: Readonly<Record<NoticeRule, { signature_id: number; signature:
   'overload-entered': { signature_id: 1_790_009, signature: 'OddFlow: overload, packets are left out' },
   'overload-left': { signature_id: 1_790_010, signature: 'OddFlow: overload is over' },
   'state-damaged': { signature_id: 1_790_011, signature: 'OddFlow: damage in the state folder' },
+  'fleet-model': {
+    signature_id: 1_790_012,
+    signature: 'OddFlow: a model of the fleet is in use, or refused',
+  },
 }
 
 /** One line of JSON without its line feed. @param iface - the interface's name, null for a file. */

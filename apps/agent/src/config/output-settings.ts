@@ -3,6 +3,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { signaturePath, UsageError } from '@oddflow/program'
+import { FLEET_MODELS_FOLDER, FLEET_STATE_FILE } from '../fleet/fleet-models.js'
 import { definitionOf, filesOf as filesOfOutput, type OutputSettings } from '../outputs/registry.js'
 import type { Given } from './given.js'
 import {
@@ -30,9 +31,11 @@ const STATE_FILES = [
   'incident-rows.json',
   'answers.json',
   'peer-names.json',
+  FLEET_STATE_FILE,
+  `${FLEET_STATE_FILE}.copy`,
   'control.sock',
 ]
-const STATE_FOLDERS = ['spool', 'models']
+const STATE_FOLDERS = ['spool', 'models', FLEET_MODELS_FOLDER]
 
 /** Throws UsageError with the place of `eve`. */
 export function checkAlertFile({ options, refuse }: Given, settings: Settings): void {

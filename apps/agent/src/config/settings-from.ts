@@ -7,6 +7,7 @@ import { EVERYONE, type ModelsPer, NO_GROUP } from '../models/model-scopes.js'
 import type { OutputSettings } from '../outputs/registry.js'
 import {
   DEFAULT_MEMORY_LIMIT_BYTES,
+  fleetModelBytes,
   librariesBytes,
   MODELS_BYTES,
   onlineBytes,
@@ -241,7 +242,35 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     suppress,
   }
   checkAlertFile(given, settings)
+  checkFleetModels(given, settings)
   return settings
+}
+
+/** Models of a fleet have a key to be checked by, a model of the configuration to begin with, and a folder to be kept in. */
+function checkFleetModels(
+  { refuse }: Given,
+  { outputs, model, models, modelKey, state, budget }: Settings,
+): void {
+  const taking = outputs.filter((output) => output.kind === 'nats' && output.models)
+  const [first, second] = taking
+  if (first === undefined) return
+  const missing =
+    modelKey === null
+      ? 'modelKey, the public key of the one who publishes models'
+      : model === null
+        ? 'model, which is used until the fleet offers one'
+        : state === null
+          ? 'state, where they are kept'
+          : null
+  const why =
+    missing !== null
+      ? `give ${missing}`
+      : second !== undefined
+        ? `another output has it too; leave one out`
+        : budget !== null && models === null
+          ? 'the threshold of a budget is of one model; leave budget out'
+          : null
+  if (why !== null) refuse(['outputs', outputs.indexOf(second ?? first), 'models'], `outputs.models: ${why}`)
 }
 
 /** Whole MiB, so that messages can name it. */
@@ -260,7 +289,7 @@ function defaultMemoryBytes(
         )
   const mebibyte = 1_048_576
   const made = models === null ? 0 : MODELS_BYTES + mebibyte * Math.ceil(online / mebibyte)
-  return DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + made
+  return DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + fleetModelBytes(outputs) + made
 }
 
 /** null: they are not looked for. Throws UsageError. */

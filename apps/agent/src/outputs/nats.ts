@@ -11,9 +11,10 @@
  */
 import type { JetStreamClient } from '@nats-io/jetstream'
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node'
-import { limitNatsTransport, type NatsLimitOptions } from '@oddflow/program'
+import { FLEET_NAME, limitNatsTransport, type NatsLimitOptions } from '@oddflow/program'
 import * as v from 'valibot'
 import { path } from '../config/schema-parts.js'
+import { runModelChannel } from '../fleet/model-channel.js'
 import { withinMillis } from '../pipeline/bring-to-end.js'
 import {
   type AgentStatus,
@@ -40,7 +41,17 @@ export interface NatsSettings {
   /** Whose first line is the seed of an nkey; null: no login. */
   readonly seedFile: string | null
   readonly caFile: string | null
+  /** Models that are offered to this gateway and its group are taken. */
+  readonly models: boolean
+  readonly group: string | null
 }
+
+const fleetName = (what: string) =>
+  v.pipe(
+    v.string(),
+    v.regex(FLEET_NAME, 'at most 63 lowercase letters, digits and hyphens'),
+    v.description(what),
+  )
 
 export const nats = defineOutput({
   kind: 'nats',
@@ -52,13 +63,14 @@ export const nats = defineOutput({
       'a URL of nats or tls, without a user',
       'The server, such as tls://fleet.example:4222.',
     ),
-    gateway: v.optional(
+    gateway: v.optional(fleetName("Name of this gateway (the machine's name).")),
+    models: v.optional(
       v.pipe(
-        v.string(),
-        v.regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'at most 63 lowercase letters, digits and hyphens'),
-        v.description("Name of this gateway (the machine's name)."),
+        v.boolean(),
+        v.description('Take the models that oddflow-fleet publishes, signed by modelKey (false).'),
       ),
     ),
+    group: v.optional(fleetName('A group of gateways whose models are taken too; with models.')),
     seedFile: v.optional(path('A file whose first line is the seed of an nkey (SU…).')),
     caFile,
   }),
@@ -66,10 +78,15 @@ export const nats = defineOutput({
     if (given.caFile !== undefined && given.url.startsWith('nats:')) {
       context.refuse('caFile', 'only for tls; change url')
     }
+    if (given.group !== undefined && given.models !== true) {
+      context.refuse('group', 'only with models: true; leave it out')
+    }
     return {
       kind: 'nats',
       name: context.name,
       url: given.url,
+      models: given.models ?? false,
+      group: given.group ?? null,
       gateway: given.gateway ?? null,
       seedFile: context.inFolder(given.seedFile) ?? null,
       caFile: context.inFolder(given.caFile) ?? null,
@@ -96,7 +113,7 @@ const MAXIMUM_STATUS_BYTES = 32_768
 export async function createNats(settings: NatsSettings, environment: OutputEnvironment): Promise<Output> {
   const { nkeyAuthenticator } = named(await import('@nats-io/transport-node'))
   const { jetstream } = named(await import('@nats-io/jetstream'))
-  const gateway = settings.gateway ?? gatewayOf(environment.hostname)
+  const gateway = gatewayName(settings, environment.hostname)
   const subject = `oddflow.gateway.${gateway}.event`
   const statusSubject = `oddflow.gateway.${gateway}.status`
   const target = originOf(settings.url)
@@ -184,6 +201,27 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
     }
   }
   if (environment.status !== undefined && environment.isTrial !== true) void tellStatuses()
+  const { fleetModels = null } = environment
+  let modelTrouble: string | null = null
+  if (settings.models && fleetModels !== null) {
+    void runModelChannel({
+      async open() {
+        const client = await opened()
+        return { connection: connection as NatsConnection, client }
+      },
+      gateway,
+      models: fleetModels,
+      clock: environment.clock,
+      stop: closing.signal,
+      onTrouble(trouble) {
+        if ((trouble === null) === (modelTrouble === null)) return
+        modelTrouble = trouble
+        environment.log.warn(
+          `${target}: models of the fleet ${trouble === null ? 'come again' : `do not come: ${reasonOf(new Error(trouble))}; trying each minute, the model in use stays`}`,
+        )
+      },
+    })
+  }
   return {
     name: settings.name,
     target,
@@ -252,7 +290,8 @@ function named<T extends object>(module: T): T {
   return (module as { default?: T }).default ?? module
 }
 
-function gatewayOf(hostname: string): string {
+export function gatewayName({ gateway }: Pick<NatsSettings, 'gateway'>, hostname: string): string {
+  if (gateway !== null) return gateway
   const name = hostname
     .toLowerCase()
     .replace(/[^a-z0-9-]/g, '-')

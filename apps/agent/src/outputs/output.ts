@@ -10,6 +10,7 @@ import * as v from 'valibot'
 import { path } from '../config/schema-parts.js'
 import type { FileSystem } from '../files/file-system.js'
 import { readFirstLine } from '../files/file-system.js'
+import type { FleetModels } from '../fleet/fleet-models.js'
 import type { RemoteAnswers } from '../incidents/answers.js'
 import type { Clock } from '../input/clocks.js'
 import type { Log } from '../log.js'
@@ -92,6 +93,8 @@ export interface OutputEnvironment {
   readonly dashboardUrl?: string | null
   /** One message, perhaps beside an agent that runs and keeps what it has with the receiver. */
   readonly isTrial?: boolean
+  /** Takes models of a fleet; null or absent where none come. */
+  readonly fleetModels?: FleetModels | null
   /** Takes answers to incidents; null or absent where there are none. */
   readonly remoteAnswers?: RemoteAnswers | null
 }

@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { mail } from './mail.js'
 import { mqtt } from './mqtt.js'
-import { nats } from './nats.js'
+import { type NatsSettings, nats } from './nats.js'
 import { ntfy } from './ntfy.js'
 import {
   checkOutputFile,
@@ -27,6 +27,11 @@ export const OutputSchema = v.variant(
   'kind',
   OUTPUTS.map(({ schema }) => schema),
 )
+
+/** The output by which a fleet's models come; null where none do. */
+export function fleetOutput(outputs: readonly OutputSettings[]): NatsSettings | null {
+  return outputs.find((output): output is NatsSettings => output.kind === 'nats' && output.models) ?? null
+}
 
 type AnyDefinition = OutputDefinition<string, v.GenericSchema<unknown, { kind: string }>, OutputSettings>
 

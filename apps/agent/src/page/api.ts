@@ -145,6 +145,7 @@ export type NoticeRule =
   | 'overload-entered'
   | 'overload-left'
   | 'state-damaged'
+  | 'fleet-model'
 
 export interface NoticeEvent {
   readonly timestamp: string

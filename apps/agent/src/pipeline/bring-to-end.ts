@@ -36,7 +36,7 @@ export function createTurns({ monotonicMillis }: Pick<Clock, 'monotonicMillis'>)
 
 /** Runs `work` with a signal that is aborted after so long, or with `stop`. */
 export async function withinMillis<T>(
-  clock: Clock,
+  clock: Pick<Clock, 'sleep'>,
   millis: number,
   stop: AbortSignal | null,
   work: (signal: AbortSignal) => Promise<T>,

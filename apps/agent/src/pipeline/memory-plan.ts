@@ -7,7 +7,7 @@
  */
 import { UsageError } from '@oddflow/program'
 import type { LearningSettings, ModelsSettings } from '../config/settings.js'
-import { OUTPUTS, type OutputSettings } from '../outputs/registry.js'
+import { fleetOutput, OUTPUTS, type OutputSettings } from '../outputs/registry.js'
 
 const MEBIBYTE = 1_048_576
 const RUNTIME_BYTES = 96 * MEBIBYTE
@@ -104,6 +104,11 @@ export function onlineBytes(
  */
 function modelBytesOf(dimension: number): number {
   return 8 * (100 * (dimension + 5) + 1000)
+}
+
+/** Of a fleet's models the new one, the one in use and the one before: each is in memory as a model of the configuration is. */
+export function fleetModelBytes(outputs: readonly OutputSettings[]): number {
+  return fleetOutput(outputs) === null ? 0 : 3 * 4 * MEBIBYTE
 }
 
 /** What libraries take that only some outputs need; the default ceiling is higher by as much. */

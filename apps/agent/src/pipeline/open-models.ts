@@ -18,7 +18,7 @@ import { learnInChild, trainInChild } from '../training/train-in-child.js'
 import { VERSION } from '../version.js'
 import { type AgentVerdict, createModelDecider, type Decider } from './counters.js'
 import type { OpeningEnvironment } from './environment.js'
-import { type MemoryPlan, planMemory } from './memory-plan.js'
+import { fleetModelBytes, type MemoryPlan, planMemory } from './memory-plan.js'
 
 /** The thresholds of a run, opened from the settings: the model's own, or those of an alert budget. */
 
@@ -116,7 +116,9 @@ export function readModels(settings: Settings): GivenModels {
       bytes,
       settings.outputs,
       learning,
-      keptPacketsBytes(settings) + (settings.peerNames === null ? 0 : PEER_NAMES_BYTES),
+      keptPacketsBytes(settings) +
+        fleetModelBytes(settings.outputs) +
+        (settings.peerNames === null ? 0 : PEER_NAMES_BYTES),
     ),
   }
 }

@@ -4,6 +4,7 @@ import { fileError, jsonLine } from '@oddflow/program'
 import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
 import { type PeerName, withNames } from '../devices/peer-names.js'
+import type { FleetModels } from '../fleet/fleet-models.js'
 import type { RemoteAnswers } from '../incidents/answers.js'
 import { type Delivery, startDelivery } from '../outputs/delivery.js'
 import { type EveFile, openEveFile } from '../outputs/eve-file.js'
@@ -94,6 +95,7 @@ export async function startDeliveries(
   remoteAnswers: RemoteAnswers | null,
   devices: () => readonly DeviceStatus[],
   status: (output: string) => Promise<AgentStatus | null>,
+  fleetModels: FleetModels | null,
 ): Promise<Delivery[]> {
   const { clock, log } = environment
   const deliveries: Delivery[] = []
@@ -107,6 +109,7 @@ export async function startDeliveries(
         clock,
         log,
         remoteAnswers,
+        fleetModels,
         devices,
         status: () => status(output.name),
         dashboardUrl: dashboardUrlOf(settings),

@@ -10,6 +10,7 @@ import type { Settings } from '../config/settings.js'
 import type { ControlSocket } from '../devices/control-socket.js'
 import { withPeerNames } from '../devices/peer-names.js'
 import { createStateFaults } from '../files/state-file.js'
+import { openFleetModels, readFleetModels } from '../fleet/open-fleet-models.js'
 import type { Incident } from '../incidents/incident.js'
 import { CaptureClock } from '../input/clocks.js'
 import { openInput, readFrames } from '../input/read-frames.js'
@@ -144,11 +145,13 @@ async function openRun(
 ) {
   const { clock, log, stop, faults } = environment
   const { memory, contract } = given
-  const thresholds = await openThresholds(settings, environment, given.base)
+  const keptFleet = await readFleetModels(settings, environment, given)
+  const first = { ...given, base: keptFleet?.kept.inUse ?? given.base }
+  const thresholds = await openThresholds(settings, environment, first.base)
   const earlier = await readDevices(settings, environment)
   const { answers, rows } = await openAnswers(settings, environment, () => incidents?.all() ?? [])
-  const opened = await openModels(settings, environment, given, thresholds, earlier, answers.attackRows)
-  const { explain, room: models, known, forAnnouncements, replaceGiven } = opened
+  const opened = await openModels(settings, environment, first, thresholds, earlier, answers.attackRows)
+  const { explain, room: models, known, forAnnouncements } = opened
   const decider = answers.judging(opened.decider)
   const input = openInput(settings, environment)
   const alertLog = await openLog(settings, environment, memory.queueBytes)
@@ -166,7 +169,16 @@ async function openRun(
     dimension: contract.dimension,
   })
   const { path, devices, incidents, evidence, records, peerNames } = alerting
-  const watching = createWatching({ ...common, memory, alerting, components: () => components })
+  const fleet = openFleetModels(settings, environment, given, keptFleet, {
+    decider,
+    replaceGiven: opened.replaceGiven,
+    tell: (summary) => path.tell({ rule: 'fleet-model', atMicros: clock.wallMicros(), summary }),
+  })
+  const replaceGiven = (next: GivenModels): void => {
+    if (next.base !== null) fleet?.configure(next.base)
+    opened.replaceGiven({ ...next, base: fleet?.inUse ?? next.base })
+  }
+  const watching = createWatching({ ...common, memory, alerting, fleet, components: () => components })
   const { watcher, overload, steady } = watching
   const captureClock = new CaptureClock(clock, input.liveness)
   const upkeep = createUpkeep({
@@ -193,6 +205,7 @@ async function openRun(
     incidents === null ? null : answers.remote,
     statuses,
     (output) => statusFor(output),
+    fleet,
   )
   const counters = (): AgentCounters =>
     agentCounters({
@@ -271,6 +284,11 @@ async function openRun(
       warnings: () => devices?.warnings() ?? [],
       trouble: () => devices?.unkept() ?? null,
       close: () => devices?.save(),
+    },
+    {
+      tick: () => fleet?.tick(),
+      warnings: () => fleet?.warnings() ?? [],
+      close: () => fleet?.idle(),
     },
     { tick: () => vendors?.tick(devices?.table.all() ?? []) },
     { tick: upkeep.lookForUnjudged },

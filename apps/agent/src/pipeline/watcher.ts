@@ -77,10 +77,9 @@ interface WatcherOptions {
   /** The packets' clock was set by so much; verdicts that follow have times of the clock as it is now. */
   readonly onClockStep?: (byMicros: number) => void
   /**
-   * Every verdict, before `onNovel`; `decision` is score − threshold, null where another rule decided. The record's start is
-   * of the clock as it is now, whatever it was then.
+   * Every verdict, before `onNovel`. The record's start is of the clock as it is now, whatever it was then.
    */
-  readonly onVerdict?: (record: FlowRecord, novel: boolean, decision: number | null) => void
+  readonly onVerdict?: (record: FlowRecord, verdict: AgentVerdict) => void
 }
 
 export interface WatcherCounts {
@@ -155,8 +154,7 @@ export function createWatcher(options: WatcherOptions): Watcher {
     const { rule, novel } = decision
     counts.judged[rule]++
     if (early) counts.early++
-    const { score, threshold } = decision
-    options.onVerdict?.(ofNow, novel, score === null || threshold === null ? null : score - threshold)
+    options.onVerdict?.(ofNow, decision)
     if (novel) counts.novel[rule]++
     else if (decision.answered === undefined) return
     options.onNovel(record, { ...decision, early }, clockMicros)

@@ -6,6 +6,7 @@ import type { Thresholds } from '../budget/thresholds.js'
 import type { Settings } from '../config/settings.js'
 import type { KnownDevices } from '../devices/device-table.js'
 import { findNames } from '../devices/names.js'
+import type { FleetModels } from '../fleet/fleet-models.js'
 import { type CaptureClock, secondsText, stepSince } from '../input/clocks.js'
 import { type FrameInput, partsByCount, partsByTime } from '../input/read-frames.js'
 import type { ModelRoom } from '../models/model-room.js'
@@ -33,6 +34,8 @@ interface WatchingOptions {
   readonly input: FrameInput
   readonly decider: Decider
   readonly alerting: Pick<Alerting, 'path' | 'devices' | 'evidence' | 'records' | 'peerNames'>
+  /** Models of a fleet, on which flows are tried; null where none come. */
+  readonly fleet: Pick<FleetModels, 'note'> | null
   /** All parts of the run. */
   readonly components: () => readonly Component[]
 }
@@ -90,8 +93,14 @@ export function createWatching(options: WatchingOptions): Watching {
       steadyMicros -= byMicros
       for (const component of components()) component.clockSet?.(byMicros)
     },
-    onVerdict(record, novel, decision) {
-      records?.history.note(record.startMicros + record.durationMicros, novel, decision)
+    onVerdict(record, verdict) {
+      const { novel, score, threshold } = verdict
+      options.fleet?.note(record, verdict)
+      records?.history.note(
+        record.startMicros + record.durationMicros,
+        novel,
+        score === null || threshold === null ? null : score - threshold,
+      )
       isWatched = devices?.verdict(record, novel) ?? true
     },
     onNovel(record, verdict, clockMicros) {

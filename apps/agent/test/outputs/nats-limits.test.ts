@@ -54,7 +54,16 @@ it.each([
     const { server, taken, url } = await hostileServer(first, then)
     const log = keepingLog()
     const output = await createNats(
-      { kind: 'nats', name: 'fleet', url, gateway: 'kitchen', seedFile: null, caFile: null },
+      {
+        kind: 'nats',
+        name: 'fleet',
+        url,
+        gateway: 'kitchen',
+        seedFile: null,
+        caFile: null,
+        models: false,
+        group: null,
+      },
       { version: '0.0.0', hostname: 'x', alertFile: 'eve.json', clock: createSystemClock(0.1), log },
     )
     try {

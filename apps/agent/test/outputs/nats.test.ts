@@ -75,6 +75,8 @@ function output(given: Partial<NatsSettings> = {}, more: Partial<OutputEnvironme
       gateway: 'kitchen',
       seedFile: seedFile('kitchen'),
       caFile: null,
+      models: false,
+      group: null,
       ...given,
     },
     {
