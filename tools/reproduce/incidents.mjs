@@ -1,12 +1,13 @@
 /**
  * Incidents of the agent: docs/results/incidents.md is written from what this prints.
  *
- *     node tools/reproduce/incidents.mjs lab|answers|week|watch     (after npm run build; evidence in ../shared or ODDFLOW_SHARED)
+ *     node tools/reproduce/incidents.mjs lab|answers|week|hours|watch     (after npm run build; evidence in ../shared or ODDFLOW_SHARED)
  *
  * lab: the captures of test/fixtures/lab, each played in real time into an agent with a model of normal-1 to 3 that watches the
  * devices of normal-4. Three situations are made from them: a new device, an address that is taken, a flood.
  * answers: each attack of the lab is read, its incidents answered "normal" at the running agent, and it is read again, then the others.
  * week: the seven days of data/week, each device alone, in the default configuration with `devices: { approve: auto }`.
+ * hours: the same week five times, of which the last three begin on another weekday: facts about unusual hours.
  * watch: of each watched device of data/watch the earlier half of the captures trains, the later half is replayed.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -237,8 +238,7 @@ async function answerLab() {
   }
   const asked = process.argv[3]
   for (const answered of Object.keys(attacks)) {
-    // flows of the tunnel have no end, and are judged with the end of a recording alone
-    if (answered === 'DNS tunnel' || (asked !== undefined && asked !== answered)) continue
+    if (asked !== undefined && asked !== answered) continue
     const at = join(folder, `answer-${answered.replaceAll(' ', '-')}`)
     const config = configure(at, {
       model,
@@ -246,11 +246,12 @@ async function answerLab() {
       devices: { approve: 'auto', learnHours: 0.005, judgeHours: 0.01, learnFlows: 5, stableShare: 1 },
     })
     let latest = normal.at(-1).micros
-    /** An attack, so many seconds after what was read before, and the devices' own traffic behind it. */
+    /** An attack or nothing, so many seconds after what was read before, and the devices' own traffic behind it. */
     const capture = (name, seconds) => {
-      const attack = readPackets(join(lab, attacks[name]))
-      const packets = moved(attack, latest + 1e6 * seconds - attack[0].micros)
-      packets.push(...moved(normal, packets.at(-1).micros + 200_000 - normal[0].micros))
+      const attack = name === null ? [] : readPackets(join(lab, attacks[name]))
+      const begin = latest + 1e6 * seconds
+      const packets = attack.length === 0 ? [] : moved(attack, begin - attack[0].micros)
+      packets.push(...moved(normal, (packets.at(-1)?.micros ?? begin) + 200_000 - normal[0].micros))
       latest = packets.at(-1).micros
       const path = join(at, 'attack.pcap')
       writeFileSync(path, captureOf(packets))
@@ -259,12 +260,12 @@ async function answerLab() {
     const calm = join(at, 'normal.pcap')
     writeFileSync(calm, captureOf(normal))
     run(agent, runArguments(config, calm))
-    const args = runArguments(config, capture(answered, 5)).filter((each) => each !== '--once')
+    // flows without an end are judged with the end of a recording; the answer is taken by an agent that runs
+    run(agent, runArguments(config, capture(answered, 5)))
+    const args = runArguments(config, capture(null, 5)).filter((each) => each !== '--once')
     const child = spawn(process.execPath, [agent, ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
     const exited = new Promise((done) => child.on('exit', done))
     for await (const piece of child.stderr) if (String(piece).includes('waiting for a signal')) break
-    // what is opened is in the folder within a second
-    await new Promise((done) => setTimeout(done, 2000))
     const ask = (...words) =>
       spawnSync(process.execPath, [agent, 'incidents', ...words, '--state', join(at, 'state')], {
         encoding: 'utf8',
@@ -302,6 +303,32 @@ function replayWeek() {
     run(agent, runArguments(config, capture))
     tell(`\n## ${device}`)
     showIncidents(eventsIn(join(at, 'eve.json')))
+  }
+}
+
+function replayHours() {
+  const dayMicros = 86_400_000_000
+  for (const device of readdirSync(join(data, 'week'))) {
+    const days = readdirSync(join(data, 'week', device)).filter((name) => /^day\d+\.pcap$/.test(name))
+    const week = inOrder(days.flatMap((name) => readPackets(join(data, 'week', device, name))))
+    const first = Math.floor(week[0].micros / dayMicros) * dayMicros
+    const weeks = [0, 0, 1, 3, 5].flatMap((shift, i) =>
+      week.map(({ micros, frame }) => {
+        const day = Math.floor((micros - first) / dayMicros)
+        return { micros: micros + (7 * i + ((day + shift) % 7) - day) * dayMicros, frame }
+      }),
+    )
+    const at = join(folder, `hours-${device}`)
+    const config = configure(at, { models: {}, devices: { approve: 'auto' } })
+    const capture = join(at, 'weeks.pcap')
+    writeFileSync(capture, captureOf(inOrder(weeks)))
+    run(agent, runArguments(config, capture))
+    const events = eventsIn(join(at, 'eve.json'))
+    const facts = events.filter(({ oddflow }) => oddflow.rule === 'unusual-hour')
+    const incidents = events.filter(({ oddflow }) => oddflow.incident?.change === 'opened')
+    tell(`\n## ${device}: ${facts.length} facts in 3 weeks, ${incidents.length} incidents in 5`)
+    for (const { timestamp, oddflow } of facts) tell(`${timestamp.slice(0, 19)} ${oddflow.summary}`)
+    showIncidents(events)
   }
 }
 
@@ -360,9 +387,9 @@ function replayWatch() {
   tell(`\n${opened} incidents in ${hours.toFixed(1)} hours`)
 }
 
-const studies = { lab: playLab, answers: answerLab, week: replayWeek, watch: replayWatch }
+const studies = { lab: playLab, answers: answerLab, week: replayWeek, hours: replayHours, watch: replayWatch }
 const study = studies[process.argv[2]]
 if (study === undefined) {
-  process.stderr.write('expected lab, answers, week or watch\n')
+  process.stderr.write('expected lab, answers, week, hours or watch\n')
   process.exitCode = 2
 } else await study()

@@ -24,6 +24,7 @@ export const FACT_RULES = [
   'nd-conflict',
   'address-flood',
   'first-contact',
+  'unusual-hour',
   'contacts-full',
 ] as const
 export type FactRule = (typeof FACT_RULES)[number]

@@ -113,6 +113,10 @@ const SIGNATURES = {
   'nd-conflict': { signature_id: 1_790_029, signature: 'OddFlow: IPv6 address claimed by two devices' },
   'address-flood': { signature_id: 1_790_042, signature: 'OddFlow: many addresses claimed by a device' },
   'first-contact': { signature_id: 1_790_027, signature: 'OddFlow: first contact of a watched device' },
+  'unusual-hour': {
+    signature_id: 1_790_043,
+    signature: 'OddFlow: watched device active in an unusual hour',
+  },
   'contacts-full': {
     signature_id: 1_790_028,
     signature: 'OddFlow: more contacts of a watched device than are remembered',

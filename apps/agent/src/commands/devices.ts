@@ -144,7 +144,7 @@ function doneText(action: DeviceAction, text: string): string {
 }
 
 /** As a running agent tells of it. */
-interface ListedDevice extends Omit<Device, 'novelShare' | 'contacts' | 'usual'> {
+interface ListedDevice extends Omit<Device, 'novelShare' | 'contacts' | 'usual' | 'hours'> {
   /** Of its recent flows; null before the first. */
   readonly novelShare: number | null
   /** What its model is of; null or absent where there is none. */
@@ -175,7 +175,7 @@ async function knownDevices(state: string): Promise<ListedDevices> {
 
 /** @param device - of a running agent, which tells no contacts, or of the folder. */
 function listed(device: Device): ListedDevice {
-  const { contacts: _, usual: __, ...told } = device
+  const { contacts: _, usual: __, hours: ___, ...told } = device
   return { ...told, novelShare: recentNovelShare(device) }
 }
 

@@ -151,7 +151,7 @@ async function answerOf(told: ControlAnswers | null, message: IncomingMessage): 
       200,
       {
         devices: [...table.all()].map((device) => {
-          const { contacts: _, usual: __, ...told } = device
+          const { contacts: _, usual: __, hours: ___, ...told } = device
           return { ...told, ...describe(device) }
         }),
       },

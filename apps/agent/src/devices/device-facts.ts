@@ -1,6 +1,6 @@
 /**
  * DeviceFacts: what needs no model to be told, of devices that learn too: a scan, an address that is taken, a new device that
- * contacts a watched one, and a contact that a watched device never had.
+ * contacts a watched one, a contact that a watched device never had, and an hour of the week in which it never was active.
  *
  * Each fact is a count that stays within bounds and is kept with its device, so that what floods the table with made-up
  * addresses puts out no more than the table lets it (device-table.ts): ports of a device that were tried, hosts that a device
@@ -22,8 +22,9 @@ import {
   parseIpv6,
 } from '@oddflow/capture'
 import { copyFlowRecord, type FlowRecord, protocolName } from '@oddflow/flows'
-import { isInNetwork, macText, type Network } from '@oddflow/program'
+import { isInNetwork, isResponderDevice, macText, type Network } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
+import { noteHour } from './active-hours.js'
 import { type Claim, CONFLICT_MICROS, createAddressClaims } from './address-claims.js'
 import { createConnectionFacts } from './connection-facts.js'
 import { type FirstContact, isGroup, noteContact, noteUsual } from './contacts.js'
@@ -481,8 +482,19 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     count(sweeps.of(mac, atMicros), 0, addressBit(target), atMicros, makeRecord, tellSweep)
   }
 
+  // ---- hours
+
+  const noteActivity = (record: FlowRecord, device: Device, isResponder: boolean): void => {
+    const unusual = noteHour(device.hours, record.startMicros + record.durationMicros)
+    if (unusual === null || device.state !== 'watching') return
+    const [initiator, responder] = addressesOf(record)
+    const fact = `${isResponder ? responder : initiator} was active on ${unusual.hour} for the first time in ${unusual.days} days`
+    options.onFact(record, 'unusual-hour', fact, isResponder)
+  }
+
   return {
     note(record, device, novel) {
+      if (device !== undefined) noteActivity(record, device, isResponderDevice(record, localNetworks))
       // pieces of a flow that goes on say nothing more
       if (record.pieceIndex > 0) return
       const isInside = isLocal(record.responderAddress, record.ipVersion)

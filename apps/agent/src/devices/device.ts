@@ -20,6 +20,7 @@ import { FormatError } from '@oddflow/core'
 import type { DeviceSettings } from '../config/settings.js'
 import { checkVersion } from '../files/state-file.js'
 import type { Forecast, OwnModel } from '../page/api.js'
+import { type ActiveHours, hoursIn, noHours } from './active-hours.js'
 import { type Contacts, contactsIn, noContacts, type UsualContact, usualIn } from './contacts.js'
 import { type ClaimedName, MAXIMUM_NAME_CHARACTERS, NAME_SOURCES, type NameSource } from './names.js'
 
@@ -55,6 +56,7 @@ export interface Device {
   watchedNovel: number
   /** Whom it has been in contact with. */
   contacts: Contacts
+  hours: ActiveHours
   /** Most often while it learned. */
   usual: UsualContact[]
 }
@@ -79,6 +81,7 @@ export function createDevice(key: string, address: string, atMicros: number): De
     watchedFlows: 0,
     watchedNovel: 0,
     contacts: noContacts(atMicros),
+    hours: noHours(),
     usual: [],
   }
 }
@@ -192,6 +195,7 @@ export function learnAnew(device: Device, nowMicros: number): void {
   device.watchedFlows = 0
   device.watchedNovel = 0
   device.contacts = noContacts(nowMicros)
+  device.hours = noHours()
   device.usual = []
 }
 
@@ -260,6 +264,7 @@ export function decodeDevices(value: unknown): Device[] {
       watchedNovel,
       // kept by a version that did not count them, or damaged
       contacts: contactsIn(device.contacts) ?? noContacts(lastSeenMicros as number),
+      hours: hoursIn(device.hours) ?? noHours(),
       usual: usualIn(device.usual),
     }
   })

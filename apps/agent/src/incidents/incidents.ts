@@ -86,6 +86,8 @@ const HOUR = 60 * MINUTE
 const OPEN_EVIDENCE = 16
 /** Half of that: a first contact alone is most often a server that moved. */
 const FIRST_CONTACT_EVIDENCE = 8
+/** People use devices when they like. */
+const UNUSUAL_HOUR_EVIDENCE = 4
 /** What a device announces to all is less than what it does with one. */
 const GROUP_SHARE = 0.25
 const FADE_MICROS = HOUR
@@ -508,6 +510,7 @@ function noteFact(incident: Incident, rule: string, key: string, atMicros: numbe
 }
 
 function evidenceOf(rule: string): number {
+  if (rule === 'unusual-hour') return UNUSUAL_HOUR_EVIDENCE
   return rule === 'first-contact' ? FIRST_CONTACT_EVIDENCE : OPEN_EVIDENCE
 }
 

@@ -367,7 +367,7 @@ function shownDevices(
     (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
   )
   const shown = all.slice(0, MAXIMUM_DEVICES).map((device) => {
-    const { contacts: _, usual: __, ...told } = device
+    const { contacts: _, usual: __, hours: ___, ...told } = device
     const model = models?.ownerReport(device.key) ?? null
     return {
       ...told,
