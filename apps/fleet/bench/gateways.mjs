@@ -200,7 +200,7 @@ try {
     ],
     { stdio: 'ignore' },
   )
-  prepareFolder(folder, [])
+  prepareFolder(folder, [], say)
   for (const name of [...clientNames, ...agentNames]) enroll(folder, name, seed(name), null)
   serving = await startServe()
   say('the server runs')
@@ -328,6 +328,7 @@ try {
     ['lost', lost.length],
     ['stored twice, with one id', copies],
     ['stored without having been made', [...stored.keys()].filter((id) => !made.has(id)).length],
+    ['incidents of clients in the steady minute', steady.length],
     [
       'from made to stored, steady minute: p50, p99, ms',
       `${quantile(steady, 0.5)}, ${quantile(steady, 0.99)}`,

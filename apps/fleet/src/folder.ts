@@ -16,6 +16,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes, X509Certificate } from 'node:crypto'
 import {
+  chownSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -60,7 +61,7 @@ cluster {
 `
 
 /** Creates what is missing. @param hosts - further names and addresses by which gateways reach the server. */
-export function prepareFolder(folder: string, hosts: readonly string[]): Users {
+export function prepareFolder(folder: string, hosts: readonly string[], tell: Tell): Users {
   const at = (name: string): string => join(folder, name)
   try {
     mkdirSync(at('gateways'), { recursive: true, mode: 0o700 })
@@ -73,7 +74,7 @@ export function prepareFolder(folder: string, hosts: readonly string[]): Users {
     }
     if (!existsSync(at('server.conf'))) writeFileWhole(at('server.conf'), SERVER_CONF)
     if (!existsSync(at('cluster.conf'))) writeFileWhole(at('cluster.conf'), CLUSTER_CONF)
-    return writeUsers(folder)
+    return writeUsers(folder, tell)
   } catch (error) {
     throw fileError('write', folder, error)
   }
@@ -94,10 +95,12 @@ export const loginOf = (folder: string) => ({
   ca: join(folder, 'ca.pem'),
 })
 
-/** Writes users.conf from the gateways' files. */
-export function writeUsers(folder: string): Users {
+type Tell = (line: string) => void
+
+/** Writes users.conf from the gateways' files. A file that is none of a gateway is told of and left out. */
+export function writeUsers(folder: string, tell: Tell): Users {
   const changed = usersChanged(folder)
-  const gateways = gatewaysIn(folder)
+  const gateways = gatewaysIn(folder, tell)
   const lines = [{ nkey: publicKeyIn(join(folder, 'admin.seed')) }, ...gateways.map(userOf)]
   const users = lines.map((user) => `  ${JSON.stringify(user)}\n`).join('')
   writeFileWhole(join(folder, 'users.conf'), `authorization { users: [\n${users}] }\n`)
@@ -117,20 +120,20 @@ const gatewayFile = z.object({
   group: z.string().refine(isFleetName).nullable(),
 })
 
-/** Sorted by name. Throws OddFlowError for a file that is none of a gateway. */
-function gatewaysIn(folder: string): EnrolledGateway[] {
-  const names = readdirSync(join(folder, 'gateways')).filter(isFleetName)
-  return names.sort().map((name) => {
+/** Sorted by name. */
+function gatewaysIn(folder: string, tell: Tell): EnrolledGateway[] {
+  const gateways: EnrolledGateway[] = []
+  for (const name of readdirSync(join(folder, 'gateways')).filter(isFleetName).sort()) {
     const path = join(folder, 'gateways', name)
     try {
-      return { name, ...gatewayFile.parse(JSON.parse(readFileSync(path, 'utf8'))) }
+      gateways.push({ name, ...gatewayFile.parse(JSON.parse(readFileSync(path, 'utf8'))) })
     } catch {
-      throw new OddFlowError(
-        'fleet.gateway',
-        `${path}: expected {"nkey":"U…","group":null}; enroll the gateway again`,
+      tell(
+        `${path}: expected {"nkey":"U…","group":null}; this gateway cannot log in: remove the file and enroll it again`,
       )
     }
-  })
+  }
+  return gateways
 }
 
 /**
@@ -151,6 +154,9 @@ export function enroll(folder: string, name: string, seedFile: string, group: st
   const whole = join(folder, 'gateways', `.${name}.${process.pid}`)
   try {
     writeFileSync(whole, `${JSON.stringify({ nkey: key.getPublicKey(), group })}\n`, { mode: 0o600 })
+    // root may enroll for a server that runs as another user
+    const { uid, gid } = statSync(join(folder, 'gateways'))
+    chownSync(whole, uid, gid)
     linkSync(whole, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw fileError('write', path, error)

@@ -40,14 +40,14 @@ export async function serve(
   const { folder } = options
   const listen = endpointOf('--listen', options.listen)
   const pageAt = endpointOf('--page', options.page)
-  let users = prepareFolder(folder, options.host === undefined ? [] : options.host.split(','))
+  let users = prepareFolder(folder, options.host === undefined ? [] : options.host.split(','), tell)
   const ended = new AbortController()
   const until = AbortSignal.any([stop, ended.signal])
   const watchUsers = async (): Promise<void> => {
     while (!until.aborted) {
       await pause(LOOK_MILLIS * WAIT_SCALE, undefined, { signal: until }).catch(() => undefined)
       if (until.aborted || usersChanged(folder) === users.changed) continue
-      users = writeUsers(folder)
+      users = writeUsers(folder, tell)
       child?.kill('SIGHUP')
       const count = plural(users.gateways.length, 'gateway')
       tell(child === null ? `${count} in users.conf: reload the servers` : `${count} can log in`)

@@ -65,11 +65,11 @@ beforeAll(async () => {
     const { privateKey } = generateKeyPairSync('ed25519')
     writeFileSync(at(`${name}.key`), privateKey.export({ type: 'pkcs8', format: 'pem' }))
   }
-  prepareFolder(folder, [])
+  prepareFolder(folder, [], () => undefined)
   enroll(folder, 'kitchen', at('kitchen.seed'), 'home')
   enroll(folder, 'cellar', at('cellar.seed'), 'home')
   enroll(folder, 'attic', at('attic.seed'), null)
-  writeUsers(folder)
+  writeUsers(folder, () => undefined)
   const gateways = readFileSync(at('users.conf'), 'utf8').match(/^.*"permissions".*$/gm)!
   const port = await freePort()
   writeFileSync(

@@ -235,6 +235,8 @@ outputs:
     )
     const connection = await gateway('cellar')
     const closed = connection.closed()
+    // keeps no other gateway out
+    writeFileSync(at('fleet/gateways/damaged'), 'no JSON')
     rmSync(at('fleet/gateways/cellar'))
     await closed
     await expect(gateway('cellar')).rejects.toThrow(/uthorization|uthentication/)
