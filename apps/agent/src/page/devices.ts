@@ -103,6 +103,7 @@ interface Row {
   readonly detail: Element
   readonly state: Element
   readonly model: Element
+  readonly more: Element
   readonly flows: Element
   readonly contacts: HTMLElement
   readonly seen: Element
@@ -181,10 +182,11 @@ function makeRow({ key }: Device): Row {
   const flows = element('p')
   const [contacts, noticed] = [element('div'), element('div')]
   const about = cell('State')
+  const more = element('summary', {}, 'More')
   const toggle = (): void => {
     if (details.open) void showNoticed(noticed, key)
   }
-  const details = element('details', { toggle }, element('summary', {}, 'More'), flows, contacts, noticed)
+  const details = element('details', { toggle }, more, flows, contacts, noticed)
   about.append(state, model, details)
   const seen = cell('Last seen')
   const buttons = element('div', { class: 'buttons' })
@@ -196,7 +198,7 @@ function makeRow({ key }: Device): Row {
     seen,
     element('td', {}, buttons),
   )
-  return { row, name, detail, state, model, flows, contacts, seen, buttons }
+  return { row, name, detail, state, model, more, flows, contacts, seen, buttons }
 }
 
 function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
@@ -212,6 +214,7 @@ function fill(row: Row, device: Device, { act, rollback }: DeviceDeeds): void {
   ]
   setText(row.detail, details.filter((detail) => detail !== '').join(', '))
   setText(row.state, stateText(device))
+  row.more.setAttribute('aria-label', `More about ${name}`)
   setText(row.model, model === null ? '' : modelText(model, device))
   const share = device.novelShare === null ? '' : `, ${shareText(device.novelShare)} of the last ones unusual`
   setText(row.flows, `${countText(device.flows, 'flow')}${share}.`)
