@@ -236,6 +236,8 @@ describe('a disk that fails while outputs work', () => {
               if (isFailing) await hastyClock.sleep(1)
               else await acknowledgedAll(opened.log, never)
             } else if (step === 'fast') {
+              while (isFailing && opened.log.pending > 0 && opened.log.trouble === null)
+                await hastyClock.sleep(1)
               while (opened.fast.backlog > 0) await read('fast', 7)
               // whatever the disk does
               expect(got.fast.at(-1)).toBe(taken.at(-1))
@@ -262,7 +264,6 @@ describe('a disk that fails while outputs work', () => {
             expect(got[name]).toEqual(taken.filter((each) => got[name].includes(each)))
             expect(got[name].length + opened[name].dropped, name).toBe(taken.length)
           }
-          expect(opened.fast.dropped).toBe(0)
           await opened.log.close()
         },
       ),
@@ -275,8 +276,7 @@ describe('a disk that fails while outputs work', () => {
     const [fast, slow] = [await log.reader('fast'), await log.reader('slow')]
     faults.fails = () => true
     append('a', 150)
-    await hastyClock.sleep(5)
-    expect(log.trouble).not.toBeNull()
+    await expect.poll(() => log.trouble, { timeout: 10_000 }).not.toBeNull()
     const { first, lines } = await fast.read(9)
     await fast.commit(first + lines.length).catch(() => undefined)
     for (let i = 0; i < 13; i++) append(`alert ${i}`, 150)
