@@ -190,12 +190,12 @@ const meanOf = (devices) => {
 const page = `# A week through the agent
 
 Seven days of real devices (data/week: a capture a day and device), replayed through the bundled agent in its default
-configuration (\`models: {}\`) with \`devices: { approve: auto }\`: each device's week alone, and all in one recording. Everything is taken for normal, so each alert after a device is
-watched is a false one, but for what nobody knows of these networks.
+configuration (\`models: {}\`) with \`devices: { approve: auto }\`: each device's week alone, and all in one recording. All traffic counts as normal, so each alert after a device is
+watched counts as false, although real incidents in these networks are possible.
 
 ${table(rows)}
 
-Alerts a day and device since it is watched: ${meanOf(alone.flatMap(({ devices }) => devices)).toFixed(2)} in the mean alone, ${meanOf(together).toFixed(2)} together. A device is watched after 48 hours of the recording at the latest; where its next
+Alerts a day and device since it is watched: ${meanOf(alone.flatMap(({ devices }) => devices)).toFixed(2)} on average alone, ${meanOf(together).toFixed(2)} together. A device is watched after 48 hours of the recording at the latest; where its next
 packet comes later, as it does of a device alone, that packet is judged by the model of what came before.
 
 **Unknown peers:** flows of the device's own from the ${TRIES_FROM + 1}th day on, added once more a minute later with a peer outside that it never had.

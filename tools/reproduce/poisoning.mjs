@@ -315,7 +315,7 @@ function table(configuration) {
       return `| ${device} | ${kind} | ${numbers(alerts)} | ${numbers(alone.map(scores))} | ${numbers(found.map(scores))} | ${facts || 'none'} |`
     })
   return [
-    '| device | what somebody adds | its alerts, week by week | flagged without poisoning | flagged after each week of it | facts about the attack after it |',
+    '| device | added traffic | its alerts, week by week | flagged without poisoning | flagged after each week of it | facts about the attack after it |',
     '| --- | --- | --- | --- | --- | --- |',
     ...rows,
   ].join('\n')
@@ -340,7 +340,7 @@ function held(configuration) {
 }
 const heldText = (configuration) => {
   const { all, noticed, scored, stillScored, stillFact, warned } = held(configuration)
-  return `Of ${all} attacks ${noticed} are noticed before anybody poisons: ${scored} by their score, the others by a fact alone. After ${WEEKS} weeks ${stillScored} are still noticed by their score (half of the flows or more) and ${stillFact} more by a fact. In ${warned} of ${all} series the poisoning itself raised alerts.`
+  return `Of ${all} attacks ${noticed} are noticed before the poisoning: ${scored} by their score, the others by a fact alone. After ${WEEKS} weeks ${stillScored} are still noticed by their score (half of the flows or more) and ${stillFact} more by a fact. In ${warned} of ${all} series the poisoning itself raised alerts.`
 }
 const totals = results
   .map(({ weeks }) => weeks.reduce((sum, { rounds }) => sum + (rounds?.refused ?? 0), 0))
@@ -348,14 +348,14 @@ const totals = results
 const accepted = results.map(({ weeks }) => weeks.at(-1).rounds?.accepted ?? 0).reduce((sum, n) => sum + n, 0)
 const page = `# Slow poisoning
 
-What the agent learns when somebody adds traffic that grows slowly towards an attack, and whether it notices the attack at full strength then.
+What the agent learns from traffic that grows slowly towards an attack, and whether it then notices the attack at full strength.
 
 **Time is shortened.** Each device's recording of a week (data/week) is replayed ${WEEKS + 1} times in one state folder, each time later by its timestamps, so that
 seven weeks pass in minutes. Nothing else is shortened: hours of learning, rows an hour and expiry go by the packets' clock. A week that repeats is easier than a real one, since it has no
-drift of its own. In the first week nobody poisons; from the second on, what is added grows every day. At the end of each week the agent meets the attack at full strength with a copy of its state folder:
+drift of its own. The first week has no poisoning; from the second on, the added traffic grows every day. At the end of each week the agent meets the attack at full strength with a copy of its state folder:
 24 uploads of 1 MB to a server of a known network, 200 ports in 20 seconds, 60 beacons to a new peer in an hour, 60 password guesses in ten minutes.
 
-The lists of numbers are the ${WEEKS} weeks of poisoning. *Flagged* counts flows of the attack that the model finds novel; *without poisoning* is the same attack against an agent that nobody poisoned.
+The lists of numbers are the ${WEEKS} weeks of poisoning. *Flagged* counts flows of the attack that the model finds novel; *without poisoning* is the same attack against an agent without poisoning.
 
 ## By default
 

@@ -154,7 +154,7 @@ export function describeReadings(readings: readonly Reading[]): { text: string; 
   const parts = [
     `${count(scores, isModelEqual)} models read and written again byte-equal`,
     `${count(scores, isScoreEqual)} scores equal`,
-    ...(fits.length === 0 ? [] : [`${count(fits, isModelEqual)} models fitted anew byte-equal`]),
+    ...(fits.length === 0 ? [] : [`${count(fits, isModelEqual)} models fitted again byte-equal`]),
     ...(done.length === readings.length ? [] : [`${readings.length - done.length} items failed`]),
   ]
   return { text: parts.join(', '), equal: done.every((r) => isModelEqual(r) && isScoreEqual(r)) }

@@ -369,7 +369,7 @@ longer, at once or over ten periods. Replaced: another device's captures under t
 novel rows until ten like them came in three periods, at least every second one, and forgets by half in 1,000 rows; no row
 has a label. Seeds ${unique(runs.map(({ seed }) => seed)).join(', ')} of model and stream. False positives: frozen, updating; means. Recovered: false positives of
 5 % or less for three periods in a row. AUC on rows of the changed traffic that no model has seen: the updating model's is the mean
-of the periods from ten after the change on, anew is trained on as many rows of the changed traffic; spans of the seeds.
+of the periods from ten after the change on, *retrained* is trained on as many rows of the changed traffic; spans of the seeds.
 
 ${markdownTable(
   [
@@ -381,7 +381,7 @@ ${markdownTable(
       'recovered after',
       'first drift alarm after',
     ],
-    ...['AUC: frozen', 'updating', 'anew', 'rows confirmed of held'],
+    ...['AUC: frozen', 'updating', 'retrained', 'rows confirmed of held'],
   ],
   cases.map(caseLine),
   1,

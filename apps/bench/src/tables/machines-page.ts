@@ -14,7 +14,7 @@ const HEAD = `# The same models on other machines
 Written by \`oddflow-bench tables\` from [machines.jsonl](machines.jsonl), which \`oddflow-bench machines\` and \`merge\` write; nothing here is
 typed in by hand. Models are trained on one machine and tested on all, as the paper does: carried there as files, read
 and written again (the same bytes must come of it), and used to score the same rows (the same 64 bits of every score
-must come of it). Some rows are also fitted there anew, with the same seed: the bytes of the model must be the same.`
+must come of it). Some rows are also fitted there again, with the same seed: the bytes of the model must be the same.`
 
 export function renderMachinesPage(readings: readonly Reading[]): string {
   const parts = [
@@ -71,7 +71,7 @@ function equalityTable(readings: readonly Reading[]): string {
       'data sets',
       'models read and written again',
       'scores',
-      'models fitted anew',
+      'models fitted again',
       'failed',
     ],
     groups(readings).map(([target, own]) => {

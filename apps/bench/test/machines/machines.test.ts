@@ -45,7 +45,7 @@ describe('oddflow-bench machines', () => {
     const first = await runBench(args)
     expect(first).toMatchObject({ code: 0, stderr: 'making the bundle\n' })
     expect(first.stdout).toBe(
-      `other: ${count} of ${count} models read and written again byte-equal, ${count} of ${count} scores equal, ${count} of ${count} models fitted anew byte-equal; ${count} trials added\n`,
+      `other: ${count} of ${count} models read and written again byte-equal, ${count} of ${count} scores equal, ${count} of ${count} models fitted again byte-equal; ${count} trials added\n`,
     )
     const made = readTrials(trials)
     expect(made.length).toBe(2 * count)
