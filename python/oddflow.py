@@ -88,7 +88,10 @@ class Model:
 
     def score(self, rows):
         """One score for each row of an array of n x columns; higher is more normal."""
-        rows = np.asarray(rows, dtype=np.float64)
+        try:
+            rows = np.asarray(rows, dtype=np.float64)
+        except OverflowError:
+            raise ValueError("rows: expected finite numbers, found an integer beyond the range of float64") from None
         if rows.ndim != 2 or rows.shape[1] != self.columns:
             raise ValueError(f"rows: expected {self.columns} columns as in training, found shape {rows.shape}")
         if not np.isfinite(rows).all():
@@ -661,7 +664,7 @@ def _detector(kind, file, parameters, width):
     """Function of (scaled rows, services) and the numbers that it needs for a row."""
     if kind in ("oc-kjl", "oc-nystrom", "oc-kjl-qs", "oc-nystrom-qs", "oc-kjl-svm", "oc-nystrom-svm"):
         score, widest = _embedded(file, parameters, width)
-        return (lambda x, _: score(x)), widest
+        return (lambda x, _: _finite(score(x), -LARGEST)), widest
     if kind == "ocsvm":
         score, widest = _svm(file, width, _precision(parameters))
     elif kind == "gmm":

@@ -85,12 +85,12 @@ export function createTailFunction({ rows: count, data }: Matrix): TailFunction 
   }
 }
 
-/** log p(v); ascending in v. */
+/** log p(v); ascending in v. A value that is not a number, which only a forged model makes, counts as the lowest. */
 export function logTail(
   { count, values, logTails, lowerSlope, upperScale }: TailFunction,
   asked: number,
 ): number {
-  const value = Math.max(asked, LOWEST_LOG_TAIL)
+  const value = Number.isNaN(asked) ? LOWEST_LOG_TAIL : Math.max(asked, LOWEST_LOG_TAIL)
   const last = count - 1
   if (!(value >= values[0]!)) {
     return Math.max(LOWEST_LOG_TAIL, logTails[0]! - (values[0]! - value) * lowerSlope)

@@ -236,17 +236,18 @@ function writeEmbeddedScore(
   decision: string,
   prefix: string,
 ): void {
+  c.need('finite')
   const guard = guardModel === null ? null : createSupportGuard(guardModel)
   const open = `static inline double $${prefix}score_scaled(const double *x) {\n  double z[${d}];\n`
   if (guard === null) {
-    c.code(`${open}  $${prefix}embed(x, z);\n  return ${decision}(z);\n}\n`)
+    c.code(`${open}  $${prefix}embed(x, z);\n  return $finite(${decision}(z), -DBL_MAX);\n}\n`)
     return
   }
   const density = logTailOf(c, guard.density, `${prefix}density_tail`, `${decision}(z)`)
   const support = logTailOf(c, guard.support, `${prefix}support_tail`, 'support')
   c.code(`${open}  const double support = $${prefix}embed(x, z);
   const double density = ${density};
-  return density + ${support};
+  return $finite(density + ${support}, -DBL_MAX);
 }
 `)
 }

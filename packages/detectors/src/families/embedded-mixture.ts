@@ -40,7 +40,7 @@ import type {
   EmbeddingParameters,
   StartParameters,
 } from '../parameters.js'
-import type { Scorer, ScorerOptions } from '../scorer.js'
+import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
 import {
   checkEmbeddingOptions,
   createEmbedder,
@@ -139,6 +139,7 @@ function createEmbeddedMixtureScorer(
           out[i + r] = logTail(guard.density, logDensities[r]!) + logTail(guard.support, -nearest[r]!)
         }
       }
+      keepFinite(out, rows.rows, -Number.MAX_VALUE)
     },
     embed(rows, out) {
       embedAll(embedder, rows, out)

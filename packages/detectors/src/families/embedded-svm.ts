@@ -29,7 +29,7 @@ import {
 } from '../one-class-svm/index.js'
 import type { OptionReader } from '../options.js'
 import type { EmbeddedSvmParameters, EmbeddingParameters } from '../parameters.js'
-import type { Scorer, ScorerOptions } from '../scorer.js'
+import { keepFinite, type Scorer, type ScorerOptions } from '../scorer.js'
 import {
   checkEmbeddingOptions,
   createEmbedder,
@@ -239,6 +239,7 @@ export function embeddedSvm(
                   : logTail(guard.density, scores[r]!) + logTail(guard.support, -nearest[r]!)
             }
           }
+          keepFinite(out, rows.rows, -Number.MAX_VALUE)
         },
         parts(rows, out) {
           for (let i = 0; i < rows.rows; i += EMBEDDING_TILE_ROWS) {

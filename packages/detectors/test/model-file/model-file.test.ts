@@ -14,6 +14,7 @@ import {
   SCALER_NAMES,
   type Tensor,
 } from '@oddflow/core'
+import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import {
   DETECTOR_NAMES,
@@ -193,6 +194,54 @@ describe('forged tensors', () => {
       }
     }
     expect(refused).toBeGreaterThan(20)
+  })
+
+  const extremes = [Number.MAX_VALUE, -Number.MAX_VALUE, 1e300, -1e300, 1e154, 1e-300, 5e-324, 1, 0, -1]
+  it.each(DETECTOR_NAMES)('of %s with several numbers changed are refused, or score finitely', (detector) => {
+    const guards = (DETECTORS[detector].options as string[]).includes('supportGuard') ? [true, false] : [null]
+    const cases = guards.flatMap((supportGuard) => {
+      const options = { detector, ...(supportGuard === null ? {} : { supportGuard }) }
+      return [
+        { file: encodeModelFile(sampleModel({ ...options, scaler: 'standard' })), rows: sampleRows(4, 30) },
+        { file: encodeModelFile(summaryModel(options)), rows: summaryRows(4, 16) },
+      ]
+    })
+    for (const { rows } of cases) {
+      for (const [i, extreme] of extremes.entries()) {
+        rows.data.fill(extreme, i * rows.cols, (i + 1) * rows.cols - 1)
+      }
+    }
+    const change = fc.record({
+      tensor: fc.nat(),
+      at: fc.nat(),
+      value: fc.oneof(fc.constantFrom(...extremes), fc.double({ noNaN: true, noDefaultInfinity: true })),
+    })
+    let read = 0
+    fc.assert(
+      fc.property(fc.nat(), fc.array(change, { minLength: 1, maxLength: 4 }), (which, changes) => {
+        const { file, rows } = cases[which % cases.length]!
+        const { metadata, tensors } = decodeSafetensors(file)
+        const changed = new Map(
+          [...tensors].map(([name, tensor]) => [name, { ...tensor, data: tensor.data.slice() }]),
+        )
+        for (const { tensor, at, value } of changes) {
+          const { data } = [...changed.values()][tensor % changed.size]!
+          data[at % data.length] = value
+        }
+        const forged = seal(encodeSafetensors({ metadata, tensors: changed as Map<string, Tensor> }))
+        let detectorRead: DetectorModel
+        try {
+          detectorRead = decodeModelFile(forged).detector
+        } catch (error) {
+          expect(error).toBeInstanceOf(FormatError)
+          return
+        }
+        read++
+        expect(scores(detectorRead, rows).every(Number.isFinite)).toBe(true)
+      }),
+      { numRuns: sampleCount(2000) },
+    )
+    expect(read).toBeGreaterThan(20)
   })
 })
 

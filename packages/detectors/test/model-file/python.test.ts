@@ -84,7 +84,7 @@ print((model.score(rows) == all_at_once).all())
       `
 model = oddflow.load(sys.argv[1])
 print(model.score(numpy.empty((0, 3))).shape)
-for rows in ([[1, 2]], [1, 2, 3], [[1, 2, numpy.nan]], [[1, 2, numpy.inf]]):
+for rows in ([[1, 2]], [1, 2, 3], [[1, 2, numpy.nan]], [[1, 2, numpy.inf]], [[1, 2, 10**400]]):
     try:
         model.score(rows)
     except ValueError as error:
@@ -98,6 +98,7 @@ for rows in ([[1, 2]], [1, 2, 3], [[1, 2, numpy.nan]], [[1, 2, numpy.inf]]):
       'rows: expected 3 columns as in training, found shape (3,)',
       'rows: expected finite numbers',
       'rows: expected finite numbers',
+      'rows: expected finite numbers, found an integer beyond the range of float64',
     ])
   })
 })
