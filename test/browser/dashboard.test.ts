@@ -755,6 +755,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       expect(at.table.get(plug)).toMatchObject({ name: { source: 'person' }, group: 'plugs' })
       // incidents have the name of now
       await page.getByRole('heading', { name: 'Password guessing: Plug <b>in the hall</b>' }).waitFor()
+      await page.locator('#timeline').getByText('Plug <b>in the hall</b>').waitFor()
       await page.getByLabel('Show', { exact: true }).selectOption('plugs')
       expect(await page.locator('#devices tbody tr:visible').count()).toBe(1)
       await shot(page, 'dashboard-group')

@@ -97,7 +97,7 @@ function showTimeline(incidents: readonly Incident[], nowMicros: number): void {
   const text = JSON.stringify([
     width,
     tomorrow,
-    recent.map(({ id, endMicros, level }) => [id, endMicros, level]),
+    recent.map(({ id, endMicros, level, device }) => [id, endMicros, level, nameOf(device)]),
   ])
   if (text === shownTimeline) return
   shownTimeline = text

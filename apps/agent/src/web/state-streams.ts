@@ -82,7 +82,13 @@ export function createStateStreams(
         stop = null
       })
       // the connection ends with the stream, since the server does not count it among the others
-      response.writeHead(200, { ...headers, 'content-type': 'text/event-stream', connection: 'close' })
+      response.writeHead(200, {
+        ...headers,
+        'content-type': 'text/event-stream',
+        connection: 'close',
+        // nginx would gather events
+        'x-accel-buffering': 'no',
+      })
       send(stream, parts.keys())
       return true
     },
