@@ -24,6 +24,7 @@ import { FormatError } from '@oddflow/core'
 import { fileError, isInNetwork, macText, type Network } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
+import { createKeeper } from '../files/keeper.js'
 import { checkVersion, readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Incident } from '../incidents/incident.js'
 import type { Log } from '../log.js'
@@ -97,11 +98,7 @@ export function createPeerNames(options: PeerNamesOptions): PeerNames {
   /** Begins of ClientHellos, by their connection, the oldest first. */
   const hellos = new Map<string, { bytes: Uint8Array; nextSequence: number }>()
   let changes = 0
-  let savedChanges = 0
-  let ticks = 0
-  let isTroubled = false
   let expiredMicros = Number.NEGATIVE_INFINITY
-  let saving: Promise<void> = Promise.resolve()
 
   const remove = (device: string, address: string): void => {
     const own = names.get(device)
@@ -145,7 +142,6 @@ export function createPeerNames(options: PeerNamesOptions): PeerNames {
     add({ device, address: formatAddress(words, 0, ipVersion), name, source, lastMicros })
   }
   for (const each of options.known) add(each)
-  savedChanges = changes
 
   const endOf = (packets: PacketBatch, i: number, isSource: boolean): { device: string; address: string } => {
     const address = formatAddress(
@@ -208,24 +204,17 @@ export function createPeerNames(options: PeerNamesOptions): PeerNames {
       if (!isKept(device)) for (const address of [...own.keys()]) remove(device, address)
     return size < before
   }
-  const save = (): Promise<void> => {
-    ticks = 0
-    forgetOthers()
-    saving = saving.then(async () => {
-      const now = changes
-      if (write === null || now === savedChanges) return
-      try {
-        await write(encodePeerNames([...names.values()].flatMap((own) => [...own.values()])))
-        savedChanges = now
-        if (isTroubled) log.info('names of peers are kept again')
-        isTroubled = false
-      } catch (error) {
-        if (!isTroubled) log.warn(`${(error as Error).message}; names of peers are not kept, trying again`)
-        isTroubled = true
-      }
-    })
-    return saving
-  }
+  const keeper =
+    write === null
+      ? null
+      : createKeeper({
+          what: 'names of peers are',
+          ticksBetween: TICKS_BETWEEN,
+          changes: () => changes,
+          savedChanges: changes,
+          write: () => write(encodePeerNames([...names.values()].flatMap((own) => [...own.values()]))),
+          log,
+        })
 
   return {
     packets({ data, offset, capturedBytes }, packets) {
@@ -271,9 +260,13 @@ export function createPeerNames(options: PeerNamesOptions): PeerNames {
       changes++
     },
     tick() {
-      if (forgetOthers() || ++ticks >= TICKS_BETWEEN) void save()
+      const isDue = forgetOthers()
+      keeper?.tick(isDue)
     },
-    save,
+    async save() {
+      forgetOthers()
+      await keeper?.save()
+    },
     get size() {
       return size
     },

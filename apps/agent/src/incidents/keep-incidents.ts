@@ -6,20 +6,12 @@
 import { join } from 'node:path'
 import { fileError } from '@oddflow/program'
 import type { FileSystem } from '../files/file-system.js'
+import { createKeeper, type Keeper } from '../files/keeper.js'
 import { readStateOrSetAside, readTwice, writeState, writeStateTwice } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import { decodeIncidents, encodeIncidents, type Incident } from './incident.js'
 import { decodeIncidentRows, type IncidentRows, type KeptRows, rowsPathIn } from './incident-rows.js'
 import type { IncidentBook } from './incidents.js'
-
-export interface IncidentKeeper {
-  /** To be called every second or so. */
-  tick(): void
-  /** Keeps what is known now, as far as that can be written. Never rejects. */
-  save(): Promise<void>
-  /** Why a restart would not find the incidents as they are; null where it would. */
-  unkept(): string | null
-}
 
 const TICKS_BETWEEN = 60
 
@@ -29,43 +21,34 @@ export function createIncidentKeeper(
   files: FileSystem,
   folder: string,
   log: Pick<Log, 'info' | 'warn'>,
-): IncidentKeeper {
-  let savedChanges = 0
+): Keeper {
   let savedReports = 0
-  let ticks = 0
-  let isTroubled = false
-  let saving: Promise<void> = Promise.resolve()
-  const write = async (): Promise<void> => {
-    const { changes, reports } = book
-    if (changes === savedChanges) return
-    try {
-      await files.makeFolder(folder)
-      const all = book.all()
-      rows.keepOnly(all)
-      await writeState(files, rowsPathIn(folder), rows.encode())
-      await writeStateTwice(files, pathIn(folder), encodeIncidents(all))
-      savedChanges = changes
+  const keeper = createKeeper({
+    what: 'incidents are',
+    ticksBetween: TICKS_BETWEEN,
+    changes: () => book.changes,
+    savedChanges: 0,
+    log,
+    async write() {
+      const { reports } = book
+      try {
+        await files.makeFolder(folder)
+        const all = book.all()
+        rows.keepOnly(all)
+        await writeState(files, rowsPathIn(folder), rows.encode())
+        await writeStateTwice(files, pathIn(folder), encodeIncidents(all))
+      } catch (error) {
+        throw fileError('write', pathIn(folder), error)
+      }
       savedReports = reports
-      if (isTroubled) log.info(`${pathIn(folder)}: incidents are kept again`)
-      isTroubled = false
-    } catch (error) {
-      if (!isTroubled)
-        log.warn(`${fileError('write', pathIn(folder), error).message}; incidents are not kept, trying again`)
-      isTroubled = true
-    }
-  }
-  const save = (): Promise<void> => {
-    ticks = 0
-    saving = saving.then(write)
-    return saving
-  }
-  return {
-    tick() {
-      ticks++
-      if (book.reports !== savedReports || ticks >= TICKS_BETWEEN) void save()
     },
-    save,
-    unkept: () => (isTroubled ? 'incidents cannot be kept in the state folder' : null),
+  })
+  return {
+    tick: () => keeper.tick(book.reports !== savedReports),
+    save: keeper.save,
+    get isTroubled() {
+      return keeper.isTroubled
+    },
   }
 }
 

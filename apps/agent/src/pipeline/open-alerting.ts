@@ -133,7 +133,7 @@ export async function openAlerting(options: AlertingOptions): Promise<Alerting> 
     },
     keeper: {
       tick: () => keeper?.tick(),
-      trouble: () => keeper?.unkept() ?? null,
+      trouble: () => (keeper?.isTroubled === true ? 'incidents cannot be kept in the state folder' : null),
       close: () => keeper?.save(),
     },
   }

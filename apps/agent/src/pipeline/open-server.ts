@@ -3,11 +3,12 @@ import { fileError } from '@oddflow/program'
 import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
 import type { Settings } from '../config/settings.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
+import type { Keeper } from '../files/keeper.js'
 import type { ModelRoom } from '../models/model-room.js'
 import { modelRoutes } from '../models/model-scopes.js'
 import { createNoticedOf } from '../models/noticed.js'
 import { noticeInChild } from '../training/train-in-child.js'
-import type { AlertFeed, RecentAlerts, ScoreHistory } from '../web/alerts.js'
+import type { AlertFeed, ScoreHistory } from '../web/alerts.js'
 import type { Dashboard, DashboardIncidents } from '../web/dashboard.js'
 import type { AgentSnapshot } from '../web/metrics.js'
 import type { AgentServer } from '../web/server.js'
@@ -18,7 +19,7 @@ import type { OpeningEnvironment } from './environment.js'
 interface DashboardRecords {
   readonly feed: AlertFeed
   /** Keeps the feed over a restart. */
-  readonly recent: RecentAlerts
+  readonly recent: Keeper
   readonly history: ScoreHistory
   readonly suppressions: TemporarySuppressions
 }

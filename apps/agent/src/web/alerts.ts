@@ -1,7 +1,9 @@
 import { join } from 'node:path'
 import { FormatError } from '@oddflow/core'
+import { fileError } from '@oddflow/program'
 import * as v from 'valibot'
 import type { FileSystem } from '../files/file-system.js'
+import { createKeeper, type Keeper } from '../files/keeper.js'
 import { readStateOrSetAside, writeState } from '../files/state-file.js'
 import type { Log } from '../log.js'
 import type { AlertEvent, NoticeEvent, ScoreMinute } from '../page/api.js'
@@ -14,13 +16,6 @@ import type { AlertEvent, NoticeEvent, ScoreMinute } from '../page/api.js'
  * looks into it, and bounded as the feed is.
  */
 
-export interface RecentAlerts {
-  /** To be called every second or so. */
-  tick(): void
-  /** Keeps what is new. Never rejects. */
-  save(): Promise<void>
-}
-
 const KIND = 'oddflow-recent-alerts'
 const TICKS_BETWEEN = 30
 
@@ -28,37 +23,24 @@ export function createRecentAlerts(
   files: FileSystem,
   folder: string,
   feed: AlertFeed,
-  log: Pick<Log, 'warn'>,
-): RecentAlerts {
-  let kept = feed.since(0).next
-  let ticks = 0
-  let isTroubled = false
-  let saving: Promise<void> = Promise.resolve()
-  const write = async (): Promise<void> => {
-    const { json, next } = feed.since(0)
-    if (next === kept) return
-    kept = next
-    try {
-      await files.makeFolder(folder)
-      await writeState(files, pathIn(folder), { kind: KIND, version: 1, alerts: JSON.parse(json) })
-      isTroubled = false
-    } catch (error) {
-      if (!isTroubled)
-        log.warn(`${pathIn(folder)}: ${(error as Error).message}; the dashboard’s list is not kept`)
-      isTroubled = true
-    }
-  }
-  const save = (): Promise<void> => {
-    ticks = 0
-    saving = saving.then(write)
-    return saving
-  }
-  return {
-    tick() {
-      if (++ticks >= TICKS_BETWEEN) void save()
+  log: Pick<Log, 'info' | 'warn'>,
+): Keeper {
+  return createKeeper({
+    what: 'the dashboard’s list is',
+    ticksBetween: TICKS_BETWEEN,
+    changes: () => feed.since(0).next,
+    savedChanges: feed.since(0).next,
+    log,
+    async write() {
+      const { json } = feed.since(0)
+      try {
+        await files.makeFolder(folder)
+        await writeState(files, pathIn(folder), { kind: KIND, version: 1, alerts: JSON.parse(json) })
+      } catch (error) {
+        throw fileError('write', pathIn(folder), error)
+      }
     },
-    save,
-  }
+  })
 }
 
 /** Lines as the feed takes them, the oldest first. Rejects with the error of the file system. */

@@ -8,7 +8,7 @@
  * a page. A request that changes something must have one, unless it shows the token itself, as a script does.
  */
 
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
@@ -38,17 +38,6 @@ export interface PageFile {
 
 /** The document and its parts lie beside the package's code; its scripts are built from src/page. */
 const WRITTEN = ['index.html', 'style.css', 'icon.svg']
-const BUILT = [
-  'main.js',
-  'api.js',
-  'dom.js',
-  'alerts.js',
-  'devices.js',
-  'health.js',
-  'incidents.js',
-  'suppress.js',
-]
-
 const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
   css: 'text/css; charset=utf-8',
@@ -59,9 +48,10 @@ const TYPES: Readonly<Record<string, string>> = {
 /** By the path that a browser asks for. */
 export function readPageFiles(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>()
+  const scripts = new URL('page/', CODE_FOLDER)
   for (const [folder, names] of [
     [new URL('page/', PACKAGE_FOLDER), WRITTEN],
-    [new URL('page/', CODE_FOLDER), BUILT],
+    [scripts, readdirSync(scripts).filter((name) => name.endsWith('.js'))],
   ] as const) {
     for (const name of names) {
       const type = TYPES[name.slice(name.lastIndexOf('.') + 1)]

@@ -7,6 +7,7 @@ import { createAlertFeed, createRecentAlerts, readRecentAlerts } from '../../src
 import { temporaryFolder } from '../support/folder.js'
 import { sampleAlertEvent } from '../support/sample-dashboard.js'
 
+const log = { info: () => undefined, warn: () => undefined }
 const encode = (text: string): Uint8Array => new TextEncoder().encode(JSON.stringify(sampleAlertEvent(text)))
 const summaries = (json: string): string[] =>
   (JSON.parse(json) as { oddflow: { summary: string } }[]).map(({ oddflow }) => oddflow.summary)
@@ -14,7 +15,7 @@ const summaries = (json: string): string[] =>
 /** Keeps alerts in a folder as a run does, and gives what the next run finds. */
 async function keptAfter(folder: string, change: (file: string) => void = () => undefined) {
   const feed = createAlertFeed()
-  const recent = createRecentAlerts(nodeFileSystem, folder, feed, { warn: () => undefined })
+  const recent = createRecentAlerts(nodeFileSystem, folder, feed, log)
   for (let i = 0; i < 150; i++) feed.add(encode(`story ${i}`))
   await recent.save()
   change(join(folder, 'recent-alerts.json'))
@@ -37,7 +38,7 @@ describe('alerts of an earlier run', () => {
   it('have what the agent told of itself among them', async () => {
     const folder = temporaryFolder()
     const feed = createAlertFeed()
-    const recent = createRecentAlerts(nodeFileSystem, folder, feed, { warn: () => undefined })
+    const recent = createRecentAlerts(nodeFileSystem, folder, feed, log)
     const notice = {
       rule: 'degraded',
       atMicros: 1_700_000_000_000_000,
@@ -55,7 +56,7 @@ describe('alerts of an earlier run', () => {
   it('are written when there are new ones, at most twice a minute', async () => {
     const folder = temporaryFolder()
     const feed = createAlertFeed()
-    const recent = createRecentAlerts(nodeFileSystem, folder, feed, { warn: () => undefined })
+    const recent = createRecentAlerts(nodeFileSystem, folder, feed, log)
     for (let i = 0; i < 100; i++) recent.tick()
     await recent.save()
     expect(readdirSync(folder)).toEqual([])
