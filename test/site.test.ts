@@ -7,6 +7,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { runInNewContext } from 'node:vm'
 import { afterAll, expect, it } from 'vitest'
+import { pagesInSidebar } from '../site/sidebar.mjs'
+import { listFiles } from '../tools/checks/files.mjs'
+import { root } from '../tools/workspace/layout.mjs'
 import { findDeadLinks, makeMovable } from '../tools/workspace/site.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'oddflow-site-'))
@@ -64,4 +67,10 @@ it('finds links without a target and what is loaded from another host', () => {
     'a/page.html loads https://example.org/x.js',
     'index.html links to ./a/, which is not there',
   ])
+})
+
+it('has every document of the repository in its sidebar', () => {
+  const documents = (listFiles(root) as string[]).filter((path) => /^(?!\.|test\/).*\.md$/.test(path))
+  expect(documents.length).toBeGreaterThan(60)
+  expect(documents.filter((path) => !pagesInSidebar.has(path))).toEqual([])
 })
