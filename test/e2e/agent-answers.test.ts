@@ -128,8 +128,8 @@ describe('an answer at the running agent', () => {
     // the same flows, in the EVE file alone
     const again = mutedOf(eve, device, '203.0.113.20').slice(flagged.length)
     expect(new Set(again)).toEqual(new Set(['normal']))
-    expect(await opens(lab('novel-publishing.pcap.gz').path)).toContain('worse upload')
-    expect(await opens(lab('novel-scan.pcap').path)).toContain('worse scan')
+    expect(await opens(lab('novel-publishing.pcap.gz').path)).toContain('opened upload')
+    expect(await opens(lab('novel-scan.pcap').path)).toContain('opened scan')
     await watch(lab('normal-1.pcap').path)
     expect(await answer(id.slice(0, 6), 'none')).toMatchObject({ code: 0 })
     expect((await list()).find((each) => each.id === id)?.answer).toBe(null)

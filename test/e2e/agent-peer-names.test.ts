@@ -1,7 +1,7 @@
 /** Names of peers, from the DNS answers and TLS connections of the lab's devices: in sentences where they are asked for, and nowhere else. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { createCaptureReader, encodePcap, type PcapFrame } from '../../packages/capture/src/index.js'
 import { agent, agentOnce, readEve, readIncidentEvents } from './support/agent.js'
 import { lab, temporaryFolder, trainLabModel } from './support/oddflow.js'
@@ -45,13 +45,18 @@ function readdressed(
   })
 }
 
-async function configured(peerNames: readonly string[] | undefined) {
+let model = ''
+beforeAll(async () => {
+  model = await trainLabModel(join(temporaryFolder(), 'lab.oddflow'))
+}, 60_000)
+
+function configured(peerNames: readonly string[] | undefined) {
   const folder = temporaryFolder()
   const config = join(folder, 'agent.json')
   writeFileSync(
     config,
     JSON.stringify({
-      model: await trainLabModel(join(folder, 'lab.oddflow')),
+      model,
       eve: 'eve.json',
       state: 'state',
       ...(peerNames === undefined ? {} : { peerNames }),
@@ -65,7 +70,7 @@ async function configured(peerNames: readonly string[] | undefined) {
 
 it('are in sentences and fields for the outputs that are to have them, and forgotten with the device', async () => {
   for (const peerNames of [['eve'], []]) {
-    const { read, eve, state } = await configured(peerNames)
+    const { read, eve, state } = configured(peerNames)
     await read(lab('normal-4.pcap.gz').path)
     await read(lab('novel-firmware.pcap').path)
     const named = 'from updates.vendor.example (203.0.113.20, tcp port 443)'
@@ -97,7 +102,7 @@ it('make no first contact known: a known name that an attacker gives to an addre
     frames.map(({ timestampMicros, bytes }) => ({ timestampMicros: timestampMicros + byMicros, bytes }))
   const alerts = new Map<string, string[]>()
   for (const peerNames of [undefined, ['eve']]) {
-    const { read, eve, folder } = await configured(peerNames)
+    const { read, eve, folder } = configured(peerNames)
     const capture = join(folder, 'days.pcap')
     writeFileSync(capture, encodePcap([...normal, ...at(normal, DAY / 2), ...at(poisoned, 3 * DAY)]))
     await read(capture)

@@ -96,8 +96,8 @@ const QUIET_MICROS = HOUR
 const WORSE = 4
 /** From a report to the next of the same kind: a flood would bring one for each step of its level. */
 const WORSE_MICROS = 10_000_000
-/** From the first packet of a new device to the report that it is there. */
-const NEW_DEVICE_MICROS = 5_000_000
+/** From the first packet of a new device, or the flow that opens an incident of unusual ones, to its report. */
+const WAIT_MICROS = 5_000_000
 /** A large transfer has at least these bytes, and this multiple of those of the nearest usual flow. */
 const VOLUME_BYTES = 65_536
 const VOLUME_TIMES = 16
@@ -151,6 +151,8 @@ interface Working {
   /** Of either direction: when it is compared with the usual again. */
   nextVolumeBytes: number
   reportedMicros: number
+  /** Since when its first report waits. */
+  waitsMicros: number | null
 }
 
 export function createIncidentBook({
@@ -188,7 +190,7 @@ export function createIncidentBook({
   const reportChange = (working: Working, mayWait = true): void => {
     const { incident, strongest, reportedMicros } = working
     const change = changeOf(incident)
-    if (change === null || (mayWait && isPremature(incident, latestMicros))) return
+    if (change === null || (mayWait && isPremature(working, latestMicros))) return
     const isGraver = incident.kind !== incident.reported?.kind
     if (!isGraver && Math.abs(latestMicros - reportedMicros) < WORSE_MICROS) return
     incident.state = 'open'
@@ -340,6 +342,7 @@ export function createIncidentBook({
       for (const working of active.values()) {
         const { incident } = working
         working.reportedMicros += byMicros
+        if (working.waitsMicros !== null) working.waitsMicros += byMicros
         incident.beginMicros += byMicros
         incident.endMicros += byMicros
         for (const fact of incident.facts) {
@@ -405,6 +408,7 @@ function workingOf(incident: Incident): Working {
     volume: noVolume(0),
     nextVolumeBytes: VOLUME_BYTES,
     reportedMicros: 0,
+    waitsMicros: null,
   }
 }
 
@@ -422,10 +426,13 @@ function beginIncident(alert: Alert, key: string, atMicros: number): Incident {
   })
 }
 
-/** A new device alone: what it does next often says more, in one report. */
-function isPremature({ state, kind, beginMicros }: Incident, nowMicros: number): boolean {
-  const ageMicros = nowMicros - beginMicros
-  return state === 'gathering' && kind === 'new-device' && ageMicros >= 0 && ageMicros < NEW_DEVICE_MICROS
+/** A new device, or unusual flows: what comes next often says more, in one report. */
+function isPremature(working: Working, nowMicros: number): boolean {
+  const { state, kind, beginMicros } = working.incident
+  if (state !== 'gathering' || !['new-device', 'unusual-flows'].includes(kind)) return false
+  working.waitsMicros ??= kind === 'new-device' ? beginMicros : nowMicros
+  const waitedMicros = nowMicros - working.waitsMicros
+  return waitedMicros >= 0 && waitedMicros < WAIT_MICROS
 }
 
 /** An open one after a quiet hour; one that gathers when its evidence has faded. */

@@ -1,6 +1,6 @@
 /** What an incident is, as sentences for people: made from its facts and counts by templates. */
 import type { Alert } from '../alerts/alert.js'
-import type { Incident, IncidentKind } from './incident.js'
+import { type Incident, type IncidentKind, MAXIMUM_CONTACTS } from './incident.js'
 
 const RULES_OF_KIND: Readonly<Record<IncidentKind, readonly string[]>> = {
   'address-taken': ['address-taken', 'arp-conflict', 'nd-conflict'],
@@ -52,14 +52,25 @@ function happened(incident: Incident): string {
     return others === 0 ? first.fact : `${first.fact}. The same is so of ${more}`
   }
   if (kind === 'flood') return 'Many new devices came within a minute'
-  const most = contacts.reduce<Incident['contacts'][number] | null>(
-    (best, each) => (best === null || each.alerts > best.alerts ? each : best),
-    null,
-  )
-  const peer = most === null ? '' : ` ${most.peer} (${most.service})`
+  const [most] = [...contacts].sort((a, b) => b.alerts - a.alerts)
+  const peer = most === undefined ? '' : ` ${most.peer} (${most.service})`
   if (kind === 'new-device') return `A device that was not seen before: ${who}. It first contacted${peer}`
   if (flows === 1) return `${who} had an unusual flow with${peer}`
-  return `${who} had ${flows} unusual flows in ${spanText(endMicros - beginMicros)}, most with${peer}`
+  const had = `${who} had ${flows} unusual flows in ${spanText(endMicros - beginMicros)}`
+  return `${had}, ${2 * (most?.alerts ?? 0) >= flows ? `most with${peer}` : peersText(contacts)}`
+}
+
+/** Of an incident that is with many: a scan from outside, or a flood. */
+function peersText(contacts: Incident['contacts']): string {
+  const byService = new Map<string, number>()
+  for (const { service, alerts } of contacts) byService.set(service, (byService.get(service) ?? 0) + alerts)
+  const all = contacts.reduce((sum, { alerts }) => sum + alerts, 0)
+  const [service, alerts] = [...byService].sort(([, a], [, b]) => b - a)[0] ?? ['', 0]
+  const isOne = 2 * alerts >= all
+  const peers = new Set(contacts.filter((each) => !isOne || each.service === service).map(({ peer }) => peer))
+    .size
+  const count = contacts.length < MAXIMUM_CONTACTS ? String(peers) : `${peers} or more`
+  return isOne ? `most with ${count} peers (${service})` : `with ${count} peers`
 }
 
 /** A fact begins with the device's address: its name, where it gives itself one, takes that place. */

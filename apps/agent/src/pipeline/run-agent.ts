@@ -105,6 +105,7 @@ async function runWith(
     upkeep.warnOfPackets()
     if (!settings.once && !stop.aborted) {
       log.info('the input has ended; waiting for a signal to stop')
+      path.flush()
       upkeep.inputEnded()
       while (!stop.aborted) await clock.sleep(LONG_MILLIS, stop)
     }

@@ -66,9 +66,11 @@ const fact = (rule: Alert['rule'], text: string, more: Partial<Alert> = {}): Par
 
 describe('evidence', () => {
   it('of unusual flows adds up until it is an incident, which has an id from the first of them', () => {
-    const { note, reported } = gathering()
+    const { book, note, reported } = gathering()
     const ids = Array.from({ length: 17 }, (_, i) => note(i))
     expect(new Set(ids).size).toBe(1)
+    expect(reported).toEqual([])
+    book.advance(base + 21 * SECOND)
     expect(reported).toHaveLength(1)
     expect(reported[0]).toMatchObject({
       change: 'opened',
@@ -137,7 +139,8 @@ describe('an incident', () => {
     const { book, note, reported } = gathering()
     for (let i = 0; i < 100; i++) note(i)
     expect(reported.map(({ change, incident }) => [change, incident.flows])).toEqual([
-      ['opened', 17],
+      // five seconds after the 17th
+      ['opened', 22],
       ['worse', 64],
     ])
     book.advance(base + 99 * SECOND + HOUR - 1)
@@ -186,18 +189,41 @@ describe('an incident', () => {
     expect(full.changes()).toEqual(['opened', 'over'])
   })
 
+  it('of unusual flows that turn out to be something graver within five seconds has one report', () => {
+    const { note, reported } = gathering()
+    for (let i = 0; i < 20; i++) note(i / 10)
+    note(3, fact('request-flood', '192.0.2.1 was sent 512 requests'))
+    expect(reported.map(({ change, incident }) => [change, incident.kind])).toEqual([['opened', 'flood']])
+  })
+
+  it('with many peers names what they have in common, and none of them', () => {
+    const said = (changes: (i: number) => Partial<Alert>): string | undefined => {
+      const { book, note, reported } = gathering()
+      for (let i = 0; i < 20; i++) note(i, changes(i))
+      book.flush()
+      return reported[0]?.incident.summary
+    }
+    expect(said((i) => ({ peer: `198.51.100.${i}` }))).toContain('most with 20 peers (tcp port 443)')
+    const { flow } = sampleAlert()
+    const anyPort = (i: number) => ({ peer: `198.51.100.${i}`, flow: { ...flow, destinationPort: 1000 + i } })
+    expect(said(anyPort)).toContain(', with 20 peers.')
+    expect(said((i) => ({ peer: i < 12 ? '198.51.100.9' : `198.51.100.${i}` }))).toContain(
+      'most with 198.51.100.9 (',
+    )
+  })
+
   it('that becomes much worse again at once is reported once in ten seconds, a graver kind at once', () => {
     const { book, note, reported } = gathering()
-    for (let i = 0; i < 5000; i++) note(i / 1000)
-    note(5, fact('request-flood', '192.0.2.1 was sent 512 requests'))
+    for (let i = 0; i < 6000; i++) note(i / 1000)
+    note(6, fact('request-flood', '192.0.2.1 was sent 512 requests'))
     const kinds = (): unknown[] =>
       reported.map(({ change, incident }) => [change, incident.kind, incident.level])
     const first = [
-      ['opened', 'unusual-flows', 'low'],
+      ['opened', 'unusual-flows', 'high'],
       ['worse', 'flood', 'high'],
     ]
     expect(kinds()).toEqual(first)
-    for (let i = 0; i < 20_000; i++) note(5 + i / 10_000)
+    for (let i = 0; i < 20_000; i++) note(6 + i / 10_000)
     expect(kinds()).toEqual(first)
     // flows that are judged late are of before
     note(-60, { flow: { durationMicros: 1 } })
