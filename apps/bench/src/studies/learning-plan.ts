@@ -182,8 +182,8 @@ function tableOf({ set, batch, online, method2Millis }: SetFigures): string[][] 
 function page({ sets, seeds }: PlanFigures): string {
   return `${INTRODUCTION}
 
-The plan in the paper's source: both models begin with ${FIRST} rows; the online one takes in what arrives, said to be
-normal, as training rows are; the batch one is trained again, here at every 500 rows. AUC on the whole test set, mean of seeds
+The plan in the paper's source: both models begin with ${FIRST} rows; the online one learns every arriving row as normal,
+like training rows; the batch one is trained again, here at every 500 rows. AUC on the whole test set, mean of seeds
 ${seeds.join(', ')}; processor time per arrival (the last 500) against one training at n = 5,000, medians. The text's loop keeps every row,
 projects all of them again, and has no guard; the other ways are bounded. Where U grows, it is by ten rows a batch.
 

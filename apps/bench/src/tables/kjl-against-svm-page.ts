@@ -29,15 +29,15 @@ export function disturbance(trials: readonly Trial[]): string {
   const means = timed.map(({ testMillis: t }) => t.reduce((a, b) => a + b, 0) / t.length / Math.min(...t))
   const middles = timed.map(({ testMillis: t }) => median(t) / Math.min(...t))
   return (
-    `${there}. AUC and space do not depend on that, times do: over a trial's fastest pass its mean pass was ${spread(means)}, ` +
-    `its middle one ${spread(middles)}.`
+    `${there}. AUC and space do not depend on that, times do. Against the fastest pass of its trial, ` +
+    `the mean pass takes ${spread(means)}, the median pass ${spread(middles)}.`
   )
 }
 
 function spread(ratios: readonly number[]): string {
   const sorted = [...ratios].sort((a, b) => a - b)
   const most = sorted[Math.min(sorted.length - 1, Math.ceil(0.95 * sorted.length) - 1)]!
-  return `${median(sorted).toFixed(2)} times as long in half of the trials and at most ${most.toFixed(2)} times in 95 %`
+  return `${median(sorted).toFixed(2)} times as long (median of the trials; at most ${most.toFixed(2)} in 95 % of them)`
 }
 
 const PAIRS = [

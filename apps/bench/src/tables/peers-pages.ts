@@ -144,8 +144,8 @@ ${summary(readings)}
 
 ${agree} of ${readings.length} agree.${absent.length === 0 ? '' : ` Absent, not installed where this was run: ${absent.join(', ')}.`} ${machines}.
 
-The last two ratios are theirs ÷ ours: training, and the median pass over the timed test rows. Our training time has the search
-for the bandwidth in it, theirs has not; libsvm's is that of the whole program, with reading and writing its files, and it has no
+The last two ratios are theirs ÷ ours: training, and the median pass over the timed test rows. Our training time includes the search
+for the bandwidth, theirs does not; libsvm's is that of the whole program, with reading and writing its files, and it has no
 detection time because svm-predict gives no scores of one-class models. Above one a CPU in the last column, other work shared the
 machine.
 

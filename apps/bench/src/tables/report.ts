@@ -39,8 +39,8 @@ Written by \`oddflow-bench tables\` from [embeddings.json](embeddings.json), whi
 ![Cluster in Cluster before and after KJL and Nyström](embedding-clusters.svg)
 
 ${cic.rows} simulated rows in two classes, m = ${cic.landmarks} landmarks, d = 2, bandwidth ${fixed(cic.bandwidth, 2)} (the 0.25-quantile of pair distances).
-The paper shows that what no straight line can part lies apart after either embedding. The table counts it: the share of
-all rows on the right side of the best straight line; half is chance.
+In the paper no straight line separates the two classes before an embedding, and one does after either embedding. The table
+gives the share of all rows on the right side of the best straight line; one half is chance.
 
 ${markdownTable(
   ['', 'rows on the right side', 'least', 'most'],
@@ -56,8 +56,8 @@ ${markdownTable(
   1,
 )}
 
-Mean ± standard deviation over draws of the landmarks and, for KJL, of the sketch. Two random directions of KJL keep what
-those two happen to see, so its draws differ; Nyström takes the two directions of most spread. In the picture: the first draw.
+Mean ± standard deviation over draws of the landmarks and, for KJL, of the sketch. KJL keeps two
+random directions, so its draws differ; Nyström keeps the two directions of largest variance. The picture shows the first draw.
 
 ## The mixture over embedded normal rows
 

@@ -235,8 +235,8 @@ export function renderNuSweep(trials: readonly Trial[]): ReadonlyMap<string, str
   const page = renderSweepPage('nu', trials, points, {
     title: 'OCSVM over nu beside OC-KJL and OC-Nystrom',
     about: `The paper's OCSVM has nu = 0.5: at least half of the training rows are support vectors, and detection time and space are
-in proportion to them. nu bounds their share from below, so a smaller one makes OCSVM cheaper. The question is what is
-left of the savings then, and what it does to the AUC. Times are those of the median pass of each trial. Untuned: bandwidth at the 0.3-quantile of pair distances, no
+in proportion to them. nu bounds their share from below, so a smaller one makes OCSVM cheaper. How much do
+OC-KJL and OC-Nyström still save then, and how does the AUC change? Times are those of the median pass of each trial. Untuned: bandwidth at the 0.3-quantile of pair distances, no
 scaler, no support guard. Mean ± standard deviation over training repeats, AUC over all test rows.`,
     pictures: [
       '![AUC against detection time](sweep-nu-time.svg)',
