@@ -155,8 +155,8 @@ describe('tables', () => {
     // one trial whose passes take 1, 1 and 4: mean twice the fastest, the middle one as long as it
     const busy = trials.map((t) => ({ ...t, loadAverage: 7.5, testMillis: [1, 4, 1] }))
     expect(report(busy).about[0]).toContain('load average up to 7.5, 1 trial at a time')
-    expect(report(busy).about[0]).toContain('its mean pass was 2.00 times as long in half of the trials')
-    expect(report(busy).about[0]).toContain('its middle one 1.00 times as long in half')
+    expect(report(busy).about[0]).toContain('the mean pass takes 2.00 times as long (median of the trials')
+    expect(report(busy).about[0]).toContain('the median pass 1.00 times as long')
     const once = trials.map((t) => ({ ...t, loadAverage: 7.5, testMillis: [1] }))
     expect(report(once).about[0]).toMatch(/load average up to 7\.5.*times do\./)
   })
