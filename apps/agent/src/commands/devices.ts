@@ -8,12 +8,13 @@ import { binomialInterval } from '@oddflow/detectors'
 import { fileError, jsonLine, printable, UsageError } from '@oddflow/program'
 import { DEFAULT_DEVICES } from '../config/settings.js'
 import { askDevices, askToAct } from '../devices/control-socket.js'
-import { type Device, recentNovelShare } from '../devices/device.js'
+import { recentNovelShare, type ToldDevice, toldOf } from '../devices/device.js'
 import {
   createDeviceTable,
   type DeviceAction,
   lookAtKnownDevices,
   readKnownDevices,
+  usualContactTexts,
   writeKnownDevices,
 } from '../devices/device-table.js'
 import { type ActionResult, actKept } from '../devices/device-watch.js'
@@ -144,11 +145,12 @@ function doneText(action: DeviceAction, text: string): string {
 }
 
 /** As a running agent tells of it. */
-interface ListedDevice extends Omit<Device, 'novelShare' | 'contacts' | 'usual' | 'hours'> {
+interface ListedDevice extends Omit<ToldDevice, 'novelShare'> {
   /** Of its recent flows; null before the first. */
   readonly novelShare: number | null
   /** What its model is of; null or absent where there is none. */
   readonly model?: OwnerReport | null
+  readonly contacts?: readonly string[]
   /** Of a running agent; null of a device that has learned. */
   readonly forecast?: Forecast | null
   /** Whether a model judges it; of a running agent that makes models. */
@@ -166,17 +168,17 @@ async function knownDevices(state: string): Promise<ListedDevices> {
   const known = await lookAtKnownDevices(nodeFileSystem, state, standardErrorLog)
   const models = new Map((await keptReports(state, known)).map((of) => [of.owner, of]))
   // which group a device is of stands in the configuration alone
+  const byKey = new Map(known.map((device) => [device.key, device]))
   const devices = known.map((device) => ({
-    ...listed(device),
+    ...listed(toldOf(device)),
+    contacts: usualContactTexts(device, byKey),
     model: models.get(device.key) ?? models.get(EVERYONE) ?? null,
   }))
   return { devices, isRunning: false }
 }
 
-/** @param device - of a running agent, which tells no contacts, or of the folder. */
-function listed(device: Device): ListedDevice {
-  const { contacts: _, usual: __, hours: ___, ...told } = device
-  return { ...told, novelShare: recentNovelShare(device) }
+function listed(told: ToldDevice): ListedDevice {
+  return { ...told, novelShare: recentNovelShare(told) }
 }
 
 async function actOnKept(

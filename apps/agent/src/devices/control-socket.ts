@@ -13,7 +13,7 @@ import { createServer, type IncomingMessage, request, type Server } from 'node:h
 import { setTimeout as pause } from 'node:timers/promises'
 import { ArgumentError, OddFlowError } from '@oddflow/core'
 import { hasCode } from '../files/file-system.js'
-import type { Device } from './device.js'
+import { type Device, type ToldDevice, toldOf } from './device.js'
 import type { DeviceAction, DeviceTable } from './device-table.js'
 import type { ActionResult } from './device-watch.js'
 import { isLink, listenAlone, nobodyAt, refusedPlace, socketIn } from './listen-alone.js'
@@ -146,16 +146,7 @@ async function answerOf(told: ControlAnswers | null, message: IncomingMessage): 
   if (url !== '/devices' || devices === null) return [404, { error: 'there is no such thing to ask for' }]
   if (method === 'GET') {
     const { table, describe = () => ({}) } = devices
-    // contacts are hashes, which nobody can read
-    return [
-      200,
-      {
-        devices: [...table.all()].map((device) => {
-          const { contacts: _, usual: __, hours: ___, ...told } = device
-          return { ...told, ...describe(device) }
-        }),
-      },
-    ]
+    return [200, { devices: [...table.all()].map((device) => ({ ...toldOf(device), ...describe(device) })) }]
   }
   if (method !== 'POST') return [405, { error: 'GET or POST' }]
   return [200, { results: await devices.word(await readBody(message)) }]
@@ -169,9 +160,9 @@ export function statusOf(error: unknown): number {
 }
 
 /** The devices of a running agent; null where none that keeps devices is at work in the folder. */
-export async function askDevices(folder: string): Promise<Device[] | null> {
+export async function askDevices(folder: string): Promise<ToldDevice[] | null> {
   const answer = await ask(folder, 'GET', '/devices').catch(nobody)
-  return answer === null ? null : (answer as { devices: Device[] }).devices
+  return answer === null ? null : (answer as { devices: ToldDevice[] }).devices
 }
 
 /** null where no agent that keeps devices is at work in the folder. */

@@ -317,7 +317,10 @@ class EvictionOrder {
 }
 
 /** The contacts of a device while it learned, the most frequent first: "203.0.113.0/24 (tcp port 443)", "from Hub (udp port 5683)". */
-export function usualContactTexts({ usual }: Device, table: Pick<DeviceTable, 'get'>): string[] {
+export function usualContactTexts(
+  { usual }: Device,
+  table: { get(key: string): Device | undefined },
+): string[] {
   return [...usual]
     .sort((a, b) => b.flows - a.flows)
     .map(({ peer, service, isIncoming }) => {

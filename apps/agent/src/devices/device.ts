@@ -61,6 +61,13 @@ export interface Device {
   usual: UsualContact[]
 }
 
+/** What is told of a device: not its hashes of contacts and hours. */
+export type ToldDevice = Omit<Device, 'contacts' | 'usual' | 'hours'>
+
+export function toldOf({ contacts: _, usual: __, hours: ___, ...told }: Device): ToldDevice {
+  return told
+}
+
 const SHARE_VERDICTS = 64
 const MICROS_PER_HOUR = 3_600_000_000
 
@@ -97,7 +104,7 @@ export function noteVerdict(device: Device, novel: boolean, isScored: boolean): 
 }
 
 /** The share of recent flows that was novel, without the 1 that `novelShare` begins at; null before the first. */
-export function recentNovelShare({ flows, novelShare }: Device): number | null {
+export function recentNovelShare({ flows, novelShare }: Pick<Device, 'flows' | 'novelShare'>): number | null {
   if (flows === 0) return null
   const rest = (1 - 1 / SHARE_VERDICTS) ** flows
   return Math.min(1, Math.max(0, (novelShare - rest) / (1 - rest)))

@@ -15,7 +15,7 @@ import { hostname } from 'node:os'
 import { ArgumentError } from '@oddflow/core'
 import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
 import { ControlError, readBody, statusOf } from '../devices/control-socket.js'
-import { recentNovelShare } from '../devices/device.js'
+import { recentNovelShare, toldOf } from '../devices/device.js'
 import { type DeviceTable, usualContactTexts } from '../devices/device-table.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import type { AnswerBook } from '../incidents/answers.js'
@@ -357,10 +357,9 @@ function shownDevices(
     (a, b) => ORDER[a.state] - ORDER[b.state] || b.lastSeenMicros - a.lastSeenMicros,
   )
   const shown = all.slice(0, MAXIMUM_DEVICES).map((device) => {
-    const { contacts: _, usual: __, hours: ___, ...told } = device
     const model = models?.ownerReport(device.key) ?? null
     return {
-      ...told,
+      ...toldOf(device),
       novelShare: recentNovelShare(device),
       forecast: forecast(device, model),
       contacts: usualContactTexts(device, table),

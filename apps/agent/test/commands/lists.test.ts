@@ -17,6 +17,7 @@ import { ownerFileName } from '../../src/models/model-scopes.js'
 import { createModelStore } from '../../src/models/model-store.js'
 import type { OwnerReport } from '../../src/models/progress.js'
 import { trainRows } from '../../src/models/train.js'
+import { controlAnswers } from '../../src/pipeline/open-devices.js'
 import { run } from '../../src/run.js'
 import { brokenProof } from '../support/broken-proof.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -172,6 +173,22 @@ describe('of a state folder alone', () => {
     await actOnDevices('name', [key], { state }, '\u001b[2J')
     expect(told).toContain('expected at most 63 printable characters')
     expect(process.exitCode).toBe(1)
+  })
+
+  it('tells the contacts of a device, of a running agent and of the folder', async () => {
+    const usual = [{ peer: '192.0.2.0/24', service: 'tcp port 443', isIncoming: false, flows: 9 }]
+    const state = temporaryFolder()
+    await writeKnownDevices(nodeFileSystem, state, [device({ usual })])
+    await listDevices({ state, format: 'json' })
+    const socket = await openControlSocket(state)
+    const table = createDeviceTable(DEFAULT_DEVICES, [device({ usual })])
+    const watch = { table, word: async () => [], forecast: () => null } as never
+    socket.serve(controlAnswers(watch, null, null, null))
+    await listDevices({ state, format: 'json' })
+    await socket.close()
+    for (const line of said.trim().split('\n'))
+      expect(JSON.parse(line)).toMatchObject({ key, contacts: ['192.0.2.0/24 (tcp port 443)'] })
+    expect(said.trim().split('\n')).toHaveLength(2)
   })
 
   it('approve --ready says where none is ready', async () => {

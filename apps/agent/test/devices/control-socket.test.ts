@@ -12,6 +12,7 @@ import {
   type ControlSocket,
   openControlSocket,
 } from '../../src/devices/control-socket.js'
+import { toldOf } from '../../src/devices/device.js'
 import { createDeviceTable, type DeviceTable } from '../../src/devices/device-table.js'
 import { act } from '../../src/devices/device-watch.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -99,8 +100,7 @@ describe('a running agent', () => {
   it('tells of its devices, does what it is told, and has it on disk before it answers', async () => {
     const control = await open()
     expect(statSync(socketPath).mode & 0o777).toBe(0o600)
-    const toldOf = [...table.all()].map(({ contacts: _, usual: __, ...told }) => told)
-    expect(await askDevices(folder)).toEqual(toldOf)
+    expect(await askDevices(folder)).toEqual([...table.all()].map(toldOf))
     expect(saved).toBe(0)
     expect(await askToAct(folder, 'approve', [key, '02:00:00:00:00:02'])).toEqual([
       { device: key, refused: null },
@@ -108,6 +108,8 @@ describe('a running agent', () => {
     ])
     expect(table.get(key)?.state).toBe('watching')
     expect(saved).toBe(1)
+    expect(await askToAct(folder, 'name', [key], 'Camera')).toEqual([{ device: key, refused: null }])
+    expect(table.get(key)?.name).toEqual({ name: 'Camera', source: 'person' })
     await control.close()
     expect(await askDevices(folder)).toBeNull()
     expect(await askToAct(folder, 'pause', [key])).toBeNull()

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest'
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import { type Clock, systemClock } from '../../src/input/clocks.js'
 import { startDelivery } from '../../src/outputs/delivery.js'
-import { keptMessages, namesOf } from '../../src/outputs/home-assistant.js'
+import { keptMessages, namesOf, openDescribedDevices } from '../../src/outputs/home-assistant.js'
 import { createMqtt, type MqttOptions } from '../../src/outputs/mqtt.js'
 import type { DeviceStatus } from '../../src/outputs/output.js'
 import { createMemoryLog } from '../../src/spool/alert-log.js'
@@ -470,6 +470,27 @@ describe('what a broker keeps for Home Assistant', () => {
       await broker.stop()
     }
   }, 60_000)
+})
+
+it('the devices that a broker has descriptions of are bounded, kept, and none where the file is damaged', async () => {
+  const state = { files: nodeFileSystem, folder: temporaryFolder() }
+  const log = keepingLog()
+  const open = () => openDescribedDevices(state, 'hub', log)
+  const first = await open()
+  const keyOf = (n: number): string => `192.0.${n >> 8}.${n & 255}`
+  await first.add(Array.from({ length: 1030 }, (_, n) => keyOf(n)))
+  await first.remove([keyOf(1029)])
+  const again = await open()
+  expect(again.keys.size).toBe(1023)
+  expect([again.keys.has(keyOf(5)), again.keys.has(keyOf(6)), again.keys.has(keyOf(1029))]).toEqual([
+    false,
+    true,
+    false,
+  ])
+  expect(log.lines).toEqual([])
+  writeFileSync(join(state.folder, 'described-hub.json'), '{"keys":["\u001b"]}')
+  expect((await open()).keys.size).toBe(0)
+  expect(log.lines.join()).toContain('described-hub.json')
 })
 
 it('a password file that is not there is an error at the start', async () => {
