@@ -104,7 +104,7 @@ process.send?.('ready')
 
 process.once('SIGTERM', async () => {
   isMaking = false
-  await Promise.all(gateways.map(({ delivery }) => delivery.drained(AbortSignal.timeout(240_000))))
+  await Promise.all(gateways.map(({ delivery }) => delivery.drained(AbortSignal.timeout(400_000))))
   const backlog = gateways.reduce((sum, { delivery }) => sum + delivery.backlog, 0)
   await Promise.all(gateways.map(({ delivery }) => delivery.stop()))
   await Promise.all(gateways.map(({ log }) => log.close()))

@@ -177,188 +177,7 @@ const sum = (numbers) => numbers.reduce((total, each) => total + each, 0)
 const quantile = (sorted, q) =>
   sorted.length === 0 ? Number.NaN : sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))]
 
-let isMaking = true
-let serving
-try {
-  ip('netns', 'add', namespace)
-  ip('link', 'add', `${link}a`, 'type', 'veth', 'peer', 'name', `${link}b`)
-  ip('link', 'set', `${link}b`, 'netns', namespace)
-  ip('addr', 'add', `${serverAddress}/30`, 'dev', `${link}a`)
-  ip('link', 'set', `${link}a`, 'up')
-  ip('-n', namespace, 'addr', 'add', `${gatewayAddress}/30`, 'dev', `${link}b`)
-  ip('-n', namespace, 'link', 'set', `${link}b`, 'up')
-  ip('-n', namespace, 'link', 'set', 'lo', 'up')
-  const normal = ['normal-1.pcap', 'normal-2.pcapng', 'normal-3.pcap.gz'].map((name) => join(lab, name))
-  execFileSync(
-    process.execPath,
-    [
-      join(repository, 'apps/trainer/dist/main.js'),
-      'train',
-      ...normal,
-      '-o',
-      join(gatewaysFolder, 'm.oddflow'),
-    ],
-    { stdio: 'ignore' },
-  )
-  prepareFolder(folder, [], say)
-  for (const name of [...clientNames, ...agentNames]) enroll(folder, name, seed(name), null)
-  serving = await startServe()
-  say('the server runs')
-  const running = agentNames.map(startAgent)
-  const groups = []
-  for (let i = 0; i < clients; i += CLIENTS_PER_PROCESS) {
-    groups.push(startClients({ names: clientNames.slice(i, i + CLIENTS_PER_PROCESS) }))
-  }
-  await Promise.all(groups.map(({ ready }) => ready))
-  say(`${agents} agents and ${clients} clients run`)
-  await pause(30_000)
-
-  const pids = {
-    server: [serverPid(serving)],
-    agents: running.map(({ child }) => child.pid),
-    clients: groups.map(({ child }) => child.pid),
-  }
-  const seconds = (of) => sum(of.map(processorSeconds))
-  const before = {
-    server: seconds(pids.server),
-    agents: seconds(pids.agents),
-    clients: seconds(pids.clients),
-    sent: linkBytes('rx'),
-    received: linkBytes('tx'),
-  }
-  const steadyFrom = Date.now()
-  await pause(1000 * STEADY_SECONDS)
-  const steadyTo = Date.now()
-  const gateways = agents + clients
-  const minutes = (steadyTo - steadyFrom) / 60_000
-  const used = {
-    server: (seconds(pids.server) - before.server) / minutes,
-    agent: (seconds(pids.agents) - before.agents) / minutes / agents,
-    client: (seconds(pids.clients) - before.clients) / minutes / clients,
-    sent: (linkBytes('rx') - before.sent) / minutes / gateways,
-    received: (linkBytes('tx') - before.received) / minutes / gateways,
-    serverMegabytes: residentMegabytes(pids.server[0]),
-  }
-  const load = loadavg()[0]
-  say(`steady minute: ${JSON.stringify(used)}`)
-
-  running[0].child.kill('SIGKILL')
-  groups[0].child.kill('SIGKILL')
-  await Promise.all([ended(running[0].child), ended(groups[0].child)])
-  running[0] = startAgent(running[0].name)
-  groups[0] = startClients(groups[0])
-  await groups[0].ready
-  say('an agent and 250 clients were killed and run again')
-  process.kill(serverPid(serving), 'SIGKILL')
-  await ended(serving)
-  await pause(5000)
-  serving = await startServe()
-  say('nats-server was killed and runs again')
-  await pause(20_000)
-  serving.kill('SIGKILL')
-  await ended(serving)
-  await pause(5000)
-  serving = await startServe()
-  say('serve was killed and runs again')
-  await pause(20_000)
-  ip('link', 'set', `${link}a`, 'down')
-  const partitionFrom = Date.now()
-  say(`the link is down for ${partitionSeconds} s`)
-  await pause(1000 * partitionSeconds)
-  ip('link', 'set', `${link}a`, 'up')
-  const partitionTo = Date.now()
-  say('the link is up')
-  await pause(30_000)
-  isMaking = false
-  for (const { child } of groups) child.kill('SIGUSR2')
-  // flows of one packet are judged when they have ended
-  await pause(90_000)
-  for (const { child } of [...groups, ...running]) child.kill('SIGTERM')
-  await Promise.all([...groups, ...running].map(({ child }) => ended(child)))
-  say('all gateways have ended')
-
-  const made = new Set()
-  for (const {
-    names: [first],
-  } of groups) {
-    for (const id of readFileSync(truthOf(first), 'utf8').split('\n')) if (id !== '') made.add(id)
-  }
-  const fromClients = made.size
-  for (const { name } of running) {
-    const path = join(gatewaysFolder, `${name}.eve.json`)
-    if (!existsSync(path)) continue
-    for (const line of readFileSync(path, 'utf8').split('\n'))
-      if (line !== '') made.add(JSON.parse(line).oddflow.id)
-  }
-  const archive = await openArchive({ server: url, ...loginOf(folder) })
-  const stored = new Map()
-  const steady = []
-  const disturbed = []
-  let last = 0
-  const { state } = await archive.manager.streams.info('oddflow-gateways')
-  const { name: consumerName } = await archive.manager.consumers.add('oddflow-gateways', {
-    ack_policy: AckPolicy.None,
-    mem_storage: true,
-  })
-  const consumer = await archive.client.consumers.get('oddflow-gateways', consumerName)
-  for await (const message of await consumer.consume()) {
-    const event = JSON.parse(new TextDecoder().decode(message.data))
-    const { id } = event.oddflow
-    stored.set(id, (stored.get(id) ?? 0) + 1)
-    if (event.event_type === 'incident') {
-      const madeMillis = Date.parse(event.timestamp)
-      const late = Number(message.timestampNanos / 1_000_000n) - madeMillis
-      if (madeMillis >= steadyFrom && madeMillis < steadyTo) steady.push(late)
-      else if (madeMillis >= steadyTo) disturbed.push(late)
-      last = Math.max(last, madeMillis >= partitionFrom && madeMillis < partitionTo ? madeMillis + late : 0)
-    }
-    if (message.seq >= state.last_seq) break
-  }
-  await archive.close()
-  const lost = [...made].filter((id) => !stored.has(id))
-  for (const list of [steady, disturbed]) list.sort((a, b) => a - b)
-  const round = (value, digits = 1) => value.toFixed(digits)
-  const copies = state.messages - stored.size
-  console.log(
-    `${agents} agents and ${clients} control clients, ${perMinute} incidents and ${gateways} statuses a minute; ${cpus()[0].model}, ${cpus().length} logical CPUs, load ${round(load)}, Node ${process.version}\n`,
-  )
-  console.log('| | |\n| --- | --: |')
-  for (const [what, value] of [
-    ['events made (of agents)', `${made.size} (${made.size - fromClients})`],
-    ['lost', lost.length],
-    ['stored twice, with one id', copies],
-    ['stored without having been made', [...stored.keys()].filter((id) => !made.has(id)).length],
-    ['incidents of clients in the steady minute', steady.length],
-    [
-      'from made to stored, steady minute: p50, p99, ms',
-      `${quantile(steady, 0.5)}, ${quantile(steady, 0.99)}`,
-    ],
-    [
-      'kills and partition: p50, p99, s',
-      `${round(quantile(disturbed, 0.5) / 1000)}, ${round(quantile(disturbed, 0.99) / 1000)}`,
-    ],
-    [
-      `last event of the partition (${partitionSeconds} s) stored after its end, s`,
-      round((last - partitionTo) / 1000),
-    ],
-    ['sent by a gateway, bytes a minute, with TLS, TCP and IP', Math.round(used.sent)],
-    ['received by a gateway, bytes a minute', Math.round(used.received)],
-    ['processor time of a control client, ms a minute', round(1000 * used.client)],
-    ['processor time of an agent, ms a minute', round(1000 * used.agent)],
-    [
-      'processor time of nats-server, s a minute (ms a gateway)',
-      `${round(used.server, 2)} (${round((1000 * used.server) / gateways, 2)})`,
-    ],
-    ['resident memory of nats-server, MB', Math.round(used.serverMegabytes)],
-    ['stored bytes of an event', Math.round(state.bytes / state.messages)],
-  ]) {
-    console.log(`| ${what} | ${value} |`)
-  }
-  if (lost.length > 0) {
-    writeFileSync('/var/tmp/oddflow-gateways-lost.txt', lost.join('\n'))
-    process.exitCode = 1
-  }
-} finally {
+function cleanUp() {
   for (const child of children) child.kill('SIGKILL')
   for (const args of [
     ['link', 'del', `${link}a`],
@@ -368,6 +187,190 @@ try {
       ip(...args)
     } catch {}
   }
-  await pause(1000)
   for (const path of [gatewaysFolder, serverFolder]) rmSync(path, { recursive: true, force: true })
 }
+process.once('exit', cleanUp)
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+
+let isMaking = true
+ip('netns', 'add', namespace)
+ip('link', 'add', `${link}a`, 'type', 'veth', 'peer', 'name', `${link}b`)
+ip('link', 'set', `${link}b`, 'netns', namespace)
+ip('addr', 'add', `${serverAddress}/30`, 'dev', `${link}a`)
+ip('link', 'set', `${link}a`, 'up')
+ip('-n', namespace, 'addr', 'add', `${gatewayAddress}/30`, 'dev', `${link}b`)
+ip('-n', namespace, 'link', 'set', `${link}b`, 'up')
+ip('-n', namespace, 'link', 'set', 'lo', 'up')
+const normal = ['normal-1.pcap', 'normal-2.pcapng', 'normal-3.pcap.gz'].map((name) => join(lab, name))
+execFileSync(
+  process.execPath,
+  [
+    join(repository, 'apps/trainer/dist/main.js'),
+    'train',
+    ...normal,
+    '-o',
+    join(gatewaysFolder, 'm.oddflow'),
+  ],
+  { stdio: 'ignore' },
+)
+prepareFolder(folder, [], say)
+for (const name of [...clientNames, ...agentNames]) enroll(folder, name, seed(name), null)
+let serving = await startServe()
+say('the server runs')
+const running = agentNames.map(startAgent)
+const groups = []
+for (let i = 0; i < clients; i += CLIENTS_PER_PROCESS) {
+  groups.push(startClients({ names: clientNames.slice(i, i + CLIENTS_PER_PROCESS) }))
+}
+await Promise.all(groups.map(({ ready }) => ready))
+say(`${agents} agents and ${clients} clients run`)
+await pause(30_000)
+
+const pids = {
+  server: [serverPid(serving)],
+  agents: running.map(({ child }) => child.pid),
+  clients: groups.map(({ child }) => child.pid),
+}
+const seconds = (of) => sum(of.map(processorSeconds))
+const before = {
+  server: seconds(pids.server),
+  agents: seconds(pids.agents),
+  clients: seconds(pids.clients),
+  sent: linkBytes('rx'),
+  received: linkBytes('tx'),
+}
+const steadyFrom = Date.now()
+await pause(1000 * STEADY_SECONDS)
+const steadyTo = Date.now()
+const gateways = agents + clients
+const minutes = (steadyTo - steadyFrom) / 60_000
+const used = {
+  server: (seconds(pids.server) - before.server) / minutes,
+  agent: (seconds(pids.agents) - before.agents) / minutes / agents,
+  client: (seconds(pids.clients) - before.clients) / minutes / clients,
+  sent: (linkBytes('rx') - before.sent) / minutes / gateways,
+  received: (linkBytes('tx') - before.received) / minutes / gateways,
+  serverMegabytes: residentMegabytes(pids.server[0]),
+}
+const load = loadavg()[0]
+say(`steady minute: ${JSON.stringify(used)}`)
+
+running[0].child.kill('SIGKILL')
+groups[0].child.kill('SIGKILL')
+await Promise.all([ended(running[0].child), ended(groups[0].child)])
+running[0] = startAgent(running[0].name)
+groups[0] = startClients(groups[0])
+await groups[0].ready
+say('an agent and 250 clients were killed and run again')
+process.kill(serverPid(serving), 'SIGKILL')
+await ended(serving)
+await pause(5000)
+serving = await startServe()
+say('nats-server was killed and runs again')
+await pause(20_000)
+serving.kill('SIGKILL')
+await ended(serving)
+await pause(5000)
+serving = await startServe()
+say('serve was killed and runs again')
+await pause(20_000)
+ip('link', 'set', `${link}a`, 'down')
+const partitionFrom = Date.now()
+say(`the link is down for ${partitionSeconds} s`)
+await pause(1000 * partitionSeconds)
+ip('link', 'set', `${link}a`, 'up')
+const partitionTo = Date.now()
+say('the link is up')
+await pause(30_000)
+isMaking = false
+for (const { child } of groups) child.kill('SIGUSR2')
+// flows of one packet are judged when they have ended
+await pause(90_000)
+for (const { child } of [...groups, ...running]) child.kill('SIGTERM')
+await Promise.all([...groups, ...running].map(({ child }) => ended(child)))
+say('all gateways have ended')
+
+const made = new Set()
+for (const {
+  names: [first],
+} of groups) {
+  for (const id of readFileSync(truthOf(first), 'utf8').split('\n')) if (id !== '') made.add(id)
+}
+const fromClients = made.size
+for (const { name } of running) {
+  const path = join(gatewaysFolder, `${name}.eve.json`)
+  if (!existsSync(path)) continue
+  for (const line of readFileSync(path, 'utf8').split('\n'))
+    if (line !== '') made.add(JSON.parse(line).oddflow.id)
+}
+const archive = await openArchive({ server: url, ...loginOf(folder) })
+const stored = new Map()
+const steady = []
+const disturbed = []
+let last = 0
+const { state } = await archive.manager.streams.info('oddflow-gateways')
+const { name: consumerName } = await archive.manager.consumers.add('oddflow-gateways', {
+  ack_policy: AckPolicy.None,
+  mem_storage: true,
+})
+const consumer = await archive.client.consumers.get('oddflow-gateways', consumerName)
+for await (const message of await consumer.consume()) {
+  const event = JSON.parse(new TextDecoder().decode(message.data))
+  const { id } = event.oddflow
+  stored.set(id, (stored.get(id) ?? 0) + 1)
+  if (event.event_type === 'incident') {
+    const madeMillis = Date.parse(event.timestamp)
+    const late = Number(message.timestampNanos / 1_000_000n) - madeMillis
+    if (madeMillis >= steadyFrom && madeMillis < steadyTo) steady.push(late)
+    else if (madeMillis >= steadyTo) disturbed.push(late)
+    last = Math.max(last, madeMillis >= partitionFrom && madeMillis < partitionTo ? madeMillis + late : 0)
+  }
+  if (message.seq >= state.last_seq) break
+}
+await archive.close()
+const lost = [...made].filter((id) => !stored.has(id))
+for (const list of [steady, disturbed]) list.sort((a, b) => a - b)
+const round = (value, digits = 1) => value.toFixed(digits)
+const copies = state.messages - stored.size
+console.log(
+  `${agents} agents and ${clients} control clients, ${perMinute} incidents and ${gateways} statuses a minute; ${cpus()[0].model}, ${cpus().length} logical CPUs, load ${round(load)}, Node ${process.version}\n`,
+)
+console.log('| | |\n| --- | --: |')
+for (const [what, value] of [
+  ['events made (of agents)', `${made.size} (${made.size - fromClients})`],
+  ['lost', lost.length],
+  ['stored twice, with one id', copies],
+  [
+    'stored, of processes that were killed before they had noted it',
+    [...stored.keys()].filter((id) => !made.has(id)).length,
+  ],
+  ['incidents of clients in the steady minute', steady.length],
+  ['from made to stored, steady minute: p50, p99, ms', `${quantile(steady, 0.5)}, ${quantile(steady, 0.99)}`],
+  [
+    'kills and partition: p50, p99, s',
+    `${round(quantile(disturbed, 0.5) / 1000)}, ${round(quantile(disturbed, 0.99) / 1000)}`,
+  ],
+  [
+    `last event of the partition (${partitionSeconds} s) stored after its end, s`,
+    round((last - partitionTo) / 1000),
+  ],
+  ['sent by a gateway, bytes a minute, with TLS, TCP and IP', Math.round(used.sent)],
+  ['received by a gateway, bytes a minute', Math.round(used.received)],
+  ['processor time of a control client, ms a minute', round(1000 * used.client)],
+  ['processor time of an agent, ms a minute', round(1000 * used.agent)],
+  [
+    'processor time of nats-server, s a minute (ms a gateway)',
+    `${round(used.server, 2)} (${round((1000 * used.server) / gateways, 2)})`,
+  ],
+  ['resident memory of nats-server, MB', Math.round(used.serverMegabytes)],
+  ['stored bytes of an event', Math.round(state.bytes / state.messages)],
+]) {
+  console.log(`| ${what} | ${value} |`)
+}
+if (lost.length > 0) {
+  writeFileSync('/var/tmp/oddflow-gateways-lost.txt', lost.join('\n'))
+  process.exitCode = 1
+}
+serving.kill('SIGTERM')
+await ended(serving)
+process.exit()

@@ -38,10 +38,12 @@ const AUTHORITY_DAYS = 36_500
 const CERTIFICATE_DAYS = 3650
 /** A certificate that expires sooner is made again at the start. */
 const RENEWAL_DAYS = 90
+/** For TLS and for the login: after a restart all gateways come at once, and two seconds, the default, can be too short for each of them. */
+const LOGIN_SECONDS = 30
 const DAY_MILLIS = 86_400_000
 
 const SERVER_CONF = `# Written once by oddflow-fleet; yours to change. The users are in users.conf, which oddflow-fleet writes.
-tls { cert_file: "server.pem", key_file: "server.key" }
+tls { cert_file: "server.pem", key_file: "server.key", timeout: ${LOGIN_SECONDS} }
 jetstream { store_dir: "store" }
 include "users.conf"
 `
@@ -49,7 +51,7 @@ include "users.conf"
 const CLUSTER_CONF = `# Written once by oddflow-fleet, for each of three servers. Names in capitals are in the environment.
 server_name: $NAME
 listen: $LISTEN
-tls { cert_file: "server.pem", key_file: "server.key" }
+tls { cert_file: "server.pem", key_file: "server.key", timeout: ${LOGIN_SECONDS} }
 jetstream { store_dir: $STORE }
 include "users.conf"
 cluster {
@@ -103,7 +105,10 @@ export function writeUsers(folder: string, tell: Tell): Users {
   const gateways = gatewaysIn(folder, tell)
   const lines = [{ nkey: publicKeyIn(join(folder, 'admin.seed')) }, ...gateways.map(userOf)]
   const users = lines.map((user) => `  ${JSON.stringify(user)}\n`).join('')
-  writeFileWhole(join(folder, 'users.conf'), `authorization { users: [\n${users}] }\n`)
+  writeFileWhole(
+    join(folder, 'users.conf'),
+    `authorization { timeout: ${LOGIN_SECONDS}, users: [\n${users}] }\n`,
+  )
   return { gateways: gateways.map(({ name }) => name), changed }
 }
 

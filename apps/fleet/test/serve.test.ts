@@ -243,6 +243,11 @@ outputs:
     await (await gateway('kitchen')).close()
   }, 60_000)
 
+  it('gives gateways time to log in, since all of them come at once after a restart', () => {
+    expect(readFileSync(at('fleet/users.conf'), 'utf8')).toContain('authorization { timeout: 30, ')
+    expect(readFileSync(at('fleet/server.conf'), 'utf8')).toContain('timeout: 30 }')
+  })
+
   it('ends with a reason when nats-server cannot run', async () => {
     const other = start(process.execPath, [
       ...[fleet, 'serve', '--folder', at('other'), '--listen', `127.0.0.1:${port}`, '--page', '127.0.0.1:0'],

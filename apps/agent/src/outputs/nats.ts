@@ -104,6 +104,9 @@ const BATCH = 64
 const PATIENCE_MILLIS = 10_000
 /** A server that is silent for two of these is gone, and is looked for again. */
 const PING_MILLIS = 20_000
+/** A connection that is lost is tried again within this time, and later within the time that it has been lost. */
+const RECONNECT_MILLIS = 2_000
+const LONGEST_RECONNECT_MILLIS = 60_000
 const FIRST_STATUS_MILLIS = 5_000
 const STATUS_MILLIS = 60_000
 /** What the server's stream of statuses takes is twice as much. */
@@ -143,7 +146,9 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
     })
     return opening
   }
+  let lostMillis: number | null = null
   const dial = async (): Promise<JetStreamClient> => {
+    lostMillis = null
     const open = await connectLimited({
       onRefused,
       servers: settings.url,
@@ -154,6 +159,11 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
       pingInterval: PING_MILLIS,
       maxPingOut: 2,
       ignoreClusterUpdates: true,
+      reconnectToServer: (servers) => ({
+        server: servers[0] ?? null,
+        delay:
+          lostMillis === null ? 0 : reconnectDelayMillis(environment.clock.monotonicMillis() - lostMillis),
+      }),
       ...(seed === null ? {} : { authenticator: nkeyAuthenticator(new TextEncoder().encode(seed)) }),
       ...tls,
     })
@@ -165,6 +175,8 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
   // the server reports what it denies beside the request, which then waits for nothing
   const watch = async (open: NatsConnection): Promise<void> => {
     for await (const status of open.status()) {
+      if (status.type === 'disconnect') lostMillis ??= environment.clock.monotonicMillis()
+      if (status.type === 'reconnect') lostMillis = null
       if (status.type !== 'error') continue
       if (status.error.message.includes(`"${statusSubject}"`)) statusDenied = status.error.message
       else denied = status.error.message
@@ -275,6 +287,11 @@ async function connectLimited(options: ConnectionOptions & NatsLimitOptions): Pr
     dnsResolveFn: nodeResolveHost,
   })
   return NatsConnectionImpl.connect(options)
+}
+
+/** Spread, so that a thousand gateways at once do not keep a server that is back too busy to let any of them in. */
+export function reconnectDelayMillis(lostForMillis: number, random: () => number = Math.random): number {
+  return random() * Math.min(LONGEST_RECONNECT_MILLIS, Math.max(RECONNECT_MILLIS, lostForMillis))
 }
 
 /** With fewer devices where all of them would be too much. */

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 // @boundaries-ignore tests alone use it, and no package has it
 import { freePort, hasNatsServer, startNatsServer } from '../../../../tools/workspace/nats-server.mjs'
 import { createSystemClock } from '../../src/input/clocks.js'
-import { createNats, type NatsSettings } from '../../src/outputs/nats.js'
+import { createNats, type NatsSettings, reconnectDelayMillis } from '../../src/outputs/nats.js'
 import { type AgentStatus, type OutputEnvironment, RefusedError } from '../../src/outputs/output.js'
 
 const STREAM = 'oddflow-gateways'
@@ -100,6 +100,14 @@ const batch = (...lines: Uint8Array[]): { first: number; lines: Uint8Array[] } =
 async function stored(): Promise<number> {
   return (await (await jetstreamManager(admin)).streams.info(STREAM)).state.messages
 }
+
+it('connects again within two seconds at first and a minute later on, spread evenly', () => {
+  const delays = (lostForMillis: number): number[] =>
+    [0, 0.5, 0.999].map((random) => Math.round(reconnectDelayMillis(lostForMillis, () => random)))
+  expect(delays(0)).toEqual([0, 1000, 1998])
+  expect(delays(10_000)).toEqual([0, 5000, 9990])
+  expect(delays(86_400_000)).toEqual([0, 30_000, 59_940])
+})
 
 describe.runIf(hasNatsServer)('an output of kind nats', () => {
   it('stores events under the name of the gateway, and one that comes again once', async () => {
