@@ -1,7 +1,12 @@
-/** What the programs themselves print for shells and for man. packages/program/test/completion.test.ts tries all shells. */
+/**
+ * What the programs themselves print for shells and for man, and that every command in the documents and in --help is one
+ * of theirs. packages/program/test/completion.test.ts tries all shells.
+ */
 import { execFileSync, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { listFiles } from '../../tools/checks/files.mjs'
 import { readJson, readWorkspaces, root } from '../../tools/workspace/layout.mjs'
 
 interface Workspace {
@@ -16,6 +21,9 @@ const TYPED: Record<string, [string, string]> = {
   'oddflow-bench': ['compare --format te', 'tex'],
   'oddflow-fleet': ['submit --capt', '--captures'],
 }
+
+/** Of each program. */
+const pages = new Map<string, string>()
 
 it.each(apps)(
   '$manifest.name completes in bash, and has a manual page of every command',
@@ -37,6 +45,7 @@ it.each(apps)(
     })
 
     const page = printed('completion', 'man')
+    pages.set(manifest.name, page.replaceAll('\\-', '-'))
     const [, list] = /^Commands:\n([\s\S]*?)\n\n/m.exec(printed('--help'))!
     const commands = [...list!.matchAll(/^ {2}([a-z][\w-]+) /gm)]
     const named = commands.map(([, name]) => name!).filter((name) => name !== 'help')
@@ -45,3 +54,52 @@ it.each(apps)(
     expect(page).toContain('Exit codes')
   },
 )
+
+it('documents and examples of the help name commands and options that exist', () => {
+  expect(pages.size).toBe(apps.length)
+  /** By command, such as "oddflow-agent devices list". */
+  const optionsOf = new Map<string, Set<string>>()
+  const texts: [string, string[]][] = []
+  for (const [name, page] of pages) {
+    texts.push([`${name} --help`, page.split('\n').map((line) => line.trim())])
+    for (const section of page.split(/^\.SH /m).slice(1)) {
+      const title = section.split('\n', 1)[0]!.toLowerCase()
+      const flags = [...section.matchAll(/^\.TP\n\.B (.*)/gm)].flatMap(
+        ([, terms]) => terms!.match(/--[a-z][\w-]*/g) ?? [],
+      )
+      optionsOf.set(title === 'options' ? name : `${name} ${title}`, new Set(['--help', ...flags]))
+    }
+  }
+  const documents = (listFiles(root) as string[]).filter((path) => /^(?!\.|test\/).*\.md$/.test(path))
+  for (const path of documents) {
+    const text = readFileSync(join(root, path), 'utf8').replaceAll(/\\\n\s*/g, ' ')
+    const blocks = [...text.matchAll(/^ *```(?:sh|console)\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) =>
+      block!.split('\n'),
+    )
+    const spans = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span]) => span!)
+    texts.push([path, [...blocks, ...spans]])
+  }
+  const wrong: string[] = []
+  let checked = 0
+  const called =
+    /(?:^|\| )(?:\$ )?(?:sudo (?:-u \w+ )?)?(?:npx )?(?:npm run -s )?(oddflow(?:-agent|-bench|-fleet)?)(?: --)? ([^|#;&>]+)/g
+  for (const [where, lines] of texts) {
+    for (const line of lines) {
+      for (const [, name, rest] of line.trim().matchAll(called)) {
+        const words = rest!.trim().split(/\s+/)
+        let command = name!
+        while (optionsOf.has(`${command} ${words[0]}`)) command += ` ${words.shift()}`
+        const options = words.flatMap((word) => /^--[a-z][\w-]*/.exec(word) ?? [])
+        // a sentence, or words that stand for others: oddflow ARGS
+        if (command === name && !/^[a-z][a-z-]*$/.test(words[0] ?? '')) continue
+        checked++
+        if (command === name) wrong.push(`${where}: ${name} has no command ${words[0]}`)
+        for (const option of options) {
+          if (!optionsOf.get(command)!.has(option)) wrong.push(`${where}: ${command} has no option ${option}`)
+        }
+      }
+    }
+  }
+  expect(wrong).toEqual([])
+  expect(checked).toBeGreaterThan(200)
+})
