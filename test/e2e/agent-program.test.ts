@@ -489,7 +489,7 @@ describe('doctor', () => {
 interface Running {
   address: string
   /** Sends SIGHUP, and waits until something of the kind is on standard error. */
-  hangUp(says: RegExp): Promise<void>
+  sighup(says: RegExp): Promise<void>
   stop(): Promise<{ code: number | null; stdout: string; stderr: string; millis: number }>
 }
 
@@ -518,7 +518,7 @@ async function running(args: readonly string[]): Promise<Running> {
   child.stdin.write(readFileSync(scan))
   return {
     address,
-    async hangUp(says) {
+    async sighup(says) {
       child.kill('SIGHUP')
       for (let i = 0; i < 200 && !says.test(seen.stderr); i++)
         await new Promise((resolve) => setTimeout(resolve, 50))
@@ -552,11 +552,11 @@ describe('SIGHUP', () => {
     const config = inFolder('reload.yaml')
     const base = 'model: home.oddflow\neve: reload.json\n'
     writeFileSync(config, base)
-    const { hangUp, stop } = await running(['-c', config, '--no-fold', '--once'])
+    const { sighup, stop } = await running(['-c', config, '--no-fold', '--once'])
     writeFileSync(config, `${base}supress: []\n`)
-    await hangUp(/reload\.yaml:3:1: supress: no such key; the old configuration stays in force\n/)
+    await sighup(/reload\.yaml:3:1: supress: no such key; the old configuration stays in force\n/)
     writeFileSync(config, `${base}spoolLimit: 1M\nsuppress: [{name: lone packets, rule: one-packet}]\n`)
-    await hangUp(/reloaded: 1 suppression rules\n.*spoolBytes: the change takes effect after a restart\n/)
+    await sighup(/reloaded: 1 suppression rules\n.*spoolBytes: the change takes effect after a restart\n/)
     // flows of one packet end with the agent
     const { code, stdout } = await stop()
     expect(code).toBe(0)
@@ -576,13 +576,13 @@ describe('SIGHUP after a model has changed on disk', () => {
     const other = await trainLabModel(inFolder('other.oddflow'), ['--features', 'iat-size', '--seed', '2'])
     const summaries = await trainLabModel(inFolder('summaries.oddflow'))
     const eve = inFolder('changing.json')
-    const { hangUp, stop } = await running(['--model', own, '--eve', eve, '--no-fold', '--once'])
+    const { sighup, stop } = await running(['--model', own, '--eve', eve, '--no-fold', '--once'])
     writeFileSync(own, readFileSync(other).subarray(0, 1000))
-    await hangUp(/changing\.oddflow: .*; the old model stays in force\n/)
+    await sighup(/changing\.oddflow: .*; the old model stays in force\n/)
     copyFileSync(summaries, own)
-    await hangUp(/flow-summary.*; the old model stays in force\n/)
+    await sighup(/flow-summary.*; the old model stays in force\n/)
     copyFileSync(other, own)
-    await hangUp(new RegExp(`the changed model was read: ${idOf(other)}\\n`))
+    await sighup(new RegExp(`the changed model was read: ${idOf(other)}\\n`))
     // open flows end with the agent
     expect((await stop()).code).toBe(0)
     const alerts = readEve(eve)
@@ -594,7 +594,7 @@ describe('SIGHUP after a model has changed on disk', () => {
     writeFileSync(config, 'model: changing.oddflow\neve: budgeted.json\nbudget: { falseAlertsPerDay: 1 }\n')
     const budgeted = await running(['-c', config, '--once'])
     copyFileSync(other, own)
-    await budgeted.hangUp(/budget: its threshold is of the model before.*; the old model stays in force\n/)
+    await budgeted.sighup(/budget: its threshold is of the model before.*; the old model stays in force\n/)
     await budgeted.stop()
   }, 60_000)
 })

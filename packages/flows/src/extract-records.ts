@@ -9,8 +9,8 @@ import {
   type Matrix,
 } from '@oddflow/core'
 import type { CutRule } from './cut-rule.js'
-import { createRowMaker } from './feature-sets/registry.js'
-import type { RowMaker } from './feature-sets/row-maker.js'
+import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
+import { createFeatureExtractor } from './feature-sets/registry.js'
 import type { CollectedFlows } from './flow-collector.js'
 import {
   copyIdentity,
@@ -185,7 +185,7 @@ export function extractRecords(
       )
     }
   }
-  const maker = createRowMaker(checked)
+  const maker = createFeatureExtractor(checked)
   const durationSeconds = 'truncation' in checked ? checked.truncation.durationSeconds : undefined
   return durationSeconds === undefined
     ? cutFlows(flows, cutRuleOf(checked), maker, onRecord)
@@ -226,7 +226,7 @@ export function cutRuleOf(contract: FlowContract): CutRule {
 export function cutFlows(
   flows: CollectedFlows,
   rule: CutRule,
-  maker: RowMaker,
+  maker: FeatureExtractor,
   onRecord: (record: FlowRecord) => void,
 ): RecordCounts {
   let current = 0
@@ -252,7 +252,7 @@ export function cutFlowsAtIdleGaps(
   flows: CollectedFlows,
   durationSeconds: number,
   minimumPackets: number,
-  maker: RowMaker,
+  maker: FeatureExtractor,
   onRecord: (record: FlowRecord) => void,
 ): RecordCounts {
   const { packetMicros } = flows
@@ -294,7 +294,7 @@ export function cutFlowsAtIdleGaps(
 function createCutter(
   flows: CollectedFlows,
   rule: CutRule,
-  maker: RowMaker,
+  maker: FeatureExtractor,
   current: () => number,
   onRecord: (record: FlowRecord) => void,
 ): RecordCutter {

@@ -8,7 +8,7 @@ import { createPacketBatch, type PacketBatch } from '@oddflow/capture'
 import { ArgumentError, contractProtocols, endsOnClose, type FlowContract } from '@oddflow/core'
 import { CLOSED, CLOSING } from './activity-log.js'
 import { checkFlowContract, cutRuleOf } from './extract-records.js'
-import { createRowMaker } from './feature-sets/registry.js'
+import { createFeatureExtractor } from './feature-sets/registry.js'
 import type { FlowCounters, FlowSink } from './flow-counters.js'
 import { describeFlow, type FlowRecord } from './flow-record.js'
 import { FlowTracker } from './flow-tracker.js'
@@ -121,7 +121,7 @@ export function createFlowExtractor(options: FlowExtractorOptions): FlowExtracto
   if (row.length !== contract.dimension) {
     throw new ArgumentError(`row: expected ${contract.dimension} numbers, found ${row.length}`, 'row')
   }
-  const maker = createRowMaker(contract)
+  const maker = createFeatureExtractor(contract)
   const memoryBytes = options.memoryBytes ?? DEFAULT_FLOW_MEMORY_BYTES
   const memory = extractorMemory(maker, memoryBytes, endsOnClose(contract))
   if (!(memoryBytes >= memory.bytes)) {

@@ -38,8 +38,8 @@ import {
   type TruncationMode,
 } from '@oddflow/core'
 import { cutFlows, cutFlowsAtIdleGaps } from './extract-records.js'
+import { createNoRows } from './feature-sets/feature-extractor.js'
 import { PACKET_FEATURES } from './feature-sets/registry.js'
-import { createNoRows } from './feature-sets/row-maker.js'
 import type { CollectedFlows } from './flow-collector.js'
 import { linearQuantile } from './numbers.js'
 

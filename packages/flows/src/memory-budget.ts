@@ -1,5 +1,5 @@
+import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { SUMS_STRIDE } from './feature-sets/flow-summary.js'
-import type { RowMaker } from './feature-sets/row-maker.js'
 import type { FlowRecord } from './flow-record.js'
 import { ENTRIES_PER_CHUNK, type EntryLayout, packetPoolBytes } from './flow-table.js'
 import { trackerBytes } from './flow-tracker.js'
@@ -71,7 +71,7 @@ export function describeState(state: Float64Array, at: number, record: FlowRecor
  */
 
 /** Bytes of a cutter for one flow. */
-export function cutterBytesPerFlow(maker: RowMaker): number {
+export function cutterBytesPerFlow(maker: FeatureExtractor): number {
   return 8 * (STRIDE + (maker.keepsSums === true ? SUMS_STRIDE : 0))
 }
 
@@ -79,13 +79,13 @@ export function cutterBytesPerFlow(maker: RowMaker): number {
 export const SPARE_CHUNKS = 64
 
 /** Chunks that the longest record takes. */
-export function longestRecordChunks(maker: Pick<RowMaker, 'maximumEntries'>): number {
+export function longestRecordChunks(maker: Pick<FeatureExtractor, 'maximumEntries'>): number {
   return Math.ceil(maker.maximumEntries / ENTRIES_PER_CHUNK)
 }
 
 /** Bytes of the pool of so many chunks beside those of one whole row. */
 export function cutterPoolBytes(
-  maker: EntryLayout & Pick<RowMaker, 'maximumEntries'>,
+  maker: EntryLayout & Pick<FeatureExtractor, 'maximumEntries'>,
   chunks: number,
 ): number {
   return packetPoolBytes(maker, chunks + longestRecordChunks(maker))
@@ -116,7 +116,11 @@ interface ExtractorMemory {
 }
 
 /** The largest number of flows that fit into `memoryBytes`; at least MINIMUM_FLOWS, in which case `bytes` is larger. */
-export function extractorMemory(maker: RowMaker, memoryBytes: number, endOnClose: boolean): ExtractorMemory {
+export function extractorMemory(
+  maker: FeatureExtractor,
+  memoryBytes: number,
+  endOnClose: boolean,
+): ExtractorMemory {
   const columnBytes = memoryBytes - memoryBytes / BESIDE_COLUMNS
   let low = MINIMUM_FLOWS
   let high = MAXIMUM_FLOWS
@@ -128,12 +132,12 @@ export function extractorMemory(maker: RowMaker, memoryBytes: number, endOnClose
   return { flows: low, chunks: chunksPerFlow(maker) * low, bytes: bytesOf(maker, low, endOnClose) }
 }
 
-function bytesOf(maker: RowMaker, flows: number, endOnClose: boolean): number {
+function bytesOf(maker: FeatureExtractor, flows: number, endOnClose: boolean): number {
   const columns = trackerBytes(flows, cutterBytesPerFlow(maker), endOnClose)
   return columns + cutterPoolBytes(maker, chunksPerFlow(maker) * flows)
 }
 
-function chunksPerFlow(maker: RowMaker): number {
+function chunksPerFlow(maker: FeatureExtractor): number {
   if (maker.maximumEntries === 0) return 0
   const half = Math.ceil(longestRecordChunks(maker) / 2)
   return Math.max(MINIMUM_CHUNKS_PER_FLOW, Math.min(MAXIMUM_CHUNKS_PER_FLOW, half))

@@ -14,7 +14,7 @@ import { createPacketBatch, PACKET_ORDER_BYTES, type PacketBatch } from '@oddflo
 import { decodeBase64 } from '@oddflow/core'
 import { ESTABLISHED, HALF_OPEN } from './activity-log.js'
 import type { CutRule } from './cut-rule.js'
-import type { RowMaker } from './feature-sets/row-maker.js'
+import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { KEY_WORDS } from './flow-record.js'
 import { type FlowTable, PREPARED_PACKETS } from './flow-table.js'
 import type { FlowTracker } from './flow-tracker.js'
@@ -178,7 +178,7 @@ export class PacketPass {
   bind(
     tracker: FlowTracker,
     cutter: RecordCutter,
-    maker: RowMaker,
+    maker: FeatureExtractor,
     rule: CutRule,
     idleTimeoutMicros: number,
     givesEarlyRows: boolean,

@@ -16,8 +16,8 @@
  */
 
 import { type CutRule, noRowReason } from './cut-rule.js'
+import type { FeatureExtractor } from './feature-sets/feature-extractor.js'
 import { addToSums, openSums, SUMS_STRIDE } from './feature-sets/flow-summary.js'
-import type { RowMaker } from './feature-sets/row-maker.js'
 import {
   countRecord,
   createFlowRecord,
@@ -61,13 +61,13 @@ import { IAT, NUMBER, type PacketFields, STAMP, START as START_FIELD, TIME } fro
  * RecordEntries: the feature set's entries of every open record, and the row made from them.
  *
  * The entries of a record are linked in a PacketPool; its state (memory-budget.ts) has the first, the last and the
- * count. The feature set defines an entry (feature-sets/row-maker.ts).
+ * count. The feature set defines an entry (feature-sets/feature-extractor.ts).
  */
 
 const NONE = -1
 
 class RecordEntries {
-  readonly #maker: RowMaker
+  readonly #maker: FeatureExtractor
   readonly #budget: MemoryBudget
   readonly pool: PacketPool
   /** A record's entries, while its row is made. */
@@ -75,7 +75,7 @@ class RecordEntries {
   #words = new Uint32Array(0)
 
   /** @param chunks - beside those for one whole row. */
-  constructor(maker: RowMaker, budget: MemoryBudget, chunks: number, space: Space = HEAP) {
+  constructor(maker: FeatureExtractor, budget: MemoryBudget, chunks: number, space: Space = HEAP) {
     this.#maker = maker
     this.#budget = budget
     this.pool = new PacketPool(maker, chunks + longestRecordChunks(maker), space)
@@ -152,7 +152,7 @@ const NO_WORDS = new Uint32Array(0)
 
 interface RecordCutterOptions {
   readonly rule: CutRule
-  readonly maker: RowMaker
+  readonly maker: FeatureExtractor
   readonly budget: MemoryBudget
   /** D numbers, which the records' rows are written to. */
   readonly row: Float64Array
@@ -173,7 +173,7 @@ export class RecordCutter {
   /** Nobody reads it: it stands for what was read in advance. */
   warmth = 0
   readonly #rule: CutRule
-  readonly #maker: RowMaker
+  readonly #maker: FeatureExtractor
   readonly entries: RecordEntries
   readonly #space: Space
   readonly #record: FlowRecord = createFlowRecord()

@@ -11,7 +11,7 @@ import { standardErrorLog } from '../log.js'
 import { checkOutput } from '../outputs/registry.js'
 import { readModels } from '../pipeline/open-models.js'
 import { runAgent } from '../pipeline/run-agent.js'
-import { hangUps, serviceNotifier } from '../service/service.js'
+import { serviceNotifier, sighups } from '../service/service.js'
 import { exposures } from './doctor.js'
 
 const AS_ITSELF =
@@ -54,7 +54,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     stop: stop.signal,
     service: serviceNotifier(process.env, process.pid, clock, standardErrorLog),
     readAgain: options.config === undefined ? null : () => readSettings(options),
-    onReopen: hangUps.listen,
+    onReopen: sighups.listen,
   })
   const peakResidentBytes = 1024 * process.resourceUsage().maxRSS
   const line = jsonLine({ ...counters, peakResidentBytes })

@@ -14,7 +14,7 @@ import {
   offerSubject,
 } from '@oddflow/program'
 import type { Clock } from '../input/clocks.js'
-import { withinMillis } from '../pipeline/bring-to-end.js'
+import { withinMillis } from '../pipeline/shutdown.js'
 import type { FleetModels } from './fleet-models.js'
 
 const ASK_MILLIS = 60_000

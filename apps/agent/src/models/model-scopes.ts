@@ -2,7 +2,7 @@ import { ArgumentError, OddFlowError } from '@oddflow/core'
 import type { FurtherRoutes } from '../devices/control-socket.js'
 import { isRandomised } from '../devices/device.js'
 import { createJudgingModel, createShadow, type JudgingModel, type NamedModel } from './judging.js'
-import type { ModelRoom } from './model-room.js'
+import type { ModelManager } from './model-manager.js'
 import type { ModelRecord } from './model-store.js'
 import type { RowReservoir } from './row-reservoir.js'
 
@@ -12,7 +12,7 @@ import type { RowReservoir } from './row-reservoir.js'
  * GET lists the owners; POST `{ rollback: [owner, …] }` goes back, and says of each why not, or null. Rejects where what
  * is asked for is no list, or none of it can be kept.
  */
-export function modelRoutes(room: ModelRoom): FurtherRoutes {
+export function modelRoutes(room: ModelManager): FurtherRoutes {
   return {
     '/models': async (body) => {
       if (body === null) return { owners: room.owners() }

@@ -12,7 +12,7 @@
  * minute, one alert a minute.
  */
 import type { Clock } from '../input/clocks.js'
-import { orAborted } from '../pipeline/bring-to-end.js'
+import { orAborted } from '../pipeline/shutdown.js'
 import type { AlertBatch, AlertLog, AlertReader } from '../spool/alert-log.js'
 import { Bell } from '../spool/spool-reader.js'
 import { type Output, RefusedError } from './output.js'

@@ -9,7 +9,7 @@
  */
 import * as v from 'valibot'
 import { path, text, whole } from '../config/schema-parts.js'
-import { ABORTED, orAborted } from '../pipeline/bring-to-end.js'
+import { ABORTED, orAborted } from '../pipeline/shutdown.js'
 import { type Message, messagesOf } from './message.js'
 import {
   caFile,

@@ -17,7 +17,7 @@ import type { Duplex } from 'node:stream'
 import type { MqttClient } from 'mqtt'
 import * as v from 'valibot'
 import { path, text } from '../config/schema-parts.js'
-import { withinMillis } from '../pipeline/bring-to-end.js'
+import { withinMillis } from '../pipeline/shutdown.js'
 import { keptMessages, namesOf, openDescribedDevices } from './home-assistant.js'
 import {
   caFile,

@@ -15,7 +15,7 @@ import { FLEET_NAME, limitNatsTransport, type NatsLimitOptions } from '@oddflow/
 import * as v from 'valibot'
 import { path } from '../config/schema-parts.js'
 import { runModelChannel } from '../fleet/model-channel.js'
-import { withinMillis } from '../pipeline/bring-to-end.js'
+import { withinMillis } from '../pipeline/shutdown.js'
 import {
   type AgentStatus,
   caFile,

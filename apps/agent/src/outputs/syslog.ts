@@ -23,7 +23,7 @@ import { hostname } from 'node:os'
 import { connect as connectTls } from 'node:tls'
 import * as v from 'valibot'
 import { path, text, whole } from '../config/schema-parts.js'
-import { ABORTED, orAborted } from '../pipeline/bring-to-end.js'
+import { ABORTED, orAborted } from '../pipeline/shutdown.js'
 import { messageOf, sentenceOf } from './message.js'
 import { caFile, defineOutput, type Output, outputFile, outputName, readCertificates } from './output.js'
 

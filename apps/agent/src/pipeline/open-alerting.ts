@@ -1,5 +1,5 @@
 /** What becomes of verdicts, opened from the settings: devices, incidents, alerts and their packets. */
-import { type AlertPath, createAlertPath } from '../alerts/alert-path.js'
+import { type AlertPipeline, createAlertPipeline } from '../alerts/alert-pipeline.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
 import { createIncidentRate, overBudgetText } from '../budget/incident-rate.js'
@@ -13,7 +13,7 @@ import type { IncidentRows } from '../incidents/incident-rows.js'
 import { createIncidentBook, type IncidentBook } from '../incidents/incidents.js'
 import { createIncidentKeeper, readIncidents } from '../incidents/keep-incidents.js'
 import type { FrameInput } from '../input/read-frames.js'
-import type { ModelRoom } from '../models/model-room.js'
+import type { ModelManager } from '../models/model-manager.js'
 import type { AlertLog } from '../spool/alert-log.js'
 import type { Component } from './component.js'
 import type { LossHistory } from './conditions.js'
@@ -26,7 +26,7 @@ import { openDashboardRecords } from './open-server.js'
 interface AlertingOptions {
   readonly settings: Settings
   readonly environment: OpeningEnvironment
-  readonly models: ModelRoom | null
+  readonly models: ModelManager | null
   readonly decider: Decider
   readonly explain: AlertExplainer
   readonly forAnnouncements: OpenedModels['forAnnouncements']
@@ -44,7 +44,7 @@ interface AlertingOptions {
 }
 
 export interface Alerting {
-  readonly path: AlertPath
+  readonly path: AlertPipeline
   /** null where devices are not kept. */
   readonly devices: DeviceWatch | null
   /** null where devices are not kept. */
@@ -92,7 +92,7 @@ export async function openAlerting(options: AlertingOptions): Promise<Alerting> 
   const keeper =
     incidents === null || state === null ? null : createIncidentKeeper(incidents, rows, files, state, log)
   let devices: DeviceWatch | null = null
-  const path = createAlertPath({
+  const path = createAlertPipeline({
     context: {
       localNetworks: settings.localNetworks,
       labelsOf(key) {

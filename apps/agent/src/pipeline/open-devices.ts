@@ -2,7 +2,7 @@
 import type { FlowRecord } from '@oddflow/flows'
 import { fileError } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
-import type { AlertPath } from '../alerts/alert-path.js'
+import type { AlertPipeline } from '../alerts/alert-pipeline.js'
 import type { Settings } from '../config/settings.js'
 import type { ControlAnswers, FurtherRoutes } from '../devices/control-socket.js'
 import type { Device, DeviceState } from '../devices/device.js'
@@ -26,7 +26,7 @@ import { readStateOrSetAside } from '../files/state-file.js'
 import type { AnswerBook } from '../incidents/answers.js'
 import type { IncidentBook } from '../incidents/incidents.js'
 import { deviceText } from '../incidents/sentences.js'
-import type { ModelRoom } from '../models/model-room.js'
+import type { ModelManager } from '../models/model-manager.js'
 import { createGroupOf, modelRoutes } from '../models/model-scopes.js'
 import { alarmsText } from '../page/devices.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
@@ -64,9 +64,9 @@ export async function openPeerNames(
 export async function openDevices(
   { devices, localNetworks, state, models: modelSettings }: Settings,
   { files, log }: AgentEnvironment,
-  path: AlertPath,
+  path: AlertPipeline,
   known: KnownDevices,
-  models: ModelRoom | null,
+  models: ModelManager | null,
   answers: Pick<AnswerBook, 'isOfAnswer'>,
   incidents: Pick<IncidentBook, 'noteHeld'> | null,
 ): Promise<DeviceWatch | null> {
@@ -124,7 +124,7 @@ const MAXIMUM_CONTACTS = 8
 function readyText(
   of: Device,
   atMicros: number,
-  models: ModelRoom | null,
+  models: ModelManager | null,
   contacts: readonly string[],
 ): string {
   // a silence up to now counts
@@ -163,7 +163,7 @@ export async function openVendors(
 /** What a running agent tells by its control socket, and does. */
 export function controlAnswers(
   devices: DeviceWatch | null,
-  models: ModelRoom | null,
+  models: ModelManager | null,
   /** Makes a link to the dashboard; null where there is none. */
   link: (() => string) | null,
   /** null where devices are not kept. */

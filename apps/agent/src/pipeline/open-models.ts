@@ -1,4 +1,4 @@
-/** Whose word counts, opened from the settings: one model for all, or a room of models that are made here. */
+/** Whose word counts, opened from the settings: one model for all, or a manager of models that are made here. */
 import { ContractMismatchError, checkSameContract, type FlowContract, featureDimension } from '@oddflow/core'
 import { flowSummaryContract } from '@oddflow/flows'
 import { fileError, inFile, type ModelFile, readModelFile, readPublicKey, UsageError } from '@oddflow/program'
@@ -11,7 +11,7 @@ import type { KnownDevices } from '../devices/device-table.js'
 import { PEER_NAMES_BYTES } from '../devices/peer-names.js'
 import { keptPacketsBytes } from '../evidence/evidence.js'
 import type { AnswerBook } from '../incidents/answers.js'
-import { devicesOfModels, type ModelRoom, openModelRoom } from '../models/model-room.js'
+import { devicesOfModels, type ModelManager, openModelManager } from '../models/model-manager.js'
 import { createOwnerOf, ownerFileName } from '../models/model-scopes.js'
 import { createModelStore } from '../models/model-store.js'
 import { learnInChild, trainInChild } from '../training/train-in-child.js'
@@ -152,7 +152,7 @@ export interface OpenedModels {
   /** Models that were read again take the place of those that were given before. Throws UsageError where they cannot. */
   readonly replaceGiven: (next: GivenModels) => void
   /** null where nothing is made here. */
-  readonly room: ModelRoom | null
+  readonly room: ModelManager | null
   readonly forAnnouncements: Pick<AgentVerdict, 'model' | 'threshold'>
   /** As they were given; where these are lost, those that have models. */
   readonly known: KnownDevices
@@ -186,7 +186,7 @@ export async function openModels(
       ? { ...known, devices: await devicesOfModels(store, faults) }
       : known
   const ownerOf = createOwnerOf({ per: models.per, groups: new Map(Object.entries(models.groups)) })
-  const room = await openModelRoom(
+  const room = await openModelManager(
     {
       contract,
       ownerOf,

@@ -4,7 +4,7 @@ import type { TemporarySuppressions } from '../alerts/temporary-suppressions.js'
 import type { Settings } from '../config/settings.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import type { Keeper } from '../files/keeper.js'
-import type { ModelRoom } from '../models/model-room.js'
+import type { ModelManager } from '../models/model-manager.js'
 import { modelRoutes } from '../models/model-scopes.js'
 import { createNoticedOf } from '../models/noticed.js'
 import { noticeInChild } from '../training/train-in-child.js'
@@ -75,7 +75,7 @@ export async function openServer(
   snapshot: () => AgentSnapshot,
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
-  models: ModelRoom | null,
+  models: ModelManager | null,
   incidents: DashboardIncidents | null,
   modelOf: Decider['modelOf'],
 ): Promise<OpenServer> {
@@ -118,7 +118,7 @@ async function openDashboard(
   snapshot: () => AgentSnapshot,
   records: DashboardRecords | null,
   devices: DeviceWatch | null,
-  room: ModelRoom | null,
+  room: ModelManager | null,
   incidents: DashboardIncidents | null,
   modelOf: Decider['modelOf'],
 ): Promise<{ answer: Dashboard; makeCode: () => string } | null> {

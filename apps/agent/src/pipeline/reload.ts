@@ -1,6 +1,6 @@
 /** Reads suppression rules and given models again in a running agent. */
 import { checkSameContract } from '@oddflow/core'
-import type { AlertPath } from '../alerts/alert-path.js'
+import type { AlertPipeline } from '../alerts/alert-pipeline.js'
 import { createSuppression } from '../alerts/suppress.js'
 import type { Settings } from '../config/settings.js'
 import type { AgentEnvironment } from './environment.js'
@@ -11,7 +11,7 @@ interface ReloadOptions {
   /** As they were read at the start. */
   readonly given: GivenModels
   readonly environment: Pick<AgentEnvironment, 'readAgain' | 'log'>
-  readonly path: Pick<AlertPath, 'suppressBy'>
+  readonly path: Pick<AlertPipeline, 'suppressBy'>
   /** Throws UsageError where the models can only be taken over by a restart. */
   readonly replaceGiven: (next: GivenModels) => void
 }

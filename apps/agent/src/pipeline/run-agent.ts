@@ -18,7 +18,6 @@ import type { AgentStatus } from '../outputs/output.js'
 import { createProgress } from '../service/service.js'
 import { VERSION } from '../version.js'
 import type { AgentSnapshot } from '../web/metrics.js'
-import { bringOut, createStopTime, endEach, endFlows } from './bring-to-end.js'
 import type { Component } from './component.js'
 import { createLossHistory } from './conditions.js'
 import { type AgentCounters, agentCounters } from './counters.js'
@@ -31,6 +30,7 @@ import { type GivenModels, openModels, openThresholds, readModels } from './open
 import { openEve, openLog, openState, startDeliveries } from './open-outputs.js'
 import { openServer } from './open-server.js'
 import { createReload } from './reload.js'
+import { bringOut, closeAll, createStopTime, endFlows } from './shutdown.js'
 import { createUpkeep } from './upkeep.js'
 import { isWorthWaiting } from './watcher.js'
 import { createIntake, createWatching } from './watching.js'
@@ -119,7 +119,7 @@ async function runWith(
     stopTicking()
     stopExpiring()
     stopFeeding?.()
-    await endEach(
+    await closeAll(
       log,
       run.components.map(
         ({ close }) =>
@@ -310,7 +310,7 @@ async function openRun(
     { tick: overload.tick },
     { close: () => alertLog.close() },
     // at once: outputs that hang must not add up their waits
-    { close: () => Promise.all(deliveries.map((each) => endEach(log, [() => each.stop()]))) },
+    { close: () => Promise.all(deliveries.map((each) => closeAll(log, [() => each.stop()]))) },
   ]
   const take = createIntake({
     ...common,

@@ -29,7 +29,7 @@ import {
   type MadeSite,
   type Network,
 } from '@oddflow/program'
-import { createAlertPath } from '../alerts/alert-path.js'
+import { createAlertPipeline } from '../alerts/alert-pipeline.js'
 import type { AlertExplainer } from '../alerts/eve.js'
 import { createSuppression } from '../alerts/suppress.js'
 import type { Clock } from '../input/clocks.js'
@@ -304,7 +304,7 @@ function createProbe({ decider, explain, localNetworks, dropDuplicates }: SelfTe
   let alerts = 0
   let isOfDevice = false
   let of: TestedDevice | null = null
-  const path = createAlertPath({
+  const path = createAlertPipeline({
     context: { localNetworks },
     suppression: createSuppression([]),
     incidents: null,

@@ -5,7 +5,7 @@ import type { ControlSocket } from '../devices/control-socket.js'
 import type { DeviceWatch } from '../devices/device-watch.js'
 import { type CaptureClock, createClockWatch, secondsText } from '../input/clocks.js'
 import type { FrameInput } from '../input/read-frames.js'
-import type { ModelRoom } from '../models/model-room.js'
+import type { ModelManager } from '../models/model-manager.js'
 import type { Component } from './component.js'
 import { createCondition, createPacketWarnings, createSilence } from './conditions.js'
 import type { Decider } from './counters.js'
@@ -26,7 +26,7 @@ interface UpkeepOptions extends Pick<Watching, 'watcher' | 'overload'> {
   readonly decider: Decider
   readonly explain: AlertExplainer
   readonly alerting: Pick<Alerting, 'path' | 'devices' | 'records'>
-  readonly models: ModelRoom | null
+  readonly models: ModelManager | null
   readonly input: FrameInput
   readonly captureClock: CaptureClock
   /** Holds the state folder; null where there is none. */
@@ -136,7 +136,7 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
 }
 
 /** Of watched devices that have no model, nothing is reported. */
-function unjudgedReason(devices: DeviceWatch | null, models: ModelRoom | null): string | null {
+function unjudgedReason(devices: DeviceWatch | null, models: ModelManager | null): string | null {
   let unjudged = 0
   for (const { key, state } of devices?.table.all() ?? []) {
     if (state === 'watching' && models?.isJudged(key) === false) unjudged++

@@ -25,7 +25,7 @@ import type { AgentVerdict, Decider } from './counters.js'
 import type { Overload } from './overload.js'
 
 /** A hash of one end of a packet: address and port, four words and one. The same end has the same in both directions. */
-export function endHash(words: Uint32Array, at: number, port: number, seed: number): number {
+export function endpointHash(words: Uint32Array, at: number, port: number, seed: number): number {
   let hash = seed | 0
   for (let i = 0; i < 4; i++) {
     hash = Math.imul(hash ^ words[at + i], 0x85ebca6b)
@@ -160,9 +160,9 @@ export function createWatcher(options: WatcherOptions): Watcher {
     options.onNovel(record, { ...decision, early }, clockMicros)
   }
   const sourceHash = (of: PacketBatch, i: number): number =>
-    endHash(of.sourceAddress, 4 * i, of.sourcePort[i], options.hashSeed)
+    endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], options.hashSeed)
   const destinationHash = (of: PacketBatch, i: number): number =>
-    endHash(of.destinationAddress, 4 * i, of.destinationPort[i], options.hashSeed)
+    endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], options.hashSeed)
   const admitsFlow = (overload: Overload) => (of: PacketBatch, i: number) => {
     if (overload.admitsAll || overload.admits(sourceHash(of, i), destinationHash(of, i))) return true
     counts.shed++

@@ -9,7 +9,7 @@ import { findNames } from '../devices/names.js'
 import type { FleetModels } from '../fleet/fleet-models.js'
 import { type CaptureClock, secondsText, stepSince } from '../input/clocks.js'
 import { type FrameInput, partsByCount, partsByTime } from '../input/read-frames.js'
-import type { ModelRoom } from '../models/model-room.js'
+import type { ModelManager } from '../models/model-manager.js'
 import type { NoticeRule } from '../page/api.js'
 import type { Component } from './component.js'
 import type { LossHistory } from './conditions.js'
@@ -114,7 +114,7 @@ export function createWatching(options: WatchingOptions): Watching {
 interface IntakeOptions extends Pick<WatchingOptions, 'input' | 'environment'>, Watching {
   readonly captureClock: CaptureClock
   readonly thresholds: Pick<Thresholds, 'advance'>
-  readonly models: ModelRoom | null
+  readonly models: ModelManager | null
   readonly alerting: Pick<Alerting, 'devices' | 'incidents' | 'rate'>
   /** Those of an earlier run. */
   readonly known: KnownDevices

@@ -112,7 +112,7 @@ interface Signals {
 }
 
 /** @param argv - as process.argv has it. */
-export function catchHangUps(argv: readonly string[], signals: Signals): HangUps {
+export function catchSighups(argv: readonly string[], signals: Signals): HangUps {
   let listener: (() => void) | null = null
   let isRemembered = false
   // at a terminal that goes away the other commands end, as every program does
@@ -131,4 +131,4 @@ export function catchHangUps(argv: readonly string[], signals: Signals): HangUps
   }
 }
 
-export const hangUps = catchHangUps(process.argv, process)
+export const sighups = catchSighups(process.argv, process)

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import type { AlertFlow } from '../../src/alerts/alert.js'
-import { makeAlert } from '../../src/alerts/alert-path.js'
+import { makeAlert } from '../../src/alerts/alert-pipeline.js'
 import { encodeEve, eveEvent, eveTime } from '../../src/alerts/eve.js'
 import { NO_EXPLANATION, sampleAlert } from '../support/sample-alert.js'
 import { sampleRecord } from '../support/sample-record.js'

@@ -18,7 +18,7 @@ import { askFurther, askToAct, openControlSocket, statusOf } from '../../src/dev
 import { createDevice } from '../../src/devices/device.js'
 import { readKnownDevices, writeKnownDevices } from '../../src/devices/device-table.js'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
-import type { ModelRoom } from '../../src/models/model-room.js'
+import type { ModelManager } from '../../src/models/model-manager.js'
 import { modelRoutes } from '../../src/models/model-scopes.js'
 import { createModelStore, type ModelStore } from '../../src/models/model-store.js'
 import { trainRows } from '../../src/models/train.js'
@@ -279,7 +279,7 @@ describe('an answer', () => {
         if (owner === 'b') throw fileError('write', 'b.json', full)
         return null
       },
-    } as unknown as ModelRoom
+    } as unknown as ModelManager
     await nodeFileSystem.makeFolder(folder)
     const control = await openControlSocket(folder)
     control.serve({ devices: null, further: modelRoutes(room) })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createOverload } from '../../src/pipeline/overload.js'
-import { endHash } from '../../src/pipeline/watcher.js'
+import { endpointHash } from '../../src/pipeline/watcher.js'
 
 const LIMIT = 1000
 const BUFFER_FRAMES = 15_000
@@ -43,8 +43,8 @@ function made() {
       overload.arrived(frames, lagSeconds, newestSeconds)
       let shedHere = 0
       for (let p = 0; p < flows / 10; p++) {
-        const source = endHash(Uint32Array.of(0, 0, 0, 1000 * i + p), 0, 1024 + p, 7)
-        const destination = endHash(Uint32Array.of(0, 0, 0, 9), 0, 80, 7)
+        const source = endpointHash(Uint32Array.of(0, 0, 0, 1000 * i + p), 0, 1024 + p, 7)
+        const destination = endpointHash(Uint32Array.of(0, 0, 0, 9), 0, 80, 7)
         if (!overload.admits(source, destination) || overload.sheds(source, destination)) shedHere++
       }
       now.millis += workMillis
@@ -279,8 +279,8 @@ describe('overload', () => {
     let refused = 0
     let shed = 0
     for (let i = 0; i < 4000; i++) {
-      const one = endHash(Uint32Array.of(0, 0, 0, 0x0a000000 + i), 0, 1024 + i, 7)
-      const other = endHash(Uint32Array.of(0x20010db8, 0, 0, i), 0, 443, 7)
+      const one = endpointHash(Uint32Array.of(0, 0, 0, 0x0a000000 + i), 0, 1024 + i, 7)
+      const other = endpointHash(Uint32Array.of(0x20010db8, 0, 0, i), 0, 443, 7)
       const isAdmitted = overload.admits(one, other)
       const isShed = overload.sheds(one, other)
       expect(overload.admits(other, one)).toBe(isAdmitted)

@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { DEFAULT_DEVICES, type LearningSettings } from '../../src/config/settings.js'
 import { createDevice, type Device } from '../../src/devices/device.js'
 import { type FileSystem, nodeFileSystem } from '../../src/files/file-system.js'
-import { type ModelRoom, openModelRoom } from '../../src/models/model-room.js'
+import { type ModelManager, openModelManager } from '../../src/models/model-manager.js'
 import { createOwnerOf, ownerFileName } from '../../src/models/model-scopes.js'
 import { createModelStore } from '../../src/models/model-store.js'
 import { type TrainedRows, type TrainingJob, trainRows } from '../../src/models/train.js'
@@ -39,7 +39,7 @@ async function gateway(
   files: FileSystem = nodeFileSystem,
 ) {
   const log = keepingLog()
-  const room = await openModelRoom(
+  const room = await openModelManager(
     {
       contract,
       ownerOf: createOwnerOf({ per: 'device', groups: new Map() }),
@@ -67,7 +67,7 @@ async function gateway(
 
 /** A flow a minute, and a round when one is due; the sizes of row i are moved by `move(i)`. Returns how many were novel. */
 async function show(
-  room: ModelRoom,
+  room: ModelManager,
   device: Device,
   flows: number,
   move: (i: number) => number = () => 0,
@@ -87,13 +87,13 @@ async function show(
   return novel
 }
 
-const verdictOn = (room: ModelRoom, sizes: number) => {
+const verdictOn = (room: ModelManager, sizes: number) => {
   room.row.set([0.005, sizes, 0.005, sizes, 0.005])
   return room.decide(sampleRecord(1, { row: room.row }))
 }
 
 /** Whether a device has a model of its own, of what it shows now. */
-const isTrained = (room: ModelRoom, key: string): boolean =>
+const isTrained = (room: ModelManager, key: string): boolean =>
   ['trained', 'learnt-on'].includes(room.ownerReport(key)?.state ?? '')
 
 async function watching(learning: Partial<LearningSettings> = {}, files: FileSystem = nodeFileSystem) {

@@ -20,7 +20,7 @@ import { type FlowContract, log } from '@oddflow/core'
 import { ICMP, ICMPV6, SCTP, TCP } from '../flow-counters.js'
 import type { FlowRecord } from '../flow-record.js'
 import { FROM_RESPONDER, IAT, META, type PacketFields, SIZE } from '../packet-pass.js'
-import type { RowMaker } from './row-maker.js'
+import type { FeatureExtractor } from './feature-extractor.js'
 
 /** Running sums of a record: SUMS_STRIDE doubles, one cache line. The responder's stand behind the initiator's. */
 const MAXIMUM = 0
@@ -54,7 +54,7 @@ export function addToSums(sums: Float64Array, at: number, packet: PacketFields, 
   if (isSecond) sums[at + FIRST_IAT] = packet[IAT]
 }
 
-export function createFlowSummaryRows({ dimension }: FlowContract): RowMaker {
+export function createFlowSummaryRows({ dimension }: FlowContract): FeatureExtractor {
   return {
     dimension,
     entryFloats: 0,

@@ -7,9 +7,9 @@
  */
 import type { PacketContract } from '@oddflow/core'
 import { IAT, SIZE } from '../packet-pass.js'
-import type { RowMaker } from './row-maker.js'
+import type { FeatureExtractor } from './feature-extractor.js'
 
-export function createIatSizeRows(contract: PacketContract, timeUnit: number): RowMaker {
+export function createIatSizeRows(contract: PacketContract, timeUnit: number): FeatureExtractor {
   const maximumEntries = contract.packetsPerFlow + 1
   const { dimension } = contract
   return {

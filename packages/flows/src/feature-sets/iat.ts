@@ -3,9 +3,9 @@
  */
 import type { PacketContract } from '@oddflow/core'
 import { IAT } from '../packet-pass.js'
-import type { RowMaker } from './row-maker.js'
+import type { FeatureExtractor } from './feature-extractor.js'
 
-export function createIatRows(contract: PacketContract, timeUnit: number): RowMaker {
+export function createIatRows(contract: PacketContract, timeUnit: number): FeatureExtractor {
   const maximumEntries = contract.packetsPerFlow
   return {
     dimension: contract.dimension,

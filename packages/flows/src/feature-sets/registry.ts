@@ -3,10 +3,10 @@
  * @oddflow/core.
  */
 import type { FlowContract, PacketFeatureSet } from '@oddflow/core'
+import type { FeatureExtractor, PacketFeatures } from './feature-extractor.js'
 import { createFlowSummaryRows } from './flow-summary.js'
 import { createIatRows } from './iat.js'
 import { createIatSizeRows } from './iat-size.js'
-import type { PacketFeatures, RowMaker } from './row-maker.js'
 import { createSampRows, learnSampling } from './samp.js'
 import { createSizeRows } from './size.js'
 import { createHeaderBitsRows, createStatsHeaderRows, learnStatsHeader } from './stats-header.js'
@@ -21,8 +21,8 @@ export const PACKET_FEATURES: Readonly<Record<PacketFeatureSet, PacketFeatures>>
   'header-bits': { create: createHeaderBitsRows, defaultPackets: 10 },
 }
 
-/** The row maker of a checked contract. */
-export function createRowMaker(contract: FlowContract): RowMaker {
+/** The feature extractor of a checked contract. */
+export function createFeatureExtractor(contract: FlowContract): FeatureExtractor {
   if (contract.featureSet === 'flow-summary') return createFlowSummaryRows(contract)
   const seconds = 'iatUnit' in contract && contract.iatUnit === 'seconds'
   const perSecond = contract.truncation.mode === 'idle-gap' ? 1 : 1_000_000

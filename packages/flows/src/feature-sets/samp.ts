@@ -11,9 +11,9 @@
 import { DataError, MAXIMUM_SAMP_WINDOWS, type PacketContract, type SampContract } from '@oddflow/core'
 import { floorDivide, linearQuantile } from '../numbers.js'
 import { type PacketFields, SIZE, START, TIME } from '../packet-pass.js'
-import type { LearnedFlows, RowMaker } from './row-maker.js'
+import type { FeatureExtractor, LearnedFlows } from './feature-extractor.js'
 
-export function createSampRows(contract: PacketContract): RowMaker {
+export function createSampRows(contract: PacketContract): FeatureExtractor {
   const { dimension } = contract
   const windows = Math.min(dimension, MAXIMUM_SAMP_WINDOWS)
   const samp = contract as SampContract

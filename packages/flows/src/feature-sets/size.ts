@@ -3,9 +3,9 @@
  */
 import type { PacketContract } from '@oddflow/core'
 import { SIZE } from '../packet-pass.js'
-import type { RowMaker } from './row-maker.js'
+import type { FeatureExtractor } from './feature-extractor.js'
 
-export function createSizeRows(contract: PacketContract): RowMaker {
+export function createSizeRows(contract: PacketContract): FeatureExtractor {
   const maximumEntries = contract.packetsPerFlow
   return {
     dimension: contract.dimension,

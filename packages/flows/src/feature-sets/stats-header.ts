@@ -17,7 +17,7 @@ import {
 } from '@oddflow/core'
 import { quantileOfSorted } from '../numbers.js'
 import { FROM_RESPONDER, IP_BYTES, META, SIZE, START, TIME } from '../packet-pass.js'
-import type { LearnedFlows, RowMaker } from './row-maker.js'
+import type { FeatureExtractor, LearnedFlows } from './feature-extractor.js'
 
 /**
  * Mean, population standard deviation and quartiles of packet sizes, as numpy has them to the last bit.
@@ -118,7 +118,7 @@ function pairwiseSum(values: Float64Array, at: number, count: number): number {
 
 const TCP = 6
 
-export function createHeaderBitsRows(contract: PacketContract): RowMaker {
+export function createHeaderBitsRows(contract: PacketContract): FeatureExtractor {
   const maximumEntries = contract.packetsPerFlow
   const { dimension } = contract
   return {
@@ -158,7 +158,7 @@ export function createHeaderBitsRows(contract: PacketContract): RowMaker {
   }
 }
 
-export function createStatsHeaderRows(contract: PacketContract, timeUnit: number): RowMaker {
+export function createStatsHeaderRows(contract: PacketContract, timeUnit: number): FeatureExtractor {
   const maximumEntries = (contract as StatsHeaderContract).packetsKept
   const { dimension, packetsPerFlow } = contract
   const statistics = dimension - FLOW_STATISTICS

@@ -1,5 +1,5 @@
 /**
- * RowMaker: what a feature set is to the record cutter: what to keep of a packet, and what row to make of it.
+ * FeatureExtractor: what a feature set is to the record cutter: what to keep of a packet, and what row to make of it.
  *
  * The cutter asks for every packet of a record that belongs to the row; the maker keeps entries in the pool,
  * at most `maximumEntries` a record, so that memory is bounded by the contract. When the record ends it gets
@@ -15,7 +15,7 @@ import type { PacketFields } from '../packet-pass.js'
  * No features: for learning, where records are cut and counted before it is known what a row is.
  */
 
-export function createNoRows(): RowMaker {
+export function createNoRows(): FeatureExtractor {
   return {
     dimension: 0,
     entryFloats: 0,
@@ -28,7 +28,7 @@ export function createNoRows(): RowMaker {
   }
 }
 
-export interface RowMaker extends EntryLayout {
+export interface FeatureExtractor extends EntryLayout {
   /** D. */
   readonly dimension: number
   /** The most entries that a record has in the pool; 0 for none. */
@@ -78,7 +78,7 @@ export interface LearnedFlows {
 /** A feature set whose rows are made of single packets. */
 export interface PacketFeatures {
   /** `timeUnit` is the unit of TIME in the unit of the row's times. */
-  readonly create: (contract: PacketContract, timeUnit: number) => RowMaker
+  readonly create: (contract: PacketContract, timeUnit: number) => FeatureExtractor
   /** Its own fields of the contract. */
   readonly learn?: (learned: LearnedFlows) => object
   /** The most packets of a row, unless `headerPackets` says otherwise. */

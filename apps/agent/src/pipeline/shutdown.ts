@@ -105,7 +105,7 @@ export async function endFlows(
 }
 
 /** Ends one after the other; one that fails (a disk that is read-only by now) is told of and keeps no other from its end. */
-export async function endEach(
+export async function closeAll(
   log: Pick<AgentEnvironment['log'], 'warn'>,
   steps: readonly (() => Promise<unknown>)[],
 ): Promise<void> {

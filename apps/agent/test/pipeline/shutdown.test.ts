@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import type { Clock } from '../../src/input/clocks.js'
 import type { Delivery } from '../../src/outputs/delivery.js'
-import { bringOut, createStopTime, endEach, endFlows } from '../../src/pipeline/bring-to-end.js'
+import { bringOut, closeAll, createStopTime, endFlows } from '../../src/pipeline/shutdown.js'
 import { type AlertLog, createMemoryLog } from '../../src/spool/alert-log.js'
 import { Bell } from '../../src/spool/spool-reader.js'
 
@@ -13,7 +13,7 @@ it('what fails at the end is told of, and keeps no other from its end', async ()
     done.push(n)
     if (n % 2 === 0) throw new Error(`${n} cannot be written`)
   }
-  await endEach({ warn: (message) => said.push(message) }, [1, 2, 3, 4].map(step))
+  await closeAll({ warn: (message) => said.push(message) }, [1, 2, 3, 4].map(step))
   expect(done).toEqual([1, 2, 3, 4])
   expect(said).toEqual(['2 cannot be written', '4 cannot be written'])
 })

@@ -137,11 +137,11 @@ function hashOf(numbers: readonly number[], text: string): Buffer {
 }
 
 /**
- * AlertPath: what becomes of a novel record: an alert, unless it is suppressed; folded with its like; encoded;
+ * AlertPipeline: what becomes of a novel record: an alert, unless it is suppressed; folded with its like; encoded;
  * appended to the log. Each step counts what it takes.
  */
 
-interface AlertPathOptions {
+interface AlertPipelineOptions {
   readonly context: AlertContext
   readonly suppression: Suppression
   /** Asked after `suppression`. */
@@ -168,7 +168,7 @@ interface AlertPathOptions {
   readonly losses: LossHistory
 }
 
-export interface AlertPath {
+export interface AlertPipeline {
   /** @param clockMicros - by how much the packets' clock was set since the record began */
   raise(record: FlowRecord, verdict: AgentVerdict, clockMicros?: number): void
   /** A novel verdict of which no alert is to be given. */
@@ -193,7 +193,7 @@ const MAXIMUM_KINDS = 2048
 const LEAST_KINDS = 128
 const ROW_BYTES = 2 * 1_048_576
 
-export function createAlertPath(options: AlertPathOptions): AlertPath {
+export function createAlertPipeline(options: AlertPipelineOptions): AlertPipeline {
   const { context, log, interfaceName } = options
   let { suppression } = options
   let raised = 0

@@ -1,15 +1,15 @@
 /** A SIGHUP is heard from the first moment, and one that came early as soon as somebody listens. */
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
-import { catchHangUps } from '../../src/service/service.js'
+import { catchSighups } from '../../src/service/service.js'
 
 it('remembers one that came before, and tells of each after', () => {
   const signals = new EventEmitter()
-  const hangUps = catchHangUps(['node', 'main.js', 'run'], signals)
+  const sighups = catchSighups(['node', 'main.js', 'run'], signals)
   signals.emit('SIGHUP')
   signals.emit('SIGHUP')
   let heard = 0
-  hangUps.listen(() => heard++)
+  sighups.listen(() => heard++)
   expect(heard).toBe(1)
   signals.emit('SIGHUP')
   signals.emit('SIGHUP')
@@ -19,12 +19,12 @@ it('remembers one that came before, and tells of each after', () => {
 it('tells of none that did not come', () => {
   const signals = new EventEmitter()
   let heard = 0
-  catchHangUps(['node', 'main.js', 'run'], signals).listen(() => heard++)
+  catchSighups(['node', 'main.js', 'run'], signals).listen(() => heard++)
   expect(heard).toBe(0)
 })
 
 it.each([['calibrate'], ['doctor'], [undefined]])('leaves %s to end by it', (command) => {
   const signals = new EventEmitter()
-  catchHangUps(['node', 'main.js', ...(command === undefined ? [] : [command])], signals)
+  catchSighups(['node', 'main.js', ...(command === undefined ? [] : [command])], signals)
   expect(signals.listenerCount('SIGHUP')).toBe(0)
 })

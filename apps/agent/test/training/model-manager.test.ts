@@ -11,10 +11,10 @@ import { createDevice, type Device, learnAnew } from '../../src/devices/device.j
 import { nodeFileSystem } from '../../src/files/file-system.js'
 import {
   devicesOfModels,
-  type ModelRoom,
-  type ModelRoomOptions,
-  openModelRoom,
-} from '../../src/models/model-room.js'
+  type ModelManager,
+  type ModelManagerOptions,
+  openModelManager,
+} from '../../src/models/model-manager.js'
 import { createOwnerOf, type OwnerRule, ownerFileName } from '../../src/models/model-scopes.js'
 import { createModelStore } from '../../src/models/model-store.js'
 import { type TrainingJob, trainRows } from '../../src/models/train.js'
@@ -32,20 +32,20 @@ const MINUTE = 60_000_000
 const keyOf = (n: number): string => `02:00:00:00:00:${n.toString(16).padStart(2, '0')}`
 
 interface Gateway {
-  room: ModelRoom
+  room: ModelManager
   log: ReturnType<typeof keepingLog>
   folder: string
 }
 
 async function gateway(
   folder = temporaryFolder(),
-  changes: Partial<ModelRoomOptions> = {},
+  changes: Partial<ModelManagerOptions> = {},
   known: Device[] = [],
   rule: OwnerRule = { per: 'device', groups: new Map() },
   files = nodeFileSystem,
 ): Promise<Gateway> {
   const log = keepingLog()
-  const room = await openModelRoom(
+  const room = await openModelManager(
     {
       contract,
       ownerOf: createOwnerOf(rule),
@@ -76,7 +76,7 @@ async function gateway(
 const onePercent = { falseAlertsPerDay: 14.6, per: 'device', calibration: null, calibrateHours: 24 } as const
 
 /** So many flows of a device, a minute apart, or so many. */
-function show(room: ModelRoom, device: Device, flows: number, change = 0, minutes = 1): void {
+function show(room: ModelManager, device: Device, flows: number, change = 0, minutes = 1): void {
   const n = Number.parseInt(device.key.slice(-2), 16)
   const rows = wanderingRows(flows, 5, createRng(1000 * n + device.flows))
   for (let i = 0; i < flows; i++) {
@@ -89,7 +89,7 @@ function show(room: ModelRoom, device: Device, flows: number, change = 0, minute
 }
 
 /** A watched device shows what it did before, until its model has proved itself. */
-async function settle(room: ModelRoom, of: Device, change = 0): Promise<void> {
+async function settle(room: ModelManager, of: Device, change = 0): Promise<void> {
   for (let i = 0; i < 20 && room.ownerReport(of.key)?.proving !== null; i++) {
     show(room, of, 101, change)
     await train(room)
@@ -99,18 +99,18 @@ async function settle(room: ModelRoom, of: Device, change = 0): Promise<void> {
 
 const device = (n: number): Device => createDevice(keyOf(n), `192.168.0.${n}`, START)
 /** Whether a device has a model of its own, of what it shows now. */
-const isTrained = (room: ModelRoom, key: string): boolean =>
+const isTrained = (room: ModelManager, key: string): boolean =>
   ['trained', 'learnt-on'].includes(room.ownerReport(key)?.state ?? '')
-const train = async (room: ModelRoom): Promise<void> => {
+const train = async (room: ModelManager): Promise<void> => {
   room.trainDue()
   await room.idle()
 }
-const verdictOn = (room: ModelRoom, n: number, sizes: number) => {
+const verdictOn = (room: ModelManager, n: number, sizes: number) => {
   room.row.set([0.005, sizes, 0.005, sizes, 0.005])
   return room.decide(sampleRecord(n, { row: room.row }))
 }
 
-describe('a room of models', () => {
+describe('a manager of models', () => {
   it('trains a device when it has had the flows and the time, and judges it by its own model alone', async () => {
     const { room, log } = await gateway()
     const [a, b] = [device(1), device(2)]
@@ -313,7 +313,7 @@ describe('a room of models', () => {
     /** Given by their makers. */
     const own = (n: number): Device => createDevice(`00${keyOf(n).slice(2)}`, `192.168.0.${n}`, START)
     const few = { rowsPerOwner: 200, memoryBytes: 2 * 8 * 6 * 200, trainWithinSeconds: 10, maximumModels: 8 }
-    const learners = (room: ModelRoom): string[] =>
+    const learners = (room: ModelManager): string[] =>
       room
         .owners()
         .filter(({ state }) => state === 'learning')
@@ -653,7 +653,7 @@ function garble(path: string, at: number): void {
 }
 
 /** The files of models, the one in force first. */
-function modelFiles(folder: string, room: ModelRoom): string[] {
+function modelFiles(folder: string, room: ModelManager): string[] {
   const { model, previous } = room.owners()[0]
   return [model, previous].flatMap((id) => {
     const name = readdirSync(join(folder, 'models')).find((each) => id !== null && each.includes(id))
@@ -822,7 +822,7 @@ describe('a device of few flows', () => {
   const EVERY = 96
   const quiet = { devices: { ...DEFAULT_DEVICES, approve: 'auto' }, budget: null } as const
   const days = (a: Device, count: number): number => START + count * 15 * EVERY * MINUTE - a.flows
-  const pass = async (room: ModelRoom, a: Device, count: number): Promise<void> => {
+  const pass = async (room: ModelManager, a: Device, count: number): Promise<void> => {
     room.advance(days(a, count))
     await train(room)
   }

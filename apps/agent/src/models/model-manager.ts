@@ -1,5 +1,5 @@
 /**
- * ModelRoom: models that are made on the gateway, one for each owner (a device, a group, or all).
+ * ModelManager: models that are made on the gateway, one for each owner (a device, a group, or all).
  *
  *     rows of a learning device → reservoir → (enough, for long enough) → a process trains → settled? → in force → proven?
  *
@@ -144,7 +144,7 @@ interface LearningLimits {
   readonly maximumModels: number
 }
 
-export interface ModelRoomOptions {
+export interface ModelManagerOptions {
   readonly contract: FlowContract
   readonly ownerOf: (device: string) => string
   readonly localNetworks: readonly Network[]
@@ -169,7 +169,7 @@ export interface ModelRoomOptions {
   readonly faults: Pick<Log, 'warn'>
 }
 
-export interface ModelRoom extends Decider {
+export interface ModelManager extends Decider {
   readonly explain: AlertExplainer
   /** Models of the same owners and contract as those that were given at the start take their place. */
   replaceGiven(base: NamedModel | null, given: ReadonlyMap<string, NamedModel>): void
@@ -216,7 +216,10 @@ const WAITING_TOLD_MICROS = 3_600_000_000
 const MAXIMUM_COUNTED = 4096
 
 /** `known`: the devices of an earlier run. Rejects as the store does. */
-export async function openModelRoom(options: ModelRoomOptions, known: readonly Device[]): Promise<ModelRoom> {
+export async function openModelManager(
+  options: ModelManagerOptions,
+  known: readonly Device[],
+): Promise<ModelManager> {
   const { contract, limits, store, log, ownerOf, seed } = options
   const row = new Float64Array(contract.dimension)
   const shape = { dimension: contract.dimension, capacity: limits.rowsPerOwner, seed }
