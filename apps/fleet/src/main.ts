@@ -291,6 +291,7 @@ function publishCommand(): Command {
       numberIn(0, 10_080),
       60,
     )
+    .option('--new-key', 'the model that is offered now may be signed with another key')
     .action(async (model: string, options: ServerOptions & PublishOptions) => {
       await withArchive(options, async (archive) => {
         await prepareModels(archive)

@@ -3,7 +3,7 @@
  * protocol). Both are key-value buckets of the server. A subject of the models' bucket holds one message and the server
  * refuses another, so a gateway cannot overwrite what is offered to others through a request's reply (decision 0019).
  */
-import { createHash } from 'node:crypto'
+import { createHash, type KeyObject } from 'node:crypto'
 import { DeliverPolicy, DiscardPolicy, JetStreamApiError } from '@nats-io/jetstream'
 import { OddFlowError } from '@oddflow/core'
 import { decodeModelFile } from '@oddflow/detectors'
@@ -88,6 +88,8 @@ export interface PublishOptions extends TargetOptions {
   /** Percent of the gateways. */
   readonly canaries: number
   readonly shadowMinutes: number
+  /** The current offer may be signed with another key. */
+  readonly newKey?: boolean
 }
 
 export interface Published {
@@ -116,7 +118,7 @@ export async function publishModel(
     )
   }
   const before = await readOffer(archive, target)
-  const lastGood = before === null ? null : lastGoodOf(before, key)
+  const lastGood = before === null ? null : lastGoodOf(target, before, key, options.newKey === true)
   const sha256 = createHash('sha256').update(bytes).digest('hex')
   const { oddflowVersion = '', dataSha256 = '' } = provenance ?? {}
   const manifest: ModelManifest = {
@@ -161,15 +163,20 @@ function decoded(path: string, bytes: Uint8Array) {
 
 /** What is offered to all; of a model that only canaries have, the one to which it would be rolled back. */
 function lastGoodOf(
+  target: FleetTarget,
   { signed, rollback, share }: ModelOffer,
-  key: Parameters<typeof readManifest>[1],
+  key: KeyObject,
+  isNewKey: boolean,
 ): ModelManifest | null {
   const good = share < 1 && rollback !== null ? rollback : signed
   try {
     return readManifest(good, key)
   } catch {
-    // by another key: gateways that pin this one never took it
-    return null
+    if (isNewKey) return null
+    throw new OddFlowError(
+      'fleet.other-key',
+      `${targetText(target)}: the model that is offered now is signed with another key; give that --key, or --new-key if the gateways have the new one's public key`,
+    )
   }
 }
 

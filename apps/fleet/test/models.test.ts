@@ -180,6 +180,12 @@ describe.runIf(hasNatsServer)('models for gateways', () => {
     await expect(publishModel(admin, at('one.oddflow'), { ...keys, key: at('one.oddflow') })).rejects.toThrow(
       'expected a private key of Ed25519',
     )
+    const other = { ...keys, key: at('other.key') }
+    await expect(publishModel(admin, at('one.oddflow'), other)).rejects.toThrow('signed with another key')
+    expect(await publishModel(admin, at('one.oddflow'), { ...other, newKey: true })).toMatchObject({
+      lastGood: null,
+    })
+    await publishModel(admin, at('one.oddflow'), { ...keys, key: at('ours.key'), newKey: true })
     expect(run('rollout', '--group', 'home', '--canary-hours', '721').stderr).toContain('from 0 to 720')
   })
 
