@@ -105,9 +105,7 @@ export function noteContact(
   if (isGroup(record.ipVersion, address, mac) || isErrorOrDiscovery(record)) return null
   const peerIsLocal = localNetworks.some((network) => isInNetwork(network, address, record.ipVersion))
   const peer = peerHash(record.ipVersion, address, mac, peerIsLocal)
-  const port = Math.min(record.initiatorPort, record.responderPort)
-  const ports = record.protocol === ICMP || record.protocol === ICMPV6 ? 0 : Math.min(port, EPHEMERAL)
-  const service = mix(mix(record.protocol, ports), peerIsLocal ? 1 : 2)
+  const service = serviceHash(record, peerIsLocal)
   const both = mix(peer, service)
   const atMicros = record.startMicros
   const kind = kindOf(record, deviceIsResponder)
@@ -134,6 +132,27 @@ export function noteContact(
     sinceMicros,
     isSettled: counts && atMicros - sinceMicros >= SETTLED_MICROS,
   }
+}
+
+function serviceHash({ protocol, initiatorPort, responderPort }: FlowRecord, peerIsLocal: boolean): number {
+  const port = Math.min(initiatorPort, responderPort)
+  const ports = protocol === ICMP || protocol === ICMPV6 ? 0 : Math.min(port, EPHEMERAL)
+  return mix(mix(protocol, ports), peerIsLocal ? 1 : 2)
+}
+
+/** Whether a device has used the service of a flow with its peer before. */
+export function knowsContact(
+  contacts: Contacts,
+  record: FlowRecord,
+  deviceIsResponder: boolean,
+  localNetworks: readonly Network[],
+): boolean {
+  const address = deviceIsResponder ? record.initiatorAddress : record.responderAddress
+  const mac = deviceIsResponder ? record.initiatorMac : record.responderMac
+  const peerIsLocal = localNetworks.some((network) => isInNetwork(network, address, record.ipVersion))
+  const peer = peerHash(record.ipVersion, address, mac, peerIsLocal)
+  const both = mix(peer, serviceHash(record, peerIsLocal))
+  return Object.values(contacts).some(({ usual, once }) => usual.includes(both) || once.includes(both))
 }
 
 /** An end's answer that is no part of a connection: an ICMP error, or neighbor discovery (RFC 4861). */

@@ -35,7 +35,7 @@ import {
   MAXIMUM_FACTS,
   MAXIMUM_OVER,
 } from './incident.js'
-import { type Contact, contactOf, type IncidentRows } from './incident-rows.js'
+import { type Contact, contactOf, type IncidentRows, isSameContact } from './incident-rows.js'
 import { deviceText, namedFact, serviceText, sizeText, spanText, summaryOf } from './sentences.js'
 
 /** The kind of incident that a rule's facts make; null for verdicts, and for facts about the agent's own work. */
@@ -50,10 +50,11 @@ export interface IncidentBook {
    */
   note(alert: Alert, atMicros: number): string | null
   /**
-   * A flow of a device that is not watched, and so has no alert; its row is borrowed. Where it is with a peer of an open incident,
-   * an answer is about it too. True where it is to train no model.
+   * A flow of a device that is not watched, and so has no alert; its row is borrowed. Where it is with a peer and service of an open
+   * incident, an answer is about it too; of a scan, where it is with the peer. True where it is to train no model.
+   * @param isNewContact - the device did not use the service with that peer before: usual flows to a host that is scanned are no part of that
    */
-  noteHeld(record: FlowRecord): boolean
+  noteHeld(record: FlowRecord, isNewContact: boolean): boolean
   /** The answer for which the incident with this id is not reported; null where there is none. */
   mutedBy(id: string): MutingAnswer | null
   /** Ends incidents that have been quiet for long, and reports what has waited. */
@@ -74,7 +75,7 @@ interface IncidentBookOptions {
   readonly known: readonly Incident[]
   readonly explain: AlertExplainer
   /** Keeps what answers are about. */
-  readonly rows: Pick<IncidentRows, 'note' | 'noteFlow' | 'of'>
+  readonly rows: Pick<IncidentRows, 'note' | 'noteFlow'>
   readonly localNetworks: readonly Network[]
   /** The answer for which an incident is not reported now. */
   readonly mutedBy: (incident: Incident) => MutingAnswer | null
@@ -128,8 +129,10 @@ const KIND_OF_FACT: Readonly<Record<string, IncidentKind>> = {
   upload: 'upload',
   download: 'download',
 }
-/** Most new devices and peers stay, and their flows are what a model is to learn. */
+/** Most new devices and peers stay, and their flows are what a model has to learn. */
 const MAY_BE_NORMAL: readonly IncidentKind[] = ['new-device', 'first-contact', 'unusual-flows']
+/** Facts about services that differ. */
+const SCANS: readonly string[] = ['port-scan', 'host-scan']
 const LEVEL_OF_KIND: Readonly<Record<IncidentKind, IncidentLevel>> = {
   'address-taken': 'high',
   'password-guessing': 'high',
@@ -151,6 +154,8 @@ interface Working {
   /** Of either direction: when it is compared with the usual again. */
   nextVolumeBytes: number
   reportedMicros: number
+  /** Flows of devices that are not watched are part of it where they are with one of these. */
+  readonly attacks: AttackContact[]
   /** Since when its first report waits. */
   waitsMicros: number | null
 }
@@ -241,14 +246,21 @@ export function createIncidentBook({
     active.set(key, fresh)
     return fresh
   }
-  /** Flows that came before their fact are its incident's. */
-  const takeHeld = (incident: string, contact: Contact): void => {
-    for (let i = 0; i < held.length; ) {
-      const flow = held[i] as HeldFlow
-      if (isBetween(flow, contact)) {
-        rows.noteFlow(incident, flow.contact, flow.row)
-        held.splice(i, 1)
-      } else i++
+  /** Flows that came before their fact are its incident's; before a scan, those with a service that came once. */
+  const takeHeld = ({ incident, attacks }: Working, { rule, ...alert }: Alert): void => {
+    const kind = kindOfFact(rule)
+    if (kind === null || MAY_BE_NORMAL.includes(kind)) return
+    const isScan = SCANS.includes(rule)
+    const attack = { contact: contactOf({ rule, ...alert }), isScan }
+    if (attacks.length < MAXIMUM_CONTACTS) attacks.push(attack)
+    const found = held.filter(
+      (flow) =>
+        isPartOf(flow, attack) &&
+        (!isScan || held.filter((each) => isSameContact(each.contact, flow.contact)).length === 1),
+    )
+    for (const flow of found) {
+      rows.noteFlow(incident.id, flow.contact, flow.row)
+      held.splice(held.indexOf(flow), 1)
     }
   }
   /** Much data in one direction: by this flow, or with those just before. */
@@ -304,7 +316,7 @@ export function createIncidentBook({
       incident.endMicros = Math.max(incident.endMicros, atMicros)
       countContact(incident, alert)
       rows.note(incident.id, alert)
-      takeHeld(incident.id, contactOf(alert))
+      takeHeld(working, alert)
       if (alert.rule === 'score' || alert.rule === 'one-packet') noteFlow(working, alert)
       else noteFact(incident, alert.rule, key, atMicros, namedFact(alert))
       if (alert.rule === 'score') noteVolume(working, alert, atMicros)
@@ -314,15 +326,14 @@ export function createIncidentBook({
       reportChange(working)
       return incident.id
     },
-    noteHeld(record) {
-      const flow = heldFlowOf(record, localNetworks)
+    noteHeld(record, isNewContact) {
+      const flow = { ...heldFlowOf(record, localNetworks), isNewContact }
       for (const key of [flow.initiator.key, flow.responder.key]) {
-        const incident = active.get(key)?.incident
-        if (incident === undefined || incident.facts.length === 0 || !isIncident(incident)) continue
-        if (!rows.of(incident.id).contacts.some((contact) => isBetween(flow, contact))) continue
-        if (record.row !== null) rows.noteFlow(incident.id, flow.contact, record.row.slice())
+        const working = active.get(key)
+        if (working?.attacks.some((attack) => isPartOf(flow, attack)) !== true) continue
+        if (record.row !== null) rows.noteFlow(working.incident.id, flow.contact, record.row.slice())
         changes++
-        return !MAY_BE_NORMAL.includes(incident.kind)
+        return true
       }
       if (record.row !== null) held.push({ ...flow, row: record.row.slice() })
       if (held.length > MAXIMUM_HELD) held.shift()
@@ -362,12 +373,19 @@ export function createIncidentBook({
   }
 }
 
+/** With whom a fact is, that is no new device and no first contact. */
+interface AttackContact {
+  readonly contact: Contact
+  readonly isScan: boolean
+}
+
 /** A flow without an alert, from both of its ends. */
 interface HeldFlow {
   /** As seen from the device whose model would judge it. */
   readonly contact: Contact
   readonly initiator: End
   readonly responder: End
+  readonly isNewContact: boolean
   readonly row: Float64Array
 }
 
@@ -377,7 +395,10 @@ interface End {
   readonly address: string
 }
 
-function heldFlowOf(record: FlowRecord, localNetworks: readonly Network[]): Omit<HeldFlow, 'row'> {
+function heldFlowOf(
+  record: FlowRecord,
+  localNetworks: readonly Network[],
+): Pick<HeldFlow, 'contact' | 'initiator' | 'responder'> {
   const endOf = (words: Uint32Array, mac: Uint8Array): End => {
     const address = formatAddress(words, 0, record.ipVersion)
     return { key: macText(mac) ?? address, address }
@@ -393,8 +414,11 @@ function heldFlowOf(record: FlowRecord, localNetworks: readonly Network[]): Omit
   return { contact: { device: device.key, peer: peer.address, service }, initiator, responder }
 }
 
-/** Whether a contact is of both ends, whichever of them it is seen from. */
-function isBetween({ initiator, responder }: Omit<HeldFlow, 'row'>, { device, peer }: Contact): boolean {
+/** Whether a flow is with a contact of an incident, whichever of the two ends that is seen from. */
+function isPartOf(flow: Omit<HeldFlow, 'row'>, { contact: attack, isScan }: AttackContact): boolean {
+  const { contact, initiator, responder, isNewContact } = flow
+  const { device, peer, service } = attack
+  if (service !== contact.service && !(isScan && isNewContact)) return false
   return (
     (device === initiator.key && peer === responder.address) ||
     (device === responder.key && peer === initiator.address)
@@ -408,6 +432,7 @@ function workingOf(incident: Incident): Working {
     volume: noVolume(0),
     nextVolumeBytes: VOLUME_BYTES,
     reportedMicros: 0,
+    attacks: [],
     waitsMicros: null,
   }
 }
@@ -545,11 +570,6 @@ function levelOf({ kind, totalEvidence }: Incident): IncidentLevel {
   let level = INCIDENT_LEVELS.indexOf(LEVEL_OF_KIND[kind])
   for (let most = WORSE * OPEN_EVIDENCE; totalEvidence >= most; most *= WORSE) level++
   return INCIDENT_LEVELS[Math.min(level, INCIDENT_LEVELS.length - 1)] as IncidentLevel
-}
-
-/** Reported, or about to be. */
-function isIncident({ state, evidence }: Incident): boolean {
-  return state === 'open' || evidence >= OPEN_EVIDENCE
 }
 
 /** What is to be reported of it. */

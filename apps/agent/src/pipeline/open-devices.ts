@@ -1,9 +1,10 @@
 /** The devices that are known, opened from the settings, and what is told of them. */
 import type { FlowRecord } from '@oddflow/flows'
-import { fileError } from '@oddflow/program'
+import { fileError, isResponderDevice } from '@oddflow/program'
 import type { FactRule } from '../alerts/alert.js'
 import type { AlertPipeline } from '../alerts/alert-pipeline.js'
 import type { Settings } from '../config/settings.js'
+import { knowsContact } from '../devices/contacts.js'
 import type { ControlAnswers, FurtherRoutes } from '../devices/control-socket.js'
 import type { Device, DeviceState } from '../devices/device.js'
 import {
@@ -71,6 +72,8 @@ export async function openDevices(
   incidents: Pick<IncidentBook, 'noteHeld'> | null,
 ): Promise<DeviceWatch | null> {
   if (devices === null) return null
+  const isNewContactOf = ({ contacts }: Device, record: FlowRecord): boolean =>
+    !knowsContact(contacts, record, isResponderDevice(record, localNetworks), localNetworks)
   const common = {
     settings: devices,
     localNetworks,
@@ -95,7 +98,8 @@ export async function openDevices(
           onEvicted: models.forget,
         }),
     onVerdict(record: FlowRecord, device: Device, novel: boolean): void {
-      const isOfIncident = device.state !== 'watching' && incidents?.noteHeld(record) === true
+      const isOfIncident =
+        device.state !== 'watching' && incidents?.noteHeld(record, isNewContactOf(device, record)) === true
       // what is normal with one peer alone trains no model
       if (!answers.isOfAnswer && !isOfIncident) models?.note(record, device, novel)
     },

@@ -284,12 +284,14 @@ describe('an incident', () => {
       responderPort: port,
       row: Float64Array.of(port),
     })
-    const held = [1, 2, 3].map((port) => book.noteHeld(flow(port)))
-    expect(book.noteHeld(flow(9, 99))).toBe(false)
+    // its first look-ups are new to it too
+    const usual = [53, 53].map((port) => book.noteHeld(flow(port), true))
+    const held = [...usual, ...[1, 2, 3].map((port) => book.noteHeld(flow(port), true))]
+    expect(book.noteHeld(flow(9, 99), true)).toBe(false)
     const device = { mac: '02:00:00:00:00:01', address: '192.0.2.10' }
     const id = note(0, fact('port-scan', 'was contacted', { device, peer: '192.0.2.66' })) ?? ''
-    expect(held).toEqual([false, false, false])
-    expect([book.noteHeld(flow(4)), book.noteHeld(flow(9, 99))]).toEqual([true, false])
+    expect(held).toEqual(Array(5).fill(false))
+    expect([book.noteHeld(flow(4), true), book.noteHeld(flow(9, 99), true)]).toEqual([true, false])
     const { contacts, rows: kept } = rows.of(id)
     expect(kept.map(({ row }) => row[0])).toEqual([1, 2, 3, 4])
     expect(contacts[kept[0]?.contact ?? 0]).toEqual({
@@ -297,12 +299,14 @@ describe('an incident', () => {
       peer: '192.0.2.10',
       service: 'tcp port 1',
     })
+    // what the scanner has used before is no part of the scan
+    expect(book.noteHeld(flow(53), false)).toBe(false)
     // it is over
     book.advance(base + 3 * HOUR)
-    expect(book.noteHeld(flow(5))).toBe(false)
+    expect(book.noteHeld(flow(5), true)).toBe(false)
   })
 
-  it('of a new device keeps its flows, which train its model all the same', () => {
+  it('of a new device keeps none of its flows, which are what its model learns', () => {
     const { book, note, rows } = gathering()
     const device = { mac: '02:00:00:00:00:66', address: '192.0.2.66' }
     const id = note(0, fact('new-device', 'is new', { device, peer: '192.0.2.10' })) ?? ''
@@ -313,8 +317,8 @@ describe('an incident', () => {
       initiatorMac: Uint8Array.of(2, 0, 0, 0, 0, 0x66),
       row: Float64Array.of(1),
     }
-    expect(book.noteHeld(record)).toBe(false)
-    expect(rows.of(id).rows).toHaveLength(1)
+    expect(book.noteHeld(record, true)).toBe(false)
+    expect(rows.of(id).rows).toEqual([])
   })
 
   it('lasts as long where the clock is set', () => {
