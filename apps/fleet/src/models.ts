@@ -297,7 +297,8 @@ export function progressOf(
     target.kind === 'gateway' ? gateway === target.name : group === target.name,
   )
   const offered = members.filter(([gateway]) => isCanary(gateway, version, offer.share))
-  const reached = offered.filter(([, state]) => state.version === version)
+  // one that waits has not heard yet that it is its turn
+  const reached = offered.filter(([, state]) => state.version === version && state.stage !== 'waiting')
   const count = (stage: GatewayModelState['stage']): number =>
     reached.filter(([, state]) => state.stage === stage).length
   const usesIt = ({ inUse }: GatewayModelState): boolean =>

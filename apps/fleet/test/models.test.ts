@@ -200,6 +200,8 @@ describe.runIf(hasNatsServer)('models for gateways', () => {
     expect(run('rollout', '--group', 'home').stdout).toMatch(
       /offered to 2 of 2 gateways \(100 %\): 1 not reached, .* 1 in use, 0 refused, 0 went back; 1 gateway use/,
     )
+    await report('cellar', stateOf('waiting', version))
+    expect(run('rollout', '--group', 'home').stdout).toMatch(/offered to 2 of 2 .*: 1 not reached, /)
     await report('cellar', stateOf('rolled-back', version, { reason: 'flags 9 of 100 flows' }))
     const rolled = run('rollout', '--group', 'home', '--follow')
     expect(rolled.stdout).toContain('cellar: flags 9 of 100 flows')
