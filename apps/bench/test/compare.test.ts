@@ -40,6 +40,7 @@ beforeAll(() => {
   writeFileSync(own('all.csv'), encodeCsvRows(table, ['attack', 'a', 'b', 'c']))
   writeFileSync(own('unnamed.csv'), encodeCsvRows(table))
   writeFileSync(own('wide.npy'), encodeNpy(table))
+  writeFileSync(own('words.csv'), 'bytes,attack\n5120,benign\n')
   writeFileSync(own('one.npy'), encodeLabels(labels.map(() => 0)))
 })
 
@@ -137,6 +138,12 @@ describe('compare', () => {
       1,
       /a: expected labels 0 \(normal\) and 1 \(novel\), found .* in row 1/,
       [own('all.csv'), '--labels', 'a'],
+    ],
+    [
+      'labels in words',
+      1,
+      /words\.csv: csv: line 2: column 2: .*"benign"; all columns must be numbers, and labels 0 \(normal\) or 1 \(novel\)/,
+      [own('words.csv'), '--labels', 'attack'],
     ],
     [
       'labels of one kind',

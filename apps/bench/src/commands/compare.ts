@@ -11,6 +11,7 @@ import {
   DataError,
   decodeCsvRows,
   decodeNpyMatrix,
+  FormatError,
   type Matrix,
   matrixOf,
   OddFlowError,
@@ -142,16 +143,24 @@ interface NamedRows {
   readonly columnNames: readonly string[] | null
 }
 
-function readTable(path: string): NamedRows {
+/** @param hint what is added where a table of words is no table of numbers */
+function readTable(path: string, hint = ''): NamedRows {
   return inFile(path, () => {
     const bytes = readFileSync(path)
-    const read = /\.csv$/i.test(path)
-      ? decodeCsvRows(bytes)
-      : { matrix: decodeNpyMatrix(bytes), columnNames: null }
-    checkFinite(read.matrix, 'rows')
-    return read
+    if (!/\.csv$/i.test(path)) {
+      const matrix = decodeNpyMatrix(bytes)
+      checkFinite(matrix, 'rows')
+      return { matrix, columnNames: null }
+    }
+    try {
+      return decodeCsvRows(bytes)
+    } catch (error) {
+      throw error instanceof FormatError ? new DataError(`${error.message}${hint}`) : error
+    }
   })
 }
+
+const LABEL_HINT = '; all columns must be numbers, and labels 0 (normal) or 1 (novel)'
 
 function openRows(train: readonly string[], normal: readonly string[], novel: readonly string[]): Comparison {
   const [first] = train
@@ -192,7 +201,7 @@ function openTable(path: string, labels: string): Comparison {
 
 /** `labels`: a .npy of as many, or the name of a column. */
 function readLabelled(path: string, labels: string): { rows: Matrix; isNovel: Float64Array } {
-  const { matrix, columnNames } = readTable(path)
+  const { matrix, columnNames } = readTable(path, LABEL_HINT)
   if (/\.npy$/i.test(labels)) {
     const own = readLabels(labels, matrix.rows)
     requireBothClasses(own, labels)

@@ -19,9 +19,16 @@ export const FEATURES = ['iat-size', 'stats-header', 'samp-size'] as const
 export type Features = (typeof FEATURES)[number]
 const features = z.enum(FEATURES)
 /** Of the paper's tables; null for a data set that is not in them. */
-const paperDataset = z.enum(['UNB', 'CTU', 'MAWI', 'MACCDC', 'SFRIG', 'AECHO', 'DWSHR']).nullable()
+const PAPER_DATASETS = ['UNB', 'CTU', 'MAWI', 'MACCDC', 'SFRIG', 'AECHO', 'DWSHR'] as const
+const paperDataset = z
+  .enum(PAPER_DATASETS, `expected one of ${PAPER_DATASETS.join(', ')}, or null for your own data`)
+  .nullable()
+
+/** Where an editor finds dataset.schema.json. */
+const $schema = z.string().optional()
 
 const rowsManifest = z.strictObject({
+  $schema,
   format: z.literal(1),
   kind: z.literal('rows'),
   name,
@@ -59,6 +66,7 @@ const side = z.strictObject({
 })
 
 const capturesManifest = z.strictObject({
+  $schema,
   format: z.literal(1),
   kind: z.literal('captures'),
   name,
@@ -83,6 +91,12 @@ const capturesManifest = z.strictObject({
 })
 
 const manifest = z.discriminatedUnion('kind', [rowsManifest, capturesManifest])
+
+/** For editors: dataset.schema.json of this package. */
+export const manifestSchema = (): object => ({
+  title: 'Data set of oddflow-bench',
+  ...z.toJSONSchema(manifest),
+})
 
 export type RowsManifest = z.infer<typeof rowsManifest>
 export type CapturesManifest = z.infer<typeof capturesManifest>

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { FormatError, OddFlowError } from '@oddflow/core'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
-import { type CapturesManifest, checkManifest } from '../../src/datasets/manifest.js'
+import { type CapturesManifest, checkManifest, manifestSchema } from '../../src/datasets/manifest.js'
 import { verifyDataset } from '../../src/datasets/prepare.js'
 import { OWN_MANIFESTS, readManifests } from '../../src/datasets/read-manifests.js'
 import { sharedPath } from '../support/shared.js'
@@ -153,6 +153,30 @@ describe('checkManifest', () => {
         expect(() => checkManifest(value)).toThrow(FormatError)
       }),
     )
+  })
+})
+
+describe('for your own data', () => {
+  it('dataset.schema.json is that of the program', () => {
+    const file = new URL('../../dataset.schema.json', import.meta.url)
+    if (process.env.UPDATE_README === '1')
+      writeFileSync(file, `${JSON.stringify(manifestSchema(), null, 2)}\n`)
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(manifestSchema())
+  })
+
+  it("the README's example is a manifest", () => {
+    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+    const [, example] = /```json\n(\{\n {2}"\$schema"[^`]*)```/.exec(readme)!
+    expect(checkManifest(JSON.parse(example!))).toMatchObject({ kind: 'rows', name: 'mine' })
+  })
+
+  it.each([
+    ['kind', { kind: 'pcap' }, "Expected 'rows' | 'captures'"],
+    ['paperDataset', { paperDataset: 'MINE' }, 'expected one of UNB, CTU, .*, or null for your own data'],
+    ['features', { features: 'flow' }, 'expected one of "iat-size"\\|"stats-header"\\|"samp-size"'],
+  ])('an error names the allowed values of %s', (field, change, says) => {
+    const rows = own.find(({ kind }) => kind === 'rows')!
+    expect(() => checkManifest({ ...rows, ...change })).toThrow(new RegExp(`^manifest: ${field}: .*${says}`))
   })
 })
 
