@@ -6,11 +6,17 @@
 import { randomBytes } from 'node:crypto'
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
+// @boundaries-ignore the bench plays gateways with the agent's own code
 import { nodeFileSystem } from '../../agent/build/files/file-system.js'
+// @boundaries-ignore the bench plays gateways with the agent's own code
 import { emptyIncident, encodeIncidentEvent } from '../../agent/build/incidents/incident.js'
+// @boundaries-ignore the bench plays gateways with the agent's own code
 import { systemClock } from '../../agent/build/input/clocks.js'
+// @boundaries-ignore the bench plays gateways with the agent's own code
 import { startDelivery } from '../../agent/build/outputs/delivery.js'
+// @boundaries-ignore the bench plays gateways with the agent's own code
 import { createNats } from '../../agent/build/outputs/nats.js'
+// @boundaries-ignore the bench plays gateways with the agent's own code
 import { openSpool } from '../../agent/build/spool/spool.js'
 
 const { names, url, folder, seeds, caFile, everyMillis, truth } = JSON.parse(process.argv[2])
