@@ -115,7 +115,9 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
     }
   }
   return {
-    selfTests: selfTest.counts,
+    get selfTests() {
+      return selfTest.counts
+    },
     reasons: () => condition.reasons,
     lookForUnjudged: () => condition.set('unjudged', unjudgedReason(devices, models)),
     lookAtClock,
