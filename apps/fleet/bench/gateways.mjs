@@ -27,7 +27,7 @@ const { values } = parseArgs({
   },
 })
 const [clients, agents, perMinute, partitionSeconds] = Object.values(values).map(Number)
-const CLIENTS_PER_PROCESS = 250
+const CLIENTS_PER_PROCESS = 100
 const STEADY_SECONDS = 60
 const repository = fileURLToPath(new URL('../../..', import.meta.url))
 const fleet = join(repository, 'apps/fleet/dist/main.js')
@@ -261,7 +261,7 @@ await Promise.all([ended(running[0].child), ended(groups[0].child)])
 running[0] = startAgent(running[0].name)
 groups[0] = startClients(groups[0])
 await groups[0].ready
-say('an agent and 250 clients were killed and run again')
+say('an agent and 100 clients were killed and run again')
 process.kill(serverPid(serving), 'SIGKILL')
 await ended(serving)
 await pause(5000)

@@ -102,6 +102,8 @@ export const nats = defineOutput({
 
 const BATCH = 64
 const PATIENCE_MILLIS = 10_000
+/** As long as the server's (apps/fleet/src/folder.ts): a busy one lets gateways in late, and those that give up early come again. */
+const CONNECT_MILLIS = 30_000
 /** A server that is silent for two of these is gone, and is looked for again. */
 const PING_MILLIS = 20_000
 /** A connection that is lost is tried again within this time, and later within the time that it has been lost. */
@@ -154,7 +156,7 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
       servers: settings.url,
       name: `oddflow-agent ${gateway}`,
       inboxPrefix: `_INBOX.${gateway}`,
-      timeout: PATIENCE_MILLIS,
+      timeout: CONNECT_MILLIS,
       maxReconnectAttempts: -1,
       pingInterval: PING_MILLIS,
       maxPingOut: 2,
