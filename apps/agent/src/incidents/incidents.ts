@@ -76,6 +76,8 @@ interface IncidentBookOptions {
   readonly explain: AlertExplainer
   /** Keeps what answers are about. */
   readonly rows: Pick<IncidentRows, 'note' | 'noteFlow'>
+  /** A flow that a device's model may have learned turned out to be part of an attack. */
+  readonly onAttackRow?: (device: string, row: Float64Array) => void
   readonly localNetworks: readonly Network[]
   /** The answer for which an incident is not reported now. */
   readonly mutedBy: (incident: Incident) => MutingAnswer | null
@@ -164,6 +166,7 @@ export function createIncidentBook({
   known,
   explain,
   rows,
+  onAttackRow,
   localNetworks,
   mutedBy,
   onChange,
@@ -251,7 +254,7 @@ export function createIncidentBook({
     const kind = kindOfFact(rule)
     if (kind === null || MAY_BE_NORMAL.includes(kind)) return
     const isScan = SCANS.includes(rule)
-    const attack = { contact: contactOf({ rule, ...alert }), isScan }
+    const attack = { contact: contactOf({ rule, ...alert }), isScan, isOfHosts: rule === 'host-scan' }
     if (attacks.length < MAXIMUM_CONTACTS) attacks.push(attack)
     const found = held.filter(
       (flow) =>
@@ -260,6 +263,7 @@ export function createIncidentBook({
     )
     for (const flow of found) {
       rows.noteFlow(incident.id, flow.contact, flow.row)
+      onAttackRow?.(flow.contact.device, flow.row)
       held.splice(held.indexOf(flow), 1)
     }
   }
@@ -377,6 +381,8 @@ export function createIncidentBook({
 interface AttackContact {
   readonly contact: Contact
   readonly isScan: boolean
+  /** The device scans hosts: whatever else is new of it is part of that. */
+  readonly isOfHosts: boolean
 }
 
 /** A flow without an alert, from both of its ends. */
@@ -415,9 +421,13 @@ function heldFlowOf(
 }
 
 /** Whether a flow is with a contact of an incident, whichever of the two ends that is seen from. */
-function isPartOf(flow: Omit<HeldFlow, 'row'>, { contact: attack, isScan }: AttackContact): boolean {
+function isPartOf(
+  flow: Omit<HeldFlow, 'row'>,
+  { contact: attack, isScan, isOfHosts }: AttackContact,
+): boolean {
   const { contact, initiator, responder, isNewContact } = flow
   const { device, peer, service } = attack
+  if (isOfHosts && isNewContact && device === contact.device) return true
   if (service !== contact.service && !(isScan && isNewContact)) return false
   return (
     (device === initiator.key && peer === responder.address) ||

@@ -175,6 +175,8 @@ export interface ModelManager extends Decider {
   replaceGiven(base: NamedModel | null, given: ReadonlyMap<string, NamedModel>): void
   /** A verdict was given on a record of this device, which the table has counted. */
   note(record: FlowRecord, device: Device, novel: boolean): void
+  /** A flow that was noted is one that no model is to learn. */
+  unlearn(device: string, row: Float64Array): void
   /** The table knows a device no more. */
   forget(device: string): void
   /** Whether the device's model has shown that it keeps its promise, or was judged (progress.ts); null where that is not asked of it. */
@@ -406,6 +408,9 @@ export async function openModelManager(
         const of = book.get(name)
         if (of !== undefined && of.model?.id !== named.sha256.slice(0, 16)) book.putInForce(of, named, null)
       }
+    },
+    unlearn(device, row) {
+      book.owner(ownerOf(device)).learning?.reservoir.remove(row)
     },
     note(record, device, novel) {
       progress.note(record)

@@ -23,6 +23,8 @@ import { MAXIMUM_SERVICES } from '@oddflow/flows'
 export interface RowReservoir {
   /** Takes D numbers, which are copied or let go. */
   add(row: Float64Array): void
+  /** Takes out a row that is equal, where there is one: as if it had never come, but for `seen`. */
+  remove(row: Float64Array): void
   /** A flow of one packet to this service. */
   addOnePacket(service: string): void
   /** n × D, a copy, in the order of their coming. */
@@ -110,6 +112,16 @@ function reservoirOf({ dimension, capacity, seed }: ReservoirShape, contents: Co
         contents.numbers[place] = contents.seen
       }
       contents.seen++
+    },
+    remove(row) {
+      const { rows, numbers } = contents
+      for (let place = 0; place < contents.count; place++) {
+        if (!row.every((value, i) => Object.is(value, rows[place * dimension + i]))) continue
+        contents.count--
+        rows.copyWithin(place * dimension, contents.count * dimension, (contents.count + 1) * dimension)
+        numbers[place] = numbers[contents.count]
+        return
+      }
     },
     addOnePacket(service) {
       contents.onePacketFlows++

@@ -82,6 +82,7 @@ export async function openAlerting(options: AlertingOptions): Promise<Alerting> 
           known,
           explain,
           rows,
+          ...(models === null ? {} : { onAttackRow: models.unlearn }),
           localNetworks: settings.localNetworks,
           mutedBy: answers.mutedBy,
           onChange(incident, change) {

@@ -36,9 +36,11 @@ function gathering(
   const reported: Reported[] = []
   const rows = createIncidentRows()
   const muted = { kind: '' }
+  const unlearned: unknown[] = []
   const book = createIncidentBook({
     known,
     rows,
+    onAttackRow: (device, row) => unlearned.push([device, row[0]]),
     localNetworks: [parseNetwork('192.0.2.0/24')],
     mutedBy: ({ kind }) => (kind === muted.kind ? 'snooze' : null),
     explain: () => ({
@@ -53,7 +55,7 @@ function gathering(
     return book.note(sampleAlert({ atMicros, id: `alert ${seconds}`, ...changes }), atMicros)
   }
   const changes = (): string[] => reported.map(({ change }) => change)
-  return { book, note, reported, changes, rows, muted }
+  return { book, note, reported, changes, rows, muted, unlearned }
 }
 
 const fact = (rule: Alert['rule'], text: string, more: Partial<Alert> = {}): Partial<Alert> => ({
@@ -304,6 +306,25 @@ describe('an incident', () => {
     // it is over
     book.advance(base + 3 * HOUR)
     expect(book.noteHeld(flow(5), true)).toBe(false)
+  })
+
+  it('of a device that scans hosts keeps what is new of it, which its model unlearns', () => {
+    const { book, note, rows, unlearned } = gathering()
+    const to = (host: number): FlowRecord => ({
+      ...sampleRecord(1),
+      initiatorAddress: Uint32Array.of(0, 0, 0, 0xc000020a),
+      responderAddress: Uint32Array.of(0, 0, 0, 0xc0000200 + host),
+      row: Float64Array.of(host),
+    })
+    for (const host of [20, 21, 22, 22]) book.noteHeld(to(host), true)
+    const device = { mac: '02:00:00:00:00:01', address: '192.0.2.10' }
+    const id = note(0, fact('host-scan', '16 hosts were contacted', { device, peer: '192.0.2.29' })) ?? ''
+    expect([book.noteHeld(to(30), true), book.noteHeld(to(22), false)]).toEqual([true, false])
+    expect(rows.of(id).rows.map(({ row }) => row[0])).toEqual([20, 21, 30])
+    expect(unlearned).toEqual([
+      ['02:00:00:00:00:01', 20],
+      ['02:00:00:00:00:01', 21],
+    ])
   })
 
   it('of a new device keeps none of its flows, which are what its model learns', () => {

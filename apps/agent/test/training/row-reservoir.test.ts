@@ -39,6 +39,23 @@ describe('a reservoir of rows', () => {
     expect(Math.abs(sum / 10_000 - 249.5)).toBeLessThan(6)
   })
 
+  it('gives up a row that is equal, and goes on with the others in order', () => {
+    const reservoir = filled(20)
+    for (const i of [0, 7, 19, 7, 99]) reservoir.remove(rowOf(i))
+    const left = (): number[] => {
+      const { rows, data } = reservoir.rows()
+      return Array.from({ length: rows }, (_, i) => data[3 * i] ?? Number.NaN)
+    }
+    const expected = Array.from({ length: 20 }, (_, i) => i).filter((i) => ![0, 7, 19].includes(i))
+    expect(left()).toEqual(expected)
+    reservoir.add(rowOf(20))
+    expect(left()).toEqual([...expected, 20])
+    const again = decodeRowReservoir(reservoir.encode(), shape)
+    expect(again.rows()).toEqual(reservoir.rows())
+    for (let i = 0; i < 21; i++) reservoir.remove(rowOf(i))
+    expect(reservoir.count).toBe(0)
+  })
+
   it('takes no more than it says', () => {
     expect(filled(5000).bytes).toBe(reservoirBytes(shape))
     expect(filled(1).bytes).toBeLessThan(reservoirBytes(shape))
