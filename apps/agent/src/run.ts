@@ -71,7 +71,7 @@ function withSettings(command: Command): Command {
     .option('--listen <host:port>', 'serve metrics for Prometheus at /metrics, such as 127.0.0.1:9477')
     .option(
       '--memory-limit <bytes>',
-      'ceiling on resident memory, which sets the room for flows (default: 128M, plus 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here and 5M for models that learn online)',
+      'ceiling on resident memory, which sets the room for flows (default: 128M, plus 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here (with peerNames 4M more) and 5M for models that learn online)',
     )
     .option(
       '--allow-root',

@@ -216,7 +216,7 @@ export async function openArchive(options: ServerOptions): Promise<Archive> {
 /** As `connect` of the client, which sets a transport without limits. */
 function connectLimited(options: ConnectionOptions & NatsLimitOptions): Promise<NatsConnection> {
   setTransportFactory({
-    factory: () => limitNatsTransport(new NodeTransport()),
+    factory: () => limitNatsTransport(new NodeTransport(), () => performance.now()),
     dnsResolveFn: nodeResolveHost,
   })
   return NatsConnectionImpl.connect(options)

@@ -3,7 +3,8 @@
  *
  * The client gathers a line until it ends and a message until it is whole, and goes on gathering after its parser has failed, all
  * without a bound. So each line and each message size is read beside the client's parser, and the connection ends where one is too
- * long. The client then connects again as after any other loss.
+ * long. The client then connects again as after any other loss. So it does where a server sends lines that are no messages (PING,
+ * PONG, INFO, errors) without end: each is small, and together they take the processor from everything else.
  */
 import type { Socket } from 'node:net'
 
@@ -11,6 +12,9 @@ import type { Socket } from 'node:net'
 const LONGEST_LINE_BYTES = 65_536
 /** The default of the server's max_payload. OddFlow's own messages are at most 128 KiB, the chunks of an object store. */
 const LONGEST_MESSAGE_BYTES = 1_048_576
+/** A server sends one now and then. */
+const MOST_OTHER_LINES = 1000
+const OTHER_LINES_MILLIS = 10_000
 const LINE_FEED = 10
 const LINE = /^(?:info[ \t]+\{|h?msg[ \t]|-err[ \t]+[^ \t\r]|ping|pong|\+ok)/i
 /** Of a LINE, what is enough to know that it is none. */
@@ -33,13 +37,20 @@ export interface NatsLimitOptions {
 }
 
 /** Given the bytes of a server as they come, says why the connection is to end; null while there is no reason. */
-export function createNatsCheck(): (bytes: Uint8Array) => string | null {
+export function createNatsCheck(nowMillis: () => number): (bytes: Uint8Array) => string | null {
   const line = new Uint8Array(LONGEST_LINE_BYTES)
   let length = 0
   /** Bytes of the current message that are still to come. */
   let rest = 0
   /** The rest of this line follows a message, and the client skips it. */
   let isBehindMessage = false
+  let [beganMillis, otherLines] = [nowMillis(), 0]
+  const isFlood = (): boolean => {
+    if (++otherLines <= MOST_OTHER_LINES) return false
+    const isOver = nowMillis() - beganMillis < OTHER_LINES_MILLIS
+    ;[beganMillis, otherLines] = [nowMillis(), 1]
+    return isOver
+  }
   return (bytes) => {
     for (let at = 0; at < bytes.length; ) {
       if (rest > 0) {
@@ -59,8 +70,11 @@ export function createNatsCheck(): (bytes: Uint8Array) => string | null {
       if (!isBehindMessage && !hasWord(line.subarray(0, Math.min(length, 4)))) return FOREIGN
       if (found < 0) continue
       const size = isBehindMessage ? null : messageBytes(textOf(line.subarray(0, length)))
+      const isOther = size === null && !isBehindMessage
       length = 0
       isBehindMessage = size !== null
+      if (isOther && isFlood())
+        return `the server sent more than ${MOST_OTHER_LINES} lines that are no messages within ${OTHER_LINES_MILLIS / 1000} s`
       if (size === null) continue
       if (Number.isNaN(size)) return FOREIGN
       if (size > LONGEST_MESSAGE_BYTES) {
@@ -72,8 +86,11 @@ export function createNatsCheck(): (bytes: Uint8Array) => string | null {
   }
 }
 
-/** Puts the limits on a transport that has not connected yet. Returns it. */
-export function limitNatsTransport<T extends NatsTransport>(transport: T): T {
+/**
+ * Puts the limits on a transport that has not connected yet. Returns it.
+ * @param nowMillis - of a monotonic clock.
+ */
+export function limitNatsTransport<T extends NatsTransport>(transport: T, nowMillis: () => number): T {
   const inherited = {
     peekInfo: transport.peekInfo.bind(transport),
     iterate: transport.iterate.bind(transport),
@@ -94,7 +111,7 @@ export function limitNatsTransport<T extends NatsTransport>(transport: T): T {
     return info
   }
   transport.iterate = async function* () {
-    const check = createNatsCheck()
+    const check = createNatsCheck(nowMillis)
     try {
       for await (const bytes of inherited.iterate()) {
         const reason = check(bytes)

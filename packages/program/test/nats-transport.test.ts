@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createNatsCheck } from '../src/nats-transport.js'
 
+const noTime = (): number => 0
 const bytesOf = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, 'latin1'))
 const message = (payload: string, more = ''): string =>
   `MSG _INBOX.a.1 9 ${payload.length}\r\n${payload}${more}\r\n`
@@ -28,7 +29,7 @@ it('lets the lines and messages of a server pass, wherever they are cut', () => 
       fc.array(fc.integer({ min: 1, max: 30 })),
       (lines, cuts) => {
         const bytes = bytesOf(lines.join(''))
-        const check = createNatsCheck()
+        const check = createNatsCheck(noTime)
         for (let at = 0, i = 0; at < bytes.length; i++) {
           const length = cuts[i] ?? bytes.length
           expect(check(bytes.subarray(at, at + length))).toBeNull()
@@ -56,14 +57,26 @@ it.each([
   ['a message behind another', `${message('MSG')}MSG a 1 1048577\r\n`, 'of 1048577 bytes'],
   ['a line without end', `INFO ${'x'.repeat(65_532)}`, 'a line of more than 65536 bytes'],
 ])('refuses %s', (_, sent, why) => {
-  expect(createNatsCheck()(bytesOf(sent))).toContain(why)
-  const check = createNatsCheck()
+  expect(createNatsCheck(noTime)(bytesOf(sent))).toContain(why)
+  const check = createNatsCheck(noTime)
   const reasons = [...bytesOf(sent)].map((byte) => check(Uint8Array.of(byte)))
   expect(reasons.filter((reason) => reason !== null).join()).toContain(why)
 })
 
 it('takes a message and a line of the longest size', () => {
-  const check = createNatsCheck()
+  const check = createNatsCheck(noTime)
   expect(check(bytesOf(`INFO {"a":"${'x'.repeat(65_522)}"}\r\n`))).toBeNull()
   expect(check(bytesOf(`MSG a 1 1048576\r\n${'x'.repeat(1_048_576)}\r\nPING\r\n`))).toBeNull()
+})
+
+it('refuses more lines that are no messages than a server has a use for, and counts no messages', () => {
+  let millis = 0
+  const check = createNatsCheck(() => millis)
+  expect(check(bytesOf('PING\r\n'.repeat(1000)))).toBeNull()
+  millis = 10_000
+  expect(check(bytesOf('PONG\r\n'.repeat(1000)))).toBeNull()
+  expect(check(bytesOf(message('a').repeat(5000)))).toBeNull()
+  expect(check(bytesOf('INFO {}\r\n'))).toBe(
+    'the server sent more than 1000 lines that are no messages within 10 s',
+  )
 })

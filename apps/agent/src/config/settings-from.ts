@@ -2,6 +2,7 @@
 import { featureDimension } from '@oddflow/core'
 import { parseBytes, UsageError } from '@oddflow/program'
 import { refusedPlace } from '../devices/listen-alone.js'
+import { PEER_NAMES_BYTES } from '../devices/peer-names.js'
 import { standardErrorLog } from '../log.js'
 import { EVERYONE, type ModelsPer, NO_GROUP } from '../models/model-scopes.js'
 import type { OutputSettings } from '../outputs/registry.js'
@@ -214,6 +215,7 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
   const suppress = suppressFrom(given)
   const models = modelsFrom(given)
   const learning = learningFrom(given, models !== null)
+  const peerNames = peerNamesFrom(given, outputs, models !== null)
   const settings: Settings = {
     input: inputFrom(given),
     dropDuplicates: options.dropDuplicates ?? config.dropDuplicates ?? false,
@@ -225,14 +227,18 @@ export function settingsFrom(options: RunOptions, file: ReadConfig | null): Sett
     devices: devicesFrom(given, models !== null),
     budget: budgetFrom(given),
     outputs,
-    peerNames: peerNamesFrom(given, outputs, models !== null),
+    peerNames,
     fold: foldFrom(given),
     once: options.once === true,
     state: stateFrom(given),
     spoolBytes: bytes(['spoolLimit'], config.spoolLimit, DEFAULT_SPOOL_BYTES),
     memoryLimitBytes:
       options.memoryLimit === undefined
-        ? bytes(['memoryLimit'], config.memoryLimit, defaultMemoryBytes(outputs, models, learning))
+        ? bytes(
+            ['memoryLimit'],
+            config.memoryLimit,
+            defaultMemoryBytes(outputs, models, learning, peerNames !== null),
+          )
         : parseBytes(options.memoryLimit, '--memory-limit'),
     listen: listenFrom(given),
     evidence: evidenceFrom(given),
@@ -278,6 +284,7 @@ function defaultMemoryBytes(
   outputs: readonly OutputSettings[],
   models: ModelsSettings | null,
   learning: LearningSettings | null,
+  hasPeerNames: boolean,
 ): number {
   const online =
     models === null || learning === null
@@ -289,7 +296,9 @@ function defaultMemoryBytes(
         )
   const mebibyte = 1_048_576
   const made = models === null ? 0 : MODELS_BYTES + mebibyte * Math.ceil(online / mebibyte)
-  return DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + fleetModelBytes(outputs) + made
+  // beside models that are given there is room for them
+  const names = models !== null && hasPeerNames ? PEER_NAMES_BYTES : 0
+  return DEFAULT_MEMORY_LIMIT_BYTES + librariesBytes(outputs) + fleetModelBytes(outputs) + made + names
 }
 
 /** null: they are not looked for. Throws UsageError. */

@@ -9,7 +9,8 @@
  */
 import * as v from 'valibot'
 import { path, text, whole } from '../config/schema-parts.js'
-import { ABORTED, orAborted } from '../pipeline/shutdown.js'
+import { systemClock } from '../input/clocks.js'
+import { ABORTED, orAborted, withinMillis } from '../pipeline/shutdown.js'
 import { type Message, messagesOf } from './message.js'
 import {
   caFile,
@@ -89,15 +90,21 @@ export const mail = defineOutput({
   ],
   secretsGoTo: ({ passwordFile, url }) => (passwordFile === null ? null : url),
   memoryBytes: 16 * 1_048_576,
-  create: createMail,
+  create: (settings, environment) => createMail(settings, environment),
 })
 
 const BATCH = 32
 const PATIENCE_MILLIS = 10_000
+/** For a whole mail: a server that says a byte now and then is never silent. */
+const MAIL_MILLIS = 60_000
 const FIRST_REFUSAL = 500
 const LEVELS = ['low', 'medium', 'high']
 
-export async function createMail(settings: MailSettings, environment: OutputEnvironment): Promise<Output> {
+export async function createMail(
+  settings: MailSettings,
+  environment: OutputEnvironment,
+  mailMillis = MAIL_MILLIS,
+): Promise<Output> {
   const { url, from, to, maximumPerDay, username, passwordFile } = settings
   const { hostname, clock, log } = environment
   const { createTransport } = await import('nodemailer')
@@ -121,7 +128,7 @@ export async function createMail(settings: MailSettings, environment: OutputEnvi
   let day = ''
   let sentToday = 0
 
-  const send = async (messages: readonly Message[]): Promise<string> => {
+  const send = async (messages: readonly Message[], signal: AbortSignal): Promise<string> => {
     // the gravest leads
     const { id, incident, title } = messages.reduce((lead, each) =>
       LEVELS.indexOf(each.level) > LEVELS.indexOf(lead.level) ? each : lead,
@@ -135,6 +142,7 @@ export async function createMail(settings: MailSettings, environment: OutputEnvi
       to: [...to],
       subject: `[${hostname}] ${title}${more}`,
       text: [...messages.map(paragraphs), ...(isLast ? [last] : [])].join('\n\n\n'),
+      signal,
       messageId: `<${id}@oddflow-agent>`,
       ...thread,
       headers: { 'auto-submitted': 'auto-generated' },
@@ -163,8 +171,12 @@ export async function createMail(settings: MailSettings, environment: OutputEnvi
         )
       }
       try {
-        const answer = await orAborted(send(messages), signal)
-        if (answer === ABORTED) throw new Error('stopped')
+        const answer = await withinMillis(systemClock, mailMillis, signal, (limit) =>
+          orAborted(send(messages, limit), limit),
+        )
+        if (answer === ABORTED) {
+          throw new Error(signal.aborted ? 'stopped' : `did not take a mail within ${mailMillis / 1000} s`)
+        }
         sentToday++
         return answer
       } catch (error) {

@@ -125,22 +125,26 @@ export const mqtt = defineOutput({
  * the connection.
  *
  * The library gathers a packet until it is whole, up to the 256 MB that the protocol allows (MQTT 3.1.1, section 2.2.3), and
- * acknowledges messages as fast as they come. So the fixed headers are followed beside it: a packet of more than MAXIMUM_BYTES, and a
- * PUBLISH (type 3) that is one too many, are refused at their first bytes.
+ * acknowledges messages as fast as they come. So the fixed headers are followed beside it: a packet of more than MAXIMUM_BYTES, a
+ * PUBLISH (type 3) that is one too many, and an answer to nothing are refused at their first bytes. Every other packet answers
+ * one of the agent's, so more of them than it has sent are a flood, which would take the processor from everything else.
  */
 
 const PUBLISH = 3
 const MAXIMUM_BYTES = 1024
 /** One more ends the connection. */
 const MESSAGES_PER_MINUTE = 30
+/** Beyond those that were asked for: a farewell, or an answer that comes twice. */
+const SPARE_ANSWERS = 16
 
 /** Ends the connection at the first bytes that are none of an answer, and says why. */
 export function guardBroker(
   stream: Duplex,
   takesMessage: () => boolean,
+  takesAnswer: () => boolean,
   onRefused: (why: string) => void,
 ): void {
-  const refuses = createFrameCheck(takesMessage)
+  const refuses = createFrameCheck(takesMessage, takesAnswer)
   stream.on('data', (bytes: Uint8Array) => {
     const why = refuses(bytes)
     if (why === null || stream.destroyed) return
@@ -150,7 +154,10 @@ export function guardBroker(
 }
 
 /** Given the bytes as they come, says why the connection is to end; null while there is no reason. */
-export function createFrameCheck(takesMessage: () => boolean): (bytes: Uint8Array) => string | null {
+export function createFrameCheck(
+  takesMessage: () => boolean,
+  takesAnswer: () => boolean,
+): (bytes: Uint8Array) => string | null {
   /** Bytes of the current packet that are still to come. */
   let rest = 0
   let type = -1
@@ -170,6 +177,7 @@ export function createFrameCheck(takesMessage: () => boolean): (bytes: Uint8Arra
         length = 0
         shift = 0
         if (type === PUBLISH && !takesMessage()) return 'the broker sent a message that was not asked for'
+        if (type !== PUBLISH && !takesAnswer()) return 'the broker sent more answers than it was asked for'
         continue
       }
       length |= (byte & 0x7f) << shift
@@ -281,12 +289,16 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
         ? {}
         : { will: { topic: status, payload: Buffer.from('offline'), qos: 1, retain: true } as const }),
     })
+    let answers = 0
     opening.on('packetsend', (packet) => {
+      answers++
       // the first packet on every connection; nothing has been read from it yet
       if (packet.cmd !== 'connect') return
+      answers = 1 + SPARE_ANSWERS
       guardBroker(
         opening.stream,
         () => remote !== null && takesMessage(),
+        () => --answers >= 0,
         (why) => {
           lastTrouble = why
           remote?.refuseOversized()
@@ -330,9 +342,11 @@ export async function createMqtt(options: MqttOptions): Promise<Output> {
     if (lines.some(({ length }) => length > longest)) {
       throw new RefusedError(`${target}: takes packets of ${maximumPacketSize} bytes at most`)
     }
-    for (let at = 0; at < lines.length; at += receiveMaximum) {
+    // 0 is against the protocol (section 3.2.2.3.3)
+    const together = Math.max(1, receiveMaximum)
+    for (let at = 0; at < lines.length; at += together) {
       const publishes = lines
-        .slice(at, at + receiveMaximum)
+        .slice(at, at + together)
         .map((line) => open.publishAsync(alerts, Buffer.from(line), { qos: 1 }))
       // all of them: one that is refused must not leave the others unheard
       const failed = (await Promise.allSettled(publishes)).find(({ status }) => status === 'rejected')

@@ -285,7 +285,7 @@ async function connectLimited(options: ConnectionOptions & NatsLimitOptions): Pr
     await import('@nats-io/transport-node/lib/node_transport.js'),
   )
   setTransportFactory({
-    factory: () => limitNatsTransport(new NodeTransport()),
+    factory: () => limitNatsTransport(new NodeTransport(), () => performance.now()),
     dnsResolveFn: nodeResolveHost,
   })
   return NatsConnectionImpl.connect(options)

@@ -76,7 +76,7 @@ async function serving(
   }
 }
 
-const openMail = (changes: Partial<MailSettings>, clock: Clock = systemClock) =>
+const openMail = (changes: Partial<MailSettings>, clock: Clock = systemClock, mailMillis?: number) =>
   createMail(
     {
       kind: 'mail',
@@ -97,6 +97,7 @@ const openMail = (changes: Partial<MailSettings>, clock: Clock = systemClock) =>
       clock,
       log: keepingLog(),
     },
+    mailMillis,
   )
 
 describe('a mail', () => {
@@ -267,6 +268,31 @@ it('a server that is silent is a failure, and the stop of the agent ends the wai
   const stop = new AbortController()
   setTimeout(() => stop.abort(), 50)
   await expect(output.deliver({ first: 0, lines: [incidentLine()] }, stop.signal)).rejects.toThrow('stopped')
+  await output.close()
+  server.close()
+})
+
+it('a server that says a byte now and then, without an end, is a failure, and is let go', async () => {
+  const { createServer } = await import('node:net')
+  let open = 0
+  const server = createServer((socket) => {
+    open++
+    socket.on('error', () => undefined)
+    socket.write('220 ready\r\n')
+    const more = setInterval(() => socket.write('250-more\r\n'), 10)
+    socket.on('close', () => {
+      clearInterval(more)
+      open--
+    })
+    socket.resume()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const output = await openMail({ url: `smtp://127.0.0.1:${port}` }, systemClock, 200)
+  await expect(output.deliver({ first: 0, lines: [incidentLine()] }, never)).rejects.toThrow(
+    'did not take a mail within 0.2 s',
+  )
+  await expect.poll(() => open, { timeout: 5000 }).toBe(0)
   await output.close()
   server.close()
 })

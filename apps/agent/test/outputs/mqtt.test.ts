@@ -330,6 +330,16 @@ describe('a broker that denies', () => {
     expect(connections.mostUnacknowledged()).toBeLessThanOrEqual(3)
     expect(connections.mostUnacknowledged()).toBeGreaterThan(1)
   })
+
+  it('a receive maximum of 0, which the protocol does not have, keeps nothing waiting', async () => {
+    const connections = await countingBroker(() => Buffer.from([0x20, 6, 0, 0, 3, 0x21, 0, 0]))
+    const output = await createMqtt(optionsFor(connections.port))
+    await connections.until(1)
+    const deliver = () => output.deliver({ first: 0, lines: [line(1), line(2)] }, never)
+    await expect.poll(() => deliver().catch(String), { timeout: 5000 }).toMatch(/^acknowledged/)
+    await output.close()
+    await connections.stop()
+  })
 })
 
 const CAMERA: DeviceStatus = {

@@ -91,7 +91,7 @@ it('a server that says nothing has no open connection after the attempt', async 
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  const transport = limitNatsTransport(new NodeTransport())
+  const transport = limitNatsTransport(new NodeTransport(), () => performance.now())
   void transport.connect({ hostname: '127.0.0.1', port, tlsName: '' }, {}).catch(() => undefined)
   await expect.poll(() => open).toBe(1)
   await transport.close()

@@ -48,3 +48,13 @@ it('the default ceiling has room for models that learn on', () => {
   expect(online).toBeGreaterThanOrEqual(flowBytesOf(''))
   expect(online).toBeLessThan(flowBytesOf('') + MEBIBYTE)
 })
+
+it('the default ceiling is higher by what names of peers take beside models that are made here', () => {
+  const limitOf = (text: string): number =>
+    settingsFrom(
+      { fold: true, config: '/etc/oddflow/agent.yaml' },
+      parseConfig(`interface: eth0\neve: eve.json\nstate: state\n${text}`),
+    ).memoryLimitBytes
+  const made = 'models: { per: device }\n'
+  expect(limitOf(`${made}peerNames: [eve]\n`)).toBe(limitOf(made) + 4 * MEBIBYTE)
+})
