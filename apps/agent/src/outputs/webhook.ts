@@ -9,7 +9,8 @@
  * read from their files for every attempt, so they can be replaced while the agent runs, and are never part of a
  * message or of an error; nor are the URL's query and credentials, and the path where it is the secret.
  *
- * A body has at most BATCH alerts. Responses are read to the end and thrown away, up to a bound.
+ * A body has at most BATCH alerts. Responses are read to the end and thrown away, up to a bound; the status counts, whatever
+ * follows it.
  */
 import { createHmac } from 'node:crypto'
 import { request as httpRequest } from 'node:http'
@@ -217,16 +218,19 @@ export function createWebhook(options: WebhookOptions): Output {
           const { statusCode = 0 } = response
           // now: a server may close the connection before it has read all
           if (REFUSALS.includes(statusCode)) reject(new RefusedError(`${shown}: answered ${statusCode}`))
+          const settle = (): void => {
+            if (statusCode >= 200 && statusCode < 300) resolve(`answered ${statusCode}`)
+            else fail(`answered ${statusCode}`)
+          }
           let bytes = 0
           response.on('data', (piece: Buffer) => {
             bytes += piece.length
-            if (bytes > MAXIMUM_ANSWER_BYTES) outgoing.destroy(new Error('answers with too much'))
+            if (bytes <= MAXIMUM_ANSWER_BYTES) return
+            settle()
+            outgoing.destroy()
           })
           response.on('error', (error) => fail(error.message))
-          response.on('end', () => {
-            if (statusCode >= 200 && statusCode < 300) resolve(`answered ${statusCode}`)
-            else fail(`answered ${statusCode}`)
-          })
+          response.on('end', settle)
         },
       )
       const timer = setTimeout(

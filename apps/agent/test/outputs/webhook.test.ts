@@ -91,7 +91,11 @@ describe('a webhook', () => {
     ['an error', status(500), /^http:\/\/127\.0\.0\.1:\d+\/x: answered 500$/],
     ['a refusal', status(404), /answered 404$/],
     ['silence', () => undefined, /no answer within 0\.2 s$/],
-    ['too much', (response: ServerResponse) => response.end('x'.repeat(200_000)), /answers with too much$/],
+    [
+      'a long error',
+      (response: ServerResponse) => response.writeHead(500).end('x'.repeat(200_000)),
+      /answered 500$/,
+    ],
     ['a broken connection', (response: ServerResponse) => response.destroy(), /\/x: /],
   ])('that answers with %s has not got them', async (_, answer, says) => {
     await serving([answer], async (url) => {
@@ -99,6 +103,18 @@ describe('a webhook', () => {
       const failed = output.deliver({ first: 0, lines: linesOf('{}') }, never)
       await expect(failed).rejects.toThrow(says)
       await expect(failed).rejects.not.toThrow(/hidden/)
+    })
+  })
+
+  it('that answers 200 has got them, whatever length its text has', async () => {
+    const endless = (response: ServerResponse): void => {
+      const more = (): boolean => response.write('x'.repeat(10_000), () => more())
+      more()
+    }
+    await serving([(response) => response.end('x'.repeat(200_000)), endless], async (url, seen) => {
+      const output = webhook(url)
+      for (let i = 0; i < 2; i++) await output.deliver({ first: i, lines: linesOf('{}') }, never)
+      expect(seen).toHaveLength(2)
     })
   })
 
