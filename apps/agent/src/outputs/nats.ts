@@ -1,7 +1,8 @@
 /**
  * NATS: every event to a JetStream stream of a fleet, on a subject of this gateway alone:
  *
- *     oddflow.gateway.NAME.event    an EVE event; the message's id is the event's
+ *     oddflow.gateway.NAME.event    an EVE event; the message's id is NAME and the event's, since two gateways that see the
+ *                                   same flow can make the same event
  *     oddflow.gateway.NAME.status   how the agent is, once a minute; each replaces the one before
  *
  * Delivered means stored: the server acknowledges each event. Events wait in the agent's own log while the server is away,
@@ -268,7 +269,11 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
       throw new RefusedError(`${target}: takes messages of ${longest} bytes at most`)
     }
     const publishes = lines.map((line) =>
-      client.publish(subject, line, { msgID: idOf(line), timeout: PATIENCE_MILLIS, retries: 0 }),
+      client.publish(subject, line, {
+        msgID: `${gateway} ${idOf(line)}`,
+        timeout: PATIENCE_MILLIS,
+        retries: 0,
+      }),
     )
     // all of them: one that fails must not leave the others unheard
     const outcomes = await Promise.allSettled(publishes)

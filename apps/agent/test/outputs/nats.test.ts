@@ -122,6 +122,17 @@ describe.runIf(hasNatsServer)('an output of kind nats', () => {
     await out.close()
   })
 
+  it('stores an event of each gateway that makes the same one', async () => {
+    const before = await stored()
+    for (const gateway of ['kitchen', 'cellar'] as const) {
+      const out = await output({ gateway, seedFile: seedFile(gateway) })
+      await out.deliver(batch(lineOf('seen-by-both')), signal)
+      await out.deliver(batch(lineOf('seen-by-both')), signal)
+      await out.close()
+    }
+    expect((await stored()) - before).toBe(2)
+  })
+
   it('cannot write the events of another gateway, nor read anything', async () => {
     const before = await stored()
     const thief = await output({ gateway: 'cellar' })
