@@ -77,7 +77,7 @@ async function open(options: BrowserContextOptions, work: (page: Page) => Promis
 }
 
 const train = async (page: Page, files: readonly string[]): Promise<void> => {
-  await page.getByLabel('Captures of a time when all was well').setInputFiles([...files])
+  await page.getByLabel('Captures of normal traffic').setInputFiles([...files])
   await page.getByRole('button', { name: 'Train a model' }).click()
   await page.getByText('What this model would notice').waitFor()
 }
@@ -164,7 +164,7 @@ describe.skipIf(executablePath === null)('the page', () => {
     const capture = readFileSync(captures[0]!)
     await open({}, async (page) => {
       const alert = page.getByRole('alert')
-      const choose = page.getByLabel('Captures of a time when all was well')
+      const choose = page.getByLabel('Captures of normal traffic')
       for (const [bytes, said] of [
         [Buffer.from('no capture at all, only words'), /capture: /],
         [Buffer.alloc(0), /capture: /],

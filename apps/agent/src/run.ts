@@ -53,7 +53,7 @@ function withSettings(command: Command): Command {
     .option('--filter <words>', "watch only packets that match, in tcpdump's syntax")
     .option(
       '--drop-duplicates',
-      'leave out copies of a packet within 1 ms, as mirror ports and the interface any record them',
+      'ignore copies of a packet within 1 ms, as recorded by mirror ports and the interface "any"',
     )
     .option('--model <model>', 'a model that oddflow train wrote from captures')
     .addOption(
@@ -63,7 +63,7 @@ function withSettings(command: Command): Command {
       ).choices(['device', 'group', 'all']),
     )
     .option('--eve <file>', 'the alert file; EVE JSON lines are appended')
-    .option('--no-fold', 'write every alert, also several of a kind within a minute')
+    .option('--no-fold', 'write every alert; do not combine similar alerts within a minute')
     .option(
       '--state <folder>',
       'keep alerts on disk until they are delivered, so that none are lost if the agent is killed',
@@ -71,7 +71,7 @@ function withSettings(command: Command): Command {
     .option('--listen <host:port>', 'serve metrics for Prometheus at /metrics, such as 127.0.0.1:9477')
     .option(
       '--memory-limit <bytes>',
-      'ceiling on resident memory, which sets the room for flows (default: 128M, plus 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here (with peerNames 4M more) and 5M for models that learn online)',
+      'limit on resident memory, which also limits the number of open flows (default: 128M, plus 24M for MQTT, 16M for mail, 15M for NATS, 12M for models made here (with peerNames 4M more) and 5M for models that learn online)',
     )
     .option(
       '--allow-root',
@@ -93,7 +93,7 @@ function setupCommand(): Command {
       ]),
     )
     .option('--service', 'install and start the service')
-    .option('--no-service', 'leave the service alone')
+    .option('--no-service', 'do not install or start the service')
     .option('--replace', 'replace an existing configuration, and keep it as FILE.old')
     .option('-y, --yes', 'ask nothing: use the default for each option that is not given')
     .option(
@@ -212,7 +212,7 @@ function devicesCommand(): Command {
   }
   for (const [action, description] of [
     ['name', 'give a device a name of your own, for sentences, lists and outputs; "" removes the name'],
-    ['group', 'put a device in a group, such as cameras; "" takes it out'],
+    ['group', 'put a device in a group, such as cameras; "" removes it from its group'],
   ] as const) {
     devices
       .command(`${action} <device> <${action}>`)

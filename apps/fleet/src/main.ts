@@ -121,7 +121,7 @@ function submitCommand(): Command {
     .option('--captures <folder>', 'folder of captures; the workers need it too', '.')
     .option('--bucket <name>', 'object store on the server that holds the captures')
     .option('--model <file>', 'model to judge flows with; without one, flows are extracted without verdicts')
-    .option('--retry-failed', 'queue the captures again that were set aside')
+    .option('--retry-failed', 'queue again the captures that were set aside')
     .action(async (paths: string[], options: GivenServer & SubmitOptions) => {
       await withArchive(options, async (archive) => {
         const progress = createProgress()
@@ -207,7 +207,10 @@ function serveCommand(): Command {
       '--host <names>',
       'further names or addresses of this machine for its certificate, separated by commas',
     )
-    .option('--server <urls>', 'start no server: use these, which run with the configuration of the folder')
+    .option(
+      '--server <urls>',
+      'use these servers, which run with the configuration in the folder, and start none',
+    )
     .action(async (options: ServeOptions) => {
       await serve(options, stopOnSignals(), (line) => messages.note(printable(line)))
     })
@@ -287,11 +290,11 @@ function publishCommand(): Command {
     .option('--canaries <percent>', 'gateways of the group that get it first', numberIn(0, 100), 10)
     .option(
       '--shadow-minutes <minutes>',
-      'how long it judges beside the model in use first',
+      'how long it judges in shadow, beside the model in use, before it is used',
       numberIn(0, 10_080),
       60,
     )
-    .option('--new-key', 'the model that is offered now may be signed with another key')
+    .option('--new-key', 'accept a key other than that of the current offer')
     .action(async (model: string, options: ServerOptions & PublishOptions) => {
       await withArchive(options, async (archive) => {
         await prepareModels(archive)
@@ -320,7 +323,7 @@ function rolloutCommand(): Command {
     .option('--group <name>', 'the model that is offered to this group')
     .option(
       '--follow',
-      'offer it to all gateways after --canary-hours, or roll it back, until either is over',
+      'keep running: after --canary-hours offer it to all gateways, or roll it back; end when this is done',
     )
     .option('--canary-hours <hours>', 'how long only canaries have it', numberIn(0, 720), 24)
     .option('--to-all', 'offer it to all gateways of the group now')

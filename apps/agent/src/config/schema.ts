@@ -19,15 +19,15 @@ const time = (what: string) =>
   )
 
 const suppression = v.strictObject({
-  name: text('What the rule is counted under; every rule has its own.'),
+  name: text('The name of the rule in counters; each rule needs a different name.'),
   device: v.optional(text('A MAC address, an address or a network.')),
   peer: v.optional(text('The other end: an address or a network.')),
   protocol: v.optional(v.picklist(PROTOCOLS)),
   port: v.optional(whole(0, 65_535, "The service's port: the lower of the two.")),
   rule: v.optional(v.picklist(RULES)),
   days: v.optional(v.pipe(v.array(v.picklist(DAYS)), v.minLength(1), v.maxLength(7))),
-  from: v.optional(time('Time of day, HH:MM, of the machine; with until.')),
-  until: v.optional(time('Time of day, HH:MM, of the machine; with from.')),
+  from: v.optional(time("Start of the rule's hours, HH:MM in the machine's time zone; needs until.")),
+  until: v.optional(time("End of the rule's hours, HH:MM in the machine's time zone; needs from.")),
 })
 
 /** A MAC address or an address in lower case, or a name. */
@@ -40,20 +40,20 @@ export const ConfigSchema = v.strictObject({
   read: v.optional(path('A capture file, or - for standard input. Not together with interface.')),
   interface: v.optional(text('A network interface, recorded by tcpdump.')),
   filter: v.optional(
-    v.pipe(v.string(), v.maxLength(65_536), v.description("What to watch, in tcpdump's words.")),
+    v.pipe(v.string(), v.maxLength(65_536), v.description("Which packets to watch, in tcpdump's syntax.")),
   ),
   dropDuplicates: v.optional(
     v.pipe(
       v.boolean(),
       v.description(
-        'Leave out copies of a packet within 1 ms, as mirror ports and the interface any record them (false).',
+        'Ignore copies of a packet within 1 ms, as recorded by mirror ports and the interface "any" (false).',
       ),
     ),
   ),
   model: v.optional(path('A model that oddflow train wrote from captures.')),
   modelKey: v.optional(
     path(
-      'A public key of Ed25519, in PEM: models from elsewhere are refused unless oddflow sign has signed them.',
+      'A public key (Ed25519, PEM). The agent then refuses models from elsewhere that oddflow sign did not sign with the matching private key.',
     ),
   ),
   models: v.optional(
@@ -61,21 +61,23 @@ export const ConfigSchema = v.strictObject({
       per: v.optional(
         v.pipe(
           v.picklist(['device', 'group', 'all']),
-          v.description('Whose models are made on the gateway: one of each device (default), group, or all.'),
+          v.description(
+            'Make one model for each device (default), one for each group, or one for all devices.',
+          ),
         ),
       ),
       groups: v.optional(
         v.pipe(
           v.record(ownerName, v.pipe(v.array(text('A MAC address, or an address.')), v.maxLength(4096))),
           v.description(
-            'Devices by the name of their group, for per: group; those of none are the group other.',
+            'For per: group, the devices of each named group. All other devices form the group "other".',
           ),
         ),
       ),
       files: v.optional(
         v.pipe(
           v.record(ownerName, path('A model that oddflow train wrote.')),
-          v.description('Models that were trained elsewhere, by MAC address, by group, or under all.'),
+          v.description('Models that were trained elsewhere. The key is a MAC address, a group, or all.'),
         ),
       ),
       features: v.optional(
@@ -84,7 +86,7 @@ export const ConfigSchema = v.strictObject({
             v.pipe(
               v.picklist(['iat-size', 'flow-summary']),
               v.description(
-                'What a row is made of: the whole flow (flow-summary, the default), or its first packets (iat-size): the default, and the only one that can, where models learn on.',
+                'What a row describes: the whole flow (flow-summary, the default) or its first packets (iat-size). With learning.online, iat-size is the default and the only choice.',
               ),
             ),
           ),
@@ -92,7 +94,7 @@ export const ConfigSchema = v.strictObject({
             whole(
               2,
               500,
-              'Packets that a row of iat-size is about, p (10); D = 2p − 1. Not with a model from elsewhere.',
+              'Number of packets p that a row of iat-size describes (10); D = 2p − 1. Not allowed with a model from elsewhere.',
             ),
           ),
           cutSeconds: v.optional(
@@ -101,7 +103,7 @@ export const ConfigSchema = v.strictObject({
               v.minValue(0.000_001),
               v.maxValue(86_400),
               v.description(
-                'A flow is cut into pieces of so many seconds (300; iat-size: 60), and judged by then.',
+                'Cut flows into pieces of this many seconds, and judge each piece at the cut at the latest (300; iat-size: 60).',
               ),
             ),
           ),
@@ -111,16 +113,24 @@ export const ConfigSchema = v.strictObject({
               v.minValue(0.001),
               v.maxValue(86_400),
               v.description(
-                'A silence of more seconds (300; iat-size: 60) ends a flow, which is judged then if it was not before.',
+                'End a flow after this many seconds without a packet, and judge it then at the latest (300; iat-size: 60).',
               ),
             ),
           ),
         }),
       ),
-      rowsPerDevice: v.optional(whole(20, 100_000, 'Rows kept to train with, a sample of all (1000).')),
-      memory: v.optional(bytes('Of the rows of all that learn at the same time, such as 4M.')),
-      trainWithinSeconds: v.optional(whole(1, 3600, 'A training that takes longer is ended (60).')),
-      maximum: v.optional(whole(1, 4096, 'Models in memory at most (64).')),
+      rowsPerDevice: v.optional(
+        whole(
+          20,
+          100_000,
+          'Maximum number of rows of a device kept for training, sampled from all its rows (1000).',
+        ),
+      ),
+      memory: v.optional(
+        bytes('Memory for the training rows of all devices that learn at the same time, such as 4M.'),
+      ),
+      trainWithinSeconds: v.optional(whole(1, 3600, 'Stop a training that takes longer (60).')),
+      maximum: v.optional(whole(1, 4096, 'Maximum number of models in memory (64).')),
     }),
   ),
   learning: v.optional(
@@ -128,39 +138,47 @@ export const ConfigSchema = v.strictObject({
       online: v.pipe(
         v.boolean(),
         v.description(
-          'Whether models that are made here learn on from the flows of watched devices; their rows are then of iat-size.',
+          'Update the models made here with flows of watched devices (false). This needs rows of iat-size.',
         ),
       ),
-      rowsPerHour: v.optional(whole(1, 100_000, 'Rows of a device that it learns from in an hour (60).')),
-      everyRows: v.optional(whole(20, 1000, 'A model learns when there are so many rows (100).')),
+      rowsPerHour: v.optional(
+        whole(1, 100_000, 'Maximum number of rows of a device to learn per hour (60).'),
+      ),
+      everyRows: v.optional(whole(20, 1000, 'Update a model each time it has this many new rows (100).')),
       shadowAgrees: v.optional(
         v.pipe(
           v.boolean(),
-          v.description('Learn only what the model as it was trained finds normal too (true).'),
+          v.description('Learn only rows that the model as first trained finds normal too (true).'),
         ),
       ),
     }),
   ),
-  eve: v.optional(path('Where alerts go: EVE JSON lines at the end of this file.')),
+  eve: v.optional(path('The alert file. The agent appends alerts as EVE JSON lines.')),
   outputs: v.optional(
-    v.pipe(v.array(OutputSchema), v.maxLength(16), v.description('Where alerts go beside the EVE file.')),
+    v.pipe(
+      v.array(OutputSchema),
+      v.maxLength(16),
+      v.description('Further outputs for alerts, in addition to the EVE file.'),
+    ),
   ),
-  state: v.optional(path('A folder in which alerts are kept until they are delivered.')),
-  spoolLimit: v.optional(bytes('Bytes that undelivered alerts may take in it, such as 64M.')),
+  state: v.optional(
+    path('The state folder. The agent keeps undelivered alerts, devices, models and incidents in it.'),
+  ),
+  spoolLimit: v.optional(bytes('Maximum size of undelivered alerts in the state folder, such as 64M.')),
   allowRoot: v.optional(
     v.pipe(
       v.boolean(),
-      v.description(
-        'Whether the agent runs as root, which it refuses otherwise (false); it needs no right of root.',
-      ),
+      v.description('Allow the agent to run as root (false). It needs no root privileges.'),
     ),
   ),
-  memoryLimit: v.optional(bytes('Ceiling on resident memory, such as 128M.')),
-  listen: v.optional(text('HOST:PORT at which /metrics is served, such as 127.0.0.1:9477.')),
+  memoryLimit: v.optional(bytes('Limit on resident memory, such as 128M.')),
+  listen: v.optional(
+    text('HOST:PORT of the HTTP server for /metrics, /healthz and the dashboard, such as 127.0.0.1:9477.'),
+  ),
   evidence: v.optional(
     v.strictObject({
-      directory: path("A folder for small captures of alerts' flows; with nothing else in it."),
-      limit: v.optional(bytes('Bytes that they may take, such as 16M (the default).')),
+      directory: path("A folder for small captures of alerts' flows. Keep no other files in it."),
+      limit: v.optional(bytes('Maximum size of these captures together (16M).')),
     }),
   ),
   dashboard: v.optional(
@@ -172,7 +190,7 @@ export const ConfigSchema = v.strictObject({
               v.string(),
               v.maxLength(253),
               v.regex(/^[A-Za-z0-9._-]+$/, 'letters, digits, dots, underscores and hyphens'),
-              v.description('A name by which browsers call this machine.'),
+              v.description("A further host name of this machine in the dashboard's URL."),
             ),
           ),
           v.maxLength(16),
@@ -186,19 +204,19 @@ export const ConfigSchema = v.strictObject({
         v.number(),
         v.minValue(1e-6),
         v.maxValue(1e6),
-        v.description('False alerts that are bearable, in the mean of days; such as 1, or 0.1.'),
+        v.description('Average number of false alerts per day to allow, such as 1 or 0.1.'),
       ),
       per: v.optional(
         v.pipe(
           v.picklist(['device', 'network']),
-          v.description('Whether so many of each device (default) or of the whole network.'),
+          v.description('Whether the budget applies to each device (default) or to the whole network.'),
         ),
       ),
       calibration: v.optional(
-        path('A file that oddflow-agent calibrate made; without it the agent calibrates itself.'),
+        path('A file that oddflow-agent calibrate wrote. Without it the agent calibrates itself.'),
       ),
       calibrateHours: v.optional(
-        whole(1, 8760, 'Hours that an agent watches before its own calibration counts (24).'),
+        whole(1, 8760, 'Hours that the agent watches before it uses its own calibration (24).'),
       ),
     }),
   ),
@@ -209,7 +227,7 @@ export const ConfigSchema = v.strictObject({
           v.number(),
           v.minValue(0),
           v.maxValue(8760),
-          v.description('Hours for which a device is seen before it can be ready (24).'),
+          v.description('Hours from the first flow of a device until it can be ready (24).'),
         ),
       ),
       judgeHours: v.optional(
@@ -217,38 +235,44 @@ export const ConfigSchema = v.strictObject({
           v.number(),
           v.minValue(0),
           v.maxValue(8760),
-          v.description(
-            'Hours after which a device is judged with the flows that there are, and its alerts are given; not before learnHours (48).',
-          ),
+          v.description('Hours after which a device is ready even with few flows (48). At least learnHours.'),
         ),
       ),
-      learnFlows: v.optional(whole(1, 1e9, 'Verdicts on its flows before it can be ready (100).')),
+      learnFlows: v.optional(
+        whole(1, 1e9, 'Number of judged flows of a device before it can be ready (100).'),
+      ),
       stableShare: v.optional(
         v.pipe(
           v.number(),
           v.minValue(0),
           v.maxValue(1),
-          v.description('Share of its recent flows that may be novel in one that is ready (0.05).'),
+          v.description('A device can be ready if at most this share of its recent flows is novel (0.05).'),
         ),
       ),
       approve: v.optional(
         v.pipe(
           v.picklist(['manual', 'auto']),
-          v.description('Whether a person has to approve a device that is ready (manual), or nobody.'),
+          v.description(
+            'Watch a ready device only after a person approves it (manual, the default), or at once (auto).',
+          ),
         ),
       ),
-      maximum: v.optional(whole(1, 65_536, 'Devices that are known at most (4096).')),
+      maximum: v.optional(whole(1, 65_536, 'Maximum number of devices to keep (4096).')),
       floodPerMinute: v.optional(
-        whole(1, 65_536, 'New devices in a minute beyond which one alert stands for all (16).'),
+        whole(1, 65_536, 'Report more new devices per minute than this as one alert (16).'),
       ),
       inventoryMinutes: v.optional(
-        whole(0, 10_080, 'An agent that knows no device tells of no new ones for so long (60).'),
+        whole(
+          0,
+          10_080,
+          'Minutes after the start with an empty device table in which new devices are not reported (60).',
+        ),
       ),
       vendors: v.optional(
         v.union([
           v.literal(false),
           path(
-            'A registry of MAC prefixes by which vendors are named: IEEE oui.txt, Wireshark manuf or nmap-mac-prefixes; found where their packages put them unless it is given. false: none is read.',
+            'A registry of MAC prefixes for the names of vendors: IEEE oui.txt, Wireshark manuf or nmap-mac-prefixes. By default the agent looks where the packages install them. false: no vendor names.',
           ),
         ]),
       ),
@@ -258,9 +282,15 @@ export const ConfigSchema = v.strictObject({
     v.union([
       v.literal(false),
       v.strictObject({
-        windowSeconds: v.optional(whole(1, 86_400, 'Alike alerts within so long are one.')),
+        windowSeconds: v.optional(
+          whole(1, 86_400, 'Combine similar alerts within this many seconds into one (60).'),
+        ),
         kindsPerDevice: v.optional(
-          whole(1, 1024, 'Kinds of alerts of a device before the further ones are one.'),
+          whole(
+            1,
+            1024,
+            'Number of kinds of alerts of a device that are combined separately (16). All further kinds are combined into one alert.',
+          ),
         ),
       }),
     ]),
@@ -270,7 +300,7 @@ export const ConfigSchema = v.strictObject({
       v.array(text('The name of an output, or eve.')),
       v.maxLength(64),
       v.description(
-        'Names of the peers of watched devices, from DNS answers and TLS connections, are kept for 7 days, and these outputs get them; an empty list for the dashboard and the command line alone.',
+        'Collect names of the peers of watched devices from DNS answers and TLS connections, keep them for 7 days, and add them to the events for these outputs. With an empty list, only the dashboard and the command line show the names.',
       ),
     ),
   ),

@@ -1,4 +1,4 @@
-/** What an incident is, as sentences for people: made from its facts and counts by templates. */
+/** Describes an incident in sentences for people, by templates filled with its facts and counts. */
 import type { Alert } from '../alerts/alert.js'
 import { type Incident, type IncidentKind, MAXIMUM_CONTACTS } from './incident.js'
 
@@ -14,7 +14,7 @@ const RULES_OF_KIND: Readonly<Record<IncidentKind, readonly string[]>> = {
   'unusual-flows': [],
 }
 
-/** "Camera (192.168.50.23)", or the MAC address where it gives itself no name. */
+/** "Camera (192.168.50.23)", or the MAC address if the device has no name. */
 export function deviceText({ mac, address, name }: Incident['device']): string {
   if (name !== undefined) return `${name} (${address})`
   return mac === null || mac === address ? address : `${mac} (${address})`
@@ -33,7 +33,7 @@ export function summaryOf(incident: Incident): string {
     sentences.push(
       asUnusual <= 0
         ? `None of ${rarity.flows} usual flows is as unusual`
-        : `Of ${rarity.flows} usual flows ${asUnusual} ${asUnusual === 1 ? 'is' : 'are'} as unusual`,
+        : `${asUnusual} of ${rarity.flows} usual flows ${asUnusual === 1 ? 'is' : 'are'} as unusual`,
     )
   }
   if (reasons.length > 0)
@@ -49,9 +49,9 @@ function happened(incident: Incident): string {
   if (first !== undefined) {
     const others = new Set(leading.map(({ key }) => key)).size - 1
     const more = others === 1 ? 'one more device' : `${others} more devices`
-    return others === 0 ? first.fact : `${first.fact}. The same is so of ${more}`
+    return others === 0 ? first.fact : `${first.fact}. The same happened to ${more}`
   }
-  if (kind === 'flood') return 'Many new devices came within a minute'
+  if (kind === 'flood') return 'Many new devices appeared within a minute'
   const [most] = [...contacts].sort((a, b) => b.alerts - a.alerts)
   const peer = most === undefined ? '' : ` ${most.peer} (${most.service})`
   if (kind === 'new-device') return `A device that was not seen before: ${who}. It first contacted${peer}`
@@ -60,7 +60,7 @@ function happened(incident: Incident): string {
   return `${had}, ${2 * (most?.alerts ?? 0) >= flows ? `most with${peer}` : peersText(contacts)}`
 }
 
-/** Of an incident that is with many: a scan from outside, or a flood. */
+/** For an incident with many peers: a scan from outside, or a flood. */
 function peersText(contacts: Incident['contacts']): string {
   const byService = new Map<string, number>()
   for (const { service, alerts } of contacts) byService.set(service, (byService.get(service) ?? 0) + alerts)
@@ -73,7 +73,7 @@ function peersText(contacts: Incident['contacts']): string {
   return isOne ? `most with ${count} peers (${service})` : `with ${count} peers`
 }
 
-/** A fact begins with the device's address: its name, where it gives itself one, takes that place. */
+/** Replaces the device's address at the start of a fact by its name, if it has one. */
 export function namedFact({ device, fact = '' }: Pick<Alert, 'device' | 'fact'>): string {
   return device.name !== undefined && fact.startsWith(`${device.address} `)
     ? `${deviceText(device)}${fact.slice(device.address.length)}`

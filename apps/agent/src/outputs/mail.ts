@@ -61,9 +61,18 @@ export const mail = defineOutput({
     passwordFile: v.optional(path('A file whose first line is the password.')),
     caFile,
     from: v.pipe(address, v.description('Address of the sender.')),
-    to: v.pipe(v.array(address), v.minLength(1), v.maxLength(16), v.description('Addresses of the readers.')),
+    to: v.pipe(
+      v.array(address),
+      v.minLength(1),
+      v.maxLength(16),
+      v.description('Addresses of the recipients.'),
+    ),
     maximumPerDay: v.optional(
-      whole(1, 10_000, 'Mails in a day (24); what comes after them goes out on the next day, together.'),
+      whole(
+        1,
+        10_000,
+        'Maximum number of mails per day (24). Later messages go out together on the next day.',
+      ),
       24,
     ),
   }),

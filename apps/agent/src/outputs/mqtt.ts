@@ -88,7 +88,7 @@ export const mqtt = defineOutput({
       v.pipe(
         v.boolean(),
         v.description(
-          'Whether PREFIX/answer takes answers to incidents: a snooze of at most 24 hours, and "attack". Whoever may write there can snooze: restrict it in the broker.',
+          'Accept answers to incidents on PREFIX/answer: a snooze of at most 24 hours, and "attack" (false). Anyone who may write to this topic can snooze incidents, so restrict it in the broker.',
         ),
       ),
       false,

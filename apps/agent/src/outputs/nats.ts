@@ -68,10 +68,14 @@ export const nats = defineOutput({
     models: v.optional(
       v.pipe(
         v.boolean(),
-        v.description('Take the models that oddflow-fleet publishes, signed by modelKey (false).'),
+        v.description(
+          'Accept models that oddflow-fleet publishes, signed by the private key of modelKey (false).',
+        ),
       ),
     ),
-    group: v.optional(fleetName('A group of gateways whose models are taken too; with models.')),
+    group: v.optional(
+      fleetName('A group of gateways whose models this gateway accepts too. Needs models: true.'),
+    ),
     seedFile: v.optional(path('A file whose first line is the seed of an nkey (SU…).')),
     caFile,
   }),

@@ -143,7 +143,9 @@ export const outputName = v.optional(
   v.pipe(
     v.string(),
     v.regex(/^[a-z0-9][a-z0-9-]{0,31}$/, 'at most 32 lowercase letters, digits and hyphens'),
-    v.description('What it is counted under; every output has its own. Its kind where there is none.'),
+    v.description(
+      'The name of the output in counters and logs (default: its kind). Each output needs a different name.',
+    ),
   ),
 )
 

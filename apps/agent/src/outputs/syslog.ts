@@ -82,7 +82,9 @@ export const syslog = defineOutput({
     protocol: v.optional(
       v.pipe(
         v.picklist(['udp', 'tcp', 'tls', 'local']),
-        v.description('How messages go out (udp); local: to the log daemon of this machine, without host.'),
+        v.description(
+          'Transport of the messages (udp). local sends to the log daemon of this machine and takes no host.',
+        ),
       ),
       'udp',
     ),
@@ -94,7 +96,7 @@ export const syslog = defineOutput({
       v.pipe(
         v.picklist(['eve', 'sentence']),
         v.description(
-          'eve: every event, as JSON (the default of udp, tcp and tls); sentence: each incident as one line for people (of local).',
+          'eve sends every event as JSON (default for udp, tcp and tls). sentence sends each incident as one line for people (default for local).',
         ),
       ),
     ),

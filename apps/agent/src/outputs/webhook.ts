@@ -76,15 +76,15 @@ export const webhook = defineOutput({
     preset: v.optional(
       v.pipe(
         v.picklist(Object.keys(RECEIVERS) as Preset[]),
-        v.description('Posts each incident as a sentence, in the shape that this receiver takes.'),
+        v.description('Send each incident as a sentence, in the format of this receiver.'),
       ),
     ),
-    user: v.optional(text("The user or group key, of Pushover's preset.")),
+    user: v.optional(text('The user or group key, for the preset pushover.')),
     body: v.optional(
       v.pipe(
         v.union([v.pipe(v.string(), v.maxLength(65_536)), v.record(v.string(), v.unknown())]),
         v.description(
-          'Posts each incident as this: keys and values become JSON, a text stays one. {{title}}, {{summary}}, {{level}}, {{kind}}, {{change}}, {{device}}, {{incident}}, {{id}} and {{time}} are replaced in texts.',
+          'Send each incident with this body. An object is sent as JSON, a string as plain text. {{title}}, {{summary}}, {{level}}, {{kind}}, {{change}}, {{device}}, {{incident}}, {{id}} and {{time}} are replaced in strings.',
         ),
       ),
     ),
@@ -94,7 +94,7 @@ export const webhook = defineOutput({
           v.pipe(v.string(), v.regex(/^[A-Za-z0-9-]{1,64}$/, 'letters, digits and hyphens')),
           v.pipe(v.string(), v.maxLength(1024), v.regex(/^[\x20-\x7e]*$/, 'visible ASCII characters')),
         ),
-        v.description('Further headers; a secret goes into tokenFile.'),
+        v.description('Further HTTP headers. Put a secret into tokenFile, not here.'),
       ),
       {},
     ),

@@ -116,7 +116,7 @@ function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void
             }${
               rarity === null
                 ? ''
-                : `; at most ${numberText(100 * rarity.atMost)} % of normal flows score so low (${numberText(rarity.flows)} were compared)`
+                : `; at most ${numberText(100 * rarity.atMost)} % of normal flows score this low (${numberText(rarity.flows)} flows compared)`
             }`,
           ),
       shadow === undefined ? null : element('p', { class: 'faint' }, shadowText(shadow)),
@@ -126,7 +126,7 @@ function alertArticle(event: AlertEvent, onSuppress: (event: AlertEvent) => void
         `${flow.protocol} ${flow.source} port ${flow.sourcePort} → ${flow.destination} port ${flow.destinationPort}, ${numberText(flow.packets)} packets, ${numberText(flow.bytes)} bytes`,
       ),
       lostInWindow > 0
-        ? element('p', { class: 'notice' }, `${numberText(lostInWindow)} packets were lost meanwhile`)
+        ? element('p', { class: 'notice' }, `${numberText(lostInWindow)} packets were lost during this flow`)
         : null,
       evidence === undefined
         ? null
@@ -159,10 +159,10 @@ function whyText({ oddflow: { reason } }: AlertEvent): HTMLElement | null {
     return element(
       'p',
       {},
-      'The flow is unlike the normal ones as a whole: no single feature makes the difference.',
+      'The flow as a whole differs from normal flows. No single feature explains the difference.',
     )
   if (reason === 'no-comparison')
-    return element('p', {}, 'There is no normal flow to compare it with, feature by feature.')
+    return element('p', {}, 'There is no normal flow with the same features to compare it with.')
   return null
 }
 
@@ -170,7 +170,7 @@ function whyText({ oddflow: { reason } }: AlertEvent): HTMLElement | null {
 function shadowText({ novel, score, threshold }: NonNullable<AlertEvent['oddflow']['shadow']>): string {
   const verdict = novel ? 'finds it unusual too' : 'finds it normal'
   const numbers = score === null ? '' : ` (score ${numberText(score)}, threshold ${numberText(threshold)})`
-  return `the model as it was trained ${verdict}${numbers}`
+  return `the model as first trained ${verdict}${numbers}`
 }
 
 function keptText(packets: AlertEvent['oddflow']['evidencePackets']): string {

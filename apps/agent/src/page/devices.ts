@@ -41,14 +41,14 @@ export function proofText({ proving }: OwnModel): string {
 export function refusedText({ refused }: OwnModel): string {
   if (refused === null) return ''
   const { rows, unsettledShare } = refused
-  return `the last training, of ${rows} rows, was refused: ${(100 * unsettledShare).toFixed(1)} % unsettled`
+  return `the last training (${rows} rows) was refused: it flagged ${(100 * unsettledShare).toFixed(1)} % more of the later flows than promised`
 }
 
 /** That the model in force is not the one that it should be; empty where it is. */
 export function damageText({ damage }: OwnModel): string {
   if (damage === null) return ''
   return damage === 'previous'
-    ? 'its model was damaged, the one before it judges'
+    ? 'its model was damaged; the previous model judges'
     : 'its model is damaged; retraining'
 }
 
@@ -122,7 +122,7 @@ export function showDevices(devices: AgentState['devices'], deeds: DeviceDeeds):
   const note = byId('devices-note')
   byId('devices').hidden = devices === null || devices.total === 0
   if (devices === null) {
-    setText(note, 'Devices are not kept: the configuration has no “devices:”.')
+    setText(note, 'The agent keeps no list of devices, because its configuration has no “devices:”.')
     return
   }
   const { total, shown } = devices
@@ -131,10 +131,10 @@ export function showDevices(devices: AgentState['devices'], deeds: DeviceDeeds):
   setText(
     note,
     total === 0
-      ? 'None was seen yet.'
+      ? 'No device seen yet.'
       : more === 0
         ? ''
-        : `${more} more are told by “oddflow-agent devices list”.`,
+        : `${more} more: run “oddflow-agent devices list” to see them.`,
   )
   const body = byId('devices').querySelector('tbody')
   const keys = new Set(shown.map(({ key }) => key))
@@ -278,8 +278,9 @@ async function showNoticed(target: HTMLElement, device: string): Promise<void> {
       'GET',
       `/api/noticed?device=${encodeURIComponent(device)}`,
     )
-    if (noticed === null) say('No model judges it yet.')
-    else if (noticed.length === 0) say('Its model takes no packets, so made attacks cannot try it.')
+    if (noticed === null) say('No model judges this device yet.')
+    else if (noticed.length === 0)
+      say('Made attacks cannot be tried on its model, because it does not score packets.')
     else {
       const items = noticed.map(({ kind, from }) => element('li', {}, `${kind}: ${from}`))
       target.replaceChildren(
@@ -305,11 +306,11 @@ function fillList(target: HTMLElement, title: string, items: readonly string[]):
 }
 
 const SOURCES: Readonly<Record<OwnModel['state'], string>> = {
-  waiting: 'waits for room',
-  learning: 'is learning',
+  waiting: 'waiting for memory',
+  learning: 'learning',
   trained: 'trained here',
   'learnt-on': 'trained here and updated since',
-  given: 'given',
+  given: 'trained elsewhere',
 }
 
 /** Where the model comes from, what it promises, and what came of its proof and of the last training. */
@@ -356,7 +357,7 @@ function notReadyText({ model, flows }: Device): string {
   const proof = model === null ? '' : proofText(model)
   if (model?.proving?.state === 'broken') return `Its model was tried on later flows: ${proof}.`
   if (proof !== '') return `Its model is not proven on later flows yet (${proof}).`
-  return `It has been learning for ${numberText(flows)} flows, which is not enough yet.`
+  return `It has learned from ${numberText(flows)} flows so far. That is not enough.`
 }
 
 export function prepareApprove(): void {

@@ -112,5 +112,5 @@ export function scoreChart(minutes: readonly ScoreMinute[], availableWidth: numb
 function describe(minutes: readonly ScoreMinute[]): string {
   const flows = minutes.reduce((sum, minute) => sum + minute.flows, 0)
   const novel = minutes.reduce((sum, minute) => sum + minute.novel, 0)
-  return `${flows} flows were judged in the last ${minutes.length} minutes with traffic; ${novel} were new`
+  return `${flows} flows were judged in the last ${minutes.length} minutes with traffic; ${novel} were unusual`
 }

@@ -31,8 +31,8 @@ export function standingOf(state: AgentState): { text: string; isIll: boolean } 
   const silent = state.outputs.filter(({ works }) => !works).map(({ name }) => name)
   const [reason] = state.degraded
   if (reason !== undefined) return { text: `Degraded: ${reason}`, isIll: true }
-  if (state.overloaded) return { text: 'Overloaded: packets are left out', isIll: true }
-  if (!state.spoolWorks) return { text: 'Alerts cannot be kept: see the agent’s log', isIll: true }
+  if (state.overloaded) return { text: 'Overloaded: the agent drops packets', isIll: true }
+  if (!state.spoolWorks) return { text: 'Alerts cannot be saved: see the agent’s log', isIll: true }
   if (silent.length > 0) return { text: `Alerts cannot be delivered to ${silent.join(', ')}`, isIll: true }
   return { text: 'Watching', isIll: false }
 }

@@ -26,7 +26,7 @@ const ADVICE: Readonly<Record<string, string>> = {
     'Disconnect the guessing device if you do not know it, and change the password of the other.',
   upload: 'Check what the device may send: a backup or a recording that you started, or your data.',
   download: 'Check whether the device installs an update.',
-  flood: 'Disconnect the sending device if it is in your network. Else ask your provider.',
+  flood: 'Disconnect the sending device if it is in your network. Otherwise ask your internet provider.',
   scan: 'Find the scanning device. If you did not start the scan, disconnect it.',
   'first-contact': 'Check whether the device got a new function or a new server.',
   'new-device': 'Check whether you or a guest connected it.',
@@ -35,7 +35,7 @@ const ADVICE: Readonly<Record<string, string>> = {
 const ANSWERED: Readonly<Record<Exclude<Answer, 'none'>, string>> = {
   snooze: 'Snoozed',
   'not-this-kind': 'Not reported any more for this device',
-  attack: 'Kept as an attack',
+  attack: 'Recorded as an attack',
   normal: 'Normal',
 }
 const BUTTONS: readonly (readonly [answer: Answer, text: string])[] = [

@@ -109,7 +109,7 @@ describe('of a running agent', () => {
     running(broken, async (state) => {
       await listDevices({ state, format: 'text' })
       expect(said).toContain(
-        'false alarms up to 9.8 %; 398 of 896 novel: more than promised; retraining; the last training, of 1000 rows, was refused: 36.5 % unsettled',
+        'false alarms up to 9.8 %; 398 of 896 novel: more than promised; retraining; the last training (1000 rows) was refused: it flagged 36.5 % more of the later flows than promised',
       )
       expect(told).toBe('')
     }))

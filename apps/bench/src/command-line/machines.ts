@@ -9,7 +9,7 @@ export function machinesCommand(): Command {
     .description('test the models of trials on other machines: over ssh, emulated, or with a memory limit')
     .requiredOption('--targets <file>', 'the machines, in YAML or JSON')
     .option('--only <names>', 'only these targets, separated by commas', names)
-    .option('--readings <file>', 'file for what they measured', READINGS)
+    .option('--readings <file>', 'file for the measurements of the targets', READINGS)
     .addHelpText(
       'after',
       `
@@ -69,7 +69,7 @@ export function mergeCommand(): Command {
     .description('merge what the program of a bundle printed on another machine')
     .argument('<files...>', 'files with its output')
     .option('--trials <file>', 'trials of the machine that made the bundle; timed results are added', TRIALS)
-    .option('--readings <file>', 'file for what machines measured', READINGS)
+    .option('--readings <file>', 'file for the measurements of other machines', READINGS)
     .addHelpText('after', '\nExample:\n  oddflow-bench merge rspi.jsonl nano.jsonl')
     .action(async (files, options) => {
       const { merge } = await import('../commands/machines.js')

@@ -182,7 +182,8 @@ function groupsOf(days: WeekFigures['devices'][number]['days']): string {
 export const week = defineStudy<unknown, WeekFigures>({
   name: 'week',
   title: 'A real week',
-  description: 'what a model of three days of a device flags later, and which attacks it finds (data/week)',
+  description:
+    'train on three days of a device; count the flows flagged later and the attacks found (data/week)',
   configure: (command) => command,
   figures,
   async run({ data }, tell) {

@@ -79,7 +79,7 @@ function Page() {
       <section aria-labelledby="normal-title">
         <h2 id="normal-title">1. Normal traffic</h2>
         <FileChoice
-          label="Captures of a time when all was well"
+          label="Captures of normal traffic"
           hint="pcap or pcapng, gzip too; one or several, up to 300,000 flows"
           isMultiple
           isDisabled={busy !== null}
