@@ -55,7 +55,7 @@ import {
   type RowReservoir,
   reservoirBytes,
 } from './row-reservoir.js'
-import { createOwnerTrainer, type TrainedRows, type TrainingJob } from './train.js'
+import { createOwnerTrainer, FEWEST_ROWS, type TrainedRows, type TrainingJob } from './train.js'
 import { createOwnerTeacher, type LearningJob, type LearntRows } from './update.js'
 
 /**
@@ -196,7 +196,7 @@ export interface ModelManager extends Decider {
   isJudged(device: string): boolean
   /** Of the owner that a device has; null where nothing is known of it. */
   ownerReport(device: string): OwnerReport | null
-  /** Why the last training failed; none where it did not. */
+  /** Why owners that learn have no model of their last training; none where it made one. */
   warnings(): readonly string[]
   report(): ModelsReport
   /** Keeps what was learnt; to be called now and then, and at the end. */
@@ -290,6 +290,7 @@ export async function openModelManager(
     if (ownerOf(of.name) !== of.name || options.given.has(of.name)) return
     const isKept = of.record !== null || of.learning?.isOnDisk === true || of.damage !== null
     teacher?.rows.drop(of.name)
+    trainer.failures.delete(of.name)
     book.remove(of)
     // of a flood of addresses there is nothing
     if (isKept) saving = saving.then(() => store.remove(of.name)).catch(() => undefined)
@@ -497,11 +498,18 @@ export async function openModelManager(
     isJudged(device) {
       const of = book.get(ownerOf(device))
       if (hasBase || (of?.model ?? null) !== null) return true
-      // by its contacts alone, as it was said when it became ready
-      return of !== undefined && of.learning !== null && of.damage === null && progress.isJudged(of.learning)
+      if (of === undefined || of.learning === null || of.damage !== null) return false
+      // one of too few flows by its contacts alone, as it was said when it became ready; of one that has enough no model could be made
+      return progress.isJudged(of.learning) && of.learning.reservoir.count < FEWEST_ROWS
     },
     owners: () => [...book.all()].map((of) => reportOwner(of, progress)),
-    warnings: () => (trainer.failure === null ? [] : [trainer.failure]),
+    warnings() {
+      const [first, ...others] = [...trainer.failures]
+        .filter(([name]) => (book.get(name)?.learning ?? null) !== null)
+        .map(([, why]) => why)
+      if (first === undefined) return []
+      return [others.length === 0 ? first : `${first}; so it is with ${others.length} more`]
+    },
     ownerReport(device) {
       const of = book.get(ownerOf(device))
       return of === undefined ? null : reportOwner(of, progress)

@@ -158,19 +158,17 @@ interface OwnerTrainer {
   /** Never rejects. */
   train(of: Owner, learning: Learning): Promise<void>
   readonly counts: { accepted: number; unsettled: number; failed: number }
-  /** Why the last training made no model; null where it made one. */
-  readonly failure: string | null
+  /** Why the last training of an owner made no model, by owner; none of those whose last one made one. */
+  readonly failures: Map<string, string>
 }
 
 export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
   const { contract, book, progress, store, log, seed, oddflowVersion } = options
   const counts = { accepted: 0, unsettled: 0, failed: 0 }
-  let failure: string | null = null
+  const failures = new Map<string, string>()
   return {
     counts,
-    get failure() {
-      return failure
-    },
+    failures,
     async train(of, learning) {
       const { reservoir } = learning
       const attacks = options.attackRows(of.name)
@@ -193,7 +191,7 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         })
         // whatever came is no model until it is read
         const saved = decodeModelFile(trained.file)
-        failure = null
+        failures.delete(of.name)
         // forgotten, or told to learn anew, meanwhile
         if (of.learning !== learning) return
         checkAttacks(saved, attacks)
@@ -235,7 +233,8 @@ export function createOwnerTrainer(options: OwnerTrainerOptions): OwnerTrainer {
         counts.failed++
         if (isJudgement) setNote(learning, 'judged', 1)
         again(2)
-        failure = `${of.name}: no model was made: ${error instanceof Error ? error.message : error}`
+        const failure = `${of.name}: no model was made: ${error instanceof Error ? error.message : error}`
+        if (book.get(of.name) === of) failures.set(of.name, failure)
         log.warn(`${failure}; trying again`)
       }
     },

@@ -136,10 +136,7 @@ function readyText(
   const { key, address, name, state, flows, learningSinceMicros, lastSeenMicros } = device
   const model = models?.ownerReport(key) ?? null
   const hours = Math.round((lastSeenMicros - learningSinceMicros) / 3_600_000_000)
-  const promise =
-    models === null
-      ? ''
-      : `: ${alarmsText(device, model) || 'too few flows for a model of it, which is made as more come'}`
+  const promise = models === null ? '' : `: ${alarmsText(device, model) || noModelText(models.isJudged(key))}`
   const next =
     state === 'watching'
       ? 'is watched from now on'
@@ -152,6 +149,13 @@ function readyText(
       ? ''
       : `. Its most frequent contacts: ${told.join(', ')}${more === 0 ? '' : ` and ${more} more`}`
   return `${who} ${next}, after ${flows} ${flows === 1 ? 'flow' : 'flows'} in ${hours} h${promise}${list}`
+}
+
+/** @param isJudged - by its contacts alone, since it has too few flows. */
+function noModelText(isJudged: boolean): string {
+  return isJudged
+    ? 'too few flows for a model of it, which is made as more come'
+    : 'no model could be made of its flows yet, so nothing judges them'
 }
 
 /** null where devices are not kept, or their vendors not asked for. */

@@ -937,6 +937,35 @@ describe('a device of few flows', () => {
     await pass(failing.room, b, 2.1)
     expect(isTrained(failing.room, b.key)).toBe(false)
     expect(failing.room.isProven(b.key)).toBe(true)
+    expect(failing.room.isJudged(b.key)).toBe(false)
+  })
+
+  it('is not called judged where its training fails, and the reason stays while others are trained', async () => {
+    let failing = true
+    const { room } = await gateway(temporaryFolder(), {
+      ...quiet,
+      async train(job) {
+        if (failing) throw new DataError('the training process ended (signal SIGKILL)')
+        return trainRows(job)
+      },
+    })
+    const a = device(1)
+    show(room, a, 30, 0, EVERY)
+    await pass(room, a, 2.1)
+    a.state = 'watching'
+    expect(room.isJudged(a.key)).toBe(false)
+    expect(room.warnings()).toEqual([expect.stringMatching(/:01: no model was made: .*SIGKILL/)])
+    failing = false
+    const b = device(2)
+    show(room, b, 30, 0, EVERY)
+    await pass(room, b, 2.1)
+    expect(isTrained(room, b.key)).toBe(true)
+    expect(isTrained(room, a.key)).toBe(false)
+    expect(room.warnings()).toEqual([expect.stringMatching(/:01: no model was made: .*SIGKILL/)])
+    show(room, a, 35, 0, EVERY)
+    await train(room)
+    expect(room.isJudged(a.key)).toBe(true)
+    expect(room.warnings()).toEqual([])
   })
 
   it('learns anew from nothing when it is told to while its promise is being tightened', async () => {
