@@ -267,7 +267,7 @@ describe('the recorder', () => {
   // a model that learns on is tested as it is in force
   const configurations = { 'the default': BASE, 'learning: online': LEARNING_ON }
   for (const [name, configuration] of sampleOf(Object.entries(configurations), 0.5)) {
-    it(`of a real interface (${name}): made attacks are flagged, and its end and its return are told`, async (context) => {
+    it(`of a real interface (${name}): made attacks are flagged, and that it is off or gone and its return are told`, async (context) => {
       const why = whyNoNamespace(['tcpdump'])
       if (why !== null) context.skip(why)
       const folder = temporaryFolder()
@@ -278,13 +278,15 @@ describe('the recorder', () => {
       const worker = fileURLToPath(new URL('support/agent-gone.mjs', import.meta.url))
       const ran = await runToEnd(
         'unshare',
-        ['--net', process.execPath, worker, agentMain, '-c', join(folder, 'agent.yaml')],
+        ['--net', '--mount', process.execPath, worker, agentMain, '-c', join(folder, 'agent.yaml')],
         { environment: { ODDFLOW_WAIT_SCALE: '0.1' } },
       )
       expect(ran, ran.stderr).toMatchObject({ code: 0 })
-      const told = JSON.parse(ran.stdout) as Record<'before' | 'gone' | 'after' | 'stdout' | 'stderr', string>
+      const told = JSON.parse(ran.stdout) as Record<'before' | 'off' | 'gone' | 'after' | 'stdout' | 'stderr', string>
       expect(told, told.stderr).toMatchObject({
         before: '200 well\n',
+        off: '503 ill\nnothing is recorded: interface take0 is down\n',
+        on: '200 well\n',
         gone: expect.stringMatching(/^503 ill\nnothing is recorded: interface take0: tcpdump ended .*take0/),
         after: '200 well\n',
         flaggedBefore: expect.any(Number),
@@ -292,11 +294,11 @@ describe('the recorder', () => {
       })
       const counters = JSON.parse(told.stdout) as Counters
       expectSums(counters)
-      expect(counters).toMatchObject({ captured: counters.processed, alerts: { told: 2, raised: 0 } })
+      expect(counters).toMatchObject({ captured: counters.processed, alerts: { told: 4, raised: 0 } })
       const events = eventsOf(folder)
       // beside the end of an incident that the training traffic began
       const rules = events.map(({ oddflow }) => oddflow.rule).filter((rule) => rule !== 'incident')
-      expect(rules).toEqual(['degraded', 'recovered'])
+      expect(rules).toEqual(['degraded', 'recovered', 'degraded', 'recovered'])
     }, 180_000)
   }
 

@@ -1,9 +1,9 @@
 /**
- * Within a network namespace of its own: the agent on an interface that is deleted while it runs, and made again. Prints one
- * JSON line: what /healthz said before, meanwhile and after, how many made attacks were flagged before and after, and what the agent
+ * Within a network namespace of its own: the agent on an interface that is switched off and on while it runs, deleted, and made again.
+ * Prints one JSON line: what /healthz said before, meanwhile and after, how many made attacks were flagged before and after, and what the agent
  * said.
  *
- *   unshare --net node agent-gone.mjs AGENT ARGUMENT…
+ *   unshare --net --mount node agent-gone.mjs AGENT ARGUMENT…
  */
 import { execFileSync, spawn } from 'node:child_process'
 import process from 'node:process'
@@ -15,6 +15,8 @@ const make = () => {
   ip('link', 'add', 'take0', 'type', 'veth', 'peer', 'name', 'send0')
   for (const end of ['take0', 'send0']) ip('link', 'set', end, 'up')
 }
+// the interfaces of this namespace
+execFileSync('mount', ['-t', 'sysfs', 'sysfs', '/sys'])
 ip('link', 'set', 'lo', 'up')
 make()
 const child = spawn(
@@ -50,6 +52,10 @@ const before = await health((text) => text.startsWith('200'))
 const flaggedBefore = await flagged(1)
 // a recorder that lived for three seconds has begun to record
 await pause(3500)
+ip('link', 'set', 'take0', 'down')
+const off = await health((text) => text.startsWith('503'))
+ip('link', 'set', 'take0', 'up')
+const on = await health((text) => text.startsWith('200'))
 ip('link', 'del', 'take0')
 const gone = await health((text) => text.startsWith('503'))
 make()
@@ -57,4 +63,4 @@ const after = await health((text) => text.startsWith('200'))
 const flaggedAfter = await flagged(flaggedBefore + 1)
 child.kill('SIGTERM')
 const code = await ended
-console.log(JSON.stringify({ code, before, gone, after, flaggedBefore, flaggedAfter, stdout, stderr }))
+console.log(JSON.stringify({ code, before, off, on, gone, after, flaggedBefore, flaggedAfter, stdout, stderr }))

@@ -1,6 +1,7 @@
 /**
  * FrameInput: where frames come from, a recording or an interface, in one shape.
  */
+import { readFile } from 'node:fs/promises'
 import { describeDamage, type FrameBatch } from '@oddflow/capture'
 import { LiveCaptureError, type LiveSource, openCapture, openLive } from '@oddflow/capture/node'
 import type { Settings } from '../config/settings.js'
@@ -21,6 +22,8 @@ import type { Clock, Liveness } from './clocks.js'
  * A recorder that is not there for PATIENCE_MILLIS is a trouble (a flap of a second is none), and so is one that neither
  * gives packets nor answers when it is asked for its counts, UNANSWERED times in a row.
  *
+ * tcpdump waits for an interface that is switched off (`ip link set IF down`), so its flags are looked at (Linux alone).
+ *
  * What the kernel dropped is asked of the child now and then, so that an alert can say what was lost before it, and
  * told by it at its end. Of one that is killed the last answer counts.
  */
@@ -35,12 +38,21 @@ interface LiveInputOptions {
 const FIRST_PAUSE_MILLIS = 1000
 const LONGEST_PAUSE_MILLIS = 30_000
 const ASK_MILLIS = 10_000
+const LOOK_MILLIS = 2000
 /** A recorder that lived so long had begun to record, though nothing may have passed. */
 const STARTED_MILLIS = 3000
 const PATIENCE_MILLIS = 10_000
 const UNANSWERED = 3
 /** A recorder that has begun and is still there after so long records. */
 const BEGUN_MILLIS = 1000
+/** Of the flags of an interface (Linux, IFF_UP). */
+const IS_UP = 1
+
+/** Whether somebody has switched the interface off: tcpdump waits then until it is on again, without a word. */
+async function isSwitchedOff(name: string): Promise<boolean> {
+  const flags = await readFile(`/sys/class/net/${name}/flags`, 'latin1').catch(() => null)
+  return flags !== null && (Number(flags) & IS_UP) === 0
+}
 
 function liveInput(options: LiveInputOptions): FrameInput {
   const { clock, log } = options
@@ -59,6 +71,11 @@ function liveInput(options: LiveInputOptions): FrameInput {
   const noteGap = (reason: string): void => {
     if (gap === null) gap = { sinceMillis: clock.monotonicMillis(), reason }
     else gap.reason = reason
+  }
+  let offSinceMillis: number | null = null
+  const lookAtInterface = async (): Promise<void> => {
+    const isOff = await isSwitchedOff(options.interface)
+    offSinceMillis = isOff ? (offSinceMillis ?? clock.monotonicMillis()) : null
   }
   let isAsking = false
   const ask = async (source: LiveSource): Promise<void> => {
@@ -80,6 +97,8 @@ function liveInput(options: LiveInputOptions): FrameInput {
         ? null
         : `nothing is recorded: ${gap.reason}`
     }
+    if (offSinceMillis !== null && clock.monotonicMillis() - offSinceMillis >= PATIENCE_MILLIS)
+      return `nothing is recorded: interface ${options.interface} is down`
     return unanswered <= UNANSWERED
       ? null
       : `interface ${options.interface}: the recorder does not answer, and gives no packets`
@@ -95,6 +114,7 @@ function liveInput(options: LiveInputOptions): FrameInput {
     })
 
   async function* frames(): AsyncGenerator<FrameBatch> {
+    const stopLooking = clock.every(LOOK_MILLIS, () => void lookAtInterface())
     const stopAsking = clock.every(ASK_MILLIS, () => {
       if (current !== null) ask(current).catch(() => undefined)
     })
@@ -120,6 +140,7 @@ function liveInput(options: LiveInputOptions): FrameInput {
             pause = FIRST_PAUSE_MILLIS
             hasRecorded = true
             noteAlive()
+            offSinceMillis = null
             yield batch
           }
         } catch (error) {
@@ -138,6 +159,7 @@ function liveInput(options: LiveInputOptions): FrameInput {
         pause = Math.min(2 * pause, LONGEST_PAUSE_MILLIS)
       }
     } finally {
+      stopLooking()
       stopAsking()
     }
   }

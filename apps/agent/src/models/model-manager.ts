@@ -196,7 +196,7 @@ export interface ModelManager extends Decider {
   isJudged(device: string): boolean
   /** Of the owner that a device has; null where nothing is known of it. */
   ownerReport(device: string): OwnerReport | null
-  /** Why owners that learn have no model of their last training; none where it made one. */
+  /** Why owners that learn have no model of their last training, and how many wait for a place to learn. */
   warnings(): readonly string[]
   report(): ModelsReport
   /** Keeps what was learnt; to be called now and then, and at the end. */
@@ -216,6 +216,10 @@ const SEEN_FLOWS = 10
 const WAITING_TOLD_MICROS = 3_600_000_000
 /** Devices of an owner that learn together and are counted. */
 const MAXIMUM_COUNTED = 4096
+
+function withMore(first: string, others: number): string {
+  return others === 0 ? first : `${first}; so it is with ${others} more`
+}
 
 /** `known`: the devices of an earlier run. Rejects as the store does. */
 export async function openModelManager(
@@ -507,8 +511,11 @@ export async function openModelManager(
       const [first, ...others] = [...trainer.failures]
         .filter(([name]) => (book.get(name)?.learning ?? null) !== null)
         .map(([, why]) => why)
-      if (first === undefined) return []
-      return [others.length === 0 ? first : `${first}; so it is with ${others.length} more`]
+      const failed = first === undefined ? [] : [withMore(first, others.length)]
+      const waiting = [...book.all()].filter(({ isWaiting }) => isWaiting).length
+      if (waiting === 0) return failed
+      const who = waiting === 1 ? 'one device or group waits' : `${waiting} devices or groups wait`
+      return [...failed, `${who} for a place to learn (models.memory, models.maximum)`]
     },
     ownerReport(device) {
       const of = book.get(ownerOf(device))

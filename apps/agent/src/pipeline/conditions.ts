@@ -18,8 +18,10 @@ import type { Log } from '../log.js'
  * stopped or suspended is none.
  */
 interface Silence {
-  /** Packets have come. */
+  /** IP packets have come. */
   end(): void
+  /** Packets have come of which nobody can tell whether they are IP: of another protocol, or in a wrapping that is not read. */
+  others(): void
   /** To be called every second. Why it has been silent for too long; null where it has not. */
   tick(): string | null
 }
@@ -30,17 +32,24 @@ const TIMES = 3
 export function createSilence(): Silence {
   let seconds = 0
   let longest = 0
+  let haveOthersCome = false
   return {
     end() {
       longest = Math.max(longest, seconds)
       seconds = 0
+      haveOthersCome = false
+    },
+    others() {
+      haveOthersCome = true
     },
     tick() {
       seconds++
       const limit = Math.max(LEAST_SECONDS, TIMES * longest)
-      return seconds <= limit
-        ? null
-        : `no packet has come for ${Math.floor(seconds / 60)} minutes: is the cable, the mirror port or the filter right?`
+      if (seconds <= limit) return null
+      const minutes = Math.floor(seconds / 60)
+      return haveOthersCome
+        ? `packets come, and no IP packet that can be read for ${minutes} minutes: are the mirror port, its encapsulation and the filter right?`
+        : `no packet has come for ${minutes} minutes: is the cable, the mirror port or the filter right?`
     },
   }
 }

@@ -17,6 +17,9 @@ import type { Watching } from './watching.js'
 /** Ticks between two rounds of made attacks. */
 const SELF_TEST_TICKS = 180
 const FIRST_SELF_TEST_TICKS = 10
+const OTHER_TIME_TICKS = 10
+const OTHER_TIME =
+  'the packets of standard input are not of now, so they count as a recording: no silence is noticed, and no made attack is sent; if they are live, set the clock of the machine that records'
 /** Packets in which copies and wrong checksums are looked for at a time. */
 const CHECKED_PACKETS = 1000
 
@@ -75,12 +78,22 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
   const clockWatch = createClockWatch(clock)
   let ticks = 0
   let hasEnded = false
+  let ipPackets = 0
+  let ticksOfOtherTime = 0
   const watchItself = (): void => {
     const trouble = hasEnded ? 'the input has ended: nothing is watched any more' : input.trouble()
     condition.set('recorder', trouble)
+    if (watcher.check.ipPackets !== ipPackets) silence.end()
+    ipPackets = watcher.check.ipPackets
     if (trouble === null) condition.set('silence', silence.tick())
     // not before the models of a start are there, and not while every moment is needed
     if (++ticks % SELF_TEST_TICKS === FIRST_SELF_TEST_TICKS && !overload.isOverloaded) void selfTest.round()
+  }
+  /** A pipe whose packets are not of now may be a recording, or the clock of who records is wrong. */
+  const lookAtPipe = (): void => {
+    if (input.liveness !== 'by-time' || hasEnded || watcher.counts.frames === 0) return
+    ticksOfOtherTime = captureClock.lagSeconds() === null ? ticksOfOtherTime + 1 : 0
+    if (ticksOfOtherTime === OTHER_TIME_TICKS) log.warn(OTHER_TIME)
   }
   const keepFolder = async (): Promise<void> => {
     try {
@@ -121,7 +134,7 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
     reasons: () => condition.reasons,
     lookForUnjudged: () => condition.set('unjudged', unjudgedReason(devices, models)),
     lookAtClock,
-    packetsCame: silence.end,
+    packetsCame: silence.others,
     inputEnded() {
       hasEnded = true
     },
@@ -130,9 +143,14 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
       lookAtClock()
       warnOfPackets(CHECKED_PACKETS)
       if (input.liveness === 'live' || captureClock.lagSeconds() !== null) watchItself()
+      lookAtPipe()
       void keepFolder()
     },
-    warnings: () => [...selfTest.warnings, ...faults.reasons()],
+    warnings: () => [
+      ...selfTest.warnings,
+      ...faults.reasons(),
+      ...(ticksOfOtherTime >= OTHER_TIME_TICKS && !hasEnded ? [OTHER_TIME] : []),
+    ],
     close: selfTest.end,
   }
 }

@@ -9,6 +9,16 @@ const ticksUntilTold = (silence: ReturnType<typeof createSilence>): number => {
   throw new Error('never told')
 }
 
+it('packets of which none is IP are no end of a silence', () => {
+  const silence = createSilence()
+  silence.others()
+  expect(ticksUntilTold(silence)).toBe(601)
+  expect(silence.tick()).toMatch(/^packets come, and no IP packet that can be read for 10 minutes/)
+  silence.end()
+  expect(ticksUntilTold(silence)).toBe(3 * 602 + 1)
+  expect(silence.tick()).toMatch(/^no packet has come for 30 minutes/)
+})
+
 it('a silence of ten minutes is told, and after one that ended only three times as long a one', () => {
   const silence = createSilence()
   expect(ticksUntilTold(silence)).toBe(601)

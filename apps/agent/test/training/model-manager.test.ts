@@ -429,6 +429,9 @@ describe('a manager of models', () => {
         show(room, each, 1)
       }
       expect(learners(room)).toEqual([camera.key, lock.key])
+      expect(room.warnings()).toEqual([
+        '184 devices or groups wait for a place to learn (models.memory, models.maximum)',
+      ])
     })
   })
 
