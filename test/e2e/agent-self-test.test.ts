@@ -282,7 +282,10 @@ describe('the recorder', () => {
         { environment: { ODDFLOW_WAIT_SCALE: '0.1' } },
       )
       expect(ran, ran.stderr).toMatchObject({ code: 0 })
-      const told = JSON.parse(ran.stdout) as Record<'before' | 'off' | 'gone' | 'after' | 'stdout' | 'stderr', string>
+      const told = JSON.parse(ran.stdout) as Record<
+        'before' | 'off' | 'gone' | 'after' | 'stdout' | 'stderr',
+        string
+      >
       expect(told, told.stderr).toMatchObject({
         before: '200 well\n',
         off: '503 ill\nnothing is recorded: interface take0 is down\n',

@@ -63,4 +63,6 @@ const after = await health((text) => text.startsWith('200'))
 const flaggedAfter = await flagged(flaggedBefore + 1)
 child.kill('SIGTERM')
 const code = await ended
-console.log(JSON.stringify({ code, before, off, on, gone, after, flaggedBefore, flaggedAfter, stdout, stderr }))
+console.log(
+  JSON.stringify({ code, before, off, on, gone, after, flaggedBefore, flaggedAfter, stdout, stderr }),
+)
