@@ -32,7 +32,7 @@ import { nkeys } from '@nats-io/transport-node'
 import { OddFlowError } from '@oddflow/core'
 import { fileError, isFleetName, UsageError, writeFileWhole } from '@oddflow/program'
 import { z } from 'zod'
-import { permissionsOf } from './gateways.js'
+import { permissionsOf, sharedSubjects } from './gateways.js'
 
 const AUTHORITY_DAYS = 36_500
 const CERTIFICATE_DAYS = 3650
@@ -65,6 +65,13 @@ cluster {
 /** Creates what is missing. @param hosts - further names and addresses by which gateways reach the server. */
 export function prepareFolder(folder: string, hosts: readonly string[], tell: Tell): Users {
   const at = (name: string): string => join(folder, name)
+  // of versions without accounts; a server of such a version may run still, so nothing is moved here
+  const [before, now] = [at('store/jetstream/$G'), at(`store/jetstream/${STREAMS_ACCOUNT}`)]
+  if (existsSync(before) && !existsSync(now)) {
+    throw new UsageError(
+      `the events are in ${before}: stop the server of ${folder}, then run: mv '${before}' '${now}'`,
+    )
+  }
   try {
     mkdirSync(at('gateways'), { recursive: true, mode: 0o700 })
     if (!existsSync(at('ca.pem'))) makeAuthority(folder)
@@ -99,15 +106,36 @@ export const loginOf = (folder: string) => ({
 
 type Tell = (line: string) => void
 
-/** Writes users.conf from the gateways' files. A file that is none of a gateway is told of and left out. */
+/** The account of the streams and of oddflow-fleet, and that of all gateways. */
+const STREAMS_ACCOUNT = 'FLEET'
+const GATEWAYS_ACCOUNT = 'GATEWAYS'
+
+/**
+ * Writes users.conf from the gateways' files. A file that is none of a gateway is told of and left out.
+ *
+ * The server sends answers to any subject that a request names as its reply, whatever the user may write to. In the account of
+ * the streams a gateway could name a request of the server's API there, such as the one that removes a stream; the account of the
+ * gateways has no streams and no API.
+ */
 export function writeUsers(folder: string, tell: Tell): Users {
   const changed = usersChanged(folder)
   const gateways = gatewaysIn(folder, tell)
-  const lines = [{ nkey: publicKeyIn(join(folder, 'admin.seed')) }, ...gateways.map(userOf)]
-  const users = lines.map((user) => `  ${JSON.stringify(user)}\n`).join('')
+  const listOf = (values: readonly object[]): string =>
+    `[\n${values.map((value) => `    ${JSON.stringify(value)}\n`).join('')}  ]`
+  const admin = { nkey: publicKeyIn(join(folder, 'admin.seed')) }
+  const { services, streams } = sharedSubjects()
+  const shared = <T>(of: (subject: string) => T): object[] => [
+    ...services.map((subject) => ({ service: of(subject) })),
+    ...streams.map((subject) => ({ stream: of(subject) })),
+  ]
   writeFileWhole(
     join(folder, 'users.conf'),
-    `authorization { timeout: ${LOGIN_SECONDS}, users: [\n${users}] }\n`,
+    `authorization { timeout: ${LOGIN_SECONDS} }
+accounts {
+  ${STREAMS_ACCOUNT} { jetstream: enabled, users: ${listOf([admin])}, exports: ${listOf(shared((subject) => subject))} }
+  ${GATEWAYS_ACCOUNT} { users: ${listOf(gateways.map(userOf))}, imports: ${listOf(shared((subject) => ({ account: STREAMS_ACCOUNT, subject })))} }
+}
+`,
   )
   return { gateways: gateways.map(({ name }) => name), changed }
 }

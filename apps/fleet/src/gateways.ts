@@ -31,6 +31,15 @@ export const permissionsOf = (gateway: string, group: string | null) => {
   }
 }
 
+/** What the account of the streams shares with that of the gateways: requests and publications to it, and announcements from it. */
+export const sharedSubjects = () => {
+  const models = modelPermissions('*', '*')
+  return {
+    services: [eventSubject('*'), statusSubject('*'), ...models.publish],
+    streams: models.subscribe,
+  }
+}
+
 /** Creates the streams, or brings them up to date. Without a limit of events: a full disk refuses, and loses nothing. */
 export async function prepareGateways({ addStream }: Archive): Promise<void> {
   await addStream({

@@ -1,7 +1,7 @@
 /**
  * Models for gateways: publishing a signed model, and rolling it out by canaries (packages/program/src/fleet-models.ts has the
  * protocol). Both are key-value buckets of the server. A subject of the models' bucket holds one message and the server
- * refuses another, so a gateway cannot overwrite what is offered to others through a request's reply (decision 0019).
+ * refuses another, so a gateway could not overwrite what is offered to others even through a request's reply (decision 0019).
  */
 import { createHash, type KeyObject } from 'node:crypto'
 import { DeliverPolicy, DiscardPolicy, JetStreamApiError } from '@nats-io/jetstream'

@@ -1,10 +1,10 @@
 /** `oddflow-fleet serve` as it runs: real nats-server, a real agent and a browser's requests on loopback. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { jetstream } from '@nats-io/jetstream'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection, nkeyAuthenticator } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 // @boundaries-ignore tests alone use it, and no package has it
@@ -225,6 +225,62 @@ outputs:
     await connection.close()
   }, 60_000)
 
+  it('lets no key reach other subjects by the reply of a request', async () => {
+    const thief = await gateway('kitchen')
+    const own = 'oddflow.gateway.kitchen.event'
+    const ask = '$JS.API.DIRECT.GET.KV_oddflow-models.$KV.oddflow-models.gateway.kitchen.offer'
+    const before = eventsIn(at('fleet'))
+    expect(before.length).toBeGreaterThan(0)
+    for (const reply of [
+      '$JS.API.STREAM.DELETE.oddflow-gateways',
+      '$JS.API.STREAM.PURGE.oddflow-gateways',
+      '$JS.API.STREAM.DELETE.KV_oddflow-models',
+      'oddflow.gateway.cellar.event',
+      'oddflow.gateway.cellar.status',
+      '$KV.oddflow-model-states.cellar',
+      '$KV.oddflow-models.gateway.cellar.offer',
+    ]) {
+      // an answer without a body, which the API takes as a request, one with a body, and an acknowledgment
+      thief.publish(ask, '{"no":"request"}', { reply })
+      thief.publish(ask, '', { reply })
+      thief.publish(own, '{}', { reply })
+    }
+    await thief.flush()
+    // the answers were sent before this one
+    await jetstream(thief).publish(own, '{}')
+    await thief.close()
+    expect(eventsIn(at('fleet'))).toEqual(before)
+    const admin = await connect({
+      servers: [`tls://127.0.0.1:${port}`],
+      authenticator: nkeyAuthenticator(
+        new TextEncoder().encode(readFileSync(at('fleet/admin.seed'), 'utf8').trim()),
+      ),
+      tls: { ca: readFileSync(at('fleet/ca.pem'), 'utf8') },
+    })
+    const manager = await jetstreamManager(admin)
+    const subjects: string[] = []
+    for (const name of [
+      'oddflow-gateways',
+      'oddflow-status',
+      'KV_oddflow-models',
+      'KV_oddflow-model-states',
+    ]) {
+      const { state } = await manager.streams.info(name, { subjects_filter: '>' })
+      subjects.push(...Object.keys(state.subjects ?? {}))
+    }
+    await admin.close()
+    expect(subjects).toContain(own)
+    expect(subjects.filter((subject) => /status|model/.test(subject) && subject.includes('cellar'))).toEqual(
+      [],
+    )
+  }, 60_000)
+
+  it('takes a folder of before accounts only once its events were moved', () => {
+    mkdirSync(at('older/store/jetstream/$G'), { recursive: true })
+    expect(() => run('serve', '--folder', at('older'))).toThrow(/then run: mv '.*\$G' '.*FLEET'/)
+    expect(existsSync(at('older/users.conf'))).toBe(false)
+  })
+
   it('lets nobody log in whose file was removed, and enrolls a name once', async () => {
     expect(() => run('enroll', 'kitchen', '--folder', at('fleet'), '--seed', at('second.seed'))).toThrow(
       /kitchen: is enrolled already/,
@@ -244,7 +300,7 @@ outputs:
   }, 60_000)
 
   it('gives gateways time to log in, since all of them come at once after a restart', () => {
-    expect(readFileSync(at('fleet/users.conf'), 'utf8')).toContain('authorization { timeout: 30, ')
+    expect(readFileSync(at('fleet/users.conf'), 'utf8')).toContain('authorization { timeout: 30 }')
     expect(readFileSync(at('fleet/server.conf'), 'utf8')).toContain('timeout: 30 }')
   })
 
