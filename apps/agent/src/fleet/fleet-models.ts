@@ -270,10 +270,14 @@ export function createFleetModels(options: FleetModelsOptions): FleetModels {
   const inForce = (): ModelFile => inUse ?? configured
   const stage = (): { stage: ModelStage; version: number; reason: string | null } => {
     const { highest, isPending, refused } = record
-    if (trial !== null) {
-      return { stage: trial.isInUse ? 'proving' : 'shadow', version: trial.version, reason: null }
-    }
+    if (trial?.isInUse === false) return { stage: 'shadow', version: trial.version, reason: null }
     if (problem !== null) return { stage: 'refused', ...problem }
+    if (trial !== null) {
+      // what came after it is not hidden while it proves itself, which can take long on a quiet network
+      return refused?.version === highest && refused !== null
+        ? { stage: 'refused', version: highest, reason: refused.reason }
+        : { stage: 'proving', version: trial.version, reason: null }
+    }
     if (isPending) return { stage: 'waiting', version: highest, reason: null }
     if (waiting !== null) return { stage: 'waiting', version: waiting, reason: null }
     if (refused?.version === highest && refused !== null) {

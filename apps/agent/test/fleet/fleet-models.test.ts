@@ -140,6 +140,26 @@ describe('a bad model', () => {
     expect([own.used(), own.fleet.warnings()]).toEqual([short(models.good), []])
   })
 
+  it('is refused with its reason while the one before it still proves itself, and that goes on', async () => {
+    const own = await gateway()
+    await own.flow(150)
+    await own.offered(offerOf(7, models.good))
+    expect(own.stage()).toBe('proving')
+    await own.offered(offerOf(9, models.otherContract))
+    expect(own.fleet.state()).toMatchObject({
+      stage: 'refused',
+      version: 9,
+      reason: expect.stringMatching(/^featureSet/),
+    })
+    expect(own.told.at(-1)).toMatch(/^model version 9 of the fleet is refused: featureSet/)
+    await own.offered(offerOf(11, models.better, { key: stranger.privateKey }))
+    expect(own.fleet.state()).toMatchObject({ stage: 'refused', version: 11 })
+    await own.offered(offerOf(8, models.better))
+    expect(own.fleet.state().reason).toBe('is older than version 9, which came before')
+    await own.flow(120, 3)
+    expect(own.used()).toBe(short(models.wide))
+  })
+
   it('that flags everything is refused in shadow where no flows are known', async () => {
     const own = await gateway()
     await own.offered(offerOf(7, models.flagsAll))
