@@ -124,6 +124,8 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     answered: createDeviceFlood(options.perMinute),
     unanswered: createDeviceFlood(options.perMinute),
     taken: createDeviceFlood(options.perMinute),
+    /** Of devices that are watched: made-up devices that take each other's addresses hide none. */
+    takenOfWatched: createDeviceFlood(options.perMinute),
     sweeps: createDeviceFlood(options.perMinute),
     claims: createDeviceFlood(options.perMinute),
     full: createDeviceFlood(options.perMinute),
@@ -362,6 +364,8 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     const more = worth === 'flood' ? '; there are more such alerts within this minute' : ''
     options.onFact(record, rule, `${fact}${more}`, isOfResponder)
   }
+  const takenFrom = ({ mac }: Claim): DeviceFlood =>
+    (table.get(mac)?.state ?? 'learning') === 'learning' ? floods.taken : floods.takenOfWatched
   const noteAddress = (record: FlowRecord, device: Device, isResponder: boolean): void => {
     const { ipVersion, startMicros: atMicros } = record
     const words = isResponder ? record.responderAddress : record.initiatorAddress
@@ -379,7 +383,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     )
       return
     const fact = `${address} was the address of ${held.mac} until ${ageText(atMicros - held.lastMicros)}, and is used by ${device.key} now, a device first seen ${ageText(atMicros - device.firstSeenMicros)}`
-    tellBounded(floods.taken, record, 'address-taken', fact, isResponder)
+    tellBounded(takenFrom(held), record, 'address-taken', fact, isResponder)
   }
   /** A packet of ARP or of neighbor discovery says that an address is this MAC address's. */
   const noteClaim = (
@@ -403,7 +407,7 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     if (!isFirst) return
     const by = rule === 'arp-conflict' ? 'ARP' : 'neighbor discovery'
     const fact = `${address} is claimed by ${mac} and by ${held.mac} within ${durationText(sinceMicros)} (${by})`
-    tellBounded(floods.taken, recordOfDevice({ key: mac, address }, atMicros), rule, fact, false)
+    tellBounded(takenFrom(held), recordOfDevice({ key: mac, address }, atMicros), rule, fact, false)
   }
 
   // ---- sweeps and floods of claims, by sender

@@ -385,6 +385,17 @@ describe('an address', () => {
     expect(told.map(({ rule }) => rule).filter((rule) => rule !== 'address-flood')).toEqual(['address-taken'])
   })
 
+  it('of a watched device is told in a flood of made-up devices that take the addresses of each other', () => {
+    const { watch, told } = watchOf()
+    watch.verdict(flow(2, -1, 443, START, MANY), false)
+    approve(watch, 2)
+    for (let i = 0; i < 200; i++) arp(watch, 1000 + i, '192.168.9.9', START + i * 100_000)
+    arp(watch, 66, '192.168.0.2', START + 30 * SECOND)
+    const found = told.filter(({ rule }) => rule === 'arp-conflict').map(({ fact }) => fact)
+    expect(found).toHaveLength(DEFAULT_DEVICES.floodPerMinute + 2)
+    expect(found.at(-1)).toMatch(/^192\.168\.0\.2 is claimed by 00:16:3e:00:00:42 and by 00:16:3e:00:00:02/)
+  })
+
   it('has few owners in a home, and a router or a host with many addresses is no flood', () => {
     const { watch, told } = watchOf()
     // networks behind a router: its MAC address is that of all their flows
