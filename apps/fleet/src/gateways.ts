@@ -12,6 +12,8 @@ export const STATUSES = 'oddflow-status'
 const DAY_NANOS = 86_400_000_000_000
 const DAYS_KEPT = 90
 const MAXIMUM_STATUS_BYTES = 65_536
+/** Far more than an agent writes. The server gives a stored message in base64, and clients here take messages of 1 MiB. */
+const MAXIMUM_EVENT_BYTES = 524_288
 /** An event that comes again within this time is dropped by its id. The server keeps these ids in memory. */
 const DUPLICATE_NANOS = 3_600_000_000_000
 /** Between looks for new events. */
@@ -45,6 +47,7 @@ export async function prepareGateways({ addStream }: Archive): Promise<void> {
   await addStream({
     name: EVENTS,
     subjects: [eventSubject('*')],
+    max_msg_size: MAXIMUM_EVENT_BYTES,
     max_age: DAYS_KEPT * DAY_NANOS,
     duplicate_window: DUPLICATE_NANOS,
   })

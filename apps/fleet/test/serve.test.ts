@@ -181,6 +181,16 @@ outputs:
     expect(eventsIn(at('fleet')).filter((id) => id === 'kitchen-1')).toHaveLength(1)
   }, 60_000)
 
+  it('takes no event that is too long to be read again', async () => {
+    const connection = await gateway('kitchen')
+    const subject = 'oddflow.gateway.kitchen.event'
+    const before = eventsIn(at('fleet'))
+    await expect(jetstream(connection).publish(subject, 'x'.repeat(900_000))).rejects.toThrow(/size/)
+    await jetstream(connection).publish(subject, incident('long', 'upload', 'x'.repeat(500_000)))
+    await connection.close()
+    expect(eventsIn(at('fleet'))).toEqual([...before, 'long'])
+  })
+
   it('shows nothing without the token', async () => {
     for (const path of ['/', '/metrics']) {
       const { status } = await fetch(pageUrl + path)
