@@ -632,6 +632,15 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       await card.getByText('Your answer: Snoozed until').waitFor()
 
       await shot(page, 'dashboard-answered')
+      // one that became another kind waits for an answer again
+      const first = at.incidents[0] as Incident
+      at.incidents[0] = { ...first, kind: 'upload' }
+      await card.getByText('Your answer to what was “Password guessing” then: Snoozed until').waitFor()
+      expect(await page.locator('#to-do').textContent()).toBe(
+        'To do: answer 1 open incident, approve 1 device.',
+      )
+      await card.getByRole('button', { name: 'This is normal: Upload of Kitchen plug' }).waitFor()
+      at.incidents[0] = first
       at.incidents.push(
         sampleIncident(3, { device: { mac: null, address: hostile.slice(0, 60) }, summary: hostile }),
       )

@@ -241,7 +241,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
       made.push({ device, base: inForce.model, sha256 })
       changes.push(...said.map((text) => `${device}: ${text}`))
     }
-    if (made.length === 0) changes.push(`no model changes: ${incident.slice(0, 8)} has no flow with a score`)
+    if (made.length === 0) changes.push(`No model changes: ${incident.slice(0, 8)} has no flow with a score`)
     return { models: made, changes }
   }
   const attackRows: AnswerBook['attackRows'] = (isOf) =>
@@ -490,6 +490,7 @@ export function createAnswerBook(options: AnswerBookOptions): AnswerBook {
 
 function saidOf({ answer, incident, kind, device, endsMicros, contacts, rows }: Answer): string {
   const of = `incidents of kind ${kind} of ${device}`
+  const isOfPeer = OF_PEER_ALONE.includes(kind)
   switch (answer) {
     case 'snooze':
       return `Until ${eveTime(endsMicros ?? 0).slice(0, 16)} UTC ${of} are not reported.`
@@ -498,12 +499,17 @@ function saidOf({ answer, incident, kind, device, endsMicros, contacts, rows }: 
     case 'attack':
       return `${incident.slice(0, 8)} is kept as an attack: no model learns from its ${plural(rows.length, 'flow')}, and none is used that finds one of them normal.`
     case 'normal':
-      return `From now on such traffic is normal with ${contactsText(contacts)}; with all others the model judges as before.`
+      return `From now on such traffic is normal with ${contactsText(contacts)}${isOfPeer ? `, and kind ${kind} with every service of these peers` : ''}; with all others the model judges as before.`
   }
 }
 
 function contactsText(contacts: Answer['contacts']): string {
-  const names = [...new Set(contacts.map(({ peer, service }) => `${peer} (${service})`))]
+  const services = new Map<string, Set<string>>()
+  for (const { peer, service } of contacts)
+    services.set(peer, (services.get(peer) ?? new Set<string>()).add(service))
+  const names = [...services].map(
+    ([peer, of]) => `${peer} (${of.size > MOST_NAMED ? plural(of.size, 'service') : [...of].join(', ')})`,
+  )
   const more = names.length - MOST_NAMED
   return `${names.slice(0, MOST_NAMED).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }

@@ -184,6 +184,8 @@ export interface Incident {
   /** null where there is none. */
   readonly answer: {
     readonly answer: 'snooze' | 'not-this-kind' | 'attack' | 'normal'
+    /** Of the incident when it was answered. */
+    readonly kind: string
     readonly endsMicros: number | null
     readonly changes: readonly string[]
   } | null

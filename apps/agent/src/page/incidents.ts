@@ -172,8 +172,13 @@ function todayText(incidents: readonly Incident[], nowMicros: number): string {
   return latest === 0 ? 'No incident yet.' : `No incident today. The last one ended on ${timeOf(latest)}.`
 }
 
+/** An answer is of the kind that the incident had; one that became another kind waits for an answer again. */
+function isUnanswered({ kind, answer }: Incident): boolean {
+  return answer === null || answer.kind !== kind
+}
+
 function toDoText(incidents: readonly Incident[], devices: AgentState['devices']): string {
-  const open = incidents.filter(({ state, answer }) => state === 'open' && answer === null).length
+  const open = incidents.filter((each) => each.state === 'open' && isUnanswered(each)).length
   const ready = devices?.shown.filter(({ state }) => state === 'ready').length ?? 0
   const tasks = [
     ...(open === 0 ? [] : [`answer ${countText(open, 'open incident')}`]),
@@ -203,7 +208,7 @@ function card(
     element('p', {}, summary),
     element('p', {}, element('strong', {}, 'What to do: '), ADVICE[kind] ?? ''),
     evidenceOf(incident),
-    incident.answer === null ? null : answerOf(incident.answer),
+    incident.answer === null ? null : answerOf(incident.answer, kind),
     element('p', { class: 'buttons' }, ...buttons),
   )
 }
@@ -238,12 +243,16 @@ function evidenceOf({ facts, contacts, flows, sentBytes, receivedBytes }: Incide
   )
 }
 
-function answerOf({ answer, endsMicros, changes }: NonNullable<Incident['answer']>): HTMLElement {
+function answerOf(
+  { answer, kind: answered, endsMicros, changes }: NonNullable<Incident['answer']>,
+  kind: string,
+): HTMLElement {
+  const when = answered === kind ? '' : ` to what was “${TITLES[answered] ?? answered}” then`
   const until = endsMicros === null ? '' : ` until ${timeOf(endsMicros)}`
   return element(
     'p',
     { class: 'answer' },
-    element('strong', {}, `Your answer: ${ANSWERED[answer]}${until}.`),
+    element('strong', {}, `Your answer${when}: ${ANSWERED[answer]}${until}.`),
     ...changes.map((change) => ` ${change}.`),
   )
 }
@@ -253,8 +262,10 @@ function answerButtons(
   answer: (incident: Incident, answer: Answer) => Promise<void>,
 ): HTMLButtonElement[] {
   const of = `${TITLES[incident.kind] ?? incident.kind} of ${nameOf(incident.device)}`
-  const choices: readonly (readonly [Answer, string])[] =
-    incident.answer === null ? BUTTONS : [['none', 'Take the answer back']]
+  const choices: readonly (readonly [Answer, string])[] = [
+    ...(isUnanswered(incident) ? BUTTONS : []),
+    ...(incident.answer === null ? [] : [['none', 'Take the answer back'] as const]),
+  ]
   const buttons = choices.map(([name, text]) =>
     element(
       'button',

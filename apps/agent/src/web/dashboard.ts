@@ -339,7 +339,12 @@ function shownIncidents(
       const answer =
         found === undefined
           ? null
-          : { answer: found.answer, endsMicros: found.endsMicros, changes: found.changes }
+          : {
+              answer: found.answer,
+              kind: found.kind,
+              endsMicros: found.endsMicros,
+              changes: found.changes,
+            }
       // the name of now
       const name = table?.get(incident.key)?.name?.name
       const device = { ...incident.device, ...(name === undefined ? {} : { name }) }

@@ -294,6 +294,16 @@ describe('"this is normal"', () => {
     await expect(book.answer({ incident: id(1), answer: 'attack' })).rejects.toThrow(/was answered "normal"/)
   })
 
+  it('counts the services of a peer instead of listing many', async () => {
+    const { book, rows } = await openBook({ incidents: [incidentOf(1, { kind: 'scan' })] })
+    for (let port = 1; port <= 7; port++)
+      rows.note(id(1), sampleAlert({ device: camera, peer, score: null, flow: { destinationPort: port } }))
+    const { said } = await book.answer({ incident: id(1), answer: 'normal' })
+    expect(said[0]).toContain(
+      `normal with ${peer} (7 services), and kind scan with every service of these peers; with all others`,
+    )
+  })
+
   it('makes facts of its kind with those peers and services no evidence', async () => {
     const { book, rows } = await openBook({ incidents: [incidentOf(1, { kind: 'password-guessing' })] })
     const guessed = (port: number, address: string) =>
@@ -306,7 +316,7 @@ describe('"this is normal"', () => {
       })
     rows.note(id(1), guessed(22, peer))
     const { said } = await book.answer({ incident: id(1), answer: 'normal' })
-    expect(said[1]).toMatch(/no model changes/)
+    expect(said[1]).toMatch(/^No model changes/)
     expect(book.isNormalFact(guessed(22, peer))).toBe(true)
     expect(book.isNormalFact(guessed(23, peer))).toBe(false)
     expect(book.isNormalFact(guessed(22, '198.51.100.2'))).toBe(false)
