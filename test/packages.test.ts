@@ -187,7 +187,7 @@ describe.each(apps)('the program $manifest.name', ({ manifest }) => {
     const [bin] = Object.keys(manifest.bin!)
     const ran = await runProgram('npx', ['--no-install', bin!, '--version'], together)
     expect(ran).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: '' })
-    const page = readFileSync(join(together, 'node_modules', manifest.name, manifest.man!), 'utf8')
+    const page = readFileSync(join(together, 'node_modules', manifest.name, manifest.man![0]!), 'utf8')
     expect(page).toMatch(
       new RegExp(`^\\.TH ${manifest.name.toUpperCase()} 1 "" "${manifest.name} ${manifest.version}"`),
     )

@@ -22,7 +22,7 @@ export interface Workspace {
     version: string
     files: string[]
     bin?: Record<string, string>
-    man?: string
+    man?: readonly string[]
     exports?: Record<string, unknown>
     dependencies?: Record<string, string>
     devDependencies?: Record<string, string>

@@ -87,6 +87,18 @@ export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Ma
     of.rows = of.rows.filter((_, i) => isLeft(i))
     of.stride *= 2
   }
+  /** A new peer takes the place of the last contact of the peer that has most: a scan must not hide what follows it. */
+  const replaceCrowded = (of: Kept, contact: Contact): number => {
+    const countOf = new Map<string, number>()
+    for (const { peer } of of.contacts) countOf.set(peer, (countOf.get(peer) ?? 0) + 1)
+    const [crowded, count] = [...countOf].reduce((most, each) => (each[1] > most[1] ? each : most))
+    if (countOf.has(contact.peer) || count === 1) return -1
+    const place = of.contacts.map(({ peer }) => peer).lastIndexOf(crowded)
+    for (const { row } of of.rows.filter((each) => each.contact === place)) bytes -= row.byteLength
+    of.rows = of.rows.filter((each) => each.contact !== place)
+    of.contacts[place] = contact
+    return place
+  }
   const add = (incident: string, contact: Contact, row: Float64Array | null): void => {
     let of = kept.get(incident)
     if (of === undefined) {
@@ -95,6 +107,7 @@ export function createIncidentRows(known: ReadonlyMap<string, KeptRows> = new Ma
     }
     let place = of.contacts.findIndex((each) => isSameContact(each, contact))
     if (place < 0 && of.contacts.length < MAXIMUM_CONTACTS) place = of.contacts.push(contact) - 1
+    else if (place < 0) place = replaceCrowded(of, contact)
     if (place >= 0 && row !== null) addRow(of, place, row)
     while (bytes > MAXIMUM_BYTES && kept.size > 1) {
       const [oldest] = [...kept.keys()].filter((id) => id !== incident)

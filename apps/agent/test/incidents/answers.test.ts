@@ -458,6 +458,22 @@ describe('rows of incidents', () => {
     expect(JSON.stringify(rows.encode()).length).toBeLessThan(500_000)
   })
 
+  it('of a scan leave room for a peer that comes later', () => {
+    const rows = createIncidentRows()
+    for (let port = 1; port <= 100; port++)
+      rows.note(
+        id(1),
+        sampleAlert({ peer: '192.0.2.66', row: Float64Array.of(port), flow: { destinationPort: port } }),
+      )
+    rows.note(id(1), sampleAlert({ peer: '198.51.100.7', row: Float64Array.of(-1) }))
+    const { contacts, rows: kept } = rows.of(id(1))
+    expect(contacts).toHaveLength(32)
+    expect(contacts.at(-1)?.peer).toBe('198.51.100.7')
+    expect(kept.filter(({ contact }) => contact === 31)).toMatchObject([{ row: Float64Array.of(-1) }])
+    rows.note(id(1), sampleAlert({ peer: '192.0.2.66', flow: { destinationPort: 443 } }))
+    expect(rows.of(id(1)).contacts).toEqual(contacts)
+  })
+
   it('survive being kept to the last bit', () => {
     fc.assert(
       fc.property(
