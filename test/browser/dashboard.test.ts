@@ -696,7 +696,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
         /Updates140 rows learned, 3 quarantined, 2 discarded.*unusual only to the updated model 1, only to the trained one 4/,
       )
       await page.locator('#alerts article').first().getByText('Why').click()
-      await page.getByText('the model as it was trained finds it normal (score 3.5, threshold -7)').waitFor()
+      await page.getByText('the model as first trained finds it normal (score 3.5, threshold -7)').waitFor()
       await row.getByRole('button', { name: `Approve ${plug}` }).focus()
       await page.keyboard.press('Tab')
       await page.keyboard.press('Tab')
@@ -721,7 +721,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       await row.getByText('retraining').waitFor()
       expect(await row.textContent()).toContain('learning: 4,000 of about 4,000 flows, ready in about 2 days')
       expect(await row.textContent()).toContain(
-        'trained here; false alarms up to 9.8 %; about 9408 false alarms a day; 398 of 896 novel: more than promised; retraining; the last training, of 1000 rows, was refused: 36.5 % unsettled',
+        'trained here; false alarms up to 9.8 %; about 9408 false alarms a day; 398 of 896 novel: more than promised; retraining; the last training (1000 rows) was refused: it flagged 36.5 % more of the later flows than promised',
       )
       const approve = row.getByRole('button', { name: 'Approve hall lamp' })
       await approve.focus()
@@ -790,7 +790,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       expect(texts[0]).toContain(`the <b>plug</b> (${plug}, 192.168.7.16)`)
       expect(texts[0]).toContain('similar: 1 peer, 2 services')
       expect(texts[0]?.match(/similar:/g)).toHaveLength(1)
-      expect(texts[0]).toContain('as a whole: no single feature makes the difference')
+      expect(texts[0]).toContain('No single feature explains the difference')
       await articles
         .first()
         .getByRole('button', { name: 'Suppress alerts like this one of the <b>plug</b>' })

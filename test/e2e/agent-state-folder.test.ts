@@ -235,7 +235,7 @@ const AT_START: Record<string, Outcome> = {
   'the model in force': {
     used: 'the model before',
     gone: 'reported',
-    says: /the model of 02:00:00:00:00:02 is damaged: .*; the one before it is in force/,
+    says: /the model of 02:00:00:00:00:02 is damaged: .*; the previous model is active/,
   },
   'the model before': {
     used: 'nothing, until somebody rolls back',
@@ -782,7 +782,7 @@ describe('commands in a damaged folder in which no agent runs', () => {
     await WAYS.garbled!(pathOf('the model in force', folder))
     expect(await findings()).toEqual([
       expect.stringMatching(/devices\.json: .*this is its copy/),
-      expect.stringMatching(/the model of 02:00:00:00:00:02 is damaged: .*the one before it is in force/),
+      expect.stringMatching(/the model of 02:00:00:00:00:02 is damaged: .*the previous model is active/),
     ])
     for (const name of ['devices.json', 'devices.json.copy']) writeFileSync(join(folder, 'st', name), '{')
     expect((await findings())[0]).toMatch(/restore a whole file, or start the agent/)
@@ -865,7 +865,7 @@ describe('root', () => {
     const checked = await runToEnd(process.execPath, [agentMain, ...args, '--check-config'])
     expect(checked).toMatchObject({
       code: 0,
-      stderr: expect.stringMatching(/warning: a run of user root is refused/),
+      stderr: expect.stringMatching(/warning: the agent refuses to run as root/),
     })
     expect((await runToEnd(process.execPath, [agentMain, ...args, '--once', '--allow-root'])).code).toBe(0)
   })

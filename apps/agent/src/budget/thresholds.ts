@@ -51,7 +51,7 @@ export function budgetThresholds(
   const { scores, watchedMicros, flowsByDevice } = calibration
   if (scores.count === 0) throw new DataError('calibration: expected normal flows, found none')
   if (watchedMicros === 0) {
-    throw new DataError('calibration: its flows span no time, so nobody knows how many come in a day')
+    throw new DataError('calibration: its flows span no time, so the number of flows a day is unknown')
   }
   const perDay = (flows: number): number => (flows * MICROS_PER_DAY) / watchedMicros
   const decide = createBudgetCalibration(scores)

@@ -75,7 +75,7 @@ export async function listDevices({ format, group, ...options }: ListOptions): P
     ],
     rows,
   )
-  if (!isRunning) standardErrorLog.info('no agent is running here: this is what the last one has kept')
+  if (!isRunning) standardErrorLog.info('no agent is running here; showing the state that the last one saved')
 }
 
 /** What came of the promise: the share of its scored flows that was novel since it is watched, and a 95 % interval of that. */

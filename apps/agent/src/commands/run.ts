@@ -34,7 +34,7 @@ export async function run(options: RunOptions & { readonly checkConfig?: boolean
     const calibration = settings.budget?.calibration ?? null
     if (calibration !== null && base !== null) readCalibrationFile(calibration, base.sha256.slice(0, 16))
     await checkFiles(settings)
-    if (isRefused) standardErrorLog.warn(`a run of user root is refused; ${AS_ITSELF}`)
+    if (isRefused) standardErrorLog.warn(`the agent refuses to run as root; ${AS_ITSELF}`)
     process.stdout.write('the configuration is as it should be\n')
     return
   }

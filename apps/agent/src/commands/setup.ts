@@ -66,8 +66,11 @@ export async function setup(options: SetupOptions): Promise<void> {
     const isReplaced = existsSync(inRoot(options, config))
     if (isReplaced && options.replace !== true) {
       if (options.yes === true)
-        throw new UsageError(`${config}: is there already; give --replace to replace it`)
-      const answer = await questions.ask(`${config} is there already. Replace it (it is kept as .old)?`, 'no')
+        throw new UsageError(`${config}: exists already; give --replace to replace it`)
+      const answer = await questions.ask(
+        `${config} exists already. Replace it and keep the old file as .old?`,
+        'no',
+      )
       if (!isYes(answer)) {
         say('Nothing was changed.')
         return
@@ -141,7 +144,10 @@ function createQuestions(isSilent: boolean): Questions {
     const { value, done } = (await answers?.next()) ?? { value: undefined, done: true }
     if (isHidden) echo('echo')
     if (isHidden || !process.stdin.isTTY) process.stdout.write('\n')
-    if (done === true) throw new UsageError('the answers ended; give flags, or --yes for the defaults')
+    if (done === true)
+      throw new UsageError(
+        'the input ended before all questions were answered; give options, or --yes for the defaults',
+      )
     return value.trim() === '' ? otherwise : value.trim()
   }
   const ask = (question: string, otherwise: string): Promise<string> =>
@@ -213,7 +219,7 @@ function toldBy(given: string, password: string, { config, passwordFile }: Setup
   }
   if (/^smtps?:$/.test(url.protocol)) {
     const to = url.searchParams.getAll('to')
-    if (to.length === 0) throw new UsageError(`${given}: add the reader, such as ?to=me@example.org`)
+    if (to.length === 0) throw new UsageError(`${given}: add the recipient, such as ?to=me@example.org`)
     const from = url.searchParams.get('from') ?? to[0]
     return { outputs: [{ kind: 'mail', url: server, ...login, from, to }], files, note: '' }
   }
@@ -262,7 +268,8 @@ function configText(
 function checkText(config: string, text: string): void {
   const read = parseConfig(text)
   const [complaint] = read.complaints
-  if (complaint !== undefined) throw new UsageError(`the answers make no configuration: ${complaint.message}`)
+  if (complaint !== undefined)
+    throw new UsageError(`the answers do not make a valid configuration: ${complaint.message}`)
   settingsFrom({ config, fold: true }, read)
 }
 

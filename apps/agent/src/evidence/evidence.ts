@@ -265,7 +265,7 @@ export async function openKeptPackets(
   const ring = createFrameRing()
   const onTrouble = (trouble: unknown): void => {
     if (trouble === null) log.info(`${directory}: works again`)
-    else log.warn(`${fileError('write', directory, trouble).message}; packets of alerts are not kept`)
+    else log.warn(`${fileError('write', directory, trouble).message}; packets of alerts are not saved`)
   }
   try {
     return { ring, evidence: await openEvidence({ files, directory, limitBytes, ring, onTrouble }) }

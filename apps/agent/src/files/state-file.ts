@@ -284,7 +284,7 @@ function decodeState(bytes: Uint8Array): unknown {
   const found = CHECKSUM.exec(end)
   if (found === null) return fail('no CRC-32 at its end')
   const text = bytes.subarray(0, bytes.length - found[0].length)
-  if (crc32(BRACE, crc32(text)) !== Number(found[1])) return fail('its CRC-32 is another one')
+  if (crc32(BRACE, crc32(text)) !== Number(found[1])) return fail('its CRC-32 does not match')
   return JSON.parse(`${new TextDecoder().decode(text)}}`)
 }
 

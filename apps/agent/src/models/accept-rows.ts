@@ -90,7 +90,7 @@ function updated(before: SavedModel, given: Matrix, seed: number): SavedModel {
   const { rounds } = learner.arrive(rows, { assumeNormal: true })
   const last = learner.endRound()
   if ([...rounds, ...(last === null ? [] : [last])].some(({ refused }) => refused))
-    throw new DataError('the guard refuses: too much that is novel would pass for normal')
+    throw new DataError('the guard refuses: too many novel rows would become normal')
   const { learned: _, ...saved } = learner.saved()
   return saved
 }

@@ -118,7 +118,7 @@ export function createModelStore(
     const bytes = await files.read(join(folder, name))
     if (bytes === null) throw new DataError(`${name}: is not there`)
     if (createHash('sha256').update(bytes).digest('hex') !== record.sha256) {
-      throw new DataError(`${name}: is damaged: its SHA-256 is another one`)
+      throw new DataError(`${name}: is damaged: its SHA-256 does not match`)
     }
     return bytes
   }
@@ -172,7 +172,7 @@ export function createModelStore(
       record: { ...previous.record, source, pinned: false },
       isPrevious: true,
     }
-    log.warn(`the model of ${record.owner} is damaged: ${kept}; the one before it is in force`)
+    log.warn(`the model of ${record.owner} is damaged: ${kept}; the previous model is active`)
     if (mends) {
       if ((await lookAt(files, path, () => null)).is !== 'none') await setAside(files, path)
       await writeRecord(used.record).catch((error: unknown) =>

@@ -188,7 +188,7 @@ export function decodeRowReservoir(bytes: Uint8Array, shape: ReservoirShape): Ro
   }
   if (count > shape.capacity) return refuse(`expected at most ${shape.capacity} rows, found ${count}`)
   if (metadata.get('crc32') !== String(checksum(rows.data, numbers.data, text))) {
-    return refuse('the checksum is another one: the file is damaged')
+    return refuse('the checksum does not match: the file is damaged')
   }
   const facts = JSON.parse(text) as {
     seen: number

@@ -161,7 +161,7 @@ export async function createMail(
         : { auth: { user: username, pass: readSecret(passwordFile) } }),
     })
     if (rejected.length > 0)
-      log.warn(`${url}: refuses ${rejected.length} of the readers: ${rejected.join(', ')}`)
+      log.warn(`${url}: refuses ${rejected.length} of the recipients: ${rejected.join(', ')}`)
     return `answered ${response}`
   }
   return {

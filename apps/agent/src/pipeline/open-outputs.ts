@@ -78,8 +78,7 @@ export async function openEve(
       files,
       path,
       ({ message }) => log.warn(`${message}; alerts wait until then`),
-      () =>
-        log.warn(`${path}: something else writes to this file too; give each agent an alert file of its own`),
+      () => log.warn(`${path}: another program writes to this file too; give each agent its own alert file`),
     )
   } catch (error) {
     throw fileError('write', path, error)

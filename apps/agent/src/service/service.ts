@@ -62,7 +62,7 @@ export function serviceNotifier(
       let wasStuck = false
       return clock.every(watchdogMillis / 4, () => {
         const stuck = isStuck(watchdogMillis / 2)
-        if (stuck && !wasStuck) log.error('no progress for too long; the watchdog is not fed')
+        if (stuck && !wasStuck) log.error('no progress for too long; the watchdog of systemd is not notified')
         wasStuck = stuck
         if (!stuck) tell('WATCHDOG=1')
       })

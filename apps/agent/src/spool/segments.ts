@@ -386,7 +386,7 @@ async function scan(
     const bytes = await file.read(0, Math.min(size, MAXIMUM_READ_BYTES))
     const { at, sequence } = lastOf(bytes, first)
     if (at < size && (size > bytes.length || !isTorn(bytes, at))) {
-      log.warn(`${path}: the last ${size - at} bytes are no alerts and are lost`)
+      log.warn(`${path}: the last ${size - at} bytes are not alerts and are lost`)
     }
     if (at < size && !isFixed) {
       await file.truncate(at)

@@ -203,19 +203,29 @@ export function createDashboard(options: DashboardOptions): Dashboard {
   const change = async (request: IncomingMessage, path: string): Promise<unknown> => {
     const body = await readBody(request, MAXIMUM_BODY_BYTES)
     if (path === '/api/devices' && request.method === 'POST') {
-      if (devices === null) throw new ControlError('control.request', 'devices are not kept: see "devices:"')
+      if (devices === null)
+        throw new ControlError(
+          'control.request',
+          'the agent keeps no list of devices: add "devices:" to its configuration',
+        )
       return { results: await devices.word(body) }
     }
     if (path === '/api/incidents') {
       if (options.incidents === null)
-        throw new ControlError('control.request', 'incidents are not kept: see "devices:"')
+        throw new ControlError(
+          'control.request',
+          'the agent keeps no incidents: add "devices:" to its configuration',
+        )
       // a model may be made for it
       request.socket.setTimeout(WORK_MILLIS)
       return options.incidents.answers.answer(body)
     }
     if (path === '/api/models') {
       if (models === null)
-        throw new ControlError('control.request', 'models are not made here: see "models:"')
+        throw new ControlError(
+          'control.request',
+          'the agent makes no models: add "models:" to its configuration',
+        )
       return models.change(body)
     }
     if (path === '/api/suppressions' && request.method === 'POST') {

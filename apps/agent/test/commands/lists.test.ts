@@ -243,7 +243,7 @@ describe('of a state folder alone', () => {
     said = ''
     await listDevices({ state, format: 'text' })
     expect(said).toMatch(/false alarms up to (1\.\d|2) %, not proven/)
-    expect(told).toBe('oddflow-agent: no agent is running here: this is what the last one has kept\n')
+    expect(told).toBe('oddflow-agent: no agent is running here; showing the state that the last one saved\n')
   })
 })
 

@@ -138,7 +138,7 @@ describe('by flags', () => {
 
   it.each([
     [['--tell', 'somewhere'], /expected none, ntfy or a URL/],
-    [['--tell', 'smtps://mail.example'], /add the reader/],
+    [['--tell', 'smtps://mail.example'], /add the recipient/],
     [['--tell', 'mqtt://me@192.0.2.5'], /give --password-file too/],
     [['--tell', 'https://ntfy.sh/'], /outputs\[0\]\.url/],
     [['--approve', 'nobody'], /--approve/],
@@ -193,7 +193,7 @@ describe('by answers', () => {
   it('that end too early write nothing', async () => {
     const folder = newFolder()
     const run = await setup(['-c', join(folder, 'agent.yaml')], 'lo\n')
-    expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining('the answers ended') })
+    expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining('the input ended before') })
     expect(readdirSync(folder)).toEqual([])
   })
 

@@ -464,7 +464,7 @@ describe('damage', () => {
       const where = `segment ${which}`
       expect(await readAll(reader, 7), where).toHaveLength(names.length - 1)
       expect(reader.dropped, where).toBe(1)
-      const isCut = told.some((line) => line.includes('bytes are no alerts'))
+      const isCut = told.some((line) => line.includes('bytes are not alerts'))
       expect(isCut, where).toBe(which === segments.length - 1)
       await log.close()
     }

@@ -672,7 +672,7 @@ describe('a damaged model of a watched device', () => {
     const again = await gateway(folder, {}, [a])
     expect(again.log.lines).toEqual([
       expect.stringMatching(
-        /the model of 02:00:00:00:00:01 is damaged: .*: its SHA-256 is another one; the one before it is in force/,
+        /the model of 02:00:00:00:00:01 is damaged: .*: its SHA-256 does not match; the previous model is active/,
       ),
     ])
     expect(verdictOn(again.room, 1, 80)).toMatchObject({ rule: 'score', novel: false })
@@ -776,8 +776,7 @@ describe('a damaged model of a watched device', () => {
       expect(verdictOn(room, 1, 80), where).toMatchObject({ rule: 'score', novel: !isOfCurrent })
       if (name.endsWith('.json'))
         expect(log.lines, where).toEqual([expect.stringMatching(/its copy is used/)])
-      if (isOfCurrent)
-        expect(log.lines.join(), where).toMatch(/is damaged: .*; the one before it is in force/)
+      if (isOfCurrent) expect(log.lines.join(), where).toMatch(/is damaged: .*; the previous model is active/)
     }
   })
 
@@ -799,7 +798,7 @@ describe('a damaged model of a watched device', () => {
     const { room, folder, a } = await watched(true)
     garble(modelFiles(folder, room)[1], 4000)
     const before = verdictOn(room, 1, 80).model
-    await expect(room.rollback(a.key)).rejects.toThrow(/its SHA-256 is another one/)
+    await expect(room.rollback(a.key)).rejects.toThrow(/its SHA-256 does not match/)
     expect(verdictOn(room, 1, 80).model).toBe(before)
     expect((await gateway(folder, {}, [a])).room.owners()[0].model).toBe(before)
   })

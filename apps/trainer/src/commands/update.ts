@@ -139,7 +139,7 @@ export function whyRefused(rounds: readonly RoundReport[], guard: GuardBounds | 
   const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
   const reasons = [
     ...(guard !== null && noveltyLoss > guard.maximumNoveltyLoss
-      ? [`up to ${percent(noveltyLoss)} of the rows that must stay novel would pass for normal`]
+      ? [`up to ${percent(noveltyLoss)} of the rows that must stay novel would become normal`]
       : []),
     ...(guard !== null && falsePositiveRise > guard.maximumFalsePositiveRise
       ? [`up to ${percent(falsePositiveRise)} of the rows known to be normal would pass for novel`]
