@@ -829,6 +829,6 @@ describe('devices', () => {
   it('cannot be approved where nothing is kept, which is said', async () => {
     const run = await agent(['run', '-c', config('none', '{}', ''), '--once'])
     expect(run).toMatchObject({ code: 2, stdout: '' })
-    expect(run.stderr).toMatch(/none\.yaml:5:1: devices: nobody could approve one without a state folder/)
+    expect(run.stderr).toMatch(/none\.yaml:5:1: devices: without a state folder no device can be approved/)
   })
 })

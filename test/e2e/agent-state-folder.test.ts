@@ -859,7 +859,7 @@ describe('root', () => {
     const refused = await runToEnd(process.execPath, [agentMain, ...args, '--once'])
     expect(refused).toMatchObject({ code: 2, stdout: '' })
     expect(refused.stderr).toMatch(
-      /^oddflow-agent: refuses to run as root; run it as a user of its own, .*allowRoot: true\)\n$/,
+      /^oddflow-agent: refuses to run as root; run the agent as a separate user, .*allowRoot: true\)\n$/,
     )
     expect(existsSync(join(folder, 'eve.json'))).toBe(false)
     const checked = await runToEnd(process.execPath, [agentMain, ...args, '--check-config'])

@@ -67,7 +67,7 @@ export function describeOrder(counts: Omit<PacketOrderCounts, 'backwardPackets'>
       `${plural(latePackets, 'packet')} more than ${late} late (taken as simultaneous with the packet before them)`,
     )
   }
-  if (clockSteps > 0) lines.push(`the clock was set ${plural(clockSteps, 'time')} (open flows go on)`)
+  if (clockSteps > 0) lines.push(`the clock was set ${plural(clockSteps, 'time')} (open flows continue)`)
   if (futurePackets > 0) {
     lines.push(
       `${plural(futurePackets, 'packet')} from the future (given the time of the packet before them)`,

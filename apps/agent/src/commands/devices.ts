@@ -134,7 +134,7 @@ const DONE: Record<Exclude<DeviceAction, 'name' | 'group'>, string> = {
   approve: 'is watched',
   pause: 'is paused',
   resume: 'is watched',
-  relearn: 'learns anew',
+  relearn: 'learns again',
   forget: 'is forgotten',
 }
 

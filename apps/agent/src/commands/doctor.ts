@@ -174,7 +174,7 @@ function userFindings(settings: Settings): Finding[] {
     ? {
         what,
         state: 'missing',
-        detail: 'is root, as whom the agent refuses to run; give it a user of its own',
+        detail: 'is root, and the agent refuses to run as root; give the agent its own user',
       }
     : {
         what,
@@ -211,7 +211,7 @@ function budget({ budget: wanted, model: path, state }: Settings): Finding[] {
   if (wanted === null || path === null) return []
   const what = 'budget'
   if (wanted.calibration === null) {
-    const kept = state === null ? 'anew at each start, as there is no --state' : 'once'
+    const kept = state === null ? 'again at each start, because there is no --state' : 'once'
     const detail = `the agent calibrates itself for ${wanted.calibrateHours} hours, ${kept}`
     return [{ what, state: state === null ? 'note' : 'ok', detail }]
   }

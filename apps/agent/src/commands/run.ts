@@ -15,7 +15,7 @@ import { serviceNotifier, sighups } from '../service/service.js'
 import { exposures } from './doctor.js'
 
 const AS_ITSELF =
-  'run it as a user of its own, as the systemd unit and the image do, or give --allow-root (allowRoot: true)'
+  'run the agent as a separate user, as the systemd unit and the image do, or give --allow-root (allowRoot: true)'
 
 /** ODDFLOW_WAIT_SCALE, from above 0 to 1: tests set it, who would wait for what gives up after ten seconds. */
 function waitScale(given: string | undefined): number {

@@ -44,7 +44,7 @@ export function devicesFrom(
   if ((options.state ?? config.state) === undefined && settings.approve === 'manual') {
     refuse(
       ['devices'],
-      'devices: nobody could approve one without a state folder, and none would be watched; give state, or approve: auto',
+      'devices: without a state folder no device can be approved or watched; give state, or approve: auto',
     )
   }
   return settings

@@ -138,7 +138,7 @@ export function outputsFrom({ config: { outputs }, inFolder, refuse }: Given): O
     if (names.has(name)) {
       refuse(
         ['outputs', i],
-        `outputs[${i}]: ${JSON.stringify(name)} is another output's; give each a name of its own`,
+        `outputs[${i}]: ${JSON.stringify(name)} is another output's; give each output a different name`,
       )
     }
     names.add(name)

@@ -60,7 +60,7 @@ export function looseRights(
   const more = foreign.length > MAXIMUM_TOLD ? ` and ${foreign.length - MAXIMUM_TOLD} more` : ''
   if (foreign.length > 0) {
     found.push(
-      `${names}${more}: another user's, whom the agent (user ${user}) may not follow; chown -R ${user} ${state}`,
+      `${names}${more}: another user's, but must belong to the agent's user ${user}; chown -R ${user} ${state}`,
     )
   }
   return found

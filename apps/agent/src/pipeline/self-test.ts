@@ -175,7 +175,7 @@ export function createSelfTest(options: SelfTestOptions): SelfTest {
       return
     }
     if (warnings.has(model)) return
-    const warning = `model ${model}${key === '' ? '' : ` (device ${key})`} notices no made attack of any kind: nobody knows whether it would notice a real one; train it with more traffic`
+    const warning = `model ${model}${key === '' ? '' : ` (device ${key})`} notices no made attack of any kind, so it may miss real ones too; train it with more traffic`
     warnings.set(model, warning)
     options.onBlind(warning)
   }

@@ -181,7 +181,7 @@ export function createMetrics(snapshot: () => AgentSnapshot): Metrics {
   )
   counter(
     'facts_untold_total',
-    'Facts of devices without an alert, for many alike within a minute.',
+    'Facts of devices that have no separate alert, because many similar ones came within a minute.',
     [],
     ({ counters }) => (counters.devices === null ? [] : [[{}, counters.devices.facts.untold]]),
   )

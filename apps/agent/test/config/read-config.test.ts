@@ -273,7 +273,7 @@ describe('settings', () => {
       `${base}outputs: [{kind: webhook, name: eve, url: 'http://a/'}]\n`,
       /outputs\[0\]: "eve" is another output's/,
     ],
-    [`${base}devices: {}\n`, /agent\.yaml:4:1: devices: nobody could approve one without a state folder/],
+    [`${base}devices: {}\n`, /agent\.yaml:4:1: devices: without a state folder no device can be approved/],
     ['model: m\neve: e\n', /--read is missing/],
     ['read: r\neve: e\n', /--model is missing/],
     ['read: r\nmodel: m\n', /--eve is missing/],
