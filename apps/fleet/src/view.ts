@@ -24,6 +24,8 @@ export const WINDOW_MILLIS = 3_600_000
 const LATEST_INCIDENTS = 50
 /** A gateway with more kinds than these is not what it says, and its further kinds are left out. */
 const KINDS_PER_GATEWAY = 32
+/** Agents know three; each that a gateway makes up would be a series of the metrics. */
+const LEVELS = 8
 const CONSUMER_NANOS = 60_000_000_000
 const RETRY_MILLIS = 1000
 
@@ -100,7 +102,7 @@ export function followFleet(
     const { change, kind, level } = incident
     if (change !== 'opened') return
     const gateway = gatewayOf(subject)
-    opened.set(level, (opened.get(level) ?? 0) + 1)
+    if (opened.has(level) || opened.size < LEVELS) opened.set(level, (opened.get(level) ?? 0) + 1)
     incidents.unshift({ atMillis, gateway, kind, level, summary })
     incidents.length = Math.min(incidents.length, LATEST_INCIDENTS)
     const own = kinds.get(gateway) ?? new Map<string, number>()

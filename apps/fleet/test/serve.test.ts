@@ -161,7 +161,7 @@ outputs:
       await client.publish(`oddflow.gateway.${name}.event`, markup, { msgID: `${name}-1` })
       if (name === 'cellar') {
         for (let i = 0; i < 40; i++) {
-          const made = incident(`made-${i}`, `made-${i}`, '')
+          const made = incident(`made-${i}`, `made-${i}`, '').replace('"high"', `"made-${i}"`)
           await client.publish(`oddflow.gateway.${name}.event`, made, { msgID: `made-${i}` })
         }
       }
@@ -176,6 +176,8 @@ outputs:
     expect(metrics).toContain('oddflow_fleet_kind_gateways{kind="upload"} 2')
     // one gateway cannot make as many series as it likes
     expect(metrics.match(/oddflow_fleet_kind_gateways\{/g)!.length).toBeLessThanOrEqual(33)
+    expect(metrics.match(/oddflow_fleet_incidents_opened\{/g)!.length).toBeLessThanOrEqual(8)
+    expect(metrics).toContain('oddflow_fleet_incidents_opened{level="high"} 2')
     expect(metrics).toMatch(/oddflow_fleet_gateways\{state="never_reported"\} 1\n/)
     expect(metrics).toMatch(/oddflow_fleet_versions\{version="0\.0\.0"\} 1\n/)
     expect(eventsIn(at('fleet')).filter((id) => id === 'kitchen-1')).toHaveLength(1)
