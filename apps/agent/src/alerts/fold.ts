@@ -5,8 +5,8 @@
  * follow within the window are counted; when it closes, one alert stands for them: the furthest out of them,
  * with `folded`. As long as they go on, there is one such alert a window; a window without any ends it.
  *
- * A device with many kinds open at a time (a scan: every port is another service) has the further ones folded
- * into one kind of its own. So is whatever comes when the table is full. Every alert is in exactly one place:
+ * A device with many kinds open at a time (a scan: every port is another service) has the further ones of each rule folded
+ * into one kind, so that they hide no alert of another rule. So is whatever comes when the table is full. Every alert is in exactly one place:
  * given out, or in a count.
  *
  * The clock is that of the packets; `advance` moves it where there are none.
@@ -154,7 +154,7 @@ export function createFold(options: FoldOptions): Fold {
         return
       }
       // a full table has one kind for all devices that are not in it
-      const many = `many ${alert.muted ?? ''}`
+      const many = `many ${alert.rule} ${alert.muted ?? ''}`
       const manyKey = isFull && !kinds.has(`${device} ${many}`) ? many : `${device} ${many}`
       const crowd = kinds.get(manyKey)
       if (crowd === undefined) open(manyKey, alert, atMicros, false)

@@ -99,6 +99,13 @@ describe('alike alerts', () => {
     expect(fold.openKinds).toBe(0)
   })
 
+  it('of a scan or a flood fold away no alert of another rule', () => {
+    const { fold, given } = folding()
+    for (let port = 1; port <= 1000; port++) fold.add(at(port / 100, { flow: { destinationPort: port } }))
+    fold.add(at(11, { rule: 'request-flood' }))
+    expect(given.map(({ rule }) => rule)).toContain('request-flood')
+  })
+
   it('take no more room than they may, whatever the devices', () => {
     const { fold, given } = folding({ maximumKinds: 10 })
     for (let i = 0; i < 5000; i++) {
