@@ -154,6 +154,24 @@ describe.skipIf(executablePath === null)('the page', () => {
     await context.close()
   }, 30_000)
 
+  it('says so where a file comes while it is at work', async () => {
+    await open({}, async (page) => {
+      await train(page, captures)
+      await page.evaluate(() => {
+        const [choice] = document.querySelectorAll('label')
+        new MutationObserver((_, observer) => {
+          if (document.querySelector('progress') === null) return
+          observer.disconnect()
+          const dataTransfer = new DataTransfer()
+          dataTransfer.items.add(new File(['x'], 'second.pcap'))
+          choice!.dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }))
+        }).observe(document.body, { childList: true, subtree: true })
+      })
+      await page.getByRole('button', { name: 'Train a model' }).click()
+      await page.getByRole('alert').filter({ hasText: 'still at work' }).waitFor()
+    })
+  }, 60_000)
+
   it('answers hostile files in words, and goes on', async () => {
     const name = `<img src=x onerror="document.title='pwned'">.pcap`
     const file = (bytes: Uint8Array, given = name) => ({

@@ -125,6 +125,9 @@ export function isReady(
   return isOverdue && (recentNovelShare(device) ?? 0) <= stableShare
 }
 
+/** One flow in so many that became a row is enough for a forecast. */
+const FLOWS_PER_ROW = 10
+
 /**
  * When a device that learns will be ready if it goes on as it did; null of one that has learned.
  * @param model - of its own models; null where the share of novel flows decides.
@@ -146,7 +149,11 @@ export function forecastOf(
     const { owner, rows, rowsNeeded, proving } = model
     isHeldUp = model.state === 'waiting'
     const ofProof = Math.max(learnFlows, rowsNeeded ?? 0)
-    const training = Math.max(learnFlows, (flows * (rowsNeeded ?? 0)) / Math.max(1, rows))
+    // where few flows became rows, as of one that scans, their share foretells nothing
+    const isKnown = rows * FLOWS_PER_ROW >= flows
+    const training = isKnown
+      ? Math.max(learnFlows, (flows * (rowsNeeded ?? 0)) / Math.max(1, rows))
+      : Number.POSITIVE_INFINITY
     if (owner !== key) needed = Number.POSITIVE_INFINITY
     else if (proving === null) needed = Math.max(flows, training) + ofProof
     else needed = flows + (proving.state === 'open' ? Math.max(0, proving.needed - proving.flows) : ofProof)

@@ -85,6 +85,10 @@ describe('a device', () => {
     expect(told(lived(60, 6, 1e9), 6, { ...own, owner: 'cameras' })).toBe(
       'learning: 60 flows, ready in about 2 days',
     )
+    // of one that scanned, whose flows are no rows
+    expect(told(lived(300, 6, 1e9), 6, { ...own, rows: 1 })).toBe(
+      'learning: 300 flows, ready in about 2 days',
+    )
     expect(told(lived(60, 6, 1e9), 6, { ...own, state: 'waiting' })).toMatch(/waiting for memory/)
   })
 

@@ -33,8 +33,18 @@ const NOTHING: State = {
   judged: null,
 }
 
-function next(state: State, event: Answer | { readonly kind: 'start'; readonly of: Request['kind'] }): State {
+type PageEvent = Answer | { readonly kind: 'start' | 'refused'; readonly of: Request['kind'] }
+
+function next(state: State, event: PageEvent): State {
   switch (event.kind) {
+    case 'refused':
+      return {
+        ...state,
+        error: {
+          text: 'The page was still at work. Choose or drop the file again when it is done.',
+          of: event.of,
+        },
+      }
     case 'start': {
       const begun = { ...state, busy: event.of, progress: null, error: null }
       if (event.of === 'read') return { ...begun, normal: null }
@@ -70,6 +80,10 @@ function Page() {
     }
   }, [])
   const ask = (request: Request): void => {
+    if (state.busy !== null) {
+      dispatch({ kind: 'refused', of: request.kind })
+      return
+    }
     dispatch({ kind: 'start', of: request.kind })
     worker.postMessage(request)
   }
@@ -144,7 +158,7 @@ function FileChoice({ label, hint, isMultiple, isDisabled, onFiles }: FileChoice
   const [isOver, setOver] = useState(false)
   const give = (list: FileList | null | undefined): void => {
     const files = [...(list ?? [])]
-    if (files.length > 0 && !isDisabled) onFiles(isMultiple ? files : files.slice(0, 1))
+    if (files.length > 0) onFiles(isMultiple ? files : files.slice(0, 1))
   }
   return (
     <label
