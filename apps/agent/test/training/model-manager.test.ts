@@ -230,9 +230,7 @@ describe('a manager of models', () => {
     a.state = 'watching'
     show(room, a, 1)
     expect(await room.rollback(a.key)).toMatch(/no model before/)
-    const { flows } = a
-    learnAnew(a, a.lastSeenMicros + 20_000)
-    a.flows = flows
+    learnAgain(a)
     show(room, a, 110, 1000)
     expect(isTrained(room, a.key)).toBe(false)
     expect(verdictOn(room, 1, 80).model).toBe(old)
@@ -592,9 +590,7 @@ describe('a manager of models', () => {
       const old = verdictOn(room, 1, 80).model
       a.state = 'watching'
       show(room, a, 1)
-      const { flows } = a
-      learnAnew(a, a.lastSeenMicros + 20_000)
-      a.flows = flows
+      learnAgain(a)
       show(room, a, 110, 1000)
       const first = faults.steps
       faults.fails = (at) => at >= first + step
@@ -624,6 +620,13 @@ describe('a manager of models', () => {
   })
 })
 
+/** Learns again, with the count of flows that the numbers of the next ones go on from. */
+function learnAgain(device: Device): void {
+  const { flows } = device
+  learnAnew(device, device.lastSeenMicros + 20_000)
+  device.flows = flows
+}
+
 /** A watched device with a model of small flows; trained twice, with one of large flows, and that of small ones before it. */
 async function watched(isTrainedTwice: boolean): Promise<Gateway & { readonly a: Device }> {
   const opened = await gateway()
@@ -634,9 +637,7 @@ async function watched(isTrainedTwice: boolean): Promise<Gateway & { readonly a:
   a.state = 'watching'
   await settle(room, a)
   if (isTrainedTwice) {
-    const { flows } = a
-    learnAnew(a, a.lastSeenMicros + 20_000)
-    a.flows = flows
+    learnAgain(a)
     show(room, a, 150, 1000)
     await train(room)
     a.state = 'watching'
@@ -977,9 +978,7 @@ describe('a device of few flows', () => {
     await pass(room, a, 2.1)
     a.state = 'watching'
     show(room, a, 5, 0, EVERY)
-    const { flows } = a
-    learnAnew(a, a.lastSeenMicros + 20_000)
-    a.flows = flows
+    learnAgain(a)
     show(room, a, 3, 600, EVERY)
     expect(room.ownerReport(a.key)).toMatchObject({ state: 'learning', rows: 3 })
     expect(room.isProven(a.key)).toBe(false)
