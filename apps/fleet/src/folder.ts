@@ -11,7 +11,7 @@
  *     cluster.conf            the same for one of three servers
  *     store/                  the streams
  *
- * Whoever can read the folder is the operator, so only its owner can.
+ * The folder's keys make their reader the operator, so only its owner can read it.
  */
 import { execFileSync } from 'node:child_process'
 import { randomBytes, X509Certificate } from 'node:crypto'
@@ -111,7 +111,7 @@ const STREAMS_ACCOUNT = 'FLEET'
 const GATEWAYS_ACCOUNT = 'GATEWAYS'
 
 /**
- * Writes users.conf from the gateways' files. A file that is none of a gateway is told of and left out.
+ * Writes users.conf from the gateways' files. A file that is not a gateway's is reported and left out.
  *
  * The server sends answers to any subject that a request names as its reply, whatever the user may write to. In the account of
  * the streams a gateway could name a request of the server's API there, such as the one that removes a stream; the account of the

@@ -1,9 +1,9 @@
 /**
  * Folding: alike alerts are given out once, and then as a count.
  *
- * Alike are alerts of one device by one rule to one peer's service, muted by the same answer or by none. The first is given out at once. Those that
- * follow within the window are counted; when it closes, one alert stands for them: the furthest out of them,
- * with `folded`. As long as they go on, there is one such alert a window; a window without any ends it.
+ * Alike are alerts of one device by one rule to one peer's service, muted by the same answer or by none. The first is given out
+ * at once. Further ones within the window are counted; when it closes, one alert stands for them: the furthest out of
+ * them, with `folded`. As long as they go on, there is one such alert a window; a window without any ends it.
  *
  * A device with many kinds open at a time (a scan: every port is another service) has the further ones of each rule folded
  * into one kind, so that they hide no alert of another rule. So is whatever comes when the table is full. Every alert is in exactly one place:

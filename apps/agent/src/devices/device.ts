@@ -61,7 +61,7 @@ export interface Device {
   usual: UsualContact[]
 }
 
-/** What is told of a device: not its hashes of contacts and hours. */
+/** What lists and outputs show of a device: not its hashes of contacts and hours. */
 export type ToldDevice = Omit<Device, 'contacts' | 'usual' | 'hours'>
 
 export function toldOf({ contacts: _, usual: __, hours: ___, ...told }: Device): ToldDevice {

@@ -1,5 +1,5 @@
 /**
- * Keeper: writes something to the state folder now and then and at the end, one write after another. A failure is told once, and
+ * Keeper: writes something to the state folder now and then and at the end, one write after another. A failure is logged once, and
  * once more when it is over.
  */
 import type { Log } from '../log.js'

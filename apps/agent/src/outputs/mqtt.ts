@@ -134,7 +134,7 @@ const PUBLISH = 3
 const MAXIMUM_BYTES = 1024
 /** One more ends the connection. */
 const MESSAGES_PER_MINUTE = 30
-/** Beyond those that were asked for: a farewell, or an answer that comes twice. */
+/** Beyond the answers that were asked for: a farewell, or an answer that comes twice. */
 const SPARE_ANSWERS = 16
 
 /** Ends the connection at the first bytes that are none of an answer, and says why. */

@@ -20,7 +20,7 @@ import type { Log } from '../log.js'
 interface Silence {
   /** IP packets have come. */
   end(): void
-  /** Packets have come of which nobody can tell whether they are IP: of another protocol, or in a wrapping that is not read. */
+  /** Packets have come that may or may not be IP: of another protocol, or in an encapsulation that is not read. */
   others(): void
   /** To be called every second. Why it has been silent for too long; null where it has not. */
   tick(): string | null

@@ -164,7 +164,7 @@ export function createIntake(options: IntakeOptions): (frames: FrameBatch) => Pr
     options.thresholds.advance(steady(latestMicros))
     rate.advance(steady(latestMicros))
     if (models !== null && input.waits) {
-      // short flows are judged within a minute of the packets' time, so that they are learnt with the others
+      // short flows are judged within a minute of the packets' time, so that the model learns them with the others
       watcher.expire(latestMicros - RECORDED_SLACK_MICROS)
       // a recording waits for its models, so that the same one always teaches the same
       models.advance(latestMicros)

@@ -60,7 +60,7 @@ interface SpoolView {
   readonly log: Pick<Log, 'warn'>
   /** In order; a gap between two counts to the first. */
   readonly segments: readonly Segment[]
-  /** Alerts before this number are of an earlier run: whoever could write to the folder may have made them. */
+  /** Alerts before this number are of an earlier run: any program that may write to the folder can have made them. */
   readonly ownFrom: number
   /** Sequence number behind the last acknowledged alert. */
   readonly end: number

@@ -5,7 +5,7 @@
  * them with one fsync, then acknowledges them. A disk that fails (full, read-only, worn out) is tried again
  * after a second for as long as the agent runs; meanwhile alerts gather up to a bound, and outputs get them from memory. Beyond
  * the bound the oldest goes that an output has (outputs that have it not yet count it as dropped); where none has one, the new
- * alert is refused, counted and told of. What neither the disk nor all outputs have when the log is closed is lost, and counted.
+ * alert is refused, counted and logged. What neither the disk nor all outputs have when the log is closed is lost, and counted.
  * On disk, the oldest segment goes when all are larger than they may be.
  */
 import { join } from 'node:path'
