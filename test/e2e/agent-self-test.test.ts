@@ -170,7 +170,7 @@ describe('a model that is replaced by one that flags nothing', () => {
     const { hooked, logged, outputs, close } = await receivers()
     writeFileSync(join(folder, 'agent.yaml'), BASE)
     await trainedState(folder)
-    // the model before, to which a rollback goes, is the same but for a threshold that nothing is below
+    // the model in force at the start is the one before, but for a threshold that nothing is below
     const store = createModelStore(nodeFileSystem, join(folder, 'state'), (owner) =>
       ownerFileName('device', owner),
     )
@@ -181,17 +181,21 @@ describe('a model that is replaced by one that flags nothing', () => {
     const saved = decodeModelFile(bytes)
     const blind = encodeModelFile({ ...saved, threshold: { ...saved.threshold, value: -1e300 } })
     const sha256 = createHash('sha256').update(blind).digest('hex')
-    await store.write({ ...kept!.record, sha256, previous: null }, blind)
-    await store.write({ ...kept!.record, previous: sha256 }, bytes)
+    await store.write({ ...kept!.record, previous: null }, bytes)
+    await store.write({ ...kept!.record, sha256, previous: kept!.record.sha256 }, blind)
     writeFileSync(join(folder, 'agent.yaml'), `${BASE}listen: 127.0.0.1:0\ndashboard: {}\n${outputs}`)
     rmSync(join(folder, 'eve.json'))
 
     const { address, health, healthIs, metric, end, stderr } = await watching(folder, 0.01)
+    const rollback = () => agent(['models', 'rollback', DEVICE, '--state', join(folder, 'state')])
     const flagged = () => metric('oddflow_self_tests_total{result="flagged"}')
+    // it starts with the one that flags nothing
+    await healthIs(/^503 ill\nmodel [0-9a-f]{16} \(device 02:.*\) notices no made attack of any kind/)
+    expect(await metric('oddflow_degraded')).toBe(1)
+    expect(await rollback()).toMatchObject({ code: 0 })
     await expect.poll(flagged, { timeout: 60_000 }).toBeGreaterThan(1)
     expect(await health()).toBe('200 well\n')
     expect(await metric('oddflow_degraded')).toBe(0)
-    const rollback = () => agent(['models', 'rollback', DEVICE, '--state', join(folder, 'state')])
     expect(await rollback()).toMatchObject({ code: 0 })
     await healthIs(/^503 ill\ndevice 02:00:00:00:00:02: model [0-9a-f]{16} notices no made attack, though/)
     const { token } = JSON.parse(readFileSync(join(folder, 'state/dashboard-token.json'), 'utf8')) as {
@@ -219,14 +223,15 @@ describe('a model that is replaced by one that flags nothing', () => {
     for (const told of [events, hooked]) {
       expect(noticesIn(told, 'degraded'), stderr()).toHaveLength(1)
       expect(noticesIn(told, 'recovered')).toEqual([expect.stringMatching(/^over after \d+ s: device 02:/)])
+      expect(noticesIn(told, 'blind-model')).toHaveLength(1)
     }
     for (const rule of ['degraded', 'recovered'])
       expect(logged.filter((line) => line.includes(` ${rule} - {`))).toHaveLength(1)
     // nothing of the made attacks is anywhere else
-    expect(counters.alerts.told).toBe(2)
+    expect(counters.alerts.told).toBe(3)
     const ofFlows = events.filter((event) => 'dest_ip' in event)
     for (const event of ofFlows) expect(event).toMatchObject({ src_ip: '192.168.0.1', dest_ip: '192.0.2.2' })
-    expect(events).toHaveLength(2 + ofFlows.length)
+    expect(events).toHaveLength(3 + ofFlows.length)
     expect(counters).toMatchObject({ captured: counters.processed, dropped: 0 })
     expect(counters.devices).toMatchObject({ found: 0 })
     const models = readdirSync(join(folder, 'state/models')).filter((name) => name.endsWith('.oddflow'))

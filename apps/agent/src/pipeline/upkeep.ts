@@ -131,7 +131,7 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
     get selfTests() {
       return selfTest.counts
     },
-    reasons: () => condition.reasons,
+    reasons: () => [...condition.reasons, ...selfTest.warnings],
     lookForUnjudged: () => condition.set('unjudged', unjudgedReason(devices, models)),
     lookAtClock,
     packetsCame: silence.others,
@@ -147,7 +147,6 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
       void keepFolder()
     },
     warnings: () => [
-      ...selfTest.warnings,
       ...faults.reasons(),
       ...(ticksOfOtherTime >= OTHER_TIME_TICKS && !hasEnded ? [OTHER_TIME] : []),
     ],
