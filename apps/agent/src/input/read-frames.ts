@@ -1,9 +1,13 @@
-/**
- * FrameInput: where frames come from, a recording or an interface, in one shape.
- */
+/** FrameInput: where frames come from, a recording or an interface, in one shape. */
 import { readFile } from 'node:fs/promises'
 import { describeDamage, type FrameBatch } from '@oddflow/capture'
-import { LiveCaptureError, type LiveSource, openCapture, openLive } from '@oddflow/capture/node'
+import {
+  DEFAULT_KERNEL_BUFFER_FRAMES,
+  LiveCaptureError,
+  type LiveSource,
+  openCapture,
+  openLive,
+} from '@oddflow/capture/node'
 import type { Settings } from '../config/settings.js'
 import type { Log } from '../log.js'
 import type { AgentEnvironment } from '../pipeline/environment.js'
@@ -11,21 +15,37 @@ import { ABORTED, createTurns, orAborted, withinMillis } from '../pipeline/shutd
 import { BATCH_FRAMES } from '../pipeline/watcher.js'
 import type { Clock, Liveness } from './clocks.js'
 
+export interface FrameInput {
+  readonly frames: AsyncIterable<FrameBatch>
+  readonly liveness: Liveness
+  /** Whether frames wait until they are read. Those of an interface are lost. */
+  readonly waits: boolean
+  /** null for a recording. */
+  readonly interfaceName: string | null
+  /** Packets that the kernel or the recorder lost because they were not read in time, as far as is known. */
+  kernelDrops(): number
+  /** Times that the recording was interrupted; packets that passed meanwhile are not counted. */
+  interruptions(): number
+  /** Why nothing is recorded now, and has not been for some seconds; null while all is well. */
+  trouble(): string | null
+  /** Warnings for the end of the input. */
+  complaints(): readonly string[]
+  /** Ends the frames: at once, or where there is `abandon` after those that have come. */
+  stop(): void
+  /** Frames given from now on are not processed and count as dropped. */
+  readonly abandon: (() => void) | null
+}
+
 /**
  * LiveInput: the frames of an interface, for as long as the agent runs.
  *
- * tcpdump records, a child that alone needs the right to. When it ends by itself (killed, the interface gone or
- * down) it is started again, after a second, then after twice as long each time up to half a minute; what passes
- * meanwhile nobody can count, so the interruptions are. A start that fails before anything was ever recorded is an
- * error: the interface's name, the filter or the permission is wrong, and waiting would not mend it.
+ * tcpdump records as a child process, which alone needs the privilege. If it ends by itself (killed, the interface gone or
+ * down), it is started again after a second, then after twice as long each time up to half a minute, and the interruption
+ * is counted. A start that fails before anything was recorded is an error: the interface's name, the filter or the
+ * permission is wrong.
  *
- * A recorder that is not there for PATIENCE_MILLIS is a trouble (a flap of a second is none), and so is one that neither
- * gives packets nor answers when it is asked for its counts, UNANSWERED times in a row.
- *
- * tcpdump waits for an interface that is switched off (`ip link set IF down`), so its flags are looked at (Linux alone).
- *
- * What the kernel dropped is asked of the child now and then, so that an alert can say what was lost before it, and
- * told by it at its end. Of one that is killed the last answer counts.
+ * Drops are asked of the child every ASK_MILLIS, and told by it at its end. Packets that a stopped child leaves in the
+ * kernel's buffer or in the pipe are dropped too: those that the kernel received less those that were processed.
  */
 
 interface LiveInputOptions {
@@ -41,106 +61,73 @@ const ASK_MILLIS = 10_000
 const LOOK_MILLIS = 2000
 /** A recorder that lived so long had begun to record, though nothing may have passed. */
 const STARTED_MILLIS = 3000
-const PATIENCE_MILLIS = 10_000
-const UNANSWERED = 3
 /** A recorder that has begun and is still there after so long records. */
 const BEGUN_MILLIS = 1000
-/** Of the flags of an interface (Linux, IFF_UP). */
-const IS_UP = 1
-
-/** Whether somebody has switched the interface off: tcpdump waits then until it is on again, without a word. */
-async function isSwitchedOff(name: string): Promise<boolean> {
-  const flags = await readFile(`/sys/class/net/${name}/flags`, 'latin1').catch(() => null)
-  return flags !== null && (Number(flags) & IS_UP) === 0
-}
 
 function liveInput(options: LiveInputOptions): FrameInput {
-  const { clock, log } = options
+  const { clock, log, interface: name } = options
   const stopping = new AbortController()
+  const heartbeat = createHeartbeat(name, clock)
   let current: LiveSource | null = null
+  let stopped: { readonly source: LiveSource; readonly counts: LiveSource['counts'] } | null = null
   let earlierDrops = 0
   let interruptions = 0
-  /** Since when nothing is recorded, and why; null while a recorder records. */
-  let gap: { readonly sinceMillis: number; reason: string } | null = null
-  /** Questions in a row to which the recorder gave neither an answer nor a packet. */
-  let unanswered = 0
-  const noteAlive = (): void => {
-    gap = null
-    unanswered = 0
+  /** Of the current recorder. */
+  let processed = 0
+  let isAbandoned = false
+
+  /** The kernel also counts packets that came before the filter was in force, and some of 'any' twice. */
+  const isExact = options.filter === null && name !== 'any'
+  const countsOf = ({ counts }: LiveSource) => {
+    const dropped = counts.droppedByKernel ?? 0
+    const recorded = (counts.captured ?? 0) + dropped
+    // Linux counts a packet of the loopback interface when it leaves and when it comes
+    const received = Math.floor((counts.received ?? 0) / (name === 'lo' ? 2 : 1))
+    return { dropped, recorded, received }
   }
-  const noteGap = (reason: string): void => {
-    if (gap === null) gap = { sinceMillis: clock.monotonicMillis(), reason }
-    else gap.reason = reason
-  }
-  let offSinceMillis: number | null = null
-  const lookAtInterface = async (): Promise<void> => {
-    const isOff = await isSwitchedOff(options.interface)
-    offSinceMillis = isOff ? (offSinceMillis ?? clock.monotonicMillis()) : null
-  }
-  let isAsking = false
-  const ask = async (source: LiveSource): Promise<void> => {
-    // one that has not begun would not answer
-    if (isAsking || gap !== null) return
-    isAsking = true
-    const before = source.counts
-    unanswered++
-    try {
-      // counts that are told are another object
-      if ((await source.askForCounts()) !== before && current === source) noteAlive()
-    } finally {
-      isAsking = false
-    }
-  }
-  const trouble = (): string | null => {
-    if (gap !== null) {
-      return clock.monotonicMillis() - gap.sinceMillis < PATIENCE_MILLIS
-        ? null
-        : `nothing is recorded: ${gap.reason}`
-    }
-    if (offSinceMillis !== null && clock.monotonicMillis() - offSinceMillis >= PATIENCE_MILLIS)
-      return `nothing is recorded: interface ${options.interface} is down`
-    return unanswered <= UNANSWERED
-      ? null
-      : `interface ${options.interface}: the recorder does not answer, and gives no packets`
+  const dropsOf = (source: LiveSource, hasEnded: boolean): number => {
+    const { dropped, recorded, received } = countsOf(source)
+    return hasEnded ? Math.max(dropped, (isExact ? received : recorded) - processed) : dropped
   }
 
-  const dropsOf = (source: LiveSource | null): number => source?.counts.droppedByKernel ?? 0
-  const open = (): LiveSource =>
-    openLive({
-      interface: options.interface,
-      ...(options.filter === null ? {} : { filter: options.filter }),
-      batchFrames: BATCH_FRAMES,
-      signal: stopping.signal,
-    })
-
+  async function* framesOf(source: LiveSource): AsyncGenerator<FrameBatch> {
+    for await (const batch of source) {
+      const { count } = batch
+      heartbeat.packets()
+      yield batch
+      // the next batch is asked for when this one is processed
+      if (!isAbandoned) processed += count
+    }
+  }
   async function* frames(): AsyncGenerator<FrameBatch> {
-    const stopLooking = clock.every(LOOK_MILLIS, () => void lookAtInterface())
+    const stopLooking = clock.every(LOOK_MILLIS, () => void heartbeat.look())
     const stopAsking = clock.every(ASK_MILLIS, () => {
-      if (current !== null) ask(current).catch(() => undefined)
+      if (current !== null) heartbeat.ask(current).catch(() => undefined)
     })
     let pause = FIRST_PAUSE_MILLIS
     let hasRecorded = false
     try {
       while (!stopping.signal.aborted) {
-        const source = open()
+        const source = openLive({
+          interface: name,
+          ...(options.filter === null ? {} : { filter: options.filter }),
+          batchFrames: BATCH_FRAMES,
+          signal: stopping.signal,
+        })
         current = source
+        processed = 0
         void source.begun
           .then(() => clock.sleep(BEGUN_MILLIS, stopping.signal))
           .then(() => {
-            if (current === source) noteAlive()
+            if (current === source) heartbeat.alive()
           })
         const startedMillis = clock.monotonicMillis()
-        gap ??= {
-          sinceMillis: startedMillis,
-          reason: `interface ${options.interface}: the recorder has not started`,
-        }
+        heartbeat.starts()
         let reason = 'tcpdump ended'
         try {
-          for await (const batch of source) {
+          for await (const batch of framesOf(source)) {
             pause = FIRST_PAUSE_MILLIS
             hasRecorded = true
-            noteAlive()
-            offSinceMillis = null
             yield batch
           }
         } catch (error) {
@@ -148,12 +135,12 @@ function liveInput(options: LiveInputOptions): FrameInput {
           if (!(error instanceof LiveCaptureError) || isHopeless(error, hasRecorded)) throw error
           reason = error.message
         } finally {
-          earlierDrops += dropsOf(source)
+          earlierDrops += dropsOf(source, true)
           current = null
         }
         if (stopping.signal.aborted) return
         interruptions++
-        noteGap(reason)
+        heartbeat.gap(reason)
         log.warn(`${reason}; recording again in ${pause / 1000} s`)
         await clock.sleep(pause, stopping.signal)
         pause = Math.min(2 * pause, LONGEST_PAUSE_MILLIS)
@@ -168,13 +155,30 @@ function liveInput(options: LiveInputOptions): FrameInput {
     frames: frames(),
     liveness: 'live',
     waits: false,
-    drains: true,
-    interfaceName: options.interface,
-    kernelDrops: () => earlierDrops + dropsOf(current),
+    interfaceName: name,
+    kernelDrops: () => earlierDrops + (current === null ? 0 : dropsOf(current, isAbandoned)),
     interruptions: () => interruptions,
-    trouble,
-    complaints: () => [],
-    stop: () => stopping.abort(),
+    trouble: heartbeat.trouble,
+    complaints() {
+      if (stopped === null) return []
+      const { source, counts } = stopped
+      const left = (packets: number): string[] => [
+        `interface ${name}: at most ${packets} packets were left in the kernel's buffer and are in no counter`,
+      ]
+      // counts that are told are another object
+      if (source.counts === counts) return left(DEFAULT_KERNEL_BUFFER_FRAMES)
+      const { recorded, received } = countsOf(source)
+      return isExact || received <= recorded
+        ? []
+        : left(Math.min(received - recorded, DEFAULT_KERNEL_BUFFER_FRAMES))
+    },
+    stop() {
+      if (current !== null && heartbeat.isRecording) stopped = { source: current, counts: current.counts }
+      stopping.abort()
+    },
+    abandon() {
+      isAbandoned = true
+    },
   }
 }
 
@@ -183,24 +187,86 @@ function isHopeless({ problem }: LiveCaptureError, hasRecorded: boolean): boolea
   return problem !== 'ended' && !(problem === 'no-interface' && hasRecorded)
 }
 
-export interface FrameInput {
-  readonly frames: AsyncIterable<FrameBatch>
-  readonly liveness: Liveness
-  /** Whether frames wait for who reads them. Those of an interface are lost when nobody does. */
-  readonly waits: boolean
-  /** The interface's name; null for a recording. */
-  readonly interfaceName: string | null
-  /** Packets that the kernel lost because they were not fetched in time, as far as is known. */
-  kernelDrops(): number
-  /** Times that the recording was interrupted; what passed meanwhile nobody has counted. */
-  interruptions(): number
-  /** Why nothing is recorded now, and has not been for some seconds; null while all is well. */
+/**
+ * Heartbeat: whether an interface is recorded, by its packets, the recorder's answers and the interface's flags.
+ *
+ * A gap of PATIENCE_MILLIS is a trouble, and so is a recorder that neither gives packets nor answers when it is asked for
+ * its counts, UNANSWERED times in a row. tcpdump waits in silence for an interface that is switched off, so the flags of
+ * the interface are read too (Linux alone).
+ */
+
+interface Heartbeat {
+  packets(): void
+  /** The recorder records, though no packet may have come. */
+  alive(): void
+  starts(): void
+  gap(reason: string): void
+  ask(source: LiveSource): Promise<void>
+  look(): Promise<void>
   trouble(): string | null
-  /** What is to be said of the input when it has ended. */
-  complaints(): readonly string[]
-  /** Ends the frames: after those that have come, where `drains`, else at once. */
-  stop(): void
-  readonly drains: boolean
+  readonly isRecording: boolean
+}
+
+const PATIENCE_MILLIS = 10_000
+const UNANSWERED = 3
+/** Of the flags of an interface (Linux, IFF_UP). */
+const IS_UP = 1
+
+function createHeartbeat(name: string, clock: Pick<Clock, 'monotonicMillis'>): Heartbeat {
+  /** Since when nothing is recorded, and why; null while a recorder records. */
+  let gap: { readonly sinceMillis: number; reason: string } | null = null
+  let offSinceMillis: number | null = null
+  let unanswered = 0
+  let isAsking = false
+  const isOver = (sinceMillis: number): boolean => clock.monotonicMillis() - sinceMillis >= PATIENCE_MILLIS
+  const alive = (): void => {
+    gap = null
+    unanswered = 0
+  }
+  return {
+    alive,
+    packets() {
+      alive()
+      offSinceMillis = null
+    },
+    starts() {
+      const reason = `interface ${name}: the recorder has not started`
+      gap ??= { sinceMillis: clock.monotonicMillis(), reason }
+    },
+    gap(reason) {
+      if (gap === null) gap = { sinceMillis: clock.monotonicMillis(), reason }
+      else gap.reason = reason
+    },
+    async ask(source) {
+      // one that has not begun would not answer
+      if (isAsking || gap !== null) return
+      isAsking = true
+      const before = source.counts
+      unanswered++
+      try {
+        // counts that are told are another object; an answer of a recorder that has ended meanwhile says nothing
+        if ((await source.askForCounts()) !== before && gap === null) alive()
+      } finally {
+        isAsking = false
+      }
+    },
+    async look() {
+      const flags = await readFile(`/sys/class/net/${name}/flags`, 'latin1').catch(() => null)
+      const isOff = flags !== null && (Number(flags) & IS_UP) === 0
+      offSinceMillis = isOff ? (offSinceMillis ?? clock.monotonicMillis()) : null
+    },
+    trouble() {
+      if (gap !== null) return isOver(gap.sinceMillis) ? `nothing is recorded: ${gap.reason}` : null
+      if (offSinceMillis !== null && isOver(offSinceMillis))
+        return `nothing is recorded: interface ${name} is down`
+      return unanswered <= UNANSWERED
+        ? null
+        : `interface ${name}: the recorder does not answer, and gives no packets`
+    },
+    get isRecording() {
+      return gap === null
+    },
+  }
 }
 
 /** @param path - a capture file, or - for standard input. */
@@ -215,7 +281,7 @@ function recordedInput(path: string): FrameInput {
     kernelDrops: () => 0,
     interruptions: () => 0,
     trouble: () => null,
-    drains: false,
+    abandon: null,
     complaints() {
       const { end } = source
       if (end === null) return []
@@ -228,11 +294,6 @@ function recordedInput(path: string): FrameInput {
     },
   }
 }
-
-/** Frames from the input to whoever works on them, until it ends or the agent is to stop. */
-
-/** What the recorder has still to hand over when the agent is to stop. */
-const DRAIN_MILLIS = 300
 
 export function openInput(settings: Settings, { clock, log }: AgentEnvironment): FrameInput {
   const { input } = settings
@@ -278,6 +339,11 @@ function partOf(frames: FrameBatch, from: number, to: number): FrameBatch {
   }
 }
 
+/** What the recorder has still to hand over when the agent is to stop. */
+const DRAIN_MILLIS = 300
+/** What is left of it then is read and not processed, until the recorder has told its counts. */
+const DISCARD_MILLIS = 300
+
 /** Reads until the input ends or the signal comes; what an interface has given by then is still taken. */
 export async function readFrames(
   input: FrameInput,
@@ -287,19 +353,23 @@ export async function readFrames(
   const iterator = input.frames[Symbol.asyncIterator]()
   let next = iterator.next()
   const giveTurns = createTurns(clock)
-  const takeUntil = async (signal: AbortSignal): Promise<boolean> => {
+  const takeUntil = async (signal: AbortSignal, take = onFrames): Promise<boolean> => {
     for (;;) {
       const result = await orAborted(next, signal)
       if (result === ABORTED) return false
       if (result.done === true) return true
-      await onFrames(result.value)
+      await take(result.value)
       await giveTurns()
       next = iterator.next()
     }
   }
   if (await takeUntil(stop)) return
-  // what comes of it later is nobody's concern
   next.catch(() => undefined)
   input.stop()
-  if (input.drains) await withinMillis(clock, DRAIN_MILLIS, null, takeUntil)
+  const { abandon } = input
+  if (abandon === null || (await withinMillis(clock, DRAIN_MILLIS, null, takeUntil))) return
+  abandon()
+  const discard = (signal: AbortSignal): Promise<boolean> => takeUntil(signal, async () => undefined)
+  await withinMillis(clock, DISCARD_MILLIS, null, discard).catch(() => undefined)
+  next.catch(() => undefined)
 }

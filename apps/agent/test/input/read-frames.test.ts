@@ -1,7 +1,11 @@
-import { createFrameBatch, type FrameBatch } from '@oddflow/capture'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createFrameBatch, encodePcap, type FrameBatch } from '@oddflow/capture'
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
-import { partsByTime, readFrames } from '../../src/input/read-frames.js'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/input/clocks.js'
+import { openInput, partsByTime, readFrames } from '../../src/input/read-frames.js'
 
 /** Of frames of a byte each, at these times. */
 function batchOf(times: readonly number[]): FrameBatch {
@@ -56,7 +60,7 @@ it('timers and requests have their turn while frames come without a wait', async
   async function* frames(): AsyncGenerator<FrameBatch> {
     for (let i = 0; i < 100; i++) yield batchOf([i])
   }
-  const input = { frames: frames(), drains: false, stop: () => undefined }
+  const input = { frames: frames(), abandon: null, stop: () => undefined }
   let turns = 0
   let isRead = false
   const turn = (): void => {
@@ -72,4 +76,91 @@ it('timers and requests have their turn while frames come without a wait', async
   isRead = true
   expect(turns).toBeGreaterThanOrEqual(1)
   expect(turns).toBeLessThan(10)
+})
+
+/** An agent is stopped at the first batch of a recorder that says these counts at its end; null: it says none. */
+describe('packets that a stopped recorder leaves', () => {
+  const PACKETS = 5000
+  const folders: string[] = []
+  afterEach(() => {
+    vi.unstubAllEnvs()
+    for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+  })
+  /** @param drains - batches that there is time for after the stop */
+  const stopped = async (
+    counts: string | null,
+    { name = 'test0', filter = null as string | null, drains = Number.POSITIVE_INFINITY } = {},
+  ) => {
+    const folder = mkdtempSync(join(tmpdir(), 'oddflow-input-'))
+    folders.push(folder)
+    const frames = Array.from({ length: PACKETS }, (_, i) => ({
+      timestampMicros: i,
+      bytes: new Uint8Array(60),
+    }))
+    writeFileSync(join(folder, 'capture.pcap'), encodePcap(frames))
+    const recorder = join(folder, 'tcpdump')
+    const atEnd =
+      counts === null
+        ? ''
+        : `process.stdout.write('', () => { console.error(${JSON.stringify(counts)}); process.exit(0) })`
+    writeFileSync(
+      recorder,
+      `#!${process.execPath}
+      process.on('SIGTERM', () => { ${atEnd} })
+      console.error('tcpdump: listening on test0')
+      process.stdout.write(require('node:fs').readFileSync(${JSON.stringify(join(folder, 'capture.pcap'))}))
+      setInterval(() => undefined, 1000)`,
+    )
+    chmodSync(recorder, 0o755)
+    vi.stubEnv('PATH', `${folder}:${process.env.PATH}`)
+    const stop = new AbortController()
+    const limit = new AbortController()
+    // there is time until `limit`; for the counts of a recorder that says some there always is
+    let waits = 0
+    const sleep = (millis: number, signal?: AbortSignal): Promise<void> =>
+      new Promise((resolve) => {
+        signal?.addEventListener('abort', () => resolve())
+        if (millis !== 300 || (waits++ > 0 && counts !== null)) return
+        if (limit.signal.aborted) resolve()
+        limit.signal.addEventListener('abort', () => resolve())
+      })
+    const clock = { ...systemClock, sleep }
+    const environment = { clock, log: { warn: expect.fail }, stop: stop.signal } as never
+    const input = openInput({ input: { kind: 'live', interface: name, filter } } as never, environment)
+    let processed = 0
+    let drained = 0
+    await readFrames(input, environment, async ({ count }) => {
+      if (stop.signal.aborted) drained++
+      stop.abort()
+      if (drained >= drains) limit.abort()
+      processed += count
+    })
+    return { processed, drops: input.kernelDrops(), complaints: input.complaints() }
+  }
+  const told = (captured: number, received: number, dropped: number): string =>
+    `${captured} packets captured\n${received} packets received by filter\n${dropped} packets dropped by kernel`
+
+  it('are counted: those in the kernel, and those in the pipe that there is no time for', async () => {
+    const all = { processed: PACKETS, complaints: [] }
+    expect(await stopped(told(PACKETS, PACKETS, 0))).toEqual({ ...all, drops: 0 })
+    expect(await stopped(told(PACKETS, PACKETS + 120, 20))).toEqual({ ...all, drops: 120 })
+    expect(await stopped(told(PACKETS, 2 * (PACKETS + 120), 20), { name: 'lo' })).toEqual({
+      ...all,
+      drops: 120,
+    })
+    const slow = await stopped(told(PACKETS, PACKETS + 120, 20), { drains: 1 })
+    expect(slow.processed).toBeLessThan(PACKETS)
+    expect(slow).toMatchObject({ drops: PACKETS + 120 - slow.processed, complaints: [] })
+  })
+
+  it('are told as at most so many where the kernel counts others too, or the recorder says nothing', async () => {
+    const left = (name: string, most: number): string[] => [
+      `interface ${name}: at most ${most} packets were left in the kernel's buffer and are in no counter`,
+    ]
+    const counts = told(PACKETS, PACKETS + 120, 20)
+    const all = { processed: PACKETS, drops: 20 }
+    expect(await stopped(counts, { filter: 'tcp' })).toEqual({ ...all, complaints: left('test0', 100) })
+    expect(await stopped(counts, { name: 'any' })).toEqual({ ...all, complaints: left('any', 100) })
+    expect(await stopped(null, { drains: 0 })).toMatchObject({ drops: 0, complaints: left('test0', 15_000) })
+  })
 })
