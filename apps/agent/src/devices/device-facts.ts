@@ -26,11 +26,12 @@ import { isInNetwork, isResponderDevice, macText, type Network } from '@oddflow/
 import type { FactRule } from '../alerts/alert.js'
 import { noteHour } from './active-hours.js'
 import { type Claim, CONFLICT_MICROS, createAddressClaims } from './address-claims.js'
-import { createConnectionFacts } from './connection-facts.js'
 import { type FirstContact, isGroup, noteContact, noteUsual } from './contacts.js'
 import { type Device, isEstablished } from './device.js'
 import { createDeviceFlood, type DeviceFlood, type DeviceTable, recordOfDevice } from './device-table.js'
 import { type ArpPacket, readArp, readNeighborClaim } from './neighbor-packets.js'
+import { createPasswordGuessing } from './password-guessing.js'
+import { createRequestFloods } from './request-floods.js'
 
 /** About which end of the record it is, and the sentence. */
 export type OnFact = (record: FlowRecord, rule: FactRule, fact: string, isOfResponder: boolean) => void
@@ -118,7 +119,19 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
   const { table, localNetworks, isNews } = options
   const probes = new WeakMap<Device, Probes>()
   const bursts = new Map<Spread, (spread: Spread) => void>()
-  const connections = createConnectionFacts(options)
+  const guessing = createPasswordGuessing((record, fact) =>
+    options.onFact(record, 'password-guessing', fact, true),
+  )
+  const requestFloods = createRequestFloods({
+    isToDevice(packets, i) {
+      const address = packets.destinationAddress.subarray(4 * i, 4 * i + 4)
+      const mac = packets.destinationMac.subarray(6 * i, 6 * i + 6)
+      const ipVersion = packets.ipVersion[i]
+      if (!isLocal(address, ipVersion) || isGroup(ipVersion, address, mac)) return false
+      return table.get(macText(mac) ?? formatAddress(address, 0, ipVersion)) !== undefined
+    },
+    onFlood: (record, fact) => options.onFact(record, 'request-flood', fact, true),
+  })
   const claims = createAddressClaims(table.get)
   const floods = {
     answered: createDeviceFlood(options.perMinute),
@@ -512,13 +525,14 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
       if (responder !== undefined && responder !== initiator) {
         const isNewContact = noteContacts(record, responder, true, novel) !== null
         const isNow = isNews(record.startMicros)
-        connections.note(record, responder.key, isNewContact, isNow, addressesOf(record))
+        guessing.note(record, responder.key, isNewContact, isNow, addressesOf(record))
       }
       if (record.initiatorPackets <= PROBE_PACKETS) noteProbe(record, initiator, responder, first)
       if (initiator !== undefined && responder !== undefined && first?.isNewPeer === true)
         noteStranger(record, initiator, responder)
     },
     packets(frames, packets) {
+      requestFloods.packets(packets)
       const { data, offset, capturedBytes } = frames
       for (let i = 0; i < packets.count; i++) {
         const end = offset[i] + capturedBytes[i]
@@ -540,7 +554,8 @@ export function createDeviceFacts(options: DeviceFactsOptions): DeviceFacts {
     },
     clockSet(byMicros) {
       setMicros += byMicros
-      connections.clockSet()
+      guessing.clockSet()
+      requestFloods.clockSet()
       claims.clockSet(byMicros)
       for (const [key, micros] of fullMicros) fullMicros.set(key, micros + byMicros)
     },

@@ -72,7 +72,7 @@ interface WatcherOptions {
    * set since the record's first packet.
    */
   readonly onNovel: (record: FlowRecord, verdict: AgentVerdict, clockMicros: number) => void
-  /** Packets that came, before the filter, dropped copies by their status; borrowed as records are. */
+  /** Packets that came, dropped copies and those that the filter took out by their status; borrowed as records are. */
   readonly onPackets?: (frames: FrameBatch, packets: PacketBatch) => void
   /** The packets' clock was set by so much; verdicts that follow have times of the clock as it is now. */
   readonly onClockStep?: (byMicros: number) => void
@@ -120,7 +120,6 @@ export interface Watcher {
 }
 
 const FILTERED_OUT = packetStatusCode('filtered-out')
-const DUPLICATE = packetStatusCode('duplicate')
 
 export function createWatcher(options: WatcherOptions): Watcher {
   const { decider } = options
@@ -201,19 +200,17 @@ export function createWatcher(options: WatcherOptions): Watcher {
       const { filter, overload } = options
       for (let i = 0; i < packets.count; i++) {
         if (filter === null || filter(packets, i)) check.look(frames, packets, i)
+        else {
+          packets.status[i] = FILTERED_OUT
+          counts.filtered++
+        }
       }
       // behind it, so that an alert's packets are those of its flow
       options.onPackets?.(frames, packets)
-      for (let i = 0; i < packets.count; i++) {
-        if (packets.status[i] === DUPLICATE) continue
-        if (filter !== null && !filter(packets, i)) {
-          packets.status[i] = FILTERED_OUT
-          counts.filtered++
-        } else if (
-          overload?.shedsOpenFlows &&
-          packets.status[i] === PACKET_OK &&
-          overload.sheds(sourceHash(packets, i), destinationHash(packets, i))
-        ) {
+      if (overload?.shedsOpenFlows) {
+        for (let i = 0; i < packets.count; i++) {
+          if (packets.status[i] !== PACKET_OK) continue
+          if (!overload.sheds(sourceHash(packets, i), destinationHash(packets, i))) continue
           packets.status[i] = FILTERED_OUT
           counts.shed++
         }

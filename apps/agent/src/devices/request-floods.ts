@@ -1,0 +1,161 @@
+/**
+ * RequestFloods: requests to one service of a device that become no connection, counted as their packets come, so that a flood is
+ * reported while its flows are open.
+ *
+ * A request is a TCP SYN, or the first UDP packet between two ends. It is taken back when TCP data or a FIN passes between the two ends,
+ * or when the service answers by UDP. A client has one open request for each of its ports, however often it sends it.
+ *
+ * Bounded: the service with fewest open requests makes room. Time is the packets', in the order of the capture.
+ */
+import { formatAddress, PACKET_OK, type PacketBatch } from '@oddflow/capture'
+import { createFlowRecord, type FlowRecord, protocolName } from '@oddflow/flows'
+import { spanText } from '../incidents/sentences.js'
+import { endpointHash } from '../pipeline/watcher.js'
+
+/** Reported at this number of open requests within WINDOW_MICROS of the first, and at each four times that number. */
+const FLOOD = 512
+const LOUDER = 4
+const WINDOW_MICROS = 60_000_000
+const MAXIMUM_SERVICES = 512
+/** Of one service: more are not counted. */
+const MAXIMUM_OF_SERVICE = 8192
+const MAXIMUM_REQUESTS = 32_768
+const [TCP, UDP] = [6, 17]
+const [FIN, SYN, RST, ACK] = [1, 2, 4, 16]
+/** Powers of two: places for services that have requests, and for the latest pairs of ends by UDP. */
+const PLACES = 4096
+const PAIRS = 8192
+
+interface Service {
+  readonly beganMicros: number
+  /** Hashes of the clients' ends. */
+  readonly open: Set<number>
+  next: number
+}
+
+export interface RequestFloods {
+  /** Packets as they came; borrowed. */
+  packets(packets: PacketBatch): void
+  /** The packets' clock was set: what was counted so far is not compared with what comes. */
+  clockSet(): void
+}
+
+interface RequestFloodsOptions {
+  /** Whether the destination of a packet is a device that is known. */
+  readonly isToDevice: (packets: PacketBatch, i: number) => boolean
+  readonly onFlood: (record: FlowRecord, fact: string) => void
+}
+
+export function createRequestFloods({ isToDevice, onFlood }: RequestFloodsOptions): RequestFloods {
+  /** By the hash of address, port and transport. */
+  const services = new Map<number, Service>()
+  /** Services by the last bits of their hash: most packets are of none. */
+  const places = new Uint16Array(PLACES)
+  /** Hashes of pairs, by their last bits: an answer, or a further packet, is no request. */
+  const pairs = new Int32Array(PAIRS)
+  let requests = 0
+
+  const remove = (key: number): void => {
+    requests -= services.get(key)?.open.size ?? 0
+    if (services.delete(key)) places[key & (PLACES - 1)]--
+  }
+  const makeRoom = (): void => {
+    while (services.size > MAXIMUM_SERVICES || requests >= MAXIMUM_REQUESTS) {
+      let [least, fewest] = [0, Number.POSITIVE_INFINITY]
+      for (const [key, { open }] of services) if (open.size < fewest) [least, fewest] = [key, open.size]
+      remove(least)
+    }
+  }
+  const noteRequest = (packets: PacketBatch, i: number, client: number, key: number): void => {
+    const atMicros = packets.timestampMicros[i]
+    const known = services.get(key)
+    if (known !== undefined && Math.abs(atMicros - known.beganMicros) >= WINDOW_MICROS) remove(key)
+    let service = services.get(key)
+    if (service === undefined) {
+      if (!isToDevice(packets, i)) return
+      service = { beganMicros: atMicros, open: new Set(), next: FLOOD }
+      services.set(key, service)
+      places[key & (PLACES - 1)]++
+      makeRoom()
+    }
+    const { open, beganMicros } = service
+    if (open.has(client) || open.size >= MAXIMUM_OF_SERVICE) return
+    open.add(client)
+    requests++
+    if (open.size < service.next) return
+    service.next *= LOUDER
+    const record = recordOfPacket(packets, i)
+    const responder = formatAddress(record.responderAddress, 0, record.ipVersion)
+    const what = `${open.size} requests (${protocolName(record.protocol)} port ${record.responderPort})`
+    const span = spanText(atMicros - beganMicros)
+    onFlood(record, `${responder} was sent ${what} in ${span} that became no connection`)
+  }
+  const takeBack = (client: number, key: number): void => {
+    if (places[key & (PLACES - 1)] > 0 && services.get(key)?.open.delete(client) === true) requests--
+  }
+  const noteUdp = (packets: PacketBatch, i: number, source: number, destination: number): void => {
+    takeBack(destination, source)
+    const answered = pairHash(destination, source)
+    const pair = pairHash(source, destination)
+    if (pairs[answered & (PAIRS - 1)] === answered || pairs[pair & (PAIRS - 1)] === pair) return
+    pairs[pair & (PAIRS - 1)] = pair
+    noteRequest(packets, i, source, destination)
+  }
+  return {
+    packets(of) {
+      for (let i = 0; i < of.count; i++) {
+        const protocol = of.protocol[i]
+        if ((protocol !== TCP && protocol !== UDP) || of.status[i] !== PACKET_OK) continue
+        const flags = of.tcpFlags[i]
+        const isRequest = (flags & (SYN | ACK)) === SYN
+        const isUsed = (flags & (SYN | RST)) === 0 && (of.payloadBytes[i] > 0 || (flags & FIN) !== 0)
+        if (protocol === TCP && !isRequest && (!isUsed || services.size === 0)) continue
+        if (Number.isNaN(of.timestampMicros[i])) continue
+        const source = endpointHash(of.sourceAddress, 4 * i, of.sourcePort[i], protocol)
+        const destination = endpointHash(of.destinationAddress, 4 * i, of.destinationPort[i], protocol)
+        if (protocol === UDP) noteUdp(of, i, source, destination)
+        else if (isRequest) noteRequest(of, i, source, destination)
+        else {
+          takeBack(source, destination)
+          takeBack(destination, source)
+        }
+      }
+    },
+    clockSet() {
+      services.clear()
+      places.fill(0)
+      requests = 0
+    },
+  }
+}
+
+/** Not 0, which is an empty place. */
+function pairHash(from: number, to: number): number {
+  const hash = Math.imul(from ^ (to >>> 15) ^ (to << 17), 0x9e3779b1)
+  return (hash ^ (hash >>> 16)) | 1
+}
+
+/** A flow of which no more than this packet is known. */
+export function recordOfPacket(packets: PacketBatch, i: number): FlowRecord {
+  const atMicros = packets.timestampMicros[i]
+  return {
+    ...createFlowRecord(),
+    ipVersion: packets.ipVersion[i],
+    protocol: packets.protocol[i],
+    initiatorAddress: packets.sourceAddress.slice(4 * i, 4 * i + 4),
+    responderAddress: packets.destinationAddress.slice(4 * i, 4 * i + 4),
+    initiatorPort: packets.sourcePort[i],
+    responderPort: packets.destinationPort[i],
+    initiatorMac: packets.sourceMac.slice(6 * i, 6 * i + 6),
+    responderMac: packets.destinationMac.slice(6 * i, 6 * i + 6),
+    vlan: packets.vlan[i],
+    flowStartMicros: atMicros,
+    startMicros: atMicros,
+    packets: 1,
+    bytes: packets.frameBytes[i],
+    initiatorPackets: 1,
+    initiatorBytes: packets.frameBytes[i],
+    initiatorIpBytes: packets.ipBytes[i],
+    initiatorTcpFlags: packets.tcpFlags[i],
+  }
+}

@@ -1,0 +1,170 @@
+/** Floods of requests, from packets: each kind, what is none, and how the packets come in batches. */
+import { createFrameBatch, createPacketBatch, type PacketBatch } from '@oddflow/capture'
+import { parseNetwork } from '@oddflow/program'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { DEFAULT_DEVICES } from '../../src/config/settings.js'
+import { createDeviceWatch } from '../../src/devices/device-watch.js'
+import { createRequestFloods } from '../../src/devices/request-floods.js'
+import { sampleRecord } from '../support/sample-record.js'
+
+const START = 1_700_000_000_000_000
+const SECOND = 1_000_000
+const [SYN, SYN_ACK, ACK, PSH_ACK, FIN_ACK, RST] = [2, 18, 16, 24, 17, 4]
+const CAMERA = 0xc0a80017
+const CLIENT = 0xc6336400
+
+interface Sent {
+  readonly from: readonly [address: number, port: number]
+  readonly to: readonly [address: number, port: number]
+  readonly at: number
+  /** Of TCP; UDP without. */
+  readonly flags?: number
+  readonly payload?: number
+}
+
+function batchOf(packets: readonly Sent[]): PacketBatch {
+  const batch = createPacketBatch(packets.length)
+  batch.count = packets.length
+  for (const [i, { from, to, at, flags, payload = 0 }] of packets.entries()) {
+    batch.ipVersion[i] = 4
+    batch.protocol[i] = flags === undefined ? 17 : 6
+    batch.tcpFlags[i] = flags ?? 0
+    batch.payloadBytes[i] = payload
+    batch.timestampMicros[i] = START + at
+    batch.sourceAddress[4 * i + 3] = from[0]
+    batch.sourcePort[i] = from[1]
+    batch.destinationAddress[4 * i + 3] = to[0]
+    batch.destinationPort[i] = to[1]
+  }
+  return batch
+}
+
+/** What is told of packets that come in batches of so many. */
+function toldOf(packets: readonly Sent[], together = 1000): string[] {
+  const told: string[] = []
+  const floods = createRequestFloods({
+    isToDevice: (of, i) => of.destinationAddress[4 * i + 3] >>> 16 === 0xc0a8,
+    onFlood: (_, fact) => told.push(fact),
+  })
+  for (let i = 0; i < packets.length; i += together) floods.packets(batchOf(packets.slice(i, i + together)))
+  return told
+}
+
+const each = (count: number, make: (i: number) => readonly Sent[]): Sent[] =>
+  Array.from({ length: count }, (_, i) => make(i)).flat()
+/** A client outside, and one of its requests. */
+const client = (i: number) => [CLIENT + (i % 200), 1024 + i] as const
+const request = (i: number, flags?: number, at = 250 * i): Sent => ({
+  from: client(i),
+  to: [CAMERA, 80],
+  at,
+  ...(flags === undefined ? { payload: 40 } : { flags }),
+})
+const back = (of: Sent, changes: Partial<Sent>): Sent => ({ ...of, from: of.to, to: of.from, ...changes })
+
+describe('a flood of requests', () => {
+  it('is told at 512 open ones, whatever the transport, and at four times as many', () => {
+    for (const [flags, name] of [
+      [SYN, 'tcp'],
+      [undefined, 'udp'],
+    ] as const) {
+      expect(toldOf(each(20_000, (i) => [request(i, flags)]))).toEqual([
+        `192.168.0.23 was sent 512 requests (${name} port 80) in 1 s that became no connection`,
+        `192.168.0.23 was sent 2048 requests (${name} port 80) in 1 s that became no connection`,
+        `192.168.0.23 was sent 8192 requests (${name} port 80) in 2 s that became no connection`,
+      ])
+    }
+  })
+
+  it('is one where the device answers the handshake, and sends its answer again', () => {
+    const answered = each(600, (i) => {
+      const syn = request(i, SYN)
+      const answer = back(syn, { flags: SYN_ACK })
+      return [syn, answer, answer, answer, { ...syn, flags: RST }]
+    })
+    expect(toldOf(answered)).toHaveLength(1)
+  })
+
+  it('is the same in batches of every size', () => {
+    const packets = each(700, (i) => {
+      const syn = request(i, SYN)
+      return i % 7 === 0 ? [syn, { ...syn, flags: PSH_ACK, payload: 9 }] : [syn]
+    })
+    const whole = toldOf(packets, packets.length)
+    expect(whole).toHaveLength(1)
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 900 }), (n) => {
+        expect(toldOf(packets, n)).toEqual(whole)
+      }),
+      {
+        numRuns: 10,
+      },
+    )
+  })
+
+  it('is none of requests that are answered, however many: TCP with data or an end, UDP, or asked for by the device', () => {
+    const tcp = (flags: number, payload: number) =>
+      each(3000, (i) => {
+        const syn = request(i, SYN)
+        return [syn, back(syn, { flags: SYN_ACK }), { ...syn, flags: ACK }, { ...syn, flags, payload }]
+      })
+    expect(toldOf(tcp(PSH_ACK, 100))).toEqual([])
+    expect(toldOf(tcp(FIN_ACK, 0))).toEqual([])
+    expect(toldOf(each(3000, (i) => [request(i), back(request(i), {}), request(i)]))).toEqual([])
+    // a device that asks many peers from one port, and what they answer
+    const asked = each(3000, (i) => [back(request(i), {}), request(i), request(i)])
+    expect(toldOf(asked)).toEqual([])
+    // a handshake alone is no connection
+    expect(toldOf(tcp(ACK, 0))).not.toEqual([])
+  })
+
+  it('is none of a request that is sent again and again, of slow ones, over many ports or to others', () => {
+    expect(toldOf(each(5000, (i) => [{ ...request(i % 100, SYN), at: 10 * i }]))).toEqual([])
+    expect(toldOf(each(5000, (i) => [{ ...request(i % 100), at: 10 * i }]))).toEqual([])
+    expect(toldOf(each(2000, (i) => [request(i, SYN, i * SECOND)]))).toEqual([])
+    expect(toldOf(each(5000, (i) => [{ ...request(i, SYN), to: [CAMERA, 1000 + i] }]))).toEqual([])
+    expect(toldOf(each(5000, (i) => [{ ...request(i, SYN), to: [0x08080808, 80] }]))).toEqual([])
+  })
+
+  it('is found beside a scan of all services of the network', () => {
+    const packets = each(20_000, (i) => {
+      const probe: Sent = { ...request(i, SYN), to: [0xc0a80000 + (i % 250), i] }
+      return i % 10 === 0 ? [probe, request(i, SYN)] : [probe]
+    })
+    expect(toldOf(packets)).not.toEqual([])
+  })
+
+  it('of 60 services at a time is told of each, though not all their requests are kept', () => {
+    const packets = each(60, (service) =>
+      each(600, (i) => [
+        { ...request(i, SYN), to: [CAMERA, 1000 + service] as const, at: 600 * service + i },
+      ]),
+    )
+    expect(toldOf(packets)).toHaveLength(60)
+  })
+})
+
+it('a known device that gets a flood has the fact at once, while all devices are new as well', () => {
+  const told: string[] = []
+  const watch = createDeviceWatch({
+    settings: DEFAULT_DEVICES,
+    localNetworks: [parseNetwork('192.168.0.0/16')],
+    known: { devices: [], from: 'file' },
+    onNew: () => undefined,
+    onReady: () => undefined,
+    onFact: (record, rule, fact, isOfResponder) =>
+      void told.push(`${rule} ${isOfResponder} ${record.responderPort}: ${fact}`),
+    write: null,
+  })
+  const flood = batchOf(each(600, (i) => [request(i, SYN)]))
+  watch.packets(createFrameBatch(0), flood)
+  expect(told).toEqual([])
+  const mac = new Uint8Array(6)
+  watch.verdict(sampleRecord(23, { initiatorMac: mac, startMicros: START }), false)
+  watch.clockSet(0)
+  watch.packets(createFrameBatch(0), flood)
+  expect(told).toEqual([
+    'request-flood true 80: 192.168.0.23 was sent 512 requests (tcp port 80) in 1 s that became no connection',
+  ])
+})
