@@ -36,7 +36,7 @@ describe.skipIf(executablePath === null)('report in a browser', () => {
     folder = mkdtempSync(join(tmpdir(), 'oddflow-report-'))
     writeFileSync(join(folder, 'sample.html'), renderReport(sampleReport()))
     writeFileSync(join(folder, 'many.html'), renderReport(sampleReport({ normal: 8000, novel: 2000 })))
-    writeFileSync(join(folder, 'roc.svg'), renderRocSvg(sampleReport().roc!, { title: 'ROC' }))
+    writeFileSync(join(folder, 'roc.svg'), renderRocSvg(sampleReport().roc!))
     writeFileSync(
       join(folder, 'hostile.html'),
       renderReport(hostileReport(hostilePieces.join(' '), hostilePieces)),

@@ -47,7 +47,7 @@ export function reportData(
     model: [...modelFacts(saved), ...limitFacts(limits)],
     captures: evaluation.inputs.map(({ name, label, read, counts }) => ({
       name,
-      role: label,
+      label,
       packets: read?.packets ?? null,
       flows: counts.total,
       onePacketFlows: counts.onePacket,
@@ -128,8 +128,8 @@ function flaggedFlows({ inputs }: Evaluation): ReportFlagged {
       rule: rule === 'one-packet' ? rule : 'score',
       capture,
       label,
-      ...(device === undefined ? {} : { device }),
-      ...(explain === undefined ? {} : { reasons: explain().reasons }),
+      device: device ?? null,
+      reasons: explain?.().reasons ?? [],
     }
   })
   return { rows, total: found.length, ofDevice: Object.fromEntries(ofDevice) }

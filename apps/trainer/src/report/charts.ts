@@ -14,14 +14,9 @@ import type { FlowLabel, ReportEllipse, ReportEmbedding, ReportRoc } from './rep
 /**
  * Observable Plot without a browser: marks in, the inside of an <svg> out.
  *
- * Plot draws into a document of linkedom's. Of what it makes only the marks are kept; the <svg> element around
- * them is ours, for four reasons. Plot's own <style> would be repeated for each chart. Its clip ids come from a
- * counter that runs for the life of the process, so that a second page would differ from the first; here they
- * are renumbered under the chart's own id. Coordinates carry sixteen digits where two decimals of a pixel do.
- * And the title and description that a screen reader needs are put first, as SVG wants them.
- *
- * Charts hold numbers and words of the program's own: no name from traffic comes near them, but for the title
- * of a standalone file, which goes through `html`.
+ * Plot draws into a document of linkedom's, and only its marks are kept. The <svg> around them is ours: it has the title
+ * and description that a screen reader needs, no <style> of its own, clip ids that do not depend on earlier charts, and
+ * coordinates of two decimals.
  */
 
 /** All charts are drawn on this width and scaled by CSS; text sizes follow the screen (format.ts). */
@@ -38,14 +33,36 @@ export interface ChartFrame {
 
 /** Draws a plot and wraps it in an accessible <svg>. Inside a page it inherits the page's colours. */
 export function chartSvg(frame: ChartFrame, options: Plot.PlotOptions): Markup {
-  return html`<svg class="chart" viewBox="0 0 ${CHART_WIDTH} ${frame.height}" role="img" aria-labelledby="${frame.id}-title ${frame.id}-desc"><title id="${frame.id}-title">${frame.title}</title><desc id="${frame.id}-desc">${frame.description}</desc>${plotMarks(frame, options)}</svg>`
+  return html`<svg class="chart" ${headOf(frame)}${plotMarks(frame, options)}</svg>`
 }
 
 /** The same as a file of its own: namespace, size and a style for light and dark. */
 export function standaloneSvg(frame: ChartFrame, options: Plot.PlotOptions, style: string): string {
   const size = 1.6
-  const svg = html`<svg xmlns="http://www.w3.org/2000/svg" class="chart standalone" width="${CHART_WIDTH * size}" height="${frame.height * size}" viewBox="0 0 ${CHART_WIDTH} ${frame.height}" role="img" aria-labelledby="${frame.id}-title ${frame.id}-desc"><title id="${frame.id}-title">${frame.title}</title><desc id="${frame.id}-desc">${frame.description}</desc><style>${trusted(style)}</style><rect class="paper" width="100%" height="100%"/>${plotMarks(frame, options)}</svg>`
+  const svg = html`<svg xmlns="http://www.w3.org/2000/svg" class="chart standalone" width="${CHART_WIDTH * size}" height="${frame.height * size}" ${headOf(frame)}<style>${trusted(style)}</style><rect class="paper" width="100%" height="100%"/>${plotMarks(frame, options)}</svg>`
   return `<?xml version="1.0" encoding="UTF-8"?>\n${svg.text}\n`
+}
+
+function headOf({ id, title, description, height }: ChartFrame): Markup {
+  return html`viewBox="0 0 ${CHART_WIDTH} ${height}" role="img" aria-labelledby="${id}-title ${id}-desc"><title id="${id}-title">${title}</title><desc id="${id}-desc">${description}</desc>`
+}
+
+/** The box of a chart with room for the names of its axes. */
+export const CHART_BOX = { marginLeft: 56, marginRight: 24, marginTop: 28, marginBottom: 48 } as const
+
+/** The names of both axes. */
+export function axisNames(x: string, y: string, dx = 0): Plot.Markish[] {
+  const below = dx === 0 ? {} : { dx }
+  return [
+    Plot.text([x], { frameAnchor: 'bottom', ...below, dy: 42, className: 'axis-name' }),
+    Plot.text([y], {
+      frameAnchor: 'top-left',
+      dx: -50,
+      dy: -22,
+      textAnchor: 'start',
+      className: 'axis-name',
+    }),
+  ]
 }
 
 function plotMarks(frame: ChartFrame, options: Plot.PlotOptions): Markup {
@@ -71,33 +88,28 @@ function compact(markup: string, id: string): string {
         return known
       })
       .replace(/-?\d+\.\d{3,}(?:e-?\d+)?/g, (digits) => String(Number(Number(digits).toFixed(2))))
-      // What a screen reader gets is the title, the description and the caption; Plot's labels of single marks
-      // and ticks ("dot", "x-axis tick label") would only be noise inside one image.
+      // a screen reader gets title, description and caption; labels of single marks would be noise
       .replace(/ aria-(?:label|hidden)="[^"]*"/g, '')
   )
 }
 
 /**
- * The receiver operating characteristic: share of novel flows found against share of normal flows flagged in
- * error, over all thresholds; novel is the positive class.
- *
- * Drawn as the step line it is, after points that no eye could tell apart have been dropped (a curve over 10,000
- * flows has as many corners). The model's own threshold is a diamond; the rates at fixed false-positive rates
- * are small circles. Points that are not finite or lie outside the unit square are left out.
+ * The receiver operating characteristic; novel is the positive class. A diamond marks the model's threshold, circles the
+ * rates at fixed false-positive rates. Points outside the unit square are left out.
  */
 
 type Point = readonly [fpr: number, tpr: number]
 
 const ROC_HEIGHT = 360
 
-export function rocFrame(roc: ReportRoc, id: string, title = 'ROC curve'): ChartFrame {
+export function rocFrame(roc: ReportRoc, id: string): ChartFrame {
   const marks = roc.tprAtFpr.map(
     ({ fpr, tpr }) => `${formatPercent(tpr)} of novel flows found at ${formatPercent(fpr)} false positives`,
   )
   const threshold = `the model's threshold finds ${formatPercent(roc.threshold.tpr)} at ${formatPercent(roc.threshold.fpr)} false positives`
   return {
     id,
-    title,
+    title: 'ROC curve',
     description: `True-positive rate against false-positive rate. Area under the curve ${formatRatio(roc.auc)}; ${[...marks, threshold].join('; ')}.`,
     height: ROC_HEIGHT,
   }
@@ -110,10 +122,7 @@ export function rocPlot(roc: ReportRoc): Plot.PlotOptions {
   const ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
   const percent = (rate: number): string => `${Math.round(rate * 100)} %`
   return {
-    marginLeft: 56,
-    marginRight: 24,
-    marginTop: 28,
-    marginBottom: 48,
+    ...CHART_BOX,
     x: { domain: [0, 1], label: null },
     y: { domain: [0, 1], label: null },
     marks: [
@@ -121,18 +130,7 @@ export function rocPlot(roc: ReportRoc): Plot.PlotOptions {
       Plot.gridY(ticks, { className: 'grid' }),
       Plot.axisX(ticks, { tickFormat: percent, tickSize: 0, label: null }),
       Plot.axisY(ticks, { tickFormat: percent, tickSize: 0, label: null }),
-      Plot.text(['normal flows flagged in error →'], {
-        frameAnchor: 'bottom',
-        dy: 42,
-        className: 'axis-name',
-      }),
-      Plot.text(['↑ novel flows found'], {
-        frameAnchor: 'top-left',
-        dx: -50,
-        dy: -22,
-        textAnchor: 'start',
-        className: 'axis-name',
-      }),
+      ...axisNames('normal flows flagged in error →', '↑ novel flows found'),
       Plot.areaY(curve, { x: '0', y1: 0, y2: '1', className: 'roc-area' }),
       Plot.line(
         [
@@ -183,16 +181,10 @@ function inUnitSquare([fpr, tpr]: Point): boolean {
   return fpr >= 0 && fpr <= 1 && tpr >= 0 && tpr <= 1
 }
 
-/**
- * Limits and samples that a few wild values cannot spoil.
- *
- * Log-densities of novel flows reach −100,000 where normal ones lie within ten of each other, and an embedding
- * has outliers alike: quantiles decide what a chart shows, and what lies beyond is counted and said.
- */
+// Quantiles decide what a chart shows, since novel scores may be 10,000 times further off than normal ones. What lies
+// beyond is counted and stated.
 
-/**
- * No axis reaches further than this: beyond, sums and differences near the end of the doubles would overflow.
- */
+/** The end of every axis: sums and differences of larger numbers would overflow. */
 export const FURTHEST = 1e100
 
 /** A number brought within ± FURTHEST; what is not a number stays so. */
@@ -219,9 +211,7 @@ export function quantileSorted(sorted: Float64Array, q: number): number {
   return f === 0 ? low : low * (1 - f) + high * f
 }
 
-/**
- * Every k-th element, so that at most `limit` are left: the same choice each time, spread over the whole list.
- */
+/** At most `limit` elements, spread evenly over the list. */
 function thin<T>(items: readonly T[], limit: number): readonly T[] {
   if (items.length <= limit) return items
   const kept: T[] = []
@@ -234,10 +224,8 @@ function thin<T>(items: readonly T[], limit: number): readonly T[] {
  * deviations.
  *
  * An ellipse is the set mean + r·(a cos t + b sin t), where a and b are the columns of the Cholesky factor of the
- * 2 × 2 covariance: no eigenvectors are needed, and a covariance that is not positive definite is seen at once
- * (the component is then left out and counted). The limits follow the bulk of the points and the ellipses;
- * points beyond them are drawn on the frame, hollow, so that they are neither lost nor allowed to shrink the rest.
- * Normal flows are dots, novel flows are crosses. At most 2,000 points are drawn, evenly chosen in each group.
+ * 2 × 2 covariance. A component without such a factor is left out and counted. Limits follow the bulk of points and
+ * ellipses; points beyond them are drawn on the frame. At most POINT_LIMIT points are drawn, evenly chosen in each group.
  */
 
 const EMBEDDING_HEIGHT = 400
@@ -338,24 +326,14 @@ export function embeddingPlot(drawing: EmbeddingDrawing): Plot.PlotOptions {
   )
   const at = { x: 'x', y: 'y' } as const
   return {
-    marginLeft: 56,
-    marginRight: 24,
-    marginTop: 28,
-    marginBottom: 48,
+    ...CHART_BOX,
     x: { domain: drawing.x, label: null },
     y: { domain: drawing.y, label: null },
     marks: [
       Plot.frame({ className: 'frame' }),
       Plot.axisX({ ticks: 5, tickSize: 4, label: null }),
       Plot.axisY({ ticks: 5, tickSize: 4, label: null }),
-      Plot.text(['dimension 1 →'], { frameAnchor: 'bottom', dy: 42, className: 'axis-name' }),
-      Plot.text(['↑ dimension 2'], {
-        frameAnchor: 'top-left',
-        dx: -50,
-        dy: -22,
-        textAnchor: 'start',
-        className: 'axis-name',
-      }),
+      ...axisNames('dimension 1 →', '↑ dimension 2'),
       Plot.dot(dots('normal', false), { ...at, r: 2.2, className: 'dot-normal' }),
       Plot.dot(dots('normal', true), { ...at, r: 3, className: 'dot-normal outside' }),
       Plot.line(

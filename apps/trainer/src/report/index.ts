@@ -1,10 +1,6 @@
 /**
- * The report of `demo` and `evaluate`: one HTML page that stands alone.
- *
- * The page has no script, loads nothing (its content security policy forbids it), and is made of the data given
- * and nothing else: no clock, no locale, no randomness, so the same data give the same bytes. Names that come
- * from traffic go through `html` (format.ts) like all other text. `renderRocSvg` writes the ROC as a file of its
- * own. Charts: docs/decisions/0004-report-charts.md.
+ * The report of `demo` and `evaluate`: one HTML page without scripts that loads nothing. It depends on the given data
+ * alone: no clock, no locale, no randomness. Charts: docs/decisions/0004-report-charts.md.
  */
 
 import {
@@ -38,6 +34,7 @@ import {
 import {
   FLAGGED_LIMIT,
   type FlaggedFlow,
+  type FlowLabel,
   type ReportCapture,
   type ReportData,
   type ReportEmbedding,
@@ -46,12 +43,7 @@ import {
 } from './report-data.js'
 import { binScores, scoreCaption, scoreFrame, scorePlot } from './score-chart.js'
 
-/**
- * The two tables: captures scored, and flows flagged.
- *
- * On a narrow screen each row becomes a card with its column names beside the values (format.ts). That takes the
- * table layout away, and with it, in some browsers, the table's meaning: the roles say it outright.
- */
+// On a narrow screen each row becomes a card (format.ts), which is no table to some browsers: roles name its parts.
 
 interface Column<Row> {
   label: string
@@ -69,11 +61,11 @@ const ONE_PACKET_COLUMN: Column<ReportCapture> = {
   cell: (c) => formatCount(c.onePacketFlows),
 }
 
-export function captureTable(captures: readonly ReportCapture[]): Markup {
+function captureTable(captures: readonly ReportCapture[]): Markup {
   if (captures.length === 0) return html`<p class="empty">No capture was scored.</p>`
   const columns: Column<ReportCapture>[] = [
     { label: 'Capture', width: 'name', cell: (c) => name(c.name) },
-    { label: 'Role', width: 'word', cell: (c) => labelTag(c.role) },
+    { label: 'Role', width: 'word', cell: (c) => labelTag(c.label) },
     {
       label: 'Packets',
       width: 'number',
@@ -90,12 +82,10 @@ export function captureTable(captures: readonly ReportCapture[]): Markup {
         html`${formatCount(c.flagged)}${c.flows > 0 && html` (${formatPercent(c.flagged / c.flows)})`}`,
     },
   ]
-  if (captures.some((c) => c.note !== undefined))
-    columns.push({ label: 'Note', width: 'name', cell: (c) => (c.note === undefined ? '' : name(c.note)) })
   return table('Captures scored', columns, captures)
 }
 
-export function flaggedTable(rows: readonly FlaggedFlow[], label: string): Markup {
+function flaggedTable(rows: readonly FlaggedFlow[], label: string): Markup {
   const columns: Column<FlaggedFlow>[] = [
     { label: 'From', width: 'address', cell: (f) => name(f.source) },
     { label: 'To', width: 'address', cell: (f) => name(f.destination) },
@@ -111,10 +101,9 @@ export function flaggedTable(rows: readonly FlaggedFlow[], label: string): Marku
       cell: (f) => (f.rule === 'one-packet' || f.score === null ? 'one packet' : formatNumber(f.score)),
     },
     { label: 'Capture', width: 'name', cell: (f) => name(f.capture) },
+    { label: 'Truth', width: 'word', cell: (f) => labelTag(f.label) },
   ]
-  if (rows.some((row) => row.label !== undefined))
-    columns.push({ label: 'Truth', width: 'word', cell: (f) => labelTag(f.label ?? 'unknown') })
-  return table(label, columns, rows, ({ reasons = [] }) =>
+  return table(label, columns, rows, ({ reasons }) =>
     reasons.length === 0 ? null : name(reasons.join('; '), REASONS_LIMIT),
   )
 }
@@ -140,24 +129,11 @@ function table<Row>(
   return html`<table role="table" aria-label="${label}"><thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">\n${body}</tbody></table>`
 }
 
-/** Only the three known words become a class; anything else is shown as text. */
-function labelTag(label: string): Markup {
-  if (label === 'novel') return html`<span class="tag novel">✕ novel</span>`
-  if (label === 'normal') return html`<span class="tag normal">● normal</span>`
-  return html`${label}`
+function labelTag(label: FlowLabel): Markup {
+  return html`<span class="tag ${label}">${label === 'novel' ? '✕' : '●'} ${label}</span>`
 }
 
-/**
- * The parts of the page above the tables: the figures that answer first questions, and the charts, each with a
- * caption that teaches how to read it.
- */
-
-/** Whether anything in the data says which flows are novel. */
-export function isLabelled(data: ReportData): boolean {
-  return data.roc !== null || data.scores.novel.length > 0 || data.captures.some((c) => c.role === 'novel')
-}
-
-export function keyFigures(data: ReportData): Markup {
+function keyFigures(data: ReportData): Markup {
   const sum = (captures: readonly ReportCapture[], of: 'flows' | 'flagged' | 'onePacketFlows'): number =>
     captures.reduce((total, capture) => total + capture[of], 0)
   const figures: Markup[] = []
@@ -168,18 +144,18 @@ export function keyFigures(data: ReportData): Markup {
         figure(`Found at ${formatPercent(fpr)} false positives`, formatPercent(tpr), 'of novel flows'),
       )
   }
-  for (const [role, term] of [
+  for (const [label, term] of [
     ['normal', 'False positives'],
     ['novel', 'Novel flows found'],
   ] as const) {
-    const captures = data.captures.filter((c) => c.role === role)
+    const captures = data.captures.filter((c) => c.label === label)
     const flows = sum(captures, 'flows')
     if (flows > 0)
       figures.push(
         figure(
           term,
           formatPercent(sum(captures, 'flagged') / flows),
-          `${formatCount(sum(captures, 'flagged'))} of ${formatQuantity(flows, `${role} flow`)}`,
+          `${formatCount(sum(captures, 'flagged'))} of ${formatQuantity(flows, `${label} flow`)}`,
         ),
       )
   }
@@ -202,12 +178,11 @@ function figure(term: string, value: string, detail: string): Markup {
 }
 
 /** The charts that the data allow; the last of an odd number takes the whole width. */
-export function charts(data: ReportData): Markup {
-  const labelled = isLabelled(data)
+function charts(data: ReportData): Markup {
   const parts = [
-    scoreSection(data.scores, labelled),
+    scoreSection(data.scores),
     data.roc !== null && rocSection(data.roc),
-    data.embedding !== null && embeddingSection(data.embedding, labelled),
+    data.embedding !== null && embeddingSection(data.embedding),
   ].filter((part): part is Part => part !== false)
   const wideFrom = parts.length % 2 === 1 ? parts.length - 1 : parts.length
   const sections = parts.map(
@@ -223,13 +198,13 @@ interface Part {
   body: Markup
 }
 
-function scoreSection(scores: ReportScores, labelled: boolean): Part {
+function scoreSection(scores: ReportScores): Part {
   const bins = binScores(scores)
   const body =
     bins === null
       ? html`<p class="empty">No flow has a score to draw.</p>`
-      : html`<figure><div>${chartSvg(scoreFrame(scores, labelled, 'scores'), scorePlot(bins, labelled))}</div><figcaption>
-<p>A score says how normal a flow looks: the higher, the more normal. Flows at or left of the dashed line (threshold ${formatNumber(scores.threshold)}) are flagged as new.${labelled && ' The less the two groups overlap, the better the model tells them apart.'}</p><p>${scoreCaption(bins.scale, labelled)}</p></figcaption></figure>`
+      : html`<figure><div>${chartSvg(scoreFrame(scores, 'scores'), scorePlot(bins))}</div><figcaption>
+<p>A score says how normal a flow looks: the higher, the more normal. Flows at or left of the dashed line (threshold ${formatNumber(scores.threshold)}) are flagged as new. The less the two groups overlap, the better the model tells them apart.</p><p>${scoreCaption(bins.scale)}</p></figcaption></figure>`
   return { id: 'h-scores', heading: 'Scores', body }
 }
 
@@ -246,9 +221,9 @@ function mixtureText(components: number): string {
     : `The ellipses are the mixture that was learned from normal traffic, ${formatQuantity(components, 'component')} at one and two standard deviations. A flow far from every ellipse scores low; one that seems close may still be far off in a dimension that is not drawn.`
 }
 
-function embeddingSection(embedding: ReportEmbedding, labelled: boolean): Part {
+function embeddingSection(embedding: ReportEmbedding): Part {
   const drawing = drawEmbedding(embedding)
-  const key = html`<ul class="key"><li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><circle class="dot-normal" cx="10" cy="8" r="4"/></svg>${labelled ? 'normal flow' : 'scored flow'}</li>${labelled && html`<li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><path class="dot-novel" d="M6,4l8,8M14,4l-8,8"/></svg>novel flow</li>`}<li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><ellipse class="ellipse-1" cx="10" cy="8" rx="9" ry="6"/></svg>component, 1σ</li><li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><ellipse class="ellipse-2" cx="10" cy="8" rx="9" ry="6"/></svg>2σ</li></ul>`
+  const key = html`<ul class="key"><li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><circle class="dot-normal" cx="10" cy="8" r="4"/></svg>normal flow</li><li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><path class="dot-novel" d="M6,4l8,8M14,4l-8,8"/></svg>novel flow</li><li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><ellipse class="ellipse-1" cx="10" cy="8" rx="9" ry="6"/></svg>component, 1σ</li><li><svg class="chart" viewBox="0 0 20 16" aria-hidden="true"><ellipse class="ellipse-2" cx="10" cy="8" rx="9" ry="6"/></svg>2σ</li></ul>`
   const body =
     drawing === null
       ? html`<p class="empty">There is nothing to draw in the embedding.</p>`
@@ -259,15 +234,10 @@ function embeddingSection(embedding: ReportEmbedding, labelled: boolean): Part {
 
 export type {
   FlaggedFlow,
-  FlowLabel,
-  ReportCapture,
   ReportData,
   ReportEllipse,
   ReportEmbedding,
-  ReportFact,
   ReportFlagged,
-  ReportRoc,
-  ReportScores,
 } from './report-data.js'
 export { FLAGGED_LIMIT } from './report-data.js'
 
@@ -296,7 +266,7 @@ export function renderReport(data: ReportData): string {
 <body>
 <header>
 <h1>${name(data.title, LINE_LIMIT)}</h1>
-${data.subtitle !== undefined && html`<p class="subtitle">${name(data.subtitle, LINE_LIMIT)}</p>`}
+<p class="subtitle">${name(data.subtitle, LINE_LIMIT)}</p>
 <p class="verdict">${name(data.verdictLine, LINE_LIMIT)}</p>
 <p class="jump"><a href="#h-flagged">See the flows flagged</a></p>
 ${keyFigures(data)}
@@ -318,17 +288,12 @@ ${flagged(data)}
   return page.text
 }
 
-export interface RocSvgOptions {
-  /** Title of the image; any text. */
-  title?: string
-}
-
 /** The ROC as a standalone SVG file that follows the reader's light or dark setting. */
-export function renderRocSvg(roc: ReportRoc, options: RocSvgOptions = {}): string {
-  return standaloneSvg(rocFrame(roc, 'roc', options.title ?? 'ROC curve'), rocPlot(roc), standaloneStyle)
+export function renderRocSvg(roc: ReportRoc): string {
+  return standaloneSvg(rocFrame(roc, 'roc'), rocPlot(roc), standaloneStyle)
 }
 
-function flagged({ flagged: { rows, total, ofDevice = {} } }: ReportData): Markup {
+function flagged({ flagged: { rows, total, ofDevice } }: ReportData): Markup {
   const shown = rows.slice(0, FLAGGED_LIMIT)
   const count =
     total > shown.length
@@ -337,7 +302,7 @@ function flagged({ flagged: { rows, total, ofDevice = {} } }: ReportData): Marku
   const rule = shown.some((flow) => flow.rule === 'one-packet')
   const body =
     shown.length === 0
-      ? html`<p class="empty">${total === 0 ? 'No flow was flagged as new.' : `${formatQuantity(total, 'flow')} flagged; none is listed.`}</p>`
+      ? html`<p class="empty">No flow was flagged as new.</p>`
       : html`${count}${rule && html`<p>“One packet” in place of a score: the model's features need two packets, so the one-packet rule decides.</p>`}${byDevice(shown, ofDevice)}`
   return html`<section aria-labelledby="h-flagged"><h2 id="h-flagged">Flows flagged as new</h2>
 ${body}</section>`
@@ -345,19 +310,18 @@ ${body}</section>`
 
 /** A table of each device, that of the most surprising flow first; one table where no device is known. */
 function byDevice(shown: readonly FlaggedFlow[], ofDevice: Readonly<Record<string, number>>): Markup {
-  const groups = new Map<string | undefined, FlaggedFlow[]>()
+  const groups = new Map<string | null, FlaggedFlow[]>()
   for (const flow of shown) {
     const group = groups.get(flow.device)
     if (group === undefined) groups.set(flow.device, [flow])
     else group.push(flow)
   }
-  if (groups.size === 1 && groups.has(undefined)) return flaggedTable(shown, 'Flows flagged as new')
+  if (groups.size === 1 && groups.has(null)) return flaggedTable(shown, 'Flows flagged as new')
   const sections = Array.from(groups, ([device, flows]) => {
-    const all = (device === undefined ? undefined : ofDevice[device]) ?? flows.length
+    const all = ofDevice[device ?? ''] ?? flows.length
     const part = all > flows.length ? `${formatCount(flows.length)} of ` : ''
-    const who = device === undefined ? html`No device known` : html`Device ${name(device)}`
-    const label =
-      device === undefined ? 'Flagged flows of no known device' : `Flagged flows of device ${device}`
+    const who = device === null ? html`No device known` : html`Device ${name(device)}`
+    const label = device === null ? 'Flagged flows of no known device' : `Flagged flows of device ${device}`
     return html`<h3>${who}: ${part}${formatQuantity(all, 'flow')}</h3>${flaggedTable(flows, label)}\n`
   })
   return html`<p>By device, the most surprising flow first. “Sent” and “received” are as the flow's initiator (From) sees them.</p>${sections}`

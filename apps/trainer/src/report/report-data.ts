@@ -1,15 +1,10 @@
 /**
- * What the report is drawn from: plain data, so that it can be written to JSON, made up in a test, or filled
- * by another program.
+ * The data of a report. The page shows nothing else: the same data give the same bytes.
  *
- * Everything a page shows is in here; the renderer reads no clock, no file and no environment, and the same
- * data give the same bytes. Strings may hold anything at all (names come from traffic and from file systems):
- * the renderer escapes them and makes control and bidirectional characters visible. Numbers may be missing or
- * not finite: the page then says so instead of failing.
- *
- * Scores are as everywhere in OddFlow: higher is more normal, and a flow is novel when its score is at or
- * below the threshold.
+ * Strings may hold anything, since names come from traffic and file systems; the renderer escapes them. Numbers that
+ * are not finite are shown as "n/a". Higher scores are more normal.
  */
+import type { ModelFact } from '@oddflow/detectors'
 
 /** As many flagged flows as a page shows. */
 export const FLAGGED_LIMIT = 200
@@ -17,17 +12,10 @@ export const FLAGGED_LIMIT = 200
 /** The two sides of a labelled evaluation. */
 export type FlowLabel = 'normal' | 'novel'
 
-/** One line of a table of facts, for example "bandwidth" and "0.43 (quantile 0.3)". */
-export interface ReportFact {
-  label: string
-  value: string
-}
-
 /** One capture (or file of feature rows) that was scored. */
 export interface ReportCapture {
   name: string
-  /** `normal` and `novel` when the capture's flows are labelled, `scored` when nothing is known of them. */
-  role: FlowLabel | 'scored'
+  label: FlowLabel
   /** Packets read, or null for feature rows. */
   packets: number | null
   /** All flows of the capture, those of one packet included. */
@@ -36,7 +24,6 @@ export interface ReportCapture {
   onePacketFlows: number
   /** Flows flagged as new, by score or by the one-packet rule. */
   flagged: number
-  note?: string
 }
 
 /** A receiver operating characteristic: novel is the positive class, points in order of rising FPR. */
@@ -52,7 +39,6 @@ export interface ReportRoc {
   threshold: { fpr: number; tpr: number }
 }
 
-/** Scores by group; unlabelled flows go into `normal` and `novel` stays empty. */
 export interface ReportScores {
   normal: readonly number[] | Float64Array
   novel: readonly number[] | Float64Array
@@ -74,11 +60,11 @@ export interface FlaggedFlow {
   score: number | null
   rule: 'score' | 'one-packet'
   capture: string
-  label?: FlowLabel
-  /** Whose flow it is; absent if unknown. */
-  device?: string
+  label: FlowLabel
+  /** Null for a feature row. */
+  device: string | null
   /** Why it was flagged, in words. */
-  reasons?: readonly string[]
+  reasons: readonly string[]
 }
 
 /** The rows to show, the most surprising first, and how many were flagged in all. */
@@ -86,7 +72,7 @@ export interface ReportFlagged {
   rows: readonly FlaggedFlow[]
   total: number
   /** Flagged flows of each device in all. */
-  ofDevice?: Readonly<Record<string, number>>
+  ofDevice: Readonly<Record<string, number>>
 }
 
 /** One component of the mixture, marginal over the first two dimensions of the embedding. */
@@ -108,11 +94,11 @@ export interface ReportEmbedding {
 /** The whole report. */
 export interface ReportData {
   title: string
-  subtitle?: string
+  subtitle: string
   oddflowVersion: string
   /** One sentence for a person: "OddFlow flagged 41 of 512 flows as new." */
   verdictLine: string
-  model: readonly ReportFact[]
+  model: readonly ModelFact[]
   captures: readonly ReportCapture[]
   /** Null where there are no labels, or not both classes. */
   roc: ReportRoc | null

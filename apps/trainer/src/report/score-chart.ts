@@ -1,26 +1,31 @@
 /**
- * Two histograms of scores on one axis: normal flows above the line, novel flows hanging below it, so that
- * position tells the groups apart as well as colour does.
+ * Two histograms of scores on one axis: normal flows above the line, novel flows below.
  *
- * Heights are shares of each group, since the groups differ in size; and each side is scaled to its own tallest
- * bar, since novel scores spread over decades where normal ones huddle together. The threshold stands at zero and is an edge
- * between two bins: a flow is novel when its score is at or below the threshold, so bins are open to the left
- * and closed to the right, and every bar left of the line holds flagged flows only.
+ * Heights are shares of each group, and each side is scaled to its tallest bar. The threshold is at zero and an edge
+ * between two bins; bins are open to the left and closed to the right, so bars left of it hold flagged flows only.
  */
 
 import * as Plot from '@observablehq/plot'
-import { CHART_WIDTH, type ChartFrame, FURTHEST, quantileSorted, sortedFinite, within } from './charts.js'
+import {
+  axisNames,
+  CHART_BOX,
+  CHART_WIDTH,
+  type ChartFrame,
+  FURTHEST,
+  quantileSorted,
+  sortedFinite,
+  within,
+} from './charts.js'
 import { formatCount, formatNumber, formatPercent, formatQuantity } from './format.js'
 import type { ReportScores } from './report-data.js'
 
 /**
- * The axis of the score chart: score minus threshold, so that zero decides and left of it is new.
+ * The axis of the score chart: score minus threshold.
  *
- * Where all scores are of one order the axis is even (`linear`). Log-densities seldom are: then it is
- * symmetric-logarithmic (`symlog`), even within ± `unit` of the threshold and tenfold steps beyond, u = sign(d)
- * · log10(1 + |d| / unit). The unit is the power of ten at or below the spread (inter-quartile range) of the
- * normal scores. Values further than a million units off are gathered in the outermost bin, which the caption
- * says.
+ * If all scores are of one order, the axis is even (`linear`). Otherwise it is symmetric-logarithmic (`symlog`): even
+ * within ± `unit` of the threshold and tenfold steps beyond, u = sign(d) · log10(1 + |d| / unit). The unit is the power
+ * of ten at or below the inter-quartile range of the normal scores. The outermost bin counts values further off than a
+ * million units.
  */
 
 interface ScoreScale {
@@ -164,26 +169,18 @@ export function binScores(scores: ReportScores): ScoreBins | null {
   return { scale, width, first, normal: share(normal), novel: share(novel) }
 }
 
-export function scoreFrame(scores: ReportScores, labelled: boolean, id: string): ChartFrame {
-  const flagged = (values: ArrayLike<number>): number => {
-    let count = 0
-    for (let i = 0; i < values.length; i++) if (values[i]! <= scores.threshold) count++
-    return count
-  }
-  const part = (values: ArrayLike<number>, group: string): string =>
-    `${formatCount(flagged(values))} of ${formatQuantity(values.length, `${group} flow`)} at or below the threshold`
-  const groups = labelled
-    ? [part(scores.normal, 'normal'), part(scores.novel, 'novel')]
-    : [part(scores.normal, 'scored')]
+export function scoreFrame(scores: ReportScores, id: string): ChartFrame {
+  const part = (values: readonly number[] | Float64Array, group: string): string =>
+    `${formatCount(Array.from(values).filter((score) => score <= scores.threshold).length)} of ${formatQuantity(values.length, `${group} flow`)} at or below the threshold`
   return {
     id,
     title: 'Distribution of scores',
-    description: `Histogram of score minus threshold: ${groups.join('; ')}. Threshold ${formatNumber(scores.threshold)}.`,
+    description: `Histogram of score minus threshold: ${part(scores.normal, 'normal')}; ${part(scores.novel, 'novel')}. Threshold ${formatNumber(scores.threshold)}.`,
     height: SCORE_HEIGHT,
   }
 }
 
-export function scorePlot(bins: ScoreBins, labelled: boolean): Plot.PlotOptions {
+export function scorePlot(bins: ScoreBins): Plot.PlotOptions {
   const { scale, width, first } = bins
   const low = first * width
   const high = (first + bins.normal.length) * width
@@ -194,13 +191,10 @@ export function scorePlot(bins: ScoreBins, labelled: boolean): Plot.PlotOptions 
   const box = { x1: 'x1', x2: 'x2', y1: 'y1', y2: 'y2', inset: 0.3 } as const
   const corner = { dx: 4, textAnchor: 'start' } as const
   return {
-    marginLeft: 56,
-    marginRight: 24,
-    marginTop: 28,
-    marginBottom: 48,
+    ...CHART_BOX,
     x: { domain: [low, high], label: null },
-    // Room above and below the bars for the names of the groups.
-    y: { domain: [labelled ? -1.2 : 0, 1.2], label: null },
+    // room above and below the bars for the names of the groups
+    y: { domain: [-1.2, 1.2], label: null },
     marks: [
       Plot.gridY(
         shares.map(({ at }) => at),
@@ -218,19 +212,7 @@ export function scorePlot(bins: ScoreBins, labelled: boolean): Plot.PlotOptions 
         ticks.map((distance) => scalePosition(scale, distance)),
         { tickFormat: (_: number, i: number) => tickLabel(ticks[i] ?? 0), tickSize: 4, label: null },
       ),
-      Plot.text(['← flagged as new · score minus threshold · normal →'], {
-        frameAnchor: 'bottom',
-        dx: -18,
-        dy: 42,
-        className: 'axis-name',
-      }),
-      Plot.text(['share of group'], {
-        frameAnchor: 'top-left',
-        dx: -50,
-        dy: -22,
-        textAnchor: 'start',
-        className: 'axis-name',
-      }),
+      ...axisNames('← flagged as new · score minus threshold · normal →', 'share of group', -18),
       Plot.rect(up.bars, { ...box, className: 'bar-normal' }),
       Plot.rect(down.bars, { ...box, className: 'bar-novel' }),
       Plot.ruleY([0], { className: 'base' }),
@@ -242,13 +224,8 @@ export function scorePlot(bins: ScoreBins, labelled: boolean): Plot.PlotOptions 
         textAnchor: anchorAt((0 - low) / (high - low)),
         className: 'threshold-name',
       }),
-      Plot.text([labelled ? 'normal flows ↑' : 'scored flows ↑'], {
-        ...corner,
-        frameAnchor: 'top-left',
-        dy: 2,
-        className: 'name-normal',
-      }),
-      Plot.text(labelled ? ['novel flows ↓'] : [], {
+      Plot.text(['normal flows ↑'], { ...corner, frameAnchor: 'top-left', dy: 2, className: 'name-normal' }),
+      Plot.text(['novel flows ↓'], {
         ...corner,
         frameAnchor: 'bottom-left',
         dy: -4,
@@ -275,10 +252,9 @@ function drawSide(shares: Float64Array, side: 1 | -1, { first, width }: ScoreBin
 }
 
 /** What the axis does to the values, in plain words. */
-export function scoreCaption(scale: ScoreScale, labelled: boolean): string {
+export function scoreCaption(scale: ScoreScale): string {
   const unit = formatNumber(scale.unit)
-  const parts: string[] = []
-  if (labelled) parts.push('Each group has its own height scale.')
+  const parts = ['Each group has its own height scale.']
   if (scale.kind === 'symlog')
     parts.push(
       `Scores spread over several orders of magnitude, so the axis is even within ±${unit} of the threshold and each step beyond is ten times the one before.`,

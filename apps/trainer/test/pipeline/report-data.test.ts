@@ -91,8 +91,8 @@ describe('reportData', () => {
 
   it('counts each capture as it was judged', () => {
     expect(data.captures).toEqual([
-      { name: 'a.pcap', role: 'normal', packets: null, flows: 1, onePacketFlows: 0, flagged: 0 },
-      { name: 'b.pcap', role: 'novel', packets: null, flows: 3, onePacketFlows: 1, flagged: 3 },
+      { name: 'a.pcap', label: 'normal', packets: null, flows: 1, onePacketFlows: 0, flagged: 0 },
+      { name: 'b.pcap', label: 'novel', packets: null, flows: 3, onePacketFlows: 1, flagged: 3 },
     ])
     expect(data.verdictLine).toBe(
       'OddFlow flagged 3 of 3 novel flows as new, and 0 of 1 normal flow by mistake.',

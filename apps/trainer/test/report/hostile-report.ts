@@ -5,7 +5,6 @@ import { sampleReport } from './sample-report.js'
 export function hostileReport(text: string, texts: readonly string[] = [text]): ReportData {
   const nth = (i: number): string => texts[i % texts.length]!
   const data = sampleReport({ normal: 30, novel: 10 })
-  const { label: _, ...unlabelled } = data.flagged.rows[0]!
   return {
     ...data,
     title: text,
@@ -13,9 +12,9 @@ export function hostileReport(text: string, texts: readonly string[] = [text]): 
     oddflowVersion: text,
     verdictLine: text,
     model: texts.map((each) => ({ label: each, value: each })),
-    captures: data.captures.map((capture, i) => ({ ...capture, name: nth(i), note: nth(i) })),
+    captures: data.captures.map((capture, i) => ({ ...capture, name: nth(i) })),
     flagged: {
-      rows: [...data.flagged.rows, unlabelled].map((row, i) => ({
+      rows: data.flagged.rows.map((row, i) => ({
         ...row,
         source: nth(i),
         destination: nth(i + 1),
@@ -24,7 +23,8 @@ export function hostileReport(text: string, texts: readonly string[] = [text]): 
         device: text,
         reasons: [nth(i), nth(i + 1)],
       })),
-      total: data.flagged.total + 1,
+      total: data.flagged.total,
+      ofDevice: { [text]: 1 },
     },
     notes: texts,
   }

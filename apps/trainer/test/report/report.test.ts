@@ -27,13 +27,14 @@ function skeleton(page: string): string[] {
 
 const empty: ReportData = {
   title: '',
+  subtitle: '',
   oddflowVersion: '',
   verdictLine: '',
   model: [],
   captures: [],
   roc: null,
   scores: { normal: [], novel: [], threshold: Number.NaN },
-  flagged: { rows: [], total: 0 },
+  flagged: { rows: [], total: 0, ofDevice: {} },
   embedding: null,
   notes: [],
 }
@@ -145,7 +146,7 @@ describe('renderReport', () => {
     expect(renderReport(data)).toMatch(shown)
     const captures = data.captures.map((capture) => ({ ...capture, onePacketFlows: 0 }))
     const rows = data.flagged.rows.filter(({ rule }) => rule === 'score')
-    const page = renderReport({ ...data, captures, flagged: { rows, total: rows.length } })
+    const page = renderReport({ ...data, captures, flagged: { rows, total: rows.length, ofDevice: {} } })
     expect(shown.test(page)).toBe(false)
   })
 
@@ -232,10 +233,10 @@ describe('renderReport', () => {
 
 describe('renderRocSvg', () => {
   it('is well-formed XML with a title, a description and both colour schemes', () => {
-    const svg = renderRocSvg(sampleReport().roc!, { title: ']]> & <b> "\u0000' })
+    const svg = renderRocSvg(sampleReport().roc!)
     const document = new DOMParser().parseFromString(svg, 'text/xml')
     expect(document.documentElement.getAttribute('xmlns')).toBe('http://www.w3.org/2000/svg')
-    expect(document.querySelector('title')!.textContent).toBe(']]> & <b> "⟨U+0000⟩')
+    expect(document.querySelector('title')!.textContent).toBe('ROC curve')
     expect(document.querySelector('desc')!.textContent).toContain('Area under the curve')
     expect(svg).toContain('prefers-color-scheme: dark')
     expect(document.querySelectorAll('.roc-line').length).toBe(1)

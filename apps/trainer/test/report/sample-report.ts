@@ -65,6 +65,8 @@ export function sampleReport(size: SampleSize = { normal: 412, novel: 100 }, see
       rule: 'score',
       capture: label === 'novel' ? 'brute-force-login.pcap' : 'sensors-day-2.pcap',
       label,
+      device: null,
+      reasons: [],
     })
   }
   for (let i = 0; i < onePacket; i++)
@@ -80,6 +82,8 @@ export function sampleReport(size: SampleSize = { normal: 412, novel: 100 }, see
       rule: 'one-packet',
       capture: 'port-scan.pcap',
       label: 'novel',
+      device: null,
+      reasons: [],
     })
   const flows = size.normal + size.novel + onePacket
   const falseAlarms = Math.round(rates(threshold).fpr * size.normal)
@@ -101,7 +105,7 @@ export function sampleReport(size: SampleSize = { normal: 412, novel: 100 }, see
     captures: [
       {
         name: 'sensors-day-2.pcap',
-        role: 'normal',
+        label: 'normal',
         packets: 48_231,
         flows: size.normal,
         onePacketFlows: 0,
@@ -109,7 +113,7 @@ export function sampleReport(size: SampleSize = { normal: 412, novel: 100 }, see
       },
       {
         name: 'brute-force-login.pcap',
-        role: 'novel',
+        label: 'novel',
         packets: 9120,
         flows: size.novel,
         onePacketFlows: 0,
@@ -117,12 +121,11 @@ export function sampleReport(size: SampleSize = { normal: 412, novel: 100 }, see
       },
       {
         name: 'port-scan.pcap',
-        role: 'novel',
+        label: 'novel',
         packets: 48,
         flows: onePacket,
         onePacketFlows: onePacket,
         flagged: onePacket,
-        note: 'every flow is of one packet',
       },
     ],
     roc: {
@@ -134,7 +137,7 @@ export function sampleReport(size: SampleSize = { normal: 412, novel: 100 }, see
       threshold: rates(threshold),
     },
     scores: { normal, novel, threshold },
-    flagged: { rows, total: rows.length },
+    flagged: { rows, total: rows.length, ofDevice: {} },
     embedding: {
       points,
       ellipses: components.map((c) => ({
