@@ -14,7 +14,9 @@ it('the agent runs a signed model, and refuses one that is changed, unsigned, or
   const model = await trainLabModel(inFolder('home.oddflow'))
   for (const name of ['models', 'stranger']) {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
-    writeFileSync(inFolder(`${name}.key`), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    writeFileSync(inFolder(`${name}.key`), privateKey.export({ type: 'pkcs8', format: 'pem' }), {
+      mode: 0o600,
+    })
     writeFileSync(inFolder(`${name}.pub`), publicKey.export({ type: 'spki', format: 'pem' }))
   }
   const config = inFolder('agent.yaml')

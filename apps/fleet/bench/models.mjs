@@ -111,7 +111,7 @@ const good = trained(all.slice(0, -100), 2)
 const { threshold, ...rest } = decodeModelFile(good)
 const keys = ['ours', 'stranger'].map((name) => {
   const pair = generateKeyPairSync('ed25519')
-  writeFileSync(at(`${name}.key`), pair.privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  writeFileSync(at(`${name}.key`), pair.privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
   return pair.publicKey
 })
 const KINDS = {

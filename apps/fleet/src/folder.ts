@@ -4,6 +4,7 @@
  *     ca.pem, ca.key          the authority that signs the server's certificate
  *     server.pem, server.key  the certificate, made again when names are added or it is about to expire
  *     admin.seed              the login of oddflow-fleet
+ *     gateways.url            where gateways connect, as serve was started last
  *     page.token              the token of the page and of the metrics
  *     gateways/NAME           a line of JSON for each gateway; without the file, the gateway cannot log in
  *     users.conf              all users, written from these files
@@ -103,6 +104,16 @@ export const loginOf = (folder: string) => ({
   seed: join(folder, 'admin.seed'),
   ca: join(folder, 'ca.pem'),
 })
+
+/** The URL by which gateways reach the server that runs with the folder, or would with the default port. */
+export function gatewaysUrlIn(folder: string): string {
+  const path = join(folder, 'gateways.url')
+  return existsSync(path) ? readFileSync(path, 'utf8').trim() : `tls://${hostname()}:4222`
+}
+
+/** Keeps the URL for `enroll`. */
+export const writeGatewaysUrl = (folder: string, url: string): void =>
+  writeFileWhole(join(folder, 'gateways.url'), `${url}\n`)
 
 type Tell = (line: string) => void
 

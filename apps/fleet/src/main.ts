@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 /** The `oddflow-fleet` program. Exit codes: 0 done, 1 unusable data or server, or captures set aside, 2 wrong command line. */
-import { hostname } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { JetStreamError } from '@nats-io/jetstream'
@@ -21,7 +20,7 @@ import { completionCommand } from '@oddflow/program/completion'
 import { createProgress } from '@oddflow/program/progress'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { type Archive, openArchive, type ServerOptions, WAIT_SCALE, wordsOf } from './archive.js'
-import { enroll, loginOf } from './folder.js'
+import { enroll, gatewaysUrlIn, loginOf } from './folder.js'
 import { type Gateway, listGateways, prepareGateways, readEvents } from './gateways.js'
 import {
   advanceRollout,
@@ -225,9 +224,10 @@ function enrollCommand(): Command {
     .option('--group <name>', 'group whose models the gateway takes too')
     .action((gateway: string, { folder, seed, group }: { folder: string; seed: string; group?: string }) => {
       enroll(folder, gateway, seed, group ?? null)
+      const models = group === undefined ? '' : `, models: true, group: ${group}`
       process.stdout.write(
         `Copy ${seed} and ${join(folder, 'ca.pem')} to the gateway, and add the output to its configuration:\n` +
-          `  - { kind: nats, url: 'tls://${hostname()}:4222', gateway: ${gateway}, seedFile: ${basename(seed)}, caFile: ca.pem }\n`,
+          `  - { kind: nats, url: '${gatewaysUrlIn(folder)}', gateway: ${gateway}, seedFile: ${basename(seed)}, caFile: ca.pem${models} }\n`,
       )
     })
 }
@@ -298,7 +298,12 @@ function publishCommand(): Command {
     .action(async (model: string, options: ServerOptions & PublishOptions) => {
       await withArchive(options, async (archive) => {
         await prepareModels(archive)
-        const { target, version, sha256, lastGood } = await publishModel(archive, model, options)
+        const { target, version, lostVersion, sha256, lastGood } = await publishModel(archive, model, options)
+        if (lostVersion !== null) {
+          messages.warn(
+            `gateways had version ${lostVersion}, which this server does not have; they refuse lower versions, so this is version ${version}`,
+          )
+        }
         process.stdout.write(
           `${target}: version ${version} (${sha256.slice(0, 16)}) is offered; a roll-back goes to ${lastGood === null ? "the model of each gateway's configuration" : lastGood.slice(0, 16)}\n`,
         )

@@ -40,6 +40,8 @@ const HEADER_BYTES = 4096
 const STATE_DAYS = 30
 const DAY_NANOS = 86_400_000_000_000
 const PUT_TRIES = 5
+/** A gateway that reports a version further above all offers lies: a fleet does not publish so often. */
+const MOST_VERSIONS_AHEAD = 1_000_000
 /** A model is rolled back when more than this share of the gateways that it is offered to refuse it or go back. */
 const MOST_BAD_GATEWAYS = 0.1
 
@@ -95,6 +97,8 @@ export interface PublishOptions extends TargetOptions {
 export interface Published {
   readonly target: string
   readonly version: number
+  /** The highest version that gateways report, if the server has lost its offer. */
+  readonly lostVersion: number | null
   readonly sha256: string
   /** Of the model to which a roll-back goes; null: that of the gateways' configuration. */
   readonly lastGood: string | null
@@ -120,10 +124,12 @@ export async function publishModel(
   const before = await readOffer(archive, target)
   const lastGood = before === null ? null : lastGoodOf(target, before, key, options.newKey === true)
   const sha256 = createHash('sha256').update(bytes).digest('hex')
+  const offered = await highestVersion(archive)
+  const reported = highestReported(await readModelStates(archive), offered + MOST_VERSIONS_AHEAD)
   const { oddflowVersion = '', dataSha256 = '' } = provenance ?? {}
   const manifest: ModelManifest = {
     target,
-    version: (await highestVersion(archive)) + 1,
+    version: Math.max(offered, reported) + 1,
     model: { sha256, sizeBytes: bytes.length },
     shadowSeconds: Math.round(60 * options.shadowMinutes),
     provenance: { publishedAt: new Date().toISOString(), oddflowVersion, dataSha256 },
@@ -148,6 +154,7 @@ export async function publishModel(
   return {
     target: targetText(target),
     version: manifest.version,
+    lostVersion: reported > offered ? reported : null,
     sha256,
     lastGood: lastGood?.model?.sha256 ?? null,
   }
@@ -213,6 +220,12 @@ async function highestVersion(archive: Archive): Promise<number> {
     }
   }
   return highest
+}
+
+/** Of the gateways, which refuse lower versions than they had: a server that was set up again has no offers. */
+function highestReported(states: ReadonlyMap<string, GatewayModelState>, most: number): number {
+  const versions = [...states.values()].map(({ version, inUse }) => Math.max(version, inUse?.version ?? 0))
+  return Math.max(0, ...versions.filter((version) => version <= most))
 }
 
 /** Puts a message in place of the one that the subject holds. */

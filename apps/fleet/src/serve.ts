@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { OddFlowError, plural } from '@oddflow/core'
 import { UsageError } from '@oddflow/program'
 import { type Archive, openArchive, WAIT_SCALE, wordsOf } from './archive.js'
-import { loginOf, prepareFolder, usersChanged, writeUsers } from './folder.js'
+import { loginOf, prepareFolder, usersChanged, writeGatewaysUrl, writeUsers } from './folder.js'
 import { EVENTS, prepareGateways } from './gateways.js'
 import { prepareModels } from './models.js'
 import { startPage } from './page.js'
@@ -40,7 +40,8 @@ export async function serve(
   const { folder } = options
   const listen = endpointOf('--listen', options.listen)
   const pageAt = endpointOf('--page', options.page)
-  let users = prepareFolder(folder, options.host === undefined ? [] : options.host.split(','), tell)
+  const names = options.host?.split(',') ?? []
+  let users = prepareFolder(folder, names, tell)
   const ended = new AbortController()
   const until = AbortSignal.any([stop, ended.signal])
   const watchUsers = async (): Promise<void> => {
@@ -61,6 +62,11 @@ export async function serve(
     const isWild = listen.host === '0.0.0.0' || listen.host === '::'
     const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host
     const server = options.server ?? `tls://${isWild ? '127.0.0.1' : host}:${listen.port}`
+    const gatewaysUrl =
+      options.server === undefined
+        ? `tls://${isWild ? (names[0] ?? hostname()) : host}:${listen.port}`
+        : firstServer(options.server)
+    writeGatewaysUrl(folder, gatewaysUrl)
     archive = await connected(folder, server, until, tell)
     if (archive !== null) {
       const { connection, manager } = archive
@@ -78,7 +84,7 @@ export async function serve(
       })()
       const token = readFileSync(join(folder, 'page.token'), 'utf8').trim()
       page = await startPage(pageAt, token, { view, stored, isConnected: () => isConnected })
-      if (child !== null) tell(`gateways connect to tls://${isWild ? hostname() : host}:${listen.port}`)
+      if (child !== null) tell(`gateways connect to ${gatewaysUrl}`)
       tell(
         `page at http://${page.address}/, metrics at /metrics; the token is in ${join(folder, 'page.token')}`,
       )
@@ -100,6 +106,16 @@ function endpointOf(option: string, text: string): { readonly host: string; read
   if (host === undefined || Number(port) > 65_535)
     throw new UsageError(`${option}: ${text}: expected HOST:PORT`)
   return { host, port: Number(port) }
+}
+
+/** The first of several servers, without a login. Others than this machine reach it by its name. */
+function firstServer(servers: string): string {
+  const [first = ''] = servers.split(',')
+  const host = first
+    .trim()
+    .replace(/^(tls|nats):\/\//, '')
+    .replace(/^.*@/, '')
+  return `tls://${host.replace(/^(localhost|127\.[\d.]+|\[::1\])(?=:|$)/, hostname())}`
 }
 
 /** The server ends with this process, also when it is killed. Ctrl-C reaches only this process, which then ends the server. */

@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
@@ -306,10 +306,16 @@ describe.runIf(hasNatsServer)('an archive', () => {
     )
     expect(readFileSync(at('kitchen.seed'), 'utf8')).toMatch(/^SU[A-Z2-7]{56}\n$/)
     expect(statSync(at('kitchen.seed')).mode & 0o777).toBe(0o600)
+    const grouped = spawnResult([
+      ...[fleet, 'enroll', 'cellar', '--folder', at('enrolled'), '--seed', at('cellar.seed')],
+      ...['--group', 'home'],
+    ])
+    expect(grouped.stdout).toContain(`url: 'tls://${hostname()}:4222'`)
+    expect(grouped.stdout).toContain('caFile: ca.pem, models: true, group: home }')
     // a seed that is there already is never overwritten, and its gateway not enrolled
     const other = ['enroll', 'attic', '--folder', at('enrolled'), '--seed', at('kitchen.seed')]
     expect(spawnResult([fleet, ...other]).code).toBe(1)
-    expect(readdirSync(at('enrolled/gateways'))).toEqual(['kitchen'])
+    expect(readdirSync(at('enrolled/gateways'))).toEqual(['cellar', 'kitchen'])
     expect(spawnResult([fleet, 'enroll', 'a.b', ...enrolling.slice(2)]).code).toBe(2)
     expect(run('gateways').stderr).toContain('no gateway has sent an event or a status')
     expect(run('events')).toMatchObject({ code: 0, stdout: '' })

@@ -63,7 +63,7 @@ beforeAll(async () => {
   }
   for (const name of ['ours', 'other']) {
     const { privateKey } = generateKeyPairSync('ed25519')
-    writeFileSync(at(`${name}.key`), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    writeFileSync(at(`${name}.key`), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
   }
   prepareFolder(folder, [], () => undefined)
   enroll(folder, 'kitchen', at('kitchen.seed'), 'home')
@@ -334,6 +334,23 @@ outputs:
     expect(seen.filter((subject) => subject !== offerSubject(home))).toEqual([])
   })
 })
+
+/** Last, since it removes the offers. */
+it.runIf(hasNatsServer)(
+  'models get higher versions than gateways had, also when the server lost its offers',
+  async () => {
+    const report = (gateway: string, version: number) =>
+      admin.client.publish(modelStateSubject(gateway), encodeModelState(stateOf('in-use', version)))
+    await report('kitchen', 1000)
+    await report('attic', Number.MAX_SAFE_INTEGER)
+    await admin.manager.streams.purge(`KV_${MODELS_BUCKET}`)
+    const given = ['--group', 'home', '--key', at('ours.key')]
+    const published = run('publish', at('one.oddflow'), ...given)
+    expect(published.stdout).toContain('group.home: version 1001 ')
+    expect(published.stderr).toContain('gateways had version 1000, which this server does not have')
+    expect(run('publish', at('one.oddflow'), ...given)).toMatchObject({ code: 0, stderr: '' })
+  },
+)
 
 async function lastOf(stream: string, subject: string): Promise<string | null> {
   const message = await admin.manager.streams.getMessage(stream, { last_by_subj: subject })

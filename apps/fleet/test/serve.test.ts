@@ -1,7 +1,7 @@
 /** `oddflow-fleet serve` as it runs: real nats-server, a real agent and a browser's requests on loopback. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
@@ -36,7 +36,8 @@ beforeAll(async () => {
   pageUrl = `http://127.0.0.1:${await freePort()}`
   serving = await startServing('fleet')
   for (const name of ['kitchen', 'cellar']) {
-    run('enroll', name, '--folder', at('fleet'), '--seed', at(`${name}.seed`))
+    const told = run('enroll', name, '--folder', at('fleet'), '--seed', at(`${name}.seed`))
+    expect(told).toContain(`url: 'tls://127.0.0.1:${port}', gateway: ${name},`)
   }
 }, 60_000)
 
@@ -395,7 +396,8 @@ describe.runIf(hasNatsServer)('three servers of one folder', () => {
         .toBe(true)
     }
     await connection.close()
-    run('enroll', 'cellar', '--folder', at('cluster'), '--seed', at('cluster-cellar.seed'))
+    const told = run('enroll', 'cellar', '--folder', at('cluster'), '--seed', at('cluster-cellar.seed'))
+    expect(told).toContain(`url: 'tls://${hostname()}:${ports[0]}'`)
     await expect
       .poll(() => said, { timeout: 20_000 })
       .toContain('2 gateways in users.conf: reload the servers')

@@ -1,5 +1,6 @@
 /** A model file from disk. Throws FileError or FormatError; each message begins with the file's name. */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+import { statSync } from 'node:fs'
 import { FormatError } from '@oddflow/core'
 import { decodeModelFile, type SavedModel } from '@oddflow/detectors'
 import { type ReadFileOptions, readFileBounded, writeFileWhole } from './files.js'
@@ -19,9 +20,16 @@ export function signaturePath(model: string): string {
   return `${model}.sig`
 }
 
-/** Throws FileError where the file is no private key of Ed25519. */
+/** Throws FileError if the file is no Ed25519 private key, or if it is ours and others may read it. */
 export function readPrivateKey(path: string): KeyObject {
-  return readKey(path, 'private')
+  const key = readKey(path, 'private')
+  const { mode, uid } = statSync(path)
+  // as ssh decides: a file of another user is that user's to protect, and Windows has neither
+  if (uid !== process.getuid?.() || (mode & 0o077) === 0) return key
+  throw new FileError(
+    'file.key-mode',
+    `${path}: other users of this machine may read the private key (mode ${(mode & 0o777).toString(8)}); run: chmod 600 ${path}`,
+  )
 }
 
 /** Throws FileError if the file is no Ed25519 public key, also for a private one, which should not be on a gateway. */

@@ -1,7 +1,7 @@
 /** Signatures of models: what openssl signs is taken, what oddflow signs openssl verifies, and every changed bit is refused. */
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -16,7 +16,9 @@ const bytes = Uint8Array.from({ length: 3000 }, (_, i) => (i * 31) & 255)
 beforeAll(() => {
   for (const name of ['one', 'other']) {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
-    writeFileSync(inFolder(`${name}.key`), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    writeFileSync(inFolder(`${name}.key`), privateKey.export({ type: 'pkcs8', format: 'pem' }), {
+      mode: 0o600,
+    })
     writeFileSync(inFolder(`${name}.pub`), publicKey.export({ type: 'spki', format: 'pem' }))
   }
   const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 })
@@ -76,6 +78,17 @@ describe('a signature', () => {
     openssl(...'pkeyutl -sign -rawin -inkey one.key -in home.oddflow -out home.oddflow.sig'.split(' '))
     expect(readFileSync(`${model}.sig`).equals(ours)).toBe(true)
   })
+})
+
+it('a private key that other users may read is refused', () => {
+  for (const mode of [0o640, 0o604, 0o620]) {
+    chmodSync(inFolder('one.key'), mode)
+    expect(() => readPrivateKey(inFolder('one.key'))).toThrow(
+      /one\.key: other users of this machine may read .*\(mode 6\d\d\); run: chmod 600 .*one\.key$/,
+    )
+  }
+  chmodSync(inFolder('one.key'), 0o400)
+  expect(readPrivateKey(inFolder('one.key')).type).toBe('private')
 })
 
 it('a file that is no such key is named, and what is in it is not told', () => {
