@@ -28,7 +28,7 @@ import {
   outputName,
   RefusedError,
   readCertificates,
-  readToken,
+  readSeed,
   urlOf,
 } from './output.js'
 
@@ -98,7 +98,7 @@ export const nats = defineOutput({
     }
   },
   target: ({ url }) => originOf(url),
-  files: ({ seedFile, caFile }) => [...outputFile('token', seedFile), ...outputFile('certificates', caFile)],
+  files: ({ seedFile, caFile }) => [...outputFile('seed', seedFile), ...outputFile('certificates', caFile)],
   // the seed signs the server's challenge and is never sent
   secretsGoTo: () => null,
   memoryBytes: 15 * 1_048_576,
@@ -127,7 +127,7 @@ export async function createNats(settings: NatsSettings, environment: OutputEnvi
   const subject = `oddflow.gateway.${gateway}.event`
   const statusSubject = `oddflow.gateway.${gateway}.status`
   const target = originOf(settings.url)
-  const seed = settings.seedFile === null ? null : readToken(settings.seedFile)
+  const seed = settings.seedFile === null ? null : readSeed(settings.seedFile)
   const authority = settings.caFile === null ? {} : { ca: readCertificates(settings.caFile).join('\n') }
   // else the client goes on in the clear where a server of tls:// offers no TLS
   const tls = settings.url.startsWith('tls:') ? { tls: authority } : {}

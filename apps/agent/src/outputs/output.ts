@@ -35,7 +35,7 @@ export interface Output {
 
 /** A file that an output reads. */
 export interface OutputFile {
-  readonly what: 'url' | 'token' | 'password' | 'signature key' | 'certificates'
+  readonly what: 'url' | 'token' | 'seed' | 'password' | 'signature key' | 'certificates'
   readonly path: string
 }
 
@@ -184,6 +184,7 @@ export function checkOutputFile({ what, path: file }: OutputFile): void {
   if (what === 'certificates') readCertificates(file)
   else if (what === 'url') readUrl(file)
   else if (what === 'token') readToken(file)
+  else if (what === 'seed') readSeed(file)
   else readSecret(file)
 }
 
@@ -222,6 +223,13 @@ export function readUrl(file: string): string {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname))) return text
   throw new FileError('file.url', `${file}: expected a URL of https in its first line`)
+}
+
+/** The seed of a user's nkey: the first line of a file. Throws FileError where it is none; what it holds is not told. */
+export function readSeed(file: string): string {
+  const seed = readToken(file)
+  if (/^SU[A-Z2-7]{56}$/.test(seed)) return seed
+  throw new FileError('file.seed', `${file}: expected the seed of an nkey (SU…) in its first line`)
 }
 
 /** A token: the first line of a file. */

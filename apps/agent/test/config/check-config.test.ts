@@ -73,6 +73,10 @@ describe('--check-config', () => {
       { outputs: `[{ kind: mqtt, url: 'mqtt://h', caFile: a-file }]` },
       /:5:42: outputs\[0\]\.caFile: only for https/,
     ],
+    [
+      { outputs: `[{ kind: nats, url: 'tls://b', seedFile: token }]` },
+      /token: expected the seed of an nkey \(SU…\) in its first line/,
+    ],
     [{ outputs: `[{ kind: mqtt, url: 'mqtt://b', passwordFile: none }]` }, /none: cannot read it/],
     [{ outputs: `[{ kind: mqtt, url: 'mqtt://b', passwordFile: pipe }]` }, /pipe: is no regular file/],
     [
