@@ -545,6 +545,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       await page.getByRole('heading', { name: 'Alerts' }).waitFor()
       await page.getByRole('button', { name: 'Sign out' }).click()
       await page.getByLabel('Token').waitFor()
+      await shot(page, 'dashboard-signed-out')
       await page.reload()
       await page.getByLabel('Token').waitFor()
     })
@@ -651,6 +652,7 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       await page.getByText('No incident yet.').waitFor({ timeout: 10_000 })
       expect(await page.locator('#timeline-figure').isVisible()).toBe(false)
       expect(await page.locator('#incidents article').count()).toBe(0)
+      await shot(page, 'dashboard-empty')
     })
   }, 60_000)
 
@@ -749,6 +751,9 @@ describe.skipIf(executablePath === null)('the dashboard in a browser', () => {
       const dialog = page.getByRole('dialog', { name: `Name and group of ${plug}` })
       await dialog.getByLabel('Your name for it').fill('Plug <b>in the hall</b>')
       await dialog.getByLabel('Group, such as cameras').fill('plugs')
+      // the text stays when the state changes
+      at.change({ lagSeconds: 17 })
+      await page.locator('#health-line').getByText('17 s behind').waitFor({ timeout: 10_000 })
       await page.keyboard.press('Enter')
       const row = page.locator(`tr[data-device="${plug}"]`)
       await row.getByText('group plugs').waitFor()

@@ -148,8 +148,8 @@ describe.skipIf(executablePath === null)('the page', () => {
       return works
     }
     expect(await page.evaluate(tries, `${home}elsewhere`)).toEqual([])
-    const [worker] = page.workers()
-    expect(await worker!.evaluate(tries, `${home}elsewhere`)).toEqual([])
+    const worker = page.workers()[0] ?? (await page.waitForEvent('worker'))
+    expect(await worker.evaluate(tries, `${home}elsewhere`)).toEqual([])
     expect(served).not.toContain('/elsewhere')
     await context.close()
   }, 30_000)

@@ -8,17 +8,19 @@
  * finds by `new URL('../…', import.meta.url)` must be looked for from the top of src/, and a worker by its mere name.
  *
  * Nothing is minified, so that the text of an error shows the code. dist/LICENSES.txt holds the terms of all that was
- * taken in, dist/bom.cdx.json lists it (CycloneDX). An entry that is a folder is copied: what a browser is served. node: modules alone are left outside, and what linkedom asks for in vain (canvas).
+ * taken in, dist/bom.cdx.json lists it (CycloneDX). An entry that is a folder becomes a script for browsers. node: modules alone are
+ * left outside, and what linkedom asks for in vain (canvas).
  *
  * A program with build/index.js is a library too: index.js for Node, which shares its files with the program, browser.js
  * in one file for browsers, and the declarations of both, which name no other package.
  */
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, resolve } from 'node:path'
 import { build } from 'esbuild'
 import { rollup } from 'rollup'
 import { dts } from 'rollup-plugin-dts'
+import { bundlePage } from './bundle-page.mjs'
 import { licences, packagesOf } from './licences.mjs'
 
 /** Packages of CommonJS call `require` for modules of Node. */
@@ -127,9 +129,9 @@ if (isLibrary) {
   await bundleLibrary()
   markMatrixPure()
 }
-for (const folder of folders) {
-  cpSync(`build/${folder}`, `dist/${folder}`, { recursive: true, filter: (path) => !path.endsWith('.d.ts') })
-}
+const inputs = { ...metafile.inputs }
+for (const folder of folders)
+  Object.assign(inputs, (await bundlePage(process.cwd(), `dist/${folder}`)).inputs)
 // a worker that is no entry would be missed only when it is wanted
 for (const name of readdirSync('dist').filter((each) => each.endsWith('.js'))) {
   const text = readFileSync(`dist/${name}`, 'utf8')
@@ -137,6 +139,6 @@ for (const name of readdirSync('dist').filter((each) => each.endsWith('.js'))) {
     if (!existsSync(`dist/${worker}`)) throw new Error(`dist/${name} runs ${worker}, which is no entry`)
   }
 }
-const packages = packagesOf(metafile.inputs, process.cwd())
+const packages = packagesOf(inputs, process.cwd())
 writeFileSync('dist/LICENSES.txt', licences(packages))
 writeFileSync('dist/bom.cdx.json', billOfMaterials(packages))

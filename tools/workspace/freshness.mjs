@@ -16,6 +16,7 @@ const SHARED_INPUTS = [
   'tsconfig.base.json',
   'turbo.json',
   'tools/wasm/build-module.mjs',
+  'tools/workspace/bundle-page.mjs',
   'tools/workspace/bundle-program.mjs',
   'tools/workspace/licences.mjs',
 ]

@@ -2,7 +2,7 @@
  * The page to try OddFlow on: `npm run -s page [FOLDER]` writes it into a folder (default site/dist/try) that any web
  * server can serve: page, style, icon, one script with the library and the worker, and the terms of what is in it.
  */
-import { cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { ensureBuilt } from './build.mjs'
 import { tell } from './command.mjs'
@@ -21,30 +21,14 @@ export async function buildPage(folder = join(root, 'site/dist/try')) {
 
 /** Of a trainer that is built. */
 export async function writePage(folder) {
-  const { build } = await import('esbuild')
+  const { bundlePage } = await import('./bundle-page.mjs')
   const { version } = JSON.parse(readFileSync(join(app, 'package.json'), 'utf8'))
-  const inputs = {}
-  const bundle = async (entry, define) => {
-    const { outputFiles, metafile } = await build({
-      entryPoints: [join(app, 'build/page', entry)],
-      bundle: true,
-      minify: true,
-      format: 'iife',
-      platform: 'browser',
-      target: 'es2022',
-      define,
-      external: ['node:*'],
-      legalComments: 'none',
-      metafile: true,
-      write: false,
-    })
-    Object.assign(inputs, metafile.inputs)
-    return outputFiles[0].text
-  }
-  const worker = await bundle('worker.js', { ODDFLOW_VERSION: JSON.stringify(version) })
-  const script = await bundle('main.js', { WORKER_CODE: JSON.stringify(worker) })
-  mkdirSync(folder, { recursive: true })
+  const worker = await bundlePage(app, folder, {
+    entry: 'worker',
+    define: { ODDFLOW_VERSION: JSON.stringify(version) },
+    write: false,
+  })
+  const { inputs } = await bundlePage(app, folder, { define: { WORKER_CODE: JSON.stringify(worker.text) } })
   cpSync(join(app, 'page'), folder, { recursive: true })
-  writeFileSync(join(folder, 'main.js'), script)
-  writeFileSync(join(folder, 'LICENSES.txt'), licences(packagesOf(inputs, app)))
+  writeFileSync(join(folder, 'LICENSES.txt'), licences(packagesOf({ ...worker.inputs, ...inputs }, app)))
 }

@@ -1,6 +1,5 @@
 /**
- * Where this package and its compiled code are. Compiled modules lie in build/ and the bundle's in dist/, side by side,
- * which is why this file must stay at the top of src/.
+ * Where this package is. Compiled modules lie in build/ and the bundle's in dist/, side by side, which is why this file must
+ * stay at the top of src/.
  */
 export const PACKAGE_FOLDER = new URL('../', import.meta.url)
-export const CODE_FOLDER = new URL('./', import.meta.url)

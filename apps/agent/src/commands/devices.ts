@@ -24,7 +24,7 @@ import { standardErrorLog } from '../log.js'
 import { EVERYONE } from '../models/model-scopes.js'
 import type { OwnerReport } from '../models/progress.js'
 import type { Forecast } from '../page/api.js'
-import { modelText, stateText } from '../page/devices.js'
+import { modelText, stateText } from '../page/texts.js'
 import { keptReports } from './models.js'
 import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
 

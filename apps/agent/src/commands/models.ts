@@ -14,7 +14,7 @@ import { type Log, standardErrorLog } from '../log.js'
 import { type ModelsPer, ownerFileName } from '../models/model-scopes.js'
 import { createModelStore, type KeptModel, type ModelRecord, type ModelStore } from '../models/model-store.js'
 import { type OwnerReport, promisedShare } from '../models/progress.js'
-import { damageText, promiseText, proofText } from '../page/devices.js'
+import { damageText, promiseText, proofText } from '../page/texts.js'
 import { askOrAct, keyOf, printTable, type StateOptions, stateOf } from './state-of.js'
 
 /** Of a state folder in which no agent is at work, and its devices. */

@@ -262,6 +262,9 @@ export interface ChangeAnswer {
   readonly said: readonly string[]
 }
 
+/** Does what a person asked for, and says what was refused; resolves to what came of an answer, none where it was refused. */
+export type Change = (method: string, path: string, body: unknown) => Promise<readonly string[]>
+
 /** What the agent refused, in its words. */
 export class Refused extends Error {
   readonly status: number
@@ -281,6 +284,10 @@ export async function ask<T>(method: string, path: string, body?: unknown, token
     },
   })
   return answerOf(response)
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 async function answerOf<T>(response: Response): Promise<T> {

@@ -29,7 +29,7 @@ import type { IncidentBook } from '../incidents/incidents.js'
 import { deviceText } from '../incidents/sentences.js'
 import type { ModelManager } from '../models/model-manager.js'
 import { createGroupOf, modelRoutes } from '../models/model-scopes.js'
-import { alarmsText } from '../page/devices.js'
+import { alarmsText } from '../page/texts.js'
 import type { AgentEnvironment, OpeningEnvironment } from './environment.js'
 
 /** Those of an earlier run. */

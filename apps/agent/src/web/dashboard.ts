@@ -8,7 +8,7 @@
  * a page. A request that changes something must have one, unless it shows the token itself, as a script does.
  */
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
@@ -22,7 +22,7 @@ import type { AnswerBook } from '../incidents/answers.js'
 import type { Incident } from '../incidents/incident.js'
 import type { Clock } from '../input/clocks.js'
 import type { NoticedOf } from '../models/noticed.js'
-import { CODE_FOLDER, PACKAGE_FOLDER } from '../package-folder.js'
+import { PACKAGE_FOLDER } from '../package-folder.js'
 import type { OwnModel, Device as ShownDevice, Incident as ShownIncident } from '../page/api.js'
 import type { AlertFeed, ScoreHistory } from './alerts.js'
 import type { AgentSnapshot } from './metrics.js'
@@ -36,7 +36,7 @@ export interface PageFile {
   readonly body: Buffer
 }
 
-/** The document and its parts lie beside the package's code; its scripts are built from src/page. */
+/** The document and its parts lie beside the package's code; its script is the bundle of src/page. */
 const WRITTEN = ['index.html', 'style.css', 'icon.svg']
 const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
@@ -48,10 +48,9 @@ const TYPES: Readonly<Record<string, string>> = {
 /** By the path that a browser asks for. */
 export function readPageFiles(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>()
-  const scripts = new URL('page/', CODE_FOLDER)
   for (const [folder, names] of [
     [new URL('page/', PACKAGE_FOLDER), WRITTEN],
-    [scripts, readdirSync(scripts).filter((name) => name.endsWith('.js'))],
+    [new URL('dist/page/', PACKAGE_FOLDER), ['main.js']],
   ] as const) {
     for (const name of names) {
       const type = TYPES[name.slice(name.lastIndexOf('.') + 1)]

@@ -16,7 +16,7 @@ import {
 import { createDeviceFlood, createDeviceTable, type DEVICE_ACTIONS } from '../../src/devices/device-table.js'
 import { countsLess } from '../../src/devices/names.js'
 import type { OwnModel } from '../../src/page/api.js'
-import { stateText } from '../../src/page/devices.js'
+import { stateText } from '../../src/page/texts.js'
 
 const HOUR = 3_600_000_000
 const macOf = (n: number): string =>

@@ -19,7 +19,7 @@ import { createOwnerOf, type OwnerRule, ownerFileName } from '../../src/models/m
 import { createModelStore } from '../../src/models/model-store.js'
 import { type TrainingJob, trainRows } from '../../src/models/train.js'
 import { learnOn } from '../../src/models/update.js'
-import { alarmsText } from '../../src/page/devices.js'
+import { alarmsText } from '../../src/page/texts.js'
 import { faultyFiles, noFaults } from '../support/faulty-files.js'
 import { temporaryFolder } from '../support/folder.js'
 import { keepingLog } from '../support/keeping-log.js'

@@ -1,0 +1,276 @@
+/** What happened today, what is to be done, a card for each incident with its answers, and a timeline. */
+import { useState } from 'preact/hooks'
+import type { AgentState, Change, Incident } from './api.js'
+import { Buttons, List, useWidth } from './parts.js'
+import { countText, nameOf, numberText, timeOf } from './texts.js'
+
+type Answer = 'snooze' | 'not-this-kind' | 'attack' | 'normal' | 'none'
+
+const TITLES: Readonly<Record<string, string>> = {
+  'address-taken': 'Address taken',
+  'password-guessing': 'Password guessing',
+  upload: 'Upload',
+  download: 'Download',
+  flood: 'Flood',
+  scan: 'Scan',
+  'first-contact': 'First contact',
+  'new-device': 'New device',
+  'unusual-flows': 'Unusual traffic',
+}
+const ADVICE: Readonly<Record<string, string>> = {
+  'address-taken': 'Find out which of the two devices is yours, and disconnect the other.',
+  'password-guessing':
+    'Disconnect the guessing device if you do not know it, and change the password of the other.',
+  upload: 'Check what the device may send: a backup or a recording that you started, or your data.',
+  download: 'Check whether the device installs an update.',
+  flood: 'Disconnect the sending device if it is in your network. Otherwise ask your internet provider.',
+  scan: 'Find the scanning device. If you did not start the scan, disconnect it.',
+  'first-contact': 'Check whether the device got a new function or a new server.',
+  'new-device': 'Check whether you or a guest connected it.',
+  'unusual-flows': 'Check whether the device got an update or a new use.',
+}
+const ANSWERED: Readonly<Record<Exclude<Answer, 'none'>, string>> = {
+  snooze: 'Snoozed',
+  'not-this-kind': 'Not reported any more for this device',
+  attack: 'Recorded as an attack',
+  normal: 'Normal',
+}
+const BUTTONS: readonly (readonly [answer: Answer, text: string])[] = [
+  ['normal', 'This is normal'],
+  ['attack', 'This was an attack'],
+  ['snooze', 'Snooze for a day'],
+  ['not-this-kind', 'Not this kind from this device'],
+]
+/** Of the list in a card. */
+const MOST_CONTACTS = 8
+
+/** Of the timeline. */
+const DAYS = 7
+const DAY_MICROS = 86_400_000_000
+const MOST_DEVICES = 8
+const ROW_HEIGHT = 36
+const LEAST_MARK = 6
+
+interface IncidentsProps extends Pick<AgentState, 'devices' | 'nowMicros'> {
+  readonly incidents: readonly Incident[]
+  readonly change: Change
+}
+
+export function Incidents({ incidents, devices, nowMicros, change }: IncidentsProps) {
+  const [said, setSaid] = useState('')
+  const answer = async (incident: string, chosen: Answer): Promise<void> => {
+    // a model may be made, which takes a moment
+    setSaid('One moment: the answer is being checked.')
+    setSaid((await change('POST', '/api/incidents', { incident, answer: chosen })).join(' '))
+  }
+  return (
+    <section aria-labelledby="incidents-title">
+      <h2 id="incidents-title">Incidents</h2>
+      <p id="today">{todayText(incidents, nowMicros)}</p>
+      <p id="to-do">{toDoText(incidents, devices)}</p>
+      <p id="answer-said" role="status">
+        {said}
+      </p>
+      <ol id="incidents">
+        {incidents.map((incident) => (
+          <li key={incident.id}>
+            <Card incident={incident} answer={answer} />
+          </li>
+        ))}
+      </ol>
+      <Timeline incidents={incidents} nowMicros={nowMicros} />
+    </section>
+  )
+}
+
+function todayText(incidents: readonly Incident[], nowMicros: number): string {
+  const midnight = new Date(nowMicros / 1000).setHours(0, 0, 0, 0) * 1000
+  const today = incidents.filter(({ beginMicros }) => beginMicros >= midnight)
+  if (today.length > 0) {
+    const open = today.filter(({ state }) => state === 'open').length
+    return `Today: ${countText(today.length, 'incident')}, ${open === 0 ? 'all over' : `${numberText(open)} still open`}.`
+  }
+  const latest = incidents.reduce((last, { endMicros }) => Math.max(last, endMicros), 0)
+  return latest === 0 ? 'No incident yet.' : `No incident today. The last one ended on ${timeOf(latest)}.`
+}
+
+/** An answer is of the kind that the incident had; one that became another kind waits for an answer again. */
+function isUnanswered({ kind, answer }: Incident): boolean {
+  return answer === null || answer.kind !== kind
+}
+
+function toDoText(incidents: readonly Incident[], devices: AgentState['devices']): string {
+  const open = incidents.filter((each) => each.state === 'open' && isUnanswered(each)).length
+  const ready = devices?.shown.filter(({ state }) => state === 'ready').length ?? 0
+  const tasks = [
+    ...(open === 0 ? [] : [`answer ${countText(open, 'open incident')}`]),
+    ...(ready === 0 ? [] : [`approve ${countText(ready, 'device')}`]),
+  ]
+  return `To do: ${tasks.length === 0 ? 'nothing' : tasks.join(', ')}.`
+}
+
+interface CardProps {
+  readonly incident: Incident
+  readonly answer: (incident: string, answer: Answer) => Promise<void>
+}
+
+function Card({ incident, answer }: CardProps) {
+  const [isBusy, setBusy] = useState(false)
+  const { id, kind, level, state, device, beginMicros, endMicros, summary } = incident
+  const title = TITLES[kind] ?? kind
+  const choices: readonly (readonly [Answer, string])[] = [
+    ...(isUnanswered(incident) ? BUTTONS : []),
+    ...(incident.answer === null ? [] : [['none', 'Take the answer back'] as const]),
+  ]
+  const choose = async (choice: Answer): Promise<void> => {
+    if (isBusy) return
+    setBusy(true)
+    await answer(id, choice)
+    setBusy(false)
+  }
+  return (
+    <article data-incident={id} data-level={level} data-state={state}>
+      <h3>
+        {title}: {nameOf(device)} <span class="level">{level}</span>
+      </h3>
+      <p class="faint">
+        <time dateTime={new Date(beginMicros / 1000).toISOString()}>{timeOf(beginMicros)}</time>
+        {state === 'open' ? ', still open' : ` to ${timeOf(endMicros)}`}
+      </p>
+      <p>{summary}</p>
+      <p>
+        <strong>What to do: </strong>
+        {ADVICE[kind]}
+      </p>
+      <Evidence incident={incident} />
+      {incident.answer !== null && <AnswerText answer={incident.answer} kind={kind} />}
+      <Buttons>
+        {choices.map(([choice, text]) => (
+          <button
+            key={choice}
+            type="button"
+            aria-label={`${text}: ${title} of ${nameOf(device)}`}
+            aria-disabled={isBusy}
+            onClick={() => choose(choice)}
+          >
+            {text}
+          </button>
+        ))}
+      </Buttons>
+    </article>
+  )
+}
+
+function Evidence({ incident }: { readonly incident: Incident }) {
+  const { facts, contacts, flows, sentBytes, receivedBytes } = incident
+  const most = [...contacts].sort((a, b) => b.alerts - a.alerts)
+  const more = most.length - MOST_CONTACTS
+  const items = [
+    ...facts
+      .filter(({ fact }) => fact !== '')
+      .map(({ fact, count }) => (count === 1 ? fact : `${fact} (${numberText(count)} times)`)),
+    ...most
+      .slice(0, MOST_CONTACTS)
+      .map(({ peer, service, alerts }) => `with ${peer} (${service}): ${countText(alerts, 'alert')}`),
+    ...(more > 0 ? [`and ${countText(more, 'contact')} more`] : []),
+  ]
+  return (
+    <details>
+      <summary>Evidence</summary>
+      <p class="faint">
+        {countText(flows, 'unusual flow')}, {numberText(sentBytes)} bytes sent, {numberText(receivedBytes)}{' '}
+        received
+      </p>
+      <List items={items} />
+    </details>
+  )
+}
+
+interface AnswerProps {
+  readonly answer: NonNullable<Incident['answer']>
+  readonly kind: string
+}
+
+function AnswerText({ answer: { answer, kind: answered, endsMicros, changes }, kind }: AnswerProps) {
+  const when = answered === kind ? '' : ` to what was “${TITLES[answered] ?? answered}” then`
+  const until = endsMicros === null ? '' : ` until ${timeOf(endsMicros)}`
+  return (
+    <p class="answer">
+      <strong>{`Your answer${when}: ${ANSWERED[answer]}${until}.`}</strong>
+      {changes.map((change) => ` ${change}.`)}
+    </p>
+  )
+}
+
+interface TimelineProps {
+  readonly incidents: readonly Incident[]
+  readonly nowMicros: number
+}
+
+/** A line for each device, the last of them first, with its incidents of seven days from their begin to their end. */
+function Timeline({ incidents, nowMicros }: TimelineProps) {
+  const [box, width] = useWidth()
+  const tomorrow = new Date(nowMicros / 1000).setHours(24, 0, 0, 0) * 1000
+  const begin = tomorrow - DAYS * DAY_MICROS
+  const recent = incidents.filter(({ endMicros }) => endMicros >= begin)
+  const keys = [...new Set([...recent].sort((a, b) => b.endMicros - a.endMicros).map(({ key }) => key))]
+  const lines = keys.slice(0, MOST_DEVICES).map((key) => recent.filter((each) => each.key === key))
+  const height = ROW_HEIGHT * lines.length + 20
+  const x = (micros: number): number =>
+    (width * (Math.min(tomorrow, Math.max(begin, micros)) - begin)) / DAYS / DAY_MICROS
+  return (
+    <figure id="timeline-figure" hidden={lines.length === 0}>
+      <div id="timeline" ref={box}>
+        <svg viewBox={`0 0 ${width} ${height}`} role="img" aria-label={lines.map(describeLine).join('. ')}>
+          {[0, 1, 2, 3, 4, 5, 6].map((day) => {
+            const at = x(begin + day * DAY_MICROS)
+            const noon = new Date((begin + (day + 0.5) * DAY_MICROS) / 1000)
+            return (
+              <g key={day}>
+                <line x1={at} x2={at} y1={0} y2={height - 16} />
+                <text x={at + 3} y={height - 3}>
+                  {noon.toLocaleDateString(undefined, { weekday: 'short' })}
+                </text>
+              </g>
+            )
+          })}
+          {lines.map((line, row) => (
+            <g key={line[0].key}>
+              <text class="device" x={3} y={ROW_HEIGHT * row + 13}>
+                {nameOf(line[0].device)}
+              </text>
+              {byLevel(line).map(({ id, beginMicros, endMicros, level }) => {
+                const from = Math.min(x(beginMicros), width - LEAST_MARK)
+                return (
+                  <rect
+                    key={id}
+                    data-level={level}
+                    x={from}
+                    y={ROW_HEIGHT * row + 18}
+                    width={Math.max(LEAST_MARK, x(endMicros) - from)}
+                    height={12}
+                    rx={2}
+                  />
+                )
+              })}
+            </g>
+          ))}
+        </svg>
+      </div>
+      <figcaption>Incidents of the last seven days, a line for each device.</figcaption>
+    </figure>
+  )
+}
+
+/** The highest last: it is drawn on top. */
+function byLevel(line: readonly Incident[]): Incident[] {
+  const levels = ['low', 'medium', 'high']
+  return [...line].sort((a, b) => levels.indexOf(a.level) - levels.indexOf(b.level))
+}
+
+function describeLine(line: readonly Incident[]): string {
+  const each = line.map(
+    ({ kind, level, beginMicros }) => `${TITLES[kind] ?? kind}, ${level}, ${timeOf(beginMicros)}`,
+  )
+  return `${nameOf(line[0].device)}: ${each.join('; ')}`
+}
