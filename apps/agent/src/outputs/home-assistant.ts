@@ -83,7 +83,15 @@ export function keptMessages(
     ...devices.flatMap((device) => deviceEntities(options, discoveryPrefix, device)),
   ]
   for (const key of gone) {
-    const device = { key, name: '', state: '', incidentsToday: 0, lastIncident: '', unanswered: null }
+    const device = {
+      key,
+      name: '',
+      group: null,
+      state: '',
+      incidentsToday: 0,
+      lastIncident: '',
+      unanswered: null,
+    }
     for (const [topic] of deviceEntities(options, homeAssistant ?? DISCOVERY, device)) kept.set(topic, '')
     kept.set(`${prefix}/devices/${keyOf(device)}`, '')
   }
@@ -186,6 +194,7 @@ function deviceEntities(
         identifiers: [id],
         name: plain(device.name),
         via_device: deviceId,
+        ...(device.group === null ? {} : { suggested_area: plain(device.group) }),
         ...(configuration_url === undefined ? {} : { configuration_url }),
       },
       name,

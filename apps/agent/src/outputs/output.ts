@@ -45,6 +45,8 @@ export interface DeviceStatus {
   readonly key: string
   /** What it calls itself, else its address. */
   readonly name: string
+  /** A person's; null without one. */
+  readonly group: string | null
   readonly state: string
   readonly incidentsToday: number
   /** A sentence; empty before the first. */

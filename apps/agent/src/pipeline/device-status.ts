@@ -23,7 +23,7 @@ export function deviceStatuses(
     .filter(({ state }) => state !== 'learning')
     .sort((a, b) => b.lastSeenMicros - a.lastSeenMicros)
     .slice(0, MAXIMUM_TOLD)
-    .map(({ key, address, name, state }) => {
+    .map(({ key, address, name, group, state }) => {
       const own = reported.filter((incident) => incident.key === key)
       const last = own.reduce<Incident | null>(
         (latest, each) => (latest === null || each.beginMicros > latest.beginMicros ? each : latest),
@@ -32,6 +32,7 @@ export function deviceStatuses(
       return {
         key,
         name: name?.name ?? address,
+        group,
         state,
         incidentsToday: own.filter(({ beginMicros }) => beginMicros >= dayMicros).length,
         lastIncident: last?.summary ?? '',

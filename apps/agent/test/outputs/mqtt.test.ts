@@ -345,6 +345,7 @@ describe('a broker that denies', () => {
 const CAMERA: DeviceStatus = {
   key: '02:00:00:00:00:0a',
   name: 'Camera\u001b[2J',
+  group: null,
   state: 'watching',
   incidentsToday: 2,
   lastIncident: 'Camera was contacted on 16 ports.',
@@ -363,6 +364,7 @@ const entity = {
     model: v.optional(word),
     sw_version: v.optional(word),
     via_device: v.optional(word),
+    suggested_area: v.optional(word),
     configuration_url: v.optional(v.pipe(v.string(), v.url(), v.regex(/^https?:/))),
   }),
   origin: v.strictObject({ name: word, sw_version: word }),
@@ -411,6 +413,22 @@ describe('what a broker keeps for Home Assistant', () => {
     expect(configs.map(([, text]) => text).join()).not.toContain('\\u001b')
   })
 
+  it('suggests the group of a device as its area, and nothing without one', () => {
+    const areasOf = (group: string | null) =>
+      configsIn(keptMessages(optionsFor(1883, { answers: true }), [{ ...CAMERA, group }])).map(
+        ([topic, text]) => {
+          const component = topic.split('/')[1] ?? ''
+          const { device } = v.parse(v.looseObject({ device: v.looseObject({}) }), JSON.parse(text))
+          expect(v.safeParse(COMPONENTS[component], JSON.parse(text)).success, topic).toBe(true)
+          return device.suggested_area
+        },
+      )
+    // the agent's own entities come first
+    const own = Array(3).fill(undefined)
+    expect(areasOf('cameras\u001b[2J')).toEqual([...own, ...Array(5).fill('cameras [2J')])
+    expect(areasOf(null)).toEqual([...own, ...Array(5).fill(undefined)])
+  })
+
   it('knows the agent whatever the path of its alert file, and another one by its prefix', () => {
     const topicsOf = (changes: Partial<MqttOptions>) => [
       ...keptMessages(optionsFor(1883, changes), []).keys(),
@@ -450,8 +468,12 @@ describe('what a broker keeps for Home Assistant', () => {
         lastIncident: 'Camera was contacted on 16 ports.',
         answers: 'online',
       })
-      devices = [{ ...CAMERA, state: 'paused' }]
-      await keptAt((kept) => statusOf(kept).state === 'paused')
+      devices = [{ ...CAMERA, state: 'paused', group: 'cameras' }]
+      await keptAt(
+        (kept) =>
+          statusOf(kept).state === 'paused' &&
+          configsIn(kept).filter(([, text]) => text.includes('"suggested_area":"cameras"')).length === 3,
+      )
       devices = []
       await keptAt((kept) => configsIn(kept).length === 3 && !kept.has(topic))
       devices = [CAMERA]

@@ -10,6 +10,7 @@ const HOUR = 3_600_000_000
 it('devices that have learned are told with their incidents of today and the last one', () => {
   const camera = createDevice('02:00:00:00:00:0a', '192.0.2.23', NOON - 48 * HOUR)
   camera.state = 'watching'
+  camera.group = 'cameras'
   const fresh = createDevice('02:00:00:00:00:0b', '192.0.2.24', NOON)
   const incidents = [
     sampleIncident({ beginMicros: NOON - 30 * HOUR, summary: 'before' }),
@@ -22,6 +23,7 @@ it('devices that have learned are told with their incidents of today and the las
     {
       key: camera.key,
       name: '192.0.2.23',
+      group: 'cameras',
       state: 'watching',
       incidentsToday: 2,
       lastIncident: 'the last',
