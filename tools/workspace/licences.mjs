@@ -8,8 +8,8 @@ function packageOf(file) {
     const path = join(folder, 'package.json')
     if (!existsSync(path)) continue
     const manifest = JSON.parse(readFileSync(path, 'utf8'))
-    // a package.json that says nothing but the type of its modules
-    if (manifest.name !== undefined) return { folder, manifest }
+    // a package.json inside a package has no version: it says the type of modules, or where a part's entry is
+    if (manifest.version !== undefined) return { folder, manifest }
   }
   throw new Error(`${file}: belongs to no package`)
 }

@@ -183,6 +183,7 @@ describe.runIf(hasNatsServer)('an output of kind nats', () => {
     const device = {
       key: '1',
       name: 'lamp',
+      group: null,
       state: 'watching',
       incidentsToday: 0,
       lastIncident: '',
