@@ -6,13 +6,23 @@
  */
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer } from 'vitest/node'
 import { root } from './layout.mjs'
+
+/** End-to-end tests first: they wait most, and a long one that starts last would run alone at the end. */
+class EndToEndFirst extends BaseSequencer {
+  async sort(files) {
+    const byName = (a, b) => (a.project.name < b.project.name ? 1 : a.project.name > b.project.name ? -1 : 0)
+    return (await super.sort(files)).sort(byName) // "test", then the apps, then "@oddflow/…"
+  }
+}
 
 export default defineConfig({
   root,
   test: {
-    // one more than cores: many end-to-end tests wait for clocks, processes and connections
-    maxWorkers: availableParallelism() + 1,
+    // two more than cores: half of the time of an end-to-end test is waiting for clocks, processes and connections
+    maxWorkers: availableParallelism() + 2,
+    sequence: { sequencer: EndToEndFirst },
     projects: [
       'packages/*/vitest.config.ts',
       'apps/*/vitest.config.ts',
