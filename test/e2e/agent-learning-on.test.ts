@@ -2,9 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { freePort } from '../../apps/agent/test/support/mosquitto.js'
 import { encodePcap, type PcapFrame } from '../../packages/capture/src/index.js'
 import { createRng } from '../../packages/core/src/index.js'
 import { decodeModelFile } from '../../packages/detectors/src/index.js'
@@ -239,13 +239,4 @@ async function metric(port: number, name: string): Promise<number> {
   )
   const line = text.split('\n').find((each) => each.startsWith(`${name} `))
   return line === undefined ? Number.NaN : Number(line.slice(name.length + 1))
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }
