@@ -126,16 +126,11 @@ export type {
 } from './model-file/saved-model.js'
 export { encodeModelFile } from './model-file/saved-model.js'
 export {
-  type Adwin,
-  createAdwin,
   createDriftMonitor,
-  createPageHinkley,
   DRIFT_BOUNDS,
   type DriftChange,
   type DriftMonitor,
   type DriftReport,
-  type PageHinkley,
-  type PageHinkleyOptions,
 } from './online/drift.js'
 export {
   checksumOf,
